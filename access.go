@@ -1,0 +1,101 @@
+package snap
+
+import "time"
+
+// This page is the access rule.
+//
+// In words (SPEC 5.3):
+//
+//	The owner of a snapshot always sees it.
+//	Owners and admins of its organization see, pull and delete it, shared or not.
+//	Members and viewers see and pull it only if they own it, or it is shared
+//	org-wide, or it is shared with an SSO group they belong to, or another
+//	organization shared it to theirs.
+//	The recipient organization of a cross-org share can see and pull, never
+//	modify or delete, until the share expires.
+//	Whoever may not see a snapshot finds that it does not exist.
+//
+// As one sentence: a snapshot is visible to a caller when a live grant on it
+// names one of the caller's audiences. A push grants to the owner and to the
+// organization's admins; each of the three shares adds one grant; unsharing
+// deletes it. The store keeps both sides of the sentence as rows and applies
+// it in SQL; a property test holds the two equal.
+
+// AudienceKind tells what an audience's subject is.
+type AudienceKind int64
+
+// The audience kinds. The numbers are stored; they never change.
+const (
+	KindUser       AudienceKind = 0 // one user: what they pushed
+	KindAdmins     AudienceKind = 1 // the owners and admins of an organization: everything of it
+	KindMembers    AudienceKind = 2 // everyone of an organization: org-wide shares
+	KindGroup      AudienceKind = 3 // one SSO group: group shares
+	KindRecipients AudienceKind = 4 // everyone of an organization: what others share with it
+)
+
+// Audience is a set of callers, as one number: the subject's identifier (a
+// user, group or organization) times eight, plus the kind. It is the leading
+// column of the store's index of grants.
+type Audience int64
+
+// AudienceOf returns the audience of one kind for the subject with this identifier.
+func AudienceOf(kind AudienceKind, subject int64) Audience {
+	return Audience(subject<<3 | int64(kind))
+}
+
+// Kind returns what the audience's subject is.
+func (a Audience) Kind() AudienceKind { return AudienceKind(a & 7) }
+
+// Subject returns the identifier of the user, group or organization.
+func (a Audience) Subject() int64 { return int64(a >> 3) }
+
+// Grant lets an audience see a snapshot. A zero Until never ends.
+type Grant struct {
+	Audience Audience
+	Until    time.Time
+}
+
+// Live reports whether the grant holds at the given time: until it ends, and
+// no longer in the instant it ends (SPEC 2.3).
+func (g Grant) Live(now time.Time) bool { return g.Until.IsZero() || now.Before(g.Until) }
+
+// Audiences returns the audiences a caller belongs to. The anonymous caller
+// belongs to none. An organization-level key acts as its organization: it sees
+// everything of it, and what others share with it.
+func (c Caller) Audiences() []Audience {
+	if c.Principal() == 0 {
+		return nil
+	}
+	all := []Audience{
+		AudienceOf(KindMembers, c.Org.ID),
+		AudienceOf(KindRecipients, c.Org.ID),
+	}
+	if c.User == nil || c.Role.IsAdmin() {
+		all = append(all, AudienceOf(KindAdmins, c.Org.ID))
+	}
+	if c.User == nil {
+		return all
+	}
+	all = append(all, AudienceOf(KindUser, c.User.ID))
+	if c.GroupsUnknown {
+		return all
+	}
+	for _, g := range c.Groups {
+		all = append(all, AudienceOf(KindGroup, g.ID))
+	}
+	return all
+}
+
+// Visible is the access rule: it reports whether the caller may see, and so
+// pull, a snapshot with these grants at this time.
+func Visible(c Caller, grants []Grant, now time.Time) bool {
+	audiences := c.Audiences()
+	for _, g := range grants {
+		for _, a := range audiences {
+			if g.Audience == a && g.Live(now) {
+				return true
+			}
+		}
+	}
+	return false
+}

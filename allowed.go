@@ -1,0 +1,108 @@
+package snap
+
+// Action is something a caller wants to do with a snapshot they may see, or
+// with their organization.
+type Action string
+
+// The actions. Those on a snapshot are asked only after [Visible] said yes.
+const (
+	ActView       Action = "view"        // read its record
+	ActPull       Action = "pull"        // download it
+	ActPush       Action = "push"        // push a new one
+	ActDelete     Action = "delete"      // delete it
+	ActShare      Action = "share"       // change its org-wide or group shares
+	ActListGroups Action = "list_groups" // list its group shares
+	ActShareOrg   Action = "share_org"   // list or change its cross-org shares
+	ActExplain    Action = "explain"     // ask who can see it, and why
+	ActReadGroups Action = "read_groups" // list the organization's groups and members
+	ActAdminister Action = "administer"  // read the audit log, manage others' keys
+)
+
+// Allowed decides what a caller may do with a snapshot they can see. It
+// returns nil, or a refusal with the code user_attribution_required or
+// forbidden. The kind of key is judged before the role, so that a pipeline is
+// told to use another key and not to become an admin.
+//
+// Actions that do not concern one snapshot pass the zero Snapshot.
+//
+// Sources: SPEC 4.2, 5.1, 5.3, 7; the table "who may ..." in the design.
+func Allowed(c Caller, do Action, s Snapshot) error {
+	if c.Credential.Kind.OrgLevel() {
+		return allowedOrgKey(c, do, s)
+	}
+	own := s.Org.ID == c.Org.ID
+	ok := false
+	switch do {
+	case ActView, ActPull, ActReadGroups:
+		ok = true
+	case ActPush:
+		ok = c.Role != RoleViewer
+	case ActDelete, ActShareOrg:
+		ok = own && c.Role.IsAdmin()
+	case ActShare:
+		ok = own && (c.Role.IsAdmin() || c.owns(s) && c.Role != RoleViewer)
+	case ActListGroups:
+		ok = own
+	case ActExplain:
+		ok = own && (c.Role.IsAdmin() || c.owns(s))
+	case ActAdminister:
+		ok = c.Role.IsAdmin()
+	}
+	if ok {
+		return nil
+	}
+	return refusal(do, own)
+}
+
+// allowedOrgKey is Allowed for clt_ and sak_ keys: they act as the
+// organization, within their scopes, and never change a share or delete.
+func allowedOrgKey(c Caller, do Action, s Snapshot) error {
+	switch do {
+	case ActShare, ActShareOrg, ActDelete:
+		return &Error{
+			Code:   CodeUserAttributionRequired,
+			Detail: "this needs to be attributed to a user, and an organization-level key (clt_, sak_) names none",
+			Hint:   "sign in with `snapcli login`, or use a user-scoped key (cak_)",
+		}
+	case ActView, ActPull, ActReadGroups:
+		return needScope(c, ScopePull)
+	case ActListGroups:
+		if s.Org.ID != c.Org.ID {
+			return refusal(do, false)
+		}
+		return needScope(c, ScopePull)
+	case ActPush:
+		return needScope(c, ScopePush)
+	}
+	return refusal(do, true)
+}
+
+func needScope(c Caller, want Scope) error {
+	for _, s := range c.Credential.Scopes {
+		if s == want {
+			return nil
+		}
+	}
+	return Forbidden("this key does not have the scope "+string(want),
+		"make one that has it: snapcloud key create --scopes "+string(want))
+}
+
+func (c Caller) owns(s Snapshot) bool {
+	return c.User != nil && s.Owner != nil && s.Owner.ID == c.User.ID
+}
+
+func refusal(do Action, own bool) error {
+	if !own {
+		return Forbidden("this snapshot belongs to another organization, which shared it with yours read-only",
+			"you can pull it; ask its organization for anything else")
+	}
+	switch do {
+	case ActPush:
+		return Forbidden("viewers cannot push snapshots", "ask an owner or admin of your organization for the member role")
+	case ActShare:
+		return Forbidden("only the snapshot's owner and the organization's owners and admins may change its shares", "ask one of them")
+	case ActExplain:
+		return Forbidden("only the snapshot's owner and the organization's owners and admins may ask who can see it", "ask one of them")
+	}
+	return Forbidden("this needs the role owner or admin of the organization", "ask an owner or admin of your organization")
+}

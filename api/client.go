@@ -1,0 +1,421 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"snap"
+)
+
+// TokenSource returns the bearer token for the next request: an API key, or
+// the access token of a login session. When the service refused the token
+// given last, it is passed as refused, and a source that can get another one
+// does; a source that cannot returns the same, and the refusal stands.
+type TokenSource func(ctx context.Context, refused string) (string, error)
+
+// StaticToken is the source of one API key.
+func StaticToken(key string) TokenSource {
+	return func(context.Context, string) (string, error) { return key, nil }
+}
+
+// Client is the typed client of the cloud API. It is safe for concurrent use.
+//
+// Every error it returns is a *snap.Error, rebuilt from the code the service
+// sent, or one of code unreachable when no answer came.
+type Client struct {
+	base  string // {cloud.url} without a trailing slash
+	mount string
+	token TokenSource
+	http  *http.Client
+	agent string
+}
+
+// Options configure a [Client].
+type Options struct {
+	BaseURL   string      // {cloud.url}; http only on a loopback address
+	Mount     string      // MountAgent for API keys, MountUser for access tokens
+	Token     TokenSource // nil for the routes that need none
+	UserAgent string
+	HTTP      *http.Client // nil for one with sane timeouts
+}
+
+// New returns a client. It fails with code usage when the URL is not usable.
+func New(o Options) (*Client, error) {
+	base, err := CheckBaseURL(o.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	h := &http.Client{Timeout: 60 * time.Second}
+	if o.HTTP != nil {
+		copied := *o.HTTP
+		h = &copied
+	}
+	// A redirect would carry the credential elsewhere.
+	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{base: base, mount: o.Mount, token: o.Token, http: h, agent: o.UserAgent}, nil
+}
+
+// CheckBaseURL returns the URL of a service without its trailing slash. Plain
+// http is refused except on loopback, because a credential would travel in
+// clear.
+func CheckBaseURL(raw string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(raw))
+	switch {
+	case raw == "":
+		return "", snap.Usage("no cloud service is configured", "set cloud.url: `snapcli config edit`, or SNAPCLI_CLOUD__URL=https://...")
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "", snap.Usage(fmt.Sprintf("%q is not the URL of a cloud service", raw), "use one like https://cloud.example")
+	case u.Scheme == "http" && !loopback(u.Hostname()):
+		return "", snap.Usage(fmt.Sprintf("%s is not encrypted; credentials would travel in clear", raw), "use https://")
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// BaseURL returns the service's URL.
+func (c *Client) BaseURL() string { return c.base }
+
+// Snapshots returns one page of what the caller may see, newest first.
+func (c *Client) Snapshots(ctx context.Context, o ListOptions) (SnapshotPage, error) {
+	q := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	set("filter", string(o.Filter))
+	set("target", o.Target)
+	set("type", string(o.Type))
+	set("q", o.Q)
+	set("id_prefix", o.IDPrefix)
+	set("cursor", o.Cursor)
+	if o.Limit > 0 {
+		q.Set("limit", strconv.Itoa(o.Limit))
+	}
+	path := "/snapshots"
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return call[SnapshotPage](ctx, c, http.MethodGet, path, nil)
+}
+
+// AllSnapshots yields everything that o chooses, fetching page after page. It
+// ends after the first error.
+func (c *Client) AllSnapshots(ctx context.Context, o ListOptions) iter.Seq2[Snapshot, error] {
+	return func(yield func(Snapshot, error) bool) {
+		for {
+			page, err := c.Snapshots(ctx, o)
+			if err != nil {
+				yield(Snapshot{}, err)
+				return
+			}
+			for _, s := range page.Items {
+				if !yield(s, nil) {
+					return
+				}
+			}
+			if o.Cursor = page.NextCursor; o.Cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// Resolve returns the one visible snapshot whose ID begins with what a person
+// typed. It fails with not_found when there is none and with usage when
+// several match, naming them.
+func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
+	prefix, ok := snap.CleanIDPrefix(typed)
+	if !ok {
+		return Snapshot{}, snap.ErrNotFound
+	}
+	page, err := c.Snapshots(ctx, ListOptions{IDPrefix: prefix, Limit: 5})
+	if err != nil {
+		return Snapshot{}, err
+	}
+	switch len(page.Items) {
+	case 0:
+		return Snapshot{}, snap.ErrNotFound
+	case 1:
+		return page.Items[0], nil
+	}
+	var ids []string
+	for _, s := range page.Items {
+		ids = append(ids, s.ID)
+	}
+	return Snapshot{}, snap.Usage(fmt.Sprintf("%q is the beginning of several snapshot IDs: %s", typed, strings.Join(ids, ", ")), "give more characters of the one you mean")
+}
+
+// Snapshot returns one snapshot with what the caller may do with it.
+func (c *Client) Snapshot(ctx context.Context, id string) (Snapshot, error) {
+	return call[Snapshot](ctx, c, http.MethodGet, snapshotPath(id, ""), nil)
+}
+
+// Delete deletes a snapshot and its bytes. Owners and admins only.
+func (c *Client) Delete(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, snapshotPath(id, ""), nil, nil)
+}
+
+// Push begins a push, or finds it begun or done.
+func (c *Client) Push(ctx context.Context, r PushRequest) (UploadPlan, error) {
+	return call[UploadPlan](ctx, c, http.MethodPost, "/snapshots", r)
+}
+
+// Parts signs upload URLs of parts and tells which are present.
+func (c *Client) Parts(ctx context.Context, id string, r PartsRequest) (PartsResponse, error) {
+	return call[PartsResponse](ctx, c, http.MethodPost, snapshotPath(id, "/parts"), r)
+}
+
+// Complete ends a push. The snapshot is listed from then on.
+func (c *Client) Complete(ctx context.Context, id string) (Snapshot, error) {
+	return call[Snapshot](ctx, c, http.MethodPost, snapshotPath(id, "/complete"), nil)
+}
+
+// Pull returns a presigned URL of the snapshot's bytes. Ask again when it has expired.
+func (c *Client) Pull(ctx context.Context, id string) (PullResponse, error) {
+	return call[PullResponse](ctx, c, http.MethodPost, snapshotPath(id, "/pull"), nil)
+}
+
+// Share shares a snapshot org-wide. Sharing twice changes nothing.
+func (c *Client) Share(ctx context.Context, id string) (Snapshot, error) {
+	return call[Snapshot](ctx, c, http.MethodPost, snapshotPath(id, "/share"), nil)
+}
+
+// Unshare ends the org-wide share at once.
+func (c *Client) Unshare(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/share"), nil, nil)
+}
+
+// ShareGroup shares a snapshot with an SSO group, by its ID.
+func (c *Client) ShareGroup(ctx context.Context, id, groupID string) (GroupShare, error) {
+	return call[GroupShare](ctx, c, http.MethodPost, snapshotPath(id, "/share-group"), ShareGroupRequest{GroupID: groupID})
+}
+
+// UnshareGroup removes a group share at once.
+func (c *Client) UnshareGroup(ctx context.Context, id, groupID string) error {
+	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/share-group/"+url.PathEscape(groupID)), nil, nil)
+}
+
+// GroupShares lists the snapshot's group shares.
+func (c *Client) GroupShares(ctx context.Context, id string) ([]GroupShare, error) {
+	list, err := call[GroupShareList](ctx, c, http.MethodGet, snapshotPath(id, "/group-shares"), nil)
+	return list.Items, err
+}
+
+// ShareOrg shares a snapshot with another organization, or changes the expiry
+// of that share. A nil expires never ends.
+func (c *Client) ShareOrg(ctx context.Context, id, slug string, expires *time.Time) (OrgShare, error) {
+	return call[OrgShare](ctx, c, http.MethodPost, snapshotPath(id, "/share-org"), ShareOrgRequest{OrgSlug: slug, ExpiresAt: expires})
+}
+
+// UnshareOrg revokes a cross-org share at once.
+func (c *Client) UnshareOrg(ctx context.Context, id, slug string) error {
+	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/share-org/"+url.PathEscape(slug)), nil, nil)
+}
+
+// OrgShares lists the snapshot's cross-org shares. Owners and admins only.
+func (c *Client) OrgShares(ctx context.Context, id string) ([]OrgShare, error) {
+	list, err := call[OrgShareList](ctx, c, http.MethodGet, snapshotPath(id, "/org-shares"), nil)
+	return list.Items, err
+}
+
+// Groups lists the organization's SSO groups.
+func (c *Client) Groups(ctx context.Context) ([]Group, error) {
+	list, err := call[GroupList](ctx, c, http.MethodGet, "/org/sso/groups", nil)
+	return list.Items, err
+}
+
+// Members lists the organization's users.
+func (c *Client) Members(ctx context.Context) ([]Member, error) {
+	list, err := call[MemberList](ctx, c, http.MethodGet, "/org/members", nil)
+	return list.Items, err
+}
+
+// Me tells who is calling.
+func (c *Client) Me(ctx context.Context) (Me, error) {
+	return call[Me](ctx, c, http.MethodGet, "/me", nil)
+}
+
+// Keys lists the caller's API keys.
+func (c *Client) Keys(ctx context.Context) ([]Key, error) {
+	list, err := call[KeyList](ctx, c, http.MethodGet, "/keys", nil)
+	return list.Items, err
+}
+
+// NewKey makes an API key. Its secret is in the answer and nowhere else.
+func (c *Client) NewKey(ctx context.Context, r KeyRequest) (NewKey, error) {
+	return call[NewKey](ctx, c, http.MethodPost, "/keys", r)
+}
+
+// RevokeKey revokes an API key at once.
+func (c *Client) RevokeKey(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, "/keys/"+url.PathEscape(id), nil, nil)
+}
+
+// Sessions lists where the caller is signed in.
+func (c *Client) Sessions(ctx context.Context) ([]Session, error) {
+	list, err := call[SessionList](ctx, c, http.MethodGet, "/sessions", nil)
+	return list.Items, err
+}
+
+// EndSession signs one of the caller's devices or browsers out at once.
+func (c *Client) EndSession(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, "/sessions/"+url.PathEscape(id), nil, nil)
+}
+
+// AuthConfig tells where to sign in. It needs no credential.
+func (c *Client) AuthConfig(ctx context.Context) (AuthConfig, error) {
+	var out AuthConfig
+	_, err := c.once(ctx, http.MethodGet, c.base+PathAuthConfig, "", nil, &out)
+	return out, err
+}
+
+func snapshotPath(id, rest string) string { return "/snapshots/" + url.PathEscape(id) + rest }
+
+func call[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {
+	var out T
+	err := c.do(ctx, method, path, in, &out)
+	return out, err
+}
+
+// do sends one request below the mount; when the token is refused, it asks the
+// source for another and tries once more.
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	if c.token == nil {
+		return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "you are not signed in", Hint: "run `snapcli login`"}
+	}
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return fmt.Errorf("encode the request: %w", err)
+		}
+	}
+	token, err := c.token(ctx, "")
+	if err != nil {
+		return err
+	}
+	status, err := c.once(ctx, method, c.base+c.mount+path, token, body, out)
+	if status != http.StatusUnauthorized {
+		return err
+	}
+	fresh, sourceErr := c.token(ctx, token)
+	if sourceErr != nil {
+		return sourceErr
+	}
+	if fresh == token {
+		return err
+	}
+	_, err = c.once(ctx, method, c.base+c.mount+path, fresh, body, out)
+	return err
+}
+
+// maxAnswer bounds what is read of one answer.
+const maxAnswer = 32 << 20
+
+func (c *Client) once(ctx context.Context, method, target, token string, body []byte, out any) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
+	if err != nil {
+		return 0, fmt.Errorf("make the request: %w", err)
+	}
+	req.Header.Set("Accept", "application/json")
+	req.Header.Set("User-Agent", c.agent)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return 0, c.unreachable(ctx, err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return 0, c.unreachable(ctx, err)
+	}
+	if res.StatusCode >= 300 {
+		return res.StatusCode, problem(res, data)
+	}
+	if out == nil || len(data) == 0 {
+		return res.StatusCode, nil
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return res.StatusCode, notTheService(c.base, res.StatusCode)
+	}
+	return res.StatusCode, nil
+}
+
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &snap.Error{Code: snap.CodeInterrupted, Cause: context.Cause(ctx)}
+	}
+	why := "it does not answer"
+	var timeout net.Error
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		why = "the name " + dns.Name + " is not known"
+	case errors.As(err, &timeout) && timeout.Timeout():
+		why = "it does not answer in time"
+	case strings.Contains(err.Error(), "connection refused"):
+		why = "nothing listens there"
+	case strings.Contains(err.Error(), "certificate"):
+		why = "its certificate is not trusted"
+	}
+	return &snap.Error{
+		Code:   snap.CodeUnreachable,
+		Detail: fmt.Sprintf("cannot reach the cloud service at %s: %s", c.base, why),
+		Hint:   "check cloud.url and your network",
+		Cause:  err,
+	}
+}
+
+// problem rebuilds the error that the service sent. What is not a problem
+// document did not come from the service itself.
+func problem(res *http.Response, data []byte) error {
+	var p Problem
+	if json.Unmarshal(data, &p) != nil || p.Code == "" {
+		return notTheService(res.Request.URL.Scheme+"://"+res.Request.URL.Host, res.StatusCode)
+	}
+	return &snap.Error{Code: p.Code, Detail: clean(p.Detail), Hint: clean(p.Hint), Fields: p.Errors, RequestID: p.RequestID}
+}
+
+func notTheService(base string, status int) error {
+	code := snap.CodeUnreachable
+	if status >= 500 {
+		code = snap.CodeUnavailable
+	}
+	return &snap.Error{
+		Code:   code,
+		Detail: fmt.Sprintf("%s answered with status %d and not as the cloud service does", base, status),
+		Hint:   "check cloud.url, and any proxy in between",
+	}
+}
+
+// clean strips control characters from text that the service sent, so that it
+// cannot steer the terminal it is printed on.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, s)
+}

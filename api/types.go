@@ -1,0 +1,293 @@
+// Package api is what snapcli and snapcloud speak with each other: the JSON
+// shapes, the mounts and the typed client of the HTTP API. The two programs
+// share nothing else but the root package.
+//
+// Times are RFC 3339 in UTC, sizes are bytes, checksums are lower-case
+// hexadecimal SHA-256 of the whole file. Response fields that a client does
+// not know are ignored; request fields that the service does not know are
+// refused.
+package api
+
+import (
+	"time"
+
+	"snap"
+)
+
+// The two mounts of the API below {cloud.url}. Both serve the same routes; the
+// agent mount takes API keys, the other access tokens and browser sessions.
+const (
+	MountAgent = "/api/v1/agents"
+	MountUser  = "/api/v1"
+)
+
+// PathAuthConfig is where the login client finds the auth service (SPEC 4.3).
+const PathAuthConfig = "/api/v1/auth/config"
+
+// Limits of the API.
+const (
+	DefaultLimit = 50
+	MaxLimit     = 200
+)
+
+// Snapshot is a cloud snapshot as a caller sees it (SPEC 2.1).
+type Snapshot struct {
+	ID           string      `json:"id" doc:"public ID" example:"snap_7h2k9m4qw8xvbn3t"`
+	Target       string      `json:"target" doc:"name of the target database"`
+	Name         string      `json:"name" doc:"<target>-<timestamp>"`
+	Type         snap.Type   `json:"type" enum:"snapshot,sanitized"`
+	Engine       snap.Engine `json:"engine" enum:"postgres,mysql,sqlite"`
+	Size         int64       `json:"size" doc:"bytes of the file"`
+	SHA256       string      `json:"sha256" doc:"SHA-256 of the file, lower-case hexadecimal"`
+	Created      time.Time   `json:"created_at"`
+	Shared       bool        `json:"shared" doc:"shared org-wide in the caller's organization, or to it by another"`
+	Received     bool        `json:"received" doc:"another organization shared it to the caller's"`
+	Organization string      `json:"organization" doc:"slug of the organization it belongs to"`
+	Owner        string      `json:"owner,omitempty" doc:"e-mail of who pushed it; empty when an organization-level key did, and for received ones"`
+	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"when what was received ends; absent is never"`
+	Groups       int         `json:"group_shares" doc:"live group shares; 0 to those who may not manage sharing"`
+	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 to those who may not manage sharing"`
+	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only when one snapshot is asked for"`
+}
+
+// Can tells what the caller may do with one snapshot.
+type Can struct {
+	Pull     bool `json:"pull"`
+	Delete   bool `json:"delete"`
+	Share    bool `json:"share" doc:"change org-wide and group shares"`
+	ShareOrg bool `json:"share_org" doc:"list and change cross-org shares"`
+	Explain  bool `json:"explain" doc:"ask who can see it, and why"`
+}
+
+// SnapshotPage is one page of a listing, newest first.
+type SnapshotPage struct {
+	Items      []Snapshot `json:"items"`
+	NextCursor string     `json:"next_cursor" doc:"empty on the last page"`
+}
+
+// ListOptions choose a page. The zero value is the first page of everything
+// the caller may see.
+type ListOptions struct {
+	Filter   snap.Filter
+	Target   string
+	Type     snap.Type
+	Q        string // search in names
+	IDPrefix string
+	Limit    int
+	Cursor   string
+}
+
+// GroupShare is a group share (SPEC 2.2).
+type GroupShare struct {
+	GroupID  string    `json:"group_id"`
+	Name     string    `json:"name"`
+	SharedBy string    `json:"shared_by,omitempty"`
+	SharedAt time.Time `json:"shared_at"`
+}
+
+// OrgShare is a cross-organization share (SPEC 2.3).
+type OrgShare struct {
+	OrgSlug   string     `json:"org_slug"`
+	Name      string     `json:"name"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"absent is never"`
+	SharedBy  string     `json:"shared_by,omitempty"`
+	SharedAt  time.Time  `json:"shared_at"`
+	// PreviousExpiresAt is set in the answer to a re-share that changed the expiry.
+	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
+}
+
+// GroupShareList is the body of GET group-shares.
+type GroupShareList struct {
+	Items []GroupShare `json:"items"`
+}
+
+// OrgShareList is the body of GET org-shares.
+type OrgShareList struct {
+	Items []OrgShare `json:"items"`
+}
+
+// ShareGroupRequest is the body of POST share-group.
+type ShareGroupRequest struct {
+	GroupID string `json:"group_id" minLength:"1" maxLength:"512" doc:"ID of an SSO group of the organization"`
+}
+
+// ShareOrgRequest is the body of POST share-org.
+type ShareOrgRequest struct {
+	OrgSlug   string     `json:"org_slug" minLength:"1" maxLength:"63" doc:"slug of the recipient organization"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"RFC 3339; absent never expires"`
+}
+
+// Group is an SSO group of the organization.
+type Group struct {
+	GroupID string `json:"group_id"`
+	Name    string `json:"name"`
+	Members int    `json:"members" doc:"how many users were in it at their last sign-in"`
+}
+
+// GroupList is the body of GET /org/sso/groups.
+type GroupList struct {
+	Items []Group `json:"items"`
+}
+
+// Member is a user of the organization.
+type Member struct {
+	Email  string    `json:"email"`
+	Name   string    `json:"name"`
+	Role   snap.Role `json:"role"`
+	Groups []string  `json:"groups" doc:"names of their groups"`
+}
+
+// MemberList is the body of GET /org/members.
+type MemberList struct {
+	Items []Member `json:"items"`
+}
+
+// PushRequest begins a push.
+type PushRequest struct {
+	Target string      `json:"target" minLength:"1" maxLength:"100"`
+	Name   string      `json:"name" minLength:"1" maxLength:"200"`
+	Type   snap.Type   `json:"type" enum:"snapshot,sanitized"`
+	Engine snap.Engine `json:"engine" enum:"postgres,mysql,sqlite"`
+	Size   int64       `json:"size" minimum:"1"`
+	SHA256 string      `json:"sha256" pattern:"^[0-9a-f]{64}$"`
+}
+
+// UploadPlan answers a push: how to bring the bytes. When Exists is set, the
+// caller already has this very snapshot in the cloud: nothing needs to be sent.
+type UploadPlan struct {
+	ID       string    `json:"id" doc:"ID the snapshot has, or will have once it is complete"`
+	Exists   bool      `json:"exists" doc:"the snapshot is already there; send nothing"`
+	PartSize int64     `json:"part_size" doc:"bytes of every part but the last"`
+	Parts    int       `json:"parts" doc:"how many parts there are"`
+	Present  []PartRef `json:"present" doc:"parts that arrived already"`
+}
+
+// PartRef names a part that the storage holds. Numbers count from 1.
+type PartRef struct {
+	Number int    `json:"number"`
+	Size   int64  `json:"size"`
+	CRC64  string `json:"crc64nvme,omitempty" doc:"base64 of the big-endian CRC-64/NVME, when the storage knows it"`
+}
+
+// PartsRequest asks for upload URLs of parts, again or for the first time.
+type PartsRequest struct {
+	Parts []PartSpec `json:"parts" maxItems:"100" doc:"parts to sign; none asks only which are present"`
+}
+
+// PartSpec announces one part.
+type PartSpec struct {
+	Number int    `json:"number" minimum:"1" maximum:"10000"`
+	CRC64  string `json:"crc64nvme" doc:"base64 of the big-endian CRC-64/NVME of the part"`
+}
+
+// PartsResponse holds the signed URLs and what is already there.
+type PartsResponse struct {
+	URLs    []SignedURL `json:"urls"`
+	Present []PartRef   `json:"present"`
+}
+
+// SignedURL is a presigned request: it serves one object, one method, until it
+// expires, and needs no credential. Headers must be sent as they are.
+type SignedURL struct {
+	Number    int               `json:"number,omitempty" doc:"part number, for uploads"`
+	Method    string            `json:"method"`
+	URL       string            `json:"url"`
+	Headers   map[string]string `json:"headers,omitempty"`
+	ExpiresAt time.Time         `json:"expires_at"`
+}
+
+// PullResponse answers a pull: what to expect and where to get it.
+type PullResponse struct {
+	Snapshot Snapshot  `json:"snapshot"`
+	URL      string    `json:"url" doc:"presigned; takes ranges"`
+	Expires  time.Time `json:"expires_at"`
+}
+
+// Me tells who is calling.
+type Me struct {
+	Organization     string       `json:"organization" doc:"slug"`
+	OrganizationName string       `json:"organization_name"`
+	Email            string       `json:"email,omitempty" doc:"absent for organization-level keys"`
+	Name             string       `json:"name,omitempty"`
+	Role             snap.Role    `json:"role,omitempty"`
+	Groups           []Group      `json:"groups"`
+	GroupsAsOf       *time.Time   `json:"groups_as_of,omitempty" doc:"when the groups were read from the identity provider"`
+	GroupsUnknown    bool         `json:"groups_unknown" doc:"the identity provider sent no usable groups; group shares give nothing"`
+	Credential       MeCredential `json:"credential"`
+}
+
+// MeCredential tells by what credential.
+type MeCredential struct {
+	Kind   snap.CredentialKind `json:"kind" enum:"cak,clt,sak,login,browser"`
+	Name   string              `json:"name"`
+	Scopes []snap.Scope        `json:"scopes,omitempty"`
+}
+
+// AuthConfig tells a client where and as whom to sign in (SPEC 4.3).
+type AuthConfig struct {
+	AuthURL  string   `json:"auth_url" doc:"issuer of the auth service"`
+	ClientID string   `json:"client_id"`
+	Scopes   []string `json:"scopes"`
+}
+
+// Problem is the body of every error (RFC 9457, application/problem+json).
+type Problem struct {
+	Type      string            `json:"type"`
+	Title     string            `json:"title"`
+	Status    int               `json:"status"`
+	Detail    string            `json:"detail"`
+	Code      snap.Code         `json:"code"`
+	Hint      string            `json:"hint,omitempty"`
+	RequestID string            `json:"request_id,omitempty"`
+	Errors    []snap.FieldError `json:"errors,omitempty"`
+}
+
+// Key is an API key without its secret.
+type Key struct {
+	ID        string              `json:"id"`
+	Kind      snap.CredentialKind `json:"kind" enum:"cak,clt,sak"`
+	Name      string              `json:"name"`
+	Hint      string              `json:"hint" doc:"first 8 and last 4 characters"`
+	User      string              `json:"user,omitempty" doc:"e-mail of the user it acts as"`
+	Scopes    []snap.Scope        `json:"scopes,omitempty"`
+	CreatedAt time.Time           `json:"created_at"`
+	CreatedBy string              `json:"created_by,omitempty"`
+	ExpiresAt *time.Time          `json:"expires_at,omitempty"`
+	LastUsed  *time.Time          `json:"last_used_at,omitempty"`
+}
+
+// KeyList is the body of GET /keys.
+type KeyList struct {
+	Items []Key `json:"items"`
+}
+
+// KeyRequest makes a key.
+type KeyRequest struct {
+	Kind      snap.CredentialKind `json:"kind" enum:"cak,clt,sak"`
+	Name      string              `json:"name" minLength:"1" maxLength:"100"`
+	Scopes    []snap.Scope        `json:"scopes,omitempty"`
+	ExpiresAt *time.Time          `json:"expires_at,omitempty"`
+}
+
+// NewKey is a key with its secret, which is told only once.
+type NewKey struct {
+	Key
+	Secret string `json:"secret"`
+}
+
+// Session is one of the caller's signed-in devices or browsers.
+type Session struct {
+	ID        string    `json:"id"`
+	Kind      string    `json:"kind" enum:"login,browser"`
+	Name      string    `json:"name" doc:"the program and host that signed in"`
+	Address   string    `json:"address"`
+	CreatedAt time.Time `json:"created_at"`
+	LastUsed  time.Time `json:"last_used_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+	Current   bool      `json:"current"`
+}
+
+// SessionList is the body of GET /sessions.
+type SessionList struct {
+	Items []Session `json:"items"`
+}

@@ -1,0 +1,118 @@
+package snap
+
+import "time"
+
+// Role is what a user is in their organization (SPEC 2.4).
+type Role string
+
+// The four roles, from the most to the least powerful.
+const (
+	RoleOwner  Role = "owner"
+	RoleAdmin  Role = "admin"
+	RoleMember Role = "member"
+	RoleViewer Role = "viewer"
+)
+
+// Valid reports whether r is one of the four roles.
+func (r Role) Valid() bool {
+	switch r {
+	case RoleOwner, RoleAdmin, RoleMember, RoleViewer:
+		return true
+	}
+	return false
+}
+
+// IsAdmin reports whether r is owner or admin, the two roles that see, pull
+// and delete every snapshot of their organization (SPEC 5.3).
+func (r Role) IsAdmin() bool { return r == RoleOwner || r == RoleAdmin }
+
+// CredentialKind is the kind of proof a request came with.
+type CredentialKind string
+
+// The credential kinds. The three key kinds are also the keys' prefixes
+// (SPEC 5.1), without the underscore.
+const (
+	UserKey     CredentialKind = "cak"     // user-scoped key: acts as its user
+	PipelineKey CredentialKind = "clt"     // organization-level key for pipelines
+	AgentKey    CredentialKind = "sak"     // organization-level key of a registered service agent
+	LoginToken  CredentialKind = "login"   // access token of a device login
+	Browser     CredentialKind = "browser" // session cookie of a signed-in browser
+)
+
+// OrgLevel reports whether a credential of this kind acts as an organization
+// and so cannot attribute what it does to a user (SPEC 5.1).
+func (k CredentialKind) OrgLevel() bool { return k == PipelineKey || k == AgentKey }
+
+// IsKey reports whether k is one of the three API key kinds.
+func (k CredentialKind) IsKey() bool { return k == UserKey || k.OrgLevel() }
+
+// Scope is what an organization-level key may do. User-scoped credentials have
+// no scopes: their user's role decides.
+type Scope string
+
+// The scopes of organization-level keys.
+const (
+	ScopePull Scope = "pull" // list and pull
+	ScopePush Scope = "push"
+)
+
+// Credential names what a request was authenticated with. It never holds a
+// secret.
+type Credential struct {
+	Kind   CredentialKind
+	ID     int64  // of the key or the session in the store
+	Name   string // what its maker called it, such as "ci" or "alice's laptop"
+	Scopes []Scope
+}
+
+// OrgRef names an organization. Slug is unique in the service.
+type OrgRef struct {
+	ID   int64
+	Slug string
+	Name string
+}
+
+// User is a person's account. It belongs to one organization and is known by
+// the issuer and subject of its identity provider, never by its e-mail.
+type User struct {
+	ID    int64
+	Email string
+	Name  string
+}
+
+// Group is an SSO group of an organization. GroupID is the identity provider's
+// identifier, kept verbatim and compared case-sensitively; Name is for people.
+type Group struct {
+	ID      int64
+	GroupID string
+	Name    string
+}
+
+// Caller is who a request acts for, as of the moment it was authenticated:
+// role and groups are read anew for every request, so a change acts at the
+// next one. The zero Caller is anonymous and may see nothing.
+type Caller struct {
+	Org        OrgRef
+	User       *User // nil for an organization-level key
+	Role       Role  // empty for an organization-level key
+	Groups     []Group
+	GroupsAsOf time.Time // when the groups were last read from the identity provider
+	// GroupsUnknown is set when the identity provider sent no usable groups
+	// claim at the last sign-in. Group shares then give nothing.
+	GroupsUnknown bool
+	Credential    Credential
+}
+
+// Principal is the row under which the store keeps the caller's audiences: the
+// user, or for organization-level keys the organization. It is 0 for the
+// anonymous caller.
+func (c Caller) Principal() int64 {
+	if c.User != nil {
+		return c.User.ID
+	}
+	return c.Org.ID
+}
+
+// IsAdmin reports whether the caller is an owner or admin acting as themselves.
+// Organization-level keys are not admins.
+func (c Caller) IsAdmin() bool { return c.User != nil && c.Role.IsAdmin() }

@@ -1,0 +1,183 @@
+package snap
+
+import (
+	"errors"
+	"net/http"
+)
+
+// Code names a kind of failure. Codes are stable: scripts and clients decide
+// by them, and the service and the client carry them unchanged over the wire.
+type Code string
+
+// The codes. What each means on the wire and to a shell stands in [Codes].
+const (
+	CodeUsage                   Code = "usage"
+	CodeInvalid                 Code = "invalid"
+	CodeUnauthenticated         Code = "unauthenticated"
+	CodeNotSignedIn             Code = "not_signed_in"
+	CodeForbidden               Code = "forbidden"
+	CodeUserAttributionRequired Code = "user_attribution_required"
+	CodePolicy                  Code = "policy_refused"
+	CodeNotFound                Code = "not_found"
+	CodeOrganizationNotFound    Code = "organization_not_found"
+	CodeGroupNotFound           Code = "group_not_found"
+	CodeMethodNotAllowed        Code = "method_not_allowed"
+	CodeConflict                Code = "conflict"
+	CodeUploadIncomplete        Code = "upload_incomplete"
+	CodeChecksumMismatch        Code = "checksum_mismatch"
+	CodeTooLarge                Code = "too_large"
+	CodeMediaType               Code = "unsupported_media_type"
+	CodeRateLimited             Code = "rate_limited"
+	CodeStorageFull             Code = "storage_full"
+	CodeUnavailable             Code = "unavailable"
+	CodeUnreachable             Code = "unreachable"
+	CodeCorrupt                 Code = "corrupt_snapshot"
+	CodeNoTool                  Code = "tool_missing"
+	CodeDatabase                Code = "database_error"
+	CodeInterrupted             Code = "interrupted"
+	CodeInternal                Code = "internal"
+)
+
+// Exit codes of snapcli and snapcloud, as documented in docs/errors.md.
+const (
+	ExitOK          = 0
+	ExitInternal    = 1
+	ExitUsage       = 2
+	ExitNotFound    = 3
+	ExitNotSignedIn = 4
+	ExitForbidden   = 5
+	ExitConflict    = 6
+	ExitUnreachable = 7
+	ExitInterrupted = 130
+)
+
+// CodeInfo is one row of the error table.
+type CodeInfo struct {
+	Code   Code
+	Status int    // HTTP status; 0 when the code never travels
+	Exit   int    // exit code of the programs
+	Title  string // what it means, in a few words
+}
+
+// Codes is the one error table, in the order in which it is documented.
+func Codes() []CodeInfo {
+	return []CodeInfo{
+		{CodeUsage, 0, ExitUsage, "the command was not understood"},
+		{CodeInvalid, http.StatusBadRequest, ExitUsage, "the input is not valid"},
+		{CodeUnauthenticated, http.StatusUnauthorized, ExitNotSignedIn, "the credential is missing, wrong, expired or revoked"},
+		{CodeNotSignedIn, 0, ExitNotSignedIn, "there is no login session or API key"},
+		{CodeForbidden, http.StatusForbidden, ExitForbidden, "the caller may not do this"},
+		{CodeUserAttributionRequired, http.StatusForbidden, ExitForbidden, "an organization-level key cannot do what must be attributed to a user"},
+		{CodePolicy, http.StatusForbidden, ExitForbidden, "the organization's policy refuses this"},
+		{CodeNotFound, http.StatusNotFound, ExitNotFound, "it does not exist, or the caller may not see it"},
+		{CodeOrganizationNotFound, http.StatusNotFound, ExitNotFound, "no organization has this slug"},
+		{CodeGroupNotFound, http.StatusNotFound, ExitNotFound, "the organization has no such group"},
+		{CodeMethodNotAllowed, http.StatusMethodNotAllowed, ExitInternal, "the path does not take this method"},
+		{CodeConflict, http.StatusConflict, ExitConflict, "it conflicts with what is there"},
+		{CodeUploadIncomplete, http.StatusConflict, ExitConflict, "parts of the upload are missing"},
+		{CodeChecksumMismatch, http.StatusUnprocessableEntity, ExitConflict, "the bytes do not have the announced checksum"},
+		{CodeTooLarge, http.StatusRequestEntityTooLarge, ExitUsage, "it is larger than the limit"},
+		{CodeMediaType, http.StatusUnsupportedMediaType, ExitInternal, "the body is not of a media type that is understood"},
+		{CodeRateLimited, http.StatusTooManyRequests, ExitUnreachable, "too many requests"},
+		{CodeStorageFull, http.StatusInsufficientStorage, ExitInternal, "there is no space left for it"},
+		{CodeUnavailable, http.StatusServiceUnavailable, ExitUnreachable, "the service, or one it needs, is not available now"},
+		{CodeUnreachable, 0, ExitUnreachable, "the service cannot be reached"},
+		{CodeCorrupt, 0, ExitInternal, "the snapshot file is damaged or not a snapshot"},
+		{CodeNoTool, 0, ExitInternal, "a program of the database's that is needed is not installed"},
+		{CodeDatabase, 0, ExitInternal, "the database refused or failed"},
+		{CodeInterrupted, 0, ExitInterrupted, "interrupted"},
+		{CodeInternal, http.StatusInternalServerError, ExitInternal, "something went wrong inside"},
+	}
+}
+
+// Info returns the table's row of a code; an unknown code has that of internal.
+func (c Code) Info() CodeInfo {
+	rows := Codes()
+	for _, row := range rows {
+		if row.Code == c {
+			return row
+		}
+	}
+	return rows[len(rows)-1]
+}
+
+// FieldError says what is wrong with one field of the input. Field is its path,
+// such as "expires_at".
+type FieldError struct {
+	Field  string `json:"field" doc:"path of the field"`
+	Detail string `json:"detail" doc:"what is wrong with it"`
+}
+
+// Error is a failure that a person is to be told about. Detail says what
+// happened in one sentence, lower case and without a period; Hint, if any, what
+// to do next. Neither holds a secret or anything internal. Cause is for logs
+// and is never sent.
+type Error struct {
+	Code      Code
+	Detail    string
+	Hint      string
+	Fields    []FieldError
+	RequestID string // of the request that failed, when the service answered it
+	Cause     error
+}
+
+// Error returns the detail, or the code's title.
+func (e *Error) Error() string {
+	if e.Detail != "" {
+		return e.Detail
+	}
+	return e.Code.Info().Title
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Is reports whether target is an *Error of the same code, so that
+// errors.Is(err, ErrNotFound) holds whatever the detail.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Code == e.Code
+}
+
+// ErrNotFound is the one answer for what does not exist and for what the
+// caller may not see. It says nothing about the thing asked for, so the two
+// cannot be told apart.
+var ErrNotFound = &Error{
+	Code:   CodeNotFound,
+	Detail: "no such snapshot, or you may not see it",
+	Hint:   "list what you may see with `snapcli cloud snapshots`",
+}
+
+// ErrUnauthenticated is the one answer for a credential that is missing,
+// malformed, unknown, expired or revoked.
+var ErrUnauthenticated = &Error{
+	Code:   CodeUnauthenticated,
+	Detail: "the credential is missing, wrong, expired or revoked",
+	Hint:   "sign in again with `snapcli login`, or check cloud.api_key",
+}
+
+// CodeOf returns the code of the first *Error in err's chain: internal if
+// there is none, empty if err is nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+// Usage returns an error for a command line that was not understood.
+func Usage(detail, hint string) *Error { return &Error{Code: CodeUsage, Detail: detail, Hint: hint} }
+
+// Invalid returns an error for input that is not valid.
+func Invalid(detail, hint string) *Error {
+	return &Error{Code: CodeInvalid, Detail: detail, Hint: hint}
+}
+
+// Forbidden returns an error for what the caller may not do.
+func Forbidden(detail, hint string) *Error {
+	return &Error{Code: CodeForbidden, Detail: detail, Hint: hint}
+}

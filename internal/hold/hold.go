@@ -1,0 +1,43 @@
+//go:build hold
+
+// Package hold keeps modules in go.mod while packages that need them are being written.
+package hold
+
+import (
+	_ "charm.land/huh/v2"
+	_ "charm.land/lipgloss/v2"
+	_ "charm.land/lipgloss/v2/table"
+	_ "filippo.io/age"
+	_ "github.com/anishathalye/porcupine"
+	_ "github.com/brianvoe/gofakeit/v7"
+	_ "github.com/chromedp/chromedp"
+	_ "github.com/coreos/go-oidc/v3/oidc"
+	_ "github.com/danielgtaylor/huma/v2"
+	_ "github.com/danielgtaylor/huma/v2/adapters/humago"
+	_ "github.com/dustin/go-humanize"
+	_ "github.com/go-jose/go-jose/v4/jwt"
+	_ "github.com/go-sql-driver/mysql"
+	_ "github.com/goccy/go-yaml"
+	_ "github.com/gofrs/flock"
+	_ "github.com/google/renameio/v2"
+	_ "github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/klauspost/compress/zstd"
+	_ "github.com/knadh/koanf/providers/confmap"
+	_ "github.com/knadh/koanf/providers/env/v2"
+	_ "github.com/knadh/koanf/providers/file"
+	_ "github.com/knadh/koanf/v2"
+	_ "github.com/mattn/go-runewidth"
+	_ "github.com/minio/minio-go/v7"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/rogpeppe/go-internal/testscript"
+	_ "github.com/spf13/cobra"
+	_ "github.com/spf13/cobra/doc"
+	_ "github.com/vbauerster/mpb/v8"
+	_ "golang.org/x/crypto/bcrypt"
+	_ "golang.org/x/oauth2"
+	_ "golang.org/x/sync/errgroup"
+	_ "golang.org/x/sys/unix"
+	_ "golang.org/x/term"
+	_ "golang.org/x/text/unicode/norm"
+	_ "pgregory.net/rapid"
+)

@@ -1,0 +1,61 @@
+-- +goose Up
+-- Organizations, users and groups share one sequence of identifiers, so that a
+-- principal (a user, or an organization acting through a key) is one number.
+CREATE TABLE principals(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, kind text NOT NULL);
+
+CREATE TABLE orgs(
+  id bigint PRIMARY KEY REFERENCES principals(id), slug text NOT NULL UNIQUE, name text NOT NULL, policy text NOT NULL);
+
+CREATE TABLE users(
+  id bigint PRIMARY KEY REFERENCES principals(id), org_id bigint NOT NULL REFERENCES orgs(id),
+  issuer text NOT NULL, subject text NOT NULL, email text NOT NULL, name text NOT NULL, role text NOT NULL,
+  disabled bigint NOT NULL DEFAULT 0, groups_unknown bigint NOT NULL DEFAULT 0, groups_as_of bigint,
+  created_at bigint NOT NULL, UNIQUE(org_id, issuer, subject));
+CREATE INDEX users_email ON users(org_id, email);
+
+CREATE TABLE groups(
+  id bigint PRIMARY KEY REFERENCES principals(id), org_id bigint NOT NULL REFERENCES orgs(id),
+  group_id text NOT NULL, name text NOT NULL, UNIQUE(org_id, group_id));
+
+-- One row: this principal belongs to this audience (snap.Audience). Rewritten
+-- at sign-in and at a role change.
+CREATE TABLE membership(
+  principal bigint NOT NULL REFERENCES principals(id), audience bigint NOT NULL, PRIMARY KEY(principal, audience));
+CREATE INDEX membership_audience ON membership(audience, principal);
+
+CREATE TABLE targets(
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, org_id bigint NOT NULL REFERENCES orgs(id), name text NOT NULL, UNIQUE(org_id, name));
+
+-- Only complete, verified snapshots have a row.
+CREATE TABLE snapshots(
+  key bigint PRIMARY KEY, id text NOT NULL UNIQUE, org_id bigint NOT NULL REFERENCES orgs(id),
+  owner_id bigint REFERENCES users(id), pushed_with bigint,
+  target_id bigint NOT NULL REFERENCES targets(id), name text NOT NULL, type text NOT NULL, engine text NOT NULL,
+  size bigint NOT NULL, sha256 text NOT NULL, blob text NOT NULL, created_at bigint NOT NULL);
+CREATE INDEX snapshots_sha256 ON snapshots(org_id, sha256);
+
+-- One row: this audience may see this snapshot, until expires_at. Every share
+-- is one row here and nothing else; created_by is who shared it.
+CREATE TABLE grants(
+  audience bigint NOT NULL, snapshot bigint NOT NULL REFERENCES snapshots(key) ON DELETE CASCADE,
+  target_id bigint NOT NULL, expires_at bigint, created_at bigint NOT NULL, created_by bigint,
+  PRIMARY KEY(audience, snapshot) INCLUDE (expires_at));
+CREATE INDEX grants_target ON grants(audience, target_id, snapshot) INCLUDE (expires_at);
+CREATE INDEX grants_snapshot ON grants(snapshot, audience) INCLUDE (expires_at);
+CREATE INDEX grants_expiry ON grants(expires_at) WHERE expires_at IS NOT NULL;
+
+-- Pushes that have begun and are not complete. No one lists them; only who
+-- began one can go on with it.
+CREATE TABLE uploads(
+  id text PRIMARY KEY, org_id bigint NOT NULL REFERENCES orgs(id), owner_id bigint REFERENCES users(id), pushed_with bigint,
+  target text NOT NULL, name text NOT NULL, type text NOT NULL, engine text NOT NULL,
+  size bigint NOT NULL, sha256 text NOT NULL, blob text NOT NULL, blob_upload text NOT NULL, part_size bigint NOT NULL,
+  created_at bigint NOT NULL, touched_at bigint NOT NULL);
+
+-- Secrets of the service that every replica needs, such as the key that signs URLs.
+CREATE TABLE secrets(name text PRIMARY KEY, value bytea NOT NULL);
+
+-- Answers kept for Idempotency-Key, for a day.
+CREATE TABLE idempotency(
+  principal bigint NOT NULL, key text NOT NULL, request bytea NOT NULL, status bigint NOT NULL, body bytea NOT NULL,
+  created_at bigint NOT NULL, PRIMARY KEY(principal, key));

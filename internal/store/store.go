@@ -1,0 +1,217 @@
+// Package store is the only place that speaks SQL. It keeps organizations,
+// users, groups, snapshots, grants, uploads, keys and sessions in SQLite (the
+// embedded default) or in PostgreSQL, chosen by the URL given to [Open].
+//
+// The access rule (snap.Visible) lives here as rows: table membership holds a
+// principal's audiences, table grants what each audience may see. No method
+// returns a snapshot without a caller, and a snapshot the caller may not see
+// answers snap.ErrNotFound, as one that never existed.
+//
+// Times are stored as milliseconds since 1970 UTC; a null time is "never" or
+// "not yet". SQL is written once where both databases take it ($1 placeholders
+// work in both) and twice where they differ.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/jackc/pgx/v5/pgconn"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// Options say where the data lives.
+type Options struct {
+	// URL is empty for SQLite in DataDir, or postgres://... .
+	URL string
+	// DataDir holds snapcloud.db, for SQLite only. It is made if missing.
+	DataDir string
+	// Now is the clock; nil is time.Now. Expiry is judged by it.
+	Now func() time.Time
+}
+
+// Store is an open database, safe for concurrent use.
+type Store struct {
+	write *sql.DB // SQLite: one connection, so that writers queue here
+	read  *sql.DB // PostgreSQL: the same pool as write
+	pg    bool
+	now   func() time.Time
+}
+
+// Open opens the database, migrates it under a lock to the newest schema, and
+// returns the store. Several processes may open one database at once.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Store{now: o.Now, pg: o.URL != ""}
+	var err error
+	if s.pg {
+		err = s.openPostgres(o.URL)
+	} else {
+		err = s.openSQLite(o.DataDir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.migrate(ctx, o.DataDir); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("migrate the database: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Store) openPostgres(dsn string) (err error) {
+	u, err := url.Parse(dsn)
+	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		return errors.New("database.url must be empty (SQLite) or begin with postgres://")
+	}
+	s.write, err = sql.Open("pgx", dsn)
+	if err != nil {
+		return fmt.Errorf("open PostgreSQL: %w", err)
+	}
+	s.write.SetMaxOpenConns(4 * max(4, runtime.NumCPU()))
+	s.write.SetMaxIdleConns(2 * max(4, runtime.NumCPU()))
+	s.read = s.write
+	return nil
+}
+
+// openSQLite opens one writing connection and a few reading ones. In WAL mode
+// readers never wait for the writer; synchronous=FULL, because a power cut
+// must not undo a revocation that was answered.
+func (s *Store) openSQLite(dir string) (err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	file := (&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(dir, "snapcloud.db"))}).String()
+	pragmas := "?_pragma=busy_timeout(15000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
+	if s.write, err = sql.Open("sqlite", file+pragmas+"&_txlock=immediate"); err != nil {
+		return fmt.Errorf("open SQLite: %w", err)
+	}
+	s.write.SetMaxOpenConns(1)
+	if s.read, err = sql.Open("sqlite", file+pragmas+"&_pragma=query_only(1)"); err != nil {
+		return fmt.Errorf("open SQLite: %w", err)
+	}
+	s.read.SetMaxOpenConns(max(2, runtime.NumCPU()))
+	s.read.SetMaxIdleConns(max(2, runtime.NumCPU()))
+	return nil
+}
+
+// migrate brings the schema up to date. PostgreSQL is locked by an advisory
+// lock, SQLite by a lock file beside the database.
+func (s *Store) migrate(ctx context.Context, dir string) error {
+	dialect, folder := goose.DialectSQLite3, "migrations/sqlite"
+	var options []goose.ProviderOption
+	if s.pg {
+		dialect, folder = goose.DialectPostgres, "migrations/postgres"
+		locker, err := lock.NewPostgresSessionLocker()
+		if err != nil {
+			return err
+		}
+		options = append(options, goose.WithSessionLocker(locker))
+	} else {
+		fileLock := flock.New(filepath.Join(dir, "migrate.lock"))
+		if _, err := fileLock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+		defer fileLock.Unlock()
+	}
+	files, err := fs.Sub(migrations, folder)
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(dialect, s.write, files, options...)
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
+}
+
+// Close closes the database.
+func (s *Store) Close() error {
+	err := s.write.Close()
+	if s.read != s.write && s.read != nil {
+		err = errors.Join(err, s.read.Close())
+	}
+	return err
+}
+
+// Ping reports whether the database answers.
+func (s *Store) Ping(ctx context.Context) error { return s.read.PingContext(ctx) }
+
+// Now returns the time by which the store judges expiry.
+func (s *Store) Now() time.Time { return s.now() }
+
+// tx runs f in one writing transaction and commits if f returns nil. On
+// PostgreSQL a transaction that lost a race (serialization failure, deadlock)
+// is run again, so f must have no effect outside tx.
+func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
+	const attempts = 5
+	for try := 1; ; try++ {
+		err := s.txOnce(ctx, f)
+		if try < attempts && s.pg && retryable(err) {
+			continue
+		}
+		return err
+	}
+}
+
+func (s *Store) txOnce(ctx context.Context, f func(*sql.Tx) error) error {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := f(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func retryable(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
+}
+
+// isUnique reports whether err says that a unique index already has the row.
+func isUnique(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "23505"
+	}
+	return err != nil && strings.Contains(err.Error(), "UNIQUE constraint failed")
+}
+
+// millis is how a time is stored: milliseconds since 1970, null for the zero time.
+func millis(t time.Time) sql.NullInt64 {
+	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
+}
+
+// timeOf reads back what millis wrote.
+func timeOf(n sql.NullInt64) time.Time {
+	if !n.Valid {
+		return time.Time{}
+	}
+	return time.UnixMilli(n.Int64).UTC()
+}
+
+// nullID stores 0 as null.
+func nullID(id int64) sql.NullInt64 { return sql.NullInt64{Int64: id, Valid: id != 0} }

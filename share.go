@@ -1,0 +1,43 @@
+package snap
+
+import "time"
+
+// GroupShare is one group share of a snapshot (SPEC 2.2).
+type GroupShare struct {
+	Group   Group
+	Created time.Time
+	By      string // e-mail of who shared it
+}
+
+// OrgShare is one cross-organization share of a snapshot (SPEC 2.3). There is
+// at most one per snapshot and recipient organization. A zero Expires never
+// ends.
+type OrgShare struct {
+	Org     OrgRef
+	Expires time.Time
+	Created time.Time
+	By      string // e-mail of who shared it
+}
+
+// Live reports whether the share holds at the given time.
+func (s OrgShare) Live(now time.Time) bool { return Grant{Until: s.Expires}.Live(now) }
+
+// Filter chooses among the snapshots a caller may see.
+type Filter string
+
+// The filters of a listing.
+const (
+	FilterAll      Filter = "all"
+	FilterShared   Filter = "shared"   // exactly those whose Shared column says Yes
+	FilterMine     Filter = "mine"     // those the caller pushed
+	FilterReceived Filter = "received" // those other organizations shared with the caller's
+)
+
+// Valid reports whether f is one of the filters.
+func (f Filter) Valid() bool {
+	switch f {
+	case FilterAll, FilterShared, FilterMine, FilterReceived:
+		return true
+	}
+	return false
+}
