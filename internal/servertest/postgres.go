@@ -1,0 +1,215 @@
+package servertest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+)
+
+// Postgres returns the URL of a fresh, empty database on a real PostgreSQL
+// server. All tests of one process share the server, which is started at the
+// first call on a free loopback port and ends with the process, however that
+// ends; no TestMain is needed. The database is dropped when the test ends. The
+// test is skipped when PostgreSQL is not installed.
+//
+// The server runs without fsync: it is for tests, not for measuring writes.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	server := sharedServer()
+	if errors.Is(server.err, errNotInstalled) {
+		t.Skip("needs PostgreSQL: install the package postgresql")
+	}
+	if server.err != nil {
+		t.Fatal(server.err)
+	}
+	name := fmt.Sprintf("test_%d", server.databases.Add(1))
+	server.exec(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { server.exec(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	return server.url(name)
+}
+
+// PostgresBin returns the folder of PostgreSQL's programs (initdb, pg_dump and
+// so on), the newest that is installed, or "".
+func PostgresBin() string {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(found) > 0 {
+		slices.SortFunc(found, func(a, b string) int { return version(a) - version(b) })
+		return filepath.Dir(found[len(found)-1])
+	}
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path)
+	}
+	return ""
+}
+
+func version(initdb string) int {
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(initdb))))
+	return n
+}
+
+var errNotInstalled = errors.New("PostgreSQL is not installed")
+
+// sharedServer is the server of this process.
+var sharedServer = sync.OnceValue(func() *server {
+	var s *server
+	for range 3 { // another program may take the free port first
+		s = start()
+		if s.err == nil || errors.Is(s.err, errNotInstalled) {
+			break
+		}
+	}
+	return s
+})
+
+type server struct {
+	port      int
+	admin     *sql.DB
+	alive     io.Closer // the server ends when this is closed, at the latest by the process's end
+	databases atomic.Int64
+	err       error
+}
+
+func (s *server) url(database string) string {
+	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable", s.port, database)
+}
+
+func (s *server) exec(t testing.TB, statement string) {
+	t.Helper()
+	if _, err := s.admin.Exec(statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// watch runs the server until its standard input ends, which the kernel sees
+// to when the test process is gone, and removes the server's folder then.
+const watch = `"$1/postgres" -D "$2/data" >"$2/log" 2>&1 </dev/null & pid=$!; read -r _; kill -QUIT $pid; wait $pid; rm -rf "$2"`
+
+func start() *server {
+	bin := PostgresBin()
+	if bin == "" {
+		return &server{err: errNotInstalled}
+	}
+	as, err := serverUser()
+	if err != nil {
+		return &server{err: err}
+	}
+	dir, err := os.MkdirTemp("", "servertest-postgres-")
+	if err != nil {
+		return &server{err: err}
+	}
+	if as != nil {
+		if err := os.Chown(dir, int(as.Uid), int(as.Gid)); err != nil {
+			return &server{err: err}
+		}
+	}
+	s := &server{}
+	if s.err = s.run(bin, dir, as); s.err != nil {
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		s.err = fmt.Errorf("start PostgreSQL: %w\n%s", s.err, log)
+	}
+	return s
+}
+
+func (s *server) run(bin, dir string, as *syscall.Credential) error {
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+	initdb.Dir = dir
+	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	var err error
+	if s.port, err = freePort(); err != nil {
+		return err
+	}
+	settings := fmt.Sprintf("listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\nfsync = off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 64MB\nautovacuum_naptime = 10\n", s.port, dir)
+	if err := appendFile(filepath.Join(dir, "data", "postgresql.conf"), settings); err != nil {
+		return err
+	}
+	cmd := exec.Command("/bin/sh", "-c", watch, "sh", bin, dir)
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setpgid: true}
+	if s.alive, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if s.admin, err = sql.Open("pgx", s.url("postgres")); err != nil {
+		return err
+	}
+	return s.ready()
+}
+
+// ready waits until the server answers, at most half a minute.
+func (s *server) ready() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := s.admin.PingContext(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			s.alive.Close()
+			return err
+		case <-again.C:
+		}
+	}
+}
+
+// serverUser returns who the server runs as: PostgreSQL refuses to run as root.
+func serverUser() (*syscall.Credential, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL does not run as root: %w", err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+func appendFile(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}

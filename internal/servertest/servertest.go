@@ -1,0 +1,40 @@
+// Package servertest gives tests real servers and real data, or skips by name
+// when they are not there. It is imported by tests only.
+package servertest
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// Root returns the repository's root folder: the nearest folder above the
+// test's that has a go.mod.
+func Root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("no go.mod above the test's folder")
+		}
+		dir = parent
+	}
+}
+
+// Samples returns the folder of sample databases that lies beside the
+// repository, or skips the test when it is not there.
+func Samples(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(Root(t), "..", "shared", "samples")
+	if _, err := os.Stat(dir); err != nil {
+		t.Skip("needs the sample databases: ../shared/samples is not there")
+	}
+	return dir
+}
