@@ -1,0 +1,52 @@
+# What a contributor calls. `make` alone builds both programs.
+
+GO      ?= go
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+ARGS    ?=
+# The race detector needs a C compiler; without one the tests run without it.
+RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
+TIMEOUT ?= 15m
+
+.PHONY: build demo test bench lint fmt tools servers generate clean
+
+build: ## both programs into bin/
+	@mkdir -p bin
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+demo: build ## the whole main job with real commands; ARGS=--exit ends instead of staying up
+	@$(GO) build -o bin/demo ./demo
+	@bin/demo $(ARGS)
+
+test: servers bin/versitygw ## everything, with what was skipped named at the end
+	@$(GO) build -o bin/testreport ./internal/testreport
+	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json $(RACE) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
+
+bench: ## the benchmarks, as ratios of one run
+	@$(GO) test -run '^$$' -bench . -benchtime 1s $(ARGS) ./...
+
+lint: bin/golangci-lint ## the linters
+	$(GO) vet ./...
+	bin/golangci-lint run ./...
+
+fmt: bin/golangci-lint ## format the tree
+	bin/golangci-lint fmt ./...
+
+tools: bin/golangci-lint bin/versitygw ## the tools of tools/go.mod into bin/
+
+bin/golangci-lint: tools/go.mod
+	cd tools && $(GO) build -ldflags '-s -w' -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@touch $@
+
+bin/versitygw: tools/go.mod
+	cd tools && $(GO) build -ldflags '-s -w' -o ../bin/versitygw github.com/versity/versitygw/cmd/versitygw
+	@touch $@
+
+servers: ## install the servers and the browser that the tests use, as root; else say what is missing
+	@tools/servers
+
+generate: ## the generated pages below docs/
+	$(GO) test -run TestErrorsPage -update .
+
+clean:
+	rm -rf bin dist

@@ -1,0 +1,189 @@
+package snap_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The halves of the product. What is in neither may be used by both.
+const (
+	client = "client"
+	server = "server"
+	both   = ""
+)
+
+// house is the import table: every package of the module, the half it belongs
+// to, and which of our packages it may import. Tests (_test.go) may import
+// more. When a package wants to be split or merged, change the code, this
+// table and ARCHITECTURE.md together.
+var house = map[string]struct {
+	half string
+	may  []string
+}{
+	".":   {both, nil},
+	"api": {both, []string{"."}},
+
+	"cmd/snapcli":              {client, []string{"internal/cli"}},
+	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/webui", "internal/archive", "internal/transfer"}},
+	"internal/login":           {client, []string{".", "api"}},
+	"internal/local":           {client, []string{".", "api", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/transfer"}},
+	"internal/engine":          {client, []string{"."}},
+	"internal/engine/postgres": {client, []string{".", "internal/engine"}},
+	"internal/engine/mysql":    {client, []string{".", "internal/engine"}},
+	"internal/engine/sqlite":   {client, []string{".", "internal/engine"}},
+	"internal/sanitize":        {client, []string{".", "internal/engine"}},
+	"internal/archive":         {client, []string{"."}},
+	"internal/transfer":        {client, []string{".", "api"}},
+	"internal/webui":           {client, []string{".", "api", "internal/local", "internal/look"}},
+
+	"cmd/snapcloud":             {server, []string{"internal/cloud"}},
+	"internal/cloud":            {server, []string{".", "api", "internal/auth", "internal/signin", "internal/store", "internal/blob", "internal/look"}},
+	"internal/auth":             {server, []string{".", "internal/store"}},
+	"internal/signin":           {server, []string{".", "internal/auth", "internal/store", "internal/look"}},
+	"internal/store":            {server, []string{"."}},
+	"internal/store/migrations": {server, nil},
+	"internal/blob":             {server, []string{"."}},
+
+	"internal/look": {both, nil},
+
+	// For tests and for developing only; no program of the product imports them.
+	"internal/cloudtest":  {server, []string{".", "api", "internal/auth", "internal/blob", "internal/cloud", "internal/signin", "internal/store"}},
+	"internal/servertest": {both, nil},
+	"internal/sample":     {both, nil},
+	"internal/testreport": {both, nil},
+	"demo":                {both, []string{"internal/sample"}},
+	"internal/hold":       {both, nil},
+}
+
+// onlyIn names what may be imported in one place alone.
+var onlyIn = map[string][]string{
+	"github.com/pressly/goose":   {"internal/store"},
+	"github.com/minio/minio-go":  {"internal/blob"},
+	"database/sql":               {"internal/store", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/sanitize", "internal/sample", "internal/servertest", "demo"},
+	"github.com/spf13/cobra":     {"internal/cli", "internal/cloud", "cmd/snapcloud"},
+	"github.com/danielgtaylor/":  {"internal/cloud"},
+	"charm.land/":                {"internal/cli", "demo"},
+	"github.com/go-jose/go-jose": {"internal/auth", "internal/signin", "internal/store"},
+}
+
+// TestImportTable holds the packages to the table.
+func TestImportTable(t *testing.T) {
+	t.Parallel()
+	for pkg, imports := range sources(t) {
+		row, known := house[pkg]
+		if !known {
+			t.Errorf("%s is not in the import table", pkg)
+			continue
+		}
+		for _, imported := range imports {
+			if ours, is := ours(imported); is && !slices.Contains(row.may, ours) {
+				t.Errorf("%s may not import %s", pkg, ours)
+			}
+			for prefix, places := range onlyIn {
+				if (imported == prefix || strings.HasPrefix(imported, prefix)) && pkg != "internal/hold" && !slices.Contains(places, pkg) {
+					t.Errorf("%s may not import %s, which belongs into %s", pkg, imported, strings.Join(places, ", "))
+				}
+			}
+		}
+	}
+}
+
+// TestHalvesMeetInRootAndAPI is the one law: whatever a package of one half
+// needs, directly or by way of others, nothing of it is of the other half.
+func TestHalvesMeetInRootAndAPI(t *testing.T) {
+	t.Parallel()
+	all := sources(t)
+	for pkg := range all {
+		half := house[pkg].half
+		if half == both {
+			continue
+		}
+		for needed := range needs(all, pkg) {
+			if other := house[needed].half; other != both && other != half {
+				t.Errorf("%s is of the %s half and needs %s of the %s half", pkg, half, needed, other)
+			}
+		}
+	}
+	for _, shared := range []string{".", "api"} {
+		for needed := range needs(all, shared) {
+			if needed != "." {
+				t.Errorf("%s needs %s", shared, needed)
+			}
+		}
+	}
+}
+
+// needs returns every package of ours that pkg imports, directly or not.
+func needs(all map[string][]string, pkg string) map[string]bool {
+	seen := map[string]bool{}
+	var walk func(string)
+	walk = func(p string) {
+		for _, imported := range all[p] {
+			if q, is := ours(imported); is && !seen[q] {
+				seen[q] = true
+				walk(q)
+			}
+		}
+	}
+	walk(pkg)
+	return seen
+}
+
+// ours returns the folder of one of the module's packages.
+func ours(importPath string) (string, bool) {
+	if importPath == "snap" {
+		return ".", true
+	}
+	return strings.CutPrefix(importPath, "snap/")
+}
+
+// sources returns the module's packages, by folder, with what their files
+// import, tests left out.
+func sources(t *testing.T) map[string][]string {
+	t.Helper()
+	found := map[string]map[string]bool{}
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() && file != "." && (strings.HasPrefix(name, ".") || name == "testdata" || file == "tools" || file == "bin") {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		pkg := path.Dir(filepath.ToSlash(file))
+		if found[pkg] == nil {
+			found[pkg] = map[string]bool{}
+		}
+		for _, spec := range parsed.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			found[pkg][imported] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for pkg, imports := range found {
+		all[pkg] = slices.Sorted(maps.Keys(imports))
+	}
+	return all
+}
