@@ -210,10 +210,16 @@ type Me struct {
 	Email            string       `json:"email,omitempty" doc:"absent for organization-level keys"`
 	Name             string       `json:"name,omitempty"`
 	Role             snap.Role    `json:"role,omitempty"`
-	Groups           []Group      `json:"groups"`
+	Groups           []MyGroup    `json:"groups"`
 	GroupsAsOf       *time.Time   `json:"groups_as_of,omitempty" doc:"when the groups were read from the identity provider"`
 	GroupsUnknown    bool         `json:"groups_unknown" doc:"the identity provider sent no usable groups; group shares give nothing"`
 	Credential       MeCredential `json:"credential"`
+}
+
+// MyGroup is one of the caller's groups.
+type MyGroup struct {
+	GroupID string `json:"group_id"`
+	Name    string `json:"name"`
 }
 
 // MeCredential tells by what credential.
