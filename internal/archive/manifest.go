@@ -1,0 +1,55 @@
+package archive
+
+import (
+	"time"
+
+	"snap"
+)
+
+// Manifest says what a snapshot file holds. It stands at the end of the file,
+// because rows and checksums are known only when the dump is done.
+type Manifest struct {
+	Format        int               `json:"format"`
+	Engine        snap.Engine       `json:"engine"`
+	ServerVersion string            `json:"server_version"`         // of the database server, or of the SQLite library
+	ToolVersion   string            `json:"tool_version,omitempty"` // of the program that wrote the dump
+	Target        string            `json:"target"`
+	Name          string            `json:"name"`
+	Type          snap.Type         `json:"type"`
+	Created       time.Time         `json:"created"`
+	Tables        []Table           `json:"tables"`
+	Properties    map[string]string `json:"properties,omitempty"` // of the database, such as its encoding
+	Sanitized     *Sanitized        `json:"sanitized,omitempty"`  // how a sanitized snapshot was made
+	Sections      []Section         `json:"sections"`
+}
+
+// Table is one table of the database and how many rows it has. Rows is -1 when
+// they were not counted.
+type Table struct {
+	Schema string `json:"schema,omitempty"`
+	Name   string `json:"name"`
+	Rows   int64  `json:"rows"`
+}
+
+// Section is one stream of the file: a run of zstd frames. Sections follow
+// each other without a gap, from the header to the manifest.
+type Section struct {
+	Name   string `json:"name"`
+	Offset int64  `json:"offset"`
+	Stored int64  `json:"stored"` // bytes in the file
+	Size   int64  `json:"size"`   // bytes when decompressed
+	SHA256 string `json:"sha256"` // of the stored bytes, lower-case hexadecimal
+}
+
+// Sanitized says how a sanitized snapshot came to be.
+type Sanitized struct {
+	From   string `json:"from"`            // name of the snapshot it was made from
+	SQL    string `json:"sql,omitempty"`   // SHA-256 of the SQL that was run
+	Rules  string `json:"rules,omitempty"` // SHA-256 of the rules that were applied
+	Masked int    `json:"masked,omitempty"` // columns changed by a rule
+	Kept   int    `json:"kept,omitempty"`   // columns kept by a rule
+}
+
+// Progress is called with how many bytes of how many are done. Total is 0 when
+// it is not known.
+type Progress func(done, total int64)

@@ -1,0 +1,40 @@
+package local
+
+// Config is the effective configuration: config.yaml, then the environment
+// (SNAPCLI_ with __ for a dot, such as SNAPCLI_CLOUD__API_KEY). URLs keep their
+// ${NAME} references; they are expanded when used and never printed.
+type Config struct {
+	Cloud           Cloud                     `yaml:"cloud" koanf:"cloud"`
+	Targets         map[string]Target         `yaml:"targets" koanf:"targets"`
+	StorageProfiles map[string]StorageProfile `yaml:"storage_profiles" koanf:"storage_profiles"`
+}
+
+// Cloud is how to reach the cloud service (SPEC 2.6).
+type Cloud struct {
+	URL    string `yaml:"url" koanf:"url"`
+	APIKey string `yaml:"api_key" koanf:"api_key"`
+}
+
+// StorageProfile is a place that snapshots are pushed to and pulled from
+// without the cloud service.
+type StorageProfile struct {
+	URL string `yaml:"url" koanf:"url"`
+}
+
+// Target is a database that snapshots are taken of, and the one they are
+// loaded into.
+type Target struct {
+	Name        string       `yaml:"-" koanf:"-"`
+	Source      string       `yaml:"source,omitempty" koanf:"source"`           // URL of the database to build from
+	Destination string       `yaml:"destination,omitempty" koanf:"destination"` // URL of the database that load replaces
+	Jobs        int          `yaml:"jobs,omitempty" koanf:"jobs"`               // 0 is the number of cores
+	Production  bool         `yaml:"production,omitempty" koanf:"production"`   // load refuses this destination unless forced
+	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
+}
+
+// SanitizeSpec names the files that say how to mask a target. Relative paths
+// start at the configuration file's folder.
+type SanitizeSpec struct {
+	Rules string `yaml:"rules,omitempty" koanf:"rules"`
+	SQL   string `yaml:"sql,omitempty" koanf:"sql"`
+}

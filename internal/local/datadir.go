@@ -1,0 +1,20 @@
+package local
+
+import (
+	"path/filepath"
+	"runtime"
+)
+
+// userData is the folder for a program's data below the home folder, by the
+// custom of the operating system.
+func userData(home string, env func(string) string) string {
+	switch runtime.GOOS {
+	case "darwin":
+		return filepath.Join(home, "Library", "Application Support", "snapcli", "data")
+	case "windows":
+		if dir := env("LOCALAPPDATA"); dir != "" {
+			return filepath.Join(dir, "snapcli", "data")
+		}
+	}
+	return filepath.Join(home, ".local", "share", "snapcli")
+}

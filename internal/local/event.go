@@ -1,0 +1,24 @@
+package local
+
+// Event tells how far a long action is.
+type Event struct {
+	Phase  string // what is being done now, such as "dump"; a short word
+	Done   int64  // bytes done
+	Total  int64  // bytes in all; 0 when not known
+	Detail string // more for a person, such as a table's name
+}
+
+// Progress is told about events; nil is told nothing. It is called from one
+// goroutine at a time and must return quickly.
+type Progress func(Event)
+
+func (p Progress) tell(e Event) {
+	if p != nil {
+		p(e)
+	}
+}
+
+// bytes returns a byte counter that reports as the given phase.
+func (p Progress) bytes(phase string) func(done, total int64) {
+	return func(done, total int64) { p.tell(Event{Phase: phase, Done: done, Total: total}) }
+}
