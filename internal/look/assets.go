@@ -1,0 +1,114 @@
+package look
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+//go:embed assets
+var files embed.FS
+
+// Files holds the shared stylesheet and icon.
+func Files() fs.FS {
+	sub, err := fs.Sub(files, "assets")
+	if err != nil {
+		panic(err) // the folder is part of the program
+	}
+	return sub
+}
+
+// Assets serves files under names that carry a hash of their content, so that
+// browsers keep them for ever and still see every change at once.
+type Assets struct {
+	prefix string
+	urls   map[string]string // file name to URL
+	files  map[string]asset  // hashed name to content
+}
+
+type asset struct {
+	name string
+	data []byte
+}
+
+// NewAssets reads every file at the top of the given file systems; a name in a
+// later one hides the same name in an earlier one. The prefix is the path below
+// which they are served, such as "/assets/". An ES module may import another
+// asset by "./name.js": the name is replaced with the hashed one, so modules
+// must not import each other in a circle. It panics when a file cannot be read,
+// because the files are part of the program.
+func NewAssets(prefix string, from ...fs.FS) *Assets {
+	a := &Assets{prefix: prefix, urls: map[string]string{}, files: map[string]asset{}}
+	content := map[string][]byte{}
+	for _, fsys := range from {
+		names, err := fs.Glob(fsys, "*")
+		if err != nil {
+			panic(err)
+		}
+		for _, name := range names {
+			data, err := fs.ReadFile(fsys, name)
+			if err != nil {
+				panic(err)
+			}
+			content[name] = data
+		}
+	}
+	for name := range content {
+		a.add(name, content)
+	}
+	return a
+}
+
+// add hashes one file after the modules it imports.
+func (a *Assets) add(name string, content map[string][]byte) string {
+	if url, done := a.urls[name]; done {
+		return path.Base(url)
+	}
+	data := content[name]
+	if path.Ext(name) == ".js" {
+		for other := range content {
+			quoted := []byte(`"./` + other + `"`)
+			if other != name && bytes.Contains(data, quoted) {
+				data = bytes.ReplaceAll(data, quoted, []byte(`"./`+a.add(other, content)+`"`))
+			}
+		}
+	}
+	sum := sha256.Sum256(data)
+	ext := path.Ext(name)
+	hashed := strings.TrimSuffix(name, ext) + "." + hex.EncodeToString(sum[:6]) + ext
+	a.urls[name] = a.prefix + hashed
+	a.files[hashed] = asset{name: name, data: data}
+	return hashed
+}
+
+// URL returns the path of a file by its plain name. It panics for a file that
+// does not exist, which a test of the template finds.
+func (a *Assets) URL(name string) string {
+	url, ok := a.urls[name]
+	if !ok {
+		panic("look: no asset " + name)
+	}
+	return url
+}
+
+// ServeHTTP serves the assets below the prefix.
+func (a *Assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f, ok := a.files[strings.TrimPrefix(r.URL.Path, a.prefix)]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	h := w.Header()
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	if kind := mime.TypeByExtension(path.Ext(f.name)); kind != "" {
+		h.Set("Content-Type", kind)
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.data))
+}

@@ -1,0 +1,67 @@
+package look
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+)
+
+// funcs are what templates may call besides what the template language has.
+func funcs(a *Assets, now func() time.Time) template.FuncMap {
+	return template.FuncMap{
+		"asset":   a.URL,
+		"icon":    icon,
+		"bytes":   Bytes,
+		"count":   func(n int) string { return humanize.Comma(int64(n)) },
+		"plural":  plural,
+		"ago":     func(t time.Time) string { return Relative(now(), t) },
+		"exact":   Exact,
+		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"upper":   strings.ToUpper,
+	}
+}
+
+// Bytes writes a size for people, such as "12 MB".
+func Bytes(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
+
+// Exact writes a time to the second, in UTC.
+func Exact(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") }
+
+// Relative writes how long before or after now a time is, such as "5 minutes
+// ago" or "in 3 days"; a day from far away is written as a date.
+func Relative(now, t time.Time) string {
+	d := now.Sub(t)
+	future := d < 0
+	if future {
+		d = -d
+	}
+	var text string
+	switch {
+	case d < 45*time.Second && !future:
+		return "just now"
+	case d < 90*time.Second:
+		text = "1 minute"
+	case d < time.Hour:
+		text = plural(int(d.Round(time.Minute)/time.Minute), "minute")
+	case d < 24*time.Hour:
+		text = plural(max(1, int(d.Round(time.Hour)/time.Hour)), "hour")
+	case d < 30*24*time.Hour:
+		text = plural(max(1, int((d+12*time.Hour)/(24*time.Hour))), "day")
+	default:
+		return t.UTC().Format("2 Jan 2006")
+	}
+	if future {
+		return "in " + text
+	}
+	return text + " ago"
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%s %ss", humanize.Comma(int64(n)), word)
+}

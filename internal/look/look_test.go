@@ -1,0 +1,149 @@
+package look
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+func at(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func TestAssetsAreServedUnderTheirHashForEver(t *testing.T) {
+	t.Parallel()
+	a := NewAssets("/assets/", Files(), fstest.MapFS{
+		"a.js": {Data: []byte(`import { b } from "./b.js"; b();`)},
+		"b.js": {Data: []byte(`export function b() {}`)},
+	})
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, httptest.NewRequest(http.MethodGet, a.URL("a.js"), nil))
+	if w.Code != http.StatusOK || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+		t.Fatalf("status %d, Cache-Control %q", w.Code, w.Header().Get("Cache-Control"))
+	}
+	imported := strings.TrimPrefix(a.URL("b.js"), "/assets/")
+	if want := `from "./` + imported + `"`; !strings.Contains(w.Body.String(), want) {
+		t.Errorf("module %q does not import the hashed name %q", w.Body.String(), want)
+	}
+	if kind := w.Header().Get("Content-Type"); !strings.Contains(kind, "javascript") {
+		t.Errorf("module served as %q", kind)
+	}
+	w = httptest.NewRecorder()
+	a.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/assets/look.css", nil))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("a name without hash answered %d", w.Code)
+	}
+}
+
+func TestAHashChangesWithWhatAModuleImports(t *testing.T) {
+	t.Parallel()
+	urlOf := func(imported string) string {
+		return NewAssets("/", fstest.MapFS{
+			"a.js": {Data: []byte(`import "./b.js";`)},
+			"b.js": {Data: []byte(imported)},
+		}).URL("a.js")
+	}
+	if urlOf("1") == urlOf("2") {
+		t.Error("the importing module kept its name although the imported one changed")
+	}
+}
+
+func TestSecureForbidsInlineAndFraming(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	Secure(http.NotFoundHandler(), "https://idp.example").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	policy := w.Header().Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self' https://idp.example"} {
+		if !strings.Contains(policy, want) {
+			t.Errorf("policy %q lacks %q", policy, want)
+		}
+	}
+	if strings.Contains(policy, "unsafe") {
+		t.Errorf("policy %q allows something unsafe", policy)
+	}
+}
+
+func TestPageEscapesAndFillsTheParts(t *testing.T) {
+	t.Parallel()
+	a := NewAssets("/assets/", Files())
+	now := at("2026-11-21T10:00:00Z")
+	v, err := Parse(a, func() time.Time { return now }, fstest.MapFS{
+		"p/_hello.html": {Data: []byte(`{{define "hello"}}<p>{{.}}</p>{{end}}`)},
+		"p/one.html":    {Data: []byte(`{{define "main"}}{{template "hello" .Title}}{{template "time" .At}}{{end}}`)},
+		"p/two.html":    {Data: []byte(`{{define "main"}}two{{end}}`)},
+	}, "p/*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := struct {
+		Page
+		At time.Time
+	}{Page{Title: "<script>", Product: "x", Nav: []Link{{URL: "/a", Text: "A", Icon: "cloud", Current: true, Count: 2}}, Who: "mia"}, now.Add(-time.Hour)}
+	w := httptest.NewRecorder()
+	if err := v.Page(w, http.StatusTeapot, "one.html", data); err != nil {
+		t.Fatal(err)
+	}
+	body := w.Body.String()
+	for _, want := range []string{"<p>&lt;script&gt;</p>", `aria-current="page"`, "1 hour ago", a.URL("look.css"), "mia"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("page lacks %q:\n%s", want, body)
+		}
+	}
+	if w.Code != http.StatusTeapot || strings.Contains(body, "two") {
+		t.Errorf("status %d, body %s", w.Code, body)
+	}
+}
+
+func TestPageWritesNothingWhenATemplateFails(t *testing.T) {
+	t.Parallel()
+	v, err := Parse(NewAssets("/", Files()), time.Now, fstest.MapFS{"bad.html": {Data: []byte(`{{define "main"}}{{.Fail}}{{end}}`)}}, "*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	if err := v.Page(w, http.StatusOK, "bad.html", failing{}); err == nil {
+		t.Error("a failing template gave no error")
+	}
+	if w.Body.Len() > 0 {
+		t.Errorf("half a page was written: %s", w.Body)
+	}
+}
+
+type failing struct{ Page }
+
+func (failing) Fail() (string, error) { return "", errors.New("failed") }
+
+func TestRelative(t *testing.T) {
+	t.Parallel()
+	now := at("2026-11-21T10:00:00Z")
+	for text, want := range map[string]string{
+		"2026-11-21T09:59:50Z": "just now",
+		"2026-11-21T09:59:00Z": "1 minute ago",
+		"2026-11-21T09:18:00Z": "42 minutes ago",
+		"2026-11-21T05:00:00Z": "5 hours ago",
+		"2026-11-19T10:00:00Z": "2 days ago",
+		"2026-11-28T10:00:00Z": "in 7 days",
+		"2025-01-02T10:00:00Z": "2 Jan 2025",
+	} {
+		if got := Relative(now, at(text)); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestEveryIconIsDrawn(t *testing.T) {
+	t.Parallel()
+	for name := range icons() {
+		if !strings.Contains(string(icon(name)), "<path") && name != "more" && name != "target" {
+			t.Errorf("icon %s is empty", name)
+		}
+	}
+}

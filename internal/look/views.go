@@ -1,0 +1,104 @@
+package look
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+//go:embed parts
+var parts embed.FS
+
+// Page is what every page knows. Page data embeds it.
+type Page struct {
+	Title   string // of the page, without the product's name
+	Product string // shown in the corner, such as "snapcli"
+	Home    string // where the corner leads; "/" when empty
+	Nav     []Link
+	Who     string   // who is signed in; empty for nobody
+	WhoLink string   // where that leads
+	Narrow  bool     // one centred card instead of the full width
+	Styles  []string // further stylesheets, by asset name
+	Scripts []string // ES modules, by asset name
+}
+
+// Link is an entry of the navigation.
+type Link struct {
+	URL, Text, Icon string
+	Current         bool
+	Count           int // shown beside the text when not 0
+}
+
+// Views are the parsed templates of a program.
+type Views struct {
+	pages map[string]*template.Template
+}
+
+// Parse reads the shared parts and a program's page files. Every page may
+// define "main", "head" and its own parts, and use those of files whose name
+// starts with an underscore. The clock serves the relative times.
+func Parse(a *Assets, now func() time.Time, pages fs.FS, pattern string) (*Views, error) {
+	root, err := template.New("").Funcs(funcs(a, now)).ParseFS(parts, "parts/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("parse the shared parts: %w", err)
+	}
+	names, err := fs.Glob(pages, pattern)
+	if err != nil {
+		return nil, fmt.Errorf("find the page templates: %w", err)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(path.Base(name), "_") {
+			if root, err = root.ParseFS(pages, name); err != nil {
+				return nil, fmt.Errorf("parse %s: %w", name, err)
+			}
+		}
+	}
+	v := &Views{pages: map[string]*template.Template{}}
+	for _, name := range names {
+		if strings.HasPrefix(path.Base(name), "_") {
+			continue
+		}
+		page, err := template.Must(root.Clone()).ParseFS(pages, name)
+		if err != nil {
+			return nil, fmt.Errorf("parse %s: %w", name, err)
+		}
+		v.pages[path.Base(name)] = page
+	}
+	return v, nil
+}
+
+// Page writes a whole page. Nothing is written when the template fails.
+func (v *Views) Page(w http.ResponseWriter, status int, page string, data any) error {
+	return v.Part(w, status, page, "base", data)
+}
+
+// Part writes parts of a page, one after the other, each with the same data.
+func (v *Views) Part(w http.ResponseWriter, status int, page, part string, data any) error {
+	t, ok := v.pages[page]
+	if !ok {
+		return fmt.Errorf("no page template %s", page)
+	}
+	var buf bytes.Buffer
+	if err := t.ExecuteTemplate(&buf, part, data); err != nil {
+		return fmt.Errorf("render %s: %w", page, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+// Names returns the names of the page files.
+func (v *Views) Names() []string {
+	var names []string
+	for name := range v.pages {
+		names = append(names, name)
+	}
+	return names
+}
