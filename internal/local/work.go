@@ -11,34 +11,6 @@ import (
 
 var errUnwritten = errors.New("not written yet")
 
-type configFile struct{}
-
-func openConfig(path string, env func(string) string) (*configFile, error) {
-	return &configFile{}, nil
-}
-
-// Config returns the effective configuration.
-func (a *Agent) Config() Config { return Config{} }
-
-// ConfigPath returns the configuration file's path, whether it exists or not.
-func (a *Agent) ConfigPath() string { return "" }
-
-// Origin says where a configuration key's value is from: "file", "environment"
-// or "default".
-func (a *Agent) Origin(key string) string { return "default" }
-
-// Targets lists the targets by name.
-func (a *Agent) Targets() []Target { return nil }
-
-// Target returns the one of this name; a not_found error suggests a near one.
-func (a *Agent) Target(name string) (Target, error) { return Target{}, errUnwritten }
-
-// AddTarget writes a target into config.yaml, or replaces the one of its name.
-func (a *Agent) AddTarget(t Target) error { return errUnwritten }
-
-// RemoveTarget takes a target out of config.yaml.
-func (a *Agent) RemoveTarget(name string) error { return errUnwritten }
-
 // BuildOptions choose how to build.
 type BuildOptions struct {
 	Jobs int // 0: the target's, else the number of cores

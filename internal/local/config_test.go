@@ -1,0 +1,198 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"snap"
+)
+
+// openText opens an agent whose config.yaml has this text and whose
+// environment is env.
+func openText(t *testing.T, text string, env map[string]string) (*Agent, error) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.yaml")
+	if text != "" {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Open(Options{ConfigFile: path, DataDir: filepath.Join(dir, "data"), Env: func(name string) string { return env[name] }})
+}
+
+const sampleConfig = `# our cloud
+cloud:
+  url: https://cloud.example   # the one in Europe
+  api_key: ""
+
+targets:
+  # the shop
+  shop:
+    source: postgres://user@host/shop
+    destination: postgres://user@localhost/shop_dev
+    sanitize: {rules: ./shop.rules.yaml}
+  my.db: # has a dot
+    source: sqlite:///tmp/my.db
+
+# where backups go
+storage_profiles:
+  backups: {url: "s3://bucket/prefix"}
+`
+
+func TestConfigFileThenEnvironment(t *testing.T) {
+	t.Parallel()
+	a, err := openText(t, sampleConfig, map[string]string{
+		"SNAPCLI_CLOUD__API_KEY":                "cak_x",
+		"SNAPCLI_TARGETS__SHOP__JOBS":           "3",
+		"SNAPCLI_TARGETS__MY_DB__SANITIZE__SQL": "m.sql",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := a.Config()
+	if c.Cloud.URL != "https://cloud.example" || c.Cloud.APIKey != "cak_x" {
+		t.Errorf("cloud = %+v", c.Cloud)
+	}
+	if shop := c.Targets["shop"]; shop.Jobs != 3 || shop.Name != "shop" || shop.Sanitize.Rules != "./shop.rules.yaml" {
+		t.Errorf("shop = %+v", shop)
+	}
+	if c.Targets["my.db"].Sanitize.SQL != "m.sql" {
+		t.Errorf("my.db = %+v", c.Targets["my.db"])
+	}
+	for key, want := range map[string]string{"cloud.api_key": "environment", "cloud.url": "file", "cloud.none": "default", "targets.shop.jobs": "environment"} {
+		if got := a.Origin(key); got != want {
+			t.Errorf("Origin(%s) = %s, want %s", key, got, want)
+		}
+	}
+}
+
+func TestMissingConfigIsEmpty(t *testing.T) {
+	t.Parallel()
+	a, err := openText(t, "", nil)
+	if err != nil || len(a.Targets()) != 0 || a.Config().Cloud.URL != "" {
+		t.Fatalf("%+v, %v", a, err)
+	}
+}
+
+func TestBadConfigNamesThePlace(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"unknown key": {"cloud:\n  url: x\n  urll: y\n", ":3:3: "},
+		"wrong type":  {"targets:\n  shop:\n    jobs: many\n", ":3:11: "},
+		"not yaml":    {"cloud: [\n", "config.yaml:1:"},
+		"bad target":  {"targets:\n  a/b: {source: x}\n", "cannot be the name of a target"},
+		"duplicate":   {"cloud: {}\ncloud: {}\n", ":2:1: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := openText(t, c.text, nil)
+			if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want usage with %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestEditingKeepsComments(t *testing.T) {
+	t.Parallel()
+	a, err := openText(t, sampleConfig, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.AddTarget(Target{Name: "Größe 東京", Source: "sqlite:///tmp/a b.db", Jobs: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.AddTarget(Target{Name: "shop", Source: "mysql://u@h/shop"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.RemoveTarget("my.db"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := a.Target("Größe 東京")
+	if err != nil || got.Jobs != 2 || got.Source != "sqlite:///tmp/a b.db" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	text, err := os.ReadFile(a.ConfigPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"# our cloud\n", "# the one in Europe\n", "  # the shop\n", "\n# where backups go\nstorage_profiles:\n", "    source: mysql://u@h/shop\n"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the edited file lost %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(string(text), "my.db") {
+		t.Errorf("my.db is still there:\n%s", text)
+	}
+}
+
+func TestAddTargetToAnyFile(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"none": "", "only comment": "# hello\n", "no end of line": "cloud: {url: https://x}", "empty map": "targets: {}\ncloud: {}\n",
+		"null": "targets:\ncloud: {}\n", "last": "cloud: {}\ntargets:\n    a: {source: sqlite:///a}\n", "document mark": "---\ncloud: {}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, err := openText(t, text, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.AddTarget(Target{Name: "shop", Source: "sqlite:///x.db"}); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := a.Target("shop"); err != nil || got.Source != "sqlite:///x.db" {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if err := a.RemoveTarget("shop"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.Target("shop"); snap.CodeOf(err) != snap.CodeNotFound {
+				t.Errorf("after removal: %v", err)
+			}
+		})
+	}
+}
+
+func TestUnknownTargetSuggestsANearOne(t *testing.T) {
+	t.Parallel()
+	a, err := openText(t, sampleConfig, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Target("shpo")
+	var e *snap.Error
+	if snap.CodeOf(err) != snap.CodeNotFound || !asError(err, &e) || !strings.Contains(e.Hint, `"shop"`) {
+		t.Errorf("got %v, hint %q", err, e.Hint)
+	}
+}
+
+func TestExpand(t *testing.T) {
+	t.Parallel()
+	env := func(name string) string { return map[string]string{"PW": "a$b"}[name] }
+	if got, err := expand("x://u:${PW}@h/$d", env); err != nil || got != "x://u:a$b@h/$d" {
+		t.Errorf("%q, %v", got, err)
+	}
+	for _, bad := range []string{"${NONE}", "${PW"} {
+		if _, err := expand(bad, env); snap.CodeOf(err) != snap.CodeUsage {
+			t.Errorf("expand(%q) = %v", bad, err)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		"postgres://u:secret@h/d":         "postgres://u:xxxxx@h/d",
+		"postgres://u@h/d?password=s&a=b": "postgres://u@h/d?a=b&password=xxxxx",
+		"sqlite:///tmp/x.db":              "sqlite:///tmp/x.db",
+		"postgres://u:se%cret@h/d":        "postgres://...",
+	} {
+		if got := Redact(raw); got != want {
+			t.Errorf("Redact(%q) = %q, want %q", raw, got, want)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"snap"
+)
+
+// editTarget puts a target into the file, or takes it out when t is nil. It
+// changes the lines of that target alone, so that comments and order stay; the
+// result is read back and compared before it is written.
+func (f *configFile) editTarget(name string, t *Target) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.read(); err != nil { // another program may have changed it
+		return err
+	}
+	text, err := spliceTarget(f.text, name, t)
+	if err != nil {
+		return err
+	}
+	if !says(text, name, t, f.text) {
+		return snap.Usage(fmt.Sprintf("the file %s is written in a way that cannot be edited here", f.path), "change it with `snapcli config edit`")
+	}
+	return f.write(text)
+}
+
+// spliceTarget returns text with the lines of one target replaced.
+func spliceTarget(text []byte, name string, t *Target) ([]byte, error) {
+	lines := bytes.SplitAfter(text, []byte("\n"))
+	if n := len(lines); n > 0 && len(lines[n-1]) > 0 && !bytes.HasSuffix(lines[n-1], []byte("\n")) {
+		lines[n-1] = append(bytes.Clone(lines[n-1]), '\n')
+	}
+	section, entry, err := findTarget(text, name)
+	if err != nil {
+		return nil, err
+	}
+	if section.from < 0 { // there is no targets: yet
+		body, err := targetLines(name, t, "  ")
+		return join(append(lines, []byte("targets:\n"), body)), err
+	}
+	indent := section.indent
+	body, err := targetLines(name, t, indent)
+	if err != nil {
+		return nil, err
+	}
+	at, until := entry.from, trimBlank(lines, entry.from, entry.until)
+	if entry.from < 0 {
+		at = trimBlank(lines, section.from+1, section.until)
+		until = at
+	}
+	if section.empty { // targets: {} or targets: without anything
+		lines[section.from] = []byte("targets:\n")
+		at, until = section.from+1, section.from+1
+	}
+	return join(lines[:at], [][]byte{body}, lines[until:]), nil
+}
+
+// span is a run of lines; from is -1 when there is none.
+type span struct {
+	from, until int
+	indent      string
+	empty       bool
+}
+
+// findTarget returns the lines of the targets mapping and of one target in it.
+func findTarget(text []byte, name string) (section, entry span, err error) {
+	section, entry = span{from: -1}, span{from: -1}
+	file, err := parser.ParseBytes(text, parser.ParseComments)
+	if err != nil {
+		return section, entry, fmt.Errorf("parse: %w", err)
+	}
+	end := bytes.Count(text, []byte("\n")) + 1
+	if bytes.HasSuffix(text, []byte("\n")) {
+		end--
+	}
+	if len(file.Docs) == 0 {
+		return section, entry, nil
+	}
+	top := pairs(file.Docs[0].Body)
+	for i, pair := range top {
+		if keyOf(pair) != "targets" {
+			continue
+		}
+		section = span{from: lineOf(pair), until: end, indent: "  "}
+		if i+1 < len(top) {
+			section.until = lineOf(top[i+1])
+		}
+		inner := pairs(pair.Value)
+		section.empty = len(inner) == 0
+		for j, t := range inner {
+			section.indent = strings.Repeat(" ", t.Key.GetToken().Position.Column-1)
+			if keyOf(t) != name {
+				continue
+			}
+			entry = span{from: lineOf(t), until: section.until}
+			if j+1 < len(inner) {
+				entry.until = lineOf(inner[j+1])
+			}
+		}
+	}
+	return section, entry, nil
+}
+
+func pairs(n ast.Node) []*ast.MappingValueNode {
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		return n.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{n}
+	}
+	return nil
+}
+
+func lineOf(p *ast.MappingValueNode) int { return p.Key.GetToken().Position.Line - 1 }
+
+func keyOf(p *ast.MappingValueNode) string { return p.Key.GetToken().Value }
+
+// trimBlank moves the end of a span up over blank lines and comments, which
+// belong to what follows.
+func trimBlank(lines [][]byte, from, until int) int {
+	for until > from {
+		line := bytes.TrimSpace(lines[until-1])
+		if len(line) > 0 && line[0] != '#' {
+			break
+		}
+		until--
+	}
+	return until
+}
+
+func targetLines(name string, t *Target, indent string) ([]byte, error) {
+	if t == nil {
+		return nil, nil
+	}
+	text, err := yaml.Marshal(map[string]*Target{name: t})
+	if err != nil {
+		return nil, fmt.Errorf("write the target: %w", err)
+	}
+	var b bytes.Buffer
+	for line := range bytes.Lines(text) {
+		b.WriteString(indent)
+		b.Write(line)
+	}
+	return b.Bytes(), nil
+}
+
+func join(parts ...[][]byte) []byte {
+	var b bytes.Buffer
+	for _, part := range parts {
+		for _, line := range part {
+			b.Write(line)
+		}
+	}
+	return b.Bytes()
+}
+
+// says reports whether the edited text differs from the old one by exactly the
+// target.
+func says(text []byte, name string, t *Target, old []byte) bool {
+	var got, want Config
+	if yaml.UnmarshalWithOptions(text, &got, yaml.DisallowUnknownField()) != nil || yaml.Unmarshal(old, &want) != nil {
+		return false
+	}
+	if want.Targets == nil {
+		want.Targets = map[string]Target{}
+	}
+	if got.Targets == nil {
+		got.Targets = map[string]Target{}
+	}
+	delete(want.Targets, name)
+	if t != nil {
+		copied := *t
+		copied.Name = ""
+		want.Targets[name] = copied
+	}
+	return reflect.DeepEqual(got, want)
+}

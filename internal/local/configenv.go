@@ -1,0 +1,91 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/knadh/koanf/v2"
+
+	"snap"
+)
+
+const envPrefix = "SNAPCLI_"
+
+// envKeys returns the settings that the environment makes: SNAPCLI_CLOUD__URL
+// sets cloud.url. Names are compared in lower case; a target that the file has
+// is matched whatever the case of its name, with _ for what cannot stand in a
+// variable's name.
+func envKeys(file *koanf.Koanf, env func(string) string) map[string]any {
+	known := map[string]string{}
+	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key"} {
+		known[envName(key)] = key
+	}
+	for _, group := range []string{"targets", "storage_profiles"} {
+		for _, name := range file.MapKeys(group) {
+			for _, field := range fieldsOf(group) {
+				key := strings.Join([]string{group, name, field}, keyDelim)
+				known[envName(key)] = key
+			}
+		}
+	}
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		if _, ok := known[name]; ok || !strings.HasPrefix(name, envPrefix) || !strings.Contains(name, "__") {
+			continue
+		}
+		known[name] = strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, envPrefix)), "__", keyDelim)
+	}
+	set := map[string]any{}
+	for name, key := range known {
+		if value := env(name); value != "" {
+			set[key] = value
+		}
+	}
+	return set
+}
+
+func fieldsOf(group string) []string {
+	if group == "storage_profiles" {
+		return []string{"url"}
+	}
+	return []string{"source", "destination", "jobs", "production", "sanitize" + keyDelim + "rules", "sanitize" + keyDelim + "sql"}
+}
+
+// envName returns the environment variable that sets a key.
+func envName(key string) string {
+	var b strings.Builder
+	b.WriteString(envPrefix)
+	for _, r := range strings.ToUpper(strings.ReplaceAll(key, keyDelim, "__")) {
+		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
+}
+
+// expand replaces ${NAME} by the environment variable of that name. A $ that is
+// not followed by a brace stays. A variable that is not set is an error of code
+// usage, because an empty password would only fail later and less clearly.
+func expand(s string, env func(string) string) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, "${")
+		b.WriteString(before)
+		if !found {
+			return b.String(), nil
+		}
+		name, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			return "", snap.Usage("a ${ in the configuration has no closing }", "")
+		}
+		value := env(name)
+		if value == "" {
+			return "", snap.Usage(fmt.Sprintf("the environment variable %s, which the configuration names, is not set", name), "set it, or change the URL with `snapcli config edit`")
+		}
+		b.WriteString(value)
+		s = after
+	}
+}

@@ -1,0 +1,161 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/renameio/v2"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/v2"
+
+	"snap"
+)
+
+// keyDelim stands between the parts of a configuration key inside koanf. It is
+// not a dot, because targets may have dots in their names.
+const keyDelim = "\x00"
+
+// configFile is config.yaml with the environment laid over it.
+type configFile struct {
+	path string
+	env  func(string) string
+
+	mu     sync.Mutex
+	text   []byte // the file as it was read; nil when there is none
+	fromY  *koanf.Koanf
+	fromE  *koanf.Koanf
+	config Config
+}
+
+func openConfig(path string, env func(string) string) (*configFile, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("find the configuration file: %w", err)
+	}
+	f := &configFile{path: path, env: env}
+	return f, f.read()
+}
+
+// read reads the file again.
+func (f *configFile) read() error {
+	text, err := os.ReadFile(f.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return snap.Usage(fmt.Sprintf("the configuration file %s cannot be read: %s", f.path, reason(err)), "check its path and permissions")
+	}
+	tree, err := parseConfig(f.path, text)
+	if err != nil {
+		return err
+	}
+	fromY := koanf.New(keyDelim)
+	if err := fromY.Load(confmap.Provider(tree, ""), nil); err != nil {
+		return fmt.Errorf("read %s: %w", f.path, err)
+	}
+	fromE := koanf.New(keyDelim)
+	if err := fromE.Load(confmap.Provider(envKeys(fromY, f.env), keyDelim), nil); err != nil {
+		return fmt.Errorf("read the environment: %w", err)
+	}
+	config, err := merge(fromY, fromE)
+	if err != nil {
+		return err
+	}
+	f.text, f.fromY, f.fromE, f.config = text, fromY, fromE, config
+	return nil
+}
+
+// parseConfig checks the text against the shape of [Config], so that a typing
+// error is found where it stands, and returns it as a tree for koanf.
+func parseConfig(path string, text []byte) (map[string]any, error) {
+	var shape Config
+	if err := yaml.UnmarshalWithOptions(text, &shape, yaml.DisallowUnknownField()); err != nil {
+		return nil, badConfig(path, err)
+	}
+	tree := map[string]any{}
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		return nil, badConfig(path, err)
+	}
+	for name := range shape.Targets {
+		if clean, err := snap.CleanTarget(name); err != nil || clean != name {
+			return nil, snap.Usage(fmt.Sprintf("%s: %q cannot be the name of a target", path, name), "start it with a letter or a digit, without slashes or surrounding space")
+		}
+	}
+	return tree, nil
+}
+
+// badConfig makes a person's error of the parser's, which knows the place.
+func badConfig(path string, err error) error {
+	what, line, column := err.Error(), 0, 0
+	var y yaml.Error
+	if errors.As(err, &y) {
+		what = y.GetMessage()
+		if at := y.GetToken(); at != nil && at.Position != nil {
+			line, column = at.Position.Line, at.Position.Column
+		}
+	}
+	what, _, _ = strings.Cut(what, "\n")
+	return &snap.Error{
+		Code:   snap.CodeUsage,
+		Detail: fmt.Sprintf("%s:%d:%d: %s", path, line, column, what),
+		Hint:   "correct it with `snapcli config edit`",
+		Cause:  err,
+	}
+}
+
+func merge(layers ...*koanf.Koanf) (Config, error) {
+	all := koanf.New(keyDelim)
+	for _, layer := range layers {
+		if err := all.Merge(layer); err != nil {
+			return Config{}, fmt.Errorf("merge the configuration: %w", err)
+		}
+	}
+	var c Config
+	if err := all.Unmarshal("", &c); err != nil {
+		return Config{}, &snap.Error{Code: snap.CodeUsage, Detail: "an environment variable SNAPCLI_... has a value of the wrong kind", Hint: "jobs takes a whole number, production true or false", Cause: err}
+	}
+	for name, t := range c.Targets {
+		t.Name = name
+		c.Targets[name] = t
+	}
+	return c, nil
+}
+
+// write replaces the file by text, whole or not at all, and reads it again.
+func (f *configFile) write(text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return diskError(err, "make the configuration folder")
+	}
+	if err := renameio.WriteFile(f.path, text, 0o600, renameio.WithExistingPermissions()); err != nil {
+		return diskError(err, "write "+f.path)
+	}
+	return f.read()
+}
+
+// Config returns the effective configuration.
+func (a *Agent) Config() Config {
+	a.file.mu.Lock()
+	defer a.file.mu.Unlock()
+	return a.file.config
+}
+
+// ConfigPath returns the configuration file's path, whether it exists or not.
+func (a *Agent) ConfigPath() string { return a.file.path }
+
+// Origin says where a configuration key's value is from: "file", "environment"
+// or "default". The key has dots, as in cloud.api_key.
+func (a *Agent) Origin(key string) string {
+	a.file.mu.Lock()
+	defer a.file.mu.Unlock()
+	key = strings.ReplaceAll(key, ".", keyDelim)
+	switch {
+	case a.file.fromE.Exists(key):
+		return "environment"
+	case a.file.fromY.Exists(key):
+		return "file"
+	}
+	return "default"
+}

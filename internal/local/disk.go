@@ -1,0 +1,37 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"snap"
+)
+
+// reason returns what the operating system said, without the path that
+// messages already name.
+func reason(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}
+
+// diskError makes a person's error of a failed file operation: a full disk is
+// storage_full.
+func diskError(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return &snap.Error{
+			Code:   snap.CodeStorageFull,
+			Detail: fmt.Sprintf("there is no space left on the disk to %s", doing),
+			Hint:   "make room, for example with `snapcli snapshots delete`, and try again; nothing that was there is lost",
+			Cause:  err,
+		}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}

@@ -1,0 +1,141 @@
+package local
+
+import (
+	"fmt"
+	"net/url"
+	"sort"
+	"strings"
+
+	"snap"
+)
+
+// Targets lists the targets by name.
+func (a *Agent) Targets() []Target {
+	var all []Target
+	for _, t := range a.Config().Targets {
+		all = append(all, t)
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
+	return all
+}
+
+// Target returns the one of this name; a not_found error suggests a near one.
+func (a *Agent) Target(name string) (Target, error) {
+	clean, err := snap.CleanTarget(name)
+	if err != nil {
+		return Target{}, err
+	}
+	if t, ok := a.Config().Targets[clean]; ok {
+		return t, nil
+	}
+	hint := fmt.Sprintf("add it: snapcli targets add %q --source URL", clean)
+	if near := a.nearTarget(clean); near != "" {
+		hint = fmt.Sprintf("did you mean %q? `snapcli targets` lists them", near)
+	}
+	return Target{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no target %q", clean), Hint: hint}
+}
+
+// nearTarget returns the target whose name is at most two changes, or a third
+// of its letters, away.
+func (a *Agent) nearTarget(name string) string {
+	best, most := "", max(2, len(name)/3)+1
+	for _, t := range a.Targets() {
+		if d := distance(strings.ToLower(t.Name), strings.ToLower(name)); d < most {
+			best, most = t.Name, d
+		}
+	}
+	return best
+}
+
+// distance is the number of single changes that make b of a (Levenshtein).
+func distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range y {
+			cost := diagonal
+			if x[i] != y[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(y)]
+}
+
+// AddTarget writes a target into config.yaml, or replaces the one of its name.
+// Comments and the order of the file stay.
+func (a *Agent) AddTarget(t Target) error {
+	name, err := snap.CleanTarget(t.Name)
+	if err != nil {
+		return err
+	}
+	for _, raw := range []string{t.Source, t.Destination} {
+		if raw == "" {
+			continue
+		}
+		if _, err := engineOf(raw); err != nil {
+			return err
+		}
+	}
+	return a.file.editTarget(name, &t)
+}
+
+// RemoveTarget takes a target out of config.yaml. Its snapshots stay.
+func (a *Agent) RemoveTarget(name string) error {
+	t, err := a.Target(name)
+	if err != nil {
+		return err
+	}
+	return a.file.editTarget(t.Name, nil)
+}
+
+// engineOf returns the engine that a database URL names.
+func engineOf(raw string) (snap.Engine, error) {
+	scheme, _, ok := strings.Cut(raw, ":")
+	if !ok {
+		return "", badURL("it has no scheme")
+	}
+	switch strings.ToLower(scheme) {
+	case "postgres", "postgresql":
+		return snap.Postgres, nil
+	case "mysql", "mariadb":
+		return snap.MySQL, nil
+	case "sqlite", "sqlite3":
+		return snap.SQLite, nil
+	}
+	return "", badURL(fmt.Sprintf("%q is no kind of database that is known", scheme))
+}
+
+func badURL(why string) error {
+	return snap.Usage("the database URL is not usable: "+why, "use postgres://user@host/database, mysql://user@host/database or sqlite:///path/to/file")
+}
+
+// Redact returns a database URL for people: without its password and without
+// what its query carries.
+func Redact(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		scheme, _, _ := strings.Cut(raw, ":")
+		return scheme + "://..."
+	}
+	if u.User != nil {
+		if _, has := u.User.Password(); has {
+			u.User = url.UserPassword(u.User.Username(), "xxxxx")
+		}
+	}
+	q := u.Query()
+	for key := range q {
+		if strings.Contains(strings.ToLower(key), "pass") || strings.Contains(strings.ToLower(key), "key") {
+			q.Set(key, "xxxxx")
+		}
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
