@@ -51,7 +51,7 @@ func spliceTarget(text []byte, name string, t *Target) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, until := entry.from, trimBlank(lines, entry.from, entry.until)
+	at, until := entry.from, trimBlank(lines, max(entry.from, 0), entry.until)
 	if entry.from < 0 {
 		at = trimBlank(lines, section.from+1, section.until)
 		until = at
