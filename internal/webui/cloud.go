@@ -1,0 +1,98 @@
+package webui
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"snap"
+	"snap/api"
+)
+
+// cloud is the service as the pages need it: the client, and short memories of
+// what hardly changes between two clicks. Rights are never decided from them:
+// the service decides anew at every request.
+type cloud struct {
+	*api.Client // nil without a cloud service
+	now         func() time.Time
+
+	mu     sync.Mutex
+	me     remembered[api.Me]
+	groups remembered[[]api.Group]
+}
+
+type remembered[T any] struct {
+	value T
+	until time.Time
+}
+
+func newCloud(c *api.Client, now func() time.Time) *cloud { return &cloud{Client: c, now: now} }
+
+// configured reports whether there is a cloud service to speak with.
+func (c *cloud) configured() bool { return c.Client != nil }
+
+// whoami tells who is calling, as of at most some seconds ago.
+func (c *cloud) whoami(ctx context.Context) (api.Me, error) {
+	if !c.configured() {
+		return api.Me{}, errNoCloud()
+	}
+	return remember(c, &c.me, 10*time.Second, func() (api.Me, error) { return c.Me(ctx) })
+}
+
+// ssoGroups lists the organization's groups, as of at most a minute ago.
+func (c *cloud) ssoGroups(ctx context.Context) ([]api.Group, error) {
+	return remember(c, &c.groups, time.Minute, func() ([]api.Group, error) { return c.Groups(ctx) })
+}
+
+// forget drops what is remembered, after a sign-in or sign-out.
+func (c *cloud) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.me, c.groups = remembered[api.Me]{}, remembered[[]api.Group]{}
+}
+
+func remember[T any](c *cloud, place *remembered[T], life time.Duration, get func() (T, error)) (T, error) {
+	c.mu.Lock()
+	kept := *place
+	c.mu.Unlock()
+	if c.now().Before(kept.until) {
+		return kept.value, nil
+	}
+	value, err := get()
+	if err != nil {
+		return value, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*place = remembered[T]{value: value, until: c.now().Add(life)}
+	return value, nil
+}
+
+func errNoCloud() error {
+	return snap.Usage("no cloud service is configured", "set cloud.url in the configuration file, then start `snapcli serve` again")
+}
+
+// mayShare reports whether the service would let this caller change the
+// org-wide and group shares of a listed snapshot. It asks the domain's own
+// rule, and serves only to show a control or a word.
+func mayShare(me api.Me, s api.Snapshot) bool {
+	mine := snap.OrgRef{ID: 1}
+	of := mine
+	if s.Received || s.Organization != me.Organization {
+		of.ID = 2
+	}
+	caller := snap.Caller{Org: mine, Role: me.Role, Credential: snap.Credential{Kind: me.Credential.Kind, Scopes: me.Credential.Scopes}}
+	record := snap.Snapshot{Org: of}
+	if me.Email != "" {
+		caller.User = &snap.User{ID: 1}
+	}
+	if s.Owner != "" && s.Owner == me.Email {
+		record.Owner = caller.User
+	}
+	return snap.Allowed(caller, snap.ActShare, record) == nil
+}
+
+// mayDelete is mayShare for deleting.
+func mayDelete(me api.Me, s api.Snapshot) bool {
+	return me.Role.IsAdmin() && !s.Received && s.Organization == me.Organization && !me.Credential.Kind.OrgLevel()
+}

@@ -1,0 +1,194 @@
+package webui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"snap"
+	"snap/internal/local"
+)
+
+// jobState is where a job stands.
+type jobState string
+
+const (
+	jobRunning  jobState = "running"
+	jobDone     jobState = "done"
+	jobFailed   jobState = "failed"
+	jobCanceled jobState = "canceled"
+)
+
+// keptJobs is how many ended jobs are remembered.
+const keptJobs = 100
+
+// jobs are the long actions of this process, newest first. Watchers are told
+// the number of every job that changed.
+type jobs struct {
+	now  func() time.Time
+	ctx  context.Context
+	end  context.CancelFunc
+	wait sync.WaitGroup
+
+	mu       sync.Mutex
+	last     int
+	all      []*job
+	watchers map[chan int]bool
+}
+
+// job is one long action: it goes on when the page is closed.
+type job struct {
+	id     int
+	kind   string // "pull", "push", "load", "build", "sanitize"
+	title  string
+	target string
+	cancel context.CancelFunc
+
+	// Guarded by jobs.mu.
+	state    jobState
+	event    local.Event
+	log      []logLine
+	result   string
+	snapshot string // name of the local snapshot that it made or used
+	problem  error
+	started  time.Time
+	ended    time.Time
+}
+
+type logLine struct {
+	At   time.Time
+	Text string
+}
+
+// outcome is what a finished job says.
+type outcome struct {
+	text     string
+	snapshot string // name of a local snapshot to go on with
+}
+
+func newJobs(now func() time.Time) *jobs {
+	ctx, end := context.WithCancel(context.Background())
+	return &jobs{now: now, ctx: ctx, end: end, watchers: map[chan int]bool{}}
+}
+
+// start runs an action in the background. A second one of the same kind and
+// target while the first runs is a conflict.
+func (js *jobs) start(kind, target, title string, run func(context.Context, local.Progress) (outcome, error)) (int, error) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	for _, j := range js.all {
+		if j.state == jobRunning && j.title == title {
+			return 0, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("this is under way already: %s", title), Hint: "wait for it, or cancel it on the Jobs page"}
+		}
+	}
+	ctx, cancel := context.WithCancel(js.ctx)
+	js.last++
+	j := &job{id: js.last, kind: kind, title: title, target: target, cancel: cancel, state: jobRunning, started: js.now()}
+	j.log = []logLine{{j.started, "started"}}
+	js.all = append([]*job{j}, js.all...)
+	if len(js.all) > keptJobs {
+		js.forgetOldest()
+	}
+	js.wait.Go(func() {
+		defer cancel()
+		out, err := run(ctx, func(e local.Event) { js.progress(j, e) })
+		js.finish(ctx, j, out, err)
+	})
+	js.tell(j.id)
+	return j.id, nil
+}
+
+func (js *jobs) forgetOldest() {
+	for i := len(js.all) - 1; i >= 0; i-- {
+		if js.all[i].state != jobRunning {
+			js.all = append(js.all[:i], js.all[i+1:]...)
+			return
+		}
+	}
+}
+
+func (js *jobs) progress(j *job, e local.Event) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if e.Phase != j.event.Phase || e.Detail != "" && e.Detail != j.event.Detail {
+		text := e.Phase
+		if e.Detail != "" {
+			text += ": " + e.Detail
+		}
+		const most = 500
+		if len(j.log) < most {
+			j.log = append(j.log, logLine{js.now(), text})
+		}
+	}
+	j.event = e
+	js.tell(j.id)
+}
+
+func (js *jobs) finish(ctx context.Context, j *job, out outcome, err error) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	j.ended = js.now()
+	switch {
+	case err == nil:
+		j.state, j.result, j.snapshot = jobDone, out.text, out.snapshot
+		j.log = append(j.log, logLine{j.ended, out.text})
+	case ctx.Err() != nil || errors.Is(err, context.Canceled):
+		j.state = jobCanceled
+		j.log = append(j.log, logLine{j.ended, "canceled; nothing was changed"})
+	default:
+		j.state, j.problem = jobFailed, err
+		j.log = append(j.log, logLine{j.ended, "failed: " + err.Error()})
+	}
+	js.tell(j.id)
+}
+
+// stopOne cancels a job; it ends when what it does has been put back in order.
+func (js *jobs) stopOne(id int) error {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	for _, j := range js.all {
+		if j.id == id {
+			j.cancel()
+			return nil
+		}
+	}
+	return errNoJob(id)
+}
+
+// stop cancels all jobs and waits for them.
+func (js *jobs) stop() {
+	js.end()
+	js.wait.Wait()
+}
+
+// watch returns a channel that receives the number of each job that changed,
+// until done is called. A slow watcher misses numbers, never the last state:
+// it reads the job when it gets to it.
+func (js *jobs) watch() (changed <-chan int, done func()) {
+	ch := make(chan int, 64)
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	js.watchers[ch] = true
+	return ch, func() {
+		js.mu.Lock()
+		defer js.mu.Unlock()
+		delete(js.watchers, ch)
+	}
+}
+
+// tell is called with mu held.
+func (js *jobs) tell(id int) {
+	for ch := range js.watchers {
+		select {
+		case ch <- id:
+		default:
+		}
+	}
+}
+
+func errNoJob(id int) error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no job " + strconv.Itoa(id), Hint: "jobs are forgotten when `snapcli serve` ends"}
+}

@@ -1,0 +1,78 @@
+package webui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"snap"
+)
+
+const (
+	defaultHost = "127.0.0.1"
+	defaultPort = 8484
+	portTries   = 20
+)
+
+// listen opens the address, "" being the default port of 127.0.0.1 or the next
+// free one. Anything but loopback needs allowRemote (L1).
+func listen(ctx context.Context, address string, allowRemote bool) (net.Listener, error) {
+	var lc net.ListenConfig
+	if address == "" {
+		return listenNext(ctx, lc)
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, snap.Usage(fmt.Sprintf("%q is not an address to listen on", address), "use host:port, such as 127.0.0.1:8484")
+	}
+	if !isLoopback(host) && !allowRemote {
+		return nil, snap.Usage(fmt.Sprintf("%s can be reached from other machines", address),
+			"whoever opens the web UI acts as you; if that is meant, add --allow-remote, and put TLS in front")
+	}
+	ln, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, snap.Usage(fmt.Sprintf("cannot listen on %s: %v", address, errors.Unwrap(err)), "choose another with --listen, or leave it out for the next free port")
+	}
+	return ln, nil
+}
+
+func listenNext(ctx context.Context, lc net.ListenConfig) (net.Listener, error) {
+	for port := defaultPort; port < defaultPort+portTries; port++ {
+		ln, err := lc.Listen(ctx, "tcp", net.JoinHostPort(defaultHost, strconv.Itoa(port)))
+		if err == nil {
+			return ln, nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+	}
+	return nil, snap.Usage(fmt.Sprintf("the ports %d to %d are all taken", defaultPort, defaultPort+portTries-1), "choose one with --listen 127.0.0.1:PORT")
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// openBrowser starts the system's browser and does not wait for it.
+func openBrowser(link string) error {
+	name, args := "xdg-open", []string{link}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", link}
+	}
+	cmd := exec.Command(name, args...)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	go cmd.Wait()
+	return nil
+}

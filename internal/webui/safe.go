@@ -1,0 +1,167 @@
+package webui
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+
+	"snap"
+)
+
+// This page decides who may use the web UI, before any handler runs:
+//
+//	L1  it listens on loopback only, unless told otherwise (listen.go)
+//	L2  the Host header must name the address the connection arrived at:
+//	    a page elsewhere whose name was bound to 127.0.0.1 is refused
+//	L3  a browser must hold the cookie that a one-time start link gave it;
+//	    changing requests must come from our own pages, and so must event
+//	    streams; nothing is opened to other origins
+//	L4  handlers answer with pages made here; the cloud client and its token
+//	    stay in this process
+
+// gate keeps the start links and the browsers that used one. Only hashes of
+// both are kept.
+type gate struct {
+	hosts []string
+	cross *http.CrossOriginProtection
+	used  func() // called after a link was used; nil does nothing
+
+	mu       sync.Mutex
+	links    map[[sha256.Size]byte]bool
+	browsers map[[sha256.Size]byte]bool
+}
+
+func newGate(hosts []string) *gate {
+	return &gate{
+		hosts: hosts, cross: http.NewCrossOriginProtection(),
+		links: map[[sha256.Size]byte]bool{}, browsers: map[[sha256.Size]byte]bool{},
+	}
+}
+
+const startPrefix = "/start/"
+
+// link makes a start link that works once.
+func (g *gate) link() string {
+	token := rand.Text()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.links[sha256.Sum256([]byte(token))] = true
+	return startPrefix + token
+}
+
+// redeem uses a link up and returns the cookie's value.
+func (g *gate) redeem(token string) (cookie string, ok bool) {
+	sum := sha256.Sum256([]byte(token))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.links[sum] {
+		return "", false
+	}
+	delete(g.links, sum)
+	cookie = rand.Text() + rand.Text()
+	g.browsers[sha256.Sum256([]byte(cookie))] = true
+	return cookie, true
+}
+
+func (g *gate) knows(r *http.Request) bool {
+	c, err := r.Cookie(cookieName(r))
+	if err != nil {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.browsers[sha256.Sum256([]byte(c.Value))]
+}
+
+// protect wraps the handlers; refusals are written by problem.
+func (g *gate) protect(next http.Handler, problem func(http.ResponseWriter, *http.Request, int, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !g.hostAllowed(r):
+			problem(w, r, http.StatusMisdirectedRequest, snap.Forbidden("this address is not one of the web UI's", "open the link that `snapcli serve` printed"))
+		case strings.HasPrefix(r.URL.Path, "/assets/"):
+			next.ServeHTTP(w, r)
+		case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, startPrefix):
+			g.start(w, r, problem)
+		case !g.knows(r):
+			problem(w, r, http.StatusUnauthorized, &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this browser was not opened with the start link", Hint: "open the link that `snapcli serve` printed in the terminal"})
+		case g.cross.Check(r) != nil || foreign(r):
+			problem(w, r, http.StatusForbidden, snap.Forbidden("the request came from another site", "use the web UI's own pages"))
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+func (g *gate) start(w http.ResponseWriter, r *http.Request, problem func(http.ResponseWriter, *http.Request, int, error)) {
+	if g.knows(r) {
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return
+	}
+	value, ok := g.redeem(strings.TrimPrefix(r.URL.Path, startPrefix))
+	if !ok {
+		problem(w, r, http.StatusUnauthorized, &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this start link was used already, or is from another run", Hint: "open the newest link that `snapcli serve` printed"})
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	if g.used != nil {
+		g.used()
+	}
+}
+
+// hostAllowed is the allowlist of L2: loopback by name or number, or the local
+// address itself, with the port of the connection; or a configured name, whose
+// port is that of whatever stands in front.
+func (g *gate) hostAllowed(r *http.Request) bool {
+	host, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host, port = strings.Trim(r.Host, "[]"), "80"
+	}
+	for _, name := range g.hosts {
+		if strings.EqualFold(name, host) {
+			return true
+		}
+	}
+	at, ok := localAddr(r)
+	if !ok || port != strconv.Itoa(int(at.Port())) {
+		return false
+	}
+	if host == "localhost" || host == "127.0.0.1" || host == "::1" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap() == at.Addr().Unmap()
+}
+
+func localAddr(r *http.Request) (netip.AddrPort, bool) {
+	addr, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}, false
+	}
+	return addr.AddrPort(), true
+}
+
+// cookieName carries the port, because browsers share cookies between ports.
+func cookieName(r *http.Request) string {
+	at, _ := localAddr(r)
+	return "snapcli_" + strconv.Itoa(int(at.Port()))
+}
+
+// foreign reports whether a browser says that a page of another origin asks
+// for something that is not a page: a fragment or an event stream.
+func foreign(r *http.Request) bool {
+	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {
+		return true
+	}
+	site := r.Header.Get("Sec-Fetch-Site")
+	if site == "" || site == "same-origin" || site == "none" {
+		return false
+	}
+	return r.Header.Get("Sec-Fetch-Mode") != "navigate"
+}

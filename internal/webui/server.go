@@ -1,0 +1,159 @@
+// Package webui is the local web UI of `snapcli serve` (SPEC 4.6): the
+// snapshots on this machine and those in the cloud side by side, and what can
+// be done with them.
+//
+// Pages are html/template over typed data and work without script. Our own ES
+// modules send the same forms, ask for fragments of the same pages, and put
+// them in place. The cloud is reached from this process only: no credential
+// for it ever gets into a page (AUTH.md L4). Who may open the pages at all is
+// decided in safe.go (L1 to L3).
+package webui
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"snap/api"
+	"snap/internal/local"
+	"snap/internal/look"
+)
+
+//go:embed assets
+var assetFiles embed.FS
+
+//go:embed pages
+var pageFiles embed.FS
+
+// Options configure the web UI.
+type Options struct {
+	Agent  *local.Agent
+	Client *api.Client // nil when no cloud service is configured
+
+	Listen      string   // host:port; "" is port 8484 of 127.0.0.1, or the next free one
+	AllowRemote bool     // allow Listen to be another address than loopback
+	Hosts       []string // further host names that browsers may use, with AllowRemote
+
+	Open    bool               // open the start link in a browser
+	Browse  func(string) error // opens a browser; nil is the system's way
+	Out     io.Writer          // where addresses are told; nil is nowhere
+	Version string
+	Now     func() time.Time // nil is time.Now
+	Log     *slog.Logger     // nil discards
+}
+
+// Server is the web UI.
+type Server struct {
+	o      Options
+	assets *look.Assets
+	views  *look.Views
+	gate   *gate
+	cloud  *cloud
+	jobs   *jobs
+}
+
+// New makes a web UI that does not listen yet.
+func New(o Options) (*Server, error) {
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	own, err := fs.Sub(assetFiles, "assets")
+	if err != nil {
+		return nil, fmt.Errorf("find the assets: %w", err)
+	}
+	s := &Server{o: o, assets: look.NewAssets("/assets/", look.Files(), own)}
+	if s.views, err = look.Parse(s.assets, o.Now, pageFiles, "pages/*.html"); err != nil {
+		return nil, err
+	}
+	s.gate = newGate(o.Hosts)
+	s.cloud = newCloud(o.Client, o.Now)
+	s.jobs = newJobs(o.Now)
+	return s, nil
+}
+
+// StartPath returns the path of a fresh one-time link: the first browser that
+// opens it may use the web UI until the process ends (L3).
+func (s *Server) StartPath() string { return s.gate.link() }
+
+// Handler returns the whole web UI. The connections it serves must come from a
+// net/http server, which tells the address they arrived at.
+func (s *Server) Handler() http.Handler {
+	zip, err := gzhttp.NewWrapper(gzhttp.ExceptContentTypes([]string{"text/event-stream"}))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return look.Secure(s.gate.protect(zip(s.routes()), s.gateProblem))
+}
+
+// Run serves the web UI until the context ends, then lets running requests
+// finish and stops the jobs. It fails with code usage when the address is not
+// loopback and AllowRemote is not set.
+func Run(ctx context.Context, o Options) error {
+	s, err := New(o)
+	if err != nil {
+		return err
+	}
+	ln, err := listen(ctx, o.Listen, o.AllowRemote)
+	if err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	srv := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		BaseContext:       func(net.Listener) context.Context { return serving },
+		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	}
+	s.announce("http://" + ln.Addr().String())
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(ln) }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("serve the web UI: %w", err)
+	case <-ctx.Done():
+	}
+	stop() // ends the event streams
+	s.jobs.stop()
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(patience); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("stop the web UI: %w", err)
+	}
+	return nil
+}
+
+// announce tells the address and the one-time link, and opens it if asked to.
+func (s *Server) announce(base string) {
+	s.gate.used = func() {
+		fmt.Fprintf(s.o.Out, "opened. For another browser: %s%s\n", base, s.StartPath())
+	}
+	link := base + s.StartPath()
+	fmt.Fprintf(s.o.Out, "The web UI is at %s\nOpen it with this link, which works once:\n\n  %s\n\nCtrl-C ends it.\n", base, link)
+	if !s.o.Open {
+		return
+	}
+	browse := s.o.Browse
+	if browse == nil {
+		browse = openBrowser
+	}
+	if err := browse(link); err != nil {
+		fmt.Fprintf(s.o.Out, "no browser could be opened: %v\n", err)
+	}
+}
