@@ -43,9 +43,9 @@ type Section struct {
 
 // Sanitized says how a sanitized snapshot came to be.
 type Sanitized struct {
-	From   string `json:"from"`            // name of the snapshot it was made from
-	SQL    string `json:"sql,omitempty"`   // SHA-256 of the SQL that was run
-	Rules  string `json:"rules,omitempty"` // SHA-256 of the rules that were applied
+	From   string `json:"from"`             // name of the snapshot it was made from
+	SQL    string `json:"sql,omitempty"`    // SHA-256 of the SQL that was run
+	Rules  string `json:"rules,omitempty"`  // SHA-256 of the rules that were applied
 	Masked int    `json:"masked,omitempty"` // columns changed by a rule
 	Kept   int    `json:"kept,omitempty"`   // columns kept by a rule
 }

@@ -1,0 +1,129 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"regexp"
+
+	"snap"
+)
+
+// Format is the version of the file's layout that this package writes, and the
+// newest that it reads.
+const Format = 1
+
+const (
+	headerSize   = 16
+	footerSize   = 64
+	headMagic    = "\x89SNAP\r\n\x1a"
+	footMagic    = "SNAPEND\n"
+	maxManifest  = 64 << 20 // bytes; about half a million tables
+	maxSections  = 64
+	maxTables    = 1 << 20
+	maxName      = 1024
+	frameSize    = 8 << 20 // bytes of content in one zstd frame
+	maxWindow    = 16 << 20
+	maxStructure = 1 << 50 // bytes a section may decompress to
+)
+
+// header is the first 16 bytes: magic, format version, zeros.
+func header() []byte {
+	b := append(make([]byte, 0, headerSize), headMagic...)
+	b = binary.BigEndian.AppendUint16(b, Format)
+	return append(b, make([]byte, headerSize-len(b))...)
+}
+
+func checkHeader(b []byte) error {
+	if !bytes.HasPrefix(b, []byte(headMagic)) {
+		return corrupt("it is not a snapshot file", nil)
+	}
+	if version := binary.BigEndian.Uint16(b[len(headMagic):]); version > Format {
+		return newerFormat(int(version))
+	}
+	if !bytes.Equal(b, header()) {
+		return corrupt("its header is damaged", nil)
+	}
+	return nil
+}
+
+// footer is the last 64 bytes. It leads to the manifest and protects it.
+type footer struct {
+	offset, length uint64
+	sum            [sha256.Size]byte
+}
+
+func (f footer) bytes() []byte {
+	b := make([]byte, 0, footerSize)
+	b = binary.BigEndian.AppendUint64(b, f.offset)
+	b = binary.BigEndian.AppendUint64(b, f.length)
+	b = append(b, f.sum[:]...)
+	b = append(b, make([]byte, footerSize-len(b)-len(footMagic))...)
+	return append(b, footMagic...)
+}
+
+// readFooter reads the footer of a file of the given size. The manifest must
+// fill what is between the sections and the footer.
+func readFooter(b []byte, size int64) (footer, error) {
+	var f footer
+	if !bytes.HasSuffix(b, []byte(footMagic)) {
+		return f, corrupt("it is incomplete: its end is missing", nil)
+	}
+	f.offset = binary.BigEndian.Uint64(b)
+	f.length = binary.BigEndian.Uint64(b[8:])
+	copy(f.sum[:], b[16:])
+	if !bytes.Equal(b, f.bytes()) {
+		return f, corrupt("its footer is damaged", nil)
+	}
+	if f.length > maxManifest || f.offset < headerSize || f.offset > uint64(size) || f.offset+f.length+footerSize != uint64(size) {
+		return f, corrupt("its footer is damaged", nil)
+	}
+	return f, nil
+}
+
+var (
+	sectionName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+	hexSum      = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// check holds the manifest against the format: what a careless or hostile
+// writer could have put there. end is where the sections must end.
+func (m Manifest) check(end int64) error {
+	switch {
+	case m.Format != Format:
+		return corrupt("its manifest has another format than its header", nil)
+	case !m.Engine.Valid() || !m.Type.Valid() || m.Created.IsZero():
+		return corrupt("its manifest does not say what it holds", nil)
+	case len(m.Name) == 0 || len(m.Name) > maxName || len(m.Target) > maxName || len(m.Tables) > maxTables || len(m.Sections) > maxSections:
+		return corrupt("its manifest is out of bounds", nil)
+	}
+	at, seen := int64(headerSize), map[string]bool{}
+	for _, s := range m.Sections {
+		if !sectionName.MatchString(s.Name) || seen[s.Name] || !hexSum.MatchString(s.SHA256) {
+			return corrupt("its manifest has a section of a wrong form", nil)
+		}
+		if s.Offset != at || s.Stored < 0 || s.Stored > end-at || s.Size < 0 || s.Size > maxStructure {
+			return corrupt("its manifest has a section that is out of bounds", nil)
+		}
+		at, seen[s.Name] = at+s.Stored, true
+	}
+	if at != end {
+		return corrupt("its sections do not fill it", nil)
+	}
+	return nil
+}
+
+func newerFormat(version int) error {
+	return snap.Invalid(fmt.Sprintf("the snapshot file has format %d, and this snapcli reads formats up to %d", version, Format), "update snapcli")
+}
+
+// corrupt returns the error for a file that must not be used.
+func corrupt(why string, cause error) *snap.Error {
+	return &snap.Error{
+		Code:   snap.CodeCorrupt,
+		Detail: "the snapshot file cannot be used: " + why,
+		Hint:   "get it again: pull it, or build a new one",
+		Cause:  cause,
+	}
+}

@@ -1,0 +1,219 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Reader reads one snapshot file. Its methods may be used concurrently.
+type Reader struct {
+	src      io.ReaderAt
+	size     int64
+	foot     footer
+	manifest Manifest
+	closer   io.Closer
+}
+
+// Open opens the file at path. See [NewReader].
+func Open(path string) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the snapshot file: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = corrupt("it is not a file", nil)
+	}
+	if err == nil {
+		var r *Reader
+		if r, err = NewReader(f, info.Size()); err == nil {
+			r.closer = f
+			return r, nil
+		}
+	}
+	f.Close()
+	return nil, err
+}
+
+// NewReader reads header, footer and manifest, and checks them. The sections
+// are not read: use [Reader.Verify] before trusting them. A file that cannot be
+// used is an error of code corrupt_snapshot; one of a newer format, invalid.
+func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
+	r := &Reader{src: src, size: size}
+	if size < headerSize+footerSize {
+		head := make([]byte, min(size, int64(len(headMagic))))
+		if _, err := src.ReadAt(head, 0); err == nil && size > 0 && string(head) == headMagic[:len(head)] {
+			return nil, corrupt("it is incomplete: its end is missing", nil)
+		}
+		return nil, corrupt("it is not a snapshot file", nil)
+	}
+	head := make([]byte, headerSize)
+	if err := r.readAt(head, 0); err != nil {
+		return nil, err
+	}
+	if err := checkHeader(head); err != nil {
+		return nil, err
+	}
+	tail := make([]byte, footerSize)
+	if err := r.readAt(tail, size-footerSize); err != nil {
+		return nil, err
+	}
+	foot, err := readFooter(tail, size)
+	if err != nil {
+		return nil, err
+	}
+	r.foot = foot
+	return r, r.readManifest()
+}
+
+func (r *Reader) readManifest() error {
+	text := make([]byte, r.foot.length)
+	if err := r.readAt(text, int64(r.foot.offset)); err != nil {
+		return err
+	}
+	if sha256.Sum256(text) != r.foot.sum {
+		return corrupt("its manifest is damaged", nil)
+	}
+	if err := json.Unmarshal(text, &r.manifest); err != nil {
+		return corrupt("its manifest is not understood", err)
+	}
+	return r.manifest.check(int64(r.foot.offset))
+}
+
+func (r *Reader) readAt(p []byte, at int64) error {
+	n, err := r.src.ReadAt(p, at)
+	if n == len(p) {
+		return nil
+	}
+	if err == io.EOF {
+		return corrupt("it is shorter than it was", nil)
+	}
+	return fmt.Errorf("read the snapshot file: %w", err)
+}
+
+// Manifest returns what the file says it holds.
+func (r *Reader) Manifest() Manifest { return r.manifest }
+
+// Close closes the file that [Open] opened.
+func (r *Reader) Close() error {
+	if r.closer == nil {
+		return nil
+	}
+	return r.closer.Close()
+}
+
+// Has reports whether the file has this section, and how many bytes it
+// decompresses to.
+func (r *Reader) Has(name string) (size int64, ok bool) {
+	for _, s := range r.manifest.Sections {
+		if s.Name == name {
+			return s.Size, true
+		}
+	}
+	return 0, false
+}
+
+// Section returns the content of a section. It yields exactly the bytes that
+// the manifest announces, or an error: never more, whatever the frames hold.
+func (r *Reader) Section(name string) (io.ReadCloser, error) {
+	for _, s := range r.manifest.Sections {
+		if s.Name != name {
+			continue
+		}
+		dec, err := zstd.NewReader(io.NewSectionReader(r.src, s.Offset, s.Stored),
+			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxStructure))
+		if err != nil {
+			return nil, fmt.Errorf("start zstd: %w", err)
+		}
+		return &sectionReader{dec: dec, left: s.Size}, nil
+	}
+	return nil, corrupt("it has no section "+name, nil)
+}
+
+type sectionReader struct {
+	dec  *zstd.Decoder
+	left int64
+}
+
+func (s *sectionReader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if s.left == 0 {
+		var one [1]byte
+		n, err := s.dec.Read(one[:])
+		if n > 0 {
+			return 0, corrupt("a section is longer than it says", nil)
+		}
+		return 0, s.failure(err)
+	}
+	n, err := s.dec.Read(p[:min(int64(len(p)), s.left)])
+	s.left -= int64(n)
+	if err == io.EOF && s.left > 0 {
+		return n, corrupt("a section is shorter than it says", nil)
+	}
+	return n, s.failure(err)
+}
+
+// failure tells a damaged frame from a failing disk.
+func (s *sectionReader) failure(err error) error {
+	var disk *os.PathError
+	if err == nil || err == io.EOF || errors.As(err, &disk) {
+		return err
+	}
+	return corrupt("a section is damaged", err)
+}
+
+func (s *sectionReader) Close() error {
+	s.dec.Close()
+	return nil
+}
+
+// Verify reads the whole file and checks every checksum in it. It returns the
+// size and the SHA-256 of the file. It stops when ctx is done.
+func (r *Reader) Verify(ctx context.Context, p Progress) (Summary, error) {
+	whole, at := sha256.New(), int64(0)
+	buf := make([]byte, 1<<20)
+	read := func(until int64, also io.Writer) error {
+		for at < until {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			b := buf[:min(int64(len(buf)), until-at)]
+			if err := r.readAt(b, at); err != nil {
+				return err
+			}
+			whole.Write(b)
+			also.Write(b)
+			at += int64(len(b))
+			if p != nil {
+				p(at, r.size)
+			}
+		}
+		return nil
+	}
+	for _, s := range r.manifest.Sections {
+		if err := read(s.Offset, io.Discard); err != nil {
+			return Summary{}, err
+		}
+		sum := sha256.New()
+		if err := read(s.Offset+s.Stored, sum); err != nil {
+			return Summary{}, err
+		}
+		if hex.EncodeToString(sum.Sum(nil)) != s.SHA256 {
+			return Summary{}, corrupt("its section "+s.Name+" is damaged", nil)
+		}
+	}
+	if err := read(r.size, io.Discard); err != nil {
+		return Summary{}, err
+	}
+	return Summary{Size: r.size, SHA256: hex.EncodeToString(whole.Sum(nil))}, nil
+}

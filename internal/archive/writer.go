@@ -1,0 +1,130 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"runtime"
+
+	"snap"
+)
+
+// Summary is what is known about a whole file.
+type Summary struct {
+	Size   int64
+	SHA256 string // lower-case hexadecimal
+}
+
+// Writer writes one snapshot file. Use it as: [NewWriter], Section once or more,
+// each closed before the next, then Close. It is not safe for concurrent use.
+type Writer struct {
+	dst      io.Writer
+	jobs     int
+	whole    hash.Hash
+	at       int64
+	sections []Section
+	open     *sectionWriter
+}
+
+// NewWriter starts a file: it writes the header. jobs is how many frames are
+// compressed at a time; 0 is the number of cores.
+func NewWriter(dst io.Writer, jobs int) (*Writer, error) {
+	if jobs <= 0 {
+		jobs = runtime.GOMAXPROCS(0)
+	}
+	w := &Writer{dst: dst, jobs: jobs, whole: sha256.New()}
+	if _, err := w.write(header()); err != nil {
+		return nil, fmt.Errorf("write the header: %w", err)
+	}
+	return w, nil
+}
+
+// write puts bytes into the file and into its checksum.
+func (w *Writer) write(p []byte) (int, error) {
+	n, err := w.dst.Write(p)
+	w.whole.Write(p[:n])
+	w.at += int64(n)
+	return n, err
+}
+
+// Section begins a section; names are lower-case words with hyphens. The
+// section ends when the returned writer is closed.
+func (w *Writer) Section(name string) (io.WriteCloser, error) {
+	if w.open != nil || !sectionName.MatchString(name) || len(w.sections) == maxSections {
+		return nil, fmt.Errorf("the section %q cannot begin here", name)
+	}
+	s := &sectionWriter{w: w, section: Section{Name: name, Offset: w.at}, sum: sha256.New()}
+	frames, err := newFrames(writerFunc(s.stored), w.jobs)
+	if err != nil {
+		return nil, err
+	}
+	s.frames, w.open = frames, s
+	return s, nil
+}
+
+// Close writes the manifest, whose Format and Sections it fills in, and the
+// footer. It does not close what it writes to.
+func (w *Writer) Close(m Manifest) (Summary, error) {
+	if w.open != nil {
+		return Summary{}, errors.New("a section is still open")
+	}
+	m.Format, m.Sections = Format, w.sections
+	if err := m.check(w.at); err != nil {
+		return Summary{}, fmt.Errorf("the manifest is not complete: %w", err)
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return Summary{}, fmt.Errorf("write the manifest: %w", err)
+	}
+	if len(text) > maxManifest {
+		return Summary{}, &snap.Error{Code: snap.CodeTooLarge, Detail: "the database has too many tables for a snapshot file"}
+	}
+	foot := footer{offset: uint64(w.at), length: uint64(len(text)), sum: sha256.Sum256(text)}
+	for _, part := range [][]byte{text, foot.bytes()} {
+		if _, err := w.write(part); err != nil {
+			return Summary{}, fmt.Errorf("write the manifest: %w", err)
+		}
+	}
+	return Summary{Size: w.at, SHA256: hex.EncodeToString(w.whole.Sum(nil))}, nil
+}
+
+type sectionWriter struct {
+	w       *Writer
+	frames  *frames
+	section Section
+	sum     hash.Hash
+}
+
+// stored takes what goes into the file.
+func (s *sectionWriter) stored(p []byte) (int, error) {
+	n, err := s.w.write(p)
+	s.sum.Write(p[:n])
+	return n, err
+}
+
+func (s *sectionWriter) Write(p []byte) (int, error) { return s.frames.Write(p) }
+
+// Close ends the section and notes it for the manifest. Closing again does
+// nothing.
+func (s *sectionWriter) Close() error {
+	if s.w.open != s {
+		return nil
+	}
+	s.w.open = nil
+	if err := s.frames.Close(); err != nil {
+		return fmt.Errorf("write the section %s: %w", s.section.Name, err)
+	}
+	s.section.Size = s.frames.size
+	s.section.Stored = s.w.at - s.section.Offset
+	s.section.SHA256 = hex.EncodeToString(s.sum.Sum(nil))
+	s.w.sections = append(s.w.sections, s.section)
+	return nil
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
