@@ -1,7 +1,9 @@
 package snap
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -18,18 +20,31 @@ type Policy struct {
 	NoDeviceLogin bool
 }
 
-// AllowsType reports whether snapshots of this type may be shared org-wide or
-// across organizations.
-func (p Policy) AllowsType(t Type) bool {
-	if len(p.ShareTypes) == 0 {
-		return true
+// CheckType returns a refusal of code policy_refused when snapshots of this
+// type may not be shared org-wide or across organizations.
+func (p Policy) CheckType(t Type) error {
+	if len(p.ShareTypes) == 0 || slices.Contains(p.ShareTypes, t) {
+		return nil
 	}
-	for _, allowed := range p.ShareTypes {
-		if allowed == t {
-			return true
-		}
+	return &Error{
+		Code:   CodePolicy,
+		Detail: fmt.Sprintf("the policy share_types of your organization does not let snapshots of type %q be shared org-wide or with other organizations", t),
+		Hint:   "share a sanitized snapshot; the service's operator sets the policy",
 	}
-	return false
+}
+
+// CheckExpiry returns a refusal of code policy_refused when a cross-org share
+// that ends at expires (zero: never) would outlast the policy.
+func (p Policy) CheckExpiry(expires, now time.Time) error {
+	longest := p.MaxCrossOrgExpiry
+	if longest == 0 || !expires.IsZero() && !expires.After(now.Add(longest)) {
+		return nil
+	}
+	return &Error{
+		Code:   CodePolicy,
+		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization ends shares with other organizations after %s at most", longest),
+		Hint:   "give an earlier expiry; the service's operator sets the policy",
+	}
 }
 
 var slugForm = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`)

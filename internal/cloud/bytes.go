@@ -1,0 +1,178 @@
+package cloud
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/api"
+)
+
+// A pull answers with a URL that the service has signed. It names one
+// snapshot, the caller and the credential, and holds no secret. At every
+// request, so at every range, the right is looked up again: an unshare, a role
+// change, a revoked key or an ended session stops a download that is running.
+// Storage then sends the bytes itself, or a redirect to a presigned URL that
+// lives for about a minute.
+
+// pullLife is how long a download URL serves.
+const pullLife = 15 * time.Minute
+
+// recheckAfter is how long bytes of one request flow before the right is
+// looked up again.
+const recheckAfter = time.Second
+
+// ticket is what a download URL says.
+type ticket struct {
+	Snapshot   string              `json:"s"`
+	Principal  int64               `json:"p"`
+	Kind       snap.CredentialKind `json:"k"`
+	Credential int64               `json:"c"`
+	Expires    int64               `json:"e"` // milliseconds since 1970
+}
+
+// errTicket is the answer to a download URL that is not ours or has expired.
+var errTicket = &snap.Error{
+	Code:   snap.CodeForbidden,
+	Detail: "this download URL is not valid or has expired",
+	Hint:   "pull again to get a new one",
+}
+
+func (s *Service) pullSnapshot(ctx context.Context, _ *byID) (*body[api.PullResponse], error) {
+	c := callOf(ctx)
+	expires := s.now().Add(pullLife).UTC().Truncate(time.Millisecond)
+	token := s.seal(ticket{
+		Snapshot: c.snapshot.ID, Principal: c.caller.Principal(),
+		Kind: c.caller.Credential.Kind, Credential: c.caller.Credential.ID, Expires: expires.UnixMilli(),
+	})
+	return &body[api.PullResponse]{api.PullResponse{
+		Snapshot: wireSnapshot(c.snapshot), URL: s.config.PublicURL + "/blobs/" + token, Expires: expires,
+	}}, nil
+}
+
+func (s *Service) seal(t ticket) string {
+	payload, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // strings and numbers always encode
+	}
+	text := base64.RawURLEncoding.EncodeToString(payload)
+	return text + "." + base64.RawURLEncoding.EncodeToString(s.mac(text))
+}
+
+func (s *Service) mac(text string) []byte {
+	h := hmac.New(sha256.New, s.urlKey)
+	h.Write([]byte("download\x00" + text))
+	return h.Sum(nil)
+}
+
+func (s *Service) open(token string) (ticket, error) {
+	text, mac, _ := strings.Cut(token, ".")
+	sum, err := base64.RawURLEncoding.DecodeString(mac)
+	if err != nil || !hmac.Equal(sum, s.mac(text)) {
+		return ticket{}, errTicket
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return ticket{}, errTicket
+	}
+	var t ticket
+	if err := json.Unmarshal(payload, &t); err != nil || !s.now().Before(time.UnixMilli(t.Expires)) {
+		return ticket{}, errTicket
+	}
+	return t, nil
+}
+
+// object returns the snapshot and the storage key a ticket opens now. What its
+// bearer may not see any more does not exist.
+func (s *Service) object(ctx context.Context, t ticket) (snap.Snapshot, string, error) {
+	caller, err := s.auth.Recheck(ctx, t.Kind, t.Credential, t.Principal)
+	if errors.Is(err, snap.ErrUnauthenticated) {
+		return snap.Snapshot{}, "", snap.ErrNotFound
+	}
+	if err != nil {
+		return snap.Snapshot{}, "", err
+	}
+	sn, key, err := s.store.Object(ctx, caller, t.Snapshot)
+	if err != nil {
+		return snap.Snapshot{}, "", err
+	}
+	return sn, key, snap.Allowed(caller, snap.ActPull, sn)
+}
+
+// serveBytes answers GET and HEAD of a download URL.
+func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
+	t, err := s.open(r.PathValue("token"))
+	if err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	sn, key, err := s.object(r.Context(), t)
+	if err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "private, no-store")
+	w.Header().Set("Content-Type", "application/octet-stream")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	checked := &checkedWriter{ResponseWriter: w, last: time.Now(), check: func() error {
+		_, _, err := s.object(r.Context(), t)
+		return err
+	}}
+	s.blobs.Serve(checked, r, key, `"`+sn.SHA256+`"`)
+}
+
+// checkedWriter breaks a long answer off when the right to it has ended.
+type checkedWriter struct {
+	http.ResponseWriter
+	last  time.Time // of the last check, on the real clock
+	check func() error
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *checkedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *checkedWriter) Write(p []byte) (int, error) {
+	w.recheck()
+	return w.ResponseWriter.Write(p)
+}
+
+// ReadFrom copies in pieces, each by the connection's own fast path, with
+// checks between them.
+func (w *checkedWriter) ReadFrom(src io.Reader) (total int64, err error) {
+	const piece = 8 << 20
+	limit := int64(1) << 62
+	if l, ok := src.(*io.LimitedReader); ok {
+		src, limit = l.R, l.N
+	}
+	for limit > 0 {
+		w.recheck()
+		n, err := io.Copy(w.ResponseWriter, &io.LimitedReader{R: src, N: min(piece, limit)})
+		total += n
+		limit -= n
+		if err != nil || n < piece {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// recheck aborts the connection when the right has ended. The status line is
+// long sent, so a broken connection is the only honest answer left; the
+// client's next request is told not_found.
+func (w *checkedWriter) recheck() {
+	if time.Since(w.last) < recheckAfter {
+		return
+	}
+	if w.check() != nil {
+		panic(http.ErrAbortHandler)
+	}
+	w.last = time.Now()
+}

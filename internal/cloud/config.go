@@ -1,0 +1,351 @@
+package cloud
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/v2"
+
+	"snap"
+	"snap/internal/signin"
+)
+
+// Config is the service's configuration. Its shape in YAML is documented in
+// docs/configuration.md.
+type Config struct {
+	Listen        string         `yaml:"listen" koanf:"listen"`
+	PublicURL     string         `yaml:"public_url" koanf:"public_url"`
+	DataDir       string         `yaml:"data_dir" koanf:"data_dir"`
+	Database      Database       `yaml:"database" koanf:"database"`
+	Blob          Blob           `yaml:"blob" koanf:"blob"`
+	Auth          Auth           `yaml:"auth" koanf:"auth"`
+	Limits        Limits         `yaml:"limits" koanf:"limits"`
+	Log           Log            `yaml:"log" koanf:"log"`
+	TrustProxies  []string       `yaml:"trust_proxies" koanf:"trust_proxies"` // networks whose X-Forwarded-For is believed
+	AllowLocal    bool           `yaml:"allow_local" koanf:"allow_local"`     // let type: local sign in at a public_url that is not loopback
+	Organizations []Organization `yaml:"organizations" koanf:"organizations"`
+}
+
+// Database says where the records live: empty for SQLite in data_dir, or postgres://... .
+type Database struct {
+	URL string `yaml:"url" koanf:"url"`
+}
+
+// Blob says where the bytes live: empty for a folder in data_dir, or s3://... .
+type Blob struct {
+	URL string `yaml:"url" koanf:"url"`
+}
+
+// Auth names the auth service; an empty issuer is the built-in one.
+type Auth struct {
+	Issuer   string `yaml:"issuer" koanf:"issuer"`
+	ClientID string `yaml:"client_id" koanf:"client_id"`
+	Audience string `yaml:"audience" koanf:"audience"`
+}
+
+// Limits bound what is accepted. Zero is the default.
+type Limits struct {
+	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; default 5 TiB
+}
+
+// Log says how to log: format text or json, level debug, info, warn or error.
+type Log struct {
+	Format string `yaml:"format" koanf:"format"`
+	Level  string `yaml:"level" koanf:"level"`
+}
+
+// Organization is one organization and how its people sign in.
+type Organization struct {
+	Slug   string      `yaml:"slug" koanf:"slug"`
+	Name   string      `yaml:"name" koanf:"name"`
+	SignIn SignIn      `yaml:"sign_in" koanf:"sign_in"`
+	Users  []LocalUser `yaml:"users" koanf:"users"` // only with type: local
+	Policy Policy      `yaml:"policy" koanf:"policy"`
+}
+
+// SignIn is an identity provider: type oidc, or local for trying out.
+type SignIn struct {
+	Type         string                 `yaml:"type" koanf:"type"`
+	Issuer       string                 `yaml:"issuer" koanf:"issuer"`
+	ClientID     string                 `yaml:"client_id" koanf:"client_id"`
+	ClientSecret string                 `yaml:"client_secret" koanf:"client_secret"`
+	Scopes       []string               `yaml:"scopes" koanf:"scopes"`
+	GroupsClaim  string                 `yaml:"groups_claim" koanf:"groups_claim"`
+	Roles        map[snap.Role][]string `yaml:"roles" koanf:"roles"`
+	AllowPrivate bool                   `yaml:"allow_private" koanf:"allow_private"`
+}
+
+// LocalUser is a user of an organization with type: local.
+type LocalUser struct {
+	Email    string    `yaml:"email" koanf:"email"`
+	Name     string    `yaml:"name" koanf:"name"`
+	Password string    `yaml:"password" koanf:"password"`
+	Role     snap.Role `yaml:"role" koanf:"role"`
+	Groups   []string  `yaml:"groups" koanf:"groups"`
+}
+
+// Policy is what an organization limits; see snap.Policy.
+type Policy struct {
+	ShareTypes        []snap.Type `yaml:"share_types" koanf:"share_types"`
+	MaxCrossOrgExpiry string      `yaml:"max_cross_org_expiry" koanf:"max_cross_org_expiry"`
+	DeviceLogin       *bool       `yaml:"device_login" koanf:"device_login"`
+}
+
+// LoadConfig reads the YAML file (none if path is empty), lays SNAPCLOUD_
+// environment variables over it (SNAPCLOUD_DATABASE__URL is database.url),
+// fills in defaults and checks the whole. An error, of code usage, says what
+// is wrong and where.
+func LoadConfig(path string, environ []string) (Config, error) {
+	values := map[string]any{}
+	if path != "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return Config{}, snap.Usage("cannot read the configuration: "+err.Error(), "name the file with --config")
+		}
+		var strict Config
+		if err := yaml.UnmarshalWithOptions(data, &strict, yaml.Strict()); err != nil {
+			return Config{}, snap.Usage(path+": "+yaml.FormatError(err, false, false), "compare it with docs/configuration.md")
+		}
+		if err := yaml.Unmarshal(data, &values); err != nil {
+			return Config{}, snap.Usage(path+": "+err.Error(), "")
+		}
+	}
+	expanded, err := expand(values, environ)
+	if err != nil {
+		return Config{}, err
+	}
+	k := koanf.New(".")
+	if err := k.Load(confmap.Provider(expanded.(map[string]any), "."), nil); err != nil {
+		return Config{}, snap.Usage(err.Error(), "")
+	}
+	err = k.Load(env.Provider(".", env.Opt{
+		Prefix:      "SNAPCLOUD_",
+		EnvironFunc: func() []string { return environ },
+		TransformFunc: func(key, value string) (string, any) {
+			key = strings.TrimPrefix(key, "SNAPCLOUD_")
+			return strings.ReplaceAll(strings.ToLower(key), "__", "."), value
+		},
+	}), nil)
+	if err != nil {
+		return Config{}, snap.Usage(err.Error(), "")
+	}
+	var c Config
+	if err := k.Unmarshal("", &c); err != nil {
+		return Config{}, snap.Usage("the configuration is not valid: "+err.Error(), "")
+	}
+	c.fill()
+	return c, c.Check()
+}
+
+var envName = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// expand replaces ${NAME} in every string by the environment's value.
+func expand(v any, environ []string) (any, error) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			out, err := expand(inner, environ)
+			if err != nil {
+				return nil, err
+			}
+			v[key] = out
+		}
+	case []any:
+		for i, inner := range v {
+			out, err := expand(inner, environ)
+			if err != nil {
+				return nil, err
+			}
+			v[i] = out
+		}
+	case string:
+		return expandString(v, environ)
+	}
+	return v, nil
+}
+
+func expandString(text string, environ []string) (string, error) {
+	var missing error
+	out := envName.ReplaceAllStringFunc(text, func(m string) string {
+		name := m[2 : len(m)-1]
+		for _, entry := range environ {
+			if key, value, _ := strings.Cut(entry, "="); key == name {
+				return value
+			}
+		}
+		missing = snap.Usage("the configuration uses ${"+name+"}, which is not in the environment", "set it")
+		return ""
+	})
+	return out, missing
+}
+
+func (c *Config) fill() {
+	defaultTo := func(field *string, value string) {
+		if *field == "" {
+			*field = value
+		}
+	}
+	defaultTo(&c.Listen, "127.0.0.1:8080")
+	defaultTo(&c.PublicURL, "http://"+c.Listen)
+	defaultTo(&c.DataDir, "./data")
+	defaultTo(&c.Auth.ClientID, "snapcli")
+	defaultTo(&c.Log.Format, "text")
+	defaultTo(&c.Log.Level, "info")
+	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
+	for i := range c.Organizations {
+		o := &c.Organizations[i]
+		defaultTo(&o.Name, o.Slug)
+		for j := range o.Users {
+			u := &o.Users[j]
+			defaultTo(&u.Name, u.Email)
+			if u.Role == "" {
+				u.Role = snap.RoleMember
+			}
+		}
+	}
+}
+
+// Check reports everything that is wrong with the configuration, as one error
+// of code usage.
+func (c Config) Check() error {
+	var wrong []string
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
+		say("public_url %q is not the URL of a host", c.PublicURL)
+		u = &url.URL{}
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		say("listen %q is not an address like 127.0.0.1:8080", c.Listen)
+	}
+	if _, err := c.proxies(); err != nil {
+		say("trust_proxies: %v", err)
+	}
+	slugs := map[string]bool{}
+	for i, o := range c.Organizations {
+		at := fmt.Sprintf("organizations[%d] (%s)", i, o.Slug)
+		if !snap.ValidSlug(o.Slug) {
+			say("%s: slug must be lower-case letters, digits and hyphens", at)
+		}
+		if slugs[o.Slug] {
+			say("%s: the slug is there twice", at)
+		}
+		slugs[o.Slug] = true
+		for _, problem := range o.check() {
+			say("%s: %s", at, problem)
+		}
+		if o.SignIn.Type == "local" && !c.AllowLocal && !isLoopback(u.Hostname()) {
+			say("%s: sign_in type local is for trying out on this machine; public_url is not loopback (set allow_local to allow it)", at)
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return snap.Usage("the configuration is not valid: "+strings.Join(wrong, "; "), "compare it with docs/configuration.md")
+}
+
+func (o Organization) check() (wrong []string) {
+	switch o.SignIn.Type {
+	case "local":
+		seen := map[string]bool{}
+		for _, u := range o.Users {
+			if u.Email == "" || u.Password == "" || !u.Role.Valid() {
+				wrong = append(wrong, fmt.Sprintf("user %q needs an e-mail, a password and one of the roles owner, admin, member, viewer", u.Email))
+			}
+			if seen[strings.ToLower(u.Email)] {
+				wrong = append(wrong, fmt.Sprintf("user %q is there twice", u.Email))
+			}
+			seen[strings.ToLower(u.Email)] = true
+		}
+	case "oidc":
+		if o.SignIn.Issuer == "" || o.SignIn.ClientID == "" {
+			wrong = append(wrong, "sign_in needs issuer and client_id")
+		}
+		if len(o.Users) > 0 {
+			wrong = append(wrong, "users are only for sign_in type local")
+		}
+	default:
+		wrong = append(wrong, fmt.Sprintf("sign_in type %q is neither oidc nor local", o.SignIn.Type))
+	}
+	for role := range o.SignIn.Roles {
+		if !role.Valid() {
+			wrong = append(wrong, fmt.Sprintf("sign_in roles: %q is not a role", role))
+		}
+	}
+	if _, err := o.policy(); err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	return wrong
+}
+
+func (o Organization) policy() (snap.Policy, error) {
+	p := snap.Policy{ShareTypes: o.Policy.ShareTypes, NoDeviceLogin: o.Policy.DeviceLogin != nil && !*o.Policy.DeviceLogin}
+	for _, t := range p.ShareTypes {
+		if !t.Valid() {
+			return p, fmt.Errorf("policy share_types: %q is neither sanitized nor snapshot", t)
+		}
+	}
+	if o.Policy.MaxCrossOrgExpiry == "" {
+		return p, nil
+	}
+	d, err := snap.ParseDuration(o.Policy.MaxCrossOrgExpiry)
+	if err != nil {
+		return p, errors.New("policy max_cross_org_expiry: " + err.Error())
+	}
+	p.MaxCrossOrgExpiry = d
+	return p, nil
+}
+
+// MaxSnapshotSize returns the most bytes a snapshot file may have.
+func (c Config) MaxSnapshotSize() int64 {
+	if c.Limits.MaxSnapshotSize > 0 {
+		return c.Limits.MaxSnapshotSize
+	}
+	return 5 << 40
+}
+
+func (c Config) proxies() ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, text := range c.TrustProxies {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func (c Config) signIn() []signin.Organization {
+	var out []signin.Organization
+	for _, o := range c.Organizations {
+		org := signin.Organization{Slug: o.Slug}
+		for _, u := range o.Users {
+			org.Local = append(org.Local, signin.LocalUser{Email: u.Email, Name: u.Name, Password: u.Password, Role: u.Role, Groups: u.Groups})
+		}
+		if o.SignIn.Type == "oidc" {
+			i := o.SignIn
+			org.OIDC = &signin.OIDC{
+				Issuer: i.Issuer, ClientID: i.ClientID, ClientSecret: i.ClientSecret, Scopes: i.Scopes,
+				GroupsClaim: i.GroupsClaim, Roles: i.Roles, AllowPrivate: i.AllowPrivate,
+			}
+		}
+		out = append(out, org)
+	}
+	return out
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+

@@ -1,0 +1,117 @@
+package cloud
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"snap"
+	"snap/api"
+)
+
+// problem is the one body of every error, on the wire an [api.Problem].
+type problem struct {
+	api.Problem
+}
+
+// Error, GetStatus and ContentType are how huma asks an error to write itself.
+func (p *problem) Error() string { return p.Detail }
+
+// GetStatus returns the HTTP status.
+func (p *problem) GetStatus() int { return p.Status }
+
+// ContentType returns the media type of RFC 9457.
+func (p *problem) ContentType(string) string { return "application/problem+json" }
+
+// problemOf turns any error into what is sent. An error that is not a
+// *snap.Error is internal: it is logged under the request's ID and the client
+// learns only that ID.
+func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
+	id := requestID(ctx)
+	var e *snap.Error
+	if !errors.As(err, &e) {
+		e = &snap.Error{Code: snap.CodeInternal, Cause: err}
+		if ctx.Err() != nil {
+			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the request was given up before it was done", Cause: err}
+		}
+	}
+	if e.Code == snap.CodeInternal {
+		log.ErrorContext(ctx, "request failed", "request_id", id, "error", err)
+		e = &snap.Error{
+			Code:   snap.CodeInternal,
+			Detail: "something went wrong inside the service",
+			Hint:   "try again; if it stays, tell the operator the request ID",
+		}
+	}
+	info := e.Code.Info()
+	if info.Status == 0 { // a code of the command line has no place here
+		info = snap.CodeInternal.Info()
+	}
+	return &problem{api.Problem{
+		Type:      "urn:snapcloud:error:" + strings.ReplaceAll(string(e.Code), "_", "-"),
+		Title:     info.Title,
+		Status:    info.Status,
+		Detail:    e.Error(),
+		Code:      e.Code,
+		Hint:      e.Hint,
+		RequestID: id,
+		Errors:    e.Fields,
+	}}
+}
+
+// writeError answers a request outside huma's routes.
+func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	p := problemOf(r.Context(), s.log, err)
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", challenge)
+	}
+	w.Header().Set("Content-Type", p.ContentType(""))
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	json.NewEncoder(w).Encode(p.Problem)
+}
+
+const challenge = `Bearer realm="snapcloud"`
+
+// ownErrors makes huma speak our errors. Its hook is a variable of the whole
+// process, so it is set once.
+var ownErrors = sync.OnceFunc(func() {
+	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
+		return humaProblem(context.Background(), status, msg, errs)
+	}
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, msg string, errs ...error) huma.StatusError {
+		return humaProblem(ctx.Context(), status, msg, errs)
+	}
+})
+
+// humaProblem translates what huma found wrong with a request's input.
+func humaProblem(ctx context.Context, status int, msg string, errs []error) *problem {
+	e := &snap.Error{Code: snap.CodeInternal, Detail: msg}
+	switch {
+	case status == http.StatusRequestEntityTooLarge:
+		e.Code = snap.CodeTooLarge
+	case status == http.StatusUnsupportedMediaType:
+		e.Code, e.Hint = snap.CodeMediaType, "send application/json"
+	case status == 0 || status >= 400 && status < 500:
+		e.Code, e.Detail = snap.CodeInvalid, "the request is not valid: "+msg
+	}
+	for _, err := range errs {
+		field := snap.FieldError{Detail: fmt.Sprint(err)}
+		var d *huma.ErrorDetail
+		if errors.As(err, &d) {
+			field = snap.FieldError{Field: strings.TrimPrefix(d.Location, "body."), Detail: d.Message}
+		}
+		e.Fields = append(e.Fields, field)
+	}
+	if len(e.Fields) > 0 && e.Code == snap.CodeInvalid {
+		e.Detail = strings.TrimPrefix(fmt.Sprintf("%s: %s", e.Fields[0].Field, e.Fields[0].Detail), ": ")
+	}
+	return problemOf(ctx, slog.Default(), e)
+}

@@ -1,0 +1,132 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"snap"
+	"snap/api"
+	"snap/internal/store"
+)
+
+// call is what the guard found out about a request before its handler runs.
+type call struct {
+	caller   snap.Caller
+	snapshot snap.Snapshot // the one {id} names, for routes on a snapshot
+	upload   store.Upload  // the push {id} names, for routes on an upload
+}
+
+type callKey struct{}
+
+// callOf returns what the guard found out. It is there for every route that
+// needs a caller.
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// route is one row of the route table: what it is called, where it is, what
+// the caller must be allowed to do.
+type route struct {
+	id      string // operation ID, unique among the routes
+	pattern string // "METHOD /path below the mount"
+	do      snap.Action
+	on      subject
+	summary string
+}
+
+// subject is what a route's {id} names.
+type subject int
+
+const (
+	onNothing  subject = iota // no {id}, or one the handler looks up itself
+	onSnapshot                // a snapshot the caller may see
+	onUpload                  // a push the caller has begun
+	onPush                    // the same, or the snapshot it became
+)
+
+// register puts a route into a group of mounts, with the guard in front.
+func register[I, O any](s *Service, g huma.API, rt route, handler func(context.Context, *I) (*O, error)) {
+	method, path, _ := strings.Cut(rt.pattern, " ")
+	huma.Register(g, huma.Operation{
+		OperationID:   rt.id,
+		Method:        method,
+		Path:          path,
+		Summary:       rt.summary,
+		Security:      []map[string][]string{{"bearer": {}}},
+		MaxBodyBytes:  1 << 20,
+		DefaultStatus: successStatus[O](),
+		Middlewares:   huma.Middlewares{s.guard(rt)},
+		Metadata:      map[string]any{"route": rt},
+	}, func(ctx context.Context, in *I) (*O, error) {
+		out, err := handler(ctx, in)
+		if err != nil {
+			return nil, problemOf(ctx, s.log, err)
+		}
+		return out, nil
+	})
+}
+
+func successStatus[O any]() int {
+	if _, none := any((*O)(nil)).(*empty); none {
+		return http.StatusNoContent
+	}
+	return http.StatusOK
+}
+
+// guard answers who, what, and whether, in that order.
+func (s *Service) guard(rt route) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		r, w := humago.Unwrap(ctx)
+		c, err := s.admit(r, rt)
+		if err != nil {
+			s.writeError(w, r, err)
+			return
+		}
+		ctx = huma.WithValue(ctx, callKey{}, c)
+		if key := r.Header.Get("Idempotency-Key"); key != "" && r.Method != http.MethodGet {
+			s.once(ctx, c, key, next)
+			return
+		}
+		next(ctx)
+	}
+}
+
+// admit is the order of checks: authentication, visibility, kind of
+// credential, role. The store looks up a snapshot only for a caller, so what
+// is hidden cannot be told from what does not exist.
+func (s *Service) admit(r *http.Request, rt route) (*call, error) {
+	ctx := r.Context()
+	authenticate := s.auth.User
+	if strings.HasPrefix(r.URL.Path, api.MountAgent+"/") {
+		authenticate = s.auth.Agent
+	}
+	caller, err := authenticate(r)
+	if err != nil {
+		return nil, err
+	}
+	noteCaller(ctx, caller)
+	c := &call{caller: caller}
+	switch rt.on {
+	case onSnapshot:
+		c.snapshot, err = s.store.Snapshot(ctx, caller, r.PathValue("id"))
+	case onUpload:
+		c.upload, err = s.store.Upload(ctx, caller, r.PathValue("id"))
+	case onPush:
+		c.upload, err = s.store.Upload(ctx, caller, r.PathValue("id"))
+		if errors.Is(err, snap.ErrNotFound) {
+			c.snapshot, err = s.store.Snapshot(ctx, caller, r.PathValue("id"))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if rt.do != "" {
+		if err := snap.Allowed(caller, rt.do, c.snapshot); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,122 @@
+package cloud
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"snap"
+	"snap/api"
+	"snap/internal/auth"
+	"snap/internal/store"
+)
+
+type allInput struct {
+	All bool `query:"all" doc:"owners and admins: every key of the organization"`
+}
+
+type createKeyInput struct {
+	Body api.KeyRequest
+}
+
+func (s *Service) listKeys(ctx context.Context, in *allInput) (*body[api.KeyList], error) {
+	c := callOf(ctx).caller
+	if in.All {
+		if err := snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}); err != nil {
+			return nil, err
+		}
+	}
+	keys, err := s.store.Keys(ctx, c, in.All)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.KeyList]{api.KeyList{Items: each(keys, wireKey)}}, nil
+}
+
+// createKey makes a user-scoped key for the caller, or for owners and admins
+// an organization-level one.
+func (s *Service) createKey(ctx context.Context, in *createKeyInput) (*body[api.NewKey], error) {
+	c, r := callOf(ctx).caller, in.Body
+	spec := auth.KeySpec{OrgID: c.Org.ID, Kind: r.Kind, Name: r.Name, Scopes: r.Scopes, CreatedBy: c.User.ID}
+	if r.Kind.OrgLevel() {
+		if err := snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}); err != nil {
+			return nil, err
+		}
+		if len(r.Scopes) == 0 {
+			return nil, snap.Invalid("an organization-level key needs scopes", "give pull, push or both")
+		}
+	} else {
+		spec.UserID = c.User.ID
+		if len(r.Scopes) > 0 {
+			return nil, snap.Invalid("a user-scoped key has no scopes", "it may do what its user's role allows")
+		}
+	}
+	for _, scope := range r.Scopes {
+		if !slices.Contains([]snap.Scope{snap.ScopePull, snap.ScopePush}, scope) {
+			return nil, snap.Invalid("unknown scope "+strconv.Quote(string(scope)), "the scopes are pull and push")
+		}
+	}
+	if r.ExpiresAt != nil {
+		if spec.Expires = r.ExpiresAt.UTC(); !s.now().Before(spec.Expires) {
+			return nil, snap.Invalid("expires_at is not in the future", "leave it out for a key that never expires")
+		}
+	}
+	secret, key, err := s.auth.NewKey(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.NewKey]{api.NewKey{Key: wireKey(key), Secret: secret}}, nil
+}
+
+func (s *Service) revokeKey(ctx context.Context, in *byNumber) (*empty, error) {
+	id, err := in.number()
+	if err != nil {
+		return nil, err
+	}
+	return &empty{}, s.store.RevokeKey(ctx, callOf(ctx).caller, id)
+}
+
+func (s *Service) listSessions(ctx context.Context, _ *noInput) (*body[api.SessionList], error) {
+	c := callOf(ctx).caller
+	sessions, err := s.store.Sessions(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.SessionList]{api.SessionList{Items: each(sessions, func(x store.Session) api.Session {
+		return api.Session{
+			ID: strconv.FormatInt(x.ID, 10), Kind: string(x.Kind), Name: x.Name, Address: x.Address,
+			CreatedAt: x.Created, LastUsed: x.LastUsed, ExpiresAt: x.Expires,
+			Current: x.ID == c.Credential.ID && x.Kind == c.Credential.Kind,
+		}
+	})}}, nil
+}
+
+func (s *Service) endSession(ctx context.Context, in *byNumber) (*empty, error) {
+	id, err := in.number()
+	if err != nil {
+		return nil, err
+	}
+	return &empty{}, s.store.EndSession(ctx, callOf(ctx).caller, id)
+}
+
+// byNumber is the input of a route on a key or a session.
+type byNumber struct {
+	ID string `path:"id" maxLength:"20" doc:"ID as listed"`
+}
+
+// number returns the ID; what is no number was never an ID.
+func (b byNumber) number() (int64, error) {
+	n, err := strconv.ParseInt(b.ID, 10, 64)
+	if err != nil {
+		return 0, snap.ErrNotFound
+	}
+	return n, nil
+}
+
+func wireKey(k store.Key) api.Key {
+	return api.Key{
+		ID: strconv.FormatInt(k.ID, 10), Kind: k.Kind, Name: k.Name, Hint: k.Hint, User: k.User, Scopes: k.Scopes,
+		CreatedAt: k.Created, CreatedBy: k.CreatedBy, ExpiresAt: optional(k.Expires), LastUsed: optional(k.LastUsed),
+	}
+}
+

@@ -1,0 +1,141 @@
+package cloud
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"snap"
+)
+
+// info is what one request carries along for its log line.
+type info struct {
+	id     string
+	caller snap.Caller
+}
+
+type infoKey struct{}
+
+// requestID returns the ID of the request, which stands in every answer.
+func requestID(ctx context.Context) string {
+	if i, ok := ctx.Value(infoKey{}).(*info); ok {
+		return i.id
+	}
+	return ""
+}
+
+// noteCaller remembers who called, for the log.
+func noteCaller(ctx context.Context, c snap.Caller) {
+	if i, ok := ctx.Value(infoKey{}).(*info); ok {
+		i.caller = c
+	}
+}
+
+var cleanID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// apiDeadline bounds a request that is not about bytes.
+const apiDeadline = 60 * time.Second
+
+// wrap is what every request passes: its ID, a bound on its time, headers, a
+// recovered panic, a log line and the metrics. Paths are logged without their
+// query, and download tokens not at all.
+func (s *Service) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		started := time.Now()
+		i := &info{id: r.Header.Get("X-Request-Id")}
+		if !cleanID.MatchString(i.id) {
+			i.id = rand.Text()
+		}
+		w.Header().Set("X-Request-Id", i.id)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if !strings.HasPrefix(r.URL.Path, "/blobs/") {
+			w.Header().Set("Cache-Control", "no-store")
+			deadline := started.Add(apiDeadline)
+			control := http.NewResponseController(w)
+			control.SetReadDeadline(deadline)
+			control.SetWriteDeadline(deadline)
+		}
+		r = r.WithContext(context.WithValue(r.Context(), infoKey{}, i))
+		out := &statusWriter{ResponseWriter: w}
+		defer func() {
+			if p := recover(); p != nil {
+				if p == http.ErrAbortHandler {
+					panic(p)
+				}
+				s.log.ErrorContext(r.Context(), "panic", "request_id", i.id, "panic", p, "stack", string(debug.Stack()))
+				if out.status == 0 {
+					s.writeError(out, r, &snap.Error{Code: snap.CodeInternal})
+				}
+			}
+			s.observe(r, i, out, time.Since(started))
+		}()
+		next.ServeHTTP(out, r)
+	})
+}
+
+func (s *Service) observe(r *http.Request, i *info, out *statusWriter, took time.Duration) {
+	route := r.Pattern
+	if route == "" {
+		route = "none"
+	}
+	s.metrics.requests.WithLabelValues(route, http.StatusText(out.status)).Inc()
+	s.metrics.seconds.WithLabelValues(route).Observe(took.Seconds())
+	level := slog.LevelInfo
+	if strings.HasSuffix(route, "/healthz") || strings.HasSuffix(route, "/readyz") || strings.HasSuffix(route, "/metrics") {
+		level = slog.LevelDebug
+	}
+	attrs := []slog.Attr{
+		slog.String("request_id", i.id), slog.String("route", route), slog.Int("status", out.status),
+		slog.Int64("bytes", out.bytes), slog.Duration("took", took),
+	}
+	if i.caller.Principal() != 0 {
+		attrs = append(attrs, slog.String("org", i.caller.Org.Slug), slog.String("credential", string(i.caller.Credential.Kind)))
+	}
+	if i.caller.User != nil {
+		attrs = append(attrs, slog.String("user", i.caller.User.Email))
+	}
+	s.log.LogAttrs(r.Context(), level, "request", attrs...)
+}
+
+// statusWriter remembers the status and counts the bytes of an answer.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader remembers the status.
+func (w *statusWriter) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// ReadFrom keeps the connection's fast path for files.
+func (w *statusWriter) ReadFrom(src io.Reader) (int64, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := io.Copy(w.ResponseWriter, src)
+	w.bytes += n
+	return n, err
+}

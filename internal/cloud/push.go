@@ -1,0 +1,139 @@
+package cloud
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/blob"
+	"snap/internal/store"
+)
+
+// partLife is how long the upload URL of a part serves.
+const partLife = 15 * time.Minute
+
+type pushInput struct {
+	Body api.PushRequest
+}
+
+type partsInput struct {
+	byID
+	Body api.PartsRequest
+}
+
+// beginPush begins an upload, or finds the same one of the same caller begun
+// or done: an unchanged snapshot moves no bytes.
+func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.UploadPlan], error) {
+	c := callOf(ctx)
+	want, err := s.uploadOf(in.Body)
+	if err != nil {
+		return nil, err
+	}
+	done, begun, err := s.store.FindPush(ctx, c.caller, want)
+	if err != nil {
+		return nil, err
+	}
+	if done != nil {
+		return &body[api.UploadPlan]{api.UploadPlan{ID: done.ID, Exists: true, Present: []api.PartRef{}}}, nil
+	}
+	if begun != nil {
+		return s.plan(ctx, *begun)
+	}
+	want.ID = snap.NewSnapshotID()
+	want.Blob = want.ID
+	want.PartSize = blob.PartSize(want.Size)
+	if want.BlobUpload, err = s.blobs.Begin(ctx, want.Blob, want.Size, want.PartSize); err != nil {
+		return nil, err
+	}
+	if err := s.store.BeginUpload(ctx, c.caller, want); err != nil {
+		return nil, errors.Join(err, s.blobs.Abort(ctx, want.Blob, want.BlobUpload))
+	}
+	return s.plan(ctx, want)
+}
+
+// uploadOf checks what a push announces.
+func (s *Service) uploadOf(r api.PushRequest) (store.Upload, error) {
+	target, err := snap.CleanTarget(r.Target)
+	if err != nil {
+		return store.Upload{}, err
+	}
+	if sum, err := hex.DecodeString(r.SHA256); err != nil || len(sum) != 32 {
+		return store.Upload{}, snap.Invalid("sha256 is not a SHA-256 in hexadecimal", "")
+	}
+	if r.Size > s.config.MaxSnapshotSize() {
+		return store.Upload{}, &snap.Error{
+			Code:   snap.CodeTooLarge,
+			Detail: fmt.Sprintf("the snapshot has %d bytes; this service takes at most %d", r.Size, s.config.MaxSnapshotSize()),
+			Hint:   "the operator sets limits.max_snapshot_size",
+		}
+	}
+	return store.Upload{
+		Target: target, Name: r.Name, Type: r.Type, Engine: r.Engine, Size: r.Size, SHA256: r.SHA256,
+	}, nil
+}
+
+func (s *Service) plan(ctx context.Context, u store.Upload) (*body[api.UploadPlan], error) {
+	present, err := s.blobs.Parts(ctx, u.Blob, u.BlobUpload)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.UploadPlan]{api.UploadPlan{
+		ID: u.ID, PartSize: u.PartSize, Parts: partCount(u), Present: each(present, wirePart),
+	}}, nil
+}
+
+func partCount(u store.Upload) int { return int((u.Size + u.PartSize - 1) / u.PartSize) }
+
+// partLength is how many bytes the part has: the last one has the rest.
+func partLength(u store.Upload, number int) int64 {
+	return min(u.PartSize, u.Size-int64(number-1)*u.PartSize)
+}
+
+func wirePart(p blob.Part) api.PartRef { return api.PartRef{Number: p.Number, Size: p.Size, CRC64: p.CRC64} }
+
+// signParts presigns uploads of parts, for the first time or again.
+func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.PartsResponse], error) {
+	u := callOf(ctx).upload
+	out := api.PartsResponse{URLs: []api.SignedURL{}}
+	for _, p := range in.Body.Parts {
+		if p.Number > partCount(u) {
+			return nil, snap.Invalid(fmt.Sprintf("part %d is not one of the %d of this upload", p.Number, partCount(u)), "")
+		}
+		signed, err := s.blobs.SignPart(ctx, u.Blob, u.BlobUpload,
+			blob.Part{Number: p.Number, Size: partLength(u, p.Number), CRC64: p.CRC64}, partLife)
+		if err != nil {
+			return nil, err
+		}
+		out.URLs = append(out.URLs, api.SignedURL{
+			Number: p.Number, Method: signed.Method, URL: signed.URL, Headers: signed.Headers, ExpiresAt: signed.Expires,
+		})
+	}
+	present, err := s.blobs.Parts(ctx, u.Blob, u.BlobUpload)
+	if err != nil {
+		return nil, err
+	}
+	out.Present = each(present, wirePart)
+	return &body[api.PartsResponse]{out}, nil
+}
+
+// completePush verifies the bytes and lists the snapshot. Asked again after it
+// was done, it answers the same snapshot.
+func (s *Service) completePush(ctx context.Context, _ *byID) (*body[api.Snapshot], error) {
+	c := callOf(ctx)
+	if c.snapshot.ID != "" {
+		return &body[api.Snapshot]{wireSnapshot(c.snapshot)}, nil
+	}
+	u := c.upload
+	if err := s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256); err != nil {
+		return nil, err
+	}
+	sn, err := s.store.CompleteUpload(ctx, c.caller, u)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.Snapshot]{wireSnapshot(sn)}, nil
+}

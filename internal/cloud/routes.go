@@ -1,0 +1,73 @@
+package cloud
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+
+	"snap"
+	"snap/api"
+)
+
+// routes is the whole API. A route on both mounts is served to API keys below
+// /api/v1/agents and to access tokens and browser sessions below /api/v1.
+//
+// SPEC 4.1, 4.2, 4.3; the table in the design.
+func (s *Service) routes(root huma.API) {
+	both := huma.NewGroup(root, api.MountAgent, api.MountUser)
+	user := huma.NewGroup(root, api.MountUser)
+
+	register(s, both, route{"list-snapshots", "GET /snapshots", snap.ActView, onNothing,
+		"List the snapshots the caller may see, newest first"}, s.listSnapshots)
+	register(s, both, route{"get-snapshot", "GET /snapshots/{id}", snap.ActView, onSnapshot,
+		"One snapshot, with what the caller may do with it"}, s.getSnapshot)
+	register(s, both, route{"delete-snapshot", "DELETE /snapshots/{id}", snap.ActDelete, onSnapshot,
+		"Delete a snapshot and its bytes"}, s.deleteSnapshot)
+	register(s, both, route{"pull-snapshot", "POST /snapshots/{id}/pull", snap.ActPull, onSnapshot,
+		"A presigned URL of the snapshot's bytes"}, s.pullSnapshot)
+
+	register(s, both, route{"begin-push", "POST /snapshots", snap.ActPush, onNothing,
+		"Begin a push, or find it begun or done"}, s.beginPush)
+	register(s, both, route{"sign-parts", "POST /snapshots/{id}/parts", snap.ActPush, onUpload,
+		"Presign uploads of parts, and tell which are present"}, s.signParts)
+	register(s, both, route{"complete-push", "POST /snapshots/{id}/complete", snap.ActPush, onPush,
+		"End a push: size and checksum are verified, then the snapshot is listed"}, s.completePush)
+
+	register(s, both, route{"share", "POST /snapshots/{id}/share", snap.ActShare, onSnapshot,
+		"Share org-wide"}, s.share)
+	register(s, both, route{"unshare", "DELETE /snapshots/{id}/share", snap.ActShare, onSnapshot,
+		"End the org-wide share, at once"}, s.unshare)
+	register(s, both, route{"share-group", "POST /snapshots/{id}/share-group", snap.ActShare, onSnapshot,
+		"Share with an SSO group"}, s.shareGroup)
+	register(s, both, route{"unshare-group", "DELETE /snapshots/{id}/share-group/{groupId}", snap.ActShare, onSnapshot,
+		"Remove a group share, at once"}, s.unshareGroup)
+	register(s, both, route{"list-group-shares", "GET /snapshots/{id}/group-shares", snap.ActListGroups, onSnapshot,
+		"List the snapshot's group shares"}, s.groupShares)
+	register(s, both, route{"share-org", "POST /snapshots/{id}/share-org", snap.ActShareOrg, onSnapshot,
+		"Create or update a cross-organization share"}, s.shareOrg)
+	register(s, both, route{"unshare-org", "DELETE /snapshots/{id}/share-org/{slug}", snap.ActShareOrg, onSnapshot,
+		"Revoke a cross-organization share, at once"}, s.unshareOrg)
+	register(s, both, route{"list-org-shares", "GET /snapshots/{id}/org-shares", snap.ActShareOrg, onSnapshot,
+		"List the snapshot's live cross-organization shares"}, s.orgShares)
+
+	register(s, both, route{"list-groups", "GET /org/sso/groups", snap.ActReadGroups, onNothing,
+		"List the organization's SSO groups"}, s.listGroups)
+	register(s, both, route{"list-members", "GET /org/members", snap.ActReadGroups, onNothing,
+		"List the organization's members"}, s.listMembers)
+	register(s, both, route{"me", "GET /me", "", onNothing,
+		"Who is calling, and by what credential"}, s.me)
+
+	register(s, user, route{"list-keys", "GET /keys", "", onNothing,
+		"List API keys: one's own, and for owners and admins the organization's"}, s.listKeys)
+	register(s, user, route{"create-key", "POST /keys", "", onNothing,
+		"Make an API key; its secret is told only here"}, s.createKey)
+	register(s, user, route{"revoke-key", "DELETE /keys/{id}", "", onNothing,
+		"Revoke an API key, at once"}, s.revokeKey)
+	register(s, user, route{"list-sessions", "GET /sessions", "", onNothing,
+		"List where the caller is signed in"}, s.listSessions)
+	register(s, user, route{"end-session", "DELETE /sessions/{id}", "", onNothing,
+		"Sign one device or browser out, at once"}, s.endSession)
+
+	huma.Register(root, huma.Operation{
+		OperationID: "auth-config", Method: "GET", Path: api.PathAuthConfig,
+		Summary: "Where and as which client to sign in (no authentication)",
+	}, s.authConfig)
+}

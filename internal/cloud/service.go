@@ -1,0 +1,259 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"snap"
+	"snap/api"
+	"snap/internal/auth"
+	"snap/internal/blob"
+	"snap/internal/signin"
+	"snap/internal/store"
+)
+
+// Service is a running snapcloud without its listener.
+type Service struct {
+	config       Config
+	log          *slog.Logger
+	now          func() time.Time
+	store        *store.Store
+	blobs        blob.Store
+	parts        http.Handler // PUT of parts, for the folder store; nil for S3
+	auth         *auth.Authenticator
+	signin       *signin.Service
+	authSettings api.AuthConfig
+	urlKey       []byte // signs download URLs
+	metrics      *metrics
+	handler      http.Handler
+	openAPI      *huma.OpenAPI
+}
+
+// Options are what a program or a test adds to the configuration.
+type Options struct {
+	Log     *slog.Logger     // nil is slog.Default
+	Now     func() time.Time // nil is time.Now
+	Version string
+}
+
+// New opens database and storage, applies the configuration's organizations
+// and local users, and returns the service. Close it after its last request.
+func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
+	ownErrors()
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s = &Service{config: c, log: o.Log, now: o.Now, metrics: newMetrics()}
+	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			s.store.Close()
+		}
+	}()
+	if s.urlKey, err = s.store.Secret(ctx, "urls", 32); err != nil {
+		return nil, err
+	}
+	if err := s.openBlobs(ctx); err != nil {
+		return nil, err
+	}
+	if err := applyOrganizations(ctx, s.store, c); err != nil {
+		return nil, err
+	}
+	if err := s.openAuth(ctx); err != nil {
+		return nil, err
+	}
+	s.handler = s.build(o.Version)
+	return s, nil
+}
+
+func (s *Service) openBlobs(ctx context.Context) error {
+	if s.config.Blob.URL != "" {
+		objects, err := blob.OpenS3(ctx, s.config.Blob.URL, s.now)
+		if err != nil {
+			return fmt.Errorf("open the object storage: %w", err)
+		}
+		s.blobs = objects
+		return nil
+	}
+	folder, err := blob.OpenFolder(filepath.Join(s.config.DataDir, "blobs"), s.config.PublicURL, s.urlKey, s.now)
+	if err != nil {
+		return fmt.Errorf("open the blob folder: %w", err)
+	}
+	s.blobs, s.parts = folder, folder.Handler()
+	return nil
+}
+
+func applyOrganizations(ctx context.Context, st *store.Store, c Config) error {
+	for _, o := range c.Organizations {
+		p, err := o.policy()
+		if err != nil {
+			return err
+		}
+		if _, err := st.ApplyOrg(ctx, o.Slug, o.Name, p); err != nil {
+			return fmt.Errorf("apply organization %s: %w", o.Slug, err)
+		}
+	}
+	return nil
+}
+
+func (s *Service) openAuth(ctx context.Context) (err error) {
+	proxies, err := s.config.proxies()
+	if err != nil {
+		return err
+	}
+	s.signin, err = signin.New(ctx, s.store, signin.Options{
+		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
+		Organizations: s.config.signIn(), TrustedProxies: proxies, Now: s.now, Log: s.log,
+	})
+	if err != nil {
+		return fmt.Errorf("start the auth service: %w", err)
+	}
+	s.authSettings = api.AuthConfig{AuthURL: s.signin.Issuer(), ClientID: s.config.Auth.ClientID, Scopes: []string{"openid", "offline_access"}}
+	if s.config.Auth.Issuer != "" {
+		s.authSettings.AuthURL = s.config.Auth.Issuer
+	}
+	s.auth = auth.New(s.store, auth.Options{
+		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Now: s.now,
+	})
+	return nil
+}
+
+// build puts the handler together: the API, the bytes, the auth service,
+// health, metrics, and one answer for what does not exist.
+func (s *Service) build(version string) http.Handler {
+	mux := http.NewServeMux()
+	s.routes(humago.New(mux, s.humaConfig(version)))
+	mux.HandleFunc("GET /openapi.json", s.serveOpenAPI)
+	mux.HandleFunc("GET /blobs/{token}", s.serveBytes)
+	if s.parts != nil {
+		mux.Handle("PUT /blobs/parts/", s.parts)
+	}
+	mux.Handle("/auth/", s.signin.Handler())
+	mux.Handle("/.well-known/oauth-authorization-server/auth", s.signin.Handler())
+	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.Handle("GET /metrics", s.metrics.handler())
+	return s.wrap(s.fallback(mux))
+}
+
+func (s *Service) humaConfig(version string) huma.Config {
+	if version == "" {
+		version = "dev"
+	}
+	c := huma.DefaultConfig("snapcloud", version)
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", "" // we serve our own, with nothing from elsewhere
+	c.CreateHooks = nil                                    // no $schema links in answers
+	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
+	c.Info.Description = "Share database snapshots: private, org-wide, with an SSO group, with another organization."
+	c.Servers = []*huma.Server{{URL: s.config.PublicURL}}
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"bearer": {Type: "http", Scheme: "bearer", Description: "an API key below " + api.MountAgent + ", an access token below " + api.MountUser},
+	}
+	s.openAPI = c.OpenAPI
+	return c
+}
+
+// fallback answers what no route takes in the form of every other error.
+func (s *Service) fallback(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		probe := &statusProbe{header: http.Header{}}
+		mux.ServeHTTP(probe, r)
+		if probe.status == http.StatusMethodNotAllowed {
+			w.Header().Set("Allow", probe.header.Get("Allow"))
+			s.writeError(w, r, &snap.Error{Code: snap.CodeMethodNotAllowed, Detail: "this path takes only " + probe.header.Get("Allow")})
+			return
+		}
+		s.writeError(w, r, &snap.Error{Code: snap.CodeNotFound, Detail: "there is nothing at this path", Hint: "the API is described at /openapi.json"})
+	})
+}
+
+// statusProbe learns what the mux would answer.
+type statusProbe struct {
+	header http.Header
+	status int
+}
+
+func (p *statusProbe) Header() http.Header         { return p.header }
+func (p *statusProbe) Write(b []byte) (int, error) { return len(b), nil }
+func (p *statusProbe) WriteHeader(status int)      { p.status = status }
+
+// Handler serves everything.
+func (s *Service) Handler() http.Handler { return s.handler }
+
+// Store returns the store, for the operator's commands and for tests.
+func (s *Service) Store() *store.Store { return s.store }
+
+// Auth returns the authenticator, for the operator's commands and for tests.
+func (s *Service) Auth() *auth.Authenticator { return s.auth }
+
+// Close closes the database.
+func (s *Service) Close() error { return s.store.Close() }
+
+// drain is how long running requests have to end at shutdown.
+const drain = 20 * time.Second
+
+// Run serves until ctx is done, then lets running requests end. ready, if not
+// nil, is called once with the address it listens on.
+func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
+	if o.Log == nil {
+		o.Log = slog.New(newLogHandler(c.Log, os.Stderr))
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return snap.Usage("cannot listen on "+c.Listen+": "+err.Error(), "choose another address with --listen or stop what uses it")
+	}
+	defer listener.Close()
+	s, err := New(ctx, c, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	server := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	collecting := s.startCollector(ctx)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	s.log.Info("serving", "address", listener.Addr().String(), "public_url", c.PublicURL)
+	if ready != nil {
+		ready(listener.Addr())
+	}
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	s.log.Info("stopping")
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	defer cancel()
+	err = server.Shutdown(stop)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close() // downloads go on at their next range
+	}
+	<-collecting
+	return err
+}

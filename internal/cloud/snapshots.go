@@ -1,0 +1,56 @@
+package cloud
+
+import (
+	"context"
+
+	"snap"
+	"snap/api"
+	"snap/internal/store"
+)
+
+type listInput struct {
+	Filter   snap.Filter `query:"filter" enum:"all,shared,mine,received" default:"all" doc:"shared: those whose Shared column says Yes; mine: pushed by the caller; received: shared to the caller's organization by another"`
+	Target   string      `query:"target" maxLength:"100" doc:"only this target"`
+	Type     snap.Type   `query:"type" enum:"snapshot,sanitized" doc:"only this type"`
+	Q        string      `query:"q" maxLength:"100" doc:"search in names"`
+	IDPrefix string      `query:"id_prefix" maxLength:"64" doc:"only IDs that begin with this"`
+	Limit    int         `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"items a page"`
+	Cursor   string      `query:"cursor" maxLength:"200" doc:"next_cursor of the page before"`
+	Sort     string      `query:"sort" enum:"-created" default:"-created" doc:"newest first, the one order there is"`
+}
+
+func (s *Service) listSnapshots(ctx context.Context, in *listInput) (*body[api.SnapshotPage], error) {
+	page, err := s.store.Snapshots(ctx, callOf(ctx).caller, store.Query{
+		Filter: in.Filter, Target: in.Target, Type: in.Type, Q: in.Q, IDPrefix: in.IDPrefix,
+		Limit: in.Limit, Cursor: in.Cursor,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.SnapshotPage]{api.SnapshotPage{Items: each(page.Items, wireSnapshot), NextCursor: page.Next}}, nil
+}
+
+func (s *Service) getSnapshot(ctx context.Context, _ *byID) (*body[api.Snapshot], error) {
+	c := callOf(ctx)
+	out := wireSnapshot(c.snapshot)
+	out.Can = wireCan(c.caller, c.snapshot)
+	return &body[api.Snapshot]{out}, nil
+}
+
+// deleteSnapshot removes the record and every grant first, so that no one can
+// see it any more, and then the bytes; bytes that a crash leaves behind are
+// collected later.
+func (s *Service) deleteSnapshot(ctx context.Context, _ *byID) (*empty, error) {
+	c := callOf(ctx)
+	key, err := s.store.Delete(ctx, c.caller, c.snapshot)
+	if err != nil {
+		return nil, err
+	}
+	if key == "" {
+		return &empty{}, nil
+	}
+	if err := s.blobs.Delete(ctx, key); err != nil {
+		s.log.WarnContext(ctx, "bytes of a deleted snapshot stay for the collector", "error", err)
+	}
+	return &empty{}, nil
+}

@@ -1,0 +1,60 @@
+package cloud
+
+import (
+	"time"
+
+	"snap"
+	"snap/api"
+)
+
+// This page turns the domain's records into what travels.
+
+func wireSnapshot(s snap.Snapshot) api.Snapshot {
+	out := api.Snapshot{
+		ID: s.ID, Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine,
+		Size: s.Size, SHA256: s.SHA256, Created: s.Created,
+		Shared: s.Shared, Received: s.Received, Organization: s.Org.Slug,
+		ExpiresAt: optional(s.Expires), Groups: s.Groups, Orgs: s.Orgs,
+	}
+	// A recipient learns the owner's organization, not who the owner is.
+	if s.Owner != nil && !s.Received {
+		out.Owner = s.Owner.Email
+	}
+	return out
+}
+
+func wireCan(c snap.Caller, s snap.Snapshot) *api.Can {
+	may := func(do snap.Action) bool { return snap.Allowed(c, do, s) == nil }
+	return &api.Can{
+		Pull:     may(snap.ActPull),
+		Delete:   may(snap.ActDelete),
+		Share:    may(snap.ActShare),
+		ShareOrg: may(snap.ActShareOrg),
+		Explain:  may(snap.ActExplain),
+	}
+}
+
+func wireGroupShare(g snap.GroupShare) api.GroupShare {
+	return api.GroupShare{GroupID: g.Group.GroupID, Name: g.Group.Name, SharedBy: g.By, SharedAt: g.Created}
+}
+
+func wireOrgShare(o snap.OrgShare) api.OrgShare {
+	return api.OrgShare{OrgSlug: o.Org.Slug, Name: o.Org.Name, ExpiresAt: optional(o.Expires), SharedBy: o.By, SharedAt: o.Created}
+}
+
+// optional returns nil for the zero time.
+func optional(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// each maps a list. It never returns nil, so that a list is [] in JSON.
+func each[A, B any](list []A, f func(A) B) []B {
+	out := make([]B, 0, len(list))
+	for _, a := range list {
+		out = append(out, f(a))
+	}
+	return out
+}

@@ -1,0 +1,140 @@
+package operator
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/cloud"
+)
+
+func (p *program) org() *cobra.Command {
+	c := &cobra.Command{Use: "org", Short: "Look at organizations", Args: cobra.NoArgs}
+	c.AddCommand(&cobra.Command{
+		Use:   "list",
+		Short: "List the organizations",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withStore(c.Context(), func(s *opened) error {
+				orgs, err := s.Orgs(c.Context())
+				if err != nil {
+					return err
+				}
+				type row struct {
+					Slug string `json:"slug"`
+					Name string `json:"name"`
+				}
+				rows, table := []row{}, [][]string{}
+				for _, o := range orgs {
+					rows = append(rows, row{o.Slug, o.Name})
+					table = append(table, []string{o.Slug, o.Name})
+				}
+				if p.asJSON {
+					return p.json(rows)
+				}
+				return p.table([]string{"SLUG", "NAME"}, table)
+			})
+		},
+	})
+	return c
+}
+
+func (p *program) user() *cobra.Command {
+	var org string
+	c := &cobra.Command{Use: "user", Short: "List users, disable them, set their role", Args: cobra.NoArgs}
+	c.PersistentFlags().StringVar(&org, "org", "", "slug of the organization (required)")
+	c.MarkPersistentFlagRequired("org")
+	c.AddCommand(&cobra.Command{
+		Use: "list --org SLUG", Short: "List an organization's users", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return p.listUsers(c, org) },
+	}, &cobra.Command{
+		Use: "disable --org SLUG EMAIL", Short: "Lock a user out, from their next request on", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.onUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {
+				return s.SetDisabled(c.Context(), m.ID, true)
+			})
+		},
+	}, &cobra.Command{
+		Use: "enable --org SLUG EMAIL", Short: "Let a disabled user in again", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.onUser(c, org, args[0], "enabled", func(s *opened, m snap.Member) error {
+				return s.SetDisabled(c.Context(), m.ID, false)
+			})
+		},
+	}, &cobra.Command{
+		Use: "role --org SLUG EMAIL owner|admin|member|viewer", Short: "Set a user's role until their next sign-in", Args: cobra.ExactArgs(2),
+		RunE: func(c *cobra.Command, args []string) error {
+			role := snap.Role(args[1])
+			if !role.Valid() {
+				return snap.Usage(fmt.Sprintf("%q is not a role", args[1]), "the roles are owner, admin, member and viewer")
+			}
+			return p.onUser(c, org, args[0], "now "+args[1], func(s *opened, m snap.Member) error {
+				return s.SetRole(c.Context(), m.ID, role)
+			})
+		},
+	})
+	return c
+}
+
+func (p *program) onUser(c *cobra.Command, org, email, did string, do func(*opened, snap.Member) error) error {
+	return p.withStore(c.Context(), func(s *opened) error {
+		o, err := s.OrgBySlug(c.Context(), org)
+		if err != nil {
+			return err
+		}
+		m, err := s.UserByEmail(c.Context(), o.ID, email)
+		if err != nil {
+			return noUser(org, email, err)
+		}
+		if err := do(s, m); err != nil {
+			return err
+		}
+		fmt.Fprintf(p.stderr, "%s is %s\n", email, did)
+		return nil
+	})
+}
+
+// userRow is a user as --json prints it.
+type userRow struct {
+	Email    string    `json:"email"`
+	Name     string    `json:"name"`
+	Role     snap.Role `json:"role"`
+	Disabled bool      `json:"disabled"`
+	Groups   []string  `json:"groups"`
+}
+
+func (p *program) listUsers(c *cobra.Command, org string) error {
+	return p.withStore(c.Context(), func(s *opened) error {
+		if err := cloud.ApplyDirectory(c.Context(), s.Store, s.config); err != nil {
+			return err
+		}
+		o, err := s.OrgBySlug(c.Context(), org)
+		if err != nil {
+			return err
+		}
+		caller, err := s.CallerOfOrg(c.Context(), o.ID)
+		if err != nil {
+			return err
+		}
+		members, err := s.Members(c.Context(), caller)
+		if err != nil {
+			return err
+		}
+		rows, table := []userRow{}, [][]string{}
+		for _, m := range members {
+			row := userRow{Email: m.Email, Name: m.Name, Role: m.Role, Disabled: m.Disabled, Groups: []string{}}
+			for _, g := range m.Groups {
+				row.Groups = append(row.Groups, g.Name)
+			}
+			rows = append(rows, row)
+			table = append(table, []string{m.Email, m.Name, string(m.Role), strconv.FormatBool(m.Disabled), orDash(strings.Join(row.Groups, ", "))})
+		}
+		if p.asJSON {
+			return p.json(rows)
+		}
+		return p.table([]string{"EMAIL", "NAME", "ROLE", "DISABLED", "GROUPS"}, table)
+	})
+}

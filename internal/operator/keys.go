@@ -1,0 +1,270 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/cloud"
+	"snap/internal/store"
+)
+
+// opened is the database, for one command.
+type opened struct {
+	*store.Store
+	config cloud.Config
+}
+
+func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
+	config, err := p.config()
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(ctx, store.Options{URL: config.Database.URL, DataDir: config.DataDir})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return f(&opened{s, config})
+}
+
+func (p *program) key() *cobra.Command {
+	c := &cobra.Command{Use: "key", Short: "Make, list and revoke API keys", Args: cobra.NoArgs}
+	c.AddCommand(p.keyCreate(), p.keyList(), p.keyRevoke())
+	return c
+}
+
+// kinds are the names the operator gives the key kinds.
+func keyKind(name string) (snap.CredentialKind, error) {
+	switch name {
+	case "user":
+		return snap.UserKey, nil
+	case "pipeline":
+		return snap.PipelineKey, nil
+	case "agent":
+		return snap.AgentKey, nil
+	}
+	return "", snap.Usage(fmt.Sprintf("%q is not a kind of key", name), "the kinds are user, pipeline and agent")
+}
+
+// keyFlags are the flags of key create.
+type keyFlags struct {
+	org, kind, user, name, expiresIn string
+	scopes                           []string
+}
+
+func (p *program) keyCreate() *cobra.Command {
+	var f keyFlags
+	c := &cobra.Command{
+		Use:   "create --org SLUG --kind user|pipeline|agent",
+		Short: "Make an API key and print it, once",
+		Long: "Make an API key and print it, once: only its hash is stored.\n\n" +
+			"A user key (cak_) acts as its user. A pipeline key (clt_) and an agent key (sak_)\n" +
+			"act as the organization, within their scopes, and never change a share.",
+		Example: "  snapcloud key create --org acme --kind user --user alice@acme.test --name laptop\n" +
+			"  snapcloud key create --org acme --kind pipeline --name nightly --scopes pull,push --expires-in 90d",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withStore(c.Context(), func(s *opened) error { return p.createKey(c.Context(), s, f) })
+		},
+	}
+	c.Flags().StringVar(&f.org, "org", "", "slug of the organization (required)")
+	c.Flags().StringVar(&f.kind, "kind", "", "user, pipeline or agent (required)")
+	c.Flags().StringVar(&f.user, "user", "", "e-mail of the user, for --kind user")
+	c.Flags().StringVar(&f.name, "name", "", "what to call it (default: its kind)")
+	c.Flags().StringSliceVar(&f.scopes, "scopes", nil, "pull, push or both, for pipeline and agent keys (default both)")
+	c.Flags().StringVar(&f.expiresIn, "expires-in", "", "how long it lives, such as 90d (default: for ever)")
+	c.MarkFlagRequired("org")
+	c.MarkFlagRequired("kind")
+	return c
+}
+
+func (p *program) createKey(ctx context.Context, s *opened, f keyFlags) error {
+	spec, err := s.keySpec(ctx, f)
+	if err != nil {
+		return err
+	}
+	secret, key, err := auth.New(s.Store, auth.Options{PublicURL: s.config.PublicURL}).NewKey(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if p.asJSON {
+		return p.json(map[string]any{"id": strconv.FormatInt(key.ID, 10), "kind": key.Kind, "name": key.Name, "secret": secret})
+	}
+	fmt.Fprintln(p.stdout, secret)
+	fmt.Fprintf(p.stderr, "made key %d (%s) of %s; it is shown only now\n", key.ID, key.Name, f.org)
+	return nil
+}
+
+// keySpec turns the flags into what to make. The organizations of the
+// configuration are applied first, so that a key can be made before the first
+// start.
+func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, err error) {
+	if err := cloud.ApplyDirectory(ctx, s.Store, s.config); err != nil {
+		return spec, err
+	}
+	org, err := s.OrgBySlug(ctx, f.org)
+	if err != nil {
+		return spec, err
+	}
+	spec = auth.KeySpec{OrgID: org.ID, Name: f.name}
+	if spec.Kind, err = keyKind(f.kind); err != nil {
+		return spec, err
+	}
+	if spec.Name == "" {
+		spec.Name = f.kind
+	}
+	if f.expiresIn != "" {
+		d, err := snap.ParseDuration(f.expiresIn)
+		if err != nil {
+			return spec, err
+		}
+		spec.Expires = s.Now().Add(d).UTC()
+	}
+	if spec.Kind == snap.UserKey {
+		return spec, s.forUser(ctx, &spec, f)
+	}
+	if f.user != "" {
+		return spec, snap.Usage("--user is only for --kind user", "an organization-level key acts as no user")
+	}
+	if len(f.scopes) == 0 {
+		f.scopes = []string{"pull", "push"}
+	}
+	for _, name := range f.scopes {
+		scope := snap.Scope(strings.TrimSpace(name))
+		if scope != snap.ScopePull && scope != snap.ScopePush {
+			return spec, snap.Usage(fmt.Sprintf("%q is not a scope", name), "the scopes are pull and push")
+		}
+		spec.Scopes = append(spec.Scopes, scope)
+	}
+	return spec, nil
+}
+
+func (s *opened) forUser(ctx context.Context, spec *auth.KeySpec, f keyFlags) error {
+	if f.user == "" || len(f.scopes) > 0 {
+		return snap.Usage("a user key needs --user EMAIL and takes no --scopes", "it may do what its user's role allows")
+	}
+	m, err := s.UserByEmail(ctx, spec.OrgID, f.user)
+	if err != nil {
+		return noUser(f.org, f.user, err)
+	}
+	spec.UserID = m.ID
+	return nil
+}
+
+func noUser(org, email string, err error) error {
+	if snap.CodeOf(err) != snap.CodeNotFound {
+		return err
+	}
+	return &snap.Error{
+		Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s has no user %s", org, email),
+		Hint: "accounts appear at the first sign-in; `snapcloud user list --org " + org + "` shows them",
+	}
+}
+
+func (p *program) keyList() *cobra.Command {
+	var org string
+	c := &cobra.Command{
+		Use:   "list --org SLUG",
+		Short: "List an organization's live API keys",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withStore(c.Context(), func(s *opened) error {
+				o, err := s.OrgBySlug(c.Context(), org)
+				if err != nil {
+					return err
+				}
+				keys, err := s.OrgKeys(c.Context(), o.ID)
+				if err != nil {
+					return err
+				}
+				return p.printKeys(keys)
+			})
+		},
+	}
+	c.Flags().StringVar(&org, "org", "", "slug of the organization (required)")
+	c.MarkFlagRequired("org")
+	return c
+}
+
+// keyRow is a key as --json prints it.
+type keyRow struct {
+	ID      string       `json:"id"`
+	Kind    string       `json:"kind"`
+	Name    string       `json:"name"`
+	Hint    string       `json:"hint"`
+	User    string       `json:"user,omitempty"`
+	Scopes  []snap.Scope `json:"scopes,omitempty"`
+	Created string       `json:"created_at"`
+	Expires string       `json:"expires_at,omitempty"`
+	Used    string       `json:"last_used_at,omitempty"`
+}
+
+func (p *program) printKeys(keys []store.Key) error {
+	rows, table := []keyRow{}, [][]string{}
+	for _, k := range keys {
+		row := keyRow{
+			ID: strconv.FormatInt(k.ID, 10), Kind: string(k.Kind), Name: k.Name, Hint: k.Hint, User: k.User, Scopes: k.Scopes,
+			Created: stamp(k.Created), Expires: stamp(k.Expires), Used: stamp(k.LastUsed),
+		}
+		rows = append(rows, row)
+		table = append(table, []string{row.ID, row.Kind, row.Name, row.Hint, orDash(row.User), orDash(row.Expires), orDash(row.Used)})
+	}
+	if p.asJSON {
+		return p.json(rows)
+	}
+	return p.table([]string{"ID", "KIND", "NAME", "KEY", "USER", "EXPIRES", "LAST USED"}, table)
+}
+
+func (p *program) keyRevoke() *cobra.Command {
+	var org string
+	c := &cobra.Command{
+		Use:   "revoke --org SLUG ID",
+		Short: "Revoke an API key, at once",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			id, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil {
+				return snap.Usage(fmt.Sprintf("%q is not the ID of a key", args[0]), "`snapcloud key list --org "+org+"` shows them")
+			}
+			return p.withStore(c.Context(), func(s *opened) error {
+				o, err := s.OrgBySlug(c.Context(), org)
+				if err != nil {
+					return err
+				}
+				if err := s.RevokeOrgKey(c.Context(), o.ID, id); err != nil {
+					if snap.CodeOf(err) == snap.CodeNotFound {
+						return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s has no live key %d", org, id), Hint: "`snapcloud key list --org " + org + "` shows them"}
+					}
+					return err
+				}
+				fmt.Fprintf(p.stderr, "revoked key %d\n", id)
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&org, "org", "", "slug of the organization (required)")
+	c.MarkFlagRequired("org")
+	return c
+}
+
+// stamp prints a time for people and scripts alike; the zero time is "".
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,187 @@
+// Package operator is the command line of snapcloud, for whoever runs the
+// service: serve, and the commands that look after its organizations, users
+// and keys on the service's own machine. They open the same configuration and
+// database as the service and may run beside it.
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/cloud"
+)
+
+// Main runs snapcloud with these arguments and returns its exit code. Results
+// go to stdout, everything else to stderr. It ends when ctx does.
+func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, version string) int {
+	p := &program{stdout: stdout, stderr: stderr, environ: environ, version: version}
+	root := p.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return snap.ExitOK
+	}
+	var e *snap.Error
+	if !errors.As(err, &e) {
+		e = &snap.Error{Code: snap.CodeInternal, Detail: err.Error()}
+		if strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "flag") || strings.Contains(err.Error(), "arg(s)") {
+			e = snap.Usage(err.Error(), "run `snapcloud --help`")
+		}
+	}
+	fmt.Fprintf(stderr, "snapcloud: %s\n", e.Error())
+	if e.Hint != "" {
+		fmt.Fprintf(stderr, "  hint: %s\n", e.Hint)
+	}
+	return e.Code.Info().Exit
+}
+
+// program is one run of the command line.
+type program struct {
+	stdout, stderr io.Writer
+	environ        []string
+	version        string
+	configFile     string
+	listen         string
+	asJSON         bool
+}
+
+func (p *program) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "snapcloud",
+		Short:         "The service where teams share database snapshots",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+	}
+	root.PersistentFlags().StringVar(&p.configFile, "config", "", "the configuration file (YAML)")
+	root.PersistentFlags().BoolVar(&p.asJSON, "json", false, "print JSON")
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(p.serve(), p.migrate(), p.check(), p.openapi(), p.versionCommand(), p.key(), p.org(), p.user())
+	return root
+}
+
+func (p *program) config() (cloud.Config, error) { return cloud.LoadConfig(p.configFile, p.environ) }
+
+func (p *program) serve() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the service",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			config, err := p.config()
+			if err != nil {
+				return err
+			}
+			if p.listen != "" {
+				if config.PublicURL == "http://"+config.Listen {
+					config.PublicURL = "http://" + p.listen
+				}
+				config.Listen = p.listen
+			}
+			return cloud.Run(c.Context(), config, cloud.Options{Version: p.version}, func(a net.Addr) {
+				fmt.Fprintf(p.stderr, "snapcloud is serving %s (listening on %s)\n", config.PublicURL, a)
+			})
+		},
+	}
+	c.Flags().StringVar(&p.listen, "listen", "", "address to listen on, over what the configuration says")
+	return c
+}
+
+func (p *program) migrate() *cobra.Command {
+	return &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the database's schema up to date",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withStore(c.Context(), func(*opened) error {
+				fmt.Fprintln(p.stdout, "the database is up to date")
+				return nil
+			})
+		},
+	}
+}
+
+func (p *program) openapi() *cobra.Command {
+	return &cobra.Command{
+		Use:   "openapi",
+		Short: "Print the OpenAPI document of the API",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			doc, err := cloud.Document(c.Context(), p.version)
+			if err != nil {
+				return err
+			}
+			_, err = p.stdout.Write(doc)
+			return err
+		},
+	}
+}
+
+func (p *program) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if p.asJSON {
+				return p.json(map[string]string{"version": p.version})
+			}
+			_, err := fmt.Fprintln(p.stdout, "snapcloud", p.version)
+			return err
+		},
+	}
+}
+
+func (p *program) check() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Check configuration, database, storage and identity providers",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			config, err := p.config()
+			if err != nil {
+				return err
+			}
+			failed := false
+			for _, v := range cloud.Verdicts(c.Context(), config) {
+				mark := "ok  "
+				if v.Err != nil {
+					mark, failed = "FAIL", true
+				}
+				fmt.Fprintf(p.stdout, "%s  %-14s %s\n", mark, v.What, v.Detail)
+			}
+			if failed {
+				return &snap.Error{Code: snap.CodeUnavailable, Detail: "something is not as it must be", Hint: "see the lines marked FAIL"}
+			}
+			return nil
+		},
+	}
+}
+
+func (p *program) json(v any) error {
+	e := json.NewEncoder(p.stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// table prints rows under headings, in columns.
+func (p *program) table(headings []string, rows [][]string) error {
+	w := tabwriter.NewWriter(p.stdout, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, strings.Join(headings, "\t"))
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
+
