@@ -2,13 +2,15 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"strings"
 	"time"
 
 	"snap"
 )
 
-// Key is an API key without its secret.
+// Key is an API key without its secret (SPEC 5.1).
 type Key struct {
 	ID        int64
 	Kind      snap.CredentialKind
@@ -25,24 +27,163 @@ type Key struct {
 	Revoked   time.Time
 }
 
+// AddKey stores a key by the SHA-256 of its secret. Of k it takes Kind, Name,
+// Hint, Org.ID, UserID, Scopes and Expires; by is the user who makes it, 0 for
+// the operator.
+func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, error) {
+	var id int64
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `
+			INSERT INTO api_keys(hash, kind, name, hint, org_id, user_id, scopes, created_at, created_by, expires_at)
+			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
+			hash, string(k.Kind), k.Name, k.Hint, k.Org.ID, nullID(k.UserID), joinScopes(k.Scopes),
+			s.now().UnixMilli(), nullID(by), millis(k.Expires)).Scan(&id)
+	})
+	if err != nil {
+		return Key{}, err
+	}
+	return one(s.keys(ctx, `WHERE k.id = $1`, id))
+}
+
+// KeyByHash returns the key whose secret has this SHA-256. It fails with
+// snap.ErrUnauthenticated when there is none, or it has expired or was revoked.
+func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
+	k, err := one(s.keys(ctx, `WHERE k.hash = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)`,
+		hash, s.now().UnixMilli()))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Key{}, snap.ErrUnauthenticated
+	}
+	return k, err
+}
+
+// touchEvery is how old a "last used" may be before it is written again.
+const touchEvery = time.Minute
+
+// TouchKey notes that a key was used. It writes at most once a minute.
+func (s *Store) TouchKey(ctx context.Context, k Key) error {
+	now := s.now()
+	if now.Sub(k.LastUsed) < touchEvery {
+		return nil
+	}
+	_, err := s.write.ExecContext(ctx,
+		`UPDATE api_keys SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at <= $3)`,
+		now.UnixMilli(), k.ID, now.Add(-touchEvery).UnixMilli())
+	return err
+}
+
 // Keys returns the caller's own keys or, with all, every key of the
-// organization, which takes an owner or admin.
+// organization, which takes an owner or admin; else it fails with forbidden.
+// Revoked keys are left out; the newest comes first.
 func (s *Store) Keys(ctx context.Context, c snap.Caller, all bool) ([]Key, error) {
-	return nil, errors.ErrUnsupported
+	if all {
+		if err := snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}); err != nil {
+			return nil, err
+		}
+		return s.OrgKeys(ctx, c.Org.ID)
+	}
+	if c.User == nil {
+		return nil, snap.Allowed(c, snap.ActAdminister, snap.Snapshot{})
+	}
+	return s.keys(ctx, `WHERE k.user_id = $1 AND k.revoked_at IS NULL ORDER BY k.id DESC`, c.User.ID)
 }
 
-// RevokeKey ends one of the caller's keys or, for an owner or admin, any key of
-// the organization. Others' keys are not found.
-func (s *Store) RevokeKey(ctx context.Context, c snap.Caller, id int64) error {
-	return errors.ErrUnsupported
-}
-
-// OrgKeys returns every key of an organization, for the operator.
+// OrgKeys returns every key of an organization that was not revoked, for the
+// operator.
 func (s *Store) OrgKeys(ctx context.Context, orgID int64) ([]Key, error) {
-	return nil, errors.ErrUnsupported
+	return s.keys(ctx, `WHERE k.org_id = $1 AND k.revoked_at IS NULL ORDER BY k.id DESC`, orgID)
 }
 
-// RevokeOrgKey ends a key of an organization, for the operator.
+// RevokeKey ends one of the caller's keys at once or, for an owner or admin,
+// any key of the organization. Others' keys are not found.
+func (s *Store) RevokeKey(ctx context.Context, c snap.Caller, id int64) error {
+	if c.IsAdmin() {
+		return s.RevokeOrgKey(ctx, c.Org.ID, id)
+	}
+	if c.User == nil {
+		return snap.Allowed(c, snap.ActAdminister, snap.Snapshot{})
+	}
+	return s.revokeKey(ctx, `user_id = $3`, id, c.User.ID)
+}
+
+// RevokeOrgKey ends a key of an organization at once, for the operator.
 func (s *Store) RevokeOrgKey(ctx context.Context, orgID, id int64) error {
-	return errors.ErrUnsupported
+	return s.revokeKey(ctx, `org_id = $3`, id, orgID)
+}
+
+func (s *Store) revokeKey(ctx context.Context, whose string, id, owner int64) error {
+	res, err := s.write.ExecContext(ctx,
+		`UPDATE api_keys SET revoked_at = $1 WHERE revoked_at IS NULL AND id = $2 AND `+whose, s.now().UnixMilli(), id, owner)
+	return found(res, err, errNoKey)
+}
+
+var errNoKey = &snap.Error{Code: snap.CodeNotFound, Detail: "no such key", Hint: "list the keys to see which there are"}
+
+// found turns "no row was changed" into missing.
+func found(res sql.Result, err, missing error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return missing
+}
+
+// one returns the only row of a query, or sql.ErrNoRows.
+func one[T any](rows []T, err error) (T, error) {
+	if err == nil && len(rows) == 0 {
+		err = sql.ErrNoRows
+	}
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return rows[0], nil
+}
+
+func (s *Store) keys(ctx context.Context, where string, args ...any) ([]Key, error) {
+	rows, err := s.read.QueryContext(ctx, `
+		SELECT k.id, k.kind, k.name, k.hint, o.id, o.slug, o.name, k.user_id, coalesce(u.email, ''), k.scopes,
+			k.created_at, coalesce(b.email, ''), k.expires_at, k.last_used_at, k.revoked_at
+		FROM api_keys k JOIN orgs o ON o.id = k.org_id
+			LEFT JOIN users u ON u.id = k.user_id LEFT JOIN users b ON b.id = k.created_by `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []Key
+	for rows.Next() {
+		k, err := scanKey(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, k)
+	}
+	return all, rows.Err()
+}
+
+func scanKey(rows *sql.Rows) (k Key, err error) {
+	var userID, created, expires, used, revoked sql.NullInt64
+	var kind, scopes string
+	err = rows.Scan(&k.ID, &kind, &k.Name, &k.Hint, &k.Org.ID, &k.Org.Slug, &k.Org.Name, &userID, &k.User, &scopes,
+		&created, &k.CreatedBy, &expires, &used, &revoked)
+	k.Kind, k.UserID, k.Scopes = snap.CredentialKind(kind), userID.Int64, splitScopes(scopes)
+	k.Created, k.Expires, k.LastUsed, k.Revoked = timeOf(created), timeOf(expires), timeOf(used), timeOf(revoked)
+	return k, err
+}
+
+func joinScopes(scopes []snap.Scope) string {
+	var words []string
+	for _, s := range scopes {
+		words = append(words, string(s))
+	}
+	return strings.Join(words, " ")
+}
+
+func splitScopes(s string) []snap.Scope {
+	var scopes []snap.Scope
+	for _, w := range strings.Fields(s) {
+		scopes = append(scopes, snap.Scope(w))
+	}
+	return scopes
 }

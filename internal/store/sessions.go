@@ -2,32 +2,144 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"time"
 
 	"snap"
 )
 
-// Session is a signed-in device (kind login) or browser.
+// Session is a signed-in device (kind LoginToken) or browser (kind Browser).
+// It is live until it is ended, has not been used until Idle, or Expires.
 type Session struct {
 	ID       int64
 	UserID   int64
-	Kind     snap.CredentialKind // LoginToken or Browser
-	Name     string              // the program and host that signed in
+	Kind     snap.CredentialKind
+	Name     string // the program and host that signed in
 	Address  string
 	ClientID string // of the OAuth client, for LoginToken
 	Scope    string
 	Created  time.Time
 	LastUsed time.Time
+	Idle     time.Time
 	Expires  time.Time
+}
+
+// AddBrowserSession stores the session of a browser by the SHA-256 of its
+// cookie.
+func (s *Store) AddBrowserSession(ctx context.Context, n Session, hash []byte) (Session, error) {
+	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
+		n, err = s.addSession(ctx, tx, n, hash)
+		return err
+	})
+	return n, err
+}
+
+func (s *Store) addSession(ctx context.Context, tx *sql.Tx, n Session, hash []byte) (Session, error) {
+	n.Created = s.now()
+	n.LastUsed = n.Created
+	err := tx.QueryRowContext(ctx, `
+		INSERT INTO sessions(user_id, kind, hash, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at)
+		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`,
+		n.UserID, string(n.Kind), hash, n.Name, n.Address, n.ClientID, n.Scope,
+		n.Created.UnixMilli(), n.LastUsed.UnixMilli(), n.Idle.UnixMilli(), n.Expires.UnixMilli()).Scan(&n.ID)
+	return n, err
+}
+
+const liveSession = ` AND ended_at IS NULL AND idle_until > $2 AND expires_at > $2`
+
+// SessionByHash returns the live session whose cookie has this SHA-256, or
+// snap.ErrUnauthenticated.
+func (s *Store) SessionByHash(ctx context.Context, hash []byte) (Session, error) {
+	return s.liveSession(ctx, `hash = $1`, hash)
+}
+
+// LiveSession returns the session with this ID if it is live, or
+// snap.ErrUnauthenticated.
+func (s *Store) LiveSession(ctx context.Context, id int64) (Session, error) {
+	return s.liveSession(ctx, `id = $1`, id)
+}
+
+func (s *Store) liveSession(ctx context.Context, where string, arg any) (Session, error) {
+	n, err := one(s.sessions(ctx, s.read, where+liveSession, arg, s.now().UnixMilli()))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Session{}, snap.ErrUnauthenticated
+	}
+	return n, err
+}
+
+// TouchSession notes that a session was used from an address, and that it now
+// stays live until idle without use. It writes at most once a minute.
+func (s *Store) TouchSession(ctx context.Context, n Session, address string, idle time.Time) error {
+	now := s.now()
+	if now.Sub(n.LastUsed) < touchEvery {
+		return nil
+	}
+	_, err := s.write.ExecContext(ctx,
+		`UPDATE sessions SET last_used_at = $1, address = $2, idle_until = $3 WHERE id = $4 AND last_used_at <= $5`,
+		now.UnixMilli(), address, idle.UnixMilli(), n.ID, now.Add(-touchEvery).UnixMilli())
+	return err
 }
 
 // Sessions returns the caller's live sessions, the newest first.
 func (s *Store) Sessions(ctx context.Context, c snap.Caller) ([]Session, error) {
-	return nil, errors.ErrUnsupported
+	if c.User == nil {
+		return nil, nil
+	}
+	return s.UserSessions(ctx, c.User.ID)
+}
+
+// UserSessions returns a user's live sessions, the newest first, for the
+// operator.
+func (s *Store) UserSessions(ctx context.Context, userID int64) ([]Session, error) {
+	return s.sessions(ctx, s.read, `user_id = $1`+liveSession+` ORDER BY id DESC`, userID, s.now().UnixMilli())
 }
 
 // EndSession ends one of the caller's sessions at once; others' are not found.
 func (s *Store) EndSession(ctx context.Context, c snap.Caller, id int64) error {
-	return errors.ErrUnsupported
+	if c.User == nil {
+		return errNoSession
+	}
+	res, err := s.write.ExecContext(ctx,
+		`UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND id = $2 AND user_id = $3`,
+		s.now().UnixMilli(), id, c.User.ID)
+	return found(res, err, errNoSession)
+}
+
+// EndSessionByHash ends the browser session whose cookie has this SHA-256, if
+// there is one.
+func (s *Store) EndSessionByHash(ctx context.Context, hash []byte) error {
+	_, err := s.write.ExecContext(ctx,
+		`UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND hash = $2`, s.now().UnixMilli(), hash)
+	return err
+}
+
+var errNoSession = &snap.Error{Code: snap.CodeNotFound, Detail: "no such session", Hint: "list your sessions to see which there are"}
+
+// querier is what *sql.DB and *sql.Tx have in common.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func (s *Store) sessions(ctx context.Context, q querier, where string, args ...any) ([]Session, error) {
+	rows, err := q.QueryContext(ctx, `
+		SELECT id, user_id, kind, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at
+		FROM sessions WHERE `+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []Session
+	for rows.Next() {
+		var n Session
+		var kind string
+		var created, used, idle, expires sql.NullInt64
+		if err := rows.Scan(&n.ID, &n.UserID, &kind, &n.Name, &n.Address, &n.ClientID, &n.Scope, &created, &used, &idle, &expires); err != nil {
+			return nil, err
+		}
+		n.Kind = snap.CredentialKind(kind)
+		n.Created, n.LastUsed, n.Idle, n.Expires = timeOf(created), timeOf(used), timeOf(idle), timeOf(expires)
+		all = append(all, n)
+	}
+	return all, rows.Err()
 }

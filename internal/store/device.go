@@ -1,0 +1,218 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"snap"
+)
+
+// DeviceGrant is one login by device grant that is going on (RFC 8628).
+type DeviceGrant struct {
+	UserCode string // normalized: upper case, no separators
+	ClientID string
+	Scope    string
+	Program  string // that asks, as it says
+	Host     string // that asks, as it says
+	Address  string // that asked, as seen
+	Created  time.Time
+	Expires  time.Time
+	Wait     time.Duration // between two polls
+	UserID   int64         // who approved
+}
+
+// The states of a device grant.
+const (
+	devicePending  = "pending"
+	deviceApproved = "approved"
+	deviceDenied   = "denied"
+	deviceUsed     = "used"
+)
+
+// DeviceLimits bound the grants that are waiting at one time.
+type DeviceLimits struct{ PerAddress, Total int }
+
+// AddDeviceGrant stores a new grant by the SHA-256 of its device code. It
+// fails with rate_limited when too many are waiting, and with conflict when
+// the user code is taken.
+func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, max DeviceLimits) error {
+	now := s.now().UnixMilli()
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM device_grants WHERE expires_at < $1`, now-int64(time.Hour/time.Millisecond)); err != nil {
+			return err
+		}
+		var here, total int
+		err := tx.QueryRowContext(ctx, `
+			SELECT (SELECT count(*) FROM device_grants WHERE address = $1 AND expires_at > $2 AND state = 'pending'),
+				(SELECT count(*) FROM device_grants WHERE expires_at > $2 AND state = 'pending')`, g.Address, now).Scan(&here, &total)
+		if err != nil {
+			return err
+		}
+		if here >= max.PerAddress || total >= max.Total {
+			return &snap.Error{Code: snap.CodeRateLimited, Detail: "too many logins are waiting for approval", Hint: "wait a few minutes and try again"}
+		}
+		_, err = tx.ExecContext(ctx, `
+			INSERT INTO device_grants(hash, user_code, client_id, scope, program, host, address, created_at, expires_at, wait_ms, state)
+			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending')`,
+			hash, g.UserCode, g.ClientID, g.Scope, g.Program, g.Host, g.Address, now, g.Expires.UnixMilli(), g.Wait.Milliseconds())
+		return err
+	})
+	if isUnique(err) {
+		return &snap.Error{Code: snap.CodeConflict, Detail: "the user code is taken", Cause: err}
+	}
+	return err
+}
+
+var errNoGrant = &snap.Error{
+	Code:   snap.CodeNotFound,
+	Detail: "this code is not known, has expired or was used",
+	Hint:   "check the code in your terminal, or run `snapcli login` again",
+}
+
+// PendingDevice returns the grant that waits for approval under a user code,
+// or not_found.
+func (s *Store) PendingDevice(ctx context.Context, userCode string) (g DeviceGrant, err error) {
+	var created, expires sql.NullInt64
+	err = s.read.QueryRowContext(ctx, `
+		SELECT user_code, client_id, scope, program, host, address, created_at, expires_at
+		FROM device_grants WHERE user_code = $1 AND state = 'pending' AND expires_at > $2`, userCode, s.now().UnixMilli()).
+		Scan(&g.UserCode, &g.ClientID, &g.Scope, &g.Program, &g.Host, &g.Address, &created, &expires)
+	g.Created, g.Expires = timeOf(created), timeOf(expires)
+	if errors.Is(err, sql.ErrNoRows) {
+		return DeviceGrant{}, errNoGrant
+	}
+	return g, err
+}
+
+// ApproveDevice lets the grant under a user code sign in as a user. It fails
+// with not_found unless the grant is waiting.
+func (s *Store) ApproveDevice(ctx context.Context, userCode string, userID int64) error {
+	return s.decideDevice(ctx, userCode, deviceApproved, nullID(userID), "")
+}
+
+// DenyDevice ends the grant under a user code; reason is told to the client.
+// It fails with not_found unless the grant is waiting.
+func (s *Store) DenyDevice(ctx context.Context, userCode, reason string) error {
+	return s.decideDevice(ctx, userCode, deviceDenied, nullID(0), reason)
+}
+
+func (s *Store) decideDevice(ctx context.Context, userCode, state string, user sql.NullInt64, reason string) error {
+	res, err := s.write.ExecContext(ctx, `
+		UPDATE device_grants SET state = $1, user_id = $2, reason = $3
+		WHERE user_code = $4 AND state = 'pending' AND expires_at > $5`, state, user, reason, userCode, s.now().UnixMilli())
+	return found(res, err, errNoGrant)
+}
+
+// PollResult is what a poll of the token endpoint found (RFC 8628 section 3.5).
+type PollResult int
+
+// The results of a poll.
+const (
+	PollUnknown  PollResult = iota // no such code of this client, or it was used
+	PollPending                    // not decided yet
+	PollSlowDown                   // polled too fast: the wait is now 5 s longer
+	PollDenied
+	PollExpired
+	PollApproved // this poll, and no other, gets the session
+)
+
+// Poll is one poll of the token endpoint, with what is to be stored if the
+// grant was approved.
+type Poll struct {
+	Hash     []byte // SHA-256 of the device code
+	ClientID string
+	Refresh  []byte // SHA-256 of the session's first refresh token
+	Idle     time.Time
+	Expires  time.Time
+}
+
+// PollDevice answers a poll. Of any number of polls of an approved grant,
+// exactly one is answered with PollApproved and the new session.
+func (s *Store) PollDevice(ctx context.Context, p Poll) (result PollResult, n Session, reason string, err error) {
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		g, state, err := readDevice(ctx, tx, p)
+		if errors.Is(err, sql.ErrNoRows) {
+			result = PollUnknown
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		reason = g.reason
+		switch {
+		case state == deviceUsed:
+			result = PollUnknown
+		case !s.now().Before(g.Expires):
+			result = PollExpired
+		case state == deviceDenied:
+			result = PollDenied
+		case state == deviceApproved:
+			result, n, err = s.redeemDevice(ctx, tx, g.DeviceGrant, p)
+		default:
+			result, err = s.pollPending(ctx, tx, g, p)
+		}
+		return err
+	})
+	return result, n, reason, err
+}
+
+type polledGrant struct {
+	DeviceGrant
+	polled time.Time
+	reason string
+}
+
+func readDevice(ctx context.Context, tx *sql.Tx, p Poll) (g polledGrant, state string, err error) {
+	var expires, polled, user sql.NullInt64
+	var wait int64
+	err = tx.QueryRowContext(ctx, `
+		SELECT scope, program, host, address, expires_at, wait_ms, polled_at, state, reason, user_id
+		FROM device_grants WHERE hash = $1 AND client_id = $2`, p.Hash, p.ClientID).
+		Scan(&g.Scope, &g.Program, &g.Host, &g.Address, &expires, &wait, &polled, &state, &g.reason, &user)
+	g.Expires, g.polled, g.Wait, g.UserID = timeOf(expires), timeOf(polled), time.Duration(wait)*time.Millisecond, user.Int64
+	return g, state, err
+}
+
+// redeemDevice uses an approved grant up and makes its session. The update
+// lets one poll through, however many come at once.
+func (s *Store) redeemDevice(ctx context.Context, tx *sql.Tx, g DeviceGrant, p Poll) (PollResult, Session, error) {
+	res, err := tx.ExecContext(ctx, `UPDATE device_grants SET state = 'used' WHERE hash = $1 AND state = 'approved'`, p.Hash)
+	if err != nil {
+		return PollUnknown, Session{}, err
+	}
+	if won, err := res.RowsAffected(); err != nil || won == 0 {
+		return PollUnknown, Session{}, err
+	}
+	name := g.Program
+	if g.Host != "" {
+		name += " on " + g.Host
+	}
+	n, err := s.addSession(ctx, tx, Session{
+		UserID: g.UserID, Kind: snap.LoginToken, Name: name, Address: g.Address,
+		ClientID: p.ClientID, Scope: g.Scope, Idle: p.Idle, Expires: p.Expires,
+	}, nil)
+	if err != nil {
+		return PollUnknown, Session{}, err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO refresh_tokens(hash, session_id) VALUES($1, $2)`, p.Refresh, n.ID)
+	return PollApproved, n, err
+}
+
+// Polls may come this much early: networks and clocks are not exact.
+const pollTolerance = 500 * time.Millisecond
+
+// slowDown is what each poll that is too fast adds to the wait (RFC 8628 section 3.5).
+const slowDown = 5 * time.Second
+
+func (s *Store) pollPending(ctx context.Context, tx *sql.Tx, g polledGrant, p Poll) (PollResult, error) {
+	result := PollPending
+	if now := s.now(); !g.polled.IsZero() && now.Before(g.polled.Add(g.Wait-pollTolerance)) {
+		result = PollSlowDown
+		g.Wait += slowDown
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE device_grants SET polled_at = $1, wait_ms = $2 WHERE hash = $3`,
+		s.now().UnixMilli(), g.Wait.Milliseconds(), p.Hash)
+	return result, err
+}

@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"snap"
+)
+
+// RefreshGrace is how long a used refresh token may be redeemed again while
+// its successor was never used: the answer with the successor may have been
+// lost. Strict rotation loses sessions there.
+const RefreshGrace = 60 * time.Second
+
+// Rotation redeems a refresh token for the next one of its chain.
+type Rotation struct {
+	Hash     []byte // SHA-256 of the token that was sent
+	Next     []byte // SHA-256 of its successor
+	ClientID string
+	Idle     time.Time // until when the session then stays live without use
+}
+
+// ErrTokenReused says that a refresh token came back after its chain had moved
+// on, and that its session was therefore ended.
+var ErrTokenReused = errors.New("refresh token reused, session ended")
+
+// RotateRefresh redeems a refresh token and returns its session. It fails with
+// snap.ErrUnauthenticated when the token is unknown, another client's, or its
+// session is over, and with ErrTokenReused when it had been replaced: a copy
+// is in other hands, so the session is ended with all its tokens.
+func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err error) {
+	var outcome error
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		n, outcome = Session{}, nil
+		n, err = s.lockRefresh(ctx, tx, r)
+		if err != nil {
+			return err
+		}
+		token, err := readRefresh(ctx, tx, r.Hash)
+		if err != nil {
+			return err
+		}
+		if token.superseded || token.used && s.now().Sub(token.usedAt) >= RefreshGrace {
+			outcome = ErrTokenReused
+			return s.endFamily(ctx, tx, n.ID)
+		}
+		if token.used {
+			moved, err := supersede(ctx, tx, r.Hash)
+			if err != nil {
+				return err
+			}
+			if moved {
+				outcome = ErrTokenReused
+				return s.endFamily(ctx, tx, n.ID)
+			}
+		}
+		return s.addSuccessor(ctx, tx, n, token, r)
+	})
+	if err == nil {
+		err = outcome
+	}
+	return n, err
+}
+
+// lockRefresh finds the token's live session and locks its row, so that two
+// redemptions of one chain stand in line.
+func (s *Store) lockRefresh(ctx context.Context, tx *sql.Tx, r Rotation) (Session, error) {
+	var id int64
+	err := tx.QueryRowContext(ctx, `SELECT session_id FROM refresh_tokens WHERE hash = $1`, r.Hash).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Session{}, snap.ErrUnauthenticated
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE sessions SET client_id = client_id WHERE id = $1`, id); err != nil {
+		return Session{}, err
+	}
+	n, err := one(s.sessions(ctx, tx, `id = $1`+liveSession, id, s.now().UnixMilli()))
+	if errors.Is(err, sql.ErrNoRows) || err == nil && n.ClientID != r.ClientID {
+		return Session{}, snap.ErrUnauthenticated
+	}
+	return n, err
+}
+
+type refreshToken struct {
+	used       bool
+	usedAt     time.Time
+	superseded bool
+}
+
+func readRefresh(ctx context.Context, tx *sql.Tx, hash []byte) (t refreshToken, err error) {
+	var used sql.NullInt64
+	var superseded int64
+	err = tx.QueryRowContext(ctx, `SELECT used_at, superseded FROM refresh_tokens WHERE hash = $1`, hash).
+		Scan(&used, &superseded)
+	t.used, t.usedAt, t.superseded = used.Valid, timeOf(used), superseded != 0
+	return t, err
+}
+
+// supersede marks the unused successor of a used token as superseded, and
+// reports whether the chain has moved on instead: the successor was used.
+func supersede(ctx context.Context, tx *sql.Tx, parent []byte) (moved bool, err error) {
+	var used int64
+	err = tx.QueryRowContext(ctx, `SELECT count(*) FROM refresh_tokens WHERE parent = $1 AND used_at IS NOT NULL`, parent).Scan(&used)
+	if err != nil || used > 0 {
+		return used > 0, err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE refresh_tokens SET superseded = 1 WHERE parent = $1`, parent)
+	return false, err
+}
+
+func (s *Store) addSuccessor(ctx context.Context, tx *sql.Tx, n Session, token refreshToken, r Rotation) error {
+	now := s.now().UnixMilli()
+	if !token.used {
+		if _, err := tx.ExecContext(ctx, `UPDATE refresh_tokens SET used_at = $1 WHERE hash = $2`, now, r.Hash); err != nil {
+			return err
+		}
+		if err := forgetOld(ctx, tx, n.ID); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.ExecContext(ctx,
+		`INSERT INTO refresh_tokens(hash, session_id, parent) VALUES($1, $2, $3)`, r.Next, n.ID, r.Hash); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE sessions SET last_used_at = $1, idle_until = $2 WHERE id = $3`, now, r.Idle.UnixMilli(), n.ID)
+	return err
+}
+
+// keptTokens is how many tokens of one chain are remembered, so that a chain
+// of months stays small. A still older copy is simply unknown.
+const keptTokens = 64
+
+func forgetOld(ctx context.Context, tx *sql.Tx, session int64) error {
+	_, err := tx.ExecContext(ctx, `
+		DELETE FROM refresh_tokens WHERE session_id = $1 AND used_at < (
+			SELECT used_at FROM refresh_tokens WHERE session_id = $2 AND used_at IS NOT NULL
+			ORDER BY used_at DESC LIMIT 1 OFFSET $3)`, session, session, keptTokens)
+	return err
+}
+
+func (s *Store) endFamily(ctx context.Context, tx *sql.Tx, session int64) error {
+	_, err := tx.ExecContext(ctx, `UPDATE sessions SET ended_at = $1 WHERE id = $2 AND ended_at IS NULL`, s.now().UnixMilli(), session)
+	return err
+}
+
+// RevokeRefresh ends the session of a refresh token if it is this client's
+// (RFC 7009), and reports whether it did.
+func (s *Store) RevokeRefresh(ctx context.Context, hash []byte, clientID string) (bool, error) {
+	res, err := s.write.ExecContext(ctx, `
+		UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND client_id = $2
+		AND id = (SELECT session_id FROM refresh_tokens WHERE hash = $3)`, s.now().UnixMilli(), clientID, hash)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// SigningKey is a key that signs access tokens. All replicas share them; the
+// newest signs, the older ones verify until they are dropped.
+type SigningKey struct {
+	KID     string
+	Private []byte // as the auth package wrote it
+	Created time.Time
+}
+
+// SigningKeys returns the signing keys, the newest first.
+func (s *Store) SigningKeys(ctx context.Context) ([]SigningKey, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT kid, private, created_at FROM signing_keys ORDER BY created_at DESC, kid`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var keys []SigningKey
+	for rows.Next() {
+		var k SigningKey
+		var created sql.NullInt64
+		if err := rows.Scan(&k.KID, &k.Private, &created); err != nil {
+			return nil, err
+		}
+		k.Created = timeOf(created)
+		keys = append(keys, k)
+	}
+	return keys, rows.Err()
+}
+
+// AddSigningKey stores a key unless there is one that was made after since:
+// another replica may have been faster.
+func (s *Store) AddSigningKey(ctx context.Context, k SigningKey, since time.Time) error {
+	_, err := s.write.ExecContext(ctx, `
+		INSERT INTO signing_keys(kid, private, created_at) SELECT $1, $2, $3
+		WHERE NOT EXISTS(SELECT 1 FROM signing_keys WHERE created_at > $4)`, k.KID, k.Private, k.Created.UnixMilli(), since.UnixMilli())
+	return err
+}
+
+// DropSigningKey forgets a key. Tokens it signed are refused from then on.
+func (s *Store) DropSigningKey(ctx context.Context, kid string) error {
+	_, err := s.write.ExecContext(ctx, `DELETE FROM signing_keys WHERE kid = $1`, kid)
+	return err
+}
