@@ -2,33 +2,287 @@ package blob
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"snap"
 )
 
-// S3 is a [Store] in S3-compatible storage.
-type S3 struct{}
+// getLife is how long a URL lives to which [S3.Serve] sends a caller. It
+// bounds how long bytes can still be read after the right has ended.
+const getLife = time.Minute
 
-// OpenS3 opens a bucket: s3://bucket/prefix?endpoint=http://host:port&region=...
-func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, error) {
-	return nil, errUnwritten
+// S3 is a [Store] in a bucket of S3-compatible storage. Its URLs are signed
+// for the storage itself, so bytes never pass through the service.
+//
+// S3 cannot verify the SHA-256 of a multipart object. It verifies each part's
+// CRC-64/NVME, which is part of the signed request; every puller verifies the
+// whole.
+type S3 struct {
+	core   *minio.Core
+	creds  *credentials.Credentials
+	bucket string
+	prefix string
+	now    func() time.Time
 }
 
-func (s *S3) Begin(ctx context.Context, key string, size, partSize int64) (string, error) {
-	return "", errUnwritten
+// OpenS3 opens a bucket, without asking the storage anything:
+//
+//	s3://bucket/prefix?endpoint=https://host:port&region=us-east-1&lookup=path
+//
+// Without an endpoint it is Amazon's. The lookup is path or dns; path is the
+// default for other endpoints. Credentials are found as S3 tools do: in
+// AWS_ACCESS_KEY_ID and its companions, the shared credentials file or the
+// machine's role; or they stand in front of the bucket, as in
+// s3://KEY:SECRET@bucket.
+func OpenS3(_ context.Context, rawURL string, now func() time.Time) (*S3, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme != "s3" || u.Hostname() == "" {
+		return nil, snap.Usage("this is not the URL of an S3 bucket", "use one like s3://bucket/prefix?endpoint=https://host")
+	}
+	query := u.Query()
+	options := &minio.Options{
+		Region: firstOf(query.Get("region"), "us-east-1"), Creds: credentialsOf(u), Secure: true, MaxRetries: 4,
+	}
+	endpoint, err := endpointOf(query.Get("endpoint"), options)
+	if err != nil {
+		return nil, err
+	}
+	switch query.Get("lookup") {
+	case "":
+	case "path":
+		options.BucketLookup = minio.BucketLookupPath
+	case "dns":
+		options.BucketLookup = minio.BucketLookupDNS
+	default:
+		return nil, snap.Usage("the lookup of a bucket is path or dns", "")
+	}
+	for name := range query {
+		if name != "endpoint" && name != "region" && name != "lookup" {
+			return nil, snap.Usage(fmt.Sprintf("the URL of a bucket has no parameter %q", name), "it has endpoint, region and lookup")
+		}
+	}
+	core, err := minio.NewCore(endpoint, options)
+	if err != nil {
+		return nil, snap.Usage("the S3 endpoint cannot be used: "+err.Error(), "use one like https://host:port")
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &S3{core: core, creds: options.Creds, bucket: u.Host, prefix: strings.Trim(u.Path, "/"), now: now}, nil
 }
+
+func endpointOf(raw string, o *minio.Options) (string, error) {
+	if raw == "" {
+		return "s3.amazonaws.com", nil
+	}
+	e, err := url.Parse(raw)
+	if err != nil || e.Host == "" || e.Scheme != "http" && e.Scheme != "https" || strings.Trim(e.Path, "/") != "" {
+		return "", snap.Usage(fmt.Sprintf("%q is not the URL of an S3 endpoint", raw), "use one like https://host:port")
+	}
+	o.Secure = e.Scheme == "https"
+	o.BucketLookup = minio.BucketLookupPath
+	return e.Host, nil
+}
+
+func credentialsOf(u *url.URL) *credentials.Credentials {
+	if secret, ok := u.User.Password(); ok {
+		return credentials.NewStaticV4(u.User.Username(), secret, "")
+	}
+	return credentials.NewChainCredentials([]credentials.Provider{
+		&credentials.EnvAWS{}, &credentials.FileAWSCredentials{}, &credentials.IAM{},
+	})
+}
+
+func firstOf(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func (s *S3) object(key string) string { return path.Join(s.prefix, key) }
+
+// Begin implements [Store].
+func (s *S3) Begin(ctx context.Context, key string, size, _ int64) (string, error) {
+	if err := checkKey(key); err != nil {
+		return "", err
+	}
+	if size < 1 {
+		return "", snap.Invalid("an object has at least one byte", "")
+	}
+	id, err := s.core.NewMultipartUpload(ctx, s.bucket, s.object(key), minio.PutObjectOptions{
+		UserMetadata: map[string]string{"X-Amz-Checksum-Algorithm": "CRC64NVME", "X-Amz-Checksum-Type": "FULL_OBJECT"},
+	})
+	return id, s3Error("begin the upload", err)
+}
+
+// SignPart implements [Store].
 func (s *S3) SignPart(ctx context.Context, key, upload string, p Part, life time.Duration) (Signed, error) {
-	return Signed{}, errUnwritten
+	headers := map[string]string{"X-Amz-Checksum-Crc64nvme": p.CRC64}
+	signed := http.Header{}
+	for name, value := range headers {
+		signed.Set(name, value)
+	}
+	query := url.Values{"uploadId": {upload}, "partNumber": {strconv.Itoa(p.Number)}}
+	u, err := s.core.PresignHeader(ctx, http.MethodPut, s.bucket, s.object(key), life, query, signed)
+	if err != nil {
+		return Signed{}, s3Error("sign an upload URL", err)
+	}
+	return Signed{Method: http.MethodPut, URL: u.String(), Headers: maps.Clone(headers), Expires: s.expiry(life)}, nil
 }
+
+// expiry returns when a URL signed now ends: with its credentials, if they end
+// first.
+func (s *S3) expiry(life time.Duration) time.Time {
+	until := s.now().Add(life)
+	value, err := s.creds.GetWithContext(s.core.CredContext())
+	if err == nil && !value.Expiration.IsZero() && value.Expiration.Before(until) {
+		return value.Expiration
+	}
+	return until
+}
+
+// Parts implements [Store].
 func (s *S3) Parts(ctx context.Context, key, upload string) ([]Part, error) {
-	return nil, errUnwritten
+	found, err := s.list(ctx, key, upload)
+	parts := make([]Part, 0, len(found))
+	for _, p := range found {
+		parts = append(parts, Part{Number: p.PartNumber, Size: p.Size, CRC64: p.ChecksumCRC64NVME})
+	}
+	return parts, err
 }
-func (s *S3) Complete(ctx context.Context, key, upload string, size int64, sha256 string) error {
-	return errUnwritten
+
+func (s *S3) list(ctx context.Context, key, upload string) ([]minio.ObjectPart, error) {
+	var parts []minio.ObjectPart
+	for marker := 0; ; {
+		page, err := s.core.ListObjectParts(ctx, s.bucket, s.object(key), upload, marker, 1000)
+		if err != nil {
+			return nil, s3Error("list the parts", err)
+		}
+		parts = append(parts, page.ObjectParts...)
+		if !page.IsTruncated || page.NextPartNumberMarker <= marker {
+			return parts, nil
+		}
+		marker = page.NextPartNumberMarker
+	}
 }
-func (s *S3) Abort(ctx context.Context, key, upload string) error            { return errUnwritten }
-func (s *S3) Serve(w http.ResponseWriter, r *http.Request, key, etag string) {}
-func (s *S3) Stat(ctx context.Context, key string) (int64, error)            { return 0, errUnwritten }
-func (s *S3) Delete(ctx context.Context, key string) error                   { return errUnwritten }
-func (s *S3) ListUploads(ctx context.Context) ([]Pending, error)             { return nil, errUnwritten }
-func (s *S3) Ping(ctx context.Context) error                                 { return errUnwritten }
+
+// Complete implements [Store].
+func (s *S3) Complete(ctx context.Context, key, upload string, size int64, _ string) error {
+	parts, err := s.list(ctx, key, upload)
+	if isNotFound(err) {
+		return s.completed(ctx, key, size)
+	}
+	if err != nil {
+		return err
+	}
+	var total int64
+	done := make([]minio.CompletePart, 0, len(parts))
+	for i, p := range parts {
+		if p.PartNumber != i+1 {
+			break
+		}
+		total += p.Size
+		done = append(done, minio.CompletePart{PartNumber: p.PartNumber, ETag: p.ETag, ChecksumCRC64NVME: p.ChecksumCRC64NVME})
+	}
+	if total != size || len(done) != len(parts) {
+		return &snap.Error{
+			Code:   snap.CodeUploadIncomplete,
+			Detail: fmt.Sprintf("%d of %d bytes have arrived", total, size),
+			Hint:   "push again: it goes on where it stopped",
+		}
+	}
+	_, err = s.core.CompleteMultipartUpload(ctx, s.bucket, s.object(key), upload, done, minio.PutObjectOptions{
+		UserMetadata: map[string]string{"X-Amz-Checksum-Type": "FULL_OBJECT"},
+	})
+	if err = s3Error("complete the upload", err); err != nil && !isNotFound(err) {
+		return err
+	}
+	return s.completed(ctx, key, size)
+}
+
+// completed reports whether the object is there, whole.
+func (s *S3) completed(ctx context.Context, key string, size int64) error {
+	have, err := s.Stat(ctx, key)
+	if err == nil && have != size {
+		return fmt.Errorf("the object has %d bytes and not %d", have, size)
+	}
+	return err
+}
+
+// Abort implements [Store].
+func (s *S3) Abort(ctx context.Context, key, upload string) error {
+	err := s3Error("abort the upload", s.core.AbortMultipartUpload(ctx, s.bucket, s.object(key), upload))
+	if isNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// Serve implements [Store]. The ETag is that of the storage.
+func (s *S3) Serve(w http.ResponseWriter, r *http.Request, key, _ string) {
+	u, err := s.core.Presign(r.Context(), r.Method, s.bucket, s.object(key), getLife, nil)
+	if err != nil {
+		writeProblem(w, s3Error("sign a download URL", err))
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Location", u.String())
+	w.WriteHeader(http.StatusTemporaryRedirect)
+}
+
+// Stat implements [Store].
+func (s *S3) Stat(ctx context.Context, key string) (int64, error) {
+	info, err := s.core.StatObject(ctx, s.bucket, s.object(key), minio.StatObjectOptions{})
+	return info.Size, s3Error("look up the object", err)
+}
+
+// Delete implements [Store].
+func (s *S3) Delete(ctx context.Context, key string) error {
+	err := s3Error("delete the object", s.core.RemoveObject(ctx, s.bucket, s.object(key), minio.RemoveObjectOptions{}))
+	if isNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// ListUploads implements [Store].
+func (s *S3) ListUploads(ctx context.Context) ([]Pending, error) {
+	var pending []Pending
+	prefix := s.prefix
+	if prefix != "" {
+		prefix += "/"
+	}
+	for keyMarker, idMarker := "", ""; ; {
+		page, err := s.core.ListMultipartUploads(ctx, s.bucket, prefix, keyMarker, idMarker, "", 1000)
+		if err != nil {
+			return nil, s3Error("list the uploads", err)
+		}
+		for _, u := range page.Uploads {
+			pending = append(pending, Pending{Key: strings.TrimPrefix(u.Key, prefix), Upload: u.UploadID, Created: u.Initiated})
+		}
+		if !page.IsTruncated || page.NextKeyMarker == keyMarker && page.NextUploadIDMarker == idMarker {
+			return pending, nil
+		}
+		keyMarker, idMarker = page.NextKeyMarker, page.NextUploadIDMarker
+	}
+}
+
+// Ping implements [Store].
+func (s *S3) Ping(ctx context.Context) error {
+	found, err := s.core.BucketExists(ctx, s.bucket)
+	if err == nil && !found {
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: fmt.Sprintf("the bucket %q does not exist", s.bucket), Hint: "make it, or check blob.url"}
+	}
+	return s3Error("reach the bucket", err)
+}

@@ -1,0 +1,106 @@
+package blob
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/minio/crc64nvme"
+)
+
+// digest is the SHA-256 of an upload's first parts. It follows the parts as
+// they land, in the background, so that the whole is hashed when the last one
+// has come.
+type digest struct {
+	working sync.Mutex // held while it advances
+	running atomic.Bool
+	stale   atomic.Bool // a part that was hashed is being replaced
+	sum     hash.Hash
+	next    int // the first part that is not hashed
+}
+
+func (d *digest) rewind() { d.stale.Store(true) }
+
+// follow hashes in the background what can be hashed now.
+func (u *upload) follow() {
+	if !u.digest.running.CompareAndSwap(false, true) {
+		return
+	}
+	go func() {
+		defer u.digest.running.Store(false)
+		_ = u.advance(context.Background()) // Complete meets the same error and tells it
+	}()
+}
+
+// sum returns the SHA-256 of the whole. Every part has landed.
+func (u *upload) sum(ctx context.Context) (string, error) {
+	if err := u.advance(ctx); err != nil {
+		return "", err
+	}
+	u.digest.working.Lock()
+	defer u.digest.working.Unlock()
+	return hex.EncodeToString(u.digest.sum.Sum(nil)), nil
+}
+
+// advance hashes part after part until one is missing.
+func (u *upload) advance(ctx context.Context) error {
+	d := &u.digest
+	d.working.Lock()
+	defer d.working.Unlock()
+	data, err := os.Open(u.data())
+	if err != nil {
+		return diskError("open the upload", err)
+	}
+	defer data.Close()
+	for {
+		if d.sum == nil || d.stale.Swap(false) {
+			d.sum, d.next = sha256.New(), 1
+		}
+		offset, size := u.head.span(d.next)
+		if size == 0 || !u.has(d.next) {
+			return nil
+		}
+		if err := hashRange(ctx, d.sum, data, offset, size); err != nil {
+			d.rewind()
+			return fmt.Errorf("hash the upload: %w", err)
+		}
+		d.next++
+	}
+}
+
+func (u *upload) has(n int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	_, ok := u.landed[n]
+	return ok
+}
+
+// crcOf returns the checksum of a range of the file.
+func crcOf(ctx context.Context, file io.ReaderAt, offset, size int64) (string, error) {
+	sum := crc64nvme.New()
+	err := hashRange(ctx, sum, file, offset, size)
+	return crcText(sum.Sum64()), err
+}
+
+// hashRange reads a range of the file into sum. It ends early with the context.
+func hashRange(ctx context.Context, sum hash.Hash, file io.ReaderAt, offset, size int64) error {
+	buffer := make([]byte, min(size, 256<<10))
+	for size > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := file.ReadAt(buffer[:min(size, int64(len(buffer)))], offset)
+		if n == 0 && err != nil {
+			return err
+		}
+		sum.Write(buffer[:n])
+		offset, size = offset+int64(n), size-int64(n)
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package blob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"snap"
+)
+
+// Complete implements [Store]. The hash of the whole has been following the
+// parts as they landed, so little of it is left to do here.
+func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha256 string) error {
+	u, err := f.uploadOf(key, id)
+	if errors.Is(err, snap.ErrNotFound) {
+		return f.completed(ctx, key, size)
+	}
+	if err != nil {
+		return err
+	}
+	u.ending.Lock()
+	defer u.ending.Unlock()
+	if u.isGone() {
+		return f.completed(ctx, key, size)
+	}
+	if _, err := os.Stat(u.data()); os.IsNotExist(err) { // killed after the rename
+		return errors.Join(f.completed(ctx, key, size), f.drop(u))
+	}
+	if err := u.recheck(ctx); err != nil {
+		return err
+	}
+	if err := u.seal(); err != nil {
+		return err
+	}
+	defer u.unseal()
+	sum, err := u.sum(ctx)
+	if err != nil {
+		return err
+	}
+	if sum != sha256 || size != u.head.Size {
+		u.distrust(ctx)
+		return &snap.Error{
+			Code:   snap.CodeChecksumMismatch,
+			Detail: "the bytes that arrived do not have the announced checksum",
+			Hint:   "push again; if it fails again, the local snapshot is damaged: `snapcli snapshots verify` tells",
+		}
+	}
+	if err := f.publish(u); err != nil {
+		return diskError("complete the upload", err)
+	}
+	return f.drop(u)
+}
+
+// completed reports whether the object is there already, as an earlier
+// Complete left it.
+func (f *Folder) completed(ctx context.Context, key string, size int64) error {
+	have, err := f.Stat(ctx, key)
+	if err == nil && have != size {
+		return fmt.Errorf("the object has %d bytes and not %d", have, size)
+	}
+	return err
+}
+
+// publish makes the data the object: synced first, then visible by one rename.
+func (f *Folder) publish(u *upload) error {
+	data, err := os.OpenFile(u.data(), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(data.Sync(), data.Close()); err != nil {
+		return err
+	}
+	path := f.object(u.head.Key)
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := os.Rename(u.data(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func (u *upload) isGone() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.gone
+}
+
+// seal closes the upload to further parts. It fails with upload_incomplete
+// unless every part is there.
+func (u *upload) seal() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if missing := u.head.parts() - len(u.landed); missing > 0 {
+		return &snap.Error{
+			Code:   snap.CodeUploadIncomplete,
+			Detail: fmt.Sprintf("%d of %d parts are missing", missing, u.head.parts()),
+			Hint:   "push again: it goes on where it stopped",
+		}
+	}
+	u.sealed = true
+	return nil
+}
+
+// unseal opens an upload that did not complete.
+func (u *upload) unseal() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.sealed = u.gone
+}
+
+// recheck hashes again what earlier processes confirmed. What does not have
+// its checksum any more counts as missing.
+func (u *upload) recheck(ctx context.Context) error {
+	u.mu.Lock()
+	older := make([]Part, 0, len(u.older))
+	for _, p := range u.older {
+		older = append(older, p)
+	}
+	u.mu.Unlock()
+	if len(older) == 0 {
+		return nil
+	}
+	data, err := os.Open(u.data())
+	if err != nil {
+		return diskError("open the upload", err)
+	}
+	defer data.Close()
+	for _, p := range older {
+		offset, size := u.head.span(p.Number)
+		crc, err := crcOf(ctx, data, offset, size)
+		if err != nil {
+			return fmt.Errorf("hash a part again: %w", err)
+		}
+		u.settle(p, crc == p.CRC64)
+	}
+	return nil
+}
+
+// settle ends the doubt about a part of an earlier process, unless another
+// copy of it has come meanwhile.
+func (u *upload) settle(p Part, good bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.older[p.Number] != p {
+		return
+	}
+	delete(u.older, p.Number)
+	if good {
+		u.landed[p.Number] = p
+	}
+}
+
+// distrust follows a whole that does not have its checksum: parts that changed
+// on the disk are to be sent again, or all when none did.
+func (u *upload) distrust(ctx context.Context) {
+	u.mu.Lock()
+	all := len(u.landed)
+	u.older, u.landed = u.landed, map[int]Part{}
+	u.digest.rewind()
+	u.mu.Unlock()
+	err := u.recheck(ctx)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if err == nil && len(u.landed) == all {
+		u.landed = map[int]Part{}
+	}
+}

@@ -1,0 +1,244 @@
+package blob
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"snap"
+)
+
+// head is what was announced when an upload began.
+type head struct {
+	Key      string    `json:"key"`
+	Size     int64     `json:"size"`
+	PartSize int64     `json:"part_size"`
+	Created  time.Time `json:"created"`
+}
+
+// parts returns how many parts there are.
+func (h head) parts() int { return int((h.Size + h.PartSize - 1) / h.PartSize) }
+
+// span returns where part n lies; a size of 0 says that there is no such part.
+func (h head) span(n int) (offset, size int64) {
+	if n < 1 || n > h.parts() {
+		return 0, 0
+	}
+	offset = int64(n-1) * h.PartSize
+	return offset, min(h.PartSize, h.Size-offset)
+}
+
+// upload is one upload of a folder.
+type upload struct {
+	id   string
+	dir  string
+	head head
+
+	ending sync.Mutex // held by Complete
+	digest digest
+
+	mu     sync.Mutex
+	landed map[int]Part    // confirmed, or hashed again, by this process
+	older  map[int]Part    // confirmed by an earlier one
+	busy   map[int]*writer // being written now
+	sealed bool            // no part is taken any more
+	gone   bool            // completed or aborted
+}
+
+func newUpload(id, dir string, h head) *upload {
+	return &upload{id: id, dir: dir, head: h, landed: map[int]Part{}, older: map[int]Part{}, busy: map[int]*writer{}}
+}
+
+func (u *upload) data() string    { return filepath.Join(u.dir, "data") }
+func (u *upload) journal() string { return filepath.Join(u.dir, "journal") }
+
+// Begin implements [Store]. The room on the disk is taken at once.
+func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (string, error) {
+	if err := checkKey(key); err != nil {
+		return "", err
+	}
+	if size < 1 || partSize < 1 {
+		return "", snap.Invalid("an object has at least one byte", "")
+	}
+	var random [16]byte
+	rand.Read(random[:]) // never fails, see crypto/rand
+	id := hex.EncodeToString(random[:])
+	h := head{Key: key, Size: size, PartSize: partSize, Created: f.now().UTC()}
+	u := newUpload(id, filepath.Join(f.begun(), id), h)
+	if err := f.create(u); err != nil {
+		return "", diskError("begin the upload", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.uploads[id] = u
+	return id, nil
+}
+
+// create makes the upload's folder under another name first, so that one that
+// can be seen is whole.
+func (f *Folder) create(u *upload) (err error) {
+	making := filepath.Join(f.begun(), ".new-"+u.id)
+	if err := os.Mkdir(making, 0o700); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(making)
+		}
+	}()
+	text, err := json.Marshal(u.head)
+	if err != nil {
+		return err
+	}
+	for name, content := range map[string][]byte{"head": text, "journal": nil} {
+		if err := os.WriteFile(filepath.Join(making, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	data, err := os.OpenFile(filepath.Join(making, "data"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(preallocate(data, u.head.Size), data.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(making, u.dir); err != nil {
+		return err
+	}
+	return syncDir(f.begun())
+}
+
+// upload returns an upload by its ID, from the disk when an earlier process
+// began it.
+func (f *Folder) upload(id string) (*upload, error) {
+	if raw, err := hex.DecodeString(id); err != nil || len(raw) != 16 {
+		return nil, snap.ErrNotFound
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if u := f.uploads[id]; u != nil {
+		return u, nil
+	}
+	dir := filepath.Join(f.begun(), id)
+	h, err := readHead(dir)
+	if err != nil {
+		return nil, err
+	}
+	u := newUpload(id, dir, h)
+	if u.older, err = readJournal(u.journal(), h); err != nil {
+		return nil, diskError("read the journal of parts", err)
+	}
+	f.uploads[id] = u
+	return u, nil
+}
+
+func (f *Folder) uploadOf(key, id string) (*upload, error) {
+	u, err := f.upload(id)
+	if err == nil && u.head.Key != key {
+		return nil, snap.ErrNotFound
+	}
+	return u, err
+}
+
+func readHead(dir string) (head, error) {
+	text, err := os.ReadFile(filepath.Join(dir, "head"))
+	if err != nil {
+		return head{}, diskError("look up the upload", err)
+	}
+	var h head
+	if err := json.Unmarshal(text, &h); err != nil || h.Size < 1 || h.PartSize < 1 {
+		return head{}, fmt.Errorf("the head of an upload is damaged: %w", snap.ErrNotFound)
+	}
+	return h, nil
+}
+
+// SignPart implements [Store].
+func (f *Folder) SignPart(_ context.Context, key, id string, p Part, life time.Duration) (Signed, error) {
+	u, err := f.uploadOf(key, id)
+	if err != nil {
+		return Signed{}, err
+	}
+	_, size := u.head.span(p.Number)
+	if size == 0 || p.Size != 0 && p.Size != size {
+		return Signed{}, snap.Invalid(fmt.Sprintf("the upload has no part %d of %d bytes", p.Number, p.Size), "")
+	}
+	until := f.now().Add(life).Truncate(time.Second)
+	token := signGrant(f.secret, grant{Upload: id, Number: p.Number, Size: size, CRC64: p.CRC64, Expires: until.Unix()})
+	return Signed{Method: "PUT", URL: f.public + PartsPath + token, Expires: until}, nil
+}
+
+// Parts implements [Store].
+func (f *Folder) Parts(ctx context.Context, key, id string) ([]Part, error) {
+	u, err := f.uploadOf(key, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := u.recheck(ctx); err != nil {
+		return nil, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	parts := make([]Part, 0, len(u.landed))
+	for _, p := range u.landed {
+		parts = append(parts, p)
+	}
+	slices.SortFunc(parts, func(a, b Part) int { return a.Number - b.Number })
+	return parts, nil
+}
+
+// Abort implements [Store].
+func (f *Folder) Abort(_ context.Context, key, id string) error {
+	u, err := f.uploadOf(key, id)
+	if errors.Is(err, snap.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	u.ending.Lock()
+	defer u.ending.Unlock()
+	return f.drop(u)
+}
+
+// drop ends an upload and removes what is left of it.
+func (f *Folder) drop(u *upload) error {
+	u.mu.Lock()
+	u.sealed, u.gone = true, true
+	u.mu.Unlock()
+	f.mu.Lock()
+	delete(f.uploads, u.id)
+	f.mu.Unlock()
+	return diskError("remove the upload", os.RemoveAll(u.dir))
+}
+
+// ListUploads implements [Store]. What a process that was killed left of
+// an upload that nobody got to know is removed on the way.
+func (f *Folder) ListUploads(context.Context) ([]Pending, error) {
+	entries, err := os.ReadDir(f.begun())
+	if err != nil {
+		return nil, diskError("list the uploads", err)
+	}
+	var pending []Pending
+	for _, e := range entries {
+		dir := filepath.Join(f.begun(), e.Name())
+		if strings.HasPrefix(e.Name(), ".") {
+			if info, err := e.Info(); err == nil && f.now().Sub(info.ModTime()) > time.Hour {
+				os.RemoveAll(dir)
+			}
+			continue
+		}
+		if h, err := readHead(dir); err == nil {
+			pending = append(pending, Pending{Key: h.Key, Upload: e.Name(), Created: h.Created})
+		}
+	}
+	return pending, nil
+}

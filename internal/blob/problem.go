@@ -1,0 +1,28 @@
+package blob
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"snap"
+)
+
+// writeProblem answers with an error as the API does (RFC 9457). What is not a
+// *snap.Error is told as internal and nothing more.
+func writeProblem(w http.ResponseWriter, err error) {
+	e := &snap.Error{Code: snap.CodeInternal}
+	errors.As(err, &e)
+	info := e.Code.Info()
+	if info.Status == 0 {
+		info = snap.CodeInternal.Info()
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(info.Status)
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"type": "about:blank", "title": info.Title, "status": info.Status,
+		"detail": e.Error(), "code": info.Code, "hint": e.Hint,
+	})
+}

@@ -1,0 +1,42 @@
+package blob
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/minio/minio-go/v7"
+
+	"snap"
+)
+
+func isNotFound(err error) bool { return errors.Is(err, snap.ErrNotFound) }
+
+// s3Error says what failed, by the codes that the storage answers with. What
+// it answers with is for the log: it may name buckets and hosts.
+func s3Error(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var answer minio.ErrorResponse
+	if !errors.As(err, &answer) {
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the storage does not answer", Hint: "try again in a while", Cause: fmt.Errorf("%s: %w", what, err)}
+	}
+	switch answer.Code {
+	case "NoSuchKey", "NoSuchUpload", "NotFound":
+		return fmt.Errorf("%s: %w", what, snap.ErrNotFound)
+	case "BadDigest", "XAmzContentChecksumMismatch", "InvalidPart", "InvalidPartOrder":
+		return &snap.Error{Code: snap.CodeChecksumMismatch, Detail: "the bytes that arrived do not have the announced checksum", Hint: "push again", Cause: fmt.Errorf("%s: %w", what, err)}
+	case "XMinioStorageFull", "InsufficientCapacity":
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's storage is full", Hint: "ask who runs the service to make room", Cause: err}
+	}
+	if answer.StatusCode == http.StatusInsufficientStorage {
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's storage is full", Hint: "ask who runs the service to make room", Cause: err}
+	}
+	return &snap.Error{
+		Code:   snap.CodeUnavailable,
+		Detail: "the storage refused the service",
+		Hint:   "whoever runs the service finds the reason in its log",
+		Cause:  fmt.Errorf("%s: %s: %w", what, answer.Code, err),
+	}
+}

@@ -1,0 +1,143 @@
+package servertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// S3 returns the URL of a fresh, empty bucket on a real S3-compatible server:
+// s3://KEY:SECRET@bucket?endpoint=http://127.0.0.1:port. All tests of one
+// process share the server, which is started at the first call on a free
+// loopback port and ends with the process. The server is versitygw over a
+// folder, found at $SNAP_VERSITYGW or bin/versitygw; without it the test is
+// skipped.
+func S3(t testing.TB) string {
+	t.Helper()
+	gateway := sharedGateway.in(Root(t))
+	if errors.Is(gateway.err, errNoGateway) {
+		t.Skip("needs an S3 server: run `make tools`, or set SNAP_VERSITYGW to a versitygw program")
+	}
+	if gateway.err != nil {
+		t.Fatal(gateway.err)
+	}
+	bucket := fmt.Sprintf("test-%d", gateway.buckets.Add(1))
+	dir := filepath.Join(gateway.dir, "buckets", bucket)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://127.0.0.1:%d", gatewayKey, gatewaySecret, bucket, gateway.port)
+}
+
+// The root account of the test server, which nothing but this process can reach
+// longer than it lives.
+const (
+	gatewayKey    = "test-key"
+	gatewaySecret = "test-secret"
+)
+
+var errNoGateway = errors.New("versitygw is not there")
+
+type gateway struct {
+	dir     string
+	port    int
+	alive   io.Closer // the server ends when this is closed, at the latest by the process's end
+	buckets atomic.Int64
+	err     error
+}
+
+// sharedGateway is the S3 server of this process.
+var sharedGateway onceGateway
+
+type onceGateway struct {
+	once sync.Once
+	g    *gateway
+}
+
+// in returns the server, started with the program of the repository at root.
+func (o *onceGateway) in(root string) *gateway {
+	o.once.Do(func() {
+		program := os.Getenv("SNAP_VERSITYGW")
+		if program == "" {
+			program = filepath.Join(root, "bin", "versitygw")
+		}
+		for range 3 { // another program may take the free port first
+			o.g = startGateway(program)
+			if o.g.err == nil || errors.Is(o.g.err, errNoGateway) {
+				return
+			}
+		}
+	})
+	return o.g
+}
+
+// watchGateway runs the server until its standard input ends, and removes its
+// folder then.
+const watchGateway = `"$1" --port "127.0.0.1:$3" --quiet posix "$2/buckets" >"$2/log" 2>&1 </dev/null & pid=$!; read -r _; kill -KILL $pid; wait $pid; rm -rf "$2"`
+
+func startGateway(program string) *gateway {
+	if _, err := os.Stat(program); err != nil {
+		return &gateway{err: errNoGateway}
+	}
+	dir, err := os.MkdirTemp("", "servertest-s3-")
+	if err != nil {
+		return &gateway{err: err}
+	}
+	g := &gateway{dir: dir}
+	if g.err = g.run(program); g.err != nil {
+		log, _ := os.ReadFile(filepath.Join(dir, "log"))
+		g.err = fmt.Errorf("start versitygw: %w\n%s", g.err, log)
+	}
+	return g
+}
+
+func (g *gateway) run(program string) error {
+	if err := os.Mkdir(filepath.Join(g.dir, "buckets"), 0o755); err != nil {
+		return err
+	}
+	var err error
+	if g.port, err = freePort(); err != nil {
+		return err
+	}
+	cmd := exec.Command("/bin/sh", "-c", watchGateway, "sh", program, g.dir, fmt.Sprint(g.port))
+	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+gatewayKey, "ROOT_SECRET_KEY="+gatewaySecret)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if g.alive, err = cmd.StdinPipe(); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return g.ready()
+}
+
+// ready waits until the server takes connections, at most half a minute.
+func (g *gateway) ready() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", g.port))
+		if err == nil {
+			return c.Close()
+		}
+		select {
+		case <-ctx.Done():
+			g.alive.Close()
+			return err
+		case <-again.C:
+		}
+	}
+}
