@@ -1,11 +1,19 @@
-// Package auth turns a request into its caller: API keys on the agent mount,
-// access tokens and browser sessions on the user mount.
+// Package auth turns a request into its caller. The agent mount takes API keys
+// (SPEC 5.1), the user mount access tokens of a login (RFC 9068) and browser
+// sessions. Every request is judged anew: a key that was revoked, a session
+// that was ended, a user who was disabled or whose role changed are noticed at
+// the next request.
+//
+// Whatever is wrong with a credential, the answer is the same
+// snap.ErrUnauthenticated, so that nothing can be learned by trying. An
+// address that fails too often is told to slow down.
 package auth
 
 import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"snap"
@@ -15,41 +23,197 @@ import (
 // Options configure an [Authenticator].
 type Options struct {
 	Issuer    string                     // of the access tokens to accept: the auth service's URL
-	Audience  string                     // that they must name; empty is the public URL
-	PublicURL string                     // of the service; decides the cookie's name and origin
+	Audience  string                     // that they must name; empty is PublicURL
+	PublicURL string                     // of the service; decides the cookie's name
 	Now       func() time.Time           // nil is time.Now
 	Address   func(*http.Request) string // of the client, for rate limits; nil is the connection's
 }
 
 // Authenticator finds out who calls. It is safe for concurrent use.
-type Authenticator struct{}
+type Authenticator struct {
+	store   *store.Store
+	tokens  *Tokens
+	browser Browser
+	now     func() time.Time
+	address func(*http.Request) string
+	cross   *http.CrossOriginProtection
+	failed  *limiter
+}
 
 // New returns an authenticator over the store's keys and sessions.
-func New(s *store.Store, o Options) *Authenticator { return &Authenticator{} }
+func New(s *store.Store, o Options) *Authenticator {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Audience == "" {
+		o.Audience = o.PublicURL
+	}
+	if o.Address == nil {
+		o.Address = ConnectionAddress
+	}
+	return &Authenticator{
+		store:   s,
+		tokens:  NewTokens(s, o.Issuer, o.Audience, o.Now),
+		browser: NewBrowser(s, o.PublicURL, o.Now, o.Address),
+		now:     o.Now,
+		address: o.Address,
+		cross:   http.NewCrossOriginProtection(),
+		failed:  newLimiter(maxFailures, failureWindow, o.Now),
+	}
+}
 
-// Agent returns the caller of a request on the agent mount, by its API key.
+// Agent returns the caller of a request on the agent mount, by the API key in
+// Authorization: Bearer or X-API-Key. It fails with snap.ErrUnauthenticated or
+// rate_limited.
 func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
-	return snap.Caller{}, snap.ErrUnauthenticated
+	return a.guarded(r, func() (snap.Caller, error) {
+		key := r.Header.Get("X-API-Key")
+		if key == "" {
+			key = bearer(r)
+		}
+		return a.byKey(r.Context(), key)
+	})
 }
 
-// User returns the caller of a request on the user mount, by its access token
-// or browser session.
+// User returns the caller of a request on the user mount: by the access token
+// in Authorization: Bearer, else by the browser's session cookie. With a
+// cookie, a request that changes something must come from our own pages, else
+// it fails with forbidden. It fails otherwise with snap.ErrUnauthenticated or
+// rate_limited.
 func (a *Authenticator) User(r *http.Request) (snap.Caller, error) {
-	return snap.Caller{}, snap.ErrUnauthenticated
+	return a.guarded(r, func() (snap.Caller, error) {
+		if token := bearer(r); token != "" {
+			return a.byToken(r.Context(), token)
+		}
+		if r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != "" {
+			return snap.Caller{}, snap.ErrUnauthenticated
+		}
+		return a.byCookie(r)
+	})
 }
 
-// KeySpec says what key to make.
-type KeySpec struct {
-	OrgID     int64
-	UserID    int64 // for user-scoped keys
-	Kind      snap.CredentialKind
-	Name      string
-	Scopes    []snap.Scope // for organization-level keys
-	Expires   time.Time    // zero is never
-	CreatedBy int64        // the user who makes it; 0 is the operator
+// inURL reports whether a credential came in the URL, where logs and histories
+// keep it. Such a request is refused, whatever else it carries.
+func inURL(r *http.Request) bool {
+	if !strings.Contains(r.URL.RawQuery, "_") {
+		return false
+	}
+	q := r.URL.Query()
+	return q.Has("api_key") || q.Has("access_token")
 }
 
-// NewKey makes an API key and returns its secret, which is stored nowhere.
-func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, key store.Key, err error) {
-	return "", store.Key{}, errors.ErrUnsupported
+// bearer returns the token of an Authorization: Bearer header.
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// guarded counts failed attempts by address and refuses more when there were
+// too many. A good credential is let in all the same: many share one address.
+func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) (snap.Caller, error) {
+	c, err := snap.Caller{}, error(snap.ErrUnauthenticated)
+	if !inURL(r) {
+		c, err = f()
+	}
+	if !errors.Is(err, snap.ErrUnauthenticated) || !presented(r) {
+		return c, err
+	}
+	if !a.failed.charge(a.address(r)) {
+		return snap.Caller{}, &snap.Error{
+			Code:   snap.CodeRateLimited,
+			Detail: "too many wrong credentials from your address",
+			Hint:   "wait a minute, and check cloud.api_key",
+		}
+	}
+	return c, err
+}
+
+// presented reports whether the request tried a credential at all.
+func presented(r *http.Request) bool {
+	return r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != "" || inURL(r)
+}
+
+func (a *Authenticator) byKey(ctx context.Context, secret string) (snap.Caller, error) {
+	if !wellFormedKey(secret) {
+		return snap.Caller{}, snap.ErrUnauthenticated
+	}
+	k, err := a.store.KeyByHash(ctx, hash(secret))
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	if err := a.store.TouchKey(ctx, k); err != nil {
+		return snap.Caller{}, err
+	}
+	return a.ofKey(ctx, k)
+}
+
+func (a *Authenticator) ofKey(ctx context.Context, k store.Key) (c snap.Caller, err error) {
+	if k.Kind.OrgLevel() {
+		c, err = a.store.CallerOfOrg(ctx, k.Org.ID)
+	} else {
+		c, err = a.store.CallerOfUser(ctx, k.UserID)
+	}
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	c.Credential = snap.Credential{Kind: k.Kind, ID: k.ID, Name: k.Name, Scopes: k.Scopes}
+	return c, nil
+}
+
+func (a *Authenticator) byToken(ctx context.Context, token string) (snap.Caller, error) {
+	claims, err := a.tokens.Verify(ctx, token)
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	n, err := a.store.LiveSession(ctx, claims.Session)
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	return a.ofSession(ctx, n)
+}
+
+func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
+	n, err := a.browser.Session(r)
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	if err := a.cross.Check(r); err != nil {
+		return snap.Caller{}, &snap.Error{
+			Code:   snap.CodeForbidden,
+			Detail: "the request came from another site",
+			Hint:   "use the service's own pages",
+			Cause:  err,
+		}
+	}
+	return a.ofSession(r.Context(), n)
+}
+
+func (a *Authenticator) ofSession(ctx context.Context, n store.Session) (snap.Caller, error) {
+	c, err := a.store.CallerOfUser(ctx, n.UserID)
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	c.Credential = snap.Credential{Kind: n.Kind, ID: n.ID, Name: n.Name}
+	return c, nil
+}
+
+// StillValid returns the caller as of now if the credential they came with is
+// still valid, for work that goes on after the request, such as a download. It
+// fails with snap.ErrUnauthenticated.
+func (a *Authenticator) StillValid(ctx context.Context, c snap.Caller) (snap.Caller, error) {
+	if c.Credential.Kind.IsKey() {
+		k, err := a.store.LiveKey(ctx, c.Credential.ID)
+		if err != nil {
+			return snap.Caller{}, err
+		}
+		return a.ofKey(ctx, k)
+	}
+	n, err := a.store.LiveSession(ctx, c.Credential.ID)
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	return a.ofSession(ctx, n)
 }

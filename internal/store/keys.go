@@ -45,11 +45,22 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 	return one(s.keys(ctx, `WHERE k.id = $1`, id))
 }
 
+const usableKey = ` AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)`
+
 // KeyByHash returns the key whose secret has this SHA-256. It fails with
 // snap.ErrUnauthenticated when there is none, or it has expired or was revoked.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
-	k, err := one(s.keys(ctx, `WHERE k.hash = $1 AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)`,
-		hash, s.now().UnixMilli()))
+	k, err := one(s.keys(ctx, `WHERE k.hash = $1`+usableKey, hash, s.now().UnixMilli()))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Key{}, snap.ErrUnauthenticated
+	}
+	return k, err
+}
+
+// LiveKey returns the key with this ID unless it has expired or was revoked;
+// then it fails with snap.ErrUnauthenticated.
+func (s *Store) LiveKey(ctx context.Context, id int64) (Key, error) {
+	k, err := one(s.keys(ctx, `WHERE k.id = $1`+usableKey, id, s.now().UnixMilli()))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Key{}, snap.ErrUnauthenticated
 	}

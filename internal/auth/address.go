@@ -1,0 +1,63 @@
+package auth
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// ConnectionAddress returns the address at the other end of the connection.
+func ConnectionAddress(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return network(host)
+}
+
+// ProxiedAddress returns a function that finds the client's address behind
+// proxies: the last one in X-Forwarded-For that is not a trusted proxy. The
+// header is believed only when the connection comes from a trusted proxy.
+func ProxiedAddress(trusted []netip.Prefix) func(*http.Request) string {
+	return func(r *http.Request) string {
+		address := ConnectionAddress(r)
+		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+		for i := len(hops) - 1; i >= 0 && isTrusted(address, trusted); i-- {
+			hop := strings.TrimSpace(hops[i])
+			if _, err := netip.ParseAddr(hop); err != nil {
+				break
+			}
+			address = network(hop)
+		}
+		return address
+	}
+}
+
+func isTrusted(address string, trusted []netip.Prefix) bool {
+	ip, err := netip.ParseAddr(strings.TrimSuffix(address, "/64"))
+	if err != nil {
+		return false
+	}
+	for _, p := range trusted {
+		if p.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// network returns an address as limits count it. One subscriber has a whole
+// IPv6 /64, so that counts as one.
+func network(host string) string {
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	ip = ip.Unmap().WithZone("")
+	if ip.Is4() || ip.IsLoopback() {
+		return ip.String()
+	}
+	prefix, _ := ip.Prefix(64)
+	return prefix.String()
+}

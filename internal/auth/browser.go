@@ -1,0 +1,125 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/internal/store"
+)
+
+// How long a browser stays signed in: without use, and at most.
+const (
+	BrowserIdle = 24 * time.Hour
+	BrowserMax  = 7 * 24 * time.Hour
+)
+
+// Browser keeps browsers signed in by a cookie. The cookie holds a random
+// number; the store knows its hash.
+type Browser struct {
+	store   *store.Store
+	secure  bool
+	now     func() time.Time
+	address func(*http.Request) string
+}
+
+// NewBrowser returns the sessions of browsers at a public URL.
+func NewBrowser(s *store.Store, publicURL string, now func() time.Time, address func(*http.Request) string) Browser {
+	u, err := url.Parse(publicURL)
+	return Browser{store: s, secure: err != nil || u.Scheme != "http", now: now, address: address}
+}
+
+// CookieName returns a cookie's name: with the prefix __Host-, which binds it
+// to this host over https. Only plain http on loopback goes without.
+func (b Browser) CookieName(name string) string {
+	if b.secure {
+		return "__Host-" + name
+	}
+	return name
+}
+
+// SetCookie sets a cookie that only this host's pages send back and that no
+// script reads. A negative life deletes it; 0 lasts as long as the browser.
+func (b Browser) SetCookie(w http.ResponseWriter, name, value string, life time.Duration) {
+	http.SetCookie(w, &http.Cookie{
+		Name: b.CookieName(name), Value: value, Path: "/", MaxAge: int(life.Seconds()),
+		Secure: b.secure, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+	})
+}
+
+const sessionCookie = "snap_session"
+
+// SignIn starts a session for a user, ends the one the browser had, and sets
+// the cookie. The cookie's value is new at every sign-in.
+func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, userID int64) (store.Session, error) {
+	if err := b.end(r); err != nil {
+		return store.Session{}, err
+	}
+	secret := rand.Text()
+	now := b.now()
+	n, err := b.store.AddBrowserSession(r.Context(), store.Session{
+		UserID: userID, Kind: snap.Browser, Name: browserName(r.UserAgent()), Address: b.address(r),
+		Idle: now.Add(BrowserIdle), Expires: now.Add(BrowserMax),
+	}, hash(secret))
+	if err != nil {
+		return store.Session{}, err
+	}
+	b.SetCookie(w, sessionCookie, secret, BrowserMax)
+	return n, nil
+}
+
+// SignOut ends the browser's session and deletes the cookie.
+func (b Browser) SignOut(w http.ResponseWriter, r *http.Request) error {
+	b.SetCookie(w, sessionCookie, "", -time.Second)
+	return b.end(r)
+}
+
+func (b Browser) end(r *http.Request) error {
+	cookie, err := r.Cookie(b.CookieName(sessionCookie))
+	if err != nil {
+		return nil //nolint:nilerr // no cookie, no session to end
+	}
+	return b.store.EndSessionByHash(r.Context(), hash(cookie.Value))
+}
+
+// Session returns the live session of the browser, or snap.ErrUnauthenticated.
+func (b Browser) Session(r *http.Request) (store.Session, error) {
+	cookie, err := r.Cookie(b.CookieName(sessionCookie))
+	if err != nil {
+		return store.Session{}, snap.ErrUnauthenticated
+	}
+	n, err := b.store.SessionByHash(r.Context(), hash(cookie.Value))
+	if err != nil {
+		return store.Session{}, err
+	}
+	return n, b.touch(r.Context(), n, b.address(r))
+}
+
+func (b Browser) touch(ctx context.Context, n store.Session, address string) error {
+	return b.store.TouchSession(ctx, n, address, b.now().Add(BrowserIdle))
+}
+
+// browserName tells which browser, in a word or two, from its User-Agent.
+func browserName(agent string) string {
+	name := "a browser"
+	for _, known := range []struct{ mark, name string }{
+		{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"Safari/", "Safari"},
+	} {
+		if strings.Contains(agent, known.mark) {
+			name = known.name
+			break
+		}
+	}
+	for _, known := range []struct{ mark, name string }{
+		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"},
+	} {
+		if strings.Contains(agent, known.mark) {
+			return name + " on " + known.name
+		}
+	}
+	return name
+}

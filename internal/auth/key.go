@@ -1,0 +1,131 @@
+package auth
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"hash/crc32"
+	"regexp"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/internal/store"
+)
+
+// KeyPattern matches API keys, for secret scanners: the kind, 32 random
+// characters (190 bits) and a CRC-32 of all before it as 6 more.
+const KeyPattern = `\b(?:cak|clt|sak)_[0-9A-Za-z]{38}\b`
+
+const (
+	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	keyRandom   = 32
+	keyChecksum = 6
+)
+
+var keyForm = regexp.MustCompile(`^(cak|clt|sak)_[0-9A-Za-z]{38}$`)
+
+// newSecret returns a new key of a kind.
+func newSecret(kind snap.CredentialKind) string {
+	body := string(kind) + "_" + randomBase62(keyRandom)
+	return body + checksum(body)
+}
+
+func randomBase62(n int) string {
+	out := make([]byte, 0, n)
+	var buf [64]byte
+	for len(out) < n {
+		rand.Read(buf[:])
+		for _, b := range buf {
+			// 248 is the largest multiple of 62 in a byte; more would favour some.
+			if b < 248 && len(out) < n {
+				out = append(out, base62[b%62])
+			}
+		}
+	}
+	return string(out)
+}
+
+// checksum is the CRC-32 of a key's beginning in six base62 digits.
+func checksum(body string) string {
+	sum := crc32.ChecksumIEEE([]byte(body))
+	var digits [keyChecksum]byte
+	for i := keyChecksum - 1; i >= 0; i-- {
+		digits[i] = base62[sum%62]
+		sum /= 62
+	}
+	return string(digits[:])
+}
+
+// wellFormedKey reports whether a key can be one of ours. A typing error is
+// refused here, without the database.
+func wellFormedKey(secret string) bool {
+	if !keyForm.MatchString(secret) {
+		return false
+	}
+	cut := len(secret) - keyChecksum
+	return checksum(secret[:cut]) == secret[cut:]
+}
+
+// keyHint is what is shown of a key later: the first 8 and last 4 characters.
+func keyHint(secret string) string { return secret[:8] + "..." + secret[len(secret)-4:] }
+
+func hash(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// KeySpec says what key to make.
+type KeySpec struct {
+	OrgID     int64
+	UserID    int64 // for user-scoped keys
+	Kind      snap.CredentialKind
+	Name      string
+	Scopes    []snap.Scope // for organization-level keys; none is both
+	Expires   time.Time    // zero is never
+	CreatedBy int64        // the user who makes it; 0 is the operator
+}
+
+// NewKey makes an API key and returns its secret, which is told only this once.
+// It fails with invalid when the parts do not fit together. Whether the maker
+// may make such a key is for the caller to judge.
+func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, key store.Key, err error) {
+	k.Name = strings.TrimSpace(k.Name)
+	if err := a.checkSpec(&k); err != nil {
+		return "", store.Key{}, err
+	}
+	secret = newSecret(k.Kind)
+	key, err = a.store.AddKey(ctx, store.Key{
+		Kind: k.Kind, Name: k.Name, Hint: keyHint(secret), Org: snap.OrgRef{ID: k.OrgID},
+		UserID: k.UserID, Scopes: k.Scopes, Expires: k.Expires,
+	}, hash(secret), k.CreatedBy)
+	if err != nil {
+		return "", store.Key{}, fmt.Errorf("store the key: %w", err)
+	}
+	return secret, key, nil
+}
+
+func (a *Authenticator) checkSpec(k *KeySpec) error {
+	switch {
+	case !k.Kind.IsKey():
+		return snap.Invalid("the kind of a key is cak, clt or sak", "cak acts as a user, clt and sak as the organization")
+	case k.Name == "" || len(k.Name) > 100:
+		return snap.Invalid("a key needs a name of 1 to 100 characters", "name it after where it is used, such as ci")
+	case k.Kind.OrgLevel() != (k.UserID == 0):
+		return snap.Invalid("a cak key acts as a user, and clt and sak keys as none", "")
+	case k.Kind == snap.UserKey && len(k.Scopes) > 0:
+		return snap.Invalid("a cak key takes no scopes: the role of its user decides", "leave the scopes out, or make a clt key")
+	case !k.Expires.IsZero() && !k.Expires.After(a.now()):
+		return snap.Invalid("the key would have expired already", "give a time in the future")
+	}
+	if k.Kind.OrgLevel() && len(k.Scopes) == 0 {
+		k.Scopes = []snap.Scope{snap.ScopePull, snap.ScopePush}
+	}
+	for _, s := range k.Scopes {
+		if s != snap.ScopePull && s != snap.ScopePush {
+			return snap.Invalid(fmt.Sprintf("%q is not a scope", s), "the scopes are pull and push")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package auth
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"fmt"
+	"sync"
+	"time"
+
+	"snap/internal/store"
+)
+
+// When signing keys change. A key signs for keySigns; afterwards it stays in
+// the key set for keyStays, longer than any token it signed and than any
+// replica's memory of which key is the newest.
+const (
+	keySigns = 30 * 24 * time.Hour
+	keyStays = time.Hour
+	keyFresh = time.Minute // how long a replica remembers the keys
+)
+
+type signingKey struct {
+	kid     string
+	private *ecdsa.PrivateKey
+	created time.Time
+}
+
+// keyring holds the signing keys as of the last look into the store.
+type keyring struct {
+	store *store.Store
+	now   func() time.Time
+
+	mu     sync.Mutex
+	keys   []signingKey // the newest first
+	loaded time.Time
+}
+
+// signer returns the newest key, and makes one when that is too old.
+func (k *keyring) signer(ctx context.Context) (signingKey, error) {
+	keys, err := k.load(ctx)
+	if err != nil {
+		return signingKey{}, err
+	}
+	if len(keys) > 0 && k.now().Sub(keys[0].created) < keySigns {
+		return keys[0], nil
+	}
+	if err := k.rotate(ctx); err != nil {
+		return signingKey{}, fmt.Errorf("make a signing key: %w", err)
+	}
+	keys, err = k.load(ctx)
+	if err != nil || len(keys) == 0 {
+		return signingKey{}, fmt.Errorf("no signing key: %w", err)
+	}
+	return keys[0], nil
+}
+
+// public returns the public key with this ID, nil if there is none. A key this
+// replica does not know yet may have been made by another.
+func (k *keyring) public(ctx context.Context, kid string) (crypto.PublicKey, error) {
+	for try := range 2 {
+		keys, err := k.load(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			if key.kid == kid {
+				return key.private.Public(), nil
+			}
+		}
+		if try == 0 && !k.forget() {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// forget makes the next load read the store, unless that was done just now:
+// made-up key IDs must not become queries.
+func (k *keyring) forget() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.now().Sub(k.loaded) < time.Second {
+		return false
+	}
+	k.loaded = time.Time{}
+	return true
+}
+
+func (k *keyring) load(ctx context.Context) ([]signingKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if age := k.now().Sub(k.loaded); len(k.keys) > 0 && age >= 0 && age < keyFresh {
+		return k.keys, nil
+	}
+	stored, err := k.store.SigningKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var keys []signingKey
+	for i, s := range stored {
+		if i > 0 && k.now().Sub(stored[i-1].Created) > keyStays {
+			continue // its successor has signed for so long that none of its tokens lives
+		}
+		key, err := parseSigningKey(s)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	k.keys, k.loaded = keys, k.now()
+	return keys, nil
+}
+
+// rotate adds a new key and drops those that are no longer needed.
+func (k *keyring) rotate(ctx context.Context) error {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return err
+	}
+	now := k.now()
+	next := store.SigningKey{KID: rand.Text()[:16], Private: der, Created: now}
+	if err := k.store.AddSigningKey(ctx, next, now.Add(-keySigns)); err != nil {
+		return err
+	}
+	stored, err := k.store.SigningKeys(ctx)
+	if err != nil {
+		return err
+	}
+	for i, s := range stored {
+		if i > 0 && now.Sub(stored[i-1].Created) > keyStays {
+			if err := k.store.DropSigningKey(ctx, s.KID); err != nil {
+				return err
+			}
+		}
+	}
+	k.mu.Lock()
+	k.loaded = time.Time{}
+	k.keys = nil
+	k.mu.Unlock()
+	return nil
+}
+
+func parseSigningKey(s store.SigningKey) (signingKey, error) {
+	parsed, err := x509.ParsePKCS8PrivateKey(s.Private)
+	if err != nil {
+		return signingKey{}, fmt.Errorf("read signing key %s: %w", s.KID, err)
+	}
+	private, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok {
+		return signingKey{}, fmt.Errorf("read signing key %s: not an elliptic curve key", s.KID)
+	}
+	return signingKey{kid: s.KID, private: private, created: s.Created}, nil
+}
