@@ -44,7 +44,8 @@ var house = map[string]struct {
 	"internal/transfer":        {client, []string{".", "api"}},
 	"internal/webui":           {client, []string{".", "api", "internal/local", "internal/look"}},
 
-	"cmd/snapcloud":             {server, []string{"internal/cloud"}},
+	"cmd/snapcloud":             {server, []string{"internal/operator"}},
+	"internal/operator":         {server, []string{".", "api", "internal/auth", "internal/cloud", "internal/signin", "internal/store", "internal/blob"}},
 	"internal/cloud":            {server, []string{".", "api", "internal/auth", "internal/signin", "internal/store", "internal/blob", "internal/look"}},
 	"internal/auth":             {server, []string{".", "internal/store"}},
 	"internal/signin":           {server, []string{".", "internal/auth", "internal/store", "internal/look"}},
@@ -59,7 +60,7 @@ var house = map[string]struct {
 	"internal/servertest": {both, nil},
 	"internal/sample":     {both, nil},
 	"internal/testreport": {both, nil},
-	"demo":                {both, []string{"internal/sample"}},
+	"demo":                {both, []string{".", "api", "internal/sample"}},
 	"internal/hold":       {both, nil},
 }
 
@@ -68,7 +69,7 @@ var onlyIn = map[string][]string{
 	"github.com/pressly/goose":   {"internal/store"},
 	"github.com/minio/minio-go":  {"internal/blob"},
 	"database/sql":               {"internal/store", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/sanitize", "internal/sample", "internal/servertest", "demo"},
-	"github.com/spf13/cobra":     {"internal/cli", "internal/cloud", "cmd/snapcloud"},
+	"github.com/spf13/cobra":     {"internal/cli", "internal/operator"},
 	"github.com/danielgtaylor/":  {"internal/cloud"},
 	"charm.land/":                {"internal/cli", "demo"},
 	"github.com/go-jose/go-jose": {"internal/auth", "internal/signin", "internal/store"},

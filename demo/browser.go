@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/html"
+)
+
+// browser is as much of a browser as it takes to sign in: it keeps cookies,
+// follows redirects, and sends the forms of a page with what stands in them.
+type browser struct {
+	client *http.Client
+	page   *url.URL
+	root   *html.Node
+}
+
+func newBrowser() (*browser, error) {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		return nil, err
+	}
+	return &browser{client: &http.Client{Jar: jar}}, nil
+}
+
+// open goes to an address.
+func (b *browser) open(ctx context.Context, address string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Sec-Fetch-Site", "none")
+	return b.load(req)
+}
+
+// load sends a request and reads the page that it leads to.
+func (b *browser) load(req *http.Request) error {
+	req.Header.Set("Accept", "text/html")
+	resp, err := b.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 2000))
+		return fmt.Errorf("%s answered %s: %s", resp.Request.URL.Path, resp.Status, text)
+	}
+	b.page = resp.Request.URL
+	b.root, err = html.Parse(resp.Body)
+	return err
+}
+
+// submit fills in the form that has all these fields and sends it. A field
+// whose value is in the page already, such as a button's, counts as filled in
+// when the given value is the same.
+func (b *browser) submit(ctx context.Context, fields map[string]string) error {
+	for _, form := range elements(b.root, "form") {
+		if !hasFields(form, fields) {
+			continue
+		}
+		values := url.Values{}
+		for _, input := range elements(form, "input") {
+			if kind := attribute(input, "type"); kind != "submit" && kind != "checkbox" && kind != "radio" {
+				values.Set(attribute(input, "name"), attribute(input, "value"))
+			}
+		}
+		for name, value := range fields {
+			values.Set(name, value)
+		}
+		to, err := b.page.Parse(attribute(form, "action"))
+		if err != nil {
+			return err
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), strings.NewReader(values.Encode()))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		req.Header.Set("Origin", b.page.Scheme+"://"+b.page.Host)
+		req.Header.Set("Sec-Fetch-Site", "same-origin")
+		return b.load(req)
+	}
+	return errors.New("the page has no form with these fields: " + text(b.root))
+}
+
+// hasFields tells whether a form has inputs or buttons of all these names.
+func hasFields(form *html.Node, fields map[string]string) bool {
+	found := map[string]bool{}
+	for _, kind := range []string{"input", "button"} {
+		for _, e := range elements(form, kind) {
+			found[attribute(e, "name")] = true
+		}
+	}
+	for name := range fields {
+		if !found[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// elements returns the elements of one kind below n.
+func elements(n *html.Node, kind string) []*html.Node {
+	var all []*html.Node
+	for d := range n.Descendants() {
+		if d.Type == html.ElementNode && d.Data == kind {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+func attribute(n *html.Node, name string) string {
+	for _, a := range n.Attr {
+		if a.Key == name {
+			return a.Val
+		}
+	}
+	return ""
+}
+
+// text returns what a page says.
+func text(n *html.Node) string {
+	var words []string
+	for d := range n.Descendants() {
+		if d.Type == html.TextNode && d.Parent.Data != "style" && d.Parent.Data != "script" {
+			words = append(words, strings.Fields(d.Data)...)
+		}
+	}
+	return strings.Join(words, " ")
+}

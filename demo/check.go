@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+
+	_ "modernc.org/sqlite" // to mask a copy
+
+	"snap/api"
+	"snap/internal/sample"
+)
+
+// sees returns the cloud snapshots a person sees.
+func (w *world) sees(ctx context.Context, p person) ([]api.Snapshot, error) {
+	text, err := w.answer(ctx, p, "snapcli", "cloud", "snapshots", "--json")
+	if err != nil {
+		return nil, err
+	}
+	var page api.SnapshotPage
+	if err := json.Unmarshal([]byte(text), &page); err != nil {
+		return nil, fmt.Errorf("snapcli cloud snapshots --json: %w", err)
+	}
+	return page.Items, nil
+}
+
+// seenBy proves that of the four callers exactly these see the snapshot. With
+// show, each one's list is shown.
+func (s *story) seenBy(ctx context.Context, show bool, expected ...person) error {
+	names := ""
+	for _, p := range []person{alice, mia, vic, gary} {
+		if show {
+			if err := s.does(ctx, p, "cloud", "snapshots"); err != nil {
+				return err
+			}
+		}
+		sees, err := s.sees(ctx, p)
+		if err != nil {
+			return err
+		}
+		found := slices.ContainsFunc(sees, func(sn api.Snapshot) bool { return sn.ID == s.id })
+		if found != slices.Contains(expected, p) {
+			return fmt.Errorf("%s sees the snapshot: %v", p.prompt(), found)
+		}
+		if found {
+			names += ", " + p.prompt()
+		}
+	}
+	s.out.kept("seen by %s, and by none of the other callers", names[2:])
+	return nil
+}
+
+// maskedCopy masks a copy of the production database without snapcli and
+// returns what it then holds.
+func (s *story) maskedCopy(ctx context.Context) ([]sample.Table, error) {
+	data, err := os.ReadFile(s.database(alice))
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(s.dir, "expected.db")
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return nil, err
+	}
+	defer os.Remove(file)
+	db, err := sql.Open("sqlite", "file:"+file)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, sample.MaskSQL); err != nil {
+		return nil, fmt.Errorf("mask a copy: %w", err)
+	}
+	return sample.Fingerprint(ctx, file)
+}
+
+// presigned gets a person's download link, as snapcli does when it pulls, by
+// way of an API key that the operator makes. It checks that the link works.
+func (s *story) presigned(ctx context.Context, p person) (string, error) {
+	key, err := s.answer(ctx, operator, "snapcloud", "key", "create", "--config", s.config,
+		"--org", p.org, "--kind", "user", "--user", p.email(), "--name", "demo")
+	if err != nil {
+		return "", err
+	}
+	c, err := api.New(api.Options{BaseURL: s.url, Mount: api.MountAgent, Token: api.StaticToken(key)})
+	if err != nil {
+		return "", err
+	}
+	answer, err := c.Pull(ctx, s.id)
+	if err != nil {
+		return "", fmt.Errorf("a download link for %s: %w", p.name, err)
+	}
+	status, err := fetch(ctx, answer.URL)
+	if err == nil && status != http.StatusPartialContent {
+		err = fmt.Errorf("the download link answers %d", status)
+	}
+	return answer.URL, err
+}
+
+// fetch asks an address for its first byte and returns the status.
+func fetch(ctx context.Context, address string) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("Range", "bytes=0-0")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
+	return resp.StatusCode, err
+}
+
+func writeFile(name, text string) error { return os.WriteFile(name, []byte(text), 0o600) }

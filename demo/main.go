@@ -1,0 +1,62 @@
+// Demo shows the whole product at work. It starts bin/snapcloud with two
+// organizations on the embedded default, makes a sample database, and lets
+// their people run the main job with real bin/snapcli commands: build,
+// sanitize, sign in, push, list, share, pull, load, unshare. Every command is
+// shown with what it answered, and every promise is checked: the demo ends
+// with exit code 1 at the first that does not hold.
+//
+// Everything it makes is in a temporary folder, which it removes. It builds
+// nothing: run it with `make demo`. Afterwards the service and the web UI stay
+// up until Ctrl-C, except with --exit.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx))
+}
+
+// run is the whole demo. It returns the exit code.
+func run(ctx context.Context) int {
+	exit := flag.Bool("exit", false, "end after the story instead of staying up")
+	bin := flag.String("bin", "bin", "folder of snapcli and snapcloud")
+	flag.Parse()
+	out := newScreen(os.Stdout)
+	programs, err := filepath.Abs(*bin)
+	if err != nil {
+		out.fail(err)
+		return 1
+	}
+	w, err := newWorld(programs, out)
+	if err != nil {
+		out.fail(err)
+		return 1
+	}
+	defer w.end()
+	if err := w.tell(ctx); err != nil {
+		if ctx.Err() != nil {
+			return 130
+		}
+		out.fail(err)
+		out.line("what the service said last:\n%s", w.serviceLog())
+		return 1
+	}
+	if *exit {
+		return 0
+	}
+	if err := w.stayUp(ctx); err != nil {
+		out.fail(fmt.Errorf("stay up: %w", err))
+		return 1
+	}
+	return 0
+}

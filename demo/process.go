@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// environment is what a person's programs see: their own home, and none of the
+// settings of whoever runs the demo.
+func (w *world) environment(p person) []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if !strings.HasPrefix(name, "SNAPCLI_") && !strings.HasPrefix(name, "SNAPCLOUD_") && name != "HOME" {
+			env = append(env, entry)
+		}
+	}
+	return append(env,
+		"HOME="+w.home(p),
+		"SNAPCLI_CONFIG_DIR="+filepath.Join(w.home(p), "config"),
+		"SNAPCLI_DATA_DIR="+filepath.Join(w.home(p), "data"),
+	)
+}
+
+// prepare makes a command of one of the two programs. When ctx ends it gets an
+// interrupt, and some time to end well.
+func (w *world) prepare(ctx context.Context, p person, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(w.bin, program), args...)
+	cmd.Env = w.environment(p)
+	cmd.Dir = w.dir
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	return cmd
+}
+
+// does shows a snapcli command of a person with what it answers. On a terminal
+// the program writes to it directly, with colours and progress.
+func (w *world) does(ctx context.Context, p person, args ...string) error {
+	code, err := w.attempt(ctx, p, args...)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("snapcli %s ended with exit code %d", strings.Join(args, " "), code)
+	}
+	return err
+}
+
+// attempt is [world.does] for a command that may fail: it returns the exit code.
+func (w *world) attempt(ctx context.Context, p person, args ...string) (int, error) {
+	w.out.command(p, "snapcli", args)
+	cmd := w.prepare(ctx, p, "snapcli", args...)
+	cmd.Stdout, cmd.Stderr = w.out.file, w.out.file
+	return exitCode(cmd.Run())
+}
+
+// answer runs a command without showing it and returns what it wrote to
+// standard output.
+func (w *world) answer(ctx context.Context, p person, program string, args ...string) (string, error) {
+	cmd := w.prepare(ctx, p, program, args...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	}
+	return strings.TrimSpace(out.String()), nil
+}
+
+// exitCode tells how a command ended; the error is for one that did not run.
+func exitCode(err error) (int, error) {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// process is a program that goes on in the background.
+type process struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+	err    error // how it ended
+}
+
+// start runs a program in the background. It lives until it is stopped, even
+// when the demo is interrupted, so that the demo can end things in order.
+func (w *world) start(p person, out io.Writer, program string, args ...string) (*process, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := w.prepare(ctx, p, program, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		cancel()
+		return nil, err
+	}
+	r := &process{cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		r.err = cmd.Wait()
+		close(r.ended)
+	}()
+	return r, nil
+}
+
+// stop ends the process and waits until it has ended.
+func (r *process) stop() {
+	r.cancel()
+	<-r.ended
+}
+
+// startService runs snapcloud and waits until it is ready.
+func (w *world) startService(ctx context.Context) error {
+	log, err := os.Create(w.log)
+	if err != nil {
+		return err
+	}
+	w.service, err = w.start(operator, log, "snapcloud", "serve", "--config", w.config)
+	log.Close()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return w.service.ready(ctx, w.url+"/readyz")
+}
+
+// ready waits until an address answers with 200.
+func (r *process) ready(ctx context.Context, url string) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !answers(ctx, url) {
+		select {
+		case <-tick.C:
+		case <-r.ended:
+			return fmt.Errorf("it ended before it was ready: %w", r.err)
+		case <-ctx.Done():
+			return fmt.Errorf("%s was not ready in time: %w", url, ctx.Err())
+		}
+	}
+	return nil
+}
+
+func answers(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// serviceLog returns the end of what the service logged.
+func (w *world) serviceLog() string {
+	data, err := os.ReadFile(w.log)
+	if err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	return strings.Join(lines[max(0, len(lines)-15):], "\n")
+}

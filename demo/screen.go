@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+)
+
+// screen is where the story is told. Colours are left out when it is not a
+// terminal or NO_COLOR is set.
+type screen struct {
+	file     *os.File
+	began    time.Time
+	chapters int
+}
+
+func newScreen(f *os.File) *screen { return &screen{file: f, began: time.Now()} }
+
+var (
+	bold  = lipgloss.NewStyle().Bold(true)
+	faint = lipgloss.NewStyle().Faint(true)
+	good  = lipgloss.NewStyle().Foreground(lipgloss.Green)
+	bad   = lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true)
+	title = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Cyan)
+)
+
+// chapter begins a part of the story.
+func (s *screen) chapter(format string, args ...any) {
+	s.chapters++
+	lipgloss.Fprintf(s.file, "\n%s\n", title.Render(fmt.Sprintf("%d. %s", s.chapters, fmt.Sprintf(format, args...))))
+}
+
+// line says something in between.
+func (s *screen) line(format string, args ...any) {
+	lipgloss.Fprintf(s.file, format+"\n", args...)
+}
+
+// aside says something less important.
+func (s *screen) aside(format string, args ...any) {
+	lipgloss.Fprintln(s.file, faint.Render("# "+fmt.Sprintf(format, args...)))
+}
+
+// kept tells of a promise that was checked and holds.
+func (s *screen) kept(format string, args ...any) {
+	lipgloss.Fprintln(s.file, good.Render("✓ "+fmt.Sprintf(format, args...)))
+}
+
+// command shows what a person types.
+func (s *screen) command(who person, program string, args []string) {
+	words := make([]string, 0, len(args)+1)
+	for _, arg := range append([]string{program}, args...) {
+		words = append(words, quoted(arg))
+	}
+	prompt := lipgloss.NewStyle().Bold(true).Foreground(who.color).Render(who.prompt() + "$")
+	lipgloss.Fprintf(s.file, "\n%s %s\n", prompt, bold.Render(strings.Join(words, " ")))
+}
+
+// fail says what went wrong.
+func (s *screen) fail(err error) {
+	lipgloss.Fprintf(s.file, "\n%s %v\n", bad.Render("the demo failed:"), err)
+}
+
+// quoted writes an argument as one would type it in a shell.
+func quoted(arg string) string {
+	if arg != "" && !strings.ContainsAny(arg, " \t'\"$&|;<>(){}*?#\\") {
+		return arg
+	}
+	return "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"context"
+	"errors"
+)
+
+// stayUp leaves the service and Alice's web UI running until ctx ends, and
+// tells how to get in.
+func (w *world) stayUp(ctx context.Context) error {
+	address, err := freeAddress()
+	if err != nil {
+		return err
+	}
+	w.out.chapter("Look around")
+	args := []string{"serve", "--no-open", "--listen", address}
+	w.out.command(alice, "snapcli", args)
+	page, err := w.start(alice, w.out.file, "snapcli", args...)
+	if err != nil {
+		return err
+	}
+	defer page.stop()
+	w.out.line("\nthe service        %s", w.url)
+	w.out.line("the API's page     %s/docs", w.url)
+	w.out.line("sign in as         password")
+	for _, p := range everybody() {
+		w.out.line("  %-16s %-15s %s of %s", p.email(), p.password(), p.role, p.org)
+	}
+	w.out.line("use snapcli as Alice in another terminal:")
+	w.out.line("  export SNAPCLI_CONFIG_DIR=%s/config SNAPCLI_DATA_DIR=%s/data PATH=%s:$PATH", w.home(alice), w.home(alice), w.bin)
+	w.out.line("%s", bold.Render("Ctrl-C ends it and removes everything."))
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-page.ended:
+		return errors.Join(errors.New("snapcli serve ended"), page.err)
+	case <-w.service.ended:
+		return errors.Join(errors.New("snapcloud ended"), w.service.err)
+	}
+}

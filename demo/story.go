@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"snap/internal/sample"
+)
+
+// tell is the story. It returns at the first promise that does not hold.
+func (w *world) tell(ctx context.Context) error {
+	s := &story{world: w}
+	for _, chapter := range []func(context.Context) error{
+		s.beginning, s.signIn, s.build, s.push, s.private, s.share, s.pull, s.unshare,
+	} {
+		if err := chapter(ctx); err != nil {
+			return err
+		}
+	}
+	w.out.line("\n%s", bold.Render(fmt.Sprintf("The whole main job held, in %.0f s.", time.Since(w.out.began).Seconds())))
+	return nil
+}
+
+// story is what later chapters know of earlier ones.
+type story struct {
+	*world
+	id     string         // of the snapshot in the cloud
+	before []sample.Table // Alice's production database at the beginning
+	link   string         // a presigned URL that Mia got while she might pull
+}
+
+func (s *story) beginning(ctx context.Context) error {
+	s.out.chapter("A service, two organizations, and a shop's database")
+	s.out.command(operator, "snapcloud", []string{"serve", "--config", s.config})
+	if err := s.startService(ctx); err != nil {
+		return fmt.Errorf("snapcloud serve: %w", err)
+	}
+	s.out.line("the service is ready at %s: SQLite and a folder, nothing else", s.url)
+	began := time.Now()
+	rows, err := sample.Write(ctx, s.database(alice), sample.Options{})
+	if err != nil {
+		return err
+	}
+	s.out.line("Alice of Acme has a production database: %d rows of customers, orders and staff, made in %.1f s", rows, time.Since(began).Seconds())
+	if err := writeFile(s.mask(), sample.MaskSQL); err != nil {
+		return err
+	}
+	s.before, err = sample.Fingerprint(ctx, s.database(alice))
+	return err
+}
+
+func (s *story) signIn(ctx context.Context) error {
+	s.out.chapter("Sign in: a code and a browser, no secret typed into the terminal")
+	for _, p := range []person{alice, mia, vic, gary} {
+		if err := s.signsIn(ctx, p); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return s.does(ctx, alice, "whoami")
+}
+
+func (s *story) build(ctx context.Context) error {
+	s.out.chapter("Take a snapshot and mask it")
+	for _, args := range [][]string{{"build", "shop"}, {"sanitize", "shop"}, {"snapshots"}} {
+		if err := s.does(ctx, alice, args...); err != nil {
+			return err
+		}
+	}
+	after, err := sample.Fingerprint(ctx, s.database(alice))
+	if err != nil {
+		return err
+	}
+	if err := same(s.before, after); err != nil {
+		return fmt.Errorf("the production database was changed: %w", err)
+	}
+	s.out.kept("the production database is untouched")
+	return nil
+}
+
+func (s *story) push(ctx context.Context) error {
+	s.out.chapter("Push it to the cloud")
+	if err := s.does(ctx, alice, "push", "shop", "--cloud", "--type", "sanitized"); err != nil {
+		return err
+	}
+	sees, err := s.sees(ctx, alice)
+	if err != nil {
+		return err
+	}
+	if len(sees) != 1 {
+		return fmt.Errorf("alice sees %d snapshots after her first push, not one", len(sees))
+	}
+	s.id = sees[0].ID
+	return nil
+}
+
+func (s *story) private(ctx context.Context) error {
+	s.out.chapter("It starts private")
+	return s.seenBy(ctx, true, alice)
+}
+
+func (s *story) share(ctx context.Context) error {
+	s.out.chapter("Share: with a group, with another organization for a week, with everyone")
+	for _, step := range []struct {
+		args []string
+		by   []person
+	}{
+		{[]string{"--group", "eng"}, []person{alice, mia}},
+		{[]string{"--org", "globex", "--expires-in", "7d"}, []person{alice, mia, gary}},
+		{nil, []person{alice, mia, vic, gary}},
+	} {
+		if err := s.does(ctx, alice, append([]string{"cloud", "snapshots", "share", s.id}, step.args...)...); err != nil {
+			return err
+		}
+		if err := s.seenBy(ctx, step.args == nil, step.by...); err != nil {
+			return err
+		}
+	}
+	if err := s.does(ctx, alice, "cloud", "snapshots", "shares", s.id); err != nil {
+		return err
+	}
+	s.out.aside("Mia is no admin: who else got it is not for her")
+	if err := s.does(ctx, mia, "cloud", "snapshots", "shares", s.id); err != nil {
+		return err
+	}
+	s.out.aside("Vic may look, not share")
+	return s.refused(ctx, vic, exitForbidden, "cloud", "snapshots", "share", s.id, "--group", "eng")
+}
+
+func (s *story) pull(ctx context.Context) error {
+	s.out.chapter("Pull it as somebody else, and load it into their own database")
+	for _, args := range [][]string{{"pull", "shop", "--cloud", "--snapshot-id", s.id}, {"load", "shop", "--yes"}} {
+		if err := s.does(ctx, mia, args...); err != nil {
+			return err
+		}
+	}
+	if err := s.equal(ctx); err != nil {
+		return err
+	}
+	s.out.aside("Gary of Globex never heard of a target named shop: pull makes it")
+	if err := s.does(ctx, gary, "pull", "shop", "--cloud", "--snapshot-id", s.id); err != nil {
+		return err
+	}
+	var err error
+	s.link, err = s.presigned(ctx, mia)
+	return err
+}
+
+// equal proves that Mia's database is the masked production, table by table:
+// the demo masks a copy of production by itself and compares.
+func (s *story) equal(ctx context.Context) error {
+	want, err := s.maskedCopy(ctx)
+	if err != nil {
+		return err
+	}
+	got, err := sample.Fingerprint(ctx, s.database(mia))
+	if err != nil {
+		return err
+	}
+	if err := same(want, got); err != nil {
+		return fmt.Errorf("mia's database is not what alice masked: %w", err)
+	}
+	s.out.line("")
+	for _, t := range got {
+		s.out.line("  %-13s %7d rows  %s", t.Name, t.Rows, t.Sum[:16])
+	}
+	s.out.kept("every table, index, view and trigger in Mia's database equals the masked original")
+	return nil
+}
+
+func (s *story) unshare(ctx context.Context) error {
+	s.out.chapter("Unshare: gone at once, everywhere")
+	for _, args := range [][]string{nil, {"--group", "eng"}, {"--org", "globex"}} {
+		if err := s.does(ctx, alice, append([]string{"cloud", "snapshots", "unshare", s.id}, args...)...); err != nil {
+			return err
+		}
+	}
+	if err := s.seenBy(ctx, true, alice); err != nil {
+		return err
+	}
+	s.out.aside("the same pull as before, and one of a snapshot that never was")
+	pull := []string{"pull", "shop", "--cloud", "--snapshot-id"}
+	if err := s.refused(ctx, mia, exitNotFound, append(pull, s.id)...); err != nil {
+		return err
+	}
+	if err := s.refused(ctx, gary, exitNotFound, append(pull, "snap_0000000000000000")...); err != nil {
+		return err
+	}
+	status, err := fetch(ctx, s.link)
+	if err != nil {
+		return err
+	}
+	if status != 404 {
+		return fmt.Errorf("the download link Mia got while she might pull answers %d after the unsharing, not 404", status)
+	}
+	s.out.kept("even the download link that Mia still holds is dead")
+	return nil
+}
+
+// Exit codes of snapcli that the story expects.
+const (
+	exitNotFound  = 3
+	exitForbidden = 5
+)
+
+// refused runs a command that must fail with this exit code.
+func (s *story) refused(ctx context.Context, p person, want int, args ...string) error {
+	code, err := s.attempt(ctx, p, args...)
+	if err != nil {
+		return err
+	}
+	if code != want {
+		return fmt.Errorf("snapcli %v of %s ended with exit code %d, not %d", args, p.name, code, want)
+	}
+	s.out.kept("refused, exit code %d", code)
+	return nil
+}
+
+// same compares two databases.
+func same(want, got []sample.Table) error {
+	var differ error
+	if len(want) != len(got) {
+		differ = fmt.Errorf("%d tables instead of %d", len(got), len(want))
+	}
+	for i := range min(len(want), len(got)) {
+		if want[i] != got[i] {
+			differ = errors.Join(differ, fmt.Errorf("%s has %d rows, %.12s, instead of %s with %d rows, %.12s",
+				got[i].Name, got[i].Rows, got[i].Sum, want[i].Name, want[i].Rows, want[i].Sum))
+		}
+	}
+	return differ
+}
