@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"snap"
+)
+
+// Compare reports the first table that does not have the rows it should have,
+// as an error of code corrupt_snapshot. Tables that were not counted on either
+// side must only be there.
+func Compare(want, got []Table) error {
+	have := map[[2]string]int64{}
+	for _, t := range got {
+		have[[2]string{t.Schema, t.Name}] = t.Rows
+	}
+	for _, t := range want {
+		rows, ok := have[[2]string{t.Schema, t.Name}]
+		switch {
+		case !ok:
+			return differs(fmt.Sprintf("the table %s is missing in it", t.label()))
+		case rows != t.Rows && rows >= 0 && t.Rows >= 0:
+			return differs(fmt.Sprintf("the table %s has %d rows and should have %d", t.label(), rows, t.Rows))
+		}
+	}
+	return nil
+}
+
+func (t Table) label() string {
+	if t.Schema == "" {
+		return t.Name
+	}
+	return t.Schema + "." + t.Name
+}
+
+// Sort orders tables by schema and name.
+func Sort(tables []Table) {
+	slices.SortFunc(tables, func(a, b Table) int {
+		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+func differs(why string) error {
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the restored database is not what the snapshot says: " + why, Hint: "build the snapshot again; nothing was replaced"}
+}

@@ -1,0 +1,124 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Dump implements [engine.Engine].
+func (Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
+	path, err := Path(raw)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	file, err := os.Stat(path)
+	if err != nil {
+		return engine.Info{}, failure(path, err)
+	}
+	if !file.Mode().IsRegular() {
+		return engine.Info{}, snap.Usage(fmt.Sprintf("%s is not a file", path), "use sqlite:///path/to/file")
+	}
+	db, err := open(path, "ro")
+	if err != nil {
+		return engine.Info{}, err
+	}
+	defer db.Close()
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return engine.Info{}, failure(path, err)
+	}
+	defer tx.Rollback()
+	info, err := dump(ctx, tx, w, o)
+	return info, failure(path, err)
+}
+
+// dump writes all pages as the transaction sees them.
+func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engine.Info, error) {
+	info := engine.Info{ServerVersion: version(ctx), Exists: true}
+	var size, count int64
+	err := tx.QueryRowContext(ctx, "SELECT page_size, page_count FROM pragma_page_size, pragma_page_count").Scan(&size, &count)
+	if err != nil {
+		return info, err
+	}
+	if count == 0 {
+		return info, snap.Invalid("the SQLite database is empty: it has no tables at all", "create its tables first")
+	}
+	o.Begin("count")
+	if info.Tables, err = tables(ctx, tx); err != nil {
+		return info, err
+	}
+	free, err := freePages(ctx, tx)
+	if err != nil {
+		return info, err
+	}
+	o.Begin("dump")
+	info.Size = size * count
+	out := &engine.Counter{W: w, O: o, Of: info.Size}
+	return info, pages(ctx, tx, out, size, free)
+}
+
+// pages writes the pages one after another, free ones as zeros.
+func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[int64]bool) error {
+	rows, err := tx.QueryContext(ctx, "SELECT pgno, data FROM sqlite_dbpage('main')")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	zeros := make([]byte, size)
+	var want int64
+	for rows.Next() {
+		var number int64
+		var data sql.RawBytes
+		if err := rows.Scan(&number, &data); err != nil {
+			return err
+		}
+		want++
+		if number != want || int64(len(data)) != size {
+			return fmt.Errorf("page %d of %d bytes came where page %d was due", number, len(data), want)
+		}
+		if free[number] {
+			data = zeros
+		}
+		if _, err := w.Write(data); err != nil {
+			return fmt.Errorf("write the dump: %w", err)
+		}
+	}
+	return rows.Err()
+}
+
+// freePages returns the leaf pages of the free list: pages that nothing uses.
+// The format is SQLite's, section 1.5 of fileformat2: the header's bytes 32 to
+// 35 lead to a chain of trunk pages, each with the next trunk, a count, and
+// that many leaf pages.
+func freePages(ctx context.Context, tx *sql.Tx) (map[int64]bool, error) {
+	page := func(number int64) (b []byte, err error) {
+		err = tx.QueryRowContext(ctx, "SELECT data FROM sqlite_dbpage('main') WHERE pgno = ?", number).Scan(&b)
+		return b, err
+	}
+	head, err := page(1)
+	if err != nil || len(head) < 100 {
+		return nil, err
+	}
+	free, seen := map[int64]bool{}, map[int64]bool{}
+	trunk := int64(binary.BigEndian.Uint32(head[32:]))
+	for trunk != 0 && !seen[trunk] {
+		seen[trunk] = true
+		b, err := page(trunk)
+		if err != nil || len(b) < 8 {
+			return free, err
+		}
+		leaves := min(int(binary.BigEndian.Uint32(b[4:])), len(b)/4-2)
+		for i := range leaves {
+			free[int64(binary.BigEndian.Uint32(b[8+4*i:]))] = true
+		}
+		trunk = int64(binary.BigEndian.Uint32(b))
+	}
+	return free, nil
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package sqlite
+
+func isFull(error) bool { return false }

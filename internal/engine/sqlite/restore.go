@@ -1,0 +1,203 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Restore implements [engine.Engine]: the scratch database is a file in the
+// folder of the one it is to replace, so that the swap is one rename.
+func (Engine) Restore(ctx context.Context, raw string, d engine.Dump, o engine.Options) (engine.Scratch, error) {
+	path, err := Path(raw)
+	if err != nil {
+		return nil, err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	s := &scratch{place: path, o: o}
+	if err := s.fill(ctx, d); err != nil {
+		s.remove()
+		return nil, err
+	}
+	return s, nil
+}
+
+// scratch is a database file beside its future place.
+type scratch struct {
+	place string // of the database it is to replace
+	path  string // of itself; "" once it is there
+	o     engine.Options
+}
+
+func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
+	sweep(s.place)
+	file, err := os.CreateTemp(filepath.Dir(s.place), tempPrefix(s.place)+"*"+tempSuffix)
+	if errors.Is(err, os.ErrNotExist) {
+		return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no folder %s to load into", filepath.Dir(s.place)), Hint: "make the folder, or correct the target's destination"}
+	}
+	if err != nil {
+		return failure(s.place, err)
+	}
+	s.path = file.Name()
+	s.o.Begin("restore")
+	err = s.copy(ctx, file, d)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return failure(s.place, err)
+	}
+	s.o.Begin("verify")
+	return s.verify(ctx, d.Info.Tables)
+}
+
+func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error {
+	if old, err := os.Stat(s.place); err == nil {
+		if err := file.Chmod(old.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	in, err := d.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out := &engine.Counter{W: file, O: s.o, Of: d.Size}
+	if _, err := io.Copy(out, &reader{ctx: ctx, r: in}); err != nil {
+		return err
+	}
+	return file.Sync()
+}
+
+// verify checks the restored file from its inside and counts its rows.
+func (s *scratch) verify(ctx context.Context, want []engine.Table) error {
+	db, err := open(s.path, "rw")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var said string
+	err = db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil || said != "ok" {
+		return damaged(said, err)
+	}
+	got, err := tables(ctx, db)
+	if err != nil {
+		return damaged("", err)
+	}
+	return engine.Compare(want, got)
+}
+
+func damaged(said string, err error) error {
+	said, _, _ = strings.Cut(said, ";")
+	if said == "" && err != nil {
+		said = err.Error()
+	}
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the database in the snapshot is damaged: " + said, Hint: "build the snapshot again; nothing was replaced", Cause: err}
+}
+
+func (s *scratch) URL() string { return URLOf(s.path) }
+
+// Run implements [engine.Scratch]. Deleted content is overwritten.
+func (s *scratch) Run(ctx context.Context, text string) error {
+	db, err := open(s.path, "rw")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return failure(s.path, err)
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, text); err != nil {
+		return statementError(err)
+	}
+	// A transaction that the text left open would be lost silently.
+	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
+		return snap.Invalid("the SQL begins a transaction and does not commit it", "add COMMIT at the end")
+	}
+	_, err = conn.ExecContext(ctx, "ROLLBACK")
+	return err
+}
+
+func statementError(err error) error {
+	if errors.Is(err, context.Canceled) || code(err) == 0 || isFull(err) {
+		return failure("the scratch copy", err)
+	}
+	return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + strings.TrimSpace(err.Error()), Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}
+}
+
+// Scrub implements [engine.Scratch]: it writes the database anew, without the
+// free space that old values stand in. VACUUM INTO keeps the row numbers, which
+// a plain VACUUM need not.
+func (s *scratch) Scrub(ctx context.Context) error {
+	clean := s.path + "-clean"
+	db, err := open(s.path, "rw")
+	if err != nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "VACUUM INTO ?", clean)
+	if closed := db.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(clean, s.path)
+	}
+	if err != nil {
+		os.Remove(clean)
+		return failure(s.path, err)
+	}
+	removeSides(s.path)
+	return nil
+}
+
+// Drop implements [engine.Scratch].
+func (s *scratch) Drop(context.Context) error {
+	s.remove()
+	return nil
+}
+
+func (s *scratch) remove() {
+	if s.path != "" {
+		os.Remove(s.path)
+		os.Remove(s.path + "-clean")
+		removeSides(s.path)
+	}
+}
+
+// removeSides removes the files that SQLite keeps beside a database.
+func removeSides(path string) {
+	for _, side := range []string{"-wal", "-shm", "-journal"} {
+		os.Remove(path + side)
+	}
+}
+
+const tempSuffix = ".snapcli-tmp"
+
+func tempPrefix(place string) string { return "." + filepath.Base(place) + "." }
+
+// reader stops when the context is done.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}

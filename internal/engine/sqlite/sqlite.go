@@ -1,0 +1,187 @@
+// Package sqlite dumps and restores SQLite databases, in pure Go.
+//
+// A dump is a database file: its pages, read in one read transaction, which in
+// WAL mode keeps nobody from writing. Pages that are free are written as
+// zeros, so that rows deleted long ago do not travel.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	sqlite3 "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Engine is the SQLite engine.
+type Engine struct{}
+
+// Path returns the absolute path that a database URL names, such as
+// sqlite:///var/lib/shop.db or sqlite:shop.db.
+func Path(raw string) (string, error) {
+	_, rest, _ := strings.Cut(raw, ":")
+	rest = strings.TrimPrefix(rest, "//")
+	rest, _, _ = strings.Cut(rest, "?")
+	if decoded, err := url.PathUnescape(rest); err == nil {
+		rest = decoded
+	}
+	if rest == "" || strings.ContainsRune(rest, 0) {
+		return "", snap.Usage("the database URL names no file", "use sqlite:///path/to/file")
+	}
+	return filepath.Abs(rest)
+}
+
+// URLOf returns the database URL of a file.
+func URLOf(path string) string { return (&url.URL{Scheme: "sqlite", Path: path}).String() }
+
+// open opens the file; mode is ro, rw or rwc.
+func open(path, mode string) (*sql.DB, error) {
+	query := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(5000)", "trusted_schema(0)"}}
+	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
+	db, err := sql.Open("sqlite", dsn.String())
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// Check implements [engine.Engine].
+func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
+	path, err := Path(raw)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	info := engine.Info{ServerVersion: version(ctx)}
+	file, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return info, nil
+	}
+	if err != nil {
+		return info, failure(path, err)
+	}
+	if file.Size() == 0 { // as touch(1) leaves it: an empty database
+		info.Exists = true
+		return info, nil
+	}
+	db, err := open(path, "ro")
+	if err != nil {
+		return info, err
+	}
+	defer db.Close()
+	if info.Tables, err = tables(ctx, db); err != nil {
+		return info, failure(path, err)
+	}
+	info.Exists, info.Size = true, file.Size()
+	info.Connections = users(path)
+	return info, nil
+}
+
+func version(ctx context.Context) string {
+	db, err := sql.Open("sqlite", ":memory:")
+	if err != nil {
+		return ""
+	}
+	defer db.Close()
+	var v string
+	_ = db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&v)
+	return v
+}
+
+// querier is a database, a connection or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// tables lists the tables with their rows. Virtual tables whose module is not
+// built in have -1 rows.
+func tables(ctx context.Context, q querier) ([]engine.Table, error) {
+	rows, err := q.QueryContext(ctx, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []engine.Table
+	for rows.Next() {
+		t := engine.Table{Rows: -1}
+		if err := rows.Scan(&t.Name); err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	for i, t := range all {
+		var n int64
+		err := q.QueryRowContext(ctx, "SELECT count(*) FROM "+quote(t.Name)).Scan(&n)
+		switch {
+		case err == nil:
+			all[i].Rows = n
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case code(err) != codes.SQLITE_ERROR:
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// code returns SQLite's primary result code, 0 when err is not SQLite's.
+func code(err error) int {
+	var e *sqlite3.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// failure makes a person's error of what SQLite or the file system said about
+// the database at path.
+func failure(path string, err error) error {
+	var already *snap.Error
+	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	e := &snap.Error{Code: snap.CodeDatabase, Cause: err}
+	switch {
+	case code(err) == codes.SQLITE_BUSY || code(err) == codes.SQLITE_LOCKED:
+		e.Code = snap.CodeConflict
+		e.Detail = fmt.Sprintf("the database %s is in use", path)
+		e.Hint = "close the programs that use it and try again"
+	case code(err) == codes.SQLITE_NOTADB:
+		e.Detail = fmt.Sprintf("the file %s is not a SQLite database", path)
+		e.Hint = "check the path; an encrypted database cannot be read"
+	case code(err) == codes.SQLITE_CORRUPT:
+		e.Detail = fmt.Sprintf("the SQLite database %s is damaged", path)
+		e.Hint = "repair it with sqlite3's .recover first"
+	case code(err) == codes.SQLITE_FULL || isFull(err):
+		e.Code = snap.CodeStorageFull
+		e.Detail = fmt.Sprintf("there is no space left on the disk of %s", path)
+		e.Hint = "make room and try again; the database is as it was"
+	case errors.Is(err, os.ErrNotExist):
+		return missing(path)
+	case errors.Is(err, os.ErrPermission) || code(err) == codes.SQLITE_READONLY || code(err) == codes.SQLITE_PERM || code(err) == codes.SQLITE_CANTOPEN:
+		e.Detail = fmt.Sprintf("the database %s cannot be opened", path)
+		e.Hint = "check the permissions of the file and of its folder"
+	default:
+		e.Detail = fmt.Sprintf("SQLite failed on %s: %s", path, strings.TrimSpace(err.Error()))
+	}
+	return e
+}
+
+func missing(path string) error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no database file %s", path), Hint: "check the target's URL: snapcli targets"}
+}

@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"snap"
+
+	sqlite3 "modernc.org/sqlite"
+)
+
+// Swap implements [engine.Scratch]: one rename, made while nobody else can use
+// the old database. Its write-ahead log is emptied first, because SQLite would
+// take an old log for the new file's. SQLite cannot disconnect others, so
+// terminate changes nothing.
+func (s *scratch) Swap(ctx context.Context, _ bool) error {
+	if who := users(s.place); len(who) > 0 {
+		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the database %s is in use by %s", s.place, strings.Join(who, ", ")), Hint: "close the programs that use it and try again"}
+	}
+	release, err := seize(ctx, s.place)
+	if err != nil {
+		return failure(s.place, err)
+	}
+	defer release()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := os.Rename(s.path, s.place); err != nil {
+		return failure(s.place, err)
+	}
+	s.path = ""
+	return syncDir(filepath.Dir(s.place))
+}
+
+// seize takes the old database for itself alone and leaves it whole without
+// its log. Release it after the rename. Where there is no old database, or an
+// empty file, side files of an earlier one are removed.
+func seize(ctx context.Context, place string) (release func(), err error) {
+	old, err := os.Stat(place)
+	if errors.Is(err, os.ErrNotExist) || err == nil && old.Size() == 0 {
+		removeSides(place)
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	db, err := open(place, "rw")
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	release = func() { conn.Close(); db.Close() }
+	if err := lock(ctx, conn); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+// lock takes the exclusive lock, which in exclusive mode stays after the
+// commit, and moves the log into the file.
+func lock(ctx context.Context, conn *sql.Conn) error {
+	for _, statement := range []string{"PRAGMA busy_timeout = 1000", "PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE", "COMMIT"} {
+		if _, err := conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	var mode string
+	if err := conn.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode); err != nil || mode != "wal" {
+		return err
+	}
+	var busy, pages, moved int
+	if err := conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved); err != nil {
+		return err
+	}
+	if busy != 0 {
+		return &snap.Error{Code: snap.CodeConflict, Detail: "the database is in use", Hint: "close the programs that use it and try again"}
+	}
+	// The connection must not remove the log when it closes: by then the name
+	// may belong to a connection to the new file.
+	return conn.Raw(func(driver any) error {
+		_, err := driver.(sqlite3.FileControl).FileControlPersistWAL("main", 1)
+		return err
+	})
+}
+
+// sweep removes scratch files that a killed load left beside a database and
+// that no process has open.
+func sweep(place string) {
+	left, _ := filepath.Glob(escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix)
+	for _, path := range left {
+		if stale(path) {
+			os.Remove(path)
+			removeSides(path)
+		}
+	}
+}
+
+// escape makes a path a pattern that matches only it.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
