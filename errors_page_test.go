@@ -1,0 +1,129 @@
+package snap_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"snap"
+)
+
+var update = flag.Bool("update", false, "write the generated pages below docs/")
+
+const errorsPage = "docs/errors.md"
+
+// TestErrorsPage holds docs/errors.md to the error table. Mend it with
+// `make generate`.
+func TestErrorsPage(t *testing.T) {
+	t.Parallel()
+	want := renderErrors()
+	if *update {
+		if err := os.WriteFile(errorsPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(errorsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != want {
+		t.Errorf("%s is not what the table in errors.go says; run `make generate`", errorsPage)
+	}
+}
+
+// TestCodes holds the table itself together: every code once, every status and
+// exit code one that is documented.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	exits := map[int]bool{}
+	for _, e := range exitCodes() {
+		exits[e.code] = true
+	}
+	seen := map[snap.Code]bool{}
+	for _, row := range snap.Codes() {
+		if seen[row.Code] {
+			t.Errorf("%s is in the table twice", row.Code)
+		}
+		seen[row.Code] = true
+		if !exits[row.Exit] || row.Exit == snap.ExitOK {
+			t.Errorf("%s has the exit code %d, which is not a documented failure", row.Code, row.Exit)
+		}
+		if row.Status != 0 && (row.Status < 400 || row.Status > 599) {
+			t.Errorf("%s has the status %d", row.Code, row.Status)
+		}
+		if row.Title == "" || row.Code.Info() != row {
+			t.Errorf("%s: Info gives %v", row.Code, row.Code.Info())
+		}
+	}
+	if got := snap.Code("never heard of").Info().Code; got != snap.CodeInternal {
+		t.Errorf("an unknown code is taken for %s, not internal", got)
+	}
+}
+
+type exitCode struct {
+	code int
+	says string
+}
+
+func exitCodes() []exitCode {
+	return []exitCode{
+		{snap.ExitOK, "it worked"},
+		{snap.ExitInternal, "something went wrong inside, or a database or its tools failed"},
+		{snap.ExitUsage, "the command or its input is not right"},
+		{snap.ExitNotFound, "it does not exist, or you may not see it"},
+		{snap.ExitNotSignedIn, "not signed in, or the credential is not good"},
+		{snap.ExitForbidden, "you may not do this"},
+		{snap.ExitConflict, "it conflicts with what is there"},
+		{snap.ExitUnreachable, "the service cannot be reached, or asks to come back later"},
+		{snap.ExitInterrupted, "interrupted with Ctrl-C"},
+	}
+}
+
+func renderErrors() string {
+	var b strings.Builder
+	b.WriteString(`# Errors and exit codes
+
+<!-- Written by ` + "`make generate`" + ` from errors.go. -->
+
+Every failure has a code. Codes are stable: decide by them, not by the text.
+The service sends errors as RFC 9457 ` + "`application/problem+json`" + `:
+
+` + "```json" + `
+{
+  "type": "urn:snapcloud:error:not-found",
+  "title": "it does not exist, or the caller may not see it",
+  "status": 404,
+  "detail": "no such snapshot, or you may not see it",
+  "code": "not_found",
+  "hint": "list what you may see with ` + "`snapcli cloud snapshots`" + `",
+  "request_id": "..."
+}
+` + "```" + `
+
+` + "`detail`" + ` says what happened, ` + "`hint`" + ` what to do next, and ` + "`errors`" + ` names the fields of
+the input that are not right. What does not exist and what you may not see get the
+same answer, which differs by the request ID alone.
+
+snapcli writes the detail and the hint to standard error; with ` + "`--json`" + ` one object
+instead: ` + "`{\"error\": {\"code\", \"detail\", \"hint\", \"exit\"}}`" + `.
+
+## Exit codes
+
+| exit | meaning |
+|---|---|
+`)
+	for _, e := range exitCodes() {
+		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.says)
+	}
+	b.WriteString("\n## Codes\n\nA code without a status never travels: the command line finds it by itself.\n\n| code | HTTP status | exit | meaning |\n|---|---|---|---|\n")
+	for _, row := range snap.Codes() {
+		status := "-"
+		if row.Status != 0 {
+			status = fmt.Sprint(row.Status)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %d | %s |\n", row.Code, status, row.Exit, row.Title)
+	}
+	return b.String()
+}
