@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// IO is what one run of the program reads and writes, and which of it is a
+// terminal.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+
+	InTerminal, OutTerminal, ErrTerminal bool
+	Width                                func() int // columns of the terminal; 0 or less is unknown
+}
+
+// Stdio returns the process's own streams.
+func Stdio() IO {
+	terminal := func(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+	return IO{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		InTerminal: terminal(os.Stdin), OutTerminal: terminal(os.Stdout), ErrTerminal: terminal(os.Stderr),
+		Width: func() int {
+			width, _, err := term.GetSize(int(os.Stdout.Fd()))
+			if err != nil {
+				return 0
+			}
+			return width
+		},
+	}
+}
+
+// Main runs the program with these arguments (without its name) and returns
+// its exit code (see [snap.Codes]). It ends soon after ctx does, with 130.
+func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
+	a := &app{io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler)}
+	a.flags.json = asksForJSON(args)
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdio.In)
+	root.SetOut(stdio.Out)
+	root.SetErr(stdio.Err)
+	return a.report(ctx, root.ExecuteContext(ctx))
+}
+
+// app is one run of the program: what every command shares.
+type app struct {
+	io    IO
+	env   func(string) string
+	now   func() time.Time
+	flags globals
+	log   *slog.Logger // goes to standard error with --debug, else nowhere
+	known secrets      // values that no log line may hold
+}
+
+// globals are the flags that every command takes (SPEC 4.5), and --json, which
+// those that list or show take.
+type globals struct {
+	config string
+	debug  bool
+	quiet  bool
+	width  int
+	json   bool
+}
+
+// asksForJSON tells whether errors are to be JSON even when the command line
+// cannot be understood.
+func asksForJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--json", "--json=true":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
+}

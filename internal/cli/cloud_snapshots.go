@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"charm.land/lipgloss/v2"
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+)
+
+func (a *app) cloudSnapshotsCommand() *cobra.Command {
+	cmd := a.cloudListCommand("snapshots")
+	cmd.Short = "List the cloud snapshots you may see; show, share and delete them"
+	cmd.Args = knownCommand
+	cmd.AddCommand(a.cloudListCommand("list"), a.cloudShowCommand(), a.cloudDeleteCommand(),
+		a.shareCommand(), a.unshareCommand(), a.sharesCommand())
+	return cmd
+}
+
+// listFlags choose what is listed.
+type listFlags struct {
+	target, typ, search    string
+	shared, mine, received bool
+	limit                  int
+	all                    bool
+}
+
+// cloudListCommand is both `cloud snapshots` and `cloud snapshots list`.
+func (a *app) cloudListCommand(use string) *cobra.Command {
+	var f listFlags
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "List the cloud snapshots you may see",
+		Long: `Lists the cloud snapshots that you may see, newest first: your own, what is
+shared with the organization or a group of yours, and what other organizations
+share with yours. Owners and admins see every snapshot of their organization.
+
+An ID is shown as long as it needs to be to stay unique in the list. Every
+command takes the beginning of an ID.`,
+		Example: examples(
+			"the newest ones", "snapcli cloud snapshots",
+			"masked ones of one target that are shared", "snapcli cloud snapshots --target shop --type sanitized --shared",
+			"every ID, for a script", "snapcli cloud snapshots --all --json | jq -r '.[].id'"),
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.listCloud(cmd.Context(), f) },
+	}
+	cmd.Flags().StringVar(&f.target, "target", "", "only those of this target")
+	typeFlag(cmd, &f.typ, "only those of this type")
+	cmd.Flags().StringVar(&f.search, "search", "", "only those whose name has this in it")
+	cmd.Flags().BoolVar(&f.shared, "shared", false, "only those whose Shared column says Yes")
+	cmd.Flags().BoolVar(&f.mine, "mine", false, "only those you pushed")
+	cmd.Flags().BoolVar(&f.received, "received", false, "only those that other organizations share with yours")
+	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most so many")
+	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
+	cmd.MarkFlagsMutuallyExclusive("shared", "mine", "received")
+	cmd.MarkFlagsMutuallyExclusive("limit", "all")
+	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// options turns the flags into a query of the API.
+func (f listFlags) options() (api.ListOptions, error) {
+	typ, err := checkType(f.typ)
+	if err != nil {
+		return api.ListOptions{}, err
+	}
+	if f.limit < 1 {
+		return api.ListOptions{}, snap.Usage(fmt.Sprintf("--limit %d is less than one", f.limit), "use a number like 20, or --all")
+	}
+	o := api.ListOptions{Target: f.target, Type: typ, Q: f.search, Limit: min(f.limit, api.MaxLimit)}
+	switch {
+	case f.shared:
+		o.Filter = snap.FilterShared
+	case f.mine:
+		o.Filter = snap.FilterMine
+	case f.received:
+		o.Filter = snap.FilterReceived
+	}
+	if f.all {
+		o.Limit = api.MaxLimit
+	}
+	return o, nil
+}
+
+func (a *app) listCloud(ctx context.Context, f listFlags) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	_, conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	most := f.limit
+	if f.all {
+		most = 0
+	}
+	list := &cloudList{app: a}
+	for page, err := range pages(ctx, conn.Client, o, most) {
+		if err != nil {
+			return err
+		}
+		if err := list.page(page); err != nil {
+			return err
+		}
+	}
+	return list.end(f)
+}
+
+// pages yields page after page of a listing until most are there; 0 is all.
+// NextCursor of the last page tells whether there are more.
+func pages(ctx context.Context, c *api.Client, o api.ListOptions, most int) iter.Seq2[api.SnapshotPage, error] {
+	return func(yield func(api.SnapshotPage, error) bool) {
+		for seen := 0; ; {
+			if most > 0 {
+				o.Limit = min(api.MaxLimit, most-seen)
+			}
+			page, err := c.Snapshots(ctx, o)
+			if !yield(page, err) || err != nil {
+				return
+			}
+			seen += len(page.Items)
+			if o.Cursor = page.NextCursor; o.Cursor == "" || most > 0 && seen >= most {
+				return
+			}
+		}
+	}
+}
+
+// cloudList writes a listing page by page: the table of SPEC 2.1, a JSON
+// array, or with --quiet bare IDs.
+type cloudList struct {
+	*app
+	table *table
+	json  *jsonArray
+	short shortener
+	count int
+	more  bool
+}
+
+func (l *cloudList) page(p api.SnapshotPage) error {
+	first := l.count == 0
+	l.count += len(p.Items)
+	l.more = p.NextCursor != ""
+	switch {
+	case l.flags.json:
+		if l.json == nil {
+			l.json = &jsonArray{to: l.io.Out}
+		}
+		for _, s := range p.Items {
+			if err := l.json.add(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	case l.flags.quiet:
+		for _, s := range p.Items {
+			l.result("%s", s.ID)
+		}
+		return nil
+	case first && len(p.Items) == 0:
+		return nil
+	}
+	if l.table == nil {
+		l.table = l.newTable(cloudColumns()...)
+	}
+	l.short.learn(p.Items, l.more)
+	for _, s := range p.Items {
+		l.table.row(l.short.id(s.ID), s.Target, s.Name, string(s.Type), size(s.Size), yesNo(s.Shared), moment(s.Created))
+	}
+	return l.table.flush()
+}
+
+// cloudColumns are the columns of SPEC 2.1. The name repeats target and time,
+// so it is cut first.
+func cloudColumns() []column {
+	return []column{
+		{title: "ID"},
+		{title: "Target", least: 5, weight: 3},
+		{title: "Name", least: 6, weight: 0},
+		{title: "Type", least: 4, weight: 2},
+		{title: "Size", right: true},
+		{title: "Shared", paint: paintShared},
+		{title: "Created", least: 10, weight: 1},
+	}
+}
+
+func paintShared(cell string) lipgloss.Style {
+	if cell == "Yes" {
+		return green
+	}
+	return faint
+}
+
+// end closes the listing and says what is not in it.
+func (l *cloudList) end(f listFlags) error {
+	switch {
+	case l.flags.json:
+		if l.json == nil {
+			l.json = &jsonArray{to: l.io.Out}
+		}
+		return l.json.end()
+	case l.count == 0 && f.chosen():
+		l.note("no cloud snapshot matches")
+	case l.count == 0:
+		l.note("there is no cloud snapshot that you may see; push one with `snapcli push TARGET --cloud`")
+	case l.more:
+		l.note("the newest %d are shown; see the rest with --all", l.count)
+	}
+	return nil
+}
+
+// chosen reports whether the flags leave anything out.
+func (f listFlags) chosen() bool {
+	return f.target != "" || f.typ != "" || f.search != "" || f.shared || f.mine || f.received
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"snap/api"
+)
+
+func (a *app) cloudDeleteCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete SNAPSHOT-ID...",
+		Short: "Delete cloud snapshots and their bytes",
+		Long: `Delete removes snapshots from the cloud service, for everyone and for good.
+Copies that were pulled stay where they are. Only owners and admins of the
+organization may delete.`,
+		Example: examples(
+			"delete one", "snapcli cloud snapshots delete snap_7h2k9m",
+			"delete without a question", "snapcli cloud snapshots delete snap_7h2k9m --yes"),
+		Args:              someArgs("snapshot ID"),
+		ValidArgsFunction: a.completeIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.deleteCloud(cmd.Context(), args, yes)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")
+	return cmd
+}
+
+func (a *app) deleteCloud(ctx context.Context, ids []string, yes bool) error {
+	_, conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	var list []api.Snapshot
+	for _, id := range ids {
+		s, err := conn.Resolve(ctx, id)
+		if err != nil {
+			return named(err, id, len(ids))
+		}
+		list = append(list, s)
+	}
+	what := list[0].Name
+	if len(list) > 1 {
+		what = fmt.Sprintf("these %d snapshots", len(list))
+	}
+	if err := a.confirm(ctx, yes, "Delete "+what+" from the cloud?", "It is gone for everyone, and its shares with it."); err != nil {
+		return err
+	}
+	var failed []error
+	for _, s := range list {
+		if err := conn.Delete(ctx, s.ID); err != nil {
+			failed = append(failed, named(err, s.ID, len(list)))
+			continue
+		}
+		a.done("", "deleted %s (%s) from the cloud", s.Name, s.ID)
+	}
+	return errors.Join(failed...)
+}

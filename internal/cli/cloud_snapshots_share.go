@@ -1,0 +1,290 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+)
+
+// shareFlags choose with whom.
+type shareFlags struct {
+	group, org, expiresIn string
+	dryRun                bool
+}
+
+func (a *app) shareCommand() *cobra.Command {
+	var f shareFlags
+	cmd := &cobra.Command{
+		Use:   "share SNAPSHOT-ID...",
+		Short: "Share snapshots with the organization, a group or another organization",
+		Long: `Share lets more people see and pull a snapshot. Without a flag it is shared
+org-wide: with every member of your organization. --group shares it with one
+SSO group, --org with another organization, read-only, until --expires-in has
+passed. Sharing changes nothing in the snapshot, and sharing twice changes
+nothing at all, except that a share with an organization gets the new expiry.
+
+Org-wide and group shares are for the snapshot's owner and for owners and admins
+of the organization; shares with other organizations for owners and admins.`,
+		Example: examples(
+			"share with everyone in the organization", "snapcli cloud snapshots share snap_7h2k9m",
+			"share with a group, by name or ID", "snapcli cloud snapshots share snap_7h2k9m --group Engineering",
+			"share with another organization for a week", "snapcli cloud snapshots share snap_7h2k9m --org globex --expires-in 7d",
+			"see what would happen", "snapcli cloud snapshots share snap_7h2k9m snap_p3v8xw --dry-run"),
+		Args:              someArgs("snapshot ID"),
+		ValidArgsFunction: a.completeIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.changeShares(cmd.Context(), args, f, a.sharer)
+		},
+	}
+	a.shareWith(cmd, &f)
+	cmd.Flags().StringVar(&f.expiresIn, "expires-in", "", "with --org: how long, such as 36h, 7d or 2w (default without end)")
+	return cmd
+}
+
+// shareWith gives share and unshare the flags they have in common.
+func (a *app) shareWith(cmd *cobra.Command, f *shareFlags) {
+	cmd.Flags().StringVar(&f.group, "group", "", "an SSO group, by name or ID")
+	cmd.Flags().StringVar(&f.org, "org", "", "another organization, by slug")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would change, and change nothing")
+	cmd.MarkFlagsMutuallyExclusive("group", "org")
+	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
+	_ = cmd.RegisterFlagCompletionFunc("org", a.completeOrgs)
+	a.jsonFlag(cmd)
+}
+
+// shareChange is one change of who may see a snapshot, done or only planned:
+// what share and unshare print as JSON, and in one line.
+type shareChange struct {
+	ID        string     `json:"id"`
+	Name      string     `json:"name"`
+	Share     string     `json:"share" doc:"org-wide, group or organization"`
+	With      string     `json:"with" doc:"slug of the organization, or ID of the group"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+	Changed   bool       `json:"changed" doc:"false when it was so already"`
+	DryRun    bool       `json:"dry_run,omitempty"`
+	Says      string     `json:"says" doc:"what changed and who can see it now"`
+	warning   string
+}
+
+// changer makes one change to one snapshot, or with dry only says it.
+type changer func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error)
+
+// changeShares finds every snapshot first, so that a mistyped ID changes
+// nothing, and then makes the change to each. It goes on after a refusal.
+func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags, prepare func(context.Context, *connection, shareFlags) (changer, error)) error {
+	if f.expiresIn != "" && f.org == "" {
+		return snap.Usage("--expires-in is only for a share with another organization", "add --org SLUG")
+	}
+	_, conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	var list []api.Snapshot
+	for _, id := range ids {
+		s, err := conn.Resolve(ctx, id)
+		if err != nil {
+			return named(err, id, len(ids))
+		}
+		list = append(list, s)
+	}
+	change, err := prepare(ctx, conn, f)
+	if err != nil {
+		return err
+	}
+	return a.makeChanges(ctx, conn, list, f.dryRun, change)
+}
+
+// named adds which of several IDs an error is about.
+func named(err error, id string, of int) error {
+	if of < 2 {
+		return err
+	}
+	return fmt.Errorf("%s: %w", id, err)
+}
+
+func (a *app) makeChanges(ctx context.Context, conn *connection, list []api.Snapshot, dry bool, change changer) error {
+	var failed []error
+	changes := []shareChange{}
+	for _, s := range list {
+		c, err := a.makeChange(ctx, conn, s, dry, change)
+		if err != nil {
+			failed = append(failed, named(err, s.ID, len(list)))
+			continue
+		}
+		changes = append(changes, c)
+		if c.warning != "" {
+			a.warn("%s", c.warning)
+		}
+		if !a.flags.json {
+			a.done("", "%s", c.Says)
+		}
+	}
+	if a.flags.json {
+		if err := a.printJSON(changes); err != nil {
+			return err
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// makeChange makes one change. A dry run asks the service first whether the
+// caller may.
+func (a *app) makeChange(ctx context.Context, conn *connection, s api.Snapshot, dry bool, change changer) (shareChange, error) {
+	if dry {
+		full, err := conn.Snapshot(ctx, s.ID)
+		if err != nil {
+			return shareChange{}, err
+		}
+		s = full
+	}
+	c, err := change(ctx, s, dry)
+	c.ID, c.Name, c.DryRun = s.ID, s.Name, dry
+	return c, err
+}
+
+// sharer prepares the change that share makes.
+func (a *app) sharer(ctx context.Context, conn *connection, f shareFlags) (changer, error) {
+	switch {
+	case f.group != "":
+		g, err := findGroup(ctx, conn.Client, f.group)
+		return func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error) {
+			return a.shareGroup(ctx, conn, s, g, dry)
+		}, err
+	case f.org != "":
+		expires, err := a.expiry(f.expiresIn)
+		return func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error) {
+			return a.shareOrg(ctx, conn, s, f.org, expires, dry)
+		}, err
+	}
+	return func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error) {
+		return a.shareOrgWide(ctx, conn, s, dry)
+	}, nil
+}
+
+// expiry turns --expires-in into a time; "" is nil, without end.
+func (a *app) expiry(in string) (*time.Time, error) {
+	if in == "" {
+		return nil, nil
+	}
+	d, err := snap.ParseDuration(in)
+	if err != nil {
+		return nil, err
+	}
+	at := a.now().Add(d).UTC().Truncate(time.Second)
+	return &at, nil
+}
+
+func (a *app) shareOrgWide(ctx context.Context, conn *connection, s api.Snapshot, dry bool) (shareChange, error) {
+	c := shareChange{Share: "org-wide", With: s.Organization, Changed: !s.Shared}
+	if dry {
+		if err := mayShare(s, false); err != nil {
+			return c, err
+		}
+	} else if _, err := conn.Share(ctx, s.ID); err != nil {
+		return c, err
+	}
+	if c.Changed {
+		c.Says = fmt.Sprintf("%s %s org-wide: every member of %s can see and pull it%s", verb(dry, "shared", "would share"), s.Name, s.Organization, now(dry))
+	} else {
+		c.Says = fmt.Sprintf("%s was already shared org-wide: every member of %s can see and pull it", s.Name, s.Organization)
+	}
+	return c, nil
+}
+
+func (a *app) shareGroup(ctx context.Context, conn *connection, s api.Snapshot, g api.Group, dry bool) (shareChange, error) {
+	c := shareChange{Share: "group", With: g.GroupID, Changed: true}
+	if dry {
+		if err := mayShare(s, false); err != nil {
+			return c, err
+		}
+	} else if _, err := conn.ShareGroup(ctx, s.ID, g.GroupID); err != nil {
+		return c, err
+	}
+	c.Says = fmt.Sprintf("%s %s with the group %s: %s can see and pull it%s", verb(dry, "shared", "would share"), s.Name, groupName(g),
+		membersOf(g), now(dry))
+	return c, nil
+}
+
+func (a *app) shareOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string, expires *time.Time, dry bool) (shareChange, error) {
+	c := shareChange{Share: "organization", With: slug, ExpiresAt: expires, Changed: true}
+	var before *time.Time
+	if dry {
+		if err := mayShare(s, true); err != nil {
+			return c, err
+		}
+		shares, err := conn.OrgShares(ctx, s.ID)
+		if err != nil {
+			return c, err
+		}
+		before = expiryFor(shares, slug)
+	} else {
+		made, err := conn.ShareOrg(ctx, s.ID, slug, expires)
+		if err != nil {
+			return c, err
+		}
+		c.ExpiresAt, before = made.ExpiresAt, made.PreviousExpiresAt
+	}
+	if before != nil && expires == nil {
+		c.warning = fmt.Sprintf("the share of %s with %s ended %s before; it %s", s.Name, slug, a.until(before), verb(dry, "never ends now", "would never end"))
+	}
+	c.Says = fmt.Sprintf("%s %s with the organization %s %s: every member of it can see and pull it%s", verb(dry, "shared", "would share"), s.Name, slug,
+		a.lasting(c.ExpiresAt), now(dry))
+	return c, nil
+}
+
+func expiryFor(shares []api.OrgShare, slug string) *time.Time {
+	for _, share := range shares {
+		if share.OrgSlug == slug {
+			return share.ExpiresAt
+		}
+	}
+	return nil
+}
+
+// lasting writes how long a share lasts.
+func (a *app) lasting(expires *time.Time) string {
+	if expires == nil {
+		return "without end"
+	}
+	return "until " + a.until(expires)
+}
+
+// mayShare is what a dry run checks: the right the service told.
+func mayShare(s api.Snapshot, org bool) error {
+	if s.Can == nil || org && s.Can.ShareOrg || !org && s.Can.Share {
+		return nil
+	}
+	if org {
+		return snap.Forbidden("only owners and admins of "+s.Organization+", signed in or with a user-scoped key, may share "+s.Name+" with other organizations", "ask one of them")
+	}
+	return snap.Forbidden("only the owner of "+s.Name+" and the owners and admins of "+s.Organization+" may change its shares", "ask one of them")
+}
+
+func verb(dry bool, did, would string) string {
+	if dry {
+		return would
+	}
+	return did
+}
+
+func now(dry bool) string { return verb(dry, " now", "") }
+
+func groupName(g api.Group) string {
+	if g.Name == "" || g.Name == g.GroupID {
+		return g.GroupID
+	}
+	return g.Name + " (" + g.GroupID + ")"
+}
+
+func membersOf(g api.Group) string {
+	if g.Members == 0 {
+		return "its members, none so far,"
+	}
+	return "its " + plural(g.Members, "member", "members")
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+)
+
+func (a *app) completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return &cobra.Command{
+		Use:   "completion SHELL",
+		Short: "Write the completion script of a shell: bash, zsh, fish or powershell",
+		Long: `Completion writes a script that lets your shell complete commands and flags, and
+also targets, snapshot IDs, groups and local snapshots.
+
+  bash:        snapcli completion bash > ~/.local/share/bash-completion/completions/snapcli
+  zsh:         snapcli completion zsh > "${fpath[1]}/_snapcli"
+  fish:        snapcli completion fish > ~/.config/fish/completions/snapcli.fish
+  PowerShell:  snapcli completion powershell | Out-String | Invoke-Expression`,
+		Example:           examples("try it in this shell", "source <(snapcli completion bash)"),
+		Args:              oneArg("shell"),
+		ValidArgsFunction: cobra.FixedCompletions(shells, cobra.ShellCompDirectiveNoFileComp),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			root := cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(a.io.Out, true)
+			case "zsh":
+				return root.GenZshCompletion(a.io.Out)
+			case "fish":
+				return root.GenFishCompletion(a.io.Out, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(a.io.Out)
+			}
+			return snap.Usage(fmt.Sprintf("%q is not a shell that is known", args[0]), didYouMean(args[0], shells, "use bash, zsh, fish or powershell"))
+		},
+	}
+}
+
+// completionPatience is how long a shell waits for live values.
+const completionPatience = 2 * time.Second
+
+// The completers offer live values for the word that is being typed. None
+// prints an error: without values it offers none.
+
+// completeTargets offers the configured targets as the first argument.
+func (a *app) completeTargets(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	agent, err := a.agent()
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []cobra.Completion
+	for _, t := range agent.Targets() {
+		out = append(out, cobra.Completion(clean(t.Name)))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeLocal offers the snapshots on this machine.
+func (a *app) completeLocal(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	agent, err := a.agent()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	list, err := agent.Snapshots("")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []cobra.Completion
+	for _, s := range list {
+		out = append(out, cobra.CompletionWithDesc(clean(s.Name), fmt.Sprintf("%s, %s", s.Type, size(s.Size))))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeIDs offers the cloud snapshots that may be seen, by ID.
+func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	prefix, ok := snap.CleanIDPrefix(typed)
+	if typed != "" && !ok && !isIDStart(typed) {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []cobra.Completion
+	a.live(cmd, func(ctx context.Context, c *connection) error {
+		page, err := c.Snapshots(ctx, api.ListOptions{IDPrefix: prefix, Limit: api.DefaultLimit})
+		for _, s := range page.Items {
+			out = append(out, cobra.CompletionWithDesc(clean(s.ID), clean(fmt.Sprintf("%s, %s, %s", s.Name, s.Type, moment(s.Created)))))
+		}
+		return err
+	})
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// isIDStart tells whether typed is the beginning of the prefix of every ID.
+func isIDStart(typed string) bool {
+	return len(typed) <= len(snap.IDPrefix) && snap.IDPrefix[:len(typed)] == typed
+}
+
+// completeGroups offers the organization's groups by name.
+func (a *app) completeGroups(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var out []cobra.Completion
+	a.live(cmd, func(ctx context.Context, c *connection) error {
+		groups, err := c.Groups(ctx)
+		for _, g := range groups {
+			out = append(out, cobra.CompletionWithDesc(clean(g.Name), clean(g.GroupID)))
+		}
+		return err
+	})
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeOrgs offers the organizations that a snapshot is shared with: those
+// are the slugs that this side may know.
+func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var out []cobra.Completion
+	a.live(cmd, func(ctx context.Context, c *connection) error {
+		seen := map[string]bool{}
+		for _, id := range args {
+			s, err := c.Resolve(ctx, id)
+			if err != nil {
+				return err
+			}
+			shares, err := c.OrgShares(ctx, s.ID)
+			if err != nil {
+				return err
+			}
+			for _, share := range shares {
+				if !seen[share.OrgSlug] {
+					seen[share.OrgSlug] = true
+					out = append(out, cobra.CompletionWithDesc(clean(share.OrgSlug), clean(share.Name)))
+				}
+			}
+		}
+		return nil
+	})
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// live asks the cloud service for values, for as long as a shell may wait.
+func (a *app) live(cmd *cobra.Command, ask func(context.Context, *connection) error) {
+	_, conn, err := a.connect()
+	if err == nil {
+		a.patiently(cmd, conn, ask)
+	}
+}
+
+func (a *app) patiently(cmd *cobra.Command, conn *connection, ask func(context.Context, *connection) error) {
+	parent := cmd.Context()
+	if parent == nil {
+		parent = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(parent, completionPatience)
+	defer cancel()
+	if err := ask(ctx, conn); err != nil {
+		cobra.CompDebugln(err.Error(), false)
+	}
+}
+
+// liveSession is live for what only a signed-in person may ask.
+func (a *app) liveSession(cmd *cobra.Command, ask func(context.Context, *connection) error) {
+	conn, err := a.signedIn()
+	if err == nil {
+		a.patiently(cmd, conn, ask)
+	}
+}

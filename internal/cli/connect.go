@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/local"
+	"snap/internal/login"
+)
+
+// agent opens this machine's configuration and snapshots.
+func (a *app) agent() (*local.Agent, error) {
+	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log})
+	if err != nil {
+		return nil, err
+	}
+	a.known.add(agent.Config().Cloud.APIKey)
+	a.log.Debug("configuration", "file", agent.ConfigPath())
+	return agent, nil
+}
+
+// connection is the cloud service with the credential that is used there.
+type connection struct {
+	*api.Client
+	credential credential
+	session    login.Session // when the credential is one
+}
+
+// credential names which of the possible credentials is in use (AUTH U12).
+type credential struct {
+	Source string `json:"source" doc:"environment, config or session"`
+	Where  string `json:"where"`
+	key    string
+}
+
+// The sources of a credential, in their order.
+const (
+	fromEnvironment = "environment"
+	fromConfig      = "config"
+	fromSession     = "session"
+)
+
+// apiKeyEnv is the variable that holds an API key.
+const apiKeyEnv = "SNAPCLI_CLOUD__API_KEY"
+
+// cloud connects to the configured cloud service with the credential that
+// comes first: the environment's key, cloud.api_key, the login session. Keys
+// go to the agent mount, sessions to the other. Nothing is sent yet.
+func (a *app) cloud(agent *local.Agent) (*connection, error) {
+	config := agent.Config().Cloud
+	base, err := api.CheckBaseURL(config.URL)
+	if err != nil {
+		return nil, err
+	}
+	if key := strings.TrimSpace(config.APIKey); key != "" {
+		c := credential{Source: fromConfig, Where: "cloud.api_key in " + agent.ConfigPath(), key: key}
+		if agent.Origin("cloud.api_key") == "environment" {
+			c.Source, c.Where = fromEnvironment, apiKeyEnv
+		}
+		return a.dial(base, api.MountAgent, api.StaticToken(key), c)
+	}
+	return a.cloudBySession(agent)
+}
+
+// cloudBySession connects with the login session, whatever keys there are: for
+// what only a signed-in person may do.
+func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
+	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
+	if err != nil {
+		return nil, err
+	}
+	file, err := a.credentials()
+	if err != nil {
+		return nil, err
+	}
+	session, found, err := file.Session(base)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the login session: %w", err)
+	case !found:
+		return nil, &snap.Error{
+			Code: snap.CodeNotSignedIn, Detail: "you are not signed in to " + base,
+			Hint: "run `snapcli login`, or set " + apiKeyEnv,
+		}
+	}
+	a.known.add(session.AccessToken, session.RefreshToken)
+	conn, err := a.dial(base, api.MountUser, a.remember(file.Source(base, a.http())), credential{Source: fromSession, Where: "login session"})
+	if err != nil {
+		return nil, err
+	}
+	conn.session = session
+	return conn, nil
+}
+
+// remember keeps refreshed tokens out of the log too.
+func (a *app) remember(source api.TokenSource) api.TokenSource {
+	return func(ctx context.Context, refused string) (string, error) {
+		token, err := source(ctx, refused)
+		a.known.add(token)
+		return token, err
+	}
+}
+
+func (a *app) dial(base, mount string, token api.TokenSource, c credential) (*connection, error) {
+	a.log.Debug("cloud", "url", base, "credential", c.Where)
+	client, err := api.New(api.Options{BaseURL: base, Mount: mount, Token: token, UserAgent: userAgent(), HTTP: a.http()})
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Client: client, credential: c}, nil
+}
+
+// connect opens the agent and the cloud connection in one go.
+func (a *app) connect() (*local.Agent, *connection, error) {
+	agent, err := a.agent()
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := a.cloud(agent)
+	return agent, conn, err
+}
+
+// credentials is the file of login sessions.
+func (a *app) credentials() (*login.File, error) {
+	dir, err := local.ConfigDir(a.env)
+	if err != nil {
+		return nil, err
+	}
+	return login.OpenFile(dir), nil
+}
+
+// http is the client for small requests, which tells the log what it does.
+func (a *app) http() *http.Client {
+	return &http.Client{Timeout: 60 * time.Second, Transport: logged{a}}
+}
+
+// logged writes a debug line for every request: never a header, a query or a body.
+type logged struct{ a *app }
+
+func (l logged) RoundTrip(req *http.Request) (*http.Response, error) {
+	began := l.a.now()
+	res, err := http.DefaultTransport.RoundTrip(req)
+	line := l.a.log.With("method", req.Method, "host", req.URL.Host, "path", req.URL.Path, "took", l.a.now().Sub(began).Round(time.Millisecond))
+	if err != nil {
+		line.Debug("request failed", "error", err)
+		return nil, err
+	}
+	line.Debug("request", "status", res.StatusCode, "id", res.Header.Get("X-Request-Id"))
+	return res, nil
+}

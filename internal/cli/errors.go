@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"charm.land/huh/v2"
+
+	"snap"
+)
+
+// report is the one place that turns an error into text and an exit code:
+//
+//	snapcli: <detail>
+//	  hint: <what to do>
+//
+// or with --json one object, {"error": {"code", "detail", "hint", "exit"}}.
+// Both go to standard error. Of several errors joined together, each is
+// written, and the first one's code decides.
+func (a *app) report(ctx context.Context, err error) int {
+	if err == nil {
+		return snap.ExitOK
+	}
+	if ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, huh.ErrUserAborted) {
+		err = &snap.Error{Code: snap.CodeInterrupted, Cause: err}
+	}
+	exit := 0
+	for _, one := range split(err) {
+		e := asError(one)
+		if exit == 0 {
+			exit = e.Code.Info().Exit
+		}
+		a.log.Debug("failed", "code", e.Code, "cause", causes(one))
+		if a.flags.json {
+			a.writeErrorJSON(e)
+		} else {
+			a.writeError(e)
+		}
+	}
+	return exit
+}
+
+// split returns the errors that errors.Join put together.
+func split(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// asError brings any error into the form of the error table: what wraps a
+// *snap.Error keeps its code and says the whole sentence.
+func asError(err error) *snap.Error {
+	var e *snap.Error
+	if errors.As(err, &e) {
+		whole := *e
+		whole.Detail = err.Error()
+		return &whole
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: err.Error(), Hint: "free some space, or set SNAPCLI_DATA_DIR to a larger disk, and run the command again"}
+	case errors.Is(err, os.ErrPermission):
+		return &snap.Error{Code: snap.CodeForbidden, Detail: err.Error(), Hint: "check who owns that file or folder"}
+	}
+	return &snap.Error{Code: snap.CodeInternal, Detail: err.Error(), Hint: "run the command again with --debug to see more"}
+}
+
+func (a *app) writeError(e *snap.Error) {
+	fmt.Fprintf(a.io.Err, "%s %s\n", a.paintErr(red, "snapcli:"), clean(a.known.redact(e.Error())))
+	for _, f := range e.Fields {
+		fmt.Fprintf(a.io.Err, "  %s: %s\n", clean(f.Field), clean(f.Detail))
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(a.io.Err, "  %s %s\n", a.paintErr(faint, "hint:"), clean(e.Hint))
+	}
+	if e.RequestID != "" && e.Code.Info().Exit != snap.ExitNotFound {
+		fmt.Fprintf(a.io.Err, "  %s %s\n", a.paintErr(faint, "request:"), clean(e.RequestID))
+	}
+}
+
+// errorObject is an error as --json writes it.
+type errorObject struct {
+	Error struct {
+		Code      snap.Code         `json:"code"`
+		Detail    string            `json:"detail"`
+		Hint      string            `json:"hint,omitempty"`
+		Exit      int               `json:"exit"`
+		Fields    []snap.FieldError `json:"fields,omitempty"`
+		RequestID string            `json:"request_id,omitempty"`
+	} `json:"error"`
+}
+
+func (a *app) writeErrorJSON(e *snap.Error) {
+	var out errorObject
+	out.Error.Code, out.Error.Detail, out.Error.Hint = e.Code, a.known.redact(e.Error()), e.Hint
+	out.Error.Exit, out.Error.Fields, out.Error.RequestID = e.Code.Info().Exit, e.Fields, e.RequestID
+	_ = writeJSON(a.io.Err, out) // there is nowhere left to tell that this failed
+}
+
+// causes writes the chain behind an error for the log.
+func causes(err error) string {
+	var chain []string
+	for ; err != nil; err = errors.Unwrap(err) {
+		chain = append(chain, err.Error())
+	}
+	return strings.Join(chain, " <- ")
+}

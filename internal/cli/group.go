@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"snap"
+	"snap/api"
+)
+
+// findGroup returns the organization's group that a person typed by ID or name.
+func findGroup(ctx context.Context, c *api.Client, typed string) (api.Group, error) {
+	groups, err := c.Groups(ctx)
+	if err != nil {
+		return api.Group{}, err
+	}
+	return chooseGroup(groups, typed)
+}
+
+// chooseGroup picks a group by ID or name. An ID wins over a name; a name that
+// several groups have is an error that lists their IDs; IDs are compared
+// exactly, names without regard to case when only one fits so.
+func chooseGroup(groups []api.Group, typed string) (api.Group, error) {
+	var exact, loose []api.Group
+	var known []string
+	for _, g := range groups {
+		switch {
+		case g.GroupID == typed:
+			return g, nil
+		case g.Name == typed:
+			exact = append(exact, g)
+		case strings.EqualFold(g.Name, typed):
+			loose = append(loose, g)
+		}
+		known = append(known, g.Name, g.GroupID)
+	}
+	if len(exact) == 0 {
+		exact = loose
+	}
+	switch len(exact) {
+	case 1:
+		return exact[0], nil
+	case 0:
+		return api.Group{}, &snap.Error{
+			Code: snap.CodeGroupNotFound, Detail: fmt.Sprintf("there is no group %q", typed),
+			Hint: didYouMean(typed, known, "list the groups with `snapcli cloud groups`"),
+		}
+	}
+	var ids []string
+	for _, g := range exact {
+		ids = append(ids, g.GroupID)
+	}
+	return api.Group{}, snap.Usage(fmt.Sprintf("%d groups are called %q: %s", len(ids), typed, strings.Join(ids, ", ")), "use the ID of the one you mean")
+}

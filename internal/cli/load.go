@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap/internal/local"
+)
+
+func (a *app) loadCommand() *cobra.Command {
+	var o local.LoadOptions
+	var typ string
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "load TARGET",
+		Short: "Load a snapshot into a target's destination database",
+		Long: `Load replaces the target's destination database by a snapshot: the newest one
+on this machine, or the one that --snapshot names. The file is verified first,
+and the database is exchanged whole or not at all. Before a database is
+replaced you are asked; a script agrees with --yes.`,
+		Example: examples(
+			"load the newest snapshot", "snapcli load shop",
+			"load the newest masked one, without a question", "snapcli load shop --type sanitized --yes"),
+		Args:              oneArg("target"),
+		ValidArgsFunction: a.completeTargets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.Type, err = checkType(typ); err != nil {
+				return err
+			}
+			return a.load(cmd.Context(), args[0], o, yes)
+		},
+	}
+	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to load (default the newest)")
+	typeFlag(cmd, &typ, "load only a snapshot of this type")
+	cmd.Flags().BoolVar(&yes, "yes", false, "replace the destination without asking")
+	cmd.Flags().BoolVar(&o.Terminate, "terminate", false, "end other connections to the destination")
+	cmd.Flags().BoolVar(&o.Force, "force", false, "load even into a destination that is marked as, or looks like, production")
+	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables written at once; 0 is the target's setting")
+	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// loaded is what load prints as JSON.
+type loaded struct {
+	Snapshot    string  `json:"snapshot"`
+	Target      string  `json:"target"`
+	Destination string  `json:"destination"`
+	Replaced    bool    `json:"replaced"`
+	Tables      int     `json:"tables"`
+	Seconds     float64 `json:"seconds"`
+}
+
+func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes bool) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	tell, end := a.progress()
+	o.Confirm = func(p local.Preflight) error {
+		end()
+		defer func() { tell, end = a.progress() }()
+		return a.confirmLoad(ctx, p, yes)
+	}
+	r, err := agent.Load(ctx, target, o, func(e local.Event) {
+		if tell != nil {
+			tell(e)
+		}
+	})
+	end()
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(loaded{r.Snapshot.Name, target, r.Destination, r.Replaced, len(r.Tables), r.Elapsed.Seconds()})
+	}
+	a.done(r.Snapshot.Name, "loaded %s into %s%s in %s", r.Snapshot.Name, r.Destination, tablesOf(len(r.Tables)), r.Elapsed.Round(100*time.Millisecond).String())
+	return nil
+}
+
+// confirmLoad shows what would be replaced and asks.
+func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) error {
+	for _, w := range p.Warnings {
+		a.warn("%s", w)
+	}
+	if !p.Exists {
+		return nil
+	}
+	details := fmt.Sprintf("It has %s, %s. %s (%s, %s) takes its place.",
+		plural(p.Tables, "table", "tables"), size(p.Size), p.Snapshot.Name, p.Snapshot.Type, size(p.Snapshot.Size))
+	if n := len(p.Connections); n > 0 {
+		details += fmt.Sprintf(" %s: %s.", plural(n, "connection is open", "connections are open"), strings.Join(p.Connections, ", "))
+	}
+	return a.confirm(ctx, yes, fmt.Sprintf("Replace the database %s?", p.Destination), details)
+}

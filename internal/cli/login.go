@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap/api"
+	"snap/internal/local"
+	"snap/internal/login"
+)
+
+func (a *app) loginCommand() *cobra.Command {
+	var o login.Options
+	cmd := &cobra.Command{
+		Use:   "login",
+		Short: "Sign in to the cloud service",
+		Long: `Login prints a short code and a URL, and opens the URL in your browser. Sign in
+there, compare the code and approve; this terminal goes on by itself. No
+password or key is typed here. Only cloud.url must be configured.
+
+Where no browser can be opened, as over SSH, open the URL on any other device.
+For automation use an API key instead: set ` + apiKeyEnv + `.`,
+		Example: examples(
+			"sign in", "snapcli login",
+			"sign in on a machine without a browser", "snapcli login --no-browser"),
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.login(cmd.Context(), o) },
+	}
+	cmd.Flags().StringVar(&o.AuthURL, "auth-url", "", "override the auth service URL (default discovered from cloud)")
+	cmd.Flags().StringVar(&o.ClientID, "client-id", "", "override the OAuth client_id (default discovered from cloud)")
+	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "do not open the verification URL in a browser")
+	cmd.Flags().StringVar(&o.Scope, "scope", "", "optional OAuth scope to request")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) login(ctx context.Context, o login.Options) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	if o.CloudURL, err = api.CheckBaseURL(agent.Config().Cloud.URL); err != nil {
+		return err
+	}
+	a.warnOverride(agent)
+	if o.ConfigDir, err = local.ConfigDir(a.env); err != nil {
+		return err
+	}
+	o.Program, o.Env, o.Now, o.HTTP = "snapcli "+version(), a.env, a.now, a.http()
+	o.Host, _ = os.Hostname() // without one the approval page shows none
+	o.Terminal = a.person()
+	o.Confirm = func(question string) bool {
+		yes, err := a.ask(ctx, question, "")
+		return err == nil && yes
+	}
+	prompt := &loginPrompt{app: a}
+	o.Prompt = prompt
+	s, err := login.Login(ctx, o)
+	prompt.end()
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(signedIn{"signed_in", s.CloudURL, s.Email, s.Organization})
+	}
+	a.done("", "signed in to %s%s", s.CloudURL, asWhom(s))
+	a.next("see what you may see with `snapcli cloud snapshots`")
+	return nil
+}
+
+// warnOverride tells that a key comes before the session (AUTH U12).
+func (a *app) warnOverride(agent *local.Agent) {
+	if agent.Config().Cloud.APIKey == "" {
+		return
+	}
+	where := "cloud.api_key in " + agent.ConfigPath()
+	if agent.Origin("cloud.api_key") == "environment" {
+		where = apiKeyEnv
+	}
+	a.warn("%s is set and comes before the login session; unset it to use the session", where)
+}
+
+func asWhom(s login.Session) string {
+	var b strings.Builder
+	if s.Email != "" {
+		b.WriteString(" as " + s.Email)
+	}
+	if s.Organization != "" {
+		b.WriteString(" of " + s.Organization)
+	}
+	return b.String()
+}
+
+// signedIn and codeEvent are the lines that login --json writes: one event
+// with the code, at once, and one at the end (AUTH U16).
+type signedIn struct {
+	Event        string `json:"event"`
+	CloudURL     string `json:"cloud_url"`
+	Email        string `json:"email,omitempty"`
+	Organization string `json:"organization,omitempty"`
+}
+
+type codeEvent struct {
+	Event    string    `json:"event"`
+	UserCode string    `json:"user_code"`
+	URL      string    `json:"verification_uri"`
+	Complete string    `json:"verification_uri_complete,omitempty"`
+	Expires  time.Time `json:"expires_at"`
+}
+
+// loginPrompt shows a login on the terminal, or as lines in a pipe.
+type loginPrompt struct {
+	*app
+	waiting bool // a line that counts down is on the terminal
+}
+
+// Code shows code and URL first, the code alone on a line (AUTH U1). --quiet
+// does not hide it: without it nobody can go on.
+func (p *loginPrompt) Code(c login.Code) {
+	if p.flags.json {
+		_ = p.printJSON(codeEvent{"code", c.UserCode, c.URL, c.Complete, c.Expires})
+		return
+	}
+	p.say("To sign in, open this URL%s:", map[bool]string{true: " (your browser is being opened)"}[c.Opened])
+	p.say("")
+	p.say("  %s", first(c.Complete, c.URL))
+	p.say("")
+	p.say("and check that it shows this code:")
+	p.say("")
+	p.say("  %s", raw(p.paintErr(bold, clean(c.UserCode))))
+	p.say("")
+}
+
+// Waiting counts down, on a terminal only.
+func (p *loginPrompt) Waiting(remaining time.Duration) {
+	if !p.io.ErrTerminal || p.flags.quiet || p.flags.debug || p.flags.json {
+		return
+	}
+	p.waiting = true
+	p.write("\r\x1b[K" + p.paintErr(faint, "waiting for approval, "+remaining.Round(time.Second).String()+" left"))
+}
+
+// Note says something worth a line.
+func (p *loginPrompt) Note(text string) {
+	p.end()
+	p.note("%s", text)
+}
+
+// end takes the count-down away.
+func (p *loginPrompt) end() {
+	if p.waiting {
+		p.waiting = false
+		p.write("\r\x1b[K")
+	}
+}
+
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"snap/api"
+	"snap/internal/login"
+)
+
+func (a *app) logoutCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "logout",
+		Short: "Clear the stored login session",
+		Long: `Logout ends the login session at the auth service and deletes it from this
+machine. When the service cannot be reached, it is deleted here all the same,
+and you are told.`,
+		Example: examples("sign out", "snapcli logout"),
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
+			if err != nil {
+				return err
+			}
+			file, err := a.credentials()
+			if err != nil {
+				return err
+			}
+			ended, warning := login.Logout(cmd.Context(), file, base, a.http())
+			if warning != nil {
+				a.warn("%s", warning)
+			}
+			if !ended {
+				a.note("you were not signed in to %s", base)
+				return nil
+			}
+			a.done("", "signed out of %s", base)
+			if agent.Config().Cloud.APIKey != "" {
+				a.note("an API key is still configured; see `snapcli whoami`")
+			}
+			return nil
+		},
+	}
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"snap"
+)
+
+// result prints a line of the result to standard output.
+func (a *app) result(format string, args ...any) {
+	fmt.Fprintf(a.io.Out, format+"\n", cleanArgs(args)...)
+}
+
+// done prints what a command changed, as its result: one line, or with --quiet
+// only the word that a script wants, and nothing when there is none.
+func (a *app) done(word, format string, args ...any) {
+	if a.flags.quiet {
+		if word != "" {
+			a.result("%s", word)
+		}
+		return
+	}
+	if a.colour(a.io.OutTerminal) {
+		format = green.Render("✓") + " " + format
+	}
+	a.result(format, args...)
+}
+
+// note tells something useful beside the result. --quiet leaves it out.
+func (a *app) note(format string, args ...any) {
+	if !a.flags.quiet {
+		fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)
+	}
+}
+
+// next tells a person on a terminal what to do after this.
+func (a *app) next(format string, args ...any) {
+	if a.io.ErrTerminal && a.io.OutTerminal && !a.flags.quiet && !a.flags.json {
+		a.note(a.paintErr(faint, "next: ")+format, args...)
+	}
+}
+
+// warn tells something that matters even to a script.
+func (a *app) warn(format string, args ...any) {
+	fmt.Fprintf(a.io.Err, a.paintErr(yellow, "warning: ")+format+"\n", cleanArgs(args)...)
+}
+
+// printJSON writes v as the result.
+func (a *app) printJSON(v any) error { return writeJSON(a.io.Out, v) }
+
+func writeJSON(w io.Writer, v any) error {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	_, err := io.WriteString(w, escapeControls(b.String()))
+	return err
+}
+
+// escapeControls writes the characters that clean would remove, and that JSON
+// allows unescaped, as JSON escapes. Nothing is lost by it.
+func escapeControls(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r >= ' ' && steers(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// jsonFlag gives a command the flag --json.
+func (a *app) jsonFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.flags.json, "json", false, "write the result as JSON")
+}
+
+// The few colours and what they mean. Sixteen-colour names follow the
+// terminal's own theme.
+var (
+	bold   = lipgloss.NewStyle().Bold(true)
+	faint  = lipgloss.NewStyle().Faint(true)
+	green  = lipgloss.NewStyle().Foreground(lipgloss.Green)  // done, shared
+	yellow = lipgloss.NewStyle().Foreground(lipgloss.Yellow) // look here
+	red    = lipgloss.NewStyle().Foreground(lipgloss.Red)    // failed
+)
+
+// colour reports whether a stream that is a terminal, or not, gets colour.
+func (a *app) colour(terminal bool) bool {
+	return terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
+}
+
+func (a *app) paintErr(s lipgloss.Style, text string) string {
+	if a.colour(a.io.ErrTerminal) {
+		return s.Render(text)
+	}
+	return text
+}
+
+// person reports whether there is somebody to ask: a terminal on both ends.
+func (a *app) person() bool { return a.io.InTerminal && a.io.ErrTerminal && a.env("CI") == "" }
+
+// size writes bytes for people.
+func size(bytes int64) string {
+	if bytes < 0 {
+		bytes = 0
+	}
+	return humanize.Bytes(uint64(bytes))
+}
+
+// moment writes a time for people, in their time zone.
+func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// until writes when something ends, with how long that is from now.
+func (a *app) until(t *time.Time) string {
+	if t == nil || t.IsZero() {
+		return "never"
+	}
+	return moment(*t) + " (" + a.relative(*t) + ")"
+}
+
+// relative writes a time as a distance from now.
+func (a *app) relative(t time.Time) string {
+	return humanize.RelTime(t, a.now(), "ago", "from now")
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "Yes"
+	}
+	return "No"
+}
+
+// plural writes a count with its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// checkType is the --type flag's rule.
+func checkType(t string) (snap.Type, error) {
+	if t == "" || snap.Type(t).Valid() {
+		return snap.Type(t), nil
+	}
+	return "", snap.Usage(fmt.Sprintf("%q is not a snapshot type", t), "use --type snapshot or --type sanitized")
+}
+
+// say prints a line to standard error whatever the flags are.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)
+}
+
+// write puts text of our own on standard error as it is.
+func (a *app) write(text string) { fmt.Fprint(a.io.Err, text) }

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"snap/internal/local"
+)
+
+// progress shows how far a long action is: a bar a phase on a terminal, a line
+// a phase in a pipe, nothing with --quiet. The returned end must be called
+// before anything else is printed.
+func (a *app) progress() (tell local.Progress, end func()) {
+	switch {
+	case a.flags.quiet || a.flags.json:
+		return nil, func() {}
+	case !a.io.ErrTerminal || a.flags.debug || a.env("TERM") == "dumb":
+		return phases(a.io.Err), func() {}
+	}
+	b := &bars{box: mpb.New(mpb.WithOutput(a.io.Err), mpb.WithWidth(24), mpb.WithRefreshRate(100*time.Millisecond))}
+	return b.tell, b.end
+}
+
+// phases writes a line whenever another phase begins.
+func phases(w io.Writer) local.Progress {
+	last := ""
+	return func(e local.Event) {
+		if e.Phase != last {
+			last = e.Phase
+			fmt.Fprintf(w, "%s ...\n", clean(e.Phase))
+		}
+	}
+}
+
+// bars shows one bar a phase.
+type bars struct {
+	box    *mpb.Progress
+	bar    *mpb.Bar
+	phase  string
+	mu     sync.Mutex
+	detail string
+}
+
+func (b *bars) tell(e local.Event) {
+	if e.Phase != b.phase || b.bar == nil {
+		b.finish()
+		b.phase = e.Phase
+		b.bar = b.add(clean(e.Phase), e.Total)
+	}
+	b.mu.Lock()
+	b.detail = clean(e.Detail)
+	b.mu.Unlock()
+	if e.Total > 0 {
+		b.bar.SetTotal(e.Total, false)
+	}
+	b.bar.SetCurrent(e.Done)
+}
+
+func (b *bars) add(phase string, total int64) *mpb.Bar {
+	name := decor.Name(phase, decor.WC{W: 10, C: decor.DindentRight})
+	detail := decor.Any(func(decor.Statistics) string {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return " " + b.detail
+	})
+	if total <= 0 {
+		return b.box.New(0, mpb.SpinnerStyle().PositionLeft(), mpb.PrependDecorators(name),
+			mpb.AppendDecorators(decor.CurrentKiloByte("% .1f"), detail), mpb.BarRemoveOnComplete())
+	}
+	return b.box.New(total, mpb.BarStyle().Lbound("").Rbound("").Filler("━").Tip("━").Padding("─"),
+		mpb.PrependDecorators(name), mpb.BarRemoveOnComplete(),
+		mpb.AppendDecorators(decor.CountersKiloByte("% .1f / % .1f"), decor.AverageSpeed(decor.SizeB1000(0), "  % .1f"),
+			decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 6}), detail))
+}
+
+func (b *bars) finish() {
+	if b.bar != nil {
+		b.bar.Abort(true)
+		b.bar.Wait()
+	}
+}
+
+// end takes the bars away, so that nothing garbles what is printed next.
+func (b *bars) end() {
+	b.finish()
+	b.bar = nil
+	b.box.Wait()
+}

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/local"
+)
+
+func (a *app) pullCommand() *cobra.Command {
+	var o local.PullOptions
+	var typ string
+	var cloud bool
+	cmd := &cobra.Command{
+		Use:   "pull TARGET --cloud",
+		Short: "Pull a snapshot from the cloud service",
+		Long: `Pull downloads a cloud snapshot through a presigned URL, verifies every byte and
+keeps it on this machine. It takes the target's newest snapshot that you may
+see, or the one that --snapshot-id names by its ID or the beginning of it. A
+target that is not configured here is made. A pull that was interrupted goes on
+where it stopped.`,
+		Example: examples(
+			"pull the newest snapshot of shop", "snapcli pull shop --cloud",
+			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),
+		Args:              oneArg("target"),
+		ValidArgsFunction: a.completeTargets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var err error
+			if o.Type, err = checkType(typ); err != nil {
+				return err
+			}
+			if !cloud {
+				return needsCloud("pull", args[0])
+			}
+			return a.pull(cmd.Context(), args[0], o)
+		},
+	}
+	cmd.Flags().BoolVar(&cloud, "cloud", false, "pull from the cloud service")
+	cmd.Flags().StringVar(&o.SnapshotID, "snapshot-id", "", "ID of the snapshot, or the beginning of it (default the newest)")
+	typeFlag(cmd, &typ, "pull only a snapshot of this type")
+	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "connections at once; 0 chooses")
+	_ = cmd.RegisterFlagCompletionFunc("snapshot-id", a.completeIDs)
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// pulled is what pull prints as JSON.
+type pulled struct {
+	ID            string    `json:"id"`
+	Name          string    `json:"name"`
+	Target        string    `json:"target"`
+	Type          snap.Type `json:"type"`
+	Bytes         int64     `json:"bytes"`
+	Moved         int64     `json:"moved"`
+	Here          bool      `json:"here"`
+	CreatedTarget bool      `json:"created_target"`
+}
+
+func (a *app) pull(ctx context.Context, target string, o local.PullOptions) error {
+	agent, conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	if o.SnapshotID != "" {
+		s, err := conn.Resolve(ctx, o.SnapshotID)
+		if err != nil {
+			return err
+		}
+		o.SnapshotID = s.ID
+	}
+	tell, end := a.progress()
+	r, err := agent.Pull(ctx, conn.Client, target, o, tell)
+	end()
+	if err != nil {
+		return err
+	}
+	s := r.Snapshot
+	if a.flags.json {
+		return a.printJSON(pulled{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget})
+	}
+	if r.CreatedTarget {
+		a.note("made the target %s; give it a database with `snapcli targets add %s --destination URL`", target, target)
+	}
+	if r.Here {
+		a.done(s.Name, "%s is already here, with the same checksum: nothing was fetched", s.Name)
+	} else {
+		a.done(s.Name, "pulled %s (%s, %s), every byte verified", s.Name, s.Type, size(s.Size))
+	}
+	a.next("load it with `snapcli load %s`", target)
+	return nil
+}

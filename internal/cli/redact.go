@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"io"
+	"log/slog"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Shapes of secrets that must not reach a log line (AUTH T9): API keys, JSON
+// web tokens, queries and one-time paths of presigned URLs, passwords in URLs,
+// and bearer headers.
+var secretShapes = []struct {
+	form *regexp.Regexp
+	with string
+}{
+	{regexp.MustCompile(`\b(cak|clt|sak)_[0-9A-Za-z]+`), "${1}_[hidden]"},
+	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}(\.[0-9A-Za-z_-]*)*`), "[hidden]"},
+	{regexp.MustCompile(`(?i)\bbearer\s+\S+`), "Bearer [hidden]"},
+	{regexp.MustCompile(`(://[^\s"/?#@]*?):[^\s"/?#@]*@`), "$1:[hidden]@"},
+	{regexp.MustCompile(`(/blobs/(?:parts/)?)[^\s"?/]+`), "$1[hidden]"},
+	{regexp.MustCompile(`(https?://[^\s"?]+)\?[^\s"]*`), "$1?[hidden]"},
+}
+
+// secrets are values known to be secret, such as the access token in use.
+type secrets struct {
+	mu     sync.Mutex
+	values []string
+}
+
+// add makes a value secret. What is too short to be one is left out, so that
+// ordinary words stay readable.
+func (s *secrets) add(values ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range values {
+		if len(v) >= 8 {
+			s.values = append(s.values, v)
+		}
+	}
+}
+
+// redact hides every secret in a line.
+func (s *secrets) redact(line string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range s.values {
+		line = strings.ReplaceAll(line, v, "[hidden]")
+	}
+	for _, shape := range secretShapes {
+		line = shape.form.ReplaceAllString(line, shape.with)
+	}
+	return line
+}
+
+// redacting is a writer of whole lines that hides secrets in each.
+type redacting struct {
+	to      io.Writer
+	secrets *secrets
+}
+
+func (r redacting) Write(line []byte) (int, error) {
+	if _, err := io.WriteString(r.to, r.secrets.redact(string(line))); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// debugLog returns the logger of --debug.
+func (a *app) debugLog() *slog.Logger {
+	return slog.New(slog.NewTextHandler(redacting{a.io.Err, &a.known}, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, attr slog.Attr) slog.Attr {
+			if attr.Key == slog.TimeKey {
+				attr.Value = slog.StringValue(attr.Value.Time().Format("15:04:05.000"))
+			}
+			return attr
+		},
+	}))
+}

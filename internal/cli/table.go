@@ -1,0 +1,173 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+	"github.com/mattn/go-runewidth"
+)
+
+// column is one column of a table.
+type column struct {
+	title string
+	right bool // numbers stand to the right
+	// least is the fewest cells the column is cut to when the table does not
+	// fit; 0 is never cut.
+	least int
+	// weight orders the cutting: the columns of the lowest weight are cut first.
+	weight int
+	paint  func(cell string) lipgloss.Style // nil is plain
+}
+
+// table writes rows in columns that fit a width. The zero width fits all.
+//
+// The widths are settled by the rows of the first flush, so a long list can be
+// written page by page.
+type table struct {
+	out     io.Writer
+	columns []column
+	width   int
+	colour  bool
+	widths  []int // settled by the first flush
+	gap     int
+	rows    [][]string
+}
+
+// newTable returns a table to standard output.
+func (a *app) newTable(columns ...column) *table {
+	return &table{out: a.io.Out, columns: columns, width: a.tableWidth(), colour: a.colour(a.io.OutTerminal), gap: 2}
+}
+
+// tableWidth is --width, else the terminal's; a pipe is as wide as needed.
+func (a *app) tableWidth() int {
+	switch {
+	case a.flags.width > 0:
+		return a.flags.width
+	case a.io.OutTerminal && a.io.Width != nil:
+		return a.io.Width()
+	}
+	return 0
+}
+
+// row adds one row. Cells are cleaned of what could steer the terminal.
+func (t *table) row(cells ...string) {
+	for i, c := range cells {
+		cells[i] = clean(c)
+	}
+	t.rows = append(t.rows, cells)
+}
+
+// flush writes the rows added since the last flush, and the header first.
+func (t *table) flush() error {
+	var b strings.Builder
+	if t.widths == nil {
+		t.settle()
+		b.WriteString(t.line(t.titles(), func(int, string) lipgloss.Style { return bold }))
+	}
+	for _, row := range t.rows {
+		b.WriteString(t.line(row, t.painter))
+	}
+	t.rows = nil
+	if _, err := io.WriteString(t.out, b.String()); err != nil {
+		return fmt.Errorf("write the table: %w", err)
+	}
+	return nil
+}
+
+func (t *table) titles() []string {
+	titles := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		titles[i] = c.title
+	}
+	return titles
+}
+
+func (t *table) painter(i int, cell string) lipgloss.Style {
+	if paint := t.columns[i].paint; paint != nil {
+		return paint(cell)
+	}
+	return lipgloss.NewStyle()
+}
+
+// settle chooses the widths: what the cells need, cut to fit.
+func (t *table) settle() {
+	t.widths = make([]int, len(t.columns))
+	for _, row := range append([][]string{t.titles()}, t.rows...) {
+		for i, cell := range row {
+			t.widths[i] = max(t.widths[i], runewidth.StringWidth(cell))
+		}
+	}
+	if t.width <= 0 {
+		return
+	}
+	t.cut()
+	if t.excess() > 0 {
+		t.gap = 1
+	}
+}
+
+// cut takes the excess from the columns, the least important ones first.
+func (t *table) cut() {
+	for weight := 0; weight <= maxWeight && t.excess() > 0; weight++ {
+		for i, c := range t.columns {
+			if c.weight == weight && c.least > 0 {
+				t.widths[i] = min(t.widths[i], max(c.least, t.widths[i]-max(0, t.excess())))
+			}
+		}
+	}
+}
+
+const maxWeight = 4
+
+// excess is how many cells the table is too wide.
+func (t *table) excess() int {
+	total := t.gap * (len(t.widths) - 1)
+	for _, w := range t.widths {
+		total += w
+	}
+	return total - t.width
+}
+
+// line writes one row: cut, padded, painted, without trailing space.
+func (t *table) line(cells []string, paint func(int, string) lipgloss.Style) string {
+	var b strings.Builder
+	pending := 0 // spaces before the next word
+	used := 0
+	for i, cell := range cells {
+		cell = t.fit(cell, i, used+pending)
+		space := max(0, t.widths[i]-runewidth.StringWidth(cell))
+		if t.columns[i].right {
+			pending += space
+			space = 0
+		}
+		if cell != "" {
+			b.WriteString(strings.Repeat(" ", pending))
+			used += pending + runewidth.StringWidth(cell)
+			pending = 0
+			if t.colour {
+				b.WriteString(paint(i, cell).Render(cell))
+			} else {
+				b.WriteString(cell)
+			}
+		}
+		pending += space + t.gap
+	}
+	return b.String() + "\n"
+}
+
+// fit cuts a cell to its column, and to what is left of the line.
+func (t *table) fit(cell string, i, used int) string {
+	room := t.widths[i]
+	if t.width > 0 {
+		room = min(room, t.width-used)
+	}
+	switch {
+	case runewidth.StringWidth(cell) <= room:
+		return cell
+	case room <= 0:
+		return ""
+	}
+	return runewidth.Truncate(cell, room, "…")
+}

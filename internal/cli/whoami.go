@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+)
+
+func (a *app) whoamiCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "whoami",
+		Short: "Show the current login and validate the session",
+		Long: `Whoami asks the cloud service who you are to it: user, organization, role and
+groups, and by which credential. The first of these is used:
+
+  1. the API key in ` + apiKeyEnv + `
+  2. the API key cloud.api_key of the config file
+  3. the login session of ` + "`snapcli login`",
+		Example: examples("see who you are", "snapcli whoami", "your e-mail, for a script", "snapcli whoami --quiet"),
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.whoami(cmd.Context()) },
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// identity is what whoami prints as JSON.
+type identity struct {
+	api.Me
+	Cloud     string     `json:"cloud_url"`
+	Source    string     `json:"source" doc:"environment, config or session"`
+	ExpiresAt *time.Time `json:"access_token_expires_at,omitempty" doc:"of a login session; it is refreshed by itself"`
+}
+
+func (a *app) whoami(ctx context.Context) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	conn, err := a.cloud(agent)
+	if err != nil {
+		return err
+	}
+	me, err := conn.Me(ctx)
+	if err != nil {
+		return err
+	}
+	id := identity{Me: me, Cloud: conn.BaseURL(), Source: conn.credential.Source, ExpiresAt: a.sessionExpiry(conn)}
+	switch {
+	case a.flags.json:
+		return a.printJSON(id)
+	case a.flags.quiet:
+		a.result("%s", first(me.Email, me.Organization))
+		return nil
+	}
+	a.fields(
+		"User", userOf(me),
+		"Organization", nameAnd(me.OrganizationName, me.Organization),
+		"Role", string(me.Role),
+		"Groups", a.groupsOf(me),
+		"Credential", credentialOf(me, conn.credential),
+		"Cloud", conn.BaseURL(),
+		"Session", sessionLife(a, id),
+	)
+	if me.GroupsUnknown {
+		a.warn("your identity provider told no groups, so group shares give you nothing; ask your admin about the groups claim")
+	}
+	return nil
+}
+
+// sessionExpiry is when the access token ends, as of after the request: it may
+// have been refreshed by it.
+func (a *app) sessionExpiry(conn *connection) *time.Time {
+	if conn.credential.Source != fromSession {
+		return nil
+	}
+	file, err := a.credentials()
+	if err != nil {
+		return nil
+	}
+	s, found, err := file.Session(conn.BaseURL())
+	if err != nil || !found || s.Expiry.IsZero() {
+		return nil
+	}
+	return &s.Expiry
+}
+
+func sessionLife(a *app, id identity) string {
+	if id.ExpiresAt == nil {
+		return ""
+	}
+	return "valid; its access token ends " + a.relative(*id.ExpiresAt) + " and is refreshed by itself"
+}
+
+func userOf(me api.Me) string {
+	if me.Email == "" {
+		return "none: this key acts as the organization"
+	}
+	return nameAnd(me.Name, me.Email)
+}
+
+// nameAnd writes a name with what it is known by.
+func nameAnd(name, id string) string {
+	if name == "" || name == id {
+		return id
+	}
+	return name + " (" + id + ")"
+}
+
+func (a *app) groupsOf(me api.Me) string {
+	if me.Email == "" || me.GroupsUnknown {
+		return ""
+	}
+	var names []string
+	for _, g := range me.Groups {
+		names = append(names, g.Name)
+	}
+	text := "none"
+	if len(names) > 0 {
+		text = strings.Join(names, ", ")
+	}
+	if me.GroupsAsOf != nil {
+		text += " (as of " + a.relative(*me.GroupsAsOf) + ")"
+	}
+	return text
+}
+
+func credentialOf(me api.Me, c credential) string {
+	kind := map[snap.CredentialKind]string{
+		snap.UserKey: "user-scoped API key", snap.PipelineKey: "organization-level API key for pipelines",
+		snap.AgentKey: "organization-level API key of a service agent", snap.LoginToken: "login session", snap.Browser: "browser session",
+	}[me.Credential.Kind]
+	text := kind
+	if me.Credential.Name != "" {
+		text += " \"" + me.Credential.Name + "\""
+	}
+	if c.Source != fromSession {
+		text += ", from " + c.Where
+	}
+	if len(me.Credential.Scopes) > 0 {
+		var scopes []string
+		for _, s := range me.Credential.Scopes {
+			scopes = append(scopes, string(s))
+		}
+		text += ", scopes " + strings.Join(scopes, ", ")
+	}
+	return text
+}
