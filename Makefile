@@ -2,7 +2,8 @@
 
 GO      ?= go
 # Programs carry the revision they were built from, where git can tell it.
-STAMP   := -buildvcs=$(if $(shell git status --porcelain >/dev/null 2>&1 && echo yes),true,false)
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+STAMP   := -ldflags '-s -w -X main.version=$(VERSION)' -buildvcs=$(if $(shell git status --porcelain >/dev/null 2>&1 && echo yes),true,false)
 ARGS    ?=
 # The race detector needs a C compiler; without one the tests run without it.
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
@@ -12,7 +13,7 @@ TIMEOUT ?= 15m
 
 build: ## both programs into bin/
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build $(STAMP) -trimpath -ldflags '-s -w' -o bin/ ./cmd/...
+	CGO_ENABLED=0 $(GO) build $(STAMP) -trimpath -o bin/ ./cmd/...
 
 demo: build ## the whole main job with real commands; ARGS=--exit ends instead of staying up
 	@$(GO) build -o bin/demo ./demo

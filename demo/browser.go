@@ -56,9 +56,18 @@ func (b *browser) load(req *http.Request) error {
 	return err
 }
 
-// submit fills in the form that has all these fields and sends it. A field
-// whose value is in the page already, such as a button's, counts as filled in
-// when the given value is the same.
+// asks tells whether a form of the page has this field.
+func (b *browser) asks(field string) bool {
+	for _, form := range elements(b.root, "form") {
+		if hasFields(form, map[string]string{field: ""}) {
+			return true
+		}
+	}
+	return false
+}
+
+// submit fills in the form that has all these fields and sends it, together
+// with what the page itself put into its other fields.
 func (b *browser) submit(ctx context.Context, fields map[string]string) error {
 	for _, form := range elements(b.root, "form") {
 		if !hasFields(form, fields) {
@@ -92,7 +101,7 @@ func (b *browser) submit(ctx context.Context, fields map[string]string) error {
 // hasFields tells whether a form has inputs or buttons of all these names.
 func hasFields(form *html.Node, fields map[string]string) bool {
 	found := map[string]bool{}
-	for _, kind := range []string{"input", "button"} {
+	for _, kind := range []string{"input", "button", "select"} {
 		for _, e := range elements(form, kind) {
 			found[attribute(e, "name")] = true
 		}

@@ -28,9 +28,9 @@ var (
 )
 
 // chapter begins a part of the story.
-func (s *screen) chapter(format string, args ...any) {
+func (s *screen) chapter(name string) {
 	s.chapters++
-	lipgloss.Fprintf(s.file, "\n%s\n", title.Render(fmt.Sprintf("%d. %s", s.chapters, fmt.Sprintf(format, args...))))
+	lipgloss.Fprintf(s.file, "\n%s\n", title.Render(fmt.Sprintf("%d. %s", s.chapters, name)))
 }
 
 // line says something in between.

@@ -78,17 +78,23 @@ func (w *world) approve(ctx context.Context, p person, code string) error {
 	if err := b.open(ctx, w.url+"/auth/device"); err != nil {
 		return err
 	}
-	if err := b.submit(ctx, map[string]string{"user_code": code}); err != nil {
-		return fmt.Errorf("enter the code: %w", err)
+	approved := false
+	for range 5 { // the pages on the way, in whatever order they come
+		switch {
+		case b.asks("password"):
+			err = b.submit(ctx, map[string]string{"organization": p.org, "email": p.email(), "password": p.password()})
+		case b.asks("decision"):
+			if page := text(b.root); !strings.Contains(page, code) {
+				return fmt.Errorf("the page to approve does not show the code: %s", page)
+			}
+			err = b.submit(ctx, map[string]string{"decision": "approve"})
+			approved = true
+		case b.asks("user_code"):
+			err = b.submit(ctx, map[string]string{"user_code": code})
+		}
+		if err != nil || approved {
+			return err
+		}
 	}
-	if err := b.submit(ctx, map[string]string{"email": p.email(), "password": p.password()}); err != nil {
-		return fmt.Errorf("sign in: %w", err)
-	}
-	if page := text(b.root); !strings.Contains(page, code) {
-		return fmt.Errorf("the page to approve does not show the code: %s", page)
-	}
-	if err := b.submit(ctx, map[string]string{"action": "approve"}); err != nil {
-		return fmt.Errorf("approve: %w", err)
-	}
-	return nil
+	return errors.New("the pages do not lead to the approval: " + text(b.root))
 }
