@@ -1,12 +1,26 @@
 // Package transfer moves the bytes of snapshots over presigned URLs: in
-// parallel, resumable after any interruption, and verified. It needs nothing
-// but HTTP and the two or three calls of [Service].
+// parallel, resumable after any interruption, verified to the last byte, in
+// memory that does not grow with the snapshot. It needs nothing but HTTP and
+// the few calls of [Service].
+//
+// An upload reads the file once, in order: that pass makes the SHA-256 of the
+// whole and the CRC-64/NVME of each part, while the parts that are behind it
+// are being sent. What is present at the service is compared by checksum and
+// not sent again.
+//
+// A download writes ranges into a preallocated file beside the final one,
+// named .part and locked, with a journal of what landed. One pass in order
+// follows the ranges and hashes what is on the disk, so that what an earlier
+// process left is never trusted unread. The final name appears only when the
+// whole has its SHA-256 and is synced.
 package transfer
 
 import (
 	"context"
-	"errors"
+	"net"
 	"net/http"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"snap/api"
@@ -22,7 +36,8 @@ type Service interface {
 }
 
 // Progress is told how many bytes of total are in place. It is called from one
-// goroutine at a time, a few times a second.
+// goroutine at a time, a few times a second, and once at the end. The count
+// can fall when bytes have to be sent again.
 type Progress func(done, total int64)
 
 // Options of a transfer. The zero value is usable.
@@ -35,15 +50,93 @@ type Options struct {
 	Wait func(ctx context.Context, d time.Duration) error
 }
 
-// Upload pushes file as req describes it and returns the snapshot's ID and how
-// many bytes were sent: none when the service has this very snapshot already.
-// It goes on where an earlier attempt stopped, also one of another process.
-func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o Options) (id string, moved int64, err error) {
-	return "", 0, errors.New("not written yet")
+// stall is how long a request may move no byte before it is given up and
+// tried again.
+const stall = time.Minute
+
+func (o Options) complete() Options {
+	if o.Jobs < 1 {
+		o.Jobs = 4
+	}
+	if o.Wait == nil {
+		o.Wait = wait
+	}
+	client := http.Client{Transport: newTransport(o.Jobs)}
+	if o.HTTP != nil {
+		client = *o.HTTP
+	}
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	o.HTTP = &client
+	return o
 }
 
-// Download pulls a snapshot into file, which appears only when every byte is
-// verified and synced. It goes on where an earlier attempt stopped.
-func Download(ctx context.Context, c Service, snapshotID, file string, o Options) (api.PullResponse, error) {
-	return api.PullResponse{}, errors.New("not written yet")
+// newTransport returns one for few connections with large bodies. HTTP/2 would
+// put all parts on one connection, and so on one lost packet.
+func newTransport(jobs int) *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: jobs,
+		IdleConnTimeout:     30 * time.Second,
+		DisableCompression:  true,
+		ReadBufferSize:      64 << 10,
+		WriteBufferSize:     64 << 10,
+		Protocols:           onlyHTTP1(),
+	}
+}
+
+func onlyHTTP1() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	return p
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// meter counts bytes in place and tells of them now and then.
+type meter struct {
+	done  atomic.Int64
+	total int64
+	tell  Progress
+}
+
+// run tells of the count until stop is called, which tells the last one.
+func (m *meter) run() (stop func()) {
+	if m.tell == nil {
+		return func() {}
+	}
+	end := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			m.tell(m.done.Load(), m.total)
+			select {
+			case <-tick.C:
+			case <-end:
+				m.tell(m.done.Load(), m.total)
+				return
+			}
+		}
+	})
+	return func() { close(end); ended.Wait() }
+}
+
+// watch cancels a request that moves no byte for a while. Each call of alive
+// gives it that while again.
+func watch(ctx context.Context) (watched context.Context, alive, stop func()) {
+	watched, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(stall, func() { cancel(errStalled) })
+	return watched, func() { timer.Reset(stall) }, func() { timer.Stop(); cancel(nil) }
 }

@@ -1,0 +1,187 @@
+package transfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"os"
+	"sync/atomic"
+
+	"github.com/minio/crc64nvme"
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/api"
+)
+
+// Download pulls a snapshot into file, which appears only when every byte is
+// verified and synced, and returns how many bytes came over the network. It
+// goes on where an earlier attempt stopped; another process at the same file
+// is waited for, and its work used.
+//
+// When the right to the snapshot ends on the way, the error is not_found and
+// what has arrived is deleted. Bytes that are wrong are fetched once more; if
+// they are wrong again, the error is corrupt_snapshot. After every other error
+// the next call goes on.
+func Download(ctx context.Context, c Service, snapshotID, file string, o Options) (got api.PullResponse, moved int64, err error) {
+	got, err = c.Pull(ctx, snapshotID)
+	if err != nil {
+		return got, 0, err
+	}
+	if got.Snapshot.Size < 1 || len(got.Snapshot.SHA256) != 2*sha256.Size {
+		return got, 0, &snap.Error{Code: snap.CodeInternal, Detail: "the service describes the snapshot wrongly", Hint: "update snapcli or the service"}
+	}
+	p, err := openPartial(ctx, file, got.Snapshot)
+	if errors.Is(err, errHere) {
+		return got, 0, outward(ctx, "the pull", verify(ctx, file, got.Snapshot))
+	}
+	if err != nil {
+		return got, 0, outward(ctx, "the pull", err)
+	}
+	defer p.close()
+	d := newDownloader(c, got, p, o)
+	defer d.meter.run()()
+	err = d.pull(ctx)
+	if snap.CodeOf(err) == snap.CodeNotFound || snap.CodeOf(err) == snap.CodeCorrupt || snap.CodeOf(err) == snap.CodeForbidden {
+		err = errors.Join(err, p.remove())
+	}
+	return got, d.moved.Load(), outward(ctx, "the pull", err)
+}
+
+// verify compares a file that is here with the snapshot.
+func verify(ctx context.Context, file string, s api.Snapshot) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	info, err := f.Stat()
+	if err == nil && info.Size() == s.Size {
+		err = readInto(ctx, f, 0, s.Size, make([]byte, block), sum)
+	}
+	if err != nil {
+		return err
+	}
+	if hex.EncodeToString(sum.Sum(nil)) != s.SHA256 {
+		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("%s exists and is another snapshot", file), Hint: "move it away, then pull again"}
+	}
+	return nil
+}
+
+type downloader struct {
+	Options
+	source source
+	part   *partial
+	want   api.Snapshot
+	pieces *pieces
+	meter  meter
+	moved  atomic.Int64
+}
+
+func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *downloader {
+	d := &downloader{Options: o.complete(), part: p, want: got.Snapshot, meter: meter{total: got.Snapshot.Size, tell: o.Progress}}
+	d.source = source{service: c, id: got.Snapshot.ID, url: got.URL, options: d.Options}
+	d.reset(p.landed)
+	return d
+}
+
+// reset starts with the pieces that are had.
+func (d *downloader) reset(have map[int]uint64) {
+	d.pieces = newPieces(int((d.want.Size+pieceSize-1)/pieceSize), have)
+	d.meter.done.Store(0)
+	for n := range d.pieces.state {
+		if d.pieces.state[n] == landed {
+			d.meter.done.Add(d.size(n))
+		}
+	}
+}
+
+// size returns how many bytes a piece has.
+func (d *downloader) size(n int) int64 { return min(pieceSize, d.want.Size-int64(n)*pieceSize) }
+
+func (d *downloader) pull(ctx context.Context) error {
+	for range 2 { // bytes that are wrong may have been so only on the way
+		sum, err := d.fetchAll(ctx)
+		if err != nil {
+			return err
+		}
+		if sum == d.want.SHA256 {
+			return d.part.finish()
+		}
+		d.reset(nil)
+		if err := d.part.begin(); err != nil {
+			return err
+		}
+	}
+	return &snap.Error{
+		Code:   snap.CodeCorrupt,
+		Detail: "the bytes in the cloud do not have the snapshot's checksum; they were fetched twice",
+		Hint:   "tell its owner to push it again",
+	}
+}
+
+// fetchAll brings what is missing and returns the SHA-256 of the whole.
+func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
+	group, ctx := errgroup.WithContext(ctx)
+	defer d.pieces.endWith(ctx)()
+	for range d.Jobs {
+		group.Go(func() error { return d.work(ctx) })
+	}
+	group.Go(func() error {
+		defer d.pieces.end()
+		var err error
+		sum, err = d.follow(ctx)
+		return err
+	})
+	return sum, group.Wait()
+}
+
+// work fetches pieces until none is left.
+func (d *downloader) work(ctx context.Context) error {
+	for {
+		n, ok := d.pieces.next()
+		if !ok {
+			return ctx.Err()
+		}
+		crc, err := d.fetch(ctx, n)
+		if err == nil {
+			err = d.part.note(n, crc)
+		}
+		if err != nil {
+			return err
+		}
+		d.pieces.set(n, landed, crc)
+	}
+}
+
+// follow reads the pieces in order, as they land, and hashes what is on the
+// disk. A piece that is not what landed is fetched again.
+func (d *downloader) follow(ctx context.Context) (string, error) {
+	whole, buffer := sha256.New(), make([]byte, block)
+	for n := 0; n < len(d.pieces.state); {
+		want, ok := d.pieces.await(n)
+		if !ok {
+			return "", ctx.Err()
+		}
+		before, err := whole.(hash.Cloner).Clone()
+		if err != nil {
+			return "", err
+		}
+		crc := crc64nvme.New()
+		if err := readInto(ctx, d.part.data, int64(n)*pieceSize, d.size(n), buffer, whole, crc); err != nil {
+			return "", err
+		}
+		if crc.Sum64() == want {
+			n++
+			continue
+		}
+		whole = before
+		d.meter.done.Add(-d.size(n))
+		d.pieces.set(n, missing, 0)
+	}
+	return hex.EncodeToString(whole.Sum(nil)), nil
+}

@@ -1,0 +1,24 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+)
+
+// isNetwork reports whether an error came from the connection, and not from
+// this machine's disk or from the program.
+func isNetwork(err error) bool {
+	var timeout net.Error
+	var op *net.OpError
+	var file *os.PathError
+	if errors.As(err, &file) {
+		return false
+	}
+	return errors.Is(err, errStalled) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, context.Canceled) || errors.As(err, &op) || errors.As(err, &timeout) || errors.Is(err, errCutShort)
+}
+
+var errCutShort = errors.New("the answer broke off")

@@ -1,0 +1,190 @@
+package transfer
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"snap"
+	"snap/api"
+)
+
+// partial is a download on its way: FILE.part, of its final size from the
+// start and locked, and FILE.part.journal, which says what landed. A process
+// that is killed leaves both; the next one goes on with them.
+type partial struct {
+	file    string // the final name
+	lock    *flock.Flock
+	data    *os.File
+	journal *os.File
+	head    partialHead
+	landed  map[int]uint64 // CRC of the pieces an earlier process noted
+}
+
+// partialHead is the journal's first line. When it is not what is wanted, the
+// partial is begun anew.
+type partialHead struct {
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"`
+	Piece  int64  `json:"piece"`
+}
+
+type partialEntry struct {
+	Piece int    `json:"n"`
+	CRC   uint64 `json:"crc"`
+}
+
+// errHere says that another process has finished the same download.
+var errHere = errors.New("the file is here already")
+
+// openPartial opens the partial of file, waiting for another process that is
+// at it.
+func openPartial(ctx context.Context, file string, s api.Snapshot) (p *partial, err error) {
+	p = &partial{file: file, head: partialHead{SHA256: s.SHA256, Size: s.Size, Piece: pieceSize}}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if err := p.acquire(ctx); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(file); err == nil {
+		return nil, errors.Join(errHere, os.Remove(p.name()))
+	}
+	if p.data, err = os.OpenFile(p.name(), os.O_RDWR, 0); err != nil {
+		return nil, err
+	}
+	if p.landed = p.read(); p.landed != nil {
+		p.journal, err = os.OpenFile(p.journalName(), os.O_WRONLY|os.O_APPEND, 0)
+		return p, err
+	}
+	return p, p.begin()
+}
+
+func (p *partial) name() string        { return p.file + ".part" }
+func (p *partial) journalName() string { return p.name() + ".journal" }
+
+// acquire locks the partial. Who held it before may have renamed it, so what
+// is locked must still be what has the name.
+func (p *partial) acquire(ctx context.Context) error {
+	for {
+		p.lock = flock.New(p.name(), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+		if _, err := p.lock.TryLockContext(ctx, 100*time.Millisecond); err != nil {
+			return fmt.Errorf("lock the download: %w", err)
+		}
+		named, nameErr := os.Stat(p.name())
+		held, heldErr := p.lock.Stat()
+		if nameErr == nil && heldErr == nil && os.SameFile(named, held) {
+			return nil
+		}
+		p.lock.Close()
+	}
+}
+
+// read returns what the journal says landed; nil when there is none for this
+// snapshot. A line torn by a crash is passed over.
+func (p *partial) read() map[int]uint64 {
+	f, err := os.Open(p.journalName())
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	var head partialHead
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &head) != nil || head != p.head {
+		return nil
+	}
+	landed := map[int]uint64{}
+	for lines.Scan() {
+		var e partialEntry
+		if json.Unmarshal(lines.Bytes(), &e) == nil {
+			landed[e.Piece] = e.CRC
+		}
+	}
+	return landed
+}
+
+// begin takes the room on the disk and starts the journal.
+func (p *partial) begin() error {
+	err := p.data.Truncate(0)
+	if err == nil {
+		err = preallocate(p.data, p.head.Size)
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return errors.Join(&snap.Error{
+			Code:   snap.CodeStorageFull,
+			Detail: fmt.Sprintf("the disk of %s has no room for %d bytes", filepath.Dir(p.file), p.head.Size),
+			Hint:   "make room, or set SNAPCLI_DATA_DIR to a folder on another disk",
+			Cause:  err,
+		}, p.remove())
+	}
+	if err != nil {
+		return err
+	}
+	if p.journal, err = os.OpenFile(p.journalName(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+		return err
+	}
+	return p.write(p.head)
+}
+
+// note writes that a piece landed.
+func (p *partial) note(piece int, crc uint64) error { return p.write(partialEntry{piece, crc}) }
+
+func (p *partial) write(line any) error {
+	text, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	_, err = p.journal.Write(append(text, '\n'))
+	return err
+}
+
+// finish makes the partial the file: synced first, then by one rename.
+func (p *partial) finish() error {
+	if err := p.data.Sync(); err != nil {
+		return err
+	}
+	if err := os.Rename(p.name(), p.file); err != nil {
+		return err
+	}
+	if err := os.Remove(p.journalName()); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(p.file))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// remove takes the partial away, for what may not be kept.
+func (p *partial) remove() error {
+	err := os.Remove(p.journalName())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return errors.Join(err, os.Remove(p.name()))
+}
+
+// close lets go of the partial as it is.
+func (p *partial) close() {
+	for _, f := range []*os.File{p.data, p.journal} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	if p.lock != nil {
+		p.lock.Close()
+	}
+}

@@ -1,0 +1,157 @@
+package transfer
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"syscall"
+	"time"
+
+	"snap"
+	"snap/api"
+)
+
+// attempts is how often one part or range is tried before the transfer stops.
+const attempts = 8
+
+const goOn = "run the same command again: it goes on where it stopped"
+
+var errStalled = errors.New("no byte moved for a minute")
+
+// refusal is an answer of the storage that is not success.
+type refusal struct {
+	status int
+	code   string // of a problem document, or of S3's XML
+	after  time.Duration
+	host   string
+}
+
+func (r *refusal) Error() string {
+	if r.code == "" {
+		return fmt.Sprintf("%s answered with status %d", r.host, r.status)
+	}
+	return fmt.Sprintf("%s answered with status %d (%s)", r.host, r.status, r.code)
+}
+
+// refused reads the answer's reason. It never keeps the URL, which is a
+// permission.
+func refused(res *http.Response) *refusal {
+	text, _ := io.ReadAll(io.LimitReader(res.Body, 16<<10))
+	r := &refusal{status: res.StatusCode, host: res.Request.URL.Host, after: retryAfter(res.Header.Get("Retry-After"))}
+	var problem api.Problem
+	var s3 struct{ Code string }
+	if json.Unmarshal(text, &problem) == nil {
+		r.code = string(problem.Code)
+	} else if xml.Unmarshal(text, &s3) == nil {
+		r.code = s3.Code
+	}
+	return r
+}
+
+// retryAfter reads the header's seconds (RFC 9110, 10.2.3), at most a minute.
+func retryAfter(text string) time.Duration {
+	seconds, err := strconv.Atoi(text)
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return min(time.Duration(seconds)*time.Second, time.Minute)
+}
+
+// lost reports whether the storage says that the URL is not valid, or no
+// longer, or that what it names is not there: only the service can tell.
+func (r *refusal) lost() bool {
+	switch r.status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
+		return true
+	}
+	return r.code == "ExpiredToken" || r.code == "TokenRefreshRequired"
+}
+
+// tries returns how often it is of use to try what was answered so.
+func (r *refusal) tries() int {
+	switch r.status {
+	case http.StatusInsufficientStorage, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+		return 1
+	case http.StatusUnprocessableEntity, http.StatusBadRequest:
+		return 3 // a byte flipped on the way
+	}
+	return attempts
+}
+
+// pause returns how long to wait before attempt n, which counts from 1.
+func pause(n int, err error) time.Duration {
+	var r *refusal
+	if errors.As(err, &r) && r.after > 0 {
+		return r.after
+	}
+	d := min(250*time.Millisecond<<(n-1), 15*time.Second)
+	return d/2 + rand.N(d/2+1)
+}
+
+// passing reports whether an error of a call to the service may go away.
+func passing(err error) bool {
+	switch snap.CodeOf(err) {
+	case snap.CodeUnreachable, snap.CodeUnavailable, snap.CodeRateLimited:
+		return true
+	}
+	return false
+}
+
+// again calls the service until it answers, a few times.
+func again[T any](ctx context.Context, o Options, call func() (T, error)) (T, error) {
+	for n := 1; ; n++ {
+		out, err := call()
+		if err == nil || !passing(err) || n == attempts {
+			return out, err
+		}
+		if err := o.Wait(ctx, pause(n, err)); err != nil {
+			return out, err
+		}
+	}
+}
+
+// outward makes what stopped a transfer an error for a person.
+func outward(ctx context.Context, what string, err error) error {
+	var known *snap.Error
+	var r *refusal
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: goOn, Cause: context.Cause(ctx)}
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of this machine is full", Hint: "make room, then " + goOn, Cause: err}
+	case errors.As(err, &r):
+		return r.outward(what)
+	}
+	var broken *url.Error
+	if errors.As(err, &broken) {
+		err = broken.Err // without the URL
+	}
+	if isNetwork(err) {
+		return &snap.Error{Code: snap.CodeUnreachable, Detail: what + " stopped: the connection to the storage broke again and again", Hint: goOn, Cause: err}
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func (r *refusal) outward(what string) error {
+	e := &snap.Error{Code: snap.CodeUnavailable, Detail: what + " stopped: " + r.Error(), Hint: goOn, Cause: r}
+	switch r.status {
+	case http.StatusInsufficientStorage:
+		e.Code, e.Hint = snap.CodeStorageFull, "ask who runs the service to make room, then "+goOn
+	case http.StatusRequestEntityTooLarge:
+		e.Code, e.Hint = snap.CodeTooLarge, ""
+	case http.StatusUnprocessableEntity, http.StatusBadRequest:
+		e.Code = snap.CodeChecksumMismatch
+	}
+	return e
+}

@@ -1,0 +1,210 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/minio/crc64nvme"
+
+	"snap"
+	"snap/api"
+)
+
+// source is where the bytes of one snapshot come from: a presigned URL, which
+// is asked for again when it is refused.
+type source struct {
+	service Service
+	id      string
+	options Options
+
+	mu    sync.Mutex
+	url   string
+	etags map[string]string // by host, as it answered first
+}
+
+// current returns the URL to use.
+func (s *source) current() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.url
+}
+
+// renew asks for another URL in place of one that was refused. The service's
+// answer decides whether the right has ended.
+func (s *source) renew(ctx context.Context, refused string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.url != refused {
+		return nil // another connection has done it
+	}
+	got, err := again(ctx, s.options, func() (api.PullResponse, error) { return s.service.Pull(ctx, s.id) })
+	if err == nil {
+		s.url = got.URL
+	}
+	return err
+}
+
+// etag returns the host's ETag of the object, remembering the first.
+func (s *source) etag(host, answered string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.etags == nil {
+		s.etags = map[string]string{}
+	}
+	if s.etags[host] == "" && !strings.HasPrefix(answered, "W/") {
+		s.etags[host] = answered
+	}
+	return s.etags[host]
+}
+
+// forget drops what is remembered of a host whose object is another now; the
+// checksum of the whole tells whether that is right.
+func (s *source) forget(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.etags, host)
+}
+
+// fetch brings one piece into its place and returns its checksum. A connection
+// that breaks in the middle is taken up where it broke.
+func (d *downloader) fetch(ctx context.Context, n int) (uint64, error) {
+	span := &piece{offset: int64(n) * pieceSize, size: d.size(n), file: d.part.data, sum: crc64nvme.New()}
+	for tried := 1; ; {
+		from, before := d.source.current(), span.got
+		err := d.get(ctx, from, span)
+		d.moved.Add(span.got - before)
+		if err == nil {
+			return span.sum.Sum64(), nil
+		}
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		if span.got > before {
+			tried = 0
+		}
+		tried++
+		var r *refusal
+		answered := errors.As(err, &r)
+		if answered && tried > r.tries() || !answered && !isNetwork(err) || tried > attempts {
+			return 0, err
+		}
+		if answered && r.lost() {
+			if err := d.source.renew(ctx, from); err != nil {
+				return 0, err
+			}
+		}
+		if !answered || !r.lost() || tried > 2 {
+			if err := d.Wait(ctx, pause(tried, err)); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+// maxHops is how often a URL may send elsewhere.
+const maxHops = 3
+
+// get requests what is left of a piece. A redirect is followed with nothing
+// but the range, so that conditions meant for one host do not reach another.
+func (d *downloader) get(ctx context.Context, from string, p *piece) error {
+	ctx, alive, stop := watch(ctx)
+	defer stop()
+	for range maxHops {
+		res, err := d.request(ctx, from, p)
+		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return cause
+			}
+			return err
+		}
+		if res.StatusCode/100 != 3 {
+			defer res.Body.Close()
+			return d.take(res, p, alive)
+		}
+		next, err := res.Location()
+		res.Body.Close()
+		if err != nil || res.Request.URL.Scheme == "https" && next.Scheme != "https" {
+			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host + " sends the download to an address that cannot be trusted", Hint: "tell who runs the service"}
+		}
+		from = next.String()
+	}
+	return &snap.Error{Code: snap.CodeUnavailable, Detail: "the download is sent from one address to the next without end", Hint: "tell who runs the service"}
+}
+
+func (d *downloader) request(ctx context.Context, from string, p *piece) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Range", fmt.Sprintf("bytes=%d-%d", p.offset+p.got, p.offset+p.size-1))
+	if etag := d.source.etag(req.URL.Host, ""); etag != "" {
+		req.Header.Set("If-Match", etag)
+	}
+	res, err := d.HTTP.Do(req)
+	var broken *url.Error
+	if errors.As(err, &broken) {
+		err = broken.Err // without the URL, which is a permission
+	}
+	return res, err
+}
+
+// take reads an answer into the piece's place.
+func (d *downloader) take(res *http.Response, p *piece, alive func()) error {
+	switch res.StatusCode {
+	case http.StatusPartialContent:
+	case http.StatusOK:
+		if p.offset+p.got > 0 || res.ContentLength != p.size {
+			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host + " does not serve ranges", Hint: "check any proxy in between"}
+		}
+	case http.StatusPreconditionFailed:
+		d.source.forget(res.Request.URL.Host)
+		return refused(res)
+	default:
+		return refused(res)
+	}
+	if span := res.Header.Get("Content-Range"); span != "" && span != p.contentRange(d.want.Size) {
+		return &refusal{status: res.StatusCode, code: "another range: " + span, host: res.Request.URL.Host}
+	}
+	d.source.etag(res.Request.URL.Host, res.Header.Get("ETag"))
+	return p.read(res.Body, func(n int) { alive(); d.meter.done.Add(int64(n)) })
+}
+
+// piece is one range on its way. It keeps what has come of it, so that a
+// broken connection costs nothing.
+type piece struct {
+	offset, size, got int64
+	file              io.WriterAt
+	sum               interface {
+		io.Writer
+		Sum64() uint64
+	}
+}
+
+func (p *piece) contentRange(total int64) string {
+	return fmt.Sprintf("bytes %d-%d/%d", p.offset+p.got, p.offset+p.size-1, total)
+}
+
+func (p *piece) read(body io.Reader, count func(n int)) error {
+	buffer := make([]byte, 128<<10)
+	for p.got < p.size {
+		n, err := body.Read(buffer[:min(int64(len(buffer)), p.size-p.got)])
+		if n > 0 {
+			if _, err := p.file.WriteAt(buffer[:n], p.offset+p.got); err != nil {
+				return err
+			}
+			_, _ = p.sum.Write(buffer[:n])
+			p.got += int64(n)
+			count(n)
+		}
+		if err != nil && p.got < p.size {
+			return errors.Join(errCutShort, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/api"
+)
+
+// rounds is how often an upload is planned again, when the service lost parts
+// or collected the upload meanwhile.
+const rounds = 3
+
+// Upload pushes file as req describes it and returns the snapshot's ID and how
+// many bytes were sent: none when the service has this very snapshot already.
+// It goes on where an earlier attempt stopped, also one of another process.
+// A file that does not have req's size and SHA-256 is corrupt_snapshot and is
+// never listed.
+func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o Options) (id string, moved int64, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", 0, fmt.Errorf("open the snapshot: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() != req.Size {
+		return "", 0, errors.Join(err, damaged(req.Name))
+	}
+	u := &uploader{service: c, file: f, req: req, Options: o.complete(), meter: meter{total: req.Size, tell: o.Progress}}
+	defer u.meter.run()()
+	id, err = u.push(ctx)
+	return id, u.moved.Load(), outward(ctx, "the push", err)
+}
+
+// damaged tells that a local file is not what it was when it was made.
+func damaged(name string) error {
+	return &snap.Error{
+		Code:   snap.CodeCorrupt,
+		Detail: fmt.Sprintf("the local snapshot %s is damaged: its bytes do not have the checksum they were written with", name),
+		Hint:   "build it again; `snapcli snapshots verify` checks the others",
+	}
+}
+
+type uploader struct {
+	Options
+	service Service
+	file    *os.File
+	req     api.PushRequest
+	meter   meter
+	moved   atomic.Int64
+}
+
+// errGone says that the upload is not there any more.
+var errGone = errors.New("the service has dropped the upload")
+
+func (u *uploader) push(ctx context.Context) (id string, err error) {
+	plan, err := u.service.Push(ctx, u.req) // at first without patience: a wrong address should show at once
+	for range rounds {
+		if err != nil {
+			return "", err
+		}
+		if plan.Exists {
+			u.meter.done.Store(u.req.Size)
+			return plan.ID, nil
+		}
+		err = u.send(ctx, plan)
+		if err == nil {
+			u.meter.done.Store(u.req.Size)
+			_, err = again(ctx, u.Options, func() (api.Snapshot, error) { return u.service.Complete(ctx, plan.ID) })
+		}
+		if err == nil || !lostParts(err) {
+			return plan.ID, err
+		}
+		failed := err
+		if plan, err = again(ctx, u.Options, func() (api.UploadPlan, error) { return u.service.Push(ctx, u.req) }); err == nil && !plan.Exists {
+			err = nil
+		}
+		if err != nil {
+			return "", errors.Join(err, failed)
+		}
+	}
+	return "", &snap.Error{Code: snap.CodeUploadIncomplete, Detail: "the service lost parts of the snapshot again and again", Hint: "tell who runs the service; then " + goOn, Cause: err}
+}
+
+// lostParts reports whether planning and sending again can help.
+func lostParts(err error) bool {
+	if errors.Is(err, errGone) {
+		return true
+	}
+	switch snap.CodeOf(err) {
+	case snap.CodeUploadIncomplete, snap.CodeChecksumMismatch, snap.CodeNotFound:
+		return true
+	}
+	return false
+}
+
+// part is one part on its way: hashed, and signed when it is about to be sent.
+type part struct {
+	api.PartSpec
+	offset, size int64
+	url          api.SignedURL
+}
+
+// send brings every part that is not present. Three stages run at once: the
+// pass over the file, the signing in batches, and the sending.
+func (u *uploader) send(ctx context.Context, plan api.UploadPlan) error {
+	if plan.PartSize < 1 || int64(plan.Parts) != (u.req.Size+plan.PartSize-1)/plan.PartSize {
+		return &snap.Error{Code: snap.CodeInternal, Detail: "the service planned the upload wrongly", Hint: "update snapcli or the service"}
+	}
+	u.meter.done.Store(0)
+	group, ctx := errgroup.WithContext(ctx)
+	hashed := make(chan part, 2*u.Jobs)
+	signed := make(chan part)
+	group.Go(func() error {
+		defer close(hashed)
+		return u.scan(ctx, plan, hashed)
+	})
+	group.Go(func() error {
+		defer close(signed)
+		return u.sign(ctx, plan.ID, hashed, signed)
+	})
+	for range u.Jobs {
+		group.Go(func() error {
+			for p := range signed {
+				if err := u.bring(ctx, plan.ID, p); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// sign asks for the URLs of as many parts at a time as are ready.
+func (u *uploader) sign(ctx context.Context, id string, hashed <-chan part, signed chan<- part) error {
+	for first := range hashed {
+		batch := []part{first}
+		for len(batch) < 2*u.Jobs && len(hashed) > 0 {
+			p, ok := <-hashed
+			if !ok {
+				break
+			}
+			batch = append(batch, p)
+		}
+		if err := u.urls(ctx, id, batch); err != nil {
+			return err
+		}
+		for _, p := range batch {
+			select {
+			case signed <- p:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	return nil
+}
+
+// urls signs the parts of a batch.
+func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
+	var ask api.PartsRequest
+	for _, p := range batch {
+		ask.Parts = append(ask.Parts, p.PartSpec)
+	}
+	answer, err := again(ctx, u.Options, func() (api.PartsResponse, error) { return u.service.Parts(ctx, id, ask) })
+	if err != nil {
+		return err
+	}
+	for i := range batch {
+		for _, s := range answer.URLs {
+			if s.Number == batch[i].Number {
+				batch[i].url = s
+			}
+		}
+		if batch[i].url.URL == "" {
+			return &snap.Error{Code: snap.CodeInternal, Detail: "the service did not sign an upload URL", Hint: "update snapcli or the service"}
+		}
+	}
+	return nil
+}
+
+// bring sends one part, again and with a fresh URL as often as is sensible.
+func (u *uploader) bring(ctx context.Context, id string, p part) error {
+	for n := 1; ; n++ {
+		err := u.put(ctx, p)
+		if err == nil {
+			u.moved.Add(p.size)
+			return nil
+		}
+		var r *refusal
+		answered := errors.As(err, &r)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case answered && (r.status == http.StatusNotFound || r.status == http.StatusGone):
+			return errGone
+		case answered && n >= r.tries(), !answered && !isNetwork(err), n == attempts:
+			return err
+		}
+		if !answered || !r.lost() || n > 1 { // the first expired URL is no reason to wait
+			if err := u.Wait(ctx, pause(n, err)); err != nil {
+				return err
+			}
+		}
+		one := []part{p}
+		if err := u.urls(ctx, id, one); err != nil {
+			return err
+		}
+		p = one[0]
+	}
+}
