@@ -26,10 +26,6 @@ import (
 // pullLife is how long a download URL serves.
 const pullLife = 15 * time.Minute
 
-// recheckAfter is how long bytes of one request flow before the right is
-// looked up again.
-const recheckAfter = time.Second
-
 // ticket is what a download URL says.
 type ticket struct {
 	Snapshot   string              `json:"s"`
@@ -122,7 +118,7 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "private, no-store")
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	checked := &checkedWriter{ResponseWriter: w, last: time.Now(), check: func() error {
+	checked := &checkedWriter{ResponseWriter: w, every: s.recheck, last: time.Now(), check: func() error {
 		_, _, err := s.object(r.Context(), t)
 		return err
 	}}
@@ -132,6 +128,7 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 // checkedWriter breaks a long answer off when the right to it has ended.
 type checkedWriter struct {
 	http.ResponseWriter
+	every time.Duration
 	last  time.Time // of the last check, on the real clock
 	check func() error
 }
@@ -168,7 +165,7 @@ func (w *checkedWriter) ReadFrom(src io.Reader) (total int64, err error) {
 // long sent, so a broken connection is the only honest answer left; the
 // client's next request is told not_found.
 func (w *checkedWriter) recheck() {
-	if time.Since(w.last) < recheckAfter {
+	if time.Since(w.last) < w.every {
 		return
 	}
 	if w.check() != nil {

@@ -50,6 +50,7 @@ const (
 // register puts a route into a group of mounts, with the guard in front.
 func register[I, O any](s *Service, g huma.API, rt route, handler func(context.Context, *I) (*O, error)) {
 	method, path, _ := strings.Cut(rt.pattern, " ")
+	s.table = append(s.table, rt)
 	huma.Register(g, huma.Operation{
 		OperationID:   rt.id,
 		Method:        method,
@@ -59,7 +60,6 @@ func register[I, O any](s *Service, g huma.API, rt route, handler func(context.C
 		MaxBodyBytes:  1 << 20,
 		DefaultStatus: successStatus[O](),
 		Middlewares:   huma.Middlewares{s.guard(rt)},
-		Metadata:      map[string]any{"route": rt},
 	}, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handler(ctx, in)
 		if err != nil {

@@ -2,9 +2,10 @@ package cloud
 
 import (
 	"bytes"
-	"crypto/sha256"
+	"context"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -29,8 +30,8 @@ func (s *Service) once(ctx huma.Context, c *call, key string, next func(huma.Con
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(payload))
-	hash := sha256.Sum256([]byte(r.Method + " " + r.URL.Path + "\x00" + string(payload)))
-	kept, err := s.store.Answer(r.Context(), c.caller, key, hash[:])
+	request := slices.Concat([]byte(r.Method+" "+r.URL.Path+"\x00"), payload)
+	kept, err := s.store.Claim(r.Context(), c.caller, key, request)
 	if err != nil {
 		s.writeError(w, r, err)
 		return
@@ -44,12 +45,22 @@ func (s *Service) once(ctx huma.Context, c *call, key string, next func(huma.Con
 		return
 	}
 	keeper := &bodyKeeper{ResponseWriter: w}
+	defer func() { s.settle(r.Context(), c, key, keeper) }()
 	next(huma.WithContext(humago.NewContext(ctx.Operation(), r, keeper), ctx.Context()))
-	if keeper.status >= 200 && keeper.status < 300 {
-		err := s.store.KeepAnswer(r.Context(), c.caller, key, hash[:], store.Answer{Status: keeper.status, Body: keeper.body.Bytes()})
-		if err != nil {
-			s.log.WarnContext(r.Context(), "an answer was not kept for its Idempotency-Key", "error", err)
-		}
+}
+
+// settle keeps a good answer and lets go of a claim that came to nothing, also
+// when the client has gone away meanwhile.
+func (s *Service) settle(ctx context.Context, c *call, key string, answer *bodyKeeper) {
+	ctx = context.WithoutCancel(ctx)
+	var err error
+	if answer.status >= 200 && answer.status < 300 {
+		err = s.store.Settle(ctx, c.caller, key, store.Reply{Status: answer.status, Body: answer.body.Bytes()})
+	} else {
+		err = s.store.Unclaim(ctx, c.caller, key)
+	}
+	if err != nil {
+		s.log.WarnContext(ctx, "the answer to an Idempotency-Key was not kept", "error", err)
 	}
 }
 

@@ -119,4 +119,3 @@ func wireKey(k store.Key) api.Key {
 		CreatedAt: k.Created, CreatedBy: k.CreatedBy, ExpiresAt: optional(k.Expires), LastUsed: optional(k.LastUsed),
 	}
 }
-

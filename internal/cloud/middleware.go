@@ -55,7 +55,7 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", i.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if !strings.HasPrefix(r.URL.Path, "/blobs/") {
-			w.Header().Set("Cache-Control", "no-store")
+			w.Header().Set("Cache-Control", "no-store") // assets say otherwise
 			deadline := started.Add(apiDeadline)
 			control := http.NewResponseController(w)
 			control.SetReadDeadline(deadline)

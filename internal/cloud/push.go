@@ -93,7 +93,9 @@ func partLength(u store.Upload, number int) int64 {
 	return min(u.PartSize, u.Size-int64(number-1)*u.PartSize)
 }
 
-func wirePart(p blob.Part) api.PartRef { return api.PartRef{Number: p.Number, Size: p.Size, CRC64: p.CRC64} }
+func wirePart(p blob.Part) api.PartRef {
+	return api.PartRef{Number: p.Number, Size: p.Size, CRC64: p.CRC64}
+}
 
 // signParts presigns uploads of parts, for the first time or again.
 func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.PartsResponse], error) {

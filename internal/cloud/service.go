@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ type Service struct {
 	config       Config
 	log          *slog.Logger
 	now          func() time.Time
+	recheck      time.Duration // see Options
 	store        *store.Store
 	blobs        blob.Store
 	parts        http.Handler // PUT of parts, for the folder store; nil for S3
@@ -37,6 +39,7 @@ type Service struct {
 	metrics      *metrics
 	handler      http.Handler
 	openAPI      *huma.OpenAPI
+	table        []route // every route that needs a caller, for tests that walk them
 }
 
 // Options are what a program or a test adds to the configuration.
@@ -44,6 +47,9 @@ type Options struct {
 	Log     *slog.Logger     // nil is slog.Default
 	Now     func() time.Time // nil is time.Now
 	Version string
+	// Recheck is how long bytes of one download flow before the right to them
+	// is looked up again; 0 is one second.
+	Recheck time.Duration
 }
 
 // New opens database and storage, applies the configuration's organizations
@@ -56,7 +62,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s = &Service{config: c, log: o.Log, now: o.Now, metrics: newMetrics()}
+	s = &Service{config: c, log: o.Log, now: o.Now, recheck: cmp.Or(o.Recheck, time.Second), metrics: newMetrics()}
 	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now})
 	if err != nil {
 		return nil, err
@@ -78,8 +84,8 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := s.openAuth(ctx); err != nil {
 		return nil, err
 	}
-	s.handler = s.build(o.Version)
-	return s, nil
+	s.handler, err = s.build(o.Version)
+	return s, err
 }
 
 func (s *Service) openBlobs(ctx context.Context) error {
@@ -135,8 +141,8 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 }
 
 // build puts the handler together: the API, the bytes, the auth service,
-// health, metrics, and one answer for what does not exist.
-func (s *Service) build(version string) http.Handler {
+// health, metrics, pages, and one answer for what does not exist.
+func (s *Service) build(version string) (http.Handler, error) {
 	mux := http.NewServeMux()
 	s.routes(humago.New(mux, s.humaConfig(version)))
 	mux.HandleFunc("GET /openapi.json", s.serveOpenAPI)
@@ -149,7 +155,10 @@ func (s *Service) build(version string) http.Handler {
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", s.metrics.handler())
-	return s.wrap(s.fallback(mux))
+	if err := s.openPages(mux, version); err != nil {
+		return nil, fmt.Errorf("open the pages: %w", err)
+	}
+	return s.wrap(s.fallback(mux)), nil
 }
 
 func (s *Service) humaConfig(version string) huma.Config {
@@ -158,7 +167,7 @@ func (s *Service) humaConfig(version string) huma.Config {
 	}
 	c := huma.DefaultConfig("snapcloud", version)
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", "" // we serve our own, with nothing from elsewhere
-	c.CreateHooks = nil                                    // no $schema links in answers
+	c.CreateHooks = nil                                   // no $schema links in answers
 	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
 	c.Info.Description = "Share database snapshots: private, org-wide, with an SSO group, with another organization."
 	c.Servers = []*huma.Server{{URL: s.config.PublicURL}}

@@ -1,0 +1,97 @@
+package cloud_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/api"
+	"snap/internal/cloud"
+)
+
+func pushOf(target string, content []byte) api.PushRequest {
+	sum := sha256.Sum256(content)
+	return api.PushRequest{Target: target, Name: target + "-x", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+}
+
+func configFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "snapcloud.yaml")
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+// DESIGN 5: the shape of the configuration, from file and environment.
+func TestLoadConfig(t *testing.T) {
+	t.Parallel()
+	path := configFile(t, `
+listen: 127.0.0.1:9999
+data_dir: /var/lib/snapcloud
+organizations:
+  - slug: acme
+    name: Acme Inc
+    sign_in:
+      type: oidc
+      issuer: https://idp.example
+      client_id: snap
+      client_secret: ${ACME_OIDC_SECRET}
+      groups_claim: groups
+      roles: {owner: [root@acme.example], admin: [admins]}
+    policy: {share_types: [sanitized], max_cross_org_expiry: 30d, device_login: false}
+  - slug: globex
+    sign_in: {type: local}
+    users:
+      - {email: gail@globex.test, password: secret, role: owner, groups: [eng]}
+      - {email: gary@globex.test, password: secret}
+`)
+	c, err := cloud.LoadConfig(path, []string{"ACME_OIDC_SECRET=s3cret", "SNAPCLOUD_DATABASE__URL=postgres://db/snap", "SNAPCLOUD_DATA_DIR=/data"})
+	must(t, err)
+	acme, globex := c.Organizations[0], c.Organizations[1]
+	for name, ok := range map[string]bool{
+		"file":          c.Listen == "127.0.0.1:9999",
+		"default":       c.PublicURL == "http://127.0.0.1:9999" && c.Auth.ClientID == "snapcli",
+		"environment":   c.Database.URL == "postgres://db/snap",
+		"both":          c.DataDir == "/data",
+		"secret":        acme.SignIn.ClientSecret == "s3cret",
+		"roles":         acme.SignIn.Roles[snap.RoleAdmin][0] == "admins",
+		"policy":        acme.Policy.DeviceLogin != nil && !*acme.Policy.DeviceLogin,
+		"default name":  globex.Name == "globex",
+		"default role":  globex.Users[1].Role == snap.RoleMember,
+		"users' groups": globex.Users[0].Groups[0] == "eng",
+	} {
+		if !ok {
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+}
+
+func TestConfigIsRefusedWithWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ text, want string }{
+		"unknown key":      {"listn: x", "listn"},
+		"no YAML":          {"a: [", ""},
+		"bad slug":         {"organizations: [{slug: Acme!, sign_in: {type: local}}]", "slug"},
+		"twice":            {"organizations: [{slug: a, sign_in: {type: local}}, {slug: a, sign_in: {type: local}}]", "twice"},
+		"no sign-in":       {"organizations: [{slug: a}]", "sign_in"},
+		"oidc half":        {"organizations: [{slug: a, sign_in: {type: oidc}}]", "issuer"},
+		"bad role":         {"organizations: [{slug: a, sign_in: {type: local}, users: [{email: x, password: y, role: king}]}]", "role"},
+		"bad expiry":       {"organizations: [{slug: a, sign_in: {type: local}, policy: {max_cross_org_expiry: soon}}]", "max_cross_org_expiry"},
+		"bad type":         {"organizations: [{slug: a, sign_in: {type: local}, policy: {share_types: [raw]}}]", "share_types"},
+		"no environment":   {"data_dir: ${NOT_THERE}", "NOT_THERE"},
+		"bad public_url":   {"public_url: ftp://x", "public_url"},
+		"bad listen":       {"listen: nowhere", "listen"},
+		"local, not local": {"public_url: https://snap.example\norganizations: [{slug: a, sign_in: {type: local}}]", "allow_local"},
+	} {
+		_, err := cloud.LoadConfig(configFile(t, tt.text), nil)
+		if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if _, err := cloud.LoadConfig(filepath.Join(t.TempDir(), "none.yaml"), nil); snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("a file that is not there: %v", err)
+	}
+}

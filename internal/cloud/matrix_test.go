@@ -1,0 +1,200 @@
+package cloud_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/api"
+	"snap/internal/cloudtest"
+)
+
+// scene is one snapshot of acme, pushed by mia, shared with the group dba and
+// with globex, and hidden from everyone else.
+type scene struct {
+	*cloudtest.Cloud
+	id string
+}
+
+func newScene(t testing.TB, c *cloudtest.Cloud) scene {
+	t.Helper()
+	ctx := context.Background()
+	sn := c.Push(c.As("mia@acme.test"), "shop", []byte("the bytes of a snapshot "+t.Name()+snap.NewSnapshotID()))
+	if _, err := c.As("mia@acme.test").ShareGroup(ctx, sn.ID, "dba"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.As("alice@acme.test").ShareOrg(ctx, sn.ID, "globex", nil); err != nil {
+		t.Fatal(err)
+	}
+	return scene{c, sn.ID}
+}
+
+// callers are the columns of the matrix: who calls, and with what.
+var callers = []string{
+	"anonymous", "owner", "admin", "pusher", "group member", "member", "viewer",
+	"recipient member", "recipient owner", "outsider", "pipeline key", "agent key", "pull-only key", "revoked key",
+}
+
+func credential(t testing.TB, c *cloudtest.Cloud, caller string) string {
+	t.Helper()
+	switch caller {
+	case "anonymous":
+		return ""
+	case "pipeline key":
+		return c.OrgKey("acme", snap.PipelineKey, snap.ScopePull, snap.ScopePush)
+	case "agent key":
+		return c.OrgKey("acme", snap.AgentKey, snap.ScopePull, snap.ScopePush)
+	case "pull-only key":
+		return c.OrgKey("acme", snap.PipelineKey, snap.ScopePull)
+	case "revoked key":
+		return c.RevokedKey("acme")
+	}
+	return c.Key(map[string]string{
+		"owner": "alice@acme.test", "admin": "adam@acme.test", "pusher": "mia@acme.test", "group member": "gus@acme.test",
+		"member": "max@acme.test", "viewer": "vic@acme.test", "recipient member": "gary@globex.test",
+		"recipient owner": "gail@globex.test", "outsider": "ian@initech.test",
+	}[caller])
+}
+
+// Short names of what a cell expects: a status, and for refusals the code.
+const (
+	ok       = "200"
+	done     = "204"
+	who      = "401 unauthenticated"
+	hidden   = "404 not_found"
+	no       = "403 forbidden"
+	nameless = "403 user_attribution_required"
+)
+
+// cells writes a row for the callers that may see the snapshot; the anonymous,
+// the revoked and those from whom it is hidden are the same in every row.
+func cells(owner, admin, pusher, group, recipient, recipientOwner, pipeline, agent, pullOnly string) map[string]string {
+	return map[string]string{
+		"anonymous": who, "revoked key": who, "member": hidden, "viewer": hidden, "outsider": hidden,
+		"owner": owner, "admin": admin, "pusher": pusher, "group member": group,
+		"recipient member": recipient, "recipient owner": recipientOwner,
+		"pipeline key": pipeline, "agent key": agent, "pull-only key": pullOnly,
+	}
+}
+
+// everyone is a row on no snapshot: the anonymous and the revoked are refused,
+// all others get want.
+func everyone(want string) map[string]string {
+	row := map[string]string{}
+	for _, c := range callers {
+		row[c] = want
+	}
+	row["anonymous"], row["revoked key"] = who, who
+	return row
+}
+
+func with(row map[string]string, changes ...string) map[string]string {
+	for i := 0; i < len(changes); i += 2 {
+		row[changes[i]] = changes[i+1]
+	}
+	return row
+}
+
+const pushBody = `{"target":"shop","name":"shop-x","type":"snapshot","engine":"sqlite","size":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`
+
+// matrix is SPEC 4.1, 4.2, 5.1, 5.3, 7 and the design's table of who may what,
+// as statuses: route × caller. Routes below the user mount only are proved in
+// keys_test.go.
+var matrix = map[string]struct {
+	body string
+	row  map[string]string
+}{
+	"GET /snapshots":                               {"", everyone(ok)},
+	"GET /snapshots/{id}":                          {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
+	"DELETE /snapshots/{id}":                       {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
+	"POST /snapshots/{id}/pull":                    {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
+	"POST /snapshots":                              {pushBody, with(everyone(ok), "viewer", no, "pull-only key", no)},
+	"POST /snapshots/{id}/parts":                   {`{"parts":[]}`, with(everyone(hidden))},
+	"POST /snapshots/{id}/complete":                {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, no)},
+	"POST /snapshots/{id}/share":                   {"", cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
+	"DELETE /snapshots/{id}/share":                 {"", cells(done, done, done, no, no, no, nameless, nameless, nameless)},
+	"POST /snapshots/{id}/share-group":             {`{"group_id":"eng"}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
+	"DELETE /snapshots/{id}/share-group/{groupId}": {"", cells(done, done, done, no, no, no, nameless, nameless, nameless)},
+	"GET /snapshots/{id}/group-shares":             {"", cells(ok, ok, ok, ok, no, no, ok, ok, ok)},
+	"POST /snapshots/{id}/share-org":               {`{"org_slug":"initech"}`, cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
+	"DELETE /snapshots/{id}/share-org/{slug}":      {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
+	"GET /snapshots/{id}/org-shares":               {"", cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
+	"GET /org/sso/groups":                          {"", everyone(ok)},
+	"GET /org/members":                             {"", everyone(ok)},
+	"GET /me":                                      {"", everyone(ok)},
+}
+
+// onlyUsers are the routes that the agent mount does not have.
+var onlyUsers = []string{"GET /keys", "POST /keys", "DELETE /keys/{id}", "GET /sessions", "DELETE /sessions/{id}"}
+
+func TestEveryRouteForEveryCaller(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	for _, pattern := range c.Service.Routes() {
+		if slices.Contains(onlyUsers, pattern) {
+			continue
+		}
+		row, known := matrix[pattern]
+		if !known {
+			t.Errorf("route %s has no row in the matrix", pattern)
+			continue
+		}
+		for _, caller := range callers {
+			want, known := row.row[caller]
+			if !known {
+				t.Errorf("%s: no cell for %s", pattern, caller)
+				continue
+			}
+			got := try(t, newScene(t, c), pattern, row.body, credential(t, c, caller))
+			if got != want {
+				t.Errorf("%s as %s: got %s, want %s", pattern, caller, got, want)
+			}
+		}
+	}
+}
+
+// try sends one request on the agent mount and returns its status, with the
+// code when it was refused.
+func try(t *testing.T, s scene, pattern, body, credential string) string {
+	t.Helper()
+	method, path, _ := strings.Cut(pattern, " ")
+	path = strings.NewReplacer("{id}", s.id, "{groupId}", "dba", "{slug}", "globex").Replace(path)
+	res, data := send(t, method, s.URL+api.MountAgent+path, body, credential)
+	if res.StatusCode >= 400 {
+		return fmt.Sprint(res.StatusCode, " ", problemIn(t, res, data).Code)
+	}
+	return fmt.Sprint(res.StatusCode)
+}
+
+// send sends one request. All carry the same X-Request-Id, so that answers can
+// be compared byte for byte.
+func send(t *testing.T, method, url, body, credential string) (*http.Response, []byte) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Request-Id", "test")
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if credential != "" {
+		req.Header.Set("Authorization", "Bearer "+credential)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, data
+}

@@ -1,0 +1,328 @@
+package cloud_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/cloud"
+	"snap/internal/cloudtest"
+)
+
+// sees reports whether the client finds the snapshot at every door: the
+// listing, the look-up and the pull. It fails when the doors disagree.
+func sees(t *testing.T, client *api.Client, id string) bool {
+	t.Helper()
+	ctx := context.Background()
+	listed := false
+	for s, err := range client.AllSnapshots(ctx, api.ListOptions{Limit: 2}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = listed || s.ID == id
+	}
+	_, getErr := client.Snapshot(ctx, id)
+	_, pullErr := client.Pull(ctx, id)
+	_, resolveErr := client.Resolve(ctx, id[:len(id)-2])
+	for _, err := range []error{getErr, pullErr, resolveErr} {
+		if (err == nil) != listed || err != nil && !errors.Is(err, snap.ErrNotFound) {
+			t.Fatalf("the doors disagree: listed %v, get %v, pull %v, resolve %v", listed, getErr, pullErr, resolveErr)
+		}
+	}
+	return listed
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// audience names those of everyone who see the snapshot.
+func audience(t *testing.T, c *cloudtest.Cloud, id string) string {
+	t.Helper()
+	var who []string
+	for _, email := range []string{"alice@acme.test", "adam@acme.test", "mia@acme.test", "gus@acme.test", "max@acme.test", "vic@acme.test", "gail@globex.test", "gary@globex.test", "ian@initech.test"} {
+		if sees(t, c.As(email), id) {
+			name, _, _ := strings.Cut(email, "@")
+			who = append(who, name)
+		}
+	}
+	return strings.Join(who, " ")
+}
+
+// SPEC 3: every transition, and who finds the snapshot after each; effective
+// immediately.
+func TestSharesWidenAndNarrowAtOnce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	clock := cloudtest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
+	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
+	sn := c.Push(mia, "shop", []byte("private at first"))
+	expires := clock.Now().Add(time.Hour)
+	steps := []struct {
+		name string
+		do   func() error
+		want string
+	}{
+		{"a new snapshot is private", func() error { return nil }, "alice adam mia"},
+		{"shared with a group", func() error { _, err := mia.ShareGroup(ctx, sn.ID, "dba"); return err }, "alice adam mia gus"},
+		{"twice is once", func() error { _, err := mia.ShareGroup(ctx, sn.ID, "dba"); return err }, "alice adam mia gus"},
+		{"shared org-wide", func() error { _, err := mia.Share(ctx, sn.ID); return err }, "alice adam mia gus max vic"},
+		{"no longer with the group", func() error { return mia.UnshareGroup(ctx, sn.ID, "dba") }, "alice adam mia gus max vic"},
+		{"private again", func() error { return mia.Unshare(ctx, sn.ID) }, "alice adam mia"},
+		{"unshared twice", func() error { return mia.Unshare(ctx, sn.ID) }, "alice adam mia"},
+		{"across organizations", func() error { _, err := alice.ShareOrg(ctx, sn.ID, "globex", nil); return err }, "alice adam mia gail gary"},
+		{"updated to end", func() error { _, err := alice.ShareOrg(ctx, sn.ID, "globex", &expires); return err }, "alice adam mia gail gary"},
+		{"a moment before its end", func() error { clock.Advance(time.Hour - time.Millisecond); return nil }, "alice adam mia gail gary"},
+		{"at its end", func() error { clock.Advance(time.Millisecond); return nil }, "alice adam mia"},
+		{"shared again", func() error { _, err := alice.ShareOrg(ctx, sn.ID, "globex", nil); return err }, "alice adam mia gail gary"},
+		{"revoked", func() error { return alice.UnshareOrg(ctx, sn.ID, "globex") }, "alice adam mia"},
+	}
+	for _, step := range steps {
+		must(t, step.do())
+		if got := audience(t, c, sn.ID); got != step.want {
+			t.Fatalf("%s: seen by %q, want %q", step.name, got, step.want)
+		}
+	}
+}
+
+// SPEC 2.3: one share per snapshot and organization; sharing again updates it,
+// and the answer tells the expiry it replaced.
+func TestResharingUpdatesTheOneShare(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	sn := c.Push(alice, "shop", []byte("x"))
+	expires := time.Now().Add(24 * time.Hour).UTC().Truncate(time.Millisecond)
+	first, err := alice.ShareOrg(ctx, sn.ID, "globex", &expires)
+	must(t, err)
+	if first.ExpiresAt == nil || !first.ExpiresAt.Equal(expires) || first.PreviousExpiresAt != nil {
+		t.Errorf("first share: %+v", first)
+	}
+	second, err := alice.ShareOrg(ctx, sn.ID, "globex", nil)
+	must(t, err)
+	if second.ExpiresAt != nil || second.PreviousExpiresAt == nil || !second.PreviousExpiresAt.Equal(expires) {
+		t.Errorf("second share: %+v", second)
+	}
+	shares, err := alice.OrgShares(ctx, sn.ID)
+	must(t, err)
+	if len(shares) != 1 || shares[0].OrgSlug != "globex" || shares[0].ExpiresAt != nil || shares[0].SharedBy != "alice@acme.test" {
+		t.Errorf("shares: %+v", shares)
+	}
+}
+
+// DESIGN 3: what a recipient learns, and what stays with the owner.
+func TestRecipientLearnsNoMoreThanItMay(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	s := newScene(t, c)
+	got, err := c.As("gail@globex.test").Snapshot(ctx, s.id)
+	must(t, err)
+	if !got.Shared || !got.Received || got.Organization != "acme" || got.Owner != "" || got.Groups != 0 || got.Orgs != 0 {
+		t.Errorf("the recipient sees %+v", got)
+	}
+	if want := (api.Can{Pull: true}); got.Can == nil || *got.Can != want {
+		t.Errorf("the recipient can %+v", got.Can)
+	}
+	page, err := c.As("gary@globex.test").Snapshots(ctx, api.ListOptions{Filter: snap.FilterShared})
+	must(t, err)
+	if len(page.Items) != 1 || page.Items[0].ID != s.id {
+		t.Errorf("the recipient's shared listing: %+v", page.Items)
+	}
+	mine, err := c.As("mia@acme.test").Snapshot(ctx, s.id)
+	must(t, err)
+	if mine.Shared || mine.Groups != 1 || mine.Orgs != 0 || mine.Owner != "mia@acme.test" {
+		t.Errorf("the pusher sees %+v", mine)
+	}
+	admins, err := c.As("adam@acme.test").Snapshot(ctx, s.id)
+	must(t, err)
+	if admins.Groups != 1 || admins.Orgs != 1 || !admins.Can.ShareOrg || !admins.Can.Delete {
+		t.Errorf("the admin sees %+v", admins)
+	}
+}
+
+// DESIGN 3: input that is wrong, after all that is about who may.
+func TestShareRefusals(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	sn := c.Push(alice, "shop", []byte("x"))
+	past := time.Now().Add(-time.Second)
+	share := func(slug string, expires *time.Time) error {
+		_, err := alice.ShareOrg(ctx, sn.ID, slug, expires)
+		return err
+	}
+	_, noGroup := alice.ShareGroup(ctx, sn.ID, "nobody")
+	for name, tt := range map[string]struct {
+		err  error
+		want snap.Code
+	}{
+		"own slug":           {share("acme", nil), snap.CodeInvalid},
+		"unknown slug":       {share("hooli", nil), snap.CodeOrganizationNotFound},
+		"expiry in the past": {share("globex", &past), snap.CodeInvalid},
+		"unknown group":      {noGroup, snap.CodeGroupNotFound},
+	} {
+		if snap.CodeOf(tt.err) != tt.want {
+			t.Errorf("%s: got %v, want %s", name, tt.err, tt.want)
+		}
+	}
+	if shares, err := alice.OrgShares(ctx, sn.ID); err != nil || len(shares) != 0 {
+		t.Errorf("a refusal left %v, %v", shares, err)
+	}
+}
+
+// The guard of DESIGN 5's policy: which types, and how long.
+func TestPolicyRefusesWithItsRule(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {
+		config.Organizations[0].Policy = cloud.Policy{ShareTypes: []snap.Type{snap.TypeSanitized}, MaxCrossOrgExpiry: "7d"}
+	}})
+	alice := c.As("alice@acme.test")
+	raw, clean := c.Push(alice, "shop", []byte("raw")), c.PushAs(alice, "shop", snap.TypeSanitized, []byte("clean"))
+	week, later := time.Now().Add(6*24*time.Hour), time.Now().Add(8*24*time.Hour)
+	refused := func(err error, rule string) {
+		t.Helper()
+		if snap.CodeOf(err) != snap.CodePolicy || !strings.Contains(err.Error(), rule) {
+			t.Errorf("got %v, want a refusal by %s", err, rule)
+		}
+	}
+	_, err := alice.Share(ctx, raw.ID)
+	refused(err, "share_types")
+	_, err = alice.ShareOrg(ctx, raw.ID, "globex", &week)
+	refused(err, "share_types")
+	_, err = alice.ShareOrg(ctx, clean.ID, "globex", nil)
+	refused(err, "max_cross_org_expiry")
+	_, err = alice.ShareOrg(ctx, clean.ID, "globex", &later)
+	refused(err, "max_cross_org_expiry")
+	_, err = alice.Share(ctx, clean.ID)
+	must(t, err)
+	_, err = alice.ShareOrg(ctx, clean.ID, "globex", &week)
+	must(t, err)
+	if _, err = alice.ShareGroup(ctx, raw.ID, "eng"); err != nil {
+		t.Errorf("group shares are not limited by share_types: %v", err)
+	}
+}
+
+// The four filters of a listing and the others, each against what it means.
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, gail := c.As("mia@acme.test"), c.As("gail@globex.test")
+	own := c.Push(mia, "shop", []byte("mia's own"))
+	wide := c.PushAs(c.As("alice@acme.test"), "billing", snap.TypeSanitized, []byte("alice's, org-wide"))
+	_, err := c.As("alice@acme.test").Share(ctx, wide.ID)
+	must(t, err)
+	got := c.Push(gail, "crm", []byte("from globex"))
+	_, err = gail.ShareOrg(ctx, got.ID, "acme", nil)
+	must(t, err)
+	for name, tt := range map[string]struct {
+		o    api.ListOptions
+		want []string
+	}{
+		"all, newest first": {api.ListOptions{}, []string{got.ID, wide.ID, own.ID}},
+		"shared":            {api.ListOptions{Filter: snap.FilterShared}, []string{got.ID, wide.ID}},
+		"mine":              {api.ListOptions{Filter: snap.FilterMine}, []string{own.ID}},
+		"received":          {api.ListOptions{Filter: snap.FilterReceived}, []string{got.ID}},
+		"one target":        {api.ListOptions{Target: "billing"}, []string{wide.ID}},
+		"one type":          {api.ListOptions{Type: snap.TypeSnapshot}, []string{got.ID, own.ID}},
+		"search":            {api.ListOptions{Q: "bill"}, []string{wide.ID}},
+		"nothing":           {api.ListOptions{Target: "nowhere"}, nil},
+	} {
+		page, err := mia.Snapshots(ctx, tt.o)
+		must(t, err)
+		var ids []string
+		for _, s := range page.Items {
+			ids = append(ids, s.ID)
+		}
+		if !slices.Equal(ids, tt.want) {
+			t.Errorf("%s: got %v, want %v", name, ids, tt.want)
+		}
+	}
+}
+
+// DESIGN 4: input that is not understood is refused in one form.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	key := c.Key("alice@acme.test")
+	s := newScene(t, c)
+	for name, tt := range map[string]struct {
+		method, path, body string
+		status             int
+		code               snap.Code
+	}{
+		"unknown field":     {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{"group_id":"eng","x":1}`, 400, snap.CodeInvalid},
+		"missing field":     {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{}`, 400, snap.CodeInvalid},
+		"no JSON":           {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{`, 400, snap.CodeInvalid},
+		"not a time":        {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-org", `{"org_slug":"globex","expires_at":"tomorrow"}`, 400, snap.CodeInvalid},
+		"limit too large":   {"GET", api.MountAgent + "/snapshots?limit=201", "", 400, snap.CodeInvalid},
+		"limit no number":   {"GET", api.MountAgent + "/snapshots?limit=x", "", 400, snap.CodeInvalid},
+		"unknown filter":    {"GET", api.MountAgent + "/snapshots?filter=some", "", 400, snap.CodeInvalid},
+		"bad cursor":        {"GET", api.MountAgent + "/snapshots?cursor=%21", "", 400, snap.CodeInvalid},
+		"bad checksum":      {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, "ba78", "zz78", 1), 400, snap.CodeInvalid},
+		"bad target":        {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, `"shop"`, `"../shop"`, 1), 400, snap.CodeInvalid},
+		"no such path":      {"GET", "/api/v1/nothing", "", 404, snap.CodeNotFound},
+		"no such method":    {"PATCH", api.MountAgent + "/snapshots", "", 405, snap.CodeMethodNotAllowed},
+		"keys by key":       {"GET", api.MountAgent + "/keys", "", 404, snap.CodeNotFound},
+		"a key, user mount": {"GET", api.MountUser + "/me", "", 401, snap.CodeUnauthenticated},
+	} {
+		res, data := send(t, tt.method, c.URL+tt.path, tt.body, key)
+		if p := problemIn(t, res, data); res.StatusCode != tt.status || p.Code != tt.code {
+			t.Errorf("%s: got %d %s (%s)", name, res.StatusCode, p.Code, data)
+		}
+	}
+	res, data := send(t, http.MethodPost, c.URL+api.MountAgent+"/snapshots", `{"target":"`+strings.Repeat("x", 2<<20)+`"}`, key)
+	if p := problemIn(t, res, data); p.Code != snap.CodeTooLarge {
+		t.Errorf("a huge body: %d %s", res.StatusCode, p.Code)
+	}
+}
+
+// DESIGN 4: every changing request accepts Idempotency-Key.
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	s := newScene(t, c)
+	post := func(key, body string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodPost, c.URL+api.MountAgent+"/snapshots/"+s.id+"/share-org", strings.NewReader(body))
+		must(t, err)
+		req.Header.Set("Authorization", "Bearer "+c.Key("alice@acme.test"))
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Idempotency-Key", key)
+		res, err := http.DefaultClient.Do(req)
+		must(t, err)
+		defer res.Body.Close()
+		var b strings.Builder
+		_, err = copyAll(&b, res.Body)
+		must(t, err)
+		return res.StatusCode, b.String()
+	}
+	status, first := post("one", `{"org_slug":"initech"}`)
+	if status != 200 {
+		t.Fatalf("first: %d %s", status, first)
+	}
+	must(t, c.As("alice@acme.test").UnshareOrg(context.Background(), s.id, "initech"))
+	if status, again := post("one", `{"org_slug":"initech"}`); status != 200 || again != first {
+		t.Errorf("again: %d %s, want the first answer %s", status, again, first)
+	}
+	if sees(t, c.As("ian@initech.test"), s.id) {
+		t.Error("a repeated request was carried out twice")
+	}
+	if status, body := post("one", `{"org_slug":"globex"}`); status != 409 {
+		t.Errorf("another request under the same key: %d %s", status, body)
+	}
+}

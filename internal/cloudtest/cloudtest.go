@@ -1,0 +1,227 @@
+// Package cloudtest starts the whole cloud service inside a test: the real
+// handlers over a real loopback port, a real database and a real blob folder,
+// with three organizations to play in. It is for tests only.
+//
+//	acme     alice (owner), adam (admin), mia (member of eng), gus (member of eng and dba), max (member), vic (viewer)
+//	globex   gail (owner), gary (member)
+//	initech  ian (owner)
+//
+// Everyone's e-mail is <name>@<organization>.test and their password is
+// <name>-password.
+package cloudtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/auth"
+	"snap/internal/cloud"
+	"snap/internal/store"
+)
+
+// Options change what Start starts. The zero value is the embedded default in
+// a fresh folder.
+type Options struct {
+	DatabaseURL string              // empty: SQLite
+	BlobURL     string              // empty: a folder
+	DataDir     string              // empty: a fresh folder, gone with the test
+	Recheck     time.Duration       // see cloud.Options
+	Clock       *Clock              // nil: the real one
+	Log         io.Writer           // nil: nowhere; for tests that read the log at debug level
+	Config      func(*cloud.Config) // last changes to the configuration
+}
+
+// Cloud is a running service.
+type Cloud struct {
+	URL     string
+	Store   *store.Store
+	Service *cloud.Service
+	Config  cloud.Config
+
+	t    testing.TB
+	mu   sync.Mutex
+	keys map[string]string
+}
+
+// Start starts a service that ends with the test.
+func Start(t testing.TB, o Options) *Cloud {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cloud{URL: "http://" + listener.Addr().String(), t: t, keys: map[string]string{}}
+	c.Config = configuration(t, o, listener.Addr().String())
+	log := slog.New(slog.DiscardHandler)
+	if o.Log != nil {
+		log = slog.New(slog.NewTextHandler(o.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
+	var now func() time.Time
+	if o.Clock != nil {
+		now = o.Clock.Now
+	}
+	c.Service, err = cloud.New(t.Context(), c.Config, cloud.Options{Log: log, Now: now, Version: "test", Recheck: o.Recheck})
+	if err != nil {
+		listener.Close()
+		t.Fatalf("start the service: %v", err)
+	}
+	c.Store = c.Service.Store()
+	server := &http.Server{Handler: c.Service.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	go server.Serve(listener)
+	t.Cleanup(func() {
+		server.Close()
+		c.Service.Close()
+	})
+	return c
+}
+
+func configuration(t testing.TB, o Options, address string) cloud.Config {
+	config := cloud.Config{
+		Listen: address, PublicURL: "http://" + address, DataDir: o.DataDir,
+		Database: cloud.Database{URL: o.DatabaseURL}, Blob: cloud.Blob{URL: o.BlobURL},
+		Auth: cloud.Auth{ClientID: "snapcli"},
+		Organizations: []cloud.Organization{
+			{Slug: "acme", Name: "Acme Inc", SignIn: cloud.SignIn{Type: "local"}, Users: []cloud.LocalUser{
+				person("alice", "acme", snap.RoleOwner), person("adam", "acme", snap.RoleAdmin),
+				person("mia", "acme", snap.RoleMember, "eng"), person("gus", "acme", snap.RoleMember, "eng", "dba"),
+				person("max", "acme", snap.RoleMember), person("vic", "acme", snap.RoleViewer),
+			}},
+			{Slug: "globex", Name: "Globex Corporation", SignIn: cloud.SignIn{Type: "local"}, Users: []cloud.LocalUser{
+				person("gail", "globex", snap.RoleOwner), person("gary", "globex", snap.RoleMember),
+			}},
+			{Slug: "initech", Name: "Initech", SignIn: cloud.SignIn{Type: "local"}, Users: []cloud.LocalUser{
+				person("ian", "initech", snap.RoleOwner),
+			}},
+		},
+	}
+	if config.DataDir == "" {
+		config.DataDir = t.TempDir()
+	}
+	if o.Config != nil {
+		o.Config(&config)
+	}
+	return config
+}
+
+func person(name, org string, role snap.Role, groups ...string) cloud.LocalUser {
+	title := strings.ToUpper(name[:1]) + name[1:]
+	return cloud.LocalUser{Email: name + "@" + org + ".test", Name: title, Password: name + "-password", Role: role, Groups: groups}
+}
+
+// Key returns a user-scoped key (cak_) of the user with this e-mail, the same
+// one at every call.
+func (c *Cloud) Key(email string) string {
+	c.t.Helper()
+	return c.key(email, func() auth.KeySpec {
+		_, slug, _ := strings.Cut(strings.TrimSuffix(email, ".test"), "@")
+		org := c.org(slug)
+		m, err := c.Store.UserByEmail(context.Background(), org.ID, email)
+		if err != nil {
+			c.t.Fatalf("user %s: %v", email, err)
+		}
+		return auth.KeySpec{OrgID: org.ID, UserID: m.ID, Kind: snap.UserKey, Name: "test"}
+	})
+}
+
+// OrgKey returns an organization-level key of this kind with these scopes, the
+// same one at every call.
+func (c *Cloud) OrgKey(slug string, kind snap.CredentialKind, scopes ...snap.Scope) string {
+	c.t.Helper()
+	return c.key(fmt.Sprint(slug, kind, scopes), func() auth.KeySpec {
+		return auth.KeySpec{OrgID: c.org(slug).ID, Kind: kind, Name: "test", Scopes: scopes}
+	})
+}
+
+func (c *Cloud) key(name string, spec func() auth.KeySpec) string {
+	c.t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if secret := c.keys[name]; secret != "" {
+		return secret
+	}
+	secret, _, err := c.Service.Auth().NewKey(context.Background(), spec())
+	if err != nil {
+		c.t.Fatalf("make a key for %s: %v", name, err)
+	}
+	c.keys[name] = secret
+	return secret
+}
+
+func (c *Cloud) org(slug string) store.Org {
+	c.t.Helper()
+	org, err := c.Store.OrgBySlug(context.Background(), slug)
+	if err != nil {
+		c.t.Fatalf("organization %s: %v", slug, err)
+	}
+	return org
+}
+
+// Client returns a client of the agent mount with this API key.
+func (c *Cloud) Client(key string) *api.Client {
+	c.t.Helper()
+	client, err := api.New(api.Options{BaseURL: c.URL, Mount: api.MountAgent, Token: api.StaticToken(key), UserAgent: "cloudtest"})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return client
+}
+
+// As returns a client of the agent mount for the user with this e-mail.
+func (c *Cloud) As(email string) *api.Client {
+	c.t.Helper()
+	return c.Client(c.Key(email))
+}
+
+// Clock is a clock that tests move. It is safe for concurrent use.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewClock returns a clock that stands at this time.
+func NewClock(start time.Time) *Clock { return &Clock{now: start.UTC()} }
+
+// Now returns the clock's time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the clock.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// RevokedKey returns a user-scoped key of the organization's owner that has
+// been revoked.
+func (c *Cloud) RevokedKey(slug string) string {
+	c.t.Helper()
+	ctx := context.Background()
+	org := c.org(slug)
+	owner := map[string]string{"acme": "alice", "globex": "gail", "initech": "ian"}[slug]
+	m, err := c.Store.UserByEmail(ctx, org.ID, owner+"@"+slug+".test")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	secret, key, err := c.Service.Auth().NewKey(ctx, auth.KeySpec{OrgID: org.ID, UserID: m.ID, Kind: snap.UserKey, Name: "revoked"})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.Store.RevokeOrgKey(ctx, org.ID, key.ID); err != nil {
+		c.t.Fatal(err)
+	}
+	return secret
+}
