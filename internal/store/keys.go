@@ -124,13 +124,13 @@ func (s *Store) RevokeOrgKey(ctx context.Context, orgID, id int64) error {
 func (s *Store) revokeKey(ctx context.Context, whose string, id, owner int64) error {
 	res, err := s.write.ExecContext(ctx,
 		`UPDATE api_keys SET revoked_at = $1 WHERE revoked_at IS NULL AND id = $2 AND `+whose, s.now().UnixMilli(), id, owner)
-	return found(res, err, errNoKey)
+	return changed(res, err, errNoKey)
 }
 
 var errNoKey = &snap.Error{Code: snap.CodeNotFound, Detail: "no such key", Hint: "list the keys to see which there are"}
 
-// found turns "no row was changed" into missing.
-func found(res sql.Result, err, missing error) error {
+// changed turns "no row was changed" into missing.
+func changed(res sql.Result, err, missing error) error {
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (s *Store) EndSession(ctx context.Context, c snap.Caller, id int64) error {
 	res, err := s.write.ExecContext(ctx,
 		`UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND id = $2 AND user_id = $3`,
 		s.now().UnixMilli(), id, c.User.ID)
-	return found(res, err, errNoSession)
+	return changed(res, err, errNoSession)
 }
 
 // EndSessionByHash ends the browser session whose cookie has this SHA-256, if

@@ -15,27 +15,21 @@ package store
 import (
 	"context"
 	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
-	"github.com/pressly/goose/v3"
-	"github.com/pressly/goose/v3/lock"
+	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
-
-//go:embed migrations
-var migrations embed.FS
 
 // Options say where the data lives.
 type Options struct {
@@ -53,6 +47,10 @@ type Store struct {
 	read  *sql.DB // PostgreSQL: the same pool as write
 	pg    bool
 	now   func() time.Time
+
+	mu       sync.Mutex
+	prepared map[string]*sql.Stmt // statements that listings and checks repeat
+	listings map[shape]string     // their text
 }
 
 // Open opens the database, migrates it under a lock to the newest schema, and
@@ -61,7 +59,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{now: o.Now, pg: o.URL != ""}
+	s := &Store{now: o.Now, pg: o.URL != "", prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
 	var err error
 	if s.pg {
 		err = s.openPostgres(o.URL)
@@ -83,10 +81,13 @@ func (s *Store) openPostgres(dsn string) (err error) {
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		return errors.New("database.url must be empty (SQLite) or begin with postgres://")
 	}
-	s.write, err = sql.Open("pgx", dsn)
+	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return fmt.Errorf("open PostgreSQL: %w", err)
+		return fmt.Errorf("read database.url: %w", err)
 	}
+	// Planning a listing anew for every caller costs more than running it.
+	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	s.write = stdlib.OpenDB(*config)
 	s.write.SetMaxOpenConns(4 * max(4, runtime.NumCPU()))
 	s.write.SetMaxIdleConns(2 * max(4, runtime.NumCPU()))
 	s.read = s.write
@@ -112,37 +113,6 @@ func (s *Store) openSQLite(dir string) (err error) {
 	s.read.SetMaxOpenConns(max(2, runtime.NumCPU()))
 	s.read.SetMaxIdleConns(max(2, runtime.NumCPU()))
 	return nil
-}
-
-// migrate brings the schema up to date. PostgreSQL is locked by an advisory
-// lock, SQLite by a lock file beside the database.
-func (s *Store) migrate(ctx context.Context, dir string) error {
-	dialect, folder := goose.DialectSQLite3, "migrations/sqlite"
-	var options []goose.ProviderOption
-	if s.pg {
-		dialect, folder = goose.DialectPostgres, "migrations/postgres"
-		locker, err := lock.NewPostgresSessionLocker()
-		if err != nil {
-			return err
-		}
-		options = append(options, goose.WithSessionLocker(locker))
-	} else {
-		fileLock := flock.New(filepath.Join(dir, "migrate.lock"))
-		if _, err := fileLock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
-		defer fileLock.Unlock()
-	}
-	files, err := fs.Sub(migrations, folder)
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(dialect, s.write, files, options...)
-	if err != nil {
-		return err
-	}
-	_, err = provider.Up(ctx)
-	return err
 }
 
 // Close closes the database.
@@ -171,6 +141,18 @@ func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 			continue
 		}
 		return err
+	}
+}
+
+// txUnique is tx for an f that makes rows which must be unique: it is run again
+// when another transaction made the same ones at the same time.
+func (s *Store) txUnique(ctx context.Context, f func(*sql.Tx) error) error {
+	const attempts = 5
+	for try := 1; ; try++ {
+		err := s.tx(ctx, f)
+		if try == attempts || !isUnique(err) {
+			return err
+		}
 	}
 }
 

@@ -8,39 +8,58 @@ CREATE TABLE orgs(
 
 CREATE TABLE users(
   id bigint PRIMARY KEY REFERENCES principals(id), org_id bigint NOT NULL REFERENCES orgs(id),
-  issuer text NOT NULL, subject text NOT NULL, email text NOT NULL, name text NOT NULL, role text NOT NULL,
+  issuer text NOT NULL, subject text NOT NULL, email text NOT NULL, email_folded text NOT NULL, name text NOT NULL, role text NOT NULL,
   disabled bigint NOT NULL DEFAULT 0, groups_unknown bigint NOT NULL DEFAULT 0, groups_as_of bigint,
   created_at bigint NOT NULL, UNIQUE(org_id, issuer, subject));
-CREATE INDEX users_email ON users(org_id, email);
+CREATE INDEX users_email ON users(org_id, email_folded);
 
+-- newest is at least the key of the newest snapshot shared with the group, so that
+-- a listing passes over groups that have nothing for its page.
 CREATE TABLE groups(
   id bigint PRIMARY KEY REFERENCES principals(id), org_id bigint NOT NULL REFERENCES orgs(id),
-  group_id text NOT NULL, name text NOT NULL, UNIQUE(org_id, group_id));
+  group_id text NOT NULL, name text NOT NULL, newest bigint NOT NULL DEFAULT 0, UNIQUE(org_id, group_id));
 
--- One row: this principal belongs to this audience (snap.Audience). Rewritten
--- at sign-in and at a role change.
+-- One row: this principal belongs to this audience (snap.Audience), kind being
+-- the audience's kind. Rewritten at sign-in and at a role change.
 CREATE TABLE membership(
-  principal bigint NOT NULL REFERENCES principals(id), audience bigint NOT NULL, PRIMARY KEY(principal, audience));
+  principal bigint NOT NULL REFERENCES principals(id), kind bigint NOT NULL, audience bigint NOT NULL,
+  PRIMARY KEY(principal, kind, audience));
 CREATE INDEX membership_audience ON membership(audience, principal);
 
-CREATE TABLE targets(
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, org_id bigint NOT NULL REFERENCES orgs(id), name text NOT NULL, UNIQUE(org_id, name));
+-- Names of databases. A name is one row for the whole service, so that a filter
+-- by target is one number, whoever pushed.
+CREATE TABLE targets(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE);
 
--- Only complete, verified snapshots have a row.
+-- The targets an organization may come to see, by their folded names, for the
+-- search: those it pushed and those that others shared with it.
+CREATE TABLE org_targets(
+  org_id bigint NOT NULL REFERENCES orgs(id), target_id bigint NOT NULL REFERENCES targets(id), folded text NOT NULL,
+  PRIMARY KEY(org_id, target_id));
+
+-- Only complete, verified snapshots have a row. target repeats the target's
+-- name and folded is the name as the search compares it. widened is 0 as long as
+-- no group and no other organization was granted anything, so that a listing
+-- need not count those shares.
 CREATE TABLE snapshots(
-  key bigint PRIMARY KEY, id text NOT NULL UNIQUE, org_id bigint NOT NULL REFERENCES orgs(id),
+  key bigint PRIMARY KEY, id text COLLATE "C" NOT NULL UNIQUE, org_id bigint NOT NULL REFERENCES orgs(id),
   owner_id bigint REFERENCES users(id), pushed_with bigint,
-  target_id bigint NOT NULL REFERENCES targets(id), name text NOT NULL, type text NOT NULL, engine text NOT NULL,
-  size bigint NOT NULL, sha256 text NOT NULL, blob text NOT NULL, created_at bigint NOT NULL);
+  target_id bigint NOT NULL REFERENCES targets(id), target text NOT NULL, name text NOT NULL, folded text COLLATE "C" NOT NULL,
+  type text NOT NULL, engine text NOT NULL, size bigint NOT NULL, sha256 text NOT NULL, blob text NOT NULL,
+  widened bigint NOT NULL DEFAULT 0, created_at bigint NOT NULL);
 CREATE INDEX snapshots_sha256 ON snapshots(org_id, sha256);
+CREATE INDEX snapshots_folded ON snapshots(folded);
+CREATE INDEX snapshots_blob ON snapshots(blob);
 
 -- One row: this audience may see this snapshot, until expires_at. Every share
--- is one row here and nothing else; created_by is who shared it.
+-- is one row here and nothing else; created_by is who shared it. A snapshot's
+-- target and type are repeated, because every filter of a listing needs its
+-- column in an index that starts with the audience and ends with the snapshot.
 CREATE TABLE grants(
   audience bigint NOT NULL, snapshot bigint NOT NULL REFERENCES snapshots(key) ON DELETE CASCADE,
-  target_id bigint NOT NULL, expires_at bigint, created_at bigint NOT NULL, created_by bigint,
+  target_id bigint NOT NULL, type text NOT NULL, expires_at bigint, created_at bigint NOT NULL, created_by bigint,
   PRIMARY KEY(audience, snapshot) INCLUDE (expires_at));
-CREATE INDEX grants_target ON grants(audience, target_id, snapshot) INCLUDE (expires_at);
+CREATE INDEX grants_target ON grants(audience, target_id, snapshot) INCLUDE (type, expires_at);
+CREATE INDEX grants_type ON grants(audience, type, snapshot) INCLUDE (expires_at);
 CREATE INDEX grants_snapshot ON grants(snapshot, audience) INCLUDE (expires_at);
 CREATE INDEX grants_expiry ON grants(expires_at) WHERE expires_at IS NOT NULL;
 
@@ -51,11 +70,15 @@ CREATE TABLE uploads(
   target text NOT NULL, name text NOT NULL, type text NOT NULL, engine text NOT NULL,
   size bigint NOT NULL, sha256 text NOT NULL, blob text NOT NULL, blob_upload text NOT NULL, part_size bigint NOT NULL,
   created_at bigint NOT NULL, touched_at bigint NOT NULL);
+CREATE INDEX uploads_touched ON uploads(touched_at);
+CREATE INDEX uploads_sha256 ON uploads(org_id, sha256);
 
 -- Secrets of the service that every replica needs, such as the key that signs URLs.
 CREATE TABLE secrets(name text PRIMARY KEY, value bytea NOT NULL);
 
--- Answers kept for Idempotency-Key, for a day.
+-- Answers kept for Idempotency-Key, for a day. Status 0: still being worked on.
 CREATE TABLE idempotency(
   principal bigint NOT NULL, key text NOT NULL, request bytea NOT NULL, status bigint NOT NULL, body bytea NOT NULL,
   created_at bigint NOT NULL, PRIMARY KEY(principal, key));
+CREATE INDEX idempotency_created ON idempotency(created_at);
+CREATE INDEX idempotency_age ON idempotency(created_at);

@@ -8,39 +8,58 @@ CREATE TABLE orgs(
 
 CREATE TABLE users(
   id INTEGER PRIMARY KEY REFERENCES principals(id), org_id INTEGER NOT NULL REFERENCES orgs(id),
-  issuer TEXT NOT NULL, subject TEXT NOT NULL, email TEXT NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL,
+  issuer TEXT NOT NULL, subject TEXT NOT NULL, email TEXT NOT NULL, email_folded TEXT NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL,
   disabled INTEGER NOT NULL DEFAULT 0, groups_unknown INTEGER NOT NULL DEFAULT 0, groups_as_of INTEGER,
   created_at INTEGER NOT NULL, UNIQUE(org_id, issuer, subject)) STRICT;
-CREATE INDEX users_email ON users(org_id, email);
+CREATE INDEX users_email ON users(org_id, email_folded);
 
+-- newest is at least the key of the newest snapshot shared with the group, so that
+-- a listing passes over groups that have nothing for its page.
 CREATE TABLE groups(
   id INTEGER PRIMARY KEY REFERENCES principals(id), org_id INTEGER NOT NULL REFERENCES orgs(id),
-  group_id TEXT NOT NULL, name TEXT NOT NULL, UNIQUE(org_id, group_id)) STRICT;
+  group_id TEXT NOT NULL, name TEXT NOT NULL, newest INTEGER NOT NULL DEFAULT 0, UNIQUE(org_id, group_id)) STRICT;
 
--- One row: this principal belongs to this audience (snap.Audience). Rewritten
--- at sign-in and at a role change.
+-- One row: this principal belongs to this audience (snap.Audience), kind being
+-- the audience's kind. Rewritten at sign-in and at a role change.
 CREATE TABLE membership(
-  principal INTEGER NOT NULL REFERENCES principals(id), audience INTEGER NOT NULL, PRIMARY KEY(principal, audience)) STRICT, WITHOUT ROWID;
+  principal INTEGER NOT NULL REFERENCES principals(id), kind INTEGER NOT NULL, audience INTEGER NOT NULL,
+  PRIMARY KEY(principal, kind, audience)) STRICT, WITHOUT ROWID;
 CREATE INDEX membership_audience ON membership(audience, principal);
 
-CREATE TABLE targets(
-  id INTEGER PRIMARY KEY AUTOINCREMENT, org_id INTEGER NOT NULL REFERENCES orgs(id), name TEXT NOT NULL, UNIQUE(org_id, name)) STRICT;
+-- Names of databases. A name is one row for the whole service, so that a filter
+-- by target is one number, whoever pushed.
+CREATE TABLE targets(id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE) STRICT;
 
--- Only complete, verified snapshots have a row.
+-- The targets an organization may come to see, by their folded names, for the
+-- search: those it pushed and those that others shared with it.
+CREATE TABLE org_targets(
+  org_id INTEGER NOT NULL REFERENCES orgs(id), target_id INTEGER NOT NULL REFERENCES targets(id), folded TEXT NOT NULL,
+  PRIMARY KEY(org_id, target_id)) STRICT, WITHOUT ROWID;
+
+-- Only complete, verified snapshots have a row. target repeats the target's
+-- name and folded is the name as the search compares it. widened is 0 as long as
+-- no group and no other organization was granted anything, so that a listing
+-- need not count those shares.
 CREATE TABLE snapshots(
   key INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, org_id INTEGER NOT NULL REFERENCES orgs(id),
   owner_id INTEGER REFERENCES users(id), pushed_with INTEGER,
-  target_id INTEGER NOT NULL REFERENCES targets(id), name TEXT NOT NULL, type TEXT NOT NULL, engine TEXT NOT NULL,
-  size INTEGER NOT NULL, sha256 TEXT NOT NULL, blob TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT;
+  target_id INTEGER NOT NULL REFERENCES targets(id), target TEXT NOT NULL, name TEXT NOT NULL, folded TEXT NOT NULL,
+  type TEXT NOT NULL, engine TEXT NOT NULL, size INTEGER NOT NULL, sha256 TEXT NOT NULL, blob TEXT NOT NULL,
+  widened INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL) STRICT;
 CREATE INDEX snapshots_sha256 ON snapshots(org_id, sha256);
+CREATE INDEX snapshots_folded ON snapshots(folded);
+CREATE INDEX snapshots_blob ON snapshots(blob);
 
 -- One row: this audience may see this snapshot, until expires_at. Every share
--- is one row here and nothing else; created_by is who shared it.
+-- is one row here and nothing else; created_by is who shared it. A snapshot's
+-- target and type are repeated, because every filter of a listing needs its
+-- column in an index that starts with the audience and ends with the snapshot.
 CREATE TABLE grants(
   audience INTEGER NOT NULL, snapshot INTEGER NOT NULL REFERENCES snapshots(key) ON DELETE CASCADE,
-  target_id INTEGER NOT NULL, expires_at INTEGER, created_at INTEGER NOT NULL, created_by INTEGER,
+  target_id INTEGER NOT NULL, type TEXT NOT NULL, expires_at INTEGER, created_at INTEGER NOT NULL, created_by INTEGER,
   PRIMARY KEY(audience, snapshot)) STRICT, WITHOUT ROWID;
-CREATE INDEX grants_target ON grants(audience, target_id, snapshot, expires_at);
+CREATE INDEX grants_target ON grants(audience, target_id, snapshot, type, expires_at);
+CREATE INDEX grants_type ON grants(audience, type, snapshot, expires_at);
 CREATE INDEX grants_snapshot ON grants(snapshot, audience, expires_at);
 CREATE INDEX grants_expiry ON grants(expires_at) WHERE expires_at IS NOT NULL;
 
@@ -51,11 +70,15 @@ CREATE TABLE uploads(
   target TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, engine TEXT NOT NULL,
   size INTEGER NOT NULL, sha256 TEXT NOT NULL, blob TEXT NOT NULL, blob_upload TEXT NOT NULL, part_size INTEGER NOT NULL,
   created_at INTEGER NOT NULL, touched_at INTEGER NOT NULL) STRICT;
+CREATE INDEX uploads_touched ON uploads(touched_at);
+CREATE INDEX uploads_sha256 ON uploads(org_id, sha256);
 
 -- Secrets of the service that every replica needs, such as the key that signs URLs.
 CREATE TABLE secrets(name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 
--- Answers kept for Idempotency-Key, for a day.
+-- Answers kept for Idempotency-Key, for a day. Status 0: still being worked on.
 CREATE TABLE idempotency(
   principal INTEGER NOT NULL, key TEXT NOT NULL, request BLOB NOT NULL, status INTEGER NOT NULL, body BLOB NOT NULL,
   created_at INTEGER NOT NULL, PRIMARY KEY(principal, key)) STRICT, WITHOUT ROWID;
+CREATE INDEX idempotency_created ON idempotency(created_at);
+CREATE INDEX idempotency_age ON idempotency(created_at);

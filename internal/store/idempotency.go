@@ -1,0 +1,85 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"time"
+
+	"snap"
+)
+
+// Reply is what a request that carried an Idempotency-Key was answered.
+type Reply struct {
+	Status int
+	Body   []byte
+}
+
+// How long an answer is kept, and how long a request that never got one, for
+// example because the service was stopped, keeps others waiting.
+const (
+	keepAnswers = 24 * time.Hour
+	giveUpAfter = time.Minute
+)
+
+// Claim begins a changing request that carries an Idempotency-Key. request is
+// what makes it that request: method, path and body. It returns the answer
+// given before when the same caller already made the same request with this
+// key; nil means that the request is now the caller's to carry out and to end
+// with [Store.Settle] or [Store.Unclaim]. It fails with code conflict when the
+// key came with another request, or that request is being carried out.
+func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []byte) (answer *Reply, err error) {
+	sum := sha256.Sum256(request)
+	err = s.txUnique(ctx, func(tx *sql.Tx) error {
+		answer = nil
+		var a Reply
+		var had []byte
+		var created int64
+		err := tx.QueryRowContext(ctx, `SELECT request, status, body, created_at FROM idempotency WHERE principal = $1 AND key = $2`,
+			c.Principal(), key).Scan(&had, &a.Status, &a.Body, &created)
+		age := s.now().Sub(time.UnixMilli(created))
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return s.claim(ctx, tx, c, key, sum[:])
+		case err != nil:
+			return err
+		case age >= keepAnswers || a.Status == 0 && age >= giveUpAfter:
+			if _, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE principal = $1 AND key = $2`, c.Principal(), key); err != nil {
+				return err
+			}
+			return s.claim(ctx, tx, c, key, sum[:])
+		case !bytes.Equal(had, sum[:]):
+			return &snap.Error{Code: snap.CodeConflict, Detail: "this Idempotency-Key came with another request before", Hint: "use a new key for every new request"}
+		case a.Status == 0:
+			return &snap.Error{Code: snap.CodeConflict, Detail: "the request with this Idempotency-Key is still being carried out", Hint: "ask again in a moment"}
+		}
+		answer = &a
+		return nil
+	})
+	return answer, err
+}
+
+func (s *Store) claim(ctx context.Context, tx *sql.Tx, c snap.Caller, key string, sum []byte) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO idempotency(principal, key, request, status, body, created_at) VALUES($1, $2, $3, 0, $4, $5)`,
+		c.Principal(), key, sum, []byte{}, s.now().UnixMilli())
+	return err
+}
+
+// Settle remembers the answer to a claimed request for a day.
+func (s *Store) Settle(ctx context.Context, c snap.Caller, key string, a Reply) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE idempotency SET status = $3, body = $4 WHERE principal = $1 AND key = $2`,
+			c.Principal(), key, a.Status, append([]byte{}, a.Body...))
+		return err
+	})
+}
+
+// Unclaim forgets a claimed request that failed in a way that may be tried again.
+func (s *Store) Unclaim(ctx context.Context, c snap.Caller, key string) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE principal = $1 AND key = $2 AND status = 0`, c.Principal(), key)
+		return err
+	})
+}

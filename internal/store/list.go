@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+
+	"snap"
+)
+
+// Query chooses a page of a listing. The zero value is the first page of
+// everything the caller may see.
+type Query struct {
+	Filter snap.Filter // "" is all
+	Target string      // exactly this target
+	Type   snap.Type
+	// Q searches by name, see [Matches].
+	Q string
+	// IDPrefix is the beginning of public IDs, as snap.CleanIDPrefix returns it.
+	IDPrefix string
+	Limit    int    // 0 is 50, at most 200
+	Cursor   string // Page.Next of the page before, "" for the first
+}
+
+// Page is one page of a listing, newest first. Next is the cursor of the page
+// that follows, "" on the last.
+type Page struct {
+	Items []snap.Snapshot
+	Next  string
+}
+
+// The page sizes.
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+)
+
+// Snapshots returns a page of the snapshots that the caller may see and q
+// chooses, newest first. It costs the same however many snapshots there are
+// and however deep the page lies. It fails with code invalid for a filter,
+// limit or cursor that cannot be.
+func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, error) {
+	before, err := q.check()
+	if err != nil || c.Principal() == 0 {
+		return Page{}, err
+	}
+	v, err := s.choice(ctx, q)
+	if errors.Is(err, sql.ErrNoRows) { // no such target
+		return Page{}, nil
+	}
+	if err != nil {
+		return Page{}, err
+	}
+	var found []snap.Snapshot
+	switch {
+	case q.IDPrefix != "":
+		found, err = s.byPrefix(ctx, c, v, columnID, q.IDPrefix, before, q.Limit+1)
+	case q.Q != "":
+		found, err = s.search(ctx, c, v, fold(q.Q), before, q.Limit+1)
+	default:
+		found, err = s.list(ctx, c, v, before, q.Limit+1)
+	}
+	return cut(found, q.Limit), err
+}
+
+// cut makes a page of at most limit items of what was found.
+func cut(found []snap.Snapshot, limit int) Page {
+	if len(found) <= limit {
+		return Page{Items: found}
+	}
+	found = found[:limit]
+	return Page{Items: found, Next: cursor(found[limit-1].Key)}
+}
+
+// check fills in the defaults and returns the key below which the page begins.
+func (q *Query) check() (before int64, err error) {
+	if q.Filter == "" {
+		q.Filter = snap.FilterAll
+	}
+	if q.Limit == 0 {
+		q.Limit = defaultLimit
+	}
+	switch {
+	case !q.Filter.Valid():
+		return 0, snap.Invalid("there is no such filter", "use all, shared, mine or received")
+	case q.Type != "" && !q.Type.Valid():
+		return 0, snap.Invalid("there is no such type of snapshot", "use snapshot or sanitized")
+	case q.Limit < 0 || q.Limit > maxLimit:
+		return 0, snap.Invalid("the limit is not between 1 and 200", "leave it out for 50")
+	case q.Cursor == "":
+		return math.MaxInt64, nil
+	}
+	return position(q.Cursor)
+}
+
+// A cursor is a position, not a page: a version byte and the key of the last
+// item seen, so that no push, unshare or deletion can break it.
+const cursorVersion = 1
+
+func cursor(key int64) string {
+	return base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64([]byte{cursorVersion}, uint64(key)))
+}
+
+func position(cursor string) (key int64, err error) {
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(b) != 9 || b[0] != cursorVersion {
+		return 0, snap.Invalid("the cursor is not one that this service gave", "leave it out to start at the first page")
+	}
+	return int64(binary.BigEndian.Uint64(b[1:])), nil
+}
+
+// choice is what of a query the grants' indexes know.
+type choice struct {
+	filter snap.Filter
+	target int64 // 0 is every target
+	typ    snap.Type
+}
+
+// choice looks up the query's target. It fails with sql.ErrNoRows when no
+// snapshot ever had it.
+func (s *Store) choice(ctx context.Context, q Query) (v choice, err error) {
+	v = choice{filter: q.Filter, typ: q.Type}
+	if q.Target != "" {
+		err = s.row(ctx, `SELECT id FROM targets WHERE name = $1`, q.Target).Scan(&v.target)
+	}
+	return v, err
+}
+
+// list returns the n newest snapshots below a key that the caller may see and
+// v chooses, newest first.
+func (s *Store) list(ctx context.Context, c snap.Caller, v choice, before int64, n int) ([]snap.Snapshot, error) {
+	sh := shapeOf(c, v, n)
+	args := append(s.viewer(c), before)
+	if v.target != 0 {
+		args = append(args, v.target)
+	}
+	if v.typ != "" {
+		args = append(args, string(v.typ))
+	}
+	found, err := s.snapshots(ctx, c, s.listing(sh), args...)
+	if len(found) > n {
+		found = found[:n]
+	}
+	return found, err
+}
+
+// newestFirst orders snapshots as every listing does.
+func newestFirst(all []snap.Snapshot) {
+	slices.SortFunc(all, func(a, b snap.Snapshot) int {
+		switch {
+		case a.Key > b.Key:
+			return -1
+		case a.Key < b.Key:
+			return 1
+		}
+		return 0
+	})
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"snap"
+)
+
+// This page writes the listing's SQL.
+//
+// What a caller may see is the union of their audiences, and each audience is
+// an index range of grants that is ordered newest first. So a page is a merge:
+//
+//	few     the newest rows of the caller's few own audiences (user, admins,
+//	        members, recipients), a page each
+//	floor   the page-size-th newest of them: nothing older can be on the page
+//	heads   the newest row of each of the caller's groups, if above the floor;
+//	        groups.newest tells most apart without a probe
+//	thr     the page-size-th newest head, or the floor
+//	wide    the rows above thr of the groups that reach it, a page each
+//	ids     both, each snapshot once, the newest page of them
+//
+// Nothing of it depends on how many snapshots there are. A plain union of 500
+// groups, or one predicate over all grants ordered by time, costs 10 to 1000
+// times as much.
+
+// shape tells listings apart whose SQL differs.
+type shape struct {
+	kinds  string // of the caller's few audiences that are merged, see few
+	groups bool   // merge the caller's groups too
+	target bool
+	typ    bool
+	size   int
+}
+
+// few are the kinds of audience of which a caller has at most one each.
+const (
+	kindsMember   = "024"
+	kindsAdmin    = "124" // an admin's own audience and groups add nothing
+	kindsShared   = "24"
+	kindsMine     = "0"
+	kindsReceived = "4"
+)
+
+func shapeOf(c snap.Caller, v choice, n int) shape {
+	sh := shape{target: v.target != 0, typ: v.typ != "", size: n}
+	for _, size := range []int{11, defaultLimit + 1, maxLimit + 1} {
+		if n <= size {
+			sh.size = size
+			break
+		}
+	}
+	switch {
+	case v.filter == snap.FilterShared:
+		sh.kinds = kindsShared
+	case v.filter == snap.FilterMine:
+		sh.kinds = kindsMine
+	case v.filter == snap.FilterReceived:
+		sh.kinds = kindsReceived
+	case c.User == nil || c.Role.IsAdmin():
+		sh.kinds = kindsAdmin
+	default:
+		sh.kinds, sh.groups = kindsMember, len(c.Groups) > 0
+	}
+	return sh
+}
+
+// listing returns the statement of a shape. Its parameters are those of
+// [Store.viewer], then $5 the key below which the page begins, then the target
+// and the type if the shape has them.
+func (s *Store) listing(sh shape) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, ok := s.listings[sh]
+	if !ok {
+		text = listingText(sh, s.pg)
+		s.listings[sh] = text
+	}
+	return text
+}
+
+func listingText(sh shape, pg bool) string {
+	var b strings.Builder
+	b.WriteString("WITH few AS MATERIALIZED (\n")
+	for i, kind := range sh.kinds {
+		if i > 0 {
+			b.WriteString("  UNION ALL\n")
+		}
+		fmt.Fprintf(&b, "  SELECT * FROM (SELECT g.snapshot AS id, %c AS kind, g.expires_at AS until FROM grants g\n"+
+			"    WHERE g.audience = (SELECT m.audience FROM membership m WHERE m.principal = $1 AND m.kind = %c)\n"+
+			"    AND g.snapshot < $5 AND %s%s ORDER BY g.snapshot DESC LIMIT %d) AS b%c\n", kind, kind, liveGrant, sh.where(), sh.size, kind)
+	}
+	b.WriteString(")")
+	from := "few"
+	if sh.groups {
+		from = "(SELECT id, kind, until FROM few UNION ALL SELECT id, 3, NULL FROM wide) AS x"
+		text := groupsSQLite
+		if pg {
+			text = groupsPostgres
+		}
+		b.WriteString(strings.NewReplacer("{where}", liveGrant+sh.where(), "{size}", fmt.Sprint(sh.size), "{last}", fmt.Sprint(sh.size-1)).Replace(text))
+	}
+	fmt.Fprintf(&b, `, ids AS MATERIALIZED (
+  SELECT id, max(CASE kind WHEN 2 THEN 1 ELSE 0 END) AS shared, max(CASE kind WHEN 4 THEN coalesce(until, 0) END) AS received
+  FROM %s GROUP BY id ORDER BY id DESC LIMIT %d)
+SELECT `, from, sh.size)
+	shared := "ids.shared"
+	if sh.kinds == kindsMine {
+		shared = sharedHere
+	}
+	b.WriteString(snapshotColumns + ", " + shared + ", ids.received\nFROM ids CROSS JOIN ")
+	if pg { // pinned, else the planner may turn the join around
+		b.WriteString("LATERAL (SELECT * FROM snapshots p WHERE p.key = ids.id OFFSET 0) AS s")
+	} else {
+		b.WriteString("snapshots s")
+	}
+	b.WriteString(" LEFT JOIN users u ON u.id = s.owner_id AND s.org_id = $3")
+	if !pg {
+		b.WriteString(" WHERE s.key = ids.id")
+	}
+	return b.String()
+}
+
+// liveGrant is snap.Grant.Live in SQL.
+const liveGrant = "(g.expires_at IS NULL OR g.expires_at > $2)"
+
+// where returns the conditions on what the grants' indexes know.
+func (sh shape) where() string {
+	switch {
+	case sh.target && sh.typ:
+		return " AND g.target_id = $6 AND g.type = $7"
+	case sh.target:
+		return " AND g.target_id = $6"
+	case sh.typ:
+		return " AND g.type = $6"
+	}
+	return ""
+}
+
+// groupsPostgres is the groups' part of the merge.
+const groupsPostgres = `, base AS MATERIALIZED (
+  SELECT coalesce((SELECT id FROM (SELECT DISTINCT id FROM few) AS d ORDER BY id DESC LIMIT 1 OFFSET {last}), 0) AS t),
+heads AS MATERIALIZED (
+  SELECT m.audience AS a, h.snapshot AS h FROM base CROSS JOIN membership m
+  CROSS JOIN LATERAL (SELECT 1 FROM groups n WHERE n.id = m.audience >> 3 AND n.newest >= base.t OFFSET 0) AS n
+  CROSS JOIN LATERAL (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5 AND g.snapshot >= base.t
+    AND {where} ORDER BY g.snapshot DESC LIMIT 1) AS h
+  WHERE m.principal = $1 AND m.kind = 3),
+thr AS MATERIALIZED (
+  SELECT greatest(base.t, coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads) AS d ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)) AS t FROM base),
+wide AS MATERIALIZED (
+  SELECT r.snapshot AS id FROM thr CROSS JOIN heads CROSS JOIN LATERAL (
+    SELECT g.snapshot FROM grants g WHERE g.audience = heads.a AND g.snapshot <= heads.h AND g.snapshot >= thr.t
+    AND {where} ORDER BY g.snapshot DESC LIMIT {size}) AS r
+  WHERE heads.h >= thr.t)`
+
+// groupsSQLite is the same without LATERAL: low is what the page cannot reach
+// below because one group alone fills it.
+const groupsSQLite = `, base(t) AS MATERIALIZED (
+  SELECT coalesce((SELECT id FROM (SELECT DISTINCT id FROM few) ORDER BY id DESC LIMIT 1 OFFSET {last}), 0)),
+heads(a, h) AS MATERIALIZED (
+  SELECT m.audience, (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5 AND g.snapshot >= base.t
+    AND {where} ORDER BY g.snapshot DESC LIMIT 1)
+  FROM base CROSS JOIN membership m CROSS JOIN groups n
+  WHERE m.principal = $1 AND m.kind = 3 AND n.id = m.audience >> 3 AND n.newest >= base.t),
+thr(t) AS MATERIALIZED (
+  SELECT max(base.t, coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads WHERE h IS NOT NULL) ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)) FROM base),
+top(a, h, c) AS MATERIALIZED (
+  SELECT a, h, coalesce((SELECT g.snapshot FROM grants g WHERE g.audience = heads.a AND g.snapshot <= heads.h AND g.snapshot >= thr.t
+    AND {where} ORDER BY g.snapshot DESC LIMIT 1 OFFSET {last}), thr.t)
+  FROM thr CROSS JOIN heads WHERE heads.h >= thr.t),
+low(c) AS MATERIALIZED (SELECT coalesce(max(c), 0) FROM top),
+wide(id) AS MATERIALIZED (
+  SELECT g.snapshot FROM low CROSS JOIN top CROSS JOIN grants g
+  WHERE top.h >= low.c AND g.audience = top.a AND g.snapshot BETWEEN low.c AND top.h AND {where})`

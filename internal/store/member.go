@@ -1,0 +1,289 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+)
+
+// SignIn is what an identity provider said about a user at a sign-in.
+type SignIn struct {
+	OrgID                        int64
+	Issuer, Subject, Email, Name string
+	Role                         snap.Role
+	Groups                       []snap.Group // GroupID and Name
+	GroupsUnknown                bool         // there was no usable groups claim: group shares then give nothing
+}
+
+// ApplySignIn makes or updates the account of (organization, issuer, subject)
+// and replaces its role, groups and memberships, all or nothing: from its
+// return on, every replica decides by them (SPEC 5.3 rule 4).
+func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err error) {
+	if !in.Role.Valid() {
+		return 0, fmt.Errorf("sign-in with the unknown role %q", in.Role)
+	}
+	if in.GroupsUnknown {
+		in.Groups = nil
+	}
+	err = s.txUnique(ctx, func(tx *sql.Tx) error {
+		if userID, err = s.applyUser(ctx, tx, in); err != nil {
+			return err
+		}
+		groups, err := s.applyGroups(ctx, tx, in)
+		if err != nil {
+			return err
+		}
+		return s.setMembership(ctx, tx, snap.Caller{
+			Org: snap.OrgRef{ID: in.OrgID}, User: &snap.User{ID: userID}, Role: in.Role,
+			Groups: groups, GroupsUnknown: in.GroupsUnknown,
+		})
+	})
+	return userID, err
+}
+
+// applyUser writes the account. On PostgreSQL it also locks it, so that two
+// sign-ins of one user come one after the other.
+func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64, err error) {
+	now := s.now().UnixMilli()
+	err = tx.QueryRowContext(ctx, `
+		UPDATE users SET email = $4, email_folded = $5, name = $6, role = $7, groups_unknown = $8, groups_as_of = $9
+		WHERE org_id = $1 AND issuer = $2 AND subject = $3 RETURNING id`,
+		in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown), now).Scan(&id)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return id, err
+	}
+	if id, err = newPrincipal(ctx, tx, "user"); err != nil {
+		return 0, err
+	}
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_as_of, created_at)
+		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)`,
+		id, in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown), now)
+	return id, err
+}
+
+// applyGroups makes the groups that are new, renames those whose name changed
+// and returns all with their identifiers. They are taken in one order, so that
+// two sign-ins with the same new groups do not wait for each other.
+func (s *Store) applyGroups(ctx context.Context, tx *sql.Tx, in SignIn) ([]snap.Group, error) {
+	groups := slices.Clone(in.Groups)
+	slices.SortFunc(groups, func(a, b snap.Group) int { return cmp.Compare(a.GroupID, b.GroupID) })
+	groups = slices.CompactFunc(groups, func(a, b snap.Group) bool { return a.GroupID == b.GroupID })
+	known, err := s.knownGroups(ctx, tx, in.OrgID, groups)
+	if err != nil {
+		return nil, err
+	}
+	for i, g := range groups {
+		if g.Name == "" {
+			g.Name = g.GroupID
+		}
+		old, ok := known[g.GroupID]
+		switch {
+		case !ok:
+			g.ID, err = newGroup(ctx, tx, in.OrgID, g)
+		case old.Name != g.Name:
+			g.ID = old.ID
+			_, err = tx.ExecContext(ctx, `UPDATE groups SET name = $2 WHERE id = $1`, g.ID, g.Name)
+		default:
+			g.ID = old.ID
+		}
+		if err != nil {
+			return nil, err
+		}
+		groups[i] = g
+	}
+	return groups, nil
+}
+
+func (s *Store) knownGroups(ctx context.Context, tx *sql.Tx, orgID int64, groups []snap.Group) (map[string]snap.Group, error) {
+	ids := make([]string, len(groups))
+	for i, g := range groups {
+		ids[i] = g.GroupID
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	each := `json_each($2)`
+	if s.pg {
+		each = `json_array_elements_text($2::json)`
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id IN (SELECT value FROM `+each+`)`, orgID, string(list))
+	if err != nil {
+		return nil, err
+	}
+	found, err := drain(rows, scanGroup)
+	known := make(map[string]snap.Group, len(found))
+	for _, g := range found {
+		known[g.GroupID] = g
+	}
+	return known, err
+}
+
+func newGroup(ctx context.Context, tx *sql.Tx, orgID int64, g snap.Group) (int64, error) {
+	id, err := newPrincipal(ctx, tx, "group")
+	if err != nil {
+		return 0, err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO groups(id, org_id, group_id, name) VALUES($1, $2, $3, $4)`, id, orgID, g.GroupID, g.Name)
+	return id, err
+}
+
+// setMembership makes the rows of table membership those of c.Audiences(),
+// touching only what differs.
+func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) error {
+	rows, err := tx.QueryContext(ctx, `SELECT audience FROM membership WHERE principal = $1`, c.Principal())
+	if err != nil {
+		return err
+	}
+	have, err := drain(rows, func(rows *sql.Rows) (a snap.Audience, err error) { return a, rows.Scan(&a) })
+	if err != nil {
+		return err
+	}
+	want := c.Audiences()
+	if gone := without(have, want); len(gone) > 0 {
+		_, err = tx.ExecContext(ctx, `DELETE FROM membership WHERE principal = $1 AND audience IN (SELECT v FROM `+s.each("$2")+` AS e)`, c.Principal(), list(gone))
+		if err != nil {
+			return err
+		}
+	}
+	if added := without(want, have); len(added) > 0 {
+		_, err = tx.ExecContext(ctx, `INSERT INTO membership(principal, kind, audience) SELECT $1, v & 7, v FROM `+s.each("$2")+` AS e`, c.Principal(), list(added))
+	}
+	return err
+}
+
+// without returns those of all that are not among others, in order, each once.
+func without(all, others []snap.Audience) (rest []snap.Audience) {
+	skip := make(map[snap.Audience]bool, len(others))
+	for _, a := range others {
+		skip[a] = true
+	}
+	for _, a := range all {
+		if !skip[a] {
+			skip[a] = true
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+// list writes audiences as the JSON array that [Store.each] reads.
+func list(all []snap.Audience) string {
+	return strings.ReplaceAll(fmt.Sprint(all), " ", ",")
+}
+
+// SetRole changes a user's role until their next sign-in sets it anew. It acts
+// at the next request, on every replica.
+func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
+	if !r.Valid() {
+		return snap.Invalid(fmt.Sprintf("%q is not a role", r), "use owner, admin, member or viewer")
+	}
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		c := snap.Caller{User: &snap.User{ID: userID}, Role: r}
+		err := tx.QueryRowContext(ctx, `UPDATE users SET role = $2 WHERE id = $1 RETURNING org_id, groups_unknown`, userID, string(r)).Scan(&c.Org.ID, &c.GroupsUnknown)
+		if errors.Is(err, sql.ErrNoRows) {
+			return errNoUser()
+		}
+		if err != nil {
+			return err
+		}
+		rows, err := tx.QueryContext(ctx, `SELECT audience >> 3, '', '' FROM membership WHERE principal = $1 AND kind = 3`, userID)
+		if err != nil {
+			return err
+		}
+		if c.Groups, err = drain(rows, scanGroup); err != nil {
+			return err
+		}
+		return s.setMembership(ctx, tx, c)
+	})
+}
+
+// SetDisabled disables a user, whose credentials then count for nothing from
+// the next request on, or enables them again.
+func (s *Store) SetDisabled(ctx context.Context, userID int64, disabled bool) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		return oneRow(tx.ExecContext(ctx, `UPDATE users SET disabled = $2 WHERE id = $1`, userID, flag(disabled)))
+	})
+}
+
+// oneRow turns a change that met no user into not_found.
+func oneRow(r sql.Result, err error) error {
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	return errNoUser()
+}
+
+func errNoUser() error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization has no such user", Hint: "users appear at their first sign-in"}
+}
+
+func flag(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// UserByEmail returns a user of an organization by their e-mail, whose case
+// does not matter. It fails with code not_found; when several accounts have
+// the e-mail, with code conflict.
+func (s *Store) UserByEmail(ctx context.Context, orgID int64, email string) (snap.Member, error) {
+	found, err := s.members(ctx, `WHERE u.org_id = $1 AND u.email_folded = $2`, orgID, fold(email))
+	if err != nil {
+		return snap.Member{}, err
+	}
+	switch len(found) {
+	case 0:
+		return snap.Member{}, errNoUser()
+	case 1:
+		return found[0], nil
+	}
+	return snap.Member{}, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("%d accounts of the organization have the e-mail %s", len(found), email), Hint: "disable those that are not used any more"}
+}
+
+// Members returns the users of the caller's organization, by e-mail.
+func (s *Store) Members(ctx context.Context, c snap.Caller) ([]snap.Member, error) {
+	return s.members(ctx, `WHERE u.org_id = $1`, c.Org.ID)
+}
+
+// members reads users with their groups, by e-mail: one row for every group,
+// or one without.
+func (s *Store) members(ctx context.Context, which string, args ...any) (all []snap.Member, err error) {
+	rows, err := s.rows(ctx, `
+		SELECT u.id, u.email, u.name, u.role, u.disabled, u.groups_unknown, u.groups_as_of,
+			coalesce(g.id, 0), coalesce(g.group_id, ''), coalesce(g.name, '')
+		FROM users u LEFT JOIN membership m ON m.principal = u.id AND m.kind = 3
+		LEFT JOIN groups g ON g.id = m.audience >> 3 `+which+` ORDER BY u.email_folded, u.id, g.name, g.id`, args...)
+	if err != nil {
+		return nil, err
+	}
+	_, err = drain(rows, func(rows *sql.Rows) (none struct{}, err error) {
+		var m snap.Member
+		var g snap.Group
+		var role string
+		var asOf sql.NullInt64
+		err = rows.Scan(&m.ID, &m.Email, &m.Name, &role, &m.Disabled, &m.GroupsUnknown, &asOf, &g.ID, &g.GroupID, &g.Name)
+		m.Role, m.GroupsAsOf = snap.Role(role), timeOf(asOf)
+		if n := len(all); n == 0 || all[n-1].ID != m.ID {
+			all = append(all, m)
+		}
+		if g.ID != 0 {
+			last := &all[len(all)-1]
+			last.Groups = append(last.Groups, g)
+		}
+		return none, err
+	})
+	return all, err
+}

@@ -1,0 +1,47 @@
+package store
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+//go:embed migrations
+var migrations embed.FS
+
+// migrate brings the schema up to date. PostgreSQL is locked by an advisory
+// lock, SQLite by a lock file beside the database.
+func (s *Store) migrate(ctx context.Context, dir string) error {
+	dialect, folder := goose.DialectSQLite3, "migrations/sqlite"
+	var options []goose.ProviderOption
+	if s.pg {
+		dialect, folder = goose.DialectPostgres, "migrations/postgres"
+		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 600))
+		if err != nil {
+			return err
+		}
+		options = append(options, goose.WithSessionLocker(locker))
+	} else {
+		fileLock := flock.New(filepath.Join(dir, "migrate.lock"))
+		if _, err := fileLock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+		defer fileLock.Unlock()
+	}
+	files, err := fs.Sub(migrations, folder)
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(dialect, s.write, files, options...)
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
+}

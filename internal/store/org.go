@@ -1,0 +1,167 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"snap"
+)
+
+// Org is an organization with the limits its configuration sets.
+type Org struct {
+	snap.OrgRef
+	Policy snap.Policy
+}
+
+// ApplyOrg makes the organization with this slug, or gives the one there is
+// this name and policy. The service does so for every configured organization
+// when it starts.
+func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) (snap.OrgRef, error) {
+	if !snap.ValidSlug(slug) {
+		return snap.OrgRef{}, snap.Invalid(fmt.Sprintf("%q is not a slug", slug), "use 1 to 63 lower-case letters, digits and inner hyphens")
+	}
+	policy, err := json.Marshal(p)
+	if err != nil {
+		return snap.OrgRef{}, err
+	}
+	org := snap.OrgRef{Slug: slug, Name: name}
+	err = s.txUnique(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `UPDATE orgs SET name = $2, policy = $3 WHERE slug = $1 RETURNING id`,
+			slug, name, string(policy)).Scan(&org.ID)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if org.ID, err = newPrincipal(ctx, tx, "org"); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `INSERT INTO orgs(id, slug, name, policy) VALUES($1, $2, $3, $4)`, org.ID, slug, name, string(policy)); err != nil {
+			return err
+		}
+		return s.setMembership(ctx, tx, snap.Caller{Org: org})
+	})
+	return org, err
+}
+
+// newPrincipal allocates the identifier of an organization, user or group.
+func newPrincipal(ctx context.Context, tx *sql.Tx, kind string) (id int64, err error) {
+	err = tx.QueryRowContext(ctx, `INSERT INTO principals(kind) VALUES($1) RETURNING id`, kind).Scan(&id)
+	return id, err
+}
+
+// OrgBySlug returns an organization. It fails with code organization_not_found.
+func (s *Store) OrgBySlug(ctx context.Context, slug string) (Org, error) {
+	orgs, err := s.orgs(ctx, `WHERE slug = $1`, slug)
+	if err == nil && len(orgs) == 0 {
+		return Org{}, errNoOrg(slug)
+	}
+	if err != nil {
+		return Org{}, err
+	}
+	return orgs[0], nil
+}
+
+func errNoOrg(slug string) error {
+	return &snap.Error{
+		Code:   snap.CodeOrganizationNotFound,
+		Detail: fmt.Sprintf("no organization has the slug %q", slug),
+		Hint:   "ask the other organization for its slug: `snapcli whoami` shows it",
+	}
+}
+
+// Org returns an organization by its identifier, which must exist.
+func (s *Store) Org(ctx context.Context, id int64) (Org, error) {
+	orgs, err := s.orgs(ctx, `WHERE id = $1`, id)
+	if err == nil && len(orgs) == 0 {
+		err = fmt.Errorf("organization %d: %w", id, sql.ErrNoRows)
+	}
+	if err != nil {
+		return Org{}, err
+	}
+	return orgs[0], nil
+}
+
+// Orgs returns every organization of the service, by slug. It is for the operator.
+func (s *Store) Orgs(ctx context.Context) ([]Org, error) { return s.orgs(ctx, `ORDER BY slug`) }
+
+func (s *Store) orgs(ctx context.Context, which string, args ...any) ([]Org, error) {
+	return collect(ctx, s, `SELECT id, slug, name, policy FROM orgs `+which, func(rows *sql.Rows) (o Org, err error) {
+		var policy string
+		if err := rows.Scan(&o.ID, &o.Slug, &o.Name, &policy); err != nil {
+			return o, err
+		}
+		return o, json.Unmarshal([]byte(policy), &o.Policy)
+	}, args...)
+}
+
+// CallerOfOrg returns the caller that an organization-level key acts as,
+// without the credential. It fails with snap.ErrUnauthenticated when there is
+// no such organization.
+func (s *Store) CallerOfOrg(ctx context.Context, orgID int64) (snap.Caller, error) {
+	var c snap.Caller
+	err := s.row(ctx, `SELECT id, slug, name FROM orgs WHERE id = $1`, orgID).Scan(&c.Org.ID, &c.Org.Slug, &c.Org.Name)
+	if errors.Is(err, sql.ErrNoRows) {
+		return snap.Caller{}, snap.ErrUnauthenticated
+	}
+	return c, err
+}
+
+// CallerOfUser returns the caller that a user's credential acts as, without
+// the credential: role and groups as of now. It fails with
+// snap.ErrUnauthenticated when there is no such user or they are disabled.
+func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, error) {
+	var c snap.Caller
+	var role string
+	var asOf sql.NullInt64
+	u := snap.User{ID: userID}
+	err := s.row(ctx, `
+		SELECT o.id, o.slug, o.name, u.email, u.name, u.role, u.groups_unknown, u.groups_as_of
+		FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0`, userID).
+		Scan(&c.Org.ID, &c.Org.Slug, &c.Org.Name, &u.Email, &u.Name, &role, &c.GroupsUnknown, &asOf)
+	if errors.Is(err, sql.ErrNoRows) {
+		return snap.Caller{}, snap.ErrUnauthenticated
+	}
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	c.User, c.Role, c.GroupsAsOf = &u, snap.Role(role), timeOf(asOf)
+	c.Groups, err = s.groupsOf(ctx, userID)
+	return c, err
+}
+
+// groupsOf returns the groups in which a user is.
+func (s *Store) groupsOf(ctx context.Context, userID int64) ([]snap.Group, error) {
+	return collect(ctx, s, `
+		SELECT g.id, g.group_id, g.name FROM membership m JOIN groups g ON g.id = m.audience >> 3
+		WHERE m.principal = $1 AND m.kind = 3 ORDER BY m.audience`, scanGroup, userID)
+}
+
+func scanGroup(rows *sql.Rows) (g snap.Group, err error) {
+	return g, rows.Scan(&g.ID, &g.GroupID, &g.Name)
+}
+
+// GroupCount is an SSO group and how many users were in it at their last sign-in.
+type GroupCount struct {
+	snap.Group
+	Members int
+}
+
+// Groups returns the SSO groups of the caller's organization, by name.
+func (s *Store) Groups(ctx context.Context, c snap.Caller) ([]GroupCount, error) {
+	return collect(ctx, s, `
+		SELECT g.id, g.group_id, g.name, (
+			SELECT count(*) FROM membership m JOIN users u ON u.id = m.principal AND u.disabled = 0
+			WHERE m.audience = g.id * 8 + 3)
+		FROM groups g WHERE g.org_id = $1 ORDER BY g.name, g.group_id`,
+		func(rows *sql.Rows) (g GroupCount, err error) {
+			return g, rows.Scan(&g.ID, &g.GroupID, &g.Name, &g.Members)
+		}, c.Org.ID)
+}
+
+// timeOrNever reads a time that 0 stands for never in.
+func timeOrNever(ms int64) time.Time {
+	return timeOf(sql.NullInt64{Int64: ms, Valid: ms != 0})
+}

@@ -1,0 +1,83 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+)
+
+// rows runs a reading statement that is repeated for many requests. It is
+// prepared once per connection: SQLite would otherwise spend more time on
+// compiling a listing than on running it.
+func (s *Store) rows(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	stmt, err := s.stmt(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+// row is rows for at most one row.
+func (s *Store) row(ctx context.Context, text string, args ...any) scanner {
+	stmt, err := s.stmt(ctx, text)
+	if err != nil {
+		return failed{err}
+	}
+	return stmt.QueryRowContext(ctx, args...)
+}
+
+type scanner interface{ Scan(...any) error }
+
+type failed struct{ err error }
+
+func (f failed) Scan(...any) error { return f.err }
+
+func (s *Store) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	stmt := s.prepared[text]
+	s.mu.Unlock()
+	if stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := s.read.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first := s.prepared[text]; first != nil { // another request was faster
+		stmt.Close()
+		return first, nil
+	}
+	s.prepared[text] = stmt
+	return stmt, nil
+}
+
+// collect runs a reading statement and returns what scan makes of each row.
+func collect[T any](ctx context.Context, s *Store, text string, scan func(*sql.Rows) (T, error), args ...any) ([]T, error) {
+	rows, err := s.rows(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	return drain(rows, scan)
+}
+
+func drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) (all []T, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		one, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, rows.Err()
+}
+
+// each is a table of the numbers in a JSON array that is given as parameter p,
+// with the one column v.
+func (s *Store) each(p string) string {
+	if s.pg {
+		return `(SELECT value::bigint AS v FROM json_array_elements_text(` + p + `::json))`
+	}
+	return `(SELECT CAST(value AS INTEGER) AS v FROM json_each(` + p + `))`
+}

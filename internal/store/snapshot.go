@@ -1,0 +1,143 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"snap"
+)
+
+// viewer returns the parameters by which a statement knows the caller: $1 the
+// principal, $2 now, $3 the organization, $4 whether an admin.
+func (s *Store) viewer(c snap.Caller) []any {
+	return []any{c.Principal(), s.now().UnixMilli(), c.Org.ID, flag(c.IsAdmin())}
+}
+
+// snapshotColumns are what [scanSnapshot] reads of snapshots s and users u,
+// before shared and received. The shares of a snapshot are counted only for
+// who may manage them, and only when there may be some.
+const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (SELECT o.slug FROM orgs o WHERE o.id = s.org_id) END,
+  CASE WHEN s.org_id <> $3 THEN (SELECT o.name FROM orgs o WHERE o.id = s.org_id) END,
+  u.id, u.email, u.name, s.target, s.name, s.type, s.engine, s.size, s.sha256, s.blob, s.created_at,
+  CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key AND g.audience & 7 = 3) ELSE 0 END,
+  CASE WHEN s.widened <> 0 AND $4 <> 0 THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key AND g.audience & 7 = 4 AND ` + liveGrant + `) ELSE 0 END`
+
+// sharedHere and receivedHere probe for the grants that the merge of a listing
+// has at hand.
+const (
+	sharedHere   = `CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.audience = CAST($3 AS bigint) * 8 + 2 AND g.snapshot = s.key AND ` + liveGrant + `) THEN 1 ELSE 0 END`
+	receivedHere = `(SELECT coalesce(g.expires_at, 0) FROM grants g WHERE g.audience = CAST($3 AS bigint) * 8 + 4 AND g.snapshot = s.key AND ` + liveGrant + `)`
+)
+
+// visible is snap.Visible in SQL, of snapshot s: a live grant on it names one
+// of the caller's audiences.
+const visible = `EXISTS (SELECT 1 FROM grants g JOIN membership m ON m.principal = $1 AND m.kind = g.audience & 7 AND m.audience = g.audience
+  WHERE g.snapshot = s.key AND ` + liveGrant + `)`
+
+const selectOne = `SELECT ` + snapshotColumns + `, ` + sharedHere + `, ` + receivedHere + `
+  FROM snapshots s LEFT JOIN users u ON u.id = s.owner_id AND s.org_id = $3 WHERE `
+
+// record is a snapshot with the key of its bytes.
+type record struct {
+	snap.Snapshot
+	blob string
+}
+
+// scanSnapshot reads a row of snapshotColumns, shared and received for a caller.
+func scanSnapshot(row scanner, c snap.Caller) (f record, err error) {
+	var slug, orgName, email, name sql.NullString
+	var owner, received sql.NullInt64
+	var created int64
+	err = row.Scan(&f.Key, &f.ID, &f.Org.ID, &slug, &orgName, &owner, &email, &name,
+		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &f.blob, &created, &f.Groups, &f.Orgs, &f.Shared, &received)
+	if err != nil {
+		return record{}, err
+	}
+	f.Created = time.UnixMilli(created).UTC()
+	f.Org.Slug, f.Org.Name = slug.String, orgName.String
+	if f.Org.ID == c.Org.ID {
+		f.Org = c.Org
+	}
+	if owner.Valid {
+		f.Owner = &snap.User{ID: owner.Int64, Email: email.String, Name: name.String}
+	}
+	if received.Valid {
+		f.Shared, f.Received, f.Expires = true, true, timeOrNever(received.Int64)
+	}
+	if snap.Allowed(c, snap.ActShare, f.Snapshot) != nil {
+		f.Groups, f.Orgs = 0, 0
+	}
+	return f, nil
+}
+
+// snapshots runs a statement that returns rows for scanSnapshot, newest first.
+func (s *Store) snapshots(ctx context.Context, c snap.Caller, text string, args ...any) ([]snap.Snapshot, error) {
+	all, err := collect(ctx, s, text, func(rows *sql.Rows) (snap.Snapshot, error) {
+		f, err := scanSnapshot(rows, c)
+		return f.Snapshot, err
+	}, args...)
+	newestFirst(all)
+	return all, err
+}
+
+// Snapshot returns one snapshot by its public ID. It fails with
+// snap.ErrNotFound, after one and the same statement, when it does not exist
+// and when the caller may not see it.
+func (s *Store) Snapshot(ctx context.Context, c snap.Caller, id string) (snap.Snapshot, error) {
+	sn, _, err := s.Object(ctx, c, id)
+	return sn, err
+}
+
+// Object is [Store.Snapshot] with the key of the snapshot's bytes in the blob store.
+func (s *Store) Object(ctx context.Context, c snap.Caller, id string) (sn snap.Snapshot, blobKey string, err error) {
+	f, err := scanSnapshot(s.row(ctx, selectOne+`s.id = $5 AND `+visible, append(s.viewer(c), id)...), c)
+	if err != nil {
+		return snap.Snapshot{}, "", hide(err)
+	}
+	return f.Snapshot, f.blob, nil
+}
+
+// Delete deletes a snapshot and everything granted on it at once. It returns
+// the key of its bytes, which the caller of Delete removes, or "" while another
+// snapshot has the same bytes. It fails with snap.ErrNotFound when the caller
+// may not see the snapshot any more.
+func (s *Store) Delete(ctx context.Context, c snap.Caller, sn snap.Snapshot) (blobKey string, err error) {
+	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
+		var used bool
+		err := tx.QueryRowContext(ctx, `DELETE FROM snapshots WHERE key = $1 RETURNING blob`, sn.Key).Scan(&blobKey)
+		if err != nil {
+			return err
+		}
+		err = tx.QueryRowContext(ctx, `SELECT CASE WHEN EXISTS (SELECT 1 FROM snapshots WHERE blob = $1) OR EXISTS (SELECT 1 FROM uploads WHERE blob = $1) THEN 1 ELSE 0 END`, blobKey).Scan(&used)
+		if used {
+			blobKey = ""
+		}
+		return err
+	})
+	return blobKey, err
+}
+
+// change runs f in a transaction if the caller can still see the snapshot, and
+// keeps others from changing its shares meanwhile.
+func (s *Store) change(ctx context.Context, c snap.Caller, sn snap.Snapshot, f func(*sql.Tx) error) error {
+	text := `SELECT s.key FROM snapshots s WHERE s.key = $3 AND ` + visible
+	if s.pg {
+		text += ` FOR UPDATE OF s`
+	}
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		var key int64
+		if err := tx.QueryRowContext(ctx, text, c.Principal(), s.now().UnixMilli(), sn.Key).Scan(&key); err != nil {
+			return hide(err)
+		}
+		return f(tx)
+	})
+}
+
+// hide turns a missing row into the one answer for what the caller cannot see.
+func hide(err error) error {
+	if err == sql.ErrNoRows {
+		return snap.ErrNotFound
+	}
+	return err
+}

@@ -1,0 +1,157 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/servertest"
+	"snap/internal/store"
+)
+
+// clock is a time that a test moves.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// onBoth runs a test on a fresh SQLite store and on a fresh PostgreSQL store.
+func onBoth(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		test(t, newWorld(t, store.Options{DataDir: t.TempDir()}))
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, newWorld(t, store.Options{URL: servertest.Postgres(t)}))
+	})
+}
+
+// world is a store with two organizations and some users.
+type world struct {
+	*store.Store
+	t            testing.TB
+	ctx          context.Context
+	clock        *clock
+	acme, globex snap.OrgRef
+	pushes       int
+}
+
+func newWorld(t testing.TB, o store.Options) *world {
+	w := &world{t: t, ctx: t.Context(), clock: newClock()}
+	o.Now = w.clock.Now
+	s, err := store.Open(w.ctx, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	w.Store = s
+	w.acme, w.globex = w.org("acme"), w.org("globex")
+	return w
+}
+
+func (w *world) org(slug string) snap.OrgRef {
+	w.t.Helper()
+	org, err := w.ApplyOrg(w.ctx, slug, "The "+slug, snap.Policy{})
+	w.ok(err)
+	return org
+}
+
+func (w *world) ok(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// user signs a user in and returns them as a caller.
+func (w *world) user(org snap.OrgRef, name string, role snap.Role, groups ...string) snap.Caller {
+	w.t.Helper()
+	in := store.SignIn{OrgID: org.ID, Issuer: "https://idp.test", Subject: name, Email: name + "@" + org.Slug + ".test", Name: name, Role: role}
+	for _, g := range groups {
+		in.Groups = append(in.Groups, snap.Group{GroupID: g, Name: "the " + g})
+	}
+	id, err := w.ApplySignIn(w.ctx, in)
+	w.ok(err)
+	return w.caller(id)
+}
+
+func (w *world) caller(id int64) snap.Caller {
+	w.t.Helper()
+	c, err := w.CallerOfUser(w.ctx, id)
+	w.ok(err)
+	c.Credential.Kind = snap.UserKey
+	return c
+}
+
+func (w *world) orgKey(org snap.OrgRef) snap.Caller {
+	w.t.Helper()
+	c, err := w.CallerOfOrg(w.ctx, org.ID)
+	w.ok(err)
+	c.Credential = snap.Credential{Kind: snap.PipelineKey, ID: 1, Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}
+	return c
+}
+
+// upload is what the world's n-th push of a target would begin with.
+func (w *world) upload(target string, typ snap.Type) store.Upload {
+	w.pushes++
+	return store.Upload{
+		ID: snap.NewSnapshotID(), Target: target, Name: snap.SnapshotName(target, w.clock.Now()), Type: typ, Engine: snap.SQLite,
+		Size: int64(1000 + w.pushes), SHA256: fmt.Sprintf("%064x", w.pushes), Blob: fmt.Sprintf("blob-%d", w.pushes), BlobUpload: "u", PartSize: 1 << 24,
+	}
+}
+
+// push pushes a snapshot a second later than the one before.
+func (w *world) push(c snap.Caller, target string, typ snap.Type) snap.Snapshot {
+	w.t.Helper()
+	w.clock.Advance(time.Second)
+	u := w.upload(target, typ)
+	w.ok(w.BeginUpload(w.ctx, c, u))
+	sn, err := w.CompleteUpload(w.ctx, c, u)
+	w.ok(err)
+	return sn
+}
+
+// sees fails the test unless exactly these of all are listed, found and
+// pulled by the caller.
+func (w *world) sees(c snap.Caller, all []snap.Snapshot, want ...snap.Snapshot) {
+	w.t.Helper()
+	should := map[string]bool{}
+	for _, sn := range want {
+		should[sn.ID] = true
+	}
+	page, err := w.Snapshots(w.ctx, c, store.Query{})
+	w.ok(err)
+	listed := map[string]bool{}
+	for _, sn := range page.Items {
+		listed[sn.ID] = true
+	}
+	for i, sn := range all {
+		_, err := w.Snapshot(w.ctx, c, sn.ID)
+		if listed[sn.ID] != should[sn.ID] || (err == nil) != should[sn.ID] {
+			w.t.Errorf("snapshot %d: listed %v, found %v, want %v", i, listed[sn.ID], err, should[sn.ID])
+		}
+		if err != nil && !errors.Is(err, snap.ErrNotFound) {
+			w.t.Errorf("snapshot %d: %v", i, err)
+		}
+	}
+}

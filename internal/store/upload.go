@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"snap"
+)
+
+// Upload is a push that has begun and is not complete. Its ID becomes the
+// snapshot's.
+type Upload struct {
+	ID, Target, Name         string
+	Type                     snap.Type
+	Engine                   snap.Engine
+	Size                     int64
+	SHA256, Blob, BlobUpload string // Blob is the key in the blob store, BlobUpload its name for the upload
+	PartSize                 int64
+	Created, Touched         time.Time
+}
+
+// userID is the caller's user for a column that may be null.
+func userID(c snap.Caller) sql.NullInt64 {
+	if c.User == nil {
+		return sql.NullInt64{}
+	}
+	return nullID(c.User.ID)
+}
+
+// BeginUpload remembers that the caller begins to push.
+func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO uploads(id, org_id, owner_id, pushed_with, target, name, type, engine, size, sha256, blob, blob_upload, part_size, created_at, touched_at)
+			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)`,
+			u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, string(u.Type), string(u.Engine),
+			u.Size, u.SHA256, u.Blob, u.BlobUpload, u.PartSize, s.now().UnixMilli())
+		return err
+	})
+}
+
+// FindPush returns the caller's own earlier push of the same bytes under the
+// same target and name: done when it is complete, begun when it is not, both
+// nil when there is none. It never tells of what others pushed. For
+// organization-level keys their organization's keyed pushes are their own.
+func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *snap.Snapshot, begun *Upload, err error) {
+	f, err := scanSnapshot(s.row(ctx, selectOne+visible+` AND s.org_id = $3 AND coalesce(s.owner_id, 0) = $5
+		AND s.sha256 = $6 AND s.target = $7 AND s.name = $8 AND s.type = $9 ORDER BY s.key DESC LIMIT 1`,
+		append(s.viewer(c), userID(c).Int64, u.SHA256, u.Target, u.Name, string(u.Type))...), c)
+	switch {
+	case err == nil:
+		return &f.Snapshot, nil, nil
+	case !errors.Is(err, sql.ErrNoRows):
+		return nil, nil, err
+	}
+	up, err := scanUpload(s.row(ctx, selectUpload+`WHERE coalesce(p.owner_id, 0) = $1 AND p.org_id = $2 AND p.sha256 = $3 AND p.target = $4 AND p.name = $5 AND p.type = $6
+		ORDER BY p.created_at DESC LIMIT 1`, userID(c).Int64, c.Org.ID, u.SHA256, u.Target, u.Name, string(u.Type)))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, &up, nil
+}
+
+const selectUpload = `SELECT p.id, p.target, p.name, p.type, p.engine, p.size, p.sha256, p.blob, p.blob_upload, p.part_size, p.created_at, p.touched_at FROM uploads p `
+
+func scanUpload(row scanner) (u Upload, err error) {
+	var created, touched int64
+	err = row.Scan(&u.ID, &u.Target, &u.Name, &u.Type, &u.Engine, &u.Size, &u.SHA256, &u.Blob, &u.BlobUpload, &u.PartSize, &created, &touched)
+	u.Created, u.Touched = time.UnixMilli(created).UTC(), time.UnixMilli(touched).UTC()
+	return u, err
+}
+
+// Upload returns a push that the caller began and notes that it is going on.
+// It fails with snap.ErrNotFound for everyone else.
+func (s *Store) Upload(ctx context.Context, c snap.Caller, id string) (u Upload, err error) {
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		u, err = ownUpload(ctx, tx, c, id)
+		if err != nil {
+			return hide(err)
+		}
+		u.Touched = s.now().UTC()
+		_, err = tx.ExecContext(ctx, `UPDATE uploads SET touched_at = $2 WHERE id = $1`, id, u.Touched.UnixMilli())
+		return err
+	})
+	return u, err
+}
+
+func ownUpload(ctx context.Context, tx *sql.Tx, c snap.Caller, id string) (Upload, error) {
+	return scanUpload(tx.QueryRowContext(ctx, selectUpload+`WHERE p.id = $1 AND p.org_id = $2 AND coalesce(p.owner_id, 0) = $3`,
+		id, c.Org.ID, userID(c).Int64))
+}
+
+// CompleteUpload turns the caller's upload, whose bytes have been verified,
+// into a snapshot: private, seen by its owner and the organization's admins
+// (SPEC 1). Doing so again returns the same snapshot.
+func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (snap.Snapshot, error) {
+	err := s.txUnique(ctx, func(tx *sql.Tx) error {
+		begun, err := ownUpload(ctx, tx, c, u.ID)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil // done before, or never begun: looked up below
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1`, u.ID); err != nil {
+			return err
+		}
+		return s.insert(ctx, tx, c, begun)
+	})
+	if err != nil {
+		return snap.Snapshot{}, err
+	}
+	return s.Snapshot(ctx, c, u.ID)
+}
+
+// insert writes a snapshot and its first grants.
+func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload) error {
+	now := s.now()
+	if err := s.listTarget(ctx, tx, c.Org.ID, u.Target); err != nil {
+		return err
+	}
+	sn := snap.Snapshot{Key: newKey(now)}
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target, name, folded, type, engine, size, sha256, blob, created_at)
+		SELECT $1, $2, $3, $4, $5, id, name, $7, $8, $9, $10, $11, $12, $13, $14 FROM targets WHERE name = $6`,
+		sn.Key, u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, fold(u.Name), string(u.Type), string(u.Engine),
+		u.Size, u.SHA256, u.Blob, now.UnixMilli())
+	if err != nil {
+		return err
+	}
+	first := []snap.Audience{snap.AudienceOf(snap.KindAdmins, c.Org.ID)}
+	if c.User != nil {
+		first = append(first, snap.AudienceOf(snap.KindUser, c.User.ID))
+	}
+	for _, a := range first {
+		if _, err := s.grant(ctx, tx, c, sn, a, time.Time{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newKey returns a snapshot's internal key: the time in milliseconds, so that
+// keys order snapshots by time, and 22 random bits. Two that happen to be the
+// same violate the primary key, and the transaction is run again.
+func newKey(now time.Time) int64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return now.UnixMilli()<<22 | int64(binary.BigEndian.Uint64(b[:])&(1<<22-1))
+}
+
+// listTarget makes a target known, and findable by the organization's searches.
+func (s *Store) listTarget(ctx context.Context, tx *sql.Tx, orgID int64, target string) error {
+	if _, err := tx.ExecContext(ctx, `INSERT INTO targets(name) VALUES($1) ON CONFLICT(name) DO NOTHING`, target); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO org_targets(org_id, target_id, folded) SELECT $1, id, $3 FROM targets WHERE name = $2
+		ON CONFLICT(org_id, target_id) DO NOTHING`, orgID, target, fold(target))
+	return err
+}
+
+// StaleUploads returns pushes that no one has gone on with since a time, the
+// oldest first. It is for the janitor, who aborts them in the blob store too.
+func (s *Store) StaleUploads(ctx context.Context, before time.Time, limit int) ([]Upload, error) {
+	return collect(ctx, s, selectUpload+`WHERE p.touched_at < $1 ORDER BY p.touched_at LIMIT $2`,
+		func(rows *sql.Rows) (Upload, error) { return scanUpload(rows) }, before.UnixMilli(), limit)
+}
+
+// DropUpload forgets a push that has begun. There may be none.
+func (s *Store) DropUpload(ctx context.Context, id string) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1`, id)
+		return err
+	})
+}
