@@ -199,21 +199,3 @@ func (a *Authenticator) ofSession(ctx context.Context, n store.Session) (snap.Ca
 	c.Credential = snap.Credential{Kind: n.Kind, ID: n.ID, Name: n.Name}
 	return c, nil
 }
-
-// StillValid returns the caller as of now if the credential they came with is
-// still valid, for work that goes on after the request, such as a download. It
-// fails with snap.ErrUnauthenticated.
-func (a *Authenticator) StillValid(ctx context.Context, c snap.Caller) (snap.Caller, error) {
-	if c.Credential.Kind.IsKey() {
-		k, err := a.store.LiveKey(ctx, c.Credential.ID)
-		if err != nil {
-			return snap.Caller{}, err
-		}
-		return a.ofKey(ctx, k)
-	}
-	n, err := a.store.LiveSession(ctx, c.Credential.ID)
-	if err != nil {
-		return snap.Caller{}, err
-	}
-	return a.ofSession(ctx, n)
-}

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"errors"
 
 	"snap"
 )
@@ -12,5 +13,30 @@ import (
 // revoked or has expired, or the user is disabled. Download URLs are checked
 // with it at every range.
 func (a *Authenticator) Recheck(ctx context.Context, kind snap.CredentialKind, id, principal int64) (snap.Caller, error) {
-	return snap.Caller{}, snap.ErrUnauthenticated // helper D: to be made real with the rest of this package (the lead's internal/cloud/bytes.go uses it)
+	c, err := a.recheck(ctx, kind, id)
+	if err == nil && (c.Credential.Kind != kind || c.Principal() != principal) {
+		err = snap.ErrUnauthenticated
+	}
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	return c, nil
+}
+
+func (a *Authenticator) recheck(ctx context.Context, kind snap.CredentialKind, id int64) (snap.Caller, error) {
+	switch {
+	case kind.IsKey():
+		k, err := a.store.LiveKey(ctx, id)
+		if err != nil {
+			return snap.Caller{}, err
+		}
+		return a.ofKey(ctx, k)
+	case kind == snap.LoginToken || kind == snap.Browser:
+		n, err := a.store.LiveSession(ctx, id)
+		if err != nil {
+			return snap.Caller{}, err
+		}
+		return a.ofSession(ctx, n)
+	}
+	return snap.Caller{}, errors.New("auth: unknown kind of credential")
 }

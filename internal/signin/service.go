@@ -1,22 +1,28 @@
-// Package signin is the auth service built into snapcloud.
 package signin
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"strings"
 	"time"
 
 	"snap"
+	"snap/internal/auth"
+	"snap/internal/look"
 	"snap/internal/store"
 )
 
 // LocalUser is a user listed in the configuration.
 type LocalUser struct {
-	Email, Name, Password string
-	Role                  snap.Role
-	Groups                []string
+	Email, Name string
+	Password    string // in clear, or as a bcrypt hash
+	Role        snap.Role
+	Groups      []string
 }
 
 // OIDC is an organization's OpenID Connect identity provider.
@@ -41,22 +47,135 @@ type Options struct {
 	ClientID       string // of the command line
 	Audience       string // of the access tokens; empty is PublicURL
 	Organizations  []Organization
-	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
-	Now            func() time.Time
-	Log            *slog.Logger
+	TrustedProxies []netip.Prefix   // whose X-Forwarded-For is believed
+	Now            func() time.Time // nil is time.Now
+	Log            *slog.Logger     // nil is slog.Default
 }
 
-// Service is the auth service.
-type Service struct{ o Options }
+// Service is the auth service. It is safe for concurrent use.
+type Service struct {
+	store   *store.Store
+	issuer  string
+	path    string // of the issuer, such as /auth
+	client  string
+	orgs    []organization
+	tokens  *auth.Tokens
+	browser auth.Browser
+	keys    *auth.Authenticator
+	address func(*http.Request) string
+	now     func() time.Time
+	log     *slog.Logger
+	secret  []byte // of CSRF tokens
+	views   *look.Views
+	assets  *look.Assets
+	cross   *http.CrossOriginProtection
+}
 
-// New returns the service. Local users are applied to the store.
+// organization is an [Organization] that was found in the store.
+type organization struct {
+	snap.OrgRef
+	local map[string]LocalUser // by e-mail in lower case
+	oidc  *OIDC
+}
+
+// New returns the service. It applies the local users to the store, as if each
+// had just signed in, and fails when the store does not know an organization.
 func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
-	return &Service{o: o}, nil
+	public := strings.TrimRight(o.PublicURL, "/")
+	u, err := url.Parse(public)
+	if err != nil || u.Host == "" {
+		return nil, fmt.Errorf("public_url %q is not a URL", o.PublicURL)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Audience == "" {
+		o.Audience = public
+	}
+	issuer, address := public+"/auth", auth.ProxiedAddress(o.TrustedProxies)
+	v := &Service{
+		store: s, issuer: issuer, path: u.Path + "/auth", client: o.ClientID,
+		tokens:  auth.NewTokens(s, issuer, o.Audience, o.Now),
+		browser: auth.NewBrowser(s, public, o.Now, address),
+		keys:    auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Now: o.Now, Address: address}),
+		address: address, now: o.Now, log: o.Log, cross: http.NewCrossOriginProtection(),
+	}
+	if v.secret, err = s.Secret(ctx, "signin-forms", 32); err != nil {
+		return nil, fmt.Errorf("read the secret of forms: %w", err)
+	}
+	v.assets = look.NewAssets(v.path+"/assets/", look.Files())
+	if v.views, err = look.Parse(v.assets, o.Now, pageFiles, "pages/*.html"); err != nil {
+		return nil, err
+	}
+	return v, v.applyOrganizations(ctx, o.Organizations)
 }
 
 // Issuer returns {public_url}/auth.
-func (s *Service) Issuer() string { return s.o.PublicURL + "/auth" }
+func (s *Service) Issuer() string { return s.issuer }
 
-// Handler serves everything below /auth/, and the RFC 8414 document at
-// /.well-known/oauth-authorization-server/auth.
-func (s *Service) Handler() http.Handler { return http.NotFoundHandler() }
+func (s *Service) applyOrganizations(ctx context.Context, all []Organization) error {
+	for _, o := range all {
+		found, err := s.store.OrgBySlug(ctx, o.Slug)
+		if err != nil {
+			return fmt.Errorf("organization %s: %w", o.Slug, err)
+		}
+		if (o.OIDC == nil) == (o.Local == nil) {
+			return fmt.Errorf("organization %s: sign_in needs either local users or an identity provider", o.Slug)
+		}
+		org := organization{OrgRef: found.OrgRef, oidc: o.OIDC, local: map[string]LocalUser{}}
+		for _, u := range o.Local {
+			if err := s.applyLocalUser(ctx, &org, u); err != nil {
+				return fmt.Errorf("organization %s, user %s: %w", o.Slug, u.Email, err)
+			}
+		}
+		s.orgs = append(s.orgs, org)
+	}
+	return nil
+}
+
+// localIssuer is the issuer of local users' accounts.
+const localIssuer = "local"
+
+func (s *Service) applyLocalUser(ctx context.Context, org *organization, u LocalUser) error {
+	email := strings.ToLower(strings.TrimSpace(u.Email))
+	if email == "" || u.Password == "" {
+		return errors.New("a local user needs email and password")
+	}
+	if _, twice := org.local[email]; twice {
+		return errors.New("listed twice")
+	}
+	org.local[email] = u
+	_, err := s.signInLocal(ctx, *org, u)
+	return err
+}
+
+// signInLocal applies what the configuration says of a local user.
+func (s *Service) signInLocal(ctx context.Context, org organization, u LocalUser) (userID int64, err error) {
+	role := u.Role
+	if role == "" {
+		role = snap.RoleMember
+	}
+	if !role.Valid() {
+		return 0, fmt.Errorf("%q is not a role", role)
+	}
+	var groups []snap.Group
+	for _, g := range u.Groups {
+		groups = append(groups, snap.Group{GroupID: g, Name: g})
+	}
+	return s.store.ApplySignIn(ctx, store.SignIn{
+		OrgID: org.ID, Issuer: localIssuer, Subject: strings.ToLower(strings.TrimSpace(u.Email)),
+		Email: u.Email, Name: u.Name, Role: role, Groups: groups,
+	})
+}
+
+func (s *Service) organization(slug string) (organization, bool) {
+	for _, o := range s.orgs {
+		if o.Slug == slug {
+			return o, true
+		}
+	}
+	return organization{}, false
+}

@@ -1,0 +1,146 @@
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/internal/store"
+)
+
+// The times of a device login, and how many may wait at once.
+const (
+	deviceLife     = 10 * time.Minute
+	deviceInterval = 5 * time.Second
+	maxPerAddress  = 50
+	maxWaiting     = 10_000
+)
+
+// deviceAnswer is the device authorization response (RFC 8628 section 3.2).
+type deviceAnswer struct {
+	DeviceCode string `json:"device_code"`
+	UserCode   string `json:"user_code"`
+	URL        string `json:"verification_uri"`
+	Complete   string `json:"verification_uri_complete"`
+	ExpiresIn  int    `json:"expires_in"`
+	Interval   int    `json:"interval"`
+}
+
+// deviceAuthorization begins a login (RFC 8628 section 3.1). Two parameters of
+// our own, program and host, are shown to who approves, as what they are: the
+// client's own words.
+func (s *Service) deviceAuthorization(w http.ResponseWriter, r *http.Request) {
+	f, ok := s.form(w, r)
+	if !ok || !s.knownClient(w, f) {
+		return
+	}
+	deviceCode := rand.Text() + rand.Text()
+	g, err := s.addDeviceGrant(r.Context(), s.newGrant(r, f), deviceCode)
+	switch {
+	case errors.Is(err, &snap.Error{Code: snap.CodeRateLimited}):
+		w.Header().Set("Retry-After", "60")
+		s.writeOAuthError(w, http.StatusTooManyRequests, "temporarily_unavailable", err.Error())
+		return
+	case err != nil:
+		s.failed(w, r, err)
+		return
+	}
+	shown := showUserCode(g.UserCode)
+	writeJSON(w, http.StatusOK, deviceAnswer{
+		DeviceCode: deviceCode, UserCode: shown, URL: s.issuer + "/device",
+		Complete:  s.issuer + "/device?user_code=" + url.QueryEscape(shown),
+		ExpiresIn: int(deviceLife.Seconds()), Interval: int(deviceInterval.Seconds()),
+	})
+}
+
+func (s *Service) newGrant(r *http.Request, f url.Values) store.DeviceGrant {
+	program := printable(f.Get("program"), 80)
+	if program == "" {
+		program = printable(r.UserAgent(), 80)
+	}
+	if program == "" {
+		program = "a program that does not say its name"
+	}
+	return store.DeviceGrant{
+		ClientID: s.client, Scope: grantedScope(f.Get("scope")), Program: program, Host: printable(f.Get("host"), 80),
+		Address: s.address(r), Expires: s.now().Add(deviceLife), Wait: deviceInterval,
+	}
+}
+
+// addDeviceGrant gives a grant a user code that is not taken, and stores it.
+func (s *Service) addDeviceGrant(ctx context.Context, g store.DeviceGrant, deviceCode string) (store.DeviceGrant, error) {
+	limits := store.DeviceLimits{PerAddress: maxPerAddress, Total: maxWaiting}
+	const attempts = 5
+	var err error
+	for range attempts {
+		g.UserCode = newUserCode()
+		err = s.store.AddDeviceGrant(ctx, g, digest(deviceCode), limits)
+		if !errors.Is(err, &snap.Error{Code: snap.CodeConflict}) {
+			break
+		}
+	}
+	return g, err
+}
+
+func digest(secret string) []byte {
+	sum := sha256.Sum256([]byte(secret))
+	return sum[:]
+}
+
+// userCodeLetters are 20 consonants, which spell no words and are hard to mix
+// up (RFC 8628 section 6.1). Eight of them are 34.6 bits.
+const (
+	userCodeLetters = "BCDFGHJKLMNPQRSTVWXZ"
+	userCodeLength  = 8
+)
+
+func newUserCode() string {
+	code := make([]byte, 0, userCodeLength)
+	var buf [32]byte
+	for len(code) < userCodeLength {
+		_, _ = rand.Read(buf[:])
+		for _, b := range buf {
+			if b < 240 && len(code) < userCodeLength { // 240 is the largest multiple of 20 in a byte
+				code = append(code, userCodeLetters[b%20])
+			}
+		}
+	}
+	return string(code)
+}
+
+// showUserCode returns a code as people read it: BCDF-GHJK.
+func showUserCode(code string) string {
+	if len(code) != userCodeLength {
+		return code
+	}
+	return code[:userCodeLength/2] + "-" + code[userCodeLength/2:]
+}
+
+// cleanUserCode returns what a person typed as it is stored: upper case, with
+// nothing but letters. It reports whether that can be a code.
+func cleanUserCode(typed string) (string, bool) {
+	code := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r == ' ' || r == '-' || r == '_' || r == '\t' || r == 0xa0 || r == 0x2010 || r == 0x2011 || r == 0x2013:
+			return -1
+		}
+		return r
+	}, typed)
+	if len(code) != userCodeLength {
+		return "", false
+	}
+	for _, r := range code {
+		if !strings.ContainsRune(userCodeLetters, r) {
+			return "", false
+		}
+	}
+	return code, true
+}

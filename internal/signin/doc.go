@@ -1,0 +1,39 @@
+// Package signin is the auth service built into snapcloud: an OAuth 2.0
+// authorization server for the command line, with pages where people sign in
+// and approve.
+//
+// For programs, below the issuer {public_url}/auth:
+//
+//	GET  /.well-known/oauth-authorization-server   metadata (RFC 8414)
+//	POST /device_authorization                     begin a login (RFC 8628)
+//	POST /token                                    device_code and refresh_token grants
+//	POST /revoke                                   end a login (RFC 7009)
+//	GET  /jwks                                     public keys (RFC 7517)
+//	GET  /userinfo                                 who an access token stands for
+//
+// The client is public: it has no secret. Access tokens are JWTs (RFC 9068)
+// that live ten minutes and end with their session. A refresh token is
+// replaced at each use; a used one may be redeemed again for a minute while
+// its successor was never used, because an answer can be lost; if a replaced
+// one turns up later, its session ends.
+//
+// For people, all as plain forms that work without script:
+//
+//	GET  /device[?user_code=CODE]   the code to approve
+//	POST /device                    csrf_token, user_code
+//	GET  /signin?next=PATH          sign in, with choice of the organization
+//	POST /signin                    csrf_token, next, organization, email, password
+//	GET  /device/confirm?user_code= who asks: program, host, address, time
+//	POST /device/confirm            csrf_token, user_code, decision=approve|deny
+//	GET  /account                   who I am, my sessions and keys
+//	POST /account/sessions/end      csrf_token, id
+//	POST /account/keys              csrf_token, name, expires
+//	POST /account/keys/revoke       csrf_token, id
+//	POST /signout                   csrf_token
+//
+// Each form carries csrf_token as a hidden field that belongs to the browser's
+// cookies, and answers 303 to the next page. With several organizations that
+// all have local users, organization may be left empty when the e-mail belongs
+// to one of them alone. All state is in the store, so any replica can answer
+// any step.
+package signin

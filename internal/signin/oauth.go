@@ -1,0 +1,105 @@
+package signin
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// The grants of the token endpoint; no other is taken.
+const (
+	grantDevice  = "urn:ietf:params:oauth:grant-type:device_code"
+	grantRefresh = "refresh_token"
+)
+
+// scopes are those a client may ask for. They choose what the client learns at
+// userinfo; what it may do is decided by its user's role.
+func scopes() []string { return []string{"openid", "profile", "email", "offline_access"} }
+
+// oauthError is the body of an error (RFC 6749 section 5.2).
+type oauthError struct {
+	Code        string `json:"error"`
+	Description string `json:"error_description,omitempty"`
+	Interval    int    `json:"interval,omitempty"` // with slow_down: the new wait in seconds
+}
+
+func (s *Service) writeOAuthError(w http.ResponseWriter, status int, code, description string) {
+	writeJSON(w, status, oauthError{Code: code, Description: description})
+}
+
+// failed answers a fault of ours: the client may try again.
+func (s *Service) failed(w http.ResponseWriter, r *http.Request, err error) {
+	s.log.ErrorContext(r.Context(), "auth service", "path", r.URL.Path, "error", err)
+	s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable", "the auth service has a problem; try again")
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// maxForm bounds a request's body.
+const maxForm = 64 << 10
+
+// form reads the parameters of a request's body. It refuses a parameter that
+// comes twice (RFC 6749 section 3.2), and one that stands in the URL.
+func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "the body is not a form")
+		return nil, false
+	}
+	for name, values := range r.PostForm {
+		if len(values) > 1 {
+			s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "a parameter came twice: "+printable(name, 40))
+			return nil, false
+		}
+	}
+	return r.PostForm, true
+}
+
+// knownClient checks client_id, the only client there is.
+func (s *Service) knownClient(w http.ResponseWriter, f url.Values) bool {
+	if f.Get("client_id") == s.client {
+		return true
+	}
+	s.writeOAuthError(w, http.StatusUnauthorized, "invalid_client", "unknown client_id")
+	return false
+}
+
+// grantedScope returns the scopes that were asked for and exist, or all by
+// default (RFC 6749 section 3.3).
+func grantedScope(asked string) string {
+	if strings.TrimSpace(asked) == "" {
+		return strings.Join(scopes(), " ")
+	}
+	var granted []string
+	for _, word := range strings.Fields(asked) {
+		if slices.Contains(scopes(), word) && !slices.Contains(granted, word) {
+			granted = append(granted, word)
+		}
+	}
+	return strings.Join(granted, " ")
+}
+
+func hasScope(granted, scope string) bool { return slices.Contains(strings.Fields(granted), scope) }
+
+// printable keeps the printable characters of text that a client sent, up to
+// max of them.
+func printable(text string, max int) string {
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if runes := []rune(clean); len(runes) > max {
+		clean = string(runes[:max])
+	}
+	return strings.TrimSpace(clean)
+}

@@ -1,0 +1,182 @@
+package signin
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"snap"
+	"snap/internal/look"
+	"snap/internal/store"
+)
+
+//go:embed pages
+var pageFiles embed.FS
+
+// visit is one request for a page: who is signed in, and the browser's CSRF
+// token.
+type visit struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	csrf    string
+	caller  snap.Caller   // zero when nobody is signed in
+	session store.Session // of the browser
+}
+
+func (v *visit) signedIn() bool { return v.caller.User != nil }
+
+// pageHandler answers a visit. The error it returns becomes an error page.
+type pageHandler func(*visit) error
+
+// formCookie holds the random number that ties forms to a browser.
+const formCookie = "snap_form"
+
+// page runs a handler of pages. A form (POST) must come from our own pages,
+// which is checked twice: by what the browser says of the request's origin,
+// and by the CSRF token.
+func (s *Service) page(h pageHandler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		v := &visit{w: w, r: r}
+		err := s.prepare(v)
+		if err == nil {
+			err = h(v)
+		}
+		if err != nil {
+			s.errorPage(v, err)
+		}
+	}
+}
+
+func (s *Service) prepare(v *visit) error {
+	if err := s.identify(v); err != nil {
+		return err
+	}
+	if v.r.Method != http.MethodPost {
+		return nil
+	}
+	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
+	if err := v.r.ParseForm(); err != nil {
+		return snap.Invalid("the form cannot be read", "go back and send it again")
+	}
+	if err := s.cross.Check(v.r); err != nil {
+		return snap.Forbidden("this form was sent from another site", "open the page yourself and send it again")
+	}
+	if !hmac.Equal([]byte(v.r.PostFormValue("csrf_token")), []byte(v.csrf)) {
+		return snap.Forbidden("this form is out of date, or does not belong to this browser", "go back, reload the page and send it again")
+	}
+	return nil
+}
+
+// identify finds the signed-in user, and the CSRF token: a keyed hash of the
+// browser's form cookie and its session.
+func (s *Service) identify(v *visit) error {
+	session, err := s.browser.Session(v.r)
+	if err == nil {
+		if c, callerErr := s.store.CallerOfUser(v.r.Context(), session.UserID); callerErr == nil {
+			c.Credential = snap.Credential{Kind: snap.Browser, ID: session.ID, Name: session.Name}
+			v.caller, v.session = c, session
+		} else if !errors.Is(callerErr, snap.ErrUnauthenticated) {
+			return callerErr
+		}
+	} else if !errors.Is(err, snap.ErrUnauthenticated) {
+		return err
+	}
+	v.csrf = s.csrfToken(s.formNumber(v), v.session.ID)
+	return nil
+}
+
+// formNumber returns the browser's random number, and gives it one.
+func (s *Service) formNumber(v *visit) string {
+	if cookie, err := v.r.Cookie(s.browser.CookieName(formCookie)); err == nil && len(cookie.Value) >= 26 {
+		return cookie.Value
+	}
+	number := rand.Text()
+	s.browser.SetCookie(v.w, formCookie, number, 0)
+	return number
+}
+
+func (s *Service) csrfToken(number string, session int64) string {
+	mac := hmac.New(sha256.New, s.secret)
+	_, _ = mac.Write([]byte(number + "|" + formatID(session)))
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// layout is what all our pages have. Page data embeds it.
+type layout struct {
+	look.Page
+	Base string // path of the auth service
+	CSRF string
+}
+
+func (s *Service) layout(v *visit, title string) layout {
+	l := layout{Page: look.Page{Title: title, Product: "snapcloud", Home: s.path + "/", Narrow: true}, Base: s.path, CSRF: v.csrf}
+	if v.signedIn() {
+		l.Who, l.WhoLink = v.caller.User.Email, s.path+"/account"
+	}
+	return l
+}
+
+func (s *Service) redirect(v *visit, path string, query url.Values) error {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	http.Redirect(v.w, v.r, s.path+path, http.StatusSeeOther)
+	return nil
+}
+
+// localPath returns next if it is a path of our own pages, else the account
+// page. Browsers read "//" and "\" as another host.
+func (s *Service) localPath(next string) string {
+	home := "/account"
+	if !strings.HasPrefix(next, s.path+"/") || strings.ContainsAny(next, "\\\r\n\t") || strings.Contains(next, "//") {
+		return home
+	}
+	u, err := url.Parse(next)
+	if err != nil || u.Scheme != "" || u.Host != "" || strings.Contains(u.Path, "..") {
+		return home
+	}
+	return strings.TrimPrefix(next, s.path)
+}
+
+type problemPage struct {
+	layout
+	Detail, Hint, ID string
+}
+
+// errorPage tells a person what went wrong.
+func (s *Service) errorPage(v *visit, err error) {
+	var known *snap.Error
+	if !errors.As(err, &known) {
+		id := rand.Text()[:8]
+		s.log.ErrorContext(v.r.Context(), "page", "path", v.r.URL.Path, "id", id, "error", err)
+		known = &snap.Error{Code: snap.CodeInternal, Detail: "something went wrong on our side", Hint: "try again; if it happens again, tell the operator the number " + id}
+	}
+	status := known.Code.Info().Status
+	if status == 0 {
+		status = http.StatusInternalServerError
+	}
+	data := problemPage{layout: s.layout(v, http.StatusText(status)), Detail: sentence(known.Error()), Hint: sentence(known.Hint)}
+	if err := s.views.Page(v.w, status, "problem.html", data); err != nil {
+		s.log.ErrorContext(v.r.Context(), "error page", "error", err)
+	}
+}
+
+// sentence writes an error's text as one on a page.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+func (s *Service) noPage(*visit) error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no such page", Hint: "go to your account, or enter a code to sign in a terminal"}
+}
+
+func (s *Service) home(v *visit) error { return s.redirect(v, "/account", nil) }

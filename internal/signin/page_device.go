@@ -1,0 +1,155 @@
+package signin
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"snap"
+	"snap/internal/store"
+)
+
+type codePage struct {
+	layout
+	Code    string // as it is shown; may be what the link brought
+	Problem string
+	Hint    string
+}
+
+// enterCode shows the form for the code. A link with the code in it only fills
+// the form in.
+func (s *Service) enterCode(v *visit) error {
+	data := codePage{layout: s.layout(v, "Sign in a terminal")}
+	if typed := v.r.URL.Query().Get("user_code"); typed != "" {
+		if code, ok := cleanUserCode(typed); ok {
+			data.Code = showUserCode(code)
+		} else {
+			data.Code = printable(typed, 20)
+		}
+	}
+	return s.views.Page(v.w, http.StatusOK, "code.html", data)
+}
+
+// postCode looks the code up and goes on to signing in or comparing.
+func (s *Service) postCode(v *visit) error {
+	typed := v.r.PostFormValue("user_code")
+	g, err := s.pendingGrant(v, typed)
+	if err != nil {
+		return s.codeProblem(v, typed, err)
+	}
+	confirm := url.Values{"user_code": {showUserCode(g.UserCode)}}
+	if v.signedIn() {
+		return s.redirect(v, "/device/confirm", confirm)
+	}
+	return s.redirect(v, "/signin", url.Values{"next": {s.path + "/device/confirm?" + confirm.Encode()}})
+}
+
+func (s *Service) codeProblem(v *visit, typed string, err error) error {
+	var known *snap.Error
+	if !errors.As(err, &known) {
+		return err
+	}
+	return s.views.Page(v.w, known.Code.Info().Status, "code.html", codePage{
+		layout: s.layout(v, "Sign in a terminal"), Code: printable(typed, 20),
+		Problem: sentence(known.Error()), Hint: sentence(known.Hint),
+	})
+}
+
+type confirmPage struct {
+	layout
+	Code, Program, Host, Address string
+	Asked, Expires               time.Time
+	Caller                       snap.Caller
+	SameAddress                  bool
+	Yours                        string // the address of the browser
+	Scopes                       []string
+}
+
+// confirm shows who asks, for a person to compare. It changes nothing.
+func (s *Service) confirm(v *visit) error {
+	typed := v.r.URL.Query().Get("user_code")
+	if !v.signedIn() {
+		return s.redirect(v, "/signin", url.Values{"next": {v.r.URL.RequestURI()}})
+	}
+	g, err := s.pendingGrant(v, typed)
+	if err != nil {
+		return s.codeProblem(v, typed, err)
+	}
+	data := confirmPage{
+		layout: s.layout(v, "Is this you?"),
+		Code:   showUserCode(g.UserCode), Program: g.Program, Host: g.Host, Address: g.Address,
+		Asked: g.Created, Expires: g.Expires, Caller: v.caller,
+		SameAddress: g.Address == s.address(v.r), Yours: s.address(v.r), Scopes: scopeWords(g.Scope),
+	}
+	return s.views.Page(v.w, http.StatusOK, "confirm.html", data)
+}
+
+// scopeWords says what the granted scopes mean to a person.
+func scopeWords(granted string) []string {
+	words := []string{"use the cloud service as you, with your role and groups"}
+	if hasScope(granted, "email") || hasScope(granted, "profile") {
+		words = append(words, "see your name and e-mail")
+	}
+	if hasScope(granted, "offline_access") {
+		words = append(words, "stay signed in until you end it")
+	}
+	return words
+}
+
+// decide approves or denies. It takes a signed-in browser and its CSRF token
+// (checked for every form).
+func (s *Service) decide(v *visit) error {
+	typed, decision := v.r.PostFormValue("user_code"), v.r.PostFormValue("decision")
+	if !v.signedIn() {
+		return s.redirect(v, "/signin", url.Values{"next": {s.path + "/device?" + url.Values{"user_code": {typed}}.Encode()}})
+	}
+	g, err := s.pendingGrant(v, typed)
+	if err != nil {
+		return s.codeProblem(v, typed, err)
+	}
+	ctx := v.r.Context()
+	switch decision {
+	case "approve":
+		if err := s.approve(v, g); err != nil {
+			return err
+		}
+	case "deny":
+		if err := s.store.DenyDevice(ctx, g.UserCode, "the login was denied in the browser"); err != nil {
+			return err
+		}
+	default:
+		return snap.Invalid("the form says neither approve nor deny", "go back and use one of the two buttons")
+	}
+	s.log.InfoContext(ctx, "device login decided", "decision", decision, "user", v.caller.User.ID, "program", g.Program, "host", g.Host, "address", g.Address)
+	return s.redirect(v, "/device/done", url.Values{"decision": {decision}})
+}
+
+// approve lets the program in, unless the organization has switched this off.
+func (s *Service) approve(v *visit, g store.DeviceGrant) error {
+	org, err := s.store.Org(v.r.Context(), v.caller.Org.ID)
+	if err != nil {
+		return err
+	}
+	if org.Policy.NoDeviceLogin {
+		if err := s.store.DenyDevice(v.r.Context(), g.UserCode, "the organization "+org.Slug+" does not allow login from a terminal"); err != nil {
+			return err
+		}
+		return &snap.Error{Code: snap.CodePolicy, Detail: "your organization does not allow login from a terminal", Hint: "use an API key, or ask an owner of the organization"}
+	}
+	return s.store.ApproveDevice(v.r.Context(), g.UserCode, v.caller.User.ID)
+}
+
+type donePage struct {
+	layout
+	Approved bool
+}
+
+func (s *Service) done(v *visit) error {
+	approved := v.r.URL.Query().Get("decision") == "approve"
+	title := "Denied"
+	if approved {
+		title = "Approved"
+	}
+	return s.views.Page(v.w, http.StatusOK, "done.html", donePage{layout: s.layout(v, title), Approved: approved})
+}

@@ -1,0 +1,172 @@
+package signin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"snap"
+)
+
+type signInPage struct {
+	layout
+	Next         string
+	Choose       bool           // the organization is to be chosen first
+	Listed       []organization // the organizations to choose from; empty means to type one
+	Organization organization
+	Slug         string // as typed
+	Local        bool   // e-mail and password are asked for
+	Email        string
+	Problem      string
+	Hint         string
+}
+
+// signInPage asks for the organization if there are several, then for what
+// that organization takes.
+func (s *Service) signInPage(v *visit) error {
+	q := v.r.URL.Query()
+	data := signInPage{layout: s.layout(v, "Sign in"), Next: s.path + s.localPath(q.Get("next"))}
+	return s.showSignIn(v, http.StatusOK, data, q.Get("organization"))
+}
+
+// showSignIn fills the page in and writes it. When all organizations have
+// local users, which is a trial, one form asks for everything.
+func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string) error {
+	slug = strings.ToLower(strings.TrimSpace(slug))
+	if slug == "" && len(s.orgs) == 1 {
+		slug = s.orgs[0].Slug
+	}
+	data.Slug = printable(slug, 63)
+	org, ok := s.organization(slug)
+	switch {
+	case ok:
+		data.Organization, data.Local = org, org.oidc == nil
+	case s.allLocal():
+		data.Local, data.Listed = true, s.orgs
+	default:
+		data.Choose = true
+	}
+	if slug != "" && !ok && data.Problem == "" {
+		status = http.StatusNotFound
+		data.Problem, data.Hint = "There is no organization "+data.Slug+" here.", "Check its short name with a colleague."
+	}
+	return s.views.Page(v.w, status, "signin.html", data)
+}
+
+func (s *Service) allLocal() bool {
+	for _, o := range s.orgs {
+		if o.oidc != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// postSignIn takes e-mail and password of a local user.
+func (s *Service) postSignIn(v *visit) error {
+	f := v.r.PostForm
+	next := s.path + s.localPath(f.Get("next"))
+	userID, err := s.localSignIn(v, f)
+	if err != nil {
+		known, ok := asKnown(err)
+		if !ok {
+			return err
+		}
+		data := signInPage{layout: s.layout(v, "Sign in"), Next: next, Email: printable(f.Get("email"), 200)}
+		data.Problem, data.Hint = sentence(known.Error()), sentence(known.Hint)
+		return s.showSignIn(v, known.Code.Info().Status, data, f.Get("organization"))
+	}
+	if _, err := s.browser.SignIn(v.w, v.r, userID); err != nil {
+		return err
+	}
+	http.Redirect(v.w, v.r, next, http.StatusSeeOther)
+	return nil
+}
+
+var errWrongPassword = &snap.Error{Code: snap.CodeUnauthenticated, Detail: "e-mail or password is wrong", Hint: "check both, and the organization"}
+
+// localSignIn checks e-mail and password, and applies what the configuration
+// says of the user. Wrong ones are counted by account and by address.
+func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) {
+	ctx := v.r.Context()
+	email := strings.ToLower(strings.TrimSpace(f.Get("email")))
+	org, u, known := s.localUser(strings.ToLower(strings.TrimSpace(f.Get("organization"))), email)
+	account, here := "password:account:"+org.Slug+":"+printable(email, 200), "password:address:"+s.address(v.r)
+	if err := s.withinLimits(ctx, account, here); err != nil {
+		return 0, err
+	}
+	if !passwordIs(u, known, f.Get("password")) {
+		for _, bucket := range []string{account, here} {
+			if _, err := s.store.Miss(ctx, bucket, missWindow); err != nil {
+				return 0, err
+			}
+		}
+		return 0, errWrongPassword
+	}
+	userID, err = s.signInLocal(ctx, org, u)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := s.store.CallerOfUser(ctx, userID); err != nil {
+		return 0, disabled(err)
+	}
+	return userID, nil
+}
+
+func (s *Service) withinLimits(ctx context.Context, account, here string) error {
+	for bucket, max := range map[string]int{account: maxMisses, here: maxAddressTrys} {
+		n, err := s.store.Misses(ctx, bucket)
+		if err != nil {
+			return err
+		}
+		if n >= max {
+			return errTooMany
+		}
+	}
+	return nil
+}
+
+// localUser finds a local user. Without a slug, the e-mail must belong to one
+// organization alone.
+func (s *Service) localUser(slug, email string) (org organization, u LocalUser, ok bool) {
+	for _, o := range s.orgs {
+		if slug != "" && o.Slug != slug {
+			continue
+		}
+		if found, here := o.local[email]; here {
+			if ok {
+				return organization{}, LocalUser{}, false
+			}
+			org, u, ok = o, found, true
+		}
+	}
+	return org, u, ok
+}
+
+// passwordIs compares in constant time. An unknown user costs as much.
+func passwordIs(u LocalUser, known bool, password string) bool {
+	if strings.HasPrefix(u.Password, "$2") {
+		return bcrypt.CompareHashAndPassword([]byte(u.Password), []byte(password)) == nil
+	}
+	want, got := sha256.Sum256([]byte(u.Password)), sha256.Sum256([]byte(password))
+	return subtle.ConstantTimeCompare(want[:], got[:]) == 1 && known && u.Password != ""
+}
+
+func disabled(err error) error {
+	if known, ok := asKnown(err); ok && known.Code == snap.CodeUnauthenticated {
+		return snap.Forbidden("this account is disabled", "ask an owner or admin of your organization")
+	}
+	return err
+}
+
+func (s *Service) signOut(v *visit) error {
+	if err := s.browser.SignOut(v.w, v.r); err != nil {
+		return err
+	}
+	return s.redirect(v, "/signin", nil)
+}

@@ -1,0 +1,47 @@
+package signin
+
+import (
+	"net/http"
+	"strings"
+
+	"snap/internal/look"
+)
+
+// Handler serves everything below the issuer's path, and its metadata where
+// RFC 8414 section 3.1 puts them: /.well-known/oauth-authorization-server/auth.
+func (s *Service) Handler() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(route string, h http.HandlerFunc) {
+		method, path, _ := strings.Cut(route, " ")
+		mux.Handle(method+" "+s.path+path, h)
+	}
+	// For programs.
+	handle("GET /.well-known/oauth-authorization-server", s.metadata)
+	handle("GET /.well-known/openid-configuration", s.metadata)
+	mux.HandleFunc("GET /.well-known/oauth-authorization-server"+s.path, s.metadata)
+	handle("POST /device_authorization", s.deviceAuthorization)
+	handle("POST /token", s.token)
+	handle("POST /revoke", s.revoke)
+	handle("GET /jwks", s.jwks)
+	handle("GET /userinfo", s.userinfo)
+	handle("POST /userinfo", s.userinfo)
+
+	// For people.
+	page := func(route string, h pageHandler) { handle(route, look.Secure(s.page(h)).ServeHTTP) }
+	handle("GET /assets/", s.assets.ServeHTTP)
+	page("GET /{$}", s.home)
+	page("GET /device", s.enterCode)
+	page("POST /device", s.postCode)
+	page("GET /device/confirm", s.confirm)
+	page("POST /device/confirm", s.decide)
+	page("GET /device/done", s.done)
+	page("GET /signin", s.signInPage)
+	page("POST /signin", s.postSignIn)
+	page("POST /signout", s.signOut)
+	page("GET /account", s.account)
+	page("POST /account/sessions/end", s.endSession)
+	page("POST /account/keys", s.createKey)
+	page("POST /account/keys/revoke", s.revokeKey)
+	page("GET /", s.noPage)
+	return mux
+}

@@ -1,0 +1,233 @@
+package signin
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/store"
+)
+
+// How long a device stays signed in: without use, and at most.
+const (
+	LoginIdle = 30 * 24 * time.Hour
+	LoginMax  = 180 * 24 * time.Hour
+)
+
+// tokenAnswer is the token response (RFC 6749 section 5.1).
+type tokenAnswer struct {
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int    `json:"expires_in"`
+	RefreshToken string `json:"refresh_token"`
+	Scope        string `json:"scope"`
+	IDToken      string `json:"id_token,omitempty"`
+}
+
+// token is the token endpoint (RFC 6749 section 3.2): POST only, two grants.
+func (s *Service) token(w http.ResponseWriter, r *http.Request) {
+	f, ok := s.form(w, r)
+	if !ok {
+		return
+	}
+	switch f.Get("grant_type") {
+	case grantDevice:
+		s.deviceGrant(w, r, f)
+	case grantRefresh:
+		s.refreshGrant(w, r, f)
+	case "":
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "grant_type is missing")
+	default:
+		s.writeOAuthError(w, http.StatusBadRequest, "unsupported_grant_type", "only the device code and refresh token grants are offered")
+	}
+}
+
+// deviceGrant answers a poll (RFC 8628 section 3.4).
+func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Values) {
+	if !s.knownClient(w, f) {
+		return
+	}
+	if f.Get("device_code") == "" {
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "device_code is missing")
+		return
+	}
+	refresh, now := newRefreshToken(), s.now()
+	result, n, reason, err := s.store.PollDevice(r.Context(), store.Poll{
+		Hash: digest(f.Get("device_code")), ClientID: s.client, Refresh: digest(refresh),
+		Idle: now.Add(LoginIdle), Expires: now.Add(LoginMax),
+	})
+	if err != nil {
+		s.failed(w, r, err)
+		return
+	}
+	bad := func(code, description string) { s.writeOAuthError(w, http.StatusBadRequest, code, description) }
+	switch result {
+	case store.PollPending:
+		bad("authorization_pending", "not approved yet")
+	case store.PollSlowDown:
+		bad("slow_down", "polled too often; wait 5 seconds longer from now on")
+	case store.PollDenied:
+		bad("access_denied", reason)
+	case store.PollExpired:
+		bad("expired_token", "the code has expired; begin again")
+	case store.PollApproved:
+		s.log.InfoContext(r.Context(), "signed in", "user", n.UserID, "session", n.ID, "program", n.Name, "address", n.Address)
+		s.writeTokens(w, r, n, refresh)
+	default:
+		bad("invalid_grant", "the device code is unknown or was used")
+	}
+}
+
+// refreshGrant redeems a refresh token (RFC 6749 section 6).
+func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Values) {
+	if !s.knownClient(w, f) {
+		return
+	}
+	sent := f.Get("refresh_token")
+	if sent == "" {
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "refresh_token is missing")
+		return
+	}
+	if !s.scopeFits(w, r, f.Get("scope")) {
+		return
+	}
+	next := newRefreshToken()
+	n, err := s.store.RotateRefresh(r.Context(), store.Rotation{
+		Hash: digest(sent), Next: digest(next), ClientID: s.client, Idle: s.now().Add(LoginIdle),
+	})
+	switch {
+	case errors.Is(err, store.ErrTokenReused):
+		s.log.WarnContext(r.Context(), "refresh token reused, session ended", "user", n.UserID, "session", n.ID, "address", s.address(r))
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the session has ended; sign in again")
+	case errors.Is(err, snap.ErrUnauthenticated):
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the session has ended; sign in again")
+	case err != nil:
+		s.failed(w, r, err)
+	default:
+		s.writeTokens(w, r, n, next)
+	}
+}
+
+// scopeFits refuses a refresh that asks for a scope that does not exist. Those
+// that exist give no rights, and the answer keeps the scope that was granted.
+func (s *Service) scopeFits(w http.ResponseWriter, _ *http.Request, asked string) bool {
+	if asked != "" && len(strings.Fields(grantedScope(asked))) != len(strings.Fields(asked)) {
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_scope", "the scope is wider than what was granted")
+		return false
+	}
+	return true
+}
+
+// writeTokens answers with new tokens of a session.
+func (s *Service) writeTokens(w http.ResponseWriter, r *http.Request, n store.Session, refresh string) {
+	answer, err := s.newTokens(r.Context(), n)
+	switch {
+	case errors.Is(err, snap.ErrUnauthenticated):
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the account is disabled")
+	case err != nil:
+		s.failed(w, r, err)
+	default:
+		answer.RefreshToken = refresh
+		writeJSON(w, http.StatusOK, answer)
+	}
+}
+
+func (s *Service) newTokens(ctx context.Context, n store.Session) (tokenAnswer, error) {
+	c, err := s.store.CallerOfUser(ctx, n.UserID)
+	if err != nil {
+		return tokenAnswer{}, err
+	}
+	subject := strconv.FormatInt(n.UserID, 10)
+	access, err := s.tokens.Access(ctx, auth.Claims{Session: n.ID, Subject: subject, ClientID: n.ClientID, Scope: n.Scope})
+	if err != nil {
+		return tokenAnswer{}, err
+	}
+	answer := tokenAnswer{AccessToken: access, TokenType: "Bearer", ExpiresIn: int(auth.AccessLife.Seconds()), Scope: n.Scope}
+	if hasScope(n.Scope, "openid") {
+		answer.IDToken, err = s.tokens.ID(ctx, auth.Identity{
+			Subject: subject, ClientID: n.ClientID, Email: c.User.Email, Name: c.User.Name, AuthTime: n.Created,
+		})
+	}
+	return answer, err
+}
+
+// refreshPrefix lets secret scanners tell a refresh token.
+const refreshPrefix = "crt_"
+
+func newRefreshToken() string { return refreshPrefix + rand.Text() + rand.Text() }
+
+// revoke ends the session of a refresh or access token (RFC 7009). A token
+// that is unknown or another client's is answered alike and left alone.
+func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
+	f, ok := s.form(w, r)
+	if !ok || !s.knownClient(w, f) {
+		return
+	}
+	if f.Get("token") == "" {
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "token is missing")
+		return
+	}
+	if err := s.revokeToken(r.Context(), f.Get("token")); err != nil {
+		s.failed(w, r, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+}
+
+func (s *Service) revokeToken(ctx context.Context, token string) error {
+	ended, err := s.store.RevokeRefresh(ctx, digest(token), s.client)
+	if err != nil || ended {
+		return err
+	}
+	claims, err := s.tokens.Verify(ctx, token)
+	if errors.Is(err, snap.ErrUnauthenticated) || err == nil && claims.ClientID != s.client {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n, err := s.store.LiveSession(ctx, claims.Session)
+	if errors.Is(err, snap.ErrUnauthenticated) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.store.EndSession(ctx, snap.Caller{User: &snap.User{ID: n.UserID}}, n.ID)
+}
+
+// userinfoAnswer tells who an access token stands for (OpenID Connect Core
+// section 5.3).
+type userinfoAnswer struct {
+	Subject      string   `json:"sub"`
+	Email        string   `json:"email,omitempty"`
+	Name         string   `json:"name,omitempty"`
+	Organization string   `json:"organization"`
+	Role         string   `json:"role"`
+	Groups       []string `json:"groups"`
+}
+
+func (s *Service) userinfo(w http.ResponseWriter, r *http.Request) {
+	c, err := s.keys.User(r)
+	if err != nil || c.Credential.Kind != snap.LoginToken {
+		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
+		s.writeOAuthError(w, http.StatusUnauthorized, "invalid_token", "the access token is missing, wrong, expired or revoked")
+		return
+	}
+	answer := userinfoAnswer{
+		Subject: strconv.FormatInt(c.User.ID, 10), Email: c.User.Email, Name: c.User.Name,
+		Organization: c.Org.Slug, Role: string(c.Role), Groups: []string{},
+	}
+	for _, g := range c.Groups {
+		answer.Groups = append(answer.Groups, g.GroupID)
+	}
+	writeJSON(w, http.StatusOK, answer)
+}
