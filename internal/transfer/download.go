@@ -72,6 +72,9 @@ func verify(ctx context.Context, file string, s api.Snapshot) error {
 	return nil
 }
 
+// maxBad is how many pieces may be found changed on this machine's disk.
+const maxBad = 100
+
 type downloader struct {
 	Options
 	source source
@@ -162,7 +165,7 @@ func (d *downloader) work(ctx context.Context) error {
 // disk. A piece that is not what landed is fetched again.
 func (d *downloader) follow(ctx context.Context) (string, error) {
 	whole, buffer := sha256.New(), make([]byte, block)
-	for n := 0; n < len(d.pieces.state); {
+	for n, bad := 0, 0; n < len(d.pieces.state); {
 		want, ok := d.pieces.await(n)
 		if !ok {
 			return "", ctx.Err()
@@ -178,6 +181,9 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 		if crc.Sum64() == want {
 			n++
 			continue
+		}
+		if bad++; bad > maxBad {
+			return "", fmt.Errorf("the disk of %s does not give back what is written to it", d.part.name())
 		}
 		whole = before
 		d.meter.done.Add(-d.size(n))

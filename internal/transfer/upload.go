@@ -18,24 +18,29 @@ import (
 // or collected the upload meanwhile.
 const rounds = 3
 
-// Upload pushes file as req describes it and returns the snapshot's ID and how
-// many bytes were sent: none when the service has this very snapshot already.
-// It goes on where an earlier attempt stopped, also one of another process.
-// A file that does not have req's size and SHA-256 is corrupt_snapshot and is
-// never listed.
-func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o Options) (id string, moved int64, err error) {
+// Uploaded tells what an upload came to.
+type Uploaded struct {
+	ID     string
+	Moved  int64 // bytes that were sent and arrived
+	Exists bool  // the service had this very snapshot already
+}
+
+// Upload pushes file as req describes it. It goes on where an earlier attempt
+// stopped, also one of another process. A file that does not have req's size
+// and SHA-256 is corrupt_snapshot and is never listed.
+func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o Options) (Uploaded, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return "", 0, fmt.Errorf("open the snapshot: %w", err)
+		return Uploaded{}, fmt.Errorf("open the snapshot: %w", err)
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Size() != req.Size {
-		return "", 0, errors.Join(err, damaged(req.Name))
+		return Uploaded{}, errors.Join(err, damaged(req.Name))
 	}
 	u := &uploader{service: c, file: f, req: req, Options: o.complete(), meter: meter{total: req.Size, tell: o.Progress}}
 	defer u.meter.run()()
-	id, err = u.push(ctx)
-	return id, u.moved.Load(), outward(ctx, "the push", err)
+	plan, err := u.push(ctx)
+	return Uploaded{ID: plan.ID, Moved: u.moved.Load(), Exists: plan.Exists}, outward(ctx, "the push", err)
 }
 
 // damaged tells that a local file is not what it was when it was made.
@@ -59,33 +64,36 @@ type uploader struct {
 // errGone says that the upload is not there any more.
 var errGone = errors.New("the service has dropped the upload")
 
-func (u *uploader) push(ctx context.Context) (id string, err error) {
-	plan, err := u.service.Push(ctx, u.req) // at first without patience: a wrong address should show at once
+// push plans, sends and completes, and plans again when the service has lost
+// something. It returns the plan that was followed.
+func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
+	plan, err = u.service.Push(ctx, u.req) // at first without patience: a wrong address should show at once
 	for range rounds {
-		if err != nil {
-			return "", err
-		}
-		if plan.Exists {
+		if err != nil || plan.Exists {
 			u.meter.done.Store(u.req.Size)
-			return plan.ID, nil
+			return plan, err
 		}
-		err = u.send(ctx, plan)
-		if err == nil {
-			u.meter.done.Store(u.req.Size)
-			_, err = again(ctx, u.Options, func() (api.Snapshot, error) { return u.service.Complete(ctx, plan.ID) })
+		failed := u.once(ctx, plan)
+		if failed == nil || !lostParts(failed) {
+			return plan, failed
 		}
-		if err == nil || !lostParts(err) {
-			return plan.ID, err
-		}
-		failed := err
-		if plan, err = again(ctx, u.Options, func() (api.UploadPlan, error) { return u.service.Push(ctx, u.req) }); err == nil && !plan.Exists {
-			err = nil
-		}
-		if err != nil {
-			return "", errors.Join(err, failed)
-		}
+		plan, err = again(ctx, u.Options, func() (api.UploadPlan, error) { return u.service.Push(ctx, u.req) })
 	}
-	return "", &snap.Error{Code: snap.CodeUploadIncomplete, Detail: "the service lost parts of the snapshot again and again", Hint: "tell who runs the service; then " + goOn, Cause: err}
+	return plan, errors.Join(err, &snap.Error{
+		Code:   snap.CodeUploadIncomplete,
+		Detail: "the service lost parts of the snapshot again and again",
+		Hint:   "tell who runs the service; then " + goOn,
+	})
+}
+
+// once sends what is missing and completes.
+func (u *uploader) once(ctx context.Context, plan api.UploadPlan) error {
+	if err := u.send(ctx, plan); err != nil {
+		return err
+	}
+	u.meter.done.Store(u.req.Size)
+	_, err := again(ctx, u.Options, func() (api.Snapshot, error) { return u.service.Complete(ctx, plan.ID) })
+	return err
 }
 
 // lostParts reports whether planning and sending again can help.

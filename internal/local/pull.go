@@ -1,0 +1,147 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"snap"
+	"snap/api"
+	"snap/internal/transfer"
+)
+
+// PullOptions choose what to pull. Without an ID, or the beginning of one, it
+// is the newest snapshot of the target that the caller may see, of the given
+// type if there is one.
+type PullOptions struct {
+	SnapshotID string
+	Type       snap.Type
+	Jobs       int // connections at once; 0: a few
+}
+
+// PullResult tells what a pull came to.
+type PullResult struct {
+	Snapshot      Snapshot
+	ID            string // in the cloud
+	Here          bool   // it was on this machine already
+	CreatedTarget bool   // the target was not in the configuration
+	Moved         int64  // bytes that had to be fetched
+}
+
+// Pull brings a cloud snapshot to this machine through a presigned URL
+// (SPEC 4.4). A target that is missing is created first. Interrupted at any
+// moment, it goes on where it was. A snapshot with the same checksum that is
+// here already is kept and moves no bytes; another one of the same name is kept
+// too, and the new one gets -2 behind its name.
+func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOptions, p Progress) (PullResult, error) {
+	target, err := snap.CleanTarget(target)
+	if err != nil {
+		return PullResult{}, err
+	}
+	wanted, err := wantedFrom(ctx, c, target, o)
+	if err != nil {
+		return PullResult{}, err
+	}
+	result := PullResult{ID: wanted.ID}
+	if result.CreatedTarget, err = a.ensureTarget(target); err != nil {
+		return result, err
+	}
+	s, here, err := a.placeFor(wanted)
+	if err != nil {
+		return result, err
+	}
+	if result.Here = here; !here {
+		if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
+			return result, diskError(err, "make the folder of the target's snapshots")
+		}
+		_, result.Moved, err = transfer.Download(ctx, c, wanted.ID, s.Path, transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull")})
+		if err != nil {
+			return result, err
+		}
+		if s, err = a.adopt(s); err != nil {
+			return result, err
+		}
+	}
+	result.Snapshot, err = a.noteCloud(s, c.BaseURL(), wanted.ID)
+	return result, err
+}
+
+// wantedFrom returns the cloud snapshot that the options choose.
+func wantedFrom(ctx context.Context, c *api.Client, target string, o PullOptions) (api.Snapshot, error) {
+	if o.SnapshotID == "" {
+		return newestFrom(ctx, c, target, o.Type)
+	}
+	s, err := c.Resolve(ctx, o.SnapshotID)
+	switch {
+	case err != nil:
+		return api.Snapshot{}, err
+	case s.Target != target:
+		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is one of target %q", s.ID, s.Target), fmt.Sprintf("run: snapcli pull %q --cloud --snapshot-id %s", s.Target, s.ID))
+	case o.Type != "" && s.Type != o.Type:
+		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.ID, s.Type), "leave --type out")
+	}
+	return s, nil
+}
+
+// newestFrom returns the newest cloud snapshot of a target that the caller may
+// see. One of another type than asked for never stands in.
+func newestFrom(ctx context.Context, c *api.Client, target string, typ snap.Type) (api.Snapshot, error) {
+	page, err := c.Snapshots(ctx, api.ListOptions{Target: target, Type: typ, Limit: 1})
+	if err != nil {
+		return api.Snapshot{}, err
+	}
+	if len(page.Items) == 0 {
+		kind := "snapshot"
+		if typ != "" {
+			kind = "snapshot of type " + string(typ)
+		}
+		return api.Snapshot{}, &snap.Error{
+			Code:   snap.CodeNotFound,
+			Detail: fmt.Sprintf("there is no %s of target %q in the cloud that you may see", kind, target),
+			Hint:   "list what you may see with `snapcli cloud snapshots`",
+		}
+	}
+	return page.Items[0], nil
+}
+
+// ensureTarget creates the target when the configuration does not have it.
+func (a *Agent) ensureTarget(name string) (created bool, err error) {
+	if _, err := a.Target(name); !errors.Is(err, snap.ErrNotFound) {
+		return false, err
+	}
+	return true, a.AddTarget(Target{Name: name})
+}
+
+// maxClashes bounds the search for a free name.
+const maxClashes = 1000
+
+// placeFor returns the record of the local copy, or of the one to be, whose
+// name no other snapshot has.
+func (a *Agent) placeFor(wanted api.Snapshot) (s Snapshot, here bool, err error) {
+	local, err := a.Snapshots(wanted.Target)
+	if err != nil {
+		return Snapshot{}, false, err
+	}
+	for _, s := range local {
+		if s.SHA256 == wanted.SHA256 {
+			return s, true, nil
+		}
+	}
+	s = Snapshot{
+		Target: wanted.Target, Name: wanted.Name, Type: wanted.Type, Engine: wanted.Engine,
+		Size: wanted.Size, SHA256: wanted.SHA256, Created: wanted.Created,
+	}
+	for n := 2; n < maxClashes; n++ {
+		if s.Path, err = a.snapshotFile(s.Target, s.Name); err != nil {
+			return Snapshot{}, false, err
+		}
+		if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
+			return s, false, nil
+		}
+		s.Name = fmt.Sprintf("%s-%d", wanted.Name, n)
+	}
+	return Snapshot{}, false, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("too many local snapshots are called %s", wanted.Name), Hint: "delete some with `snapcli snapshots delete`"}
+}

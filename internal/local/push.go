@@ -1,0 +1,77 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/transfer"
+)
+
+// PushOptions choose what to push. Without a snapshot's name it is the newest
+// of the target, of the given type if there is one.
+type PushOptions struct {
+	Snapshot string
+	Type     snap.Type
+	Jobs     int // connections at once; 0: a few
+}
+
+// PushResult tells what a push came to.
+type PushResult struct {
+	ID      string // in the cloud
+	Name    string
+	Bytes   int64 // of the snapshot
+	Moved   int64 // that had to be sent
+	Exists  bool  // the cloud had it already; nothing was sent
+	Elapsed time.Duration
+}
+
+// Push brings a local snapshot to the cloud, where it is private at first
+// (SPEC 3). Interrupted at any moment, it goes on where it was; a snapshot that
+// is there already moves no bytes.
+func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOptions, p Progress) (PushResult, error) {
+	started := a.now()
+	s, err := a.chosen(target, o.Snapshot, o.Type)
+	if err != nil {
+		return PushResult{}, err
+	}
+	request := api.PushRequest{Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size, SHA256: s.SHA256}
+	done, err := transfer.Upload(ctx, c, s.Path, request, transfer.Options{Jobs: o.Jobs, Progress: p.bytes("push")})
+	if err != nil {
+		return PushResult{}, err
+	}
+	_, err = a.noteCloud(s, c.BaseURL(), done.ID)
+	return PushResult{
+		ID: done.ID, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists, Elapsed: a.now().Sub(started),
+	}, err
+}
+
+// chosen returns the local snapshot of a target that is named, or the newest.
+func (a *Agent) chosen(target, name string, typ snap.Type) (Snapshot, error) {
+	target, err := snap.CleanTarget(target)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if name == "" {
+		s, err := a.newest(target, typ)
+		if errors.Is(err, snap.ErrNotFound) {
+			if _, unknown := a.Target(target); unknown != nil {
+				return Snapshot{}, unknown
+			}
+		}
+		return s, err
+	}
+	s, err := a.Snapshot(name)
+	switch {
+	case err != nil:
+		return Snapshot{}, err
+	case s.Target != target:
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is one of target %q", s.Name, s.Target), fmt.Sprintf("name that target: %q", s.Target))
+	case typ != "" && s.Type != typ:
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.Name, s.Type), "leave --type out")
+	}
+	return s, nil
+}
