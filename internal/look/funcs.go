@@ -18,7 +18,9 @@ func funcs(a *Assets, now func() time.Time) template.FuncMap {
 		"count":   func(n int) string { return humanize.Comma(int64(n)) },
 		"plural":  plural,
 		"ago":     func(t time.Time) string { return Relative(now(), t) },
+		"ends":    func(t time.Time) string { return ends(now(), t) },
 		"exact":   Exact,
+		"shortid": shortID,
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"upper":   strings.ToUpper,
 	}
@@ -64,4 +66,22 @@ func plural(n int, word string) string {
 		return "1 " + word
 	}
 	return fmt.Sprintf("%s %ss", humanize.Comma(int64(n)), word)
+}
+
+// ends says when something ends, such as "ends in 3 days".
+func ends(now, t time.Time) string {
+	if !now.Before(t) {
+		return "ended"
+	}
+	if t.Sub(now) > 30*24*time.Hour {
+		return "ends " + t.UTC().Format("2 Jan 2006")
+	}
+	return "ends " + Relative(now, t)
+}
+
+// shortID is the beginning of a snapshot's ID, enough to tell it from others in
+// a listing; commands take it as it is.
+func shortID(id string) string {
+	id = strings.TrimPrefix(id, "snap_")
+	return id[:min(len(id), 8)]
 }

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -78,15 +79,23 @@ func (v *Views) Page(w http.ResponseWriter, status int, page string, data any) e
 	return v.Part(w, status, page, "base", data)
 }
 
-// Part writes parts of a page, one after the other, each with the same data.
-func (v *Views) Part(w http.ResponseWriter, status int, page, part string, data any) error {
+// Write writes one part of a page to a plain writer.
+func (v *Views) Write(w io.Writer, page, part string, data any) error {
 	t, ok := v.pages[page]
 	if !ok {
 		return fmt.Errorf("no page template %s", page)
 	}
-	var buf bytes.Buffer
-	if err := t.ExecuteTemplate(&buf, part, data); err != nil {
+	if err := t.ExecuteTemplate(w, part, data); err != nil {
 		return fmt.Errorf("render %s: %w", page, err)
+	}
+	return nil
+}
+
+// Part is Page for one part of a page, for scripts that put it in place.
+func (v *Views) Part(w http.ResponseWriter, status int, page, part string, data any) error {
+	var buf bytes.Buffer
+	if err := v.Write(&buf, page, part, data); err != nil {
+		return err
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

@@ -19,6 +19,7 @@ type cloud struct {
 	mu     sync.Mutex
 	me     remembered[api.Me]
 	groups remembered[[]api.Group]
+	tally  map[api.ListOptions]remembered[cloudCounts]
 }
 
 type remembered[T any] struct {
@@ -26,7 +27,17 @@ type remembered[T any] struct {
 	until time.Time
 }
 
-func newCloud(c *api.Client, now func() time.Time) *cloud { return &cloud{Client: c, now: now} }
+func newCloud(c *api.Client, now func() time.Time) *cloud {
+	return &cloud{Client: c, now: now, tally: map[api.ListOptions]remembered[cloudCounts]{}}
+}
+
+// base is the service's URL as local snapshots record it; empty without one.
+func (c *cloud) base() string {
+	if !c.configured() {
+		return ""
+	}
+	return c.BaseURL()
+}
 
 // configured reports whether there is a cloud service to speak with.
 func (c *cloud) configured() bool { return c.Client != nil }
@@ -39,13 +50,46 @@ func (c *cloud) whoami(ctx context.Context) (api.Me, error) {
 	return remember(c, &c.me, 10*time.Second, func() (api.Me, error) { return c.Me(ctx) })
 }
 
+// known is whoami as far as it is remembered, however long ago.
+func (c *cloud) known() api.Me {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.me.value
+}
+
 // ssoGroups lists the organization's groups, as of at most a minute ago.
 func (c *cloud) ssoGroups(ctx context.Context) ([]api.Group, error) {
 	return remember(c, &c.groups, time.Minute, func() ([]api.Group, error) { return c.Groups(ctx) })
 }
 
-// forget drops what is remembered, after a sign-in or sign-out.
+// counts returns what ask answers, as of at most countLife ago.
+func (c *cloud) counts(o api.ListOptions, ask func() (cloudCounts, error)) (cloudCounts, error) {
+	c.mu.Lock()
+	kept := c.tally[o]
+	c.mu.Unlock()
+	var err error
+	kept.value, err = remember(c, &kept, countLife, ask)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.tally) > 50 {
+		clear(c.tally)
+	}
+	if err == nil {
+		c.tally[o] = kept
+	}
+	return kept.value, err
+}
+
+// changed drops remembered counts, after a change made here.
+func (c *cloud) changed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.tally)
+}
+
+// forget drops everything remembered, after a sign-in or sign-out.
 func (c *cloud) forget() {
+	c.changed()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.me, c.groups = remembered[api.Me]{}, remembered[[]api.Group]{}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -26,7 +28,7 @@ const (
 const keptJobs = 100
 
 // jobs are the long actions of this process, newest first. Watchers are told
-// the number of every job that changed.
+// which jobs changed.
 type jobs struct {
 	now  func() time.Time
 	ctx  context.Context
@@ -36,7 +38,7 @@ type jobs struct {
 	mu       sync.Mutex
 	last     int
 	all      []*job
-	watchers map[chan int]bool
+	watchers map[*watcher]bool
 }
 
 // job is one long action: it goes on when the page is closed.
@@ -56,6 +58,8 @@ type job struct {
 	problem  error
 	started  time.Time
 	ended    time.Time
+	// dismissed: taken out of the corner of the pages, kept on the Jobs page.
+	dismissed bool
 }
 
 type logLine struct {
@@ -71,7 +75,7 @@ type outcome struct {
 
 func newJobs(now func() time.Time) *jobs {
 	ctx, end := context.WithCancel(context.Background())
-	return &jobs{now: now, ctx: ctx, end: end, watchers: map[chan int]bool{}}
+	return &jobs{now: now, ctx: ctx, end: end, watchers: map[*watcher]bool{}}
 }
 
 // start runs an action in the background. A second one of the same kind and
@@ -158,32 +162,57 @@ func (js *jobs) stopOne(id int) error {
 	return errNoJob(id)
 }
 
+// dismiss takes an ended job out of the corner of the pages.
+func (js *jobs) dismiss(id int) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	for _, j := range js.all {
+		if j.id == id && j.state != jobRunning {
+			j.dismissed = true
+		}
+	}
+}
+
 // stop cancels all jobs and waits for them.
 func (js *jobs) stop() {
 	js.end()
 	js.wait.Wait()
 }
 
-// watch returns a channel that receives the number of each job that changed,
-// until done is called. A slow watcher misses numbers, never the last state:
-// it reads the job when it gets to it.
-func (js *jobs) watch() (changed <-chan int, done func()) {
-	ch := make(chan int, 64)
+// watcher learns which jobs changed since it last asked.
+type watcher struct {
+	wake  chan struct{} // receives when there is something to take
+	dirty map[int]bool  // guarded by jobs.mu
+}
+
+// watch returns a watcher of all jobs; call done when it is no longer needed.
+func (js *jobs) watch() (w *watcher, done func()) {
+	w = &watcher{wake: make(chan struct{}, 1), dirty: map[int]bool{}}
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	js.watchers[ch] = true
-	return ch, func() {
+	js.watchers[w] = true
+	return w, func() {
 		js.mu.Lock()
 		defer js.mu.Unlock()
-		delete(js.watchers, ch)
+		delete(js.watchers, w)
 	}
+}
+
+// take returns the numbers of the jobs that changed since the last take.
+func (js *jobs) take(w *watcher) []int {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	ids := slices.Sorted(maps.Keys(w.dirty))
+	clear(w.dirty)
+	return ids
 }
 
 // tell is called with mu held.
 func (js *jobs) tell(id int) {
-	for ch := range js.watchers {
+	for w := range js.watchers {
+		w.dirty[id] = true
 		select {
-		case ch <- id:
+		case w.wake <- struct{}{}:
 		default:
 		}
 	}

@@ -1,0 +1,126 @@
+package webui
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"snap"
+	"snap/internal/local"
+	"snap/internal/look"
+)
+
+// begin starts a job and answers with it.
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, title string, run func(context.Context, local.Progress) (outcome, error)) error {
+	id, err := s.jobs.start(kind, target, title, run)
+	if err != nil {
+		return err
+	}
+	if !fragment(r) {
+		http.Redirect(w, r, "/jobs", http.StatusSeeOther)
+		return nil
+	}
+	view := s.jobs.list(func(j *job) bool { return j.id == id })
+	return s.views.Part(w, http.StatusAccepted, "jobs.html", "job", view[0])
+}
+
+func (s *Server) build(w http.ResponseWriter, r *http.Request) error {
+	t, err := s.o.Agent.Target(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return s.begin(w, r, "build", t.Name, "Build a snapshot of "+t.Name, func(ctx context.Context, p local.Progress) (outcome, error) {
+		made, err := s.o.Agent.Build(ctx, t.Name, local.BuildOptions{}, p)
+		return outcome{text: "built " + made.Name + ", " + look.Bytes(made.Size), snapshot: made.Name}, err
+	})
+}
+
+func (s *Server) sanitize(w http.ResponseWriter, r *http.Request) error {
+	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	return s.begin(w, r, "sanitize", l.Target, "Sanitize "+l.Name, func(ctx context.Context, p local.Progress) (outcome, error) {
+		made, err := s.o.Agent.Sanitize(ctx, l.Target, local.SanitizeOptions{Snapshot: l.Name}, p)
+		return outcome{text: "made " + made.Name + ", " + look.Bytes(made.Size), snapshot: made.Name}, err
+	})
+}
+
+// loadPage is the data of load.html: what a load would do, and the question.
+type loadPage struct {
+	look.Page
+	Snapshot local.Snapshot
+	Flight   local.Preflight
+	Database string // what must be typed
+	Problem  *problem
+	Back     string
+}
+
+// Action is where the form leads.
+func (p loadPage) Action() string { return "/local/" + url.PathEscape(p.Snapshot.Name) + "/load" }
+
+// confirmLoad shows what a load would replace, and asks for the database's name.
+func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
+	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	page := loadPage{Page: s.page(r, "Load "+l.Name, "/snapshots"), Snapshot: l, Back: "/snapshots"}
+	page.Narrow = true
+	page.Flight, err = s.preflight(r.Context(), l)
+	page.Problem, page.Database = problemOf(err), databaseName(page.Flight.Destination)
+	return s.show(w, r, "load.html", "dialog", page)
+}
+
+// stopped ends a load that was begun only for its preflight.
+type stopped struct{}
+
+func (stopped) Error() string { return "stopped after the preflight" }
+
+func (s *Server) preflight(ctx context.Context, l local.Snapshot) (flight local.Preflight, err error) {
+	_, err = s.o.Agent.Load(ctx, l.Target, local.LoadOptions{Snapshot: l.Name, Confirm: func(f local.Preflight) error {
+		flight = f
+		return stopped{}
+	}}, nil)
+	if flight.Destination != "" {
+		return flight, nil
+	}
+	return flight, err
+}
+
+// load replaces the destination, once its name was typed.
+func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
+	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	typed := strings.TrimSpace(r.PostFormValue("database"))
+	flight, err := s.preflight(r.Context(), l)
+	if err != nil {
+		return err
+	}
+	if name := databaseName(flight.Destination); typed != name {
+		return snap.Invalid(fmt.Sprintf("the name typed is not that of the database, %q", name), "type it exactly, to be sure that it may be replaced")
+	}
+	return s.begin(w, r, "load", l.Target, "Load "+l.Name, func(ctx context.Context, p local.Progress) (outcome, error) {
+		res, err := s.o.Agent.Load(ctx, l.Target, local.LoadOptions{Snapshot: l.Name, Terminate: r.PostFormValue("terminate") == "true", Confirm: func(f local.Preflight) error {
+			if databaseName(f.Destination) != typed {
+				return snap.Invalid("the destination changed meanwhile", "look at it again")
+			}
+			return nil
+		}}, p)
+		return outcome{text: fmt.Sprintf("loaded into %s, %d tables", databaseName(res.Destination), len(res.Tables))}, err
+	})
+}
+
+// databaseName returns the name of the database in a URL: the last part of its path.
+func databaseName(destination string) string {
+	u, err := url.Parse(destination)
+	if err != nil || u.Path == "" && u.Opaque == "" {
+		return destination
+	}
+	return path.Base(u.Path + u.Opaque)
+}

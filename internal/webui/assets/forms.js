@@ -1,0 +1,139 @@
+// Sends forms and follows links without loading a new page, where they say so.
+//   data-fragment  send it this way
+//   data-live      send the form while one types
+//   data-toggle    show the other state at once, and take it back on failure
+//   data-switch    the same, for switches
+//   data-removes   remove the element of this id once done
+//   data-closes    close the dialog once done
+//   data-dialog    open what the link leads to as a dialog
+
+import { request } from "./fragments.js";
+
+export function enhance() {
+  document.addEventListener("submit", onSubmit);
+  document.addEventListener("click", onClick);
+  document.addEventListener("input", onInput);
+  document.addEventListener("change", onChange);
+  document.addEventListener("placed", (e) => dates(e.detail));
+  window.addEventListener("popstate", () => list(location.href));
+  dates(document);
+}
+
+async function onSubmit(event) {
+  const form = event.target;
+  if (!form.matches("[data-fragment]")) return;
+  event.preventDefault();
+  const data = new FormData(form, event.submitter);
+  if (form.method === "get") return get(form, data);
+  const undo = optimistic(form, event.submitter);
+  const ok = await request(form.action, { method: "post", body: new URLSearchParams(data) });
+  if (!ok) return undo();
+  if (form.dataset.removes) document.getElementById(form.dataset.removes)?.remove();
+  if ("closes" in form.dataset) document.getElementById("dialog")?.close();
+  form.closest("details.menu")?.removeAttribute("open");
+}
+
+function get(form, data) {
+  for (const [name, value] of [...data]) if (value === "") data.delete(name);
+  const query = new URLSearchParams(data).toString();
+  const url = form.getAttribute("action") + (query && "?" + query);
+  if (form.closest("dialog")) return latest(url, "dialog");
+  history.replaceState(null, "", url);
+  return list(url);
+}
+
+// list shows another listing in place of this one.
+export async function list(url) {
+  const listing = document.getElementById("listing");
+  if (!listing) return location.assign(url);
+  listing.setAttribute("aria-busy", "true");
+  if (!(await latest(url, "listing"))) document.getElementById("listing")?.removeAttribute("aria-busy");
+}
+
+// latest drops the answer when a later question was asked meanwhile.
+const asked = {};
+function latest(url, kind) {
+  const mine = (asked[kind] = (asked[kind] ?? 0) + 1);
+  return request(url, { stale: () => asked[kind] !== mine });
+}
+
+function onClick(event) {
+  if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  const link = event.target.closest("a[data-fragment], a[data-dialog]");
+  if (link && "dialog" in link.dataset) {
+    event.preventDefault();
+    link.closest("details.menu")?.removeAttribute("open");
+    open(link.href);
+  } else if (link) {
+    event.preventDefault();
+    history.pushState(null, "", link.href);
+    list(link.href);
+    syncSearch(link.href);
+  }
+}
+
+async function open(url) {
+  const dialog = document.getElementById("dialog");
+  if (await request(url)) if (!dialog.open) dialog.showModal();
+}
+
+// syncSearch keeps the search form's fields what the address says.
+function syncSearch(url) {
+  const form = document.querySelector("form.search");
+  const query = new URL(url, location.href).searchParams;
+  if (!form) return;
+  for (const name of ["q", "target", "type"]) form.elements[name].value = query.get(name) ?? "";
+  form.querySelector("[name=show]")?.remove();
+  if (query.get("show")) {
+    const show = Object.assign(document.createElement("input"), { type: "hidden", name: "show", value: query.get("show") });
+    form.prepend(show);
+  }
+}
+
+let timer;
+function onInput(event) {
+  const form = event.target.closest("form[data-live]");
+  if (!form || event.target.tagName === "SELECT") return;
+  clearTimeout(timer);
+  timer = setTimeout(() => form.isConnected && form.requestSubmit(), 180);
+}
+
+function onChange(event) {
+  const form = event.target.closest("form[data-live]");
+  if (form && event.target.tagName === "SELECT") form.requestSubmit();
+  dates(document);
+}
+
+// dates shows the date field only when "on a date" is chosen.
+function dates(root) {
+  for (const select of root.querySelectorAll?.("select[data-date]") ?? []) {
+    const field = document.getElementById(select.dataset.date);
+    if (field) field.hidden = select.value !== "date";
+  }
+}
+
+// optimistic shows what a click asks for before the server has done it, and
+// returns how to take it back.
+function optimistic(form, button) {
+  if (!button) return () => {};
+  if ("switch" in form.dataset) {
+    const before = button.getAttribute("aria-checked");
+    button.setAttribute("aria-checked", before === "true" ? "false" : "true");
+    return () => button.setAttribute("aria-checked", before);
+  }
+  if (!("toggle" in form.dataset)) return () => {};
+  const word = button.querySelector("span");
+  const before = { text: word.textContent, pressed: button.getAttribute("aria-pressed") };
+  const on = before.pressed !== "true";
+  const show = (pressed, text) => {
+    button.setAttribute("aria-pressed", pressed);
+    button.classList.toggle("shared", pressed === "true");
+    word.textContent = text;
+  };
+  show(String(on), on ? "Shared" : "Private");
+  button.classList.add("waiting");
+  return () => {
+    button.classList.remove("waiting");
+    show(before.pressed, before.text);
+  };
+}

@@ -1,0 +1,76 @@
+// Asks for parts of pages and puts them in place. The server sends one or more
+// elements with an id; each replaces the element of that id.
+
+const unreachable = "snapcli serve does not answer. Start it again, then open the link that it prints.";
+
+// request sends what a form or link would, and applies the answer. It returns
+// whether the server did what was asked.
+export async function request(url, init = {}) {
+  let response, html;
+  try {
+    response = await fetch(url, { ...init, headers: { ...init.headers, Fragment: "1" } });
+    html = await response.text();
+  } catch {
+    toast(unreachable);
+    return false;
+  }
+  if (init.stale?.()) return false;
+  apply(html);
+  return response.ok;
+}
+
+// apply puts the elements of an answer in place.
+export function apply(html) {
+  const parsed = document.createElement("template");
+  parsed.innerHTML = html;
+  for (const fresh of [...parsed.content.children]) {
+    if (fresh.classList.contains("toast")) {
+      showToast(fresh);
+    } else {
+      place(fresh);
+    }
+  }
+}
+
+function place(fresh) {
+  const old = document.getElementById(fresh.id);
+  if (old) {
+    if (old.isEqualNode(fresh)) return;
+    const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
+    const caret = focused && document.activeElement.selectionEnd;
+    const scrolled = [...old.querySelectorAll("[id]")].filter((e) => e.scrollTop > 0).map((e) => [e.id, e.scrollTop]);
+    old.replaceWith(fresh);
+    for (const [id, top] of scrolled) {
+      const e = document.getElementById(id);
+      if (e) e.scrollTop = top;
+    }
+    const again = focused && document.getElementById(focused);
+    if (again) {
+      again.focus({ preventScroll: true });
+      if (typeof caret === "number" && again.type === "search") again.setSelectionRange(caret, caret);
+    }
+  } else if (fresh.dataset.into) {
+    document.getElementById(fresh.dataset.into)?.prepend(fresh);
+    document.getElementById("no-jobs")?.remove();
+  }
+  document.dispatchEvent(new CustomEvent("placed", { detail: fresh }));
+}
+
+// toast shows a short message of our own.
+export function toast(text) {
+  const box = document.createElement("div");
+  box.className = "toast bad";
+  box.setAttribute("role", "alert");
+  box.textContent = text;
+  showToast(box);
+}
+
+function showToast(box) {
+  const list = document.getElementById("toasts");
+  if (!list) return;
+  const dialog = document.querySelector("dialog[open]");
+  (dialog ?? document.body).append(list); // above an open dialog
+  if ("refresh" in box.dataset) document.dispatchEvent(new CustomEvent("listing"));
+  list.replaceChildren(...[...list.children].slice(-2), box);
+  setTimeout(() => box.remove(), 9000);
+}

@@ -1,0 +1,64 @@
+package webui
+
+import (
+	"net/http"
+
+	"snap/internal/look"
+)
+
+// confirmPage is the data of confirm.html: a question before something is gone.
+type confirmPage struct {
+	look.Page
+	Question string
+	Detail   string
+	Button   string
+	Action   string
+	Back     string
+}
+
+func (s *Server) confirmDeleteCloud(w http.ResponseWriter, r *http.Request) error {
+	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	detail := "It is gone at once for everyone who can see it. This cannot be undone."
+	if one.Local != nil {
+		detail += " Your local copy stays."
+	}
+	page := confirmPage{Page: s.page(r, "Delete", "/snapshots"), Question: "Delete " + one.Name() + " from the cloud?", Detail: detail, Button: "Delete from the cloud", Action: one.Action("delete"), Back: "/snapshots"}
+	page.Narrow = true
+	return s.show(w, r, "confirm.html", "dialog", page)
+}
+
+func (s *Server) deleteCloud(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needCloud(); err != nil {
+		return err
+	}
+	if err := s.cloud.Delete(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	s.cloud.changed()
+	return s.done(w, r, "confirm.html", "gone", "Deleted from the cloud.")
+}
+
+func (s *Server) confirmDeleteLocal(w http.ResponseWriter, r *http.Request) error {
+	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	one := row{Local: &l}
+	detail := "It is the only copy that is known here. This cannot be undone."
+	if l.Cloud[s.cloud.base()] != "" {
+		detail = "The copy in the cloud stays."
+	}
+	page := confirmPage{Page: s.page(r, "Delete", "/snapshots"), Question: "Delete " + l.Name + " from this machine?", Detail: detail, Button: "Delete from this machine", Action: one.LocalAction("delete"), Back: "/snapshots"}
+	page.Narrow = true
+	return s.show(w, r, "confirm.html", "dialog", page)
+}
+
+func (s *Server) deleteLocal(w http.ResponseWriter, r *http.Request) error {
+	if err := s.o.Agent.DeleteSnapshot(r.PathValue("name")); err != nil {
+		return err
+	}
+	return s.done(w, r, "confirm.html", "gone", "Deleted from this machine.")
+}

@@ -1,0 +1,203 @@
+package webui
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"snap/internal/look"
+)
+
+// jobView is a job as a page shows it, at one moment.
+type jobView struct {
+	ID          int
+	Kind        string
+	Title       string
+	State       jobState
+	Phase       string
+	Done, Total int64
+	Result      string
+	Problem     *problem
+	Snapshot    string
+	Started     time.Time
+	Took        time.Duration
+	Log         []logLine
+	Full        bool // with the log, on the Jobs page
+}
+
+// Running reports whether it can still be canceled.
+func (j jobView) Running() bool { return j.State == jobRunning }
+
+// Percent is how much is done; -1 when that is not known.
+func (j jobView) Percent() int {
+	if j.Total <= 0 {
+		return -1
+	}
+	return int(min(100, 100*j.Done/j.Total))
+}
+
+// Speed is the mean rate so far, in words; empty when it says nothing yet.
+func (j jobView) Speed() string {
+	if j.Done <= 0 || j.Took < time.Second {
+		return ""
+	}
+	return look.Bytes(int64(float64(j.Done)/j.Took.Seconds())) + "/s"
+}
+
+// Time is how long it took, or takes so far.
+func (j jobView) Time() string {
+	if j.Took < time.Second {
+		return "under a second"
+	}
+	return j.Took.Round(time.Second).String()
+}
+
+// Icon is the drawing of its kind.
+func (j jobView) Icon() string {
+	switch j.Kind {
+	case "pull":
+		return "down"
+	case "push":
+		return "up"
+	case "build":
+		return "camera"
+	case "sanitize":
+		return "mask"
+	}
+	return "load"
+}
+
+// view is called with mu held.
+func (js *jobs) view(j *job) jobView {
+	v := jobView{
+		ID: j.id, Kind: j.kind, Title: j.title, State: j.state, Phase: j.event.Phase,
+		Done: j.event.Done, Total: j.event.Total, Result: j.result, Problem: problemOf(j.problem),
+		Snapshot: j.snapshot, Started: j.started, Took: j.ended.Sub(j.started), Log: append([]logLine(nil), j.log...),
+	}
+	if j.state == jobRunning {
+		v.Took = js.now().Sub(j.started)
+	}
+	return v
+}
+
+// list returns the jobs, newest first.
+func (js *jobs) list(keep func(*job) bool) []jobView {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	var views []jobView
+	for _, j := range js.all {
+		if keep(j) {
+			views = append(views, js.view(j))
+		}
+	}
+	return views
+}
+
+func (js *jobs) running() int {
+	return len(js.list(func(j *job) bool { return j.state == jobRunning }))
+}
+
+// dock returns what the corner of every page shows: what runs, and what ended
+// and was not dismissed.
+func (s *Server) dock() []jobView {
+	return s.jobs.list(func(j *job) bool { return !j.dismissed })
+}
+
+// jobsData is the data of jobs.html, and of the part "jobs" elsewhere.
+type jobsData struct {
+	look.Page
+	Jobs []jobView
+}
+
+func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
+	data := jobsData{Page: s.page(r, "Jobs", "/jobs"), Jobs: s.jobs.list(func(*job) bool { return true })}
+	for i := range data.Jobs {
+		data.Jobs[i].Full = true
+	}
+	return s.show(w, r, "jobs.html", "main", data)
+}
+
+func (s *Server) cancelJob(w http.ResponseWriter, r *http.Request) error {
+	id, err := jobID(r)
+	if err != nil {
+		return err
+	}
+	if err := s.jobs.stopOne(id); err != nil {
+		return err
+	}
+	return s.done(w, r, "jobs.html", "nothing", nil)
+}
+
+func (s *Server) dismissJob(w http.ResponseWriter, r *http.Request) error {
+	id, err := jobID(r)
+	if err != nil {
+		return err
+	}
+	s.jobs.dismiss(id)
+	return s.done(w, r, "jobs.html", "nothing", nil)
+}
+
+func jobID(r *http.Request) (int, error) {
+	id, err := strconv.Atoi(r.PathValue("id"))
+	if err != nil {
+		return 0, errNoJob(0)
+	}
+	return id, nil
+}
+
+// eventPause is the least time between two messages of an event stream.
+const eventPause = 100 * time.Millisecond
+
+// events streams the jobs as they change, as parts of pages to put in place,
+// and says "listing" when a job ended and the list may have changed.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	watch, done := s.jobs.watch()
+	defer done()
+	fmt.Fprint(w, ": ready\n\n")
+	pause := time.NewTicker(eventPause)
+	defer pause.Stop()
+	for {
+		if err := out.Flush(); err != nil {
+			return nil //nolint:nilerr // the browser went away
+		}
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-watch.wake:
+		}
+		for _, id := range s.jobs.take(watch) {
+			s.sendJob(w, id)
+		}
+		select {
+		case <-r.Context().Done():
+			return nil
+		case <-pause.C:
+		}
+	}
+}
+
+func (s *Server) sendJob(w http.ResponseWriter, id int) {
+	for _, view := range s.jobs.list(func(j *job) bool { return j.id == id }) {
+		var buf bytes.Buffer
+		if err := s.views.Write(&buf, "jobs.html", "job", view); err != nil {
+			s.o.Log.Error("a job could not be shown", "err", err)
+			return
+		}
+		sendEvent(w, "job", buf.Bytes())
+		if view.State != jobRunning {
+			sendEvent(w, "listing", []byte("changed"))
+		}
+	}
+}
+
+func sendEvent(w http.ResponseWriter, name string, data []byte) {
+	fmt.Fprintf(w, "event: %s\n", name)
+	for line := range bytes.Lines(data) {
+		fmt.Fprintf(w, "data: %s\n", bytes.TrimRight(line, "\r\n"))
+	}
+	fmt.Fprint(w, "\n")
+}

@@ -1,0 +1,280 @@
+package webui
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/api"
+	"snap/internal/local"
+)
+
+// show is the filter row (SPEC 4.6).
+type show string
+
+const (
+	showAll    show = "all"    // local, and every cloud snapshot the caller may see
+	showLocal  show = "local"  // on this machine, including synced
+	showCloud  show = "cloud"  // in the cloud, including synced
+	showShared show = "shared" // whose cloud copy is shared
+)
+
+// pageSize is how many rows a page has, besides local ones in between.
+const pageSize = 50
+
+// query is what a listing is asked for; its URL is the page's address.
+type query struct {
+	Show   show
+	Q      string // in names and targets
+	Target string
+	Type   snap.Type
+	// Cursor and Before say where the page begins: Cursor in the cloud's
+	// listing, Before in the local one, which goes on with what is older.
+	Cursor string
+	Before time.Time
+}
+
+func parseQuery(v url.Values) query {
+	q := query{Show: show(v.Get("show")), Q: strings.TrimSpace(v.Get("q")), Target: v.Get("target"), Type: snap.Type(v.Get("type")), Cursor: v.Get("cursor")}
+	switch q.Show {
+	case showAll, showLocal, showCloud, showShared:
+	default:
+		q.Show = showAll
+	}
+	if !q.Type.Valid() {
+		q.Type = ""
+	}
+	if at, err := time.Parse(time.RFC3339Nano, v.Get("before")); err == nil {
+		q.Before = at
+	}
+	return q
+}
+
+// URL returns the address of the page that shows this query.
+func (q query) URL() string {
+	v := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
+	if q.Show != showAll {
+		v.Set("show", string(q.Show))
+	}
+	set("q", q.Q)
+	set("target", q.Target)
+	set("type", string(q.Type))
+	set("cursor", q.Cursor)
+	if !q.Before.IsZero() {
+		v.Set("before", q.Before.UTC().Format(time.RFC3339Nano))
+	}
+	if len(v) == 0 {
+		return "/snapshots"
+	}
+	return "/snapshots?" + v.Encode()
+}
+
+// first returns the query's first page under another filter.
+func (q query) first(s show) query {
+	q.Show, q.Cursor, q.Before = s, "", time.Time{}
+	return q
+}
+
+func (q query) isFirst() bool { return q.Cursor == "" && q.Before.IsZero() }
+
+func (q query) narrowed() bool { return q.Q != "" || q.Target != "" || q.Type != "" }
+
+// matches applies the query to a local snapshot, as the service does to its own.
+func (q query) matches(s local.Snapshot) bool {
+	if q.Target != "" && s.Target != q.Target || q.Type != "" && s.Type != q.Type {
+		return false
+	}
+	needle := strings.ToLower(q.Q)
+	return needle == "" || strings.Contains(strings.ToLower(s.Name), needle) || strings.Contains(strings.ToLower(s.Target), needle)
+}
+
+func (q query) options() api.ListOptions {
+	o := api.ListOptions{Filter: snap.FilterAll, Q: q.Q, Target: q.Target, Type: q.Type, Cursor: q.Cursor, Limit: pageSize}
+	if q.Show == showShared {
+		o.Filter = snap.FilterShared
+	}
+	return o
+}
+
+// listing is one page of the list.
+type listing struct {
+	Query  query
+	Rows   []row
+	Next   *query // the page after, nil on the last
+	Counts counts
+	Me     api.Me
+	// Problem is why the cloud's half is missing; the local half is there.
+	Problem error
+}
+
+// list makes one page: the cloud's snapshots in the cloud's order, each synced
+// when its bytes are on this machine too, and between them, by time, the local
+// snapshots that have no cloud copy the caller may see. It fails only when the
+// local half fails.
+func (s *Server) list(ctx context.Context, q query) (listing, error) {
+	out := listing{Query: q}
+	here, err := s.o.Agent.Snapshots("")
+	if err != nil {
+		return out, err
+	}
+	copies := copiesOf(here, s.cloud.base())
+	var page api.SnapshotPage
+	if s.cloud.configured() {
+		page, out.Problem = s.cloudPage(ctx, &out)
+	}
+	local := matching(here, q)
+	if q.Show == showLocal {
+		s.localPage(ctx, &out, local, page)
+	} else {
+		s.mergedPage(ctx, &out, local, copies, page)
+	}
+	out.Counts = s.count(ctx, q, local, out.Problem == nil && s.cloud.configured(), page)
+	for i := range out.Rows {
+		out.Rows[i].Me, out.Rows[i].Back = out.Me, q.URL()
+	}
+	return out, nil
+}
+
+// cloudPage asks for who is calling and for the page at the same time.
+func (s *Server) cloudPage(ctx context.Context, out *listing) (page api.SnapshotPage, err error) {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) {
+		out.Me, err = s.cloud.whoami(ctx)
+		return err
+	})
+	g.Go(func() (err error) {
+		page, err = s.cloud.Snapshots(ctx, out.Query.options())
+		return err
+	})
+	err = g.Wait()
+	return page, err
+}
+
+// whole reports whether the page holds everything in the cloud that matches.
+func whole(q query, page api.SnapshotPage) bool {
+	return q.Cursor == "" && page.NextCursor == "" && q.Show != showShared
+}
+
+func matching(here []local.Snapshot, q query) []local.Snapshot {
+	return slices.DeleteFunc(slices.Clone(here), func(s local.Snapshot) bool { return !q.matches(s) })
+}
+
+// mergedPage fills the rows of the filters All, Cloud and Shared.
+func (s *Server) mergedPage(ctx context.Context, out *listing, here []local.Snapshot, copies copies, page api.SnapshotPage) {
+	q := out.Query
+	for i := range page.Items {
+		item := &page.Items[i]
+		out.Rows = append(out.Rows, row{Cloud: item, Local: copies.of(*item)})
+	}
+	var until time.Time // local ones older than this belong to later pages
+	if page.NextCursor != "" {
+		until = page.Items[len(page.Items)-1].Created
+		if !q.Before.IsZero() && q.Before.Before(until) {
+			until = q.Before
+		}
+		out.Next = &query{Show: q.Show, Q: q.Q, Target: q.Target, Type: q.Type, Cursor: page.NextCursor, Before: until}
+	}
+	if q.Show != showAll {
+		if out.Next != nil {
+			out.Next.Before = time.Time{}
+		}
+		return
+	}
+	var between []local.Snapshot
+	for _, l := range here {
+		if (q.Before.IsZero() || l.Created.Before(q.Before)) && !l.Created.Before(until) {
+			between = append(between, l)
+		}
+	}
+	for _, r := range s.join(ctx, between, page, whole(q, page)) {
+		if r.Cloud == nil {
+			out.Rows = append(out.Rows, r)
+		}
+	}
+	slices.SortStableFunc(out.Rows, func(a, b row) int { return b.Created().Compare(a.Created()) })
+}
+
+// localPage fills the rows of the filter Local.
+func (s *Server) localPage(ctx context.Context, out *listing, here []local.Snapshot, page api.SnapshotPage) {
+	q := out.Query
+	here = slices.DeleteFunc(here, func(l local.Snapshot) bool { return !q.Before.IsZero() && !l.Created.Before(q.Before) })
+	if len(here) > pageSize {
+		end := pageSize
+		for end < len(here) && here[end].Created.Equal(here[end-1].Created) {
+			end++ // a page ends between two times, so that the next begins there
+		}
+		if end < len(here) {
+			next := q
+			next.Before = here[end-1].Created
+			out.Next = &next
+		}
+		here = here[:end]
+	}
+	out.Rows = s.join(ctx, here, page, whole(q, page))
+}
+
+// join finds the cloud copies of local snapshots: on the page at hand by
+// checksum or recorded ID, else, when the page is not complete, by asking for
+// the recorded ID. What the caller may no longer see has no cloud copy.
+func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.SnapshotPage, complete bool) []row {
+	byID, bySum := map[string]*api.Snapshot{}, map[string]*api.Snapshot{}
+	for i := range page.Items {
+		byID[page.Items[i].ID] = &page.Items[i]
+		bySum[page.Items[i].SHA256] = &page.Items[i]
+	}
+	rows := make([]row, len(here))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(8)
+	for i := range here {
+		l := &here[i]
+		rows[i].Local = l
+		id := l.Cloud[s.cloud.base()]
+		if rows[i].Cloud = byID[id]; rows[i].Cloud == nil {
+			rows[i].Cloud = bySum[l.SHA256]
+		}
+		if rows[i].Cloud != nil || id == "" || complete {
+			continue
+		}
+		g.Go(func() error {
+			if found, err := s.cloud.Snapshot(ctx, id); err == nil {
+				rows[i].Cloud = &found
+			}
+			return nil
+		})
+	}
+	g.Wait() // the functions return no errors
+	return rows
+}
+
+// copies finds the local copy of a cloud snapshot.
+type copies struct {
+	byID, bySum map[string]*local.Snapshot
+}
+
+func copiesOf(here []local.Snapshot, base string) copies {
+	c := copies{byID: map[string]*local.Snapshot{}, bySum: map[string]*local.Snapshot{}}
+	for i := range here {
+		c.bySum[here[i].SHA256] = &here[i]
+		if id := here[i].Cloud[base]; id != "" {
+			c.byID[id] = &here[i]
+		}
+	}
+	return c
+}
+
+func (c copies) of(s api.Snapshot) *local.Snapshot {
+	if l := c.byID[s.ID]; l != nil {
+		return l
+	}
+	return c.bySum[s.SHA256]
+}

@@ -1,0 +1,34 @@
+package webui
+
+import (
+	"net/http"
+
+	"snap/internal/look"
+)
+
+const product = "snapcli"
+
+// page is what every page of ours starts from. It asks nothing of the cloud
+// that is not remembered.
+func (s *Server) page(r *http.Request, title, current string) look.Page {
+	p := look.Page{
+		Title: title, Product: product, Home: "/snapshots",
+		Styles: []string{"app.css"}, Scripts: []string{"app.js"},
+		Nav: []look.Link{
+			{URL: "/snapshots", Text: "Snapshots", Icon: "load"},
+			{URL: "/targets", Text: "Targets", Icon: "target"},
+			{URL: "/jobs", Text: "Jobs", Icon: "tasks", Count: s.jobs.running()},
+			{URL: "/account", Text: "Account", Icon: "person"},
+		},
+	}
+	for i := range p.Nav {
+		p.Nav[i].Current = p.Nav[i].URL == current
+	}
+	if me := s.cloud.known(); me.Organization != "" {
+		p.Who, p.WhoLink = me.Organization, "/account"
+		if me.Email != "" {
+			p.Who = me.Email
+		}
+	}
+	return p
+}

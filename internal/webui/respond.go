@@ -1,0 +1,136 @@
+package webui
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"snap"
+	"snap/internal/look"
+)
+
+// problem is a failure as a page tells it.
+type problem struct {
+	Title  string
+	Detail string
+	Hint   string
+	Back   string
+}
+
+func problemOf(err error) *problem {
+	if err == nil {
+		return nil
+	}
+	var e *snap.Error
+	if !errors.As(err, &e) {
+		return &problem{Title: "Something went wrong", Detail: "this should not have happened", Hint: "run `snapcli serve --debug` to see why"}
+	}
+	return &problem{Title: titleOf(e.Code), Detail: e.Error(), Hint: e.Hint}
+}
+
+func titleOf(c snap.Code) string {
+	switch c {
+	case snap.CodeUnreachable, snap.CodeUnavailable:
+		return "The cloud service does not answer"
+	case snap.CodeUnauthenticated, snap.CodeNotSignedIn:
+		return "Not signed in to the cloud service"
+	case snap.CodeForbidden, snap.CodeUserAttributionRequired, snap.CodePolicy:
+		return "Not allowed"
+	case snap.CodeNotFound, snap.CodeGroupNotFound, snap.CodeOrganizationNotFound:
+		return "Not found"
+	case snap.CodeInternal:
+		return "Something went wrong"
+	}
+	return "That did not work"
+}
+
+// statusOf is the HTTP status of a page that tells err. 401 is kept for
+// browsers without the start link; being signed out of the cloud is not that.
+func statusOf(err error) int {
+	switch code := snap.CodeOf(err); code {
+	case snap.CodeUnauthenticated, snap.CodeNotSignedIn:
+		return http.StatusForbidden
+	case snap.CodeUnreachable, snap.CodeUnavailable:
+		return http.StatusBadGateway
+	case snap.CodeUsage:
+		return http.StatusBadRequest
+	default:
+		if status := code.Info().Status; status != 0 {
+			return status
+		}
+	}
+	return http.StatusInternalServerError
+}
+
+// fragment reports whether our script asks, which wants parts to put in place
+// and not a whole page.
+func fragment(r *http.Request) bool { return r.Header.Get("Fragment") != "" }
+
+// errorPage is the data of error.html.
+type errorPage struct {
+	look.Page
+	Problem problem
+}
+
+// fail is the one place that tells a browser about an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if snap.CodeOf(err) == snap.CodeInternal {
+		s.o.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	s.tell(w, r, statusOf(err), err, s.page(r, "Problem", ""))
+}
+
+// gateProblem tells a browser why it may not use the web UI.
+func (s *Server) gateProblem(w http.ResponseWriter, r *http.Request, status int, err error) {
+	s.tell(w, r, status, err, look.Page{Title: "Not open to this browser", Product: product, Narrow: true})
+}
+
+func (s *Server) tell(w http.ResponseWriter, r *http.Request, status int, err error, page look.Page) {
+	data := errorPage{Page: page, Problem: *problemOf(err)}
+	data.Page.Narrow = true
+	if status == http.StatusUnauthorized || status == http.StatusMisdirectedRequest {
+		data.Problem.Title = page.Title
+	} else {
+		data.Problem.Back = back(r)
+		data.Page.Title = data.Problem.Title
+	}
+	part := "base"
+	if fragment(r) {
+		part = "toast"
+	}
+	if err := s.views.Part(w, status, "error.html", part, data); err != nil {
+		s.o.Log.Error("the error page failed", "err", err)
+		http.Error(w, "something went wrong inside", http.StatusInternalServerError)
+	}
+}
+
+// back returns where a form says its answer leads: a path of our own.
+func back(r *http.Request) string {
+	to := r.PostFormValue("back")
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
+		return "/snapshots"
+	}
+	return to
+}
+
+// done answers a change: our script gets the named part, a form's browser is
+// sent back to its page.
+func (s *Server) done(w http.ResponseWriter, r *http.Request, page, part string, data any) error {
+	if fragment(r) {
+		return s.views.Part(w, http.StatusOK, page, part, data)
+	}
+	http.Redirect(w, r, back(r), http.StatusSeeOther)
+	return nil
+}
+
+// show answers a GET: our script gets the named part, else the whole page.
+func (s *Server) show(w http.ResponseWriter, r *http.Request, page, part string, data any) error {
+	if !fragment(r) {
+		part = "base"
+	}
+	return s.views.Part(w, http.StatusOK, page, part, data)
+}
+
+func (s *Server) noPage(http.ResponseWriter, *http.Request) error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no such page", Hint: "go to the snapshots"}
+}

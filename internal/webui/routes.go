@@ -1,0 +1,50 @@
+package webui
+
+import (
+	"net/http"
+)
+
+// routes is every page and action. GET never changes anything; what changes is
+// POST, because forms work without script.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := h(w, r); err != nil {
+				s.fail(w, r, err)
+			}
+		})
+	}
+	mux.Handle("GET /assets/", s.assets)
+	mux.Handle("GET /{$}", http.RedirectHandler("/snapshots", http.StatusSeeOther))
+
+	handle("GET /snapshots", s.snapshots)
+
+	handle("POST /cloud/{id}/share", s.share)
+	handle("GET /cloud/{id}/sharing", s.sharing)
+	handle("POST /cloud/{id}/groups", s.shareGroup)
+	handle("POST /cloud/{id}/organizations", s.shareOrg)
+	handle("POST /cloud/{id}/organizations/revoke", s.revokeOrg)
+	handle("POST /cloud/{id}/pull", s.pull)
+	handle("GET /cloud/{id}/delete", s.confirmDeleteCloud)
+	handle("POST /cloud/{id}/delete", s.deleteCloud)
+
+	handle("POST /local/{name}/push", s.push)
+	handle("POST /local/{name}/sanitize", s.sanitize)
+	handle("GET /local/{name}/load", s.confirmLoad)
+	handle("POST /local/{name}/load", s.load)
+	handle("GET /local/{name}/delete", s.confirmDeleteLocal)
+	handle("POST /local/{name}/delete", s.deleteLocal)
+
+	handle("GET /targets", s.targets)
+	handle("POST /targets/{name}/build", s.build)
+
+	handle("GET /jobs", s.jobsPage)
+	handle("POST /jobs/{id}/cancel", s.cancelJob)
+	handle("POST /jobs/{id}/dismiss", s.dismissJob)
+	handle("GET /events", s.events)
+
+	handle("GET /account", s.account)
+	handle("GET /", s.noPage)
+	return mux
+}

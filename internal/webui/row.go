@@ -1,0 +1,121 @@
+package webui
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/local"
+)
+
+// row is one snapshot of the list: on this machine, in the cloud, or both.
+type row struct {
+	Local *local.Snapshot
+	Cloud *api.Snapshot
+	Me    api.Me // the caller in the cloud; zero when not known
+	Back  string // the page to return to after a change without script
+}
+
+// Place is the badge: where the snapshot is (SPEC 4.6).
+func (r row) Place() string {
+	switch {
+	case r.Cloud == nil:
+		return "local"
+	case r.Local == nil:
+		return "cloud"
+	}
+	return "synced"
+}
+
+// ID identifies the row within the page.
+func (r row) ID() string {
+	if r.Cloud != nil {
+		return r.Cloud.ID
+	}
+	sum := sha256.Sum256([]byte(r.Local.Name))
+	return "local-" + hex.EncodeToString(sum[:8])
+}
+
+// Name and the following are those of the cloud copy, or else the local one.
+func (r row) Name() string {
+	if r.Cloud != nil {
+		return r.Cloud.Name
+	}
+	return r.Local.Name
+}
+
+func (r row) Target() string {
+	if r.Cloud != nil {
+		return r.Cloud.Target
+	}
+	return r.Local.Target
+}
+
+func (r row) Type() snap.Type {
+	if r.Cloud != nil {
+		return r.Cloud.Type
+	}
+	return r.Local.Type
+}
+
+func (r row) Engine() snap.Engine {
+	if r.Cloud != nil {
+		return r.Cloud.Engine
+	}
+	return r.Local.Engine
+}
+
+func (r row) Size() int64 {
+	if r.Cloud != nil {
+		return r.Cloud.Size
+	}
+	return r.Local.Size
+}
+
+// Created is when it was pushed, or else built.
+func (r row) Created() time.Time {
+	if r.Cloud != nil {
+		return r.Cloud.Created
+	}
+	return r.Local.Created
+}
+
+// Sanitized reports whether the data is masked.
+func (r row) Sanitized() bool { return r.Type() == snap.TypeSanitized }
+
+// Owner says whose it is: a person, an organization, or nobody for local ones.
+func (r row) Owner() string {
+	switch {
+	case r.Cloud == nil:
+		return ""
+	case r.Cloud.Received:
+		return r.Cloud.Organization
+	case r.Cloud.Owner == "":
+		return "organization key"
+	case r.Cloud.Owner == r.Me.Email:
+		return "you"
+	}
+	return r.Cloud.Owner
+}
+
+// MayShare reports whether the Sharing control is a button for this caller.
+func (r row) MayShare() bool { return r.Cloud != nil && mayShare(r.Me, *r.Cloud) }
+
+// MayDelete reports whether the cloud copy can be deleted by this caller.
+func (r row) MayDelete() bool { return r.Cloud != nil && mayDelete(r.Me, *r.Cloud) }
+
+// MayPush reports whether this local snapshot can be pushed by this caller.
+func (r row) MayPush() bool {
+	return r.Cloud == nil && r.Me.Organization != "" && r.Me.Role != snap.RoleViewer
+}
+
+// Action returns the path of something to do with the cloud copy.
+func (r row) Action(what string) string { return "/cloud/" + url.PathEscape(r.Cloud.ID) + "/" + what }
+
+// LocalAction is Action for the local copy.
+func (r row) LocalAction(what string) string {
+	return "/local/" + url.PathEscape(r.Local.Name) + "/" + what
+}

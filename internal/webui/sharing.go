@@ -1,0 +1,253 @@
+package webui
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/api"
+	"snap/internal/look"
+)
+
+// sharingPage is the data of sharing.html: the Sharing dialog (SPEC 4.6).
+type sharingPage struct {
+	look.Page
+	Row     row
+	Can     api.Can
+	Search  string
+	Shared  []groupChoice // groups it is shared with
+	Others  []groupChoice // those that match the search, at most groupsShown
+	More    int           // further ones that match
+	Total   int           // groups of the organization
+	Orgs    []api.OrgShare
+	Expiry  []expiryChoice
+	Today   string
+	Unknown bool // the groups could not be listed
+}
+
+type groupChoice struct {
+	api.Group
+	On bool
+}
+
+type expiryChoice struct{ Value, Text string }
+
+// groupsShown bounds the groups that are shown at once; the search finds the rest.
+const groupsShown = 40
+
+// rowPage is the data of the part "row".
+type rowPage struct {
+	look.Page
+	Row row
+}
+
+// share switches the org-wide share at once (SPEC 3).
+func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needCloud(); err != nil {
+		return err
+	}
+	id, on := r.PathValue("id"), r.PostFormValue("shared") == "true"
+	var err error
+	if on {
+		_, err = s.cloud.Share(r.Context(), id)
+	} else {
+		err = s.cloud.Unshare(r.Context(), id)
+	}
+	if err != nil {
+		return err
+	}
+	return s.sharingChanged(w, r)
+}
+
+// sharingChanged answers a change of shares with what shows them: the row, and
+// the dialog when it was made there.
+func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request) error {
+	s.cloud.changed()
+	if !fragment(r) {
+		http.Redirect(w, r, back(r), http.StatusSeeOther)
+		return nil
+	}
+	if r.PostFormValue("from") == "dialog" {
+		page, err := s.sharingOf(r.Context(), r, r.PathValue("id"))
+		if err != nil {
+			return err
+		}
+		return s.views.Part(w, http.StatusOK, "sharing.html", "changed", page)
+	}
+	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	one.Back = back(r)
+	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one})
+}
+
+// sharing is the dialog, or without script a page of its own.
+func (s *Server) sharing(w http.ResponseWriter, r *http.Request) error {
+	page, err := s.sharingOf(r.Context(), r, r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return s.show(w, r, "sharing.html", "dialog", page)
+}
+
+func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needCloud(); err != nil {
+		return err
+	}
+	id := r.PathValue("id")
+	if group := r.PostFormValue("revoke"); group != "" {
+		if err := s.cloud.UnshareGroup(r.Context(), id, group); err != nil {
+			return err
+		}
+	} else if _, err := s.cloud.ShareGroup(r.Context(), id, r.PostFormValue("grant")); err != nil {
+		return err
+	}
+	return s.sharingChanged(w, r)
+}
+
+func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needCloud(); err != nil {
+		return err
+	}
+	expires, err := expiryOf(r.PostFormValue("expires"), r.PostFormValue("date"), s.o.Now())
+	if err != nil {
+		return err
+	}
+	slug := strings.ToLower(strings.TrimSpace(r.PostFormValue("slug")))
+	if slug == "" {
+		return snap.Invalid("enter the slug of the organization to share with", "ask someone there: `snapcli whoami` shows it")
+	}
+	if _, err := s.cloud.ShareOrg(r.Context(), r.PathValue("id"), slug, expires); err != nil {
+		return err
+	}
+	return s.sharingChanged(w, r)
+}
+
+func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needCloud(); err != nil {
+		return err
+	}
+	if err := s.cloud.UnshareOrg(r.Context(), r.PathValue("id"), r.PostFormValue("slug")); err != nil {
+		return err
+	}
+	return s.sharingChanged(w, r)
+}
+
+func expiryChoices() []expiryChoice {
+	return []expiryChoice{{"7d", "in 7 days"}, {"1d", "in 1 day"}, {"30d", "in 30 days"}, {"90d", "in 90 days"}, {"date", "on a date…"}, {"", "never"}}
+}
+
+// expiryOf reads the expiry choice: nothing is never, "date" is the end of the
+// given day in UTC, the rest is a duration from now.
+func expiryOf(choice, date string, now time.Time) (*time.Time, error) {
+	switch choice {
+	case "":
+		return nil, nil
+	case "date":
+		day, err := time.Parse(time.DateOnly, date)
+		if err != nil {
+			return nil, snap.Invalid("choose the date on which the share ends", "")
+		}
+		end := day.Add(24*time.Hour - time.Second)
+		return &end, nil
+	}
+	d, err := snap.ParseDuration(choice)
+	if err != nil {
+		return nil, err
+	}
+	at := now.Add(d).UTC().Truncate(time.Second)
+	return &at, nil
+}
+
+// sharingOf gathers the dialog's data, asking the service for all of it at once.
+func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sharingPage, error) {
+	page := sharingPage{Page: s.page(r, "Sharing", "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")), Expiry: expiryChoices(), Today: s.o.Now().UTC().Format(time.DateOnly)}
+	one, err := s.cloudRow(ctx, id)
+	if err != nil {
+		return page, err
+	}
+	one.Back = "/cloud/" + id + "/sharing"
+	page.Row = one
+	if one.Cloud.Can != nil {
+		page.Can = *one.Cloud.Can
+	}
+	page.Narrow = true
+	var groups []api.Group
+	var shares []api.GroupShare
+	g, ctx := errgroup.WithContext(ctx)
+	if page.Can.Share {
+		g.Go(func() (err error) {
+			groups, err = s.cloud.ssoGroups(ctx)
+			return err
+		})
+		g.Go(func() (err error) {
+			shares, err = s.cloud.GroupShares(ctx, id)
+			return err
+		})
+	}
+	if page.Can.ShareOrg {
+		g.Go(func() (err error) {
+			page.Orgs, err = s.cloud.OrgShares(ctx, id)
+			return err
+		})
+	}
+	err = g.Wait()
+	page.choose(groups, shares)
+	return page, err
+}
+
+// choose splits the groups into those shared with and the others that match.
+func (p *sharingPage) choose(groups []api.Group, shares []api.GroupShare) {
+	p.Total = len(groups)
+	on := map[string]bool{}
+	for _, share := range shares {
+		on[share.GroupID] = true
+		p.Shared = append(p.Shared, groupChoice{Group: api.Group{GroupID: share.GroupID, Name: share.Name}, On: true})
+	}
+	for _, g := range groups {
+		if i := slices.IndexFunc(p.Shared, func(c groupChoice) bool { return c.GroupID == g.GroupID }); i >= 0 {
+			p.Shared[i].Group = g
+		}
+		if on[g.GroupID] || !strings.Contains(strings.ToLower(g.Name+" "+g.GroupID), strings.ToLower(p.Search)) {
+			continue
+		}
+		if len(p.Others) == groupsShown {
+			p.More++
+			continue
+		}
+		p.Others = append(p.Others, groupChoice{Group: g})
+	}
+}
+
+// cloudRow returns one cloud snapshot with its local copy, if any.
+func (s *Server) cloudRow(ctx context.Context, id string) (row, error) {
+	if err := s.needCloud(); err != nil {
+		return row{}, err
+	}
+	item, err := s.cloud.Snapshot(ctx, id)
+	if err != nil {
+		return row{}, err
+	}
+	me, err := s.cloud.whoami(ctx)
+	if err != nil {
+		return row{}, err
+	}
+	here, err := s.o.Agent.Snapshots("")
+	if err != nil {
+		return row{}, err
+	}
+	return row{Cloud: &item, Local: copiesOf(here, s.cloud.base()).of(item), Me: me}, nil
+}
+
+func (s *Server) needCloud() error {
+	if s.cloud.configured() {
+		return nil
+	}
+	return errNoCloud()
+}

@@ -1,0 +1,87 @@
+package webui
+
+import (
+	"net/http"
+
+	"snap"
+	"snap/internal/look"
+)
+
+// snapshotsPage is the data of snapshots.html.
+type snapshotsPage struct {
+	look.Page
+	listing
+	Targets []string
+	Types   []snap.Type
+	Cloud   bool // a cloud service is configured
+	Problem *problem
+	Jobs    []jobView
+}
+
+// Filters are the entries of the filter row.
+func (p snapshotsPage) Filters() []filterLink {
+	link := func(s show, text, hint string, n tally) filterLink {
+		return filterLink{Link: look.Link{URL: p.Query.first(s).URL(), Text: text, Current: p.Query.Show == s}, Hint: hint, Count: n.String()}
+	}
+	return []filterLink{
+		link(showAll, "All", "on this machine, and every cloud snapshot you may see", p.Counts.All),
+		link(showLocal, "Local", "on this machine, including synced", p.Counts.Local),
+		link(showCloud, "Cloud", "in the cloud, including synced", p.Counts.Cloud),
+		link(showShared, "Shared", "in the cloud, and shared", p.Counts.Shared),
+	}
+}
+
+type filterLink struct {
+	look.Link
+	Hint  string
+	Count string
+}
+
+// Cleared is the address without search, target and type.
+func (p snapshotsPage) Cleared() string { return query{Show: p.Query.Show}.URL() }
+
+// First is the address of the first page.
+func (p snapshotsPage) First() string { return p.Query.first(p.Query.Show).URL() }
+
+// Later reports whether this is not the first page.
+func (p snapshotsPage) Later() bool { return !p.Query.isFirst() }
+
+// Narrowed reports whether search, target or type leave something out.
+func (p snapshotsPage) Narrowed() bool { return p.Query.narrowed() }
+
+// snapshots is the Snapshots page (SPEC 4.6).
+func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
+	list, err := s.list(r.Context(), parseQuery(r.URL.Query()))
+	if err != nil {
+		return err
+	}
+	page := snapshotsPage{
+		Page: s.page(r, "Snapshots", "/snapshots"), listing: list,
+		Types: []snap.Type{snap.TypeSanitized, snap.TypeSnapshot},
+		Cloud: s.cloud.configured(), Problem: problemOf(list.Problem), Jobs: s.dock(),
+	}
+	for _, t := range s.o.Agent.Targets() {
+		page.Targets = append(page.Targets, t.Name)
+	}
+	page.Targets = withNames(page.Targets, list)
+	return s.show(w, r, "snapshots.html", "listing", page)
+}
+
+// withNames adds the targets that the page at hand shows, and the chosen one.
+func withNames(names []string, list listing) []string {
+	known := map[string]bool{"": true}
+	for _, n := range names {
+		known[n] = true
+	}
+	add := func(n string) {
+		if !known[n] {
+			known[n] = true
+			names = append(names, n)
+		}
+	}
+	add(list.Query.Target)
+	for _, r := range list.Rows {
+		add(r.Target())
+	}
+	return names
+}
