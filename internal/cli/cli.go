@@ -40,7 +40,7 @@ func Stdio() IO {
 // its exit code (see [snap.Codes]). It ends soon after ctx does, with 130.
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
 	a := &app{io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler)}
-	a.flags.json = asksForJSON(args)
+	a.jsonErrors = asksForJSON(args)
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdio.In)
@@ -51,12 +51,13 @@ func Main(ctx context.Context, args []string, stdio IO, env func(string) string)
 
 // app is one run of the program: what every command shares.
 type app struct {
-	io    IO
-	env   func(string) string
-	now   func() time.Time
-	flags globals
-	log   *slog.Logger // goes to standard error with --debug, else nowhere
-	known secrets      // values that no log line may hold
+	io         IO
+	env        func(string) string
+	now        func() time.Time
+	flags      globals
+	log        *slog.Logger // goes to standard error with --debug, else nowhere
+	known      secrets      // values that no log line may hold
+	jsonErrors bool         // the command line asks for --json, even if it cannot be understood
 }
 
 // globals are the flags that every command takes (SPEC 4.5), and --json, which

@@ -35,7 +35,7 @@ func (a *app) report(ctx context.Context, err error) int {
 			exit = e.Code.Info().Exit
 		}
 		a.log.Debug("failed", "code", e.Code, "cause", causes(one))
-		if a.flags.json {
+		if a.flags.json || a.jsonErrors {
 			a.writeErrorJSON(e)
 		} else {
 			a.writeError(e)

@@ -139,7 +139,7 @@ func (t *table) line(cells []string, paint func(int, string) lipgloss.Style) str
 		cell = t.fit(cell, i, used+pending)
 		space := max(0, t.widths[i]-runewidth.StringWidth(cell))
 		if t.columns[i].right {
-			pending += space
+			pending += t.within(space, used+pending+runewidth.StringWidth(cell))
 			space = 0
 		}
 		if cell != "" {
@@ -155,6 +155,14 @@ func (t *table) line(cells []string, paint func(int, string) lipgloss.Style) str
 		pending += space + t.gap
 	}
 	return b.String() + "\n"
+}
+
+// within cuts padding to what is left of the line.
+func (t *table) within(space, used int) int {
+	if t.width <= 0 {
+		return space
+	}
+	return max(0, min(space, t.width-used))
 }
 
 // fit cuts a cell to its column, and to what is left of the line.

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain lets the scripts run snapcli as a process of its own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"snapcli": func() {
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+			context.AfterFunc(ctx, stop)
+			os.Exit(Main(ctx, os.Args[1:], Stdio(), os.Getenv))
+		},
+	})
+}
+
+// TestScripts runs the command line as people and scripts do: what it prints
+// where, and with which exit code.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	runScripts(t, "testdata/script", nil)
+}
+
+func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
+	t.Helper()
+	testscript.Run(t, testscript.Params{
+		Dir:                 dir,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("SNAPCLI_CONFIG_DIR", filepath.Join(e.WorkDir, "config"))
+			e.Setenv("SNAPCLI_DATA_DIR", filepath.Join(e.WorkDir, "data"))
+			e.Setenv("TZ", "UTC")
+			if setup == nil {
+				return nil
+			}
+			return setup(e)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":    codeCommand,
+			"answers": answersCommand,
+		},
+	})
+}
+
+// codeCommand runs a command that must end with an exit code:
+//
+//	code 3 snapcli targets show nothing
+func codeCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N command...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	var exit *exec.ExitError
+	if err := ts.Exec(args[1], args[2:]...); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// answer is one canned answer of a server that behaves as no real one does.
+type answer struct {
+	Request string          `json:"request"` // such as GET /api/v1/agents/me
+	Status  int             `json:"status"`
+	Body    json.RawMessage `json:"body"`
+	Text    string          `json:"text"` // instead of Body: no JSON
+}
+
+// answersCommand starts a server with canned answers and sets $CLOUD to its URL:
+//
+//	answers file.json
+func answersCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: answers FILE")
+	}
+	var list []answer
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &list))
+	mux := http.NewServeMux()
+	for _, a := range list {
+		mux.HandleFunc(a.Request, func(w http.ResponseWriter, _ *http.Request) {
+			if a.Status >= 400 && a.Text == "" {
+				w.Header().Set("Content-Type", "application/problem+json")
+			}
+			if a.Status != 0 {
+				w.WriteHeader(a.Status)
+			}
+			if a.Text != "" {
+				_, _ = w.Write([]byte(a.Text))
+				return
+			}
+			_, _ = w.Write(a.Body)
+		})
+	}
+	server := httptest.NewServer(mux)
+	ts.Defer(server.Close)
+	ts.Setenv("CLOUD", server.URL)
+	ts.Setenv("SNAPCLI_CLOUD__URL", server.URL)
+}

@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/mattn/go-runewidth"
+	"pgregory.net/rapid"
+)
+
+// TestTableFits: whatever the cells are, no line is wider than --width, and
+// without a width nothing is cut (SPEC 4.5).
+func TestTableFits(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		cell := rapid.StringOfN(rapid.SampledFrom([]rune("ab 0東京éñ…👍\u0301\x1b")), 0, 40, -1)
+		rows := rapid.SliceOfN(rapid.SliceOfN(cell, 7, 7), 0, 8).Draw(t, "rows")
+		width := rapid.IntRange(0, 140).Draw(t, "width")
+		var out bytes.Buffer
+		table := &table{out: &out, columns: cloudColumns(), width: width, gap: 2}
+		for _, row := range rows {
+			table.row(append([]string(nil), row...)...)
+		}
+		if err := table.flush(); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+		if len(lines) != len(rows)+1 {
+			t.Fatalf("%d lines for %d rows and a header", len(lines), len(rows))
+		}
+		for i, line := range lines {
+			if got := runewidth.StringWidth(line); width > 0 && got > width {
+				t.Fatalf("line %q is %d wide, more than %d", line, got, width)
+			}
+			for _, c := range rowOf(rows, i-1) {
+				if width == 0 && !strings.Contains(line, clean(c)) {
+					t.Fatalf("line %q lacks the cell %q", line, c)
+				}
+			}
+		}
+	})
+}
+
+func rowOf(rows [][]string, i int) []string {
+	if i < 0 {
+		return nil
+	}
+	return rows[i]
+}
+
+// TestTableWideCharacters: columns stand below each other whatever script the
+// cells are in, and the least important column is cut first.
+func TestTableWideCharacters(t *testing.T) {
+	t.Parallel()
+	draw := func(width int) string {
+		var out bytes.Buffer
+		table := &table{out: &out, columns: cloudColumns(), width: width, gap: 2}
+		table.row("snap_01234567", "東京", "東京-20261121T011600Z", "sanitized", "12 MB", "Yes", "2026-11-21 01:16")
+		table.row("snap_89abcdef", "shop", "shop-20261121T011600Z", "snapshot", "1.2 GB", "No", "2026-11-21 01:16")
+		if err := table.flush(); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	for width, want := range map[int]string{
+		0: `ID             Target  Name                   Type         Size  Shared  Created
+snap_01234567  東京    東京-20261121T011600Z  sanitized   12 MB  Yes     2026-11-21 01:16
+snap_89abcdef  shop    shop-20261121T011600Z  snapshot   1.2 GB  No      2026-11-21 01:16
+`,
+		80: `ID             Target  Name          Type         Size  Shared  Created
+snap_01234567  東京    東京-202611…  sanitized   12 MB  Yes     2026-11-21 01:16
+snap_89abcdef  shop    shop-202611…  snapshot   1.2 GB  No      2026-11-21 01:16
+`,
+		60: `ID            Targ… Name   Type   Size Shared Created
+snap_01234567 東京  東京-… san…  12 MB Yes    2026-11-2…
+snap_89abcdef shop  shop-… sna… 1.2 GB No     2026-11-2…
+`,
+	} {
+		if got := draw(width); got != want {
+			t.Errorf("width %d:\n%s\nwant\n%s", width, got, want)
+		}
+	}
+}
