@@ -31,7 +31,7 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-//go:embed pages
+//go:embed pages/*.html
 var pageFiles embed.FS
 
 // Options configure the web UI.

@@ -53,4 +53,3 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request) error {
 		return outcome{text: fmt.Sprintf("pushed, %s; it is private", look.Bytes(res.Bytes))}, nil
 	})
 }
-

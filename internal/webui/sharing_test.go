@@ -1,0 +1,116 @@
+package webui
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/cloudtest"
+)
+
+// SPEC 4.6: the Sharing dialog of an admin.
+func TestSharingDialogOfAnAdmin(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	item := c.Push(c.As("mia@acme.test"), "shop", []byte("one"))
+	u := openUI(t, c.As("adam@acme.test"), "")
+	path := "/cloud/" + item.ID
+	u.must(u.get(path+"/sharing"), http.StatusOK, `role="switch"`, "eng", "dba", "Other organizations", "not sanitized", `name="slug"`)
+
+	on := u.post(path+"/groups", url.Values{"grant": {"eng"}, "from": {"dialog"}}, "Fragment", "1")
+	u.must(on, http.StatusOK, `name="revoke" value="eng"`, `id="dialog-body"`, `<tr id="`+item.ID+`"`, "1 group")
+	if _, err := c.As("gus@acme.test").Snapshot(t.Context(), item.ID); err != nil {
+		t.Errorf("a member of the group: %v", err)
+	}
+	off := u.post(path+"/groups", url.Values{"revoke": {"eng"}, "back": {path + "/sharing"}})
+	u.must(off, http.StatusOK, `name="grant" value="eng"`)
+	if _, err := c.As("gus@acme.test").Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("after the revoke: %v", err)
+	}
+
+	add := url.Values{"slug": {" Globex "}, "expires": {"7d"}, "from": {"dialog"}}
+	u.must(u.post(path+"/organizations", add, "Fragment", "1"), http.StatusOK, "globex", "Globex Corporation", "ends in 7 days", "1 organization")
+	got, err := c.As("gary@globex.test").Snapshot(t.Context(), item.ID)
+	if err != nil || !got.Received {
+		t.Errorf("the recipient: %v", err)
+	}
+	u.must(u.post(path+"/organizations", url.Values{"slug": {"nobody"}}, "Fragment", "1"), http.StatusNotFound, "Not found")
+	u.must(u.post(path+"/organizations", url.Values{"slug": {"acme"}}, "Fragment", "1"), http.StatusBadRequest)
+	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}, "expires": {"date"}, "date": {"x"}}, "Fragment", "1"), http.StatusBadRequest, "choose the date")
+	revoked := u.post(path+"/organizations/revoke", url.Values{"slug": {"globex"}, "back": {path + "/sharing"}})
+	u.must(revoked, http.StatusOK, "Other organizations")
+	u.mustNot(revoked, "Globex Corporation")
+}
+
+// SPEC 4.6: non-admins see a short note about other organizations, and the rest
+// of the dialog works.
+func TestSharingDialogOfAnOwner(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
+	u := openUI(t, mia, "")
+	path := "/cloud/" + item.ID
+	page := u.get(path + "/sharing")
+	u.must(page, http.StatusOK, "needs the role owner or admin", "eng")
+	u.mustNot(page, `name="slug"`, "not sanitized")
+	u.must(u.post(path+"/groups", url.Values{"grant": {"dba"}, "from": {"dialog"}}, "Fragment", "1"), http.StatusOK, `name="revoke" value="dba"`)
+	u.must(u.post(path+"/share", url.Values{"shared": {"true"}, "from": {"dialog"}}, "Fragment", "1"), http.StatusOK, `aria-checked="true"`, "Every member")
+	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}}, "Fragment", "1"), http.StatusForbidden, "Not allowed")
+	u.must(u.get(path+"/sharing?group=zzz"), http.StatusOK)
+}
+
+// Recipients see when it ends, and no Sharing controls.
+func TestReceivedRow(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	item := c.Push(c.As("alice@acme.test"), "shop", []byte("one"))
+	end := time.Now().Add(50 * time.Hour)
+	if _, err := c.As("alice@acme.test").ShareOrg(t.Context(), item.ID, "globex", &end); err != nil {
+		t.Fatal(err)
+	}
+	u := openUI(t, c.As("gail@globex.test"), "")
+	page := u.get("/snapshots?show=shared")
+	u.must(page, http.StatusOK, item.Name, "ends in 2 days", ">acme<", "/pull")
+	u.mustNot(page, "/cloud/"+item.ID+"/share\"", "/cloud/"+item.ID+"/sharing", "/delete")
+	u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"true"}}), http.StatusForbidden)
+	u.must(u.post("/cloud/"+item.ID+"/delete", url.Values{}), http.StatusForbidden)
+}
+
+func TestManyGroupsAreSearched(t *testing.T) {
+	t.Parallel()
+	p := sharingPage{Search: "team-1"}
+	var groups []api.Group
+	for i := range 2000 {
+		groups = append(groups, api.Group{GroupID: "g" + time.Duration(i).String(), Name: "team-" + time.Duration(i).String()})
+	}
+	p.choose(groups, []api.GroupShare{{GroupID: groups[5].GroupID, Name: groups[5].Name}})
+	if len(p.Shared) != 1 || len(p.Others) != groupsShown || p.More == 0 || p.Total != 2000 {
+		t.Errorf("%d shared, %d others, %d more of %d", len(p.Shared), len(p.Others), p.More, p.Total)
+	}
+}
+
+func TestExpiryOf(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for _, try := range []struct{ choice, date, want string }{
+		{"", "", ""},
+		{"7d", "", "2026-11-28T10:00:00Z"},
+		{"date", "2026-12-31", "2026-12-31T23:59:59Z"},
+	} {
+		got, err := expiryOf(try.choice, try.date, now)
+		text := ""
+		if got != nil {
+			text = got.Format(time.RFC3339)
+		}
+		if err != nil || text != try.want {
+			t.Errorf("%s %s: %q, %v; want %q", try.choice, try.date, text, err, try.want)
+		}
+	}
+	if _, err := expiryOf("soon", "", now); snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("soon: %v", err)
+	}
+}

@@ -1,0 +1,188 @@
+package webui
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/cloudtest"
+)
+
+// SPEC 4.6: cloud rows carry a badge, a Sharing control and a Pull action; the
+// filter row is All, Local, Cloud, Shared.
+func TestSnapshotsPage(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	private := c.Push(mia, "shop", []byte("one"))
+	shared := c.PushAs(mia, "billing", snap.TypeSanitized, []byte("two"))
+	if _, err := mia.Share(t.Context(), shared.ID); err != nil {
+		t.Fatal(err)
+	}
+	u := openUI(t, mia, "")
+	all := u.get("/snapshots")
+	u.must(all, http.StatusOK, private.Name, shared.Name, ">cloud</span>", "/cloud/"+private.ID+"/pull", "/cloud/"+private.ID+"/share", "Private", "Shared", "mia@acme.test")
+	for _, filter := range []string{"All", "Local", "Cloud", "Shared"} {
+		u.must(all, http.StatusOK, `id="filter-`+filter+`"`)
+	}
+	if got := countOf(all.Body, "All"); got != "2" {
+		t.Errorf("All counts %q", got)
+	}
+	if got := countOf(all.Body, "Shared"); got != "1" {
+		t.Errorf("Shared counts %q", got)
+	}
+	only := u.get("/snapshots?show=shared")
+	u.must(only, http.StatusOK, shared.Name)
+	u.mustNot(only, private.Name)
+	none := u.get("/snapshots?show=local")
+	u.must(none, http.StatusOK, "Nothing on this machine yet")
+	u.mustNot(none, shared.Name)
+	found := u.get("/snapshots?q=SHOP")
+	u.must(found, http.StatusOK, private.Name)
+	u.mustNot(found, shared.Name)
+	u.must(u.get("/snapshots?target=billing&type=snapshot"), http.StatusOK, "Nothing matches")
+}
+
+// countOf returns the number beside an entry of the filter row.
+func countOf(body, filter string) string {
+	_, rest, _ := strings.Cut(body, `id="filter-`+filter+`"`)
+	_, rest, _ = strings.Cut(rest, `<b class="count">`)
+	number, _, _ := strings.Cut(rest, "<")
+	return number
+}
+
+// SPEC 4.6 and 5.3: what a caller may not see is on no page, and its address
+// answers as one that never was.
+func TestHiddenSnapshotsAreAbsent(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	secret := c.Push(c.As("mia@acme.test"), "payroll", []byte("hidden"))
+	u := openUI(t, c.As("max@acme.test"), "")
+	for _, path := range []string{"/snapshots", "/snapshots?show=cloud", "/snapshots?q=payroll", "/snapshots?target=payroll"} {
+		u.mustNot(u.get(path), secret.ID, secret.Name)
+	}
+	for _, what := range []string{"sharing", "delete"} {
+		hidden := u.get("/cloud/" + secret.ID + "/" + what)
+		absent := u.get("/cloud/snap_0000000000000000/" + what)
+		if hidden.Status != http.StatusNotFound || hidden.Body != absent.Body {
+			t.Errorf("%s of a hidden snapshot: %d, differs from an absent one: %t", what, hidden.Status, hidden.Body != absent.Body)
+		}
+	}
+}
+
+// A click on the Sharing control acts at once, with script and without (SPEC 3).
+func TestSharingControl(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, max := c.As("mia@acme.test"), c.As("max@acme.test")
+	item := c.Push(mia, "shop", []byte("one"))
+	u := openUI(t, mia, "")
+	sees := func() bool {
+		_, err := max.Snapshot(t.Context(), item.ID)
+		return err == nil
+	}
+	plain := u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"true"}, "back": {"/snapshots?show=cloud"}})
+	u.must(plain, http.StatusOK, item.Name, `aria-pressed="true"`)
+	if plain.URL.RawQuery != "show=cloud" || !sees() {
+		t.Errorf("led back to %s; seen by a colleague: %t", plain.URL, sees())
+	}
+	scripted := u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"false"}}, "Fragment", "1")
+	u.must(scripted, http.StatusOK, `id="`+item.ID+`"`, `aria-pressed="false"`)
+	u.mustNot(scripted, "<!doctype")
+	if sees() {
+		t.Error("still seen by a colleague")
+	}
+	offsite := u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"true"}, "back": {"//evil.test/"}})
+	if offsite.URL.Host != strings.TrimPrefix(u.URL, "http://") {
+		t.Errorf("led to %s", offsite.URL)
+	}
+}
+
+// Who may not change shares sees the state as a word, and is refused when they
+// try all the same.
+func TestSharingControlOfOthers(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.Push(mia, "shop", []byte("one"))
+	if _, err := mia.Share(t.Context(), item.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, email := range []string{"max@acme.test", "vic@acme.test"} {
+		u := openUI(t, c.As(email), "")
+		page := u.get("/snapshots")
+		u.must(page, http.StatusOK, item.Name, `class="state shared fixed"`, "/pull")
+		u.mustNot(page, "/cloud/"+item.ID+"/share\"")
+		u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"false"}}), http.StatusForbidden, "Not allowed")
+		u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"false"}}, "Fragment", "1"), http.StatusForbidden, `class="toast bad"`)
+	}
+	admin := openUI(t, c.As("adam@acme.test"), "")
+	admin.must(admin.get("/snapshots"), http.StatusOK, "/cloud/"+item.ID+"/share\"")
+}
+
+// Pages follow each other without a gap and without repeating.
+func TestPaging(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	want := map[string]bool{}
+	for i := range pageSize + 7 {
+		want[c.Push(mia, "t"+strconv.Itoa(i), []byte(strconv.Itoa(i))).ID] = true
+	}
+	u := openUI(t, mia, "")
+	path, pages := "/snapshots", 0
+	for path != "" {
+		a := u.get(path)
+		u.must(a, http.StatusOK)
+		if got := countOf(a.Body, "All"); got != strconv.Itoa(pageSize+7) {
+			t.Errorf("page %d counts %q", pages, got)
+		}
+		for id := range want {
+			if strings.Contains(a.Body, `<tr id="`+id+`"`) {
+				delete(want, id)
+			}
+		}
+		_, rest, more := strings.Cut(a.Body, `<a class="button small" href="`)
+		for more && !strings.Contains(rest[:strings.Index(rest, ">")], "page-next") {
+			_, rest, more = strings.Cut(rest, `<a class="button small" href="`)
+		}
+		if path = ""; more {
+			path = strings.ReplaceAll(rest[:strings.Index(rest, `"`)], "&amp;", "&")
+		}
+		pages++
+	}
+	if len(want) > 0 || pages != 2 {
+		t.Errorf("%d snapshots are on none of %d pages", len(want), pages)
+	}
+}
+
+// A hostile name is text, in the page and in attributes.
+func TestHostileNames(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	c.Push(mia, `a' onmouseover='x' & {{.}} é`, []byte("one"))
+	u := openUI(t, mia, "")
+	a := u.get("/snapshots")
+	u.must(a, http.StatusOK, "a&#39; onmouseover=&#39;x&#39; &amp; {{.}} é")
+}
+
+func TestWithoutTheService(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	u := openUI(t, c.Client("cak_"+strings.Repeat("0", 38)), "")
+	u.must(u.get("/snapshots"), http.StatusOK, "Not signed in to the cloud service")
+	u.must(u.get("/account"), http.StatusOK, "Not signed in to the cloud service")
+	_ = mia
+	gone := openUI(t, unreachable(t), "")
+	gone.must(gone.get("/snapshots"), http.StatusOK, "The cloud service does not answer")
+	gone.must(gone.post("/cloud/snap_0000000000000000/share", url.Values{"shared": {"true"}}), http.StatusBadGateway, "does not answer")
+	none := openUI(t, nil, "")
+	none.must(none.get("/snapshots"), http.StatusOK, "No snapshots yet", "snapcli build")
+	none.must(none.get("/account"), http.StatusOK, "No cloud service")
+	none.must(none.get("/nothing"), http.StatusNotFound, "no such page")
+}

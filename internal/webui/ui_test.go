@@ -1,0 +1,176 @@
+package webui
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"snap/api"
+	"snap/internal/local"
+)
+
+// ui is a web UI over real HTTP, with a browser's cookies.
+type ui struct {
+	t      *testing.T
+	URL    string
+	Server *Server
+	Agent  *local.Agent
+	http   *http.Client
+}
+
+// openUI starts a web UI over an agent in a fresh folder, with this
+// configuration file, and opens its start link.
+func openUI(t *testing.T, client *api.Client, config string) *ui {
+	t.Helper()
+	u := startUI(t, client, config)
+	res, err := u.http.Get(u.URL + u.Server.StartPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK || res.Request.URL.Path != "/snapshots" {
+		t.Fatalf("the start link led to %s with status %d", res.Request.URL, res.StatusCode)
+	}
+	return u
+}
+
+// startUI is openUI without opening the start link.
+func startUI(t *testing.T, client *api.Client, config string) *ui {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := local.Open(local.Options{ConfigFile: file, DataDir: filepath.Join(dir, "data"), Env: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(Options{Agent: agent, Client: client, Version: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(s.Handler())
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		s.jobs.stop()
+	})
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &ui{t: t, URL: server.URL, Server: s, Agent: agent, http: &http.Client{Jar: jar}}
+}
+
+// answer is what a request got.
+type answer struct {
+	Status int
+	Header http.Header
+	Body   string
+	URL    *url.URL // where redirects led
+}
+
+func (u *ui) do(method, path string, form url.Values, header ...string) answer {
+	u.t.Helper()
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	req, err := http.NewRequest(method, u.URL+path, body)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	if form != nil {
+		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := u.http.Do(req)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var text bytes.Buffer
+	if _, err := text.ReadFrom(res.Body); err != nil {
+		u.t.Fatal(err)
+	}
+	return answer{Status: res.StatusCode, Header: res.Header, Body: text.String(), URL: res.Request.URL}
+}
+
+func (u *ui) get(path string, header ...string) answer {
+	u.t.Helper()
+	return u.do(http.MethodGet, path, nil, header...)
+}
+
+// post sends a form as a browser without script does.
+func (u *ui) post(path string, form url.Values, header ...string) answer {
+	u.t.Helper()
+	return u.do(http.MethodPost, path, form, append([]string{"Sec-Fetch-Site", "same-origin", "Origin", u.URL}, header...)...)
+}
+
+// must fails unless the answer is a page that holds all of these.
+func (u *ui) must(a answer, status int, want ...string) {
+	u.t.Helper()
+	if a.Status != status {
+		u.t.Fatalf("%s answered %d, want %d:\n%s", a.URL, a.Status, status, a.Body)
+	}
+	for _, text := range want {
+		if !strings.Contains(a.Body, text) {
+			u.t.Errorf("%s lacks %q:\n%s", a.URL, text, a.Body)
+		}
+	}
+}
+
+// mustNot fails when the answer holds one of these.
+func (u *ui) mustNot(a answer, texts ...string) {
+	u.t.Helper()
+	for _, text := range texts {
+		if strings.Contains(a.Body, text) {
+			u.t.Errorf("%s holds %q:\n%s", a.URL, text, a.Body)
+		}
+	}
+}
+
+// lockedBuffer is written by one goroutine and read by another.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// unreachable returns a client of a service that is not there.
+func unreachable(t *testing.T) *api.Client {
+	t.Helper()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	c, err := api.New(api.Options{BaseURL: gone.URL, Mount: api.MountAgent, Token: api.StaticToken("x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
