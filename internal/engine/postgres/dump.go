@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+
+	"snap/internal/engine"
+)
+
+// Dump implements [engine.Engine].
+func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
+	d, err := parse(raw)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	info := engine.Info{Exists: true}
+	err = e.look(ctx, conn, &info)
+	conn.Close(context.WithoutCancel(ctx))
+	if err != nil {
+		return info, d.failure(err)
+	}
+	tool, err := e.tool("pg_dump", major(info.ServerVersion))
+	if err != nil {
+		return info, err
+	}
+	info.ToolVersion = tool.version
+	o.Begin("dump")
+	counts, warnings, err := d.dump(ctx, tool, &engine.Counter{W: w, O: o, Of: 0})
+	if err != nil {
+		return info, err
+	}
+	info.Warnings = append(info.Warnings, warnings...)
+	info.Tables = merge(info.Tables, counts)
+	return info, nil
+}
+
+// dump runs pg_dump. Its stream is read along for the rows of every table.
+func (d database) dump(ctx context.Context, t tool, w io.Writer) (map[[2]string]int64, []string, error) {
+	cmd, said := t.command(ctx, d, "--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
+	}
+	copied := &failing{w: w}
+	in := bufio.NewReaderSize(io.TeeReader(out, copied), 1<<20)
+	counts, parsed := countRows(in)
+	_, copyErr := io.Copy(io.Discard, in) // nothing, unless the stream was not understood
+	if copied.err != nil || copyErr != nil {
+		_ = cmd.Process.Kill()
+	}
+	err = cmd.Wait()
+	switch {
+	case copied.err != nil:
+		return nil, nil, copied.err
+	case err != nil:
+		return nil, nil, d.toolFailure(ctx, "pg_dump", said, err)
+	case copyErr != nil:
+		return nil, nil, fmt.Errorf("read from pg_dump: %w", copyErr)
+	case parsed != nil:
+		counts = nil // of a version that is not known; the rows stay uncounted
+	}
+	return counts, said.warnings(), nil
+}
+
+// failing remembers that writing failed, which io.TeeReader reports as a
+// failure to read.
+type failing struct {
+	w   io.Writer
+	err error
+}
+
+func (f *failing) Write(p []byte) (int, error) {
+	n, err := f.w.Write(p)
+	f.err = err
+	return n, err
+}
+
+// merge returns the tables with the rows that were counted. What the stream
+// holds decides: a table made or dropped since the listing is as pg_dump saw it.
+func merge(listed []engine.Table, counts map[[2]string]int64) []engine.Table {
+	if counts == nil {
+		return listed
+	}
+	var all []engine.Table
+	for key, rows := range counts {
+		all = append(all, engine.Table{Schema: key[0], Name: key[1], Rows: rows})
+	}
+	engine.Sort(all)
+	return all
+}

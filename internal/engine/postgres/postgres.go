@@ -1,0 +1,303 @@
+// Package postgres dumps and restores PostgreSQL databases through pg_dump and
+// pg_restore.
+//
+// A dump is pg_dump's custom format without compression: one stream, taken in
+// one snapshot of the server, that holds every schema, large objects included.
+// It is restored in parallel into a scratch database on the destination's
+// server, which then takes the destination's name in one transaction.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Engine is the PostgreSQL engine.
+type Engine struct {
+	// Tools are folders to look for pg_dump and pg_restore in, before PATH and
+	// the usual places. For tests.
+	Tools []string
+}
+
+// database is one database of one server, and how to reach it.
+type database struct {
+	raw    string
+	config *pgx.ConnConfig
+}
+
+// parse reads a database URL. libpq's environment and password files count.
+func parse(raw string) (database, error) {
+	config, err := pgx.ParseConfig(raw)
+	if err != nil {
+		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the PostgreSQL URL is not usable", Hint: "use postgres://user@host:5432/database", Cause: err}
+	}
+	config.ConnectTimeout = 10 * time.Second
+	config.RuntimeParams["application_name"] = "snapcli"
+	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	return database{raw: raw, config: config}, nil
+}
+
+// named is another database of the same server.
+func (d database) named(name string) database {
+	config := d.config.Copy()
+	config.Database = name
+	return database{raw: d.raw, config: config}
+}
+
+// name is the database's name.
+func (d database) name() string {
+	if d.config.Database != "" {
+		return d.config.Database
+	}
+	return d.config.User
+}
+
+// url is the database's URL, with its password.
+func (d database) url() string { return d.build(true) }
+
+// public is the URL that may stand in an argument.
+func (d database) public() string { return d.build(false) }
+
+func (d database) build(secret bool) string {
+	u, err := url.Parse(d.raw)
+	if err != nil || u.Scheme == "" { // a connection string of key=value words
+		u = &url.URL{Scheme: "postgres", Host: net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port)))}
+		if strings.HasPrefix(d.config.Host, "/") {
+			u.Host, u.RawQuery = "", url.Values{"host": {d.config.Host}, "port": {strconv.Itoa(int(d.config.Port))}}.Encode()
+		}
+	}
+	q := u.Query()
+	for _, secretKey := range []string{"password", "dbname", "user", "sslpassword"} {
+		q.Del(secretKey)
+	}
+	u.RawQuery = q.Encode()
+	u.Path, u.RawPath = "/"+d.name(), ""
+	u.User = url.User(d.config.User)
+	if secret && d.config.Password != "" {
+		u.User = url.UserPassword(d.config.User, d.config.Password)
+	}
+	return u.String()
+}
+
+// environment is what the tools get to connect with beside the public URL.
+func (d database) environment() []string {
+	env := []string{"PGAPPNAME=snapcli", "PGCONNECT_TIMEOUT=10", "LC_ALL=C"}
+	if d.config.Password != "" {
+		env = append(env, "PGPASSWORD="+d.config.Password)
+	}
+	return env
+}
+
+func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
+	conn, err := pgx.ConnectConfig(ctx, d.config)
+	if err != nil {
+		return nil, d.failure(err)
+	}
+	return conn, nil
+}
+
+// maintenance connects to another database of the server, from which this one
+// can be created, renamed and dropped.
+func (d database) maintenance(ctx context.Context) (*pgx.Conn, error) {
+	var first error
+	for _, name := range []string{"postgres", "template1"} {
+		if name == d.name() {
+			continue
+		}
+		conn, err := d.named(name).connect(ctx)
+		if err == nil {
+			return conn, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if snap.CodeOf(err) != snap.CodeNotFound {
+			break
+		}
+	}
+	return nil, first
+}
+
+func (d database) where() string {
+	if strings.HasPrefix(d.config.Host, "/") {
+		return "on this machine"
+	}
+	return "at " + net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port)))
+}
+
+// SQLSTATE codes, appendix A of PostgreSQL's manual.
+const (
+	stateNoDatabase   = "3D000"
+	stateBadPassword  = "28P01"
+	stateBadLogin     = "28000"
+	stateNoRight      = "42501"
+	stateInUse        = "55006"
+	stateDiskFull     = "53100"
+	stateTooMany      = "53300"
+	stateBadParameter = "22023"
+	stateWrongObject  = "42809"
+)
+
+func state(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code
+	}
+	return ""
+}
+
+// failure makes a person's error of what the server said, or of its silence.
+func (d database) failure(err error) error {
+	var already *snap.Error
+	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	e := &snap.Error{Code: snap.CodeDatabase, Cause: err}
+	var pg *pgconn.PgError
+	switch {
+	case state(err) == stateNoDatabase:
+		e.Code = snap.CodeNotFound
+		e.Detail = fmt.Sprintf("there is no database %q on the PostgreSQL server %s", d.name(), d.where())
+		e.Hint = "check the target's URL: snapcli targets"
+	case state(err) == stateBadPassword || state(err) == stateBadLogin:
+		e.Detail = fmt.Sprintf("the PostgreSQL server %s refused the user %q or the password", d.where(), d.config.User)
+		e.Hint = "give the password in the URL by ${NAME}, in PGPASSWORD or in ~/.pgpass"
+	case state(err) == stateDiskFull:
+		e.Code = snap.CodeStorageFull
+		e.Detail = fmt.Sprintf("the PostgreSQL server %s has no space left on its disk", d.where())
+		e.Hint = "make room there and try again; the database is as it was"
+	case state(err) == stateInUse:
+		e.Code = snap.CodeConflict
+		e.Detail = fmt.Sprintf("the database %q is in use", d.name())
+		e.Hint = "close what is connected to it, or end the connections with --terminate"
+	case state(err) == stateNoRight:
+		e.Detail = fmt.Sprintf("the PostgreSQL user %q may not do this: %s", d.config.User, message(err))
+		e.Hint = "grant the right, or use another user in the target's URL"
+	case errors.As(err, &pg):
+		e.Detail = fmt.Sprintf("the PostgreSQL server %s failed: %s", d.where(), pg.Message)
+	default:
+		e.Detail = fmt.Sprintf("the PostgreSQL server %s cannot be reached", d.where())
+		e.Hint = "check that it runs, and the host and port in the target's URL"
+	}
+	return e
+}
+
+func message(err error) string {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Message
+	}
+	return err.Error()
+}
+
+// Check implements [engine.Engine].
+func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
+	d, err := parse(raw)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	info := engine.Info{}
+	conn, err := d.connect(ctx)
+	if snap.CodeOf(err) == snap.CodeNotFound {
+		if conn, err = d.maintenance(ctx); err != nil {
+			return info, err
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		info.ServerVersion, err = version(ctx, conn)
+		return info, d.failure(err)
+	}
+	if err != nil {
+		return info, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	info.Exists = true
+	return info, d.failure(e.look(ctx, conn, &info))
+}
+
+// look fills in what can be seen of the database it is connected to.
+func (e Engine) look(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
+	if info.ServerVersion, err = version(ctx, conn); err != nil {
+		return err
+	}
+	if tool, err := e.tool("pg_dump", major(info.ServerVersion)); err == nil {
+		info.ToolVersion = tool.version
+	} else {
+		info.Warnings = append(info.Warnings, err.Error())
+	}
+	if info.Properties, err = properties(ctx, conn); err != nil {
+		return err
+	}
+	if info.Tables, err = listTables(ctx, conn); err != nil {
+		return err
+	}
+	if err := conn.QueryRow(ctx, "SELECT pg_database_size(current_database())").Scan(&info.Size); err != nil {
+		return err
+	}
+	info.Connections, err = connections(ctx, conn, conn.Config().Database)
+	return err
+}
+
+func version(ctx context.Context, conn *pgx.Conn) (v string, err error) {
+	err = conn.QueryRow(ctx, "SHOW server_version").Scan(&v)
+	v, _, _ = strings.Cut(v, " ")
+	return v, err
+}
+
+// major returns the leading number of a version such as 15.4.
+func major(version string) int {
+	digits := strings.IndexFunc(version, func(r rune) bool { return r < '0' || r > '9' })
+	if digits >= 0 {
+		version = version[:digits]
+	}
+	n, _ := strconv.Atoi(version)
+	return n
+}
+
+// properties returns what a copy of the database must be created with.
+func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
+	var encoding, collate, ctype string
+	err := conn.QueryRow(ctx, `SELECT pg_encoding_to_char(encoding), datcollate, datctype
+		FROM pg_database WHERE datname = current_database()`).Scan(&encoding, &collate, &ctype)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"encoding": encoding, "lc_collate": collate, "lc_ctype": ctype}, nil
+}
+
+// listTables lists the tables that hold rows of their own: not partitioned
+// ones, whose partitions do, and not foreign ones. Rows are not counted.
+func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
+	rows, err := conn.Query(ctx, `SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
+		ORDER BY n.nspname, c.relname`)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Table, error) {
+		t := engine.Table{Rows: -1}
+		err := row.Scan(&t.Schema, &t.Name)
+		return t, err
+	})
+}
+
+// connections names who else is connected to a database.
+func connections(ctx context.Context, conn *pgx.Conn, name string) ([]string, error) {
+	rows, err := conn.Query(ctx, `SELECT coalesce(usename, '') || coalesce(' (' || nullif(application_name, '') || ')', '') || coalesce(' from ' || host(client_addr), '')
+		FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid() AND backend_type = 'client backend' ORDER BY backend_start`, name)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}

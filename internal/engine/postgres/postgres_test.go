@@ -1,0 +1,384 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/servertest"
+)
+
+// psql runs a script as people run the samples' scripts.
+func psql(t testing.TB, url string, files ...string) {
+	t.Helper()
+	args := []string{"-X", "-q", "-v", "ON_ERROR_STOP=1", "-o", os.DevNull, "-d", url}
+	for _, f := range files {
+		args = append(args, "-f", f)
+	}
+	if out, err := exec.Command(filepath.Join(servertest.PostgresBin(), "psql"), args...).CombinedOutput(); err != nil {
+		t.Fatalf("psql: %v\n%s", err, out)
+	}
+}
+
+func script(t testing.TB, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "script.sql")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func connectTo(t testing.TB, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+var changing = regexp.MustCompile(`(?m)^(--.*|\\(un)?restrict .*)?\n`)
+
+// schema returns the database's definition as pg_dump writes it.
+func schema(t testing.TB, url string) string {
+	t.Helper()
+	out, err := exec.Command(filepath.Join(servertest.PostgresBin(), "pg_dump"), "--schema-only", "--no-owner", "--no-privileges", "-d", url).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changing.ReplaceAllString(string(out), "")
+}
+
+// rows returns every row of every table, sorted, and every sequence and large
+// object, as text.
+func rows(t testing.TB, url string) map[string]string {
+	t.Helper()
+	conn := connectTo(t, url)
+	all := map[string]string{}
+	read := func(key, query string) {
+		r, err := conn.Query(context.Background(), query)
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		lines, err := pgx.CollectRows(r, pgx.RowTo[string])
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		all[key] = strings.Join(lines, "\n")
+	}
+	tables, err := listTables(context.Background(), conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		id := pgx.Identifier{table.Schema, table.Name}.Sanitize()
+		read(id, "SELECT x::text FROM ONLY "+id+" x ORDER BY x::text")
+	}
+	read("sequences", "SELECT schemaname||'.'||sequencename||' '||coalesce(last_value::text, '-') FROM pg_sequences ORDER BY 1")
+	read("large objects", "SELECT loid::text||' '||pageno||' '||encode(data, 'hex') FROM pg_largeobject ORDER BY loid, pageno")
+	conn.Close(context.Background())
+	return all
+}
+
+func same(t testing.TB, from, to string) {
+	t.Helper()
+	if a, b := schema(t, from), schema(t, to); a != b {
+		t.Errorf("the schema differs:\n%s\n---- and\n%s", a, b)
+	}
+	a, b := rows(t, from), rows(t, to)
+	if len(a) != len(b) {
+		t.Errorf("%d tables, want %d", len(b), len(a))
+	}
+	for key := range a {
+		if a[key] != b[key] {
+			t.Errorf("%s differs", key)
+		}
+	}
+}
+
+func dumped(t testing.TB, url string) (engine.Dump, []byte) {
+	t.Helper()
+	var b bytes.Buffer
+	info, err := Engine{}.Dump(t.Context(), url, &b, engine.Options{Jobs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dumpOf(b.Bytes(), info), b.Bytes()
+}
+
+func dumpOf(b []byte, info engine.Info) engine.Dump {
+	return engine.Dump{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }, Size: int64(len(b)), Info: info}
+}
+
+func load(t testing.TB, url string, d engine.Dump, terminate bool) error {
+	t.Helper()
+	s, err := Engine{}.Restore(t.Context(), url, d, engine.Options{Jobs: 2, TempDir: t.TempDir()})
+	if err != nil {
+		return err
+	}
+	defer s.Drop(t.Context())
+	return s.Swap(t.Context(), terminate)
+}
+
+// leftovers returns the scratch databases on the server that are of the load
+// into url: the test's own, because others' have other owners of their locks.
+func leftovers(t testing.TB, url string) []string {
+	t.Helper()
+	conn := connectTo(t, url)
+	r, err := conn.Query(context.Background(), `SELECT datname FROM pg_database d WHERE datname LIKE 'snapcli\_%' AND NOT EXISTS
+		(SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(datname, 0))`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := pgx.CollectRows(r, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close(context.Background())
+	return names
+}
+
+// Real input: every PostgreSQL database of the samples, row for row, with its
+// views, triggers, functions, partitions and full-text columns.
+func TestSamples(t *testing.T) {
+	t.Parallel()
+	samples := servertest.Samples(t)
+	chinook, err := os.ReadFile(filepath.Join(samples, "chinook", "Chinook_PostgreSql.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := regexp.MustCompile(`(?mi)^(DROP DATABASE|CREATE DATABASE|\\c ).*$`).ReplaceAllString(string(chinook), "")
+	for name, c := range map[string]struct {
+		files []string
+		table engine.Table
+	}{
+		"chinook":   {[]string{script(t, own)}, engine.Table{Schema: "public", Name: "track", Rows: 3503}},
+		"northwind": {[]string{filepath.Join(samples, "northwind-postgres", "northwind.sql")}, engine.Table{Schema: "public", Name: "orders", Rows: 830}},
+		"sakila":    {[]string{filepath.Join(samples, "sakila-postgres", "schema.sql"), filepath.Join(samples, "sakila-postgres", "data-copy.sql")}, engine.Table{Schema: "public", Name: "rental", Rows: 16044}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, to := servertest.Postgres(t), servertest.Postgres(t)
+			psql(t, from, c.files...)
+			d, _ := dumped(t, from)
+			if !has(d.Info.Tables, c.table) {
+				t.Errorf("the tables %v do not have %v", d.Info.Tables, c.table)
+			}
+			if err := load(t, to, d, false); err != nil {
+				t.Fatal(err)
+			}
+			same(t, from, to)
+		})
+	}
+}
+
+func has(all []engine.Table, want engine.Table) bool {
+	for _, t := range all {
+		if t == want {
+			return true
+		}
+	}
+	return false
+}
+
+const odd = `
+CREATE SCHEMA "Größe ""x""";
+CREATE TYPE mood AS ENUM ('sad', 'ok');
+CREATE DOMAIN positive AS int CHECK (value > 0);
+CREATE TABLE "Größe ""x"""."tab le" (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, m mood, p positive, j jsonb, b bytea, a text[],
+	g int GENERATED ALWAYS AS (p * 2) STORED, t text, ts timestamptz DEFAULT now(), r int4range, EXCLUDE USING gist (r WITH &&));
+INSERT INTO "Größe ""x"""."tab le" (m, p, j, b, a, t) VALUES ('ok', 3, '{"a": [1]}', '\x00ff', '{a,"b c",NULL}', E'line\nline\ttab\\.\n\\.'), (NULL, NULL, NULL, NULL, NULL, ''), ('sad', 1, 'null', '', '{}', E'\\.');
+CREATE TABLE part (k int, v text) PARTITION BY RANGE (k);
+CREATE TABLE part_1 PARTITION OF part FOR VALUES FROM (0) TO (10);
+CREATE TABLE part_2 PARTITION OF part FOR VALUES FROM (10) TO (20) PARTITION BY LIST (v);
+CREATE TABLE part_2a PARTITION OF part_2 FOR VALUES IN ('a');
+INSERT INTO part VALUES (1, 'x'), (2, 'y'), (11, 'a');
+CREATE TABLE parent (a int); CREATE TABLE child (b int) INHERITS (parent);
+INSERT INTO parent VALUES (1); INSERT INTO child VALUES (2, 3), (4, 5);
+CREATE UNLOGGED TABLE nolog (a int); INSERT INTO nolog VALUES (1);
+CREATE TABLE nothing ();
+CREATE MATERIALIZED VIEW mv AS SELECT count(*) AS n FROM part;
+CREATE VIEW v AS SELECT * FROM part; COMMENT ON VIEW v IS 'a comment';
+CREATE FUNCTION f(x int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN x + 1; END $$;
+CREATE PROCEDURE pr() LANGUAGE sql AS 'SELECT 1';
+CREATE FUNCTION tr() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'must not fire'; END $$;
+CREATE TRIGGER tg BEFORE INSERT ON parent FOR EACH ROW EXECUTE FUNCTION tr();
+CREATE SEQUENCE s START 5 INCREMENT 3; SELECT nextval('s'), nextval('s');
+CREATE TABLE a1 (id int PRIMARY KEY, b int); CREATE TABLE b1 (id int PRIMARY KEY, a int REFERENCES a1);
+ALTER TABLE a1 ADD FOREIGN KEY (b) REFERENCES b1 DEFERRABLE INITIALLY DEFERRED;
+BEGIN; INSERT INTO a1 VALUES (1, 1); INSERT INTO b1 VALUES (1, 1); COMMIT;
+ALTER TABLE a1 ENABLE ROW LEVEL SECURITY; CREATE POLICY pol ON a1 USING (id > 0);
+SELECT lo_from_bytea(4711, '\xdeadbeef');
+CREATE INDEX ON part (v) WHERE k > 1; CREATE STATISTICS st ON k, v FROM part_1;
+CREATE PUBLICATION pub FOR TABLE a1;`
+
+func TestOddSchema(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, odd))
+	d, _ := dumped(t, from)
+	for _, want := range []engine.Table{{Schema: "Größe \"x\"", Name: "tab le", Rows: 3}, {Schema: "public", Name: "part_2a", Rows: 1}, {Schema: "public", Name: "parent", Rows: 1}, {Schema: "public", Name: "nothing", Rows: 0}} {
+		if !has(d.Info.Tables, want) {
+			t.Errorf("the tables %v do not have %v", d.Info.Tables, want)
+		}
+	}
+	if err := load(t, to, d, false); err != nil {
+		t.Fatal(err)
+	}
+	same(t, from, to)
+}
+
+// What belongs to the database itself stays with the name.
+func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, "CREATE TABLE t (a int)"))
+	d, _ := dumped(t, from)
+	conn := connectTo(t, to)
+	name := conn.Config().Database
+	role := "role_of_" + name
+	psql(t, to, script(t, fmt.Sprintf(`CREATE ROLE %[1]s; ALTER DATABASE %[2]s OWNER TO %[1]s; ALTER DATABASE %[2]s SET work_mem = '7MB'; ALTER DATABASE %[2]s SET search_path = a, "b c";
+		COMMENT ON DATABASE %[2]s IS 'it''s'; REVOKE CONNECT ON DATABASE %[2]s FROM PUBLIC; ALTER DATABASE %[2]s CONNECTION LIMIT 33`, role, name)))
+	conn.Close(context.Background())
+	state := func() string {
+		conn := connectTo(t, to)
+		defer conn.Close(context.Background())
+		var s string
+		err := conn.QueryRow(context.Background(), `SELECT format('%s %s %s %s %s %s', pg_get_userbyid(datdba), (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(datacl) a), datconnlimit, shobj_description(oid, 'pg_database'),
+			(SELECT setconfig FROM pg_db_role_setting WHERE setdatabase = d.oid), current_setting('search_path')) FROM pg_database d WHERE datname = current_database()`).Scan(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	before := state()
+	if err := load(t, to, d, false); err != nil {
+		t.Fatal(err)
+	}
+	if after := state(); after != before || !strings.Contains(after, "it's") {
+		t.Errorf("after the load %s\nbefore          %s", after, before)
+	}
+	same(t, from, to)
+	psql(t, to, script(t, fmt.Sprintf("ALTER DATABASE %s OWNER TO postgres; DROP ROLE %s", name, role)))
+}
+
+func TestInUse(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, "CREATE TABLE t (a int)"))
+	psql(t, to, script(t, "CREATE TABLE old (a int)"))
+	d, _ := dumped(t, from)
+	user := connectTo(t, to)
+	err := load(t, to, d, false)
+	if snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), "postgres from 127.0.0.1") {
+		t.Fatalf("load into a database in use: %v", err)
+	}
+	var n int
+	if err := user.QueryRow(context.Background(), "SELECT count(*) FROM old").Scan(&n); err != nil {
+		t.Errorf("the user was disturbed: %v", err)
+	}
+	if err := load(t, to, d, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := user.Ping(context.Background()); err == nil {
+		t.Error("the user is still connected")
+	}
+	same(t, from, to)
+}
+
+// A load that fails late leaves the old database and nothing else.
+func TestFailedRestoreLeavesNothing(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, odd))
+	psql(t, to, script(t, "CREATE TABLE old (a int); INSERT INTO old VALUES (1)"))
+	d, b := dumped(t, from)
+	before := rows(t, to)
+	wrong := d
+	wrong.Info.Tables = append([]engine.Table{{Schema: "public", Name: "part_1", Rows: 99}}, d.Info.Tables...)
+	for name, bad := range map[string]engine.Dump{
+		"cut":              dumpOf(b[:len(b)*3/4], d.Info),
+		"no dump":          dumpOf([]byte("hello"), d.Info),
+		"other row counts": wrong,
+	} {
+		if err := load(t, to, bad, false); err == nil {
+			t.Errorf("%s: loaded", name)
+		}
+	}
+	if after := rows(t, to); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Error("the old database changed")
+	}
+	if left := leftovers(t, to); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestCheckAndErrors(t *testing.T) {
+	t.Parallel()
+	url := servertest.Postgres(t)
+	psql(t, url, script(t, "CREATE TABLE t (a int); CREATE ROLE weak LOGIN; CREATE TABLE hidden (a int)"))
+	info, err := Engine{}.Check(t.Context(), url)
+	if err != nil || !info.Exists || info.Size == 0 || major(info.ServerVersion) < 10 || len(info.Tables) != 2 || info.Properties["encoding"] != "UTF8" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	none := strings.Replace(url, "/test_", "/nope_", 1)
+	if info, err := (Engine{}).Check(t.Context(), none); err != nil || info.Exists || info.ServerVersion == "" {
+		t.Errorf("a missing database: %+v, %v", info, err)
+	}
+	dump := func(url string) error {
+		_, err := Engine{}.Dump(t.Context(), url, io.Discard, engine.Options{Jobs: 1})
+		return err
+	}
+	empty := Engine{Tools: []string{t.TempDir()}}
+	_, noTool := empty.Dump(t.Context(), url, io.Discard, engine.Options{Jobs: 1})
+	for name, c := range map[string]struct {
+		err  error
+		code snap.Code
+		text string
+	}{
+		"missing database": {dump(none), snap.CodeNotFound, "there is no database"},
+		"no server":        {dump("postgres://u:s3cret@127.0.0.1:1/x"), snap.CodeDatabase, "cannot be reached"},
+		"no right":         {dump(strings.Replace(url, "postgres@", "weak@", 1)), snap.CodeDatabase, "permission denied"},
+		"no URL":           {dump("postgres://u:s3cret@h:port/x"), snap.CodeUsage, "not usable"},
+		"no tool":          {noTool, snap.CodeNoTool, "pg_dump is not installed"},
+	} {
+		if snap.CodeOf(c.err) != c.code || !strings.Contains(c.err.Error(), c.text) || strings.Contains(c.err.Error(), "s3cret") {
+			t.Errorf("%s: %s: %v", name, snap.CodeOf(c.err), c.err)
+		}
+	}
+	psql(t, url, script(t, "DROP ROLE weak"))
+}
+
+// The password goes through the environment, never into an argument.
+func TestPasswordIsNoArgument(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{"postgres://u:s3cret@h/db?sslmode=disable", "postgres://u@h/db?password=s3cret", "host=h user=u password=s3cret dbname=db"} {
+		d, err := parse(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd, _ := tool{path: "/bin/true"}.command(t.Context(), d, "--x")
+		if args := strings.Join(cmd.Args, " "); strings.Contains(args, "s3cret") || !strings.Contains(args, "u@h") || !strings.Contains(args, "/db") {
+			t.Errorf("%s: %s", raw, args)
+		}
+		if env := strings.Join(cmd.Env, "\n"); !strings.Contains(env, "PGPASSWORD=s3cret") {
+			t.Errorf("%s: no password in the environment", raw)
+		}
+		if !strings.Contains(d.url(), "u:s3cret@h") {
+			t.Errorf("url() = %s", d.url())
+		}
+	}
+}

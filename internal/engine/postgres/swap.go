@@ -1,0 +1,136 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"snap"
+)
+
+const replacedMark = "snapcli: the database that a load replaced, being dropped"
+
+// Swap implements [engine.Scratch]. Both renames, and what the new database
+// takes over from the old one, are one transaction: whoever is killed when,
+// one whole database has the name.
+func (s *scratch) Swap(ctx context.Context, terminate bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	exists, err := s.exists(ctx)
+	if err != nil {
+		return s.place.failure(err)
+	}
+	old := randomName("snapcli_replaced_")
+	if exists {
+		if err := holdName(ctx, s.admin, old); err != nil {
+			return s.place.failure(err)
+		}
+	}
+	const attempts = 5
+	for range attempts {
+		if err = s.clear(ctx, terminate); err != nil {
+			return s.place.failure(err)
+		}
+		err = s.exchange(ctx, exists, old)
+		if state(err) != stateInUse || !terminate {
+			break
+		}
+	}
+	if err != nil {
+		return s.place.failure(err)
+	}
+	s.made = false
+	if exists {
+		// The load is done. What cannot be dropped now, the next load sweeps up.
+		_, _ = s.admin.Exec(context.WithoutCancel(ctx), "DROP DATABASE IF EXISTS "+pgx.Identifier{old}.Sanitize()+" WITH (FORCE)")
+	}
+	return nil
+}
+
+func (s *scratch) exists(ctx context.Context) (yes bool, err error) {
+	err = s.admin.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", s.place.name()).Scan(&yes)
+	return yes, err
+}
+
+// clear refuses when others are connected to the old database, or ends their
+// connections.
+func (s *scratch) clear(ctx context.Context, terminate bool) error {
+	who, err := connections(ctx, s.admin, s.place.name())
+	if err != nil || len(who) == 0 {
+		return err
+	}
+	if !terminate {
+		return &snap.Error{
+			Code:   snap.CodeConflict,
+			Detail: fmt.Sprintf("the database %q is in use by %s", s.place.name(), list(who)),
+			Hint:   "close the connections, or end them with --terminate; nothing was changed",
+		}
+	}
+	_, err = s.admin.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()", s.place.name())
+	return err
+}
+
+func list(who []string) string {
+	if len(who) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(who[:3], ", "), len(who)-3)
+	}
+	return strings.Join(who, ", ")
+}
+
+func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
+	tx, err := s.admin.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx))
+	id := func(name string) string { return pgx.Identifier{name}.Sanitize() }
+	here, place := id(s.here.name()), id(s.place.name())
+	statements := []string{"ALTER DATABASE " + here + " RESET ALL", "COMMENT ON DATABASE " + here + " IS NULL"}
+	if exists {
+		inherited, err := inherit(ctx, tx, s.place.name(), here)
+		if err != nil {
+			return err
+		}
+		statements = append(statements, inherited...)
+		statements = append(statements,
+			"COMMENT ON DATABASE "+place+" IS "+literal(replacedMark),
+			"ALTER DATABASE "+place+" RENAME TO "+id(old))
+	} else {
+		statements = append(statements, "GRANT CONNECT, TEMPORARY ON DATABASE "+here+" TO PUBLIC")
+	}
+	statements = append(statements, "ALTER DATABASE "+here+" RENAME TO "+place)
+	for _, statement := range statements {
+		if _, err := tx.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return tx.Commit(ctx)
+}
+
+// inherit returns the statements that give the new database what belongs to
+// the old one as a database, not as its contents: owner, comment, connection
+// limit, rights and settings.
+func inherit(ctx context.Context, tx pgx.Tx, old, here string) ([]string, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT 'ALTER DATABASE '||$2||' CONNECTION LIMIT '||datconnlimit FROM pg_database WHERE datname = $1
+		UNION ALL
+		SELECT 'COMMENT ON DATABASE '||$2||' IS '||quote_literal(shobj_description(oid, 'pg_database')) FROM pg_database WHERE datname = $1 AND shobj_description(oid, 'pg_database') IS NOT NULL
+		UNION ALL
+		SELECT format('ALTER DATABASE %s SET %I TO %s', $2, split_part(setting, '=', 1),
+			CASE WHEN split_part(setting, '=', 1) IN ('search_path', 'session_preload_libraries', 'temp_tablespaces', 'DateStyle') THEN substr(setting, strpos(setting, '=') + 1) ELSE quote_literal(substr(setting, strpos(setting, '=') + 1)) END)
+		FROM pg_database d JOIN pg_db_role_setting s ON s.setdatabase = d.oid AND s.setrole = 0, unnest(setconfig) setting WHERE datname = $1
+		UNION ALL
+		SELECT format('GRANT %s ON DATABASE %s TO %s%s', a.privilege_type, $2, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
+			CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+		FROM pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba))) a WHERE datname = $1 AND a.grantee <> datdba
+		UNION ALL
+		SELECT format('ALTER DATABASE %s OWNER TO %I', $2, pg_get_userbyid(datdba)) FROM pg_database WHERE datname = $1 AND pg_get_userbyid(datdba) <> current_user`,
+		old, here)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}

@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"snap"
+)
+
+// tool is one installed program of PostgreSQL's.
+type tool struct {
+	path    string
+	version string
+}
+
+var versionText = regexp.MustCompile(`\(PostgreSQL\) (\S+)`)
+
+// usualPlaces are where packages put the programs of every version.
+func usualPlaces() []string {
+	var dirs []string
+	for _, pattern := range []string{
+		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/opt/postgresql@*/bin", "/opt/homebrew/opt/postgresql@*/bin",
+		"/opt/homebrew/opt/libpq/bin", "/Library/PostgreSQL/*/bin", "/usr/local/pgsql/bin", `C:\Program Files\PostgreSQL\*\bin`,
+	} {
+		found, _ := filepath.Glob(pattern)
+		dirs = append(dirs, found...)
+	}
+	return dirs
+}
+
+// tool returns the installed program of the lowest version that is at least
+// atLeast: a program must not be older than the server, and a newer one writes
+// what an older server does not understand.
+func (e Engine) tool(name string, atLeast int) (tool, error) {
+	dirs := append(append(e.Tools, filepath.SplitList(os.Getenv("PATH"))...), usualPlaces()...)
+	if len(e.Tools) > 0 {
+		dirs = e.Tools
+	}
+	var best tool
+	newest := ""
+	for _, dir := range dirs {
+		path := filepath.Join(dir, name)
+		v := toolVersion(path)
+		if v == "" {
+			continue
+		}
+		if newest == "" || major(v) > major(newest) {
+			newest = v
+		}
+		if major(v) >= atLeast && (best.path == "" || major(v) < major(best.version)) {
+			best = tool{path: path, version: v}
+		}
+	}
+	if best.path != "" {
+		return best, nil
+	}
+	missing := &snap.Error{Code: snap.CodeNoTool, Detail: fmt.Sprintf("the program %s is not installed", name)}
+	if newest != "" {
+		missing.Detail = fmt.Sprintf("the installed %s is version %s, and version %d or newer is needed", name, newest, atLeast)
+	}
+	missing.Hint = fmt.Sprintf("install it: apt install postgresql-client-%d (Debian, Ubuntu; see apt.postgresql.org), or brew install postgresql@%d", atLeast, atLeast)
+	return tool{}, missing
+}
+
+// toolVersion asks a program for its version; "" when it is not there.
+func toolVersion(path string) string {
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return ""
+	}
+	if m := versionText.FindSubmatch(out); m != nil {
+		return string(m[1])
+	}
+	return ""
+}
+
+// command prepares a run of the tool against a database. The password, if any,
+// goes through the environment. What it says is collected.
+func (t tool) command(ctx context.Context, d database, args ...string) (*exec.Cmd, *speech) {
+	cmd := exec.CommandContext(ctx, t.path, append(args, "--no-password", "--dbname="+d.public())...)
+	cmd.Env = append(os.Environ(), d.environment()...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	ownGroup(cmd)
+	said := &speech{}
+	cmd.Stderr = said
+	return cmd, said
+}
+
+// speech is what a program wrote to standard error: the first 64 KiB.
+type speech struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+var _ io.Writer = (*speech)(nil)
+
+func (s *speech) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if room := 64<<10 - s.b.Len(); room > 0 {
+		s.b.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
+}
+
+// firstError returns the sentence that matters of what was said.
+func (s *speech) firstError() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := s.b.String()
+	for _, mark := range []string{"ERROR:", "FATAL:", "error:"} {
+		if _, after, ok := strings.Cut(text, mark); ok {
+			line, _, _ := strings.Cut(after, "\n")
+			return strings.TrimSpace(line)
+		}
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// warnings returns the lines that warn.
+func (s *speech) warnings() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for line := range strings.Lines(s.b.String()) {
+		if _, after, ok := strings.Cut(line, "warning:"); ok && len(all) < 20 {
+			all = append(all, strings.TrimSpace(after))
+		}
+	}
+	return all
+}
+
+// toolFailure makes a person's error of a tool's failure.
+func (d database) toolFailure(ctx context.Context, name string, said *speech, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return fmt.Errorf("run %s: %w", name, err)
+	}
+	what := said.firstError()
+	e := &snap.Error{Code: snap.CodeDatabase, Detail: fmt.Sprintf("%s failed: %s", name, what), Cause: err}
+	switch {
+	case strings.Contains(what, "No space left on device"):
+		e.Code, e.Hint = snap.CodeStorageFull, "make room on the server's disk and try again; the database is as it was"
+	case strings.Contains(what, "permission denied") || strings.Contains(what, "must be owner") || strings.Contains(what, "must be superuser"):
+		e.Hint = fmt.Sprintf("grant the right to the user %q, or use another user in the target's URL", d.config.User)
+	case strings.Contains(what, "row-level security"):
+		e.Hint = "use a user who sees every row: a superuser, or one with BYPASSRLS"
+	case strings.Contains(what, "extension") && strings.Contains(what, "not available"):
+		e.Hint = "install the extension's package on the destination's server"
+	}
+	return e
+}
