@@ -45,7 +45,7 @@ const (
 
 func shapeOf(c snap.Caller, v choice, n int) shape {
 	sh := shape{target: v.target != 0, typ: v.typ != "", size: n}
-	for _, size := range []int{11, defaultLimit + 1, maxLimit + 1} {
+	for _, size := range []int{2, 11, defaultLimit + 1, maxLimit + 1} {
 		if n <= size {
 			sh.size = size
 			break

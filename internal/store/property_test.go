@@ -1,0 +1,359 @@
+package store_test
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"snap"
+	"snap/internal/store"
+)
+
+// SPEC 5.3 rules 1 and 2: whatever happened before, the store lists, finds
+// and pulls for every caller exactly what snap.Visible says of a plain list
+// of grants, by every filter, page by page.
+func TestStoreIsTheAccessRule(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		histories := 0
+		rapid.Check(t, func(rt *rapid.T) {
+			histories++
+			h := newHistory(rt, w, histories)
+			rt.Repeat(map[string]func(*rapid.T){
+				"":              h.compare,
+				"sign in":       h.signIn,
+				"set role":      h.setRole,
+				"push":          h.push,
+				"share":         h.share,
+				"unshare":       h.unshare,
+				"share group":   h.shareGroup,
+				"unshare group": h.unshareGroup,
+				"share org":     h.shareOrg,
+				"unshare org":   h.unshareOrg,
+				"delete":        h.delete,
+				"let time pass": h.advance,
+				"sweep":         h.sweep,
+			})
+		})
+	})
+}
+
+// history is a model of what happened in two organizations: who is who, and a
+// list of grants for every snapshot.
+type history struct {
+	*world
+	n     int
+	orgs  []snap.OrgRef
+	users []*person
+	snaps []*pushed
+}
+
+type person struct {
+	org     snap.OrgRef
+	name    string
+	id      int64
+	role    snap.Role
+	groups  []string
+	unknown bool
+}
+
+type pushed struct {
+	snap.Snapshot
+	grants map[snap.Audience]time.Time
+}
+
+var (
+	roles   = []snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer}
+	targets = []string{"shop", "Shop eu", "orders"}
+)
+
+func newHistory(rt *rapid.T, w *world, n int) *history {
+	h := &history{world: w, n: n}
+	for _, slug := range []string{"acme", "globex"} {
+		org, err := w.ApplyOrg(w.ctx, fmt.Sprintf("%s-%d", slug, n), slug, snap.Policy{})
+		must(rt, err)
+		h.orgs = append(h.orgs, org)
+		for i, role := range []snap.Role{snap.RoleAdmin, snap.RoleMember, snap.RoleMember, snap.RoleViewer} {
+			p := &person{org: org, name: fmt.Sprintf("user%d", i), role: role, groups: []string{"g0", "g1", "g2"}[:i]}
+			h.users = append(h.users, p)
+			h.apply(rt, p)
+		}
+	}
+	return h
+}
+
+func must(rt *rapid.T, err error) {
+	if err != nil {
+		rt.Fatalf("%+v", err)
+	}
+}
+
+func (h *history) apply(rt *rapid.T, p *person) {
+	in := store.SignIn{OrgID: p.org.ID, Issuer: "i", Subject: p.name, Email: p.name, Role: p.role, GroupsUnknown: p.unknown}
+	for _, g := range p.groups {
+		in.Groups = append(in.Groups, snap.Group{GroupID: g, Name: strings.ToUpper(g)})
+	}
+	var err error
+	p.id, err = h.ApplySignIn(h.ctx, in)
+	must(rt, err)
+}
+
+func (h *history) signIn(rt *rapid.T) {
+	p := rapid.SampledFrom(h.users).Draw(rt, "user")
+	p.role = rapid.SampledFrom(roles).Draw(rt, "role")
+	p.groups = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"g0", "g1", "g2", "g3"}), 0, 4, rapid.ID[string]).Draw(rt, "groups")
+	p.unknown = rapid.Bool().Draw(rt, "unknown")
+	h.apply(rt, p)
+	if p.unknown {
+		p.groups = nil
+	}
+}
+
+func (h *history) setRole(rt *rapid.T) {
+	p := rapid.SampledFrom(h.users).Draw(rt, "user")
+	p.role = rapid.SampledFrom(roles).Draw(rt, "role")
+	must(rt, h.SetRole(h.ctx, p.id, p.role))
+}
+
+func (h *history) push(rt *rapid.T) {
+	c := rapid.SampledFrom(h.callers(rt)).Draw(rt, "caller")
+	target := rapid.SampledFrom(targets).Draw(rt, "target")
+	typ := rapid.SampledFrom([]snap.Type{snap.TypeSnapshot, snap.TypeSanitized}).Draw(rt, "type")
+	for range rapid.IntRange(1, 3).Draw(rt, "many") {
+		h.clock.Advance(time.Duration(rapid.IntRange(0, 1).Draw(rt, "ms")) * time.Millisecond)
+		u := h.upload(target, typ)
+		must(rt, h.BeginUpload(h.ctx, c, u))
+		sn, err := h.CompleteUpload(h.ctx, c, u)
+		must(rt, err)
+		p := &pushed{Snapshot: sn, grants: map[snap.Audience]time.Time{snap.AudienceOf(snap.KindAdmins, c.Org.ID): {}}}
+		if c.User != nil {
+			p.grants[snap.AudienceOf(snap.KindUser, c.User.ID)] = time.Time{}
+		}
+		h.snaps = append(h.snaps, p)
+	}
+}
+
+// pick draws a snapshot and the key of its organization, which sees it.
+func (h *history) pick(rt *rapid.T) (*pushed, snap.Caller) {
+	there := slices.DeleteFunc(slices.Clone(h.snaps), func(p *pushed) bool { return len(p.grants) == 0 })
+	if len(there) == 0 {
+		rt.Skip("nothing pushed")
+	}
+	p := rapid.SampledFrom(there).Draw(rt, "snapshot")
+	c, err := h.CallerOfOrg(h.ctx, p.Org.ID)
+	must(rt, err)
+	return p, c
+}
+
+func (h *history) share(rt *rapid.T) {
+	p, c := h.pick(rt)
+	must(rt, h.Share(h.ctx, c, p.Snapshot))
+	p.grants[snap.AudienceOf(snap.KindMembers, p.Org.ID)] = time.Time{}
+}
+
+func (h *history) unshare(rt *rapid.T) {
+	p, c := h.pick(rt)
+	must(rt, h.Unshare(h.ctx, c, p.Snapshot))
+	delete(p.grants, snap.AudienceOf(snap.KindMembers, p.Org.ID))
+}
+
+func (h *history) group(rt *rapid.T, c snap.Caller) snap.Group {
+	groups, err := h.Groups(h.ctx, c)
+	must(rt, err)
+	return rapid.SampledFrom(groups).Draw(rt, "group").Group
+}
+
+func (h *history) shareGroup(rt *rapid.T) {
+	p, c := h.pick(rt)
+	g := h.group(rt, c)
+	_, err := h.ShareGroup(h.ctx, c, p.Snapshot, g.GroupID)
+	must(rt, err)
+	p.grants[snap.AudienceOf(snap.KindGroup, g.ID)] = time.Time{}
+}
+
+func (h *history) unshareGroup(rt *rapid.T) {
+	p, c := h.pick(rt)
+	g := h.group(rt, c)
+	must(rt, h.UnshareGroup(h.ctx, c, p.Snapshot, g.GroupID))
+	delete(p.grants, snap.AudienceOf(snap.KindGroup, g.ID))
+}
+
+func (h *history) other(p *pushed) snap.OrgRef {
+	if h.orgs[0].ID == p.Org.ID {
+		return h.orgs[1]
+	}
+	return h.orgs[0]
+}
+
+func (h *history) shareOrg(rt *rapid.T) {
+	p, c := h.pick(rt)
+	to := h.other(p)
+	var until time.Time
+	if ms := rapid.IntRange(0, 10).Draw(rt, "lasts ms"); ms > 0 {
+		until = h.clock.Now().Add(time.Duration(ms) * time.Millisecond)
+	}
+	_, _, err := h.ShareOrg(h.ctx, c, p.Snapshot, to.Slug, until)
+	must(rt, err)
+	p.grants[snap.AudienceOf(snap.KindRecipients, to.ID)] = until
+}
+
+func (h *history) unshareOrg(rt *rapid.T) {
+	p, c := h.pick(rt)
+	to := h.other(p)
+	must(rt, h.UnshareOrg(h.ctx, c, p.Snapshot, to.Slug))
+	delete(p.grants, snap.AudienceOf(snap.KindRecipients, to.ID))
+}
+
+func (h *history) delete(rt *rapid.T) {
+	p, c := h.pick(rt)
+	_, err := h.Delete(h.ctx, c, p.Snapshot)
+	must(rt, err)
+	clear(p.grants)
+}
+
+// advance lets time pass. Cross-org shares last a few milliseconds here.
+func (h *history) advance(rt *rapid.T) {
+	h.clock.Advance(time.Duration(rapid.IntRange(1, 5).Draw(rt, "ms")) * time.Millisecond)
+}
+
+func (h *history) sweep(rt *rapid.T) {
+	_, err := h.Sweep(h.ctx, 2)
+	must(rt, err)
+}
+
+// callers are all users, both organizations' keys and nobody.
+func (h *history) callers(rt *rapid.T) (all []snap.Caller) {
+	for _, p := range h.users {
+		c, err := h.CallerOfUser(h.ctx, p.id)
+		must(rt, err)
+		c.Credential.Kind = snap.LoginToken
+		all = append(all, c)
+		var groups []string
+		for _, g := range c.Groups {
+			groups = append(groups, g.GroupID)
+		}
+		slices.Sort(groups)
+		slices.Sort(p.groups)
+		if c.Role != p.role || !slices.Equal(groups, p.groups) {
+			rt.Fatalf("%s is %s of %v, want %s of %v", p.name, c.Role, groups, p.role, p.groups)
+		}
+	}
+	for _, org := range h.orgs {
+		c, err := h.CallerOfOrg(h.ctx, org.ID)
+		must(rt, err)
+		c.Credential = snap.Credential{Kind: snap.AgentKey, Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}
+		all = append(all, c)
+	}
+	return all
+}
+
+// compare asks every door for every caller.
+func (h *history) compare(rt *rapid.T) {
+	for i, c := range append(h.callers(rt), snap.Caller{}) {
+		var sees []snap.Snapshot
+		for _, p := range h.snaps {
+			want, ok := h.expect(c, p)
+			got, err := h.Snapshot(h.ctx, c, p.ID)
+			if ok != (err == nil) || !ok && !errors.Is(err, snap.ErrNotFound) {
+				rt.Fatalf("caller %d, snapshot %s: %v, want visible = %v", i, p.ID, err, ok)
+			}
+			if ok {
+				equal(rt, []snap.Snapshot{got}, []snap.Snapshot{want})
+				sees = append(sees, want)
+			}
+		}
+		slices.SortFunc(sees, func(a, b snap.Snapshot) int { return cmp.Compare(b.Key, a.Key) })
+		h.compareList(rt, c, store.Query{Limit: 200}, sees)
+		h.compareList(rt, c, h.query(rt), sees)
+	}
+}
+
+// expect says what the caller is to be told of a snapshot, and whether at all.
+func (h *history) expect(c snap.Caller, p *pushed) (snap.Snapshot, bool) {
+	now := h.clock.Now()
+	sn := p.Snapshot
+	sn.Shared, sn.Groups, sn.Orgs = false, 0, 0
+	var grants []snap.Grant
+	for a, until := range p.grants {
+		g := snap.Grant{Audience: a, Until: until}
+		grants = append(grants, g)
+		switch {
+		case !g.Live(now):
+		case a == snap.AudienceOf(snap.KindMembers, c.Org.ID):
+			sn.Shared = true
+		case a == snap.AudienceOf(snap.KindRecipients, c.Org.ID):
+			sn.Shared, sn.Received, sn.Expires = true, true, until
+		case a.Kind() == snap.KindGroup && snap.Allowed(c, snap.ActShare, sn) == nil:
+			sn.Groups++
+		case a.Kind() == snap.KindRecipients && snap.Allowed(c, snap.ActShareOrg, sn) == nil:
+			sn.Orgs++
+		}
+	}
+	if c.Org.ID != sn.Org.ID {
+		sn.Owner = nil
+	}
+	return sn, snap.Visible(c, grants, now)
+}
+
+// query draws a query.
+func (h *history) query(rt *rapid.T) store.Query {
+	q := store.Query{
+		Filter: rapid.SampledFrom([]snap.Filter{"", snap.FilterAll, snap.FilterShared, snap.FilterMine, snap.FilterReceived}).Draw(rt, "filter"),
+		Target: rapid.SampledFrom([]string{"", "", "shop", "orders", "no such"}).Draw(rt, "target"),
+		Type:   rapid.SampledFrom([]snap.Type{"", "", snap.TypeSanitized}).Draw(rt, "type"),
+		Q:      rapid.SampledFrom([]string{"", "", "", "SHOP", "eu", "orders-2026", "zzz"}).Draw(rt, "q"),
+		Limit:  rapid.SampledFrom([]int{1, 1, 2, 10}).Draw(rt, "limit"),
+	}
+	if len(h.snaps) > 0 && rapid.IntRange(0, 5).Draw(rt, "by id") == 0 {
+		id := rapid.SampledFrom(h.snaps).Draw(rt, "id").ID
+		q.IDPrefix, q.Q = id[:rapid.IntRange(6, len(id)).Draw(rt, "long")], ""
+	}
+	return q
+}
+
+// compareList goes through all pages of a query.
+func (h *history) compareList(rt *rapid.T, c snap.Caller, q store.Query, sees []snap.Snapshot) {
+	var want, got []snap.Snapshot
+	for _, sn := range sees {
+		if store.Chosen(c, sn, q.Filter) && (q.Target == "" || q.Target == sn.Target) && (q.Type == "" || q.Type == sn.Type) &&
+			(q.Q == "" || store.Matches(sn, q.Q)) && strings.HasPrefix(sn.ID, q.IDPrefix) {
+			want = append(want, sn)
+		}
+	}
+	for {
+		page, err := h.Snapshots(h.ctx, c, q)
+		must(rt, err)
+		if len(page.Items) > q.Limit || page.Next != "" && len(page.Items) < q.Limit {
+			rt.Fatalf("%+v: a page of %d items, next %q", q, len(page.Items), page.Next)
+		}
+		got = append(got, page.Items...)
+		if q.Cursor = page.Next; q.Cursor == "" {
+			break
+		}
+	}
+	equal(rt, got, want)
+}
+
+func equal(rt *rapid.T, got, want []snap.Snapshot) {
+	rt.Helper()
+	text := func(all []snap.Snapshot) string {
+		var b strings.Builder
+		for _, sn := range all {
+			var owner snap.User
+			if sn.Owner != nil {
+				owner = *sn.Owner
+			}
+			sn.Owner = nil
+			fmt.Fprintf(&b, "%+v by %+v\n", sn, owner)
+		}
+		return b.String()
+	}
+	if g, w := text(got), text(want); g != w {
+		rt.Fatalf("got\n%swant\n%s", g, w)
+	}
+}
