@@ -16,7 +16,7 @@ import (
 	"snap/internal/store"
 )
 
-//go:embed pages
+//go:embed pages/*.html
 var pageFiles embed.FS
 
 // visit is one request for a page: who is signed in, and the browser's CSRF

@@ -1,0 +1,337 @@
+package signin_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/signin"
+	"snap/internal/store"
+)
+
+// clock is the time of a test. It stands still until it is moved.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// syncBuffer is a log that tests read while the service writes.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// house is the auth service over real HTTP, with a route of the API beside it.
+type house struct {
+	t     testing.TB
+	url   string
+	dir   string // of the database; empty on PostgreSQL
+	clock *clock
+	store *store.Store
+	auth  *auth.Authenticator
+	log   *syncBuffer
+}
+
+func acme() signin.Organization {
+	return signin.Organization{Slug: "acme", Local: []signin.LocalUser{
+		{Email: "alice@acme.test", Name: "Alice", Password: "alice-password", Role: snap.RoleOwner, Groups: []string{"eng"}},
+		{Email: "mia@acme.test", Name: "Mia", Password: "mia-password", Role: snap.RoleMember, Groups: []string{"eng"}},
+	}}
+}
+
+func globex() signin.Organization {
+	return signin.Organization{Slug: "globex", Local: []signin.LocalUser{
+		{Email: "gail@globex.test", Name: "Gail", Password: "gail-password", Role: snap.RoleOwner},
+	}}
+}
+
+// start starts the service on SQLite with these organizations, acme when none
+// is given.
+func start(t testing.TB, orgs ...signin.Organization) *house {
+	t.Helper()
+	h := &house{t: t, dir: t.TempDir(), clock: newClock(), log: &syncBuffer{}}
+	return h.open(store.Options{DataDir: h.dir, Now: h.clock.Now}, orgs)
+}
+
+func (h *house) open(o store.Options, orgs []signin.Organization) *house {
+	h.t.Helper()
+	if len(orgs) == 0 {
+		orgs = []signin.Organization{acme()}
+	}
+	ctx := h.t.Context()
+	s, err := store.Open(ctx, o)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { s.Close() })
+	for _, org := range orgs {
+		if _, err := s.ApplyOrg(ctx, org.Slug, strings.ToUpper(org.Slug[:1])+org.Slug[1:], snap.Policy{}); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	h.store = s
+	h.serve(orgs)
+	return h
+}
+
+// serve starts the HTTP server: the auth service and the routes /api/user and
+// /api/agent, which answer with the caller's e-mail or organization.
+func (h *house) serve(orgs []signin.Organization) {
+	h.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.url = "http://" + listener.Addr().String()
+	service, err := signin.New(h.t.Context(), h.store, signin.Options{
+		PublicURL: h.url, ClientID: "snapcli", Organizations: orgs, Now: h.clock.Now,
+		Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.auth = auth.New(h.store, auth.Options{Issuer: service.Issuer(), PublicURL: h.url, Now: h.clock.Now})
+	mux := http.NewServeMux()
+	mux.Handle("/auth/", service.Handler())
+	mux.Handle("/.well-known/", service.Handler())
+	mux.HandleFunc("/api/user", h.whoami(h.auth.User))
+	mux.HandleFunc("/api/agent", h.whoami(h.auth.Agent))
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux}}
+	server.Start()
+	h.t.Cleanup(server.Close)
+	h.t.Cleanup(func() {
+		if h.t.Failed() {
+			h.t.Log(h.log)
+		}
+	})
+}
+
+func (h *house) whoami(authenticate func(*http.Request) (snap.Caller, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c, err := authenticate(r)
+		if err != nil {
+			w.WriteHeader(snap.CodeOf(err).Info().Status)
+			io.WriteString(w, err.Error())
+			return
+		}
+		if c.User != nil {
+			io.WriteString(w, c.User.Email+" "+string(c.Role))
+			return
+		}
+		io.WriteString(w, c.Org.Slug)
+	}
+}
+
+// answer is a response that was read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+	url    *url.URL // of the page, after redirects
+}
+
+func (a answer) json(t testing.TB) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal([]byte(a.body), &m); err != nil {
+		t.Fatalf("not JSON: %v: %s", err, a.body)
+	}
+	return m
+}
+
+func (h *house) do(c *http.Client, r *http.Request) answer {
+	h.t.Helper()
+	res, err := c.Do(r)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return answer{res.StatusCode, res.Header, string(body), res.Request.URL}
+}
+
+// post sends a form to the auth service as a program does.
+func (h *house) post(path string, fields ...string) answer {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/auth"+path, strings.NewReader(form(fields).Encode()))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return h.do(http.DefaultClient, r)
+}
+
+func form(fields []string) url.Values {
+	v := url.Values{}
+	for i := 0; i+1 < len(fields); i += 2 {
+		v.Add(fields[i], fields[i+1])
+	}
+	return v
+}
+
+// get asks for a URL of the service with headers.
+func (h *house) get(path string, headers ...string) answer {
+	h.t.Helper()
+	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, h.url+path, nil)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return h.do(http.DefaultClient, r)
+}
+
+// api asks who a bearer token stands for.
+func (h *house) api(token string) answer {
+	return h.get("/api/user", "Authorization", "Bearer "+token)
+}
+
+// device begins a login.
+func (h *house) device() (deviceCode, userCode string) {
+	h.t.Helper()
+	a := h.post("/device_authorization", "client_id", "snapcli", "program", "snapcli test", "host", "laptop")
+	if a.status != http.StatusOK {
+		h.t.Fatalf("device authorization: %d %s", a.status, a.body)
+	}
+	m := a.json(h.t)
+	return m["device_code"].(string), m["user_code"].(string)
+}
+
+func (h *house) poll(deviceCode string) answer {
+	return h.post("/token", "grant_type", "urn:ietf:params:oauth:grant-type:device_code", "client_id", "snapcli", "device_code", deviceCode)
+}
+
+func (h *house) refresh(token string) answer {
+	return h.post("/token", "grant_type", "refresh_token", "client_id", "snapcli", "refresh_token", token)
+}
+
+// tokens are what a login gives.
+type tokens struct{ access, refresh, id string }
+
+func tokensOf(t testing.TB, a answer) tokens {
+	t.Helper()
+	if a.status != http.StatusOK {
+		t.Fatalf("no tokens: %d %s", a.status, a.body)
+	}
+	m := a.json(t)
+	id, _ := m["id_token"].(string)
+	return tokens{m["access_token"].(string), m["refresh_token"].(string), id}
+}
+
+// login goes the whole way for a user.
+func (h *house) login(email, password string) tokens {
+	h.t.Helper()
+	deviceCode, userCode := h.device()
+	b := h.browser()
+	b.approve(userCode, email, password)
+	return tokensOf(h.t, h.poll(deviceCode))
+}
+
+// browser is a person's browser: cookies, redirects, hidden fields.
+type browser struct {
+	h *house
+	c *http.Client
+}
+
+func (h *house) browser() *browser {
+	jar, _ := cookiejar.New(nil)
+	return &browser{h, &http.Client{Jar: jar}}
+}
+
+func (b *browser) get(path string) answer {
+	b.h.t.Helper()
+	r, err := http.NewRequestWithContext(b.h.t.Context(), http.MethodGet, b.h.url+path, nil)
+	if err != nil {
+		b.h.t.Fatal(err)
+	}
+	return b.h.do(b.c, r)
+}
+
+// send posts a form with exactly these fields.
+func (b *browser) send(path string, fields ...string) answer {
+	b.h.t.Helper()
+	r, err := http.NewRequestWithContext(b.h.t.Context(), http.MethodPost, b.h.url+path, strings.NewReader(form(fields).Encode()))
+	if err != nil {
+		b.h.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", b.h.url)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	return b.h.do(b.c, r)
+}
+
+var csrfField = regexp.MustCompile(`name="csrf_token" value="([^"]+)"`)
+var nextField = regexp.MustCompile(`name="next" value="([^"]+)"`)
+
+// submit fills in the form of a page and sends it.
+func (b *browser) submit(page answer, path string, fields ...string) answer {
+	b.h.t.Helper()
+	m := csrfField.FindStringSubmatch(page.body)
+	if m == nil {
+		b.h.t.Fatalf("no form on the page %s (%d): %s", page.url, page.status, page.body)
+	}
+	return b.send(path, append([]string{"csrf_token", m[1]}, fields...)...)
+}
+
+// signIn signs a local user in.
+func (b *browser) signIn(email, password string) answer {
+	b.h.t.Helper()
+	return b.submit(b.get("/auth/signin"), "/auth/signin", "email", email, "password", password)
+}
+
+// approve enters a code, signs in if asked to, and approves.
+func (b *browser) approve(userCode, email, password string) {
+	b.h.t.Helper()
+	page := b.submit(b.get("/auth/device?user_code="+userCode), "/auth/device", "user_code", userCode)
+	if page.url.Path == "/auth/signin" {
+		next := nextField.FindStringSubmatch(page.body)[1]
+		page = b.submit(page, "/auth/signin", "next", strings.ReplaceAll(next, "&amp;", "&"), "email", email, "password", password)
+	}
+	page = b.submit(page, "/auth/device/confirm", "user_code", userCode, "decision", "approve")
+	if page.status != http.StatusOK || !strings.Contains(page.body, "Approved") {
+		b.h.t.Fatalf("not approved: %d %s", page.status, page.body)
+	}
+}
