@@ -48,27 +48,32 @@ var errHere = errors.New("the file is here already")
 
 // openPartial opens the partial of file, waiting for another process that is
 // at it.
-func openPartial(ctx context.Context, file string, s api.Snapshot) (p *partial, err error) {
-	p = &partial{file: file, head: partialHead{SHA256: s.SHA256, Size: s.Size, Piece: pieceSize}}
-	defer func() {
-		if err != nil {
-			p.close()
-		}
-	}()
-	if err := p.acquire(ctx); err != nil {
-		return nil, err
+func openPartial(ctx context.Context, file string, s api.Snapshot) (*partial, error) {
+	p := &partial{file: file, head: partialHead{SHA256: s.SHA256, Size: s.Size, Piece: pieceSize}}
+	err := p.open(ctx)
+	if err != nil {
+		p.close()
 	}
-	if _, err := os.Stat(file); err == nil {
-		return nil, errors.Join(errHere, os.Remove(p.name()))
+	return p, err
+}
+
+func (p *partial) open(ctx context.Context) (err error) {
+	if err := p.acquire(ctx); err != nil {
+		return err
+	}
+	if _, err := os.Stat(p.file); err == nil {
+		return errors.Join(errHere, os.Remove(p.name()))
 	}
 	if p.data, err = os.OpenFile(p.name(), os.O_RDWR, 0); err != nil {
-		return nil, err
+		return err
 	}
 	if p.landed = p.read(); p.landed != nil {
-		p.journal, err = os.OpenFile(p.journalName(), os.O_WRONLY|os.O_APPEND, 0)
-		return p, err
+		if p.journal, err = os.OpenFile(p.journalName(), os.O_WRONLY|os.O_APPEND, 0); err == nil {
+			_, err = p.journal.WriteString("\n") // ends a line that a crash tore
+		}
+		return err
 	}
-	return p, p.begin()
+	return p.begin()
 }
 
 func (p *partial) name() string        { return p.file + ".part" }

@@ -1,0 +1,259 @@
+package transfer_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/blob"
+	"snap/internal/transfer"
+)
+
+func TestUploadBringsTheWholeFileAndTellsOfIt(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	data := random(5<<20+77, 1)
+	file, req := writeFile(t, data)
+	o := quick()
+	var last int64
+	o.Progress = func(done, total int64) {
+		if last = done; total != req.Size || done > total {
+			t.Errorf("progress %d of %d", done, total)
+		}
+	}
+	up, err := transfer.Upload(t.Context(), s.client(), file, req, o)
+	if err != nil || up.Moved != req.Size || up.Exists {
+		t.Fatalf("%+v, %v; want all bytes moved", up, err)
+	}
+	if last != req.Size {
+		t.Errorf("the last progress is %d, want %d", last, req.Size)
+	}
+	if ids := s.listed(); len(ids) != 1 || ids[0] != up.ID {
+		t.Errorf("listed %v, want %s", ids, up.ID)
+	}
+}
+
+// An unchanged snapshot moves no bytes and says so.
+func TestUploadAgainMovesNothing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	file, req := writeFile(t, random(3<<20, 2))
+	first, err := transfer.Upload(t.Context(), s.client(), file, req, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.breakBy(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut {
+			t.Error("bytes were sent again")
+		}
+		return false
+	})
+	again, err := transfer.Upload(t.Context(), s.client(), file, req, quick())
+	if err != nil || again.ID != first.ID || again.Moved != 0 || !again.Exists {
+		t.Fatalf("%+v, %v; want it to exist and nothing moved", again, err)
+	}
+}
+
+// A process that is killed is one whose context ends without its knowing: the
+// next one begins from what the service has.
+func TestUploadResumesFromWhatArrived(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	data := random(8<<20, 3)
+	file, req := writeFile(t, data)
+	ctx, kill := context.WithCancel(t.Context())
+	var arrived atomic.Int32
+	s.breakBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && arrived.Add(1) > 3 {
+			kill()
+			panic(http.ErrAbortHandler)
+		}
+		return false
+	})
+	_, err := transfer.Upload(ctx, s.client(), file, req, quick())
+	wantCode(t, err, snap.CodeInterrupted)
+	s.breakBy(nil)
+	s.restart()
+	up, err := transfer.Upload(t.Context(), s.client(), file, req, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if up.Moved > 7<<20 || up.Moved == 0 {
+		t.Errorf("%d bytes were sent after the interruption, want at most 7 of 8 MiB", up.Moved)
+	}
+	s.listed()
+}
+
+func TestUploadOutlastsPassingFaults(t *testing.T) {
+	t.Parallel()
+	faults := map[string]func(w http.ResponseWriter){
+		"a connection that is reset":  func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"an internal error":           func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+		"a service that is not there": func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
+		"too many requests":           func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) },
+		"a URL that has expired":      func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) },
+		"a part that is damaged":      func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnprocessableEntity) },
+	}
+	for name, fault := range faults {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			file, req := writeFile(t, random(6<<20, 4))
+			var seen sync.Map
+			s.breakBy(func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != http.MethodPut {
+					return false
+				}
+				body, _ := io.ReadAll(io.LimitReader(r.Body, 1000))
+				if _, again := seen.LoadOrStore(string(body), true); again {
+					r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), r.Body))
+					return false
+				}
+				fault(w)
+				return true
+			})
+			up, err := transfer.Upload(t.Context(), s.client(), file, req, quick())
+			if err != nil || up.Moved != req.Size {
+				t.Fatalf("%+v, %v", up, err)
+			}
+			s.listed()
+		})
+	}
+}
+
+func TestUploadWaitsAsLongAsItIsToldTo(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	file, req := writeFile(t, random(1000, 5))
+	var once sync.Once
+	s.breakBy(func(w http.ResponseWriter, r *http.Request) (broken bool) {
+		if r.Method == http.MethodPut {
+			once.Do(func() {
+				broken = true
+				w.Header().Set("Retry-After", "17")
+				w.WriteHeader(http.StatusServiceUnavailable)
+			})
+		}
+		return broken
+	})
+	o := quick()
+	var waited []time.Duration
+	o.Wait = func(_ context.Context, d time.Duration) error { waited = append(waited, d); return nil }
+	if _, err := transfer.Upload(t.Context(), s.client(), file, req, o); err != nil {
+		t.Fatal(err)
+	}
+	if len(waited) != 1 || waited[0] != 17*time.Second {
+		t.Errorf("waited %v, want 17s once", waited)
+	}
+}
+
+func TestUploadGivesUpOnWhatDoesNotPass(t *testing.T) {
+	t.Parallel()
+	for status, code := range map[int]snap.Code{
+		http.StatusInsufficientStorage:   snap.CodeStorageFull,
+		http.StatusRequestEntityTooLarge: snap.CodeTooLarge,
+		http.StatusBadGateway:            snap.CodeUnavailable,
+		http.StatusForbidden:             snap.CodeUnavailable,
+	} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			file, req := writeFile(t, random(1000, 6))
+			s.breakBy(func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodPut {
+					w.WriteHeader(status)
+				}
+				return r.Method == http.MethodPut
+			})
+			_, err := transfer.Upload(t.Context(), s.client(), file, req, quick())
+			wantCode(t, err, code)
+			if strings.Contains(err.Error(), blob.PartsPath) {
+				t.Errorf("the error tells the presigned URL: %v", err)
+			}
+			if len(s.listed()) != 0 {
+				t.Error("an incomplete push is listed")
+			}
+		})
+	}
+}
+
+// A snapshot that changed on the disk since it was made is never listed, also
+// on storage that cannot verify the whole.
+func TestUploadRefusesADamagedFile(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	data := random(3<<20, 7)
+	file, req := writeFile(t, data)
+	data[1<<20] ^= 1
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := transfer.Upload(t.Context(), s.client(), file, req, quick())
+	wantCode(t, err, snap.CodeCorrupt)
+	_, err = transfer.Upload(t.Context(), s.client(), file+"x", req, quick())
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	req.Size--
+	_, err = transfer.Upload(t.Context(), s.client(), file, req, quick())
+	wantCode(t, err, snap.CodeCorrupt)
+	if len(s.listed()) != 0 {
+		t.Error("a damaged snapshot is listed")
+	}
+}
+
+// The service's own disk may lose what it confirmed: the parts that changed
+// are sent again.
+func TestUploadSendsAgainWhatTheServiceLost(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	file, req := writeFile(t, random(4<<20, 8))
+	var once sync.Once
+	s.breakBy(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.HasSuffix(r.URL.Path, "/complete") {
+			once.Do(func() { s.damageUploads(); s.restart() })
+		}
+		return false
+	})
+	up, err := transfer.Upload(t.Context(), s.client(), file, req, quick())
+	if err != nil || up.Moved != 5<<20 {
+		t.Fatalf("%+v, %v; want 4 MiB and one part again", up, err)
+	}
+	s.listed()
+}
+
+// An upload that was collected is begun again.
+func TestUploadBeginsAgainWhenItWasCollected(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	file, req := writeFile(t, random(4<<20, 9))
+	var puts atomic.Int32
+	s.breakBy(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut && puts.Add(1) == 3 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for id, p := range s.pushes {
+				if err := s.store.Abort(r.Context(), id, p.upload); err != nil {
+					t.Error(err)
+				}
+				delete(s.pushes, id)
+			}
+		}
+		return false
+	})
+	if _, err := transfer.Upload(t.Context(), s.client(), file, req, quick()); err != nil {
+		t.Fatal(err)
+	}
+	if len(s.listed()) != 1 {
+		t.Error("the snapshot is not listed")
+	}
+}
