@@ -1,60 +1,33 @@
-// Package login is the client half of signing in.
+// Package login is the client half of signing in: the device grant (RFC 8628),
+// the sessions in credentials.json, and their refresh.
 package login
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
+	"os"
+	"strings"
 	"time"
 
+	"snap"
 	"snap/api"
 )
 
-// Session is a login session as credentials.json keeps it.
-type Session struct {
-	CloudURL     string    `json:"cloud_url"`
-	AuthURL      string    `json:"auth_url"`
-	ClientID     string    `json:"client_id"`
-	Scope        string    `json:"scope,omitempty"`
-	AccessToken  string    `json:"access_token"`
-	RefreshToken string    `json:"refresh_token,omitempty"`
-	Expiry       time.Time `json:"expiry"` // of the access token
-	SignedIn     time.Time `json:"signed_in"`
-	Email        string    `json:"email,omitempty"`
-	Organization string    `json:"organization,omitempty"`
-}
-
-// File is credentials.json.
-type File struct{ dir string }
-
-// OpenFile returns the credentials file in a configuration directory. Nothing
-// is read or made yet.
-func OpenFile(configDir string) *File { return &File{dir: configDir} }
-
-// Session returns the session kept for a cloud URL, if there is one.
-func (f *File) Session(cloudURL string) (Session, bool, error) {
-	return Session{}, false, errors.ErrUnsupported
-}
-
-// Source returns the session's access token for each request and refreshes it
-// when it ends or was refused. It fails with code not_signed_in when there is
-// no session, or it has ended.
-func (f *File) Source(cloudURL string, h *http.Client) api.TokenSource {
-	return func(context.Context, string) (string, error) { return "", errors.ErrUnsupported }
-}
-
-// Code is what a person needs to approve the login.
+// Code is what a person needs to approve the login. Its texts are safe to print.
 type Code struct {
 	UserCode string    // as to be shown, such as BCDF-GHJK
 	URL      string    // where to enter it
 	Complete string    // the same with the code in it; empty if the service gives none
 	Expires  time.Time // when the code ends
 	Opened   bool      // a browser is being opened
+	Why      string    // why none is, when the user did not ask for that
 }
 
 // Prompt shows a login's progress to a person.
 type Prompt interface {
-	Code(Code)                       // first, always (AUTH U1)
+	Code(Code)                       // once, before anything is waited for
 	Waiting(remaining time.Duration) // about once a second until the end
 	Note(text string)                // something worth a line
 }
@@ -79,11 +52,161 @@ type Options struct {
 	After     func(time.Duration) <-chan time.Time // nil is time.After
 }
 
-// Login signs in by device grant and stores the session.
-func Login(ctx context.Context, o Options) (Session, error) { return Session{}, errors.ErrUnsupported }
+// Login signs in by device grant, stores the session, and ends the one it
+// replaces. Its errors have the codes forbidden (denied), not_signed_in
+// (expired), unreachable, interrupted and usage; after each, the session that
+// was there before still stands.
+func Login(ctx context.Context, o Options) (Session, error) {
+	o.fillIn()
+	base, err := api.CheckBaseURL(o.CloudURL)
+	if err != nil {
+		return Session{}, err
+	}
+	o.CloudURL = base
+	suggested, err := o.settle(ctx)
+	if err != nil {
+		return Session{}, err
+	}
+	p, err := discover(ctx, o.HTTP, o.AuthURL)
+	if err != nil {
+		return Session{}, err
+	}
+	o.Scope = p.scope(o.Scope, suggested)
+	d := &device{Options: o, provider: p}
+	got, err := d.run(ctx)
+	if err != nil {
+		return Session{}, err
+	}
+	s := Session{
+		CloudURL: base, AuthURL: o.AuthURL, TokenURL: p.Token, RevokeURL: p.Revocation,
+		ClientID: o.ClientID, Scope: got.Scope, AccessToken: got.AccessToken, RefreshToken: got.RefreshToken,
+		Expiry: got.expiry(o.Now()), SignedIn: o.Now(),
+	}
+	return o.store(ctx, s)
+}
 
-// Logout revokes the session at the auth service and deletes it here. The
-// session is always deleted; warning says why the service may still hold it.
-func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ended bool, warning error) {
-	return false, errors.ErrUnsupported
+func (o *Options) fillIn() {
+	if o.Env == nil {
+		o.Env = os.Getenv
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.After == nil {
+		o.After = time.After
+	}
+	if o.OpenURL == nil {
+		o.OpenURL = opener{env: o.Env}.open
+	}
+	if o.Confirm == nil {
+		o.Confirm = func(string) bool { return false }
+	}
+	o.HTTP = web(o.HTTP)
+}
+
+// settle finds the auth service and the client ID, from the flags or from the
+// cloud service (SPEC 5.2). A cloud service that suddenly names another auth
+// service is not followed silently.
+func (o *Options) settle(ctx context.Context) (scopes []string, err error) {
+	pinned := o.AuthURL != ""
+	if !pinned || o.ClientID == "" {
+		client, err := api.New(api.Options{BaseURL: o.CloudURL, UserAgent: o.Program, HTTP: o.HTTP})
+		if err != nil {
+			return nil, err
+		}
+		config, err := client.AuthConfig(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if !pinned {
+			o.AuthURL, scopes = config.AuthURL, config.Scopes
+		}
+		if o.ClientID == "" {
+			o.ClientID = config.ClientID
+		}
+	}
+	file := OpenFile(o.ConfigDir)
+	known, err := file.read()
+	if err != nil && snap.CodeOf(err) != snap.CodeNotSignedIn {
+		return nil, err
+	}
+	before := known.AuthURLs[key(o.CloudURL)]
+	if !pinned && before != "" && before != o.AuthURL {
+		question := fmt.Sprintf("%s used to sign in at %s and now names %s. Sign in there?", o.CloudURL, clean(before), clean(o.AuthURL))
+		if !o.Confirm(question) {
+			return nil, snap.Usage(fmt.Sprintf("the cloud service now names another auth service: %s, not %s", clean(o.AuthURL), clean(before)),
+				"ask its operator; if that is right, run `snapcli login --auth-url "+clean(o.AuthURL)+"`")
+		}
+	}
+	if host := hostOf(o.AuthURL); host != hostOf(o.CloudURL) {
+		o.Prompt.Note("signing in at " + clean(host))
+	}
+	return scopes, nil
+}
+
+func hostOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	return u.Host
+}
+
+// store keeps a new session, with who it is for, and then ends the old one.
+func (o *Options) store(ctx context.Context, s Session) (Session, error) {
+	if err := o.introduce(ctx, &s); err != nil {
+		return Session{}, err
+	}
+	file := OpenFile(o.ConfigDir)
+	file.Warn = o.Prompt.Note
+	var old Session
+	err := file.change(context.WithoutCancel(ctx), func(c *contents) {
+		old = c.Sessions[key(s.CloudURL)]
+		c.Sessions[key(s.CloudURL)] = s
+		c.AuthURLs[key(s.CloudURL)] = s.AuthURL
+	})
+	if err != nil {
+		return Session{}, err
+	}
+	if old.RefreshToken != "" && old.RefreshToken != s.RefreshToken {
+		if err := revoke(ctx, o.HTTP, old); err != nil {
+			o.Prompt.Note("the session before this one could not be ended at the service")
+		}
+	}
+	return s, nil
+}
+
+// introduce asks the cloud service who the session is for.
+func (o *Options) introduce(ctx context.Context, s *Session) error {
+	client, err := api.New(api.Options{
+		BaseURL: o.CloudURL, Mount: api.MountUser, Token: api.StaticToken(s.AccessToken), UserAgent: o.Program, HTTP: o.HTTP,
+	})
+	if err != nil {
+		return err
+	}
+	me, err := client.Me(ctx)
+	switch snap.CodeOf(err) {
+	case "":
+		s.Email, s.Organization = me.Email, me.Organization
+	case snap.CodeUnauthenticated, snap.CodeForbidden:
+		return &snap.Error{
+			Code:   snap.CodeOf(err),
+			Detail: "you signed in at " + hostOf(s.AuthURL) + ", but " + s.CloudURL + " does not accept it: " + err.Error(),
+			Hint:   "check --auth-url and --client-id, or ask the operator of the cloud service",
+			Cause:  err,
+		}
+	default:
+		o.Prompt.Note("signed in, but the cloud service did not say as whom: " + err.Error())
+	}
+	return nil
+}
+
+// key is how sessions are kept by cloud URL.
+func key(cloudURL string) string {
+	u, err := url.Parse(strings.TrimRight(strings.TrimSpace(cloudURL), "/"))
+	if err != nil {
+		return cloudURL
+	}
+	u.Scheme, u.Host = strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	return u.String()
 }

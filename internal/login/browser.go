@@ -1,0 +1,95 @@
+package login
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// browserHere reports whether a browser can be opened where the person is, and
+// if not, why.
+func (o Options) browserHere() (ok bool, why string) {
+	set := func(names ...string) bool {
+		for _, name := range names {
+			if o.Env(name) != "" {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case !o.Terminal:
+		return false, "this is not a terminal"
+	case set("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"):
+		return false, "this is a remote session"
+	case set("CI"):
+		return false, "this is a pipeline"
+	case set("container", "KUBERNETES_SERVICE_HOST") || exists("/.dockerenv") || exists("/run/.containerenv"):
+		return false, "this is a container"
+	case runtime.GOOS == "linux" && !set("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "WSL_INTEROP"):
+		return false, "there is no display"
+	}
+	return true, ""
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// opener opens the system's browser.
+type opener struct{ env func(string) string }
+
+// open starts a browser that does not belong to this process: what it prints
+// and how it ends is ignored. Only http and https are opened.
+func (o opener) open(target string) error {
+	if err := checkURL(target, "a web page"); err != nil {
+		return err
+	}
+	argv := o.command(target)
+	if argv == nil {
+		return errors.New("none is installed")
+	}
+	cmd := exec.Command(argv[0], argv[1:]...) //nolint:noctx // it outlives the login
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }()
+	return nil
+}
+
+// command returns the program to run with a URL, nil if there is none.
+func (o opener) command(target string) []string {
+	if chosen := strings.Fields(o.env("BROWSER")); len(chosen) > 0 && !textBrowser(chosen[0]) {
+		return append(chosen, target)
+	}
+	switch runtime.GOOS {
+	case "darwin":
+		return []string{"open", target}
+	case "windows":
+		return []string{"rundll32", "url.dll,FileProtocolHandler", target}
+	}
+	candidates := [][]string{{"xdg-open", target}, {"x-www-browser", target}, {"sensible-browser", target}}
+	if o.env("WSL_DISTRO_NAME") != "" || o.env("WSL_INTEROP") != "" {
+		candidates = append([][]string{{"wslview", target}, {"cmd.exe", "/c", "start", "", strings.ReplaceAll(target, "&", "^&")}}, candidates...)
+	}
+	for _, argv := range candidates {
+		if _, err := exec.LookPath(argv[0]); err == nil {
+			return argv
+		}
+	}
+	return nil
+}
+
+// textBrowser reports whether a program would take over the terminal.
+func textBrowser(program string) bool {
+	switch filepath.Base(program) {
+	case "lynx", "w3m", "links", "links2", "elinks", "www-browser", "browsh":
+		return true
+	}
+	return false
+}

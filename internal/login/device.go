@@ -1,0 +1,278 @@
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"snap"
+)
+
+// device is one login by device grant (RFC 8628).
+type device struct {
+	Options
+	provider provider
+	began    started
+	deadline time.Time
+	wait     time.Duration // between two polls, by the service
+	faults   int           // polls in a row without an answer
+	last     error         // why the last one had none
+}
+
+type started struct {
+	DeviceCode string `json:"device_code"`
+	UserCode   string `json:"user_code"`
+	URL        string `json:"verification_uri"`
+	Complete   string `json:"verification_uri_complete"`
+	ExpiresIn  int    `json:"expires_in"`
+	Interval   int    `json:"interval"`
+}
+
+// granted is a token answer.
+type granted struct {
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int    `json:"expires_in"`
+	RefreshToken string `json:"refresh_token"`
+	Scope        string `json:"scope"`
+}
+
+// defaultLife is taken for an access token whose answer tells none.
+const defaultLife = 5 * time.Minute
+
+func (g granted) expiry(now time.Time) time.Time {
+	if g.ExpiresIn <= 0 {
+		return now.Add(defaultLife)
+	}
+	return now.Add(time.Duration(g.ExpiresIn) * time.Second)
+}
+
+// refusal is an OAuth error answer.
+type refusal struct {
+	Code        string `json:"error"`
+	Description string `json:"error_description"`
+	Interval    int    `json:"interval"`
+	status      int
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("the auth service answered %d %s: %s", r.status, clean(r.Code), clean(r.Description))
+}
+
+// errTorn says that the service agreed, but what it said was lost.
+var errTorn = errors.New("the answer was lost")
+
+// postForm sends a form and reads a JSON answer. An OAuth error becomes a
+// *refusal.
+func postForm(ctx context.Context, h *http.Client, target string, form url.Values, out any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Accept", "application/json")
+	res, err := h.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	body, readErr := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if res.StatusCode == http.StatusOK {
+		if out == nil {
+			return nil
+		}
+		if readErr != nil || json.Unmarshal(body, out) != nil {
+			return errTorn
+		}
+		return nil
+	}
+	r := &refusal{status: res.StatusCode}
+	if readErr != nil || json.Unmarshal(body, r) != nil {
+		r.Code = ""
+	}
+	return r
+}
+
+// run goes the whole way to the tokens.
+func (d *device) run(ctx context.Context) (granted, error) {
+	form := url.Values{"client_id": {d.ClientID}, "program": {d.Program}, "host": {d.Host}}
+	if d.Scope != "" {
+		form.Set("scope", d.Scope)
+	}
+	err := postForm(ctx, d.HTTP, d.provider.DeviceAuthorization, form, &d.began)
+	if err == nil && (d.began.DeviceCode == "" || d.began.UserCode == "" || checkURL(d.began.URL, "the login page") != nil) {
+		err = errTorn
+	}
+	if err != nil {
+		return granted{}, d.notStarted(ctx, err)
+	}
+	d.schedule()
+	d.show()
+	for {
+		got, err := d.poll(ctx)
+		if !errors.Is(err, errPending) {
+			return got, err
+		}
+		if err := d.pause(ctx); err != nil {
+			return granted{}, err
+		}
+	}
+}
+
+func (d *device) notStarted(ctx context.Context, err error) error {
+	var r *refusal
+	switch {
+	case ctx.Err() != nil:
+		return interrupted(ctx)
+	case errors.As(err, &r) && r.status == http.StatusTooManyRequests:
+		return &snap.Error{Code: snap.CodeRateLimited, Detail: "the auth service has too many logins waiting", Hint: "try again in a few minutes", Cause: err}
+	case errors.As(err, &r) && (r.Code == "invalid_client" || r.Code == "unauthorized_client"):
+		return &snap.Error{Code: snap.CodeForbidden, Detail: "the auth service does not know the client " + clean(d.ClientID), Hint: "check --client-id", Cause: err}
+	case errors.As(err, &r) && r.Code == "invalid_scope":
+		return snap.Usage("the auth service does not know the scope "+clean(d.Scope), "leave --scope out")
+	}
+	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service at " + clean(hostOf(d.AuthURL)) + " did not begin a login", Hint: "try again in a while", Cause: err}
+}
+
+// The service may tell nonsense; these bound it.
+const (
+	defaultInterval = 5 * time.Second
+	maxInterval     = 60 * time.Second
+	maxLife         = 30 * time.Minute
+)
+
+func (d *device) schedule() {
+	d.wait = interval(d.began.Interval, defaultInterval)
+	life := time.Duration(d.began.ExpiresIn) * time.Second
+	if life <= 0 || life > maxLife {
+		life = maxLife
+	}
+	d.deadline = d.Now().Add(life)
+}
+
+func interval(seconds int, otherwise time.Duration) time.Duration {
+	if seconds <= 0 {
+		return otherwise
+	}
+	return min(time.Duration(seconds)*time.Second, maxInterval)
+}
+
+// show prints code and URL, and opens a browser only afterwards.
+func (d *device) show() {
+	c := Code{UserCode: clean(d.began.UserCode), URL: clean(d.began.URL), Expires: d.deadline}
+	if checkURL(d.began.Complete, "") == nil {
+		c.Complete = clean(d.began.Complete)
+	}
+	if !d.NoBrowser {
+		c.Opened, c.Why = d.browserHere()
+	}
+	d.Prompt.Code(c)
+	if !c.Opened {
+		return
+	}
+	target := c.Complete
+	if target == "" {
+		target = c.URL
+	}
+	if err := d.OpenURL(target); err != nil {
+		d.Prompt.Note("no browser could be opened: " + clean(err.Error()))
+	}
+}
+
+// errPending says that the login goes on.
+var errPending = errors.New("not decided yet")
+
+// poll asks once. A fault of the network or the service is only noted.
+func (d *device) poll(ctx context.Context) (granted, error) {
+	var got granted
+	err := postForm(ctx, d.HTTP, d.provider.Token, url.Values{
+		"grant_type":  {"urn:ietf:params:oauth:grant-type:device_code"},
+		"client_id":   {d.ClientID},
+		"device_code": {d.began.DeviceCode},
+	}, &got)
+	if err == nil && (got.AccessToken == "" || !strings.EqualFold(got.TokenType, "bearer")) {
+		err = errTorn
+	}
+	if err == nil {
+		return got, nil
+	}
+	if ctx.Err() != nil {
+		return granted{}, interrupted(ctx)
+	}
+	if errors.Is(err, errTorn) {
+		return granted{}, &snap.Error{Code: snap.CodeUnreachable, Detail: "the login was approved, but the answer was lost", Hint: "run `snapcli login` again"}
+	}
+	return granted{}, d.judge(err)
+}
+
+// judge decides what an error of a poll means (RFC 8628 section 3.5).
+func (d *device) judge(err error) error {
+	var r *refusal
+	if !errors.As(err, &r) || r.status >= 500 || r.status == http.StatusTooManyRequests {
+		d.faults, d.last = d.faults+1, err
+		return errPending
+	}
+	d.faults, d.last = 0, nil
+	switch r.Code {
+	case "authorization_pending":
+		return errPending
+	case "slow_down":
+		d.wait = max(d.wait+5*time.Second, interval(r.Interval, 0))
+		return errPending
+	case "access_denied":
+		return &snap.Error{Code: snap.CodeForbidden, Detail: denied(r.Description), Hint: "if that was not you, run `snapcli login` again"}
+	case "expired_token":
+		return expired()
+	}
+	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "the auth service ended the login", Hint: "run `snapcli login` again", Cause: r}
+}
+
+func denied(reason string) string {
+	if reason = clean(reason); reason == "" {
+		return "the login was denied"
+	}
+	return reason
+}
+
+func expired() error {
+	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "the code expired before it was approved", Hint: "run `snapcli login` again"}
+}
+
+// pause waits until the next poll, a fifth longer than asked: clocks of virtual
+// machines run fast. Faults make it longer.
+func (d *device) pause(ctx context.Context) error {
+	wait := d.wait + d.wait/5
+	if d.faults > 0 {
+		wait = max(wait, min(time.Second<<min(d.faults, 5), 30*time.Second))
+	}
+	until := d.Now().Add(wait)
+	for {
+		remaining := d.deadline.Sub(d.Now())
+		if remaining <= 0 {
+			return d.tooLate()
+		}
+		d.Prompt.Waiting(remaining)
+		step := min(time.Second, until.Sub(d.Now()), remaining)
+		if step <= 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return interrupted(ctx)
+		case <-d.After(step):
+		}
+	}
+}
+
+func (d *device) tooLate() error {
+	if d.faults == 0 {
+		return expired()
+	}
+	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service did not answer until the code expired", Hint: "check your network and run `snapcli login` again", Cause: d.last}
+}

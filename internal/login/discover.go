@@ -1,0 +1,170 @@
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"snap"
+)
+
+// provider is what the auth service's metadata say (RFC 8414, OpenID Connect
+// Discovery).
+type provider struct {
+	Issuer              string   `json:"issuer"`
+	DeviceAuthorization string   `json:"device_authorization_endpoint"`
+	Token               string   `json:"token_endpoint"`
+	Revocation          string   `json:"revocation_endpoint"`
+	Scopes              []string `json:"scopes_supported"`
+}
+
+// maxAnswer bounds what is read of one answer.
+const maxAnswer = 1 << 20
+
+// web returns an HTTP client that follows no redirect: one would carry a
+// token or code elsewhere.
+func web(h *http.Client) *http.Client {
+	c := &http.Client{Timeout: 30 * time.Second}
+	if h != nil {
+		copied := *h
+		c = &copied
+	}
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return c
+}
+
+// discover reads the metadata of an auth service. They must name the issuer
+// they were asked for, and every endpoint must be encrypted, except on
+// loopback.
+func discover(ctx context.Context, h *http.Client, issuer string) (provider, error) {
+	if err := checkURL(issuer, "the auth service"); err != nil {
+		return provider{}, err
+	}
+	var last error
+	for _, place := range wellKnown(issuer) {
+		p, err := fetchMetadata(ctx, h, place)
+		if err != nil {
+			last = err
+			if ctx.Err() != nil {
+				return provider{}, interrupted(ctx)
+			}
+			continue
+		}
+		return p, p.check(issuer)
+	}
+	return provider{}, &snap.Error{
+		Code:   snap.CodeUnreachable,
+		Detail: "cannot read what the auth service at " + clean(issuer) + " offers",
+		Hint:   "check cloud.url or --auth-url, and your network",
+		Cause:  last,
+	}
+}
+
+// wellKnown returns where metadata may be: RFC 8414 puts the issuer's path
+// behind the well-known part, OpenID Connect before it.
+func wellKnown(issuer string) []string {
+	u, err := url.Parse(strings.TrimRight(issuer, "/"))
+	if err != nil {
+		return nil
+	}
+	inserted := *u
+	inserted.Path = "/.well-known/oauth-authorization-server" + u.Path
+	return []string{strings.TrimRight(issuer, "/") + "/.well-known/openid-configuration", inserted.String()}
+}
+
+func fetchMetadata(ctx context.Context, h *http.Client, place string) (p provider, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, place, nil)
+	if err != nil {
+		return p, err
+	}
+	req.Header.Set("Accept", "application/json")
+	res, err := h.Do(req)
+	if err != nil {
+		return p, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return p, fmt.Errorf("status %d", res.StatusCode)
+	}
+	err = json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&p)
+	return p, err
+}
+
+func (p provider) check(issuer string) error {
+	if strings.TrimRight(p.Issuer, "/") != strings.TrimRight(issuer, "/") {
+		return &snap.Error{
+			Code:   snap.CodeUnreachable,
+			Detail: fmt.Sprintf("the auth service at %s calls itself %s", clean(issuer), clean(p.Issuer)),
+			Hint:   "check cloud.url or --auth-url: the two must be equal",
+		}
+	}
+	if p.DeviceAuthorization == "" || p.Token == "" {
+		return &snap.Error{
+			Code:   snap.CodeUnavailable,
+			Detail: "the auth service at " + clean(issuer) + " offers no login by device code",
+			Hint:   "use an API key: set cloud.api_key",
+		}
+	}
+	for _, endpoint := range []string{p.DeviceAuthorization, p.Token, p.Revocation} {
+		if endpoint == "" {
+			continue
+		}
+		if err := checkURL(endpoint, "an endpoint of the auth service"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkURL refuses what is not https, except on loopback.
+func checkURL(raw, what string) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
+		return snap.Usage(fmt.Sprintf("%q is not the URL of %s", clean(raw), what), "use one like https://auth.example")
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return snap.Usage(fmt.Sprintf("%s, %s, is not encrypted", what, clean(raw)), "use https://")
+	}
+	return nil
+}
+
+// scope chooses what to ask for: what the user wants, else what the cloud
+// service suggests, limited to what the auth service knows. Some servers
+// cannot approve an empty scope.
+func (p provider) scope(wanted string, suggested []string) string {
+	if wanted != "" {
+		return wanted
+	}
+	if len(suggested) == 0 {
+		suggested = []string{"openid", "offline_access"}
+	}
+	var scopes []string
+	for _, s := range suggested {
+		if len(p.Scopes) == 0 || slices.Contains(p.Scopes, s) {
+			scopes = append(scopes, s)
+		}
+	}
+	return strings.Join(scopes, " ")
+}
+
+func interrupted(ctx context.Context) error {
+	return &snap.Error{Code: snap.CodeInterrupted, Detail: "interrupted; you are not signed in", Cause: context.Cause(ctx)}
+}
+
+// clean strips control characters from text that a server sent, so that it
+// cannot steer the terminal it is printed on.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+}

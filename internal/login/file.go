@@ -1,0 +1,169 @@
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2/maybe"
+
+	"snap"
+)
+
+// Session is a login session as credentials.json keeps it (SPEC 2.5).
+type Session struct {
+	CloudURL     string    `json:"cloud_url"`
+	AuthURL      string    `json:"auth_url"`
+	TokenURL     string    `json:"token_url"`
+	RevokeURL    string    `json:"revoke_url,omitempty"`
+	ClientID     string    `json:"client_id"`
+	Scope        string    `json:"scope,omitempty"`
+	AccessToken  string    `json:"access_token"`
+	RefreshToken string    `json:"refresh_token,omitempty"`
+	Expiry       time.Time `json:"expiry"` // of the access token, by this machine's clock
+	SignedIn     time.Time `json:"signed_in"`
+	Email        string    `json:"email,omitempty"`
+	Organization string    `json:"organization,omitempty"`
+}
+
+// File is <config-dir>/credentials.json: the sessions, one per cloud URL. It is
+// readable by its owner only, replaced atomically, and changed under a lock
+// file of its own, so that several processes can use it at once.
+type File struct {
+	dir string
+	// Warn, if set, is told about what was repaired, such as a looser file mode.
+	Warn func(text string)
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// OpenFile returns the credentials file in a configuration directory. Nothing
+// is read or made yet.
+func OpenFile(configDir string) *File { return &File{dir: configDir} }
+
+// Path returns where the file is.
+func (f *File) Path() string { return filepath.Join(f.dir, "credentials.json") }
+
+// Session returns the session kept for a cloud URL, if there is one.
+func (f *File) Session(cloudURL string) (Session, bool, error) {
+	c, err := f.read()
+	if err != nil {
+		return Session{}, false, err
+	}
+	s, ok := c.Sessions[key(cloudURL)]
+	return s, ok, nil
+}
+
+// contents is what stands in the file.
+type contents struct {
+	Sessions map[string]Session `json:"sessions"`
+	// AuthURLs remembers the auth service that each cloud service named, so
+	// that a change of it is noticed.
+	AuthURLs map[string]string `json:"auth_urls,omitempty"`
+}
+
+func (f *File) now() time.Time {
+	if f.Now == nil {
+		return time.Now()
+	}
+	return f.Now()
+}
+
+func (f *File) read() (contents, error) {
+	c := contents{}
+	data, err := os.ReadFile(f.Path())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return c, fmt.Errorf("read the login sessions: %w", err)
+	default:
+		if err := json.Unmarshal(data, &c); err != nil {
+			return c, &snap.Error{
+				Code:   snap.CodeNotSignedIn,
+				Detail: f.Path() + " is damaged",
+				Hint:   "delete it and sign in again with `snapcli login`",
+				Cause:  err,
+			}
+		}
+		f.repair(f.Path(), 0o600)
+	}
+	if c.Sessions == nil {
+		c.Sessions = map[string]Session{}
+	}
+	if c.AuthURLs == nil {
+		c.AuthURLs = map[string]string{}
+	}
+	return c, nil
+}
+
+// repair takes away the rights of others.
+func (f *File) repair(path string, mode fs.FileMode) {
+	info, err := os.Stat(path)
+	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&^mode == 0 {
+		return
+	}
+	text := fmt.Sprintf("%s could be read by others (mode %04o); it is now %04o", path, info.Mode().Perm(), mode)
+	if err := os.Chmod(path, mode); err != nil {
+		text = fmt.Sprintf("%s can be read by others (mode %04o): %v", path, info.Mode().Perm(), err)
+	}
+	if f.Warn != nil {
+		f.Warn(text)
+	}
+}
+
+// lockWait is between two tries to get the lock.
+const lockWait = 20 * time.Millisecond
+
+// lock waits until this process alone may change the file. The lock ends with
+// the process, however that ends.
+func (f *File) lock(ctx context.Context) (unlock func(), err error) {
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the configuration directory: %w", err)
+	}
+	f.repair(f.dir, 0o700)
+	l := flock.New(filepath.Join(f.dir, "credentials.lock"), flock.SetPermissions(0o600))
+	if _, err := l.TryLockContext(ctx, lockWait); err != nil {
+		if ctx.Err() != nil {
+			return nil, &snap.Error{Code: snap.CodeInterrupted, Cause: ctx.Err()}
+		}
+		return nil, fmt.Errorf("lock the login sessions: %w", err)
+	}
+	return func() { _ = l.Unlock() }, nil
+}
+
+// change changes the file under its lock.
+func (f *File) change(ctx context.Context, edit func(*contents)) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return f.changeLocked(edit)
+}
+
+// changeLocked reads, edits and replaces the file; the lock must be held.
+func (f *File) changeLocked(edit func(*contents)) error {
+	c, err := f.read()
+	if snap.CodeOf(err) == snap.CodeNotSignedIn {
+		c, err = contents{Sessions: map[string]Session{}, AuthURLs: map[string]string{}}, nil
+	}
+	if err != nil {
+		return err
+	}
+	edit(&c)
+	data, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := maybe.WriteFile(f.Path(), append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write the login sessions: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"snap"
+	"snap/api"
+)
+
+// early is how long before its end an access token is refreshed.
+const early = 30 * time.Second
+
+// refreshTimeout bounds one refresh, which nothing else can stop: once the
+// service has replaced the refresh token, the new one must reach the file.
+const refreshTimeout = 30 * time.Second
+
+// Source returns the session's access token for each request to a cloud URL,
+// and to no other. It refreshes the token when it ends or was refused. Among
+// several processes one refreshes, and the others take what it got. It fails
+// with code not_signed_in when there is no session, or it has ended.
+func (f *File) Source(cloudURL string, h *http.Client) api.TokenSource {
+	h = web(h)
+	return func(ctx context.Context, refused string) (string, error) {
+		s, ok, err := f.Session(cloudURL)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			return "", notSignedIn(cloudURL)
+		}
+		if f.usable(s, refused) {
+			return s.AccessToken, nil
+		}
+		s, err = f.refresh(ctx, h, cloudURL, refused)
+		return s.AccessToken, err
+	}
+}
+
+// Refresh refreshes the session of a cloud URL now, and returns it.
+func (f *File) Refresh(ctx context.Context, cloudURL string, h *http.Client) (Session, error) {
+	s, ok, err := f.Session(cloudURL)
+	if err != nil {
+		return Session{}, err
+	}
+	if !ok {
+		return Session{}, notSignedIn(cloudURL)
+	}
+	return f.refresh(ctx, web(h), cloudURL, s.AccessToken)
+}
+
+func (f *File) usable(s Session, refused string) bool {
+	return s.AccessToken != refused && f.now().Add(early).Before(s.Expiry)
+}
+
+func notSignedIn(cloudURL string) error {
+	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "you are not signed in to " + cloudURL, Hint: "run `snapcli login`, or set cloud.api_key"}
+}
+
+func sessionEnded(cause error) error {
+	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "your session has ended", Hint: "run `snapcli login`", Cause: cause}
+}
+
+// refresh gets a new access token: it takes the lock, reads again, decides
+// again, and only then asks the service. From the lock on it cannot be
+// interrupted.
+func (f *File) refresh(ctx context.Context, h *http.Client, cloudURL, refused string) (Session, error) {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return Session{}, err
+	}
+	defer unlock()
+	s, ok, err := f.Session(cloudURL)
+	if err != nil {
+		return Session{}, err
+	}
+	if !ok {
+		return Session{}, notSignedIn(cloudURL)
+	}
+	if f.usable(s, refused) {
+		return s, nil
+	}
+	if s.RefreshToken == "" {
+		return Session{}, sessionEnded(nil)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
+	defer cancel()
+	next, err := redeem(ctx, h, s, f.now)
+	var r *refusal
+	switch {
+	case errors.As(err, &r) && r.Code == "invalid_grant":
+		return Session{}, f.forget(cloudURL, s.RefreshToken, err)
+	case err != nil && s.AccessToken != refused && f.now().Before(s.Expiry):
+		return s, nil // it lives a little longer; the next request tries again
+	case err != nil:
+		return Session{}, unreachable(s, err)
+	}
+	return next, f.changeLocked(func(c *contents) { c.Sessions[key(cloudURL)] = next })
+}
+
+// redeem asks for new tokens (RFC 6749 section 6).
+func redeem(ctx context.Context, h *http.Client, s Session, now func() time.Time) (Session, error) {
+	var got granted
+	err := postForm(ctx, h, s.TokenURL, url.Values{
+		"grant_type":    {"refresh_token"},
+		"client_id":     {s.ClientID},
+		"refresh_token": {s.RefreshToken},
+	}, &got)
+	if err == nil && got.AccessToken == "" {
+		err = errTorn
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	s.AccessToken, s.Expiry = got.AccessToken, got.expiry(now())
+	if got.RefreshToken != "" {
+		s.RefreshToken = got.RefreshToken
+	}
+	return s, nil
+}
+
+// forget deletes a session whose refresh token was refused, if it is still the
+// one that stands there.
+func (f *File) forget(cloudURL, token string, cause error) error {
+	err := f.changeLocked(func(c *contents) {
+		if c.Sessions[key(cloudURL)].RefreshToken == token {
+			delete(c.Sessions, key(cloudURL))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return sessionEnded(cause)
+}
+
+func unreachable(s Session, err error) error {
+	return &snap.Error{
+		Code:   snap.CodeUnreachable,
+		Detail: "cannot refresh your session at " + hostOf(s.AuthURL),
+		Hint:   "check your network and try again; you are still signed in",
+		Cause:  err,
+	}
+}
+
+// Logout revokes the session at the auth service and deletes it here. It is
+// always deleted; warning says why the service may still hold it. ended is
+// false when there was none.
+func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ended bool, warning error) {
+	var s Session
+	if err := f.change(ctx, func(c *contents) {
+		s, ended = c.Sessions[key(cloudURL)]
+		delete(c.Sessions, key(cloudURL))
+	}); err != nil {
+		return false, err
+	}
+	if !ended {
+		return false, nil
+	}
+	if err := revoke(ctx, web(h), s); err != nil {
+		return true, &snap.Error{
+			Code:   snap.CodeUnreachable,
+			Detail: "you are signed out here, but " + hostOf(s.AuthURL) + " could not be told",
+			Hint:   "end the session on your account page there",
+			Cause:  err,
+		}
+	}
+	return true, nil
+}
+
+// revoke ends a session at its auth service (RFC 7009).
+func revoke(ctx context.Context, h *http.Client, s Session) error {
+	if s.RevokeURL == "" {
+		return errors.New("the auth service takes no revocation")
+	}
+	token, hint := s.RefreshToken, "refresh_token"
+	if token == "" {
+		token, hint = s.AccessToken, "access_token"
+	}
+	return postForm(ctx, h, s.RevokeURL, url.Values{"token": {token}, "token_type_hint": {hint}, "client_id": {s.ClientID}}, nil)
+}
