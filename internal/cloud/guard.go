@@ -85,7 +85,9 @@ func (s *Service) guard(rt route) func(huma.Context, func(huma.Context)) {
 			s.writeError(w, r, err)
 			return
 		}
-		ctx = huma.WithValue(ctx, callKey{}, c)
+		origin := snap.OriginOf(ctx.Context())
+		origin.Caller = c.caller
+		ctx = huma.WithContext(ctx, snap.WithOrigin(context.WithValue(ctx.Context(), callKey{}, c), origin))
 		if key := r.Header.Get("Idempotency-Key"); key != "" && r.Method != http.MethodGet {
 			s.once(ctx, c, key, next)
 			return
@@ -125,8 +127,20 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	}
 	if rt.do != "" {
 		if err := snap.Allowed(caller, rt.do, c.snapshot); err != nil {
-			return nil, err
+			return nil, s.refused(ctx, c, rt.do, err)
 		}
 	}
 	return c, nil
+}
+
+// refused records the refusal of a share, and returns it.
+func (s *Service) refused(ctx context.Context, c *call, do snap.Action, refusal error) error {
+	if do != snap.ActShare && do != snap.ActShareOrg {
+		return refusal
+	}
+	err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditShareRefused, snap.AuditDetail{Code: snap.CodeOf(refusal)})
+	if err != nil {
+		return err
+	}
+	return refusal
 }

@@ -61,7 +61,8 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 			control.SetReadDeadline(deadline)
 			control.SetWriteDeadline(deadline)
 		}
-		r = r.WithContext(context.WithValue(r.Context(), infoKey{}, i))
+		ctx := snap.WithOrigin(r.Context(), snap.Origin{Address: s.address(r), RequestID: i.id})
+		r = r.WithContext(context.WithValue(ctx, infoKey{}, i))
 		out := &statusWriter{ResponseWriter: w}
 		defer func() {
 			if p := recover(); p != nil {

@@ -28,7 +28,8 @@ type Service struct {
 	config       Config
 	log          *slog.Logger
 	now          func() time.Time
-	recheck      time.Duration // see Options
+	recheck      time.Duration              // see Options
+	address      func(*http.Request) string // of the client
 	store        *store.Store
 	blobs        blob.Store
 	parts        http.Handler // PUT of parts, for the folder store; nil for S3
@@ -123,6 +124,7 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.address = auth.ProxiedAddress(proxies)
 	s.signin, err = signin.New(ctx, s.store, signin.Options{
 		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
 		Organizations: s.config.signIn(), TrustedProxies: proxies, Now: s.now, Log: s.log,
@@ -135,7 +137,7 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 		s.authSettings.AuthURL = s.config.Auth.Issuer
 	}
 	s.auth = auth.New(s.store, auth.Options{
-		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Now: s.now,
+		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Now: s.now, Address: s.address,
 	})
 	return nil
 }

@@ -50,7 +50,7 @@ func (s *Service) share(ctx context.Context, _ *byID) (*body[api.Snapshot], erro
 		return nil, err
 	}
 	if err := policy.CheckType(c.snapshot.Type); err != nil {
-		return nil, err
+		return nil, s.refused(ctx, c, snap.ActShare, err)
 	}
 	if err := s.store.Share(ctx, c.caller, c.snapshot); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func (s *Service) shareOrg(ctx context.Context, in *shareOrgInput) (*body[api.Or
 		return nil, err
 	}
 	if err := errors.Join(policy.CheckType(c.snapshot.Type), policy.CheckExpiry(expires, s.now())); err != nil {
-		return nil, err
+		return nil, s.refused(ctx, c, snap.ActShareOrg, err)
 	}
 	share, previous, err := s.store.ShareOrg(ctx, c.caller, c.snapshot, in.Body.OrgSlug, expires)
 	if err != nil {

@@ -33,11 +33,15 @@ type Key struct {
 func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, `
+		err := tx.QueryRowContext(ctx, `
 			INSERT INTO api_keys(hash, kind, name, hint, org_id, user_id, scopes, created_at, created_by, expires_at)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
 			hash, string(k.Kind), k.Name, k.Hint, k.Org.ID, nullID(k.UserID), joinScopes(k.Scopes),
 			s.now().UnixMilli(), nullID(by), millis(k.Expires)).Scan(&id)
+		if err != nil {
+			return err
+		}
+		return s.recordKey(ctx, tx, id, snap.AuditKeyMade)
 	})
 	if err != nil {
 		return Key{}, err
@@ -122,9 +126,14 @@ func (s *Store) RevokeOrgKey(ctx context.Context, orgID, id int64) error {
 }
 
 func (s *Store) revokeKey(ctx context.Context, whose string, id, owner int64) error {
-	res, err := s.write.ExecContext(ctx,
-		`UPDATE api_keys SET revoked_at = $1 WHERE revoked_at IS NULL AND id = $2 AND `+whose, s.now().UnixMilli(), id, owner)
-	return changed(res, err, errNoKey)
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx,
+			`UPDATE api_keys SET revoked_at = $1 WHERE revoked_at IS NULL AND id = $2 AND `+whose, s.now().UnixMilli(), id, owner)
+		if err := changed(res, err, errNoKey); err != nil {
+			return err
+		}
+		return s.recordKey(ctx, tx, id, snap.AuditKeyRevoked)
+	})
 }
 
 var errNoKey = &snap.Error{Code: snap.CodeNotFound, Detail: "no such key", Hint: "list the keys to see which there are"}

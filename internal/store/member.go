@@ -33,6 +33,10 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 		in.Groups = nil
 	}
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
+		before, err := s.standing(ctx, tx, `u.org_id = $1 AND u.issuer = $2 AND u.subject = $3`, in.OrgID, in.Issuer, in.Subject)
+		if err != nil {
+			return err
+		}
 		if userID, err = s.applyUser(ctx, tx, in); err != nil {
 			return err
 		}
@@ -40,10 +44,14 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 		if err != nil {
 			return err
 		}
-		return s.setMembership(ctx, tx, snap.Caller{
+		err = s.setMembership(ctx, tx, snap.Caller{
 			Org: snap.OrgRef{ID: in.OrgID}, User: &snap.User{ID: userID}, Role: in.Role,
 			Groups: groups, GroupsUnknown: in.GroupsUnknown,
 		})
+		if err != nil {
+			return err
+		}
+		return s.recordUser(ctx, tx, userID, before)
 	})
 	return userID, err
 }
@@ -202,7 +210,10 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 		if c.Groups, err = drain(rows, scanGroup); err != nil {
 			return err
 		}
-		return s.setMembership(ctx, tx, c)
+		if err := s.setMembership(ctx, tx, c); err != nil {
+			return err
+		}
+		return s.recordUser(ctx, tx, userID, "")
 	})
 }
 
@@ -210,7 +221,10 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 // the next request on, or enables them again.
 func (s *Store) SetDisabled(ctx context.Context, userID int64, disabled bool) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		return oneRow(tx.ExecContext(ctx, `UPDATE users SET disabled = $2 WHERE id = $1`, userID, flag(disabled)))
+		if err := oneRow(tx.ExecContext(ctx, `UPDATE users SET disabled = $2 WHERE id = $1`, userID, flag(disabled))); err != nil {
+			return err
+		}
+		return s.recordUser(ctx, tx, userID, "")
 	})
 }
 

@@ -143,19 +143,17 @@ func forgetOld(ctx context.Context, tx *sql.Tx, session int64) error {
 }
 
 func (s *Store) endFamily(ctx context.Context, tx *sql.Tx, session int64) error {
-	_, err := tx.ExecContext(ctx, `UPDATE sessions SET ended_at = $1 WHERE id = $2 AND ended_at IS NULL`, s.now().UnixMilli(), session)
+	_, err := s.endSessions(ctx, tx, `id = $2`, session)
 	return err
 }
 
 // RevokeRefresh ends the session of a refresh token if it is this client's
 // (RFC 7009), and reports whether it did.
 func (s *Store) RevokeRefresh(ctx context.Context, hash []byte, clientID string) (bool, error) {
-	res, err := s.write.ExecContext(ctx, `
-		UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND client_id = $2
-		AND id = (SELECT session_id FROM refresh_tokens WHERE hash = $3)`, s.now().UnixMilli(), clientID, hash)
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
-	return n > 0, err
+	var ended int
+	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
+		ended, err = s.endSessions(ctx, tx, `client_id = $2 AND id = (SELECT session_id FROM refresh_tokens WHERE hash = $3)`, clientID, hash)
+		return err
+	})
+	return ended > 0, err
 }

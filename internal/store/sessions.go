@@ -43,7 +43,30 @@ func (s *Store) addSession(ctx context.Context, tx *sql.Tx, n Session, hash []by
 		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`,
 		n.UserID, string(n.Kind), hash, n.Name, n.Address, n.ClientID, n.Scope,
 		n.Created.UnixMilli(), n.LastUsed.UnixMilli(), n.Idle.UnixMilli(), n.Expires.UnixMilli()).Scan(&n.ID)
-	return n, err
+	if err != nil {
+		return n, err
+	}
+	return n, s.recordSession(ctx, tx, n.ID, snap.AuditSessionBegan)
+}
+
+// endSessions ends the live sessions of a condition and returns how many there
+// were.
+func (s *Store) endSessions(ctx context.Context, tx *sql.Tx, where string, args ...any) (ended int, err error) {
+	rows, err := tx.QueryContext(ctx, `UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND `+where+` RETURNING id`,
+		append([]any{s.now().UnixMilli()}, args...)...)
+	if err != nil {
+		return 0, err
+	}
+	ids, err := drain(rows, func(rows *sql.Rows) (id int64, err error) { return id, rows.Scan(&id) })
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		if err := s.recordSession(ctx, tx, id, snap.AuditSessionEnded); err != nil {
+			return 0, err
+		}
+	}
+	return len(ids), nil
 }
 
 const liveSession = ` AND ended_at IS NULL AND idle_until > $2 AND expires_at > $2`
@@ -100,18 +123,22 @@ func (s *Store) EndSession(ctx context.Context, c snap.Caller, id int64) error {
 	if c.User == nil {
 		return errNoSession
 	}
-	res, err := s.write.ExecContext(ctx,
-		`UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND id = $2 AND user_id = $3`,
-		s.now().UnixMilli(), id, c.User.ID)
-	return changed(res, err, errNoSession)
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		n, err := s.endSessions(ctx, tx, `id = $2 AND user_id = $3`, id, c.User.ID)
+		if err == nil && n == 0 {
+			return errNoSession
+		}
+		return err
+	})
 }
 
 // EndSessionByHash ends the browser session whose cookie has this SHA-256, if
 // there is one.
 func (s *Store) EndSessionByHash(ctx context.Context, hash []byte) error {
-	_, err := s.write.ExecContext(ctx,
-		`UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND hash = $2`, s.now().UnixMilli(), hash)
-	return err
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := s.endSessions(ctx, tx, `hash = $2`, hash)
+		return err
+	})
 }
 
 var errNoSession = &snap.Error{Code: snap.CodeNotFound, Detail: "no such session", Hint: "list your sessions to see which there are"}

@@ -17,14 +17,19 @@ import (
 // Share shares a snapshot org-wide.
 func (s *Store) Share(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		_, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID), time.Time{})
-		return err
+		made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID), time.Time{})
+		if err != nil {
+			return err
+		}
+		return s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{OrgWide: true})
 	})
 }
 
 // Unshare ends the org-wide share.
 func (s *Store) Unshare(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
-	return s.revoke(ctx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID))
+	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
+		return s.ungrant(ctx, tx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID), snap.AuditDetail{OrgWide: true})
+	})
 }
 
 // ShareGroup shares a snapshot with an SSO group of its organization, by the
@@ -50,7 +55,11 @@ func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 		return snap.GroupShare{}, err
 	}
 	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindGroup, g.ID), time.Time{})
-	return snap.GroupShare{Group: g, Created: made.created, By: made.by}, err
+	if err != nil {
+		return snap.GroupShare{}, err
+	}
+	share := snap.GroupShare{Group: g, Created: made.created, By: made.by}
+	return share, s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{Group: g.GroupID})
 }
 
 // widen notes that shares of the snapshot are to be counted.
@@ -66,7 +75,7 @@ func (s *Store) UnshareGroup(ctx context.Context, c snap.Caller, sn snap.Snapsho
 		if err != nil {
 			return err
 		}
-		return ungrant(ctx, tx, sn, snap.AudienceOf(snap.KindGroup, g.ID))
+		return s.ungrant(ctx, tx, c, sn, snap.AudienceOf(snap.KindGroup, g.ID), snap.AuditDetail{Group: g.GroupID})
 	})
 }
 
@@ -122,7 +131,10 @@ func (s *Store) ShareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, s
 			made.old.Org = org
 			previous = made.old
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{Organization: slug})
 	})
 	return share, previous, err
 }
@@ -134,7 +146,7 @@ func (s *Store) UnshareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 		if err != nil {
 			return err
 		}
-		return ungrant(ctx, tx, sn, snap.AudienceOf(snap.KindRecipients, org.ID))
+		return s.ungrant(ctx, tx, c, sn, snap.AudienceOf(snap.KindRecipients, org.ID), snap.AuditDetail{Organization: slug})
 	})
 }
 
@@ -203,12 +215,25 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 	return m, err
 }
 
-// revoke deletes a grant.
-func (s *Store) revoke(ctx context.Context, c snap.Caller, sn snap.Snapshot, a snap.Audience) error {
-	return s.change(ctx, c, sn, func(tx *sql.Tx) error { return ungrant(ctx, tx, sn, a) })
+// recordShare records a share that changed something.
+func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m made, d snap.AuditDetail) error {
+	if m.old != nil && m.old.Live(s.now()) && m.old.Expires.Equal(m.expires) {
+		return nil
+	}
+	if !m.expires.IsZero() {
+		d.Expires = &m.expires
+	}
+	return s.recordOn(ctx, tx, c, sn, snap.AuditShared, d)
 }
 
-func ungrant(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, a snap.Audience) error {
-	_, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key)
-	return err
+// ungrant deletes a grant, and records that if there was one.
+func (s *Store) ungrant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience, d snap.AuditDetail) error {
+	res, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	return s.recordOn(ctx, tx, c, sn, snap.AuditUnshared, d)
 }

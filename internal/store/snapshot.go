@@ -113,7 +113,10 @@ func (s *Store) Delete(ctx context.Context, c snap.Caller, sn snap.Snapshot) (bl
 		if used {
 			blobKey = ""
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.recordOn(ctx, tx, c, sn, snap.AuditDeleted, snap.AuditDetail{Name: sn.Name})
 	})
 	return blobKey, err
 }

@@ -126,7 +126,7 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 	if err := s.listTarget(ctx, tx, c.Org.ID, u.Target); err != nil {
 		return err
 	}
-	sn := snap.Snapshot{Key: newKey(now)}
+	sn := snap.Snapshot{Key: newKey(now), ID: u.ID, Org: c.Org, Target: u.Target}
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target, name, folded, type, engine, size, sha256, blob, created_at)
 		SELECT $1, $2, $3, $4, $5, id, name, $7, $8, $9, $10, $11, $12, $13, $14 FROM targets WHERE name = $6`,
@@ -144,7 +144,11 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 			return err
 		}
 	}
-	return nil
+	d := snap.AuditDetail{Name: u.Name, Bytes: u.Size}
+	if c.User != nil {
+		d.Owner = c.User.Email
+	}
+	return s.recordOn(ctx, tx, c, sn, snap.AuditPushed, d)
 }
 
 // newKey returns a snapshot's internal key: the time in milliseconds, so that

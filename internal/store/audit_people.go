@@ -1,0 +1,91 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+
+	"snap"
+)
+
+// recordKey records that a key was made or revoked, by who asks for it or by
+// the operator.
+func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
+	var org int64
+	var expires sql.NullInt64
+	var d snap.AuditDetail
+	err := tx.QueryRowContext(ctx, `
+		SELECT k.org_id, k.kind, k.name, coalesce(u.email, ''), k.expires_at
+		FROM api_keys k LEFT JOIN users u ON u.id = k.user_id WHERE k.id = $1`, id).Scan(&org, &d.Kind, &d.Name, &d.User, &expires)
+	if err != nil {
+		return err
+	}
+	if until := timeOf(expires); !until.IsZero() {
+		d.Expires = &until
+	}
+	return s.record(ctx, tx, org, snap.OriginOf(ctx).Caller, snap.AuditEntry{Action: action, Detail: d})
+}
+
+// recordSession records that a session began or ended. What no signed-in
+// caller asked for was asked for by the session's own user.
+func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
+	var actor snap.Caller
+	actor.User = &snap.User{}
+	var d snap.AuditDetail
+	err := tx.QueryRowContext(ctx, `
+		SELECT o.id, o.slug, u.id, u.email, n.kind, n.name FROM sessions n JOIN users u ON u.id = n.user_id JOIN orgs o ON o.id = u.org_id
+		WHERE n.id = $1`, id).Scan(&actor.Org.ID, &actor.Org.Slug, &actor.User.ID, &actor.User.Email, &d.Kind, &d.Name)
+	if err != nil {
+		return err
+	}
+	d.User = actor.User.Email
+	if by := snap.OriginOf(ctx).Caller; by.Principal() != 0 {
+		actor = by
+	}
+	return s.record(ctx, tx, actor.Org.ID, actor, snap.AuditEntry{Action: action, Detail: d})
+}
+
+// standing returns a user's e-mail, role, groups and whether they are disabled,
+// as the text of an audit detail; empty when there is no such user.
+func (s *Store) standing(ctx context.Context, tx *sql.Tx, where string, args ...any) (string, error) {
+	d, _, err := s.userDetail(ctx, tx, where, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(d)
+	return string(text), err
+}
+
+// recordUser records a user's role and groups if they are not what they were
+// before: with the shares, they tell who could see what at any time.
+func (s *Store) recordUser(ctx context.Context, tx *sql.Tx, id int64, before string) error {
+	d, org, err := s.userDetail(ctx, tx, `u.id = $1`, id)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(d)
+	if err != nil || string(text) == before {
+		return err
+	}
+	return s.record(ctx, tx, org, snap.OriginOf(ctx).Caller, snap.AuditEntry{Action: snap.AuditUserChanged, Detail: d})
+}
+
+func (s *Store) userDetail(ctx context.Context, tx *sql.Tx, where string, args ...any) (d snap.AuditDetail, org int64, err error) {
+	var id int64
+	err = tx.QueryRowContext(ctx, `SELECT u.id, u.org_id, u.email, u.role, u.disabled FROM users u WHERE `+where, args...).
+		Scan(&id, &org, &d.User, &d.Role, &d.Disabled)
+	if err != nil {
+		return d, 0, err
+	}
+	rows, err := tx.QueryContext(ctx, `
+		SELECT g.group_id FROM membership m JOIN groups g ON g.id = m.audience >> 3 WHERE m.principal = $1 AND m.kind = 3 ORDER BY g.group_id`, id)
+	if err != nil {
+		return d, 0, err
+	}
+	d.Groups, err = drain(rows, func(rows *sql.Rows) (name string, err error) { return name, rows.Scan(&name) })
+	return d, org, err
+}
