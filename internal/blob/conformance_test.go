@@ -373,3 +373,9 @@ func mustBe(t *testing.T, err, want error) {
 		t.Fatalf("error %v, want %v", err, want)
 	}
 }
+
+// partOfSize describes all of data as one part.
+func partOfSize(data []byte) blob.Part {
+	crc := binary.BigEndian.AppendUint64(nil, crc64nvme.Checksum(data))
+	return blob.Part{Number: 1, Size: int64(len(data)), CRC64: base64.StdEncoding.EncodeToString(crc)}
+}

@@ -34,7 +34,8 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 	if got.Snapshot.Size < 1 || len(got.Snapshot.SHA256) != 2*sha256.Size {
 		return got, 0, &snap.Error{Code: snap.CodeInternal, Detail: "the service describes the snapshot wrongly", Hint: "update snapcli or the service"}
 	}
-	p, err := openPartial(ctx, file, got.Snapshot)
+	o = o.complete()
+	p, err := openPartial(ctx, file, got.Snapshot, o.piece)
 	if errors.Is(err, errHere) {
 		return got, 0, outward(ctx, "the pull", verify(ctx, file, got.Snapshot))
 	}
@@ -86,7 +87,7 @@ type downloader struct {
 }
 
 func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *downloader {
-	d := &downloader{Options: o.complete(), part: p, want: got.Snapshot, meter: meter{total: got.Snapshot.Size, tell: o.Progress}}
+	d := &downloader{Options: o, part: p, want: got.Snapshot, meter: meter{total: got.Snapshot.Size, tell: o.Progress}}
 	d.source = source{service: c, id: got.Snapshot.ID, url: got.URL, options: d.Options}
 	d.reset(p.landed)
 	return d
@@ -94,7 +95,7 @@ func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *down
 
 // reset starts with the pieces that are had.
 func (d *downloader) reset(have map[int]uint64) {
-	d.pieces = newPieces(int((d.want.Size+pieceSize-1)/pieceSize), have)
+	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), have)
 	d.meter.done.Store(0)
 	for n := range d.pieces.state {
 		if d.pieces.state[n] == landed {
@@ -104,7 +105,7 @@ func (d *downloader) reset(have map[int]uint64) {
 }
 
 // size returns how many bytes a piece has.
-func (d *downloader) size(n int) int64 { return min(pieceSize, d.want.Size-int64(n)*pieceSize) }
+func (d *downloader) size(n int) int64 { return min(d.piece, d.want.Size-int64(n)*d.piece) }
 
 func (d *downloader) pull(ctx context.Context) error {
 	for range 2 { // bytes that are wrong may have been so only on the way
@@ -175,7 +176,7 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 			return "", err
 		}
 		crc := crc64nvme.New()
-		if err := readInto(ctx, d.part.data, int64(n)*pieceSize, d.size(n), buffer, whole, crc); err != nil {
+		if err := readInto(ctx, d.part.data, int64(n)*d.piece, d.size(n), buffer, whole, crc); err != nil {
 			return "", err
 		}
 		if crc.Sum64() == want {

@@ -16,8 +16,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// snapSize is a few pieces of 8 MiB and a short one.
-const snapSize = 4<<23 + 4321
+// snapSize is a few pieces and a short one.
+const snapSize = 4*testPiece + 4321
 
 func isGet(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/bytes/") }
 
@@ -26,7 +26,7 @@ func target(t testing.TB) string { return filepath.Join(t.TempDir(), "pulled.sna
 func TestDownloadBringsTheWholeFileAndTellsOfIt(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	for _, size := range []int{1, 8 << 20, snapSize} {
+	for _, size := range []int{1, testPiece, snapSize} {
 		data := random(size, uint64(size))
 		file := target(t)
 		o := quick()
@@ -55,7 +55,7 @@ func TestDownloadResumesWhatLanded(t *testing.T) {
 	id, file := s.pushed(data), target(t)
 	interruptAfter(t, s, id, file, 3)
 	_, moved, err := transfer.Download(t.Context(), s.client(), id, file, quick())
-	if err != nil || moved > 3<<23 || moved == 0 {
+	if err != nil || moved > 3*testPiece || moved == 0 {
 		t.Fatalf("moved %d after the interruption, %v; want at most 3 of 5 pieces", moved, err)
 	}
 	wantFile(t, file, data)

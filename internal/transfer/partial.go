@@ -48,8 +48,8 @@ var errHere = errors.New("the file is here already")
 
 // openPartial opens the partial of file, waiting for another process that is
 // at it.
-func openPartial(ctx context.Context, file string, s api.Snapshot) (*partial, error) {
-	p := &partial{file: file, head: partialHead{SHA256: s.SHA256, Size: s.Size, Piece: pieceSize}}
+func openPartial(ctx context.Context, file string, s api.Snapshot, piece int64) (*partial, error) {
+	p := &partial{file: file, head: partialHead{SHA256: s.SHA256, Size: s.Size, Piece: piece}}
 	err := p.open(ctx)
 	if err != nil {
 		p.close()

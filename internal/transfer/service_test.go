@@ -282,10 +282,13 @@ func (s *service) pushed(data []byte) string {
 	return up.ID
 }
 
-// quick does not wait between attempts.
+// quick does not wait between attempts, and fetches small pieces.
 func quick() transfer.Options {
-	return transfer.Options{Jobs: 4, Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
+	o := transfer.Options{Jobs: 4, Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
+	return transfer.InPieces(o, testPiece)
 }
+
+const testPiece = 256 << 10
 
 func wantCode(t testing.TB, err error, code snap.Code) {
 	t.Helper()

@@ -74,7 +74,7 @@ func (s *source) forget(host string) {
 // fetch brings one piece into its place and returns its checksum. A connection
 // that breaks in the middle is taken up where it broke.
 func (d *downloader) fetch(ctx context.Context, n int) (uint64, error) {
-	span := &piece{offset: int64(n) * pieceSize, size: d.size(n), file: d.part.data, sum: crc64nvme.New()}
+	span := &piece{offset: int64(n) * d.piece, size: d.size(n), file: d.part.data, sum: crc64nvme.New()}
 	for tried := 1; ; {
 		from, before := d.source.current(), span.got
 		err := d.get(ctx, from, span)

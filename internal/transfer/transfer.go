@@ -48,6 +48,8 @@ type Options struct {
 	// Wait pauses before a retry; nil waits for real. It returns early with
 	// the context's error.
 	Wait func(ctx context.Context, d time.Duration) error
+
+	piece int64 // bytes of one range; 0 is pieceSize
 }
 
 // stall is how long a request may move no byte before it is given up and
@@ -60,6 +62,9 @@ func (o Options) complete() Options {
 	}
 	if o.Wait == nil {
 		o.Wait = wait
+	}
+	if o.piece < 1 {
+		o.piece = pieceSize
 	}
 	client := http.Client{Transport: newTransport(o.Jobs)}
 	if o.HTTP != nil {

@@ -1,0 +1,7 @@
+package transfer
+
+// InPieces returns options that fetch ranges of n bytes.
+func InPieces(o Options, n int64) Options {
+	o.piece = n
+	return o
+}
