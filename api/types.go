@@ -297,3 +297,43 @@ type Session struct {
 type SessionList struct {
 	Items []Session `json:"items"`
 }
+
+// AuditEntry is one line of the organization's audit log.
+type AuditEntry = snap.AuditEntry
+
+// AuditPage is one page of the audit log.
+type AuditPage struct {
+	Items      []AuditEntry `json:"items"`
+	NextCursor string       `json:"next_cursor" doc:"empty on the last page"`
+}
+
+// AuditOptions choose lines of the audit log. The zero value is the newest
+// page of everything.
+type AuditOptions struct {
+	Snapshot, Actor string
+	Action          snap.AuditAction
+	Since, Until    time.Time
+	OldestFirst     bool
+	Limit           int
+	Cursor          string
+}
+
+// PulledRequest tells that a pull has ended well.
+type PulledRequest struct {
+	Bytes int64 `json:"bytes" minimum:"0" doc:"bytes that were moved"`
+}
+
+// AudienceThen tells who could see a snapshot at a time in the past.
+type AudienceThen struct {
+	Snapshot string       `json:"snapshot"`
+	At       time.Time    `json:"at"`
+	Existed  bool         `json:"existed" doc:"it had been pushed and not been deleted"`
+	Through  []string     `json:"through" doc:"what let anyone see it: its owner, owners and admins, and the shares that were live"`
+	Users    []ThenMember `json:"users" doc:"the organization's users who could see it"`
+}
+
+// ThenMember is a user who could see a snapshot, and why.
+type ThenMember struct {
+	Email string `json:"email"`
+	Why   string `json:"why"`
+}

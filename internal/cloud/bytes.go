@@ -44,6 +44,9 @@ var errTicket = &snap.Error{
 
 func (s *Service) pullSnapshot(ctx context.Context, _ *byID) (*body[api.PullResponse], error) {
 	c := callOf(ctx)
+	if err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPullStarted, snap.AuditDetail{}); err != nil {
+		return nil, err
+	}
 	expires := s.now().Add(pullLife).UTC().Truncate(time.Millisecond)
 	token := s.seal(ticket{
 		Snapshot: c.snapshot.ID, Principal: c.caller.Principal(),

@@ -69,6 +69,7 @@ const (
 	who      = "401 unauthenticated"
 	hidden   = "404 not_found"
 	no       = "403 forbidden"
+	bad      = "400 invalid"
 	nameless = "403 user_attribution_required"
 )
 
@@ -101,6 +102,9 @@ func with(row map[string]string, changes ...string) map[string]string {
 	return row
 }
 
+// admins is a row for owners and admins of any organization.
+var admins = with(everyone(no), "owner", ok, "admin", ok, "recipient owner", ok, "outsider", ok)
+
 const pushBody = `{"target":"shop","name":"shop-x","type":"snapshot","engine":"sqlite","size":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`
 
 // matrix is SPEC 4.1, 4.2, 5.1, 5.3, 7 and the design's table of who may what,
@@ -114,6 +118,9 @@ var matrix = map[string]struct {
 	"GET /snapshots/{id}":                          {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
 	"DELETE /snapshots/{id}":                       {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
 	"POST /snapshots/{id}/pull":                    {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
+	"POST /snapshots/{id}/pulled":                  {`{"bytes":1}`, cells(done, done, done, done, done, done, done, done, done)},
+	"GET /audit":                                   {"", admins},
+	"GET /audit/access":                            {"", with(everyone(no), "owner", bad, "admin", bad, "recipient owner", bad, "outsider", bad)},
 	"POST /snapshots":                              {pushBody, with(everyone(ok), "viewer", no, "pull-only key", no)},
 	"POST /snapshots/{id}/parts":                   {`{"parts":[]}`, with(everyone(hidden))},
 	"POST /snapshots/{id}/complete":                {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, no)},

@@ -24,6 +24,9 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"pull-snapshot", "POST /snapshots/{id}/pull", snap.ActPull, onSnapshot,
 		"A presigned URL of the snapshot's bytes"}, s.pullSnapshot)
 
+	register(s, both, route{"pulled-snapshot", "POST /snapshots/{id}/pulled", snap.ActPull, onSnapshot,
+		"Tell that a pull has ended well, for the audit log"}, s.pulled)
+
 	register(s, both, route{"begin-push", "POST /snapshots", snap.ActPush, onNothing,
 		"Begin a push, or find it begun or done"}, s.beginPush)
 	register(s, both, route{"sign-parts", "POST /snapshots/{id}/parts", snap.ActPush, onUpload,
@@ -54,6 +57,11 @@ func (s *Service) routes(root huma.API) {
 		"List the organization's members"}, s.listMembers)
 	register(s, both, route{"me", "GET /me", "", onNothing,
 		"Who is calling, and by what credential"}, s.me)
+
+	register(s, both, route{"list-audit", "GET /audit", snap.ActAdminister, onNothing,
+		"The organization's audit log, the newest first"}, s.listAudit)
+	register(s, both, route{"audience-then", "GET /audit/access", snap.ActAdminister, onNothing,
+		"Who could see a snapshot at a time in the past, from the audit log"}, s.audienceThen)
 
 	register(s, user, route{"list-keys", "GET /keys", "", onNothing,
 		"List API keys: one's own, and for owners and admins the organization's"}, s.listKeys)

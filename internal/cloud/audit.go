@@ -1,0 +1,99 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/store"
+)
+
+type auditInput struct {
+	Snapshot string           `query:"snapshot" maxLength:"64" doc:"only what concerns this snapshot, by its whole ID"`
+	Actor    string           `query:"actor" maxLength:"320" doc:"only what this user did, by e-mail"`
+	Action   snap.AuditAction `query:"action" maxLength:"64" doc:"only this action"`
+	Since    time.Time        `query:"since" doc:"from this time on"`
+	Until    time.Time        `query:"until" doc:"before this time"`
+	Order    string           `query:"order" enum:"newest,oldest" default:"newest"`
+	Limit    int              `query:"limit" minimum:"1" maximum:"200" default:"50"`
+	Cursor   string           `query:"cursor" maxLength:"40"`
+}
+
+func (s *Service) listAudit(ctx context.Context, in *auditInput) (*body[api.AuditPage], error) {
+	page, err := s.store.Audit(ctx, callOf(ctx).caller, store.AuditQuery{
+		Snapshot: in.Snapshot, Actor: in.Actor, Action: in.Action, Since: in.Since, Until: in.Until,
+		OldestFirst: in.Order == "oldest", Limit: in.Limit, Cursor: in.Cursor,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.AuditPage]{api.AuditPage{Items: append([]api.AuditEntry{}, page.Items...), NextCursor: page.Next}}, nil
+}
+
+type pulledInput struct {
+	byID
+	Body api.PulledRequest
+}
+
+// pulled records that a pull has ended well. The bytes may not have passed
+// through the service, so it is the client that tells.
+func (s *Service) pulled(ctx context.Context, in *pulledInput) (*empty, error) {
+	c := callOf(ctx)
+	return &empty{}, s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPulled, snap.AuditDetail{Bytes: in.Body.Bytes})
+}
+
+type thenInput struct {
+	Snapshot string    `query:"snapshot" required:"true" maxLength:"64" doc:"whole ID of the snapshot"`
+	At       time.Time `query:"at" required:"true" doc:"the moment that is asked about"`
+}
+
+// audienceThen answers from the audit log who could see a snapshot at a time.
+func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.AudienceThen], error) {
+	c := callOf(ctx).caller
+	lines, err := s.store.History(ctx, c, in.Snapshot, in.At)
+	if err != nil {
+		return nil, err
+	}
+	then := snap.ReadHistory(lines, in.Snapshot, in.At)
+	if !then.Known {
+		return nil, snap.ErrNotFound
+	}
+	out := api.AudienceThen{Snapshot: in.Snapshot, At: in.At.UTC(), Existed: then.Existed, Through: []string{}, Users: []api.ThenMember{}}
+	if !then.Existed {
+		return &body[api.AudienceThen]{out}, nil
+	}
+	out.Through = through(then)
+	for _, u := range then.Users {
+		if why := then.Why(u); why != "" {
+			out.Users = append(out.Users, api.ThenMember{Email: u.User, Why: why})
+		}
+	}
+	return &body[api.AudienceThen]{out}, nil
+}
+
+// through says in words what let anyone see the snapshot.
+func through(then snap.Then) []string {
+	out := []string{"owners and admins of the organization"}
+	if then.Owner != "" {
+		out = append(out, "its owner "+then.Owner)
+	}
+	if then.OrgWide {
+		out = append(out, "shared org-wide")
+	}
+	for _, g := range then.Groups {
+		out = append(out, "shared with the group "+g)
+	}
+	for slug, until := range then.Orgs {
+		text := "shared with the organization " + slug
+		if until != nil {
+			text += fmt.Sprintf(" until %s", until.Format(time.RFC3339))
+		}
+		out = append(out, text)
+	}
+	slices.SortStableFunc(out[1:], strings.Compare)
+	return out
+}

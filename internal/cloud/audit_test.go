@@ -1,0 +1,151 @@
+package cloud_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/cloudtest"
+)
+
+// told writes the audit log of a client's organization as one line an entry,
+// without what belongs to the start of the service.
+func told(t *testing.T, client *api.Client, o api.AuditOptions) []string {
+	t.Helper()
+	o.OldestFirst = true
+	var out []string
+	for e, err := range client.AllAudit(context.Background(), o) {
+		must(t, err)
+		if e.Action == snap.AuditUserChanged || e.Action == snap.AuditKeyMade {
+			continue
+		}
+		d := e.Detail
+		what := strings.Join(slices.DeleteFunc([]string{d.Group, d.Organization, string(d.Code)}, func(s string) bool { return s == "" }), " ")
+		if d.OrgWide {
+			what = "org-wide"
+		}
+		out = append(out, strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Actor, e.Action, what)))
+		if e.Address != "127.0.0.1" || e.RequestID == "" || e.Credential != "cak test" {
+			t.Errorf("where from and by what credential: %+v", e)
+		}
+	}
+	return out
+}
+
+// Every change is in the log once, in order, with who did it; what changed
+// nothing is not.
+func TestAuditTellsWhatHappened(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, alice, gary := c.As("mia@acme.test"), c.As("alice@acme.test"), c.As("gary@globex.test")
+	sn := c.Push(mia, "shop", []byte("x"))
+	do := func(errs ...error) {
+		t.Helper()
+		for _, err := range errs {
+			must(t, err)
+		}
+	}
+	_, err := mia.Share(ctx, sn.ID)
+	do(err)
+	_, err = mia.Share(ctx, sn.ID) // changes nothing
+	do(err, mia.Unshare(ctx, sn.ID), mia.Unshare(ctx, sn.ID))
+	_, err = mia.ShareGroup(ctx, sn.ID, "dba")
+	do(err)
+	_, refusal := mia.ShareOrg(ctx, sn.ID, "globex", nil)
+	if snap.CodeOf(refusal) != snap.CodeForbidden {
+		t.Fatal(refusal)
+	}
+	_, err = alice.ShareOrg(ctx, sn.ID, "globex", nil)
+	do(err)
+	_, err = gary.Pull(ctx, sn.ID)
+	do(err, gary.Pulled(ctx, sn.ID, 1), alice.UnshareOrg(ctx, sn.ID, "globex"), alice.Delete(ctx, sn.ID))
+	want := []string{
+		"mia@acme.test snapshot.pushed",
+		"mia@acme.test snapshot.shared org-wide",
+		"mia@acme.test snapshot.unshared org-wide",
+		"mia@acme.test snapshot.shared dba",
+		"mia@acme.test snapshot.share_refused forbidden",
+		"alice@acme.test snapshot.shared globex",
+		"gary@globex.test snapshot.pull_started",
+		"gary@globex.test snapshot.pulled",
+		"alice@acme.test snapshot.unshared globex",
+		"alice@acme.test snapshot.deleted",
+	}
+	if got := told(t, alice, api.AuditOptions{Snapshot: sn.ID, Limit: 3}); !slices.Equal(got, want) {
+		t.Errorf("the log tells\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if got := told(t, alice, api.AuditOptions{Actor: "gary@globex.test", Action: snap.AuditPulled}); len(got) != 1 {
+		t.Errorf("filtered: %v", got)
+	}
+	if got := told(t, c.As("gail@globex.test"), api.AuditOptions{Snapshot: sn.ID}); !slices.Equal(got, want[6:8]) {
+		t.Errorf("the recipient's log tells %v: it is to tell of its own pulls and nothing else", got)
+	}
+	if n, err := alice.VerifyAudit(ctx); err != nil || n < int64(len(want)) {
+		t.Errorf("verify: %d lines, %v", n, err)
+	}
+}
+
+// "Who could see this snapshot on that day" is answered from the log, also
+// after it was deleted, and agrees with who could.
+func TestAuditTellsWhoCouldSee(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	clock := cloudtest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
+	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
+	type day struct {
+		at   time.Time
+		want string
+	}
+	var days []day
+	sn := c.Push(mia, "shop", []byte("x"))
+	pass := func() {
+		var acme []string
+		for _, name := range strings.Fields(audience(t, c, sn.ID)) {
+			if !slices.Contains([]string{"gail", "gary"}, name) {
+				acme = append(acme, name+"@acme.test")
+			}
+		}
+		slices.Sort(acme)
+		days = append(days, day{clock.Now(), strings.Join(acme, " ")})
+		clock.Advance(24 * time.Hour)
+	}
+	pass()
+	_, err := mia.ShareGroup(ctx, sn.ID, "dba")
+	must(t, err)
+	pass()
+	_, err = mia.Share(ctx, sn.ID)
+	must(t, err)
+	pass()
+	must(t, disable(c, "vic@acme.test"))
+	days = append(days, day{clock.Now(), "adam@acme.test alice@acme.test gus@acme.test max@acme.test mia@acme.test"})
+	clock.Advance(24 * time.Hour)
+	must(t, alice.Delete(ctx, sn.ID))
+	days = append(days, day{clock.Now(), ""})
+	clock.Advance(24 * time.Hour)
+	for _, d := range days {
+		then, err := alice.AudienceAt(ctx, sn.ID, d.at)
+		must(t, err)
+		var emails []string
+		for _, u := range then.Users {
+			emails = append(emails, u.Email)
+		}
+		if got := strings.Join(emails, " "); got != d.want {
+			t.Errorf("on %s: %s, want %s (%+v)", d.at.Format(time.DateOnly), got, d.want, then)
+		}
+	}
+	for _, id := range []string{snap.NewSnapshotID(), "x"} {
+		if _, err := alice.AudienceAt(ctx, id, clock.Now()); snap.CodeOf(err) != snap.CodeNotFound {
+			t.Errorf("a snapshot that never was: %v", err)
+		}
+	}
+	if _, err := c.As("gail@globex.test").AudienceAt(ctx, sn.ID, clock.Now()); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("another organization's snapshot: %v", err)
+	}
+}
