@@ -78,9 +78,16 @@ func (a *app) writeError(e *snap.Error) {
 	if e.Hint != "" {
 		fmt.Fprintf(a.io.Err, "  %s %s\n", a.paintErr(faint, "hint:"), clean(e.Hint))
 	}
-	if e.RequestID != "" && e.Code.Info().Exit != snap.ExitNotFound {
+	if e.RequestID != "" && (a.flags.debug || forSupport(e.Code)) {
 		fmt.Fprintf(a.io.Err, "  %s %s\n", a.paintErr(faint, "request:"), clean(e.RequestID))
 	}
+}
+
+// forSupport reports whether a failure is one to ask the service's operator
+// about, who finds it by the request's ID.
+func forSupport(c snap.Code) bool {
+	exit := c.Info().Exit
+	return exit == snap.ExitInternal || exit == snap.ExitUnreachable
 }
 
 // errorObject is an error as --json writes it.

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -27,7 +28,7 @@ func (a *app) root() *cobra.Command {
 		Args:              knownCommand,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.begin() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin(cmd) },
 		RunE:              showHelp,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
@@ -62,14 +63,28 @@ func (a *app) globalFlags(f *pflag.FlagSet) {
 }
 
 // begin runs before every command, when its flags are known.
-func (a *app) begin() error {
+func (a *app) begin(cmd *cobra.Command) error {
 	if a.flags.debug {
 		a.log = a.debugLog()
 	}
 	if a.flags.width < 0 {
 		return snap.Usage(fmt.Sprintf("the table width %d is less than zero", a.flags.width), "use a number of columns, or 0 for the terminal's")
 	}
+	if err := cmd.ValidateFlagGroups(); err != nil {
+		return excluding(cmd, err)
+	}
 	return nil
+}
+
+var flagsTogether = regexp.MustCompile(`\[([^\]]*)\] were all set`)
+
+// excluding says which flags exclude each other.
+func excluding(cmd *cobra.Command, err error) error {
+	detail := err.Error()
+	if m := flagsTogether.FindStringSubmatch(detail); m != nil {
+		detail = "--" + strings.ReplaceAll(m[1], " ", " and --") + " exclude each other"
+	}
+	return snap.Usage(detail, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 }
 
 // parent makes a command that only holds others.

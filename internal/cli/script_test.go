@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"testing"
 
@@ -53,7 +54,13 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"code":    codeCommand,
+			"capture": captureCommand,
 			"answers": answersCommand,
+			"as":      asCommand,
+			"sqlite":  sqliteCommand,
+			"damage":  damageCommand,
+			"login":   loginCommand,
+			"pushed":  pushedCommand,
 		},
 	})
 }
@@ -116,4 +123,42 @@ func answersCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(server.Close)
 	ts.Setenv("CLOUD", server.URL)
 	ts.Setenv("SNAPCLI_CLOUD__URL", server.URL)
+}
+
+// captureCommand puts what the group of a pattern matches in the last standard
+// output into a variable:
+//
+//	capture ID '"id": "(\d+)"'
+func captureCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: capture VARIABLE PATTERN")
+	}
+	m := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) != 2 {
+		ts.Fatalf("standard output has no %s", args[1])
+	}
+	ts.Setenv(args[0], m[1])
+}
+
+// damageCommand harms the one file that a pattern finds:
+//
+//	damage flip 'data/snapshots/shop/*.snap'    changes a byte in the middle
+//	damage cut  'data/snapshots/shop/*.snap'    drops the second half
+func damageCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: damage flip|cut PATTERN")
+	}
+	files, err := filepath.Glob(ts.MkAbs(args[1]))
+	ts.Check(err)
+	if len(files) != 1 {
+		ts.Fatalf("%s finds %d files", args[1], len(files))
+	}
+	data, err := os.ReadFile(files[0])
+	ts.Check(err)
+	if args[0] == "cut" {
+		data = data[:len(data)/2]
+	} else {
+		data[len(data)/2] ^= 0xff
+	}
+	ts.Check(os.WriteFile(files[0], data, 0o600))
 }

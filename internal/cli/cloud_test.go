@@ -1,0 +1,77 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"snap"
+	"snap/internal/cloudtest"
+)
+
+// TestCloudScripts runs the command line against a whole cloud service, a fresh
+// one for every script. The people are those of cloudtest.
+func TestCloudScripts(t *testing.T) {
+	t.Parallel()
+	runScripts(t, "testdata/cloud", func(e *testscript.Env) error {
+		c := cloudtest.Start(t, cloudtest.Options{})
+		e.Values[cloudKey{}] = c
+		e.Setenv("CLOUD", c.URL)
+		e.Setenv("SNAPCLI_CLOUD__URL", c.URL)
+		return nil
+	})
+}
+
+type cloudKey struct{}
+
+func cloudOf(ts *testscript.TestScript) *cloudtest.Cloud {
+	return ts.Value(cloudKey{}).(*cloudtest.Cloud)
+}
+
+// asCommand makes the following commands those of a person, on a machine of
+// their own and with an API key; or with an organization's key; or of a person
+// who has no credential yet:
+//
+//	as alice@acme.test
+//	as acme clt pull push
+//	as nobody
+func asCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: as EMAIL | as ORG KIND SCOPE... | as nobody")
+	}
+	who := args[0]
+	dir := ts.MkAbs(strings.ReplaceAll(who, "@", "-"))
+	ts.Setenv("SNAPCLI_CONFIG_DIR", filepath.Join(dir, "config"))
+	ts.Setenv("SNAPCLI_DATA_DIR", filepath.Join(dir, "data"))
+	key := ""
+	switch {
+	case len(args) > 1:
+		var scopes []snap.Scope
+		for _, s := range args[2:] {
+			scopes = append(scopes, snap.Scope(s))
+		}
+		key = cloudOf(ts).OrgKey(who, snap.CredentialKind(args[1]), scopes...)
+	case strings.Contains(who, "@"):
+		key = cloudOf(ts).Key(who)
+	}
+	ts.Setenv("SNAPCLI_CLOUD__API_KEY", key)
+}
+
+// pushedCommand puts a snapshot into the cloud as a person, and its ID, the
+// beginning of it and its name into variables:
+//
+//	pushed alice@acme.test shop sanitized A    sets $A, $A_SHORT and $A_NAME
+func pushedCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: pushed EMAIL TARGET TYPE VARIABLE")
+	}
+	c := cloudOf(ts)
+	content := []byte(strings.Join(args, " ") + time.Now().String())
+	s := c.PushAs(c.As(args[0]), args[1], snap.Type(args[2]), content)
+	ts.Setenv(args[3], s.ID)
+	ts.Setenv(args[3]+"_SHORT", s.ID[:len(snap.IDPrefix)+leastID])
+	ts.Setenv(args[3]+"_NAME", s.Name)
+}
