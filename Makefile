@@ -9,7 +9,7 @@ ARGS    ?=
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
 TIMEOUT ?= 15m
 
-.PHONY: build demo test bench lint fmt tools servers generate clean
+.PHONY: build demo test bench screenshots lint fmt tools servers generate clean
 
 build: ## both programs into bin/
 	@mkdir -p bin
@@ -25,6 +25,9 @@ test: servers bin/versitygw ## everything, with what was skipped named at the en
 
 bench: ## the benchmarks, as ratios of one run
 	@$(GO) test -run '^$$' -bench . -benchtime 1s $(ARGS) ./...
+
+screenshots: ## every state of the web UI, light and dark, at three widths, into bin/screenshots
+	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run TestScreenshots ./internal/webui
 
 lint: bin/golangci-lint ## the linters
 	bin/golangci-lint run ./...

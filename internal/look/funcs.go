@@ -5,6 +5,8 @@ import (
 	"html/template"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
 )
@@ -22,7 +24,7 @@ func funcs(a *Assets, now func() time.Time) template.FuncMap {
 		"exact":   Exact,
 		"shortid": shortID,
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"upper":   strings.ToUpper,
+		"prose":   prose,
 	}
 }
 
@@ -84,4 +86,28 @@ func ends(now, t time.Time) string {
 func shortID(id string) string {
 	id = strings.TrimPrefix(id, "snap_")
 	return id[:min(len(id), 8)]
+}
+
+// prose makes sentences of an error's detail or hint, which are written without
+// capital and period, and code of what stands in backquotes.
+func prose(text string) template.HTML {
+	if text == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(text)
+	if word, _, _ := strings.Cut(text, " "); !strings.ContainsAny(word, "./:_`\"=") {
+		text = string(unicode.ToUpper(first)) + text[size:]
+	}
+	if !strings.ContainsAny(text[len(text)-1:], ".!?") {
+		text += "."
+	}
+	var out strings.Builder
+	for i, piece := range strings.Split(text, "`") {
+		escaped := template.HTMLEscapeString(piece)
+		if i%2 == 1 {
+			escaped = "<code>" + escaped + "</code>"
+		}
+		out.WriteString(escaped)
+	}
+	return template.HTML(out.String())
 }

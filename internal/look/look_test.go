@@ -147,3 +147,19 @@ func TestEveryIconIsDrawn(t *testing.T) {
 		}
 	}
 }
+
+func TestProse(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                        "",
+		"no such <b>snapshot</b>": "No such &lt;b&gt;snapshot&lt;/b&gt;.",
+		"run `snapcli login`":     "Run <code>snapcli login</code>.",
+		"cloud.url is not set":    "cloud.url is not set.",
+		"is it there?":            "Is it there?",
+		"`a <b> c` is wrong":      "<code>a &lt;b&gt; c</code> is wrong.",
+	} {
+		if got := string(prose(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

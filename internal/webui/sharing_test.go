@@ -39,7 +39,7 @@ func TestSharingDialogOfAnAdmin(t *testing.T) {
 	}
 	u.must(u.post(path+"/organizations", url.Values{"slug": {"nobody"}}, "Fragment", "1"), http.StatusNotFound, "Not found")
 	u.must(u.post(path+"/organizations", url.Values{"slug": {"acme"}}, "Fragment", "1"), http.StatusBadRequest)
-	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}, "expires": {"date"}, "date": {"x"}}, "Fragment", "1"), http.StatusBadRequest, "choose the date")
+	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}, "expires": {"date"}, "date": {"x"}}, "Fragment", "1"), http.StatusBadRequest, "Choose the date")
 	revoked := u.post(path+"/organizations/revoke", url.Values{"slug": {"globex"}, "back": {path + "/sharing"}})
 	u.must(revoked, http.StatusOK, "Other organizations")
 	u.mustNot(revoked, "Globex Corporation")

@@ -1,0 +1,139 @@
+package webui
+
+import (
+	"context"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// chromium is the one browser of the test process.
+type chromium struct {
+	once sync.Once
+	ctx  context.Context
+	end  context.CancelFunc
+	err  error
+}
+
+var shared chromium
+
+func TestMain(m *testing.M) {
+	defer func() {
+		if shared.end != nil {
+			shared.end()
+		}
+	}()
+	m.Run()
+}
+
+func (c *chromium) start() {
+	path := ""
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
+		if found, err := exec.LookPath(name); err == nil {
+			path = found
+			break
+		}
+	}
+	if path == "" {
+		c.err = exec.ErrNotFound
+		return
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("no-proxy-server", true),
+		chromedp.WSURLReadTimeout(time.Minute),
+	)
+	allocated, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
+	var endBrowser context.CancelFunc
+	c.ctx, endBrowser = chromedp.NewContext(allocated)
+	c.end = func() { endBrowser(); endAllocator() }
+	c.err = chromedp.Do(c.ctx)
+}
+
+// tab is a page in a browser with cookies of its own.
+type tab struct {
+	t   *testing.T
+	ctx context.Context
+	URL string
+}
+
+// browse opens the web UI by a start link in a real browser. It skips when
+// there is none.
+func browse(t *testing.T, u *ui) *tab {
+	t.Helper()
+	shared.once.Do(shared.start)
+	if shared.err != nil {
+		t.Skipf("needs Chromium: %v", shared.err)
+	}
+	first, cancel := chromedp.NewContext(shared.ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	if err := chromedp.Do(first); err != nil { // the tab lives as long as this context
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(first, 90*time.Second)
+	t.Cleanup(cancel)
+	b := &tab{t: t, ctx: ctx, URL: u.URL}
+	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.open(u.Server.StartPath())
+	return b
+}
+
+func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *tab) open(path string) {
+	b.t.Helper()
+	b.run(chromedp.Navigate(b.URL+path), chromedp.WaitReady(chromedp.CSS("main")))
+}
+
+func (b *tab) click(selector string) {
+	b.t.Helper()
+	b.run(chromedp.Click(chromedp.CSS(selector)))
+}
+
+func (b *tab) keys(selector, text string) {
+	b.t.Helper()
+	b.run(chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// until waits for a condition in the page, an expression of JavaScript.
+func (b *tab) until(condition string) {
+	b.t.Helper()
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("Boolean("+condition+")", chromedp.WithPollingTimeout(20*time.Second))); err != nil {
+		html, _ := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("body")))
+		b.t.Fatalf("never: %s: %v\n%s", condition, err, html)
+	}
+}
+
+// eval returns what an expression of JavaScript is.
+func eval[T any](b *tab, expression string) T {
+	b.t.Helper()
+	out, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return out
+}
+
+// media sets what the browser prefers, such as prefers-color-scheme: dark.
+func (b *tab) media(features ...string) {
+	b.t.Helper()
+	var set []*emulation.MediaFeature
+	for i := 0; i+1 < len(features); i += 2 {
+		set = append(set, &emulation.MediaFeature{Name: features[i], Value: features[i+1]})
+	}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: set}); err != nil {
+		b.t.Fatal(err)
+	}
+}

@@ -1,0 +1,112 @@
+package webui
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"snap"
+	"snap/api"
+	"snap/internal/cloudtest"
+)
+
+// TestScreenshots renders every state of the pages, in light and dark and at
+// three widths, into the folder SNAP_SCREENSHOTS: `make screenshots`.
+func TestScreenshots(t *testing.T) {
+	dir := os.Getenv("SNAP_SCREENSHOTS")
+	if dir == "" {
+		t.Skip("needs SNAP_SCREENSHOTS, a folder: make screenshots")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mixed, dialog := populate(t, c)
+	admin := browse(t, openUI(t, c.As("adam@acme.test"), ""))
+	shoot(admin, dir, "snapshots-admin", "/snapshots", "")
+	shoot(admin, dir, "snapshots-menu", "/snapshots", `document.querySelector("details.menu").open = true`)
+	shoot(admin, dir, "sharing-dialog", "/snapshots", `document.getElementById("also-`+dialog.ID+`").click()`)
+	shoot(admin, dir, "sharing-page", "/cloud/"+dialog.ID+"/sharing", "")
+	shoot(admin, dir, "delete-dialog", "/cloud/"+mixed.ID+"/delete", "")
+	shoot(admin, dir, "nothing-matches", "/snapshots?q=nothing", "")
+	shoot(admin, dir, "account", "/account", "")
+	shoot(admin, dir, "jobs-empty", "/jobs", "")
+	shoot(admin, dir, "error", "/nothing", "")
+	owner := browse(t, openUI(t, c.As("mia@acme.test"), ""))
+	shoot(owner, dir, "sharing-owner", "/snapshots", `document.getElementById("also-`+dialog.ID+`").click()`)
+	recipient := browse(t, openUI(t, c.As("gail@globex.test"), ""))
+	shoot(recipient, dir, "snapshots-recipient", "/snapshots?show=shared", "")
+	shoot(browse(t, openUI(t, unreachable(t), "")), dir, "unreachable", "/snapshots", "")
+	shoot(browse(t, openUI(t, nil, "")), dir, "empty", "/snapshots", "")
+}
+
+// populate pushes a believable listing and returns one plain snapshot and one
+// with every kind of share.
+func populate(t *testing.T, c *cloudtest.Cloud) (plain, dialog api.Snapshot) {
+	t.Helper()
+	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
+	bytes := func(n int) []byte {
+		b := make([]byte, n)
+		rand.Read(b)
+		return b
+	}
+	plain = c.Push(alice, "warehouse", bytes(9_400_000))
+	c.PushAs(c.As("gus@acme.test"), "billing", snap.TypeSanitized, bytes(3_100_000))
+	wide := c.PushAs(mia, "shop", snap.TypeSanitized, bytes(24_600_000))
+	c.Push(mia, "shop", bytes(31_800_000))
+	c.Push(c.As("max@acme.test"), "customer support desk", bytes(640_000))
+	dialog = c.PushAs(mia, "orders", snap.TypeSanitized, bytes(12_000_000))
+	mine := c.PushAs(c.As("adam@acme.test"), "catalogue", snap.TypeSanitized, bytes(1_200_000))
+	c.Push(c.Client(c.OrgKey("acme", snap.PipelineKey, snap.ScopePush)), "nightly", bytes(5_500_000))
+	end, later := time.Now().Add(75*time.Hour), time.Now().Add(400*24*time.Hour)
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := mia.Share(t.Context(), wide.ID)
+	must(err)
+	_, err = alice.ShareGroup(t.Context(), dialog.ID, "eng")
+	must(err)
+	_, err = alice.ShareOrg(t.Context(), dialog.ID, "globex", &end)
+	must(err)
+	_, err = alice.ShareOrg(t.Context(), dialog.ID, "initech", nil)
+	must(err)
+	_, err = alice.ShareOrg(t.Context(), mine.ID, "globex", &later)
+	must(err)
+	received := c.PushAs(c.As("gail@globex.test"), "fleet", snap.TypeSanitized, bytes(7_700_000))
+	_, err = c.As("gail@globex.test").ShareOrg(t.Context(), received.ID, "acme", &end)
+	must(err)
+	return plain, dialog
+}
+
+// shoot renders one state six times.
+func shoot(b *tab, dir, name, path, script string) {
+	b.t.Helper()
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{360, 768, 1440} {
+			height := map[int64]int64{360: 780, 768: 1024, 1440: 900}[width]
+			b.media("prefers-color-scheme", scheme, "prefers-reduced-motion", "reduce")
+			b.run(chromedp.EmulateViewport(width, height))
+			b.open(path)
+			if script != "" {
+				b.run(chromedp.Evaluate[chromedp.Void]("void ("+script+")"), chromedp.Sleep(400*time.Millisecond))
+			}
+			if wide := eval[int](b, "document.documentElement.scrollWidth"); wide > int(width) {
+				b.t.Errorf("%s is %d wide at %d", name, wide, width)
+			}
+			png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), png, 0o644); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+}
