@@ -10,16 +10,17 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // signsIn lets a person sign in with `snapcli login`: the command prints a
 // code, the person opens the page in a browser, signs in there and approves,
-// and the command goes on (RFC 8628).
-func (w *world) signsIn(ctx context.Context, p person) error {
-	args := []string{"login", "--no-browser"}
-	w.out.command(p, "snapcli", args)
-	cmd := w.prepare(ctx, p, "snapcli", args...)
-	code := newWatch(w.out.file)
+// and the command goes on (RFC 8628). What it prints goes to out; told is
+// called when it waits.
+func (w *world) signsIn(ctx context.Context, p person, out io.Writer, told func(code string)) error {
+	cmd := w.prepare(ctx, p, "snapcli", loginArgs...)
+	code := newWatch(out)
 	cmd.Stdout, cmd.Stderr = code, code
 	if err := cmd.Start(); err != nil {
 		return err
@@ -31,7 +32,7 @@ func (w *world) signsIn(ctx context.Context, p person) error {
 		return fmt.Errorf("snapcli login ended before anybody approved: %w", errors.Join(err, ctx.Err()))
 	case <-code.seen:
 	}
-	w.out.aside("%s opens the page in a browser, signs in and approves the code %s", p.name, code.user)
+	told(code.user)
 	if err := w.approve(ctx, p, code.user); err != nil {
 		return errors.Join(fmt.Errorf("approve in the browser: %w", err), cmd.Process.Signal(os.Interrupt), <-ended)
 	}
@@ -39,6 +40,30 @@ func (w *world) signsIn(ctx context.Context, p person) error {
 		return fmt.Errorf("snapcli login: %w", err)
 	}
 	return nil
+}
+
+// loginArgs sign in on a machine without a browser.
+var loginArgs = []string{"login", "--no-browser"}
+
+// allSignIn lets all four sign in at once. Alice's login is shown.
+func (w *world) allSignIn(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	for _, p := range []person{mia, vic, gary} {
+		all.Go(func() error {
+			var said bytes.Buffer
+			if err := w.signsIn(ctx, p, &said, func(string) {}); err != nil {
+				return fmt.Errorf("%s: %w\n%s", p.name, err, said.String())
+			}
+			return nil
+		})
+	}
+	all.Go(func() error {
+		w.out.command(alice, "snapcli", loginArgs)
+		return w.signsIn(ctx, alice, w.out.file, func(code string) {
+			w.out.aside("Alice opens the page in a browser, signs in, compares the code %s and approves", code)
+		})
+	})
+	return all.Wait()
 }
 
 // watch passes on what a program writes and looks for a user code in it.
@@ -53,19 +78,22 @@ type watch struct {
 
 func newWatch(to io.Writer) *watch { return &watch{to: to, seen: make(chan struct{})} }
 
-var userCode = regexp.MustCompile(`(?m)\b[A-Z]{4}-[A-Z]{4}\b`)
+// userCode is a code alone on its line.
+var userCode = regexp.MustCompile(`(?m)^\s*([A-Z]{4}-[A-Z]{4})\s*\n`)
 
 // Write implements [io.Writer].
 func (c *watch) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	n, err := c.to.Write(b)
 	if c.user == "" {
 		c.text.Write(b)
-		if c.user = userCode.FindString(c.text.String()); c.user != "" {
+		if found := userCode.FindStringSubmatch(c.text.String()); found != nil {
+			c.user = found[1]
 			close(c.seen)
 		}
 	}
-	return c.to.Write(b)
+	return n, err
 }
 
 // approve does in a browser what a person does there: enter the code, sign in,

@@ -53,11 +53,10 @@ func (s *story) beginning(ctx context.Context) error {
 
 func (s *story) signIn(ctx context.Context) error {
 	s.out.chapter("Sign in: a code and a browser, no secret typed into the terminal")
-	for _, p := range []person{alice, mia, vic, gary} {
-		if err := s.signsIn(ctx, p); err != nil {
-			return fmt.Errorf("%s: %w", p.name, err)
-		}
+	if err := s.allSignIn(ctx); err != nil {
+		return err
 	}
+	s.out.aside("Mia and Vic of Acme and Gary of Globex sign in likewise")
 	return s.does(ctx, alice, "whoami")
 }
 
