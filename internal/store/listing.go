@@ -111,13 +111,10 @@ SELECT `, from, sh.size)
 	}
 	b.WriteString(snapshotColumns + ", " + shared + ", ids.received\nFROM ids CROSS JOIN ")
 	if pg { // pinned, else the planner may turn the join around
-		b.WriteString("LATERAL (SELECT * FROM snapshots p WHERE p.key = ids.id OFFSET 0) AS s")
+		b.WriteString("LATERAL (SELECT * FROM snapshots p WHERE p.key = ids.id OFFSET 0) AS s\n" +
+			"LEFT JOIN LATERAL (SELECT * FROM users x WHERE x.id = s.owner_id AND s.org_id = $3 OFFSET 0) AS u ON true")
 	} else {
-		b.WriteString("snapshots s")
-	}
-	b.WriteString(" LEFT JOIN users u ON u.id = s.owner_id AND s.org_id = $3")
-	if !pg {
-		b.WriteString(" WHERE s.key = ids.id")
+		b.WriteString("snapshots s LEFT JOIN users u ON u.id = s.owner_id AND s.org_id = $3 WHERE s.key = ids.id")
 	}
 	return b.String()
 }

@@ -31,9 +31,12 @@ const (
 )
 
 // visible is snap.Visible in SQL, of snapshot s: a live grant on it names one
-// of the caller's audiences.
-const visible = `EXISTS (SELECT 1 FROM grants g JOIN membership m ON m.principal = $1 AND m.kind = g.audience & 7 AND m.audience = g.audience
-  WHERE g.snapshot = s.key AND ` + liveGrant + `)`
+// of the caller's audiences. The offsets keep PostgreSQL from making joins of
+// it, which would read all of the caller's audiences, or the grants of
+// everything.
+const visible = `EXISTS (SELECT 1 FROM grants g WHERE g.snapshot = s.key AND ` + liveGrant + ` AND EXISTS (
+    SELECT 1 FROM membership m WHERE m.principal = $1 AND m.kind = g.audience & 7 AND m.audience = g.audience LIMIT 1 OFFSET 0)
+  LIMIT 1 OFFSET 0)`
 
 const selectOne = `SELECT ` + snapshotColumns + `, ` + sharedHere + `, ` + receivedHere + `
   FROM snapshots s LEFT JOIN users u ON u.id = s.owner_id AND s.org_id = $3 WHERE `

@@ -85,8 +85,10 @@ func (s *Store) openPostgres(dsn string) (err error) {
 	if err != nil {
 		return fmt.Errorf("read database.url: %w", err)
 	}
-	// Planning a listing anew for every caller costs more than running it.
+	// Planning a listing anew for every caller costs more than running it, and
+	// every statement is made for indexes, which are in memory.
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	config.RuntimeParams["random_page_cost"] = "1.1"
 	s.write = stdlib.OpenDB(*config)
 	s.write.SetMaxOpenConns(4 * max(4, runtime.NumCPU()))
 	s.write.SetMaxIdleConns(2 * max(4, runtime.NumCPU()))

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"database/sql"
+
+	"snap"
+)
+
+// What tests and benchmarks look at from outside.
+
+// DB is the store's database.
+func (s *Store) DB() *sql.DB { return s.write }
+
+// Reads is the pool from which listings read.
+func (s *Store) Reads() *sql.DB { return s.read }
+
+// IsPostgres reports whether the store is in PostgreSQL.
+func (s *Store) IsPostgres() bool { return s.pg }
+
+// Statement is a statement of the store with arguments for it.
+type Statement struct {
+	Name, Text string
+	Args       []any
+}
+
+// Listings returns the statement of every shape a listing can have for these
+// callers, each once.
+func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
+	seen := map[shape]bool{}
+	for who, c := range callers {
+		for _, filter := range []snap.Filter{snap.FilterAll, snap.FilterShared, snap.FilterMine, snap.FilterReceived} {
+			for _, target := range []int64{0, 1} {
+				for _, typ := range []snap.Type{"", snap.TypeSanitized} {
+					for _, n := range []int{2, 11, 51, 201} {
+						sh := shapeOf(c, choice{filter, target, typ}, n)
+						if seen[sh] {
+							continue
+						}
+						seen[sh] = true
+						args := append(s.viewer(c), int64(1)<<62)
+						if target != 0 {
+							args = append(args, target)
+						}
+						if typ != "" {
+							args = append(args, string(typ))
+						}
+						all = append(all, Statement{Name: who + " " + string(filter) + " " + string(typ) + sh.kinds, Text: s.listing(sh), Args: args})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Lookups returns the statements of the other readings whose cost must not
+// depend on how much there is.
+func (s *Store) Lookups(c snap.Caller, id string) []Statement {
+	v := s.viewer(c)
+	return []Statement{
+		{"check", selectOne + `s.id = $5 AND ` + visible, append(v, id)},
+		{"prefix of an ID", selectOne + `s.id >= $5 AND s.id < $6 AND s.key < $7 AND ` + visible, append(v, id[:10], id[:10]+"\U0010ffff", int64(1)<<62)},
+		{"prefix of a name", selectOne + `s.folded >= $5 AND s.folded < $6 AND s.key < $7 AND ` + visible, append(v, "shop", "shop\U0010ffff", int64(1)<<62)},
+	}
+}
