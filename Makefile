@@ -9,7 +9,7 @@ ARGS    ?=
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
 TIMEOUT ?= 15m
 
-.PHONY: build demo test bench screenshots lint fmt tools servers generate clean
+.PHONY: build demo test bench screenshots lint fmt screenshots tools servers generate clean
 
 build: ## both programs into bin/
 	@mkdir -p bin
@@ -34,6 +34,10 @@ lint: bin/golangci-lint ## the linters
 
 fmt: bin/golangci-lint ## format the tree
 	bin/golangci-lint fmt ./...
+
+screenshots: ## of the web UI's pages, into bin/screenshots
+	@mkdir -p bin/screenshots
+	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run Screenshots ./internal/webui
 
 tools: bin/golangci-lint bin/versitygw ## the tools of tools/go.mod into bin/
 

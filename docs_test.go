@@ -1,0 +1,137 @@
+package snap_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"snap/internal/cli"
+	"snap/internal/operator"
+)
+
+// pages returns what is written for people, by file name.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	files := []string{"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, more...)
+	}
+	all := map[string]string{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[file] = string(text)
+	}
+	return all
+}
+
+// TestDocumentedCommands holds every command line of the pages to the
+// programs: the command exists, and so does each of its flags.
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+	checked := 0
+	for file, text := range pages(t) {
+		for _, line := range shellLines(text) {
+			words := shellWords(line)
+			if len(words) == 0 || words[0] != "snapcli" && words[0] != "snapcloud" {
+				continue
+			}
+			checked++
+			if complaint := tryCommand(t, words); complaint != "" {
+				t.Errorf("%s: %q: %s", file, line, complaint)
+			}
+		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d command lines found; is the test looking in the right place?", checked)
+	}
+}
+
+// tryCommand asks a program for the help of a command line, which makes it
+// read the flags. It returns what is wrong, if anything.
+func tryCommand(t *testing.T, words []string) string {
+	t.Helper()
+	var out, said bytes.Buffer
+	args := append(words[1:len(words):len(words)], "--help")
+	none := func(string) string { return "" }
+	exit := 0
+	if words[0] == "snapcli" {
+		exit = cli.Main(t.Context(), args, cli.IO{In: strings.NewReader(""), Out: &out, Err: &said, Width: func() int { return 80 }}, none)
+	} else {
+		exit = operator.Main(t.Context(), args, &out, &said, nil, "test")
+	}
+	if exit != 0 {
+		return said.String()
+	}
+	// A group of commands says so; a word behind it should have been one.
+	for n := len(words); n > 0; n-- {
+		path := strings.Join(words[:n], " ")
+		if n < len(words) && !strings.HasPrefix(words[n], "-") &&
+			(strings.Contains(out.String(), "\n  "+path+" COMMAND\n") || strings.Contains(out.String(), "\n  "+path+" [command]\n")) {
+			return path + " has no command " + words[n]
+		}
+	}
+	return ""
+}
+
+// shellLines returns the lines of a page's sh blocks, without comments.
+func shellLines(text string) []string {
+	var lines []string
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		for line := range strings.Lines(block[1]) {
+			line, _, _ = strings.Cut(line+" ", " #")
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
+}
+
+var word = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
+
+// shellWords splits a command line as a shell does, for as much of a shell as
+// the pages use.
+func shellWords(line string) []string {
+	words := word.FindAllString(line, -1)
+	for i := range words {
+		words[i] = strings.Trim(words[i], `'"`)
+	}
+	return words
+}
+
+// TestPageLinks holds the pages' links among themselves.
+func TestPageLinks(t *testing.T) {
+	t.Parallel()
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for file, text := range pages(t) {
+		for _, found := range link.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), found[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", file, found[1])
+			}
+		}
+	}
+}
+
+// TestPagesNameWhatExists holds the paths and Go files that ARCHITECTURE.md
+// names.
+func TestPagesNameWhatExists(t *testing.T) {
+	t.Parallel()
+	path := regexp.MustCompile("`((?:internal|cmd|demo|docs|api)/[a-z_/.0-9-]+)`")
+	for _, file := range []string{"ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"} {
+		for _, found := range path.FindAllStringSubmatch(pages(t)[file], -1) {
+			if _, err := os.Stat(found[1]); err != nil {
+				t.Errorf("%s names %s, which is not there", file, found[1])
+			}
+		}
+	}
+}
