@@ -1,0 +1,12 @@
+//go:build !linux
+
+package servertest
+
+import "testing"
+
+// SmallDisk skips the test: small disks are made on Linux only.
+func SmallDisk(t testing.TB, _ int64) string {
+	t.Helper()
+	t.Skip("needs the right to mount a small disk: only on Linux")
+	return ""
+}
