@@ -61,6 +61,9 @@ func seed(t testing.TB, o store.Options, n sizes) *seeded {
 	return d
 }
 
+// pushers are the callers who own one of a hundred snapshots each or so.
+var pushers = []string{"admin", "5 groups", "500 groups"}
+
 // fill writes the rows in bulk.
 func (d *seeded) fill(hidden snap.OrgRef, n sizes) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -89,6 +92,9 @@ func (d *seeded) fill(hidden snap.OrgRef, n sizes) {
 			typ = string(snap.TypeSanitized)
 		}
 		owner, org := first+r.Int64N(last-first+1), d.acme.ID
+		if r.IntN(50) == 0 { // the callers push too
+			owner = d.callers[pushers[r.IntN(len(pushers))]].User.ID
+		}
 		if i%10 == 9 || i < 3 {
 			org = hidden.ID
 			owner = d.callers["three old"].User.ID
