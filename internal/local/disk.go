@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,10 +21,11 @@ func reason(err error) string {
 }
 
 // diskError makes a person's error of a failed file operation: a full disk is
-// storage_full.
+// storage_full. What is one already, or an interruption, stays as it is.
 func diskError(err error, doing string) error {
-	if err == nil {
-		return nil
+	var already *snap.Error
+	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
 	}
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return &snap.Error{

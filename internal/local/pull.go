@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -115,33 +114,28 @@ func (a *Agent) ensureTarget(name string) (created bool, err error) {
 	return true, a.AddTarget(Target{Name: name})
 }
 
-// maxClashes bounds the search for a free name.
-const maxClashes = 1000
-
 // placeFor returns the record of the local copy, or of the one to be, whose
-// name no other snapshot has.
+// name no other snapshot has. A file without a record is what a pull left that
+// was killed at its end: it may stand at the place, and is verified there.
 func (a *Agent) placeFor(wanted api.Snapshot) (s Snapshot, here bool, err error) {
 	local, err := a.Snapshots(wanted.Target)
 	if err != nil {
 		return Snapshot{}, false, err
 	}
+	taken := map[string]bool{}
 	for _, s := range local {
 		if s.SHA256 == wanted.SHA256 {
 			return s, true, nil
 		}
+		taken[s.Name] = true
 	}
 	s = Snapshot{
 		Target: wanted.Target, Name: wanted.Name, Type: wanted.Type, Engine: wanted.Engine,
 		Size: wanted.Size, SHA256: wanted.SHA256, Created: wanted.Created,
 	}
-	for n := 2; n < maxClashes; n++ {
-		if s.Path, err = a.snapshotFile(s.Target, s.Name); err != nil {
-			return Snapshot{}, false, err
-		}
-		if _, err := os.Stat(s.Path); errors.Is(err, fs.ErrNotExist) {
-			return s, false, nil
-		}
+	for n := 2; taken[s.Name]; n++ {
 		s.Name = fmt.Sprintf("%s-%d", wanted.Name, n)
 	}
-	return Snapshot{}, false, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("too many local snapshots are called %s", wanted.Name), Hint: "delete some with `snapcli snapshots delete`"}
+	s.Path, err = a.snapshotFile(s.Target, s.Name)
+	return s, false, err
 }

@@ -1,8 +1,22 @@
 package local
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
 
 	"snap"
 	"snap/internal/archive"
@@ -17,41 +31,307 @@ type Snapshot struct {
 	Size    int64             `json:"size"`
 	SHA256  string            `json:"sha256"`
 	Created time.Time         `json:"created"`
+	Arrived time.Time         `json:"arrived"` // when it was built or pulled here
 	Path    string            `json:"-"`
 	Cloud   map[string]string `json:"cloud,omitempty"` // cloud URL to snapshot ID, when it was pushed there or pulled from there
 	Tables  []archive.Table   `json:"tables,omitempty"`
 }
 
+const (
+	fileSuffix   = ".snap"
+	recordSuffix = ".json"
+	maxFileName  = 200
+)
+
+// snapshotsDir is the folder of one target's snapshots; "" is that of all.
+func (a *Agent) snapshotsDir(target string) string {
+	return filepath.Join(a.data, "snapshots", target)
+}
+
 // Snapshots lists what is on this machine, newest first; target "" lists all.
-func (a *Agent) Snapshots(target string) ([]Snapshot, error) { return nil, nil }
+// Files that are still being written, and files without a record, are not
+// listed.
+func (a *Agent) Snapshots(target string) ([]Snapshot, error) {
+	targets := []string{target}
+	if target == "" {
+		entries, err := os.ReadDir(a.snapshotsDir(""))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("list the snapshots: %w", err)
+		}
+		targets = nil
+		for _, e := range entries {
+			targets = append(targets, e.Name())
+		}
+	} else if _, err := snap.CleanTarget(target); err != nil {
+		return nil, err
+	}
+	var all []Snapshot
+	for _, t := range targets {
+		some, err := a.snapshotsIn(t)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(x, y Snapshot) int {
+		return cmp.Or(y.Created.Compare(x.Created), cmp.Compare(y.Name, x.Name))
+	})
+	return all, nil
+}
 
-// Snapshot returns the one of this name.
-func (a *Agent) Snapshot(name string) (Snapshot, error) { return Snapshot{}, errUnwritten }
+func (a *Agent) snapshotsIn(target string) ([]Snapshot, error) {
+	dir := a.snapshotsDir(target)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the snapshots: %w", err)
+	}
+	var all []Snapshot
+	for _, e := range entries {
+		name, isRecord := strings.CutSuffix(e.Name(), recordSuffix)
+		if !isRecord {
+			continue
+		}
+		s, err := readRecord(filepath.Join(dir, e.Name()))
+		if err != nil {
+			a.log.Warn("a snapshot's record is not readable", "path", filepath.Join(dir, e.Name()), "err", err)
+			continue
+		}
+		s.Target, s.Name, s.Path = target, name, filepath.Join(dir, name+fileSuffix)
+		if _, err := os.Stat(s.Path); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
 
-// DeleteSnapshot removes the file and its sidecar.
-func (a *Agent) DeleteSnapshot(name string) error { return errUnwritten }
+func readRecord(path string) (Snapshot, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	var s Snapshot
+	return s, json.Unmarshal(text, &s)
+}
 
-// Verify reads the whole file and checks every checksum in it.
+// Snapshot returns the one of this name, or of this beginning of a name when
+// only one begins so.
+func (a *Agent) Snapshot(name string) (Snapshot, error) {
+	all, err := a.Snapshots("")
+	if err != nil {
+		return Snapshot{}, err
+	}
+	var begins []Snapshot
+	for _, s := range all {
+		if s.Name == name {
+			return s, nil
+		}
+		if name != "" && strings.HasPrefix(s.Name, name) {
+			begins = append(begins, s)
+		}
+	}
+	switch len(begins) {
+	case 0:
+		return Snapshot{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no snapshot %q on this machine", name), Hint: "list them with `snapcli snapshots`"}
+	case 1:
+		return begins[0], nil
+	}
+	return Snapshot{}, snap.Usage(fmt.Sprintf("%d snapshots begin with %q", len(begins), name), "give more of the name: `snapcli snapshots` lists them")
+}
+
+// newest returns the target's snapshot that was taken last; typ "" takes
+// either. A sanitized one is never replaced by an original.
+func (a *Agent) newest(target string, typ snap.Type) (Snapshot, error) {
+	return a.last(target, typ, func(s Snapshot) time.Time { return s.Created })
+}
+
+// lastArrived returns the target's snapshot that was built or pulled last: what
+// a person has just pulled is what they load (SPEC 4.4).
+func (a *Agent) lastArrived(target string, typ snap.Type) (Snapshot, error) {
+	return a.last(target, typ, func(s Snapshot) time.Time { return s.Arrived })
+}
+
+func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time) (Snapshot, error) {
+	all, err := a.Snapshots(target)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	var best Snapshot
+	for _, s := range all {
+		if (typ == "" || s.Type == typ) && (best.Name == "" || when(s).After(when(best))) {
+			best = s
+		}
+	}
+	if best.Name != "" {
+		return best, nil
+	}
+	kind := ""
+	if typ == snap.TypeSanitized {
+		kind = "sanitized "
+	}
+	return Snapshot{}, &snap.Error{
+		Code:   snap.CodeNotFound,
+		Detail: fmt.Sprintf("there is no %ssnapshot of target %q on this machine", kind, target),
+		Hint:   fmt.Sprintf("build one: snapcli build %q, or pull one: snapcli pull %q --cloud", target, target),
+	}
+}
+
+// DeleteSnapshot removes the file and its record from this machine.
+func (a *Agent) DeleteSnapshot(name string) error {
+	s, err := a.Snapshot(name)
+	if err != nil {
+		return err
+	}
+	if s.Name != name {
+		return snap.Usage(fmt.Sprintf("%q is not the whole name of a snapshot", name), fmt.Sprintf("to delete it, give the whole name: %s", s.Name))
+	}
+	if err := os.Remove(s.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete the snapshot: %w", err)
+	}
+	if err := os.Remove(recordPath(s.Path)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete the snapshot's record: %w", err)
+	}
+	return nil
+}
+
+func recordPath(file string) string { return strings.TrimSuffix(file, fileSuffix) + recordSuffix }
+
+// Verify reads the whole file and checks every checksum: those inside it, and
+// the one it had when it was built or pulled.
 func (a *Agent) Verify(ctx context.Context, name string, p Progress) (archive.Manifest, error) {
-	return archive.Manifest{}, errUnwritten
+	s, err := a.Snapshot(name)
+	if err != nil {
+		return archive.Manifest{}, err
+	}
+	r, err := a.openVerified(ctx, s, p)
+	if err != nil {
+		return archive.Manifest{}, err
+	}
+	defer r.Close()
+	return r.Manifest(), nil
+}
+
+// Manifest returns what a snapshot file says it holds, without reading all of
+// it.
+func (a *Agent) Manifest(name string) (archive.Manifest, error) {
+	s, err := a.Snapshot(name)
+	if err != nil {
+		return archive.Manifest{}, err
+	}
+	r, err := archive.Open(s.Path)
+	if err != nil {
+		return archive.Manifest{}, err
+	}
+	defer r.Close()
+	return r.Manifest(), nil
+}
+
+// openVerified opens a snapshot's file after every byte of it was checked.
+func (a *Agent) openVerified(ctx context.Context, s Snapshot, p Progress) (*archive.Reader, error) {
+	r, err := archive.Open(s.Path)
+	if err != nil {
+		return nil, err
+	}
+	sum, err := r.Verify(ctx, p.bytes("check"))
+	if err == nil && (sum.SHA256 != s.SHA256 || sum.Size != s.Size) {
+		err = &snap.Error{
+			Code:   snap.CodeCorrupt,
+			Detail: fmt.Sprintf("the file of the snapshot %s is not the one that was built or pulled: its checksum differs", s.Name),
+			Hint:   "get it again: pull it, or build a new one",
+		}
+	}
+	if err == nil {
+		err = agree(s, r.Manifest())
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// agree reports whether a record and a manifest speak of the same. A snapshot
+// that is listed as sanitized must say so itself.
+func agree(s Snapshot, m archive.Manifest) error {
+	if m.Type == s.Type && m.Engine == s.Engine {
+		return nil
+	}
+	return &snap.Error{
+		Code:   snap.CodeCorrupt,
+		Detail: fmt.Sprintf("the file of the snapshot %s holds a %s of %s, and is listed as a %s of %s", s.Name, m.Type, m.Engine, s.Type, s.Engine),
+		Hint:   "do not use it; ask who pushed it",
+	}
 }
 
 // snapshotFile returns where the file of a snapshot stands, or would. The
 // error, of code invalid, refuses names that are no file name.
-func (a *Agent) snapshotFile(target, name string) (string, error) { return "", errUnwritten }
+func (a *Agent) snapshotFile(target, name string) (string, error) {
+	target, err := snap.CleanTarget(target)
+	if err != nil {
+		return "", err
+	}
+	if !fileName(name) {
+		return "", snap.Invalid(fmt.Sprintf("the snapshot name %q cannot be the name of a file here", name), "")
+	}
+	return filepath.Join(a.snapshotsDir(target), name+fileSuffix), nil
+}
+
+// fileName reports whether a name from elsewhere is safe as a file's name.
+func fileName(name string) bool {
+	if name == "" || len(name) > maxFileName || !utf8.ValidString(name) || name[0] == '.' || name[0] == '-' || strings.TrimSpace(name) != name {
+		return false
+	}
+	for _, r := range name {
+		if strings.ContainsRune(`/\:*?"<>|`, r) || !unicode.IsPrint(r) {
+			return false
+		}
+	}
+	return true
+}
 
 // adopt takes a complete snapshot file that stands at its place (see
 // snapshotFile) into the listing: it reads the manifest, checks that it says
-// what the given record says, and writes the sidecar. Used after build and pull.
-func (a *Agent) adopt(s Snapshot) (Snapshot, error) { return Snapshot{}, errUnwritten }
+// what the given record says, and writes the record. Used after build and pull.
+func (a *Agent) adopt(s Snapshot) (Snapshot, error) {
+	path, err := a.snapshotFile(s.Target, s.Name)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	r, err := archive.Open(path)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer r.Close()
+	if err := agree(s, r.Manifest()); err != nil {
+		return Snapshot{}, err
+	}
+	s.Path, s.Tables, s.Arrived = path, r.Manifest().Tables, a.now().UTC()
+	return s, a.writeRecord(s)
+}
 
 // noteCloud records that the snapshot is in the cloud under this ID.
 func (a *Agent) noteCloud(s Snapshot, cloudURL, id string) (Snapshot, error) {
-	return Snapshot{}, errUnwritten
+	lock := flock.New(filepath.Join(filepath.Dir(s.Path), ".lock"))
+	if err := lock.Lock(); err != nil {
+		return s, diskError(err, "lock the snapshot's record")
+	}
+	defer lock.Unlock()
+	if now, err := readRecord(recordPath(s.Path)); err == nil {
+		s.Cloud = now.Cloud
+	}
+	if s.Cloud == nil {
+		s.Cloud = map[string]string{}
+	}
+	s.Cloud[cloudURL] = id
+	return s, a.writeRecord(s)
 }
 
-// newest returns the newest local snapshot of a target; typ "" takes either.
-// A sanitized one is never replaced by an original.
-func (a *Agent) newest(target string, typ snap.Type) (Snapshot, error) {
-	return Snapshot{}, errUnwritten
+func (a *Agent) writeRecord(s Snapshot) error {
+	text, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the snapshot's record: %w", err)
+	}
+	return diskError(renameio.WriteFile(recordPath(s.Path), append(text, '\n'), 0o600), "write the snapshot's record")
 }

@@ -1,0 +1,75 @@
+package local
+
+import (
+	"fmt"
+	"io"
+
+	"snap"
+	"snap/internal/archive"
+	"snap/internal/engine"
+	"snap/internal/engine/postgres"
+	"snap/internal/engine/sqlite"
+)
+
+// dumpSection is the section of the snapshot file that holds the dump.
+const dumpSection = "dump"
+
+// engineFor returns the implementation of a kind of database.
+func engineFor(kind snap.Engine) (engine.Engine, error) {
+	switch kind {
+	case snap.Postgres:
+		return postgres.Engine{}, nil
+	case snap.SQLite:
+		return sqlite.Engine{}, nil
+	}
+	return nil, snap.Invalid(fmt.Sprintf("databases of kind %s are not supported yet", kind), "use a PostgreSQL or SQLite database")
+}
+
+// database is a database of a target, ready to be worked with.
+type database struct {
+	kind   snap.Engine
+	engine engine.Engine
+	url    string // with its secrets
+	shown  string // without
+}
+
+// databaseAt opens the way to a URL of the configuration.
+func (a *Agent) databaseAt(raw string) (database, error) {
+	kind, err := engineOf(raw)
+	if err != nil {
+		return database{}, err
+	}
+	e, err := engineFor(kind)
+	if err != nil {
+		return database{}, err
+	}
+	expanded, err := expand(raw, a.env)
+	return database{kind: kind, engine: e, url: expanded, shown: Redact(expanded)}, err
+}
+
+// dumpIn returns what an open snapshot file holds, as the engine wants it.
+func dumpIn(r *archive.Reader) engine.Dump {
+	m := r.Manifest()
+	size, _ := r.Has(dumpSection)
+	return engine.Dump{
+		Open: func() (io.ReadCloser, error) { return r.Section(dumpSection) },
+		Size: size,
+		Info: engine.Info{ServerVersion: m.ServerVersion, ToolVersion: m.ToolVersion, Exists: true, Tables: fromArchive(m.Tables), Properties: m.Properties},
+	}
+}
+
+func toArchive(tables []engine.Table) []archive.Table {
+	all := make([]archive.Table, len(tables))
+	for i, t := range tables {
+		all[i] = archive.Table(t)
+	}
+	return all
+}
+
+func fromArchive(tables []archive.Table) []engine.Table {
+	all := make([]engine.Table, len(tables))
+	for i, t := range tables {
+		all[i] = engine.Table(t)
+	}
+	return all
+}

@@ -1,0 +1,143 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"snap"
+	"snap/internal/archive"
+	"snap/internal/engine/sqlite"
+)
+
+// Preflight is what is known before a load changes anything.
+type Preflight struct {
+	Snapshot      Snapshot
+	Destination   string // URL without its password
+	Exists        bool   // a database is there and would be replaced
+	Tables        int    // how many tables it has
+	Size          int64  // its bytes
+	Connections   []string
+	ServerVersion string
+	Warnings      []string
+}
+
+// destination returns the database that a load would replace. It refuses one
+// of another kind, and production.
+func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) {
+	if t.Destination == "" {
+		return database{}, snap.Usage(fmt.Sprintf("the target %q has no destination to load into", t.Name), fmt.Sprintf("give it one: snapcli targets add %q --destination URL", t.Name))
+	}
+	to, err := a.databaseAt(t.Destination)
+	if err != nil {
+		return database{}, err
+	}
+	if to.kind != s.Engine {
+		return database{}, snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, and the destination of %q is a %s one", s.Name, s.Engine, t.Name, to.kind), "give the target a destination of the same kind")
+	}
+	if why := a.production(t, to); why != "" && !force {
+		return database{}, snap.Forbidden(fmt.Sprintf("the destination %s %s; loading would replace it", to.shown, why), "check the target's destination; if it is meant, use --force-production")
+	}
+	return to, nil
+}
+
+var productionWord = regexp.MustCompile(`(?i)(^|[^a-z])(prod|production|live)([^a-z]|$)`)
+
+// production says why a destination must not be replaced without force: it is
+// marked, it is the source itself, or its name says so.
+func (a *Agent) production(t Target, to database) string {
+	if t.Production {
+		return "is marked as production"
+	}
+	if t.Source != "" {
+		if from, err := a.databaseAt(t.Source); err == nil && place(from) == place(to) {
+			return "is the target's own source"
+		}
+	}
+	u, err := url.Parse(to.url)
+	if err == nil && to.kind != snap.SQLite && (productionWord.MatchString(u.Hostname()) || productionWord.MatchString(u.Path)) {
+		return "looks like production by its name"
+	}
+	return ""
+}
+
+// place is where a database is, whoever asks: for telling two URLs of one
+// database.
+func place(d database) string {
+	if d.kind == snap.SQLite {
+		path, _ := sqlite.Path(d.url)
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			path = real
+		}
+		return path
+	}
+	u, err := url.Parse(d.url)
+	if err != nil {
+		return d.url
+	}
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	switch {
+	case host == "" || host == "localhost" || host == "::1":
+		host = "127.0.0.1"
+	}
+	if port == "" {
+		port = map[snap.Engine]string{snap.Postgres: "5432", snap.MySQL: "3306"}[d.kind]
+	}
+	return string(d.kind) + " " + host + " " + port + " " + u.Path
+}
+
+// preflight looks at the destination and at the room there is.
+func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, to database, p Progress) (Preflight, error) {
+	p.phase("preflight")
+	info, err := to.engine.Check(ctx, to.url)
+	if err != nil {
+		return Preflight{}, err
+	}
+	if err := a.room(r, to); err != nil {
+		return Preflight{}, err
+	}
+	f := Preflight{
+		Snapshot: s, Destination: to.shown, Exists: info.Exists, Tables: len(info.Tables), Size: info.Size,
+		Connections: info.Connections, ServerVersion: info.ServerVersion, Warnings: info.Warnings,
+	}
+	if m := r.Manifest(); leading(m.ServerVersion) > leading(info.ServerVersion) && to.kind != snap.SQLite {
+		f.Warnings = append(f.Warnings, fmt.Sprintf("the snapshot is from version %s and the destination's server is %s: it may not understand everything", m.ServerVersion, info.ServerVersion))
+	}
+	return f, nil
+}
+
+// room refuses a load that the disk cannot hold: the content of the dump, in
+// the folder that it is unpacked in.
+func (a *Agent) room(r *archive.Reader, to database) error {
+	dir := a.data
+	if to.kind == snap.SQLite {
+		path, err := sqlite.Path(to.url)
+		if err != nil {
+			return err
+		}
+		dir = filepath.Dir(path)
+	}
+	need, _ := r.Has(dumpSection)
+	free, known := freeSpace(dir)
+	if !known || uint64(need) < free {
+		return nil
+	}
+	return &snap.Error{
+		Code:   snap.CodeStorageFull,
+		Detail: fmt.Sprintf("loading needs %s in %s, and %s are free", humanize.Bytes(uint64(need)), dir, humanize.Bytes(free)),
+		Hint:   "make room there and try again; nothing was changed",
+	}
+}
+
+// leading returns the number that a version begins with.
+func leading(version string) int {
+	number, _, _ := strings.Cut(version, ".")
+	n, _ := strconv.Atoi(number)
+	return n
+}

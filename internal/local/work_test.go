@@ -1,0 +1,473 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/servertest"
+)
+
+// shop is a machine with one target: a SQLite source and a destination.
+type shop struct {
+	*Agent
+	dir, source, destination string
+}
+
+const shopSchema = `CREATE TABLE customer (id INTEGER PRIMARY KEY, email TEXT);
+	WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 2000) INSERT INTO customer SELECT n, 'person-' || n || '@real.example' FROM c;
+	CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer REFERENCES customer, total REAL);
+	INSERT INTO purchase SELECT id, id, id * 1.5 FROM customer;`
+
+func newShop(t *testing.T) shop {
+	t.Helper()
+	s := shop{dir: t.TempDir()}
+	s.source, s.destination = filepath.Join(s.dir, "Größe 東京 source.db"), filepath.Join(s.dir, "the destination.db")
+	run(t, s.source, shopSchema)
+	run(t, s.destination, "CREATE TABLE old (a); INSERT INTO old VALUES ('precious')")
+	var err error
+	s.Agent, err = Open(Options{ConfigFile: filepath.Join(s.dir, "config.yaml"), DataDir: filepath.Join(s.dir, "data"), Env: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddTarget(Target{Name: "Größe 東京", Source: "sqlite://" + s.source, Destination: "sqlite://" + s.destination}); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+const shopTarget = "Größe 東京"
+
+func run(t testing.TB, path, text string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// query returns one column of a database as text.
+func query(t testing.TB, path, text string) string {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var v string
+		if err := rows.Scan(&v); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+	return strings.Join(all, "\n")
+}
+
+// untouched fails when the destination is not the old database.
+func (s shop) untouched(t testing.TB) {
+	t.Helper()
+	if got := query(t, s.destination, "SELECT a FROM old"); got != "precious" {
+		t.Errorf("the destination has %q", got)
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.Contains(e.Name(), "snapcli-tmp") {
+			t.Errorf("%s is left behind", e.Name())
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.dir, "data", "tmp", "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestBuildVerifyLoad(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var phases []string
+	built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, func(e Event) {
+		if len(phases) == 0 || phases[len(phases)-1] != e.Phase {
+			phases = append(phases, e.Phase)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"connect", "count", "dump"}; !reflect.DeepEqual(phases, want) {
+		t.Errorf("phases %v, want %v", phases, want)
+	}
+	if !strings.HasPrefix(built.Name, shopTarget+"-20") || built.Type != snap.TypeSnapshot || built.Engine != snap.SQLite || len(built.SHA256) != 64 || len(built.Tables) != 2 || built.Tables[0].Rows != 2000 {
+		t.Errorf("built %+v", built)
+	}
+	listed, err := s.Snapshots("")
+	if err != nil || len(listed) != 1 || !reflect.DeepEqual(listed[0], built) {
+		t.Errorf("listed %+v, %v\nbuilt  %+v", listed, err, built)
+	}
+	if m, err := s.Verify(t.Context(), built.Name, nil); err != nil || m.Target != shopTarget || m.Name != built.Name {
+		t.Errorf("manifest %+v, %v", m, err)
+	}
+	var asked Preflight
+	result, err := s.Load(t.Context(), shopTarget, LoadOptions{Confirm: func(p Preflight) error { asked = p; return nil }}, nil)
+	if err != nil || !result.Replaced || result.Snapshot.Name != built.Name || !asked.Exists || asked.Tables != 1 {
+		t.Fatalf("%+v, %+v, %v", result, asked, err)
+	}
+	for _, q := range []string{"SELECT email FROM customer", "SELECT id||customer||total FROM purchase", "SELECT sql FROM sqlite_schema"} {
+		if got, want := query(t, s.destination, q), query(t, s.source, q); got != want {
+			t.Errorf("%s differs", q)
+		}
+	}
+	if err := s.DeleteSnapshot(built.Name); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := s.Snapshots(shopTarget); len(left) != 0 {
+		t.Errorf("after deletion: %v", left)
+	}
+}
+
+func TestTwoBuildsInOneSecond(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+	for _, want := range []string{"-20260102T030405Z", "-20260102T030405Z-2", "-20260102T030405Z-3"} {
+		got, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+		if err != nil || got.Name != shopTarget+want {
+			t.Errorf("%q, %v, want %s", got.Name, err, want)
+		}
+	}
+}
+
+func (s shop) sqlFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "mask.sql")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSanitizeMakesAnotherSnapshot(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	original, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(original.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean, err := s.Sanitize(t.Context(), shopTarget, SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = 'c' || id || '@masked.example';")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if clean.Type != snap.TypeSanitized || clean.Name == original.Name {
+		t.Errorf("sanitized %+v", clean)
+	}
+	m, err := s.Verify(t.Context(), clean.Name, nil)
+	if err != nil || m.Sanitized == nil || m.Sanitized.From != original.Name || len(m.Sanitized.SQL) != 64 {
+		t.Errorf("manifest %+v, %v", m.Sanitized, err)
+	}
+	if after, err := os.ReadFile(original.Path); err != nil || !bytes.Equal(after, before) {
+		t.Error("the original changed")
+	}
+	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Type: snap.TypeSanitized}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(t, s.destination, "SELECT count(*) FROM customer WHERE email LIKE '%masked%'"); got != "2000" {
+		t.Errorf("%s masked rows", got)
+	}
+	raw, err := os.ReadFile(s.destination)
+	if err != nil || bytes.Contains(raw, []byte("real.example")) {
+		t.Errorf("an original value is in the sanitized file (%v)", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.dir, "data", "tmp", "*")); len(left) > 0 {
+		t.Errorf("the scratch copy is left behind: %v", left)
+	}
+}
+
+// Sanitizing fails closed: no sanitized snapshot, and no original in its place.
+func TestSanitizeFailsClosed(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		o    SanitizeOptions
+		code snap.Code
+	}{
+		"no rules":         {SanitizeOptions{}, snap.CodeUsage},
+		"no such file":     {SanitizeOptions{SQL: "/none.sql"}, snap.CodeNotFound},
+		"empty":            {SanitizeOptions{SQL: s.sqlFile(t, " \n-- nothing\n/* at all */;")}, snap.CodeInvalid},
+		"half way":         {SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = 'x'; UPDATE none SET a = 1;")}, snap.CodeDatabase},
+		"open transaction": {SanitizeOptions{SQL: s.sqlFile(t, "BEGIN; UPDATE customer SET email = 'x';")}, snap.CodeInvalid},
+		"no such snapshot": {SanitizeOptions{SQL: s.sqlFile(t, "SELECT 1"), Snapshot: "none"}, snap.CodeNotFound},
+	} {
+		if _, err := s.Sanitize(t.Context(), shopTarget, c.o, nil); snap.CodeOf(err) != c.code {
+			t.Errorf("%s: %s (%v), want %s", name, snap.CodeOf(err), err, c.code)
+		}
+	}
+	if all, _ := s.Snapshots(""); len(all) != 1 {
+		t.Errorf("%d snapshots", len(all))
+	}
+	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Type: snap.TypeSanitized}, nil); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("load --type sanitized: %v", err)
+	}
+	s.untouched(t)
+}
+
+// A damaged or cut file is refused before the destination is touched.
+func TestDamagedFileIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(built.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flip := func(at int) []byte {
+		bad := bytes.Clone(good)
+		bad[at] ^= 1
+		return bad
+	}
+	other := newShop(t)
+	run(t, other.source, "INSERT INTO customer VALUES (9999, 'x')")
+	if _, err := other.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	list, _ := other.Snapshots("")
+	swapped, err := os.ReadFile(list[0].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string][]byte{
+		"header": flip(3), "section": flip(1000), "manifest": flip(len(good) - 80), "footer": flip(len(good) - 60), "magic": flip(len(good) - 1),
+		"cut": good[:len(good)/2], "cut by one": good[:len(good)-1], "empty": nil, "longer": append(bytes.Clone(good), 0), "another whole file": swapped,
+	} {
+		if err := os.WriteFile(built.Path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		asked := false
+		_, err := s.Load(t.Context(), shopTarget, LoadOptions{Confirm: func(Preflight) error { asked = true; return nil }}, nil)
+		if snap.CodeOf(err) != snap.CodeCorrupt || asked {
+			t.Errorf("%s: %v, asked %v", name, err, asked)
+		}
+		s.untouched(t)
+	}
+}
+
+func TestLoadRefusals(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range []Target{
+		{Name: "same", Source: "sqlite://" + s.destination, Destination: "sqlite://" + s.destination},
+		{Name: "marked", Destination: "sqlite://" + s.destination, Production: true},
+		{Name: "named", Destination: "postgres://u@db.prod.example/shop"},
+		{Name: "none"}, {Name: "kind", Destination: "postgres://u@h/shop"},
+	} {
+		if err := s.AddTarget(target); err != nil {
+			t.Fatal(err)
+		}
+		path, err := s.snapshotFile(target.Name, "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		copyFile(t, built.Path, path)
+		copied := built
+		copied.Target, copied.Name = target.Name, "x"
+		if _, err := s.adopt(copied); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := errors.New("no")
+	for name, c := range map[string]struct {
+		target string
+		o      LoadOptions
+		code   snap.Code
+	}{
+		"destination is the source": {"same", LoadOptions{}, snap.CodeForbidden},
+		"marked as production":      {"marked", LoadOptions{}, snap.CodeForbidden},
+		"of another kind":           {"kind", LoadOptions{}, snap.CodeUsage},
+		"no destination":            {"none", LoadOptions{}, snap.CodeUsage},
+		"unknown target":            {"nope", LoadOptions{}, snap.CodeNotFound},
+		"unknown snapshot":          {shopTarget, LoadOptions{Snapshot: "nope"}, snap.CodeNotFound},
+		"another type":              {shopTarget, LoadOptions{Snapshot: built.Name, Type: snap.TypeSanitized}, snap.CodeUsage},
+		"of another target":         {"marked", LoadOptions{Snapshot: built.Name, Force: true}, snap.CodeUsage},
+		"not confirmed":             {shopTarget, LoadOptions{Confirm: func(Preflight) error { return refused }}, snap.CodeInternal},
+	} {
+		if _, err := s.Load(t.Context(), c.target, c.o, nil); snap.CodeOf(err) != c.code {
+			t.Errorf("%s: %s (%v), want %s", name, snap.CodeOf(err), err, c.code)
+		}
+	}
+	s.untouched(t)
+	named, err := s.Target("named")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Agent.destination(named, Snapshot{Engine: snap.Postgres}, false); snap.CodeOf(err) != snap.CodeForbidden {
+		t.Errorf("a host with prod in its name: %v", err)
+	}
+	if _, err := s.Load(t.Context(), "marked", LoadOptions{Force: true}, nil); err != nil {
+		t.Errorf("forced: %v", err)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(to), 0o700)
+	}
+	if err == nil {
+		err = os.WriteFile(to, b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInterruptedBuildLeavesNothing(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := s.Build(ctx, shopTarget, BuildOptions{}, func(e Event) {
+		if e.Phase == "dump" {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.dir, "data", "snapshots", "*", "*.*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// The pulled snapshot is what load takes, even when a newer one was built.
+func TestLoadTakesWhatArrivedLast(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	now := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	s.now = func() time.Time { return now }
+	built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Hour)
+	pulled := built
+	pulled.Name, pulled.Created = "pulled one", built.Created.Add(-24*time.Hour)
+	path, err := s.snapshotFile(shopTarget, pulled.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyFile(t, built.Path, path)
+	if _, err := s.adopt(pulled); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.toLoad(shopTarget, LoadOptions{}); err != nil || got.Name != "pulled one" {
+		t.Errorf("to load: %s, %v", got.Name, err)
+	}
+	if got, err := s.newest(shopTarget, ""); err != nil || got.Name != built.Name {
+		t.Errorf("newest: %s, %v", got.Name, err)
+	}
+}
+
+// What the cloud calls sanitized must say so itself.
+func TestAdoptRefusesAnotherType(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built.Type = snap.TypeSanitized
+	if _, err := s.adopt(built); snap.CodeOf(err) != snap.CodeCorrupt {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNamesFromElsewhereAreNoPaths(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	for _, name := range []string{"", ".", "..", "../x", "a/b", `a\b`, ".hidden", "-x", "a\x00b", "a\nb", " a", strings.Repeat("x", 300), "a\xff"} {
+		if path, err := s.snapshotFile("shop", name); err == nil {
+			t.Errorf("snapshotFile(%q) = %s", name, path)
+		}
+	}
+	if _, err := s.snapshotFile("../x", "a"); err == nil {
+		t.Error("a target with a slash was accepted")
+	}
+}
+
+// PostgreSQL through the whole way, sanitized too, with the scratch copy gone.
+func TestPostgresBuildSanitizeLoad(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	db, err := sql.Open("pgx", from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, 'p' || n || '@real.example' FROM generate_series(1, 5000) n"); err != nil {
+		t.Fatal(err)
+	}
+	s := newShop(t)
+	if err := s.AddTarget(Target{Name: "pg", Source: from, Destination: to}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Build(t.Context(), "pg", BuildOptions{Jobs: 2}, nil); err != nil {
+		t.Fatal(err)
+	}
+	clean, err := s.Sanitize(t.Context(), "pg", SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = 'c' || id || '@masked.example'")}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := s.Load(t.Context(), "pg", LoadOptions{Snapshot: clean.Name}, nil)
+	if err != nil || len(result.Tables) != 1 || result.Tables[0].Rows != 5000 || strings.Contains(result.Destination, "postgres:postgres") {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	loaded, err := sql.Open("pgx", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loaded.Close()
+	var masked, scratch int
+	if err := loaded.QueryRow("SELECT count(*) FROM customer WHERE email LIKE '%masked%'").Scan(&masked); err != nil || masked != 5000 {
+		t.Errorf("%d masked, %v", masked, err)
+	}
+	if err := loaded.QueryRow("SELECT count(*) FROM pg_database WHERE datname LIKE 'snapcli%'").Scan(&scratch); err != nil || scratch != 0 {
+		t.Errorf("%d scratch databases, %v", scratch, err)
+	}
+	if err := loaded.QueryRow("SELECT 1").Err(); err != nil {
+		t.Error(fmt.Errorf("after the load: %w", err))
+	}
+}

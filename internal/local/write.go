@@ -1,0 +1,223 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"snap"
+	"snap/internal/archive"
+	"snap/internal/engine"
+)
+
+// partSuffix ends the name of a file that a build is writing. It is locked
+// while it is written, so that what a killed build left can be told.
+const partSuffix = ".building"
+
+// newSnapshot writes a snapshot of a database into its place, whole or not at
+// all. m says what it is, without what the dump tells.
+func (a *Agent) newSnapshot(ctx context.Context, from database, m archive.Manifest, jobs int, p Progress) (s Snapshot, err error) {
+	f, err := a.reserve(m.Target)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer f.abandon()
+	m.Name, m.Created = f.name, f.created
+	sum, err := writeArchive(ctx, f.file, from, &m, engine.Options{Jobs: jobs, TempDir: a.tempDir(), Progress: p.bytes("dump"), Phase: p.phase})
+	if err != nil {
+		return Snapshot{}, diskError(err, "write the snapshot")
+	}
+	if err := f.keep(); err != nil {
+		return Snapshot{}, diskError(err, "write the snapshot")
+	}
+	s, err = a.adopt(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size, SHA256: sum.SHA256, Created: m.Created})
+	if err != nil {
+		os.Remove(f.path) // without its record it would stand there unseen
+	}
+	return s, err
+}
+
+// writeArchive dumps the database into a snapshot file.
+func writeArchive(ctx context.Context, file *os.File, from database, m *archive.Manifest, o engine.Options) (archive.Summary, error) {
+	w, err := archive.NewWriter(file, o.Jobs)
+	if err != nil {
+		return archive.Summary{}, err
+	}
+	section, err := w.Section(dumpSection)
+	if err != nil {
+		return archive.Summary{}, err
+	}
+	info, err := from.engine.Dump(ctx, from.url, section, o)
+	if closed := section.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return archive.Summary{}, err
+	}
+	m.Engine, m.ServerVersion, m.ToolVersion = from.kind, info.ServerVersion, info.ToolVersion
+	m.Tables, m.Properties = toArchive(info.Tables), info.Properties
+	return w.Close(*m)
+}
+
+// reserved is a snapshot's name and the file that is to have it.
+type reserved struct {
+	name    string
+	created time.Time
+	path    string // of the finished file
+	file    *os.File
+	lock    *flock.Flock
+	kept    bool
+}
+
+// reserve finds a free name for a new snapshot of the target and opens its
+// file. A second one in the same second gets -2 behind its name.
+func (a *Agent) reserve(target string) (*reserved, error) {
+	dir := a.snapshotsDir(target)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, diskError(err, "make the folder of the target's snapshots")
+	}
+	sweepParts(dir)
+	now := a.now().UTC()
+	base := snap.SnapshotName(target, now)
+	for n := 1; ; n++ {
+		r := &reserved{name: base, created: now}
+		if n > 1 {
+			r.name = fmt.Sprintf("%s-%d", base, n)
+		}
+		r.path = filepath.Join(dir, r.name+fileSuffix)
+		if _, err := os.Lstat(r.path); err == nil {
+			continue
+		}
+		file, err := os.OpenFile(r.path+partSuffix, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, diskError(err, "write the snapshot")
+		}
+		r.file, r.lock = file, flock.New(r.path+partSuffix)
+		locked, err := r.lock.TryLock()
+		if err != nil {
+			r.abandon()
+			return nil, diskError(err, "lock the snapshot")
+		}
+		if !locked { // another build has just taken it for a leftover
+			r.abandon()
+			continue
+		}
+		return r, nil
+	}
+}
+
+// keep makes the file durable and gives it its name.
+func (r *reserved) keep() error {
+	if err := r.file.Sync(); err != nil {
+		return err
+	}
+	if err := r.file.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(r.path+partSuffix, r.path); err != nil {
+		return err
+	}
+	r.kept = true
+	return syncDir(filepath.Dir(r.path))
+}
+
+// abandon removes the file, unless it was kept.
+func (r *reserved) abandon() {
+	r.file.Close()
+	if !r.kept {
+		os.Remove(r.path + partSuffix)
+	}
+	if r.lock != nil {
+		_ = r.lock.Close()
+	}
+}
+
+// sweepParts removes the files of builds that were killed: nobody holds their
+// lock.
+func sweepParts(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), partSuffix) {
+			continue
+		}
+		lock := flock.New(filepath.Join(dir, e.Name()), flock.SetFlag(os.O_RDWR))
+		if free, err := lock.TryLock(); err == nil && free {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+		_ = lock.Close()
+	}
+}
+
+// tempDir is the folder for files that live as long as one command.
+func (a *Agent) tempDir() string { return filepath.Join(a.data, "tmp") }
+
+// workDir makes a folder below the temporary one for one command, and removes
+// it and what killed commands left there.
+func (a *Agent) workDir() (dir string, done func(), err error) {
+	if err := os.MkdirAll(a.tempDir(), 0o700); err != nil {
+		return "", nil, diskError(err, "make the folder for temporary files")
+	}
+	sweepWork(a.tempDir())
+	dir, err = os.MkdirTemp(a.tempDir(), "work-")
+	if err != nil {
+		return "", nil, diskError(err, "make a folder for temporary files")
+	}
+	lock := flock.New(dir + ".lock")
+	if _, err := lock.TryLock(); err != nil {
+		os.RemoveAll(dir)
+		return "", nil, diskError(err, "lock the folder for temporary files")
+	}
+	return dir, func() {
+		os.RemoveAll(dir)
+		os.Remove(dir + ".lock")
+		_ = lock.Close()
+	}, nil
+}
+
+// sweepWork removes the folders of commands that were killed. A folder whose
+// lock is not there yet is of a command that is just starting.
+func sweepWork(temp string) {
+	locks, _ := filepath.Glob(filepath.Join(temp, "work-*.lock"))
+	for _, path := range locks {
+		lock := flock.New(path, flock.SetFlag(os.O_RDWR))
+		if free, err := lock.TryLock(); err == nil && free {
+			os.RemoveAll(strings.TrimSuffix(path, ".lock"))
+			os.Remove(path)
+		}
+		_ = lock.Close()
+	}
+}
+
+// jobsOf returns how much may be done at a time: the first that is set, else
+// the number of cores.
+func jobsOf(wanted ...int) int {
+	for _, n := range wanted {
+		if n > 0 {
+			return n
+		}
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

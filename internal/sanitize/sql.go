@@ -1,0 +1,76 @@
+// Package sanitize masks a scratch copy of a database, by SQL that somebody
+// wrote or by column rules.
+//
+// It fails closed: whatever cannot be done exactly as asked is an error, and
+// then there is no sanitized snapshot. It never sees the original file.
+package sanitize
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// maxSQL is the most bytes a SQL file may have.
+const maxSQL = 64 << 20
+
+// SQL is a text of statements that mask a database.
+type SQL struct {
+	Text   string
+	SHA256 string // of the text, for the manifest
+}
+
+// ReadSQL reads a file of SQL. One without any statement is refused, because
+// it would mask nothing.
+func ReadSQL(path string) (SQL, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return SQL{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no SQL file %s", path), Hint: "check the path; in config.yaml it starts at that file's folder"}
+	}
+	if err == nil && (info.IsDir() || info.Size() > maxSQL) {
+		return SQL{}, snap.Invalid(fmt.Sprintf("%s is no SQL file", path), "")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return SQL{}, fmt.Errorf("read the SQL file: %w", err)
+	}
+	if blank(string(text)) {
+		return SQL{}, snap.Invalid(fmt.Sprintf("the SQL file %s has no statement: it would mask nothing", path), "write the UPDATE statements that mask the data into it")
+	}
+	sum := sha256.Sum256(text)
+	return SQL{Text: string(text), SHA256: hex.EncodeToString(sum[:])}, nil
+}
+
+// blank reports whether a text is only space and comments.
+func blank(text string) bool {
+	for {
+		text = strings.TrimLeft(text, " \t\r\n\f\v;\ufeff")
+		switch {
+		case text == "":
+			return true
+		case strings.HasPrefix(text, "--"):
+			_, text, _ = strings.Cut(text, "\n")
+		case strings.HasPrefix(text, "/*"):
+			_, text, _ = strings.Cut(text, "*/")
+		default:
+			return false
+		}
+	}
+}
+
+// Apply runs the SQL in the scratch database and removes every trace of the
+// values it changed.
+func (s SQL) Apply(ctx context.Context, scratch engine.Scratch) error {
+	if err := scratch.Run(ctx, s.Text); err != nil {
+		return err
+	}
+	return scratch.Scrub(ctx)
+}
