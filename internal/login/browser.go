@@ -9,27 +9,41 @@ import (
 	"strings"
 )
 
-// browserHere reports whether a browser can be opened where the person is, and
-// if not, why.
-func (o Options) browserHere() (ok bool, why string) {
+// place is what is known of where the person sits.
+type place struct {
+	env      func(string) string
+	os       string
+	exists   func(path string) bool
+	terminal bool
+}
+
+// browser reports whether one can be opened here, and if not, why. A browser
+// that the environment names is trusted to find its way out of a container.
+func (p place) browser() (ok bool, why string) {
 	set := func(names ...string) bool {
 		for _, name := range names {
-			if o.Env(name) != "" {
+			if p.env(name) != "" {
 				return true
 			}
 		}
 		return false
 	}
+	named := p.env("BROWSER")
+	if named != "" && textBrowser(strings.Fields(named)[0]) {
+		return false, "BROWSER names one that would take over the terminal"
+	}
 	switch {
-	case !o.Terminal:
+	case !p.terminal:
 		return false, "this is not a terminal"
 	case set("SSH_CONNECTION", "SSH_TTY", "SSH_CLIENT"):
 		return false, "this is a remote session"
 	case set("CI"):
 		return false, "this is a pipeline"
-	case set("container", "KUBERNETES_SERVICE_HOST") || exists("/.dockerenv") || exists("/run/.containerenv"):
+	case named != "":
+		return true, ""
+	case set("container", "KUBERNETES_SERVICE_HOST") || p.exists("/.dockerenv") || p.exists("/run/.containerenv"):
 		return false, "this is a container"
-	case runtime.GOOS == "linux" && !set("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "WSL_INTEROP"):
+	case p.os == "linux" && !set("DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "WSL_INTEROP"):
 		return false, "there is no display"
 	}
 	return true, ""
@@ -64,7 +78,7 @@ func (o opener) open(target string) error {
 
 // command returns the program to run with a URL, nil if there is none.
 func (o opener) command(target string) []string {
-	if chosen := strings.Fields(o.env("BROWSER")); len(chosen) > 0 && !textBrowser(chosen[0]) {
+	if chosen := strings.Fields(o.env("BROWSER")); len(chosen) > 0 {
 		return append(chosen, target)
 	}
 	switch runtime.GOOS {

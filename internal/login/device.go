@@ -170,7 +170,7 @@ func (d *device) show() {
 		c.Complete = clean(d.began.Complete)
 	}
 	if !d.NoBrowser {
-		c.Opened, c.Why = d.browserHere()
+		c.Opened, c.Why = d.Browser()
 	}
 	d.Prompt.Code(c)
 	if !c.Opened {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 
@@ -45,6 +46,7 @@ type Options struct {
 	Env       func(string) string        // nil is os.Getenv
 	Terminal  bool                       // a person sees the prompt
 	OpenURL   func(string) error         // nil opens the system's browser, detached
+	Browser   func() (bool, string)      // whether there is one, or why not; nil looks at the machine
 	Confirm   func(question string) bool // nil answers no
 	Prompt    Prompt
 	HTTP      *http.Client
@@ -94,6 +96,9 @@ func (o *Options) fillIn() {
 	}
 	if o.After == nil {
 		o.After = time.After
+	}
+	if o.Browser == nil {
+		o.Browser = place{o.Env, runtime.GOOS, exists, o.Terminal}.browser
 	}
 	if o.OpenURL == nil {
 		o.OpenURL = opener{env: o.Env}.open
