@@ -131,8 +131,12 @@ func (a *app) until(t *time.Time) string {
 	return moment(*t) + " (" + a.relative(*t) + ")"
 }
 
-// relative writes a time as a distance from now.
+// relative writes a time as a distance from now. What ends in a moment less
+// than a week ends in a week.
 func (a *app) relative(t time.Time) string {
+	if t.After(a.now()) {
+		t = t.Add(30 * time.Second)
+	}
 	return humanize.RelTime(t, a.now(), "ago", "from now")
 }
 

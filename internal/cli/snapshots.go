@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/internal/local"
 )
 
@@ -133,7 +134,7 @@ func (a *app) showLocal(s local.Snapshot) error {
 }
 
 func (a *app) localVerifyCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "verify [NAME...]",
 		Short: "Read snapshot files and check every checksum in them",
 		Long: `Verify reads whole snapshot files and checks every checksum: those named, or all
@@ -157,10 +158,21 @@ on this machine. It fails when one is damaged.`,
 			return a.verify(cmd.Context(), agent, args)
 		},
 	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// sound is what verify prints as JSON about each file that is.
+type sound struct {
+	Name   string      `json:"name"`
+	Type   snap.Type   `json:"type"`
+	Engine snap.Engine `json:"engine"`
+	Tables int         `json:"tables"`
 }
 
 func (a *app) verify(ctx context.Context, agent *local.Agent, names []string) error {
 	var failed []error
+	good := []sound{}
 	for _, name := range names {
 		tell, end := a.progress()
 		m, err := agent.Verify(ctx, name, tell)
@@ -169,7 +181,15 @@ func (a *app) verify(ctx context.Context, agent *local.Agent, names []string) er
 			failed = append(failed, named(err, name, len(names)))
 			continue
 		}
-		a.done(name, "%s is sound: %s, %s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)))
+		good = append(good, sound{name, m.Type, m.Engine, len(m.Tables)})
+		if !a.flags.json {
+			a.done(name, "%s is sound: %s, %s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)))
+		}
+	}
+	if a.flags.json {
+		if err := a.printJSON(good); err != nil {
+			return err
+		}
 	}
 	return errors.Join(failed...)
 }

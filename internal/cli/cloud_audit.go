@@ -1,0 +1,240 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+)
+
+// auditFlags choose lines of the audit log.
+type auditFlags struct {
+	snapshot, actor, action, since, until string
+	limit                                 int
+	all, verify                           bool
+}
+
+func (a *app) cloudAuditCommand() *cobra.Command {
+	var f auditFlags
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Read and verify the organization's audit log",
+		Long: `Audit lists what happened in your organization, newest first: pushes, pulls,
+shares and their refusals, deletions, keys, sessions and roles, with who, by
+what credential and from where. Lines are only ever added, and each holds the
+hash of the one before; --verify checks the whole chain on this machine. For
+owners and admins.
+
+To ask who could see a snapshot on a day, use: snapcli cloud snapshots access`,
+		Example: examples(
+			"what happened lately", "snapcli cloud audit",
+			"everything about one snapshot", "snapcli cloud audit --snapshot snap_7h2k9m --all",
+			"shares of the last week", "snapcli cloud audit --action snapshot.shared --since 7d",
+			"check that nothing was changed or removed", "snapcli cloud audit --verify"),
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.verify {
+				return a.verifyAudit(cmd.Context())
+			}
+			return a.audit(cmd.Context(), f)
+		},
+	}
+	cmd.Flags().StringVar(&f.snapshot, "snapshot", "", "only lines about this snapshot; a deleted one by its whole ID")
+	cmd.Flags().StringVar(&f.actor, "actor", "", "only what this user did, by e-mail")
+	cmd.Flags().StringVar(&f.action, "action", "", "only this action, such as snapshot.shared")
+	cmd.Flags().StringVar(&f.since, "since", "", "only from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
+	cmd.Flags().StringVar(&f.until, "until", "", "only before this time")
+	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most so many")
+	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
+	cmd.Flags().BoolVar(&f.verify, "verify", false, "check the chain of hashes from the first line to the last")
+	cmd.MarkFlagsMutuallyExclusive("limit", "all", "verify")
+	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeIDs)
+	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(auditActions(), cobra.ShellCompDirectiveNoFileComp))
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func auditActions() []cobra.Completion {
+	var out []cobra.Completion
+	for _, action := range []snap.AuditAction{
+		snap.AuditPushed, snap.AuditPullStarted, snap.AuditPulled, snap.AuditShared, snap.AuditUnshared,
+		snap.AuditShareRefused, snap.AuditDeclined, snap.AuditDeleted, snap.AuditUserChanged,
+		snap.AuditKeyMade, snap.AuditKeyRevoked, snap.AuditSessionBegan, snap.AuditSessionEnded,
+	} {
+		out = append(out, cobra.Completion(action))
+	}
+	return out
+}
+
+// options turns the flags into a query of the API.
+func (f auditFlags) options(now time.Time) (o api.AuditOptions, err error) {
+	if f.limit < 1 {
+		return o, snap.Usage(fmt.Sprintf("--limit %d is less than one", f.limit), "use a number like 20, or --all")
+	}
+	o = api.AuditOptions{Actor: f.actor, Action: snap.AuditAction(f.action), Limit: min(f.limit, api.MaxLimit)}
+	if o.Since, err = parseTime(f.since, now); err != nil {
+		return o, err
+	}
+	o.Until, err = parseTime(f.until, now)
+	return o, err
+}
+
+// parseTime reads a point in time: a date, a date and time, or a duration that
+// counts back from now. "" is the zero time.
+func parseTime(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04"} {
+		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	if d, err := snap.ParseDuration(s); err == nil {
+		return now.Add(-d), nil
+	}
+	return time.Time{}, snap.Usage(fmt.Sprintf("%q is not a time", s), "use a date like 2026-11-21, a time like 2026-11-21T08:00:00Z, or a duration like 7d")
+}
+
+func (a *app) audit(ctx context.Context, f auditFlags) error {
+	o, err := f.options(a.now())
+	if err != nil {
+		return err
+	}
+	_, conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	if f.snapshot != "" {
+		if o.Snapshot, err = wholeID(ctx, conn, f.snapshot); err != nil {
+			return err
+		}
+	}
+	list := &auditList{app: a}
+	for e, err := range conn.AllAudit(ctx, o) {
+		if err != nil {
+			return err
+		}
+		if !f.all && list.count == f.limit {
+			list.more = true
+			break
+		}
+		if err := list.add(e); err != nil {
+			return err
+		}
+	}
+	return list.end()
+}
+
+// wholeID returns the ID that a person typed the beginning of. A whole one is
+// taken as it is, because the snapshot may have been deleted since.
+func wholeID(ctx context.Context, conn *connection, typed string) (string, error) {
+	if id, ok := snap.CleanIDPrefix(typed); ok && len(id) == len(snap.IDPrefix)+16 {
+		return id, nil
+	}
+	s, err := conn.Resolve(ctx, typed)
+	return s.ID, err
+}
+
+// auditList writes lines of the log, a table in pages or a JSON array.
+type auditList struct {
+	*app
+	table *table
+	json  jsonArray
+	count int
+	more  bool
+}
+
+func (l *auditList) add(e api.AuditEntry) error {
+	l.count++
+	if l.flags.json {
+		l.json.to = l.io.Out
+		return l.json.add(e)
+	}
+	if l.table == nil {
+		l.table = l.newTable(column{title: "Line", right: true}, column{title: "When", least: 10, weight: 2}, column{title: "Action", least: 12, weight: 3},
+			column{title: "Who", least: 8, weight: 4}, column{title: "What", least: 12, weight: 4}, column{title: "By", least: 6}, column{title: "From", least: 7, weight: 1})
+	}
+	l.table.row(strconv.FormatInt(e.Seq, 10), moment(e.At), string(e.Action), actorOf(e), whatOf(e), e.Credential, e.Address)
+	if len(l.table.rows) == api.DefaultLimit {
+		return l.table.flush()
+	}
+	return nil
+}
+
+func (l *auditList) end() error {
+	switch {
+	case l.flags.json:
+		l.json.to = l.io.Out
+		return l.json.end()
+	case l.count == 0:
+		l.note("no line of the audit log matches")
+		return nil
+	}
+	if err := l.table.flush(); err != nil {
+		return err
+	}
+	if l.more {
+		l.note("the newest %d are shown; see the rest with --all", l.count)
+	}
+	return nil
+}
+
+func actorOf(e api.AuditEntry) string {
+	switch {
+	case e.Actor != "":
+		return e.Actor
+	case e.ActorOrg != "":
+		return e.ActorOrg
+	}
+	return "the operator"
+}
+
+// whatOf says in a few words what a line is about.
+func whatOf(e api.AuditEntry) string {
+	d := e.Detail
+	parts := []string{first(d.Name, d.Target, e.Snapshot, d.User)}
+	switch {
+	case d.OrgWide:
+		parts = append(parts, "org-wide")
+	case d.Group != "":
+		parts = append(parts, "group "+d.Group)
+	case d.Organization != "":
+		parts = append(parts, "organization "+d.Organization)
+	}
+	if d.Expires != nil {
+		parts = append(parts, "until "+moment(*d.Expires))
+	}
+	if d.Bytes > 0 {
+		parts = append(parts, size(d.Bytes))
+	}
+	if d.Code != "" {
+		parts = append(parts, "refused: "+string(d.Code))
+	}
+	if d.Role != "" {
+		parts = append(parts, "role "+string(d.Role))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) verifyAudit(ctx context.Context) error {
+	_, conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	lines, err := conn.VerifyAudit(ctx)
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(map[string]any{"lines": lines, "sound": true})
+	}
+	a.done("", "the audit log is sound: %d lines, each with the hash of the one before", lines)
+	return nil
+}
