@@ -13,7 +13,7 @@ import (
 func (w *world) tell(ctx context.Context) error {
 	s := &story{world: w}
 	for _, chapter := range []func(context.Context) error{
-		s.beginning, s.signIn, s.build, s.push, s.private, s.share, s.pull, s.unshare,
+		s.beginning, s.signIn, s.build, s.push, s.private, s.share, s.restart, s.pull, s.unshare,
 	} {
 		if err := chapter(ctx); err != nil {
 			return err
@@ -107,7 +107,7 @@ func (s *story) share(ctx context.Context) error {
 	}{
 		{[]string{"--group", "eng"}, []person{alice, mia}},
 		{[]string{"--org", "globex", "--expires-in", "7d"}, []person{alice, mia, gary}},
-		{nil, []person{alice, mia, vic, gary}},
+		{nil, callers()},
 	} {
 		if err := s.does(ctx, alice, append([]string{"cloud", "snapshots", "share", s.id}, step.args...)...); err != nil {
 			return err
@@ -127,6 +127,15 @@ func (s *story) share(ctx context.Context) error {
 	return s.refused(ctx, vic, exitForbidden, "cloud", "snapshots", "share", s.id, "--group", "eng")
 }
 
+func (s *story) restart(ctx context.Context) error {
+	s.out.chapter("Restart the service: nothing is lost")
+	s.service.stop()
+	if err := s.startService(ctx); err != nil {
+		return fmt.Errorf("snapcloud serve, again: %w", err)
+	}
+	return s.seenBy(ctx, false, callers()...)
+}
+
 func (s *story) pull(ctx context.Context) error {
 	s.out.chapter("Pull it as somebody else, and load it into their own database")
 	for _, args := range [][]string{{"pull", "shop", "--cloud", "--snapshot-id", s.id}, {"load", "shop", "--yes"}} {
@@ -134,11 +143,20 @@ func (s *story) pull(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := s.equal(ctx); err != nil {
+	if err := s.equal(ctx, mia); err != nil {
 		return err
 	}
 	s.out.aside("Gary of Globex never heard of a target named shop: pull makes it")
-	if err := s.does(ctx, gary, "pull", "shop", "--cloud", "--snapshot-id", s.id); err != nil {
+	for _, args := range [][]string{
+		{"pull", "shop", "--cloud"},
+		{"targets", "add", "shop", "--destination", "sqlite://" + s.database(gary)},
+		{"load", "shop"},
+	} {
+		if err := s.does(ctx, gary, args...); err != nil {
+			return err
+		}
+	}
+	if err := s.equal(ctx, gary); err != nil {
 		return err
 	}
 	var err error
@@ -146,25 +164,25 @@ func (s *story) pull(ctx context.Context) error {
 	return err
 }
 
-// equal proves that Mia's database is the masked production, table by table:
-// the demo masks a copy of production by itself and compares.
-func (s *story) equal(ctx context.Context) error {
+// equal proves that a person's database is the masked production, table by
+// table: the demo masks a copy of production by itself and compares.
+func (s *story) equal(ctx context.Context, p person) error {
 	want, err := s.maskedCopy(ctx)
 	if err != nil {
 		return err
 	}
-	got, err := sample.Fingerprint(ctx, s.database(mia))
+	got, err := sample.Fingerprint(ctx, s.database(p))
 	if err != nil {
 		return err
 	}
 	if err := same(want, got); err != nil {
-		return fmt.Errorf("mia's database is not what alice masked: %w", err)
+		return fmt.Errorf("the database of %s is not what alice masked: %w", p.prompt(), err)
 	}
 	s.out.line("")
 	for _, t := range got {
 		s.out.line("  %-13s %7d rows  %s", t.Name, t.Rows, t.Sum[:16])
 	}
-	s.out.kept("every table, index, view and trigger in Mia's database equals the masked original")
+	s.out.kept("every table, index, view and trigger in the database of %s equals the masked original", p.prompt())
 	return nil
 }
 

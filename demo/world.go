@@ -36,6 +36,10 @@ var (
 // everybody is who can sign in.
 func everybody() []person { return []person{alice, adam, mia, vic, gail, gary} }
 
+// callers are the four who act in the story: the owner, a member of a group, a
+// viewer, and a colleague in another organization.
+func callers() []person { return []person{alice, mia, vic, gary} }
+
 // world is everything the demo made and runs.
 type world struct {
 	out     *screen
