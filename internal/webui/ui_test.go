@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -171,6 +172,50 @@ func unreachable(t *testing.T) *api.Client {
 	c, err := api.New(api.Options{BaseURL: gone.URL, Mount: api.MountAgent, Token: api.StaticToken("x")})
 	if err != nil {
 		t.Fatal(err)
+	}
+	return c
+}
+
+// door stands before a service and can be shut: then nothing answers.
+type door struct {
+	t      *testing.T
+	server *httptest.Server
+	mu     sync.Mutex
+	closed bool
+}
+
+func newDoor(t *testing.T, to string) *door {
+	t.Helper()
+	target, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &door{t: t}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	d.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.mu.Lock()
+		closed := d.closed
+		d.mu.Unlock()
+		if closed {
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(d.server.Close)
+	return d
+}
+
+func (d *door) shut(closed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = closed
+}
+
+func (d *door) client(key string) *api.Client {
+	d.t.Helper()
+	c, err := api.New(api.Options{BaseURL: d.server.URL, Mount: api.MountAgent, Token: api.StaticToken(key)})
+	if err != nil {
+		d.t.Fatal(err)
 	}
 	return c
 }

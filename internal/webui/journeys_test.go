@@ -1,0 +1,276 @@
+package webui
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"snap"
+	"snap/internal/cloudtest"
+)
+
+// A click on Private shares at once, without loading a page (SPEC 3, 4.6).
+func TestBrowserSharingControl(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
+	b := browse(t, openUI(t, mia, ""))
+	b.run(chromedp.Evaluate[chromedp.Void]("void (window.untouched = true)"))
+	state := `document.querySelector("#state-` + item.ID + `")`
+	b.click("#state-" + item.ID)
+	b.until(state + `.textContent === "Shared" && !` + state + `.classList.contains("waiting")`)
+	b.until(`document.querySelector("#filter-Shared") && window.untouched`)
+	if _, err := c.As("max@acme.test").Snapshot(t.Context(), item.ID); err != nil {
+		t.Errorf("a colleague: %v", err)
+	}
+	if focused := eval[string](b, "document.activeElement.id"); focused != "state-"+item.ID {
+		t.Errorf("the focus went to %q", focused)
+	}
+	b.click("#state-" + item.ID)
+	b.until(state + `.textContent === "Private" && !` + state + `.classList.contains("waiting")`)
+	if _, err := c.As("max@acme.test").Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("a colleague, after: %v", err)
+	}
+}
+
+// What the service refuses is taken back on the page, with the reason.
+func TestBrowserFailedChangeIsUndone(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.Push(mia, "shop", []byte("one"))
+	b := browse(t, openUI(t, mia, ""))
+	if err := c.As("alice@acme.test").Delete(t.Context(), item.ID); err != nil {
+		t.Fatal(err)
+	}
+	b.click("#state-" + item.ID)
+	b.until(`document.querySelector(".toast.bad")?.textContent.includes("Not found")`)
+	b.until(`document.querySelector("#state-` + item.ID + `").textContent === "Private"`)
+}
+
+func TestBrowserSharingDialog(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	item := c.Push(c.As("mia@acme.test"), "shop", []byte("one"))
+	b := browse(t, openUI(t, c.As("alice@acme.test"), ""))
+	b.click("#also-" + item.ID)
+	b.until(`document.querySelector("#dialog").open`)
+	b.click("#gs-eng")
+	b.until(`document.querySelector("#gs-eng").getAttribute("aria-checked") === "true" && document.querySelector("#also-` + item.ID + `").textContent.includes("1 group")`)
+	if _, err := c.As("gus@acme.test").Snapshot(t.Context(), item.ID); err != nil {
+		t.Errorf("a member of the group: %v", err)
+	}
+	b.keys("#slug", "globex\r")
+	b.until(`document.querySelector("#org-list")?.textContent.includes("ends in 7 days")`)
+	b.click("#revoke-globex")
+	b.until(`!document.querySelector("#org-list")`)
+	b.keys("#slug", "nobody\r")
+	b.until(`document.querySelector("dialog .toast.bad")?.textContent.includes("Not found")`)
+	b.run(chromedp.KeyEvent("\u001b"))
+	b.until(`!document.querySelector("#dialog").open`)
+}
+
+// Search, filters and paging change the list and the address.
+func TestBrowserSearchAndFilters(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	shop, billing := c.Push(mia, "shop", []byte("one")), c.Push(mia, "billing", []byte("two"))
+	if _, err := mia.Share(t.Context(), billing.ID); err != nil {
+		t.Fatal(err)
+	}
+	b := browse(t, openUI(t, mia, ""))
+	b.run(chromedp.KeyEvent("/"))
+	b.until(`document.activeElement.id === "q"`)
+	b.run(chromedp.KeyEvent("sho"))
+	b.until(`!document.getElementById("` + billing.ID + `") && document.getElementById("` + shop.ID + `") && location.search === "?q=sho"`)
+	b.until(`document.activeElement.id === "q"`)
+	b.click("#filter-Shared")
+	b.until(`document.querySelector(".empty") && location.search.includes("show=shared")`)
+	b.run(chromedp.NavigateBack())
+	b.until(`document.getElementById("` + shop.ID + `") && !location.search.includes("show=shared")`)
+}
+
+// The same pages without script: every step is a form or a link.
+func TestBrowserWithoutScript(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	item := c.Push(alice, "shop", []byte("one"))
+	b := browse(t, openUI(t, alice, ""))
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.open("/snapshots")
+	b.click("#state-" + item.ID)
+	b.run(chromedp.WaitVisible(chromedp.CSS("#state-" + item.ID + `[aria-pressed="true"]`)))
+	b.click("#also-" + item.ID)
+	b.run(chromedp.WaitVisible(chromedp.CSS("#gs-dba")))
+	b.click("#gs-dba")
+	b.run(chromedp.WaitVisible(chromedp.CSS(`#gs-dba[aria-checked="true"]`)))
+	b.keys("#slug", "globex\r")
+	b.run(chromedp.WaitVisible(chromedp.CSS("#revoke-globex")))
+	shares, err := alice.OrgShares(t.Context(), item.ID)
+	if err != nil || len(shares) != 1 || shares[0].ExpiresAt == nil {
+		t.Errorf("shares %v, %v", shares, err)
+	}
+}
+
+// Build, push and load from the page, with live progress and the typed name.
+func TestBrowserJobs(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	config, source, destination := shopConfig(t)
+	u := openUI(t, c.As("mia@acme.test"), config)
+	b := browse(t, u)
+	b.open("/targets")
+	b.click(".cards button")
+	b.until(`document.querySelector("#job-1.done")`)
+	b.open("/snapshots")
+	b.click("#dismiss-1")
+	b.until(`!document.querySelector("#job-1")`)
+	b.click("details.menu summary")
+	b.click(`details.menu form[action$="/push"] button`)
+	b.until(`document.querySelector("#job-2.done") && document.querySelector(".where").textContent === "synced"`)
+	b.click(`.do a[href$="/load"]`)
+	b.until(`document.querySelector("#dialog").open && document.activeElement.id === "database"`)
+	b.keys("#database", "wrong\r")
+	b.until(`!document.querySelector("#database").checkValidity() && document.querySelector("#dialog").open`)
+	b.run(chromedp.SetValue(chromedp.CSS("#database"), ""))
+	b.keys("#database", "shop_dev.db\r")
+	b.until(`document.querySelector("#job-3.done") && !document.querySelector("#dialog").open`)
+	sameData(t, source, destination)
+}
+
+// Two tabs of one browser: a job begun in one shows in the other.
+func TestBrowserTwoTabs(t *testing.T) {
+	t.Parallel()
+	config, _, _ := shopConfig(t)
+	u := openUI(t, nil, config)
+	one, two := browse(t, u), browse(t, u)
+	two.open("/snapshots")
+	one.open("/targets")
+	one.click(".cards button")
+	two.until(`document.querySelector("#job-1.done") && document.querySelector("table.snapshots .where").textContent === "local"`)
+}
+
+// The service goes away and comes back: the page says so, keeps what is local,
+// and fills again by itself.
+func TestBrowserServiceAwayAndBack(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.Push(mia, "shop", []byte("one"))
+	front := newDoor(t, c.URL)
+	b := browse(t, openUI(t, front.client(c.Key("mia@acme.test")), ""))
+	row := `document.getElementById("` + item.ID + `")`
+	b.until(row)
+	front.shut(true)
+	b.click("#state-" + item.ID)
+	b.until(`document.querySelector(".toast.bad")?.textContent.includes("does not answer")`)
+	b.run(chromedp.Evaluate[chromedp.Void](`void document.dispatchEvent(new Event("visibilitychange"))`))
+	b.until(`document.querySelector("#listing .notice") && !` + row)
+	front.shut(false)
+	b.run(chromedp.Evaluate[chromedp.Void](`void document.dispatchEvent(new Event("visibilitychange"))`))
+	b.until(row + ` && !document.querySelector("#listing .notice")`)
+}
+
+// A name that tries to be markup or script stays text, in the page and in what
+// the event stream puts into it.
+func TestBrowserHostileName(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.Push(mia, `x' autofocus onfocus=window.hacked=1 y='&lt;img src=x onerror=window.hacked=1&gt;`, []byte("one"))
+	b := browse(t, openUI(t, mia, ""))
+	b.click("#pull-" + item.ID)
+	b.until(`document.querySelector("#job-1:not(.running)")`)
+	b.click("#also-" + item.ID)
+	b.until(`document.querySelector("#dialog").open`)
+	if eval[bool](b, "Boolean(window.hacked) || Boolean(document.querySelector('main img, dialog img'))") {
+		t.Error("the name became markup")
+	}
+}
+
+// Nothing on any page violates the rules of axe-core for WCAG 2.2 AA, in light
+// and dark.
+func TestBrowserAccessibility(t *testing.T) {
+	t.Parallel()
+	rules, err := os.ReadFile(filepath.Join("..", "..", "tools", "axe", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Skip("needs axe-core: npm ci --prefix tools/axe")
+	}
+	c := cloudtest.Start(t, cloudtest.Options{})
+	_, dialog := populate(t, c)
+	config, _, _ := shopConfig(t)
+	u := openUI(t, c.As("alice@acme.test"), config)
+	events := u.listen()
+	u.post("/targets/shop/build", nil)
+	events.ended()
+	here, err := u.Agent.Snapshots("")
+	if err != nil || len(here) == 0 {
+		t.Fatal(err)
+	}
+	b := browse(t, u)
+	for _, path := range []string{"/snapshots", "/snapshots?q=zzz", "/cloud/" + dialog.ID + "/sharing", "/local/" + here[0].Name + "/load", "/local/" + here[0].Name + "/delete", "/targets", "/jobs", "/account", "/nothing"} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.media("prefers-color-scheme", scheme, "prefers-reduced-motion", "reduce")
+			b.open(path)
+			b.check(string(rules), path+" "+scheme)
+		}
+	}
+	b.open("/snapshots")
+	b.click("#also-" + dialog.ID)
+	b.until(`document.querySelector("#dialog").open`)
+	b.check(string(rules), "the dialog")
+}
+
+// check runs axe-core on the page.
+func (b *tab) check(rules, what string) {
+	b.t.Helper()
+	b.run(chromedp.Evaluate[chromedp.Void](rules))
+	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("\n")))`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, f := range found {
+		b.t.Errorf("%s: %s", what, f)
+	}
+}
+
+// The first page with a full list is under 50 KB on the wire, all files
+// included.
+func TestFirstPageIsSmall(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	for i := range pageSize {
+		c.Push(mia, "target-"+string(rune('a'+i%26)), []byte{byte(i)})
+	}
+	u := openUI(t, mia, "")
+	page := u.get("/snapshots", "Accept-Encoding", "gzip")
+	sum := len(page.Body)
+	if page.Header.Get("Content-Encoding") != "gzip" {
+		t.Error("the page is not compressed")
+	}
+	for _, name := range []string{"look.css", "app.css", "icon.svg", "app.js", "forms.js", "fragments.js", "live.js"} {
+		a := u.get(u.Server.assets.URL(name), "Accept-Encoding", "gzip")
+		if a.Status != http.StatusOK {
+			t.Errorf("%s answered %d", name, a.Status)
+		}
+		sum += len(a.Body)
+	}
+	if sum > 50_000 {
+		t.Errorf("the first page needs %d bytes", sum)
+	}
+	t.Logf("%d bytes, of which the page is %d", sum, len(page.Body))
+	if strings.Contains(page.Body, "http://") {
+		t.Error("something is fetched from elsewhere")
+	}
+}
