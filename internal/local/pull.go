@@ -48,24 +48,29 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	if result.CreatedTarget, err = a.ensureTarget(target); err != nil {
 		return result, err
 	}
-	s, here, err := a.placeFor(wanted)
+	s, here, err := a.placeFor(ctx, wanted)
 	if err != nil {
 		return result, err
 	}
-	if result.Here = here; !here {
-		if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
-			return result, diskError(err, "make the folder of the target's snapshots")
-		}
-		_, result.Moved, err = transfer.Download(ctx, c, wanted.ID, s.Path, transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull")})
-		if err != nil {
-			return result, err
-		}
-		if s, err = a.adopt(s); err != nil {
-			return result, err
-		}
+	if result.Here = here; here {
+		s.Arrived = a.now().UTC() // what a person has just pulled is what they load
+	} else if s, result.Moved, err = a.fetch(ctx, c, wanted.ID, s, transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull")}); err != nil {
+		return result, err
 	}
 	result.Snapshot, err = a.noteCloud(s, c.BaseURL(), wanted.ID)
 	return result, err
+}
+
+// fetch brings a snapshot to its place and into the listing.
+func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, s Snapshot, o transfer.Options) (Snapshot, int64, error) {
+	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
+		return s, 0, diskError(err, "make the folder of the target's snapshots")
+	}
+	_, moved, err := transfer.Download(ctx, c, id, s.Path, o)
+	if err == nil {
+		s, err = a.adopt(s)
+	}
+	return s, moved, err
 }
 
 // wantedFrom returns the cloud snapshot that the options choose.
@@ -115,19 +120,26 @@ func (a *Agent) ensureTarget(name string) (created bool, err error) {
 }
 
 // placeFor returns the record of the local copy, or of the one to be, whose
-// name no other snapshot has. A file without a record is what a pull left that
-// was killed at its end: it may stand at the place, and is verified there.
-func (a *Agent) placeFor(wanted api.Snapshot) (s Snapshot, here bool, err error) {
+// name no other snapshot has. A copy whose bytes have changed is taken away. A
+// file without a record is what a pull left that was killed at its end: it may
+// stand at the place, and is verified there.
+func (a *Agent) placeFor(ctx context.Context, wanted api.Snapshot) (s Snapshot, here bool, err error) {
 	local, err := a.Snapshots(wanted.Target)
 	if err != nil {
 		return Snapshot{}, false, err
 	}
 	taken := map[string]bool{}
 	for _, s := range local {
-		if s.SHA256 == wanted.SHA256 {
-			return s, true, nil
+		if s.SHA256 != wanted.SHA256 {
+			taken[s.Name] = true
+			continue
 		}
-		taken[s.Name] = true
+		err := transfer.Verify(ctx, s.Path, wanted)
+		if snap.CodeOf(err) != snap.CodeConflict {
+			return s, err == nil, err
+		}
+		a.log.Warn("the local copy of a snapshot has changed and is fetched again", "path", s.Path)
+		return s, false, diskError(os.Remove(s.Path), "take the damaged copy away")
 	}
 	s = Snapshot{
 		Target: wanted.Target, Name: wanted.Name, Type: wanted.Type, Engine: wanted.Engine,

@@ -1,0 +1,337 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/archive"
+	"snap/internal/cloudtest"
+)
+
+// machine returns an agent with an empty configuration and no snapshots.
+func machine(t *testing.T) *Agent {
+	t.Helper()
+	dir := t.TempDir()
+	a, err := Open(Options{
+		ConfigFile: filepath.Join(dir, "config.yaml"), DataDir: filepath.Join(dir, "data"),
+		Env: func(string) string { return "" },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// made puts a snapshot file of some size into the listing, as a build does.
+func (a *Agent) made(t *testing.T, target string, typ snap.Type, at time.Time, size int) Snapshot {
+	t.Helper()
+	s := Snapshot{Target: target, Name: snap.SnapshotName(target, at), Type: typ, Engine: snap.SQLite, Created: at}
+	path, err := a.snapshotFile(s.Target, s.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	w, err := archive.NewWriter(&file, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{byte(at.Unix()), byte(size)}).Read(content)
+	section, err := w.Section("database")
+	if err == nil {
+		_, err = section.Write(content)
+	}
+	if err == nil {
+		err = section.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := w.Close(archive.Manifest{Engine: s.Engine, Target: target, Name: s.Name, Type: typ, Created: at, Tables: []archive.Table{{Name: "t", Rows: 7}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SHA256, s.Size = sum.SHA256, sum.Size
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = a.adopt(s); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+// SPEC 4.4: push and pull through a presigned URL; the target is created on
+// the agent that does not have it.
+func TestPushAndPull(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	client := c.As("alice@acme.test")
+	here, there := machine(t), machine(t)
+	const target = "größe 東京 shop"
+	s := here.made(t, target, snap.TypeSnapshot, noon, 2<<20)
+
+	var phases []string
+	pushed, err := here.Push(t.Context(), client, target, PushOptions{}, func(e Event) { phases = append(phases, e.Phase) })
+	if err != nil || pushed.Name != s.Name || pushed.Moved != s.Size || pushed.Bytes != s.Size || pushed.Exists {
+		t.Fatalf("push: %+v, %v", pushed, err)
+	}
+	if len(phases) == 0 || phases[0] != "push" {
+		t.Errorf("the push told of %v", phases)
+	}
+	if s, err = here.Snapshot(s.Name); err != nil || s.Cloud[c.URL] != pushed.ID {
+		t.Errorf("the local record has the cloud IDs %v, want %s (%v)", s.Cloud, pushed.ID, err)
+	}
+	pulled, err := there.Pull(t.Context(), client, target, PullOptions{SnapshotID: pushed.ID[:12]}, nil)
+	if err != nil || !pulled.CreatedTarget || pulled.Here || pulled.Moved != s.Size || pulled.ID != pushed.ID {
+		t.Fatalf("pull: %+v, %v", pulled, err)
+	}
+	if got := pulled.Snapshot; got.SHA256 != s.SHA256 || got.Name != s.Name || got.Cloud[c.URL] != pushed.ID || len(got.Tables) != 1 {
+		t.Errorf("the pulled snapshot is %+v", got)
+	}
+	if _, err := there.Verify(t.Context(), s.Name, nil); err != nil {
+		t.Error(err)
+	}
+	if _, err := there.Target(target); err != nil {
+		t.Errorf("the target was not created: %v", err)
+	}
+}
+
+// An unchanged snapshot moves no bytes in either direction and says so.
+func TestPushAndPullAgainMoveNothing(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	client := c.As("alice@acme.test")
+	a := machine(t)
+	s := a.made(t, "shop", snap.TypeSnapshot, noon, 1000)
+	first, err := a.Push(t.Context(), client, "shop", PushOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := a.Push(t.Context(), client, "shop", PushOptions{Snapshot: s.Name}, nil)
+	if err != nil || !again.Exists || again.Moved != 0 || again.ID != first.ID {
+		t.Errorf("push again: %+v, %v", again, err)
+	}
+	pulled, err := a.Pull(t.Context(), client, "shop", PullOptions{}, nil)
+	if err != nil || !pulled.Here || pulled.Moved != 0 || pulled.Snapshot.Name != s.Name {
+		t.Errorf("pull what is here: %+v, %v", pulled, err)
+	}
+}
+
+// A local copy whose bytes have changed is not taken for the snapshot.
+func TestPullReplacesADamagedCopy(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	client := c.As("alice@acme.test")
+	a := machine(t)
+	s := a.made(t, "shop", snap.TypeSnapshot, noon, 1000)
+	if _, err := a.Push(t.Context(), client, "shop", PushOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	damaged, err := os.ReadFile(s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged[500] ^= 1
+	if err := os.WriteFile(s.Path, damaged, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Push(t.Context(), c.As("adam@acme.test"), "shop", PushOptions{}, nil); snap.CodeOf(err) != snap.CodeCorrupt {
+		t.Errorf("push of a damaged snapshot: %v, want corrupt_snapshot", err)
+	}
+	pulled, err := a.Pull(t.Context(), client, "shop", PullOptions{}, nil)
+	if err != nil || pulled.Here || pulled.Moved != s.Size || pulled.Snapshot.Name != s.Name {
+		t.Fatalf("%+v, %v; want it fetched", pulled, err)
+	}
+	if _, err := a.Verify(t.Context(), s.Name, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Two snapshots of one name, by different people, both stay.
+func TestPullKeepsAnotherSnapshotOfTheName(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	client := c.As("alice@acme.test")
+	here, there := machine(t), machine(t)
+	mine := here.made(t, "shop", snap.TypeSnapshot, noon, 1000)
+	theirs := there.made(t, "shop", snap.TypeSnapshot, noon, 2000)
+	if _, err := there.Push(t.Context(), client, "shop", PushOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	pulled, err := here.Pull(t.Context(), client, "shop", PullOptions{}, nil)
+	if err != nil || pulled.Snapshot.Name != theirs.Name+"-2" || pulled.Snapshot.SHA256 != theirs.SHA256 {
+		t.Fatalf("%+v, %v", pulled, err)
+	}
+	if kept, err := here.Snapshot(mine.Name); err != nil || kept.SHA256 != mine.SHA256 {
+		t.Errorf("the one that was here is %+v, %v", kept, err)
+	}
+}
+
+// A pull that was killed after the file got its name and before its record was
+// written goes on by verifying the file.
+func TestPullTakesUpAFileWithoutARecord(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	client := c.As("alice@acme.test")
+	a := machine(t)
+	s := a.made(t, "shop", snap.TypeSnapshot, noon, 1000)
+	if _, err := a.Push(t.Context(), client, "shop", PushOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(recordPath(s.Path)); err != nil {
+		t.Fatal(err)
+	}
+	pulled, err := a.Pull(t.Context(), client, "shop", PullOptions{}, nil)
+	if err != nil || pulled.Moved != 0 || pulled.Snapshot.Name != s.Name {
+		t.Fatalf("%+v, %v; want the file taken up", pulled, err)
+	}
+	if _, err := a.Snapshot(s.Name); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPushAndPullChoose(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	client := c.As("alice@acme.test")
+	here, there := machine(t), machine(t)
+	masked := here.made(t, "shop", snap.TypeSanitized, noon, 1000)
+	original := here.made(t, "shop", snap.TypeSnapshot, noon.Add(time.Hour), 1000)
+
+	_, err := there.Pull(t.Context(), client, "shop", PullOptions{}, nil)
+	wantRefusal(t, err, snap.CodeNotFound, "shop")
+	for _, step := range []struct {
+		options PushOptions
+		want    string
+	}{
+		{PushOptions{Type: snap.TypeSanitized}, masked.Name},
+		{PushOptions{}, original.Name},
+		{PushOptions{Snapshot: masked.Name}, masked.Name},
+	} {
+		got, err := here.Push(t.Context(), client, "shop", step.options, nil)
+		if err != nil || got.Name != step.want {
+			t.Errorf("push %+v: %s, %v; want %s", step.options, got.Name, err, step.want)
+		}
+	}
+	_, err = here.Push(t.Context(), client, "shop", PushOptions{Snapshot: masked.Name, Type: snap.TypeSnapshot}, nil)
+	wantRefusal(t, err, snap.CodeUsage, "sanitized")
+	_, err = here.Push(t.Context(), client, "books", PushOptions{Snapshot: masked.Name}, nil)
+	wantRefusal(t, err, snap.CodeUsage, `"shop"`)
+	_, err = here.Push(t.Context(), client, "books", PushOptions{}, nil)
+	wantRefusal(t, err, snap.CodeNotFound, `"books"`)
+
+	got, err := there.Pull(t.Context(), client, "shop", PullOptions{Type: snap.TypeSanitized}, nil)
+	if err != nil || got.Snapshot.Type != snap.TypeSanitized {
+		t.Errorf("pull of what is sanitized: %+v, %v", got.Snapshot, err)
+	}
+	_, err = there.Pull(t.Context(), client, "books", PullOptions{SnapshotID: got.ID}, nil)
+	wantRefusal(t, err, snap.CodeUsage, `"shop"`)
+	_, err = there.Pull(t.Context(), client, "shop", PullOptions{SnapshotID: got.ID, Type: snap.TypeSnapshot}, nil)
+	wantRefusal(t, err, snap.CodeUsage, "sanitized")
+	if _, err := there.Target("books"); err == nil {
+		t.Error("a refused pull created a target")
+	}
+}
+
+// SPEC 5.3, rule 2: what may not be seen behaves as if it did not exist.
+func TestPullOfWhatMayNotBeSeen(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	a := machine(t)
+	a.made(t, "shop", snap.TypeSnapshot, noon, 1000)
+	pushed, err := a.Push(t.Context(), c.As("alice@acme.test"), "shop", PushOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mia := c.As("mia@acme.test")
+	there := machine(t)
+	_, hidden := there.Pull(t.Context(), mia, "shop", PullOptions{SnapshotID: pushed.ID}, nil)
+	_, missing := there.Pull(t.Context(), mia, "shop", PullOptions{SnapshotID: snap.NewSnapshotID()}, nil)
+	if !errors.Is(hidden, snap.ErrNotFound) || hidden.Error() != missing.Error() {
+		t.Errorf("hidden: %v; missing: %v; want the same", hidden, missing)
+	}
+}
+
+// Ctrl-C leaves a state from which the same command goes on, and says so.
+func TestInterruptedPushAndPullGoOn(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	client := c.As("alice@acme.test")
+	here, there := machine(t), machine(t)
+	s := here.made(t, "shop", snap.TypeSnapshot, noon, 40<<20)
+	ctx, interrupt := context.WithCancel(t.Context())
+	_, err := here.Push(ctx, client, "shop", PushOptions{Jobs: 1}, func(e Event) {
+		if e.Done > s.Size/2 {
+			interrupt()
+		}
+	})
+	wantHint(t, err, "goes on")
+	pushed, err := here.Push(t.Context(), client, "shop", PushOptions{}, nil)
+	if err != nil || pushed.Moved == 0 || pushed.Moved >= s.Size {
+		t.Fatalf("push again: %+v, %v; want less than %d moved", pushed, err, s.Size)
+	}
+	ctx, interrupt = context.WithCancel(t.Context())
+	_, err = there.Pull(ctx, client, "shop", PullOptions{Jobs: 1}, func(e Event) {
+		if e.Done > s.Size/2 {
+			interrupt()
+		}
+	})
+	wantHint(t, err, "goes on")
+	if all, err := there.Snapshots(""); err != nil || len(all) != 0 {
+		t.Errorf("listed after an interrupted pull: %v, %v", all, err)
+	}
+	pulled, err := there.Pull(t.Context(), client, "shop", PullOptions{}, nil)
+	if err != nil || pulled.Moved == 0 || pulled.Moved >= s.Size {
+		t.Fatalf("pull again: %+v, %v; want less than %d moved", pulled, err, s.Size)
+	}
+	if _, err := there.Verify(t.Context(), s.Name, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPushToAServiceThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	a := machine(t)
+	a.made(t, "shop", snap.TypeSnapshot, noon, 1000)
+	client, err := api.New(api.Options{
+		BaseURL: "http://127.0.0.1:1", Mount: api.MountAgent, Token: api.StaticToken("x"), HTTP: &http.Client{Timeout: 10 * time.Second},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Push(t.Context(), client, "shop", PushOptions{}, nil)
+	wantRefusal(t, err, snap.CodeUnreachable, "127.0.0.1:1")
+	_, err = a.Pull(t.Context(), client, "shop", PullOptions{}, nil)
+	wantRefusal(t, err, snap.CodeUnreachable, "127.0.0.1:1")
+}
+
+func wantRefusal(t *testing.T, err error, code snap.Code, says string) {
+	t.Helper()
+	if snap.CodeOf(err) != code || !strings.Contains(err.Error(), says) {
+		t.Errorf("error %v (%q), want code %q and the words %q", err, snap.CodeOf(err), code, says)
+	}
+}
+
+func wantHint(t *testing.T, err error, says string) {
+	t.Helper()
+	var e *snap.Error
+	if !errors.As(err, &e) || e.Code != snap.CodeInterrupted || !strings.Contains(e.Hint, says) {
+		t.Fatalf("error %#v, want interrupted with a hint that says %q", err, says)
+	}
+}

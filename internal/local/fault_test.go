@@ -1,0 +1,222 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+)
+
+// A child process of the tests runs one action of an agent, to be killed.
+const childAction = "SNAPCLI_TEST_ACTION"
+
+func TestMain(m *testing.M) {
+	action := os.Getenv(childAction)
+	if action == "" {
+		os.Exit(m.Run())
+	}
+	ctx := context.Background()
+	a, err := Open(Options{})
+	if err == nil {
+		fmt.Println("ready")
+		progress := func(e Event) { fmt.Println(e.Phase) }
+		switch action {
+		case "build":
+			_, err = a.Build(ctx, shopTarget, BuildOptions{}, progress)
+		case "sanitize":
+			_, err = a.Sanitize(ctx, shopTarget, SanitizeOptions{SQL: os.Getenv("SNAPCLI_TEST_SQL")}, progress)
+		case "load":
+			_, err = a.Load(ctx, shopTarget, LoadOptions{}, progress)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// killedAt runs an action in a child and kills it after so many lines of
+// progress and a moment more; false when it had ended by itself.
+func (s shop) killedAt(t *testing.T, action string, lines int, moment time.Duration, env ...string) (killed bool) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^$")
+	cmd.Env = append(os.Environ(), childAction+"="+action, "SNAPCLI_CONFIG_DIR="+s.dir, "SNAPCLI_DATA_DIR="+filepath.Join(s.dir, "data"))
+	cmd.Env = append(cmd.Env, env...)
+	var said strings.Builder
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	read := readLines(out, lines)
+	if read == lines {
+		<-time.After(moment)
+		_ = cmd.Process.Kill()
+	}
+	_, _ = io.Copy(io.Discard, out)
+	if err := cmd.Wait(); err == nil {
+		return false
+	}
+	if said.Len() > 0 {
+		t.Fatalf("%s: %s", action, said.String())
+	}
+	return true
+}
+
+func readLines(r io.Reader, n int) (read int) {
+	b := make([]byte, 1)
+	for read < n {
+		if _, err := r.Read(b); err != nil {
+			return read
+		}
+		if b[0] == '\n' {
+			read++
+		}
+	}
+	return read
+}
+
+// Killed at many points, a load leaves the old database or the new one, whole;
+// a build or sanitize leaves no snapshot or a good one; and the next command
+// works and clears away what was left.
+func TestKilledAtRandomPoints(t *testing.T) {
+	t.Parallel()
+	rounds := 24
+	if testing.Short() {
+		rounds = 6
+	}
+	s := newShop(t)
+	run(t, s.source, "CREATE TABLE bulk (v); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 4000) INSERT INTO bulk SELECT randomblob(1000) FROM c")
+	mask := s.sqlFile(t, "UPDATE customer SET email = 'masked'")
+	r := rand.New(rand.NewPCG(1, 2))
+	first, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for round := range rounds {
+		action := []string{"load", "build", "sanitize"}[round%3]
+		lines, moment := 1+r.IntN(40), time.Duration(r.IntN(3000))*time.Microsecond
+		if s.killedAt(t, action, lines, moment, "SNAPCLI_TEST_SQL="+mask) {
+			killed++
+		}
+		s.whole(t, fmt.Sprintf("round %d, %s killed after %d lines", round, action, lines))
+	}
+	if killed < rounds/3 {
+		t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
+	}
+	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Snapshot: first.Name}, nil); err != nil {
+		t.Errorf("the next load: %v", err)
+	}
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Errorf("the next build: %v", err)
+	}
+	for _, pattern := range []string{"data/tmp/work-*", "data/snapshots/*/*" + partSuffix} {
+		if left, _ := filepath.Glob(filepath.Join(s.dir, pattern)); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
+// whole fails unless the destination is a whole database, old or new, and
+// every listed snapshot is good.
+func (s shop) whole(t *testing.T, when string) {
+	t.Helper()
+	if check := query(t, s.destination, "PRAGMA integrity_check"); check != "ok" {
+		t.Fatalf("%s: the destination is damaged: %s", when, check)
+	}
+	tables := query(t, s.destination, "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
+	switch tables {
+	case "old":
+	case "bulk\ncustomer\npurchase":
+		if n := query(t, s.destination, "SELECT (SELECT count(*) FROM bulk) || ' ' || (SELECT count(*) FROM customer)"); n != "4000 2000" {
+			t.Fatalf("%s: the destination has %s rows", when, n)
+		}
+	default:
+		t.Fatalf("%s: the destination has the tables %q", when, tables)
+	}
+	list, err := s.Snapshots("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, snapshot := range list {
+		if _, err := s.Verify(t.Context(), snapshot.Name, nil); err != nil {
+			t.Fatalf("%s: %s: %v", when, snapshot.Name, err)
+		}
+	}
+}
+
+// A full disk is one clear error, and what was there stays.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	small := smallDisk(t, 300<<10)
+	s.data = filepath.Join(small, "data")
+	run(t, s.source, "CREATE TABLE bulk (v); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1500) INSERT INTO bulk SELECT randomblob(1000) FROM c")
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
+		t.Errorf("build: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.data, "snapshots", "*", "*.*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+
+	s.data = filepath.Join(s.dir, "data")
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	there := filepath.Join(small, "there.db")
+	run(t, there, "CREATE TABLE old (a); INSERT INTO old VALUES ('precious')")
+	target, err := s.Target(shopTarget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.Destination = "sqlite://" + there
+	if err := s.AddTarget(target); err != nil {
+		t.Fatal(err)
+	}
+	s.destination = there
+	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
+		t.Errorf("load: %v", err)
+	}
+	// The same when the space is gone only while it is written.
+	r, err := s.openVerified(t.Context(), mustLast(t, s), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	to, err := s.databaseAt(target.Destination)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.replace(t.Context(), r, to, LoadOptions{}, 1, nil); snap.CodeOf(err) != snap.CodeStorageFull {
+		t.Errorf("replace: %v", err)
+	}
+	s.untouched(t)
+}
+
+func mustLast(t *testing.T, s shop) Snapshot {
+	t.Helper()
+	last, err := s.newest(shopTarget, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last
+}
