@@ -37,7 +37,7 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 	o = o.complete()
 	p, err := openPartial(ctx, file, got.Snapshot, o.piece)
 	if errors.Is(err, errHere) {
-		return got, 0, outward(ctx, "the pull", verify(ctx, file, got.Snapshot))
+		return got, 0, outward(ctx, "the pull", Verify(ctx, file, got.Snapshot))
 	}
 	if err != nil {
 		return got, 0, outward(ctx, "the pull", err)
@@ -52,8 +52,9 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 	return got, d.moved.Load(), outward(ctx, "the pull", err)
 }
 
-// verify compares a file that is here with the snapshot.
-func verify(ctx context.Context, file string, s api.Snapshot) error {
+// Verify compares a file that is here with the snapshot. One with other bytes
+// is a conflict.
+func Verify(ctx context.Context, file string, s api.Snapshot) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
