@@ -56,10 +56,10 @@ func (s *story) seenBy(ctx context.Context, show bool, expected ...person) error
 		}
 	}
 	if len(not) == 0 {
-		s.out.kept("%s see it", strings.Join(see, ", "))
+		s.out.kept("seen by %s", strings.Join(see, ", "))
 		return nil
 	}
-	s.out.kept("seen by %s; for %s it does not exist", strings.Join(see, ", "), strings.Join(not, ", "))
+	s.out.kept("seen by %s; to %s it does not exist", strings.Join(see, ", "), strings.Join(not, ", "))
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -130,15 +131,31 @@ func (w *world) startService(ctx context.Context) error {
 
 // ready waits until an address answers with 200.
 func (r *process) ready(ctx context.Context, url string) error {
+	return r.await(ctx, func() bool { return answers(ctx, url) })
+}
+
+// listening waits until something listens at an address.
+func (r *process) listening(ctx context.Context, address string) error {
+	return r.await(ctx, func() bool {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+}
+
+// await waits until something is so, the process ends, or ctx does.
+func (r *process) await(ctx context.Context, is func() bool) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !answers(ctx, url) {
+	for !is() {
 		select {
 		case <-tick.C:
 		case <-r.ended:
 			return fmt.Errorf("it ended before it was ready: %w", r.err)
 		case <-ctx.Done():
-			return fmt.Errorf("%s was not ready in time: %w", url, ctx.Err())
+			return fmt.Errorf("it was not ready in time: %w", ctx.Err())
 		}
 	}
 	return nil

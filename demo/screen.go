@@ -45,7 +45,7 @@ func (s *screen) aside(format string, args ...any) {
 
 // kept tells of a promise that was checked and holds.
 func (s *screen) kept(format string, args ...any) {
-	lipgloss.Fprintln(s.file, good.Render("✓ "+fmt.Sprintf(format, args...)))
+	lipgloss.Fprintln(s.file, good.Render("✓ checked: "+fmt.Sprintf(format, args...)))
 }
 
 // command shows what a person types.

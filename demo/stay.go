@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 )
 
 // stayUp leaves the service and Alice's web UI running until ctx ends, and
@@ -13,21 +15,27 @@ func (w *world) stayUp(ctx context.Context) error {
 		return err
 	}
 	w.out.chapter("Look around")
-	args := []string{"serve", "--no-open", "--listen", address}
+	args := []string{"serve", "--no-browser", "--listen", address}
 	w.out.command(alice, "snapcli", args)
 	page, err := w.start(alice, w.out.file, "snapcli", args...)
 	if err != nil {
 		return err
 	}
 	defer page.stop()
+	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	if err := page.listening(waiting, address); err != nil {
+		return fmt.Errorf("snapcli serve: %w", err)
+	}
 	w.out.line("\nthe service        %s", w.url)
 	w.out.line("the API's page     %s/docs", w.url)
-	w.out.line("sign in as         password")
+	w.out.line("sign in there as   with the password")
 	for _, p := range everybody() {
 		w.out.line("  %-16s %-15s %s of %s", p.email(), p.password(), p.role, p.org)
 	}
-	w.out.line("use snapcli as Alice in another terminal:")
-	w.out.line("  export SNAPCLI_CONFIG_DIR=%s/config SNAPCLI_DATA_DIR=%s/data PATH=%s:$PATH", w.home(alice), w.home(alice), w.bin)
+	w.out.line("be Alice in another terminal:")
+	w.out.line("  export PATH=%s:$PATH", quoted(w.bin))
+	w.out.line("  export SNAPCLI_CONFIG_DIR=%s/config SNAPCLI_DATA_DIR=%[1]s/data", quoted(w.home(alice)))
 	w.out.line("%s", bold.Render("Ctrl-C ends it and removes everything."))
 	select {
 	case <-ctx.Done():
