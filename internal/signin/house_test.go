@@ -335,3 +335,12 @@ func (b *browser) approve(userCode, email, password string) {
 		b.h.t.Fatalf("not approved: %d %s", page.status, page.body)
 	}
 }
+
+func mustURL(t testing.TB, raw string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}

@@ -43,6 +43,12 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
+// postOnly answers GET at an endpoint that changes something.
+func (s *Service) postOnly(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Allow", http.MethodPost)
+	s.writeOAuthError(w, http.StatusMethodNotAllowed, "invalid_request", "use POST")
+}
+
 // maxForm bounds a request's body.
 const maxForm = 64 << 10
 

@@ -19,9 +19,14 @@ func (s *Service) Handler() http.Handler {
 	handle("GET /.well-known/oauth-authorization-server", s.metadata)
 	handle("GET /.well-known/openid-configuration", s.metadata)
 	mux.HandleFunc("GET /.well-known/oauth-authorization-server"+s.path, s.metadata)
-	handle("POST /device_authorization", s.deviceAuthorization)
-	handle("POST /token", s.token)
-	handle("POST /revoke", s.revoke)
+	for path, h := range map[string]http.HandlerFunc{
+		"/device_authorization": s.deviceAuthorization,
+		"/token":                s.token,
+		"/revoke":               s.revoke,
+	} {
+		handle("POST "+path, h)
+		handle("GET "+path, s.postOnly)
+	}
 	handle("GET /jwks", s.jwks)
 	handle("GET /userinfo", s.userinfo)
 	handle("POST /userinfo", s.userinfo)

@@ -1,0 +1,315 @@
+package auth_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/store"
+)
+
+// gate is an authenticator over a store with one organization, acme, and its
+// member mia.
+type gate struct {
+	*auth.Authenticator
+	t     *testing.T
+	store *store.Store
+	dir   string
+	org   snap.OrgRef
+	mia   int64
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newGate(t *testing.T) *gate {
+	t.Helper()
+	g := &gate{t: t, dir: t.TempDir(), now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)}
+	s, err := store.Open(t.Context(), store.Options{DataDir: g.dir, Now: g.time})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	g.store = s
+	if g.org, err = s.ApplyOrg(t.Context(), "acme", "Acme", snap.Policy{}); err != nil {
+		t.Fatal(err)
+	}
+	g.mia = g.user("mia", snap.RoleMember)
+	g.Authenticator = auth.New(s, auth.Options{Issuer: "https://cloud.test/auth", PublicURL: "https://cloud.test", Now: g.time})
+	return g
+}
+
+func (g *gate) time() time.Time {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.now
+}
+
+func (g *gate) move(d time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.now = g.now.Add(d)
+}
+
+func (g *gate) user(name string, role snap.Role) int64 {
+	g.t.Helper()
+	id, err := g.store.ApplySignIn(g.t.Context(), store.SignIn{
+		OrgID: g.org.ID, Issuer: "local", Subject: name, Email: name + "@acme.test", Name: name, Role: role,
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return id
+}
+
+func (g *gate) key(k auth.KeySpec) (string, store.Key) {
+	g.t.Helper()
+	k.OrgID = g.org.ID
+	if k.Name == "" {
+		k.Name = "test"
+	}
+	secret, key, err := g.NewKey(g.t.Context(), k)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return secret, key
+}
+
+func request(method, target string, headers ...string) *http.Request {
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return r
+}
+
+func withKey(secret string) *http.Request {
+	return request(http.MethodGet, "/api/v1/agents/me", "Authorization", "Bearer "+secret)
+}
+
+// SPEC 5.1: each kind of key acts as what it names, from either header.
+func TestKeysAndTheirCallers(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	cak, _ := g.key(auth.KeySpec{Kind: snap.UserKey, UserID: g.mia})
+	clt, _ := g.key(auth.KeySpec{Kind: snap.PipelineKey, Scopes: []snap.Scope{snap.ScopePull}})
+	sak, _ := g.key(auth.KeySpec{Kind: snap.AgentKey})
+	for _, r := range []*http.Request{withKey(cak), request(http.MethodGet, "/", "X-API-Key", cak)} {
+		c, err := g.Agent(r)
+		if err != nil || c.User == nil || c.User.ID != g.mia || c.Role != snap.RoleMember || c.Credential.Kind != snap.UserKey {
+			t.Errorf("cak: %+v, %v", c, err)
+		}
+	}
+	c, err := g.Agent(withKey(clt))
+	if err != nil || c.User != nil || c.Org.Slug != "acme" || fmt.Sprint(c.Credential.Scopes) != "[pull]" {
+		t.Errorf("clt: %+v, %v", c, err)
+	}
+	if c, err = g.Agent(withKey(sak)); err != nil || fmt.Sprint(c.Credential.Scopes) != "[pull push]" {
+		t.Errorf("sak: %+v, %v", c, err)
+	}
+	if _, err := g.User(withKey(cak)); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("a key on the user mount: %v", err)
+	}
+}
+
+// K3, K5: expired, revoked, unknown and malformed keys, and those of disabled
+// users, all get the very same answer; expiry and revocation act at once.
+func TestBadKeysAreAllTheSame(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	expiring, _ := g.key(auth.KeySpec{Kind: snap.UserKey, UserID: g.mia, Expires: g.time().Add(time.Hour)})
+	revoked, key := g.key(auth.KeySpec{Kind: snap.PipelineKey})
+	gone := g.user("gone", snap.RoleMember)
+	disabled, _ := g.key(auth.KeySpec{Kind: snap.UserKey, UserID: gone})
+	for _, good := range []string{expiring, revoked, disabled} {
+		if _, err := g.Agent(withKey(good)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.move(time.Hour)
+	if err := g.store.RevokeOrgKey(t.Context(), g.org.ID, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.store.SetDisabled(t.Context(), gone, true); err != nil {
+		t.Fatal(err)
+	}
+	other := newGate(t)
+	unknown, _ := other.key(auth.KeySpec{Kind: snap.PipelineKey})
+	for name, bad := range map[string]string{
+		"expired": expiring, "revoked": revoked, "disabled user": disabled, "unknown": unknown,
+		"malformed": "cak_nonsense", "typo": revoked[:10] + "x" + revoked[11:], "empty": "",
+	} {
+		if _, err := g.Agent(withKey(bad)); err != error(snap.ErrUnauthenticated) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// K3: last use is noted, at most once a minute; creator and name are kept.
+func TestKeyRecord(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	secret, _ := g.key(auth.KeySpec{Kind: snap.UserKey, UserID: g.mia, Name: "ci", CreatedBy: g.mia})
+	lastUsed := func() time.Time {
+		keys, err := g.store.OrgKeys(t.Context(), g.org.ID)
+		if err != nil || len(keys) != 1 || keys[0].Name != "ci" || keys[0].CreatedBy != "mia@acme.test" || keys[0].User != "mia@acme.test" {
+			t.Fatalf("keys %+v, %v", keys, err)
+		}
+		return keys[0].LastUsed
+	}
+	if !lastUsed().IsZero() {
+		t.Error("a new key was used already")
+	}
+	start := g.time()
+	for _, step := range []struct {
+		move time.Duration
+		want time.Duration
+	}{{0, 0}, {30 * time.Second, 0}, {29 * time.Second, 0}, {time.Second, time.Minute}, {59 * time.Second, time.Minute}} {
+		g.move(step.move)
+		if _, err := g.Agent(withKey(secret)); err != nil {
+			t.Fatal(err)
+		}
+		if got := lastUsed().Sub(start); got != step.want {
+			t.Errorf("after %v: last used %v, want %v", g.time().Sub(start), got, step.want)
+		}
+	}
+}
+
+// K3: a user revokes their own keys, an admin any of the organization; others'
+// are not found.
+func TestWhoRevokesKeys(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	_, mias := g.key(auth.KeySpec{Kind: snap.UserKey, UserID: g.mia})
+	_, ci := g.key(auth.KeySpec{Kind: snap.PipelineKey})
+	caller := func(id int64) snap.Caller {
+		c, err := g.store.CallerOfUser(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	max, ada := caller(g.user("max", snap.RoleMember)), caller(g.user("ada", snap.RoleAdmin))
+	for _, id := range []int64{mias.ID, ci.ID} {
+		if err := g.store.RevokeKey(t.Context(), max, id); snap.CodeOf(err) != snap.CodeNotFound {
+			t.Errorf("another member revokes: %v", err)
+		}
+	}
+	if _, err := g.store.Keys(t.Context(), max, true); snap.CodeOf(err) != snap.CodeForbidden {
+		t.Errorf("a member lists all keys: %v", err)
+	}
+	if err := g.store.RevokeKey(t.Context(), caller(g.mia), mias.ID); err != nil {
+		t.Errorf("mia revokes her key: %v", err)
+	}
+	if err := g.store.RevokeKey(t.Context(), ada, ci.ID); err != nil {
+		t.Errorf("an admin revokes a key: %v", err)
+	}
+	if keys, err := g.store.Keys(t.Context(), ada, true); err != nil || len(keys) != 0 {
+		t.Errorf("left: %v, %v", keys, err)
+	}
+}
+
+// K6: an address with too many wrong keys is told to slow down; a good key
+// from there still works.
+func TestFailuresAreLimitedByAddress(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	good, _ := g.key(auth.KeySpec{Kind: snap.PipelineKey})
+	var last error
+	for range 100 {
+		_, last = g.Agent(withKey("cak_wrong"))
+	}
+	if snap.CodeOf(last) != snap.CodeRateLimited {
+		t.Errorf("the hundredth wrong key: %v", last)
+	}
+	if _, err := g.Agent(withKey(good)); err != nil {
+		t.Errorf("a good key: %v", err)
+	}
+	elsewhere := withKey("cak_wrong")
+	elsewhere.RemoteAddr = "198.51.100.7:4711"
+	if _, err := g.Agent(elsewhere); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("another address: %v", err)
+	}
+	g.move(time.Minute)
+	if _, err := g.Agent(withKey("cak_wrong")); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("a minute later: %v", err)
+	}
+}
+
+// K7: a key in the URL is refused, even beside a good header.
+func TestKeyInURLIsRefused(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	good, _ := g.key(auth.KeySpec{Kind: snap.PipelineKey})
+	for _, r := range []*http.Request{
+		request(http.MethodGet, "/snapshots?api_key="+good),
+		request(http.MethodGet, "/snapshots?access_token="+good),
+		request(http.MethodGet, "/snapshots?api_key="+good, "Authorization", "Bearer "+good),
+	} {
+		if _, err := g.Agent(r); snap.CodeOf(err) != snap.CodeUnauthenticated {
+			t.Errorf("%s: %v", r.URL.Path, err)
+		}
+		if _, err := g.User(r); snap.CodeOf(err) != snap.CodeUnauthenticated {
+			t.Errorf("%s on the user mount: %v", r.URL.Path, err)
+		}
+	}
+}
+
+// K2: the database holds no key, only its hash and hint.
+func TestNoKeyInTheDatabase(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	secret, _ := g.key(auth.KeySpec{Kind: snap.PipelineKey})
+	if found := inFiles(t, g.dir, secret[8:38]); found != "" {
+		t.Errorf("the key stands in %s", found)
+	}
+	if found := inFiles(t, g.dir, secret[:8]); found == "" {
+		t.Error("the hint does not stand in the database: the search finds nothing at all")
+	}
+}
+
+func inFiles(t *testing.T, dir, text string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(data, []byte(text)) {
+			return file
+		}
+	}
+	return ""
+}
+
+// NewKey refuses what does not fit together.
+func TestKeySpecs(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	for name, k := range map[string]auth.KeySpec{
+		"no name":             {Kind: snap.PipelineKey, Name: " "},
+		"not a key kind":      {Kind: snap.Browser, Name: "n"},
+		"user key of none":    {Kind: snap.UserKey, Name: "n"},
+		"org key of a user":   {Kind: snap.PipelineKey, Name: "n", UserID: g.mia},
+		"user key with scope": {Kind: snap.UserKey, Name: "n", UserID: g.mia, Scopes: []snap.Scope{snap.ScopePull}},
+		"unknown scope":       {Kind: snap.PipelineKey, Name: "n", Scopes: []snap.Scope{"delete"}},
+		"expired":             {Kind: snap.PipelineKey, Name: "n", Expires: g.time()},
+	} {
+		k.OrgID = g.org.ID
+		if _, _, err := g.NewKey(t.Context(), k); snap.CodeOf(err) != snap.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package auth_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/store"
+)
+
+// signIn signs a user's browser in and returns its cookie.
+func (g *gate) signIn(user int64, r *http.Request) (*http.Cookie, store.Session) {
+	g.t.Helper()
+	b := auth.NewBrowser(g.store, "https://cloud.test", g.time, auth.ConnectionAddress)
+	w := httptest.NewRecorder()
+	n, err := b.SignIn(w, r, user)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return w.Result().Cookies()[0], n
+}
+
+func with(cookie *http.Cookie, method string, headers ...string) *http.Request {
+	r := request(method, "https://cloud.test/api/v1/me", headers...)
+	r.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value})
+	return r
+}
+
+// S2: the cookie's attributes, and its plain name on http loopback only.
+func TestSessionCookie(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	c, _ := g.signIn(g.mia, request(http.MethodPost, "/auth/signin"))
+	if c.Name != "__Host-snap_session" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Domain != "" || c.Path != "/" {
+		t.Errorf("cookie %+v", c)
+	}
+	w := httptest.NewRecorder()
+	plain := auth.NewBrowser(g.store, "http://127.0.0.1:8080", g.time, auth.ConnectionAddress)
+	if _, err := plain.SignIn(w, request(http.MethodPost, "/"), g.mia); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.Result().Cookies()[0]; c.Name != "snap_session" || c.Secure || !c.HttpOnly {
+		t.Errorf("cookie on loopback %+v", c)
+	}
+}
+
+// S1: the value is new at each sign-in, whatever the browser brought, the old
+// session ends, and the database does not hold it.
+func TestSessionIsNewAtEachSignIn(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	planted := &http.Cookie{Name: "__Host-snap_session", Value: "AAAAAAAAAAAAAAAAAAAAAAAAAA"}
+	first, _ := g.signIn(g.mia, with(planted, http.MethodPost))
+	second, _ := g.signIn(g.mia, with(first, http.MethodPost))
+	if first.Value == planted.Value || first.Value == second.Value || len(first.Value) < 26 {
+		t.Errorf("values %q, %q", first.Value, second.Value)
+	}
+	if _, err := g.User(with(first, http.MethodGet)); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("the old session: %v", err)
+	}
+	if _, err := g.User(with(second, http.MethodGet)); err != nil {
+		t.Errorf("the new session: %v", err)
+	}
+	if found := inFiles(t, g.dir, second.Value); found != "" {
+		t.Errorf("the cookie stands in %s", found)
+	}
+}
+
+// S3: with a cookie, what changes something must come from our own pages.
+func TestCrossSiteRequestsAreRefused(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	c, _ := g.signIn(g.mia, request(http.MethodPost, "/"))
+	for _, tc := range []struct {
+		name, method string
+		headers      []string
+		ok           bool
+	}{
+		{"GET from elsewhere", http.MethodGet, []string{"Sec-Fetch-Site", "cross-site"}, true},
+		{"same origin", http.MethodPost, []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://cloud.test"}, true},
+		{"cross site", http.MethodPost, []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.test"}, false},
+		{"same site", http.MethodPost, []string{"Sec-Fetch-Site", "same-site", "Origin", "https://other.cloud.test"}, false},
+		{"old browser, same origin", http.MethodDelete, []string{"Origin", "https://cloud.test"}, true},
+		{"old browser, other origin", http.MethodDelete, []string{"Origin", "https://evil.test"}, false},
+		{"null origin", http.MethodPut, []string{"Origin", "null"}, false},
+	} {
+		_, err := g.User(with(c, tc.method, tc.headers...))
+		if tc.ok != (err == nil) || err != nil && snap.CodeOf(err) != snap.CodeForbidden {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+	}
+	// A bearer request carries no cookie of its own accord and is exempt: it
+	// fails for its token, not for its origin.
+	_, err := g.User(request(http.MethodPost, "/", "Authorization", "Bearer x", "Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"))
+	if snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("bearer: %v", err)
+	}
+}
+
+// S4: a session ends a day after its last use, a week after it began, and at
+// sign-out; a copied cookie does not outlive it.
+func TestSessionEnds(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	c, n := g.signIn(g.mia, request(http.MethodPost, "/"))
+	for range 8 { // used often enough, until the week is over
+		g.move(20 * time.Hour)
+		if _, err := g.User(with(c, http.MethodGet)); err != nil {
+			t.Fatalf("after %v: %v", g.time().Sub(n.Created), err)
+		}
+	}
+	g.move(8 * time.Hour)
+	if _, err := g.User(with(c, http.MethodGet)); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("after a week: %v", err)
+	}
+	idle, _ := g.signIn(g.mia, request(http.MethodPost, "/"))
+	g.move(24 * time.Hour)
+	if _, err := g.User(with(idle, http.MethodGet)); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("after a day without use: %v", err)
+	}
+	copied, _ := g.signIn(g.mia, request(http.MethodPost, "/"))
+	b := auth.NewBrowser(g.store, "https://cloud.test", g.time, auth.ConnectionAddress)
+	if err := b.SignOut(httptest.NewRecorder(), with(copied, http.MethodPost)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.User(with(copied, http.MethodGet)); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("after sign-out: %v", err)
+	}
+}
+
+// S5: a changed role and a disabled user act at the next request.
+func TestChangesActAtTheNextRequest(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	c, _ := g.signIn(g.mia, request(http.MethodPost, "/"))
+	if err := g.store.SetRole(t.Context(), g.mia, snap.RoleViewer); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := g.User(with(c, http.MethodGet)); err != nil || got.Role != snap.RoleViewer {
+		t.Errorf("role %q, %v", got.Role, err)
+	}
+	if err := g.store.SetDisabled(t.Context(), g.mia, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.User(with(c, http.MethodGet)); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("a disabled user: %v", err)
+	}
+}
+
+// Recheck judges a credential as the next request would.
+func TestRecheck(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	cookie, n := g.signIn(g.mia, request(http.MethodPost, "/"))
+	_ = cookie
+	_, key := g.key(auth.KeySpec{Kind: snap.PipelineKey})
+	if c, err := g.Recheck(t.Context(), snap.Browser, n.ID, g.mia); err != nil || c.User.ID != g.mia {
+		t.Errorf("session: %+v, %v", c, err)
+	}
+	if c, err := g.Recheck(t.Context(), snap.PipelineKey, key.ID, g.org.ID); err != nil || c.Principal() != g.org.ID {
+		t.Errorf("key: %+v, %v", c, err)
+	}
+	for name, check := range map[string]func() error{
+		"another principal": func() error { _, err := g.Recheck(t.Context(), snap.Browser, n.ID, g.mia+1); return err },
+		"another kind":      func() error { _, err := g.Recheck(t.Context(), snap.AgentKey, key.ID, g.org.ID); return err },
+		"a key for session": func() error { _, err := g.Recheck(t.Context(), snap.LoginToken, n.ID, g.mia); return err },
+		"revoked": func() error {
+			if err := g.store.RevokeOrgKey(t.Context(), g.org.ID, key.ID); err != nil {
+				return err
+			}
+			_, err := g.Recheck(t.Context(), snap.PipelineKey, key.ID, g.org.ID)
+			return err
+		},
+	} {
+		if err := check(); snap.CodeOf(err) != snap.CodeUnauthenticated {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
