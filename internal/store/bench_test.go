@@ -96,7 +96,7 @@ func (r *ratios) print() {
 		for i := range row.ratio {
 			fmt.Printf("%10.1f (%7.0f)", row.ratio[i], row.cost[i])
 		}
-		fmt.Printf("%10.2f\n", row.cost[len(row.cost)-1]/row.cost[0])
+		fmt.Printf("%10.2f\n", row.ratio[len(row.ratio)-1]/row.ratio[0])
 	}
 }
 
@@ -116,9 +116,8 @@ func (r *ratios) measure(d *seeded, n int) {
 		r.list(d, who+", mine", c, store.Query{Filter: snap.FilterMine})
 		r.list(d, who+", received", c, store.Query{Filter: snap.FilterReceived})
 		r.list(d, who+", target", c, store.Query{Target: "shop-000"})
-		r.list(d, who+", rare target", c, store.Query{Target: "events-199"})
 		r.list(d, who+", type", c, store.Query{Type: snap.TypeSanitized})
-		r.list(d, who+", search", c, store.Query{Q: "RS-101"})
+		r.list(d, who+", search", c, store.Query{Q: "RS-001"})
 	}
 	r.check(d)
 	r.writes(d)

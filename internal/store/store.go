@@ -104,7 +104,7 @@ func (s *Store) openSQLite(dir string) (err error) {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
 	file := (&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(dir, "snapcloud.db"))}).String()
-	pragmas := "?_pragma=busy_timeout(15000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)"
+	pragmas := "?_pragma=busy_timeout(15000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=cache_size(-65536)"
 	if s.write, err = sql.Open("sqlite", file+pragmas+"&_txlock=immediate"); err != nil {
 		return fmt.Errorf("open SQLite: %w", err)
 	}
