@@ -32,6 +32,7 @@ func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Show the version of snapcli",
+		Long:    "Version prints what is running: the version, and what it was built with and for.",
 		Example: "  snapcli version\n  snapcli version --json",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {

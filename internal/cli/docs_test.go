@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
+)
+
+var update = flag.Bool("update", false, "write the generated pages instead of comparing them")
+
+// referenceApp is an app whose commands are only described.
+func referenceApp() *app {
+	return &app{
+		io:  IO{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard},
+		env: func(string) string { return "" }, now: time.Now, log: slog.New(slog.DiscardHandler),
+	}
+}
+
+// TestReferencePage: docs/cli.md is what the commands say of themselves. Write
+// it anew with: go test ./internal/cli -run TestReferencePage -update
+func TestReferencePage(t *testing.T) {
+	t.Parallel()
+	root := referenceApp().root()
+	var page bytes.Buffer
+	page.WriteString("# The commands of snapcli\n\nThis page is made from the commands themselves; `snapcli COMMAND --help` prints the same.\n\n")
+	fmt.Fprintf(&page, "Every command takes these flags:\n\n```\n%s```\n", root.PersistentFlags().FlagUsages())
+	for _, c := range commands(root) {
+		describe(&page, c)
+	}
+	compare(t, "../../docs/cli.md", page.Bytes())
+}
+
+// commands lists the tree, parents first.
+func commands(root *cobra.Command) []*cobra.Command {
+	var all []*cobra.Command
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() && c.Name() != "help" {
+			all = append(append(all, c), commands(c)...)
+		}
+	}
+	return all
+}
+
+func describe(w io.Writer, c *cobra.Command) {
+	fmt.Fprintf(w, "\n## %s\n\n%s.\n\n```\n%s\n```\n", c.CommandPath(), c.Short, c.UseLine())
+	if long := strings.TrimSpace(c.Long); long != "" && long != c.Short {
+		fmt.Fprintf(w, "\n%s\n", markdown(long))
+	}
+	if flags := own(c); flags.HasAvailableFlags() {
+		fmt.Fprintf(w, "\n```\n%s```\n", flags.FlagUsages())
+	}
+	if c.Example != "" {
+		fmt.Fprintf(w, "\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(c.Example, "  "), "\n  ", "\n"))
+	}
+}
+
+// own are the flags of a command itself, without --help.
+func own(c *cobra.Command) *pflag.FlagSet {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			set.AddFlag(f)
+		}
+	})
+	return set
+}
+
+// markdown puts the indented blocks of a help text into fences.
+func markdown(text string) string {
+	var b strings.Builder
+	fenced := false
+	for _, line := range strings.Split(text, "\n") {
+		if indented := strings.HasPrefix(line, "  "); indented != fenced && line != "" {
+			fenced = indented
+			b.WriteString("```\n")
+		}
+		b.WriteString(line + "\n")
+	}
+	if fenced {
+		b.WriteString("```\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// TestManPages: docs/man is what the commands say of themselves.
+func TestManPages(t *testing.T) {
+	t.Parallel()
+	root := referenceApp().root()
+	root.DisableAutoGenTag = true
+	dir := t.TempDir()
+	never := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Date: &never, Source: "snapcli", Manual: "snapcli"}, dir); err != nil {
+		t.Fatal(err)
+	}
+	made, err := filepath.Glob(filepath.Join(dir, "*.1"))
+	if err != nil || len(made) < 30 {
+		t.Fatalf("%d pages, %v", len(made), err)
+	}
+	for _, file := range made {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, filepath.Join("../../docs/man", filepath.Base(file)), text)
+	}
+	kept, err := filepath.Glob("../../docs/man/*.1")
+	if err != nil || len(kept) != len(made) {
+		t.Errorf("docs/man has %d pages, there are %d commands (%v)", len(kept), len(made), err)
+	}
+}
+
+// compare holds a generated file to the one that is kept.
+func compare(t *testing.T, path string, want []byte) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(path)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%s is not what the commands say (%v); write it anew with: go test ./internal/cli -run 'TestReferencePage|TestManPages' -update", path, err)
+	}
+}
+
+// TestEveryCommandTeaches: each has a purpose, a paragraph and an example, in
+// our voice.
+func TestEveryCommandTeaches(t *testing.T) {
+	t.Parallel()
+	for _, c := range commands(referenceApp().root()) {
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") || c.Long == "" {
+			t.Errorf("%s: purpose %q, paragraph %q", c.CommandPath(), c.Short, c.Long)
+		}
+		if c.Example == "" && !c.HasSubCommands() {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		for _, line := range strings.Split(c.Long+"\n"+c.Example, "\n") {
+			if len(line) > 140 {
+				t.Errorf("%s: a line of its help is %d wide: %s", c.CommandPath(), len(line), line)
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/api"
+)
+
+// onTerminal runs snapcli in this process as if a person sat before it, at a
+// terminal of this width.
+func onTerminal(t *testing.T, width int, env map[string]string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	dir := t.TempDir()
+	lookup := func(name string) string {
+		if value, ok := env[name]; ok {
+			return value
+		}
+		switch name {
+		case "SNAPCLI_CONFIG_DIR":
+			return filepath.Join(dir, "config")
+		case "SNAPCLI_DATA_DIR":
+			return filepath.Join(dir, "data")
+		case "TERM":
+			return "xterm-256color"
+		}
+		return ""
+	}
+	stdio := IO{In: strings.NewReader(""), Out: &out, Err: &errs, OutTerminal: true, ErrTerminal: true, Width: func() int { return width }}
+	code = Main(context.Background(), args, stdio, lookup)
+	return out.String(), errs.String(), code
+}
+
+// listing is a service that lists these snapshots to everyone.
+func listing(t *testing.T, items ...api.Snapshot) map[string]string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(api.SnapshotPage{Items: items})
+	}))
+	t.Cleanup(server.Close)
+	return map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab"}
+}
+
+// TestTerminalHasColour: a person gets colour and a table that fits, and with
+// NO_COLOR, TERM=dumb or in a pipe none.
+func TestTerminalHasColour(t *testing.T) {
+	t.Parallel()
+	env := listing(t,
+		api.Snapshot{ID: "snap_0123456789abcdef", Target: "shop", Name: "shop-20261121T011600Z", Type: snap.TypeSanitized, Size: 12_000_000, Shared: true},
+		api.Snapshot{ID: "snap_1123456789abcdef", Target: "shop", Name: "shop-20261121T011500Z", Type: snap.TypeSnapshot, Size: 900})
+	out, _, code := onTerminal(t, 70, env, "cloud", "snapshots")
+	if code != 0 || !strings.Contains(out, "\x1b[1mID\x1b[m") || !strings.Contains(out, "\x1b[32mYes\x1b[m") {
+		t.Errorf("no colour, code %d: %q", code, out)
+	}
+	for _, off := range []map[string]string{{"NO_COLOR": "1"}, {"TERM": "dumb"}} {
+		for k, v := range env {
+			off[k] = v
+		}
+		plain, errs, _ := onTerminal(t, 70, off, "cloud", "snapshots")
+		if strings.Contains(plain+errs, "\x1b") {
+			t.Errorf("%v: colour in %q", off, plain)
+		}
+		for _, line := range strings.Split(plain, "\n") {
+			if len([]rune(line)) > 70 {
+				t.Errorf("wider than the terminal: %q", line)
+			}
+		}
+	}
+}
+
+// TestTerminalErrors: an error on a terminal is marked, and reads the same.
+func TestTerminalErrors(t *testing.T) {
+	t.Parallel()
+	_, errs, code := onTerminal(t, 80, nil, "whoami")
+	if code != snap.ExitUsage || !strings.HasPrefix(errs, "\x1b[31msnapcli:\x1b[m no cloud service is configured\n") {
+		t.Errorf("code %d: %q", code, errs)
+	}
+}
+
+// TestInterrupted: when the context ends, the program says so and exits 130
+// (SPEC: Ctrl-C), also in the middle of a request.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	var out, errs bytes.Buffer
+	env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab", "SNAPCLI_CONFIG_DIR": t.TempDir(), "SNAPCLI_DATA_DIR": t.TempDir()}
+	code := Main(ctx, []string{"whoami"}, IO{Out: &out, Err: &errs}, func(name string) string { return env[name] })
+	if code != snap.ExitInterrupted || errs.String() != "snapcli: interrupted\n" || out.Len() > 0 {
+		t.Errorf("code %d, %q, %q", code, out.String(), errs.String())
+	}
+}
+
+// TestJSONErrors: with --json an error is one object, also when the command
+// line is not understood.
+func TestJSONErrors(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"cloud", "snapshots", "--json"}, {"cloud", "snapshots", "--json", "--nothing"}, {"cluod", "--json"}} {
+		var out, errs bytes.Buffer
+		code := Main(context.Background(), args, IO{Out: &out, Err: &errs}, func(name string) string {
+			return map[string]string{"SNAPCLI_CONFIG_DIR": t.TempDir()}[name]
+		})
+		var object errorObject
+		if err := json.Unmarshal(errs.Bytes(), &object); err != nil || object.Error.Exit != code || object.Error.Code != snap.CodeUsage || out.Len() > 0 {
+			t.Errorf("%v: code %d, %v, %q", args, code, err, errs.String())
+		}
+	}
+}
