@@ -216,3 +216,9 @@ func (s *Store) pollPending(ctx context.Context, tx *sql.Tx, g polledGrant, p Po
 		s.now().UnixMilli(), g.Wait.Milliseconds(), p.Hash)
 	return result, err
 }
+
+// DeviceGrants returns how many grants are stored, for metrics and tests.
+func (s *Store) DeviceGrants(ctx context.Context) (n int, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT count(*) FROM device_grants`).Scan(&n)
+	return n, err
+}

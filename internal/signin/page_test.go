@@ -1,0 +1,257 @@
+package signin_test
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/signin"
+)
+
+// F2: after the sign-in, a browser is led to our own pages only.
+func TestNextIsALocalPath(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, next := range []string{
+		"https://evil.test/", "//evil.test/", `/\evil.test`, `/auth/\evil.test`, "/auth//evil.test", "/auth/../evil", "javascript:alert(1)",
+		"/auth@evil.test", "/authevil", "", "/other", "/auth/account\r\nX: y", "http:/auth/account",
+	} {
+		b := h.browser()
+		b.c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		a := b.submit(b.get("/auth/signin"), "/auth/signin", "next", next, "email", "mia@acme.test", "password", "mia-password")
+		if got := a.header.Get("Location"); a.status != http.StatusSeeOther || got != "/auth/account" {
+			t.Errorf("next %q leads to %q (%d)", next, got, a.status)
+		}
+	}
+	b := h.browser()
+	a := b.submit(b.get("/auth/signin"), "/auth/signin", "next", "/auth/device/confirm?user_code=BCDF-GHJK", "email", "mia@acme.test", "password", "mia-password")
+	if a.url.Path != "/auth/device/confirm" {
+		t.Errorf("a local path was not followed: %s", a.url)
+	}
+}
+
+// With several organizations, the person chooses; the e-mail decides when the
+// form does not.
+func TestChoiceOfTheOrganization(t *testing.T) {
+	t.Parallel()
+	twice := globex()
+	twice.Local = append(twice.Local, signin.LocalUser{Email: "mia@acme.test", Password: "other-password", Role: snap.RoleViewer})
+	h := start(t, acme(), twice)
+	page := h.browser().get("/auth/signin")
+	for _, want := range []string{`<option value="acme"`, `<option value="globex"`} {
+		if !strings.Contains(page.body, want) {
+			t.Errorf("no choice %s", want)
+		}
+	}
+	for _, tc := range []struct {
+		org, email, password, want string
+	}{
+		{"acme", "mia@acme.test", "mia-password", "Acme (acme)"},
+		{"globex", "mia@acme.test", "other-password", "Globex (globex)"},
+		{"", "gail@globex.test", "gail-password", "Globex (globex)"},
+		{"", "Gail@Globex.test ", "gail-password", "Globex (globex)"},
+		{"", "mia@acme.test", "mia-password", "E-mail or password is wrong"},
+		{"acme", "gail@globex.test", "gail-password", "E-mail or password is wrong"},
+		{"globex", "mia@acme.test", "mia-password", "E-mail or password is wrong"},
+		{"nowhere", "mia@acme.test", "mia-password", "E-mail or password is wrong"},
+		{"acme", "mia@acme.test", "", "E-mail or password is wrong"},
+		{"acme", "", "", "E-mail or password is wrong"},
+	} {
+		b := h.browser()
+		a := b.submit(b.get("/auth/signin"), "/auth/signin", "organization", tc.org, "email", tc.email, "password", tc.password)
+		if !strings.Contains(a.body, tc.want) {
+			t.Errorf("%s at %q: page without %q (%d)", tc.email, tc.org, tc.want, a.status)
+		}
+	}
+}
+
+// Guessing a password is stopped, for that account alone.
+func TestGuessingPasswordsIsStopped(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	b := h.browser()
+	var last answer
+	for range 6 {
+		last = b.signIn("mia@acme.test", "guess")
+	}
+	if last.status != http.StatusTooManyRequests {
+		t.Errorf("the sixth guess: %d", last.status)
+	}
+	if a := b.signIn("mia@acme.test", "mia-password"); a.status != http.StatusTooManyRequests {
+		t.Errorf("the right password after six guesses: %d", a.status)
+	}
+	if a := h.browser().signIn("alice@acme.test", "alice-password"); a.url.Path != "/auth/account" {
+		t.Errorf("another account: %d", a.status)
+	}
+	h.clock.Move(10 * time.Minute)
+	if a := b.signIn("mia@acme.test", "mia-password"); a.url.Path != "/auth/account" {
+		t.Errorf("ten minutes later: %d", a.status)
+	}
+}
+
+// D11: an organization can switch device login off.
+func TestDeviceLoginSwitchedOff(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	if _, err := h.store.ApplyOrg(t.Context(), "acme", "Acme", snap.Policy{NoDeviceLogin: true}); err != nil {
+		t.Fatal(err)
+	}
+	deviceCode, userCode := h.device()
+	b := h.browser()
+	b.signIn("mia@acme.test", "mia-password")
+	page := b.submit(b.get("/auth/device/confirm?user_code="+userCode), "/auth/device/confirm", "user_code", userCode, "decision", "approve")
+	if page.status != http.StatusForbidden || !strings.Contains(page.body, "does not allow login from a terminal") {
+		t.Errorf("page: %d %s", page.status, page.body)
+	}
+	wantError(t, h.poll(deviceCode), "access_denied")
+}
+
+// D10: the account page lists and ends sessions, makes and revokes keys; a
+// key's secret is shown once.
+func TestAccountPage(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.login("mia@acme.test", "mia-password")
+	b := h.browser()
+	page := b.signIn("mia@acme.test", "mia-password")
+	for _, want := range []string{"mia@acme.test", "member", "eng", "snapcli test on laptop", "this browser", "as of"} {
+		if !strings.Contains(page.body, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	page = b.submit(page, "/auth/account/keys", "name", "ci", "expires", "30d")
+	secret := regexp.MustCompile(`cak_[0-9A-Za-z]{38}`).FindString(page.body)
+	if page.status != http.StatusCreated || secret == "" {
+		t.Fatalf("no key: %d %s", page.status, page.body)
+	}
+	asAgent := func() answer { return h.get("/api/agent", "X-API-Key", secret) }
+	if a := asAgent(); a.body != "mia@acme.test member" {
+		t.Errorf("the key calls as %q", a.body)
+	}
+	page = b.get("/auth/account")
+	if strings.Contains(page.body, secret) || !strings.Contains(page.body, secret[:8]+"..."+secret[38:]) {
+		t.Error("the account page shows the secret, or not its hint")
+	}
+	id := regexp.MustCompile(`keys/revoke"><input type="hidden" name="csrf_token" value="[^"]+"><input type="hidden" name="id" value="(\d+)"`).FindStringSubmatch(page.body)[1]
+	other := h.browser()
+	if a := other.submit(other.signIn("alice@acme.test", "alice-password"), "/auth/account/sessions/end", "id", "1"); a.status != http.StatusNotFound {
+		t.Errorf("ending someone else's session: %d", a.status)
+	}
+	b.submit(page, "/auth/account/keys/revoke", "id", id)
+	if a := asAgent(); a.status != http.StatusUnauthorized {
+		t.Errorf("the revoked key: %d", a.status)
+	}
+	h.clock.Move(30 * 24 * time.Hour)
+}
+
+// S4: after signing out, a copied cookie opens nothing.
+func TestSignOut(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	b := h.browser()
+	page := b.signIn("mia@acme.test", "mia-password")
+	thief := h.browser()
+	thief.c.Jar.SetCookies(mustURL(t, h.url), b.c.Jar.Cookies(mustURL(t, h.url)))
+	if a := thief.get("/api/user"); a.status != http.StatusOK {
+		t.Fatalf("the copied cookie before: %d", a.status)
+	}
+	b.submit(page, "/auth/signout")
+	if a := thief.get("/api/user"); a.status != http.StatusUnauthorized {
+		t.Errorf("the copied cookie after: %d", a.status)
+	}
+}
+
+// Every page is safe in a browser, errors included, and errors are pages.
+func TestEveryPageIsSafe(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	in := h.browser()
+	in.signIn("mia@acme.test", "mia-password")
+	for path, want := range map[string]int{
+		"/auth/device": 200, "/auth/device?user_code=%22%3E%3Cscript%3E": 200, "/auth/signin": 200, "/auth/account": 200,
+		"/auth/device/confirm?user_code=BBBB-BBBB": 404, "/auth/device/done?decision=approve": 200, "/auth/nothing": 404,
+		"/auth/signin?organization=%3Cb%3E": 404,
+	} {
+		a := in.get(path)
+		if a.status != want {
+			t.Errorf("%s: %d, want %d", path, a.status, want)
+		}
+		for name, value := range map[string]string{
+			"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Type": "text/html; charset=utf-8",
+		} {
+			if got := a.header.Get(name); got != value {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, value)
+			}
+		}
+		if !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s: no strict policy", path)
+		}
+		if strings.Contains(a.body, "<script") || strings.Contains(a.body, "style=") || strings.Contains(a.body, "<b>") {
+			t.Errorf("%s: script or inline style", path)
+		}
+	}
+}
+
+// A local user applies at every start, as if just signed in: keys work at once
+// and a changed role or group is there.
+func TestLocalUsersAreAppliedAtEveryStart(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	org, err := h.store.OrgBySlug(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := acme()
+	changed.Local[1].Role, changed.Local[1].Groups = snap.RoleViewer, []string{"dba"}
+	h.serve([]signin.Organization{changed})
+	m, err := h.store.UserByEmail(t.Context(), org.ID, "mia@acme.test")
+	if err != nil || m.Role != snap.RoleViewer || len(m.Groups) != 1 || m.Groups[0].GroupID != "dba" {
+		t.Errorf("mia after the restart: %+v, %v", m, err)
+	}
+}
+
+// D1: user codes have 34 bits and more, in an alphabet without vowels, and
+// case, dashes and spaces do not matter.
+func TestUserCodes(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	_, userCode := h.device()
+	if !regexp.MustCompile(`^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$`).MatchString(userCode) {
+		t.Errorf("user code %q", userCode)
+	}
+	b := h.browser()
+	b.signIn("mia@acme.test", "mia-password")
+	lower := strings.ToLower(strings.ReplaceAll(userCode, "-", " "))
+	for _, typed := range []string{lower, " " + lower + " ", strings.ReplaceAll(userCode, "-", ""), userCode[:2] + " - " + userCode[2:]} {
+		a := b.submit(b.get("/auth/device"), "/auth/device", "user_code", typed)
+		if a.url.Path != "/auth/device/confirm" || a.status != http.StatusOK {
+			t.Errorf("%q was not understood: %d", typed, a.status)
+		}
+	}
+}
+
+// D12: waiting logins are limited by address, and swept when they are over.
+func TestWaitingLoginsAreLimited(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	refused := 0
+	for range 1000 {
+		if a := h.post("/device_authorization", "client_id", "snapcli"); a.status == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	if refused != 950 {
+		t.Errorf("%d of 1000 refused, want 950", refused)
+	}
+	h.clock.Move(10 * time.Minute)
+	h.device()
+	h.clock.Move(2 * time.Hour)
+	h.device()
+	n, err := h.store.DeviceGrants(t.Context())
+	if err != nil || n != 1 {
+		t.Errorf("%d rows are left, want 1 (%v)", n, err)
+	}
+}
