@@ -132,6 +132,7 @@ func TestAllowed(t *testing.T) {
 		{ActDelete, yes, yes, no, no, no, no, no, nameless},
 		{ActShare, yes, yes, yes, no, no, no, no, nameless},
 		{ActShareOrg, yes, yes, no, no, no, no, no, nameless},
+		{ActDecline, no, no, no, no, no, no, yes, nameless},
 		{ActListGroups, yes, yes, yes, yes, yes, yes, no, yes},
 		{ActExplain, yes, yes, yes, yes, no, no, no, no},
 		{ActReadGroups, yes, yes, yes, yes, yes, yes, yes, yes},

@@ -13,9 +13,10 @@ const (
 	ActShare      Action = "share"       // change its org-wide or group shares
 	ActListGroups Action = "list_groups" // list its group shares
 	ActShareOrg   Action = "share_org"   // list or change its cross-org shares
+	ActDecline    Action = "decline"     // send back what another organization shared
 	ActExplain    Action = "explain"     // ask who can see it, and why
 	ActReadGroups Action = "read_groups" // list the organization's groups and members
-	ActAdminister Action = "administer"  // read the audit log, manage others' keys
+	ActAdminister Action = "administer"  // read the audit log, manage others' keys, channels, retention, webhooks
 )
 
 // Allowed decides what a caller may do with a snapshot they can see. It
@@ -45,6 +46,8 @@ func Allowed(c Caller, do Action, s Snapshot) error {
 		ok = own
 	case ActExplain:
 		ok = own && (c.Role.IsAdmin() || c.owns(s))
+	case ActDecline:
+		ok = !own && c.Role.IsAdmin()
 	case ActAdminister:
 		ok = c.Role.IsAdmin()
 	}
@@ -58,7 +61,7 @@ func Allowed(c Caller, do Action, s Snapshot) error {
 // organization, within their scopes, and never change a share or delete.
 func allowedOrgKey(c Caller, do Action, s Snapshot) error {
 	switch do {
-	case ActShare, ActShareOrg, ActDelete:
+	case ActShare, ActShareOrg, ActDelete, ActDecline:
 		return &Error{
 			Code:   CodeUserAttributionRequired,
 			Detail: "this needs to be attributed to a user, and an organization-level key (clt_, sak_) names none",
@@ -92,7 +95,10 @@ func (c Caller) owns(s Snapshot) bool {
 }
 
 func refusal(do Action, own bool) error {
-	if !own {
+	if do == ActDecline && own {
+		return Forbidden("this snapshot is your organization's own; only what another organization shared can be declined", "")
+	}
+	if !own && do != ActDecline && do != ActPush && do != ActAdminister {
 		return Forbidden("this snapshot belongs to another organization, which shared it with yours read-only",
 			"you can pull it; ask its organization for anything else")
 	}

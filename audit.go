@@ -23,6 +23,11 @@ const (
 	AuditShareRefused AuditAction = "snapshot.share_refused"
 	AuditDeclined     AuditAction = "snapshot.declined"
 	AuditDeleted      AuditAction = "snapshot.deleted"
+	AuditChannelMade  AuditAction = "channel.created"
+	AuditChannelGone  AuditAction = "channel.deleted"
+	AuditRetention    AuditAction = "retention.changed"
+	AuditWebhookMade  AuditAction = "webhook.created"
+	AuditWebhookGone  AuditAction = "webhook.deleted"
 	AuditUserChanged  AuditAction = "user.changed"
 	AuditKeyMade      AuditAction = "key.created"
 	AuditKeyRevoked   AuditAction = "key.revoked"
@@ -46,6 +51,10 @@ type AuditDetail struct {
 	Groups       []string   `json:"groups,omitempty"`       // of that user from then on, by ID
 	Kind         string     `json:"kind,omitempty"`         // of the key or session
 	Disabled     bool       `json:"disabled,omitempty"`
+	Channel      int64      `json:"channel,omitempty"`   // the standing rule that shared
+	KeepLast     int        `json:"keep_last,omitempty"` // of a retention rule
+	KeepDays     int        `json:"keep_days,omitempty"`
+	URL          string     `json:"url,omitempty"` // of a webhook
 }
 
 // AuditEntry is one line of an organization's audit log. Lines are only ever

@@ -46,8 +46,10 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	_, err = tx.ExecContext(ctx, `UPDATE audit_heads SET hash = $2 WHERE org_id = $1`, orgID, e.Hash)
-	return err
+	if _, err = tx.ExecContext(ctx, `UPDATE audit_heads SET hash = $2 WHERE org_id = $1`, orgID, e.Hash); err != nil {
+		return err
+	}
+	return s.enqueue(ctx, tx, orgID, e)
 }
 
 // recordOn records what a caller did with a snapshot: in the log of the
@@ -127,8 +129,8 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (AuditPa
 		}
 		and(beyond, seq)
 	}
-	items, err := collect(ctx, s, `SELECT body FROM audit WHERE `+strings.Join(where, ` AND `)+` ORDER BY seq `+order+` LIMIT `+strconv.Itoa(q.Limit+1),
-		scanEntry, args...)
+	items, err := collect(ctx, s, `SELECT body FROM audit WHERE `+strings.Join(where, ` AND `)+` ORDER BY seq `+order+` LIMIT $`+strconv.Itoa(len(args)+1),
+		scanEntry, append(args, q.Limit+1)...)
 	if err != nil || len(items) <= q.Limit {
 		return AuditPage{Items: items}, err
 	}
@@ -141,6 +143,10 @@ func scanEntry(rows *sql.Rows) (e snap.AuditEntry, err error) {
 	if err := rows.Scan(&body); err != nil {
 		return e, err
 	}
+	return entryOf(body)
+}
+
+func entryOf(body string) (e snap.AuditEntry, err error) {
 	return e, json.Unmarshal([]byte(body), &e)
 }
 

@@ -88,13 +88,17 @@ func (s *Store) Org(ctx context.Context, id int64) (Org, error) {
 func (s *Store) Orgs(ctx context.Context) ([]Org, error) { return s.orgs(ctx, `ORDER BY slug`) }
 
 func (s *Store) orgs(ctx context.Context, which string, args ...any) ([]Org, error) {
-	return collect(ctx, s, `SELECT id, slug, name, policy FROM orgs `+which, func(rows *sql.Rows) (o Org, err error) {
-		var policy string
-		if err := rows.Scan(&o.ID, &o.Slug, &o.Name, &policy); err != nil {
-			return o, err
-		}
-		return o, json.Unmarshal([]byte(policy), &o.Policy)
-	}, args...)
+	return collect(ctx, s, selectOrg+which, func(rows *sql.Rows) (Org, error) { return scanOrg(rows) }, args...)
+}
+
+const selectOrg = `SELECT id, slug, name, policy FROM orgs `
+
+func scanOrg(row scanner) (o Org, err error) {
+	var policy string
+	if err := row.Scan(&o.ID, &o.Slug, &o.Name, &policy); err != nil {
+		return o, err
+	}
+	return o, json.Unmarshal([]byte(policy), &o.Policy)
 }
 
 // CallerOfOrg returns the caller that an organization-level key acts as,

@@ -17,12 +17,16 @@ import (
 // Share shares a snapshot org-wide.
 func (s *Store) Share(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID), time.Time{})
-		if err != nil {
-			return err
-		}
-		return s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{OrgWide: true})
+		return s.grantOrg(ctx, tx, c, sn)
 	})
+}
+
+func (s *Store) grantOrg(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot) error {
+	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID), time.Time{})
+	if err != nil {
+		return err
+	}
+	return s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{OrgWide: true})
 }
 
 // Unshare ends the org-wide share.
@@ -134,6 +138,9 @@ func (s *Store) ShareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, s
 		if err != nil {
 			return err
 		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM declines WHERE snapshot = $1 AND org_id = $2`, sn.Key, org.ID); err != nil {
+			return err
+		}
 		return s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{Organization: slug})
 	})
 	return share, previous, err
@@ -200,7 +207,7 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 	m.expires = timeOf(millis(until))
 	if m.old != nil && m.old.Live(now) {
 		m.created = m.old.Created
-		_, err = tx.ExecContext(ctx, `UPDATE grants SET expires_at = $3 WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key, millis(until))
+		_, err = tx.ExecContext(ctx, `UPDATE grants SET expires_at = $3, channel = NULL WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key, millis(until))
 		return m, err
 	}
 	m.created, m.by = time.UnixMilli(now.UnixMilli()).UTC(), ""
@@ -210,7 +217,7 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO grants(audience, snapshot, target_id, type, expires_at, created_at, created_by)
 		SELECT $1, key, target_id, type, $3, $4, $5 FROM snapshots WHERE key = $2
-		ON CONFLICT(audience, snapshot) DO UPDATE SET expires_at = excluded.expires_at, created_at = excluded.created_at, created_by = excluded.created_by`,
+		ON CONFLICT(audience, snapshot) DO UPDATE SET expires_at = excluded.expires_at, created_at = excluded.created_at, created_by = excluded.created_by, channel = NULL`,
 		int64(a), sn.Key, millis(until), now.UnixMilli(), userID(c))
 	return m, err
 }

@@ -148,7 +148,10 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 	if c.User != nil {
 		d.Owner = c.User.Email
 	}
-	return s.recordOn(ctx, tx, c, sn, snap.AuditPushed, d)
+	if err := s.recordOn(ctx, tx, c, sn, snap.AuditPushed, d); err != nil {
+		return err
+	}
+	return s.applyChannels(ctx, tx, sn, u.Type)
 }
 
 // newKey returns a snapshot's internal key: the time in milliseconds, so that

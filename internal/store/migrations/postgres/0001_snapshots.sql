@@ -81,4 +81,3 @@ CREATE TABLE idempotency(
   principal bigint NOT NULL, key text NOT NULL, request bytea NOT NULL, status bigint NOT NULL, body bytea NOT NULL,
   created_at bigint NOT NULL, PRIMARY KEY(principal, key));
 CREATE INDEX idempotency_created ON idempotency(created_at);
-CREATE INDEX idempotency_age ON idempotency(created_at);

@@ -81,4 +81,3 @@ CREATE TABLE idempotency(
   principal INTEGER NOT NULL, key TEXT NOT NULL, request BLOB NOT NULL, status INTEGER NOT NULL, body BLOB NOT NULL,
   created_at INTEGER NOT NULL, PRIMARY KEY(principal, key)) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_created ON idempotency(created_at);
-CREATE INDEX idempotency_age ON idempotency(created_at);

@@ -1,0 +1,199 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"snap"
+)
+
+// Channel is a standing rule: the newest snapshot of a target and type is
+// shared with a group of the organization or, without a group, org-wide. It is
+// applied when a snapshot is pushed; the one shared by it before is then no
+// longer shared by it. A share that someone made by hand stays.
+type Channel struct {
+	ID      int64
+	Target  string
+	Type    snap.Type
+	Group   *snap.Group // nil: org-wide
+	Created time.Time
+	By      string // e-mail of who made it
+}
+
+// Channels returns the channels of the caller's organization, by target.
+func (s *Store) Channels(ctx context.Context, c snap.Caller) ([]Channel, error) {
+	return collect(ctx, s, selectChannel+`WHERE h.org_id = $1 ORDER BY h.target, h.id`, scanChannel, c.Org.ID)
+}
+
+const selectChannel = `SELECT h.id, h.target, h.type, g.id, coalesce(g.group_id, ''), coalesce(g.name, ''), h.created_at, coalesce(u.email, '')
+	FROM channels h LEFT JOIN groups g ON g.id = h.group_id LEFT JOIN users u ON u.id = h.created_by `
+
+func scanChannel(rows *sql.Rows) (h Channel, err error) {
+	var group sql.NullInt64
+	var created int64
+	var g snap.Group
+	err = rows.Scan(&h.ID, &h.Target, &h.Type, &group, &g.GroupID, &g.Name, &created, &h.By)
+	h.Created = time.UnixMilli(created).UTC()
+	if group.Valid {
+		g.ID = group.Int64
+		h.Group = &g
+	}
+	return h, err
+}
+
+// AddChannel makes a channel; groupID is empty for an org-wide one. With now,
+// the newest snapshot there is is shared at once; else only what is pushed from
+// now on. Making the same channel twice changes nothing. It fails with code
+// group_not_found.
+func (s *Store) AddChannel(ctx context.Context, c snap.Caller, target string, t snap.Type, groupID string, now bool) (h Channel, err error) {
+	var id int64
+	err = s.txUnique(ctx, func(tx *sql.Tx) error {
+		var group int64
+		if groupID != "" {
+			g, err := groupByID(ctx, tx, c.Org.ID, groupID)
+			if err != nil {
+				return err
+			}
+			group = g.ID
+		}
+		err := tx.QueryRowContext(ctx, `SELECT id FROM channels WHERE org_id = $1 AND target = $2 AND type = $3 AND coalesce(group_id, 0) = $4`,
+			c.Org.ID, target, string(t), group).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = s.makeChannel(ctx, tx, c, target, t, group, groupID, &id)
+		}
+		if err != nil || !now {
+			return err
+		}
+		return s.applyToNewest(ctx, tx, c, target, t)
+	})
+	if err != nil {
+		return Channel{}, err
+	}
+	return one(collect(ctx, s, selectChannel+`WHERE h.id = $1`, scanChannel, id))
+}
+
+func (s *Store) makeChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, target string, t snap.Type, group int64, groupID string, id *int64) error {
+	err := tx.QueryRowContext(ctx, `INSERT INTO channels(org_id, target, type, group_id, created_at, created_by) VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
+		c.Org.ID, target, string(t), nullID(group), s.now().UnixMilli(), userID(c)).Scan(id)
+	if err != nil {
+		return err
+	}
+	return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditChannelMade,
+		Detail: snap.AuditDetail{Channel: *id, Target: target, Kind: string(t), Group: groupID, OrgWide: groupID == ""}})
+}
+
+// DeleteChannel ends a channel of the caller's organization, and what it
+// shares. It fails with code not_found.
+func (s *Store) DeleteChannel(ctx context.Context, c snap.Caller, id int64) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		d := snap.AuditDetail{Channel: id}
+		err := tx.QueryRowContext(ctx, `DELETE FROM channels WHERE id = $1 AND org_id = $2 RETURNING target, type`, id, c.Org.ID).Scan(&d.Target, &d.Kind)
+		if errors.Is(err, sql.ErrNoRows) {
+			return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no channel %d", id), Hint: "list the channels to see which there are"}
+		}
+		if err != nil {
+			return err
+		}
+		if err := s.endChannelGrants(ctx, tx, c, id, 0); err != nil {
+			return err
+		}
+		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditChannelGone, Detail: d})
+	})
+}
+
+// applyToNewest applies the target's channels to the newest snapshot there is.
+func (s *Store) applyToNewest(ctx context.Context, tx *sql.Tx, c snap.Caller, target string, t snap.Type) error {
+	sn := snap.Snapshot{Org: c.Org, Target: target}
+	err := tx.QueryRowContext(ctx, `SELECT s.key, s.id FROM snapshots s JOIN targets t ON t.id = s.target_id
+		WHERE s.org_id = $1 AND t.name = $2 AND s.type = $3 ORDER BY s.key DESC LIMIT 1`, c.Org.ID, target, string(t)).Scan(&sn.Key, &sn.ID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return s.applyChannels(ctx, tx, sn, t)
+}
+
+// applyChannels shares a snapshot as the channels of its target and type say.
+// What the organization's policy forbids is recorded as refused, and the push
+// goes on.
+func (s *Store) applyChannels(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, t snap.Type) error {
+	rows, err := tx.QueryContext(ctx, selectChannel+`WHERE h.org_id = $1 AND h.target = $2 AND h.type = $3 ORDER BY h.id`, sn.Org.ID, sn.Target, string(t))
+	if err != nil {
+		return err
+	}
+	channels, err := drain(rows, scanChannel)
+	if err != nil || len(channels) == 0 {
+		return err
+	}
+	org, err := scanOrg(tx.QueryRowContext(ctx, selectOrg+`WHERE id = $1`, sn.Org.ID))
+	if err != nil {
+		return err
+	}
+	for _, h := range channels {
+		by := snap.Caller{Org: org.OrgRef, Credential: snap.Credential{Name: fmt.Sprintf("channel %d", h.ID)}}
+		if err := s.applyChannel(ctx, tx, by, sn, t, h, org.Policy); err != nil {
+			return fmt.Errorf("apply channel %d: %w", h.ID, err)
+		}
+	}
+	return nil
+}
+
+func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn snap.Snapshot, t snap.Type, h Channel, p snap.Policy) error {
+	audience := snap.AudienceOf(snap.KindMembers, sn.Org.ID)
+	if h.Group != nil {
+		audience = snap.AudienceOf(snap.KindGroup, h.Group.ID)
+	} else if refusal := p.CheckType(t); refusal != nil {
+		return s.recordOn(ctx, tx, by, sn, snap.AuditShareRefused, snap.AuditDetail{OrgWide: true, Code: snap.CodeOf(refusal), Channel: h.ID})
+	}
+	var there bool
+	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM grants WHERE audience = $1 AND snapshot = $2)`, int64(audience), sn.Key).Scan(&there)
+	if err != nil || there {
+		return err
+	}
+	if h.Group != nil {
+		_, err = s.grantGroup(ctx, tx, by, sn, *h.Group)
+	} else {
+		err = s.grantOrg(ctx, tx, by, sn)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE grants SET channel = $3 WHERE audience = $1 AND snapshot = $2`, int64(audience), sn.Key, h.ID); err != nil {
+		return err
+	}
+	return s.endChannelGrants(ctx, tx, by, h.ID, sn.Key)
+}
+
+// endChannelGrants ends what a channel shares, but for one snapshot.
+func (s *Store) endChannelGrants(ctx context.Context, tx *sql.Tx, c snap.Caller, channel, but int64) error {
+	type ended struct {
+		sn snap.Snapshot
+		a  snap.Audience
+		d  snap.AuditDetail
+	}
+	rows, err := tx.QueryContext(ctx, `SELECT g.audience, s.key, s.id, s.target, coalesce(n.group_id, '') FROM grants g JOIN snapshots s ON s.key = g.snapshot
+		LEFT JOIN groups n ON g.audience & 7 = 3 AND n.id = g.audience >> 3 WHERE g.channel = $1 AND g.snapshot <> $2`, channel, but)
+	if err != nil {
+		return err
+	}
+	all, err := drain(rows, func(rows *sql.Rows) (e ended, err error) {
+		e.sn.Org = c.Org
+		err = rows.Scan(&e.a, &e.sn.Key, &e.sn.ID, &e.sn.Target, &e.d.Group)
+		e.d.OrgWide, e.d.Channel = e.d.Group == "", channel
+		return e, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if err := s.ungrant(ctx, tx, c, e.sn, e.a, e.d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

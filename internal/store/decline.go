@@ -1,0 +1,51 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"snap"
+)
+
+// Decline ends the share of a received snapshot with the caller's
+// organization. The owner's organization sees that in the snapshot's shares
+// and in its audit log; sharing again takes it back.
+func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
+	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`,
+			int64(snap.AudienceOf(snap.KindRecipients, c.Org.ID)), sn.Key)
+		if err != nil {
+			return err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO declines(snapshot, org_id, at) VALUES($1, $2, $3) ON CONFLICT(snapshot, org_id) DO UPDATE SET at = excluded.at`,
+			sn.Key, c.Org.ID, s.now().UnixMilli())
+		if err != nil {
+			return err
+		}
+		return s.recordOn(ctx, tx, c, sn, snap.AuditDeclined, snap.AuditDetail{Organization: c.Org.Slug})
+	})
+}
+
+// Decliner is an organization that sent a snapshot back.
+type Decliner struct {
+	Org snap.OrgRef
+	At  time.Time
+}
+
+// Decliners returns the organizations that declined a snapshot and were not
+// shared with again, by slug.
+func (s *Store) Decliners(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]Decliner, error) {
+	return collect(ctx, s, `
+		SELECT o.id, o.slug, o.name, d.at FROM snapshots s JOIN declines d ON d.snapshot = s.key JOIN orgs o ON o.id = d.org_id
+		WHERE s.key = $3 AND `+visible+` ORDER BY o.slug`,
+		func(rows *sql.Rows) (d Decliner, err error) {
+			var at int64
+			err = rows.Scan(&d.Org.ID, &d.Org.Slug, &d.Org.Name, &at)
+			d.At = time.UnixMilli(at).UTC()
+			return d, err
+		}, c.Principal(), s.now().UnixMilli(), sn.Key)
+}

@@ -1,0 +1,29 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// Lease lets one holder at a time do background work of this name: it reports
+// whether the lease is the holder's until the given time from now. A holder
+// that has it prolongs it; one that has died loses it when it ends.
+func (s *Store) Lease(ctx context.Context, name, holder string, life time.Duration) (held bool, err error) {
+	now := s.now()
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		var who string
+		err := tx.QueryRowContext(ctx, `
+			INSERT INTO leases(name, holder, until) VALUES($1, $2, $3)
+			ON CONFLICT(name) DO UPDATE SET holder = excluded.holder, until = excluded.until
+			WHERE leases.holder = excluded.holder OR leases.until <= $4 RETURNING holder`,
+			name, holder, now.Add(life).UnixMilli(), now.UnixMilli()).Scan(&who)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil // another's
+		}
+		held = err == nil
+		return err
+	})
+	return held, err
+}

@@ -1,0 +1,132 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"snap"
+)
+
+// Retention says how long an organization keeps a target's snapshots: the last
+// KeepLast of each type, and those younger than KeepDays days. A bound of 0 is
+// none; one of them is more than 0. A snapshot that is kept by either is kept,
+// and one with a live cross-org share always is.
+type Retention struct {
+	Target             string
+	KeepLast, KeepDays int
+}
+
+// Retentions returns the rules of the caller's organization, by target.
+func (s *Store) Retentions(ctx context.Context, c snap.Caller) ([]Retention, error) {
+	return collect(ctx, s, `SELECT target, keep_last, keep_days FROM retention WHERE org_id = $1 ORDER BY target`, scanRetention, c.Org.ID)
+}
+
+func scanRetention(rows *sql.Rows) (r Retention, err error) {
+	return r, rows.Scan(&r.Target, &r.KeepLast, &r.KeepDays)
+}
+
+// SetRetention makes or changes a target's rule.
+func (s *Store) SetRetention(ctx context.Context, c snap.Caller, r Retention) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO retention(org_id, target, keep_last, keep_days) VALUES($1, $2, $3, $4)
+			ON CONFLICT(org_id, target) DO UPDATE SET keep_last = excluded.keep_last, keep_days = excluded.keep_days`,
+			c.Org.ID, r.Target, r.KeepLast, r.KeepDays)
+		if err != nil {
+			return err
+		}
+		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditRetention,
+			Detail: snap.AuditDetail{Target: r.Target, KeepLast: r.KeepLast, KeepDays: r.KeepDays}})
+	})
+}
+
+// DeleteRetention removes a target's rule: its snapshots are kept for ever. It
+// fails with code not_found when there is none.
+func (s *Store) DeleteRetention(ctx context.Context, c snap.Caller, target string) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `DELETE FROM retention WHERE org_id = $1 AND target = $2`, c.Org.ID, target)
+		missing := &snap.Error{Code: snap.CodeNotFound, Detail: "there is no retention rule for " + target, Hint: "list the rules to see which there are"}
+		if err := changed(res, err, missing); err != nil {
+			return err
+		}
+		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditRetention, Detail: snap.AuditDetail{Target: target}})
+	})
+}
+
+// Outlived returns at most limit snapshots of an organization that its rules
+// no longer keep, the oldest first, as its admins see them.
+func (s *Store) Outlived(ctx context.Context, orgID int64, limit int) ([]snap.Snapshot, error) {
+	c, err := s.keeper(ctx, orgID)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := s.Retentions(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var out []snap.Snapshot
+	for _, r := range rules {
+		for _, t := range []snap.Type{snap.TypeSnapshot, snap.TypeSanitized} {
+			old, err := s.outlived(ctx, c, r, t, limit-len(out))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, old...)
+		}
+	}
+	return out, nil
+}
+
+// outlived walks the target's snapshots of one type along the index of the
+// admins' grants, from the newest that the rule does not keep.
+func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap.Type, limit int) ([]snap.Snapshot, error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	admins := int64(snap.AudienceOf(snap.KindAdmins, c.Org.ID))
+	before := int64(1) << 62
+	if r.KeepLast > 0 {
+		err := s.row(ctx, `SELECT g.snapshot FROM grants g JOIN targets t ON t.id = g.target_id
+			WHERE g.audience = $1 AND t.name = $2 AND g.type = $3 ORDER BY g.snapshot DESC LIMIT 1 OFFSET $4`,
+			admins, r.Target, string(t), r.KeepLast-1).Scan(&before)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, nil // fewer than are to be kept
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if r.KeepDays > 0 {
+		before = min(before, s.now().Add(-time.Duration(r.KeepDays)*24*time.Hour).UnixMilli()<<22)
+	}
+	return s.snapshots(ctx, c, selectOne+`s.key IN (
+		SELECT g.snapshot FROM grants g JOIN targets t ON t.id = g.target_id
+		WHERE g.audience = $5 AND t.name = $6 AND g.type = $7 AND g.snapshot < $8
+		AND NOT EXISTS (SELECT 1 FROM grants r WHERE r.snapshot = g.snapshot AND r.audience & 7 = 4 AND (r.expires_at IS NULL OR r.expires_at > $2))
+		ORDER BY g.snapshot LIMIT $9)`, append(s.viewer(c), admins, r.Target, string(t), before, limit)...)
+}
+
+// keeper is who retention acts as: the organization, through no key.
+func (s *Store) keeper(ctx context.Context, orgID int64) (snap.Caller, error) {
+	c, err := s.CallerOfOrg(ctx, orgID)
+	c.Credential.Name = "retention"
+	return c, err
+}
+
+// Expire deletes a snapshot that [Store.Outlived] returned, unless it was
+// shared with another organization meanwhile; then it returns "" and false.
+func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, gone bool, err error) {
+	c, err := s.keeper(ctx, sn.Org.ID)
+	if err != nil {
+		return "", false, err
+	}
+	var shared bool
+	err = s.row(ctx, `SELECT EXISTS (SELECT 1 FROM grants WHERE snapshot = $1 AND audience & 7 = 4 AND (expires_at IS NULL OR expires_at > $2))`,
+		sn.Key, s.now().UnixMilli()).Scan(&shared)
+	if err != nil || shared {
+		return "", false, err
+	}
+	blobKey, err = s.Delete(ctx, c, sn)
+	return blobKey, err == nil, err
+}
