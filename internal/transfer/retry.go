@@ -92,7 +92,7 @@ func pause(n int, err error) time.Duration {
 		return r.after
 	}
 	d := min(250*time.Millisecond<<(n-1), 15*time.Second)
-	return d/2 + rand.N(d/2+1)
+	return d/2 + rand.N(d/2+1) //nolint:gosec // spreads retries; no secret depends on it
 }
 
 // passing reports whether an error of a call to the service may go away.

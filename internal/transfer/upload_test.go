@@ -72,7 +72,7 @@ func TestUploadResumesFromWhatArrived(t *testing.T) {
 	file, req := writeFile(t, data)
 	ctx, kill := context.WithCancel(t.Context())
 	var arrived atomic.Int32
-	s.breakBy(func(w http.ResponseWriter, r *http.Request) bool {
+	s.breakBy(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPut && arrived.Add(1) > 3 {
 			kill()
 			panic(http.ErrAbortHandler)
