@@ -29,6 +29,7 @@ type Config struct {
 	Blob          Blob           `yaml:"blob" koanf:"blob"`
 	Auth          Auth           `yaml:"auth" koanf:"auth"`
 	Limits        Limits         `yaml:"limits" koanf:"limits"`
+	Webhooks      Webhooks       `yaml:"webhooks" koanf:"webhooks"`
 	Log           Log            `yaml:"log" koanf:"log"`
 	TrustProxies  []string       `yaml:"trust_proxies" koanf:"trust_proxies"` // networks whose X-Forwarded-For is believed
 	AllowLocal    bool           `yaml:"allow_local" koanf:"allow_local"`     // let type: local sign in at a public_url that is not loopback
@@ -55,6 +56,12 @@ type Auth struct {
 // Limits bound what is accepted. Zero is the default.
 type Limits struct {
 	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; default 5 TiB
+}
+
+// Webhooks says where events may be sent: only to public addresses over https,
+// unless allow_private is set.
+type Webhooks struct {
+	AllowPrivate bool `yaml:"allow_private" koanf:"allow_private"`
 }
 
 // Log says how to log: format text or json, level debug, info, warn or error.

@@ -101,14 +101,14 @@ func (s *Service) endSession(ctx context.Context, in *byNumber) (*empty, error) 
 
 // byNumber is the input of a route on a key or a session.
 type byNumber struct {
-	ID string `path:"id" maxLength:"20" doc:"ID as listed"`
+	ID string `path:"id" maxLength:"64" doc:"ID as listed"`
 }
 
 // number returns the ID; what is no number was never an ID.
 func (b byNumber) number() (int64, error) {
 	n, err := strconv.ParseInt(b.ID, 10, 64)
 	if err != nil {
-		return 0, snap.ErrNotFound
+		return 0, &snap.Error{Code: snap.CodeNotFound, Detail: "nothing has this ID", Hint: "list what there is"}
 	}
 	return n, nil
 }

@@ -105,6 +105,9 @@ func with(row map[string]string, changes ...string) map[string]string {
 // admins is a row for owners and admins of any organization.
 var admins = with(everyone(no), "owner", ok, "admin", ok, "recipient owner", ok, "outsider", ok)
 
+// absent is a row for owners and admins on what is not there.
+var absent = with(everyone(no), "owner", hidden, "admin", hidden, "recipient owner", hidden, "outsider", hidden)
+
 const pushBody = `{"target":"shop","name":"shop-x","type":"snapshot","engine":"sqlite","size":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`
 
 // matrix is SPEC 4.1, 4.2, 5.1, 5.3, 7 and the design's table of who may what,
@@ -114,11 +117,19 @@ var matrix = map[string]struct {
 	body string
 	row  map[string]string
 }{
-	"GET /snapshots":                               {"", everyone(ok)},
-	"GET /snapshots/{id}":                          {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
-	"DELETE /snapshots/{id}":                       {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
-	"POST /snapshots/{id}/pull":                    {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
-	"POST /snapshots/{id}/pulled":                  {`{"bytes":1}`, cells(done, done, done, done, done, done, done, done, done)},
+	"GET /snapshots":                  {"", everyone(ok)},
+	"GET /snapshots/{id}":             {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
+	"DELETE /snapshots/{id}":          {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
+	"POST /snapshots/{id}/pull":       {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
+	"POST /snapshots/{id}/pulled":     {`{"bytes":1}`, cells(done, done, done, done, done, done, done, done, done)},
+	"DELETE /snapshots/{id}/received": {"", cells(no, no, no, no, no, done, nameless, nameless, nameless)},
+	"GET /channels":                   {"", admins}, "GET /retention": {"", admins}, "GET /webhooks": {"", admins},
+	"POST /channels":        {`{"target":"elsewhere"}`, admins},
+	"POST /retention":       {`{"target":"elsewhere","keep_last":3}`, admins},
+	"POST /retention/run":   {`{"dry_run":true}`, admins},
+	"POST /webhooks":        {`{"url":"https://hooks.example/x"}`, admins},
+	"DELETE /channels/{id}": {"", absent}, "DELETE /webhooks/{id}": {"", absent}, "DELETE /retention/{target}": {"", absent},
+	"GET /webhooks/{id}/deliveries":                {"", absent},
 	"GET /audit":                                   {"", admins},
 	"GET /audit/access":                            {"", with(everyone(no), "owner", bad, "admin", bad, "recipient owner", bad, "outsider", bad)},
 	"POST /snapshots":                              {pushBody, with(everyone(ok), "viewer", no, "pull-only key", no)},

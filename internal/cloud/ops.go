@@ -11,8 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"snap"
 )
 
 // metrics are those of one service, in a registry of their own.
@@ -95,56 +93,4 @@ func newLogHandler(c Log, w io.Writer) slog.Handler {
 		return slog.NewJSONHandler(w, o)
 	}
 	return slog.NewTextHandler(w, o)
-}
-
-// collectEvery is how often unfinished uploads are looked for; abandonedAfter
-// is how long no one has touched one that is collected.
-const (
-	collectEvery   = 10 * time.Minute
-	abandonedAfter = 48 * time.Hour
-)
-
-// startCollector collects abandoned uploads until ctx is done. The channel is
-// closed when it has stopped.
-func (s *Service) startCollector(ctx context.Context) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(collectEvery)
-		defer tick.Stop()
-		for {
-			if n, err := s.Collect(ctx); err != nil && ctx.Err() == nil {
-				s.log.Warn("collecting abandoned uploads failed; trying again later", "error", err)
-			} else if n > 0 {
-				s.log.Info("collected abandoned uploads", "count", n)
-			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-		}
-	}()
-	return done
-}
-
-// Collect removes uploads that no one has touched for two days, with their
-// bytes, and returns how many. It is safe to run on several replicas at once.
-func (s *Service) Collect(ctx context.Context) (collected int, err error) {
-	const batch = 100
-	for {
-		stale, err := s.store.StaleUploads(ctx, s.now().Add(-abandonedAfter), batch)
-		if err != nil || len(stale) == 0 {
-			return collected, err
-		}
-		for _, u := range stale {
-			if err := s.blobs.Abort(ctx, u.Blob, u.BlobUpload); err != nil && snap.CodeOf(err) != snap.CodeNotFound {
-				return collected, err
-			}
-			if err := s.store.DropUpload(ctx, u.ID); err != nil {
-				return collected, err
-			}
-			collected++
-		}
-	}
 }

@@ -63,6 +63,31 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"audience-then", "GET /audit/access", snap.ActAdminister, onNothing,
 		"Who could see a snapshot at a time in the past, from the audit log"}, s.audienceThen)
 
+	register(s, both, route{"decline", "DELETE /snapshots/{id}/received", snap.ActDecline, onSnapshot,
+		"Send back what another organization shared"}, s.decline)
+	register(s, both, route{"list-channels", "GET /channels", snap.ActAdminister, onNothing,
+		"List the standing rules that share what is pushed"}, s.listChannels)
+	register(s, both, route{"create-channel", "POST /channels", snap.ActAdminister, onNothing,
+		"Share the newest snapshot of a target from now on"}, s.createChannel)
+	register(s, both, route{"delete-channel", "DELETE /channels/{id}", snap.ActAdminister, onNothing,
+		"End a channel, and what it shares"}, s.deleteChannel)
+	register(s, both, route{"list-retention", "GET /retention", snap.ActAdminister, onNothing,
+		"List how long which snapshots are kept"}, s.listRetention)
+	register(s, both, route{"set-retention", "POST /retention", snap.ActAdminister, onNothing,
+		"Say how long a target's snapshots are kept"}, s.setRetention)
+	register(s, both, route{"delete-retention", "DELETE /retention/{target}", snap.ActAdminister, onNothing,
+		"Keep a target's snapshots for ever"}, s.deleteRetention)
+	register(s, both, route{"run-retention", "POST /retention/run", snap.ActAdminister, onNothing,
+		"Apply the retention rules now, or tell what they would delete"}, s.runRetention)
+	register(s, both, route{"list-webhooks", "GET /webhooks", snap.ActAdminister, onNothing,
+		"List where the organization is told of events"}, s.listWebhooks)
+	register(s, both, route{"create-webhook", "POST /webhooks", snap.ActAdminister, onNothing,
+		"Tell a URL of events; its secret is told only here"}, s.createWebhook)
+	register(s, both, route{"delete-webhook", "DELETE /webhooks/{id}", snap.ActAdminister, onNothing,
+		"Remove a webhook"}, s.deleteWebhook)
+	register(s, both, route{"list-deliveries", "GET /webhooks/{id}/deliveries", snap.ActAdminister, onNothing,
+		"List the newest deliveries of a webhook"}, s.listDeliveries)
+
 	register(s, user, route{"list-keys", "GET /keys", "", onNothing,
 		"List API keys: one's own, and for owners and admins the organization's"}, s.listKeys)
 	register(s, user, route{"create-key", "POST /keys", "", onNothing,

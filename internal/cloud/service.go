@@ -38,6 +38,7 @@ type Service struct {
 	authSettings api.AuthConfig
 	urlKey       []byte // signs download URLs
 	metrics      *metrics
+	hookClient   *http.Client // delivers webhooks
 	handler      http.Handler
 	openAPI      *huma.OpenAPI
 	table        []route // every route that needs a caller, for tests that walk them
@@ -63,7 +64,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s = &Service{config: c, log: o.Log, now: o.Now, recheck: cmp.Or(o.Recheck, time.Second), metrics: newMetrics()}
+	s = &Service{config: c, log: o.Log, now: o.Now, recheck: cmp.Or(o.Recheck, time.Second), metrics: newMetrics(), hookClient: newHookClient(c.Webhooks.AllowPrivate)}
 	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now})
 	if err != nil {
 		return nil, err
@@ -246,7 +247,7 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
-	collecting := s.startCollector(ctx)
+	background := s.startBackground(ctx)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	s.log.Info("serving", "address", listener.Addr().String(), "public_url", c.PublicURL)
@@ -265,6 +266,6 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = server.Close() // downloads go on at their next range
 	}
-	<-collecting
+	background()
 	return err
 }

@@ -38,19 +38,13 @@ func (s *Service) getSnapshot(ctx context.Context, _ *byID) (*body[api.Snapshot]
 }
 
 // deleteSnapshot removes the record and every grant first, so that no one can
-// see it any more, and then the bytes; bytes that a crash leaves behind are
-// collected later.
+// see it any more, and then the bytes.
 func (s *Service) deleteSnapshot(ctx context.Context, _ *byID) (*empty, error) {
 	c := callOf(ctx)
 	key, err := s.store.Delete(ctx, c.caller, c.snapshot)
 	if err != nil {
 		return nil, err
 	}
-	if key == "" {
-		return &empty{}, nil
-	}
-	if err := s.blobs.Delete(ctx, key); err != nil {
-		s.log.WarnContext(ctx, "bytes of a deleted snapshot stay for the collector", "error", err)
-	}
+	s.dropBytes(ctx, key)
 	return &empty{}, nil
 }

@@ -84,13 +84,17 @@ func (s *Store) DeleteWebhook(ctx context.Context, c snap.Caller, id int64) erro
 		var d snap.AuditDetail
 		err := tx.QueryRowContext(ctx, `DELETE FROM webhooks WHERE id = $1 AND org_id = $2 RETURNING url`, id, c.Org.ID).Scan(&d.URL)
 		if errors.Is(err, sql.ErrNoRows) {
-			return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no webhook %d", id), Hint: "list the webhooks to see which there are"}
+			return errNoWebhook(id)
 		}
 		if err != nil {
 			return err
 		}
 		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditWebhookGone, Detail: d})
 	})
+}
+
+func errNoWebhook(id int64) error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no webhook %d", id), Hint: "list the webhooks to see which there are"}
 }
 
 // enqueue notes, in the transaction of an event, that the organization's
@@ -181,8 +185,15 @@ func (s *Store) deliveries(ctx context.Context, where string, args ...any) ([]De
 		}, args...)
 }
 
-// Deliveries returns the newest deliveries of one of the organization's webhooks.
+// Deliveries returns the newest deliveries of one of the organization's
+// webhooks. It fails with code not_found when that does not exist.
 func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, limit int) ([]Delivery, error) {
+	if _, err := one(s.webhooks(ctx, `WHERE w.id = $1 AND w.org_id = $2`, webhookID, c.Org.ID)); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, errNoWebhook(webhookID)
+		}
+		return nil, err
+	}
 	return s.deliveries(ctx, `WHERE d.webhook_id = $1 AND d.org_id = $2 ORDER BY d.created_at DESC, d.id LIMIT $3`, webhookID, c.Org.ID, limit)
 }
 

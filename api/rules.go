@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"snap"
+)
+
+// Channel is a standing rule: the newest snapshot of a target and type is
+// shared with a group or, without one, org-wide.
+type Channel struct {
+	ID        string    `json:"id"`
+	Target    string    `json:"target"`
+	Type      snap.Type `json:"type" enum:"snapshot,sanitized"`
+	GroupID   string    `json:"group_id,omitempty" doc:"absent: org-wide"`
+	GroupName string    `json:"group_name,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	CreatedBy string    `json:"created_by,omitempty"`
+}
+
+// ChannelList is the body of GET /channels.
+type ChannelList struct {
+	Items []Channel `json:"items"`
+}
+
+// ChannelRequest makes a channel.
+type ChannelRequest struct {
+	Target  string    `json:"target" minLength:"1" maxLength:"100"`
+	Type    snap.Type `json:"type,omitempty" enum:"snapshot,sanitized" default:"sanitized"`
+	GroupID string    `json:"group_id,omitempty" maxLength:"512" doc:"absent: org-wide"`
+	Now     bool      `json:"now,omitempty" doc:"share the newest snapshot there is at once, not only what is pushed from now on"`
+}
+
+// RetentionRule says how long a target's snapshots are kept: the last
+// keep_last of each type, and those younger than keep_days. What another
+// organization may still pull is always kept.
+type RetentionRule struct {
+	Target   string `json:"target" minLength:"1" maxLength:"100"`
+	KeepLast int    `json:"keep_last,omitempty" minimum:"0" maximum:"100000"`
+	KeepDays int    `json:"keep_days,omitempty" minimum:"0" maximum:"36500"`
+}
+
+// RetentionList is the body of GET /retention.
+type RetentionList struct {
+	Items []RetentionRule `json:"items"`
+}
+
+// RetentionRun asks to apply the rules now; with dry_run, only to tell.
+type RetentionRun struct {
+	DryRun bool `json:"dry_run,omitempty" doc:"delete nothing"`
+}
+
+// RetentionResult tells what was deleted, or would be.
+type RetentionResult struct {
+	DryRun    bool       `json:"dry_run"`
+	Snapshots []Snapshot `json:"snapshots"`
+}
+
+// Webhook is where the organization is told of events, signed as in the
+// Standard Webhooks specification.
+type Webhook struct {
+	ID        string             `json:"id"`
+	URL       string             `json:"url"`
+	Events    []snap.AuditAction `json:"events"`
+	CreatedAt time.Time          `json:"created_at"`
+	CreatedBy string             `json:"created_by,omitempty"`
+}
+
+// WebhookList is the body of GET /webhooks.
+type WebhookList struct {
+	Items []Webhook `json:"items"`
+}
+
+// WebhookRequest makes a webhook.
+type WebhookRequest struct {
+	URL    string             `json:"url" minLength:"1" maxLength:"2000"`
+	Events []snap.AuditAction `json:"events,omitempty" doc:"which events; none: all of them"`
+}
+
+// NewWebhook is a webhook with its signing secret, which is told only once.
+type NewWebhook struct {
+	Webhook
+	Secret string `json:"secret" doc:"whsec_ and base64"`
+}
+
+// Delivery is one event that a webhook was, or is to be, told of.
+type Delivery struct {
+	ID        string           `json:"id"`
+	Event     snap.AuditAction `json:"event"`
+	Attempts  int              `json:"attempts"`
+	Status    string           `json:"status" doc:"what came of the last attempt"`
+	CreatedAt time.Time        `json:"created_at"`
+	NextAt    *time.Time       `json:"next_at,omitempty" doc:"of the next attempt; absent when answered or given up"`
+}
+
+// DeliveryList is the body of GET /webhooks/{id}/deliveries.
+type DeliveryList struct {
+	Items []Delivery `json:"items"`
+}
+
+// WebhookEvent is the body of a delivery.
+type WebhookEvent struct {
+	Type      snap.AuditAction `json:"type"`
+	Timestamp time.Time        `json:"timestamp"`
+	Data      WebhookData      `json:"data"`
+}
+
+// WebhookData tells what happened to which snapshot, and who did it.
+type WebhookData struct {
+	Snapshot     string           `json:"snapshot"`
+	Organization string           `json:"organization" doc:"slug of who did it"`
+	Actor        string           `json:"actor,omitempty"`
+	Detail       snap.AuditDetail `json:"detail"`
+}
+
+// Decline ends the share of a received snapshot with the caller's organization.
+// Its owners and admins only.
+func (c *Client) Decline(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/received"), nil, nil)
+}
+
+// Channels lists the organization's channels. Owners and admins only, as the
+// rest of this page.
+func (c *Client) Channels(ctx context.Context) ([]Channel, error) {
+	list, err := call[ChannelList](ctx, c, http.MethodGet, "/channels", nil)
+	return list.Items, err
+}
+
+// AddChannel makes a channel.
+func (c *Client) AddChannel(ctx context.Context, r ChannelRequest) (Channel, error) {
+	return call[Channel](ctx, c, http.MethodPost, "/channels", r)
+}
+
+// DeleteChannel ends a channel, and what it shares.
+func (c *Client) DeleteChannel(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, "/channels/"+url.PathEscape(id), nil, nil)
+}
+
+// Retention lists the organization's retention rules.
+func (c *Client) Retention(ctx context.Context) ([]RetentionRule, error) {
+	list, err := call[RetentionList](ctx, c, http.MethodGet, "/retention", nil)
+	return list.Items, err
+}
+
+// SetRetention makes or changes a target's rule.
+func (c *Client) SetRetention(ctx context.Context, r RetentionRule) (RetentionRule, error) {
+	return call[RetentionRule](ctx, c, http.MethodPost, "/retention", r)
+}
+
+// DeleteRetention removes a target's rule.
+func (c *Client) DeleteRetention(ctx context.Context, target string) error {
+	return c.do(ctx, http.MethodDelete, "/retention/"+url.PathEscape(target), nil, nil)
+}
+
+// RunRetention applies the rules now, or with dryRun tells what they would delete.
+func (c *Client) RunRetention(ctx context.Context, dryRun bool) (RetentionResult, error) {
+	return call[RetentionResult](ctx, c, http.MethodPost, "/retention/run", RetentionRun{DryRun: dryRun})
+}
+
+// Webhooks lists the organization's webhooks.
+func (c *Client) Webhooks(ctx context.Context) ([]Webhook, error) {
+	list, err := call[WebhookList](ctx, c, http.MethodGet, "/webhooks", nil)
+	return list.Items, err
+}
+
+// AddWebhook makes a webhook. Its secret is in the answer and nowhere else.
+func (c *Client) AddWebhook(ctx context.Context, r WebhookRequest) (NewWebhook, error) {
+	return call[NewWebhook](ctx, c, http.MethodPost, "/webhooks", r)
+}
+
+// DeleteWebhook removes a webhook.
+func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, "/webhooks/"+url.PathEscape(id), nil, nil)
+}
+
+// Deliveries lists the newest deliveries of a webhook.
+func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
+	list, err := call[DeliveryList](ctx, c, http.MethodGet, "/webhooks/"+url.PathEscape(id)+"/deliveries", nil)
+	return list.Items, err
+}

@@ -1,0 +1,113 @@
+package cloud
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"snap"
+)
+
+// collectEvery is how often unfinished uploads and rows that no longer count
+// are looked for; abandonedAfter is how long no one has touched an upload that
+// is collected; deliverEvery is how often due webhooks are looked for.
+const (
+	collectEvery   = 10 * time.Minute
+	abandonedAfter = 48 * time.Hour
+	deliverEvery   = time.Second
+)
+
+// startBackground does the service's background work until ctx is done. Each
+// kind is done by one replica at a time; when that one dies, another takes
+// over. The returned function waits until all has stopped.
+func (s *Service) startBackground(ctx context.Context) (wait func()) {
+	var running sync.WaitGroup
+	holder := rand.Text()
+	leased := func(name string, every time.Duration, work func(context.Context) error) {
+		running.Go(func() {
+			s.repeat(ctx, name, every, func(ctx context.Context) error {
+				held, err := s.store.Lease(ctx, name, holder, 3*every)
+				if err != nil || !held {
+					return err
+				}
+				return work(ctx)
+			})
+		})
+	}
+	leased("collect", collectEvery, func(ctx context.Context) error {
+		n, err := s.Collect(ctx)
+		if n > 0 {
+			s.log.Info("collected abandoned uploads", "count", n)
+		}
+		return err
+	})
+	leased("retention", retentionEvery, s.expireAll)
+	running.Go(func() { // each delivery is leased by itself
+		s.repeat(ctx, "webhooks", deliverEvery, func(ctx context.Context) error {
+			_, err := s.Deliver(ctx)
+			return err
+		})
+	})
+	return running.Wait
+}
+
+func (s *Service) repeat(ctx context.Context, name string, every time.Duration, work func(context.Context) error) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if err := work(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("background work failed; it is tried again", "work", name, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// sweepBatch is how many rows that no longer count go in one transaction.
+const sweepBatch = 1000
+
+// Collect removes uploads that no one has touched for two days, with their
+// bytes, and returns how many; and rows of the database that no longer count.
+// It is safe to run on several replicas at once.
+func (s *Service) Collect(ctx context.Context) (collected int, err error) {
+	for {
+		swept, err := s.store.Sweep(ctx, sweepBatch)
+		if err != nil {
+			return 0, err
+		}
+		if swept < sweepBatch {
+			break
+		}
+	}
+	const batch = 100
+	for {
+		stale, err := s.store.StaleUploads(ctx, s.now().Add(-abandonedAfter), batch)
+		if err != nil || len(stale) == 0 {
+			return collected, err
+		}
+		for _, u := range stale {
+			if err := s.blobs.Abort(ctx, u.Blob, u.BlobUpload); err != nil && snap.CodeOf(err) != snap.CodeNotFound {
+				return collected, err
+			}
+			if err := s.store.DropUpload(ctx, u.ID); err != nil {
+				return collected, err
+			}
+			collected++
+		}
+	}
+}
+
+// dropBytes removes the bytes of a deleted snapshot; an empty key is of bytes
+// that another snapshot still has.
+func (s *Service) dropBytes(ctx context.Context, key string) {
+	if key == "" {
+		return
+	}
+	if err := s.blobs.Delete(ctx, key); err != nil {
+		s.log.WarnContext(ctx, "the bytes of a deleted snapshot were not removed", "error", err)
+	}
+}

@@ -1,0 +1,64 @@
+package cloud
+
+import (
+	"context"
+	"strconv"
+
+	"snap"
+	"snap/api"
+	"snap/internal/store"
+)
+
+type channelInput struct {
+	Body api.ChannelRequest
+}
+
+func (s *Service) listChannels(ctx context.Context, _ *noInput) (*body[api.ChannelList], error) {
+	channels, err := s.store.Channels(ctx, callOf(ctx).caller)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.ChannelList]{api.ChannelList{Items: each(channels, wireChannel)}}, nil
+}
+
+func (s *Service) createChannel(ctx context.Context, in *channelInput) (*body[api.Channel], error) {
+	target, err := snap.CleanTarget(in.Body.Target)
+	if err != nil {
+		return nil, err
+	}
+	if in.Body.GroupID == "" {
+		policy, err := s.policy(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := policy.CheckType(in.Body.Type); err != nil {
+			return nil, err
+		}
+	}
+	channel, err := s.store.AddChannel(ctx, callOf(ctx).caller, target, in.Body.Type, in.Body.GroupID, in.Body.Now)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.Channel]{wireChannel(channel)}, nil
+}
+
+func (s *Service) deleteChannel(ctx context.Context, in *byNumber) (*empty, error) {
+	id, err := in.number()
+	if err != nil {
+		return nil, err
+	}
+	return &empty{}, s.store.DeleteChannel(ctx, callOf(ctx).caller, id)
+}
+
+func (s *Service) decline(ctx context.Context, _ *byID) (*empty, error) {
+	c := callOf(ctx)
+	return &empty{}, s.store.Decline(ctx, c.caller, c.snapshot)
+}
+
+func wireChannel(h store.Channel) api.Channel {
+	out := api.Channel{ID: strconv.FormatInt(h.ID, 10), Target: h.Target, Type: h.Type, CreatedAt: h.Created, CreatedBy: h.By}
+	if h.Group != nil {
+		out.GroupID, out.GroupName = h.Group.GroupID, h.Group.Name
+	}
+	return out
+}

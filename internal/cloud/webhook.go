@@ -1,0 +1,201 @@
+package cloud
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/store"
+)
+
+type webhookInput struct {
+	Body api.WebhookRequest
+}
+
+func (s *Service) listWebhooks(ctx context.Context, _ *noInput) (*body[api.WebhookList], error) {
+	hooks, err := s.store.Webhooks(ctx, callOf(ctx).caller)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.WebhookList]{api.WebhookList{Items: each(hooks, wireWebhook)}}, nil
+}
+
+func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[api.NewWebhook], error) {
+	u, err := url.Parse(in.Body.URL)
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !s.config.Webhooks.AllowPrivate) {
+		return nil, snap.Invalid("the URL of a webhook must begin with https:// and hold no credentials", "")
+	}
+	events := in.Body.Events
+	for _, e := range events {
+		if !slices.Contains(store.WebhookEvents(), e) {
+			return nil, snap.Invalid(fmt.Sprintf("%q is not an event", e), fmt.Sprint("the events are ", store.WebhookEvents()))
+		}
+	}
+	if len(events) == 0 {
+		events = store.WebhookEvents()
+	}
+	secret := make([]byte, 32)
+	rand.Read(secret)
+	hook, err := s.store.AddWebhook(ctx, callOf(ctx).caller, store.Webhook{URL: in.Body.URL, Secret: secret, Events: events})
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.NewWebhook]{api.NewWebhook{Webhook: wireWebhook(hook), Secret: "whsec_" + base64.StdEncoding.EncodeToString(secret)}}, nil
+}
+
+func (s *Service) deleteWebhook(ctx context.Context, in *byNumber) (*empty, error) {
+	id, err := in.number()
+	if err != nil {
+		return nil, err
+	}
+	return &empty{}, s.store.DeleteWebhook(ctx, callOf(ctx).caller, id)
+}
+
+func (s *Service) listDeliveries(ctx context.Context, in *byNumber) (*body[api.DeliveryList], error) {
+	id, err := in.number()
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.store.Deliveries(ctx, callOf(ctx).caller, id, 50)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.DeliveryList]{api.DeliveryList{Items: each(all, func(d store.Delivery) api.Delivery {
+		return api.Delivery{ID: d.ID, Event: d.Event.Action, Attempts: d.Attempts, Status: d.Status, CreatedAt: d.Created, NextAt: optional(d.Due)}
+	})}}, nil
+}
+
+func wireWebhook(w store.Webhook) api.Webhook {
+	return api.Webhook{ID: strconv.FormatInt(w.ID, 10), URL: w.URL, Events: w.Events, CreatedAt: w.Created, CreatedBy: w.By}
+}
+
+// retries are the waits before the second and each further attempt, as the
+// Standard Webhooks specification suggests; then a delivery is given up.
+func retries() []time.Duration {
+	return []time.Duration{
+		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+	}
+}
+
+// deliverLease is how long a replica may take over a batch of deliveries, and
+// answerIn how long one receiver may take to answer.
+const (
+	deliverBatch = 10
+	answerIn     = 10 * time.Second
+	deliverLease = (deliverBatch + 2) * answerIn
+)
+
+// Deliver sends the webhook deliveries whose time has come and returns how many
+// it tried. Several replicas may do so at once: each delivery is one's.
+func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
+	for {
+		due, hooks, err := s.store.Due(ctx, deliverLease, deliverBatch)
+		if err != nil || len(due) == 0 {
+			return tried, err
+		}
+		for _, d := range due {
+			status, sendErr := s.send(ctx, hooks[d.WebhookID], d)
+			if ctx.Err() != nil {
+				return tried, ctx.Err() // due again when the lease ends
+			}
+			var next time.Time
+			if waits := retries(); sendErr != nil && d.Attempts < len(waits) {
+				next = s.now().Add(waits[d.Attempts])
+			}
+			if err := s.store.Delivered(ctx, d, status, next); err != nil {
+				return tried, err
+			}
+			tried++
+		}
+	}
+}
+
+// send makes one attempt: a POST that is signed as in the Standard Webhooks
+// specification, to a public address, without following redirects.
+func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (status string, err error) {
+	e := d.Event
+	payload, err := json.Marshal(api.WebhookEvent{Type: e.Action, Timestamp: e.At, Data: api.WebhookData{
+		Snapshot: e.Snapshot, Organization: e.ActorOrg, Actor: e.Actor, Detail: e.Detail,
+	}})
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerIn)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(payload))
+	if err != nil {
+		return "not a URL", err
+	}
+	stamp := strconv.FormatInt(s.now().Unix(), 10)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "snapcloud")
+	req.Header.Set("Webhook-Id", d.ID)
+	req.Header.Set("Webhook-Timestamp", stamp)
+	req.Header.Set("Webhook-Signature", signature(w.Secret, d.ID, stamp, payload))
+	res, err := s.hookClient.Do(req)
+	if err != nil {
+		if errors.Is(err, errPrivate) {
+			return errPrivate.Error(), err
+		}
+		return "not reached", err
+	}
+	defer res.Body.Close()
+	io.CopyN(io.Discard, res.Body, 64<<10)
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return "answered " + strconv.Itoa(res.StatusCode), fmt.Errorf("status %d", res.StatusCode)
+	}
+	return "answered " + strconv.Itoa(res.StatusCode), nil
+}
+
+// signature is v1 of Standard Webhooks: base64 of HMAC-SHA256 over ID, time and body.
+func signature(secret []byte, id, stamp string, payload []byte) string {
+	h := hmac.New(sha256.New, secret)
+	fmt.Fprintf(h, "%s.%s.", id, stamp)
+	h.Write(payload)
+	return "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil))
+}
+
+var errPrivate = errors.New("the address is not public")
+
+// newHookClient returns a client that refuses, after the name was resolved, to
+// connect to an address that is not public, unless the operator allows it.
+func newHookClient(allowPrivate bool) *http.Client {
+	dialer := &net.Dialer{Timeout: answerIn, Control: func(_, address string, _ syscall.RawConn) error {
+		if allowPrivate {
+			return nil
+		}
+		at, err := netip.ParseAddrPort(address)
+		if err != nil || !isPublic(at.Addr().Unmap()) {
+			return errPrivate
+		}
+		return nil
+	}}
+	return &http.Client{
+		Transport:     &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: answerIn, MaxIdleConns: 10, IdleConnTimeout: time.Minute},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// isPublic reports whether an address is one of the open Internet.
+func isPublic(a netip.Addr) bool {
+	shared := netip.MustParsePrefix("100.64.0.0/10") // carrier-grade NAT, RFC 6598
+	translated := netip.MustParsePrefix("64:ff9b::/96")
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !shared.Contains(a) && !translated.Contains(a)
+}
