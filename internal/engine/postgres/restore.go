@@ -19,7 +19,7 @@ import (
 	"snap/internal/engine"
 )
 
-// scratchMark starts the comment on databases that a killed load may leave.
+// scratchMark is the comment on a scratch database, for whoever finds it.
 const scratchMark = "snapcli: a scratch database, in use while its load runs"
 
 // Restore implements [engine.Engine].
@@ -294,8 +294,7 @@ func holdName(ctx context.Context, admin *pgx.Conn, name string) error {
 
 // sweep drops what loads that were killed have left on the server.
 func sweep(ctx context.Context, admin *pgx.Conn) error {
-	rows, err := admin.Query(ctx, `SELECT datname FROM pg_database WHERE datname LIKE 'snapcli\_%' AND shobj_description(oid, 'pg_database') LIKE 'snapcli: %'
-		AND pg_has_role(datdba, 'MEMBER')`)
+	rows, err := admin.Query(ctx, `SELECT datname FROM pg_database WHERE datname ~ '^snapcli_(scratch|replaced)_[0-9a-f]{16}$' AND pg_has_role(datdba, 'MEMBER')`)
 	if err != nil {
 		return err
 	}
@@ -311,8 +310,9 @@ func sweep(ctx context.Context, admin *pgx.Conn) error {
 		if !free {
 			continue
 		}
-		// Somebody else may be sweeping too, or use it by hand: it can wait.
-		_, _ = admin.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize())
+		// Its load is gone; what is still connected is what that load started.
+		// Somebody else may be sweeping too: an error can wait for the next load.
+		_, _ = admin.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
 		if _, err := admin.Exec(ctx, "SELECT pg_advisory_unlock(hashtextextended($1, 0))", name); err != nil {
 			return err
 		}

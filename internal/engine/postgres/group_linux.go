@@ -1,0 +1,12 @@
+package postgres
+
+import (
+	"os/exec"
+	"syscall"
+)
+
+// ownGroup keeps the terminal's Ctrl-C from the program: the one that started
+// it decides when it ends. When that one is killed, it is ended too.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+}
