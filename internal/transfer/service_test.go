@@ -90,7 +90,9 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	mux := http.NewServeMux()
-	mux.Handle(blob.PartsPath, s.folder.Handler())
+	if s.folder != nil {
+		mux.Handle(blob.PartsPath, s.folder.Handler())
+	}
 	mux.HandleFunc("GET /bytes/{id}/{serial}", s.get)
 	mux.HandleFunc("POST "+api.MountAgent+"/snapshots", answer(s.begin))
 	mux.HandleFunc("POST "+api.MountAgent+"/snapshots/{id}/parts", answer(s.parts))

@@ -1,0 +1,201 @@
+package transfer_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/minio/crc64nvme"
+
+	"snap/internal/blob"
+	"snap/internal/servertest"
+	"snap/internal/transfer"
+)
+
+// BenchmarkBytes pushes and pulls one incompressible snapshot over both
+// storages and tells, in one run, how that compares with the limits of the
+// machine: writing a file with fsync, and moving the same bytes through the
+// same server with one plain request that verifies nothing.
+//
+// SNAP_BENCH_MIB sets the size, 256 if it is not set.
+func BenchmarkBytes(b *testing.B) {
+	size := 256 << 20
+	if mib, err := strconv.Atoi(os.Getenv("SNAP_BENCH_MIB")); err == nil {
+		size = mib << 20
+	}
+	data := filepath.Join(b.TempDir(), "data")
+	sum := writeRandom(b, data, int64(size))
+	disk := bench(b, "limit/write+fsync", size, 0, func(b *testing.B) { writeSynced(b, data) })
+	for name, open := range map[string]func(testing.TB) *service{"folder": newService, "s3": newS3Service} {
+		b.Run(name, func(b *testing.B) { benchStorage(b, open, data, sum, int64(size), disk) })
+	}
+}
+
+func benchStorage(b *testing.B, open func(testing.TB) *service, data, sum string, size int64, disk float64) {
+	s := open(b)
+	s.partLen = blob.PartSize(size)
+	crc := fileCRC(b, data)
+	put := bench(b, "limit/put", int(size), 0, func(b *testing.B) { s.plainPut(b, data, crc, size) })
+	_, req := writeFile(b, []byte("x"))
+	req.Size, req.SHA256 = size, sum
+	serial := 0
+	bench(b, "push", int(size), min(disk, put), func(b *testing.B) {
+		serial++
+		req.Name = "shop-" + strconv.Itoa(serial)
+		if _, err := transfer.Upload(b.Context(), s.client(), data, req, transfer.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	})
+	up, err := transfer.Upload(b.Context(), s.client(), data, req, transfer.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	get := bench(b, "limit/get", int(size), 0, func(b *testing.B) { s.plainGet(b, up.ID, size) })
+	bench(b, "pull", int(size), min(disk, get), func(b *testing.B) {
+		if _, _, err := transfer.Download(b.Context(), s.client(), up.ID, filepath.Join(b.TempDir(), "x.snap"), transfer.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+// bench runs f and returns its best rate in bytes a second. It reports the
+// processor's seconds per GiB, of client and folder store together, and how
+// the best rate compares with a limit.
+func bench(b *testing.B, name string, size int, limit float64, f func(b *testing.B)) float64 {
+	var best float64
+	b.Run(name, func(b *testing.B) {
+		b.SetBytes(int64(size))
+		before := processor()
+		for b.Loop() {
+			start := time.Now()
+			f(b)
+			best = max(best, float64(size)/time.Since(start).Seconds())
+		}
+		b.ReportMetric((processor()-before).Seconds()/float64(b.N)/(float64(size)/(1<<30)), "cpu-s/GiB")
+		if limit > 0 {
+			b.ReportMetric(best/limit, "of-limit")
+		}
+	})
+	return best
+}
+
+func processor() time.Duration {
+	var use syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
+		return 0
+	}
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
+
+func writeRandom(b *testing.B, path string, size int64) (sum string) {
+	b.Helper()
+	content := random(int(size), 99)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return sumOf(content)
+}
+
+func writeSynced(b *testing.B, data string) {
+	b.Helper()
+	from, err := os.Open(data)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer from.Close()
+	to, err := os.Create(filepath.Join(b.TempDir(), "copy"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	// Not ReadFrom, which may copy without touching the bytes.
+	_, err = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 1<<20))
+	if err := errors.Join(err, to.Sync(), to.Close()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// plainPut sends the file as one part of an upload that is then dropped.
+func (s *service) plainPut(b *testing.B, data, crc string, size int64) {
+	b.Helper()
+	id, err := s.store.Begin(b.Context(), "plain", size, size)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.store.Abort(context.WithoutCancel(b.Context()), "plain", id)
+	signed, err := s.store.SignPart(b.Context(), "plain", id, blob.Part{Number: 1, CRC64: crc}, time.Hour)
+	if err != nil {
+		b.Fatal(err)
+	}
+	file, err := os.Open(data)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	req, err := http.NewRequestWithContext(b.Context(), signed.Method, signed.URL, file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	req.ContentLength = size
+	for name, value := range signed.Headers {
+		req.Header.Set(name, value)
+	}
+	s.plain(b, req, 0)
+}
+
+// plainGet fetches the object in one answer and throws it away.
+func (s *service) plainGet(b *testing.B, id string, size int64) {
+	b.Helper()
+	got, err := s.client().Pull(b.Context(), id)
+	if err != nil {
+		b.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, got.URL, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.plain(b, req, size)
+}
+
+func (s *service) plain(b *testing.B, req *http.Request, size int64) {
+	b.Helper()
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer res.Body.Close()
+	n, err := io.Copy(io.Discard, res.Body)
+	if err != nil || res.StatusCode != http.StatusOK || n != size {
+		b.Fatalf("status %d, %d bytes, %v", res.StatusCode, n, err)
+	}
+}
+
+func fileCRC(b *testing.B, path string) string {
+	b.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64nvme.Checksum(content)))
+}
+
+// newS3Service is the service over S3.
+func newS3Service(t testing.TB) *service {
+	store, err := blob.OpenS3(t.Context(), servertest.S3(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &service{t: t, pushes: map[string]*push{}, partLen: 5 << 20, store: store}
+	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(s.server.Close)
+	return s
+}
