@@ -1,6 +1,9 @@
 package snap
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // This page is the access rule.
 //
@@ -86,16 +89,21 @@ func (c Caller) Audiences() []Audience {
 	return all
 }
 
+// Ways returns the grants through which a caller may see a snapshot at this
+// time, of all grants on it: the live ones that name one of the caller's
+// audiences.
+func Ways(c Caller, grants []Grant, now time.Time) (ways []Grant) {
+	audiences := c.Audiences()
+	for _, g := range grants {
+		if g.Live(now) && slices.Contains(audiences, g.Audience) {
+			ways = append(ways, g)
+		}
+	}
+	return ways
+}
+
 // Visible is the access rule: it reports whether the caller may see, and so
 // pull, a snapshot with these grants at this time.
 func Visible(c Caller, grants []Grant, now time.Time) bool {
-	audiences := c.Audiences()
-	for _, g := range grants {
-		for _, a := range audiences {
-			if g.Audience == a && g.Live(now) {
-				return true
-			}
-		}
-	}
-	return false
+	return len(Ways(c, grants, now)) > 0
 }

@@ -1,0 +1,112 @@
+package snap
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// This page explains the access rule of access.go to people. It decides
+// nothing: what lets someone see a snapshot is what [Ways] finds.
+
+// Access is one grant on a snapshot as a person reads it.
+type Access struct {
+	Grant
+	Owner *User  // of KindUser
+	Group *Group // of KindGroup
+	Org   OrgRef // the organization whose people it names
+	Since time.Time
+	By    string // e-mail of who granted it; empty for what a push grants
+	// People is how many users it lets see the snapshot now; 0 of another
+	// organization, which does not tell.
+	People int
+}
+
+// String says through what the grant lets someone see the snapshot, such as
+// "member of the group eng".
+func (a Access) String() string {
+	switch a.Audience.Kind() {
+	case KindUser:
+		return "owner of the snapshot"
+	case KindAdmins:
+		return "owner or admin of the organization"
+	case KindMembers:
+		return "shared org-wide"
+	case KindGroup:
+		return "member of the group " + a.Group.Name
+	case KindRecipients:
+		if a.Until.IsZero() {
+			return "shared with the organization " + a.Org.Slug
+		}
+		return fmt.Sprintf("shared with the organization %s until %s", a.Org.Slug, a.Until.UTC().Format(time.RFC3339))
+	}
+	return "unknown"
+}
+
+// Verdict is why one user can see a snapshot, or why not.
+type Verdict struct {
+	Visible bool
+	Ways    []Access // through what; empty when not visible
+	Why     string   // in one sentence
+}
+
+// Judge explains for one user: grants are all on the snapshot, live or not.
+// Disabled users see nothing, because no credential of theirs counts.
+func Judge(c Caller, disabled bool, grants []Access, now time.Time) Verdict {
+	var v Verdict
+	if disabled {
+		v.Why = "the account is disabled"
+		return v
+	}
+	plain := make([]Grant, len(grants))
+	for i, a := range grants {
+		plain[i] = a.Grant
+	}
+	var reasons []string
+	for _, way := range Ways(c, plain, now) {
+		for _, a := range grants {
+			if a.Audience == way.Audience {
+				v.Ways = append(v.Ways, a)
+				reasons = append(reasons, a.String())
+			}
+		}
+	}
+	if v.Visible = len(v.Ways) > 0; v.Visible {
+		v.Why = strings.Join(reasons, "; ")
+		return v
+	}
+	v.Why = whyNot(c, grants, now)
+	return v
+}
+
+// whyNot names what a caller who sees nothing would need.
+func whyNot(c Caller, grants []Access, now time.Time) string {
+	var groups []string
+	for _, a := range grants {
+		switch {
+		case a.Audience == AudienceOf(KindRecipients, c.Org.ID) && !a.Live(now):
+			return "the share with the organization ended at " + a.Until.UTC().Format(time.RFC3339)
+		case a.Audience.Kind() == KindGroup && a.Org.ID == c.Org.ID:
+			groups = append(groups, a.Group.Name)
+		}
+	}
+	if !slices.ContainsFunc(grants, func(a Access) bool { return a.Audience == AudienceOf(KindAdmins, c.Org.ID) }) {
+		return "it belongs to another organization, which does not share it with " + c.Org.Slug
+	}
+	why := fmt.Sprintf("%s is neither the owner of the snapshot nor an owner or admin of its organization, and it is not shared org-wide", who(c))
+	switch {
+	case len(groups) == 0:
+		return why
+	case c.GroupsUnknown:
+		return why + "; it is shared with " + strings.Join(groups, ", ") + ", but the identity provider sent no groups at the last sign-in"
+	}
+	return why + "; it is shared with " + strings.Join(groups, ", ") + ", of which they are not a member"
+}
+
+func who(c Caller) string {
+	if c.User == nil {
+		return "the organization " + c.Org.Slug
+	}
+	return c.User.Email
+}
