@@ -2,7 +2,9 @@ package webui
 
 import (
 	"context"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -81,6 +83,7 @@ func browse(t *testing.T, u *ui) *tab {
 	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
+	b.run(chromedp.EmulateViewport(1280, 900))
 	b.open(u.Server.StartPath())
 	return b
 }
@@ -107,11 +110,16 @@ func (b *tab) keys(selector, text string) {
 	b.run(chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// until waits for a condition in the page, an expression of JavaScript.
+// until waits for a condition in the page, an expression of JavaScript; one
+// that throws is not met.
 func (b *tab) until(condition string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("Boolean("+condition+")", chromedp.WithPollingTimeout(20*time.Second))); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()", chromedp.WithPollingTimeout(20*time.Second), chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
 		html, _ := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("body")))
+		if dir := os.Getenv("SNAP_SCREENSHOTS"); dir != "" {
+			png, _ := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+			_ = os.WriteFile(filepath.Join(dir, "failed-"+b.t.Name()+".png"), png, 0o644)
+		}
 		b.t.Fatalf("never: %s: %v\n%s", condition, err, html)
 	}
 }

@@ -86,7 +86,7 @@ func TestBrowserSearchAndFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := browse(t, openUI(t, mia, ""))
-	b.run(chromedp.KeyEvent("/"))
+	b.run(chromedp.Evaluate[chromedp.Void](`void document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true}))`))
 	b.until(`document.activeElement.id === "q"`)
 	b.run(chromedp.KeyEvent("sho"))
 	b.until(`!document.getElementById("` + billing.ID + `") && document.getElementById("` + shop.ID + `") && location.search === "?q=sho"`)
@@ -142,7 +142,7 @@ func TestBrowserJobs(t *testing.T) {
 	b.until(`document.querySelector("#dialog").open && document.activeElement.id === "database"`)
 	b.keys("#database", "wrong\r")
 	b.until(`!document.querySelector("#database").checkValidity() && document.querySelector("#dialog").open`)
-	b.run(chromedp.SetValue(chromedp.CSS("#database"), ""))
+	b.run(chromedp.Evaluate[chromedp.Void](`void (document.querySelector("#database").value = "")`))
 	b.keys("#database", "shop_dev.db\r")
 	b.until(`document.querySelector("#job-3.done") && !document.querySelector("#dialog").open`)
 	sameData(t, source, destination)
@@ -191,6 +191,7 @@ func TestBrowserHostileName(t *testing.T) {
 	b := browse(t, openUI(t, mia, ""))
 	b.click("#pull-" + item.ID)
 	b.until(`document.querySelector("#job-1:not(.running)")`)
+	b.click("#dismiss-1")
 	b.click("#also-" + item.ID)
 	b.until(`document.querySelector("#dialog").open`)
 	if eval[bool](b, "Boolean(window.hacked) || Boolean(document.querySelector('main img, dialog img'))") {
