@@ -23,6 +23,8 @@
 //	POST /device                    csrf_token, user_code
 //	GET  /signin?next=PATH          sign in, with choice of the organization
 //	POST /signin                    csrf_token, next, organization, email, password
+//	GET  /upstream/start            to the organization's identity provider
+//	GET  /upstream/callback         and back
 //	GET  /device/confirm?user_code= who asks: program, host, address, time
 //	POST /device/confirm            csrf_token, user_code, decision=approve|deny
 //	GET  /account                   who I am, my sessions and keys

@@ -24,6 +24,7 @@ var pageFiles embed.FS
 type visit struct {
 	w       http.ResponseWriter
 	r       *http.Request
+	number  string // the browser's random number, which ties forms to it
 	csrf    string
 	caller  snap.Caller   // zero when nobody is signed in
 	session store.Session // of the browser
@@ -87,7 +88,8 @@ func (s *Service) identify(v *visit) error {
 	} else if !errors.Is(err, snap.ErrUnauthenticated) {
 		return err
 	}
-	v.csrf = s.csrfToken(s.formNumber(v), v.session.ID)
+	v.number = s.formNumber(v)
+	v.csrf = s.csrfToken(v.number, v.session.ID)
 	return nil
 }
 
@@ -161,10 +163,32 @@ func (s *Service) errorPage(v *visit, err error) {
 	if status == 0 {
 		status = http.StatusInternalServerError
 	}
-	data := problemPage{layout: s.layout(v, http.StatusText(status)), Detail: sentence(known.Error()), Hint: sentence(known.Hint)}
+	if errors.As(err, new(errUpstream)) {
+		status = http.StatusBadGateway
+	}
+	data := problemPage{layout: s.layout(v, titleOf(status)), Detail: sentence(known.Error()), Hint: sentence(known.Hint)}
 	if err := s.views.Page(v.w, status, "problem.html", data); err != nil {
 		s.log.ErrorContext(v.r.Context(), "error page", "error", err)
 	}
+}
+
+// titleOf says what a status means to a person.
+func titleOf(status int) string {
+	switch status {
+	case http.StatusBadRequest:
+		return "That did not work"
+	case http.StatusUnauthorized:
+		return "You are signed out"
+	case http.StatusForbidden:
+		return "Not allowed"
+	case http.StatusNotFound:
+		return "Not found"
+	case http.StatusTooManyRequests:
+		return "Please wait"
+	case http.StatusBadGateway:
+		return "The identity provider does not answer"
+	}
+	return "Something went wrong"
 }
 
 // sentence writes an error's text as one on a page.

@@ -42,6 +42,8 @@ func (s *Service) Handler() http.Handler {
 	page("GET /device/done", s.done)
 	page("GET /signin", s.signInPage)
 	page("POST /signin", s.postSignIn)
+	page("GET /upstream/start", s.startUpstream)
+	page("GET /upstream/callback", s.finishUpstream)
 	page("POST /signout", s.signOut)
 	page("GET /account", s.account)
 	page("POST /account/sessions/end", s.endSession)

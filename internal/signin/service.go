@@ -74,8 +74,9 @@ type Service struct {
 // organization is an [Organization] that was found in the store.
 type organization struct {
 	snap.OrgRef
-	local map[string]LocalUser // by e-mail in lower case
-	oidc  *OIDC
+	local    map[string]LocalUser // by e-mail in lower case
+	oidc     *OIDC
+	provider *auth.Provider // with oidc
 }
 
 // New returns the service. It applies the local users to the store, as if each
@@ -126,6 +127,11 @@ func (s *Service) applyOrganizations(ctx context.Context, all []Organization) er
 			return fmt.Errorf("organization %s: sign_in needs either local users or an identity provider", o.Slug)
 		}
 		org := organization{OrgRef: found.OrgRef, oidc: o.OIDC, local: map[string]LocalUser{}}
+		if o.OIDC != nil {
+			if org.provider, err = auth.NewProvider(o.OIDC.Issuer, o.OIDC.AllowPrivate, s.now); err != nil {
+				return fmt.Errorf("organization %s: %w", o.Slug, err)
+			}
+		}
 		for _, u := range o.Local {
 			if err := s.applyLocalUser(ctx, &org, u); err != nil {
 				return fmt.Errorf("organization %s, user %s: %w", o.Slug, u.Email, err)
@@ -174,6 +180,15 @@ func (s *Service) signInLocal(ctx context.Context, org organization, u LocalUser
 func (s *Service) organization(slug string) (organization, bool) {
 	for _, o := range s.orgs {
 		if o.Slug == slug {
+			return o, true
+		}
+	}
+	return organization{}, false
+}
+
+func (s *Service) organizationByID(id int64) (organization, bool) {
+	for _, o := range s.orgs {
+		if o.ID == id {
 			return o, true
 		}
 	}

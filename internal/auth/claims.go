@@ -1,0 +1,204 @@
+package auth
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"snap"
+)
+
+// The bounds of what is taken from an identity provider.
+const (
+	maxGroups      = 2000
+	maxGroupLength = 512
+)
+
+// GroupClaim is what an identity provider said about a user's groups.
+type GroupClaim struct {
+	Groups []snap.Group // GroupID and Name
+	Known  bool         // false: there was no usable claim, which is not the same as no groups
+	Why    string       // why it was not usable, for the log
+}
+
+// GroupsFromClaims reads the groups from claims, in every shape that providers
+// are known to send: a list of strings or of objects with an id and a name, one
+// string, a comma list, JSON in a string, Keycloak's paths. The claim is looked
+// up by its literal name first (Auth0's are URLs), then as a dotted path.
+//
+// Identifiers are kept verbatim. An absent claim is unknown. So is a claim that
+// only says there are too many groups to list (Microsoft Entra above 200), and
+// one with more than we take: a part of the truth could grant too little or,
+// with roles, too much.
+func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
+	if name == "" {
+		name = "groups"
+	}
+	value, ok := lookUp(claims, name)
+	if !ok || value == nil {
+		if tooManyToList(claims, name) {
+			return GroupClaim{Why: "the identity provider left the groups out because there are too many; let it send only those assigned to the application"}
+		}
+		return GroupClaim{Why: "the identity provider sent no claim " + name}
+	}
+	entries, ok := groupEntries(value)
+	if !ok {
+		return GroupClaim{Why: "the claim " + name + " is not a list of groups"}
+	}
+	return collect(entries, name)
+}
+
+func lookUp(claims map[string]any, name string) (any, bool) {
+	if value, ok := claims[name]; ok {
+		return value, true
+	}
+	var value any = claims
+	for part := range strings.SplitSeq(name, ".") {
+		level, ok := value.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if value, ok = level[part]; !ok {
+			return nil, false
+		}
+	}
+	return value, true
+}
+
+func tooManyToList(claims map[string]any, name string) bool {
+	if elsewhere, ok := claims["_claim_names"].(map[string]any); ok && elsewhere[name] != nil {
+		return true
+	}
+	switch has := claims["hasgroups"].(type) {
+	case bool:
+		return has
+	case string:
+		return has == "true"
+	}
+	return false
+}
+
+// groupEntries turns a claim's value into a list.
+func groupEntries(value any) ([]any, bool) {
+	switch v := value.(type) {
+	case []any:
+		return v, true
+	case map[string]any:
+		return []any{v}, true
+	case string:
+		text := strings.TrimSpace(v)
+		var parsed any
+		if strings.HasPrefix(text, "[") && json.Unmarshal([]byte(text), &parsed) == nil {
+			return groupEntries(parsed)
+		}
+		var entries []any
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				entries = append(entries, part)
+			}
+		}
+		return entries, true
+	}
+	return nil, false
+}
+
+func collect(entries []any, name string) GroupClaim {
+	seen := map[string]bool{}
+	c := GroupClaim{Known: true, Groups: []snap.Group{}}
+	for _, entry := range entries {
+		g, ok := groupOf(entry)
+		if !ok {
+			return GroupClaim{Why: "the claim " + name + " holds something that is not a group"}
+		}
+		if seen[g.GroupID] || g.GroupID == "" {
+			continue
+		}
+		if seen[g.GroupID] = true; len(seen) > maxGroups {
+			return GroupClaim{Why: "the claim " + name + " lists too many groups"}
+		}
+		c.Groups = append(c.Groups, g)
+	}
+	return c
+}
+
+// groupOf reads one entry. Keycloak's paths are shown by their last part.
+func groupOf(entry any) (snap.Group, bool) {
+	switch v := entry.(type) {
+	case string:
+		if len(v) > maxGroupLength {
+			return snap.Group{}, false
+		}
+		name := v
+		if strings.HasPrefix(v, "/") && len(v) > 1 {
+			name = v[strings.LastIndex(v, "/")+1:]
+		}
+		return snap.Group{GroupID: v, Name: name}, true
+	case map[string]any:
+		id := text(v, "id", "value", "name", "display")
+		name := text(v, "name", "displayName", "display", "id", "value")
+		return snap.Group{GroupID: id, Name: name}, id != "" && len(id) <= maxGroupLength && len(name) <= maxGroupLength
+	}
+	return snap.Group{}, false
+}
+
+func text(m map[string]any, names ...string) string {
+	for _, name := range names {
+		if s, ok := m[name].(string); ok && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// Person is what an identity provider said about who signed in.
+type Person struct {
+	Issuer, Subject string
+	Email           string // what is shown; never what an account is found by
+	Verified        bool   // the provider vouches for Email
+	Name            string
+	Groups          GroupClaim
+}
+
+// PersonFromClaims reads a person. An e-mail that the provider says is not
+// verified is not shown as theirs.
+func PersonFromClaims(issuer, subject string, claims map[string]any, groupsClaim string) Person {
+	p := Person{Issuer: issuer, Subject: subject, Groups: GroupsFromClaims(claims, groupsClaim)}
+	p.Name = clip(text(claims, "name", "preferred_username"))
+	verified, said := claims["email_verified"]
+	p.Verified = verified == true || verified == "true"
+	p.Email = clip(text(claims, "email"))
+	if p.Email == "" || said && !p.Verified {
+		p.Email, p.Verified = clip(subject), false
+	}
+	return p
+}
+
+func clip(s string) string {
+	if runes := []rune(s); len(runes) > 200 {
+		return string(runes[:200])
+	}
+	return s
+}
+
+// RoleOf returns the role that the configuration gives a person: the most
+// powerful that lists one of their groups by ID or, when the provider vouches
+// for it, their e-mail; else member. When their groups are unknown and viewers
+// are told by group, they are a viewer: not knowing must not widen.
+func RoleOf(p Person, roles map[snap.Role][]string) snap.Role {
+	has := func(entry string) bool {
+		if strings.Contains(entry, "@") && p.Verified && strings.EqualFold(entry, p.Email) {
+			return true
+		}
+		return p.Groups.Known && slices.ContainsFunc(p.Groups.Groups, func(g snap.Group) bool { return g.GroupID == entry })
+	}
+	for _, role := range []snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer} {
+		if slices.ContainsFunc(roles[role], has) {
+			return role
+		}
+	}
+	byGroup := func(entry string) bool { return !strings.Contains(entry, "@") }
+	if !p.Groups.Known && slices.ContainsFunc(roles[snap.RoleViewer], byGroup) {
+		return snap.RoleViewer
+	}
+	return snap.RoleMember
+}

@@ -1,0 +1,164 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// ErrProviderDown says that an identity provider does not answer, or not as
+// one. Keys and running sessions go on meanwhile.
+var ErrProviderDown = errors.New("the identity provider does not answer")
+
+// Provider is an OpenID Connect provider that is discovered when it is first
+// needed, so that the service starts while the provider is down. It is safe
+// for concurrent use.
+type Provider struct {
+	issuer string
+	client *http.Client
+	now    func() time.Time
+
+	mu    sync.Mutex
+	found *Discovered
+}
+
+// Discovered is what a provider says of itself.
+type Discovered struct {
+	*oidc.Provider
+	Extras
+	since time.Time
+}
+
+// Extras are members of the metadata that go-oidc does not read.
+type Extras struct {
+	IssInAnswer bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
+	Algorithms  []string `json:"id_token_signing_alg_values_supported"`
+}
+
+// metadataLife is how long a provider's metadata are believed. Its keys are
+// fetched anew whenever an unknown one signs.
+const metadataLife = time.Hour
+
+// NewProvider returns the provider with this issuer. Unless private addresses
+// are allowed, it must be on https and on a public address.
+func NewProvider(issuer string, allowPrivate bool, now func() time.Time) (*Provider, error) {
+	u, err := url.Parse(issuer)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("%q is not the URL of an identity provider", issuer)
+	}
+	if u.Scheme != "https" && !allowPrivate {
+		return nil, fmt.Errorf("the identity provider %s is not on https", issuer)
+	}
+	return &Provider{issuer: issuer, client: guardedClient(allowPrivate), now: now}, nil
+}
+
+// Issuer returns the provider's URL.
+func (p *Provider) Issuer() string { return p.issuer }
+
+// Context returns a context in which go-oidc and oauth2 use the provider's
+// guarded client.
+func (p *Provider) Context(ctx context.Context) context.Context {
+	return oidc.ClientContext(ctx, p.client)
+}
+
+// Discover returns the provider's metadata, from memory if they are young. It
+// fails with ErrProviderDown; old metadata are used rather than none.
+func (p *Provider) Discover(ctx context.Context) (*Discovered, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found != nil && p.now().Sub(p.found.since) < metadataLife {
+		return p.found, nil
+	}
+	found, err := oidc.NewProvider(p.Context(ctx), p.issuer)
+	if err != nil && p.found != nil {
+		return p.found, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrProviderDown, err)
+	}
+	d := &Discovered{Provider: found, since: p.now()}
+	if err := found.Claims(&d.Extras); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrProviderDown, err)
+	}
+	p.found = d
+	return d, nil
+}
+
+// Verifier returns the verifier of the provider's tokens for an audience. Only
+// asymmetric algorithms are taken.
+func (p *Provider) Verifier(d *Discovered, audience string) *oidc.IDTokenVerifier {
+	return d.Verifier(&oidc.Config{ClientID: audience, SupportedSigningAlgs: asymmetric(d.Algorithms), Now: p.now})
+}
+
+func asymmetric(offered []string) []string {
+	known := map[string]bool{
+		oidc.RS256: true, oidc.RS384: true, oidc.RS512: true, oidc.ES256: true, oidc.ES384: true, oidc.ES512: true,
+		oidc.PS256: true, oidc.PS384: true, oidc.PS512: true, oidc.EdDSA: true,
+	}
+	var taken []string
+	for _, alg := range offered {
+		if known[alg] {
+			taken = append(taken, alg)
+		}
+	}
+	if len(taken) == 0 {
+		return []string{oidc.RS256}
+	}
+	return taken
+}
+
+// guardedClient returns a client that does not reach into the service's own
+// network: the address is judged after the name was resolved, when it is
+// dialled, so no name can lead elsewhere. Redirects are not followed.
+func guardedClient(allowPrivate bool) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	transport := &http.Transport{
+		DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 10 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConns: 10,
+	}
+	if allowPrivate {
+		transport.Proxy = http.ProxyFromEnvironment
+	} else {
+		dialer.Control = refusePrivate
+	}
+	return &http.Client{
+		Transport: transport, Timeout: 15 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func refusePrivate(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if !public(at.Addr().Unmap()) {
+		return fmt.Errorf("%s is a private address; set allow_private if the identity provider is meant to be there", at.Addr())
+	}
+	return nil
+}
+
+// public reports whether an address is on the public internet.
+func public(ip netip.Addr) bool {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+		return false
+	}
+	for _, reserved := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2001:db8::/32", "2002::/16", "fec0::/10",
+	} {
+		if netip.MustParsePrefix(reserved).Contains(ip) {
+			return false
+		}
+	}
+	return true
+}

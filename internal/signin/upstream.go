@@ -1,0 +1,201 @@
+package signin
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/store"
+)
+
+// upstreamLife is how long a sign-in at an identity provider may take.
+const upstreamLife = 10 * time.Minute
+
+// errUpstream is a failure of an identity provider: the page says 502.
+type errUpstream struct{ known *snap.Error }
+
+func (e errUpstream) Error() string { return e.known.Error() }
+
+func (e errUpstream) Unwrap() error { return e.known }
+
+func upstreamFailed(detail, hint string, cause error) error {
+	return errUpstream{&snap.Error{Code: snap.CodeUnavailable, Detail: detail, Hint: hint, Cause: cause}}
+}
+
+func (s *Service) redirectURL() string { return s.issuer + "/upstream/callback" }
+
+func (s *Service) oauthConfig(o organization, d *auth.Discovered) oauth2.Config {
+	scopes := o.oidc.Scopes
+	if len(scopes) == 0 {
+		scopes = []string{oidc.ScopeOpenID, "profile", "email"}
+	}
+	return oauth2.Config{
+		ClientID: o.oidc.ClientID, ClientSecret: o.oidc.ClientSecret, Endpoint: d.Endpoint(),
+		RedirectURL: s.redirectURL(), Scopes: scopes,
+	}
+}
+
+// startUpstream sends the browser to an organization's identity provider, with
+// state, nonce and a PKCE challenge (RFC 9700 section 2.1).
+func (s *Service) startUpstream(v *visit) error {
+	q := v.r.URL.Query()
+	org, ok := s.organization(q.Get("organization"))
+	if !ok || org.oidc == nil {
+		return &snap.Error{Code: snap.CodeNotFound, Detail: "no such organization signs in with an identity provider", Hint: "go back and choose another"}
+	}
+	ctx := v.r.Context()
+	d, err := org.provider.Discover(ctx)
+	if err != nil {
+		s.log.WarnContext(ctx, "identity provider", "organization", org.Slug, "error", err)
+		return upstreamFailed("the identity provider of "+org.Name+" does not answer", "try again in a while; keys and running sessions go on", err)
+	}
+	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
+	err = s.store.AddUpstreamLogin(ctx, store.UpstreamLogin{
+		Browser: digest(v.number), OrgID: org.ID, Nonce: nonce, Verifier: verifier,
+		Next: s.localPath(q.Get("next")), Expires: s.now().Add(upstreamLife),
+	}, digest(state))
+	if err != nil {
+		return err
+	}
+	config := s.oauthConfig(org, d)
+	http.Redirect(v.w, v.r, config.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)), http.StatusSeeOther)
+	return nil
+}
+
+// finishUpstream takes the identity provider's answer.
+func (s *Service) finishUpstream(v *visit) error {
+	ctx, q := v.r.Context(), v.r.URL.Query()
+	login, err := s.store.TakeUpstreamLogin(ctx, digest(q.Get("state")))
+	if err != nil {
+		return err
+	}
+	if !hmac.Equal(login.Browser, digest(v.number)) {
+		return snap.Forbidden("this sign-in was begun in another browser", "sign in again here")
+	}
+	org, ok := s.organizationByID(login.OrgID)
+	if !ok || org.oidc == nil {
+		return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization does not sign in this way any more"}
+	}
+	p, err := s.identifyUpstream(ctx, org, login, q)
+	if err != nil {
+		s.log.WarnContext(ctx, "sign-in refused", "organization", org.Slug, "error", err)
+		return err
+	}
+	userID, err := s.admit(ctx, org, p)
+	if err != nil {
+		return err
+	}
+	if _, err := s.browser.SignIn(v.w, v.r, userID); err != nil {
+		return err
+	}
+	http.Redirect(v.w, v.r, s.path+login.Next, http.StatusSeeOther)
+	return nil
+}
+
+// identifyUpstream checks the answer and finds out who it is about.
+func (s *Service) identifyUpstream(ctx context.Context, org organization, login store.UpstreamLogin, q url.Values) (auth.Person, error) {
+	d, err := org.provider.Discover(ctx)
+	if err != nil {
+		return auth.Person{}, upstreamFailed("the identity provider of "+org.Name+" does not answer", "try again in a while", err)
+	}
+	if iss := q.Get("iss"); iss != org.provider.Issuer() && (iss != "" || d.IssInAnswer) {
+		return auth.Person{}, refusedAnswer(fmt.Errorf("the answer names the issuer %q", printable(iss, 200)))
+	}
+	if code := q.Get("error"); code != "" {
+		return auth.Person{}, &snap.Error{
+			Code: snap.CodeForbidden, Detail: "the identity provider did not sign you in: " + printable(code+" "+q.Get("error_description"), 200),
+			Hint: "try again, or ask your administrator",
+		}
+	}
+	ctx = org.provider.Context(ctx)
+	config := s.oauthConfig(org, d)
+	token, err := config.Exchange(ctx, q.Get("code"), oauth2.VerifierOption(login.Verifier))
+	if err != nil {
+		return auth.Person{}, upstreamFailed("the identity provider of "+org.Name+" did not confirm the sign-in", "try again", err)
+	}
+	return s.personOf(ctx, org, d, token, login.Nonce)
+}
+
+func refusedAnswer(cause error) error {
+	return &snap.Error{Code: snap.CodeForbidden, Detail: "the identity provider's answer cannot be trusted", Hint: "sign in again; if it happens again, tell your administrator", Cause: cause}
+}
+
+// personOf verifies the ID token and reads the claims; groups that it does not
+// have are looked for at userinfo.
+func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token, nonce string) (auth.Person, error) {
+	raw, _ := token.Extra("id_token").(string)
+	id, err := org.provider.Verifier(d, org.oidc.ClientID).Verify(ctx, raw)
+	if err != nil {
+		return auth.Person{}, refusedAnswer(err)
+	}
+	if !hmac.Equal([]byte(id.Nonce), []byte(nonce)) {
+		return auth.Person{}, refusedAnswer(errors.New("another nonce"))
+	}
+	if id.AccessTokenHash != "" {
+		if err := id.VerifyAccessToken(token.AccessToken); err != nil {
+			return auth.Person{}, refusedAnswer(err)
+		}
+	}
+	claims := map[string]any{}
+	if err := id.Claims(&claims); err != nil {
+		return auth.Person{}, refusedAnswer(err)
+	}
+	p := auth.PersonFromClaims(id.Issuer, id.Subject, claims, org.oidc.GroupsClaim)
+	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
+		if p, err = s.addUserinfo(ctx, org, d, token, p, claims); err != nil {
+			return auth.Person{}, err
+		}
+	}
+	return p, nil
+}
+
+// addUserinfo completes the claims with those of userinfo, which must be about
+// the same subject. A userinfo endpoint that fails leaves what is known.
+func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token, p auth.Person, claims map[string]any) (auth.Person, error) {
+	info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err != nil {
+		s.log.WarnContext(ctx, "userinfo of the identity provider", "organization", org.Slug, "error", err)
+		return p, nil
+	}
+	if info.Subject != p.Subject {
+		return auth.Person{}, refusedAnswer(errors.New("userinfo is about someone else"))
+	}
+	more := map[string]any{}
+	if err := info.Claims(&more); err != nil {
+		return auth.Person{}, refusedAnswer(err)
+	}
+	for name, value := range more {
+		if _, here := claims[name]; !here {
+			claims[name] = value
+		}
+	}
+	return auth.PersonFromClaims(p.Issuer, p.Subject, claims, org.oidc.GroupsClaim), nil
+}
+
+// admit applies what the identity provider said to the person's account.
+func (s *Service) admit(ctx context.Context, org organization, p auth.Person) (userID int64, err error) {
+	if !p.Groups.Known {
+		s.log.WarnContext(ctx, "groups are unknown: group shares give nothing", "organization", org.Slug, "subject", p.Subject, "why", p.Groups.Why)
+	}
+	userID, err = s.store.ApplySignIn(ctx, store.SignIn{
+		OrgID: org.ID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
+		Role: auth.RoleOf(p, org.oidc.Roles), Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known,
+	})
+	if err != nil {
+		return 0, err
+	}
+	if _, err := s.store.CallerOfUser(ctx, userID); err != nil {
+		return 0, disabled(err)
+	}
+	return userID, nil
+}

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"snap"
+)
+
+// UpstreamLogin is a sign-in at an identity provider that is going on.
+type UpstreamLogin struct {
+	Browser  []byte // SHA-256 of the browser's cookie: the answer must come back to the same one
+	OrgID    int64
+	Nonce    string
+	Verifier string // of PKCE
+	Next     string // path to go to afterwards
+	Expires  time.Time
+}
+
+// AddUpstreamLogin stores a sign-in by the SHA-256 of its state.
+func (s *Store) AddUpstreamLogin(ctx context.Context, u UpstreamLogin, hash []byte) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM upstream_logins WHERE expires_at <= $1`, s.now().UnixMilli()); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO upstream_logins(hash, browser, org_id, nonce, verifier, next, expires_at) VALUES($1, $2, $3, $4, $5, $6, $7)`,
+			hash, u.Browser, u.OrgID, u.Nonce, u.Verifier, u.Next, u.Expires.UnixMilli())
+		return err
+	})
+}
+
+// TakeUpstreamLogin returns and forgets the sign-in with this state, so that an
+// answer counts once. It fails with not_found when there is none.
+func (s *Store) TakeUpstreamLogin(ctx context.Context, hash []byte) (u UpstreamLogin, err error) {
+	var expires sql.NullInt64
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		return tx.QueryRowContext(ctx, `
+			DELETE FROM upstream_logins WHERE hash = $1 AND expires_at > $2
+			RETURNING browser, org_id, nonce, verifier, next, expires_at`, hash, s.now().UnixMilli()).
+			Scan(&u.Browser, &u.OrgID, &u.Nonce, &u.Verifier, &u.Next, &expires)
+	})
+	u.Expires = timeOf(expires)
+	if errors.Is(err, sql.ErrNoRows) {
+		return UpstreamLogin{}, &snap.Error{Code: snap.CodeNotFound, Detail: "this sign-in has expired or was finished already", Hint: "sign in again"}
+	}
+	return u, err
+}
