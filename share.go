@@ -7,6 +7,7 @@ type GroupShare struct {
 	Group   Group
 	Created time.Time
 	By      string // e-mail of who shared it
+	Channel int64  // the channel that made it; 0 when a person did
 }
 
 // OrgShare is one cross-organization share of a snapshot (SPEC 2.3). There is
@@ -17,6 +18,9 @@ type OrgShare struct {
 	Expires time.Time
 	Created time.Time
 	By      string // e-mail of who shared it
+	// Declined is when the recipient sent it back. It then no longer counts,
+	// and stays listed until the snapshot is shared again.
+	Declined time.Time
 }
 
 // Live reports whether the share holds at the given time.

@@ -28,9 +28,9 @@ type ChannelList struct {
 
 // ChannelRequest makes a channel.
 type ChannelRequest struct {
-	Target  string    `json:"target" minLength:"1" maxLength:"100"`
-	Type    snap.Type `json:"type,omitempty" enum:"snapshot,sanitized" default:"sanitized"`
-	GroupID string    `json:"group_id,omitempty" maxLength:"512" doc:"absent: org-wide"`
+	Target  string    `json:"target" minLength:"1" maxLength:"100" example:"shop"`
+	Type    snap.Type `json:"type,omitempty" enum:"snapshot,sanitized" default:"sanitized" example:"sanitized"`
+	GroupID string    `json:"group_id,omitempty" maxLength:"512" example:"eng" doc:"absent: org-wide"`
 	Now     bool      `json:"now,omitempty" doc:"share the newest snapshot there is at once, not only what is pushed from now on"`
 }
 
@@ -38,9 +38,9 @@ type ChannelRequest struct {
 // keep_last of each type, and those younger than keep_days. What another
 // organization may still pull is always kept.
 type RetentionRule struct {
-	Target   string `json:"target" minLength:"1" maxLength:"100"`
-	KeepLast int    `json:"keep_last,omitempty" minimum:"0" maximum:"100000"`
-	KeepDays int    `json:"keep_days,omitempty" minimum:"0" maximum:"36500"`
+	Target   string `json:"target" minLength:"1" maxLength:"100" example:"shop"`
+	KeepLast int    `json:"keep_last,omitempty" minimum:"0" maximum:"100000" example:"10"`
+	KeepDays int    `json:"keep_days,omitempty" minimum:"0" maximum:"36500" example:"30"`
 }
 
 // RetentionList is the body of GET /retention.
@@ -50,7 +50,7 @@ type RetentionList struct {
 
 // RetentionRun asks to apply the rules now; with dry_run, only to tell.
 type RetentionRun struct {
-	DryRun bool `json:"dry_run,omitempty" doc:"delete nothing"`
+	DryRun bool `json:"dry_run,omitempty" doc:"delete nothing" example:"true"`
 }
 
 // RetentionResult tells what was deleted, or would be.
@@ -76,8 +76,8 @@ type WebhookList struct {
 
 // WebhookRequest makes a webhook.
 type WebhookRequest struct {
-	URL    string             `json:"url" minLength:"1" maxLength:"2000"`
-	Events []snap.AuditAction `json:"events,omitempty" doc:"which events; none: all of them"`
+	URL    string             `json:"url" minLength:"1" maxLength:"2000" example:"https://hooks.example/snapcloud"`
+	Events []snap.AuditAction `json:"events,omitempty" doc:"which events; none: all of them" example:"[\"snapshot.pushed\"]"`
 }
 
 // NewWebhook is a webhook with its signing secret, which is told only once.

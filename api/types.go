@@ -83,15 +83,17 @@ type GroupShare struct {
 	Name     string    `json:"name"`
 	SharedBy string    `json:"shared_by,omitempty"`
 	SharedAt time.Time `json:"shared_at"`
+	Channel  string    `json:"channel,omitempty" doc:"ID of the channel that made it, if one did"`
 }
 
 // OrgShare is a cross-organization share (SPEC 2.3).
 type OrgShare struct {
-	OrgSlug   string     `json:"org_slug"`
-	Name      string     `json:"name"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"absent is never"`
-	SharedBy  string     `json:"shared_by,omitempty"`
-	SharedAt  time.Time  `json:"shared_at"`
+	OrgSlug    string     `json:"org_slug"`
+	Name       string     `json:"name"`
+	ExpiresAt  *time.Time `json:"expires_at,omitempty" doc:"absent is never"`
+	SharedBy   string     `json:"shared_by,omitempty"`
+	SharedAt   time.Time  `json:"shared_at"`
+	DeclinedAt *time.Time `json:"declined_at,omitempty" doc:"when the recipient sent it back; it then sees nothing until it is shared again"`
 	// PreviousExpiresAt is set in the answer to a re-share that changed the expiry.
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
 }
@@ -108,13 +110,13 @@ type OrgShareList struct {
 
 // ShareGroupRequest is the body of POST share-group.
 type ShareGroupRequest struct {
-	GroupID string `json:"group_id" minLength:"1" maxLength:"512" doc:"ID of an SSO group of the organization"`
+	GroupID string `json:"group_id" minLength:"1" maxLength:"512" example:"eng" doc:"ID of an SSO group of the organization"`
 }
 
 // ShareOrgRequest is the body of POST share-org.
 type ShareOrgRequest struct {
-	OrgSlug   string     `json:"org_slug" minLength:"1" maxLength:"63" doc:"slug of the recipient organization"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"RFC 3339; absent never expires"`
+	OrgSlug   string     `json:"org_slug" minLength:"1" maxLength:"63" example:"globex" doc:"slug of the recipient organization"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; absent never expires"`
 }
 
 // Group is an SSO group of the organization.
@@ -144,12 +146,12 @@ type MemberList struct {
 
 // PushRequest begins a push.
 type PushRequest struct {
-	Target string      `json:"target" minLength:"1" maxLength:"100"`
-	Name   string      `json:"name" minLength:"1" maxLength:"200"`
-	Type   snap.Type   `json:"type" enum:"snapshot,sanitized"`
-	Engine snap.Engine `json:"engine" enum:"postgres,mysql,sqlite"`
-	Size   int64       `json:"size" minimum:"1"`
-	SHA256 string      `json:"sha256" pattern:"^[0-9a-f]{64}$"`
+	Target string      `json:"target" minLength:"1" maxLength:"100" example:"shop"`
+	Name   string      `json:"name" minLength:"1" maxLength:"200" example:"shop-20260301T120000Z"`
+	Type   snap.Type   `json:"type" enum:"snapshot,sanitized" example:"sanitized"`
+	Engine snap.Engine `json:"engine" enum:"postgres,mysql,sqlite" example:"postgres"`
+	Size   int64       `json:"size" minimum:"1" example:"1048576"`
+	SHA256 string      `json:"sha256" pattern:"^[0-9a-f]{64}$" example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
 }
 
 // UploadPlan answers a push: how to bring the bytes. When Exists is set, the
@@ -171,7 +173,7 @@ type PartRef struct {
 
 // PartsRequest asks for upload URLs of parts, again or for the first time.
 type PartsRequest struct {
-	Parts []PartSpec `json:"parts" maxItems:"100" doc:"parts to sign; none asks only which are present"`
+	Parts []PartSpec `json:"parts" maxItems:"100" doc:"parts to sign; none asks only which are present" example:"[{\"number\":1,\"crc64nvme\":\"AAAAAAAAAAA=\"}]"`
 }
 
 // PartSpec announces one part.
@@ -320,7 +322,7 @@ type AuditOptions struct {
 
 // PulledRequest tells that a pull has ended well.
 type PulledRequest struct {
-	Bytes int64 `json:"bytes" minimum:"0" doc:"bytes that were moved"`
+	Bytes int64 `json:"bytes" minimum:"0" example:"1048576" doc:"bytes that were moved"`
 }
 
 // AudienceThen tells who could see a snapshot at a time in the past.

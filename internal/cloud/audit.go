@@ -48,7 +48,7 @@ func (s *Service) pulled(ctx context.Context, in *pulledInput) (*empty, error) {
 
 type thenInput struct {
 	Snapshot string    `query:"snapshot" required:"true" maxLength:"64" doc:"whole ID of the snapshot"`
-	At       time.Time `query:"at" required:"true" doc:"the moment that is asked about"`
+	At       time.Time `query:"at" required:"true" example:"2099-01-01T00:00:00Z" doc:"the moment that is asked about"`
 }
 
 // audienceThen answers from the audit log who could see a snapshot at a time.

@@ -1,5 +1,7 @@
 package cloud
 
+import "github.com/danielgtaylor/huma/v2"
+
 // Routes returns the patterns of every route that needs a caller, for tests
 // that walk the route table.
 func (s *Service) Routes() []string {
@@ -9,3 +11,6 @@ func (s *Service) Routes() []string {
 	}
 	return out
 }
+
+// Described returns the OpenAPI document.
+func (s *Service) Described() *huma.OpenAPI { return s.openAPI }

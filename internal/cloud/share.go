@@ -136,6 +136,11 @@ func (s *Service) orgShares(ctx context.Context, _ *byID) (*body[api.OrgShareLis
 	if err != nil {
 		return nil, err
 	}
+	declined, err := s.store.Declined(ctx, c.caller, c.snapshot)
+	if err != nil {
+		return nil, err
+	}
+	shares = append(shares, declined...)
 	return &body[api.OrgShareList]{api.OrgShareList{Items: each(shares, wireOrgShare)}}, nil
 }
 

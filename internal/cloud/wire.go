@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"strconv"
 	"time"
 
 	"snap"
@@ -35,11 +36,15 @@ func wireCan(c snap.Caller, s snap.Snapshot) *api.Can {
 }
 
 func wireGroupShare(g snap.GroupShare) api.GroupShare {
-	return api.GroupShare{GroupID: g.Group.GroupID, Name: g.Group.Name, SharedBy: g.By, SharedAt: g.Created}
+	out := api.GroupShare{GroupID: g.Group.GroupID, Name: g.Group.Name, SharedBy: g.By, SharedAt: g.Created}
+	if g.Channel != 0 {
+		out.Channel = strconv.FormatInt(g.Channel, 10)
+	}
+	return out
 }
 
 func wireOrgShare(o snap.OrgShare) api.OrgShare {
-	return api.OrgShare{OrgSlug: o.Org.Slug, Name: o.Org.Name, ExpiresAt: optional(o.Expires), SharedBy: o.By, SharedAt: o.Created}
+	return api.OrgShare{OrgSlug: o.Org.Slug, Name: o.Org.Name, ExpiresAt: optional(o.Expires), SharedBy: o.By, SharedAt: o.Created, DeclinedAt: optional(o.Declined)}
 }
 
 // optional returns nil for the zero time.

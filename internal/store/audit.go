@@ -31,9 +31,7 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 	if c.User != nil {
 		e.Actor = c.User.Email
 	}
-	if c.Credential.Kind != "" {
-		e.Credential = strings.TrimSpace(string(c.Credential.Kind) + " " + c.Credential.Name)
-	}
+	e.Credential = strings.TrimSpace(string(c.Credential.Kind) + " " + c.Credential.Name)
 	origin := snap.OriginOf(ctx)
 	e.Address, e.RequestID = origin.Address, origin.RequestID
 	e.Hash = e.Sum(prev)

@@ -191,16 +191,20 @@ func (r *ratios) check(d *seeded) {
 	i := 0
 	next := func() int { i = (i + 7919) % len(d.ids); return i }
 	bare := func() error { _, err := scanBare(stmt.QueryRowContext(d.ctx, d.keys[next()])); return err }
-	for _, who := range []string{"admin", "5 groups", "500 groups", "one received"} {
-		c := d.callers[who]
+	look := func(name string, ask func(id string) error) {
 		ratio, cost := compare(bare, func() error {
-			_, err := d.Snapshot(d.ctx, c, d.ids[next()])
+			err := ask(d.ids[next()])
 			if snap.CodeOf(err) == snap.CodeNotFound {
 				return nil
 			}
 			return err
 		}, d.ok)
-		r.add("check, "+who, ratio, cost)
+		r.add(name, ratio, cost)
+	}
+	for _, who := range []string{"admin", "5 groups", "500 groups", "one received"} {
+		c := d.callers[who]
+		look("check, "+who, func(id string) error { _, err := d.Bytes(d.ctx, c, id); return err })
+		look("whole record, "+who, func(id string) error { _, err := d.Snapshot(d.ctx, c, id); return err })
 	}
 }
 

@@ -30,22 +30,16 @@ func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) er
 	})
 }
 
-// Decliner is an organization that sent a snapshot back.
-type Decliner struct {
-	Org snap.OrgRef
-	At  time.Time
-}
-
-// Decliners returns the organizations that declined a snapshot and were not
-// shared with again, by slug.
-func (s *Store) Decliners(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]Decliner, error) {
+// Declined returns the shares of a snapshot that their recipients sent back
+// and that were not made again, by slug.
+func (s *Store) Declined(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.OrgShare, error) {
 	return collect(ctx, s, `
 		SELECT o.id, o.slug, o.name, d.at FROM snapshots s JOIN declines d ON d.snapshot = s.key JOIN orgs o ON o.id = d.org_id
 		WHERE s.key = $3 AND `+visible+` ORDER BY o.slug`,
-		func(rows *sql.Rows) (d Decliner, err error) {
+		func(rows *sql.Rows) (o snap.OrgShare, err error) {
 			var at int64
-			err = rows.Scan(&d.Org.ID, &d.Org.Slug, &d.Org.Name, &at)
-			d.At = time.UnixMilli(at).UTC()
-			return d, err
+			err = rows.Scan(&o.Org.ID, &o.Org.Slug, &o.Org.Name, &at)
+			o.Declined = time.UnixMilli(at).UTC()
+			return o, err
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
 }

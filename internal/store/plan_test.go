@@ -115,6 +115,9 @@ func postgresPlan(t *testing.T, s *store.Store, i int, st store.Statement) strin
 	if err := conn.QueryRowContext(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE plan_%d(%s)", i, strings.Join(args, ", "))).Scan(&text); err != nil {
 		t.Fatal(err)
 	}
+	if strings.Count(st.Text, "EXISTS (") != strings.Count(st.Text, "LIMIT 1 OFFSET 0)") {
+		return "an EXISTS that is not pinned becomes a hash table of everything once tables are large"
+	}
 	var plans []struct{ Plan node }
 	if err := json.Unmarshal([]byte(text), &plans); err != nil {
 		t.Fatal(err)

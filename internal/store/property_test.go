@@ -262,6 +262,9 @@ func (h *history) compare(rt *rapid.T) {
 			if ok != (err == nil) || !ok && !errors.Is(err, snap.ErrNotFound) {
 				rt.Fatalf("caller %d, snapshot %s: %v, want visible = %v", i, p.ID, err, ok)
 			}
+			if _, bytes := h.Bytes(h.ctx, c, p.ID); snap.CodeOf(bytes) != snap.CodeOf(err) {
+				rt.Fatalf("caller %d, snapshot %s: found %v, its bytes %v", i, p.ID, err, bytes)
+			}
 			if ok {
 				equal(rt, []snap.Snapshot{got}, []snap.Snapshot{want})
 				sees = append(sees, want)

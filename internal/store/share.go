@@ -86,25 +86,29 @@ func (s *Store) UnshareGroup(ctx context.Context, c snap.Caller, sn snap.Snapsho
 func groupByID(ctx context.Context, tx *sql.Tx, orgID int64, groupID string) (g snap.Group, err error) {
 	err = tx.QueryRowContext(ctx, `SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id = $2`, orgID, groupID).Scan(&g.ID, &g.GroupID, &g.Name)
 	if errors.Is(err, sql.ErrNoRows) {
-		return g, &snap.Error{
-			Code:   snap.CodeGroupNotFound,
-			Detail: fmt.Sprintf("the organization has no group with the ID %q", groupID),
-			Hint:   "groups appear when one of their members signs in",
-		}
+		return g, errNoGroup(groupID)
 	}
 	return g, err
+}
+
+func errNoGroup(groupID string) error {
+	return &snap.Error{
+		Code:   snap.CodeGroupNotFound,
+		Detail: fmt.Sprintf("the organization has no group with the ID %q", groupID),
+		Hint:   "groups appear when one of their members signs in",
+	}
 }
 
 // GroupShares returns a snapshot's group shares, by the groups' names.
 func (s *Store) GroupShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.GroupShare, error) {
 	return collect(ctx, s, `
-		SELECT n.id, n.group_id, n.name, g.created_at, coalesce(u.email, '')
+		SELECT n.id, n.group_id, n.name, g.created_at, coalesce(u.email, ''), coalesce(g.channel, 0)
 		FROM snapshots s JOIN grants g ON g.snapshot = s.key AND g.audience & 7 = 3
 		JOIN groups n ON n.id = g.audience >> 3 LEFT JOIN users u ON u.id = g.created_by
 		WHERE s.key = $3 AND `+visible+` ORDER BY n.name, n.group_id`,
 		func(rows *sql.Rows) (g snap.GroupShare, err error) {
 			var created int64
-			err = rows.Scan(&g.Group.ID, &g.Group.GroupID, &g.Group.Name, &created, &g.By)
+			err = rows.Scan(&g.Group.ID, &g.Group.GroupID, &g.Group.Name, &created, &g.By, &g.Channel)
 			g.Created = time.UnixMilli(created).UTC()
 			return g, err
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)

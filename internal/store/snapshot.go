@@ -24,9 +24,10 @@ const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (S
   CASE WHEN s.widened <> 0 AND $4 <> 0 THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key AND g.audience & 7 = 4 AND ` + liveGrant + `) ELSE 0 END`
 
 // sharedHere and receivedHere probe for the grants that the merge of a listing
-// has at hand.
+// has at hand. They are no EXISTS, of which PostgreSQL may make a hash table of
+// all grants of the audience.
 const (
-	sharedHere   = `CASE WHEN EXISTS (SELECT 1 FROM grants g WHERE g.audience = CAST($3 AS bigint) * 8 + 2 AND g.snapshot = s.key AND ` + liveGrant + `) THEN 1 ELSE 0 END`
+	sharedHere   = `coalesce((SELECT 1 FROM grants g WHERE g.audience = CAST($3 AS bigint) * 8 + 2 AND g.snapshot = s.key AND ` + liveGrant + `), 0)`
 	receivedHere = `(SELECT coalesce(g.expires_at, 0) FROM grants g WHERE g.audience = CAST($3 AS bigint) * 8 + 4 AND g.snapshot = s.key AND ` + liveGrant + `)`
 )
 
@@ -100,6 +101,21 @@ func (s *Store) Object(ctx context.Context, c snap.Caller, id string) (sn snap.S
 	}
 	return f.Snapshot, f.blob, nil
 }
+
+// Bytes tells where a snapshot's bytes are and what they must be.
+type Bytes struct {
+	Blob, SHA256 string
+	Size         int64
+}
+
+// Bytes is [Store.Object] for who needs the bytes and not the record, such as
+// every range of a download: the check of one snapshot and nothing else.
+func (s *Store) Bytes(ctx context.Context, c snap.Caller, id string) (b Bytes, err error) {
+	err = s.row(ctx, selectBytes, c.Principal(), s.now().UnixMilli(), id).Scan(&b.Blob, &b.SHA256, &b.Size)
+	return b, hide(err)
+}
+
+const selectBytes = `SELECT s.blob, s.sha256, s.size FROM snapshots s WHERE s.id = $3 AND ` + visible
 
 // Delete deletes a snapshot and everything granted on it at once. It returns
 // the key of its bytes, which the caller of Delete removes, or "" while another

@@ -194,7 +194,7 @@ func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, 
 		}
 		return nil, err
 	}
-	return s.deliveries(ctx, `WHERE d.webhook_id = $1 AND d.org_id = $2 ORDER BY d.created_at DESC, d.id LIMIT $3`, webhookID, c.Org.ID, limit)
+	return s.deliveries(ctx, `WHERE d.webhook_id = $1 AND d.org_id = $2 ORDER BY d.seq DESC LIMIT $3`, webhookID, c.Org.ID, limit)
 }
 
 // Delivered notes what came of an attempt; a zero next ends the delivery.

@@ -36,4 +36,4 @@ CREATE TABLE deliveries(
   due_at bigint, -- null: answered, or given up
   status text NOT NULL DEFAULT '', created_at bigint NOT NULL, tried_at bigint);
 CREATE INDEX deliveries_due ON deliveries(due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX deliveries_webhook ON deliveries(webhook_id, created_at);
+CREATE INDEX deliveries_webhook ON deliveries(webhook_id, seq);

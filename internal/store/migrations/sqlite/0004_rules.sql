@@ -36,4 +36,4 @@ CREATE TABLE deliveries(
   due_at INTEGER, -- null: answered, or given up
   status TEXT NOT NULL DEFAULT '', created_at INTEGER NOT NULL, tried_at INTEGER) STRICT;
 CREATE INDEX deliveries_due ON deliveries(due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX deliveries_webhook ON deliveries(webhook_id, created_at);
+CREATE INDEX deliveries_webhook ON deliveries(webhook_id, seq);

@@ -1,0 +1,213 @@
+package cloud_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+	"pgregory.net/rapid"
+
+	"snap/api"
+	"snap/internal/cloudtest"
+)
+
+// documented is one operation of the OpenAPI document on the agent mount.
+type documented struct {
+	method, path string
+	op           *huma.Operation
+}
+
+func document(t *testing.T, c *cloudtest.Cloud) (*huma.OpenAPI, []documented) {
+	t.Helper()
+	doc := c.Service.Described()
+	var all []documented
+	for path, item := range doc.Paths {
+		if !strings.HasPrefix(path, api.MountAgent) {
+			continue
+		}
+		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "DELETE": item.Delete} {
+			if op != nil {
+				all = append(all, documented{method, path, op})
+			}
+		}
+	}
+	if len(all) < 25 {
+		t.Fatalf("the document describes %d operations on the agent mount", len(all))
+	}
+	return doc, all
+}
+
+// fill puts a scene's values into a path. An upload that has begun stands in
+// for a snapshot where the route is about one.
+func fill(t *testing.T, s scene, path string) string {
+	t.Helper()
+	id, number := s.id, "0"
+	switch {
+	case strings.HasSuffix(path, "/parts"), strings.HasSuffix(path, "/complete"):
+		id = s.begun(t)
+	case strings.Contains(path, "/channels/"):
+		number = s.channel(t)
+	case strings.Contains(path, "/webhooks/"):
+		number = s.webhook(t)
+	}
+	if strings.Contains(path, "/channels/") || strings.Contains(path, "/webhooks/") {
+		id = number
+	}
+	if strings.Contains(path, "/retention/{target}") {
+		_, err := s.As("alice@acme.test").SetRetention(t.Context(), api.RetentionRule{Target: "kept", KeepLast: 1})
+		must(t, err)
+	}
+	return strings.NewReplacer("{id}", id, "{groupId}", "dba", "{slug}", "globex", "{target}", "kept").Replace(path)
+}
+
+func (s scene) begun(t *testing.T) string {
+	t.Helper()
+	plan, err := s.As("alice@acme.test").Push(t.Context(), pushOf("begun", []byte(t.Name())))
+	must(t, err)
+	return plan.ID
+}
+
+func (s scene) channel(t *testing.T) string {
+	t.Helper()
+	channel, err := s.As("alice@acme.test").AddChannel(t.Context(), api.ChannelRequest{Target: "c"})
+	must(t, err)
+	return channel.ID
+}
+
+func (s scene) webhook(t *testing.T) string {
+	t.Helper()
+	hook, err := s.As("alice@acme.test").AddWebhook(t.Context(), api.WebhookRequest{URL: "https://hooks.example/"})
+	must(t, err)
+	return hook.ID
+}
+
+// Every example in the document works, and what is answered is what the
+// document says.
+func TestEveryExampleInTheOpenAPIDocument(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	doc, operations := document(t, c)
+	for _, d := range operations {
+		if strings.HasSuffix(d.path, "/complete") || strings.HasSuffix(d.path, "/received") {
+			continue // an example cannot bring the bytes, nor be of the other organization: share_test.go, rules_test.go
+		}
+		s := newScene(t, c)
+		query := url.Values{}
+		for _, p := range d.op.Parameters {
+			if example := exampleOf(doc, p.Schema); p.In == "query" && (example != nil || p.Required) {
+				query.Set(p.Name, fmt.Sprint(example))
+			}
+		}
+		if strings.HasSuffix(d.path, "/audit/access") {
+			query.Set("snapshot", s.id)
+		}
+		text := ""
+		if d.op.RequestBody != nil {
+			data, err := json.Marshal(exampleOf(doc, d.op.RequestBody.Content["application/json"].Schema))
+			must(t, err)
+			text = string(data)
+		}
+		res, data := send(t, d.method, c.URL+fill(t, s, d.path)+"?"+query.Encode(), text, c.Key("alice@acme.test"))
+		checkAnswer(t, doc, d, res, data, text)
+	}
+}
+
+func checkAnswer(t *testing.T, doc *huma.OpenAPI, d documented, res *http.Response, data []byte, sent string) {
+	t.Helper()
+	described := d.op.Responses[fmt.Sprint(res.StatusCode)]
+	if res.StatusCode >= 300 || described == nil {
+		t.Errorf("%s %s with %s: %d %s", d.method, d.path, sent, res.StatusCode, data)
+		return
+	}
+	if described.Content == nil {
+		return
+	}
+	var v any
+	must(t, json.Unmarshal(data, &v))
+	var result huma.ValidateResult
+	huma.Validate(doc.Components.Schemas, described.Content["application/json"].Schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v, &result)
+	for _, err := range result.Errors {
+		t.Errorf("%s %s answers what it does not describe: %v in %s", d.method, d.path, err, data)
+	}
+}
+
+// exampleOf returns the document's example of a value, put together from those
+// of its members; nil when it has none.
+func exampleOf(doc *huma.OpenAPI, s *huma.Schema) any {
+	if s.Ref != "" {
+		s = doc.Components.Schemas.SchemaFromRef(s.Ref)
+	}
+	if len(s.Examples) > 0 {
+		return s.Examples[0]
+	}
+	if s.Type != huma.TypeObject {
+		return nil
+	}
+	object := map[string]any{}
+	for name, member := range s.Properties {
+		if v := exampleOf(doc, member); v != nil {
+			object[name] = v
+		}
+	}
+	return object
+}
+
+// What the document does not allow is refused, and never breaks the service.
+func TestInputThatTheDocumentDoesNotAllow(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	_, operations := document(t, c)
+	s := newScene(t, c)
+	key := c.Key("alice@acme.test")
+	rapid.Check(t, func(rt *rapid.T) {
+		d := rapid.SampledFrom(operations).Draw(rt, "operation")
+		path := strings.NewReplacer("{id}", s.id, "{groupId}", "dba", "{slug}", "globex", "{target}", "kept").Replace(d.path)
+		if d.method == http.MethodDelete && strings.HasSuffix(d.path, "/{id}") {
+			path += "x" // keep the scene
+		}
+		query := url.Values{}
+		for _, p := range d.op.Parameters {
+			if p.In == "query" && rapid.Bool().Draw(rt, "set "+p.Name) {
+				query.Set(p.Name, rapid.SampledFrom([]string{"", "-1", "\x00", "☃", "9999999999999999999", "null", "{", strings.Repeat("x", 500), "2026-13-45", "%zz"}).Draw(rt, p.Name))
+			}
+		}
+		text := ""
+		if d.op.RequestBody != nil {
+			text = wrongBody(rt)
+		}
+		res, data := send(t, d.method, c.URL+path+"?"+query.Encode(), text, key)
+		if res.StatusCode >= 500 {
+			rt.Fatalf("%s %s?%s with %q: %d %s", d.method, path, query.Encode(), text, res.StatusCode, data)
+		}
+		if d.op.RequestBody != nil && res.StatusCode < 300 && !json.Valid([]byte(text)) {
+			rt.Fatalf("%s %s took %q", d.method, path, text)
+		}
+		if res.StatusCode >= 400 {
+			problemIn(t, res, data)
+		}
+	})
+}
+
+// wrongBody draws a body that is mostly not what the operation takes.
+func wrongBody(rt *rapid.T) string {
+	values := []any{nil, true, -1, 1e300, "", "☃\u0000", strings.Repeat("x", 3000), []any{}, []any{nil}, map[string]any{}, map[string]any{"x": 1}, "2026-13-45T00:00:00Z"}
+	object := map[string]any{}
+	for _, name := range append([]string{"unknown"}, memberNames()...) {
+		if rapid.Bool().Draw(rt, "has "+name) {
+			object[name] = rapid.SampledFrom(values).Draw(rt, name)
+		}
+	}
+	data, err := json.Marshal(rapid.SampledFrom([]any{object, object, object, values[0], values[3], values[7]}).Draw(rt, "body"))
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return rapid.SampledFrom([]string{string(data), string(data), string(data), string(data) + "}", "{", "\x00"}).Draw(rt, "text")
+}
+
+func memberNames() []string {
+	return []string{"group_id", "org_slug", "expires_at", "target", "type", "name", "engine", "size", "sha256", "parts", "bytes", "events", "url", "keep_last", "keep_days", "now", "dry_run"}
+}

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"snap"
+)
+
+// Access returns every live grant on a snapshot: who can see it, through what,
+// until when, and how many users each lets see it (SPEC 5.3). people counts the
+// users of the snapshot's organization who can see it, each once. Whether the
+// caller may ask is judged before (snap.ActExplain). Recipients are told to
+// admins only, and cannot be counted: that is their organization's affair.
+func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (ways []snap.Access, people int, err error) {
+	all, err := s.grantsOn(ctx, c, sn)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, a := range all {
+		if a.Live(s.now()) && (a.Audience.Kind() != snap.KindRecipients || c.IsAdmin()) {
+			ways = append(ways, a)
+		}
+	}
+	err = s.row(ctx, `
+		SELECT count(DISTINCT m.principal) FROM grants g JOIN membership m ON m.audience = g.audience
+		JOIN users u ON u.id = m.principal AND u.disabled = 0
+		WHERE g.snapshot = $1 AND `+liveGrant+` AND u.org_id = $3`, sn.Key, s.now().UnixMilli(), sn.Org.ID).Scan(&people)
+	return ways, people, err
+}
+
+// grantsOn returns all grants on a snapshot that the caller can see, ended ones
+// too: by kind, then by name.
+func (s *Store) grantsOn(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.Access, error) {
+	return collect(ctx, s, `
+		SELECT r.audience, r.expires_at, r.created_at, coalesce(b.email, ''),
+			coalesce(w.id, 0), coalesce(w.email, ''), coalesce(w.name, ''),
+			coalesce(n.id, 0), coalesce(n.group_id, ''), coalesce(n.name, ''),
+			coalesce(o.id, 0), coalesce(o.slug, ''), coalesce(o.name, ''),
+			(SELECT count(*) FROM membership m JOIN users u ON u.id = m.principal AND u.disabled = 0 WHERE m.audience = r.audience AND r.audience & 7 <> 4)
+		FROM snapshots s JOIN grants r ON r.snapshot = s.key
+		LEFT JOIN users b ON b.id = r.created_by
+		LEFT JOIN users w ON r.audience & 7 = 0 AND w.id = r.audience >> 3
+		LEFT JOIN groups n ON r.audience & 7 = 3 AND n.id = r.audience >> 3
+		LEFT JOIN orgs o ON o.id = CASE WHEN r.audience & 7 IN (0, 3) THEN s.org_id ELSE r.audience >> 3 END
+		WHERE s.key = $3 AND `+visible+` ORDER BY r.audience & 7, o.slug, n.name, r.audience`,
+		scanAccess, c.Principal(), s.now().UnixMilli(), sn.Key)
+}
+
+func scanAccess(rows *sql.Rows) (a snap.Access, err error) {
+	var until sql.NullInt64
+	var since int64
+	var owner snap.User
+	var group snap.Group
+	err = rows.Scan(&a.Audience, &until, &since, &a.By, &owner.ID, &owner.Email, &owner.Name,
+		&group.ID, &group.GroupID, &group.Name, &a.Org.ID, &a.Org.Slug, &a.Org.Name, &a.People)
+	a.Until, a.Since = timeOf(until), time.UnixMilli(since).UTC()
+	switch a.Audience.Kind() {
+	case snap.KindUser:
+		a.Owner, a.By = &owner, ""
+	case snap.KindAdmins:
+		a.By = ""
+	case snap.KindGroup:
+		a.Group = &group
+	}
+	return a, err
+}
+
+// Judge says why a user of the caller's organization can see a snapshot, or
+// why not, by the same rule that decides when they ask. It fails with code
+// not_found when the organization has no user with this e-mail.
+func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, email string) (snap.Member, snap.Verdict, error) {
+	m, err := s.UserByEmail(ctx, c.Org.ID, email)
+	if err != nil {
+		return m, snap.Verdict{}, err
+	}
+	grants, err := s.grantsOn(ctx, c, sn)
+	if err != nil {
+		return m, snap.Verdict{}, err
+	}
+	as := snap.Caller{Org: c.Org, User: &m.User, Role: m.Role, Groups: m.Groups, GroupsUnknown: m.GroupsUnknown}
+	return m, snap.Judge(as, m.Disabled, grants, s.now()), nil
+}
+
+// Newcomers returns whom a share would add: the users of the caller's
+// organization who would see the snapshot through it and cannot now, at most
+// limit of them by e-mail, and how many there are. groupID is empty for the
+// org-wide share. It fails with code group_not_found.
+func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string, limit int) (users []snap.User, count int, err error) {
+	audience := snap.AudienceOf(snap.KindMembers, sn.Org.ID)
+	if groupID != "" {
+		var group int64
+		err := s.row(ctx, `SELECT id FROM groups WHERE org_id = $1 AND group_id = $2`, sn.Org.ID, groupID).Scan(&group)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, 0, errNoGroup(groupID)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		audience = snap.AudienceOf(snap.KindGroup, group)
+	}
+	const would = ` FROM membership a JOIN users u ON u.id = a.principal AND u.disabled = 0
+		WHERE a.audience = $1 AND NOT EXISTS (
+			SELECT 1 FROM membership m JOIN grants g ON g.audience = m.audience AND g.snapshot = $3
+			WHERE m.principal = u.id AND ` + liveGrant + `)`
+	args := []any{int64(audience), s.now().UnixMilli(), sn.Key}
+	if err := s.row(ctx, `SELECT count(*)`+would, args...).Scan(&count); err != nil {
+		return nil, 0, err
+	}
+	users, err = collect(ctx, s, `SELECT u.id, u.email, u.name`+would+` ORDER BY u.email_folded, u.id LIMIT $4`,
+		func(rows *sql.Rows) (u snap.User, err error) { return u, rows.Scan(&u.ID, &u.Email, &u.Name) }, append(args, limit)...)
+	return users, count, err
+}
