@@ -1,0 +1,128 @@
+package auth_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/auth"
+)
+
+// F3: every shape in which providers send groups; absent is not empty, and too
+// many is unknown.
+func TestGroupShapes(t *testing.T) {
+	t.Parallel()
+	long := `"` + strings.Repeat("x", 600) + `"`
+	for _, tc := range []struct{ name, claim, claims, want string }{
+		{"Okta", "groups", `{"groups":["eng","dba"]}`, "eng=eng dba=dba"},
+		{"Entra", "groups", `{"groups":["8a7c1f0e-1111-4222-8333-444455556666"]}`, "8a7c1f0e-1111-4222-8333-444455556666=8a7c1f0e-1111-4222-8333-444455556666"},
+		{"Entra overage", "groups", `{"_claim_names":{"groups":"src1"},"_claim_sources":{"src1":{"endpoint":"https://graph.windows.net/x"}}}`, "unknown: too many"},
+		{"Entra hasgroups", "groups", `{"hasgroups":true}`, "unknown: too many"},
+		{"Google", "groups", `{"hd":"acme.test"}`, "unknown: sent no claim"},
+		{"null", "groups", `{"groups":null}`, "unknown: sent no claim"},
+		{"none", "groups", `{"groups":[]}`, ""},
+		{"empty string", "groups", `{"groups":""}`, ""},
+		{"Keycloak path", "groups", `{"groups":["/parent/child","/ops"]}`, "/parent/child=child /ops=ops"},
+		{"Auth0", "https://acme.test/groups", `{"https://acme.test/groups":["eng"]}`, "eng=eng"},
+		{"literal before path", "a.b", `{"a.b":["literal"],"a":{"b":["path"]}}`, "literal=literal"},
+		{"dotted path", "realm_access.roles", `{"realm_access":{"roles":["eng"]}}`, "eng=eng"},
+		{"broken path", "realm_access.roles.x", `{"realm_access":{"roles":["eng"]}}`, "unknown: sent no claim"},
+		{"string", "groups", `{"groups":"eng"}`, "eng=eng"},
+		{"comma list", "groups", `{"groups":"eng, dba,,"}`, "eng=eng dba=dba"},
+		{"JSON string", "groups", `{"groups":"[\"eng\",\"a,b\"]"}`, "eng=eng a,b=a,b"},
+		{"objects", "groups", `{"groups":[{"id":"42","name":"Engineers"},{"value":"7","display":"DBA"},{"name":"only"}]}`, "42=Engineers 7=DBA only=only"},
+		{"twice", "groups", `{"groups":["eng","eng","Eng"]}`, "eng=eng Eng=Eng"},
+		{"verbatim", "groups", `{"groups":[" CN=eng,OU=x "]}`, " CN=eng,OU=x = CN=eng,OU=x "},
+		{"numbers", "groups", `{"groups":[1,2]}`, "unknown: not a group"},
+		{"a number", "groups", `{"groups":7}`, "unknown: not a list"},
+		{"too long", "groups", `{"groups":["eng",` + long + `]}`, "unknown: not a group"},
+		{"too many", "groups", `{"groups":[` + many(2001) + `]}`, "unknown: too many"},
+	} {
+		var claims map[string]any
+		if err := json.Unmarshal([]byte(tc.claims), &claims); err != nil {
+			t.Fatal(err)
+		}
+		got := auth.GroupsFromClaims(claims, tc.claim)
+		var text []string
+		for _, g := range got.Groups {
+			text = append(text, g.GroupID+"="+g.Name)
+		}
+		joined := strings.Join(text, " ")
+		why, unknown := strings.CutPrefix(tc.want, "unknown: ")
+		if got.Known == unknown || unknown && (!strings.Contains(got.Why, why) || len(got.Groups) > 0) || !unknown && joined != tc.want {
+			t.Errorf("%s: %q, known %v, because %q", tc.name, joined, got.Known, got.Why)
+		}
+	}
+}
+
+func many(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("%q", fmt.Sprint("g", i)))
+	}
+	return strings.Join(all, ",")
+}
+
+// F4: a role by e-mail takes an e-mail that the provider vouches for; unknown
+// groups never widen.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	roles := map[snap.Role][]string{
+		snap.RoleOwner: {"boss@acme.test"}, snap.RoleAdmin: {"admins"}, snap.RoleViewer: {"guests", "vic@acme.test"},
+	}
+	for _, tc := range []struct {
+		name, claims string
+		want         snap.Role
+	}{
+		{"by group", `{"groups":["admins"]}`, snap.RoleAdmin},
+		{"the most powerful", `{"groups":["guests","admins"]}`, snap.RoleAdmin},
+		{"by e-mail", `{"groups":[],"email":"Boss@acme.test","email_verified":true}`, snap.RoleOwner},
+		{"by e-mail, verified as text", `{"groups":[],"email":"boss@acme.test","email_verified":"true"}`, snap.RoleOwner},
+		{"unverified e-mail", `{"groups":[],"email":"boss@acme.test","email_verified":false}`, snap.RoleMember},
+		{"e-mail nobody vouches for", `{"groups":[],"email":"boss@acme.test"}`, snap.RoleMember},
+		{"a group named like an e-mail", `{"groups":["vic@acme.test"]}`, snap.RoleViewer},
+		{"case of a group", `{"groups":["Admins"]}`, snap.RoleMember},
+		{"nothing", `{"groups":[]}`, snap.RoleMember},
+		{"unknown groups", `{}`, snap.RoleViewer},
+	} {
+		var claims map[string]any
+		if err := json.Unmarshal([]byte(tc.claims), &claims); err != nil {
+			t.Fatal(err)
+		}
+		if got := auth.RoleOf(auth.PersonFromClaims("https://idp.test", "s", claims, "groups"), roles); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	p := auth.PersonFromClaims("https://idp.test", "subject-7", map[string]any{"email": "boss@acme.test", "email_verified": false}, "groups")
+	if p.Email != "subject-7" || p.Verified {
+		t.Errorf("an e-mail that is not verified is shown as theirs: %+v", p)
+	}
+	if got := auth.RoleOf(auth.Person{Groups: auth.GroupClaim{}}, map[snap.Role][]string{snap.RoleAdmin: {"admins"}}); got != snap.RoleMember {
+		t.Errorf("unknown groups without viewers: %s", got)
+	}
+}
+
+// F5: an identity provider is on https and on a public address, unless allowed.
+func TestProviderAddressIsGuarded(t *testing.T) {
+	t.Parallel()
+	for _, issuer := range []string{"http://idp.test", "ftp://idp.test", "idp.test", ""} {
+		if _, err := auth.NewProvider(issuer, false, nil); err == nil {
+			t.Errorf("%q was taken", issuer)
+		}
+	}
+	g := newGate(t)
+	for _, issuer := range []string{
+		"https://169.254.169.254", "https://127.0.0.1:1", "https://[::1]:1", "https://10.0.0.1", "https://localhost:1",
+		"https://[::ffff:127.0.0.1]:1", "https://0.0.0.0:1", "https://[fd00::1]", "https://100.100.100.200", "https://[64:ff9b::7f00:1]",
+	} {
+		p, err := auth.NewProvider(issuer, false, g.time)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Discover(t.Context()); err == nil || !strings.Contains(err.Error(), "private address") {
+			t.Errorf("%s was dialled: %v", issuer, err)
+		}
+	}
+}
