@@ -63,7 +63,7 @@ func tryCommand(t *testing.T, words []string) string {
 	var out, said bytes.Buffer
 	args := append(words[1:len(words):len(words)], "--help")
 	none := func(string) string { return "" }
-	exit := 0
+	var exit int
 	if words[0] == "snapcli" {
 		exit = cli.Main(t.Context(), args, cli.IO{In: strings.NewReader(""), Out: &out, Err: &said, Width: func() int { return 80 }}, none)
 	} else {
