@@ -169,7 +169,11 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	if l.table == nil {
 		l.table = l.newTable(cloudColumns()...)
 	}
-	l.short.learn(p.Items, l.more)
+	var ids []string
+	for _, s := range p.Items {
+		ids = append(ids, s.ID)
+	}
+	l.short.learn(ids, l.more)
 	for _, s := range p.Items {
 		l.table.row(l.short.id(s.ID), s.Target, s.Name, string(s.Type), size(s.Size), yesNo(s.Shared), moment(s.Created))
 	}
@@ -182,11 +186,11 @@ func cloudColumns() []column {
 	return []column{
 		{title: "ID"},
 		{title: "Target", least: 5, weight: 3},
-		{title: "Name", least: 6, weight: 0},
+		{title: "Name", least: 6, weight: 0, cut: keepEnd},
 		{title: "Type", least: 4, weight: 2},
 		{title: "Size", right: true},
 		{title: "Shared", paint: paintShared},
-		{title: "Created", least: 10, weight: 1},
+		{title: "Created", least: 10, weight: 1, cut: keepDay},
 	}
 }
 

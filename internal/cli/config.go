@@ -52,7 +52,7 @@ __ for a dot) or a default. Secrets are masked.`,
 			if a.flags.json {
 				return a.printJSON(list)
 			}
-			t := a.newTable(column{title: "Key", least: 12, weight: 1}, column{title: "Value", least: 12}, column{title: "Source"})
+			t := a.newTable(column{title: "Key", least: 16, cut: keepEnd}, column{title: "Value", least: 12, weight: 1}, column{title: "Source"})
 			for _, s := range list {
 				t.row(s.Key, s.Value, s.Source)
 			}
@@ -63,11 +63,16 @@ __ for a dot) or a default. Secrets are masked.`,
 	return cmd
 }
 
-// settings lists the configuration in effect, secrets masked.
+// settings lists the configuration in effect, secrets masked: what is set, and
+// how the cloud is reached in any case.
 func settings(agent *local.Agent) []setting {
 	c := agent.Config()
 	var list []setting
-	put := func(key, value string) { list = append(list, setting{key, value, agent.Origin(key)}) }
+	put := func(key, value string) {
+		if origin := agent.Origin(key); origin != "default" || strings.HasPrefix(key, "cloud.") {
+			list = append(list, setting{key, value, origin})
+		}
+	}
 	put("cloud.url", c.Cloud.URL)
 	put("cloud.api_key", maskKey(c.Cloud.APIKey))
 	for _, t := range agent.Targets() {

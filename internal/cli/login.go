@@ -129,7 +129,11 @@ func (p *loginPrompt) Code(c login.Code) {
 	p.say("")
 	p.say("  %s", first(c.Complete, c.URL))
 	p.say("")
-	p.say("and check that it shows this code:")
+	if c.Complete != "" {
+		p.say("and check that it shows this code:")
+	} else {
+		p.say("and enter this code:")
+	}
 	p.say("")
 	p.say("  %s", raw(p.paintErr(bold, clean(c.UserCode))))
 	p.say("")

@@ -109,14 +109,24 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if c := closest(args[0], names); c != "" {
 		hint = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), c)
 	}
-	return snap.Usage(fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0]), hint)
+	return snap.Usage(fmt.Sprintf("there is no command %q", path(cmd, args[0])), hint)
+}
+
+// path writes a command, and perhaps words after it, as a person types it
+// after the program's name.
+func path(cmd *cobra.Command, words ...string) string {
+	all := strings.Fields(cmd.CommandPath())
+	if len(all)+len(words) > 1 {
+		all = all[1:]
+	}
+	return strings.Join(append(all, words...), " ")
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return snap.Usage(fmt.Sprintf("%s takes no arguments, but there is %q", cmd.CommandPath(), args[0]), usageHint(cmd))
+	return snap.Usage(fmt.Sprintf("%s takes no arguments, but there is %q", path(cmd), args[0]), usageHint(cmd))
 }
 
 // oneArg wants exactly one argument, which it calls by this name.
@@ -124,9 +134,9 @@ func oneArg(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 || args[0] == "":
-			return snap.Usage(fmt.Sprintf("%s needs a %s", cmd.CommandPath(), name), usageHint(cmd))
+			return snap.Usage(fmt.Sprintf("%s needs a %s", path(cmd), name), usageHint(cmd))
 		case len(args) > 1:
-			return snap.Usage(fmt.Sprintf("%s takes one %s, but there is also %q", cmd.CommandPath(), name, args[1]), usageHint(cmd)+`; quote a name that has spaces`)
+			return snap.Usage(fmt.Sprintf("%s takes one %s, but there is also %q", path(cmd), name, args[1]), usageHint(cmd)+`; quote a name that has spaces`)
 		}
 		return nil
 	}
@@ -136,7 +146,7 @@ func oneArg(name string) cobra.PositionalArgs {
 func someArgs(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 || args[0] == "" {
-			return snap.Usage(fmt.Sprintf("%s needs a %s", cmd.CommandPath(), name), usageHint(cmd))
+			return snap.Usage(fmt.Sprintf("%s needs a %s", path(cmd), name), usageHint(cmd))
 		}
 		return nil
 	}
@@ -185,7 +195,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 	if c := closest(name, names); c != "" {
 		hint = "did you mean --" + c + "?"
 	}
-	return snap.Usage(fmt.Sprintf("%s has no flag %s%s", cmd.CommandPath(), dashes, name), hint)
+	return snap.Usage(fmt.Sprintf("%s has no flag %s%s", path(cmd), dashes, name), hint)
 }
 
 // examples writes one example a line, each with what it does.

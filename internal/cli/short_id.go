@@ -1,9 +1,6 @@
 package cli
 
-import (
-	"snap"
-	"snap/api"
-)
+import "snap"
 
 // leastID is how many characters of an ID, after snap_, are always shown, and
 // safeID how many when pages follow that are not known yet: 60 random bits.
@@ -19,8 +16,8 @@ type shortener struct {
 	shown  map[string]struct{} // what was shown on earlier pages
 }
 
-// learn settles the length by a page; more says that others follow.
-func (s *shortener) learn(page []api.Snapshot, more bool) {
+// learn settles the length by the first page; more says that others follow.
+func (s *shortener) learn(ids []string, more bool) {
 	if s.length > 0 {
 		return
 	}
@@ -28,20 +25,20 @@ func (s *shortener) learn(page []api.Snapshot, more bool) {
 	if more {
 		s.length = safeID
 	}
-	for !s.unique(page) {
+	for !s.unique(ids) {
 		s.length++
 	}
 	s.shown = map[string]struct{}{}
 }
 
-func (s *shortener) unique(page []api.Snapshot) bool {
+func (s *shortener) unique(ids []string) bool {
 	seen := map[string]string{}
-	for _, item := range page {
-		short := s.cut(item.ID)
-		if other, ok := seen[short]; ok && other != item.ID {
+	for _, id := range ids {
+		short := s.cut(id)
+		if other, ok := seen[short]; ok && other != id {
 			return false
 		}
-		seen[short] = item.ID
+		seen[short] = id
 	}
 	return true
 }

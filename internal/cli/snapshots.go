@@ -70,10 +70,16 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot) error {
 		return nil
 	}
 	url := agent.Config().Cloud.URL
-	t := a.newTable(column{title: "Target", least: 5, weight: 3}, column{title: "Name", least: 8, weight: 1}, column{title: "Type", least: 4, weight: 2},
-		column{title: "Engine", least: 4}, column{title: "Size", right: true}, column{title: "Cloud", least: 9}, column{title: "Created", least: 10, weight: 2})
+	var ids []string
 	for _, s := range list {
-		t.row(s.Target, s.Name, string(s.Type), string(s.Engine), size(s.Size), s.Cloud[url], moment(s.Created))
+		ids = append(ids, s.Cloud[url])
+	}
+	var short shortener
+	short.learn(ids, false)
+	t := a.newTable(column{title: "Target", least: 5, weight: 3}, column{title: "Name", least: 17, cut: keepEnd}, column{title: "Type", least: 4, weight: 2},
+		column{title: "Engine", least: 6, weight: 3}, column{title: "Size", right: true}, column{title: "Cloud"}, column{title: "Created", least: 10, weight: 1, cut: keepDay})
+	for _, s := range list {
+		t.row(s.Target, s.Name, string(s.Type), string(s.Engine), size(s.Size), short.cut(s.Cloud[url]), moment(s.Created))
 	}
 	return t.flush()
 }

@@ -18,7 +18,8 @@ type column struct {
 	least int
 	// weight orders the cutting: the columns of the lowest weight are cut first.
 	weight int
-	paint  func(cell string) lipgloss.Style // nil is plain
+	cut    func(cell string, room int) string // nil keeps the beginning
+	paint  func(cell string) lipgloss.Style   // nil is plain
 }
 
 // table writes rows in columns that fit a width. The zero width fits all.
@@ -177,5 +178,25 @@ func (t *table) fit(cell string, i, used int) string {
 	case room <= 0:
 		return ""
 	}
+	if cut := t.columns[i].cut; cut != nil {
+		cell = cut(cell, room)
+	}
 	return runewidth.Truncate(cell, room, "…")
+}
+
+// keepEnd cuts a snapshot's name: it begins with the target, so its end tells
+// more.
+func keepEnd(cell string, room int) string {
+	if room < 2 {
+		return cell
+	}
+	return runewidth.TruncateLeft(cell, runewidth.StringWidth(cell)-room+1, "…")
+}
+
+// keepDay cuts a moment to its day.
+func keepDay(cell string, room int) string {
+	if day, _, found := strings.Cut(cell, " "); found && runewidth.StringWidth(day) <= room {
+		return day
+	}
+	return cell
 }

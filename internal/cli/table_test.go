@@ -69,12 +69,12 @@ snap_01234567  東京    東京-20261121T011600Z  sanitized   12 MB  Yes     202
 snap_89abcdef  shop    shop-20261121T011600Z  snapshot   1.2 GB  No      2026-11-21 01:16
 `,
 		80: `ID             Target  Name          Type         Size  Shared  Created
-snap_01234567  東京    東京-202611…  sanitized   12 MB  Yes     2026-11-21 01:16
-snap_89abcdef  shop    shop-202611…  snapshot   1.2 GB  No      2026-11-21 01:16
+snap_01234567  東京    …121T011600Z  sanitized   12 MB  Yes     2026-11-21 01:16
+snap_89abcdef  shop    …121T011600Z  snapshot   1.2 GB  No      2026-11-21 01:16
 `,
 		60: `ID            Targ… Name   Type   Size Shared Created
-snap_01234567 東京  東京-… san…  12 MB Yes    2026-11-2…
-snap_89abcdef shop  shop-… sna… 1.2 GB No     2026-11-2…
+snap_01234567 東京  …1600Z san…  12 MB Yes    2026-11-21
+snap_89abcdef shop  …1600Z sna… 1.2 GB No     2026-11-21
 `,
 	} {
 		if got := draw(width); got != want {
