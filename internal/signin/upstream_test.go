@@ -1,0 +1,239 @@
+package signin_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/store"
+)
+
+func storeIn(h *house) store.Options { return store.Options{DataDir: h.dir, Now: h.clock.Now} }
+
+func (h *house) member(slug, email string) (snap.Member, error) {
+	h.t.Helper()
+	org, err := h.store.OrgBySlug(h.t.Context(), slug)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return h.store.UserByEmail(h.t.Context(), org.ID, email)
+}
+
+const startAcme = "/auth/upstream/start?organization=acme&next=/auth/account"
+
+// SPEC 5.3 rule 4: sign in at the identity provider; the account has its role
+// and groups, and the device login goes on from there.
+func TestSignInUpstream(t *testing.T) {
+	t.Parallel()
+	h, idps := startWith(t, 1)
+	idps[0].claims = map[string]any{"groups": []string{"eng", "admins"}}
+	deviceCode, userCode := h.device()
+	b := h.browser()
+	page := b.submit(b.get("/auth/device?user_code="+userCode), "/auth/device", "user_code", userCode)
+	link := page.body[strings.Index(page.body, "/auth/upstream/start"):]
+	link = strings.ReplaceAll(link[:strings.Index(link, `"`)], "&amp;", "&")
+	page = b.get(link)
+	if page.url.Path != "/auth/device/confirm" || !strings.Contains(page.body, "mia@acme.test, admin of Acme") {
+		t.Fatalf("after the sign-in: %s %d %s", page.url, page.status, page.body)
+	}
+	b.submit(page, "/auth/device/confirm", "user_code", userCode, "decision", "approve")
+	got := tokensOf(t, h.poll(deviceCode))
+	if a := h.api(got.access); a.body != "mia@acme.test admin" {
+		t.Errorf("API: %s", a.body)
+	}
+	m, err := h.member("acme", "mia@acme.test")
+	if err != nil || len(m.Groups) != 2 || m.GroupsUnknown || !m.GroupsAsOf.Equal(h.clock.Now()) {
+		t.Errorf("member %+v, %v", m, err)
+	}
+}
+
+// F1: every altered answer is refused, and nobody is signed in.
+func TestAlteredAnswersAreRefused(t *testing.T) {
+	t.Parallel()
+	h, idps := startWith(t, 1)
+	p := idps[0]
+	for name, lie := range map[string]func(*idp){
+		"state":            func(p *idp) { p.answer = url.Values{"state": {"other"}} },
+		"no state":         func(p *idp) { p.answer = url.Values{"state": {""}} },
+		"issuer in answer": func(p *idp) { p.answer = url.Values{"iss": {"https://evil.test"}} },
+		"no issuer":        func(p *idp) { p.answer = url.Values{"iss": {""}} },
+		"code":             func(p *idp) { p.answer = url.Values{"code": {"other"}} },
+		"error":            func(p *idp) { p.answer = url.Values{"error": {"access_denied"}, "code": {""}} },
+		"nonce":            func(p *idp) { p.claims = map[string]any{"nonce": "other"} },
+		"audience":         func(p *idp) { p.claims = map[string]any{"aud": "other"} },
+		"issuer in token":  func(p *idp) { p.claims = map[string]any{"iss": "https://evil.test"} },
+		"expired":          func(p *idp) { p.claims = map[string]any{"exp": p.clock.Now().Add(-time.Minute).Unix()} },
+		"HS256":            func(p *idp) { p.header = "HS256" },
+		"at_hash":          func(p *idp) { p.claims = map[string]any{"at_hash": "AAAAAAAAAAAAAAAAAAAAAA"} },
+		"userinfo of other": func(p *idp) {
+			p.userinfo = map[string]any{"sub": "subject-2", "groups": []string{"admins"}}
+		},
+	} {
+		p.lie(func(p *idp) {
+			p.claims, p.answer, p.header, p.userinfo = nil, nil, "", map[string]any{"sub": "subject-1"}
+			lie(p)
+		})
+		b := h.browser()
+		if a := b.get(startAcme); a.status < 400 || !strings.Contains(a.body, "<h1>") {
+			t.Errorf("%s: page %d at %s", name, a.status, a.url)
+		}
+		if a := b.get("/api/user"); a.status != http.StatusUnauthorized {
+			t.Errorf("%s: signed in as %s", name, a.body)
+		}
+	}
+}
+
+// F1: an answer counts once, and only in the browser that asked.
+func TestAnswerIsBoundToTheBrowser(t *testing.T) {
+	t.Parallel()
+	h, _ := startWith(t, 1)
+	for name, attack := range map[string]func(victim, attacker *browser, answer string) answer{
+		"another browser": func(_, attacker *browser, answer string) answer {
+			attacker.get("/auth/signin")
+			return attacker.get(answer)
+		},
+		"no cookie": func(_, attacker *browser, answer string) answer { return attacker.get(answer) },
+		"twice": func(victim, _ *browser, answer string) answer {
+			victim.get(answer)
+			return victim.get(answer)
+		},
+	} {
+		victim, attacker := h.browser(), h.browser()
+		var answer string
+		victim.c.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+			if strings.HasSuffix(r.URL.Path, "/callback") {
+				answer = r.URL.RequestURI()
+				return http.ErrUseLastResponse
+			}
+			return nil
+		}
+		victim.get(startAcme)
+		if a := attack(victim, attacker, answer); a.status < 400 {
+			t.Errorf("%s: %d", name, a.status)
+		}
+		if a := attacker.get("/api/user"); a.status != http.StatusUnauthorized {
+			t.Errorf("%s: the attacker is signed in as %s", name, a.body)
+		}
+	}
+}
+
+// F3: groups come from the ID token, else from userinfo; absent ones are
+// unknown, which the person is told.
+func TestWhereGroupsComeFrom(t *testing.T) {
+	t.Parallel()
+	h, idps := startWith(t, 1)
+	for _, tc := range []struct {
+		name         string
+		id, userinfo map[string]any
+		want         string
+		unknown      bool
+	}{
+		{"ID token", map[string]any{"groups": []string{"eng"}}, map[string]any{"sub": "subject-1", "groups": []string{"dba"}}, "eng", false},
+		{"userinfo", nil, map[string]any{"sub": "subject-1", "groups": []string{"dba"}}, "dba", false},
+		{"nowhere", nil, map[string]any{"sub": "subject-1"}, "", true},
+		{"empty", map[string]any{"groups": []string{}}, nil, "", false},
+		{"too many", map[string]any{
+			"_claim_names": map[string]string{"groups": "src1"}, "_claim_sources": map[string]any{"src1": map[string]string{"endpoint": "https://graph.windows.net/x"}},
+		}, map[string]any{"sub": "subject-1"}, "", true},
+	} {
+		idps[0].lie(func(p *idp) { p.claims, p.userinfo = tc.id, tc.userinfo })
+		page := h.browser().get(startAcme)
+		m, err := h.member("acme", "mia@acme.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, g := range m.Groups {
+			ids = append(ids, g.GroupID)
+		}
+		if strings.Join(ids, " ") != tc.want || m.GroupsUnknown != tc.unknown {
+			t.Errorf("%s: groups %v, unknown %v", tc.name, ids, m.GroupsUnknown)
+		}
+		if told := strings.Contains(page.body, "group shares give you nothing"); told != tc.unknown {
+			t.Errorf("%s: the person was told %v", tc.name, told)
+		}
+	}
+	if !strings.Contains(h.log.String(), "too many") {
+		t.Error("the log does not say why the groups are unknown")
+	}
+}
+
+// F4: the account is issuer and subject: the same e-mail from two providers is
+// two accounts, and an e-mail links nobody.
+func TestAccountsAreIssuerAndSubject(t *testing.T) {
+	t.Parallel()
+	h, _ := startWith(t, 2)
+	ids := map[int64]bool{}
+	for _, slug := range []string{"acme", "globex"} {
+		if page := h.browser().get("/auth/upstream/start?organization=" + slug); page.url.Path != "/auth/account" {
+			t.Fatalf("%s: %d %s", slug, page.status, page.body)
+		}
+		m, err := h.member(slug, "mia@acme.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[m.ID] = true
+	}
+	if len(ids) != 2 {
+		t.Errorf("%d accounts, want 2", len(ids))
+	}
+}
+
+// F4: the same provider and subject with another e-mail is the same account;
+// another subject with the same e-mail is not.
+func TestEmailLinksNobody(t *testing.T) {
+	t.Parallel()
+	h, idps := startWith(t, 1)
+	account := func(subject, email string) string {
+		idps[0].lie(func(p *idp) {
+			p.claims = map[string]any{"sub": subject, "email": email, "groups": []string{}}
+			p.userinfo = map[string]any{"sub": subject}
+		})
+		b := h.browser()
+		b.get(startAcme)
+		m, err := h.member("acme", email)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(m.Email) + "#" + string(rune('0'+m.ID%10))
+	}
+	first := account("subject-1", "mia@acme.test")
+	renamed := account("subject-1", "mia.new@acme.test")
+	if first[strings.Index(first, "#"):] != renamed[strings.Index(renamed, "#"):] {
+		t.Errorf("a new e-mail made a new account: %s, %s", first, renamed)
+	}
+	other := account("subject-2", "eve@acme.test")
+	if other[strings.Index(other, "#"):] == first[strings.Index(first, "#"):] {
+		t.Errorf("two subjects are one account: %s, %s", first, other)
+	}
+}
+
+// F6: while the provider is down, sign-in says so with 502, and keys and
+// sessions go on; the service starts meanwhile.
+func TestProviderDown(t *testing.T) {
+	t.Parallel()
+	h, idps := startWith(t, 1)
+	idps[0].lie(func(p *idp) { p.claims = map[string]any{"groups": []string{}} })
+	in := h.browser()
+	in.get(startAcme)
+	idps[0].lie(func(p *idp) { p.down = true })
+	if a := in.get("/api/user"); a.status != http.StatusOK {
+		t.Errorf("a running session while the provider is down: %d", a.status)
+	}
+	if a := in.submit(in.get("/auth/account"), "/auth/account/keys", "name", "ci"); a.status != http.StatusCreated {
+		t.Errorf("a new key while the provider is down: %d", a.status)
+	}
+	restarted := start(t, idps[0].organization("acme"))
+	page := restarted.browser().get(startAcme)
+	if page.status != http.StatusBadGateway || !strings.Contains(page.body, "does not answer") {
+		t.Errorf("sign-in while the provider is down: %d %s", page.status, page.body)
+	}
+	idps[0].lie(func(p *idp) { p.down = false })
+	restarted.clock.Move(h.clock.Now().Sub(restarted.clock.Now()))
+	if page := restarted.browser().get(startAcme); page.url.Path != "/auth/account" {
+		t.Errorf("sign-in after it came back: %d %s", page.status, page.body)
+	}
+}
