@@ -9,7 +9,7 @@ ARGS    ?=
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
 TIMEOUT ?= 15m
 
-.PHONY: build demo test bench screenshots lint fmt screenshots tools servers generate clean
+.PHONY: build demo test bench screenshots lint fmt screenshots tools axe servers generate clean
 
 build: ## both programs into bin/
 	@mkdir -p bin
@@ -19,7 +19,7 @@ demo: build ## the whole main job with real commands; ARGS=--exit ends instead o
 	@$(GO) build -o bin/demo ./demo
 	@bin/demo $(ARGS)
 
-test: servers bin/versitygw ## everything, with what was skipped named at the end
+test: servers bin/versitygw axe ## everything, with what was skipped named at the end
 	@$(GO) build -o bin/testreport ./internal/testreport
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json $(RACE) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
 
@@ -48,6 +48,9 @@ bin/golangci-lint: tools/go.mod
 bin/versitygw: tools/go.mod
 	cd tools && $(GO) build -ldflags '-s -w' -o ../bin/versitygw github.com/versity/versitygw/cmd/versitygw
 	@touch $@
+
+axe: # the accessibility rules that the browser tests check, where npm is at hand
+	@if command -v npm >/dev/null && [ ! -d tools/axe/node_modules ]; then npm ci --silent --prefix tools/axe || true; fi
 
 servers: ## install the servers and the browser that the tests use, as root; else say what is missing
 	@tools/servers
