@@ -42,7 +42,7 @@ func (a *app) root() *cobra.Command {
 	)
 	add(root, groupMain, a.buildCommand(), a.sanitizeCommand(), a.pushCommand(), a.pullCommand(), a.loadCommand())
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.whoamiCommand())
-	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.configCommand(), a.serveCommand())
+	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.configCommand(), a.serveCommand(), a.doctorCommand())
 	add(root, "", a.completionCommand(), a.versionCommand())
 	return root
 }

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+)
+
+func (a *app) cloudChannelsCommand() *cobra.Command {
+	cmd := a.channelsListCommand("channels")
+	cmd.Short = "Share the newest snapshot of a target by a standing rule"
+	cmd.Args = knownCommand
+	cmd.AddCommand(a.channelsListCommand("list"), a.channelsAddCommand(), a.channelsRemoveCommand())
+	return cmd
+}
+
+func (a *app) channelsListCommand(use string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "List the channels",
+		Long: `A channel shares the newest snapshot of a target with a group, or org-wide, as
+it is pushed. Owners and admins of the organization keep them.`,
+		Example: examples("list the channels", "snapcli cloud channels"),
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			channels, err := conn.Channels(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printChannels(channels)
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) printChannels(channels []api.Channel) error {
+	if a.flags.json {
+		return a.printJSON(emptyNotNull(channels))
+	}
+	if len(channels) == 0 {
+		a.note("there is no channel; make one with `snapcli cloud channels add TARGET --group NAME`")
+		return nil
+	}
+	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 8}, column{title: "Type"},
+		column{title: "Shared with", least: 10}, column{title: "Made by", least: 8, weight: 1}, column{title: "Since", weight: 1})
+	for _, c := range channels {
+		t.row(c.ID, c.Target, string(c.Type), channelAudience(c), c.CreatedBy, moment(c.CreatedAt))
+	}
+	return t.flush()
+}
+
+func channelAudience(c api.Channel) string {
+	if c.GroupID == "" {
+		return "everyone (org-wide)"
+	}
+	return "group " + c.GroupName
+}
+
+func (a *app) channelsAddCommand() *cobra.Command {
+	var group, kind string
+	var now bool
+	cmd := &cobra.Command{
+		Use:   "add TARGET",
+		Short: "Share every new snapshot of a target",
+		Long: `Add makes a channel: from now on the newest snapshot of the target, sanitized
+unless --type says otherwise, is shared with the group, or org-wide without
+--group, when it is pushed. The one before is then no longer shared by the
+channel; what somebody shared by hand stays shared. Snapshots that are there
+already are left alone, but for the newest one with --now.`,
+		Example: examples(
+			"give a team the newest masked data, always", "snapcli cloud channels add shop --group Engineering",
+			"give it to everyone, starting with what is there", "snapcli cloud channels add shop --now"),
+		Args: oneArg("target"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			r := api.ChannelRequest{Target: args[0], Now: now}
+			if r.Type, err = checkType(kind); err != nil {
+				return err
+			}
+			if group != "" {
+				g, err := a.findGroup(cmd.Context(), conn, group)
+				if err != nil {
+					return err
+				}
+				r.GroupID = g.GroupID
+			}
+			channel, err := conn.AddChannel(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			if a.flags.json {
+				return a.printJSON(channel)
+			}
+			a.done(channel.ID, "channel %s: the newest %s snapshot of %s is shared with %s", channel.ID, string(channel.Type), channel.Target, channelAudience(channel))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&group, "group", "", "an SSO group, by name or ID (default org-wide)")
+	cmd.Flags().StringVar(&kind, "type", string(snap.TypeSanitized), "snapshot or sanitized")
+	cmd.Flags().BoolVar(&now, "now", false, "share the newest one there is at once")
+	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) channelsRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove CHANNEL-ID",
+		Short:   "End a channel, and what it shares",
+		Long:    "Remove ends a channel at once, with what it shares; what somebody shared by hand stays shared.",
+		Example: examples("end a channel", "snapcli cloud channels remove 3"),
+		Args:    oneArg("channel ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if err := conn.DeleteChannel(cmd.Context(), args[0]); err != nil {
+				return noSuch(err, "channel", args[0], "list them with `snapcli cloud channels`")
+			}
+			a.done("", "ended the channel %s", args[0])
+			return nil
+		},
+	}
+}
+

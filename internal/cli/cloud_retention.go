@@ -1,0 +1,175 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+)
+
+func (a *app) cloudRetentionCommand() *cobra.Command {
+	cmd := a.retentionListCommand("retention")
+	cmd.Short = "Say how long cloud snapshots are kept"
+	cmd.Args = knownCommand
+	cmd.AddCommand(a.retentionListCommand("list"), a.retentionSetCommand(), a.retentionRemoveCommand(), a.retentionRunCommand())
+	return cmd
+}
+
+func (a *app) retentionListCommand(use string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "List the retention rules",
+		Long: `A retention rule says how long a target's cloud snapshots are kept. Targets
+without one keep everything. A snapshot that another organization may still pull
+is never deleted by a rule. Owners and admins of the organization keep them.`,
+		Example: examples("list the rules", "snapcli cloud retention"),
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			rules, err := conn.Retention(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printRetention(rules)
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) printRetention(rules []api.RetentionRule) error {
+	if a.flags.json {
+		return a.printJSON(emptyNotNull(rules))
+	}
+	if len(rules) == 0 {
+		a.note("there is no rule, so everything is kept; make one with `snapcli cloud retention set TARGET --keep-last N`")
+		return nil
+	}
+	t := a.newTable(column{title: "Target", least: 8}, column{title: "Keeps the last", right: true}, column{title: "Keeps days", right: true})
+	for _, r := range rules {
+		t.row(r.Target, orNone(r.KeepLast), orNone(r.KeepDays))
+	}
+	return t.flush()
+}
+
+func orNone(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+func (a *app) retentionSetCommand() *cobra.Command {
+	var r api.RetentionRule
+	cmd := &cobra.Command{
+		Use:   "set TARGET",
+		Short: "Make or change a target's rule",
+		Long: `Set keeps the last --keep-last snapshots of each type and those younger than
+--keep-days days; with both, a snapshot that either keeps is kept. The service
+applies the rules every hour; see first what would go with
+` + "`snapcli cloud retention run --dry-run`.",
+		Example: examples(
+			"keep the last ten, and two weeks", "snapcli cloud retention set shop --keep-last 10 --keep-days 14"),
+		Args: oneArg("target"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if r.KeepLast <= 0 && r.KeepDays <= 0 {
+				return snap.Usage("retention set needs --keep-last or --keep-days, more than 0", usageHint(cmd))
+			}
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			r.Target = args[0]
+			rule, err := conn.SetRetention(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			if a.flags.json {
+				return a.printJSON(rule)
+			}
+			a.done("", "set the retention of %s; see what it would delete with `snapcli cloud retention run --dry-run`", rule.Target)
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&r.KeepLast, "keep-last", 0, "how many to keep of each type")
+	cmd.Flags().IntVar(&r.KeepDays, "keep-days", 0, "how many days to keep")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) retentionRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove TARGET",
+		Short:   "Keep a target's snapshots for ever",
+		Long:    "Remove takes a target's retention rule away: nothing of it is deleted by rule any more.",
+		Example: examples("keep everything of a target", "snapcli cloud retention remove shop"),
+		Args:    oneArg("target"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if err := conn.DeleteRetention(cmd.Context(), args[0]); err != nil {
+				return noSuch(err, "retention rule for", args[0], "list them with `snapcli cloud retention`")
+			}
+			a.done("", "everything of %s is kept", args[0])
+			return nil
+		},
+	}
+}
+
+func (a *app) retentionRunCommand() *cobra.Command {
+	var dry, yes bool
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Apply the rules now, or see what they would delete",
+		Long: `Run deletes the cloud snapshots that the rules no longer keep, as the service
+does every hour, at most 200 at a time. With --dry-run it only lists them.`,
+		Example: examples(
+			"see what would be deleted", "snapcli cloud retention run --dry-run"),
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if !dry {
+				if err := a.confirm(cmd.Context(), yes, "Delete what the retention rules no longer keep?", "It is gone for everyone; --dry-run lists it first."); err != nil {
+					return err
+				}
+			}
+			result, err := conn.RunRetention(cmd.Context(), dry)
+			if err != nil {
+				return err
+			}
+			return a.printRetentionRun(result)
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only list what would be deleted")
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) printRetentionRun(r api.RetentionResult) error {
+	if a.flags.json {
+		return a.printJSON(r)
+	}
+	what := "deleted"
+	if r.DryRun {
+		what = "would delete"
+	}
+	if len(r.Snapshots) == 0 {
+		a.note("every snapshot is kept: there is nothing to delete")
+		return nil
+	}
+	for _, s := range r.Snapshots {
+		a.result("%s %s (%s, %s, %s)", what, s.Name, s.ID, string(s.Type), size(s.Size))
+	}
+	return nil
+}

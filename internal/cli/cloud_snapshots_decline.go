@@ -1,0 +1,37 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+func (a *app) declineCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "decline SNAPSHOT-ID",
+		Short: "Send back what another organization shared with yours",
+		Long: `Decline ends another organization's share of a snapshot with your organization,
+for all its members. The other organization sees that, and may share it again.
+Only owners and admins of your organization may decline.`,
+		Example:           examples("send a snapshot back", "snapcli cloud snapshots decline snap_7h2k9m"),
+		Args:              oneArg("snapshot ID"),
+		ValidArgsFunction: a.completeIDs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			s, err := conn.Resolve(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.confirm(cmd.Context(), yes, "Send "+s.Name+" back to "+s.Organization+"?", "Nobody in your organization will see it any more."); err != nil {
+				return err
+			}
+			if err := conn.Decline(cmd.Context(), s.ID); err != nil {
+				return err
+			}
+			a.done("", "sent %s back to %s: nobody in your organization sees it any more", s.Name, s.Organization)
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "decline without asking")
+	return cmd
+}

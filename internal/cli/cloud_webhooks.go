@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+)
+
+func (a *app) cloudWebhooksCommand() *cobra.Command {
+	cmd := a.webhooksListCommand("webhooks")
+	cmd.Short = "Be told of events at a URL"
+	cmd.Args = knownCommand
+	cmd.AddCommand(a.webhooksListCommand("list"), a.webhooksAddCommand(), a.webhooksRemoveCommand(), a.webhooksDeliveriesCommand())
+	return cmd
+}
+
+func (a *app) webhooksListCommand(use string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "List the webhooks",
+		Long: `A webhook tells a URL what happens to the organization's snapshots, signed as in
+the Standard Webhooks specification and tried again for three days. Owners and
+admins of the organization keep them.`,
+		Example: examples("list the webhooks", "snapcli cloud webhooks"),
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			hooks, err := conn.Webhooks(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.flags.json {
+				return a.printJSON(emptyNotNull(hooks))
+			}
+			if len(hooks) == 0 {
+				a.note("there is no webhook; make one with `snapcli cloud webhooks add URL`")
+				return nil
+			}
+			t := a.newTable(column{title: "ID"}, column{title: "URL", least: 16}, column{title: "Events", least: 10, weight: 1}, column{title: "Since", weight: 2})
+			for _, h := range hooks {
+				t.row(h.ID, h.URL, eventNames(h.Events), moment(h.CreatedAt))
+			}
+			return t.flush()
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func eventNames(events []snap.AuditAction) string {
+	var names []string
+	for _, e := range events {
+		names = append(names, strings.TrimPrefix(string(e), "snapshot."))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) webhooksAddCommand() *cobra.Command {
+	var events []string
+	cmd := &cobra.Command{
+		Use:   "add URL",
+		Short: "Tell a URL of events, and show its secret once",
+		Long: `Add makes a webhook. Its signing secret is shown once, on standard output: the
+receiver checks with it that a message is the service's. The events are pushed,
+shared, unshared, pulled and deleted; without --events it is told of all.`,
+		Example: examples(
+			"be told of pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed"),
+		Args: oneArg("URL"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			r := api.WebhookRequest{URL: args[0]}
+			for _, e := range events {
+				r.Events = append(r.Events, snap.AuditAction("snapshot."+strings.TrimPrefix(strings.TrimSpace(e), "snapshot.")))
+			}
+			hook, err := conn.AddWebhook(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			if a.flags.json {
+				return a.printJSON(hook)
+			}
+			a.note("made the webhook %s to %s; this is the only time its secret is shown:", hook.ID, hook.URL)
+			a.result("%s", hook.Secret)
+			return nil
+		},
+	}
+	cmd.Flags().StringSliceVar(&events, "events", nil, "pushed, shared, unshared, pulled, deleted (default all)")
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) webhooksRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "remove WEBHOOK-ID",
+		Short:   "Remove a webhook",
+		Long:    "Remove ends a webhook at once; what was still to be delivered to it is dropped.",
+		Example: examples("remove a webhook", "snapcli cloud webhooks remove 2"),
+		Args:    oneArg("webhook ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if err := conn.DeleteWebhook(cmd.Context(), args[0]); err != nil {
+				return noSuch(err, "webhook", args[0], "list them with `snapcli cloud webhooks`")
+			}
+			a.done("", "removed the webhook %s", args[0])
+			return nil
+		},
+	}
+}
+
+func (a *app) webhooksDeliveriesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "deliveries WEBHOOK-ID",
+		Short:   "List what a webhook was told, and how it answered",
+		Long:    "Deliveries lists the newest messages to a webhook, with what came of each.",
+		Example: examples("see why nothing arrives", "snapcli cloud webhooks deliveries 2"),
+		Args:    oneArg("webhook ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			list, err := conn.Deliveries(cmd.Context(), args[0])
+			if err != nil {
+				return noSuch(err, "webhook", args[0], "list them with `snapcli cloud webhooks`")
+			}
+			if a.flags.json {
+				return a.printJSON(emptyNotNull(list))
+			}
+			t := a.newTable(column{title: "When"}, column{title: "Event", least: 8}, column{title: "Attempts", right: true}, column{title: "Result", least: 12}, column{title: "Next attempt", weight: 1})
+			for _, d := range list {
+				next := "-"
+				if d.NextAt != nil {
+					next = a.relative(*d.NextAt)
+				}
+				t.row(moment(d.CreatedAt), strings.TrimPrefix(string(d.Event), "snapshot."), strconv.Itoa(d.Attempts), d.Status, next)
+			}
+			return t.flush()
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}

@@ -1,0 +1,287 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"charm.land/lipgloss/v2"
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+	"snap/internal/local"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check everything that snapcli needs, and say how to mend it",
+		Long: `Doctor checks what a support engineer would ask for: versions, the config file
+and its permissions, the folder of the snapshots, the databases of every target
+and the programs they need, the cloud service, its clock, and your credential.
+Nothing is changed. It fails when something is broken.`,
+		Example: examples("check everything", "snapcli doctor", "for a bug report", "snapcli doctor --json"),
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// The verdicts of a finding.
+const (
+	good = "ok"
+	look = "warning"
+	bad  = "broken"
+)
+
+// finding is one thing that doctor looked at.
+type finding struct {
+	What    string `json:"what"`
+	Verdict string `json:"verdict" doc:"ok, warning or broken"`
+	Says    string `json:"says"`
+	Hint    string `json:"hint,omitempty"`
+	code    snap.Code
+}
+
+// examination collects findings.
+type examination struct {
+	*app
+	findings []finding
+}
+
+func (x *examination) add(what, verdict, says, hint string) {
+	x.findings = append(x.findings, finding{What: what, Verdict: verdict, Says: says, Hint: hint})
+}
+
+// failed adds an error as a finding.
+func (x *examination) failed(what, verdict string, err error) {
+	e := asError(err)
+	x.findings = append(x.findings, finding{what, verdict, x.known.redact(e.Error()), e.Hint, e.Code})
+}
+
+func (a *app) doctor(ctx context.Context) error {
+	x := &examination{app: a}
+	x.add("snapcli", good, fmt.Sprintf("%s, %s, %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH), "")
+	if agent := x.configuration(); agent != nil {
+		x.snapshots(agent)
+		for _, t := range agent.Targets() {
+			x.target(ctx, agent, t)
+		}
+		x.cloudService(ctx, agent)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return x.report()
+}
+
+// configuration looks at the config file and the credentials beside it.
+func (x *examination) configuration() *local.Agent {
+	agent, err := x.agent()
+	if err != nil {
+		x.failed("config file", bad, err)
+		return nil
+	}
+	path := agent.ConfigPath()
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		x.add("config file", look, path+" does not exist", "begin one with `snapcli config edit`")
+	case err != nil:
+		x.failed("config file", bad, err)
+	case agent.Origin("cloud.api_key") == "file" && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
+		x.add("config file", look, fmt.Sprintf("%s holds an API key and can be read by others (mode %04o)", path, info.Mode().Perm()), "run: chmod 600 "+path)
+	default:
+		x.add("config file", good, fmt.Sprintf("%s, %s", path, plural(len(agent.Targets()), "target", "targets")), "")
+	}
+	x.credentialsFile()
+	return agent
+}
+
+func (x *examination) credentialsFile() {
+	dir, err := local.ConfigDir(x.env)
+	if err != nil {
+		return
+	}
+	path := filepath.Join(dir, "credentials.json")
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		x.add("login sessions", look, fmt.Sprintf("%s can be read by others (mode %04o)", path, info.Mode().Perm()), "run: chmod 600 "+path)
+	}
+}
+
+// snapshots looks at the folder of the local snapshots: it must take a file.
+func (x *examination) snapshots(agent *local.Agent) {
+	dir, err := local.DataDir(x.env)
+	if err != nil {
+		x.failed("snapshots", bad, err)
+		return
+	}
+	list, err := agent.Snapshots("")
+	if err != nil {
+		x.failed("snapshots", bad, err)
+		return
+	}
+	var bytes int64
+	for _, s := range list {
+		bytes += s.Size
+	}
+	if err := takesFile(dir); err != nil {
+		x.failed("snapshots", bad, fmt.Errorf("the folder %s takes no file: %w", dir, err))
+		return
+	}
+	x.add("snapshots", good, fmt.Sprintf("%s in %s, %s", plural(len(list), "snapshot", "snapshots"), dir, size(bytes)), "")
+}
+
+// takesFile tries to write below a folder, or the first one above it that exists.
+func takesFile(dir string) error {
+	for {
+		_, err := os.Stat(dir)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, os.ErrNotExist) || filepath.Dir(dir) == dir {
+			return err
+		}
+		dir = filepath.Dir(dir)
+	}
+	f, err := os.CreateTemp(dir, ".snapcli-doctor-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// target looks at a target's two databases.
+func (x *examination) target(ctx context.Context, agent *local.Agent, t local.Target) {
+	what := "target " + t.Name
+	if t.Source == "" && t.Destination == "" {
+		x.add(what, look, "it has neither a source nor a destination", fmt.Sprintf("run: snapcli targets add %q --source URL", t.Name))
+	}
+	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination}} {
+		if side.url == "" {
+			continue
+		}
+		c, err := agent.CheckDatabase(ctx, side.url)
+		says := c.URL + ", " + plural(c.Tables, "table", "tables") + after(", server ", c.ServerVersion) + after(", tools ", c.ToolVersion)
+		switch {
+		case err != nil:
+			x.failed(what+" "+side.name, bad, err)
+		case !c.Exists && side.name == "source":
+			x.failed(what+" "+side.name, bad, &snap.Error{Code: snap.CodeNotFound, Detail: c.URL + " does not exist", Hint: fmt.Sprintf("check its URL: snapcli targets show %q", t.Name)})
+		case !c.Exists:
+			x.add(what+" "+side.name, good, c.URL+" does not exist yet; load makes it", "")
+		default:
+			x.add(what+" "+side.name, good, says, "")
+		}
+		for _, w := range c.Warnings {
+			x.add(what+" "+side.name, look, w, "")
+		}
+	}
+}
+
+func after(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// cloudService looks at the service, its parts, its clock and the credential.
+func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
+	if agent.Config().Cloud.URL == "" {
+		x.add("cloud service", look, "none is configured", "set cloud.url with `snapcli config edit`; without it only local snapshots work")
+		return
+	}
+	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
+	if err != nil {
+		x.failed("cloud service", bad, err)
+		return
+	}
+	if !x.reachable(ctx, base) {
+		return
+	}
+	conn, err := x.cloud(agent)
+	if err != nil {
+		x.failed("credential", look, err)
+		return
+	}
+	me, err := conn.Me(ctx)
+	if err != nil {
+		x.failed("credential", bad, fmt.Errorf("%s: %w", conn.credential.Where, err))
+		return
+	}
+	who := first(me.Email, "the organization")
+	x.add("credential", good, fmt.Sprintf("%s: %s of %s%s", conn.credential.Where, who, me.Organization, after(", role ", string(me.Role))), "")
+	if me.GroupsUnknown {
+		x.add("groups", look, "the identity provider told no groups, so group shares give you nothing", "ask your admin about the groups claim")
+	}
+}
+
+// reachable asks the service whether its database and storage answer, and
+// compares the clocks.
+func (x *examination) reachable(ctx context.Context, base string) bool {
+	health, err := x.health(ctx, base)
+	if err != nil {
+		x.failed("cloud service", bad, err)
+		return false
+	}
+	for name, state := range health.parts {
+		if state != "ok" {
+			x.failed("cloud "+name, bad, &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's " + name + " is " + state, Hint: "tell the operator of " + base})
+		}
+	}
+	x.add("cloud service", good, fmt.Sprintf("%s answers in %s", base, health.took.Round(time.Millisecond)), "")
+	if skew := health.skew.Abs(); skew > time.Minute {
+		x.add("clock", look, fmt.Sprintf("this machine's clock and the service's differ by %s", skew.Round(time.Second)), "set this machine's clock by NTP")
+	} else if health.skew != 0 {
+		x.add("clock", good, "agrees with the service's", "")
+	}
+	return true
+}
+
+// report prints the findings; when something is broken, it fails with the code
+// of the first that is.
+func (x *examination) report() error {
+	broken, code := 0, snap.CodeInternal
+	for _, f := range x.findings {
+		if f.Verdict != bad {
+			continue
+		}
+		if broken++; broken == 1 {
+			code = f.code
+		}
+	}
+	if x.flags.json {
+		if err := x.printJSON(x.findings); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range x.findings {
+			x.printFinding(f)
+		}
+	}
+	if broken > 0 {
+		return &snap.Error{Code: code, Detail: plural(broken, "thing is", "things are") + " broken", Hint: "mend what is marked above, and run `snapcli doctor` again"}
+	}
+	return nil
+}
+
+func (x *examination) printFinding(f finding) {
+	if f.Verdict == good && x.flags.quiet {
+		return
+	}
+	mark := map[string]string{good: "✓", look: "!", bad: "✗"}[f.Verdict]
+	if x.colour(x.io.OutTerminal) {
+		mark = map[string]lipgloss.Style{good: green, look: yellow, bad: red}[f.Verdict].Render(mark)
+	}
+	x.result("%s %s: %s", raw(mark), f.What, f.Says)
+	if f.Hint != "" {
+		x.result("    %s", f.Hint)
+	}
+}

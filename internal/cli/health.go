@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"snap"
+)
+
+// health is what a service says of itself.
+type health struct {
+	parts map[string]string // database and storage: ok, or what is wrong
+	took  time.Duration
+	skew  time.Duration // its clock less ours, as far as a header of whole seconds tells
+}
+
+// health asks the service whether it is ready. It needs no credential.
+func (a *app) health(ctx context.Context, base string) (health, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
+	if err != nil {
+		return health{}, fmt.Errorf("make the request: %w", err)
+	}
+	began := a.now()
+	res, err := a.http().Do(req)
+	if err != nil {
+		return health{}, &snap.Error{Code: snap.CodeUnreachable, Detail: "cannot reach the cloud service at " + base, Hint: "check cloud.url and your network", Cause: err}
+	}
+	defer res.Body.Close()
+	h := health{took: a.now().Sub(began)}
+	if err := json.NewDecoder(res.Body).Decode(&h.parts); err != nil {
+		return h, &snap.Error{Code: snap.CodeUnreachable, Detail: fmt.Sprintf("%s answered with status %d and not as the cloud service does", base, res.StatusCode), Hint: "check cloud.url, and any proxy in between", Cause: err}
+	}
+	if theirs, err := http.ParseTime(res.Header.Get("Date")); err == nil {
+		h.skew = theirs.Sub(a.now())
+	}
+	return h, nil
+}
