@@ -27,6 +27,7 @@ type Options struct {
 	PublicURL string                     // of the service; decides the cookie's name
 	Now       func() time.Time           // nil is time.Now
 	Address   func(*http.Request) string // of the client, for rate limits; nil is the connection's
+	External  *External                  // an auth service of someone else; nil is none
 }
 
 // Authenticator finds out who calls. It is safe for concurrent use.
@@ -38,6 +39,8 @@ type Authenticator struct {
 	address func(*http.Request) string
 	cross   *http.CrossOriginProtection
 	failed  *limiter
+
+	external *External
 }
 
 // New returns an authenticator over the store's keys and sessions.
@@ -59,6 +62,8 @@ func New(s *store.Store, o Options) *Authenticator {
 		address: o.Address,
 		cross:   http.NewCrossOriginProtection(),
 		failed:  newLimiter(maxFailures, failureWindow, o.Now),
+
+		external: o.External,
 	}
 }
 
@@ -164,6 +169,9 @@ func (a *Authenticator) ofKey(ctx context.Context, k store.Key) (c snap.Caller, 
 }
 
 func (a *Authenticator) byToken(ctx context.Context, token string) (snap.Caller, error) {
+	if a.external != nil && issuerOf(token) == a.external.Provider.Issuer() {
+		return a.byExternal(ctx, token)
+	}
 	claims, err := a.tokens.Verify(ctx, token)
 	if err != nil {
 		return snap.Caller{}, err

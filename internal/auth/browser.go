@@ -93,6 +93,9 @@ func (b Browser) Session(r *http.Request) (store.Session, error) {
 		return store.Session{}, snap.ErrUnauthenticated
 	}
 	n, err := b.store.SessionByHash(r.Context(), hash(cookie.Value))
+	if err == nil && n.Kind != snap.Browser {
+		err = snap.ErrUnauthenticated
+	}
 	if err != nil {
 		return store.Session{}, err
 	}

@@ -35,6 +35,20 @@ func (s *Store) AddBrowserSession(ctx context.Context, n Session, hash []byte) (
 	return n, err
 }
 
+// AddTokenSession stores the session of an access token that another auth
+// service issued, by the SHA-256 of the token, unless it is there. It fails
+// with snap.ErrUnauthenticated when that session has ended.
+func (s *Store) AddTokenSession(ctx context.Context, n Session, hash []byte) (Session, error) {
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := s.addSession(ctx, tx, n, hash)
+		return err
+	})
+	if err != nil && !isUnique(err) {
+		return Session{}, err
+	}
+	return s.SessionByHash(ctx, hash)
+}
+
 func (s *Store) addSession(ctx context.Context, tx *sql.Tx, n Session, hash []byte) (Session, error) {
 	n.Created = s.now()
 	n.LastUsed = n.Created

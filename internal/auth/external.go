@@ -1,0 +1,145 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	"golang.org/x/oauth2"
+
+	"snap"
+	"snap/internal/store"
+)
+
+// External is an auth service of someone else, whose access tokens the user
+// mount takes beside our own (auth.issuer). Its users belong to one
+// organization.
+type External struct {
+	Provider    *Provider
+	Audience    string // that its access tokens must name
+	OrgID       int64
+	GroupsClaim string
+	Roles       map[snap.Role][]string
+}
+
+// byExternal returns the caller of an external access token. The token is
+// verified at every request. At the first one, its claims are applied to the
+// account as a sign-in, and it becomes a session that lives as long as it does
+// and that its user can end.
+func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Caller, error) {
+	d, err := a.external.Provider.Discover(ctx)
+	if err != nil {
+		return snap.Caller{}, &snap.Error{Code: snap.CodeUnavailable, Detail: "the auth service does not answer", Hint: "try again in a while, or use an API key", Cause: err}
+	}
+	id, claims, err := a.verifyExternal(ctx, d, token)
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	n, err := a.store.SessionByHash(ctx, hash(token))
+	if errors.Is(err, snap.ErrUnauthenticated) {
+		n, err = a.admitExternal(ctx, d, token, id, claims)
+	}
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	return a.ofSession(ctx, n)
+}
+
+// verifyExternal checks signature, algorithm, issuer, audience and time, and
+// refuses ID tokens.
+func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token string) (*oidc.IDToken, map[string]any, error) {
+	id, err := a.external.Provider.Verifier(d, a.external.Audience).Verify(a.external.Provider.Context(ctx), token)
+	if err != nil {
+		return nil, nil, snap.ErrUnauthenticated
+	}
+	claims := map[string]any{}
+	if err := id.Claims(&claims); err != nil || isIDToken(token, claims) {
+		return nil, nil, snap.ErrUnauthenticated
+	}
+	return id, claims, nil
+}
+
+// isIDToken reports whether a token is one. Access tokens by RFC 9068 say so in
+// their header; of others, the members that only ID tokens have tell.
+func isIDToken(token string, claims map[string]any) bool {
+	parsed, err := jwt.ParseSigned(token, allAlgorithms())
+	if err != nil || len(parsed.Headers) != 1 {
+		return true
+	}
+	typ, _ := parsed.Headers[0].ExtraHeaders[jose.HeaderType].(string)
+	if strings.EqualFold(strings.TrimPrefix(typ, "application/"), typeAccess) {
+		return false
+	}
+	for _, name := range []string{"nonce", "at_hash", "c_hash"} {
+		if claims[name] != nil {
+			return true
+		}
+	}
+	return claims["typ"] == "ID"
+}
+
+func allAlgorithms() []jose.SignatureAlgorithm {
+	return []jose.SignatureAlgorithm{
+		jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512, jose.EdDSA,
+	}
+}
+
+// admitExternal applies what a new token says of its user, and what userinfo
+// adds, and makes the token's session.
+func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken, claims map[string]any) (store.Session, error) {
+	p := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.GroupsClaim)
+	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
+		source := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token, TokenType: "Bearer"})
+		if info, err := d.UserInfo(a.external.Provider.Context(ctx), source); err == nil && info.Subject == id.Subject {
+			p = PersonFromClaims(id.Issuer, id.Subject, merged(claims, info), a.external.GroupsClaim)
+		}
+	}
+	userID, err := a.store.ApplySignIn(ctx, store.SignIn{
+		OrgID: a.external.OrgID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
+		Role: RoleOf(p, a.external.Roles), Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known,
+	})
+	if err != nil {
+		return store.Session{}, err
+	}
+	return a.store.AddTokenSession(ctx, store.Session{
+		UserID: userID, Kind: snap.LoginToken, Name: "login at " + hostOf(id.Issuer),
+		ClientID: text(claims, "client_id", "azp"), Idle: id.Expiry, Expires: id.Expiry.Truncate(time.Second),
+	}, hash(token))
+}
+
+// merged returns the claims, completed with those of userinfo.
+func merged(claims map[string]any, info *oidc.UserInfo) map[string]any {
+	all := map[string]any{}
+	_ = info.Claims(&all) // userinfo that cannot be read adds nothing
+	for name, value := range claims {
+		all[name] = value
+	}
+	return all
+}
+
+func hostOf(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return raw
+	}
+	return u.Host
+}
+
+// issuerOf returns the issuer that a token names, before anything is verified:
+// only to choose who is to verify it.
+func issuerOf(token string) string {
+	parsed, err := jwt.ParseSigned(token, allAlgorithms())
+	if err != nil {
+		return ""
+	}
+	var c jwt.Claims
+	if parsed.UnsafeClaimsWithoutVerification(&c) != nil {
+		return ""
+	}
+	return c.Issuer
+}
