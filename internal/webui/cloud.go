@@ -3,6 +3,7 @@ package webui
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"snap"
@@ -13,8 +14,8 @@ import (
 // what hardly changes between two clicks. Rights are never decided from them:
 // the service decides anew at every request.
 type cloud struct {
-	*api.Client // nil without a cloud service
-	now         func() time.Time
+	conn atomic.Pointer[api.Client] // nil without a cloud service, or signed out
+	now  func() time.Time
 
 	mu     sync.Mutex
 	me     remembered[api.Me]
@@ -28,7 +29,18 @@ type remembered[T any] struct {
 }
 
 func newCloud(c *api.Client, now func() time.Time) *cloud {
-	return &cloud{Client: c, now: now, tally: map[api.ListOptions]remembered[cloudCounts]{}}
+	cl := &cloud{now: now, tally: map[api.ListOptions]remembered[cloudCounts]{}}
+	cl.conn.Store(c)
+	return cl
+}
+
+// client returns the client of now; call it only when configured said yes.
+func (c *cloud) client() *api.Client { return c.conn.Load() }
+
+// use takes another client, after a sign-in or sign-out; nil is none.
+func (c *cloud) use(client *api.Client) {
+	c.conn.Store(client)
+	c.forget()
 }
 
 // base is the service's URL as local snapshots record it; empty without one.
@@ -36,18 +48,18 @@ func (c *cloud) base() string {
 	if !c.configured() {
 		return ""
 	}
-	return c.BaseURL()
+	return c.client().BaseURL()
 }
 
 // configured reports whether there is a cloud service to speak with.
-func (c *cloud) configured() bool { return c.Client != nil }
+func (c *cloud) configured() bool { return c.client() != nil }
 
 // whoami tells who is calling, as of at most some seconds ago.
 func (c *cloud) whoami(ctx context.Context) (api.Me, error) {
 	if !c.configured() {
 		return api.Me{}, errNoCloud()
 	}
-	return remember(c, &c.me, 10*time.Second, func() (api.Me, error) { return c.Me(ctx) })
+	return remember(c, &c.me, 10*time.Second, func() (api.Me, error) { return c.client().Me(ctx) })
 }
 
 // known is whoami as far as it is remembered, however long ago.
@@ -59,7 +71,7 @@ func (c *cloud) known() api.Me {
 
 // ssoGroups lists the organization's groups, as of at most a minute ago.
 func (c *cloud) ssoGroups(ctx context.Context) ([]api.Group, error) {
-	return remember(c, &c.groups, time.Minute, func() ([]api.Group, error) { return c.Groups(ctx) })
+	return remember(c, &c.groups, time.Minute, func() ([]api.Group, error) { return c.client().Groups(ctx) })
 }
 
 // counts returns what ask answers, as of at most countLife ago.

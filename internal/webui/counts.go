@@ -91,11 +91,11 @@ func (s *Server) askCounts(ctx context.Context, q query) (cloudCounts, error) {
 		shared := o
 		shared.Filter = snap.FilterShared
 		g.Go(func() (err error) {
-			found.all, err = s.cloud.Snapshots(ctx, o)
+			found.all, err = s.cloud.client().Snapshots(ctx, o)
 			return err
 		})
 		g.Go(func() (err error) {
-			found.shared, err = s.cloud.Snapshots(ctx, shared)
+			found.shared, err = s.cloud.client().Snapshots(ctx, shared)
 			return err
 		})
 		err = g.Wait()

@@ -34,7 +34,7 @@ func (s *Server) deleteCloud(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err
 	}
-	if err := s.cloud.Delete(r.Context(), r.PathValue("id")); err != nil {
+	if err := s.cloud.client().Delete(r.Context(), r.PathValue("id")); err != nil {
 		return err
 	}
 	s.cloud.changed()

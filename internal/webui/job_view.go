@@ -99,10 +99,18 @@ func (js *jobs) running() int {
 	return len(js.list(func(j *job) bool { return j.state == jobRunning }))
 }
 
-// dock returns what the corner of every page shows: what runs, and what ended
-// and was not dismissed.
+// dock returns what the corner of every page shows: what runs, what failed and
+// was not dismissed, and of the others only the one that ended last.
 func (s *Server) dock() []jobView {
-	return s.jobs.list(func(j *job) bool { return !j.dismissed })
+	ended := false
+	return s.jobs.list(func(j *job) bool {
+		if j.dismissed || j.state == jobRunning || j.state == jobFailed {
+			return !j.dismissed
+		}
+		first := !ended
+		ended = true
+		return first
+	})
 }
 
 // jobsData is the data of jobs.html, and of the part "jobs" elsewhere.

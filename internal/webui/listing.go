@@ -153,7 +153,7 @@ func (s *Server) cloudPage(ctx context.Context, out *listing) (page api.Snapshot
 		return err
 	})
 	g.Go(func() (err error) {
-		page, err = s.cloud.Snapshots(ctx, out.Query.options())
+		page, err = s.cloud.client().Snapshots(ctx, out.Query.options())
 		return err
 	})
 	err = g.Wait()
@@ -246,7 +246,7 @@ func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.Snaps
 			continue
 		}
 		g.Go(func() error {
-			if found, err := s.cloud.Snapshot(ctx, id); err == nil {
+			if found, err := s.cloud.client().Snapshot(ctx, id); err == nil {
 				rows[i].Cloud = &found
 			}
 			return nil

@@ -1,8 +1,10 @@
 package webui
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/cloudtest"
+	"snap/internal/local"
 )
 
 // TestScreenshots renders every state of the pages, in light and dark and at
@@ -27,7 +30,23 @@ func TestScreenshots(t *testing.T) {
 	}
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mixed, dialog := populate(t, c)
-	admin := browse(t, openUI(t, c.As("adam@acme.test"), ""))
+	config, _, _ := shopConfig(t)
+	config += "  billing: {source: \"postgres://reader:secret@db.acme.test/billing\", production: true}\n"
+	ui := openUI(t, c.As("adam@acme.test"), config)
+	workAWhile(t, ui, mixed)
+	here, err := ui.Agent.Snapshots("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := browse(t, ui)
+	shoot(admin, dir, "targets", "/targets", "")
+	shoot(admin, dir, "load-dialog", "/snapshots", `document.querySelector(".do a[href$='/load']").click()`)
+	shoot(admin, dir, "load-page", "/local/"+here[0].Name+"/load", "")
+	shoot(admin, dir, "jobs", "/jobs", `document.querySelector("details").open = true`)
+	shoot(admin, dir, "snapshots-jobs", "/snapshots", "")
+	for _, j := range ui.Server.dock() {
+		ui.Server.jobs.dismiss(j.ID)
+	}
 	shoot(admin, dir, "snapshots-admin", "/snapshots", "")
 	shoot(admin, dir, "snapshots-menu", "/snapshots", `document.querySelector("details.menu").open = true`)
 	shoot(admin, dir, "sharing-dialog", "/snapshots", `document.getElementById("also-`+dialog.ID+`").click()`)
@@ -83,6 +102,35 @@ func populate(t *testing.T, c *cloudtest.Cloud) (plain, dialog api.Snapshot) {
 	_, err = c.As("gail@globex.test").ShareOrg(t.Context(), received.ID, "acme", &end)
 	must(err)
 	return plain, dialog
+}
+
+// workAWhile makes local snapshots and jobs in every state.
+func workAWhile(t *testing.T, u *ui, item api.Snapshot) {
+	t.Helper()
+	events := u.listen()
+	post := func(path string) {
+		u.post(path, url.Values{}, "Fragment", "1")
+		events.ended()
+	}
+	post("/targets/shop/build")
+	here, err := u.Agent.Snapshots("")
+	if err != nil || len(here) != 1 {
+		t.Fatalf("%d snapshots, %v", len(here), err)
+	}
+	post("/local/" + here[0].Name + "/push")
+	post("/targets/shop/build")
+	post("/cloud/" + item.ID + "/pull") // fails: not a snapshot file
+	if _, err := u.Server.jobs.start("pull", "orders", "Pull orders-20261118T061502Z", func(ctx context.Context, p local.Progress) (outcome, error) {
+		p(local.Event{Phase: "download", Done: 734_000_000, Total: 1_900_000_000})
+		<-ctx.Done()
+		return outcome{}, ctx.Err()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// The loaded database is there already, so that a load would replace it.
+	if _, err := u.Agent.Load(t.Context(), "shop", local.LoadOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // shoot renders one state six times.

@@ -54,9 +54,9 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	id, on := r.PathValue("id"), r.PostFormValue("shared") == "true"
 	var err error
 	if on {
-		_, err = s.cloud.Share(r.Context(), id)
+		_, err = s.cloud.client().Share(r.Context(), id)
 	} else {
-		err = s.cloud.Unshare(r.Context(), id)
+		err = s.cloud.client().Unshare(r.Context(), id)
 	}
 	if err != nil {
 		return err
@@ -102,10 +102,10 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := r.PathValue("id")
 	if group := r.PostFormValue("revoke"); group != "" {
-		if err := s.cloud.UnshareGroup(r.Context(), id, group); err != nil {
+		if err := s.cloud.client().UnshareGroup(r.Context(), id, group); err != nil {
 			return err
 		}
-	} else if _, err := s.cloud.ShareGroup(r.Context(), id, r.PostFormValue("grant")); err != nil {
+	} else if _, err := s.cloud.client().ShareGroup(r.Context(), id, r.PostFormValue("grant")); err != nil {
 		return err
 	}
 	return s.sharingChanged(w, r)
@@ -123,7 +123,7 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	if slug == "" {
 		return snap.Invalid("enter the slug of the organization to share with", "ask someone there: `snapcli whoami` shows it")
 	}
-	if _, err := s.cloud.ShareOrg(r.Context(), r.PathValue("id"), slug, expires); err != nil {
+	if _, err := s.cloud.client().ShareOrg(r.Context(), r.PathValue("id"), slug, expires); err != nil {
 		return err
 	}
 	return s.sharingChanged(w, r)
@@ -133,7 +133,7 @@ func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err
 	}
-	if err := s.cloud.UnshareOrg(r.Context(), r.PathValue("id"), r.PostFormValue("slug")); err != nil {
+	if err := s.cloud.client().UnshareOrg(r.Context(), r.PathValue("id"), r.PostFormValue("slug")); err != nil {
 		return err
 	}
 	return s.sharingChanged(w, r)
@@ -187,13 +187,13 @@ func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sha
 			return err
 		})
 		g.Go(func() (err error) {
-			shares, err = s.cloud.GroupShares(ctx, id)
+			shares, err = s.cloud.client().GroupShares(ctx, id)
 			return err
 		})
 	}
 	if page.Can.ShareOrg {
 		g.Go(func() (err error) {
-			page.Orgs, err = s.cloud.OrgShares(ctx, id)
+			page.Orgs, err = s.cloud.client().OrgShares(ctx, id)
 			return err
 		})
 	}
@@ -230,7 +230,7 @@ func (s *Server) cloudRow(ctx context.Context, id string) (row, error) {
 	if err := s.needCloud(); err != nil {
 		return row{}, err
 	}
-	item, err := s.cloud.Snapshot(ctx, id)
+	item, err := s.cloud.client().Snapshot(ctx, id)
 	if err != nil {
 		return row{}, err
 	}

@@ -17,7 +17,7 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) error {
 	}
 	item := one.Cloud
 	return s.begin(w, r, "pull", item.Target, "Pull "+item.Name, func(ctx context.Context, p local.Progress) (outcome, error) {
-		res, err := s.o.Agent.Pull(ctx, s.cloud.Client, item.Target, local.PullOptions{SnapshotID: item.ID}, p)
+		res, err := s.o.Agent.Pull(ctx, s.cloud.client(), item.Target, local.PullOptions{SnapshotID: item.ID}, p)
 		if err != nil {
 			return outcome{}, err
 		}
@@ -42,7 +42,7 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return s.begin(w, r, "push", l.Target, "Push "+l.Name, func(ctx context.Context, p local.Progress) (outcome, error) {
-		res, err := s.o.Agent.Push(ctx, s.cloud.Client, l.Target, local.PushOptions{Snapshot: l.Name}, p)
+		res, err := s.o.Agent.Push(ctx, s.cloud.client(), l.Target, local.PushOptions{Snapshot: l.Name}, p)
 		if err != nil {
 			return outcome{}, err
 		}

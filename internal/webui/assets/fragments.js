@@ -52,6 +52,7 @@ function place(fresh) {
   } else if (fresh.dataset.into) {
     document.getElementById(fresh.dataset.into)?.prepend(fresh);
     document.getElementById("no-jobs")?.remove();
+    for (const old of [...document.querySelectorAll("#dock .job.done, #dock .job.canceled")].slice(1)) old.remove();
   }
   document.dispatchEvent(new CustomEvent("placed", { detail: fresh }));
 }
