@@ -87,7 +87,7 @@ already are left alone, but for the newest one with --now.`,
 				return err
 			}
 			if group != "" {
-				g, err := a.findGroup(cmd.Context(), conn, group)
+				g, err := findGroup(cmd.Context(), conn.Client, group)
 				if err != nil {
 					return err
 				}
@@ -132,4 +132,3 @@ func (a *app) channelsRemoveCommand() *cobra.Command {
 		},
 	}
 }
-

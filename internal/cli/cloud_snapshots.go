@@ -16,7 +16,7 @@ func (a *app) cloudSnapshotsCommand() *cobra.Command {
 	cmd := a.cloudListCommand("snapshots")
 	cmd.Short = "List the cloud snapshots you may see; show, share and delete them"
 	cmd.Args = knownCommand
-	cmd.AddCommand(a.cloudListCommand("list"), a.cloudShowCommand(), a.cloudDeleteCommand(), a.cloudAccessCommand(),
+	cmd.AddCommand(a.cloudListCommand("list"), a.cloudShowCommand(), a.cloudDeleteCommand(), a.declineCommand(), a.cloudAccessCommand(),
 		a.shareCommand(), a.unshareCommand(), a.sharesCommand())
 	return cmd
 }

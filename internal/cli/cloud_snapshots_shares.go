@@ -87,7 +87,11 @@ func (a *app) printGroupShares(shares []api.GroupShare) error {
 	}
 	t := a.newTable(column{title: "Group", least: 8, weight: 2}, column{title: "ID", least: 8, weight: 1}, column{title: "Shared by", least: 6}, column{title: "Since", least: 10})
 	for _, share := range shares {
-		t.row(share.Name, share.GroupID, share.SharedBy, moment(share.SharedAt))
+		by := share.SharedBy
+		if share.Channel != "" {
+			by = "channel " + share.Channel
+		}
+		t.row(share.Name, share.GroupID, by, moment(share.SharedAt))
 	}
 	return t.flush()
 }
@@ -100,6 +104,10 @@ func (a *app) printOrgShares(shares []api.OrgShare) error {
 	}
 	t := a.newTable(column{title: "Organization", least: 8, weight: 2}, column{title: "Slug"}, column{title: "Expires", least: 10, weight: 3}, column{title: "Shared by", least: 6}, column{title: "Since", least: 10})
 	for _, share := range shares {
+		if share.DeclinedAt != nil {
+			t.row(share.Name, share.OrgSlug, "declined "+moment(*share.DeclinedAt), "", "")
+			continue
+		}
 		t.row(share.Name, share.OrgSlug, a.until(share.ExpiresAt), share.SharedBy, moment(share.SharedAt))
 	}
 	return t.flush()

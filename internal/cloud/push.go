@@ -41,7 +41,13 @@ func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.Uploa
 		return &body[api.UploadPlan]{api.UploadPlan{ID: done.ID, Exists: true, Present: []api.PartRef{}}}, nil
 	}
 	if begun != nil {
-		return s.plan(ctx, *begun)
+		plan, err := s.plan(ctx, *begun)
+		if !errors.Is(err, snap.ErrNotFound) {
+			return plan, err
+		}
+		if plan, err := s.takeUp(ctx, c.caller, *begun); plan != nil || err != nil {
+			return plan, err
+		}
 	}
 	want.ID = snap.NewSnapshotID()
 	want.Blob = want.ID
@@ -53,6 +59,25 @@ func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.Uploa
 		return nil, errors.Join(err, s.blobs.Abort(ctx, want.Blob, want.BlobUpload))
 	}
 	return s.plan(ctx, want)
+}
+
+// takeUp ends a push whose upload the storage does not have any more. Either
+// it was completed there, and the service was killed or its caller gone before
+// that was written down: then it is now. Or it was collected: then nothing is
+// returned, and the push begins anew.
+func (s *Service) takeUp(ctx context.Context, caller snap.Caller, u store.Upload) (*body[api.UploadPlan], error) {
+	err := s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
+	if errors.Is(err, snap.ErrNotFound) {
+		return nil, s.store.DropUpload(ctx, u.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	sn, err := s.store.CompleteUpload(ctx, caller, u)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.UploadPlan]{api.UploadPlan{ID: sn.ID, Exists: true, Present: []api.PartRef{}}}, nil
 }
 
 // uploadOf checks what a push announces.
