@@ -10,6 +10,7 @@ package blob
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 )
@@ -46,6 +47,12 @@ type Store interface {
 	Stat(ctx context.Context, key string) (size int64, err error)
 	// Delete removes an object. Deleting what is not there succeeds.
 	Delete(ctx context.Context, key string) error
+	// Write makes or replaces a small object, such as a record, whole.
+	Write(ctx context.Context, key string, content []byte) error
+	// Read returns a small object. One of more than 1 MiB is an error.
+	Read(ctx context.Context, key string) ([]byte, error)
+	// List returns the keys that begin with prefix, in order.
+	List(ctx context.Context, prefix string) ([]string, error)
 	// ListUploads lists uploads that were begun and neither completed nor aborted.
 	ListUploads(ctx context.Context) ([]Pending, error)
 	// Ping tells whether the storage can be used now.
@@ -74,6 +81,12 @@ type Pending struct {
 	Upload  string
 	Created time.Time
 }
+
+// maxSmall is the most bytes that [Store.Read] returns.
+const maxSmall = 1 << 20
+
+// errNotSmall refuses to read a large object into memory.
+var errNotSmall = errors.New("the object has more than 1 MiB")
 
 // Limits of multipart uploads. S3 takes 10,000 parts of at least 5 MiB.
 const (

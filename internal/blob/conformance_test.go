@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,7 @@ func conformance() map[string]func(*testing.T, site) {
 		"what is missing is not found":                   checkMissing,
 		"an object can be deleted":                       checkDelete,
 		"keys that are no names are refused":             checkKeys,
+		"small objects are written, read and listed":     checkSmallObjects,
 		"storage answers a ping":                         checkPing,
 	}
 }
@@ -289,6 +291,29 @@ func checkKeys(t *testing.T, s site) {
 	}
 	if _, err := s.Begin(t.Context(), "k", 0, partSize); err == nil {
 		t.Error("an empty object was taken")
+	}
+}
+
+func checkSmallObjects(t *testing.T, s site) {
+	for _, content := range []string{"first", "second"} {
+		mustBe(t, s.Write(t.Context(), "records/b/1.json", []byte(content)), nil)
+		if got, err := s.Read(t.Context(), "records/b/1.json"); err != nil || string(got) != content {
+			t.Errorf("Read = %q, %v; want %q", got, err, content)
+		}
+	}
+	mustBe(t, s.Write(t.Context(), "records/a/2.json", []byte("x")), nil)
+	mustBe(t, s.Write(t.Context(), "other", bytes.Repeat([]byte("x"), 1<<20+1)), nil)
+	if _, err := s.Read(t.Context(), "other"); err == nil {
+		t.Error("a large object was read whole")
+	}
+	_, err := s.Read(t.Context(), "records/b/missing")
+	mustBe(t, err, snap.ErrNotFound)
+	keys, err := s.List(t.Context(), "records/")
+	if err != nil || !slices.Equal(keys, []string{"records/a/2.json", "records/b/1.json"}) {
+		t.Errorf("List = %v, %v", keys, err)
+	}
+	if pending, err := s.ListUploads(t.Context()); err != nil || len(pending) != 0 {
+		t.Errorf("ListUploads = %v, %v; want none", pending, err)
 	}
 }
 

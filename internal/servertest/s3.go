@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -24,10 +23,7 @@ import (
 // skipped.
 func S3(t testing.TB) string {
 	t.Helper()
-	gateway := sharedGateway.in(Root(t))
-	if errors.Is(gateway.err, errNoGateway) {
-		t.Skip("needs an S3 server: run `make tools`, or set SNAP_VERSITYGW to a versitygw program")
-	}
+	gateway := sharedGateway.with(S3Program(t))
 	if gateway.err != nil {
 		t.Fatal(gateway.err)
 	}
@@ -40,14 +36,26 @@ func S3(t testing.TB) string {
 	return fmt.Sprintf("s3://%s:%s@%s?endpoint=http://127.0.0.1:%d", gatewayKey, gatewaySecret, bucket, gateway.port)
 }
 
+// S3Program returns the path of versitygw, for tests that run a server of their
+// own, or skips the test.
+func S3Program(t testing.TB) string {
+	t.Helper()
+	program := os.Getenv("SNAP_VERSITYGW")
+	if program == "" {
+		program = filepath.Join(Root(t), "bin", "versitygw")
+	}
+	if _, err := os.Stat(program); err != nil {
+		t.Skip("needs an S3 server: run `make tools`, or set SNAP_VERSITYGW to a versitygw program")
+	}
+	return program
+}
+
 // The root account of the test server, which nothing but this process can reach
 // longer than it lives.
 const (
 	gatewayKey    = "test-key"
 	gatewaySecret = "test-secret"
 )
-
-var errNoGateway = errors.New("versitygw is not there")
 
 type gateway struct {
 	dir     string
@@ -65,16 +73,11 @@ type onceGateway struct {
 	g    *gateway
 }
 
-// in returns the server, started with the program of the repository at root.
-func (o *onceGateway) in(root string) *gateway {
+// with returns the server, started with this program.
+func (o *onceGateway) with(program string) *gateway {
 	o.once.Do(func() {
-		program := os.Getenv("SNAP_VERSITYGW")
-		if program == "" {
-			program = filepath.Join(root, "bin", "versitygw")
-		}
 		for range 3 { // another program may take the free port first
-			o.g = startGateway(program)
-			if o.g.err == nil || errors.Is(o.g.err, errNoGateway) {
+			if o.g = startGateway(program); o.g.err == nil {
 				return
 			}
 		}
@@ -87,9 +90,6 @@ func (o *onceGateway) in(root string) *gateway {
 const watchGateway = `"$1" --port "127.0.0.1:$3" --quiet posix "$2/buckets" >"$2/log" 2>&1 </dev/null & pid=$!; read -r _; kill -KILL $pid; wait $pid; rm -rf "$2"`
 
 func startGateway(program string) *gateway {
-	if _, err := os.Stat(program); err != nil {
-		return &gateway{err: errNoGateway}
-	}
 	dir, err := os.MkdirTemp("", "servertest-s3-")
 	if err != nil {
 		return &gateway{err: err}

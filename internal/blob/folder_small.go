@@ -1,0 +1,62 @@
+package blob
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+// Write implements [Store].
+func (f *Folder) Write(_ context.Context, key string, content []byte) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	path := f.object(key)
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return diskError("write the object", err)
+	}
+	if err := renameio.WriteFile(path, content, 0o600, renameio.WithTempDir(f.begun())); err != nil {
+		return diskError("write the object", err)
+	}
+	return diskError("write the object", syncDir(filepath.Dir(path)))
+}
+
+// Read implements [Store].
+func (f *Folder) Read(_ context.Context, key string) ([]byte, error) {
+	file, err := os.Open(f.object(key))
+	if err != nil {
+		return nil, diskError("open the object", err)
+	}
+	defer file.Close()
+	return readSmall(file)
+}
+
+func readSmall(r io.Reader) ([]byte, error) {
+	content, err := io.ReadAll(io.LimitReader(r, maxSmall+1))
+	if err == nil && len(content) > maxSmall {
+		return nil, errNotSmall
+	}
+	return content, err
+}
+
+// List implements [Store].
+func (f *Folder) List(_ context.Context, prefix string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(f.objects(), "[0-9a-f][0-9a-f]", "*"))
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, file := range files {
+		if key, err := url.PathUnescape(filepath.Base(file)); err == nil && strings.HasPrefix(key, prefix) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
