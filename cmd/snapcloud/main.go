@@ -15,6 +15,6 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	os.Exit(operator.Main(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Environ(), version))
 }

@@ -157,7 +157,7 @@ func (s *sectionReader) Read(p []byte) (int, error) {
 	}
 	n, err := s.dec.Read(p[:min(int64(len(p)), s.left)])
 	s.left -= int64(n)
-	if err == io.EOF && s.left > 0 {
+	if errors.Is(err, io.EOF) && s.left > 0 {
 		return n, corrupt("a section is shorter than it says", nil)
 	}
 	return n, s.failure(err)
@@ -166,7 +166,7 @@ func (s *sectionReader) Read(p []byte) (int, error) {
 // failure tells a damaged frame from a failing disk.
 func (s *sectionReader) failure(err error) error {
 	var disk *os.PathError
-	if err == nil || err == io.EOF || errors.As(err, &disk) {
+	if err == nil || errors.Is(err, io.EOF) || errors.As(err, &disk) {
 		return err
 	}
 	return corrupt("a section is damaged", err)
@@ -192,7 +192,7 @@ func (r *Reader) Verify(ctx context.Context, p Progress) (Summary, error) {
 				return err
 			}
 			whole.Write(b)
-			also.Write(b)
+			also.Write(b) //nolint:errcheck // a hash, or nowhere
 			at += int64(len(b))
 			if p != nil {
 				p(at, r.size)

@@ -57,7 +57,7 @@ func (a *app) completeTargets(_ *cobra.Command, args []string, _ string) ([]cobr
 	}
 	var out []cobra.Completion
 	for _, t := range agent.Targets() {
-		out = append(out, cobra.Completion(clean(t.Name)))
+		out = append(out, clean(t.Name))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -66,7 +66,7 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 		out := &statusWriter{ResponseWriter: w}
 		defer func() {
 			if p := recover(); p != nil {
-				if p == http.ErrAbortHandler {
+				if p == http.ErrAbortHandler { //nolint:errorlint // it is a panic's value
 					panic(p)
 				}
 				s.log.ErrorContext(r.Context(), "panic", "request_id", i.id, "panic", p, "stack", string(debug.Stack()))

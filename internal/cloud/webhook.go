@@ -157,7 +157,7 @@ func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (
 		return "not reached", err
 	}
 	defer res.Body.Close()
-	io.CopyN(io.Discard, res.Body, 64<<10)
+	_, _ = io.CopyN(io.Discard, res.Body, 64<<10)
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return "answered " + strconv.Itoa(res.StatusCode), fmt.Errorf("status %d", res.StatusCode)
 	}

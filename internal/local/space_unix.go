@@ -10,5 +10,5 @@ func freeSpace(dir string) (bytes uint64, known bool) {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, false
 	}
-	return uint64(s.Bavail) * uint64(s.Bsize), true
+	return uint64(s.Bavail) * uint64(s.Bsize), true //nolint:unconvert // the types differ between systems
 }

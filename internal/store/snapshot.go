@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"snap"
@@ -158,7 +159,7 @@ func (s *Store) change(ctx context.Context, c snap.Caller, sn snap.Snapshot, f f
 
 // hide turns a missing row into the one answer for what the caller cannot see.
 func hide(err error) error {
-	if err == sql.ErrNoRows {
+	if errors.Is(err, sql.ErrNoRows) {
 		return snap.ErrNotFound
 	}
 	return err

@@ -69,10 +69,10 @@ func openBrowser(link string) error {
 	case "windows":
 		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", link}
 	}
-	cmd := exec.Command(name, args...)
+	cmd := exec.Command(name, args...) //nolint:noctx // it outlives us
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
-	go cmd.Wait()
+	go func() { _ = cmd.Wait() }() // how it ends is its own business
 	return nil
 }

@@ -252,7 +252,7 @@ func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.Snaps
 			return nil
 		})
 	}
-	g.Wait() // the functions return no errors
+	_ = g.Wait() // the functions return no errors
 	return rows
 }
 
