@@ -69,6 +69,8 @@ type house struct {
 	store *store.Store
 	auth  *auth.Authenticator
 	log   *syncBuffer
+
+	listener net.Listener // for the next server
 }
 
 func acme() signin.Organization {
@@ -117,11 +119,9 @@ func (h *house) open(o store.Options, orgs []signin.Organization) *house {
 // /api/agent, which answer with the caller's e-mail or organization.
 func (h *house) serve(orgs []signin.Organization) {
 	h.t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.url = "http://" + listener.Addr().String()
+	h.listen()
+	listener := h.listener
+	h.listener = nil
 	service, err := signin.New(h.t.Context(), h.store, signin.Options{
 		PublicURL: h.url, ClientID: "snapcli", Organizations: orgs, Now: h.clock.Now,
 		Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -143,6 +143,19 @@ func (h *house) serve(orgs []signin.Organization) {
 			h.t.Log(h.log)
 		}
 	})
+}
+
+// listen chooses the address of the next server.
+func (h *house) listen() {
+	h.t.Helper()
+	if h.listener != nil {
+		return
+	}
+	var err error
+	if h.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		h.t.Fatal(err)
+	}
+	h.url = "http://" + h.listener.Addr().String()
 }
 
 func (h *house) whoami(authenticate func(*http.Request) (snap.Caller, error)) http.HandlerFunc {

@@ -1,0 +1,98 @@
+package servertest
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// OIDC configures [OIDCProvider].
+type OIDC struct {
+	Redirect  string                    // redirect URI of the client snapcloud
+	Audience  string                    // of the access tokens of the public client snapcli
+	Claims    map[string]map[string]any // by account; any name signs in, with any password
+	InIDToken bool                      // the claims are in the ID token, not only at userinfo
+}
+
+// OIDCProvider runs oidc-provider, a certified OpenID Connect provider that
+// others wrote, until the test ends, and returns its issuer. It knows the
+// clients snapcloud (secret OIDCSecret) and snapcli (public, device grant). The
+// test is skipped, by name, where Node.js or the package is missing.
+func OIDCProvider(t testing.TB, o OIDC) (issuer string) {
+	t.Helper()
+	claims, err := json.Marshal(o.Claims)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[bool]string{true: "yes", false: "no"}[o.InIDToken]
+	p := Node(t, "provider.js", "REDIRECT="+o.Redirect, "AUDIENCE="+o.Audience, "CLAIMS="+string(claims), "IN_ID_TOKEN="+in)
+	return p.Line()
+}
+
+// OIDCSecret is the secret of the client snapcloud at [OIDCProvider].
+const OIDCSecret = "a-secret-that-is-only-for-tests"
+
+// Program is a running program of tools/oidc.
+type Program struct {
+	t     testing.TB
+	out   *bufio.Scanner
+	stdin io.Writer
+}
+
+// Node runs a program of tools/oidc with more environment until the test ends.
+func Node(t testing.TB, name string, env ...string) *Program {
+	t.Helper()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("needs Node.js: not installed")
+	}
+	dir := filepath.Join(Root(t), "tools", "oidc")
+	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
+		t.Skip("needs oidc-provider and openid-client: run npm ci in tools/oidc")
+	}
+	cmd := exec.CommandContext(t.Context(), node, name)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s: %s", name, log.String())
+		}
+	})
+	return &Program{t, bufio.NewScanner(stdout), stdin}
+}
+
+// Line waits for the program's next line.
+func (p *Program) Line() string {
+	p.t.Helper()
+	if !p.out.Scan() {
+		p.t.Fatal("the program ended")
+	}
+	return p.out.Text()
+}
+
+// Say writes a line to the program.
+func (p *Program) Say(line string) {
+	p.t.Helper()
+	if _, err := io.WriteString(p.stdin, line+"\n"); err != nil {
+		p.t.Fatal(err)
+	}
+}
