@@ -34,7 +34,8 @@ var house = map[string]struct {
 	"cmd/snapcli":              {client, []string{"internal/cli"}},
 	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/webui", "internal/archive", "internal/transfer"}},
 	"internal/login":           {client, []string{".", "api"}},
-	"internal/local":           {client, []string{".", "api", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/transfer"}},
+	"internal/local":           {client, []string{".", "api", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/transfer", "internal/profile"}},
+	"internal/profile":         {client, []string{".", "api", "internal/blob"}},
 	"internal/engine":          {client, []string{"."}},
 	"internal/engine/postgres": {client, []string{".", "internal/engine"}},
 	"internal/engine/mysql":    {client, []string{".", "internal/engine"}},
@@ -51,9 +52,11 @@ var house = map[string]struct {
 	"internal/signin":           {server, []string{".", "internal/auth", "internal/store", "internal/look"}},
 	"internal/store":            {server, []string{"."}},
 	"internal/store/migrations": {server, nil},
-	"internal/blob":             {server, []string{"."}},
 
 	"internal/look": {both, nil},
+	// Storage knows neither half: the service keeps its snapshots in it, and a
+	// storage profile the user's own.
+	"internal/blob": {both, []string{"."}},
 
 	// For tests and for developing only; no program of the product imports them.
 	"internal/cloudtest":  {server, []string{".", "api", "internal/auth", "internal/blob", "internal/cloud", "internal/signin", "internal/store"}},

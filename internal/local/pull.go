@@ -48,29 +48,31 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	if result.CreatedTarget, err = a.ensureTarget(target); err != nil {
 		return result, err
 	}
-	s, here, err := a.placeFor(ctx, wanted)
+	options := transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull")}
+	s, here, moved, err := a.bring(ctx, c, wanted.ID, wanted, options)
+	result.Snapshot, result.Here, result.Moved = s, here, moved
 	if err != nil {
-		return result, err
-	}
-	if result.Here = here; here {
-		s.Arrived = a.now().UTC() // what a person has just pulled is what they load
-	} else if s, result.Moved, err = a.fetch(ctx, c, wanted.ID, s, transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull")}); err != nil {
 		return result, err
 	}
 	result.Snapshot, err = a.noteCloud(s, c.BaseURL(), wanted.ID)
 	return result, err
 }
 
-// fetch brings a snapshot to its place and into the listing.
-func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, s Snapshot, o transfer.Options) (Snapshot, int64, error) {
-	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
-		return s, 0, diskError(err, "make the folder of the target's snapshots")
+// bring finds a snapshot on this machine, or fetches it to its place and into
+// the listing. The record of one that was here is not written yet.
+func (a *Agent) bring(ctx context.Context, c transfer.Service, id string, wanted api.Snapshot, o transfer.Options) (s Snapshot, here bool, moved int64, err error) {
+	s, here, err = a.placeFor(ctx, wanted)
+	if err != nil || here {
+		s.Arrived = a.now().UTC() // what a person has just pulled is what they load
+		return s, here, 0, err
 	}
-	_, moved, err := transfer.Download(ctx, c, id, s.Path, o)
-	if err == nil {
+	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
+		return s, false, 0, diskError(err, "make the folder of the target's snapshots")
+	}
+	if _, moved, err = transfer.Download(ctx, c, id, s.Path, o); err == nil {
 		s, err = a.adopt(s)
 	}
-	return s, moved, err
+	return s, false, moved, err
 }
 
 // wantedFrom returns the cloud snapshot that the options choose.

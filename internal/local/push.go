@@ -38,8 +38,7 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	if err != nil {
 		return PushResult{}, err
 	}
-	request := api.PushRequest{Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size, SHA256: s.SHA256}
-	done, err := transfer.Upload(ctx, c, s.Path, request, transfer.Options{Jobs: o.Jobs, Progress: p.bytes("push")})
+	done, err := transfer.Upload(ctx, c, s.Path, pushOf(s), transfer.Options{Jobs: o.Jobs, Progress: p.bytes("push")})
 	if err != nil {
 		return PushResult{}, err
 	}
@@ -47,6 +46,11 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	return PushResult{
 		ID: done.ID, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists, Elapsed: a.now().Sub(started),
 	}, err
+}
+
+// pushOf announces a snapshot.
+func pushOf(s Snapshot) api.PushRequest {
+	return api.PushRequest{Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size, SHA256: s.SHA256}
 }
 
 // chosen returns the local snapshot of a target that is named, or the newest.

@@ -1,0 +1,111 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/api"
+	"snap/internal/profile"
+	"snap/internal/transfer"
+)
+
+// PushProfile pushes a local snapshot to a storage profile as [Agent.Push] does
+// to the cloud: in parts, resumable, verified. Name "" is the only profile
+// there is. The result's ID is the snapshot's name.
+func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOptions, p Progress) (PushResult, error) {
+	started := a.now()
+	s, err := a.chosen(target, o.Snapshot, o.Type)
+	if err != nil {
+		return PushResult{}, err
+	}
+	store, err := a.profile(ctx, name)
+	if err != nil {
+		return PushResult{}, err
+	}
+	done, err := transfer.Upload(ctx, store, s.Path, pushOf(s), transfer.Options{Jobs: o.Jobs, Progress: p.bytes("push"), HTTP: store.HTTP()})
+	return PushResult{
+		ID: s.Name, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists, Elapsed: a.now().Sub(started),
+	}, err
+}
+
+// PullProfile pulls a snapshot from a storage profile as [Agent.Pull] does from
+// the cloud. The options' SnapshotID is a snapshot's name, or its beginning.
+func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOptions, p Progress) (PullResult, error) {
+	target, err := snap.CleanTarget(target)
+	if err != nil {
+		return PullResult{}, err
+	}
+	store, err := a.profile(ctx, name)
+	if err != nil {
+		return PullResult{}, err
+	}
+	wanted, err := wantedOf(ctx, store, target, o)
+	if err != nil {
+		return PullResult{}, err
+	}
+	result := PullResult{ID: wanted.ID}
+	if result.CreatedTarget, err = a.ensureTarget(target); err != nil {
+		return result, err
+	}
+	options := transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull"), HTTP: store.HTTP()}
+	result.Snapshot, result.Here, result.Moved, err = a.bring(ctx, store, store.ID(wanted), wanted, options)
+	if err == nil && result.Here {
+		err = a.writeRecord(result.Snapshot)
+	}
+	return result, err
+}
+
+// wantedOf returns the snapshot of a profile that the options choose.
+func wantedOf(ctx context.Context, store *profile.Profile, target string, o PullOptions) (api.Snapshot, error) {
+	all, err := store.Snapshots(ctx, target)
+	if err != nil {
+		return api.Snapshot{}, err
+	}
+	all = slices.DeleteFunc(all, func(s api.Snapshot) bool {
+		return o.Type != "" && s.Type != o.Type || !strings.HasPrefix(s.Name, o.SnapshotID)
+	})
+	exact := slices.IndexFunc(all, func(s api.Snapshot) bool { return s.Name == o.SnapshotID })
+	switch {
+	case exact >= 0:
+		return all[exact], nil
+	case len(all) == 0:
+		return api.Snapshot{}, &snap.Error{
+			Code:   snap.CodeNotFound,
+			Detail: fmt.Sprintf("the storage profile has no such snapshot of target %q", target),
+			Hint:   "push one first, or add --cloud to pull from the cloud service",
+		}
+	case o.SnapshotID != "" && len(all) > 1:
+		return api.Snapshot{}, snap.Usage(fmt.Sprintf("%d snapshots begin with %q", len(all), o.SnapshotID), "give more of the name")
+	}
+	return all[0], nil
+}
+
+// profile opens the storage profile of this name.
+func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, error) {
+	profiles := a.Config().StorageProfiles
+	var names []string
+	for known := range profiles {
+		names = append(names, known)
+	}
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return nil, snap.Usage("no storage profile is configured", "add --cloud for the cloud service, or a profile below storage_profiles: `snapcli config edit`")
+	case name == "" && len(names) == 1:
+		name = names[0]
+	case name == "":
+		return nil, snap.Usage("there are several storage profiles", "name one with --profile: "+strings.Join(names, ", "))
+	}
+	chosen, ok := profiles[name]
+	if !ok {
+		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no storage profile %q", name), Hint: "there are: " + strings.Join(names, ", ")}
+	}
+	rawURL, err := expand(chosen.URL, a.env)
+	if err != nil {
+		return nil, err
+	}
+	return profile.Open(ctx, rawURL, a.now)
+}

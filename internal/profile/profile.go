@@ -1,0 +1,261 @@
+// Package profile pushes to and pulls from a storage profile: a bucket or a
+// folder of the user's own, without a cloud service. To the transfer it is
+// what the service is, so parts, resumption and verification are the same.
+//
+// What stands in a profile, by key:
+//
+//	bytes/<SHA-256>.snap              a snapshot file
+//	records/<target>/<name>.json      what it is, written last: with it the snapshot is there
+//
+// Target and name are written with other characters than a-z and 0-9 as "-",
+// and with the beginning of their SHA-256 behind them, so that any name of any
+// script has a key of its own. In a folder, objects lie as the blob store
+// keeps them.
+//
+// Nobody checks who may do what but the storage itself.
+package profile
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/blob"
+)
+
+// urlLife is how long a part's URL serves. It is signed on this machine and
+// used at once.
+const urlLife = time.Hour
+
+// Profile is an open storage profile. It is safe for concurrent use.
+type Profile struct {
+	store blob.Store
+	http  *http.Client
+	now   func() time.Time
+
+	mu      sync.Mutex
+	uploads map[string]upload // by the ID that Push gave
+}
+
+type upload struct {
+	api.PushRequest
+	key, id string
+}
+
+// Open opens a profile by its URL: s3://bucket/prefix?endpoint=... as
+// blob.OpenS3 takes it, or file:///folder.
+func Open(ctx context.Context, rawURL string, now func() time.Time) (*Profile, error) {
+	p := &Profile{now: now, uploads: map[string]upload{}}
+	if now == nil {
+		p.now = time.Now
+	}
+	inside := http.NewServeMux()
+	u, err := url.Parse(rawURL)
+	switch {
+	case err == nil && u.Scheme == "s3":
+		p.store, err = blob.OpenS3(ctx, rawURL, now)
+	case err == nil && u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path):
+		var folder *blob.Folder
+		if folder, err = blob.OpenFolder(filepath.FromSlash(u.Path), inProcess, []byte(rand.Text()), now); err == nil {
+			p.store = folder
+			inside.Handle(blob.PartsPath, folder.Handler())
+		}
+	default:
+		err = snap.Usage("the storage profile's URL is not usable", "use s3://bucket/prefix?endpoint=https://host or file:///folder")
+	}
+	if err != nil {
+		return nil, err
+	}
+	inside.HandleFunc("GET /bytes/{sum}", func(w http.ResponseWriter, r *http.Request) {
+		p.store.Serve(w, r, bytesKey(r.PathValue("sum")), r.PathValue("sum"))
+	})
+	p.http = newClient(inside)
+	return p, nil
+}
+
+// HTTP returns the client that follows the profile's URLs.
+func (p *Profile) HTTP() *http.Client { return p.http }
+
+func bytesKey(sum string) string { return "bytes/" + sum + ".snap" }
+
+// recordsOf is the prefix of a target's records.
+func recordsOf(target string) string { return "records/" + label(target) + "/" }
+
+func recordKey(target, name string) string { return recordsOf(target) + label(name) + ".json" }
+
+// label makes a name a part of a key that people still recognize.
+func label(name string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(name))
+	sum := sha256.Sum256([]byte(name))
+	return plain[:min(len(plain), 40)] + "-" + hex.EncodeToString(sum[:6])
+}
+
+// Snapshots lists a target's snapshots, newest first. Their IDs are the names.
+func (p *Profile) Snapshots(ctx context.Context, target string) ([]api.Snapshot, error) {
+	keys, err := p.store.List(ctx, recordsOf(target))
+	if err != nil {
+		return nil, err
+	}
+	var all []api.Snapshot
+	for _, key := range keys {
+		s, err := p.record(ctx, key)
+		if errors.Is(err, snap.ErrNotFound) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b api.Snapshot) int { return b.Created.Compare(a.Created) })
+	return all, nil
+}
+
+func (p *Profile) record(ctx context.Context, key string) (api.Snapshot, error) {
+	text, err := p.store.Read(ctx, key)
+	if err != nil {
+		return api.Snapshot{}, err
+	}
+	var s api.Snapshot
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, fmt.Errorf("the record %s is damaged: %w", key, err)
+	}
+	return s, nil
+}
+
+// idOf is what names a snapshot between Push, Parts and Complete, and to Pull.
+func idOf(target, name string) string { return target + "\x00" + name }
+
+// Push begins a push, or finds it begun or done, also by another process.
+func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, error) {
+	id := idOf(r.Target, r.Name)
+	have, err := p.record(ctx, recordKey(r.Target, r.Name))
+	switch {
+	case err == nil && have.SHA256 == r.SHA256:
+		return api.UploadPlan{ID: id, Exists: true}, nil
+	case err == nil:
+		return api.UploadPlan{}, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the storage profile has another snapshot called %s", r.Name), Hint: "build a new one, which gets a new name"}
+	case !errors.Is(err, snap.ErrNotFound):
+		return api.UploadPlan{}, err
+	}
+	u := upload{PushRequest: r, key: bytesKey(r.SHA256)}
+	if size, err := p.store.Stat(ctx, u.key); err == nil && size == r.Size {
+		return api.UploadPlan{ID: id, Exists: true}, p.write(ctx, r)
+	}
+	plan := api.UploadPlan{ID: id, PartSize: blob.PartSize(r.Size)}
+	plan.Parts = int((r.Size + plan.PartSize - 1) / plan.PartSize)
+	if u.id, plan.Present, err = p.begun(ctx, u.key); err == nil && u.id == "" {
+		u.id, err = p.store.Begin(ctx, u.key, r.Size, plan.PartSize)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.uploads[id] = u
+	return plan, err
+}
+
+// begun returns the upload of these bytes that was begun, and its parts.
+func (p *Profile) begun(ctx context.Context, key string) (id string, present []api.PartRef, err error) {
+	pending, err := p.store.ListUploads(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, u := range pending {
+		if u.Key != key {
+			continue
+		}
+		parts, err := p.store.Parts(ctx, key, u.Upload)
+		if err != nil {
+			return "", nil, err
+		}
+		for _, part := range parts {
+			present = append(present, api.PartRef(part))
+		}
+		return u.Upload, present, nil
+	}
+	return "", nil, nil
+}
+
+func (p *Profile) upload(id string) (upload, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u, ok := p.uploads[id]
+	if !ok {
+		return u, snap.ErrNotFound
+	}
+	return u, nil
+}
+
+// Parts signs upload URLs of parts.
+func (p *Profile) Parts(ctx context.Context, id string, r api.PartsRequest) (out api.PartsResponse, err error) {
+	u, err := p.upload(id)
+	if err != nil {
+		return out, err
+	}
+	for _, spec := range r.Parts {
+		s, err := p.store.SignPart(ctx, u.key, u.id, blob.Part{Number: spec.Number, CRC64: spec.CRC64}, urlLife)
+		if err != nil {
+			return out, err
+		}
+		out.URLs = append(out.URLs, api.SignedURL{Number: spec.Number, Method: s.Method, URL: s.URL, Headers: s.Headers, ExpiresAt: s.Expires})
+	}
+	return out, nil
+}
+
+// Complete ends a push: the bytes first, then the record.
+func (p *Profile) Complete(ctx context.Context, id string) (api.Snapshot, error) {
+	u, err := p.upload(id)
+	if err != nil {
+		return api.Snapshot{}, err
+	}
+	if err := p.store.Complete(ctx, u.key, u.id, u.Size, u.SHA256); err != nil {
+		return api.Snapshot{}, err
+	}
+	if err := p.write(ctx, u.PushRequest); err != nil {
+		return api.Snapshot{}, err
+	}
+	return p.record(ctx, recordKey(u.Target, u.Name))
+}
+
+// write writes the record with which a snapshot is there.
+func (p *Profile) write(ctx context.Context, r api.PushRequest) error {
+	text, err := json.MarshalIndent(api.Snapshot{
+		ID: r.Name, Target: r.Target, Name: r.Name, Type: r.Type, Engine: r.Engine,
+		Size: r.Size, SHA256: r.SHA256, Created: p.now().UTC(),
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	return p.store.Write(ctx, recordKey(r.Target, r.Name), text)
+}
+
+// Pull returns where the bytes of a snapshot are, by the ID that [Profile.ID]
+// makes.
+func (p *Profile) Pull(ctx context.Context, id string) (api.PullResponse, error) {
+	target, name, _ := strings.Cut(id, "\x00")
+	s, err := p.record(ctx, recordKey(target, name))
+	if err != nil {
+		return api.PullResponse{}, err
+	}
+	return api.PullResponse{Snapshot: s, URL: inProcess + "/bytes/" + s.SHA256}, nil
+}
+
+// ID returns what Pull takes for a snapshot of a listing.
+func (p *Profile) ID(s api.Snapshot) string { return idOf(s.Target, s.Name) }
