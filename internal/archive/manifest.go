@@ -29,6 +29,15 @@ type Table struct {
 	Schema string `json:"schema,omitempty"`
 	Name   string `json:"name"`
 	Rows   int64  `json:"rows"`
+
+	Columns []Column `json:"columns,omitempty"` // those that hold values of their own
+}
+
+// Column is one column of a table, with its type as the database writes it.
+type Column struct {
+	Name    string `json:"name"`
+	Type    string `json:"type,omitempty"`
+	NotNull bool   `json:"not_null,omitempty"`
 }
 
 // Section is one stream of the file: a run of zstd frames. Sections follow
@@ -43,13 +52,21 @@ type Section struct {
 
 // Sanitized says how a sanitized snapshot came to be.
 type Sanitized struct {
-	From   string `json:"from"`             // name of the snapshot it was made from
-	SQL    string `json:"sql,omitempty"`    // SHA-256 of the SQL that was run
-	Rules  string `json:"rules,omitempty"`  // SHA-256 of the rules that were applied
-	Masked int    `json:"masked,omitempty"` // columns changed by a rule
-	Kept   int    `json:"kept,omitempty"`   // columns kept by a rule
+	From     string    `json:"from"`                // name of the snapshot it was made from
+	SQL      string    `json:"sql,omitempty"`       // SHA-256 of the SQL that was run
+	Rules    string    `json:"rules,omitempty"`     // SHA-256 of the rules that were applied
+	Masked   int       `json:"masked,omitempty"`    // columns changed by a rule
+	Kept     int       `json:"kept,omitempty"`      // columns kept by a rule
+	Dropped  int       `json:"dropped,omitempty"`   // tables whose rows were dropped
+	LeakScan *LeakScan `json:"leak_scan,omitempty"` // with rules
 }
 
 // Progress is called with how many bytes of how many are done. Total is 0 when
 // it is not known.
 type Progress func(done, total int64)
+
+// LeakScan says how the masked dump was searched for original values. A
+// sanitized snapshot with findings is never made.
+type LeakScan struct {
+	Values int `json:"values"` // sampled original values of masked columns that were looked for
+}

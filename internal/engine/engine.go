@@ -95,11 +95,13 @@ type Info struct {
 	Warnings      []string          // what a person should know
 }
 
-// Table is one table and how many rows it has; -1 is not counted.
+// Table is one table and how many rows it has; -1 is not counted. Columns are
+// those that hold values of their own, when the engine tells them.
 type Table struct {
-	Schema string
-	Name   string
-	Rows   int64
+	Schema  string
+	Name    string
+	Rows    int64
+	Columns []Column
 }
 
 // Counter passes bytes on and reports how many they were.

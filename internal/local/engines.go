@@ -61,7 +61,10 @@ func dumpIn(r *archive.Reader) engine.Dump {
 func toArchive(tables []engine.Table) []archive.Table {
 	all := make([]archive.Table, len(tables))
 	for i, t := range tables {
-		all[i] = archive.Table(t)
+		all[i] = archive.Table{Schema: t.Schema, Name: t.Name, Rows: t.Rows}
+		for _, c := range t.Columns {
+			all[i].Columns = append(all[i].Columns, archive.Column(c))
+		}
 	}
 	return all
 }
@@ -69,7 +72,10 @@ func toArchive(tables []engine.Table) []archive.Table {
 func fromArchive(tables []archive.Table) []engine.Table {
 	all := make([]engine.Table, len(tables))
 	for i, t := range tables {
-		all[i] = engine.Table(t)
+		all[i] = engine.Table{Schema: t.Schema, Name: t.Name, Rows: t.Rows}
+		for _, c := range t.Columns {
+			all[i].Columns = append(all[i].Columns, engine.Column(c))
+		}
 	}
 	return all
 }

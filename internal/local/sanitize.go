@@ -22,18 +22,19 @@ type SanitizeOptions struct {
 }
 
 // Sanitize makes a masked copy of an original snapshot, as a new snapshot of
-// type sanitized. The original stays as it is. Any failure leaves no sanitized
-// snapshot.
+// type sanitized: by column rules, by a SQL file, or by the rules and then the
+// file. The original stays as it is. Any failure leaves no sanitized snapshot.
 //
-// The masking is done in a scratch database that is gone afterwards: for SQLite
-// a file in the data folder, for PostgreSQL a database on the destination's
-// server, or on the source's when the target has no destination.
+// Rules are applied on this machine. A SQL file runs in a scratch database that
+// is gone afterwards: for SQLite a file in the data folder, for PostgreSQL a
+// database on the destination's server, or on the source's when the target has
+// no destination.
 func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, p Progress) (Snapshot, error) {
 	t, err := a.Target(target)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	sql, err := a.masking(t, o)
+	rules, sql, err := a.howToMask(t, o)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -41,22 +42,31 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	dir, done, err := a.workDir()
-	if err != nil {
-		return Snapshot{}, err
+	if rules != nil {
+		return a.byRules(ctx, t, original, rules, sql, p)
 	}
-	defer done()
 	r, err := a.openVerified(ctx, original, p)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer r.Close()
-	place, err := a.scratchPlace(t, original.Engine, dir)
+	how := archive.Sanitized{From: original.Name, SQL: sql.SHA256}
+	return a.bySQL(ctx, t, r, sql, how, jobsOf(o.Jobs, t.Jobs), p)
+}
+
+// bySQL makes a masked copy of what a file holds by running SQL in a scratch
+// database.
+func (a *Agent) bySQL(ctx context.Context, t Target, r *archive.Reader, sql sanitize.SQL, how archive.Sanitized, jobs int, p Progress) (Snapshot, error) {
+	dir, done, err := a.workDir()
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer done()
+	place, err := a.scratchPlace(t, r.Manifest().Engine, dir)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	bytes, begin := p.following("restore")
-	jobs := jobsOf(o.Jobs, t.Jobs)
 	scratch, err := place.engine.Restore(ctx, place.url, dumpIn(r), engine.Options{Jobs: jobs, TempDir: dir, Progress: bytes, Phase: begin})
 	if err != nil {
 		return Snapshot{}, diskError(err, "restore the scratch copy")
@@ -67,24 +77,37 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 		return Snapshot{}, err
 	}
 	place.url = scratch.URL()
-	m := archive.Manifest{Target: t.Name, Type: snap.TypeSanitized, Sanitized: &archive.Sanitized{From: original.Name, SQL: sql.SHA256}}
-	return a.newSnapshot(ctx, place, m, jobs, p)
+	return a.newSnapshot(ctx, place, archive.Manifest{Target: t.Name, Type: snap.TypeSanitized, Sanitized: &how}, jobs, p)
 }
 
-// masking reads how to mask. Without anything it refuses: a copy that was not
-// masked must not be called sanitized.
-func (a *Agent) masking(t Target, o SanitizeOptions) (sanitize.SQL, error) {
-	path := o.SQL
-	if path == "" && t.Sanitize.SQL != "" {
-		path = t.Sanitize.SQL
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(filepath.Dir(a.ConfigPath()), path)
+// howToMask reads how to mask: what the options name, else what the target's
+// configuration names. Without anything it refuses: a copy that was not masked
+// must not be called sanitized.
+func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, sql sanitize.SQL, err error) {
+	if o.Rules == "" && o.SQL == "" {
+		o.Rules, o.SQL = a.besideConfig(t.Sanitize.Rules), a.besideConfig(t.Sanitize.SQL)
+	}
+	if o.Rules == "" && o.SQL == "" {
+		return nil, sql, snap.Usage(fmt.Sprintf("nothing says how to sanitize the target %q", t.Name), fmt.Sprintf("write rules: snapcli sanitize %q --init, or give a file: --rules FILE or --sql FILE", t.Name))
+	}
+	if o.Rules != "" {
+		if rules, err = sanitize.ReadRules(o.Rules); err != nil {
+			return nil, sql, err
 		}
 	}
-	if path == "" {
-		return sanitize.SQL{}, snap.Usage(fmt.Sprintf("nothing says how to sanitize the target %q", t.Name), "give a file of SQL: --sql FILE, or sanitize.sql of the target in config.yaml")
+	if o.SQL != "" {
+		sql, err = sanitize.ReadSQL(o.SQL)
 	}
-	return sanitize.ReadSQL(path)
+	return rules, sql, err
+}
+
+// besideConfig returns a path of the configuration, which starts at the
+// configuration file's folder.
+func (a *Agent) besideConfig(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(a.ConfigPath()), path)
 }
 
 // original returns the snapshot to mask: the named one, or the newest.

@@ -307,7 +307,10 @@ func (a *Agent) adopt(s Snapshot) (Snapshot, error) {
 	if err := agree(s, r.Manifest()); err != nil {
 		return Snapshot{}, err
 	}
-	s.Path, s.Tables, s.Arrived = path, r.Manifest().Tables, a.now().UTC()
+	s.Path, s.Tables, s.Arrived = path, slices.Clone(r.Manifest().Tables), a.now().UTC()
+	for i := range s.Tables { // the manifest tells them; the record stays small
+		s.Tables[i].Columns = nil
+	}
 	return s, a.writeRecord(s)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,18 +25,25 @@ const partSuffix = ".building"
 
 // newSnapshot writes a snapshot of a database into its place, whole or not at
 // all. m says what it is, without what the dump tells.
-func (a *Agent) newSnapshot(ctx context.Context, from database, m archive.Manifest, jobs int, p Progress) (s Snapshot, err error) {
+func (a *Agent) newSnapshot(ctx context.Context, from database, m archive.Manifest, jobs int, p Progress) (Snapshot, error) {
+	m.Engine = from.kind
+	o := engine.Options{Jobs: jobs, TempDir: a.tempDir(), Progress: p.bytes("dump"), Phase: p.phase}
+	return a.writeSnapshot(m, jobs, func(w io.Writer) (engine.Info, error) { return from.engine.Dump(ctx, from.url, w, o) })
+}
+
+// writeSnapshot writes a snapshot whose dump comes from a function.
+func (a *Agent) writeSnapshot(m archive.Manifest, jobs int, dump func(io.Writer) (engine.Info, error)) (s Snapshot, err error) {
 	f, err := a.reserve(m.Target)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer f.abandon()
 	m.Name, m.Created = f.name, f.created
-	sum, err := writeArchive(ctx, f.file, from, &m, engine.Options{Jobs: jobs, TempDir: a.tempDir(), Progress: p.bytes("dump"), Phase: p.phase})
-	if err != nil {
-		return Snapshot{}, diskError(err, "write the snapshot")
+	sum, err := writeArchive(f.file, m, jobs, dump)
+	if err == nil {
+		err = f.keep()
 	}
-	if err := f.keep(); err != nil {
+	if err != nil {
 		return Snapshot{}, diskError(err, "write the snapshot")
 	}
 	s, err = a.adopt(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size, SHA256: sum.SHA256, Created: m.Created})
@@ -45,9 +53,9 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, m archive.Manife
 	return s, err
 }
 
-// writeArchive dumps the database into a snapshot file.
-func writeArchive(ctx context.Context, file *os.File, from database, m *archive.Manifest, o engine.Options) (archive.Summary, error) {
-	w, err := archive.NewWriter(file, o.Jobs)
+// writeArchive writes the dump into a snapshot file.
+func writeArchive(file *os.File, m archive.Manifest, jobs int, dump func(io.Writer) (engine.Info, error)) (archive.Summary, error) {
+	w, err := archive.NewWriter(file, jobs)
 	if err != nil {
 		return archive.Summary{}, err
 	}
@@ -55,16 +63,16 @@ func writeArchive(ctx context.Context, file *os.File, from database, m *archive.
 	if err != nil {
 		return archive.Summary{}, err
 	}
-	info, err := from.engine.Dump(ctx, from.url, section, o)
+	info, err := dump(section)
 	if closed := section.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
 		return archive.Summary{}, err
 	}
-	m.Engine, m.ServerVersion, m.ToolVersion = from.kind, info.ServerVersion, info.ToolVersion
+	m.ServerVersion, m.ToolVersion = info.ServerVersion, info.ToolVersion
 	m.Tables, m.Properties = toArchive(info.Tables), info.Properties
-	return w.Close(*m)
+	return w.Close(m)
 }
 
 // reserved is a snapshot's name and the file that is to have it.

@@ -42,7 +42,11 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 
 // dump runs pg_dump. Its stream is read along for the rows of every table.
 func (d database) dump(ctx context.Context, t tool, w io.Writer) (map[[2]string]int64, []string, error) {
-	cmd, said := t.command(ctx, d, "--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions")
+	args := []string{"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions"}
+	if major(t.version) >= 18 { // the planner's statistics hold values of rows
+		args = append(args, "--no-statistics")
+	}
+	cmd, said := t.command(ctx, d, args...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
@@ -90,9 +94,13 @@ func merge(listed []engine.Table, counts map[[2]string]int64) []engine.Table {
 	if counts == nil {
 		return listed
 	}
+	columns := map[[2]string][]engine.Column{}
+	for _, t := range listed {
+		columns[[2]string{t.Schema, t.Name}] = t.Columns
+	}
 	var all []engine.Table
 	for key, rows := range counts {
-		all = append(all, engine.Table{Schema: key[0], Name: key[1], Rows: rows})
+		all = append(all, engine.Table{Schema: key[0], Name: key[1], Rows: rows, Columns: columns[key]})
 	}
 	engine.Sort(all)
 	return all

@@ -9,6 +9,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -279,16 +280,21 @@ func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 // listTables lists the tables that hold rows of their own: not partitioned
 // ones, whose partitions do, and not foreign ones. Rows are not counted.
 func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
-	rows, err := conn.Query(ctx, `SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	rows, err := conn.Query(ctx, `SELECT n.nspname, c.relname, coalesce(json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod), 'not_null', a.attnotnull)
+			ORDER BY a.attnum) FILTER (WHERE a.attnum IS NOT NULL), '[]')::text
+		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 		WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
-		ORDER BY n.nspname, c.relname`)
+		GROUP BY 1, 2 ORDER BY 1, 2`)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Table, error) {
-		t := engine.Table{Rows: -1}
-		err := row.Scan(&t.Schema, &t.Name)
-		return t, err
+		t, columns := engine.Table{Rows: -1}, ""
+		if err := row.Scan(&t.Schema, &t.Name, &columns); err != nil {
+			return t, err
+		}
+		return t, json.Unmarshal([]byte(columns), &t.Columns)
 	})
 }
 

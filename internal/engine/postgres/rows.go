@@ -24,39 +24,20 @@ func countRows(r *bufio.Reader) (map[[2]string]int64, error) {
 	}
 	counts, data := map[[2]string]int64{}, map[int][2]string{}
 	for _, e := range entries {
-		name := [2]string{e.namespace, e.tag}
-		switch e.desc {
-		case "TABLE DATA":
-			data[e.id] = name
-			counts[name] = 0
+		if e.desc == "TABLE DATA" {
+			data[e.id] = [2]string{e.namespace, e.tag}
+			counts[data[e.id]] = 0
 		}
 	}
-	for {
-		kind, err := r.ReadByte()
-		if err == io.EOF {
-			return counts, nil
+	return counts, d.blocks(func(kind byte, id int) error {
+		name, ok := data[id]
+		if kind != blockData || !ok {
+			d.skip(kind)
+			return nil
 		}
-		if err != nil {
-			return nil, err
-		}
-		id := d.int()
-		switch {
-		case d.err != nil:
-			return nil, d.err
-		case kind == 1: // data
-			rows := d.rows()
-			if name, ok := data[id]; ok {
-				counts[name] += rows
-			}
-		case kind == 3: // large objects
-			d.objects()
-		default:
-			return nil, fmt.Errorf("unknown block of kind %d", kind)
-		}
-		if d.err != nil {
-			return nil, d.err
-		}
-	}
+		counts[name] += d.rows()
+		return nil
+	})
 }
 
 // dumpReader reads the format's parts; the first error stays.
@@ -64,12 +45,13 @@ type dumpReader struct {
 	r               *bufio.Reader
 	version         int // major*100 + minor
 	intSize, offset int
+	echo            *bytes.Buffer // if set, gets what is read
 	err             error
 }
 
 type dumpEntry struct {
-	id                   int
-	tag, desc, namespace string
+	id                         int
+	tag, desc, copy, namespace string
 }
 
 func (d *dumpReader) fail(err error) {
@@ -82,6 +64,9 @@ func (d *dumpReader) byte() byte {
 	b, err := d.r.ReadByte()
 	if err != nil {
 		d.fail(err)
+	}
+	if d.echo != nil {
+		d.echo.WriteByte(b)
 	}
 	return b
 }
@@ -113,6 +98,9 @@ func (d *dumpReader) text() string {
 	if _, err := io.ReadFull(d.r, b); err != nil {
 		d.fail(err)
 	}
+	if d.echo != nil {
+		d.echo.Write(b)
+	}
 	return string(b)
 }
 
@@ -121,6 +109,9 @@ func (d *dumpReader) header() {
 	if _, err := io.ReadFull(d.r, magic); err != nil || string(magic) != "PGDMP" {
 		d.fail(errors.New("not a dump in custom format"))
 		return
+	}
+	if d.echo != nil {
+		d.echo.Write(magic)
 	}
 	d.version = int(d.byte())*100 + int(d.byte())
 	d.byte() // revision
@@ -163,7 +154,7 @@ func (d *dumpReader) entry() dumpEntry {
 	d.int()  // section
 	d.text() // definition
 	d.text() // drop statement
-	d.text() // copy statement
+	e.copy = d.text()
 	e.namespace = d.text()
 	d.text() // tablespace
 	d.text() // access method
@@ -213,14 +204,6 @@ func (d *dumpReader) rows() int64 {
 		lines -= 3
 	}
 	return lines
-}
-
-// objects reads a block of large objects: an oid and chunks, again and again,
-// until the oid is 0.
-func (d *dumpReader) objects() {
-	for d.int() != 0 && d.err == nil {
-		d.chunks(func([]byte) {})
-	}
 }
 
 // chunks reads chunks until one is empty.

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -149,7 +150,9 @@ func (s *scratch) Scrub(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "VACUUM INTO ?", clean)
+	if err = freshStatistics(ctx, db); err == nil {
+		_, err = db.ExecContext(ctx, "VACUUM INTO ?", clean)
+	}
 	if closed := db.Close(); err == nil {
 		err = closed
 	}
@@ -162,6 +165,17 @@ func (s *scratch) Scrub(ctx context.Context) error {
 	}
 	removeSides(s.path)
 	return nil
+}
+
+// freshStatistics makes the planner's statistics anew, if there are any: they
+// hold values of rows.
+func freshStatistics(ctx context.Context, db *sql.DB) error {
+	var n int
+	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name IN ('sqlite_stat1', 'sqlite_stat4')").Scan(&n)
+	if err == nil && n > 0 {
+		_, err = db.ExecContext(ctx, "ANALYZE")
+	}
+	return err
 }
 
 // Drop implements [engine.Scratch].

@@ -123,6 +123,9 @@ func tables(ctx context.Context, q querier) ([]engine.Table, error) {
 		return nil, err
 	}
 	for i, t := range all {
+		if all[i].Columns, err = columns(ctx, q, t.Name); err != nil {
+			return nil, err
+		}
 		var n int64
 		err := q.QueryRowContext(ctx, "SELECT count(*) FROM "+quote(t.Name)).Scan(&n)
 		switch {
@@ -135,6 +138,28 @@ func tables(ctx context.Context, q querier) ([]engine.Table, error) {
 		}
 	}
 	return all, nil
+}
+
+// columns lists a table's columns that hold values of their own: no generated
+// and no hidden ones. A virtual table whose module is not built in has none.
+func columns(ctx context.Context, q querier, table string) ([]engine.Column, error) {
+	rows, err := q.QueryContext(ctx, `SELECT name, type, "notnull" FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid`, table)
+	if code(err) == codes.SQLITE_ERROR {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []engine.Column
+	for rows.Next() {
+		var c engine.Column
+		if err := rows.Scan(&c.Name, &c.Type, &c.NotNull); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, rows.Err()
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

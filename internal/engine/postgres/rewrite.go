@@ -1,0 +1,385 @@
+package postgres
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// A dump is masked as a stream: its table of contents stays, and the COPY text
+// of every table is written anew. No server is needed, and no original leaves
+// this machine.
+
+var _ engine.Rewriter = Engine{}
+
+// tableData is what the dump says about one table's data.
+type tableData struct {
+	schema, name string
+	columns      []string
+}
+
+// openDump reads up to the data: the header, the table of contents, and from it
+// the tables by the number of their data.
+func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) {
+	d.header()
+	entries := d.contents()
+	if d.err != nil {
+		return nil, nil, cannotMask("the dump is of a version that is not known", d.err)
+	}
+	tables = map[int]tableData{}
+	for _, e := range entries {
+		switch e.desc {
+		case "TABLE DATA":
+			columns, err := copyColumns(e.copy)
+			if err != nil {
+				return nil, nil, cannotMask("the data of the table "+e.tag+" is not in COPY's form", err)
+			}
+			tables[e.id] = tableData{schema: e.namespace, name: e.tag, columns: columns}
+			order = append(order, e.id)
+		case "STATISTICS DATA":
+			return nil, nil, cannotMask("the dump holds the planner's statistics, which have values of rows in them", nil)
+		}
+	}
+	return tables, order, nil
+}
+
+func cannotMask(why string, cause error) error {
+	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot cannot be masked by rules: " + why, Hint: "build it again with this snapcli, or mask it with a SQL file", Cause: cause}
+}
+
+// Inspect implements [engine.Rewriter].
+func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engine.Options) (engine.Contents, error) {
+	in, err := dump.Open()
+	if err != nil {
+		return engine.Contents{}, err
+	}
+	defer in.Close()
+	d := &dumpReader{r: bufio.NewReaderSize(&reader{ctx: ctx, r: in}, 1<<20)}
+	tables, order, err := openDump(d)
+	if err != nil {
+		return engine.Contents{}, err
+	}
+	var c engine.Contents
+	at := map[int]int{}
+	for _, id := range order {
+		at[id] = len(c.Tables)
+		c.Tables = append(c.Tables, shapeOf(tables[id], dump.Info.Tables))
+	}
+	err = d.blocks(func(kind byte, id int) error {
+		i, ok := at[id]
+		if kind == blockData && ok {
+			return sampleRows(d, &c.Tables[i], samples)
+		}
+		c.LargeObjects += d.skip(kind)
+		return nil
+	})
+	return c, err
+}
+
+// shapeOf joins what the dump and the manifest know about a table.
+func shapeOf(t tableData, known []engine.Table) engine.Shape {
+	s := engine.Shape{Schema: t.schema, Name: t.name, Samples: make([][]string, len(t.columns))}
+	types := map[string]engine.Column{}
+	for _, k := range known {
+		if k.Schema == t.schema && k.Name == t.name {
+			for _, c := range k.Columns {
+				types[c.Name] = c
+			}
+		}
+	}
+	for _, name := range t.columns {
+		c := types[name]
+		c.Name = name
+		s.Columns = append(s.Columns, c)
+	}
+	return s
+}
+
+func sampleRows(d *dumpReader, s *engine.Shape, most int) error {
+	lines := &lineReader{d: d}
+	for {
+		line, err := lines.next()
+		if err != nil || line == nil {
+			return err
+		}
+		for i := 0; len(s.Columns) > 0; i++ {
+			field, rest, more := bytes.Cut(line, []byte("\t"))
+			if i >= len(s.Columns) {
+				return cannotMask("a row of the table "+s.Name+" has too many fields", nil)
+			}
+			if string(field) != `\N` && len(s.Samples[i]) < most {
+				s.Samples[i] = engine.AddSample(s.Samples[i], unescape(field), most)
+			}
+			if line = rest; !more {
+				break
+			}
+		}
+	}
+}
+
+// Rewrite implements [engine.Rewriter].
+func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io.Writer, o engine.Options) (engine.Info, error) {
+	in, err := dump.Open()
+	if err != nil {
+		return engine.Info{}, err
+	}
+	defer in.Close()
+	out := bufio.NewWriterSize(&engine.Counter{W: w, O: o, Of: dump.Size}, 1<<20)
+	d := &dumpReader{r: bufio.NewReaderSize(&reader{ctx: ctx, r: in}, 1<<20), echo: &bytes.Buffer{}}
+	tables, _, err := openDump(d)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	head := d.echo.Bytes()
+	d.echo = nil
+	if _, err := out.Write(head); err != nil {
+		return engine.Info{}, err
+	}
+	counts := map[[2]string]int64{}
+	r := rewriter{d: d, out: out, plan: p, tables: tables, counts: counts}
+	if err := r.check(); err != nil {
+		return engine.Info{}, err
+	}
+	if err := d.blocks(r.block); err != nil {
+		return engine.Info{}, err
+	}
+	info := dump.Info
+	info.Tables = merge(dump.Info.Tables, counts)
+	return info, out.Flush()
+}
+
+type rewriter struct {
+	d      *dumpReader
+	out    *bufio.Writer
+	plan   engine.Plan
+	tables map[int]tableData
+	counts map[[2]string]int64
+}
+
+// check finds what the plan does not cover before anything is written.
+func (r *rewriter) check() error {
+	for _, t := range r.tables {
+		if _, _, err := r.plan.Masks(t.schema, t.name, t.columns); err != nil {
+			return err
+		}
+		r.counts[[2]string{t.schema, t.name}] = 0
+	}
+	return nil
+}
+
+func (r *rewriter) block(kind byte, id int) error {
+	if err := r.out.WriteByte(kind); err != nil {
+		return err
+	}
+	r.int(id)
+	if kind == blockObjects {
+		return r.objects()
+	}
+	t, ok := r.tables[id]
+	if !ok {
+		return cannotMask("it holds data that belongs to no table", nil)
+	}
+	return r.table(t)
+}
+
+// table writes one table's rows, masked.
+func (r *rewriter) table(t tableData) error {
+	masks, drop, err := r.plan.Masks(t.schema, t.name, t.columns)
+	if err != nil {
+		return err
+	}
+	lines, chunk, rows := &lineReader{d: r.d}, make([]byte, 0, 128<<10), int64(0)
+	for {
+		line, err := lines.next()
+		if err != nil {
+			return err
+		}
+		if line == nil {
+			break
+		}
+		if drop {
+			continue
+		}
+		rows++
+		if chunk, err = maskLine(chunk, line, masks); err != nil {
+			return cannotMask("a row of the table "+t.name+" does not have its columns", err)
+		}
+		if len(chunk) > 64<<10 {
+			r.chunk(chunk)
+			chunk = chunk[:0]
+		}
+	}
+	r.chunk(append(chunk, "\\.\n\n\n"...))
+	r.int(0)
+	r.counts[[2]string{t.schema, t.name}] = rows
+	return nil
+}
+
+// maskLine appends a row with its masks applied.
+func maskLine(out, line []byte, masks []engine.Mask) ([]byte, error) {
+	if len(masks) == 0 {
+		return append(append(out, line...), '\n'), nil
+	}
+	for i := 0; ; i++ {
+		field, rest, more := bytes.Cut(line, []byte("\t"))
+		if i >= len(masks) || !more && i != len(masks)-1 {
+			return out, errors.New("another number of fields than columns")
+		}
+		if masks[i] == nil || string(field) == `\N` {
+			out = append(out, field...)
+		} else if value, null := masks[i](unescape(field)); null {
+			out = append(out, `\N`...)
+		} else {
+			out = appendEscaped(out, value)
+		}
+		if !more {
+			return append(out, '\n'), nil
+		}
+		out, line = append(out, '\t'), rest
+	}
+}
+
+// objects copies a block of large objects, or empties it.
+func (r *rewriter) objects() error {
+	for {
+		oid := r.d.int()
+		if r.d.err != nil {
+			return r.d.err
+		}
+		if r.plan.KeepLargeObjects || oid == 0 {
+			r.int(oid)
+		}
+		if oid == 0 {
+			return nil
+		}
+		r.d.chunks(func(p []byte) {
+			if r.plan.KeepLargeObjects {
+				r.chunk(p)
+			}
+		})
+		if r.plan.KeepLargeObjects {
+			r.int(0)
+		}
+	}
+}
+
+// chunk and int write the format's parts. The buffered writer keeps the first
+// error until it is flushed.
+func (r *rewriter) chunk(p []byte) {
+	if len(p) > 0 {
+		r.int(len(p))
+		_, _ = r.out.Write(p)
+	}
+}
+
+func (r *rewriter) int(n int) {
+	_, _ = r.out.Write([]byte{0, byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})
+}
+
+// The kinds of blocks.
+const (
+	blockData    = 1
+	blockObjects = 3
+)
+
+// blocks calls do at the start of every block, after its kind and number.
+func (d *dumpReader) blocks(do func(kind byte, id int) error) error {
+	for {
+		kind, err := d.r.ReadByte()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if kind != blockData && kind != blockObjects {
+			return fmt.Errorf("a block of the unknown kind %d", kind)
+		}
+		id := d.int()
+		if d.err != nil {
+			return d.err
+		}
+		if err := do(kind, id); err != nil {
+			return err
+		}
+		if d.err != nil {
+			return d.err
+		}
+	}
+}
+
+// skip reads over a block and returns how many large objects it had.
+func (d *dumpReader) skip(kind byte) (objects int) {
+	if kind == blockData {
+		d.chunks(func([]byte) {})
+		return 0
+	}
+	for d.int() != 0 && d.err == nil {
+		objects++
+		d.chunks(func([]byte) {})
+	}
+	return objects
+}
+
+// lineReader reads the lines of one table's data across chunks.
+type lineReader struct {
+	d    *dumpReader
+	left int // bytes of the chunk still to be read
+	buf  []byte
+}
+
+// next returns the next row without its end of line, nil after the last. It is
+// valid until the next call.
+func (l *lineReader) next() ([]byte, error) {
+	l.buf = l.buf[:0]
+	for {
+		if l.left == 0 {
+			if l.left = l.d.int(); l.d.err != nil {
+				return nil, l.d.err
+			}
+			if l.left == 0 { // only what stands after the rows has no end of line
+				return nil, nil
+			}
+		}
+		p, err := l.d.r.Peek(min(l.left, l.d.r.Size()))
+		if err != nil {
+			return nil, err
+		}
+		end := bytes.IndexByte(p, '\n')
+		n := end + 1
+		if end < 0 {
+			n = len(p)
+		}
+		l.buf = append(l.buf, p[:n]...)
+		l.left -= n
+		if _, err := l.d.r.Discard(n); err != nil {
+			return nil, err
+		}
+		if end < 0 {
+			continue
+		}
+		line := l.buf[:len(l.buf)-1]
+		if string(line) == `\.` { // the rows' end; empty lines follow
+			return nil, l.rest()
+		}
+		return line, nil
+	}
+}
+
+// rest reads to the block's end.
+func (l *lineReader) rest() error {
+	for {
+		if _, err := l.d.r.Discard(l.left); err != nil {
+			return err
+		}
+		if l.left = l.d.int(); l.d.err != nil || l.left == 0 {
+			return l.d.err
+		}
+	}
+}

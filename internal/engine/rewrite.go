@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"snap"
+)
+
+// Rewriter is an engine that can mask the values in a dump by column.
+type Rewriter interface {
+	// Inspect tells every table and column that a dump holds, with up to so
+	// many sampled values of each column.
+	Inspect(ctx context.Context, d Dump, samples int, o Options) (Contents, error)
+
+	// Rewrite writes the dump to w with the plan applied. It fails when the
+	// plan does not name every table and column of the dump. No trace of a
+	// value that was masked or dropped is in what it wrote.
+	Rewrite(ctx context.Context, d Dump, p Plan, w io.Writer, o Options) (Info, error)
+}
+
+// Contents is what a dump holds.
+type Contents struct {
+	Tables       []Shape
+	LargeObjects int // how many large objects, which no column rule reaches
+}
+
+// Shape is a table with its columns, as far as they hold values of their own.
+type Shape struct {
+	Schema, Name string
+	Columns      []Column
+	Samples      [][]string // by column: distinct values as text, without NULL
+}
+
+// Column is one column of a table.
+type Column struct {
+	Name    string `json:"name"`
+	Type    string `json:"type,omitempty"` // as the database writes it
+	NotNull bool   `json:"not_null,omitempty"`
+}
+
+// Mask replaces a value that is not NULL by another, or by NULL.
+type Mask func(value string) (masked string, null bool)
+
+// Plan says what becomes of every table of a dump, by schema and name.
+type Plan struct {
+	Tables           map[[2]string]TablePlan
+	KeepLargeObjects bool // else they are emptied
+}
+
+// TablePlan says what becomes of a table. Columns has an entry for every
+// column; a nil Mask keeps it.
+type TablePlan struct {
+	DropRows bool
+	Columns  map[string]Mask
+}
+
+// Masks returns the masks for the columns in their order, and whether there is
+// any.
+func (p Plan) Masks(schema, table string, columns []string) (masks []Mask, drop bool, err error) {
+	t, ok := p.Tables[[2]string{schema, table}]
+	if !ok {
+		return nil, false, uncovered(Table{Schema: schema, Name: table}.label())
+	}
+	masks = make([]Mask, len(columns))
+	for i, c := range columns {
+		mask, ok := t.Columns[c]
+		if !ok {
+			return nil, false, uncovered(Table{Schema: schema, Name: table}.label() + "." + c)
+		}
+		masks[i] = mask
+	}
+	return masks, t.DropRows, nil
+}
+
+func uncovered(what string) error {
+	return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("no rule covers %s", what), Hint: "give it a rule, or keep it explicitly"}
+}
+
+// AddSample notes a value as a sample, when there are not enough yet and it is
+// not one already.
+func AddSample(samples []string, value string, most int) []string {
+	if len(samples) >= most {
+		return samples
+	}
+	for _, s := range samples {
+		if s == value {
+			return samples
+		}
+	}
+	return append(samples, value)
+}

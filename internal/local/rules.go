@@ -1,0 +1,178 @@
+package local
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"snap"
+	"snap/internal/archive"
+	"snap/internal/engine"
+	"snap/internal/sanitize"
+)
+
+// SuggestRules writes a first rules file for a target to path, from the schema
+// and sampled values of the named snapshot, or of the newest original. It does
+// not overwrite a file. Nothing leaves this machine.
+func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p Progress) error {
+	t, err := a.Target(target)
+	if err != nil {
+		return err
+	}
+	original, err := a.original(t.Name, name)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("there is a file %s already", path), Hint: "give another name, or move it away"}
+	}
+	m, err := a.openMasking(ctx, original, p)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	contents, err := m.rewriter.Inspect(ctx, dumpIn(m.reader), sanitize.Samples, m.options)
+	if err != nil {
+		return diskError(err, "inspect the snapshot")
+	}
+	text, err := sanitize.Suggest(contents)
+	if err != nil {
+		return err
+	}
+	return diskError(renameio.WriteFile(path, text, 0o644), "write "+path)
+}
+
+// masking is what masking a snapshot by rules works with.
+type masking struct {
+	reader   *archive.Reader
+	rewriter engine.Rewriter
+	options  engine.Options
+	done     func()
+}
+
+func (m *masking) close() {
+	m.reader.Close()
+	m.done()
+}
+
+func (a *Agent) openMasking(ctx context.Context, s Snapshot, p Progress) (*masking, error) {
+	e, err := engineFor(s.Engine)
+	if err != nil {
+		return nil, err
+	}
+	rewriter, ok := e.(engine.Rewriter)
+	if !ok {
+		return nil, snap.Invalid(fmt.Sprintf("snapshots of %s cannot be masked by rules yet", s.Engine), "use a SQL file: --sql FILE")
+	}
+	dir, done, err := a.workDir()
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.openVerified(ctx, s, p)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	bytes, begin := p.following("inspect")
+	return &masking{reader: r, rewriter: rewriter, done: done, options: engine.Options{Jobs: jobsOf(), TempDir: dir, Progress: bytes, Phase: begin}}, nil
+}
+
+// byRules makes a masked copy of a snapshot by column rules, and by SQL after
+// them if there is any.
+func (a *Agent) byRules(ctx context.Context, t Target, original Snapshot, rules *sanitize.Rules, sql sanitize.SQL, p Progress) (Snapshot, error) {
+	key, err := a.maskKey(rules)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	m, err := a.openMasking(ctx, original, p)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer m.close()
+	dump := dumpIn(m.reader)
+	contents, err := m.rewriter.Inspect(ctx, dump, sanitize.Samples, m.options)
+	if err != nil {
+		return Snapshot{}, diskError(err, "inspect the snapshot")
+	}
+	prepared, err := rules.Prepare(contents, key)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	manifest := archive.Manifest{Target: t.Name, Type: snap.TypeSanitized, Engine: original.Engine, Sanitized: &archive.Sanitized{
+		From: original.Name, Rules: rules.Digest(), Masked: prepared.Coverage.Masked, Kept: prepared.Coverage.Kept,
+		Dropped: prepared.Coverage.Dropped, LeakScan: &archive.LeakScan{Values: len(prepared.Watch)},
+	}}
+	m.options.Begin("mask")
+	rewrite := func(w io.Writer) (engine.Info, error) {
+		scanner := sanitize.NewScanner(w, prepared.Watch)
+		info, err := m.rewriter.Rewrite(ctx, dump, prepared.Plan, scanner, m.options)
+		if err != nil {
+			return info, err
+		}
+		return info, scanner.Result()
+	}
+	if sql.Text == "" {
+		return a.writeSnapshot(manifest, m.options.Jobs, rewrite)
+	}
+	between, err := writeBetween(manifest, m.options, rewrite)
+	if err != nil {
+		return Snapshot{}, diskError(err, "write the masked copy")
+	}
+	defer between.Close()
+	manifest.Sanitized.SQL = sql.SHA256
+	return a.bySQL(ctx, t, between, sql, *manifest.Sanitized, m.options.Jobs, p)
+}
+
+// writeBetween writes what the rules made where nobody takes it for finished.
+func writeBetween(m archive.Manifest, o engine.Options, rewrite func(io.Writer) (engine.Info, error)) (*archive.Reader, error) {
+	file, err := os.Create(filepath.Join(o.TempDir, "between"))
+	if err != nil {
+		return nil, err
+	}
+	m.Name, m.Created = "between", time.Unix(0, 0)
+	_, err = writeArchive(file, m, o.Jobs, rewrite)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return nil, err
+	}
+	return archive.Open(file.Name())
+}
+
+// maskKey returns the key of the rules, or the one of this machine, which is
+// made when there is none.
+func (a *Agent) maskKey(rules *sanitize.Rules) ([]byte, error) {
+	if rules.Key != "" {
+		key, err := expand(rules.Key, a.env)
+		if err == nil && len(key) < 16 {
+			err = snap.Usage("the key of the rules is shorter than 16 characters: masked values could be guessed", "use a long random one, by ${NAME} from the environment")
+		}
+		return []byte(key), err
+	}
+	path := filepath.Join(a.data, "mask.key")
+	text, err := os.ReadFile(path)
+	if err == nil && len(strings.TrimSpace(string(text))) >= 32 {
+		return []byte(strings.TrimSpace(string(text))), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the mask key: %w", err)
+	}
+	var random [32]byte
+	rand.Read(random[:]) // never fails
+	key := hex.EncodeToString(random[:])
+	if err := os.MkdirAll(a.data, 0o700); err != nil {
+		return nil, diskError(err, "make the data folder")
+	}
+	return []byte(key), diskError(renameio.WriteFile(path, []byte(key+"\n"), 0o600), "write the mask key")
+}

@@ -1,0 +1,197 @@
+package sanitize
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Coverage counts what a plan does.
+type Coverage struct{ Masked, Kept, Dropped int }
+
+// Prepared is a plan for one dump, with the originals to look for in its output.
+type Prepared struct {
+	Plan     engine.Plan
+	Coverage Coverage
+	Watch    []Watched
+}
+
+// Watched is an original value that must not be in the output.
+type Watched struct{ Column, Value string }
+
+// Samples is how many values of each column are sampled.
+const Samples = 200
+
+// Prepare holds the rules against what a dump holds. It fails, naming up to
+// ten, when a column has no rule, when a rule is for nothing that is there, and
+// when a decision is open.
+func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
+	p := Prepared{Plan: engine.Plan{Tables: map[[2]string]engine.TablePlan{}, KeepLargeObjects: r.LargeObjects == "keep"}}
+	if c.LargeObjects > 0 && r.LargeObjects == "" {
+		return p, snap.Invalid(fmt.Sprintf("no rule covers the %d large objects", c.LargeObjects), "add large_objects: drop, or keep, to the rules file")
+	}
+	used := map[string]bool{}
+	var missing, open []string
+	for _, t := range c.Tables {
+		plan := engine.TablePlan{Columns: map[string]engine.Mask{}}
+		for i, column := range t.Columns {
+			label := tableLabel(t) + "." + column.Name
+			rule, where, ok := r.find(t, column.Name)
+			used[where] = true
+			switch {
+			case !ok:
+				missing = append(missing, label)
+				continue
+			case rule.Mask == Undecided:
+				open = append(open, label)
+				continue
+			}
+			mask := makers()[rule.Mask](key, rule, limitOf(column.Type))
+			plan.Columns[column.Name] = mask
+			if mask == nil {
+				p.Coverage.Kept++
+				continue
+			}
+			p.Coverage.Masked++
+			if !rule.Shared && !fromDictionary(rule.Mask) {
+				p.watch(label, t.Samples[i], mask)
+			}
+		}
+		if rule, name, ok := r.tableRule(t); ok && rule.Rows == "drop" {
+			used[name], plan.DropRows = true, true
+			p.Coverage.Dropped++
+		}
+		p.Plan.Tables[[2]string{t.Schema, t.Name}] = plan
+	}
+	return p, r.complete(missing, open, used)
+}
+
+// watch notes the samples that are long enough to be told from chance.
+func (p *Prepared) watch(column string, samples []string, mask engine.Mask) {
+	for _, v := range samples {
+		if masked, null := mask(v); len(v) >= minWatched && (null || masked != v) && hasLetters(v) {
+			p.Watch = append(p.Watch, Watched{Column: column, Value: v})
+		}
+	}
+}
+
+// fromDictionary reports whether a mask draws from a list of common names, so
+// that an original can stand in the output by chance.
+func fromDictionary(mask string) bool {
+	switch mask {
+	case "name", "first_name", "last_name", "company", "city":
+		return true
+	}
+	return false
+}
+
+func hasLetters(v string) bool {
+	return strings.ContainsFunc(v, func(r rune) bool { return r > '9' })
+}
+
+// complete fails closed.
+func (r *Rules) complete(missing, open []string, used map[string]bool) error {
+	switch {
+	case len(missing) > 0:
+		return snap.Invalid(fmt.Sprintf("%s: no rule covers %s", r.path, some(missing)), "give each a mask, or keep it explicitly; a column that appeared since must be decided on")
+	case len(open) > 0:
+		return snap.Invalid(fmt.Sprintf("%s: it is not decided what becomes of %s", r.path, some(open)), "replace decide by a mask or by keep")
+	}
+	var stale []string
+	for table, t := range r.Tables {
+		if t.Rows == "drop" && !used[table] {
+			stale = append(stale, table)
+		}
+		for column := range t.Columns {
+			if !used[table+"\x00"+column] {
+				stale = append(stale, table+"."+column)
+			}
+		}
+	}
+	if len(stale) > 0 {
+		slices.Sort(stale)
+		return snap.Invalid(fmt.Sprintf("%s: there is no %s in the snapshot, or another rule is nearer", r.path, some(stale)), "correct or remove the rule: a renamed column would go unmasked")
+	}
+	return nil
+}
+
+func some(names []string) string {
+	if len(names) > 10 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:10], ", "), len(names)-10)
+	}
+	return strings.Join(names, ", ")
+}
+
+func tableLabel(t engine.Shape) string {
+	if t.Schema == "" {
+		return t.Name
+	}
+	return t.Schema + "." + t.Name
+}
+
+// find returns the rule of a column: that of its table by its name, then of
+// tables and columns by pattern, then keep. A table whose rows are dropped
+// needs none.
+func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
+	table := tableLabel(t)
+	for _, exact := range []bool{true, false} {
+		for _, pattern := range sortedKeys(r.Tables) {
+			if exact != (pattern == table) || !match(pattern, table) {
+				continue
+			}
+			columns := r.Tables[pattern].Columns
+			if rule, ok := columns[column]; ok {
+				return rule, pattern + "\x00" + column, true
+			}
+			for _, c := range sortedKeys(columns) {
+				if match(c, column) {
+					return columns[c], pattern + "\x00" + c, true
+				}
+			}
+			if r.Tables[pattern].Rows == "drop" {
+				return ColumnRule{Mask: "null"}, pattern, true
+			}
+		}
+	}
+	for _, pattern := range r.Keep {
+		if match(pattern, table+"."+column) {
+			return ColumnRule{Mask: "keep"}, "", true
+		}
+	}
+	return ColumnRule{}, "", false
+}
+
+func (r *Rules) tableRule(t engine.Shape) (TableRule, string, bool) {
+	for _, pattern := range sortedKeys(r.Tables) {
+		if r.Tables[pattern].Rows == "drop" && match(pattern, tableLabel(t)) {
+			return r.Tables[pattern], pattern, true
+		}
+	}
+	return TableRule{}, "", false
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+var lengthOf = regexp.MustCompile(`(?i)char[a-z ]*\((\d+)\)`)
+
+// limitOf returns how many characters a column's type takes, 0 for any number.
+func limitOf(columnType string) int {
+	m := lengthOf.FindStringSubmatch(columnType)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(m[1])
+	return n
+}
