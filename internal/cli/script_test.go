@@ -53,14 +53,16 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 			return setup(e)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code":    codeCommand,
-			"capture": captureCommand,
-			"answers": answersCommand,
-			"as":      asCommand,
-			"sqlite":  sqliteCommand,
-			"damage":  damageCommand,
-			"login":   loginCommand,
-			"pushed":  pushedCommand,
+			"code":       codeCommand,
+			"capture":    captureCommand,
+			"answers":    answersCommand,
+			"as":         asCommand,
+			"secretfree": secretfreeCommand,
+			"example":    exampleCommand,
+			"sqlite":     sqliteCommand,
+			"damage":     damageCommand,
+			"login":      loginCommand,
+			"pushed":     pushedCommand,
 		},
 	})
 }

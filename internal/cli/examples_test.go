@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+
+	"snap/internal/cloudtest"
+)
+
+// TestExamples runs every example of every command's help, as it stands, before
+// a cloud service and a database that have what the examples speak of. Where an
+// example would ask, --yes is added: there is nobody to answer here.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, c := range commands(referenceApp().root()) {
+		if c.Example == "" || needsMore[c.CommandPath()] != "" {
+			continue
+		}
+		script := exampleSetup + exampleBefore[c.CommandPath()] + exampleLines(c) + exampleFiles
+		name := strings.ReplaceAll(c.CommandPath(), " ", "_") + ".txtar"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runScripts(t, dir, func(e *testscript.Env) error {
+		c := cloudtest.Start(t, cloudtest.Options{})
+		e.Values[cloudKey{}] = c
+		e.Setenv("CLOUD", c.URL)
+		e.Setenv("SNAPCLI_CLOUD__URL", c.URL)
+		e.Setenv("VISUAL", "cat")
+		e.Setenv("EDITOR", "cat")
+		return nil
+	})
+}
+
+// needsMore says why the examples of a command are not run here, but by the
+// scripts that are named.
+var needsMore = map[string]string{
+	"snapcli login":                     "wants an approval: cloud/login.txtar",
+	"snapcli serve":                     "runs until it is stopped",
+	"snapcli cloud keys":                "wants a login session: cloud/login.txtar",
+	"snapcli cloud keys list":           "wants a login session: cloud/login.txtar",
+	"snapcli cloud keys create":         "wants a login session: cloud/login.txtar",
+	"snapcli cloud keys revoke":         "wants a login session: cloud/login.txtar",
+	"snapcli cloud sessions":            "wants a login session: cloud/login.txtar",
+	"snapcli cloud sessions list":       "wants a login session: cloud/login.txtar",
+	"snapcli cloud sessions end":        "wants a login session: cloud/login.txtar",
+	"snapcli cloud webhooks remove":     "wants a webhook",
+	"snapcli cloud webhooks deliveries": "wants a webhook",
+	"snapcli cloud snapshots access":    "asks for a day before the test: cloud/audit.txtar",
+}
+
+// exampleLines makes one line of the script of each example.
+func exampleLines(c *cobra.Command) string {
+	var b strings.Builder
+	for _, line := range strings.Split(c.Example, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if c.Flags().Lookup("yes") != nil && !strings.Contains(line, "--yes") {
+			line += " --yes"
+		}
+		fmt.Fprintf(&b, "example %s\n", "'"+strings.ReplaceAll(line, "'", "''")+"'")
+	}
+	return b.String()
+}
+
+// exampleCommand runs an example in a shell, with the IDs and names that it
+// speaks of replaced by those that there are:
+//
+//	example 'snapcli cloud snapshots show snap_7h2k9m'
+func exampleCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: example LINE")
+	}
+	line := strings.NewReplacer(
+		"snap_7h2k9m", ts.Getenv("A_SHORT"), "snap_p3v8xw", ts.Getenv("B_SHORT"),
+		"shop-20261121T011600Z", ts.Getenv("NAME"), "Engineering", "eng",
+	).Replace(args[0])
+	ts.Logf("%s", line)
+	if err := ts.Exec("bash", "-euo", "pipefail", "-c", line); err != nil {
+		ts.Fatalf("%v", err)
+	}
+	// What one example deletes, the next one names too.
+	if strings.Contains(line, "snapshots delete") && !strings.Contains(line, "cloud") {
+		ts.Check(ts.Exec("snapcli", "build", "shop", "--quiet"))
+		ts.Setenv("NAME", strings.TrimSpace(ts.ReadFile("stdout")))
+	}
+	if strings.Contains(line, "cloud snapshots delete") {
+		ts.Check(ts.Exec("snapcli", "push", "shop", "--cloud", "--quiet"))
+		ts.Setenv("A_SHORT", strings.TrimSpace(ts.ReadFile("stdout")))
+	}
+}
+
+const exampleSetup = `
+[!exec:bash] skip 'needs bash: the examples are shell commands'
+sqlite shop.db make.sql
+as alice@acme.test
+exec snapcli targets add shop --source sqlite://$WORK/shop.db --destination sqlite://$WORK/dev.db --sanitize-sql $WORK/mask.sql
+exec snapcli build shop --quiet
+capture NAME '^(.+)$'
+exec snapcli push shop --cloud --quiet
+capture A_SHORT '^(.+)$'
+exec snapcli sanitize shop --quiet
+exec snapcli push shop --cloud --type sanitized --quiet
+capture B_SHORT '^(.+)$'
+`
+
+// exampleBefore is what the examples of some commands find done already.
+var exampleBefore = map[string]string{
+	"snapcli cloud snapshots decline": "exec snapcli cloud snapshots share $A_SHORT --org globex\nas gail@globex.test\n",
+	"snapcli cloud channels remove":   "exec snapcli cloud channels add one\nexec snapcli cloud channels add two\nexec snapcli cloud channels add three\n",
+	"snapcli cloud retention remove":  "exec snapcli cloud retention set shop --keep-last 5\n",
+}
+
+const exampleFiles = `
+-- make.sql --
+create table customers (id integer primary key, email text);
+insert into customers values (1, 'ann@real.example'), (2, 'bob@real.example');
+-- mask.sql --
+update customers set email = 'c' || id || '@masked.test';
+`
