@@ -134,12 +134,17 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 		return fmt.Errorf("start the auth service: %w", err)
 	}
 	s.authSettings = api.AuthConfig{AuthURL: s.signin.Issuer(), ClientID: s.config.Auth.ClientID, Scopes: []string{"openid", "offline_access"}}
-	if s.config.Auth.Issuer != "" {
-		s.authSettings.AuthURL = s.config.Auth.Issuer
-	}
-	s.auth = auth.New(s.store, auth.Options{
+	options := auth.Options{
 		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Now: s.now, Address: s.address,
-	})
+	}
+	if issuer := s.config.Auth.Issuer; issuer != "" {
+		s.authSettings.AuthURL = issuer
+		options.External, err = s.signin.External(issuer, cmp.Or(s.config.Auth.Audience, s.config.PublicURL))
+		if err != nil {
+			return err
+		}
+	}
+	s.auth = auth.New(s.store, options)
 	return nil
 }
 

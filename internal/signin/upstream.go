@@ -203,11 +203,7 @@ func (s *Service) admit(ctx context.Context, org organization, p auth.Person) (u
 // External returns how the API takes the access tokens of an external auth
 // service (auth.issuer): its users belong to the one organization that signs in
 // with the same issuer.
-func (s *Service) External(issuer, audience string, allowPrivate bool) (*auth.External, error) {
-	provider, err := auth.NewProvider(issuer, allowPrivate, s.now)
-	if err != nil {
-		return nil, err
-	}
+func (s *Service) External(issuer, audience string) (*auth.External, error) {
 	var found *auth.External
 	for _, o := range s.orgs {
 		if o.oidc == nil || o.oidc.Issuer != issuer {
@@ -216,7 +212,7 @@ func (s *Service) External(issuer, audience string, allowPrivate bool) (*auth.Ex
 		if found != nil {
 			return nil, fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not tell which one they are for", issuer)
 		}
-		found = &auth.External{Provider: provider, Audience: audience, OrgID: o.ID, GroupsClaim: o.oidc.GroupsClaim, Roles: o.oidc.Roles}
+		found = &auth.External{Provider: o.provider, Audience: audience, OrgID: o.ID, GroupsClaim: o.oidc.GroupsClaim, Roles: o.oidc.Roles}
 	}
 	if found == nil {
 		return nil, fmt.Errorf("auth.issuer %s: no organization has it as the issuer of its sign_in", issuer)
