@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,16 +11,18 @@ import (
 )
 
 func (a *app) cloudAccessCommand() *cobra.Command {
-	var at string
+	var at, user string
 	cmd := &cobra.Command{
 		Use:   "access SNAPSHOT-ID",
 		Short: "Show who can see a snapshot, and why",
-		Long: `Access lists the people of your organization who can see a snapshot, each with
-the reason, and what else lets anyone see it. --at asks for a time in the past,
-also of a snapshot that has been deleted since, by its whole ID. For owners and
-admins.`,
+		Long: `Access tells through what a snapshot can be seen, and by how many people of your
+organization; with --user, why one of them can or cannot. It is for the
+snapshot's owner and for owners and admins. --at tells from the audit log who
+could see it at a time in the past, also when it has been deleted since, by its
+whole ID; that is for owners and admins.`,
 		Example: examples(
 			"who can see it now", "snapcli cloud snapshots access snap_7h2k9m",
+			"why one colleague cannot", "snapcli cloud snapshots access snap_7h2k9m --user mia@acme.example",
 			"who could see it on that day", "snapcli cloud snapshots access snap_7h2k9m --at 2026-11-21"),
 		Args:              oneArg("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
@@ -28,12 +31,61 @@ admins.`,
 			if err != nil {
 				return err
 			}
+			if when.IsZero() {
+				return a.accessNow(cmd.Context(), args[0], user)
+			}
 			return a.access(cmd.Context(), args[0], when)
 		},
 	}
 	cmd.Flags().StringVar(&at, "at", "", "a time in the past: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
+	cmd.Flags().StringVar(&user, "user", "", "why this user, by e-mail, can or cannot see it")
+	cmd.MarkFlagsMutuallyExclusive("at", "user")
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// accessNow explains who can see a snapshot now.
+func (a *app) accessNow(ctx context.Context, typed, user string) error {
+	_, conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	s, err := conn.Resolve(ctx, typed)
+	if err != nil {
+		return err
+	}
+	report, err := conn.Access(ctx, s.ID, user)
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(report)
+	}
+	if report.User != nil {
+		can := "cannot"
+		if report.User.Visible {
+			can = "can"
+		}
+		a.result("%s %s see %s: %s", report.User.Email, can, s.Name, report.User.Why)
+		return nil
+	}
+	t := a.newTable(column{title: "Through", least: 20}, column{title: "People", right: true}, column{title: "Since", least: 10, weight: 1}, column{title: "Granted by", least: 8, weight: 1})
+	for _, way := range report.Ways {
+		t.row(way.Through, people(way), moment(way.Since), way.GrantedBy)
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	a.note("%s of %s can see it", plural(report.People, "person", "people"), s.Organization)
+	return nil
+}
+
+// people counts whom a grant names; another organization does not tell.
+func people(way api.AccessWay) string {
+	if way.Kind == "organization" {
+		return "?"
+	}
+	return strconv.Itoa(way.People)
 }
 
 func (a *app) access(ctx context.Context, typed string, at time.Time) error {
@@ -44,9 +96,6 @@ func (a *app) access(ctx context.Context, typed string, at time.Time) error {
 	id, err := wholeID(ctx, conn, typed)
 	if err != nil {
 		return err
-	}
-	if at.IsZero() {
-		at = a.now()
 	}
 	then, err := conn.AudienceAt(ctx, id, at)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,6 +69,7 @@ type shareChange struct {
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 	Changed   bool       `json:"changed" doc:"false when it was so already"`
 	DryRun    bool       `json:"dry_run,omitempty"`
+	Adds      []string   `json:"adds,omitempty" doc:"with --dry-run: who would see it and cannot now"`
 	Says      string     `json:"says" doc:"what changed and who can see it now"`
 	warning   string
 }
@@ -189,8 +191,11 @@ func (a *app) shareOrgWide(ctx context.Context, conn *connection, s api.Snapshot
 	} else if _, err := conn.Share(ctx, s.ID); err != nil {
 		return c, err
 	}
+	if dry && c.Changed {
+		return c, a.foretell(ctx, conn, s, "", &c)
+	}
 	if c.Changed {
-		c.Says = fmt.Sprintf("%s %s org-wide: every member of %s can see and pull it%s", verb(dry, "shared", "would share"), s.Name, s.Organization, now(dry))
+		c.Says = fmt.Sprintf("shared %s org-wide: every member of %s can see and pull it now", s.Name, s.Organization)
 	} else {
 		c.Says = fmt.Sprintf("%s was already shared org-wide: every member of %s can see and pull it", s.Name, s.Organization)
 	}
@@ -203,12 +208,36 @@ func (a *app) shareGroup(ctx context.Context, conn *connection, s api.Snapshot, 
 		if err := mayShare(s, false); err != nil {
 			return c, err
 		}
-	} else if _, err := conn.ShareGroup(ctx, s.ID, g.GroupID); err != nil {
+		return c, a.foretell(ctx, conn, s, g.GroupID, &c)
+	}
+	if _, err := conn.ShareGroup(ctx, s.ID, g.GroupID); err != nil {
 		return c, err
 	}
-	c.Says = fmt.Sprintf("%s %s with the group %s: %s can see and pull it%s", verb(dry, "shared", "would share"), s.Name, groupName(g),
-		membersOf(g), now(dry))
+	c.Says = fmt.Sprintf("shared %s with the group %s: %s can see and pull it now", s.Name, groupName(g), membersOf(g))
 	return c, nil
+}
+
+// foretell says whom a share would add: a group's, or org-wide without one.
+func (a *app) foretell(ctx context.Context, conn *connection, s api.Snapshot, groupID string, c *shareChange) error {
+	added, err := conn.Newcomers(ctx, s.ID, groupID)
+	if err != nil {
+		return err
+	}
+	c.Adds = added.Users
+	with := "org-wide"
+	if groupID != "" {
+		with = "with the group " + groupID
+	}
+	c.Says = fmt.Sprintf("would share %s %s: nobody would see it who cannot now", s.Name, with)
+	if added.Count == 0 {
+		return nil
+	}
+	names := strings.Join(added.Users, ", ")
+	if more := added.Count - len(added.Users); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	c.Says = fmt.Sprintf("would share %s %s: %s more could see and pull it: %s", s.Name, with, plural(added.Count, "person", "people"), names)
+	return nil
 }
 
 func (a *app) shareOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string, expires *time.Time, dry bool) (shareChange, error) {

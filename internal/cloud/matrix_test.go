@@ -122,6 +122,8 @@ var matrix = map[string]struct {
 	"DELETE /snapshots/{id}":          {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
 	"POST /snapshots/{id}/pull":       {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, ok)},
 	"POST /snapshots/{id}/pulled":     {`{"bytes":1}`, cells(done, done, done, done, done, done, done, done, done)},
+	"GET /snapshots/{id}/access":      {"", cells(ok, ok, ok, no, no, no, no, no, no)},
+	"GET /snapshots/{id}/newcomers":   {"", cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
 	"DELETE /snapshots/{id}/received": {"", cells(no, no, no, no, no, done, nameless, nameless, nameless)},
 	"GET /channels":                   {"", admins}, "GET /retention": {"", admins}, "GET /webhooks": {"", admins},
 	"POST /channels":        {`{"target":"elsewhere"}`, admins},

@@ -44,6 +44,10 @@ func (s *Service) routes(root huma.API) {
 		"Remove a group share, at once"}, s.unshareGroup)
 	register(s, both, route{"list-group-shares", "GET /snapshots/{id}/group-shares", snap.ActListGroups, onSnapshot,
 		"List the snapshot's group shares"}, s.groupShares)
+	register(s, both, route{"explain-access", "GET /snapshots/{id}/access", snap.ActExplain, onSnapshot,
+		"Who can see the snapshot, through what, and why one user can or cannot"}, s.explain)
+	register(s, both, route{"newcomers", "GET /snapshots/{id}/newcomers", snap.ActShare, onSnapshot,
+		"Whom a share would add"}, s.newcomers)
 	register(s, both, route{"share-org", "POST /snapshots/{id}/share-org", snap.ActShareOrg, onSnapshot,
 		"Create or update a cross-organization share"}, s.shareOrg)
 	register(s, both, route{"unshare-org", "DELETE /snapshots/{id}/share-org/{slug}", snap.ActShareOrg, onSnapshot,

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Access tells who can see a snapshot now, and through what.
+type Access struct {
+	Snapshot string         `json:"snapshot"`
+	Ways     []AccessWay    `json:"ways" doc:"every live grant"`
+	Counts   map[string]int `json:"counts" doc:"live grants by kind: owner, admins, org_wide, group, organization"`
+	People   int            `json:"people" doc:"users of the organization who can see it"`
+	User     *AccessVerdict `json:"user,omitempty" doc:"only when one user is asked about"`
+}
+
+// AccessWay is one grant that lets people see a snapshot.
+type AccessWay struct {
+	Kind         string     `json:"kind" enum:"owner,admins,org_wide,group,organization"`
+	Through      string     `json:"through" doc:"in words"`
+	Owner        string     `json:"owner,omitempty"`
+	GroupID      string     `json:"group_id,omitempty"`
+	Organization string     `json:"organization,omitempty" doc:"slug of the recipient"`
+	ExpiresAt    *time.Time `json:"expires_at,omitempty"`
+	Since        time.Time  `json:"since"`
+	GrantedBy    string     `json:"granted_by,omitempty"`
+	People       int        `json:"people" doc:"users of the organization it names; 0 for another organization, which does not tell"`
+}
+
+// AccessVerdict is why one user of the organization can see a snapshot, or why
+// not.
+type AccessVerdict struct {
+	Email   string `json:"email"`
+	Visible bool   `json:"visible"`
+	Why     string `json:"why"`
+}
+
+// Newcomers are the people whom a share would let see a snapshot and who
+// cannot now.
+type Newcomers struct {
+	Users []string `json:"users" doc:"e-mails, at most 50"`
+	Count int      `json:"count"`
+}
+
+// Access tells who can see a snapshot and why; with an e-mail, also why that
+// user can or cannot. The snapshot's owner, owners and admins only.
+func (c *Client) Access(ctx context.Context, id, email string) (Access, error) {
+	path := snapshotPath(id, "/access")
+	if email != "" {
+		path += "?" + url.Values{"user": {email}}.Encode()
+	}
+	return call[Access](ctx, c, http.MethodGet, path, nil)
+}
+
+// Newcomers tells whom sharing org-wide would add or, with a group's ID,
+// sharing with that group. For those who may share.
+func (c *Client) Newcomers(ctx context.Context, id, groupID string) (Newcomers, error) {
+	path := snapshotPath(id, "/newcomers")
+	if groupID != "" {
+		path += "?" + url.Values{"group_id": {groupID}}.Encode()
+	}
+	return call[Newcomers](ctx, c, http.MethodGet, path, nil)
+}

@@ -1,0 +1,72 @@
+package cloud
+
+import (
+	"context"
+
+	"snap"
+	"snap/api"
+)
+
+type accessInput struct {
+	byID
+	User string `query:"user" maxLength:"320" doc:"e-mail of a user of the organization to explain for"`
+}
+
+type newcomersInput struct {
+	byID
+	Group string `query:"group_id" maxLength:"512" doc:"ID of an SSO group; without it, of the org-wide share"`
+}
+
+// explain tells who can see a snapshot, from the rule itself.
+func (s *Service) explain(ctx context.Context, in *accessInput) (*body[api.Access], error) {
+	c := callOf(ctx)
+	ways, people, err := s.store.Access(ctx, c.caller, c.snapshot)
+	if err != nil {
+		return nil, err
+	}
+	out := api.Access{Snapshot: c.snapshot.ID, Ways: each(ways, wireWay), Counts: map[string]int{}, People: people}
+	for _, way := range out.Ways {
+		out.Counts[way.Kind]++
+	}
+	if in.User != "" {
+		member, verdict, err := s.store.Judge(ctx, c.caller, c.snapshot, in.User)
+		if err != nil {
+			return nil, err
+		}
+		out.User = &api.AccessVerdict{Email: member.Email, Visible: verdict.Visible, Why: verdict.Why}
+	}
+	return &body[api.Access]{out}, nil
+}
+
+// newcomers tells whom a share would add, before it is made.
+func (s *Service) newcomers(ctx context.Context, in *newcomersInput) (*body[api.Newcomers], error) {
+	c := callOf(ctx)
+	users, count, err := s.store.Newcomers(ctx, c.caller, c.snapshot, in.Group, 50)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.Newcomers]{api.Newcomers{Users: each(users, func(u snap.User) string { return u.Email }), Count: count}}, nil
+}
+
+func wireWay(a snap.Access) api.AccessWay {
+	out := api.AccessWay{Through: a.String(), ExpiresAt: optional(a.Until), Since: a.Since, GrantedBy: a.By, People: a.People}
+	switch a.Audience.Kind() {
+	case snap.KindUser:
+		out.Kind = "owner"
+		if a.Owner != nil {
+			out.Owner = a.Owner.Email
+		}
+	case snap.KindAdmins:
+		out.Kind = "admins"
+	case snap.KindMembers:
+		out.Kind = "org_wide"
+	case snap.KindGroup:
+		out.Kind = "group"
+		if a.Group != nil {
+			out.GroupID = a.Group.GroupID
+		}
+	case snap.KindRecipients:
+		out.Kind, out.Organization = "organization", a.Org.Slug
+	}
+	return out
+}
