@@ -64,3 +64,11 @@ func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 		{"prefix of a name", selectOne + `s.folded >= $5 AND s.folded < $6 AND s.key < $7 AND ` + visible, append(v, "shop", "shop\U0010ffff", int64(1)<<62)},
 	}
 }
+
+// Cursor is the cursor after the snapshot with this key.
+func Cursor(key int64) string { return cursor(key) }
+
+// Drain reads all rows.
+func Drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) ([]T, error) {
+	return drain(rows, scan)
+}

@@ -84,7 +84,27 @@ func newHistory(rt *rapid.T, w *world, n int) *history {
 			h.apply(rt, p)
 		}
 	}
+	h.begin(rt)
 	return h
+}
+
+// begin pushes enough for pages to be cut, and shares it in every way.
+func (h *history) begin(rt *rapid.T) {
+	for i := range 8 {
+		c := h.callers(rt)[i%2*4+1]
+		h.pushOne(rt, c, targets[i%2], snap.TypeSnapshot)
+		p := h.snaps[len(h.snaps)-1]
+		groups, err := h.Groups(h.ctx, c)
+		must(rt, err)
+		for _, g := range groups {
+			if rapid.Bool().Draw(rt, "shared with a group") {
+				h.shareGroupWith(rt, p, c, g.Group)
+			}
+		}
+		if rapid.IntRange(0, 2).Draw(rt, "shared org-wide") == 0 {
+			h.shareWith(rt, p, c)
+		}
+	}
 }
 
 func must(rt *rapid.T, err error) {
@@ -125,17 +145,21 @@ func (h *history) push(rt *rapid.T) {
 	target := rapid.SampledFrom(targets).Draw(rt, "target")
 	typ := rapid.SampledFrom([]snap.Type{snap.TypeSnapshot, snap.TypeSanitized}).Draw(rt, "type")
 	for range rapid.IntRange(1, 3).Draw(rt, "many") {
-		h.clock.Advance(time.Duration(rapid.IntRange(0, 1).Draw(rt, "ms")) * time.Millisecond)
-		u := h.upload(target, typ)
-		must(rt, h.BeginUpload(h.ctx, c, u))
-		sn, err := h.CompleteUpload(h.ctx, c, u)
-		must(rt, err)
-		p := &pushed{Snapshot: sn, grants: map[snap.Audience]time.Time{snap.AudienceOf(snap.KindAdmins, c.Org.ID): {}}}
-		if c.User != nil {
-			p.grants[snap.AudienceOf(snap.KindUser, c.User.ID)] = time.Time{}
-		}
-		h.snaps = append(h.snaps, p)
+		h.pushOne(rt, c, target, typ)
 	}
+}
+
+func (h *history) pushOne(rt *rapid.T, c snap.Caller, target string, typ snap.Type) {
+	h.clock.Advance(time.Duration(rapid.IntRange(0, 1).Draw(rt, "ms")) * time.Millisecond)
+	u := h.upload(target, typ)
+	must(rt, h.BeginUpload(h.ctx, c, u))
+	sn, err := h.CompleteUpload(h.ctx, c, u)
+	must(rt, err)
+	p := &pushed{Snapshot: sn, grants: map[snap.Audience]time.Time{snap.AudienceOf(snap.KindAdmins, c.Org.ID): {}}}
+	if c.User != nil {
+		p.grants[snap.AudienceOf(snap.KindUser, c.User.ID)] = time.Time{}
+	}
+	h.snaps = append(h.snaps, p)
 }
 
 // pick draws a snapshot and the key of its organization, which sees it.
@@ -152,6 +176,10 @@ func (h *history) pick(rt *rapid.T) (*pushed, snap.Caller) {
 
 func (h *history) share(rt *rapid.T) {
 	p, c := h.pick(rt)
+	h.shareWith(rt, p, c)
+}
+
+func (h *history) shareWith(rt *rapid.T, p *pushed, c snap.Caller) {
 	must(rt, h.Share(h.ctx, c, p.Snapshot))
 	p.grants[snap.AudienceOf(snap.KindMembers, p.Org.ID)] = time.Time{}
 }
@@ -170,7 +198,10 @@ func (h *history) group(rt *rapid.T, c snap.Caller) snap.Group {
 
 func (h *history) shareGroup(rt *rapid.T) {
 	p, c := h.pick(rt)
-	g := h.group(rt, c)
+	h.shareGroupWith(rt, p, c, h.group(rt, c))
+}
+
+func (h *history) shareGroupWith(rt *rapid.T, p *pushed, c snap.Caller, g snap.Group) {
 	_, err := h.ShareGroup(h.ctx, c, p.Snapshot, g.GroupID)
 	must(rt, err)
 	p.grants[snap.AudienceOf(snap.KindGroup, g.ID)] = time.Time{}

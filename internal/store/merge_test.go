@@ -1,0 +1,89 @@
+package store_test
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/servertest"
+	"snap/internal/store"
+)
+
+// The merge of a listing cuts off what cannot be on the page. With many
+// groups of skewed sizes, pages of every size and from every place are what a
+// plain walk over all grants finds.
+func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
+	t.Parallel()
+	n := sizes{snapshots: 4000, users: 100, groups: 600}
+	for name, options := range map[string]func(t *testing.T) store.Options{
+		"sqlite":   func(t *testing.T) store.Options { return store.Options{DataDir: t.TempDir()} },
+		"postgres": func(t *testing.T) store.Options { return store.Options{URL: servertest.Postgres(t)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := seed(t, options(t), n)
+			for who, c := range d.callers {
+				for _, q := range []store.Query{{}, {Filter: snap.FilterShared}, {Filter: snap.FilterMine}, {Target: "shop-000"}, {Type: snap.TypeSanitized}, {Target: "orders-001", Type: snap.TypeSanitized}} {
+					d.compareWalk(who, c, q)
+				}
+			}
+		})
+	}
+}
+
+// compareWalk compares all pages of 50 and 200, and the first and last twenty
+// of 1 and 10.
+func (d *seeded) compareWalk(who string, c snap.Caller, q store.Query) {
+	d.t.Helper()
+	want := d.walk(c, q)
+	for _, limit := range []int{1, 10, 50, 200} {
+		q.Limit = limit
+		for at := 0; at <= len(want); at += limit {
+			if limit <= 10 && at > 20*limit && at < len(want)-20*limit {
+				continue
+			}
+			q.Cursor = ""
+			if at > 0 {
+				q.Cursor = store.Cursor(want[at-1])
+			}
+			page, err := d.Snapshots(d.ctx, c, q)
+			d.ok(err)
+			var got []int64
+			for _, sn := range page.Items {
+				got = append(got, sn.Key)
+			}
+			if end := min(at+limit, len(want)); !slices.Equal(got, want[at:end]) {
+				d.t.Fatalf("%s, %+v, from %d of %d: %v, want %v", who, q, at, len(want), got, want[at:end])
+			}
+		}
+	}
+}
+
+// walk returns the keys of everything that a query chooses, without any index
+// in mind.
+func (d *seeded) walk(c snap.Caller, q store.Query) []int64 {
+	d.t.Helper()
+	kinds := "0, 1, 2, 3, 4"
+	switch q.Filter {
+	case snap.FilterShared:
+		kinds = "2, 4"
+	case snap.FilterMine:
+		kinds = "0"
+	}
+	var audiences []string
+	for _, a := range c.Audiences() {
+		audiences = append(audiences, fmt.Sprint(int64(a)))
+	}
+	rows, err := d.DB().Query(`SELECT DISTINCT s.key FROM grants g JOIN snapshots s ON s.key = g.snapshot
+		WHERE g.audience IN (`+strings.Join(audiences, ", ")+`) AND g.audience & 7 IN (`+kinds+`) AND coalesce(g.expires_at, $1) > $2
+		AND $3 IN ('', s.target) AND $4 IN ('', s.type) ORDER BY s.key DESC`,
+		int64(math.MaxInt64), d.clock.Now().UnixMilli(), q.Target, string(q.Type))
+	d.ok(err)
+	all, err := store.Drain(rows, func(rows *sql.Rows) (key int64, err error) { return key, rows.Scan(&key) })
+	d.ok(err)
+	return all
+}
