@@ -43,7 +43,7 @@ var house = map[string]struct {
 	"internal/sanitize":        {client, []string{".", "internal/engine"}},
 	"internal/archive":         {client, []string{"."}},
 	"internal/transfer":        {client, []string{".", "api"}},
-	"internal/webui":           {client, []string{".", "api", "internal/local", "internal/look"}},
+	"internal/webui":           {client, []string{".", "api", "internal/local", "internal/login", "internal/look"}},
 
 	"cmd/snapcloud":             {server, []string{"internal/operator"}},
 	"internal/operator":         {server, []string{".", "api", "internal/auth", "internal/cloud", "internal/signin", "internal/store", "internal/blob"}},

@@ -3,6 +3,9 @@ package webui
 import (
 	"net/http"
 
+	"golang.org/x/sync/errgroup"
+
+	"snap"
 	"snap/api"
 	"snap/internal/look"
 )
@@ -10,37 +13,82 @@ import (
 // accountPage is the data of account.html.
 type accountPage struct {
 	look.Page
-	Cloud   string // the service's URL; empty without one
-	Me      api.Me
-	Problem *problem
-	Config  string
-	Version string
-	Jobs    []jobView
+	Cloud    string // the service's URL; empty without one
+	Me       api.Me
+	Problem  *problem
+	SignIn   signinView
+	Sessions []api.Session
+	Keys     []api.Key
+	Config   string
+	Version  string
+	Jobs     []jobView
 }
 
 // Credential says in words by what the service knows the caller.
 func (p accountPage) Credential() string {
 	switch p.Me.Credential.Kind {
-	case "login":
+	case snap.LoginToken:
 		return "login session"
-	case "browser":
+	case snap.Browser:
 		return "browser session"
-	case "cak":
+	case snap.UserKey:
 		return "user-scoped API key"
-	case "clt":
+	case snap.PipelineKey:
 		return "organization-level key for pipelines"
-	case "sak":
+	case snap.AgentKey:
 		return "organization-level key of a service agent"
 	}
 	return ""
 }
 
+// SignedIn reports whether a login session is used, which can be ended here.
+func (p accountPage) SignedIn() bool { return p.Me.Credential.Kind == snap.LoginToken }
+
 func (s *Server) account(w http.ResponseWriter, r *http.Request) error {
 	s.cloud.forget()
-	me, err := s.cloud.whoami(r.Context())
-	page := accountPage{Page: s.page(r, "Account", "/account"), Cloud: s.cloud.base(), Me: me, Config: s.o.Agent.ConfigPath(), Version: s.o.Version, Jobs: s.dock()}
+	page := accountPage{Cloud: s.cloud.base(), Config: s.o.Agent.ConfigPath(), Version: s.o.Version, SignIn: s.signin.view(), Jobs: s.dock()}
 	if s.cloud.configured() {
-		page.Problem = problemOf(err)
+		me, err := s.cloud.whoami(r.Context())
+		page.Me, page.Problem = me, problemOf(err)
+		if page.SignIn.Offered && (snap.CodeOf(err) == snap.CodeNotSignedIn || snap.CodeOf(err) == snap.CodeUnauthenticated) {
+			page.Problem = nil // the page offers to sign in
+		}
 	}
-	return s.show(w, r, "account.html", "main", page)
+	if page.SignedIn() {
+		g, ctx := errgroup.WithContext(r.Context())
+		g.Go(func() (err error) {
+			page.Sessions, err = s.cloud.client().Sessions(ctx)
+			return err
+		})
+		g.Go(func() (err error) {
+			page.Keys, err = s.cloud.client().Keys(ctx)
+			return err
+		})
+		if err := g.Wait(); err != nil {
+			page.Problem = problemOf(err)
+		}
+	}
+	page.Page = s.page(r, "Account", "/account")
+	return s.show(w, r, "account.html", "account", page)
+}
+
+// endSession signs another device or browser of the caller's out.
+func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needCloud(); err != nil {
+		return err
+	}
+	if err := s.cloud.client().EndSession(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	return s.toAccount(w, r)
+}
+
+func (s *Server) revokeKey(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needCloud(); err != nil {
+		return err
+	}
+	if err := s.cloud.client().RevokeKey(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	return s.toAccount(w, r)
 }

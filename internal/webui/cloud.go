@@ -3,7 +3,6 @@ package webui
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"snap"
@@ -14,7 +13,7 @@ import (
 // what hardly changes between two clicks. Rights are never decided from them:
 // the service decides anew at every request.
 type cloud struct {
-	conn atomic.Pointer[api.Client] // nil without a cloud service, or signed out
+	conn *api.Client // nil without a cloud service
 	now  func() time.Time
 
 	mu     sync.Mutex
@@ -29,19 +28,11 @@ type remembered[T any] struct {
 }
 
 func newCloud(c *api.Client, now func() time.Time) *cloud {
-	cl := &cloud{now: now, tally: map[api.ListOptions]remembered[cloudCounts]{}}
-	cl.conn.Store(c)
-	return cl
+	return &cloud{conn: c, now: now, tally: map[api.ListOptions]remembered[cloudCounts]{}}
 }
 
-// client returns the client of now; call it only when configured said yes.
-func (c *cloud) client() *api.Client { return c.conn.Load() }
-
-// use takes another client, after a sign-in or sign-out; nil is none.
-func (c *cloud) use(client *api.Client) {
-	c.conn.Store(client)
-	c.forget()
-}
+// client returns the client; call it only when configured said yes.
+func (c *cloud) client() *api.Client { return c.conn }
 
 // base is the service's URL as local snapshots record it; empty without one.
 func (c *cloud) base() string {

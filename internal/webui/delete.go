@@ -41,6 +41,32 @@ func (s *Server) deleteCloud(w http.ResponseWriter, r *http.Request) error {
 	return s.done(w, r, "confirm.html", "gone", "Deleted from the cloud.")
 }
 
+// confirmDecline asks before a received snapshot is sent back.
+func (s *Server) confirmDecline(w http.ResponseWriter, r *http.Request) error {
+	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	page := confirmPage{
+		Page: s.page(r, "Decline", "/snapshots"), Question: "Decline " + one.Name() + "?",
+		Detail: "Nobody in " + one.Me.Organization + " sees it any more, until " + one.Cloud.Organization + " shares it again. Local copies stay.",
+		Button: "Decline it", Action: one.Action("decline"), Back: "/snapshots",
+	}
+	page.Narrow = true
+	return s.show(w, r, "confirm.html", "dialog", page)
+}
+
+func (s *Server) decline(w http.ResponseWriter, r *http.Request) error {
+	if err := s.needCloud(); err != nil {
+		return err
+	}
+	if err := s.cloud.client().Decline(r.Context(), r.PathValue("id")); err != nil {
+		return err
+	}
+	s.cloud.changed()
+	return s.done(w, r, "confirm.html", "gone", "Declined.")
+}
+
 func (s *Server) confirmDeleteLocal(w http.ResponseWriter, r *http.Request) error {
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
 	if err != nil {

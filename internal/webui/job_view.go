@@ -177,8 +177,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		case <-watch.wake:
 		}
-		for _, id := range s.jobs.take(watch) {
+		ids, news := s.jobs.take(watch)
+		for _, id := range ids {
 			s.sendJob(w, id)
+		}
+		for _, name := range news {
+			sendEvent(w, name, []byte("changed"))
 		}
 		select {
 		case <-r.Context().Done():

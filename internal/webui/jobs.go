@@ -181,13 +181,14 @@ func (js *jobs) stop() {
 
 // watcher learns which jobs changed since it last asked.
 type watcher struct {
-	wake  chan struct{} // receives when there is something to take
-	dirty map[int]bool  // guarded by jobs.mu
+	wake  chan struct{}   // receives when there is something to take
+	dirty map[int]bool    // guarded by jobs.mu
+	news  map[string]bool // likewise: what else changed, by the name of its event
 }
 
 // watch returns a watcher of all jobs; call done when it is no longer needed.
 func (js *jobs) watch() (w *watcher, done func()) {
-	w = &watcher{wake: make(chan struct{}, 1), dirty: map[int]bool{}}
+	w = &watcher{wake: make(chan struct{}, 1), dirty: map[int]bool{}, news: map[string]bool{}}
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	js.watchers[w] = true
@@ -198,23 +199,39 @@ func (js *jobs) watch() (w *watcher, done func()) {
 	}
 }
 
-// take returns the numbers of the jobs that changed since the last take.
-func (js *jobs) take(w *watcher) []int {
+// take returns the numbers of the jobs, and the names of other things, that
+// changed since the last take.
+func (js *jobs) take(w *watcher) (ids []int, news []string) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
-	ids := slices.Sorted(maps.Keys(w.dirty))
+	ids, news = slices.Sorted(maps.Keys(w.dirty)), slices.Sorted(maps.Keys(w.news))
 	clear(w.dirty)
-	return ids
+	clear(w.news)
+	return ids, news
+}
+
+// announce tells every watcher that something else changed.
+func (js *jobs) announce(name string) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	for w := range js.watchers {
+		w.news[name] = true
+		w.rouse()
+	}
+}
+
+func (w *watcher) rouse() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
 }
 
 // tell is called with mu held.
 func (js *jobs) tell(id int) {
 	for w := range js.watchers {
 		w.dirty[id] = true
-		select {
-		case w.wake <- struct{}{}:
-		default:
-		}
+		w.rouse()
 	}
 }
 

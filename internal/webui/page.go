@@ -2,6 +2,7 @@ package webui
 
 import (
 	"net/http"
+	"slices"
 
 	"snap/internal/look"
 )
@@ -18,13 +19,18 @@ func (s *Server) page(r *http.Request, title, current string) look.Page {
 			{URL: "/snapshots", Text: "Snapshots", Icon: "load"},
 			{URL: "/targets", Text: "Targets", Icon: "target"},
 			{URL: "/jobs", Text: "Jobs", Icon: "tasks", Count: s.jobs.running()},
+			{URL: "/activity", Text: "Activity", Icon: "activity"},
 			{URL: "/account", Text: "Account", Icon: "person"},
 		},
+	}
+	me := s.cloud.known()
+	if !me.Role.IsAdmin() {
+		p.Nav = slices.DeleteFunc(p.Nav, func(l look.Link) bool { return l.URL == "/activity" && l.URL != current })
 	}
 	for i := range p.Nav {
 		p.Nav[i].Current = p.Nav[i].URL == current
 	}
-	if me := s.cloud.known(); me.Organization != "" {
+	if me.Organization != "" {
 		p.Who, p.WhoLink = me.Organization, "/account"
 		if me.Email != "" {
 			p.Who = me.Email

@@ -26,6 +26,8 @@ func (s *Server) routes() http.Handler {
 	handle("POST /cloud/{id}/organizations", s.shareOrg)
 	handle("POST /cloud/{id}/organizations/revoke", s.revokeOrg)
 	handle("POST /cloud/{id}/pull", s.pull)
+	handle("GET /cloud/{id}/decline", s.confirmDecline)
+	handle("POST /cloud/{id}/decline", s.decline)
 	handle("GET /cloud/{id}/delete", s.confirmDeleteCloud)
 	handle("POST /cloud/{id}/delete", s.deleteCloud)
 
@@ -44,7 +46,14 @@ func (s *Server) routes() http.Handler {
 	handle("POST /jobs/{id}/dismiss", s.dismissJob)
 	handle("GET /events", s.events)
 
+	handle("GET /activity", s.activity)
+
 	handle("GET /account", s.account)
+	handle("POST /account/sign-in", s.signIn)
+	handle("POST /account/sign-in/stop", s.stopSignIn)
+	handle("POST /account/sign-out", s.signOut)
+	handle("POST /account/sessions/{id}/end", s.endSession)
+	handle("POST /account/keys/{id}/revoke", s.revokeKey)
 	handle("GET /", s.noPage)
 	return mux
 }

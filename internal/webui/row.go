@@ -107,6 +107,11 @@ func (r row) MayShare() bool { return r.Cloud != nil && mayShare(r.Me, *r.Cloud)
 // MayDelete reports whether the cloud copy can be deleted by this caller.
 func (r row) MayDelete() bool { return r.Cloud != nil && mayDelete(r.Me, *r.Cloud) }
 
+// MayDecline reports whether it was received, and this caller can send it back.
+func (r row) MayDecline() bool {
+	return r.Cloud != nil && r.Cloud.Received && r.Me.Role.IsAdmin()
+}
+
 // MayPush reports whether this local snapshot can be pushed by this caller.
 func (r row) MayPush() bool {
 	return r.Cloud == nil && r.Me.Organization != "" && r.Me.Role != snap.RoleViewer

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -37,7 +38,7 @@ var pageFiles embed.FS
 // Options configure the web UI.
 type Options struct {
 	Agent  *local.Agent
-	Client *api.Client // nil when no cloud service is configured
+	Client *api.Client // nil without a cloud service or a credential; one can then sign in from the page
 
 	Listen      string   // host:port; "" is port 8484 of 127.0.0.1, or the next free one
 	AllowRemote bool     // allow Listen to be another address than loopback
@@ -47,8 +48,9 @@ type Options struct {
 	Browse  func(string) error // opens a browser; nil is the system's way
 	Out     io.Writer          // where addresses are told; nil is nowhere
 	Version string
-	Now     func() time.Time // nil is time.Now
-	Log     *slog.Logger     // nil discards
+	Env     func(string) string // nil is os.Getenv
+	Now     func() time.Time    // nil is time.Now
+	Log     *slog.Logger        // nil discards
 }
 
 // Server is the web UI.
@@ -59,6 +61,7 @@ type Server struct {
 	gate   *gate
 	cloud  *cloud
 	jobs   *jobs
+	signin *signin // nil when there is nothing to sign in to
 }
 
 // New makes a web UI that does not listen yet.
@@ -68,6 +71,9 @@ func New(o Options) (*Server, error) {
 	}
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.Env == nil {
+		o.Env = os.Getenv
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -81,9 +87,24 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.gate = newGate(o.Hosts)
-	s.cloud = newCloud(o.Client, o.Now)
 	s.jobs = newJobs(o.Now)
+	if s.signin, err = newSignin(o, s.signedInOrOut); err != nil {
+		return nil, err
+	}
+	if o.Client == nil && s.signin != nil {
+		if s.o.Client, err = s.signin.client(o.Version); err != nil {
+			return nil, err
+		}
+	}
+	s.cloud = newCloud(s.o.Client, o.Now)
 	return s, nil
+}
+
+// signedInOrOut is called when a login has ended, well or not.
+func (s *Server) signedInOrOut() {
+	s.cloud.forget()
+	s.jobs.announce("account")
+	s.jobs.announce("listing")
 }
 
 // StartPath returns the path of a fresh one-time link: the first browser that
@@ -130,6 +151,9 @@ func Run(ctx context.Context, o Options) error {
 	case <-ctx.Done():
 	}
 	stop() // ends the event streams
+	if s.signin != nil {
+		s.signin.stop()
+	}
 	s.jobs.stop()
 	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

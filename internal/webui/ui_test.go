@@ -52,11 +52,12 @@ func startUI(t *testing.T, client *api.Client, config string) *ui {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	agent, err := local.Open(local.Options{ConfigFile: file, DataDir: filepath.Join(dir, "data"), Env: func(string) string { return "" }})
+	env := func(name string) string { return map[string]string{"SNAPCLI_CONFIG_DIR": dir}[name] }
+	agent, err := local.Open(local.Options{ConfigFile: file, DataDir: filepath.Join(dir, "data"), Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Agent: agent, Client: client, Version: "test", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s, err := New(Options{Agent: agent, Client: client, Version: "test", Env: env, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,10 @@ export function enhance() {
   document.addEventListener("input", onInput);
   document.addEventListener("change", onChange);
   document.addEventListener("placed", (e) => dates(e.detail));
-  window.addEventListener("popstate", () => list(location.href));
+  window.addEventListener("popstate", () => {
+    list(location.href);
+    syncSearch(location.href);
+  });
   dates(document);
 }
 
@@ -44,10 +47,10 @@ function get(form, data) {
 
 // list shows another listing in place of this one.
 export async function list(url) {
-  const listing = document.getElementById("listing");
-  if (!listing) return location.assign(url);
-  listing.setAttribute("aria-busy", "true");
-  if (!(await latest(url, "listing"))) document.getElementById("listing")?.removeAttribute("aria-busy");
+  const region = document.querySelector("#listing, #activity");
+  if (!region) return location.assign(url);
+  region.setAttribute("aria-busy", "true");
+  if (!(await latest(url, "list"))) document.getElementById(region.id)?.removeAttribute("aria-busy");
 }
 
 // latest drops the answer when a later question was asked meanwhile.
@@ -82,7 +85,7 @@ function syncSearch(url) {
   const form = document.querySelector("form.search");
   const query = new URL(url, location.href).searchParams;
   if (!form) return;
-  for (const name of ["q", "target", "type"]) form.elements[name].value = query.get(name) ?? "";
+  for (const name of ["q", "target", "type", "actor", "snapshot", "action"]) if (form.elements[name]) form.elements[name].value = query.get(name) ?? "";
   form.querySelector("[name=show]")?.remove();
   if (query.get("show")) {
     const show = Object.assign(document.createElement("input"), { type: "hidden", name: "show", value: query.get("show") });

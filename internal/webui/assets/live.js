@@ -9,6 +9,7 @@ export function live() {
   const events = new EventSource("/events");
   events.addEventListener("job", (e) => apply(e.data));
   events.addEventListener("listing", refresh);
+  events.addEventListener("account", () => document.getElementById("account") && request("/account"));
   document.addEventListener("listing", refresh);
   document.addEventListener("visibilitychange", () => document.hidden || refresh());
   setInterval(() => document.hidden || refresh(), pause);

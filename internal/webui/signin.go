@@ -1,0 +1,181 @@
+package webui
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/local"
+	"snap/internal/login"
+)
+
+// signin is the sign-in by device grant from the Account page (SPEC 5.2). At
+// most one is under way. The tokens go into credentials.json and never into a
+// page (L4).
+type signin struct {
+	options login.Options // without Prompt
+	file    *login.File
+
+	mu      sync.Mutex
+	cancel  context.CancelFunc // nil when none is under way
+	code    *login.Code
+	problem error
+	notes   []string
+	changed func()
+}
+
+// newSignin returns nil when there is no cloud service, or an API key is set:
+// then there is nothing to sign in for.
+func newSignin(o Options, changed func()) (*signin, error) {
+	config := o.Agent.Config().Cloud
+	if config.URL == "" || config.APIKey != "" {
+		return nil, nil
+	}
+	dir, err := local.ConfigDir(o.Env)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return &signin{
+		options: login.Options{CloudURL: config.URL, NoBrowser: true, ConfigDir: dir, Program: product + " " + o.Version, Host: host, Env: o.Env, Now: o.Now},
+		file:    login.OpenFile(dir), changed: changed,
+	}, nil
+}
+
+// client returns a client that uses whatever session there is at each request.
+func (g *signin) client(version string) (*api.Client, error) {
+	base, err := api.CheckBaseURL(g.options.CloudURL)
+	if err != nil {
+		return nil, err
+	}
+	return api.New(api.Options{BaseURL: base, Mount: api.MountUser, Token: g.file.Source(base, nil), UserAgent: product + "/" + version})
+}
+
+// prompt hears of one login.
+type prompt struct {
+	g     *signin
+	ready chan struct{}
+	once  sync.Once
+}
+
+func (p *prompt) Code(c login.Code) {
+	p.g.mu.Lock()
+	p.g.code = &c
+	p.g.mu.Unlock()
+	p.once.Do(func() { close(p.ready) })
+}
+
+func (p *prompt) Waiting(time.Duration) {}
+
+func (p *prompt) Note(text string) {
+	p.g.mu.Lock()
+	defer p.g.mu.Unlock()
+	p.g.notes = append(p.g.notes, text)
+}
+
+// begin starts a login, or leaves the one under way, and returns when there is
+// a code to show or it has failed.
+func (g *signin) begin(ctx context.Context) {
+	g.mu.Lock()
+	if g.cancel != nil {
+		g.mu.Unlock()
+		return
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	g.cancel, g.code, g.problem, g.notes = cancel, nil, nil, nil
+	g.mu.Unlock()
+	p := &prompt{g: g, ready: make(chan struct{})}
+	go func() {
+		o := g.options
+		o.Prompt = p
+		_, err := login.Login(running, o)
+		g.mu.Lock()
+		g.cancel, g.code = nil, nil
+		if snap.CodeOf(err) != snap.CodeInterrupted {
+			g.problem = err
+		}
+		g.mu.Unlock()
+		cancel()
+		p.once.Do(func() { close(p.ready) })
+		g.changed()
+	}()
+	select {
+	case <-p.ready:
+	case <-ctx.Done():
+	}
+}
+
+// stop gives up the login under way, if any.
+func (g *signin) stop() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.cancel != nil {
+		g.cancel()
+	}
+}
+
+// signinView is what the Account page shows of it.
+type signinView struct {
+	Offered bool // one can sign in and out here
+	Code    *login.Code
+	Problem *problem
+	Notes   []string
+}
+
+func (g *signin) view() signinView {
+	if g == nil {
+		return signinView{}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return signinView{Offered: true, Code: g.code, Problem: problemOf(g.problem), Notes: append([]string(nil), g.notes...)}
+}
+
+func errNoSignIn() error {
+	return snap.Usage("an API key is configured, so there is nothing to sign in to or out of here", "take cloud.api_key out of the configuration to use a login session")
+}
+
+func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
+	if s.signin == nil {
+		return errNoSignIn()
+	}
+	s.signin.begin(r.Context())
+	return s.toAccount(w, r)
+}
+
+func (s *Server) stopSignIn(w http.ResponseWriter, r *http.Request) error {
+	if s.signin == nil {
+		return errNoSignIn()
+	}
+	s.signin.stop()
+	return s.toAccount(w, r)
+}
+
+func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {
+	if s.signin == nil {
+		return errNoSignIn()
+	}
+	_, err := login.Logout(r.Context(), s.signin.file, s.cloud.base(), nil)
+	s.cloud.forget()
+	s.jobs.announce("account")
+	if err != nil {
+		return err
+	}
+	return s.toAccount(w, r)
+}
+
+// toAccount answers with the Account page, whole or in place.
+func (s *Server) toAccount(w http.ResponseWriter, r *http.Request) error {
+	if fragment(r) {
+		return s.account(w, r)
+	}
+	http.Redirect(w, r, "/account", http.StatusSeeOther)
+	return nil
+}

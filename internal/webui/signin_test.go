@@ -1,0 +1,141 @@
+package webui
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"snap"
+	"snap/internal/cloudtest"
+)
+
+// SPEC 5.2 from the page: sign in by device grant, see the cloud, sign out. The
+// tokens are in no page (L4).
+func TestBrowserSignInAndOut(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	item := c.Push(c.As("mia@acme.test"), "shop", []byte("one"))
+	u := openUI(t, nil, "cloud: {url: \""+c.URL+"\"}\n")
+	b := browse(t, u)
+	b.open("/snapshots")
+	b.until(`document.querySelector("#listing .notice")?.textContent.includes("Not signed in")`)
+	b.open("/account")
+	b.click("#sign-in")
+	b.until(`document.querySelector("#user-code")`)
+	code := eval[string](b, `document.querySelector("#user-code").textContent`)
+	approve := eval[string](b, `document.querySelector("#approve").href`)
+	if !strings.HasPrefix(approve, c.URL+"/auth/device") || len(code) < 8 {
+		t.Fatalf("code %q at %q", code, approve)
+	}
+	other := browse(t, openUI(t, nil, "")) // another browser
+	other.run(chromedp.Navigate(approve))
+	submit := `void (document.querySelector("[name=%]").form.requestSubmit())`
+	other.until(`document.querySelector("[name=password]")`)
+	other.run(chromedp.Evaluate[chromedp.Void](`void (document.querySelector("[name=email]").value = "mia@acme.test", document.querySelector("[name=password]").value = "mia-password")`))
+	other.run(chromedp.Evaluate[chromedp.Void](strings.ReplaceAll(submit, "%", "password")))
+	other.until(`document.querySelector("[name=user_code], [name=decision]")`)
+	if eval[bool](other, `!document.querySelector("[name=decision]")`) {
+		other.run(chromedp.Evaluate[chromedp.Void](strings.ReplaceAll(submit, "%", "user_code")))
+	}
+	other.until(`document.body.textContent.includes("` + code + `")`)
+	other.click(`[name=decision][value=approve]`)
+	b.until(`document.querySelector("#account")?.textContent.includes("mia@acme.test")`)
+	b.until(`document.querySelector("#account")?.textContent.includes("this one")`)
+	b.open("/snapshots")
+	b.until(`document.getElementById("` + item.ID + `")`)
+	session, ok, err := u.Server.signin.file.Session(c.URL)
+	if err != nil || !ok {
+		t.Fatalf("no session: %v", err)
+	}
+	for _, path := range []string{"/account", "/snapshots", "/jobs"} {
+		u.mustNot(u.get(path), session.AccessToken, session.RefreshToken)
+	}
+	b.open("/account")
+	b.click("#sign-out")
+	b.until(`document.querySelector("#sign-in")`)
+	if _, ok, _ := u.Server.signin.file.Session(c.URL); ok {
+		t.Error("the session is still stored")
+	}
+}
+
+// A sign-in that is given up leaves nothing behind; with an API key there is
+// nothing to sign in to.
+func TestSignInStopped(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	u := openUI(t, nil, "cloud: {url: \""+c.URL+"\"}\n")
+	events := u.listen()
+	u.must(u.post("/account/sign-in", url.Values{}), http.StatusOK, "Approve the sign-in", `id="user-code"`, `http-equiv="refresh"`)
+	u.must(u.post("/account/sign-in/stop", url.Values{}), http.StatusOK)
+	events.until("event: account")
+	u.must(u.get("/account"), http.StatusOK, "Not signed in", `id="sign-in"`)
+
+	key := openUI(t, c.As("mia@acme.test"), "cloud: {url: \""+c.URL+"\", api_key: "+c.Key("mia@acme.test")+"}\n")
+	key.mustNot(key.get("/account"), `id="sign-in"`, `id="sign-out"`)
+	key.must(key.post("/account/sign-in", url.Values{}), http.StatusBadRequest, "API key is configured")
+}
+
+// until reads until a line was sent.
+func (s *stream) until(line string) {
+	s.t.Helper()
+	for s.lines.Scan() {
+		if s.lines.Text() == line {
+			return
+		}
+	}
+	s.t.Fatalf("never sent %q: %v", line, s.lines.Err())
+}
+
+// Activity: admins read the audit log in words, others are told why not.
+func TestActivity(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	item := c.Push(alice, "shop", []byte("one"))
+	end := time.Now().Add(24 * time.Hour)
+	for _, err := range []error{
+		second(alice.Share(t.Context(), item.ID)), second(alice.ShareGroup(t.Context(), item.ID, "eng")),
+		second(alice.ShareOrg(t.Context(), item.ID, "globex", &end)), alice.Unshare(t.Context(), item.ID),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	u := openUI(t, alice, "")
+	u.must(u.get("/activity"), http.StatusOK, "shared with everyone", "shared with the group eng", "shared with globex until", "stopped sharing with everyone", "pushed", item.Name)
+	u.must(u.get("/snapshots"), http.StatusOK, `href="/activity"`)
+	only := u.get("/activity?action=snapshot.pushed&snapshot=" + item.ID)
+	u.must(only, http.StatusOK, "pushed")
+	u.mustNot(only, "stopped sharing")
+	mia := openUI(t, c.As("mia@acme.test"), "")
+	mia.must(mia.get("/activity"), http.StatusOK, "Not allowed")
+	mia.mustNot(mia.get("/snapshots"), `href="/activity"`)
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A received snapshot can be sent back by an admin of the recipient.
+func TestDecline(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice, gail := c.As("alice@acme.test"), c.As("gail@globex.test")
+	item := c.Push(alice, "shop", []byte("one"))
+	if _, err := alice.ShareOrg(t.Context(), item.ID, "globex", nil); err != nil {
+		t.Fatal(err)
+	}
+	u := openUI(t, gail, "")
+	u.must(u.get("/snapshots"), http.StatusOK, "Decline for globex")
+	u.must(u.get("/cloud/"+item.ID+"/decline"), http.StatusOK, "Nobody in globex sees it")
+	u.must(u.post("/cloud/"+item.ID+"/decline", url.Values{}, "Fragment", "1"), http.StatusOK, "Declined")
+	if _, err := gail.Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("after: %v", err)
+	}
+	owner := openUI(t, alice, "")
+	owner.must(owner.get("/cloud/"+item.ID+"/sharing"), http.StatusOK, "declined")
+	gary := openUI(t, c.As("gary@globex.test"), "")
+	gary.mustNot(gary.get("/snapshots"), "Decline for")
+}
