@@ -1,0 +1,200 @@
+package login_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/cloud"
+	"snap/internal/cloudtest"
+	"snap/internal/login"
+	"snap/internal/servertest"
+)
+
+// With auth.issuer set, login goes to that provider, and the API takes its
+// access tokens with role and groups. Against oidc-provider, which others
+// wrote; what it calls scopes, endpoints and errors is its own.
+func TestLoginAtAnotherAuthService(t *testing.T) {
+	t.Parallel()
+	public := freeURL(t)
+	issuer := servertest.OIDCProvider(t, servertest.OIDC{
+		Redirect: public + "/auth/upstream/callback", Audience: public,
+		Claims: map[string]map[string]any{"mia": {"groups": []string{"eng", "admins"}}},
+	})
+	d := &desk{t: t, clock: cloudtest.NewClock(time.Now()), dir: t.TempDir() + "/snapcli", wire: &wire{}}
+	d.cloud = cloudtest.Start(t, cloudtest.Options{Config: func(c *cloud.Config) {
+		c.Auth.Issuer, c.Auth.Audience = issuer, public
+		c.Organizations[0].Users = nil
+		c.Organizations[0].SignIn = cloud.SignIn{
+			Type: "oidc", Issuer: issuer, ClientID: "snapcloud", ClientSecret: servertest.OIDCSecret, AllowPrivate: true,
+			Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}},
+		}
+	}})
+	d.onWait = func() {
+		jar, _ := cookiejar.New(nil)
+		status, at, body := servertest.OIDCSignIn(t, &http.Client{Jar: jar}, d.codes[0].Complete, "mia")
+		if status != http.StatusOK || !strings.Contains(body, "Sign-in Success") {
+			t.Fatalf("approval: %d at %s: %s", status, at, body)
+		}
+	}
+	s, err := login.Login(t.Context(), d.options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.AuthURL != issuer || s.Email != "mia@acme.test" || s.Organization != "acme" {
+		t.Errorf("session %+v", s)
+	}
+	if len(d.notes) == 0 || !strings.Contains(d.notes[0], strings.TrimPrefix(issuer, "http://")) {
+		t.Errorf("the other host was not named (A2): %v", d.notes)
+	}
+	me, err := d.me()
+	if err != nil || me.Role != snap.RoleAdmin || len(me.Groups) != 2 {
+		t.Fatalf("the API: %+v, %v", me, err)
+	}
+	before := s.AccessToken
+	s, err = d.file().Refresh(t.Context(), d.cloud.URL, d.client())
+	if err != nil || s.AccessToken == before {
+		t.Fatalf("refresh: %v", err)
+	}
+	if me, err := d.me(); err != nil || me.Email != "mia@acme.test" {
+		t.Errorf("the API after the refresh: %+v, %v", me, err)
+	}
+	if status := d.status(strings.TrimSuffix(s.AccessToken, s.AccessToken[len(s.AccessToken)-4:]) + "AAAA"); status != http.StatusUnauthorized {
+		t.Errorf("a forged token: %d", status)
+	}
+	if ended, warning := login.Logout(t.Context(), d.file(), d.cloud.URL, d.client()); !ended || warning != nil {
+		t.Errorf("logout: %v, %v", ended, warning)
+	}
+}
+
+// --auth-url and --client-id pin the auth service: the cloud service is not
+// asked for it.
+func TestPinnedAuthService(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	o := d.options()
+	o.AuthURL, o.ClientID = d.cloud.URL+"/auth", "snapcli"
+	d.onWait = func() { d.decide("mia@acme.test", "approve") }
+	if _, err := login.Login(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if d.wire.count("/api/v1/auth/config") != 0 {
+		t.Error("the cloud service was asked")
+	}
+	o.ClientID = "unknown"
+	if _, err := login.Login(t.Context(), o); snap.CodeOf(err) != snap.CodeForbidden || !strings.Contains(err.Error(), "unknown") {
+		t.Errorf("an unknown client: %v", err)
+	}
+}
+
+func freeURL(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return "http://" + l.Addr().String()
+}
+
+// A2: metadata that name another issuer, are not encrypted, or redirect, are
+// refused; so is an auth service without device grant.
+func TestDiscoveryIsStrict(t *testing.T) {
+	t.Parallel()
+	metadata := func(changes ...string) string {
+		text := `{"issuer":"ISSUER","device_authorization_endpoint":"ISSUER/device_authorization","token_endpoint":"ISSUER/token"}`
+		for i := 0; i < len(changes); i += 2 {
+			text = strings.Replace(text, changes[i], changes[i+1], 1)
+		}
+		return text
+	}
+	for name, tc := range map[string]struct {
+		document string
+		want     string
+	}{
+		"another issuer":      {metadata("ISSUER", "https://evil.test"), "calls itself https://evil.test"},
+		"plain http":          {metadata("ISSUER/token", "http://evil.test/token"), "not encrypted"},
+		"file":                {metadata("ISSUER/token", "file:///etc/passwd"), "not the URL"},
+		"no device grant":     {metadata(`"device_authorization_endpoint":"ISSUER/device_authorization",`, ""), "no login by device code"},
+		"not JSON":            {"<html>", "cannot read"},
+		"a redirect (A2)":     {"redirect", "cannot read"},
+		"control codes in it": {metadata("ISSUER", "https://evil\\u001b[2J.test"), "https://evil[2J.test"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDesk(t)
+			d.wire.broken = func(r *http.Request) (*http.Response, error) {
+				if !strings.Contains(r.URL.Path, "/.well-known/") {
+					return nil, nil
+				}
+				if tc.document == "redirect" {
+					res := reply(r, http.StatusFound, "")
+					res.Header.Set("Location", d.cloud.URL+"/auth/.well-known/oauth-authorization-server")
+					return res, nil
+				}
+				return reply(r, http.StatusOK, strings.ReplaceAll(tc.document, "ISSUER", d.cloud.URL+"/auth")), nil
+			}
+			_, err := login.Login(t.Context(), d.options())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// A5: a cloud service that suddenly names another auth service is not followed
+// silently: the person is asked, and without an answer it is an error.
+func TestChangedAuthService(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.login("mia@acme.test")
+	moved := strings.Replace(d.cloud.URL, "127.0.0.1", "localhost", 1) + "/auth"
+	d.wire.broken = func(r *http.Request) (*http.Response, error) {
+		if r.URL.Path == "/api/v1/auth/config" {
+			return reply(r, http.StatusOK, `{"auth_url":"`+moved+`","client_id":"snapcli","scopes":["openid"]}`), nil
+		}
+		return nil, nil
+	}
+	codes := len(d.codes)
+	_, err := login.Login(t.Context(), d.options())
+	if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), "another auth service") || len(d.codes) != codes {
+		t.Errorf("error %v, %d codes shown", err, len(d.codes)-codes)
+	}
+	d.confirm = true
+	if _, err := login.Login(t.Context(), d.options()); err == nil || !strings.Contains(err.Error(), "calls itself") {
+		t.Errorf("after yes: %v", err) // the service at that name is the old one, and says so
+	}
+}
+
+// The default scope is what the service suggests, limited to what the auth
+// service knows; --scope goes as it is.
+func TestScope(t *testing.T) {
+	t.Parallel()
+	for wanted, want := range map[string]string{"": "openid offline_access", "openid": "openid"} {
+		d := newDesk(t)
+		var sent []string
+		d.wire.broken = func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/auth/device_authorization" {
+				if err := r.ParseForm(); err != nil {
+					return nil, err
+				}
+				sent = append(sent, r.PostFormValue("scope"))
+				return reply(r, http.StatusBadRequest, `{"error":"invalid_scope"}`), nil
+			}
+			return nil, nil
+		}
+		o := d.options()
+		o.Scope = wanted
+		if _, err := login.Login(t.Context(), o); snap.CodeOf(err) != snap.CodeUsage {
+			t.Errorf("a refused scope: %v", err)
+		}
+		if !slices.Equal(sent, []string{want}) {
+			t.Errorf("scope %q was sent as %q", wanted, sent)
+		}
+	}
+}
