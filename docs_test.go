@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestDocumentedCommands(t *testing.T) {
 func tryCommand(t *testing.T, words []string) string {
 	t.Helper()
 	var out, said bytes.Buffer
-	args := append(words[1:len(words):len(words)], "--help")
+	args := slices.Concat(words[1:], []string{"--help"})
 	none := func(string) string { return "" }
 	var exit int
 	if words[0] == "snapcli" {
@@ -99,12 +100,21 @@ func shellLines(text string) []string {
 
 var word = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
 
-// shellWords splits a command line as a shell does, for as much of a shell as
-// the pages use.
+var assignment = regexp.MustCompile(`^[A-Z_]+=`)
+
+// shellWords returns the first command of a line, split as a shell does, for
+// as much of a shell as the pages use: what is assigned in front of it, piped
+// or written elsewhere behind it is left out.
 func shellWords(line string) []string {
-	words := word.FindAllString(line, -1)
-	for i := range words {
-		words[i] = strings.Trim(words[i], `'"`)
+	var words []string
+	for _, w := range word.FindAllString(line, -1) {
+		switch {
+		case w == "|" || w == "&&" || w == ">" || w == "||":
+			return words
+		case len(words) == 0 && assignment.MatchString(w):
+		default:
+			words = append(words, strings.Trim(w, `'"`))
+		}
 	}
 	return words
 }
