@@ -3,6 +3,7 @@ package blob
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/minio/minio-go/v7"
@@ -23,9 +24,9 @@ func (s *S3) Read(ctx context.Context, key string) ([]byte, error) {
 	if err != nil {
 		return nil, s3Error("read the object", err)
 	}
-	defer object.Close()
+	defer object.Close() //nolint:errcheck // it was only read
 	content, err := readSmall(object)
-	if err == errNotSmall {
+	if errors.Is(err, errNotSmall) {
 		return nil, err
 	}
 	return content, s3Error("read the object", err)

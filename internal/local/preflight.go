@@ -82,8 +82,7 @@ func place(d database) string {
 		return d.url
 	}
 	host, port := strings.ToLower(u.Hostname()), u.Port()
-	switch {
-	case host == "" || host == "localhost" || host == "::1":
+	if host == "" || host == "localhost" || host == "::1" {
 		host = "127.0.0.1"
 	}
 	if port == "" {

@@ -170,7 +170,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	defer pause.Stop()
 	for {
 		if err := out.Flush(); err != nil {
-			return nil //nolint:nilerr // the browser went away
+			return nil // the browser went away
 		}
 		select {
 		case <-r.Context().Done():
