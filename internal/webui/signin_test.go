@@ -32,14 +32,18 @@ func TestBrowserSignInAndOut(t *testing.T) {
 		t.Fatalf("code %q at %q", code, approve)
 	}
 	other := browse(t, openUI(t, nil, "")) // another browser
-	other.run(chromedp.Navigate(approve))
-	submit := `void (document.querySelector("[name=%]").form.requestSubmit())`
-	other.until(`document.querySelector("[name=password]")`)
-	other.run(chromedp.Evaluate[chromedp.Void](`void (document.querySelector("[name=email]").value = "mia@acme.test", document.querySelector("[name=password]").value = "mia-password")`))
-	other.run(chromedp.Evaluate[chromedp.Void](strings.ReplaceAll(submit, "%", "password")))
-	other.until(`document.querySelector("[name=user_code], [name=decision]")`)
-	if eval[bool](other, `!document.querySelector("[name=decision]")`) {
-		other.run(chromedp.Evaluate[chromedp.Void](strings.ReplaceAll(submit, "%", "user_code")))
+	other.run(chromedp.Navigate(approve), chromedp.WaitReady(chromedp.CSS("main")))
+	for eval[bool](other, `!document.querySelector("[name=decision]")`) { // the code, the sign-in, in whatever order
+		_, err := chromedp.RunResponse(other.ctx, chromedp.Evaluate[chromedp.Void](`void (() => {
+			const field = (name) => document.querySelector("[name=" + name + "]");
+			if (field("email")) field("email").value = "mia@acme.test";
+			if (field("password")) field("password").value = "mia-password";
+			(field("password") ?? field("user_code")).form.requestSubmit();
+		})()`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other.run(chromedp.WaitReady(chromedp.CSS("main")))
 	}
 	other.until(`document.body.textContent.includes("` + code + `")`)
 	other.click(`[name=decision][value=approve]`)
