@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 
 	"snap"
@@ -71,4 +72,33 @@ func Cursor(key int64) string { return cursor(key) }
 // Drain reads all rows.
 func Drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) ([]T, error) {
 	return drain(rows, scan)
+}
+
+// Versions returns how many versions the schema has had.
+func Versions() (n int64, err error) {
+	files, err := migrations.ReadDir("migrations/sqlite")
+	return int64(len(files)), err
+}
+
+// FillVersion brings an empty database to an earlier version of the schema and
+// runs statements on it.
+func FillVersion(ctx context.Context, o Options, version int64, statements ...string) error {
+	s, err := open(o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	provider, err := s.versions()
+	if err != nil {
+		return err
+	}
+	if _, err := provider.UpTo(ctx, version); err != nil {
+		return err
+	}
+	for _, text := range statements {
+		if _, err := s.write.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
 }

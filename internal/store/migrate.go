@@ -18,10 +18,8 @@ var migrations embed.FS
 // migrate brings the schema up to date. PostgreSQL is locked by an advisory
 // lock, SQLite by a lock file beside the database.
 func (s *Store) migrate(ctx context.Context, dir string) error {
-	dialect, folder := goose.DialectSQLite3, "migrations/sqlite"
 	var options []goose.ProviderOption
 	if s.pg {
-		dialect, folder = goose.DialectPostgres, "migrations/postgres"
 		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 600))
 		if err != nil {
 			return err
@@ -34,14 +32,23 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 		}
 		defer fileLock.Unlock()
 	}
-	files, err := fs.Sub(migrations, folder)
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(dialect, s.write, files, options...)
+	provider, err := s.versions(options...)
 	if err != nil {
 		return err
 	}
 	_, err = provider.Up(ctx)
 	return err
+}
+
+// versions are the schema's versions in the database's dialect.
+func (s *Store) versions(options ...goose.ProviderOption) (*goose.Provider, error) {
+	dialect, folder := goose.DialectSQLite3, "migrations/sqlite"
+	if s.pg {
+		dialect, folder = goose.DialectPostgres, "migrations/postgres"
+	}
+	files, err := fs.Sub(migrations, folder)
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(dialect, s.write, files, options...)
 }

@@ -56,16 +56,7 @@ type Store struct {
 // Open opens the database, migrates it under a lock to the newest schema, and
 // returns the store. Several processes may open one database at once.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	s := &Store{now: o.Now, pg: o.URL != "", prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
-	var err error
-	if s.pg {
-		err = s.openPostgres(o.URL)
-	} else {
-		err = s.openSQLite(o.DataDir)
-	}
+	s, err := open(o)
 	if err != nil {
 		return nil, err
 	}
@@ -74,6 +65,18 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, fmt.Errorf("migrate the database: %w", err)
 	}
 	return s, nil
+}
+
+// open opens the database as it is.
+func open(o Options) (*Store, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Store{now: o.Now, pg: o.URL != "", prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
+	if s.pg {
+		return s, s.openPostgres(o.URL)
+	}
+	return s, s.openSQLite(o.DataDir)
 }
 
 func (s *Store) openPostgres(dsn string) (err error) {
