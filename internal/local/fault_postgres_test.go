@@ -46,7 +46,12 @@ func TestPostgresLoadKilledAtRandomPoints(t *testing.T) {
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Terminate: true}, nil); err != nil {
 		t.Fatalf("the next load: %v", err)
 	}
-	if left := one(t, to, "SELECT count(*) FROM pg_database WHERE datname LIKE 'snapcli%'"); left != 0 {
+	db, err := sql.Open("pgx", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if left := scratchLeft(t, db); left != 0 {
 		t.Errorf("%d scratch databases are left behind", left)
 	}
 }

@@ -35,7 +35,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	if c.LargeObjects > 0 && r.LargeObjects == "" {
 		return p, snap.Invalid(fmt.Sprintf("no rule covers the %d large objects", c.LargeObjects), "add large_objects: drop, or keep, to the rules file")
 	}
-	used := map[string]bool{}
+	used := r.dropped(c)
 	var missing, open []string
 	for _, t := range c.Tables {
 		plan := engine.TablePlan{Columns: map[string]engine.Mask{}}
@@ -50,6 +50,8 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			case rule.Mask == Undecided:
 				open = append(open, label)
 				continue
+			case rule.Mask == "null" && column.NotNull && !r.drops(t):
+				return p, snap.Invalid(fmt.Sprintf("%s: %s cannot be null", r.path, label), "use another mask, such as redact or constant")
 			}
 			mask := makers()[rule.Mask](key, rule, limitOf(column.Type))
 			plan.Columns[column.Name] = mask
@@ -62,8 +64,8 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 				p.watch(label, t.Samples[i], mask)
 			}
 		}
-		if rule, name, ok := r.tableRule(t); ok && rule.Rows == "drop" {
-			used[name], plan.DropRows = true, true
+		if r.drops(t) {
+			plan.DropRows = true
 			p.Coverage.Dropped++
 		}
 		p.Plan.Tables[[2]string{t.Schema, t.Name}] = plan
@@ -166,13 +168,27 @@ func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where stri
 	return ColumnRule{}, "", false
 }
 
-func (r *Rules) tableRule(t engine.Shape) (TableRule, string, bool) {
-	for _, pattern := range sortedKeys(r.Tables) {
-		if r.Tables[pattern].Rows == "drop" && match(pattern, tableLabel(t)) {
-			return r.Tables[pattern], pattern, true
+// dropped returns the patterns that drop the rows of some table.
+func (r *Rules) dropped(c engine.Contents) map[string]bool {
+	used := map[string]bool{}
+	for pattern, rule := range r.Tables {
+		for _, t := range c.Tables {
+			if rule.Rows == "drop" && match(pattern, tableLabel(t)) {
+				used[pattern] = true
+			}
 		}
 	}
-	return TableRule{}, "", false
+	return used
+}
+
+// drops reports whether a rule drops the rows of a table.
+func (r *Rules) drops(t engine.Shape) bool {
+	for pattern, rule := range r.Tables {
+		if rule.Rows == "drop" && match(pattern, tableLabel(t)) {
+			return true
+		}
+	}
+	return false
 }
 
 func sortedKeys[V any](m map[string]V) []string {

@@ -93,6 +93,7 @@ var (
 	dateType   = regexp.MustCompile(`(?i)date|time`)
 	searchType = regexp.MustCompile(`(?i)tsvector`)
 	numberType = regexp.MustCompile(`(?i)int|serial|numeric|decimal|real|double|float|money|bool|bit|year|uuid`)
+	codeValue  = regexp.MustCompile(`^[A-Z0-9][A-Z0-9_-]{0,11}$`)
 	phoneValue = regexp.MustCompile(`^\+?[0-9][0-9 ()./-]{6,}[0-9]$`)
 )
 
@@ -142,6 +143,8 @@ func byValues(samples []string) (mask, why string) {
 		return "email", "its values look like e-mail addresses"
 	case share(phoneValue.MatchString):
 		return "phone", "its values look like telephone numbers"
+	case share(codeValue.MatchString):
+		return "keep", "its values look like codes"
 	case len(samples) < 20 && share(func(v string) bool { return len(v) <= 24 }):
 		return "keep", fmt.Sprintf("%d different short values", len(samples))
 	}

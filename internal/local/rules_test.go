@@ -1,0 +1,240 @@
+package local
+
+import (
+	"bytes"
+	"database/sql"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/archive"
+	"snap/internal/servertest"
+)
+
+// rulesFile writes a rules file.
+func (s shop) rulesFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestSanitizeByRules(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	run(t, s.source, `CREATE TABLE note (id INTEGER PRIMARY KEY, who TEXT, body TEXT); INSERT INTO note SELECT id, email, 'note ' || id FROM customer;
+		CREATE TRIGGER no AFTER UPDATE ON customer BEGIN SELECT RAISE(ABORT, 'must not fire'); END;
+		CREATE VIRTUAL TABLE search USING fts5(words); INSERT INTO search SELECT email FROM customer LIMIT 50; ANALYZE; CREATE INDEX byemail ON customer (email); ANALYZE`)
+	original, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = "keep: ['*.id', 'purchase.*', 'note.body']\ntables:\n  customer: {columns: {email: email}}\n"
+	sanitize := func(rules string) (Snapshot, error) {
+		return s.Sanitize(t.Context(), shopTarget, SanitizeOptions{Rules: s.rulesFile(t, rules)}, nil)
+	}
+	for name, c := range map[string]struct{ rules, want string }{
+		"a column without a rule":              {head + "  search: {columns: {words: redact}}\n", "note.who"},
+		"the same values in a kept column":     {head + "  note: {columns: {who: keep}}\n  search: {columns: {words: redact}}\n", "original values of customer.email"},
+		"the same values in a full-text index": {head + "  note: {columns: {who: email}}\n  search: {columns: {words: keep}}\n", "original values of"},
+	} {
+		if _, err := sanitize(c.rules); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if all, _ := s.Snapshots(""); len(all) != 1 {
+		t.Errorf("a refused run left %d snapshots", len(all))
+	}
+	clean, err := sanitize(head + "  note: {columns: {who: email}}\n  search: {columns: {words: redact}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.Verify(t.Context(), clean.Name, nil)
+	if how := m.Sanitized; err != nil || how.From != original.Name || how.Masked != 3 || how.Kept != 6 || len(how.Rules) != 64 || how.LeakScan.Values == 0 {
+		t.Errorf("manifest %+v, %v", m.Sanitized, err)
+	}
+	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Snapshot: clean.Name}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(t, s.destination, "SELECT count(*) FROM customer JOIN note ON who = email WHERE customer.id = note.id"); got != "2000" {
+		t.Errorf("%s rows join, want 2000", got)
+	}
+	if got := query(t, s.destination, "SELECT count(*) || ' ' || count(DISTINCT email) FROM customer WHERE email LIKE '%@example.com'"); got != "2000 2000" {
+		t.Errorf("masked and different: %s", got)
+	}
+	raw, err := os.ReadFile(s.destination)
+	if err != nil || bytes.Contains(raw, []byte("real.example")) {
+		t.Errorf("an original value is in the file (%v)", err)
+	}
+	again, err := sanitize(head + "  note: {columns: {who: email}}\n  search: {columns: {words: redact}}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content(t, again) != content(t, clean) {
+		t.Error("the same rules and key gave another result")
+	}
+}
+
+// content returns the dump of a snapshot.
+func content(t *testing.T, s Snapshot) string {
+	t.Helper()
+	r, err := archive.Open(s.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	in, err := r.Section(dumpSection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	b, err := io.ReadAll(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Real input: every PostgreSQL database of the samples, sanitized by the rules
+// that are suggested for it, loads, has every row, and none of the originals.
+func TestSanitizeSamplesByRules(t *testing.T) {
+	t.Parallel()
+	samples := servertest.Samples(t)
+	chinook, err := os.ReadFile(filepath.Join(samples, "chinook", "Chinook_PostgreSql.sql"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := filepath.Join(t.TempDir(), "chinook.sql")
+	text := regexp.MustCompile(`(?mi)^(DROP DATABASE|CREATE DATABASE|\\c ).*$`).ReplaceAll(chinook, nil)
+	if err := os.WriteFile(own, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		files  []string
+		table  string
+		column string
+		kept   string
+	}{
+		"chinook":   {[]string{own}, "customer", "email", "SELECT string_agg(t::text, '|' ORDER BY invoice_line_id) FROM invoice_line t"},
+		"northwind": {[]string{filepath.Join(samples, "northwind-postgres", "northwind.sql")}, "customers", "phone", "SELECT string_agg(t::text, '|' ORDER BY order_id, product_id) FROM order_details t"},
+		"sakila":    {[]string{filepath.Join(samples, "sakila-postgres", "schema.sql"), filepath.Join(samples, "sakila-postgres", "data-copy.sql")}, "customer", "email", "SELECT string_agg(t::text, '|' ORDER BY payment_id) FROM payment t"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, to := servertest.Postgres(t), servertest.Postgres(t)
+			for _, file := range c.files {
+				if out, err := exec.Command(filepath.Join(servertest.PostgresBin(), "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-o", os.DevNull, "-d", from, "-f", file).CombinedOutput(); err != nil {
+					t.Fatalf("psql: %v\n%s", err, out)
+				}
+			}
+			s := newShop(t)
+			if err := s.AddTarget(Target{Name: "pg", Source: from, Destination: to}); err != nil {
+				t.Fatal(err)
+			}
+			original, err := s.Build(t.Context(), "pg", BuildOptions{}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			clean := s.sanitizeAsSuggested(t, "pg")
+			if _, err := s.Load(t.Context(), "pg", LoadOptions{Snapshot: clean.Name}, nil); err != nil {
+				t.Fatal(err)
+			}
+			if fmt.Sprint(clean.Tables) != fmt.Sprint(original.Tables) {
+				t.Errorf("rows %v\nwant %v", clean.Tables, original.Tables)
+			}
+			a, b := texts(t, from, c.kept), texts(t, to, c.kept)
+			if a != b || len(a) < 1000 {
+				t.Errorf("a kept table differs (%d and %d bytes)", len(a), len(b))
+			}
+			values := fmt.Sprintf("SELECT string_agg(%s, '|') FROM %s", c.column, c.table)
+			masked := map[string]bool{}
+			for _, v := range strings.Split(texts(t, to, values), "|") {
+				masked[v] = true
+			}
+			for _, v := range strings.Split(texts(t, from, values), "|") {
+				if masked[v] {
+					t.Errorf("%s.%s still has %q", c.table, c.column, v)
+				}
+			}
+		})
+	}
+}
+
+var undecided = regexp.MustCompile(`: decide( .*)?\n`)
+
+// sanitizeAsSuggested sanitizes by the suggested rules, with what they leave
+// open redacted.
+func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	if err := s.SuggestRules(t.Context(), target, "", path, nil); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if undecided.Match(text) {
+		if _, err := s.Sanitize(t.Context(), target, SanitizeOptions{Rules: path}, nil); snap.CodeOf(err) != snap.CodeInvalid {
+			t.Errorf("undecided rules: %v", err)
+		}
+	}
+	decided := undecided.ReplaceAll(text, []byte(": {mask: redact, shared: true}\n"))
+	decided = regexp.MustCompile(`fulltext: .*`).ReplaceAll(decided, []byte(`fulltext: {mask: constant, value: ""}`))
+	clean, err := s.Sanitize(t.Context(), target, SanitizeOptions{Rules: s.rulesFile(t, string(decided))}, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, decided)
+	}
+	return clean
+}
+
+func texts(t *testing.T, url, query string) (v string) {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow(query).Scan(&v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// The SQLite samples too.
+func TestSanitizeSQLiteSampleByRules(t *testing.T) {
+	t.Parallel()
+	sample := filepath.Join(servertest.Samples(t), "chinook", "Chinook_Sqlite.sqlite")
+	s := newShop(t)
+	to := filepath.Join(s.dir, "chinook copy.db")
+	if err := s.AddTarget(Target{Name: "chinook", Source: "sqlite://" + sample, Destination: "sqlite://" + to}); err != nil {
+		t.Fatal(err)
+	}
+	original, err := s.Build(t.Context(), "chinook", BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean := s.sanitizeAsSuggested(t, "chinook")
+	if _, err := s.Load(t.Context(), "chinook", LoadOptions{Snapshot: clean.Name}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(clean.Tables) != fmt.Sprint(original.Tables) {
+		t.Errorf("rows %v\nwant %v", clean.Tables, original.Tables)
+	}
+	raw, err := os.ReadFile(to)
+	if err != nil || bytes.Contains(raw, []byte("luisg@embraer.com.br")) {
+		t.Errorf("an original value is in the file (%v)", err)
+	}
+	const kept = "SELECT InvoiceLineId||' '||TrackId||' '||UnitPrice FROM InvoiceLine"
+	if query(t, to, kept) != query(t, sample, kept) {
+		t.Error("a kept table differs")
+	}
+}

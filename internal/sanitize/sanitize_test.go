@@ -1,0 +1,225 @@
+package sanitize
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+var testKey = []byte("a key of the tests, long enough")
+
+func mustRules(t *testing.T, text string) *Rules {
+	t.Helper()
+	r, err := parseRules("r.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func contents() engine.Contents {
+	return engine.Contents{Tables: []engine.Shape{
+		{Schema: "public", Name: "customer", Columns: []engine.Column{{Name: "id", Type: "integer"}, {Name: "email", Type: "character varying(40)"}, {Name: "born", Type: "date"}},
+			Samples: [][]string{{"1", "2"}, {"maria@anders.example", "ana@trujillo.example"}, {"1980-05-01"}}},
+		{Schema: "public", Name: "country", Columns: []engine.Column{{Name: "id", Type: "integer"}, {Name: "title", Type: "text"}}, Samples: [][]string{{"1"}, {"Germany"}}},
+	}}
+}
+
+// Fails closed: every column needs a rule or a keep, and every rule a column.
+func TestPrepareFailsClosed(t *testing.T) {
+	t.Parallel()
+	whole := "keep: ['*.id', 'public.country.*']\ntables:\n  public.customer: {columns: {email: email, born: shift}}\n"
+	p, err := mustRules(t, whole).Prepare(contents(), testKey)
+	if err != nil || p.Coverage != (Coverage{Masked: 2, Kept: 3}) || len(p.Watch) != 2 {
+		t.Fatalf("%+v, %d watched, %v", p.Coverage, len(p.Watch), err)
+	}
+	appeared := contents()
+	appeared.Tables[0].Columns = append(appeared.Tables[0].Columns, engine.Column{Name: "ssn", Type: "text"})
+	appeared.Tables[0].Samples = append(appeared.Tables[0].Samples, nil)
+	newTable := contents()
+	newTable.Tables = append(newTable.Tables, engine.Shape{Schema: "audit", Name: "log", Columns: []engine.Column{{Name: "line"}}, Samples: [][]string{nil}})
+	objects := contents()
+	objects.LargeObjects = 3
+	for name, c := range map[string]struct {
+		rules string
+		c     engine.Contents
+		want  string
+	}{
+		"a column that appeared": {whole, appeared, "public.customer.ssn"},
+		"a table that appeared":  {whole, newTable, "audit.log.line"},
+		"large objects":          {whole, objects, "3 large objects"},
+		"a rule for nothing":     {strings.Replace(whole, "born: shift", "born: shift, phone: phone", 1), contents(), "public.customer.phone"},
+		"a table that is gone":   {whole + "  public.old: {rows: drop}\n", contents(), "public.old"},
+		"undecided":              {strings.Replace(whole, "born: shift", "born: decide", 1), contents(), "public.customer.born"},
+		"nothing at all":         {"{}", contents(), "public.customer.id"},
+	} {
+		if _, err := mustRules(t, c.rules).Prepare(c.c, testKey); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestBadRulesNameThePlace(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"tables:\n  a: {columns: {b: nonsense}}\n":                   `unknown mask "nonsense"`,
+		"tables:\n  a:\n    colums: {b: keep}\n":                     "r.yaml:3:5",
+		"tables: [\n":                                                "r.yaml:1",
+		"large_objects: maybe\n":                                     "keep or drop",
+		"tables: {a: {rows: some}}\n":                                "can only be drop",
+		"tables: {a: {columns: {b: {mask: noise, percent: 900}}}}\n": "out of bounds",
+	} {
+		if _, err := parseRules("r.yaml", []byte(text)); snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// Every mask is a function of key and value alone, hides the value, and gives
+// text of the column's length.
+func TestMasksAreDeterministic(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom(MaskNames()).Draw(t, "mask")
+		value := rapid.String().Draw(t, "value")
+		limit := rapid.IntRange(0, 60).Draw(t, "limit")
+		rule := ColumnRule{Mask: name, Value: "x", Percent: 10, Days: 9}
+		one, two := makers()[name](testKey, rule, limit), makers()[name](testKey, rule, limit)
+		if one == nil {
+			if name != "keep" {
+				t.Fatal("no mask")
+			}
+			return
+		}
+		a, aNull := one(value)
+		b, bNull := two(value)
+		if a != b || aNull != bNull {
+			t.Fatalf("%s(%q) is %q and %q", name, value, a, b)
+		}
+		if limit > 0 && len([]rune(a)) > limit && (name == "hash" || name == "email" || name == "name") {
+			t.Fatalf("%s(%q) has %d characters, more than %d", name, value, len([]rune(a)), limit)
+		}
+	})
+}
+
+func TestMasks(t *testing.T) {
+	t.Parallel()
+	apply := func(name, value string) string {
+		out, null := makers()[name](testKey, ColumnRule{Mask: name, Value: "v"}, 0)(value)
+		if null {
+			return "NULL"
+		}
+		return out
+	}
+	for _, c := range []struct{ mask, value, want string }{
+		{"null", "x", "NULL"}, {"constant", "x", "v"}, {"redact", "Ab-12 é", "xx-00 x"},
+		{"noise", "not a number", "NULL"}, {"shift", "not a date", "NULL"}, {"email", "", ""},
+	} {
+		if got := apply(c.mask, c.value); got != c.want {
+			t.Errorf("%s(%q) = %q, want %q", c.mask, c.value, got, c.want)
+		}
+	}
+	phone := apply("phone", "+49 (0)30 1234-567")
+	if len(phone) != len("+49 (0)30 1234-567") || phone[0] != '+' || phone == "+49 (0)30 1234-567" || !strings.Contains(phone, " (") {
+		t.Errorf("phone: %q", phone)
+	}
+	if got := apply("shift", "2024-02-29 12:34:56.7+02"); got == "NULL" || !strings.HasSuffix(got, " 12:34:56.7+02") || strings.HasPrefix(got, "2024-02-29") {
+		t.Errorf("shift: %q", got)
+	}
+	if got := apply("email", "maria@anders.example"); !strings.HasSuffix(got, "@example.com") {
+		t.Errorf("email: %q", got)
+	}
+	other := makers()["hash"]([]byte("another key of the tests"), ColumnRule{}, 0)
+	if got, _ := other("x"); got == apply("hash", "x") {
+		t.Error("another key gives the same hash")
+	}
+	seen := map[string]bool{}
+	for i := range 20_000 {
+		seen[apply("email", strings.Repeat("x", i%40)+string(rune('a'+i%26))+string(rune(0x4e00+i)))] = true
+	}
+	if len(seen) != 20_000 {
+		t.Errorf("%d different e-mail addresses of 20000", len(seen))
+	}
+}
+
+// The scanner finds a value wherever it stands, however the stream is cut.
+func TestScannerFindsEveryLeak(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		secret := rapid.StringMatching(`[a-z]{8,40}`).Draw(t, "secret")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		stream := make([]byte, r.IntN(300))
+		for i := range stream {
+			stream[i] = byte('A' + r.IntN(26))
+		}
+		leak := rapid.Bool().Draw(t, "leak")
+		if leak {
+			at := r.IntN(len(stream) + 1)
+			stream = append(stream[:at:at], append([]byte(secret), stream[at:]...)...)
+		}
+		var out bytes.Buffer
+		s := NewScanner(&out, []Watched{{"t.a", "something else"}, {"t.b", secret}})
+		for rest := stream; len(rest) > 0; {
+			n := min(len(rest), 1+r.IntN(50))
+			if _, err := s.Write(rest[:n]); err != nil {
+				t.Fatal(err)
+			}
+			rest = rest[n:]
+		}
+		if err := s.Result(); (err != nil) != leak || !bytes.Equal(out.Bytes(), stream) {
+			t.Fatalf("leak %v, result %v", leak, err)
+		}
+	})
+}
+
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{{"*.id", "public.customer.id", true}, {"*.id", "public.customer.paid", false}, {"a*c*", "abcd", true}, {"", "", true}, {"a", "ab", false}, {"*", "", true}, {"public.*_2024", "public.p_2023", false}} {
+		if got := match(c.pattern, c.name); got != c.want {
+			t.Errorf("match(%q, %q) = %v", c.pattern, c.name, got)
+		}
+	}
+}
+
+func TestSuggestWritesRulesThatAreRead(t *testing.T) {
+	t.Parallel()
+	c := contents()
+	c.LargeObjects = 1
+	c.Tables = append(c.Tables, engine.Shape{Name: "odd: 'name' #1", Columns: []engine.Column{{Name: "yes"}, {Name: "a b: c", Type: "bytea"}, {Name: "contact", Type: "text"}}, Samples: [][]string{nil, nil, {"a@b.example"}}},
+		engine.Shape{Name: "nothing"})
+	text, err := Suggest(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "r.yaml")
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := ReadRules(path)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	if got := r.Tables["public.customer"].Columns; got["email"].Mask != "email" || got["born"].Mask != "shift" || got["id"].Mask != "keep" {
+		t.Errorf("customer: %+v", got)
+	}
+	if got := r.Tables["odd: 'name' #1"].Columns; got["contact"].Mask != "email" || got["a b: c"].Mask != "null" || got["yes"].Mask != Undecided {
+		t.Errorf("odd: %+v", got)
+	}
+	if _, err := r.Prepare(c, testKey); err == nil || !strings.Contains(err.Error(), "decided") {
+		t.Errorf("undecided columns were accepted: %v", err)
+	}
+	if strings.Contains(string(text), "anders") {
+		t.Error("a sampled value is in the rules file")
+	}
+}
