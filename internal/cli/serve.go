@@ -25,7 +25,7 @@ prints. It runs until Ctrl-C.`,
 				return err
 			}
 			o.Open = !noBrowser && a.person()
-			o.Out, o.Version, o.Now, o.Log = a.io.Out, version(), a.now, a.log
+			o.Out, o.Version, o.Env, o.Now, o.Log = a.io.Out, version(), a.env, a.now, a.log
 			return webui.Run(cmd.Context(), o)
 		},
 	}
