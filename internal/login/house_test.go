@@ -43,6 +43,15 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
+// newDeskNow is newDesk whose service goes by the real clock; waiting still
+// takes no time.
+func newDeskNow(t *testing.T) *desk {
+	t.Helper()
+	d := &desk{t: t, clock: cloudtest.NewClock(time.Now()), dir: t.TempDir() + "/snapcli", wire: &wire{}}
+	d.cloud = cloudtest.Start(t, cloudtest.Options{})
+	return d
+}
+
 func (d *desk) options() login.Options {
 	return login.Options{
 		CloudURL: d.cloud.URL, ConfigDir: d.dir, Program: "snapcli test", Host: "laptop",
