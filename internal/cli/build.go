@@ -27,7 +27,7 @@ machine. The database is only read, in one consistent view.`,
 			if err != nil {
 				return err
 			}
-			return a.made("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`", args[0], args[0])
+			return a.made("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`", word(args[0]), word(args[0]))
 		},
 	}
 	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables read at once; 0 is the target's setting")

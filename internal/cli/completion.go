@@ -168,3 +168,16 @@ func (a *app) liveSession(cmd *cobra.Command, ask func(context.Context, *connect
 		a.patiently(cmd, conn, ask)
 	}
 }
+
+// completeProfiles offers the configured storage profiles.
+func (a *app) completeProfiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	agent, err := a.agent()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []cobra.Completion
+	for name := range agent.Config().StorageProfiles {
+		out = append(out, cobra.Completion(clean(name)))
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

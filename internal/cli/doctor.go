@@ -161,7 +161,7 @@ func takesFile(dir string) error {
 func (x *examination) target(ctx context.Context, agent *local.Agent, t local.Target) {
 	what := "target " + t.Name
 	if t.Source == "" && t.Destination == "" {
-		x.add(what, look, "it has neither a source nor a destination", fmt.Sprintf("run: snapcli targets add %q --source URL", t.Name))
+		x.add(what, look, "it has neither a source nor a destination", fmt.Sprintf("run: snapcli targets add %s --source URL", word(t.Name)))
 	}
 	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination}} {
 		if side.url == "" {
@@ -173,7 +173,7 @@ func (x *examination) target(ctx context.Context, agent *local.Agent, t local.Ta
 		case err != nil:
 			x.failed(what+" "+side.name, bad, err)
 		case !c.Exists && side.name == "source":
-			x.failed(what+" "+side.name, bad, &snap.Error{Code: snap.CodeNotFound, Detail: c.URL + " does not exist", Hint: fmt.Sprintf("check its URL: snapcli targets show %q", t.Name)})
+			x.failed(what+" "+side.name, bad, &snap.Error{Code: snap.CodeNotFound, Detail: c.URL + " does not exist", Hint: "check its URL: snapcli targets show " + word(t.Name)})
 		case !c.Exists:
 			x.add(what+" "+side.name, good, c.URL+" does not exist yet; load makes it", "")
 		default:

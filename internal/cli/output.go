@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -170,3 +171,13 @@ func (a *app) say(format string, args ...any) {
 
 // write puts text of our own on standard error as it is.
 func (a *app) write(text string) { fmt.Fprint(a.io.Err, text) }
+
+var plainWord = regexp.MustCompile(`^[0-9A-Za-z._/@%+=:-]+$`)
+
+// word writes a name as a person types it to a shell: quoted when it must be.
+func word(name string) string {
+	if plainWord.MatchString(name) {
+		return name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
+}

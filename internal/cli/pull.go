@@ -12,15 +12,18 @@ import (
 func (a *app) pullCommand() *cobra.Command {
 	var o local.PullOptions
 	var typ string
-	var cloud bool
+	var from placeFlags
 	cmd := &cobra.Command{
 		Use:   "pull TARGET --cloud",
-		Short: "Pull a snapshot from the cloud service",
+		Short: "Pull a snapshot from the cloud service, or from a storage profile",
 		Long: `Pull downloads a cloud snapshot through a presigned URL, verifies every byte and
 keeps it on this machine. It takes the target's newest snapshot that you may
-see, or the one that --snapshot-id names by its ID or the beginning of it. A
-target that is not configured here is made. A pull that was interrupted goes on
-where it stopped.`,
+see, or the one that --snapshot-id names by its ID or the beginning of it.
+Without --cloud it comes from a storage profile of the config file, where the ID
+of a snapshot is its name.
+
+A target that is not configured here is made. A pull that was interrupted goes
+on where it stopped.`,
 		Example: examples(
 			"pull the newest snapshot of shop", "snapcli pull shop --cloud",
 			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),
@@ -31,13 +34,13 @@ where it stopped.`,
 			if o.Type, err = checkType(typ); err != nil {
 				return err
 			}
-			if !cloud {
-				return needsCloud("pull", args[0])
+			if from.cloud {
+				return a.pull(cmd.Context(), args[0], o)
 			}
-			return a.pull(cmd.Context(), args[0], o)
+			return a.pullProfile(cmd.Context(), from.profile, args[0], o)
 		},
 	}
-	cmd.Flags().BoolVar(&cloud, "cloud", false, "pull from the cloud service")
+	a.placeFlags(cmd, &from, "pull from the cloud service")
 	cmd.Flags().StringVar(&o.SnapshotID, "snapshot-id", "", "ID of the snapshot, or the beginning of it (default the newest)")
 	typeFlag(cmd, &typ, "pull only a snapshot of this type")
 	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "connections at once; 0 chooses")
@@ -76,18 +79,36 @@ func (a *app) pull(ctx context.Context, target string, o local.PullOptions) erro
 	if err != nil {
 		return err
 	}
+	return a.printPulled(target, r)
+}
+
+func (a *app) pullProfile(ctx context.Context, profile, target string, o local.PullOptions) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	tell, end := a.progress()
+	r, err := agent.PullProfile(ctx, profile, target, o, tell)
+	end()
+	if err != nil {
+		return err
+	}
+	return a.printPulled(target, r)
+}
+
+func (a *app) printPulled(target string, r local.PullResult) error {
 	s := r.Snapshot
 	if a.flags.json {
 		return a.printJSON(pulled{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget})
 	}
 	if r.CreatedTarget {
-		a.note("made the target %s; give it a database with `snapcli targets add %s --destination URL`", target, target)
+		a.note("made the target %s; give it a database with `snapcli targets add %s --destination URL`", target, word(target))
 	}
 	if r.Here {
 		a.done(s.Name, "%s is already here, with the same checksum: nothing was fetched", s.Name)
 	} else {
-		a.done(s.Name, "pulled %s (%s, %s), every byte verified", s.Name, s.Type, size(s.Size))
+		a.done(s.Name, "pulled %s (%s, %s), every byte verified", s.Name, string(s.Type), size(s.Size))
 	}
-	a.next("load it with `snapcli load %s`", target)
+	a.next("load it with `snapcli load %s`", word(target))
 	return nil
 }

@@ -6,21 +6,37 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snap"
 	"snap/internal/local"
 )
+
+// placeFlags choose where push and pull go: the cloud service, or a storage
+// profile of one's own.
+type placeFlags struct {
+	cloud   bool
+	profile string
+}
+
+func (a *app) placeFlags(cmd *cobra.Command, f *placeFlags, cloud string) {
+	cmd.Flags().BoolVar(&f.cloud, "cloud", false, cloud)
+	cmd.Flags().StringVar(&f.profile, "profile", "", "without --cloud: name of the storage profile (default the only one)")
+	cmd.MarkFlagsMutuallyExclusive("cloud", "profile")
+	_ = cmd.RegisterFlagCompletionFunc("profile", a.completeProfiles)
+}
 
 func (a *app) pushCommand() *cobra.Command {
 	var o local.PushOptions
 	var typ string
-	var cloud bool
+	var to placeFlags
 	cmd := &cobra.Command{
 		Use:   "push TARGET --cloud",
-		Short: "Push a snapshot to the cloud service",
+		Short: "Push a snapshot to the cloud service, or to a storage profile",
 		Long: `Push uploads the target's newest snapshot on this machine, or the one that
---snapshot names. It starts private: you and the owners and admins of your
-organization see it. A push that was interrupted goes on where it stopped when
-it is run again, and a snapshot that is there already is not sent twice.`,
+--snapshot names. In the cloud it starts private: you and the owners and admins
+of your organization see it. Without --cloud it goes to a storage profile of the
+config file: a bucket or folder of your own.
+
+A push that was interrupted goes on where it stopped when it is run again, and a
+snapshot that is there already is not sent twice.`,
 		Example: examples(
 			"push the newest snapshot", "snapcli push shop --cloud",
 			"push the newest masked one and keep its ID", "id=$(snapcli push shop --cloud --type sanitized --quiet)"),
@@ -31,23 +47,19 @@ it is run again, and a snapshot that is there already is not sent twice.`,
 			if o.Type, err = checkType(typ); err != nil {
 				return err
 			}
-			if !cloud {
-				return needsCloud("push", args[0])
+			if to.cloud {
+				return a.push(cmd.Context(), args[0], o)
 			}
-			return a.push(cmd.Context(), args[0], o)
+			return a.pushProfile(cmd.Context(), to.profile, args[0], o)
 		},
 	}
-	cmd.Flags().BoolVar(&cloud, "cloud", false, "push to the cloud service")
+	a.placeFlags(cmd, &to, "push to the cloud service")
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the local snapshot to push (default the newest)")
 	typeFlag(cmd, &typ, "push only a snapshot of this type")
 	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "connections at once; 0 chooses")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)
 	return cmd
-}
-
-func needsCloud(verb, target string) error {
-	return snap.Usage(verb+" needs to know where", "add --cloud: `snapcli "+verb+" "+target+" --cloud`")
 }
 
 // pushed is what push prints as JSON.
@@ -59,6 +71,10 @@ type pushed struct {
 	Moved   int64   `json:"moved"`
 	Exists  bool    `json:"exists"`
 	Seconds float64 `json:"seconds"`
+}
+
+func (a *app) printPushed(target string, r local.PushResult) error {
+	return a.printJSON(pushed{r.ID, r.Name, target, r.Bytes, r.Moved, r.Exists, r.Elapsed.Seconds()})
 }
 
 func (a *app) push(ctx context.Context, target string, o local.PushOptions) error {
@@ -73,7 +89,7 @@ func (a *app) push(ctx context.Context, target string, o local.PushOptions) erro
 	case err != nil:
 		return err
 	case a.flags.json:
-		return a.printJSON(pushed{r.ID, r.Name, target, r.Bytes, r.Moved, r.Exists, r.Elapsed.Seconds()})
+		return a.printPushed(target, r)
 	case r.Exists:
 		a.done(r.ID, "%s is already in the cloud as %s: nothing was sent", r.Name, r.ID)
 	default:
@@ -81,5 +97,28 @@ func (a *app) push(ctx context.Context, target string, o local.PushOptions) erro
 			r.Name, r.ID, size(r.Moved), r.Elapsed.Round(100*time.Millisecond).String())
 	}
 	a.next("share it with `snapcli cloud snapshots share %s`", r.ID)
+	return nil
+}
+
+// pushProfile pushes to a storage profile, where nobody checks who may do what
+// but the storage itself.
+func (a *app) pushProfile(ctx context.Context, profile, target string, o local.PushOptions) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	tell, end := a.progress()
+	r, err := agent.PushProfile(ctx, profile, target, o, tell)
+	end()
+	switch {
+	case err != nil:
+		return err
+	case a.flags.json:
+		return a.printPushed(target, r)
+	case r.Exists:
+		a.done(r.Name, "%s is already in the storage profile: nothing was sent", r.Name)
+	default:
+		a.done(r.Name, "pushed %s to the storage profile (%s in %s)", r.Name, size(r.Moved), r.Elapsed.Round(100*time.Millisecond).String())
+	}
 	return nil
 }

@@ -30,7 +30,7 @@ given here or in the target's configuration. The original is not touched.`,
 			if err != nil {
 				return err
 			}
-			return a.made("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`", args[0])
+			return a.made("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`", word(args[0]))
 		},
 	}
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to mask (default the newest)")

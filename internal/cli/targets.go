@@ -101,7 +101,7 @@ environment when they are needed.`,
 				return err
 			}
 			a.done(t.Name, "%s the target %s in %s", verb, t.Name, agent.ConfigPath())
-			a.next("take a snapshot with `snapcli build %s`", t.Name)
+			a.next("take a snapshot with `snapcli build %s`", word(t.Name))
 			return nil
 		},
 	}
