@@ -1,27 +1,75 @@
 package local
 
-import "context"
+import (
+	"context"
 
-// DatabaseCheck tells what is at one of a target's databases.
+	"snap"
+	"snap/internal/engine"
+)
+
+// DatabaseCheck is what was found out about one database of a target.
 type DatabaseCheck struct {
+	Role          string // "source" or "destination"
 	URL           string // without its password
+	Engine        snap.Engine
+	Reachable     bool
 	Exists        bool
 	ServerVersion string
-	ToolVersion   string // of the database's own program, where one is used
+	ToolVersion   string // of the program that dumps, where there is one
 	Tables        int
+	Size          int64
+	Connections   []string
 	Warnings      []string
+	Err           error // why it cannot be used; nil when it can
 }
 
-// CheckDatabase connects to a database of the configuration and tells what is
-// there. Nothing is changed.
-func (a *Agent) CheckDatabase(ctx context.Context, rawURL string) (DatabaseCheck, error) {
-	db, err := a.databaseAt(rawURL)
+// CheckTarget connects to a target's databases and tells what is there, what
+// is missing and what stands in the way. The error is only for a target that
+// is not known; what is wrong with a database stands in its check.
+func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, error) {
+	t, err := a.Target(name)
 	if err != nil {
-		return DatabaseCheck{URL: Redact(rawURL)}, err
+		return nil, err
 	}
-	info, err := db.engine.Check(ctx, db.url)
-	return DatabaseCheck{
-		URL: db.shown, Exists: info.Exists, ServerVersion: info.ServerVersion, ToolVersion: info.ToolVersion,
-		Tables: len(info.Tables), Warnings: info.Warnings,
-	}, err
+	var all []DatabaseCheck
+	if t.Source != "" {
+		c, info := a.checkDatabase(ctx, "source", t.Source)
+		if c.Err == nil && !info.Exists {
+			c.Err = &snap.Error{Code: snap.CodeNotFound, Detail: "there is no database " + c.URL, Hint: "correct the target's source"}
+		}
+		all = append(all, c)
+	}
+	if t.Destination != "" {
+		c, info := a.checkDatabase(ctx, "destination", t.Destination)
+		if c.Err == nil && !info.Exists {
+			c.Warnings = append(c.Warnings, "the database does not exist yet; load will create it")
+		}
+		if to, err := a.databaseAt(t.Destination); err == nil {
+			if why := a.production(t, to); why != "" {
+				c.Warnings = append(c.Warnings, "it "+why+": load will refuse it without --force-production")
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+func (a *Agent) checkDatabase(ctx context.Context, role, raw string) (DatabaseCheck, engine.Info) {
+	c := DatabaseCheck{Role: role, URL: Redact(raw)}
+	d, err := a.databaseAt(raw)
+	if err != nil {
+		c.Err = err
+		return c, engine.Info{}
+	}
+	c.URL, c.Engine = d.shown, d.kind
+	info, err := d.engine.Check(ctx, d.url)
+	if err != nil {
+		c.Err = err
+		return c, info
+	}
+	c.Reachable, c.Exists = true, info.Exists
+	c.ServerVersion, c.ToolVersion = info.ServerVersion, info.ToolVersion
+	c.Tables, c.Size = len(info.Tables), info.Size
+	c.Connections, c.Warnings = info.Connections, info.Warnings
+	return c, info
 }
