@@ -192,8 +192,8 @@ func TestRole(t *testing.T) {
 	if role == "" {
 		t.Skip("a role of the processes that other tests start and kill")
 	}
-	if err := play(t.Context(), role); err != nil {
-		fmt.Printf("failed: %v: %+v\n", err, errors.Unwrap(err))
+	if err := errors.Join(play(t.Context(), role), tellPeak()); err != nil {
+		fmt.Println("failed:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
