@@ -71,6 +71,7 @@ type house struct {
 	log   *syncBuffer
 
 	listener net.Listener // for the next server
+	public   string       // URL of the service, when it is not that of the server
 }
 
 func acme() signin.Organization {
@@ -122,14 +123,18 @@ func (h *house) serve(orgs []signin.Organization) {
 	h.listen()
 	listener := h.listener
 	h.listener = nil
+	public := h.url
+	if h.public != "" {
+		public = h.public
+	}
 	service, err := signin.New(h.t.Context(), h.store, signin.Options{
-		PublicURL: h.url, ClientID: "snapcli", Organizations: orgs, Now: h.clock.Now,
+		PublicURL: public, ClientID: "snapcli", Organizations: orgs, Now: h.clock.Now,
 		Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.auth = auth.New(h.store, auth.Options{Issuer: service.Issuer(), PublicURL: h.url, Now: h.clock.Now})
+	h.auth = auth.New(h.store, auth.Options{Issuer: service.Issuer(), PublicURL: public, Now: h.clock.Now})
 	mux := http.NewServeMux()
 	mux.Handle("/auth/", service.Handler())
 	mux.Handle("/.well-known/", service.Handler())
