@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"snap"
 	"snap/api"
+	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
 
@@ -38,7 +41,14 @@ func newScene(t testing.TB, c *cloudtest.Cloud) scene {
 // callers are the columns of the matrix: who calls, and with what.
 var callers = []string{
 	"anonymous", "owner", "admin", "pusher", "group member", "member", "viewer",
-	"recipient member", "recipient owner", "outsider", "pipeline key", "agent key", "pull-only key", "revoked key",
+	"recipient member", "recipient owner", "outsider", "pipeline key", "agent key", "pull-only key", "revoked key", "expired key",
+}
+
+// emails are the people among them.
+var emails = map[string]string{
+	"owner": "alice@acme.test", "admin": "adam@acme.test", "pusher": "mia@acme.test", "group member": "gus@acme.test",
+	"member": "max@acme.test", "viewer": "vic@acme.test", "recipient member": "gary@globex.test",
+	"recipient owner": "gail@globex.test", "outsider": "ian@initech.test",
 }
 
 func credential(t testing.TB, c *cloudtest.Cloud, caller string) string {
@@ -54,12 +64,10 @@ func credential(t testing.TB, c *cloudtest.Cloud, caller string) string {
 		return c.OrgKey("acme", snap.PipelineKey, snap.ScopePull)
 	case "revoked key":
 		return c.RevokedKey("acme")
+	case "expired key":
+		return c.ExpiredKey("acme")
 	}
-	return c.Key(map[string]string{
-		"owner": "alice@acme.test", "admin": "adam@acme.test", "pusher": "mia@acme.test", "group member": "gus@acme.test",
-		"member": "max@acme.test", "viewer": "vic@acme.test", "recipient member": "gary@globex.test",
-		"recipient owner": "gail@globex.test", "outsider": "ian@initech.test",
-	}[caller])
+	return c.Key(emails[caller])
 }
 
 // Short names of what a cell expects: a status, and for refusals the code.
@@ -77,7 +85,7 @@ const (
 // the revoked and those from whom it is hidden are the same in every row.
 func cells(owner, admin, pusher, group, recipient, recipientOwner, pipeline, agent, pullOnly string) map[string]string {
 	return map[string]string{
-		"anonymous": who, "revoked key": who, "member": hidden, "viewer": hidden, "outsider": hidden,
+		"anonymous": who, "revoked key": who, "expired key": who, "member": hidden, "viewer": hidden, "outsider": hidden,
 		"owner": owner, "admin": admin, "pusher": pusher, "group member": group,
 		"recipient member": recipient, "recipient owner": recipientOwner,
 		"pipeline key": pipeline, "agent key": agent, "pull-only key": pullOnly,
@@ -91,7 +99,7 @@ func everyone(want string) map[string]string {
 	for _, c := range callers {
 		row[c] = want
 	}
-	row["anonymous"], row["revoked key"] = who, who
+	row["anonymous"], row["revoked key"], row["expired key"] = who, who, who
 	return row
 }
 
@@ -153,9 +161,11 @@ var matrix = map[string]struct {
 // onlyUsers are the routes that the agent mount does not have.
 var onlyUsers = []string{"GET /keys", "POST /keys", "DELETE /keys/{id}", "GET /sessions", "DELETE /sessions/{id}"}
 
+// On the agent mount, by API keys.
 func TestEveryRouteForEveryCaller(t *testing.T) {
 	t.Parallel()
-	c := cloudtest.Start(t, cloudtest.Options{})
+	c := cloudtest.Start(t, cloudtest.Options{Clock: cloudtest.NewClock(time.Now()), Config: behindProxy})
+	c.ExpiredKey("acme")
 	for _, pattern := range c.Service.Routes() {
 		if slices.Contains(onlyUsers, pattern) {
 			continue
@@ -171,7 +181,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 				t.Errorf("%s: no cell for %s", pattern, caller)
 				continue
 			}
-			got := try(t, newScene(t, c), pattern, row.body, credential(t, c, caller))
+			got := try(t, newScene(t, c), api.MountAgent, pattern, row.body, credential(t, c, caller))
 			if got != want {
 				t.Errorf("%s as %s: got %s, want %s", pattern, caller, got, want)
 			}
@@ -179,18 +189,95 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 	}
 }
 
-// try sends one request on the agent mount and returns its status, with the
-// code when it was refused.
-func try(t *testing.T, s scene, pattern, body, credential string) string {
+// The same routes on the user mount, by access tokens: the same people get the
+// same answers, and no API key is taken (DESIGN 3).
+func TestEveryRouteOnTheUserMount(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{Clock: cloudtest.NewClock(time.Now()), Config: behindProxy})
+	c.ExpiredKey("acme")
+	for pattern, row := range matrix {
+		for caller, want := range row.row {
+			token := ""
+			switch email := emails[caller]; {
+			case email != "":
+				token = c.Token(email)
+			case caller != "anonymous":
+				token, want = credential(t, c, caller), who
+			}
+			if got := try(t, newScene(t, c), api.MountUser, pattern, row.body, token); got != want {
+				t.Errorf("%s as %s: got %s, want %s", pattern, caller, got, want)
+			}
+		}
+	}
+}
+
+// Keys and sessions are managed by people who are signed in, each their own;
+// only owners and admins make keys that act as the organization.
+func TestKeysAndSessionsOfOneself(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, gus, alice := c.SignedIn("mia@acme.test"), c.SignedIn("gus@acme.test"), c.SignedIn("alice@acme.test")
+	key, err := mia.NewKey(ctx, api.KeyRequest{Kind: snap.UserKey, Name: "laptop"})
+	must(t, err)
+	if me, err := c.Client(key.Secret).Me(ctx); err != nil || me.Email != "mia@acme.test" || me.Credential.Name != "laptop" {
+		t.Errorf("the new key is %+v, %v", me, err)
+	}
+	if err := gus.RevokeKey(ctx, key.ID); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("another's key: %v", err)
+	}
+	if _, err := mia.NewKey(ctx, api.KeyRequest{Kind: snap.PipelineKey, Name: "ci", Scopes: []snap.Scope{snap.ScopePull}}); snap.CodeOf(err) != snap.CodeForbidden {
+		t.Errorf("a member makes an organization-level key: %v", err)
+	}
+	for name, r := range map[string]api.KeyRequest{
+		"no scopes":     {Kind: snap.PipelineKey, Name: "ci"},
+		"unknown scope": {Kind: snap.AgentKey, Name: "ci", Scopes: []snap.Scope{"admin"}},
+		"user's scopes": {Kind: snap.UserKey, Name: "x", Scopes: []snap.Scope{snap.ScopePull}},
+		"no name":       {Kind: snap.UserKey},
+	} {
+		if _, err := alice.NewKey(ctx, r); snap.CodeOf(err) != snap.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err = alice.NewKey(ctx, api.KeyRequest{Kind: snap.PipelineKey, Name: "ci", Scopes: []snap.Scope{snap.ScopePull}})
+	must(t, err)
+	must(t, mia.RevokeKey(ctx, key.ID))
+	if _, err := c.Client(key.Secret).Me(ctx); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("a revoked key: %v", err)
+	}
+	sessions, err := mia.Sessions(ctx)
+	must(t, err)
+	for _, s := range sessions {
+		if err := gus.EndSession(ctx, s.ID); snap.CodeOf(err) != snap.CodeNotFound {
+			t.Errorf("another's session: %v", err)
+		}
+		if s.Current {
+			must(t, mia.EndSession(ctx, s.ID))
+		}
+	}
+	if _, err := mia.Me(ctx); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("an ended session: %v", err)
+	}
+}
+
+// try sends one request on a mount and returns its status, with the code when
+// it was refused.
+func try(t *testing.T, s scene, mount, pattern, body, credential string) string {
 	t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")
 	path = strings.NewReplacer("{id}", s.id, "{groupId}", "dba", "{slug}", "globex").Replace(path)
-	res, data := send(t, method, s.URL+api.MountAgent+path, body, credential)
+	res, data := send(t, method, s.URL+mount+path, body, credential)
 	if res.StatusCode >= 400 {
 		return fmt.Sprint(res.StatusCode, " ", problemIn(t, res, data).Code)
 	}
 	return fmt.Sprint(res.StatusCode)
 }
+
+// behindProxy lets every request come from an address of its own, so that the
+// limit on failed authentication (AUTH K6) does not count them together.
+func behindProxy(c *cloud.Config) { c.TrustProxies = []string{"127.0.0.0/8"} }
+
+var requests atomic.Int64
 
 // send sends one request. All carry the same X-Request-Id, so that answers can
 // be compared byte for byte.
@@ -201,6 +288,8 @@ func send(t *testing.T, method, url, body, credential string) (*http.Response, [
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Request-Id", "test")
+	n := requests.Add(1)
+	req.Header.Set("X-Forwarded-For", fmt.Sprintf("198.18.%d.%d", n>>8&255, n&255))
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}

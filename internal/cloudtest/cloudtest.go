@@ -51,6 +51,9 @@ type Cloud struct {
 	t    testing.TB
 	mu   sync.Mutex
 	keys map[string]string
+
+	clock  *Clock
+	expire sync.Once
 }
 
 // Start starts a service that ends with the test.
@@ -60,7 +63,7 @@ func Start(t testing.TB, o Options) *Cloud {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cloud{URL: "http://" + listener.Addr().String(), t: t, keys: map[string]string{}}
+	c := &Cloud{URL: "http://" + listener.Addr().String(), t: t, keys: map[string]string{}, clock: o.Clock}
 	c.Config = configuration(t, o, listener.Addr().String())
 	log := slog.New(slog.DiscardHandler)
 	if o.Log != nil {
@@ -205,18 +208,36 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+// ExpiredKey returns a user-scoped key of the organization's owner that has
+// expired: the first call moves the clock, which the service must have been
+// started with, by a minute.
+func (c *Cloud) ExpiredKey(slug string) string {
+	c.t.Helper()
+	end := c.Store.Now().Add(time.Minute)
+	secret := c.key("expired "+slug, func() auth.KeySpec {
+		return auth.KeySpec{OrgID: c.org(slug).ID, UserID: c.owner(slug).ID, Kind: snap.UserKey, Name: "expired", Expires: end}
+	})
+	c.expire.Do(func() { c.clock.Advance(time.Minute) })
+	return secret
+}
+
+func (c *Cloud) owner(slug string) snap.Member {
+	c.t.Helper()
+	name := map[string]string{"acme": "alice", "globex": "gail", "initech": "ian"}[slug]
+	m, err := c.Store.UserByEmail(context.Background(), c.org(slug).ID, name+"@"+slug+".test")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return m
+}
+
 // RevokedKey returns a user-scoped key of the organization's owner that has
 // been revoked.
 func (c *Cloud) RevokedKey(slug string) string {
 	c.t.Helper()
 	ctx := context.Background()
 	org := c.org(slug)
-	owner := map[string]string{"acme": "alice", "globex": "gail", "initech": "ian"}[slug]
-	m, err := c.Store.UserByEmail(ctx, org.ID, owner+"@"+slug+".test")
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	secret, key, err := c.Service.Auth().NewKey(ctx, auth.KeySpec{OrgID: org.ID, UserID: m.ID, Kind: snap.UserKey, Name: "revoked"})
+	secret, key, err := c.Service.Auth().NewKey(ctx, auth.KeySpec{OrgID: org.ID, UserID: c.owner(slug).ID, Kind: snap.UserKey, Name: "revoked"})
 	if err != nil {
 		c.t.Fatal(err)
 	}
