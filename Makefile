@@ -23,8 +23,11 @@ test: servers bin/versitygw axe ## everything, with what was skipped named at th
 	@$(GO) build -o bin/testreport ./internal/testreport
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json $(RACE) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
 
-bench: ## the benchmarks, as ratios of one run
-	@$(GO) test -run '^$$' -bench . -benchtime 1s $(ARGS) ./...
+# The folders that have benchmarks.
+BENCHED = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Benchmark' .)))
+
+bench: servers bin/versitygw ## the benchmarks, as ratios of one run; SNAP_BENCH_SIZES=10000,1000000 for more snapshots
+	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -p 1 -run '^$$' -bench . -benchtime 1x -timeout 2h $(ARGS) $(BENCHED)
 
 screenshots: ## every state of the web UI, light and dark, at three widths, into bin/screenshots
 	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run TestScreenshots ./internal/webui
@@ -34,10 +37,6 @@ lint: bin/golangci-lint ## the linters
 
 fmt: bin/golangci-lint ## format the tree
 	bin/golangci-lint fmt ./...
-
-screenshots: ## of the web UI's pages, into bin/screenshots
-	@mkdir -p bin/screenshots
-	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run Screenshots ./internal/webui
 
 tools: bin/golangci-lint bin/versitygw ## the tools of tools/go.mod into bin/
 

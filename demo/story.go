@@ -99,7 +99,11 @@ func (s *story) push(ctx context.Context) error {
 
 func (s *story) private(ctx context.Context) error {
 	s.out.chapter("It starts private")
-	return s.seenBy(ctx, true, alice)
+	if err := s.seenBy(ctx, true, alice); err != nil {
+		return err
+	}
+	s.out.aside("Alice may ask why Vic cannot see it")
+	return s.does(ctx, alice, "cloud", "snapshots", "access", s.id, "--user", vic.email())
 }
 
 func (s *story) share(ctx context.Context) error {
