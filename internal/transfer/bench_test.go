@@ -197,5 +197,6 @@ func newS3Service(t testing.TB) *service {
 	s := &service{t: t, pushes: map[string]*push{}, partLen: 5 << 20, store: store}
 	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.server.Close)
+	s.public = s.server.URL
 	return s
 }

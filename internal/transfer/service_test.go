@@ -30,6 +30,7 @@ type service struct {
 	store  blob.Store
 	folder *blob.Folder
 	dir    string // of the folder store
+	public string // where its URLs lead
 
 	mu      sync.Mutex
 	pushes  map[string]*push // by ID
@@ -52,13 +53,14 @@ func newService(t testing.TB) *service {
 	s := &service{t: t, pushes: map[string]*push{}, partLen: 1 << 20, dir: t.TempDir()}
 	s.server = httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(s.server.Close)
+	s.public = s.server.URL
 	s.restart()
 	return s
 }
 
 // restart gives the service a new process's memory of the store.
 func (s *service) restart() {
-	folder, err := blob.OpenFolder(s.dir, s.server.URL, testSecret, nil)
+	folder, err := blob.OpenFolder(s.dir, s.public, testSecret, nil)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -68,7 +70,7 @@ func (s *service) restart() {
 }
 
 func (s *service) client() *api.Client {
-	c, err := api.New(api.Options{BaseURL: s.server.URL, Mount: api.MountAgent, Token: api.StaticToken("key")})
+	c, err := api.New(api.Options{BaseURL: s.public, Mount: api.MountAgent, Token: api.StaticToken("key")})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -206,7 +208,7 @@ func (s *service) pull(r *http.Request, _ struct{}) (api.PullResponse, error) {
 	}
 	s.pulls++
 	s.serial++
-	return api.PullResponse{Snapshot: s.record(r.PathValue("id")), URL: fmt.Sprintf("%s/bytes/%s/%d", s.server.URL, r.PathValue("id"), s.serial)}, nil
+	return api.PullResponse{Snapshot: s.record(r.PathValue("id")), URL: fmt.Sprintf("%s/bytes/%s/%d", s.public, r.PathValue("id"), s.serial)}, nil
 }
 
 func (s *service) get(w http.ResponseWriter, r *http.Request) {
