@@ -86,11 +86,17 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 	const batch = 100
 	for {
 		stale, err := s.store.StaleUploads(ctx, s.now().Add(-abandonedAfter), batch)
-		if err != nil || len(stale) == 0 {
+		if err != nil {
 			return collected, err
+		}
+		if len(stale) == 0 {
+			return collected, s.abortUnknown(ctx)
 		}
 		for _, u := range stale {
 			if err := s.blobs.Abort(ctx, u.Blob, u.BlobUpload); err != nil && snap.CodeOf(err) != snap.CodeNotFound {
+				return collected, err
+			}
+			if err := s.blobs.Delete(ctx, u.Blob); err != nil { // completed, and that was not written down
 				return collected, err
 			}
 			if err := s.store.DropUpload(ctx, u.ID); err != nil {

@@ -37,7 +37,7 @@ func (c *Cloud) PushAs(client *api.Client, target string, kind snap.Type, conten
 	}
 	for number := 1; number <= plan.Parts; number++ {
 		from := int64(number-1) * plan.PartSize
-		c.putPart(client, plan.ID, number, content[from:min(from+plan.PartSize, int64(len(content)))])
+		c.PutPart(client, plan.ID, number, content[from:min(from+plan.PartSize, int64(len(content)))])
 	}
 	done, err := client.Complete(ctx, plan.ID)
 	if err != nil {
@@ -46,7 +46,8 @@ func (c *Cloud) PushAs(client *api.Client, target string, kind snap.Type, conten
 	return done
 }
 
-func (c *Cloud) putPart(client *api.Client, id string, number int, part []byte) {
+// PutPart sends one part of a push that was begun.
+func (c *Cloud) PutPart(client *api.Client, id string, number int, part []byte) {
 	c.t.Helper()
 	crc := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64nvme.Checksum(part)))
 	signed, err := client.Parts(context.Background(), id, api.PartsRequest{Parts: []api.PartSpec{{Number: number, CRC64: crc}}})

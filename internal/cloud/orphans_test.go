@@ -1,0 +1,108 @@
+package cloud_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/blob"
+	"snap/internal/cloudtest"
+)
+
+// A push that is never completed, and what a killed service left of one, are
+// collected with their bytes; a push that goes on is not.
+func TestCollectLeavesNoOrphans(t *testing.T) {
+	t.Parallel()
+	clock := cloudtest.NewClock(time.Now())
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
+	alice := c.As("alice@acme.test")
+	dir := filepath.Join(c.Config.DataDir, "blobs")
+	push := func(name string) api.UploadPlan {
+		plan, err := alice.Push(t.Context(), api.PushRequest{
+			Target: "shop", Name: name, Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 10,
+			SHA256: "1f825aa2f0020ef7cf91dfa30da4668d791c5d4824fc8e41354b89ec05795ab3",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return plan
+	}
+	push("abandoned")
+	folder, err := blob.OpenFolder(dir, c.URL, []byte("0123456789abcdef"), clock.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the database never heard of.
+	if _, err := folder.Begin(t.Context(), snap.NewSnapshotID(), 10, 10); err != nil {
+		t.Fatal(err)
+	}
+	clock.Advance(47 * time.Hour)
+	goesOn := push("goes on")
+	clock.Advance(2 * time.Hour)
+	if n, err := c.Service.Collect(t.Context()); err != nil || n != 1 {
+		t.Errorf("Collect = %d, %v; want the abandoned one", n, err)
+	}
+	left, err := os.ReadDir(filepath.Join(dir, "uploads"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("uploads left: %v, %v; want the one that goes on", left, err)
+	}
+	if _, err := alice.Parts(t.Context(), goesOn.ID, api.PartsRequest{Parts: []api.PartSpec{}}); err != nil {
+		t.Errorf("the push that goes on: %v", err)
+	}
+}
+
+// A push that was completed in the storage and not in the database, because
+// the service was killed in between, is not left as an orphan either: pushed
+// again it is there, and never pushed again it is collected.
+func TestCompletionThatWasNotWrittenDown(t *testing.T) {
+	t.Parallel()
+	for _, again := range []bool{true, false} {
+		clock := cloudtest.NewClock(time.Now())
+		c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
+		alice := c.As("alice@acme.test")
+		request := api.PushRequest{
+			Target: "shop", Name: "shop-1", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 10,
+			SHA256: "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882",
+		}
+		plan, err := alice.Push(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.PutPart(alice, plan.ID, 1, []byte("0123456789"))
+		completeBehindItsBack(t, c, clock, plan.ID, request)
+		if again {
+			next := cloudtest.Start(t, cloudtest.Options{Clock: clock, DataDir: c.Config.DataDir})
+			got, err := next.As("alice@acme.test").Push(t.Context(), request)
+			if err != nil || !got.Exists || got.ID != plan.ID {
+				t.Errorf("pushed again: %+v, %v; want it to be there", got, err)
+			}
+			continue
+		}
+		clock.Advance(49 * time.Hour)
+		if n, err := c.Service.Collect(t.Context()); err != nil || n != 1 {
+			t.Errorf("Collect = %d, %v; want 1", n, err)
+		}
+		objects, err := filepath.Glob(filepath.Join(c.Config.DataDir, "blobs", "objects", "*", "*"))
+		if err != nil || len(objects) != 0 {
+			t.Errorf("objects left: %v, %v", objects, err)
+		}
+	}
+}
+
+func completeBehindItsBack(t *testing.T, c *cloudtest.Cloud, clock *cloudtest.Clock, id string, r api.PushRequest) {
+	t.Helper()
+	folder, err := blob.OpenFolder(filepath.Join(c.Config.DataDir, "blobs"), c.URL, []byte("0123456789abcdef"), clock.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending, err := folder.ListUploads(t.Context())
+	if err != nil || len(pending) != 1 {
+		t.Fatalf("pending %v, %v", pending, err)
+	}
+	if err := folder.Complete(t.Context(), id, pending[0].Upload, r.Size, r.SHA256); err != nil {
+		t.Fatal(err)
+	}
+}
