@@ -40,7 +40,7 @@ func (s *Store) AddBrowserSession(ctx context.Context, n Session, hash []byte) (
 // with snap.ErrUnauthenticated when that session has ended.
 func (s *Store) AddTokenSession(ctx context.Context, n Session, hash []byte) (Session, error) {
 	err := s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := s.addSession(ctx, tx, n, hash)
+		_, err := s.insertSession(ctx, tx, n, hash) // not recorded: each refresh there brings a new token
 		return err
 	})
 	if err != nil && !isUnique(err) {
@@ -50,6 +50,14 @@ func (s *Store) AddTokenSession(ctx context.Context, n Session, hash []byte) (Se
 }
 
 func (s *Store) addSession(ctx context.Context, tx *sql.Tx, n Session, hash []byte) (Session, error) {
+	n, err := s.insertSession(ctx, tx, n, hash)
+	if err != nil {
+		return n, err
+	}
+	return n, s.recordSession(ctx, tx, n.ID, snap.AuditSessionBegan)
+}
+
+func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash []byte) (Session, error) {
 	n.Created = s.now()
 	n.LastUsed = n.Created
 	err := tx.QueryRowContext(ctx, `
@@ -57,10 +65,7 @@ func (s *Store) addSession(ctx context.Context, tx *sql.Tx, n Session, hash []by
 		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`,
 		n.UserID, string(n.Kind), hash, n.Name, n.Address, n.ClientID, n.Scope,
 		n.Created.UnixMilli(), n.LastUsed.UnixMilli(), n.Idle.UnixMilli(), n.Expires.UnixMilli()).Scan(&n.ID)
-	if err != nil {
-		return n, err
-	}
-	return n, s.recordSession(ctx, tx, n.ID, snap.AuditSessionBegan)
+	return n, err
 }
 
 // endSessions ends the live sessions of a condition and returns how many there
