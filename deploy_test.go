@@ -1,0 +1,75 @@
+package snap_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestUnit has systemd read the unit, with a program that is there in place of
+// the installed one.
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("needs systemd-analyze, of the package systemd")
+	}
+	unit := filepath.Join(t.TempDir(), "snapcloud.service")
+	text := strings.ReplaceAll(read(t, "deploy/snapcloud.service"), "/usr/local/bin/snapcloud", "/bin/true")
+	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", unit).CombinedOutput()
+	if err != nil || strings.Contains(string(said), "snapcloud.service") {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
+// TestReleases holds what is released to what can be built.
+func TestReleases(t *testing.T) {
+	t.Parallel()
+	var releases struct {
+		Builds []struct {
+			Main   string   `yaml:"main"`
+			Binary string   `yaml:"binary"`
+			Env    []string `yaml:"env"`
+		} `yaml:"builds"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, ".goreleaser.yaml")), &releases); err != nil {
+		t.Fatal(err)
+	}
+	if len(releases.Builds) != 2 {
+		t.Fatalf("%d builds, want snapcli and snapcloud", len(releases.Builds))
+	}
+	for _, b := range releases.Builds {
+		if !strings.Contains(read(t, filepath.Join(b.Main, "main.go")), "// Command "+b.Binary+" ") {
+			t.Errorf("%s is not the program %s", b.Main, b.Binary)
+		}
+		if len(b.Env) != 1 || b.Env[0] != "CGO_ENABLED=0" {
+			t.Errorf("%s is not built without cgo", b.Binary)
+		}
+	}
+}
+
+// TestImage holds the image's Go to the module's.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	wants := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "go.mod"))
+	has := regexp.MustCompile(`(?m)^FROM golang:(\d+\.\d+)-`).FindStringSubmatch(read(t, "deploy/Dockerfile"))
+	if wants == nil || has == nil || wants[1] != has[1] {
+		t.Errorf("the image is built with Go %v, the module wants %v", has, wants)
+	}
+}
