@@ -17,7 +17,7 @@ import (
 // The times of a device login, and how many may wait at once.
 const (
 	deviceLife     = 10 * time.Minute
-	deviceInterval = 5 * time.Second
+	deviceInterval = 2 * time.Second
 	maxPerAddress  = 50
 	maxWaiting     = 10_000
 )

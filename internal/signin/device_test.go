@@ -88,11 +88,11 @@ func TestFastPollingSlowsDown(t *testing.T) {
 	deviceCode, userCode := h.device()
 	wantError(t, h.poll(deviceCode), "authorization_pending")
 	wantError(t, h.poll(deviceCode), "slow_down")
-	h.clock.Move(6 * time.Second)
-	wantError(t, h.poll(deviceCode), "slow_down") // 10 s are due now
-	h.clock.Move(12 * time.Second)
-	wantError(t, h.poll(deviceCode), "slow_down") // 15 s
-	h.clock.Move(20 * time.Second)
+	for _, wait := range []time.Duration{7, 12, 17} { // what is due: 2 s and 5 s more each time
+		h.clock.Move((wait - 1) * time.Second)
+		wantError(t, h.poll(deviceCode), "slow_down")
+	}
+	h.clock.Move(22 * time.Second)
 	wantError(t, h.poll(deviceCode), "authorization_pending")
 	h.browser().approve(userCode, "mia@acme.test", "mia-password")
 	tokensOf(t, h.poll(deviceCode))

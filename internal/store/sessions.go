@@ -57,7 +57,14 @@ func (s *Store) addSession(ctx context.Context, tx *sql.Tx, n Session, hash []by
 	return n, s.recordSession(ctx, tx, n.ID, snap.AuditSessionBegan)
 }
 
+// keptSessions is how long a session is kept after its end, so that a token or
+// cookie that turns up late is still known to be over.
+const keptSessions = 24 * time.Hour
+
 func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash []byte) (Session, error) {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM sessions WHERE expires_at < $1`, s.now().Add(-keptSessions).UnixMilli()); err != nil {
+		return n, err
+	}
 	n.Created = s.now()
 	n.LastUsed = n.Created
 	err := tx.QueryRowContext(ctx, `
