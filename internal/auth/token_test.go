@@ -10,6 +10,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -224,5 +226,38 @@ func TestReplicasRotateTogether(t *testing.T) {
 	keys, err := g.store.SigningKeys(t.Context())
 	if err != nil || len(keys) != 1 || keys[0].KID != "a" {
 		t.Errorf("keys %v, %v", keys, err)
+	}
+}
+
+// T10: the file with the signing keys can be read by its owner only, also when
+// an older one could be read by others.
+func TestSigningKeysAreNotReadableByOthers(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	if _, err := g.tokens().Access(t.Context(), auth.Claims{Session: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 2 {
+		files, err := filepath.Glob(filepath.Join(g.dir, "snapcloud.db*"))
+		if err != nil || len(files) < 2 {
+			t.Fatalf("files %v, %v", files, err)
+		}
+		for _, file := range files {
+			info, err := os.Stat(file)
+			if err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("%s has mode %v", file, info.Mode().Perm())
+			}
+		}
+		if round == 1 {
+			break
+		}
+		if err := os.Chmod(filepath.Join(g.dir, "snapcloud.db"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		again, err := store.Open(t.Context(), store.Options{DataDir: g.dir, Now: g.time})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
 	}
 }

@@ -99,6 +99,17 @@ func (s *Store) openPostgres(dsn string) (err error) {
 	return nil
 }
 
+// ownerOnly makes the database file, or keeps others from reading it: it holds
+// the keys that sign tokens. SQLite gives its other files the same mode.
+func ownerOnly(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Chmod(0o600)
+}
+
 // openSQLite opens one writing connection and a few reading ones. In WAL mode
 // readers never wait for the writer; synchronous=FULL, because a power cut
 // must not undo a revocation that was answered.
@@ -106,7 +117,11 @@ func (s *Store) openSQLite(dir string) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
-	file := (&url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(dir, "snapcloud.db"))}).String()
+	path := filepath.Join(dir, "snapcloud.db")
+	if err := ownerOnly(path); err != nil {
+		return fmt.Errorf("open SQLite: %w", err)
+	}
+	file := (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
 	pragmas := "?_pragma=busy_timeout(15000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=cache_size(-65536)"
 	if s.write, err = sql.Open("sqlite", file+pragmas+"&_txlock=immediate"); err != nil {
 		return fmt.Errorf("open SQLite: %w", err)
