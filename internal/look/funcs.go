@@ -1,7 +1,6 @@
 package look
 
 import (
-	"fmt"
 	"html/template"
 	"strings"
 	"time"
@@ -25,6 +24,7 @@ func funcs(a *Assets, now func() time.Time) template.FuncMap {
 		"shortid": shortID,
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"prose":   prose,
+		"people":  func(n int) string { return pluralOf(n, "person", "people") },
 	}
 }
 
@@ -63,11 +63,13 @@ func Relative(now, t time.Time) string {
 	return text + " ago"
 }
 
-func plural(n int, word string) string {
+func plural(n int, word string) string { return pluralOf(n, word, word+"s") }
+
+func pluralOf(n int, one, more string) string {
 	if n == 1 {
-		return "1 " + word
+		return "1 " + one
 	}
-	return fmt.Sprintf("%s %ss", humanize.Comma(int64(n)), word)
+	return humanize.Comma(int64(n)) + " " + more
 }
 
 // ends says when something ends, such as "ends in 3 days".

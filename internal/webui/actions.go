@@ -15,7 +15,7 @@ import (
 
 // begin starts a job and answers with it.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, title string, run func(context.Context, local.Progress) (outcome, error)) error {
-	id, err := s.jobs.start(kind, target, title, run)
+	id, err := s.jobs.start(task{kind: kind, target: target, title: title, again: r.URL.EscapedPath(), run: run})
 	if err != nil {
 		return err
 	}

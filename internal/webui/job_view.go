@@ -21,6 +21,7 @@ type jobView struct {
 	Result      string
 	Problem     *problem
 	Snapshot    string
+	Again       string // where a form leads that does the same again
 	Started     time.Time
 	Took        time.Duration
 	Log         []logLine
@@ -29,6 +30,9 @@ type jobView struct {
 
 // Running reports whether it can still be canceled.
 func (j jobView) Running() bool { return j.State == jobRunning }
+
+// Ask reports whether doing it again begins with a question, as a load does.
+func (j jobView) Ask() bool { return j.Kind == "load" }
 
 // Percent is how much is done; -1 when that is not known.
 func (j jobView) Percent() int {
@@ -74,7 +78,7 @@ func (js *jobs) view(j *job) jobView {
 	v := jobView{
 		ID: j.id, Kind: j.kind, Title: j.title, State: j.state, Phase: j.event.Phase,
 		Done: j.event.Done, Total: j.event.Total, Result: j.result, Problem: problemOf(j.problem),
-		Snapshot: j.snapshot, Started: j.started, Took: j.ended.Sub(j.started), Log: append([]logLine(nil), j.log...),
+		Snapshot: j.snapshot, Again: j.again, Started: j.started, Took: j.ended.Sub(j.started), Log: append([]logLine(nil), j.log...),
 	}
 	if j.state == jobRunning {
 		v.Took = js.now().Sub(j.started)
@@ -104,7 +108,7 @@ func (js *jobs) running() int {
 func (s *Server) dock() []jobView {
 	ended := false
 	return s.jobs.list(func(j *job) bool {
-		if j.dismissed || j.state == jobRunning || j.state == jobFailed {
+		if j.dismissed || j.state == jobRunning || j.state == jobFailed || j.state == jobCut {
 			return !j.dismissed
 		}
 		first := !ended

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -22,6 +23,7 @@ const (
 	jobDone     jobState = "done"
 	jobFailed   jobState = "failed"
 	jobCanceled jobState = "canceled"
+	jobCut      jobState = "interrupted" // its process ended
 )
 
 // keptJobs is how many ended jobs are remembered.
@@ -30,10 +32,12 @@ const keptJobs = 100
 // jobs are the long actions of this process, newest first. Watchers are told
 // which jobs changed.
 type jobs struct {
-	now  func() time.Time
-	ctx  context.Context
-	end  context.CancelFunc
-	wait sync.WaitGroup
+	now     func() time.Time
+	journal *journal // nil keeps nothing
+	log     *slog.Logger
+	ctx     context.Context
+	end     context.CancelFunc
+	wait    sync.WaitGroup
 
 	mu       sync.Mutex
 	last     int
@@ -47,6 +51,7 @@ type job struct {
 	kind   string // "pull", "push", "load", "build", "sanitize"
 	title  string
 	target string
+	again  string // where a form leads that does the same again
 	cancel context.CancelFunc
 
 	// Guarded by jobs.mu.
@@ -73,32 +78,55 @@ type outcome struct {
 	snapshot string // name of a local snapshot to go on with
 }
 
-func newJobs(now func() time.Time) *jobs {
+// newJobs returns no jobs but those that an earlier process left unfinished.
+func newJobs(now func() time.Time, log *slog.Logger, j *journal, left []unfinished) *jobs {
 	ctx, end := context.WithCancel(context.Background())
-	return &jobs{now: now, ctx: ctx, end: end, watchers: map[*watcher]bool{}}
+	js := &jobs{now: now, log: log, journal: j, ctx: ctx, end: end, watchers: map[*watcher]bool{}}
+	for _, u := range left {
+		js.last++
+		js.all = append(js.all, &job{
+			id: js.last, kind: u.Kind, title: u.Title, target: u.Target, again: u.Again, state: jobCut,
+			started: u.Started, ended: u.Started, cancel: func() {}, log: []logLine{{u.Started, "started"}},
+		})
+	}
+	return js
 }
 
-// start runs an action in the background. A second one of the same kind and
-// target while the first runs is a conflict.
-func (js *jobs) start(kind, target, title string, run func(context.Context, local.Progress) (outcome, error)) (int, error) {
+// task is what a job is asked to do.
+type task struct {
+	kind, target, title string
+	again               string // where a form leads that does the same again
+	run                 func(context.Context, local.Progress) (outcome, error)
+}
+
+// start runs a task in the background. The same task while the first runs is a
+// conflict; it takes the place of one that did not end well.
+func (js *jobs) start(t task) (int, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	for _, j := range js.all {
-		if j.state == jobRunning && j.title == title {
-			return 0, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("this is under way already: %s", title), Hint: "wait for it, or cancel it on the Jobs page"}
+		if j.title != t.title {
+			continue
+		}
+		if j.state == jobRunning {
+			return 0, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("this is under way already: %s", t.title), Hint: "wait for it, or cancel it on the Jobs page"}
+		}
+		if j.state != jobDone {
+			j.dismissed = true
 		}
 	}
 	ctx, cancel := context.WithCancel(js.ctx)
 	js.last++
-	j := &job{id: js.last, kind: kind, title: title, target: target, cancel: cancel, state: jobRunning, started: js.now()}
+	j := &job{id: js.last, kind: t.kind, title: t.title, target: t.target, again: t.again, cancel: cancel, state: jobRunning, started: js.now()}
 	j.log = []logLine{{j.started, "started"}}
 	js.all = append([]*job{j}, js.all...)
 	if len(js.all) > keptJobs {
 		js.forgetOldest()
 	}
+	js.note()
 	js.wait.Go(func() {
 		defer cancel()
-		out, err := run(ctx, func(e local.Event) { js.progress(j, e) })
+		out, err := t.run(ctx, func(e local.Event) { js.progress(j, e) })
 		js.finish(ctx, j, out, err)
 	})
 	js.tell(j.id)
@@ -146,7 +174,27 @@ func (js *jobs) finish(ctx context.Context, j *job, out outcome, err error) {
 		j.state, j.problem = jobFailed, err
 		j.log = append(j.log, logLine{j.ended, "failed: " + err.Error()})
 	}
+	if js.ctx.Err() == nil {
+		js.note()
+	}
 	js.tell(j.id)
+}
+
+// note writes down what runs. It is called with mu held; a failure is only
+// logged, because the jobs themselves go on.
+func (js *jobs) note() {
+	if js.journal == nil {
+		return
+	}
+	running := []unfinished{}
+	for _, j := range js.all {
+		if j.state == jobRunning {
+			running = append(running, unfinished{Kind: j.kind, Title: j.title, Target: j.target, Again: j.again, Started: j.started})
+		}
+	}
+	if err := js.journal.write(running); err != nil {
+		js.log.Warn("a job may not be offered again after a restart", "err", err)
+	}
 }
 
 // stopOne cancels a job; it ends when what it does has been put back in order.
@@ -173,10 +221,22 @@ func (js *jobs) dismiss(id int) {
 	}
 }
 
-// stop cancels all jobs and waits for them.
+// stop cancels all jobs and waits for them. What was running is offered again
+// by the next process.
 func (js *jobs) stop() {
+	js.mu.Lock()
 	js.end()
+	running := 0
+	for _, j := range js.all {
+		if j.state == jobRunning {
+			running++
+		}
+	}
+	js.mu.Unlock()
 	js.wait.Wait()
+	if js.journal != nil {
+		js.journal.close(running)
+	}
 }
 
 // watcher learns which jobs changed since it last asked.

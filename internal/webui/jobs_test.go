@@ -211,12 +211,12 @@ func TestJobs(t *testing.T) {
 		}
 	}
 	events := u.listen()
-	id, err := js.start("build", "shop", "Build one", run)
+	id, err := js.start(task{kind: "build", target: "shop", title: "Build one", run: run})
 	if err != nil {
 		t.Fatal(err)
 	}
 	<-begun
-	if _, err := js.start("build", "shop", "Build one", run); snap.CodeOf(err) != snap.CodeConflict {
+	if _, err := js.start(task{kind: "build", target: "shop", title: "Build one", run: run}); snap.CodeOf(err) != snap.CodeConflict {
 		t.Errorf("the same again: %v", err)
 	}
 	page := u.get("/snapshots")
@@ -230,7 +230,7 @@ func TestJobs(t *testing.T) {
 	if left := u.Server.dock(); len(left) != 0 {
 		t.Errorf("%d jobs left after the dismissal", len(left))
 	}
-	id, err = js.start("build", "shop", "Build one", run)
+	id, err = js.start(task{kind: "build", target: "shop", title: "Build one", run: run})
 	if err != nil || id != 2 {
 		t.Fatalf("job %d, %v", id, err)
 	}
@@ -246,9 +246,9 @@ func TestOldJobsAreForgotten(t *testing.T) {
 	u := startUI(t, nil, "")
 	js := u.Server.jobs
 	for i := range keptJobs + 5 {
-		if _, err := js.start("build", "", "Build "+string(rune('a'+i)), func(context.Context, local.Progress) (outcome, error) {
+		if _, err := js.start(task{kind: "build", title: "Build " + string(rune('a'+i)), run: func(context.Context, local.Progress) (outcome, error) {
 			return outcome{}, errors.New("no")
-		}); err != nil {
+		}}); err != nil {
 			t.Fatal(err)
 		}
 		js.wait.Wait()
@@ -270,4 +270,41 @@ func TestDatabaseName(t *testing.T) {
 			t.Errorf("%s: %q, want %q", destination, got, want)
 		}
 	}
+}
+
+// What runs when the process ends is offered again by the next one, and by one
+// only; what a living process runs is left alone.
+func TestJobsAreOfferedAgain(t *testing.T) {
+	t.Parallel()
+	config, _, _ := shopConfig(t)
+	u := openUI(t, nil, config)
+	begun := make(chan bool)
+	if _, err := u.Server.jobs.start(task{kind: "build", target: "shop", title: "Build a snapshot of shop", again: "/targets/shop/build", run: func(ctx context.Context, _ local.Progress) (outcome, error) {
+		close(begun)
+		<-ctx.Done()
+		return outcome{}, ctx.Err()
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	<-begun
+	next := func() *ui {
+		s, err := New(u.Server.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return serveUI(t, s)
+	}
+	beside := next()
+	beside.mustNot(beside.get("/jobs"), "Build a snapshot of shop")
+	u.Server.jobs.stop()
+	after := next()
+	after.must(after.get("/snapshots"), http.StatusOK, "Interrupted when", "Resume")
+	again := next()
+	again.mustNot(again.get("/jobs"), "Build a snapshot of shop")
+	events := after.listen()
+	after.must(after.post("/targets/shop/build", url.Values{}, "Fragment", "1"), http.StatusAccepted)
+	if sent := events.ended(); !strings.Contains(sent, "built shop-") {
+		t.Errorf("sent:\n%s", sent)
+	}
+	after.mustNot(after.get("/snapshots"), "Interrupted when")
 }

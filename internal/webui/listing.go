@@ -33,6 +33,7 @@ type query struct {
 	Q      string // in names and targets
 	Target string
 	Type   snap.Type
+	Sort   order
 	// Cursor and Before say where the page begins: Cursor in the cloud's
 	// listing, Before in the local one, which goes on with what is older.
 	Cursor string
@@ -45,6 +46,9 @@ func parseQuery(v url.Values) query {
 	case showAll, showLocal, showCloud, showShared:
 	default:
 		q.Show = showAll
+	}
+	if q.Sort = order(v.Get("sort")); !q.Sort.valid() {
+		q.Sort = newestFirst
 	}
 	if !q.Type.Valid() {
 		q.Type = ""
@@ -69,6 +73,7 @@ func (q query) URL() string {
 	set("q", q.Q)
 	set("target", q.Target)
 	set("type", string(q.Type))
+	set("sort", string(q.Sort))
 	set("cursor", q.Cursor)
 	if !q.Before.IsZero() {
 		v.Set("before", q.Before.UTC().Format(time.RFC3339Nano))
@@ -82,6 +87,13 @@ func (q query) URL() string {
 // first returns the query's first page under another filter.
 func (q query) first(s show) query {
 	q.Show, q.Cursor, q.Before = s, "", time.Time{}
+	return q
+}
+
+// sorted returns the query's first page in another order.
+func (q query) sorted(o order) query {
+	q = q.first(q.Show)
+	q.Sort = o
 	return q
 }
 
@@ -113,6 +125,9 @@ type listing struct {
 	Next   *query // the page after, nil on the last
 	Counts counts
 	Me     api.Me
+	// SortedOnly says that only the newest were sorted, because there are more
+	// than sortLimit.
+	SortedOnly bool
 	// Problem is why the cloud's half is missing; the local half is there.
 	Problem error
 }
@@ -133,9 +148,12 @@ func (s *Server) list(ctx context.Context, q query) (listing, error) {
 		page, out.Problem = s.cloudPage(ctx, &out)
 	}
 	local := matching(here, q)
-	if q.Show == showLocal {
+	switch {
+	case q.Sort != newestFirst:
+		s.sortedPage(ctx, &out, local, copies, page)
+	case q.Show == showLocal:
 		s.localPage(ctx, &out, local, page)
-	} else {
+	default:
 		s.mergedPage(ctx, &out, local, copies, page)
 	}
 	out.Counts = s.count(ctx, q, local, out.Problem == nil && s.cloud.configured(), page)
@@ -153,6 +171,10 @@ func (s *Server) cloudPage(ctx context.Context, out *listing) (page api.Snapshot
 		return err
 	})
 	g.Go(func() (err error) {
+		if out.Query.Sort != newestFirst {
+			page, err = s.everything(ctx, out.Query)
+			return err
+		}
 		page, err = s.cloud.client().Snapshots(ctx, out.Query.options())
 		return err
 	})
@@ -182,7 +204,9 @@ func (s *Server) mergedPage(ctx context.Context, out *listing, here []local.Snap
 		if !q.Before.IsZero() && q.Before.Before(until) {
 			until = q.Before
 		}
-		out.Next = &query{Show: q.Show, Q: q.Q, Target: q.Target, Type: q.Type, Cursor: page.NextCursor, Before: until}
+		next := q
+		next.Cursor, next.Before = page.NextCursor, until
+		out.Next = &next
 	}
 	if q.Show != showAll {
 		if out.Next != nil {

@@ -120,11 +120,11 @@ func workAWhile(t *testing.T, u *ui, item api.Snapshot) {
 	post("/local/" + here[0].Name + "/push")
 	post("/targets/shop/build")
 	post("/cloud/" + item.ID + "/pull") // fails: not a snapshot file
-	if _, err := u.Server.jobs.start("pull", "orders", "Pull orders-20261118T061502Z", func(ctx context.Context, p local.Progress) (outcome, error) {
+	if _, err := u.Server.jobs.start(task{kind: "pull", target: "orders", title: "Pull orders-20261118T061502Z", run: func(ctx context.Context, p local.Progress) (outcome, error) {
 		p(local.Event{Phase: "download", Done: 734_000_000, Total: 1_900_000_000})
 		<-ctx.Done()
 		return outcome{}, ctx.Err()
-	}); err != nil {
+	}}); err != nil {
 		t.Fatal(err)
 	}
 	// The loaded database is there already, so that a load would replace it.

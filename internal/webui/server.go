@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/klauspost/compress/gzhttp"
@@ -87,7 +88,15 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s.gate = newGate(o.Hosts)
-	s.jobs = newJobs(o.Now)
+	dir, err := local.DataDir(o.Env)
+	if err != nil {
+		return nil, err
+	}
+	journal, left, err := openJournal(filepath.Join(dir, "webui"))
+	if err != nil {
+		return nil, err
+	}
+	s.jobs = newJobs(o.Now, o.Log, journal, left)
 	if s.signin, err = newSignin(o, s.signedInOrOut); err != nil {
 		return nil, err
 	}

@@ -17,17 +17,19 @@ import (
 // sharingPage is the data of sharing.html: the Sharing dialog (SPEC 4.6).
 type sharingPage struct {
 	look.Page
-	Row     row
-	Can     api.Can
-	Search  string
-	Shared  []groupChoice // groups it is shared with
-	Others  []groupChoice // those that match the search, at most groupsShown
-	More    int           // further ones that match
-	Total   int           // groups of the organization
-	Orgs    []api.OrgShare
-	Expiry  []expiryChoice
-	Today   string
-	Unknown bool // the groups could not be listed
+	Row    row
+	Can    api.Can
+	Search string
+	Shared []groupChoice // groups it is shared with
+	Others []groupChoice // those that match the search, at most groupsShown
+	More   int           // further ones that match
+	Total  int           // groups of the organization
+	Orgs   []api.OrgShare
+	Expiry []expiryChoice
+	Today  string
+	Access *api.Access    // who can see it; nil when the caller may not ask
+	Asked  string         // the e-mail of a user asked about
+	Adds   *api.Newcomers // whom sharing org-wide would add; nil when not asked
 }
 
 type groupChoice struct {
@@ -43,7 +45,8 @@ const groupsShown = 40
 // rowPage is the data of the part "row".
 type rowPage struct {
 	look.Page
-	Row row
+	Row     row
+	Widened bool // it was just shared org-wide, and is not sanitized
 }
 
 // share switches the org-wide share at once (SPEC 3).
@@ -84,7 +87,7 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	one.Back = back(r)
-	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one})
+	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Widened: r.PostFormValue("shared") == "true" && !one.Sanitized()})
 }
 
 // sharing is the dialog, or without script a page of its own.
@@ -167,7 +170,7 @@ func expiryOf(choice, date string, now time.Time) (*time.Time, error) {
 
 // sharingOf gathers the dialog's data, asking the service for all of it at once.
 func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sharingPage, error) {
-	page := sharingPage{Page: s.page(r, "Sharing", "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")), Expiry: expiryChoices(), Today: s.o.Now().UTC().Format(time.DateOnly)}
+	page := sharingPage{Page: s.page(r, "Sharing", "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")), Asked: strings.TrimSpace(r.FormValue("user")), Expiry: expiryChoices(), Today: s.o.Now().UTC().Format(time.DateOnly)}
 	one, err := s.cloudRow(ctx, id)
 	if err != nil {
 		return page, err
@@ -197,9 +200,33 @@ func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sha
 			return err
 		})
 	}
+	s.askAccess(ctx, g, &page)
 	err = g.Wait()
 	page.choose(groups, shares)
 	return page, err
+}
+
+// askAccess asks who can see the snapshot, and whom sharing org-wide would add.
+func (s *Server) askAccess(ctx context.Context, g *errgroup.Group, page *sharingPage) {
+	id := page.Row.Cloud.ID
+	if page.Can.Explain {
+		g.Go(func() error {
+			access, err := s.cloud.client().Access(ctx, id, page.Asked)
+			if err == nil {
+				page.Access = &access
+			}
+			return err
+		})
+	}
+	if page.Can.Share && !page.Row.Cloud.Shared {
+		g.Go(func() error {
+			adds, err := s.cloud.client().Newcomers(ctx, id, "")
+			if err == nil {
+				page.Adds = &adds
+			}
+			return err
+		})
+	}
 }
 
 // choose splits the groups into those shared with and the others that match.

@@ -114,3 +114,29 @@ func TestExpiryOf(t *testing.T) {
 		t.Errorf("soon: %v", err)
 	}
 }
+
+// The dialog says who can see it and why, and answers for one colleague.
+func TestSharingDialogExplains(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.Push(mia, "shop", []byte("one"))
+	if _, err := mia.ShareGroup(t.Context(), item.ID, "dba"); err != nil {
+		t.Fatal(err)
+	}
+	u := openUI(t, mia, "")
+	path := "/cloud/" + item.ID + "/sharing"
+	page := u.get(path)
+	u.must(page, http.StatusOK, "Who can see it", "dba", "Sharing it adds 2 people")
+	u.mustNot(page, `id="verdict"`)
+	u.must(u.get(path+"?user=max@acme.test"), http.StatusOK, `id="verdict"`, "max@acme.test")
+	u.must(u.get(path+"?user=max@acme.test", "Fragment", "1"), http.StatusOK, `class="notice warn" id="verdict"`)
+	u.must(u.get(path+"?user=gus@acme.test", "Fragment", "1"), http.StatusOK, `class="notice" id="verdict"`)
+	if _, err := mia.Share(t.Context(), item.ID); err != nil {
+		t.Fatal(err)
+	}
+	max := openUI(t, c.As("max@acme.test"), "")
+	theirs := max.get(path)
+	max.must(theirs, http.StatusOK, "Sharing")
+	max.mustNot(theirs, "Who can see it")
+}

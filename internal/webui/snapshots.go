@@ -38,10 +38,32 @@ type filterLink struct {
 }
 
 // Cleared is the address without search, target and type.
-func (p snapshotsPage) Cleared() string { return query{Show: p.Query.Show}.URL() }
+func (p snapshotsPage) Cleared() string { return query{Show: p.Query.Show, Sort: p.Query.Sort}.URL() }
 
 // First is the address of the first page.
 func (p snapshotsPage) First() string { return p.Query.first(p.Query.Show).URL() }
+
+// Sorts are the choices of the order.
+func (p snapshotsPage) Sorts() []sortChoice { return sortChoices() }
+
+// Heading is a column's heading that sorts by it.
+func (p snapshotsPage) Heading(text string, orders ...order) sortHeading {
+	h := sortHeading{Text: text, URL: p.Query.sorted(orders[0]).URL()}
+	for i, o := range orders {
+		if p.Query.Sort == o {
+			h.Now = "descending"
+			if o == oldestFirst || o == byName {
+				h.Now = "ascending"
+			}
+			h.URL = p.Query.sorted(orders[(i+1)%len(orders)]).URL()
+		}
+	}
+	return h
+}
+
+// sortHeading is a column's heading; Now is the value of aria-sort, if it is
+// the one sorted by.
+type sortHeading struct{ Text, URL, Now string }
 
 // Later reports whether this is not the first page.
 func (p snapshotsPage) Later() bool { return !p.Query.isFirst() }

@@ -186,3 +186,35 @@ func TestWithoutTheService(t *testing.T) {
 	none.must(none.get("/account"), http.StatusOK, "No cloud service")
 	none.must(none.get("/nothing"), http.StatusNotFound, "no such page")
 }
+
+// Sorting covers what is here and what is in the cloud, over several pages.
+func TestSorting(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	small := c.Push(mia, "bb", []byte("1"))
+	large := c.Push(mia, "cc", []byte("4444"))
+	first := c.Push(mia, "Aa", []byte("22"))
+	u := openUI(t, mia, "")
+	order := func(query string) string {
+		body := u.get("/snapshots" + query).Body
+		var names []string
+		for _, piece := range strings.Split(body, `<span class="name">`)[1:] {
+			names = append(names, piece[:2])
+		}
+		return strings.Join(names, " ")
+	}
+	for query, want := range map[string]string{
+		"": "Aa cc bb", "?sort=oldest": "bb cc Aa", "?sort=name": "Aa bb cc", "?sort=size": "cc Aa bb", "?sort=nonsense": "Aa cc bb",
+	} {
+		if got := order(query); got != want {
+			t.Errorf("%q: %s, want %s", query, got, want)
+		}
+	}
+	for i := range pageSize {
+		c.Push(mia, "zz"+strconv.Itoa(i), []byte(strconv.Itoa(1000+i)))
+	}
+	one := u.get("/snapshots?sort=oldest")
+	u.must(one, http.StatusOK, small.Name, large.Name, first.Name, "cursor=50")
+	u.must(u.get("/snapshots?sort=oldest&cursor=50"), http.StatusOK, "zz49", "page-first")
+}

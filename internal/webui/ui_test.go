@@ -52,7 +52,9 @@ func startUI(t *testing.T, client *api.Client, config string) *ui {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := func(name string) string { return map[string]string{"SNAPCLI_CONFIG_DIR": dir}[name] }
+	env := func(name string) string {
+		return map[string]string{"SNAPCLI_CONFIG_DIR": dir, "SNAPCLI_DATA_DIR": filepath.Join(dir, "data")}[name]
+	}
 	agent, err := local.Open(local.Options{ConfigFile: file, DataDir: filepath.Join(dir, "data"), Env: env})
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +63,23 @@ func startUI(t *testing.T, client *api.Client, config string) *ui {
 	if err != nil {
 		t.Fatal(err)
 	}
+	u := &ui{t: t, Server: s, Agent: agent}
+	u.serve()
+	return u
+}
+
+// serveUI opens another web UI.
+func serveUI(t *testing.T, s *Server) *ui {
+	t.Helper()
+	u := &ui{t: t, Server: s, Agent: s.o.Agent}
+	u.serve()
+	u.must(u.get(s.StartPath()), http.StatusOK)
+	return u
+}
+
+func (u *ui) serve() {
+	t, s := u.t, u.Server
+	t.Helper()
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -71,7 +90,7 @@ func startUI(t *testing.T, client *api.Client, config string) *ui {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &ui{t: t, URL: server.URL, Server: s, Agent: agent, http: &http.Client{Jar: jar}}
+	u.URL, u.http = server.URL, &http.Client{Jar: jar}
 }
 
 // answer is what a request got.

@@ -85,7 +85,7 @@ function syncSearch(url) {
   const form = document.querySelector("form.search");
   const query = new URL(url, location.href).searchParams;
   if (!form) return;
-  for (const name of ["q", "target", "type", "actor", "snapshot", "action"]) if (form.elements[name]) form.elements[name].value = query.get(name) ?? "";
+  for (const name of ["q", "target", "type", "sort", "actor", "snapshot", "action"]) if (form.elements[name]) form.elements[name].value = query.get(name) ?? "";
   form.querySelector("[name=show]")?.remove();
   if (query.get("show")) {
     const show = Object.assign(document.createElement("input"), { type: "hidden", name: "show", value: query.get("show") });

@@ -1,0 +1,100 @@
+package webui
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+)
+
+// journal keeps what runs on disk, so that a job whose process was ended, or
+// killed, is offered again by the next one. Each process has a file of its own
+// and holds a lock on it for as long as it lives.
+type journal struct {
+	path string
+	lock *flock.Flock
+}
+
+// unfinished is a job that was running when its process ended.
+type unfinished struct {
+	Kind    string    `json:"kind"`
+	Title   string    `json:"title"`
+	Target  string    `json:"target"`
+	Again   string    `json:"again"`
+	Started time.Time `json:"started"`
+}
+
+const journalSuffix = ".jobs.json"
+
+// openJournal makes this process's file in a folder, and takes over what ended
+// processes left there.
+func openJournal(dir string) (*journal, []unfinished, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("make the folder of jobs: %w", err)
+	}
+	left, err := takeOver(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	j := &journal{path: filepath.Join(dir, rand.Text()+journalSuffix)}
+	j.lock = flock.New(j.path + ".lock")
+	if _, err := j.lock.TryLock(); err != nil {
+		return nil, nil, fmt.Errorf("lock the list of jobs: %w", err)
+	}
+	return j, left, nil
+}
+
+// takeOver reads and removes the files that no living process holds.
+func takeOver(dir string) ([]unfinished, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("find the lists of jobs: %w", err)
+	}
+	var left []unfinished
+	for _, file := range files {
+		lock := flock.New(file + ".lock")
+		if held, err := lock.TryLock(); err != nil || !held {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		var jobs []unfinished
+		if err == nil && json.Unmarshal(data, &jobs) == nil {
+			for _, j := range jobs {
+				if strings.HasPrefix(j.Again, "/") {
+					left = append(left, j)
+				}
+			}
+		}
+		os.Remove(file)
+		lock.Unlock()
+		os.Remove(file + ".lock")
+	}
+	return left, nil
+}
+
+// write replaces the list of what runs.
+func (j *journal) write(running []unfinished) error {
+	data, err := json.Marshal(running)
+	if err != nil {
+		return fmt.Errorf("encode the list of jobs: %w", err)
+	}
+	if err := renameio.WriteFile(j.path, data, 0o600); err != nil {
+		return fmt.Errorf("write the list of jobs: %w", err)
+	}
+	return nil
+}
+
+// close ends the journal; what still runs stays in it for the next process.
+func (j *journal) close(running int) {
+	if running == 0 {
+		os.Remove(j.path)
+	}
+	j.lock.Unlock()
+	os.Remove(j.path + ".lock")
+}
