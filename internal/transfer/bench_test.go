@@ -2,20 +2,25 @@ package transfer_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/minio/crc64nvme"
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"snap/internal/blob"
 	"snap/internal/servertest"
@@ -25,7 +30,9 @@ import (
 // BenchmarkBytes pushes and pulls one incompressible snapshot over both
 // storages and tells, in one run, how that compares with the limits of the
 // machine: writing a file with fsync, and moving the same bytes through the
-// same server with one plain request that verifies nothing.
+// same server with one plain request that verifies nothing. Over S3 it also
+// compares with a peer of equal durability: MinIO's own client library with as
+// many connections, which then syncs the file and verifies its SHA-256.
 //
 // SNAP_BENCH_MIB sets the size, 256 if it is not set.
 func BenchmarkBytes(b *testing.B) {
@@ -35,21 +42,22 @@ func BenchmarkBytes(b *testing.B) {
 	}
 	data := filepath.Join(b.TempDir(), "data")
 	sum := writeRandom(b, data, int64(size))
-	disk := bench(b, "limit/write+fsync", size, 0, func(b *testing.B) { writeSynced(b, data) })
-	for name, open := range map[string]func(testing.TB) *service{"folder": newService, "s3": newS3Service} {
-		b.Run(name, func(b *testing.B) { benchStorage(b, open, data, sum, int64(size), disk) })
-	}
+	disk := bench(b, "limit/write+fsync", size, 0, 0, func(b *testing.B) { writeSynced(b, data) })
+	b.Run("folder", func(b *testing.B) { benchStorage(b, newService(b), data, sum, int64(size), disk, peer{}) })
+	b.Run("s3", func(b *testing.B) {
+		rawURL := servertest.S3(b)
+		benchStorage(b, newS3Service(b, rawURL), data, sum, int64(size), disk, newPeer(b, rawURL, data, int64(size)))
+	})
 }
 
-func benchStorage(b *testing.B, open func(testing.TB) *service, data, sum string, size int64, disk float64) {
-	s := open(b)
+func benchStorage(b *testing.B, s *service, data, sum string, size int64, disk float64, p peer) {
 	s.partLen = blob.PartSize(size)
 	crc := fileCRC(b, data)
-	put := bench(b, "limit/put", int(size), 0, func(b *testing.B) { s.plainPut(b, data, crc, size) })
+	put := bench(b, "limit/put", int(size), 0, 0, func(b *testing.B) { s.plainPut(b, data, crc, size) })
 	_, req := writeFile(b, []byte("x"))
 	req.Size, req.SHA256 = size, sum
 	serial := 0
-	bench(b, "push", int(size), min(disk, put), func(b *testing.B) {
+	bench(b, "push", int(size), min(disk, put), p.put, func(b *testing.B) {
 		serial++
 		req.Name = "shop-" + strconv.Itoa(serial)
 		if _, err := transfer.Upload(b.Context(), s.client(), data, req, transfer.Options{}); err != nil {
@@ -60,8 +68,8 @@ func benchStorage(b *testing.B, open func(testing.TB) *service, data, sum string
 	if err != nil {
 		b.Fatal(err)
 	}
-	get := bench(b, "limit/get", int(size), 0, func(b *testing.B) { s.plainGet(b, up.ID, size) })
-	bench(b, "pull", int(size), min(disk, get), func(b *testing.B) {
+	get := bench(b, "limit/get", int(size), 0, 0, func(b *testing.B) { s.plainGet(b, up.ID, size) })
+	bench(b, "pull", int(size), min(disk, get), p.get, func(b *testing.B) {
 		if _, _, err := transfer.Download(b.Context(), s.client(), up.ID, filepath.Join(b.TempDir(), "x.snap"), transfer.Options{}); err != nil {
 			b.Fatal(err)
 		}
@@ -71,7 +79,7 @@ func benchStorage(b *testing.B, open func(testing.TB) *service, data, sum string
 // bench runs f and returns its best rate in bytes a second. It reports the
 // processor's seconds per GiB, of client and folder store together, and how
 // the best rate compares with a limit.
-func bench(b *testing.B, name string, size int, limit float64, f func(b *testing.B)) float64 {
+func bench(b *testing.B, name string, size int, limit, peer float64, f func(b *testing.B)) float64 {
 	var best float64
 	b.Run(name, func(b *testing.B) {
 		b.SetBytes(int64(size))
@@ -84,6 +92,9 @@ func bench(b *testing.B, name string, size int, limit float64, f func(b *testing
 		b.ReportMetric((processor()-before).Seconds()/float64(b.N)/(float64(size)/(1<<30)), "cpu-s/GiB")
 		if limit > 0 {
 			b.ReportMetric(best/limit, "of-limit")
+		}
+		if peer > 0 {
+			b.ReportMetric(best/peer, "of-peer")
 		}
 	})
 	return best
@@ -188,9 +199,51 @@ func fileCRC(b *testing.B, path string) string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64nvme.Checksum(content)))
 }
 
+// peer is what another client comes to, in bytes a second.
+type peer struct{ put, get float64 }
+
+func newPeer(b *testing.B, rawURL, data string, size int64) (p peer) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		b.Fatal(err)
+	}
+	secret, _ := u.User.Password()
+	client, err := minio.New(strings.TrimPrefix(u.Query().Get("endpoint"), "http://"), &minio.Options{
+		Creds: credentials.NewStaticV4(u.User.Username(), secret, ""), Region: "us-east-1",
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.put = bench(b, "peer/put", int(size), 0, 0, func(b *testing.B) {
+		_, err := client.FPutObject(b.Context(), u.Host, "peer", data, minio.PutObjectOptions{NumThreads: 4, PartSize: 16 << 20})
+		if err != nil {
+			b.Fatal(err)
+		}
+	})
+	p.get = bench(b, "peer/get+sync+sha256", int(size), 0, 0, func(b *testing.B) {
+		file := filepath.Join(b.TempDir(), "x")
+		if err := client.FGetObject(b.Context(), u.Host, "peer", file, minio.GetObjectOptions{}); err != nil {
+			b.Fatal(err)
+		}
+		f, err := os.OpenFile(file, os.O_RDWR, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer f.Close()
+		sum := sha256.New()
+		if _, err := io.Copy(sum, f); err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	})
+	return p
+}
+
 // newS3Service is the service over S3.
-func newS3Service(t testing.TB) *service {
-	store, err := blob.OpenS3(t.Context(), servertest.S3(t), nil)
+func newS3Service(t testing.TB, rawURL string) *service {
+	store, err := blob.OpenS3(t.Context(), rawURL, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
