@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -149,6 +150,12 @@ func ours(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, "snap/")
 }
 
+// isModule tells whether a folder is a module of its own.
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
+}
+
 // sources returns the module's packages, by folder, with what their files
 // import, tests left out.
 func sources(t *testing.T) map[string][]string {
@@ -159,7 +166,7 @@ func sources(t *testing.T) map[string][]string {
 			return err
 		}
 		name := entry.Name()
-		if entry.IsDir() && file != "." && (strings.HasPrefix(name, ".") || name == "testdata" || file == "tools" || file == "bin") {
+		if entry.IsDir() && file != "." && (strings.HasPrefix(name, ".") || name == "testdata" || file == "bin" || isModule(file)) {
 			return filepath.SkipDir
 		}
 		if entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
