@@ -38,6 +38,9 @@ func TestReferencePage(t *testing.T) {
 	for _, c := range commands(root) {
 		describe(&page, c)
 	}
+	for _, c := range topics() {
+		fmt.Fprintf(&page, "\n## snapcli help %s\n\n%s\n", c.Name(), markdown(c.Long))
+	}
 	compare(t, "../../docs/cli.md", page.Bytes())
 }
 

@@ -163,24 +163,21 @@ func (x *examination) target(ctx context.Context, agent *local.Agent, t local.Ta
 	if t.Source == "" && t.Destination == "" {
 		x.add(what, look, "it has neither a source nor a destination", fmt.Sprintf("run: snapcli targets add %s --source URL", word(t.Name)))
 	}
-	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination}} {
-		if side.url == "" {
-			continue
-		}
-		c, err := agent.CheckDatabase(ctx, side.url)
-		says := c.URL + ", " + plural(c.Tables, "table", "tables") + after(", server ", c.ServerVersion) + after(", tools ", c.ToolVersion)
+	checks, err := agent.CheckTarget(ctx, t.Name)
+	if err != nil {
+		x.failed(what, bad, err)
+		return
+	}
+	for _, c := range checks {
+		side := what + " " + c.Role
 		switch {
-		case err != nil:
-			x.failed(what+" "+side.name, bad, err)
-		case !c.Exists && side.name == "source":
-			x.failed(what+" "+side.name, bad, &snap.Error{Code: snap.CodeNotFound, Detail: c.URL + " does not exist", Hint: "check its URL: snapcli targets show " + word(t.Name)})
-		case !c.Exists:
-			x.add(what+" "+side.name, good, c.URL+" does not exist yet; load makes it", "")
-		default:
-			x.add(what+" "+side.name, good, says, "")
+		case c.Err != nil:
+			x.failed(side, bad, c.Err)
+		case c.Exists:
+			x.add(side, good, c.URL+", "+plural(c.Tables, "table", "tables")+after(", server ", c.ServerVersion)+after(", tools ", c.ToolVersion), "")
 		}
 		for _, w := range c.Warnings {
-			x.add(what+" "+side.name, look, w, "")
+			x.add(side, look, c.URL+": "+w, "")
 		}
 	}
 }

@@ -39,7 +39,7 @@ replaced you are asked; a script agrees with --yes.`,
 	typeFlag(cmd, &typ, "load only a snapshot of this type")
 	cmd.Flags().BoolVar(&yes, "yes", false, "replace the destination without asking")
 	cmd.Flags().BoolVar(&o.Terminate, "terminate", false, "end other connections to the destination")
-	cmd.Flags().BoolVar(&o.Force, "force", false, "load even into a destination that is marked as, or looks like, production")
+	cmd.Flags().BoolVar(&o.Force, "force-production", false, "load even into a destination that is marked as, or looks like, production")
 	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables written at once; 0 is the target's setting")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)

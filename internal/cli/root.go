@@ -44,6 +44,7 @@ func (a *app) root() *cobra.Command {
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.whoamiCommand())
 	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.configCommand(), a.serveCommand(), a.doctorCommand())
 	add(root, "", a.completionCommand(), a.versionCommand())
+	root.AddCommand(topics()...)
 	return root
 }
 
@@ -245,7 +246,10 @@ Flags:
 {{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableInheritedFlags}}
 
 Global flags:
-{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasHelpSubCommands}}
+
+Pages of help, as {{.CommandPath}} help PAGE:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableSubCommands}}
 
 More about a command: {{.CommandPath}} COMMAND --help{{end}}
 `

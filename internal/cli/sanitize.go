@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"snap/internal/local"
@@ -8,35 +11,101 @@ import (
 
 func (a *app) sanitizeCommand() *cobra.Command {
 	var o local.SanitizeOptions
+	var initial bool
 	cmd := &cobra.Command{
 		Use:   "sanitize TARGET",
 		Short: "Make a masked copy of a snapshot",
 		Long: `Sanitize makes a masked copy of the target's newest snapshot, or of the one that
---snapshot names. How to mask stands in a SQL file or a file of column rules,
-given here or in the target's configuration. The original is not touched.`,
+--snapshot names. How to mask stands in a file of column rules, in a SQL file, or
+in both, given here or in the target's configuration. The original is not
+touched, and nothing leaves this machine.
+
+--init writes a first rules file from the snapshot's tables and the look of
+their values, for you to read and correct, and notes it in the configuration.`,
 		Example: examples(
+			"begin with rules made from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
 			"mask as the target's configuration says", "snapcli sanitize shop",
 			"run a SQL file on the copy", "snapcli sanitize shop --sql mask.sql"),
 		Args:              oneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
+			if initial {
+				return a.suggestRules(cmd.Context(), args[0], o)
 			}
-			tell, end := a.progress()
-			s, err := agent.Sanitize(cmd.Context(), args[0], o, tell)
-			end()
-			if err != nil {
-				return err
-			}
-			return a.made("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`", word(args[0]))
+			return a.sanitize(cmd.Context(), args[0], o)
 		},
 	}
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to mask (default the newest)")
 	cmd.Flags().StringVar(&o.SQL, "sql", "", "SQL file to run on the copy (default the target's)")
 	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default the target's)")
+	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables at once; 0 is the target's setting")
+	cmd.Flags().BoolVar(&initial, "init", false, "write a first rules file instead of masking")
+	cmd.MarkFlagsMutuallyExclusive("init", "sql")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+func (a *app) sanitize(ctx context.Context, target string, o local.SanitizeOptions) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	tell, end := a.progress()
+	s, err := agent.Sanitize(ctx, target, o, tell)
+	end()
+	if err != nil {
+		return err
+	}
+	return a.made("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`", word(target))
+}
+
+// suggestRules writes a first rules file, and names it in the configuration
+// when the target has none yet.
+func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeOptions) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	t, err := agent.Target(target)
+	if err != nil {
+		return err
+	}
+	path, err := rulesPath(agent, t, o.Rules)
+	if err != nil {
+		return err
+	}
+	tell, end := a.progress()
+	err = agent.SuggestRules(ctx, target, o.Snapshot, path, tell)
+	end()
+	if err != nil {
+		return err
+	}
+	if t.Sanitize.Rules == "" {
+		t.Sanitize.Rules = path
+		if err := agent.AddTarget(t); err != nil {
+			return err
+		}
+	}
+	if a.flags.json {
+		return a.printJSON(map[string]string{"target": t.Name, "rules": path})
+	}
+	a.done(path, "wrote a first rules file for %s: %s", t.Name, path)
+	a.next("read and correct it, then run `snapcli sanitize %s`", word(t.Name))
+	return nil
+}
+
+// rulesPath is where a target's rules stand: the path given, else that of the
+// configuration, else beside the config file.
+func rulesPath(agent *local.Agent, t local.Target, given string) (string, error) {
+	beside := filepath.Dir(agent.ConfigPath())
+	switch {
+	case given != "":
+		return filepath.Abs(given)
+	case filepath.IsAbs(t.Sanitize.Rules):
+		return t.Sanitize.Rules, nil
+	case t.Sanitize.Rules != "":
+		return filepath.Join(beside, t.Sanitize.Rules), nil
+	}
+	return filepath.Join(beside, t.Name+".rules.yaml"), nil
 }

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+)
+
+// topics are pages of help that are no commands: `snapcli help exit-codes`.
+func topics() []*cobra.Command {
+	return []*cobra.Command{
+		{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp()},
+		{Use: "environment", Short: "The environment variables that are read", Long: environmentHelp},
+		{Use: "scripts", Short: "How to use snapcli in scripts and pipelines", Long: scriptsHelp},
+	}
+}
+
+// exitCodesHelp is made from the one error table.
+func exitCodesHelp() string {
+	var b strings.Builder
+	b.WriteString("Every failure has a code, which --json shows, and an exit code:\n\n    0  all is well\n")
+	for exit := range snap.ExitInterrupted + 1 {
+		for _, c := range snap.Codes() {
+			if c.Exit == exit && exit != snap.ExitOK {
+				fmt.Fprintf(&b, "  %3d  %-28s %s\n", exit, c.Code, c.Title)
+			}
+		}
+	}
+	return strings.TrimRight(b.String(), "\n")
+}
+
+const environmentHelp = `Settings, by their key in capitals with __ for a dot; they come before the file:
+
+  SNAPCLI_CLOUD__URL             the cloud service
+  SNAPCLI_CLOUD__API_KEY         an API key; it comes before everything else
+  SNAPCLI_TARGETS__SHOP__SOURCE  a setting of the target shop
+
+Places:
+
+  SNAPCLI_CONFIG_DIR   folder of config.yaml and credentials.json
+  SNAPCLI_DATA_DIR     folder of the snapshots on this machine
+
+How snapcli behaves:
+
+  NO_COLOR             any value: no colour
+  TERM=dumb            no colour, no bars
+  ACCESSIBLE           any value: questions as plain lines, for screen readers
+  CI                   any value: nobody is asked anything
+  VISUAL, EDITOR       the editor of "snapcli config edit"
+  BROWSER              the browser of "snapcli login"
+  TZ                   time zone of the times that are shown
+
+${NAME} in a database URL of the config file is taken from the environment when
+the URL is used, and never printed.`
+
+const scriptsHelp = `Results go to standard output, everything else to standard error. In a pipe
+there is no colour, no bar and no question.
+
+  --quiet   prints the one word a script wants: a name, an ID, an e-mail
+  --json    prints the result as JSON, and an error as one object on standard
+            error: {"error": {"code", "detail", "hint", "exit"}}
+  --yes     agrees where a person would be asked
+
+Decide by the exit code or by the error's code, never by the text:
+
+  snapcli help exit-codes
+
+Sign in with an API key in the environment; a key for pipelines is made with
+"snapcli cloud keys create NAME --kind clt --scopes pull,push". All commands may
+be run again: pushes and pulls go on where they stopped, and sharing twice
+changes nothing.`
