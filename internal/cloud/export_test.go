@@ -1,6 +1,10 @@
 package cloud
 
-import "github.com/danielgtaylor/huma/v2"
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+)
 
 // Routes returns the patterns of every route that needs a caller, for tests
 // that walk the route table.
@@ -14,3 +18,6 @@ func (s *Service) Routes() []string {
 
 // Described returns the OpenAPI document.
 func (s *Service) Described() *huma.OpenAPI { return s.openAPI }
+
+// Wrapped returns a handler behind what every request passes.
+func (s *Service) Wrapped(h http.Handler) http.Handler { return s.wrap(h) }
