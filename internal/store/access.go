@@ -89,10 +89,10 @@ func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, emai
 // limit of them by e-mail, and how many there are. groupID is empty for the
 // org-wide share. It fails with code group_not_found.
 func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string, limit int) (users []snap.User, count int, err error) {
-	audience := snap.AudienceOf(snap.KindMembers, sn.Org.ID)
+	audience := snap.AudienceOf(snap.KindMembers, c.Org.ID)
 	if groupID != "" {
 		var group int64
-		err := s.row(ctx, `SELECT id FROM groups WHERE org_id = $1 AND group_id = $2`, sn.Org.ID, groupID).Scan(&group)
+		err := s.row(ctx, `SELECT id FROM groups WHERE org_id = $1 AND group_id = $2`, c.Org.ID, groupID).Scan(&group)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil, 0, errNoGroup(groupID)
 		}
