@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"snap"
 	"snap/api"
@@ -123,4 +124,53 @@ func TestUnshareStopsARunningDownload(t *testing.T) {
 			t.Errorf("left over: %v, %v", left, err)
 		}
 	})
+}
+
+// URLs are made and checked by the service's clock alone, so a clock that is an
+// hour off on one side does no harm.
+func TestClocksMayDiffer(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{-time.Hour, time.Hour} {
+		c := cloudtest.Start(t, cloudtest.Options{Clock: cloudtest.NewClock(time.Now().Add(off))})
+		alice := c.As("alice@acme.test")
+		data := random(1<<20, 33)
+		file, req := writeFile(t, data)
+		up, err := transfer.Upload(t.Context(), alice, file, req, quick())
+		if err != nil {
+			t.Fatalf("%v off: %v", off, err)
+		}
+		pulled := target(t)
+		if _, _, err := transfer.Download(t.Context(), alice, up.ID, pulled, quick()); err != nil {
+			t.Fatalf("%v off: %v", off, err)
+		}
+		wantFile(t, pulled, data)
+	}
+}
+
+// A part's URL that expires on the way is signed again, and a pull's is asked
+// for again.
+func TestURLsExpireOnTheWay(t *testing.T) {
+	t.Parallel()
+	clock := cloudtest.NewClock(time.Now())
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
+	alice := c.As("alice@acme.test")
+	data := random(40<<20, 34)
+	file, req := writeFile(t, data)
+	o := quick()
+	var requests atomic.Int32
+	o.HTTP = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		if n := requests.Add(1); n == 2 || n == 40 {
+			clock.Advance(20 * time.Minute)
+		}
+		return http.DefaultTransport.RoundTrip(r)
+	})}
+	up, err := transfer.Upload(t.Context(), alice, file, req, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pulled := target(t)
+	if _, _, err := transfer.Download(t.Context(), alice, up.ID, pulled, o); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, pulled, data)
 }

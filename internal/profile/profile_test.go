@@ -1,0 +1,72 @@
+package profile
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"snap"
+	"snap/api"
+)
+
+// Every target and name of any script has a key of its own that any storage
+// takes.
+func TestKeysAreSafeAndDistinct(t *testing.T) {
+	t.Parallel()
+	safe := regexp.MustCompile(`^records/[a-z0-9-]{13,53}/[a-z0-9-]{13,53}\.json$`)
+	seen := map[string][2]string{}
+	rapid.Check(t, func(t *rapid.T) {
+		pair := [2]string{rapid.String().Draw(t, "target"), rapid.String().Draw(t, "name")}
+		key := recordKey(pair[0], pair[1])
+		if !safe.MatchString(key) {
+			t.Fatalf("%q", key)
+		}
+		if other, ok := seen[key]; ok && other != pair {
+			t.Fatalf("%q and %q share %s", other, pair, key)
+		}
+		seen[key] = pair
+		if !strings.HasPrefix(key, recordsOf(pair[0])) {
+			t.Fatalf("%s is not one of %s", key, recordsOf(pair[0]))
+		}
+	})
+}
+
+func TestSnapshotsAreListedNewestFirst(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	p, err := Open(t.Context(), "file://"+t.TempDir(), func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"b", "c", "a"} {
+		now = now.Add(time.Hour)
+		if err := p.write(t.Context(), api.PushRequest{Target: "shop", Name: name, Type: snap.TypeSnapshot, Size: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.write(t.Context(), api.PushRequest{Target: "books", Name: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := p.Snapshots(t.Context(), "shop")
+	if err != nil || len(all) != 3 || all[0].Name != "a" || all[1].Name != "c" || all[2].Name != "b" {
+		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// A URL that cannot be used is told without what it holds, which may be a
+// secret.
+func TestOpenRefusesOtherURLs(t *testing.T) {
+	t.Parallel()
+	for _, raw := range []string{"", "ftp://u:hush@h/x", "file://host/x", "file:relative", "s3://", "s3://k:hush@b?endpoint=x", "s3://k:hush@b?secret=hush", "s3://k:hush@b?lookup=hush", ":"} {
+		_, err := Open(t.Context(), raw, nil)
+		if snap.CodeOf(err) != snap.CodeUsage {
+			t.Errorf("%q: %v, want a usage error", raw, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "hush") {
+			t.Errorf("the error tells the URL's secret: %v", err)
+		}
+	}
+}
