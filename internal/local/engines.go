@@ -7,6 +7,7 @@ import (
 	"snap"
 	"snap/internal/archive"
 	"snap/internal/engine"
+	"snap/internal/engine/mysql"
 	"snap/internal/engine/postgres"
 	"snap/internal/engine/sqlite"
 )
@@ -19,10 +20,12 @@ func engineFor(kind snap.Engine) (engine.Engine, error) {
 	switch kind {
 	case snap.Postgres:
 		return postgres.Engine{}, nil
+	case snap.MySQL:
+		return mysql.Engine{}, nil
 	case snap.SQLite:
 		return sqlite.Engine{}, nil
 	}
-	return nil, snap.Invalid(fmt.Sprintf("databases of kind %s are not supported yet", kind), "use a PostgreSQL or SQLite database")
+	return nil, snap.Invalid(fmt.Sprintf("databases of kind %q are not known", kind), "use a PostgreSQL, MySQL, MariaDB or SQLite database")
 }
 
 // database is a database of a target, ready to be worked with.

@@ -26,9 +26,9 @@ type SanitizeOptions struct {
 // file. The original stays as it is. Any failure leaves no sanitized snapshot.
 //
 // Rules are applied on this machine. A SQL file runs in a scratch database that
-// is gone afterwards: for SQLite a file in the data folder, for PostgreSQL a
-// database on the destination's server, or on the source's when the target has
-// no destination.
+// is gone afterwards: for SQLite a file in the data folder, for PostgreSQL and
+// MySQL a database on the destination's server, or on the source's when the
+// target has no destination.
 func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, p Progress) (Snapshot, error) {
 	t, err := a.Target(target)
 	if err != nil {

@@ -72,7 +72,7 @@ func (d database) dump(ctx context.Context, t tool, w io.Writer) (map[[2]string]
 	case parsed != nil:
 		counts = nil // of a version that is not known; the rows stay uncounted
 	}
-	return counts, said.warnings(), nil
+	return counts, said.Warnings(), nil
 }
 
 // failing remembers that writing failed, which io.TeeReader reports as a

@@ -103,21 +103,8 @@ func unpack(ctx context.Context, dump engine.Dump, o engine.Options) (path strin
 		return "", err
 	}
 	defer in.Close()
-	_, err = io.Copy(&engine.Counter{W: file, O: o, Of: dump.Size}, &reader{ctx: ctx, r: in})
+	_, err = io.Copy(&engine.Counter{W: file, O: o, Of: dump.Size}, engine.Reader(ctx, in))
 	return file.Name(), err
-}
-
-// reader stops when the context is done.
-type reader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
 }
 
 func randomName(prefix string) string {

@@ -60,7 +60,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 		return engine.Contents{}, err
 	}
 	defer in.Close()
-	d := &dumpReader{r: bufio.NewReaderSize(&reader{ctx: ctx, r: in}, 1<<20)}
+	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20)}
 	tables, order, err := openDump(d)
 	if err != nil {
 		return engine.Contents{}, err
@@ -131,7 +131,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io
 	}
 	defer in.Close()
 	out := bufio.NewWriterSize(&engine.Counter{W: w, O: o, Of: dump.Size}, 1<<20)
-	d := &dumpReader{r: bufio.NewReaderSize(&reader{ctx: ctx, r: in}, 1<<20), echo: &bytes.Buffer{}}
+	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), echo: &bytes.Buffer{}}
 	tables, _, err := openDump(d)
 	if err != nil {
 		return engine.Info{}, err

@@ -1,20 +1,18 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"snap"
+	"snap/internal/engine"
 )
 
 // tool is one installed program of PostgreSQL's.
@@ -91,64 +89,14 @@ func toolVersion(path string) string {
 
 // command prepares a run of the tool against a database. The password, if any,
 // goes through the environment. What it says is collected.
-func (t tool) command(ctx context.Context, d database, args ...string) (*exec.Cmd, *speech) {
-	cmd := exec.CommandContext(ctx, t.path, append(args, "--no-password", "--dbname="+d.public())...)
+func (t tool) command(ctx context.Context, d database, args ...string) (*exec.Cmd, *engine.Speech) {
+	cmd, said := engine.Program(ctx, t.path, append(args, "--no-password", "--dbname="+d.public())...)
 	cmd.Env = append(os.Environ(), d.environment()...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	ownGroup(cmd)
-	said := &speech{}
-	cmd.Stderr = said
 	return cmd, said
 }
 
-// speech is what a program wrote to standard error: the first 64 KiB.
-type speech struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-var _ io.Writer = (*speech)(nil)
-
-func (s *speech) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if room := 64<<10 - s.b.Len(); room > 0 {
-		s.b.Write(p[:min(len(p), room)])
-	}
-	return len(p), nil
-}
-
-// firstError returns the sentence that matters of what was said.
-func (s *speech) firstError() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	text := s.b.String()
-	for _, mark := range []string{"ERROR:", "FATAL:", "error:"} {
-		if _, after, ok := strings.Cut(text, mark); ok {
-			line, _, _ := strings.Cut(after, "\n")
-			return strings.TrimSpace(line)
-		}
-	}
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
-}
-
-// warnings returns the lines that warn.
-func (s *speech) warnings() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []string
-	for line := range strings.Lines(s.b.String()) {
-		if _, after, ok := strings.Cut(line, "warning:"); ok && len(all) < 20 {
-			all = append(all, strings.TrimSpace(after))
-		}
-	}
-	return all
-}
-
 // toolFailure makes a person's error of a tool's failure.
-func (d database) toolFailure(ctx context.Context, name string, said *speech, err error) error {
+func (d database) toolFailure(ctx context.Context, name string, said *engine.Speech, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -156,7 +104,7 @@ func (d database) toolFailure(ctx context.Context, name string, said *speech, er
 	if !errors.As(err, &exit) {
 		return fmt.Errorf("run %s: %w", name, err)
 	}
-	what := said.firstError()
+	what := said.FirstError()
 	e := &snap.Error{Code: snap.CodeDatabase, Detail: fmt.Sprintf("%s failed: %s", name, what), Cause: err}
 	switch {
 	case strings.Contains(what, "No space left on device"):

@@ -73,7 +73,7 @@ func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error 
 	}
 	defer in.Close()
 	out := &engine.Counter{W: file, O: s.o, Of: d.Size}
-	if _, err := io.Copy(out, &reader{ctx: ctx, r: in}); err != nil {
+	if _, err := io.Copy(out, engine.Reader(ctx, in)); err != nil {
 		return err
 	}
 	return file.Sync()
@@ -202,16 +202,3 @@ func removeSides(path string) {
 const tempSuffix = ".snapcli-tmp"
 
 func tempPrefix(place string) string { return "." + filepath.Base(place) + "." }
-
-// reader stops when the context is done.
-type reader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *reader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
-}

@@ -1,4 +1,4 @@
-package postgres
+package engine
 
 import (
 	"os/exec"

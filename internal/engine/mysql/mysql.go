@@ -1,0 +1,265 @@
+// Package mysql dumps and restores MySQL and MariaDB databases through
+// mysqldump or mariadb-dump and the server's client program.
+//
+// A dump is a line of JSON in a comment, with the views, routines, triggers and
+// events, and then the SQL of the tables. It is restored into a scratch
+// database on the destination's server, whose tables then take the place of the
+// old ones in one RENAME TABLE statement: these servers cannot rename a
+// database. Views, routines, triggers and events, which cannot be renamed
+// either, follow right after it.
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Engine is the engine for MySQL and MariaDB.
+type Engine struct{}
+
+// database is one database of one server, and how to reach it.
+type database struct {
+	name, user, password string
+	host, port, socket   string
+	tls                  string
+}
+
+// parse reads a database URL: mysql://user@host:3306/name?tls=true, or with
+// ?socket=/path for a local server.
+func parse(raw string) (database, error) {
+	u, err := url.Parse(raw)
+	if err != nil || strings.Trim(u.Path, "/") == "" || strings.Contains(strings.Trim(u.Path, "/"), "/") {
+		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is not usable", Hint: "use mysql://user@host:3306/database"}
+	}
+	d := database{name: strings.Trim(u.Path, "/"), host: u.Hostname(), port: u.Port(), socket: u.Query().Get("socket"), tls: u.Query().Get("tls")}
+	if d.host == "" {
+		d.host = "127.0.0.1"
+	}
+	if d.port == "" {
+		d.port = "3306"
+	}
+	if u.User != nil {
+		d.user = u.User.Username()
+		d.password, _ = u.User.Password()
+	}
+	return d, nil
+}
+
+func (d database) named(name string) database {
+	d.name = name
+	return d
+}
+
+// url is the database's URL, with its password.
+func (d database) url() string {
+	u := url.URL{Scheme: "mysql", Host: net.JoinHostPort(d.host, d.port), Path: "/" + d.name, User: url.UserPassword(d.user, d.password)}
+	q := url.Values{}
+	for key, value := range map[string]string{"socket": d.socket, "tls": d.tls} {
+		if value != "" {
+			q.Set(key, value)
+		}
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// open opens the database, or the server without a database.
+func (d database) open(name string) (*sql.DB, error) {
+	c := driver.NewConfig()
+	c.User, c.Passwd, c.DBName = d.user, d.password, name
+	c.Net, c.Addr = "tcp", net.JoinHostPort(d.host, d.port)
+	if d.socket != "" {
+		c.Net, c.Addr = "unix", d.socket
+	}
+	c.TLSConfig, c.MultiStatements, c.Timeout = d.tls, true, 10*time.Second
+	c.Logger = &driver.NopLogger{}
+	connector, err := driver.NewConnector(c)
+	if err != nil {
+		return nil, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is not usable", Hint: "use mysql://user@host:3306/database", Cause: err}
+	}
+	return sql.OpenDB(connector), nil
+}
+
+// arguments are what the programs get to connect with; the password, if any,
+// goes through the environment.
+func (d database) arguments() []string {
+	args := []string{"--default-character-set=utf8mb4", "--user=" + d.user}
+	if d.socket != "" {
+		return append(args, "--socket="+d.socket)
+	}
+	return append(args, "--protocol=tcp", "--host="+d.host, "--port="+d.port)
+}
+
+func (d database) environment() []string {
+	if d.password == "" {
+		return nil
+	}
+	return []string{"MYSQL_PWD=" + d.password}
+}
+
+func (d database) where() string { return "at " + net.JoinHostPort(d.host, d.port) }
+
+// Error numbers of the server, from its manual.
+const (
+	erDatabaseDenied = 1044
+	erAccessDenied   = 1045
+	erNoDatabase     = 1049
+	erTableDenied    = 1142
+	erNoRight        = 1227
+	erDiskFull       = 1021
+	erRecordFull     = 1114
+)
+
+func number(err error) uint16 {
+	var e *driver.MySQLError
+	if errors.As(err, &e) {
+		return e.Number
+	}
+	return 0
+}
+
+// failure makes a person's error of what the server said, or of its silence.
+func (d database) failure(err error) error {
+	var already *snap.Error
+	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	e := &snap.Error{Code: snap.CodeDatabase, Cause: err}
+	var said *driver.MySQLError
+	switch number(err) {
+	case erNoDatabase:
+		e.Code = snap.CodeNotFound
+		e.Detail = fmt.Sprintf("there is no database %q on the MySQL server %s", d.name, d.where())
+		e.Hint = "check the target's URL: snapcli targets"
+	case erAccessDenied:
+		e.Detail = fmt.Sprintf("the MySQL server %s refused the user %q or the password", d.where(), d.user)
+		e.Hint = "give the password in the URL by ${NAME}"
+	case erDatabaseDenied, erTableDenied, erNoRight:
+		errors.As(err, &said)
+		e.Detail = fmt.Sprintf("the MySQL user %q may not do this: %s", d.user, said.Message)
+		e.Hint = "grant the right, or use another user in the target's URL"
+	case erDiskFull, erRecordFull:
+		e.Code = snap.CodeStorageFull
+		e.Detail = fmt.Sprintf("the MySQL server %s has no space left", d.where())
+		e.Hint = "make room there and try again; the database is as it was"
+	case 0:
+		e.Detail = fmt.Sprintf("the MySQL server %s cannot be reached", d.where())
+		e.Hint = "check that it runs, and the host and port in the target's URL"
+	default:
+		errors.As(err, &said)
+		e.Detail = fmt.Sprintf("the MySQL server %s failed: %s", d.where(), said.Message)
+	}
+	return e
+}
+
+// Check implements [engine.Engine].
+func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
+	d, err := parse(raw)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	db, err := d.open("")
+	if err != nil {
+		return engine.Info{}, err
+	}
+	defer db.Close()
+	info, err := look(ctx, db, d.name)
+	return info, d.failure(err)
+}
+
+// look tells what is there.
+func look(ctx context.Context, db *sql.DB, name string) (engine.Info, error) {
+	var info engine.Info
+	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&info.ServerVersion); err != nil {
+		return info, err
+	}
+	if t, err := program(dumpers(info.ServerVersion)); err == nil {
+		info.ToolVersion = t.version
+	} else {
+		info.Warnings = append(info.Warnings, err.Error())
+	}
+	var charset, collation string
+	err := db.QueryRowContext(ctx, "SELECT default_character_set_name, default_collation_name FROM information_schema.schemata WHERE schema_name = ?", name).Scan(&charset, &collation)
+	if errors.Is(err, sql.ErrNoRows) {
+		return info, nil
+	}
+	if err != nil {
+		return info, err
+	}
+	info.Exists, info.Properties = true, map[string]string{"charset": charset, "collation": collation}
+	if info.Tables, err = listTables(ctx, db, name); err != nil {
+		return info, err
+	}
+	if err := db.QueryRowContext(ctx, "SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0) FROM information_schema.tables WHERE table_schema = ?", name).Scan(&info.Size); err != nil {
+		return info, err
+	}
+	unsafe, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE' AND engine NOT IN ('InnoDB', 'ROCKSDB', 'MEMORY')", name)
+	if err != nil {
+		return info, err
+	}
+	if len(unsafe) > 0 {
+		info.Warnings = append(info.Warnings, "these tables are not transactional, so they may be of a later moment: "+strings.Join(unsafe, ", "))
+	}
+	info.Connections, err = names(ctx, db, "SELECT concat(user, ' from ', host) FROM information_schema.processlist WHERE db = ? AND id <> connection_id()", name)
+	return info, err
+}
+
+// names returns one column of a query on one database.
+func names(ctx context.Context, db *sql.DB, query, name string) ([]string, error) {
+	rows, err := db.QueryContext(ctx, query, name)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var v string
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}
+
+// listTables lists the tables with their columns; rows are not counted.
+func listTables(ctx context.Context, db *sql.DB, name string) ([]engine.Table, error) {
+	list, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name", name)
+	if err != nil {
+		return nil, err
+	}
+	at, all := map[string]int{}, make([]engine.Table, len(list))
+	for i, table := range list {
+		all[i], at[table] = engine.Table{Name: table, Rows: -1}, i
+	}
+	rows, err := db.QueryContext(ctx, `SELECT table_name, column_name, column_type, is_nullable = 'NO' FROM information_schema.columns
+		WHERE table_schema = ? AND coalesce(generation_expression, '') = '' ORDER BY table_name, ordinal_position`, name)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var table string
+		var c engine.Column
+		if err := rows.Scan(&table, &c.Name, &c.Type, &c.NotNull); err != nil {
+			return nil, err
+		}
+		if i, ok := at[table]; ok {
+			all[i].Columns = append(all[i].Columns, c)
+		}
+	}
+	return all, rows.Err()
+}
+
+func quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }

@@ -1,0 +1,83 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Program prepares a run of one of the database's programs. It is interrupted
+// when the context is done, and gets no signals of the terminal's.
+func Program(ctx context.Context, path string, args ...string) (*exec.Cmd, *Speech) {
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	ownGroup(cmd)
+	said := &Speech{}
+	cmd.Stderr = said
+	return cmd, said
+}
+
+// Speech is what a program wrote to standard error: the first 64 KiB.
+type Speech struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (s *Speech) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if room := 64<<10 - s.b.Len(); room > 0 {
+		s.b.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
+}
+
+// FirstError returns the sentence that matters of what was said.
+func (s *Speech) FirstError() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := s.b.String()
+	for _, mark := range []string{"ERROR:", "FATAL:", "error:"} {
+		if _, after, ok := strings.Cut(text, mark); ok {
+			line, _, _ := strings.Cut(after, "\n")
+			return strings.TrimSpace(line)
+		}
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return line
+}
+
+// Warnings returns the lines that warn.
+func (s *Speech) Warnings() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []string
+	for line := range strings.Lines(s.b.String()) {
+		if _, after, ok := strings.Cut(line, "warning:"); ok && len(all) < 20 {
+			all = append(all, strings.TrimSpace(after))
+		}
+	}
+	return all
+}
+
+// Reader returns a reader that stops when the context is done.
+func Reader(ctx context.Context, r io.Reader) io.Reader { return &reader{ctx: ctx, r: r} }
+
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
