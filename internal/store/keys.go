@@ -162,24 +162,11 @@ func one[T any](rows []T, err error) (T, error) {
 }
 
 func (s *Store) keys(ctx context.Context, where string, args ...any) ([]Key, error) {
-	rows, err := s.read.QueryContext(ctx, `
+	return collect(ctx, s, `
 		SELECT k.id, k.kind, k.name, k.hint, o.id, o.slug, o.name, k.user_id, coalesce(u.email, ''), k.scopes,
 			k.created_at, coalesce(b.email, ''), k.expires_at, k.last_used_at, k.revoked_at
 		FROM api_keys k JOIN orgs o ON o.id = k.org_id
-			LEFT JOIN users u ON u.id = k.user_id LEFT JOIN users b ON b.id = k.created_by `+where, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []Key
-	for rows.Next() {
-		k, err := scanKey(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, k)
-	}
-	return all, rows.Err()
+			LEFT JOIN users u ON u.id = k.user_id LEFT JOIN users b ON b.id = k.created_by `+where, scanKey, args...)
 }
 
 func scanKey(rows *sql.Rows) (k Key, err error) {

@@ -78,7 +78,11 @@ func (s *Store) lockRefresh(ctx context.Context, tx *sql.Tx, r Rotation) (Sessio
 	if _, err := tx.ExecContext(ctx, `UPDATE sessions SET client_id = client_id WHERE id = $1`, id); err != nil {
 		return Session{}, err
 	}
-	n, err := one(s.sessions(ctx, tx, `id = $1`+liveSession, id, s.now().UnixMilli()))
+	rows, err := tx.QueryContext(ctx, selectSession+`id = $1`+liveSession, id, s.now().UnixMilli())
+	if err != nil {
+		return Session{}, err
+	}
+	n, err := one(drain(rows, scanSession))
 	if errors.Is(err, sql.ErrNoRows) || err == nil && n.ClientID != r.ClientID {
 		return Session{}, snap.ErrUnauthenticated
 	}

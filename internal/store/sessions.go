@@ -110,7 +110,7 @@ func (s *Store) LiveSession(ctx context.Context, id int64) (Session, error) {
 }
 
 func (s *Store) liveSession(ctx context.Context, where string, arg any) (Session, error) {
-	n, err := one(s.sessions(ctx, s.read, where+liveSession, arg, s.now().UnixMilli()))
+	n, err := one(collect(ctx, s, selectSession+where+liveSession, scanSession, arg, s.now().UnixMilli()))
 	if errors.Is(err, sql.ErrNoRows) {
 		return Session{}, snap.ErrUnauthenticated
 	}
@@ -141,7 +141,7 @@ func (s *Store) Sessions(ctx context.Context, c snap.Caller) ([]Session, error) 
 // UserSessions returns a user's live sessions, the newest first, for the
 // operator.
 func (s *Store) UserSessions(ctx context.Context, userID int64) ([]Session, error) {
-	return s.sessions(ctx, s.read, `user_id = $1`+liveSession+` ORDER BY id DESC`, userID, s.now().UnixMilli())
+	return collect(ctx, s, selectSession+`user_id = $1`+liveSession+` ORDER BY id DESC`, scanSession, userID, s.now().UnixMilli())
 }
 
 // EndSession ends one of the caller's sessions at once; others' are not found.
@@ -169,30 +169,14 @@ func (s *Store) EndSessionByHash(ctx context.Context, hash []byte) error {
 
 var errNoSession = &snap.Error{Code: snap.CodeNotFound, Detail: "no such session", Hint: "list your sessions to see which there are"}
 
-// querier is what *sql.DB and *sql.Tx have in common.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
+const selectSession = `SELECT id, user_id, kind, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at
+	FROM sessions WHERE `
 
-func (s *Store) sessions(ctx context.Context, q querier, where string, args ...any) ([]Session, error) {
-	rows, err := q.QueryContext(ctx, `
-		SELECT id, user_id, kind, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at
-		FROM sessions WHERE `+where, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []Session
-	for rows.Next() {
-		var n Session
-		var kind string
-		var created, used, idle, expires sql.NullInt64
-		if err := rows.Scan(&n.ID, &n.UserID, &kind, &n.Name, &n.Address, &n.ClientID, &n.Scope, &created, &used, &idle, &expires); err != nil {
-			return nil, err
-		}
-		n.Kind = snap.CredentialKind(kind)
-		n.Created, n.LastUsed, n.Idle, n.Expires = timeOf(created), timeOf(used), timeOf(idle), timeOf(expires)
-		all = append(all, n)
-	}
-	return all, rows.Err()
+func scanSession(rows *sql.Rows) (n Session, err error) {
+	var kind string
+	var created, used, idle, expires sql.NullInt64
+	err = rows.Scan(&n.ID, &n.UserID, &kind, &n.Name, &n.Address, &n.ClientID, &n.Scope, &created, &used, &idle, &expires)
+	n.Kind = snap.CredentialKind(kind)
+	n.Created, n.LastUsed, n.Idle, n.Expires = timeOf(created), timeOf(used), timeOf(idle), timeOf(expires)
+	return n, err
 }
