@@ -54,6 +54,12 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	if err != nil {
 		return result, err
 	}
+	if !here {
+		// For the service's audit log; what was pulled is here all the same.
+		if err := c.Pulled(ctx, wanted.ID, moved); err != nil {
+			a.log.Warn("the service was not told that the pull has ended", "error", err)
+		}
+	}
 	result.Snapshot, err = a.noteCloud(s, c.BaseURL(), wanted.ID)
 	return result, err
 }
