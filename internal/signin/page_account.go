@@ -29,7 +29,6 @@ func (s *Service) showAccount(v *visit, status int, secret string) error {
 		return s.redirect(v, "/signin", url.Values{"next": {s.path + "/account"}})
 	}
 	data := accountPage{layout: s.layout(v, "Your account"), Caller: v.caller, Current: v.session.ID, Secret: secret}
-	data.Narrow = false
 	var err error
 	if data.Sessions, err = s.store.Sessions(v.r.Context(), v.caller); err != nil {
 		return err

@@ -19,6 +19,7 @@ type signInPage struct {
 	Choose       bool           // the organization is to be chosen first
 	Listed       []organization // the organizations to choose from; empty means to type one
 	Organization organization
+	Several      bool   // there are others than Organization
 	Slug         string // as typed
 	Local        bool   // e-mail and password are asked for
 	Email        string
@@ -44,10 +45,10 @@ func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string)
 	data.Slug = printable(slug, 63)
 	org, ok := s.organization(slug)
 	switch {
-	case ok:
-		data.Organization, data.Local = org, org.oidc == nil
-	case s.allLocal():
+	case len(s.orgs) > 1 && s.allLocal():
 		data.Local, data.Listed = true, s.orgs
+	case ok:
+		data.Organization, data.Local, data.Several = org, org.oidc == nil, len(s.orgs) > 1
 	default:
 		data.Choose = true
 	}

@@ -255,3 +255,24 @@ func TestWaitingLoginsAreLimited(t *testing.T) {
 		t.Errorf("%d rows are left, want 1 (%v)", n, err)
 	}
 }
+
+// With identity providers, the organization is typed and not listed: who is a
+// customer is nobody's business. A wrong one can be corrected.
+func TestOrganizationsAreNotListed(t *testing.T) {
+	t.Parallel()
+	h, _ := startWith(t, 2)
+	b := h.browser()
+	page := b.get("/auth/signin")
+	if strings.Contains(page.body, "Globex") || !strings.Contains(page.body, `name="organization"`) {
+		t.Errorf("the choice: %s", page.body)
+	}
+	if page := b.get("/auth/signin?organization=nowhere"); page.status != http.StatusNotFound || !strings.Contains(page.body, "no organization nowhere") {
+		t.Errorf("an unknown organization: %d %s", page.status, page.body)
+	}
+	page = b.get("/auth/signin?organization=Acme&next=/auth/device")
+	for _, want := range []string{"Sign in to Acme", "/auth/upstream/start?organization=acme", "Another organization"} {
+		if !strings.Contains(page.body, want) {
+			t.Errorf("the page of acme does not say %q", want)
+		}
+	}
+}
