@@ -1,6 +1,7 @@
 package webui
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -27,8 +28,10 @@ type activityPage struct {
 // activity is one line of the audit log, in words.
 type activity struct {
 	snap.AuditEntry
-	Did  string // such as "shared with the group eng"
-	Icon string
+	Did   string // such as "shared"
+	Whom  string // such as "with the group eng"; may be empty
+	Thing string // name of what it concerns; may be empty
+	Icon  string
 }
 
 // Who is the actor: a person, or a key of the organization, or the operator.
@@ -40,14 +43,6 @@ func (a activity) Who() string {
 		return "a key of " + a.ActorOrg
 	}
 	return "the operator"
-}
-
-// What is the name of what it concerns.
-func (a activity) What() string {
-	if a.Detail.Name != "" {
-		return a.Detail.Name
-	}
-	return a.Snapshot
 }
 
 func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
@@ -65,9 +60,7 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 		o := api.AuditOptions{Snapshot: page.Snapshot, Actor: page.Actor, Action: page.Action, Cursor: v.Get("cursor"), Limit: pageSize}
 		log, err := s.cloud.client().Audit(r.Context(), o)
 		page.Problem = problemOf(err)
-		for _, e := range log.Items {
-			page.Entries = append(page.Entries, activity{e, did(e), auditIcon(e.Action)})
-		}
+		page.Entries = inWords(log.Items)
 		if log.NextCursor != "" {
 			page.Next = activityURL(v, log.NextCursor)
 		}
@@ -102,43 +95,66 @@ func auditActions() []snap.AuditAction {
 	}
 }
 
-// did says in words what happened; an action this version does not know keeps
-// its name.
-func did(e snap.AuditEntry) string {
+// inWords makes sentences of the log's lines. A snapshot is called by its name
+// when a line of the page tells it, else by its ID.
+func inWords(log []snap.AuditEntry) []activity {
+	names := map[string]string{}
+	for _, e := range log {
+		if e.Snapshot != "" && e.Detail.Name != "" {
+			names[e.Snapshot] = e.Detail.Name
+		}
+	}
+	lines := make([]activity, len(log))
+	for i, e := range log {
+		lines[i] = activity{AuditEntry: e, Thing: e.Detail.Name, Icon: auditIcon(e.Action)}
+		if e.Snapshot != "" {
+			lines[i].Thing = cmp.Or(names[e.Snapshot], e.Snapshot)
+		}
+		lines[i].Did, lines[i].Whom = did(e)
+		if e.Action == snap.AuditUserChanged {
+			lines[i].Thing = e.Detail.User
+		}
+	}
+	return lines
+}
+
+// did says in words what happened, around the name of what it concerns; an
+// action this version does not know keeps its name.
+func did(e snap.AuditEntry) (verb, whom string) {
 	d := e.Detail
 	switch e.Action {
 	case snap.AuditPushed:
-		return "pushed"
+		return "pushed", ""
 	case snap.AuditPullStarted:
-		return "began to pull"
+		return "began to pull", ""
 	case snap.AuditPulled:
-		return "pulled"
+		return "pulled", ""
 	case snap.AuditShared:
-		text := "shared with " + audience(d)
+		whom = "with " + audience(d)
 		if d.Expires != nil {
-			text += " until " + look.Exact(*d.Expires)
+			whom += " until " + look.Exact(*d.Expires)
 		}
-		return text
+		return "shared", whom
 	case snap.AuditUnshared:
-		return "stopped sharing with " + audience(d)
+		return "stopped sharing", "with " + audience(d)
 	case snap.AuditShareRefused:
-		return "was refused sharing with " + audience(d) + " (" + string(d.Code) + ")"
+		return "was refused to share", "with " + audience(d) + " (" + string(d.Code) + ")"
 	case snap.AuditDeclined:
-		return "declined"
+		return "declined", ""
 	case snap.AuditDeleted:
-		return "deleted"
+		return "deleted", ""
 	case snap.AuditUserChanged:
-		return "changed the user " + d.User
+		return "changed the user", ""
 	case snap.AuditKeyMade:
-		return "made the key"
+		return "made the key", ""
 	case snap.AuditKeyRevoked:
-		return "revoked the key"
+		return "revoked the key", ""
 	case snap.AuditSessionBegan:
-		return "signed in by"
+		return "signed in by", ""
 	case snap.AuditSessionEnded:
-		return "signed out of"
+		return "signed out of", ""
 	}
-	return string(e.Action)
+	return string(e.Action), ""
 }
 
 func audience(d snap.AuditDetail) string {

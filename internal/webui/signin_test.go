@@ -110,7 +110,7 @@ func TestActivity(t *testing.T) {
 		}
 	}
 	u := openUI(t, alice, "")
-	u.must(u.get("/activity"), http.StatusOK, "shared with everyone", "shared with the group eng", "shared with globex until", "stopped sharing with everyone", "pushed", item.Name)
+	u.must(u.get("/activity"), http.StatusOK, "with everyone", "with the group eng", "with globex until", "stopped sharing", "pushed", item.Name)
 	u.must(u.get("/snapshots"), http.StatusOK, `href="/activity"`)
 	only := u.get("/activity?action=snapshot.pushed&snapshot=" + item.ID)
 	u.must(only, http.StatusOK, "pushed")

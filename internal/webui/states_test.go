@@ -1,0 +1,172 @@
+package webui
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/archive"
+	"snap/internal/local"
+	"snap/internal/login"
+	"snap/internal/look"
+)
+
+// Every page renders in every state it can be in, also those that no other
+// test leads to: html/template finds what is misspelled only when it runs.
+func TestEveryStateRenders(t *testing.T) {
+	t.Parallel()
+	u := startUI(t, nil, "")
+	page := look.Page{Title: "T", Product: product, Nav: []look.Link{{URL: "/x", Text: "X", Icon: "cloud", Count: 3}}, Who: "mia", WhoLink: "/account"}
+	rendered := map[string]bool{}
+	for _, state := range states(page) {
+		for _, part := range append([]string{"base"}, state.parts...) {
+			var out bytes.Buffer
+			if err := u.Server.views.Write(&out, state.page, part, state.data); err != nil {
+				t.Errorf("%s, %s: %v", state.page, part, err)
+			}
+			text := out.String()
+			for _, bad := range []string{"<no value>", "ZgotmplZ", "%!", "<nil>"} {
+				if strings.Contains(text, bad) {
+					t.Errorf("%s, %s holds %q:\n%s", state.page, part, bad, text)
+				}
+			}
+			for _, want := range state.want {
+				if part == "base" && !strings.Contains(text, want) {
+					t.Errorf("%s lacks %q:\n%s", state.page, want, text)
+				}
+			}
+		}
+		rendered[state.page] = true
+	}
+	for _, name := range u.Server.views.Names() {
+		if !rendered[name] {
+			t.Errorf("no state of %s is rendered here", name)
+		}
+	}
+}
+
+type state struct {
+	page  string
+	parts []string
+	data  any
+	want  []string
+}
+
+func states(page look.Page) []state {
+	now := time.Now()
+	later := now.Add(48 * time.Hour)
+	bad := &problem{Title: "Something went wrong", Detail: "it broke", Hint: "run `this`"}
+	here := local.Snapshot{Target: "shop", Name: "shop-1", Type: snap.TypeSnapshot, Engine: snap.Postgres, Size: 5, Created: now, Tables: []archive.Table{{}, {}}}
+	cloud := api.Snapshot{ID: "snap_1", Target: "shop", Name: "shop-1", Type: snap.TypeSanitized, Engine: snap.MySQL, Created: now, Organization: "acme", Owner: "mia@acme.test", Groups: 2, Orgs: 1}
+	received := cloud
+	received.Received, received.Shared, received.ExpiresAt, received.Owner = true, true, &later, ""
+	admin := api.Me{Organization: "acme", OrganizationName: "Acme", Email: "mia@acme.test", Role: snap.RoleAdmin, Credential: api.MeCredential{Kind: snap.LoginToken, Name: "laptop"}}
+	rows := []row{{Local: &here}, {Cloud: &cloud, Me: admin}, {Cloud: &received, Me: admin}, {Local: &here, Cloud: &cloud}}
+	list := listing{Query: query{Show: showAll, Q: "x", Target: "shop", Sort: bySize, Cursor: "c"}, Rows: rows, Next: &query{Show: showCloud}, SortedOnly: true, Counts: counts{All: tally{N: 200, More: true, Known: true}}}
+	sharing := sharingPage{
+		Page: page, Row: row{Cloud: &cloud, Me: admin}, Can: api.Can{Share: true, ShareOrg: true, Explain: true}, Search: "e", Total: 2000, More: 9, Expiry: expiryChoices(),
+		Shared: []groupChoice{{api.Group{GroupID: "g", Name: "G", Members: 1}, true}}, Others: []groupChoice{{api.Group{GroupID: "h", Name: "h"}, false}},
+		Orgs: []api.OrgShare{{OrgSlug: "globex", Name: "Globex", ExpiresAt: &later}, {OrgSlug: "x", Name: "x"}, {OrgSlug: "y", DeclinedAt: &now}},
+		Adds: &api.Newcomers{Count: 1}, Asked: "a@b",
+		Access: &api.Access{Ways: []api.AccessWay{{Kind: "owner", Owner: "mia"}, {Kind: "admins", People: 2}, {Kind: "org_wide"}, {Kind: "group", GroupID: "g"}, {Kind: "organization", Organization: "globex", ExpiresAt: &later}, {Kind: "new", Through: "something new"}}, User: &api.AccessVerdict{Email: "a@b", Why: "not a member"}},
+	}
+	viewer := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}}}
+	flight := local.Preflight{Destination: "postgres://h/shop_dev", Exists: true, Tables: 1, Size: 9, Connections: []string{"psql"}, ServerVersion: "15", Warnings: []string{"older server"}}
+	return append([]state{
+		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"}, Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)}, []string{"200&#43;", "very many", "ends in 2 days", "Decline for acme", "2 groups, 1 organization", "Resume", "Interrupted"}},
+		{"snapshots.html", []string{"one-row"}, rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[1], true}, []string{"Nothing on this machine yet"}},
+		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, Problem: bad, listing: listing{Query: query{Show: showCloud}}}, []string{"without the cloud", "<code>this</code>"}},
+		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showCloud}}}, []string{"Nothing in the cloud that you may see"}},
+		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showShared}}}, []string{"Nothing is shared yet"}},
+		{"sharing.html", []string{"dialog", "changed"}, sharing, []string{"2,000 groups", "and 9 more", "declined", "no end", "Sharing it adds 1 person", "something new", "Not a member."}},
+		{"sharing.html", []string{"dialog"}, viewer, []string{"needs the role owner or admin", "Only its owner"}},
+		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Flight: flight, Database: "shop_dev", Back: "/"}, []string{"Older server.", "psql", "shop_dev", "1 table"}},
+		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Problem: bad, Back: "/"}, []string{"It broke."}},
+		{"load.html", nil, loadPage{Page: page, Snapshot: here, Back: "/"}, []string{"will be made"}},
+		{"confirm.html", []string{"dialog"}, confirmPage{Page: page, Question: "Q?", Detail: "D", Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
+		{"jobs.html", nil, jobsData{Page: page}, []string{"No jobs yet"}},
+		{"jobs.html", nil, jobsData{Page: page, Jobs: jobStates(now)}, []string{"Try again", "Resume", "Canceled", `value="42"`}},
+		{"targets.html", nil, targetsPage{Page: page, Config: "/c"}, []string{"No targets yet"}},
+		{"targets.html", nil, targetsPage{Page: page, Targets: []targetView{{Target: local.Target{Name: "a", Production: true, Source: "postgres://u:p@h/d", Sanitize: local.SanitizeSpec{Rules: "r", SQL: "s"}}, Snapshots: 2, Newest: now}, {}}}, []string{"production", "xxxxx", "2 snapshots"}},
+		{"error.html", []string{"toast"}, errorPage{page, *problemOf(errors.New("internal"))}, []string{"Something went wrong"}},
+	}, accountStates(page, admin, bad, later)...)
+}
+
+// rowStates is a page's data together with a row's.
+type rowStates struct {
+	snapshotsPage
+	Row     row
+	Widened bool
+}
+
+func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) []state {
+	unknown := admin
+	unknown.GroupsUnknown, unknown.Groups, unknown.GroupsAsOf = true, []api.MyGroup{{Name: "eng"}, {Name: "dba"}}, &later
+	key := api.Me{Organization: "acme", Credential: api.MeCredential{Kind: snap.AgentKey, Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}}
+	code := &login.Code{UserCode: "BCDF-GHJK", URL: "https://cloud.example/device", Expires: later}
+	log := []snap.AuditEntry{{Action: snap.AuditShared, Actor: "mia", Snapshot: "snap_1", Detail: snap.AuditDetail{Group: "eng", Expires: &later}}, {Action: "new.action"}, {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic"}}}
+	for _, action := range auditActions() {
+		log = append(log, snap.AuditEntry{Action: action, ActorOrg: "acme", Detail: snap.AuditDetail{Name: "n", Bytes: 5, Organization: "globex", Code: snap.CodePolicy}})
+	}
+	return []state{
+		{"account.html", []string{"account"}, accountPage{Page: page}, []string{"No cloud service"}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Problem: bad}, []string{"It broke."}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", SignIn: signinView{Offered: true, Problem: bad, Notes: []string{"note"}}}, []string{"Not signed in", "Note."}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", SignIn: signinView{Offered: true, Code: code}}, []string{"BCDF-GHJK", `href="https://cloud.example/device"`}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: unknown, Sessions: []api.Session{{ID: "1", Name: "a", Current: true}, {ID: "2", Name: "b"}}, Keys: []api.Key{{ID: "3", Name: "ci", Hint: "cak_1234…", ExpiresAt: &later}}}, []string{"eng, dba", "no usable groups", "this one", "never used"}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: key}, []string{"pull, push", "service agent"}},
+		{"activity.html", []string{"activity"}, activityPage{Page: page, Entries: inWords(log), Actions: auditActions(), Next: "/n", First: "/f"}, []string{"with the group eng until", "new.action", "vic", "a key of acme", "the operator"}},
+		{"activity.html", nil, activityPage{Page: page}, []string{"Nothing here"}},
+		{"activity.html", nil, activityPage{Page: page, Problem: bad}, []string{"It broke."}},
+	}
+}
+
+// jobStates is a job in every state.
+func jobStates(now time.Time) []jobView {
+	failed := problemOf(&snap.Error{Code: snap.CodeUnreachable, Detail: "no answer", Hint: "look"})
+	log := []logLine{{now, "started"}}
+	return []jobView{
+		{ID: 1, Kind: "pull", Title: "Pull", State: jobRunning, Phase: "download", Done: 42, Total: 100, Started: now, Took: 2 * time.Second, Log: log, Full: true},
+		{ID: 2, Kind: "push", Title: "Push", State: jobRunning, Done: 5, Started: now},
+		{ID: 3, Kind: "build", Title: "Build", State: jobDone, Result: "built", Started: now, Took: time.Hour, Full: true},
+		{ID: 4, Kind: "sanitize", Title: "Sanitize", State: jobFailed, Problem: failed, Again: "/again", Started: now},
+		{ID: 5, Kind: "load", Title: "Load", State: jobCanceled, Again: "/again", Started: now},
+		{ID: 6, Kind: "pull", Title: "Pull", State: jobCut, Again: "/again", Started: now},
+		{ID: 7, Kind: "pull", Title: "Pull", State: jobDone, Snapshot: "a b", Started: now},
+	}
+}
+
+// The rules that pages show are the service's own: what a role may do with
+// whose snapshot.
+func TestRowsFollowTheRules(t *testing.T) {
+	t.Parallel()
+	item := api.Snapshot{Organization: "acme", Owner: "mia@acme.test"}
+	received := item
+	received.Received = true
+	for _, try := range []struct {
+		email   string
+		role    snap.Role
+		kind    snap.CredentialKind
+		item    api.Snapshot
+		share   bool
+		deletes bool
+	}{
+		{"mia@acme.test", snap.RoleMember, snap.UserKey, item, true, false},
+		{"mia@acme.test", snap.RoleViewer, snap.UserKey, item, false, false},
+		{"max@acme.test", snap.RoleMember, snap.LoginToken, item, false, false},
+		{"adam@acme.test", snap.RoleAdmin, snap.LoginToken, item, true, true},
+		{"", "", snap.PipelineKey, item, false, false},
+		{"", "", snap.AgentKey, item, false, false},
+		{"gail@globex.test", snap.RoleOwner, snap.UserKey, received, false, false},
+	} {
+		me := api.Me{Organization: "acme", Email: try.email, Role: try.role, Credential: api.MeCredential{Kind: try.kind}}
+		r := row{Cloud: &try.item, Me: me}
+		if r.MayShare() != try.share || r.MayDelete() != try.deletes {
+			t.Errorf("%s %s: share %t, delete %t", try.email, try.role, r.MayShare(), r.MayDelete())
+		}
+	}
+}
