@@ -24,10 +24,11 @@ test: servers bin/versitygw axe ## everything, with what was skipped named at th
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json $(RACE) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
 
 # The folders that have benchmarks.
-BENCHED = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Benchmark' .)))
+BENCHED = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=tools '^func Benchmark' .)))
 
 bench: servers bin/versitygw ## the benchmarks, as ratios of one run; SNAP_BENCH_SIZES=10000,1000000 for more snapshots
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -p 1 -run '^$$' -bench . -benchtime 1x -timeout 2h $(ARGS) $(BENCHED)
+	@$(GO) test -C tools/peers -bench . -benchtime 1x
 
 screenshots: ## every state of the web UI, light and dark, at three widths, into bin/screenshots
 	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run TestScreenshots ./internal/webui
