@@ -177,7 +177,7 @@ func (a *app) completeProfiles(*cobra.Command, []string, string) ([]cobra.Comple
 	}
 	var out []cobra.Completion
 	for name := range agent.Config().StorageProfiles {
-		out = append(out, cobra.Completion(clean(name)))
+		out = append(out, clean(name))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
