@@ -88,8 +88,8 @@ func TestFastPollingSlowsDown(t *testing.T) {
 	deviceCode, userCode := h.device()
 	wantError(t, h.poll(deviceCode), "authorization_pending")
 	wantError(t, h.poll(deviceCode), "slow_down")
-	for _, wait := range []time.Duration{7, 12, 17} { // what is due: 2 s and 5 s more each time
-		h.clock.Move((wait - 1) * time.Second)
+	for _, early := range []time.Duration{6 * time.Second, 11 * time.Second, 16 * time.Second} { // due are 7, 12 and 17
+		h.clock.Move(early)
 		wantError(t, h.poll(deviceCode), "slow_down")
 	}
 	h.clock.Move(22 * time.Second)

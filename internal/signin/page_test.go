@@ -213,6 +213,26 @@ func TestLocalUsersAreAppliedAtEveryStart(t *testing.T) {
 	}
 }
 
+// A local user who is no longer listed is locked out, whatever they hold.
+func TestUnlistedLocalUsersAreLockedOut(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	got := h.login("mia@acme.test", "mia-password")
+	shorter := acme()
+	shorter.Local = shorter.Local[:1]
+	h.serve([]signin.Organization{shorter})
+	wantError(t, h.refresh(got.refresh), "invalid_grant")
+	if a := h.browser().signIn("mia@acme.test", "mia-password"); a.status != http.StatusUnauthorized {
+		t.Errorf("sign-in: %d", a.status)
+	}
+	if m, err := h.member("acme", "mia@acme.test"); err != nil || !m.Disabled {
+		t.Errorf("the account: %+v, %v", m, err)
+	}
+	if m, err := h.member("acme", "alice@acme.test"); err != nil || m.Disabled {
+		t.Errorf("another account: %+v, %v", m, err)
+	}
+}
+
 // D1: user codes have 34 bits and more, in an alphabet without vowels, and
 // case, dashes and spaces do not matter.
 func TestUserCodes(t *testing.T) {

@@ -137,7 +137,33 @@ func (s *Service) applyOrganizations(ctx context.Context, all []Organization) er
 				return fmt.Errorf("organization %s, user %s: %w", o.Slug, u.Email, err)
 			}
 		}
+		if err := s.retireLocalUsers(ctx, org); err != nil {
+			return fmt.Errorf("organization %s: %w", o.Slug, err)
+		}
 		s.orgs = append(s.orgs, org)
+	}
+	return nil
+}
+
+// retireLocalUsers disables the local users that the configuration no longer
+// lists, as an identity provider would: their keys and sessions count for
+// nothing from then on.
+func (s *Service) retireLocalUsers(ctx context.Context, org organization) error {
+	accounts, err := s.store.Accounts(ctx, org.ID, localIssuer)
+	if err != nil {
+		return err
+	}
+	for subject, m := range accounts {
+		_, listed := org.local[subject]
+		switch {
+		case listed && m.Disabled:
+			s.log.WarnContext(ctx, "a listed user is disabled; `snapcloud user enable` lets them in again", "organization", org.Slug, "user", m.Email)
+		case !listed && !m.Disabled:
+			s.log.WarnContext(ctx, "a user is no longer listed and was disabled", "organization", org.Slug, "user", m.Email)
+			if err := s.store.SetDisabled(ctx, m.ID, true); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

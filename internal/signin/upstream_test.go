@@ -120,6 +120,32 @@ func TestAnswerIsBoundToTheBrowser(t *testing.T) {
 	}
 }
 
+// C1, C2, C3: the auth service offers no authorization-code grant. As a client of
+// identity providers it sends an S256 challenge and one exact redirect URI, and
+// a code that comes twice gives nothing.
+func TestAuthorizationCodeRules(t *testing.T) {
+	t.Parallel()
+	h, idps := startWith(t, 1)
+	var asked url.Values
+	b := h.browser()
+	b.c.CheckRedirect = func(r *http.Request, _ []*http.Request) error {
+		if strings.HasPrefix(r.URL.String(), idps[0].URL) {
+			asked = r.URL.Query()
+		}
+		return nil
+	}
+	b.get(startAcme)
+	if asked.Get("code_challenge_method") != "S256" || len(asked.Get("code_challenge")) != 43 || asked.Get("redirect_uri") != h.url+"/auth/upstream/callback" {
+		t.Errorf("authorization request %v", asked)
+	}
+	if a := b.get("/auth/upstream/callback?code=x&state=" + asked.Get("state") + "&iss=" + url.QueryEscape(idps[0].URL)); a.status != http.StatusNotFound {
+		t.Errorf("the same state again: %d", a.status)
+	}
+	for _, fields := range [][]string{{"code", "x"}, {"code", "x", "code_verifier", "y"}, {"code", "x", "redirect_uri", "https://evil.test/"}} {
+		wantError(t, h.post("/token", append(fields, "grant_type", "authorization_code", "client_id", "snapcli")...), "unsupported_grant_type")
+	}
+}
+
 // F3: groups come from the ID token, else from userinfo; absent ones are
 // unknown, which the person is told.
 func TestWhereGroupsComeFrom(t *testing.T) {

@@ -180,3 +180,25 @@ func scanSession(rows *sql.Rows) (n Session, err error) {
 	n.Created, n.LastUsed, n.Idle, n.Expires = timeOf(created), timeOf(used), timeOf(idle), timeOf(expires)
 	return n, err
 }
+
+// Accounts returns the users of an organization that came from an issuer, by
+// their subject there.
+func (s *Store) Accounts(ctx context.Context, orgID int64, issuer string) (map[string]snap.Member, error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT subject, id, email, disabled FROM users WHERE org_id = $1 AND issuer = $2`, orgID, issuer)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := map[string]snap.Member{}
+	for rows.Next() {
+		var subject string
+		var disabled int64
+		var m snap.Member
+		if err := rows.Scan(&subject, &m.ID, &m.Email, &disabled); err != nil {
+			return nil, err
+		}
+		m.Disabled = disabled != 0
+		all[subject] = m
+	}
+	return all, rows.Err()
+}
