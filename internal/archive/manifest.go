@@ -38,6 +38,8 @@ type Column struct {
 	Name    string `json:"name"`
 	Type    string `json:"type,omitempty"`
 	NotNull bool   `json:"not_null,omitempty"`
+
+	Generated bool `json:"generated,omitempty"` // computed, but in the rows of the dump all the same
 }
 
 // Section is one stream of the file: a run of zstd frames. Sections follow

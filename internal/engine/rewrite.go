@@ -38,6 +38,8 @@ type Column struct {
 	Name    string `json:"name"`
 	Type    string `json:"type,omitempty"` // as the database writes it
 	NotNull bool   `json:"not_null,omitempty"`
+
+	Generated bool `json:"generated,omitempty"` // computed, but in the rows of the dump all the same
 }
 
 // Mask replaces a value that is not NULL by another, or by NULL.

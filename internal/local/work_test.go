@@ -520,6 +520,10 @@ func TestMariaDBBuildSanitizeLoad(t *testing.T) {
 	if strings.Contains(content(t, clean), "real.example") {
 		t.Error("an original value is in the sanitized snapshot")
 	}
+	byRules, err := s.Sanitize(t.Context(), "my", SanitizeOptions{Rules: s.rulesFile(t, "keep: ['*.id']\ntables: {customer: {columns: {email: email}}}\n")}, nil)
+	if err != nil || byRules.Tables[0].Rows != 3000 || strings.Contains(content(t, byRules), "real.example") {
+		t.Errorf("by rules: %+v, %v", byRules, err)
+	}
 	result, err := s.Load(t.Context(), "my", LoadOptions{Snapshot: clean.Name}, nil)
 	if err != nil || len(result.Tables) != 1 || result.Tables[0].Rows != 3000 {
 		t.Fatalf("%+v, %v", result, err)

@@ -243,8 +243,8 @@ func listTables(ctx context.Context, db *sql.DB, name string) ([]engine.Table, e
 	for i, table := range list {
 		all[i], at[table] = engine.Table{Name: table, Rows: -1}, i
 	}
-	rows, err := db.QueryContext(ctx, `SELECT table_name, column_name, column_type, is_nullable = 'NO' FROM information_schema.columns
-		WHERE table_schema = ? AND coalesce(generation_expression, '') = '' ORDER BY table_name, ordinal_position`, name)
+	rows, err := db.QueryContext(ctx, `SELECT table_name, column_name, column_type, is_nullable = 'NO', coalesce(generation_expression, '') <> '' FROM information_schema.columns
+		WHERE table_schema = ? ORDER BY table_name, ordinal_position`, name)
 	if err != nil {
 		return nil, err
 	}
@@ -252,7 +252,7 @@ func listTables(ctx context.Context, db *sql.DB, name string) ([]engine.Table, e
 	for rows.Next() {
 		var table string
 		var c engine.Column
-		if err := rows.Scan(&table, &c.Name, &c.Type, &c.NotNull); err != nil {
+		if err := rows.Scan(&table, &c.Name, &c.Type, &c.NotNull, &c.Generated); err != nil {
 			return nil, err
 		}
 		if i, ok := at[table]; ok {

@@ -25,7 +25,7 @@ func makeDB(t testing.TB, path, text string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec(text); err != nil {
+	if _, err := db.Exec("PRAGMA synchronous = OFF;" + text); err != nil {
 		t.Fatal(err)
 	}
 }
