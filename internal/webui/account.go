@@ -68,7 +68,7 @@ func (s *Server) account(w http.ResponseWriter, r *http.Request) error {
 			page.Problem = problemOf(err)
 		}
 	}
-	page.Page = s.page(r, "Account", "/account")
+	page.Page = s.page("Account", "/account")
 	return s.show(w, r, "account.html", "account", page)
 }
 

@@ -68,7 +68,7 @@ func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := loadPage{Page: s.page(r, "Load "+l.Name, "/snapshots"), Snapshot: l, Back: "/snapshots"}
+	page := loadPage{Page: s.page("Load "+l.Name, "/snapshots"), Snapshot: l, Back: "/snapshots"}
 	page.Narrow = true
 	page.Flight, err = s.preflight(r.Context(), l)
 	page.Problem, page.Database = problemOf(err), databaseName(page.Flight.Destination)

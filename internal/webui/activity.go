@@ -65,7 +65,7 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 			page.Next = activityURL(v, log.NextCursor)
 		}
 	}
-	page.Page = s.page(r, "Activity", "/activity")
+	page.Page = s.page("Activity", "/activity")
 	return s.show(w, r, "activity.html", "activity", page)
 }
 

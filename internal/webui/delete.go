@@ -25,7 +25,7 @@ func (s *Server) confirmDeleteCloud(w http.ResponseWriter, r *http.Request) erro
 	if one.Local != nil {
 		detail += " Your local copy stays."
 	}
-	page := confirmPage{Page: s.page(r, "Delete", "/snapshots"), Question: "Delete " + one.Name() + " from the cloud?", Detail: detail, Button: "Delete from the cloud", Action: one.Action("delete"), Back: "/snapshots"}
+	page := confirmPage{Page: s.page("Delete", "/snapshots"), Question: "Delete " + one.Name() + " from the cloud?", Detail: detail, Button: "Delete from the cloud", Action: one.Action("delete"), Back: "/snapshots"}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)
 }
@@ -48,7 +48,7 @@ func (s *Server) confirmDecline(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := confirmPage{
-		Page: s.page(r, "Decline", "/snapshots"), Question: "Decline " + one.Name() + "?",
+		Page: s.page("Decline", "/snapshots"), Question: "Decline " + one.Name() + "?",
 		Detail: "Nobody in " + one.Me.Organization + " sees it any more, until " + one.Cloud.Organization + " shares it again. Local copies stay.",
 		Button: "Decline it", Action: one.Action("decline"), Back: "/snapshots",
 	}
@@ -77,7 +77,7 @@ func (s *Server) confirmDeleteLocal(w http.ResponseWriter, r *http.Request) erro
 	if l.Cloud[s.cloud.base()] != "" {
 		detail = "The copy in the cloud stays."
 	}
-	page := confirmPage{Page: s.page(r, "Delete", "/snapshots"), Question: "Delete " + l.Name + " from this machine?", Detail: detail, Button: "Delete from this machine", Action: one.LocalAction("delete"), Back: "/snapshots"}
+	page := confirmPage{Page: s.page("Delete", "/snapshots"), Question: "Delete " + l.Name + " from this machine?", Detail: detail, Button: "Delete from this machine", Action: one.LocalAction("delete"), Back: "/snapshots"}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)
 }

@@ -124,7 +124,7 @@ type jobsData struct {
 }
 
 func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
-	data := jobsData{Page: s.page(r, "Jobs", "/jobs"), Jobs: s.jobs.list(func(*job) bool { return true })}
+	data := jobsData{Page: s.page("Jobs", "/jobs"), Jobs: s.jobs.list(func(*job) bool { return true })}
 	for i := range data.Jobs {
 		data.Jobs[i].Full = true
 	}

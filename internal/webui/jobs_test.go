@@ -211,8 +211,7 @@ func TestJobs(t *testing.T) {
 		}
 	}
 	events := u.listen()
-	id, err := js.start(task{kind: "build", target: "shop", title: "Build one", run: run})
-	if err != nil {
+	if _, err := js.start(task{kind: "build", target: "shop", title: "Build one", run: run}); err != nil {
 		t.Fatal(err)
 	}
 	<-begun
@@ -230,7 +229,7 @@ func TestJobs(t *testing.T) {
 	if left := u.Server.dock(); len(left) != 0 {
 		t.Errorf("%d jobs left after the dismissal", len(left))
 	}
-	id, err = js.start(task{kind: "build", target: "shop", title: "Build one", run: run})
+	id, err := js.start(task{kind: "build", target: "shop", title: "Build one", run: run})
 	if err != nil || id != 2 {
 		t.Fatalf("job %d, %v", id, err)
 	}

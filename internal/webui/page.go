@@ -1,7 +1,6 @@
 package webui
 
 import (
-	"net/http"
 	"slices"
 
 	"snap/internal/look"
@@ -11,7 +10,7 @@ const product = "snapcli"
 
 // page is what every page of ours starts from. It asks nothing of the cloud
 // that is not remembered.
-func (s *Server) page(r *http.Request, title, current string) look.Page {
+func (s *Server) page(title, current string) look.Page {
 	p := look.Page{
 		Title: title, Product: product, Home: "/snapshots",
 		Styles: []string{"app.css"}, Scripts: []string{"app.js"},

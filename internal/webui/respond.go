@@ -77,7 +77,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if snap.CodeOf(err) == snap.CodeInternal {
 		s.o.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
-	s.tell(w, r, statusOf(err), err, s.page(r, "Problem", ""))
+	s.tell(w, r, statusOf(err), err, s.page("Problem", ""))
 }
 
 // gateProblem tells a browser why it may not use the web UI.

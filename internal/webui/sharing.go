@@ -170,7 +170,7 @@ func expiryOf(choice, date string, now time.Time) (*time.Time, error) {
 
 // sharingOf gathers the dialog's data, asking the service for all of it at once.
 func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sharingPage, error) {
-	page := sharingPage{Page: s.page(r, "Sharing", "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")), Asked: strings.TrimSpace(r.FormValue("user")), Expiry: expiryChoices(), Today: s.o.Now().UTC().Format(time.DateOnly)}
+	page := sharingPage{Page: s.page("Sharing", "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")), Asked: strings.TrimSpace(r.FormValue("user")), Expiry: expiryChoices(), Today: s.o.Now().UTC().Format(time.DateOnly)}
 	one, err := s.cloudRow(ctx, id)
 	if err != nil {
 		return page, err

@@ -78,7 +78,7 @@ func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := snapshotsPage{
-		Page: s.page(r, "Snapshots", "/snapshots"), listing: list,
+		Page: s.page("Snapshots", "/snapshots"), listing: list,
 		Types: []snap.Type{snap.TypeSanitized, snap.TypeSnapshot},
 		Cloud: s.cloud.configured(), Problem: problemOf(list.Problem), Jobs: s.dock(),
 	}

@@ -45,7 +45,7 @@ func withoutPassword(raw string) string {
 }
 
 func (s *Server) targets(w http.ResponseWriter, r *http.Request) error {
-	page := targetsPage{Page: s.page(r, "Targets", "/targets"), Config: s.o.Agent.ConfigPath(), Jobs: s.dock()}
+	page := targetsPage{Page: s.page("Targets", "/targets"), Config: s.o.Agent.ConfigPath(), Jobs: s.dock()}
 	here, err := s.o.Agent.Snapshots("")
 	if err != nil {
 		return err
