@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"snap"
@@ -30,8 +31,12 @@ func diskError(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// syncDir makes renames and removals in dir survive a power cut.
+// syncDir makes renames and removals in dir survive a power cut. Windows does
+// that by itself and does not sync folders.
 func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -2,14 +2,13 @@ package blob
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/google/renameio/v2"
 )
 
 // Write implements [Store].
@@ -21,10 +20,19 @@ func (f *Folder) Write(_ context.Context, key string, content []byte) error {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return diskError("write the object", err)
 	}
-	if err := renameio.WriteFile(path, content, 0o600, renameio.WithTempDir(f.begun())); err != nil {
+	making, err := os.CreateTemp(f.begun(), ".write-*")
+	if err != nil {
 		return diskError("write the object", err)
 	}
-	return diskError("write the object", syncDir(filepath.Dir(path)))
+	defer os.Remove(making.Name()) // fails when it has become the object
+	_, err = making.Write(content)
+	if err = errors.Join(err, making.Sync(), making.Close()); err == nil {
+		err = os.Rename(making.Name(), path)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	return diskError("write the object", err)
 }
 
 // Read implements [Store].

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -165,12 +166,21 @@ func (p *partial) finish() error {
 	if err := os.Remove(p.journalName()); err != nil {
 		return err
 	}
-	dir, err := os.Open(filepath.Dir(p.file))
+	return syncDir(filepath.Dir(p.file))
+}
+
+// syncDir makes a rename in dir survive a power cut. Windows does that by
+// itself and does not sync folders.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	return dir.Sync()
+	defer d.Close()
+	return d.Sync()
 }
 
 // remove takes the partial away, for what may not be kept.
