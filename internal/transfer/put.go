@@ -9,7 +9,7 @@ import (
 
 // put sends one part to its URL.
 func (u *uploader) put(ctx context.Context, p part) error {
-	ctx, alive, stop := watch(ctx)
+	ctx, alive, stop := u.watch(ctx)
 	defer stop()
 	body := &counted{r: io.NewSectionReader(u.file, p.offset, p.size), alive: alive, total: &u.meter.done}
 	req, err := http.NewRequestWithContext(ctx, p.url.Method, p.url.URL, body)

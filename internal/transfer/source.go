@@ -113,7 +113,7 @@ const maxHops = 3
 // get requests what is left of a piece. A redirect is followed with nothing
 // but the range, so that conditions meant for one host do not reach another.
 func (d *downloader) get(ctx context.Context, from string, p *piece) error {
-	ctx, alive, stop := watch(ctx)
+	ctx, alive, stop := d.watch(ctx)
 	defer stop()
 	for range maxHops {
 		res, err := d.request(ctx, from, p)

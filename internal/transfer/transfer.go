@@ -49,7 +49,8 @@ type Options struct {
 	// the context's error.
 	Wait func(ctx context.Context, d time.Duration) error
 
-	piece int64 // bytes of one range; 0 is pieceSize
+	piece int64         // bytes of one range; 0 is pieceSize
+	still time.Duration // how long no byte may move; 0 is stall
 }
 
 // stall is how long a request may move no byte before it is given up and
@@ -65,6 +66,9 @@ func (o Options) complete() Options {
 	}
 	if o.piece < 1 {
 		o.piece = pieceSize
+	}
+	if o.still <= 0 {
+		o.still = stall
 	}
 	client := http.Client{Transport: newTransport(o.Jobs)}
 	if o.HTTP != nil {
@@ -140,8 +144,8 @@ func (m *meter) run() (stop func()) {
 
 // watch cancels a request that moves no byte for a while. Each call of alive
 // gives it that while again.
-func watch(ctx context.Context) (watched context.Context, alive, stop func()) {
+func (o Options) watch(ctx context.Context) (watched context.Context, alive, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(stall, func() { cancel(errStalled) })
-	return watched, func() { timer.Reset(stall) }, func() { timer.Stop(); cancel(nil) }
+	timer := time.AfterFunc(o.still, func() { cancel(errStalled) })
+	return watched, func() { timer.Reset(o.still) }, func() { timer.Stop(); cancel(nil) }
 }
