@@ -38,7 +38,7 @@ machine. The database is only read, in one consistent view.`,
 // made prints the local snapshot that a command made.
 func (a *app) made(verb string, s local.Snapshot, next string, args ...any) error {
 	if a.flags.json {
-		return a.printJSON(s)
+		return a.printJSON(viewSnapshot(s))
 	}
 	a.done(s.Name, "%s %s (%s, %s%s)", verb, s.Name, s.Type, size(s.Size), tablesOf(len(s.Tables)))
 	a.next(next, args...)

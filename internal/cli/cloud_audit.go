@@ -223,6 +223,12 @@ func whatOf(e api.AuditEntry) string {
 	return strings.Join(parts, ", ")
 }
 
+// auditVerdict is what audit --verify prints as JSON.
+type auditVerdict struct {
+	Lines int64 `json:"lines"`
+	Sound bool  `json:"sound"`
+}
+
 func (a *app) verifyAudit(ctx context.Context) error {
 	_, conn, err := a.connect()
 	if err != nil {
@@ -233,7 +239,7 @@ func (a *app) verifyAudit(ctx context.Context) error {
 		return err
 	}
 	if a.flags.json {
-		return a.printJSON(map[string]any{"lines": lines, "sound": true})
+		return a.printJSON(auditVerdict{lines, true})
 	}
 	a.done("", "the audit log is sound: %d lines, each with the hash of the one before", lines)
 	return nil

@@ -153,3 +153,33 @@ func (l logged) RoundTrip(req *http.Request) (*http.Response, error) {
 	line.Debug("request", "status", res.StatusCode, "id", res.Header.Get("X-Request-Id"))
 	return res, nil
 }
+
+// signedIn connects by the login session.
+func (a *app) signedIn() (*connection, error) {
+	agent, err := a.agent()
+	if err != nil {
+		return nil, err
+	}
+	return a.cloudBySession(agent)
+}
+
+// open is the agent and its cloud client, which is nil when no cloud service
+// is configured or nobody is signed in: for what also works without.
+func (a *app) open() (*local.Agent, *api.Client, error) {
+	agent, err := a.agent()
+	if err != nil {
+		return nil, nil, err
+	}
+	if agent.Config().Cloud.URL == "" {
+		return agent, nil, nil
+	}
+	conn, err := a.cloud(agent)
+	if snap.CodeOf(err) == snap.CodeNotSignedIn {
+		a.warn("%s; only what is on this machine is shown", err)
+		return agent, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return agent, conn.Client, nil
+}

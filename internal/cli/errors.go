@@ -117,3 +117,11 @@ func causes(err error) string {
 	}
 	return strings.Join(chain, " <- ")
 }
+
+// noSuch says what was not found, when it is no snapshot.
+func noSuch(err error, what, id, hint string) error {
+	if snap.CodeOf(err) != snap.CodeNotFound {
+		return err
+	}
+	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no %s %q", what, id), Hint: hint, Cause: err}
+}

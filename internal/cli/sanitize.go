@@ -88,11 +88,17 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 		}
 	}
 	if a.flags.json {
-		return a.printJSON(map[string]string{"target": t.Name, "rules": path})
+		return a.printJSON(rulesWritten{t.Name, path})
 	}
 	a.done(path, "wrote a first rules file for %s: %s", t.Name, path)
 	a.next("read and correct it, then run `snapcli sanitize %s`", word(t.Name))
 	return nil
+}
+
+// rulesWritten is what sanitize --init prints as JSON.
+type rulesWritten struct {
+	Target string `json:"target"`
+	Rules  string `json:"rules" doc:"path of the file"`
 }
 
 // rulesPath is where a target's rules stand: the path given, else that of the

@@ -166,12 +166,13 @@ func (t *table) within(space, used int) int {
 	return max(0, min(space, t.width-used))
 }
 
-// fit cuts a cell to its column, and to what is left of the line.
+// fit cuts a cell to its column, and to what is left of the line. Without a
+// width nothing is cut, even if later rows then stand a little out of line.
 func (t *table) fit(cell string, i, used int) string {
-	room := t.widths[i]
-	if t.width > 0 {
-		room = min(room, t.width-used)
+	if t.width <= 0 {
+		return cell
 	}
+	room := min(t.widths[i], t.width-used)
 	switch {
 	case runewidth.StringWidth(cell) <= room:
 		return cell

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"snap"
@@ -116,5 +118,44 @@ func TestJSONErrors(t *testing.T) {
 		if err := json.Unmarshal(errs.Bytes(), &object); err != nil || object.Error.Exit != code || object.Error.Code != snap.CodeUsage || out.Len() > 0 {
 			t.Errorf("%v: code %d, %v, %q", args, code, err, errs.String())
 		}
+	}
+}
+
+// TestListingIsOneRoundTrip: a list costs one request and no more.
+func TestListingIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		requests.Add(1)
+		_ = json.NewEncoder(w).Encode(api.SnapshotPage{Items: []api.Snapshot{{ID: "snap_0123456789abcdef"}}})
+	}))
+	defer server.Close()
+	env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab"}
+	if _, errs, code := onTerminal(t, 80, env, "cloud", "snapshots"); code != 0 || requests.Load() != 1 {
+		t.Errorf("%d requests, code %d: %s", requests.Load(), code, errs)
+	}
+}
+
+// TestLongListsStream: a page is written before the next one is asked for, and
+// a pipe gets every name whole.
+func TestLongListsStream(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page := api.SnapshotPage{Items: []api.Snapshot{{ID: snap.NewSnapshotID(), Name: "first"}}, NextCursor: "2"}
+		if r.URL.Query().Get("cursor") == "2" {
+			if !strings.Contains(out.String(), "first") {
+				t.Error("the second page is asked for before the first is written")
+			}
+			page = api.SnapshotPage{Items: []api.Snapshot{{ID: snap.NewSnapshotID(), Name: "a much longer name"}}}
+		}
+		_ = json.NewEncoder(w).Encode(page)
+	}))
+	defer server.Close()
+	env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab", "SNAPCLI_CONFIG_DIR": t.TempDir()}
+	code := Main(context.Background(), []string{"cloud", "snapshots", "--all"}, IO{Out: &out, Err: io.Discard}, func(name string) string { return env[name] })
+	lines := strings.Split(out.String(), "\n")
+	if code != 0 || len(lines) != 4 || !strings.Contains(lines[2], "a much longer name") {
+		t.Errorf("code %d: %q", code, lines)
 	}
 }

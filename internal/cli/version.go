@@ -28,6 +28,14 @@ func version() string {
 // userAgent is what snapcli calls itself to the service.
 func userAgent() string { return "snapcli/" + version() }
 
+// build is what version prints as JSON.
+type build struct {
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
@@ -37,7 +45,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if a.flags.json {
-				return a.printJSON(map[string]string{"version": version(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
+				return a.printJSON(build{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
 			if a.flags.quiet {
 				a.result("%s", version())

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+)
+
+func (a *app) keysCreateCommand() *cobra.Command {
+	var kind, expiresIn string
+	var scopes []string
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make an API key and show it once",
+		Long: `Create makes an API key. It is shown once, on standard output; keep it in your
+CI's secrets as ` + apiKeyEnv + `.
+
+Kinds: cak acts as you; clt is for pipelines and sak for service agents: both
+act as the organization, within their scopes, and never change a share.`,
+		Example: examples(
+			"a key that acts as you, for 90 days", "snapcli cloud keys create laptop --expires-in 90d",
+			"a pipeline's key that only pulls", "snapcli cloud keys create ci --kind clt --scopes pull"),
+		Args: oneArg("name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.createKey(cmd.Context(), args[0], kind, expiresIn, scopes)
+		},
+	}
+	cmd.Flags().StringVar(&kind, "kind", string(snap.UserKey), "cak, clt or sak")
+	cmd.Flags().StringVar(&expiresIn, "expires-in", "", "how long it is valid, such as 90d (default without end)")
+	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "what a clt or sak key may do: pull, push")
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]cobra.Completion{"cak", "clt", "sak"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("scopes", cobra.FixedCompletions([]cobra.Completion{"pull", "push", "pull,push"}, cobra.ShellCompDirectiveNoFileComp))
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) createKey(ctx context.Context, name, kind, expiresIn string, scopes []string) error {
+	expires, err := a.expiry(expiresIn)
+	if err != nil {
+		return err
+	}
+	r := api.KeyRequest{Kind: snap.CredentialKind(kind), Name: name, ExpiresAt: expires}
+	if !r.Kind.IsKey() {
+		return snap.Usage(fmt.Sprintf("%q is not a kind of key", kind), "use --kind cak, clt or sak")
+	}
+	for _, s := range scopes {
+		r.Scopes = append(r.Scopes, snap.Scope(strings.TrimSpace(s)))
+	}
+	conn, err := a.signedIn()
+	if err != nil {
+		return err
+	}
+	k, err := conn.NewKey(ctx, r)
+	if err != nil {
+		return err
+	}
+	if a.flags.json {
+		return a.printJSON(k)
+	}
+	a.note("made the %s key %q, which %s; this is the only time it is shown:", string(k.Kind), k.Name, a.keyLife(k.ExpiresAt))
+	a.result("%s", k.Secret)
+	return nil
+}
+
+func (a *app) keyLife(expires *time.Time) string {
+	if expires == nil {
+		return "never expires"
+	}
+	return "expires " + a.until(expires)
+}

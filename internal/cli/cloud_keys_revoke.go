@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) keysRevokeCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:     "revoke KEY-ID",
+		Short:   "Revoke an API key at once",
+		Long:    "Revoke ends an API key. Whoever uses it is refused from the next request on.",
+		Example: examples("revoke a key", "snapcli cloud keys revoke 12"),
+		Args:    oneArg("key ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := a.signedIn()
+			if err != nil {
+				return err
+			}
+			if err := a.confirm(cmd.Context(), yes, "Revoke the key "+args[0]+"?", "Whatever uses it stops working."); err != nil {
+				return err
+			}
+			if err := conn.RevokeKey(cmd.Context(), args[0]); err != nil {
+				return noSuch(err, "API key", args[0], "list them with `snapcli cloud keys`")
+			}
+			a.done("", "revoked the key %s", args[0])
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "revoke without asking")
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var out []cobra.Completion
+		a.liveSession(cmd, func(ctx context.Context, c *connection) error {
+			keys, err := c.Keys(ctx)
+			for _, k := range keys {
+				out = append(out, cobra.CompletionWithDesc(k.ID, clean(k.Name+" "+k.Hint)))
+			}
+			return err
+		})
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}

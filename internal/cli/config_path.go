@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"snap/internal/local"
+)
+
+func (a *app) configPathCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "path",
+		Short:   "Show where the config file is",
+		Long:    "Path prints the path of the config file, whether it exists or not.",
+		Example: examples("look into it", `cat "$(snapcli config path)"`),
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path, err := a.configPath()
+			if err == nil {
+				a.result("%s", path)
+			}
+			return err
+		},
+	}
+}
+
+// configPath is the config file's path, also when it cannot be read.
+func (a *app) configPath() (string, error) {
+	if a.flags.config != "" {
+		return filepath.Abs(a.flags.config)
+	}
+	dir, err := local.ConfigDir(a.env)
+	return filepath.Join(dir, "config.yaml"), err
+}

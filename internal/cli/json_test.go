@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"snap/api"
+)
+
+// printed is what each command with --json prints. It is the promise to
+// scripts: a field may be added, none may go.
+var printed = []struct {
+	command string
+	value   any
+}{
+	{"build", localView{}},
+	{"sanitize", localView{}},
+	{"sanitize --init", rulesWritten{}},
+	{"load", loaded{}},
+	{"push", pushed{}},
+	{"pull", pulled{}},
+	{"snapshots, snapshots list", []localView{}},
+	{"snapshots show", localView{}},
+	{"snapshots verify", []sound{}},
+	{"targets", []targetView{}},
+	{"targets show", targetView{}},
+	{"config, config show", []setting{}},
+	{"doctor", []finding{}},
+	{"whoami", identity{}},
+	{"login", codeEvent{}},
+	{"login, when it is approved", signedIn{}},
+	{"cloud snapshots, cloud snapshots list", []api.Snapshot{}},
+	{"cloud snapshots show", api.Snapshot{}},
+	{"cloud snapshots share, cloud snapshots unshare", []shareChange{}},
+	{"cloud snapshots shares", sharesList{}},
+	{"cloud snapshots access", api.Access{}},
+	{"cloud snapshots access --at", api.AudienceThen{}},
+	{"cloud groups", []api.Group{}},
+	{"cloud channels, cloud channels list", []api.Channel{}},
+	{"cloud channels add", api.Channel{}},
+	{"cloud retention, cloud retention list", []api.RetentionRule{}},
+	{"cloud retention set", api.RetentionRule{}},
+	{"cloud retention run", api.RetentionResult{}},
+	{"cloud webhooks, cloud webhooks list", []api.Webhook{}},
+	{"cloud webhooks add", api.NewWebhook{}},
+	{"cloud webhooks deliveries", []api.Delivery{}},
+	{"cloud keys, cloud keys list", []api.Key{}},
+	{"cloud keys create", api.NewKey{}},
+	{"cloud sessions, cloud sessions list", []api.Session{}},
+	{"cloud audit", []api.AuditEntry{}},
+	{"cloud audit --verify", auditVerdict{}},
+	{"version", build{}},
+	{"any command that fails, on standard error", errorObject{}},
+}
+
+// TestJSONPage: docs/json.md lists the fields that --json prints, and every
+// command with that flag is in it.
+func TestJSONPage(t *testing.T) {
+	t.Parallel()
+	var page bytes.Buffer
+	page.WriteString("# What --json prints\n\nThis page is made from the code. Fields are added, never removed or renamed. Times are RFC 3339 in UTC,\nsizes are bytes. A field marked optional is left out when it is empty.\n")
+	documented := map[string]bool{}
+	for _, p := range printed {
+		kind := reflect.TypeOf(p.value)
+		what := "an object"
+		if kind.Kind() == reflect.Slice {
+			kind, what = kind.Elem(), "an array of objects"
+		}
+		fmt.Fprintf(&page, "\n## %s\n\nPrints %s:\n\n| field | type | |\n|---|---|---|\n", p.command, what)
+		fields(&page, "", kind)
+		for _, name := range strings.Split(p.command, ", ") {
+			documented["snapcli "+strings.Split(name, " --")[0]] = true
+		}
+	}
+	compare(t, "../../docs/json.md", page.Bytes())
+	for _, c := range commands(referenceApp().root()) {
+		if c.LocalNonPersistentFlags().Lookup("json") != nil && !documented[c.CommandPath()] {
+			t.Errorf("%s has --json, and what it prints is not documented", c.CommandPath())
+		}
+	}
+}
+
+var timeType = reflect.TypeOf(time.Time{})
+
+// fields writes a row for each JSON field of a struct, those inside it too.
+func fields(w *bytes.Buffer, prefix string, kind reflect.Type) {
+	for i := range kind.NumField() {
+		f := kind.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			fields(w, prefix, f.Type)
+			continue
+		}
+		if !f.IsExported() || name == "-" {
+			continue
+		}
+		of, word := typeWord(f.Type)
+		note := f.Tag.Get("doc")
+		if strings.Contains(options, "omitempty") {
+			note = strings.TrimSuffix("optional; "+note, "; ")
+		}
+		fmt.Fprintf(w, "| `%s%s` | %s | %s |\n", prefix, name, word, strings.ReplaceAll(note, "|", "\\|"))
+		if of != nil {
+			fields(w, prefix+name+".", of)
+		}
+	}
+}
+
+// typeWord names a JSON type, and returns the struct to go into, if any.
+func typeWord(t reflect.Type) (inside reflect.Type, word string) {
+	switch {
+	case t == timeType:
+		return nil, "time"
+	case t.Kind() == reflect.Pointer:
+		return typeWord(t.Elem())
+	case t.Kind() == reflect.Slice:
+		inside, word = typeWord(t.Elem())
+		return inside, "array of " + word
+	case t.Kind() == reflect.Map:
+		return nil, "object"
+	case t.Kind() == reflect.Struct:
+		return t, "object"
+	case t.Kind() == reflect.Bool:
+		return nil, "true or false"
+	case t.Kind() >= reflect.Int && t.Kind() <= reflect.Float64:
+		return nil, "number"
+	}
+	return nil, "text"
+}

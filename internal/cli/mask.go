@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"regexp"
+	"strings"
+)
+
+// maskKey shows of an API key what its hint shows: the first 8 and last 4.
+func maskKey(key string) string {
+	switch {
+	case key == "":
+		return ""
+	case len(key) < 24:
+		return "[hidden]"
+	}
+	return key[:8] + "…" + key[len(key)-4:]
+}
+
+var passwordInURL = regexp.MustCompile(`(://[^/?#@]*?:)[^/?#@]*@`)
+
+var passwordInQuery = regexp.MustCompile(`(?i)([?&](?:password|secret|token|key|secret_key|access_key)=)[^&#]*`)
+
+// hidePassword masks the passwords in a URL. References such as ${NAME} are no
+// secrets and stay.
+func hidePassword(url string) string {
+	mask := func(pattern *regexp.Regexp, s string, after string) string {
+		return pattern.ReplaceAllStringFunc(s, func(m string) string {
+			parts := pattern.FindStringSubmatch(m)
+			secret := strings.TrimSuffix(strings.TrimPrefix(m, parts[1]), after)
+			if reference.MatchString(secret) {
+				return m
+			}
+			return parts[1] + "[hidden]" + after
+		})
+	}
+	return mask(passwordInQuery, mask(passwordInURL, url, "@"), "")
+}
+
+var reference = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]*\}$`)

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"snap/internal/local"
+)
+
+func (a *app) localDeleteCommand() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME...",
+		Short: "Delete snapshots from this machine",
+		Long:  "Delete removes snapshot files from this machine. Copies in the cloud stay.",
+		Example: examples(
+			"delete one", "snapcli snapshots delete shop-20261121T011600Z",
+			"delete without a question", "snapcli snapshots delete shop-20261121T011600Z --yes"),
+		Args:              someArgs("name"),
+		ValidArgsFunction: a.completeLocal,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			return a.deleteLocal(cmd.Context(), agent, args, yes)
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "delete without asking")
+	return cmd
+}
+
+func (a *app) deleteLocal(ctx context.Context, agent *local.Agent, names []string, yes bool) error {
+	alone := false
+	for _, name := range names {
+		s, err := agent.Snapshot(name)
+		if err != nil {
+			return err
+		}
+		alone = alone || len(s.Cloud) == 0
+	}
+	details := "It is in the cloud too."
+	if alone {
+		details = "There is no copy in the cloud."
+	}
+	what := names[0]
+	if len(names) > 1 {
+		what = fmt.Sprintf("these %d snapshots", len(names))
+	}
+	if err := a.confirm(ctx, yes, "Delete "+what+" from this machine?", details); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := agent.DeleteSnapshot(name); err != nil {
+			return err
+		}
+		a.done("", "deleted %s from this machine", name)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"snap/internal/local"
+)
+
+func (a *app) targetAddCommand() *cobra.Command {
+	var t local.Target
+	cmd := &cobra.Command{
+		Use:   "add NAME --source URL [--destination URL]",
+		Short: "Add a target, or change one",
+		Long: `Add writes a target into the config file, and keeps the comments there. For one
+that exists, it changes what the flags give.
+
+URLs: postgres://user@host/database, mysql://user@host/database,
+sqlite:///path/to/file. Write secrets as ${NAME}: they are taken from the
+environment when they are needed.`,
+		Example: examples(
+			"a PostgreSQL database", "snapcli targets add shop --source postgres://me@db.example/shop --destination postgres://me@localhost/shop_dev",
+			"an SQLite file", "snapcli targets add notes --source sqlite:///home/me/notes.db"),
+		Args:              oneArg("name"),
+		ValidArgsFunction: a.completeTargets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			t.Name = args[0]
+			verb := "added"
+			if old, err := agent.Target(t.Name); err == nil {
+				verb = "changed"
+				keepUnchanged(cmd, &t, old)
+			}
+			if err := agent.AddTarget(t); err != nil {
+				return err
+			}
+			a.done(t.Name, "%s the target %s in %s", verb, t.Name, agent.ConfigPath())
+			a.next("take a snapshot with `snapcli build %s`", word(t.Name))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&t.Source, "source", "", "URL of the database to build from")
+	cmd.Flags().StringVar(&t.Destination, "destination", "", "URL of the database that load replaces")
+	cmd.Flags().IntVar(&t.Jobs, "jobs", 0, "tables at once; 0 is the number of cores")
+	cmd.Flags().BoolVar(&t.Production, "production", false, "the destination is production: load refuses it unless forced")
+	cmd.Flags().StringVar(&t.Sanitize.SQL, "sanitize-sql", "", "SQL file that masks a copy")
+	cmd.Flags().StringVar(&t.Sanitize.Rules, "sanitize-rules", "", "file of column rules that mask a copy")
+	return cmd
+}
+
+// keepUnchanged takes from the old target what no flag gives.
+func keepUnchanged(cmd *cobra.Command, t *local.Target, old local.Target) {
+	keep := func(flag string, take func()) {
+		if !cmd.Flags().Changed(flag) {
+			take()
+		}
+	}
+	keep("source", func() { t.Source = old.Source })
+	keep("destination", func() { t.Destination = old.Destination })
+	keep("jobs", func() { t.Jobs = old.Jobs })
+	keep("production", func() { t.Production = old.Production })
+	keep("sanitize-sql", func() { t.Sanitize.SQL = old.Sanitize.SQL })
+	keep("sanitize-rules", func() { t.Sanitize.Rules = old.Sanitize.Rules })
+}

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func (a *app) targetRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "remove NAME",
+		Short:             "Remove a target from the config file",
+		Long:              "Remove takes a target out of the config file. Its snapshots and its databases stay.",
+		Example:           examples("remove one", "snapcli targets remove shop"),
+		Args:              oneArg("name"),
+		ValidArgsFunction: a.completeTargets,
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			if err := agent.RemoveTarget(args[0]); err != nil {
+				return err
+			}
+			a.done("", "removed the target %s from %s", args[0], agent.ConfigPath())
+			return nil
+		},
+	}
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) targetShowCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "show NAME",
+		Short:             "Show one target",
+		Long:              "Show prints a target's settings. Passwords in its URLs are hidden.",
+		Example:           examples("show one", "snapcli targets show shop"),
+		Args:              oneArg("name"),
+		ValidArgsFunction: a.completeTargets,
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			t, err := agent.Target(args[0])
+			if err != nil {
+				return err
+			}
+			v := viewTarget(t)
+			if a.flags.json {
+				return a.printJSON(v)
+			}
+			jobs := strconv.Itoa(v.Jobs)
+			if v.Jobs == 0 {
+				jobs = "as many as cores"
+			}
+			production := ""
+			if v.Production {
+				production = "yes: load refuses the destination unless forced"
+			}
+			a.fields("Name", v.Name, "Source", v.Source, "Destination", v.Destination, "Jobs", jobs, "Production", production,
+				"Rules", v.Rules, "SQL", v.SQL)
+			return nil
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
