@@ -1,0 +1,36 @@
+package login
+
+import (
+	"strings"
+
+	"rsc.io/qr"
+)
+
+// QR draws text as a QR code for a terminal, two rows of it in each line, dark
+// on light whatever the terminal's colours are (AUTH U5). It returns "" for
+// text that does not fit.
+func QR(text string) string {
+	code, err := qr.Encode(text, qr.L)
+	if err != nil {
+		return ""
+	}
+	const quiet = 2 // the border that scanners need, in modules
+	var b strings.Builder
+	for y := -quiet; y < code.Size+quiet; y += 2 {
+		b.WriteString("\x1b[30;107m")
+		for x := -quiet; x < code.Size+quiet; x++ {
+			switch top, bottom := code.Black(x, y), code.Black(x, y+1); {
+			case top && bottom:
+				b.WriteString("█")
+			case top:
+				b.WriteString("▀")
+			case bottom:
+				b.WriteString("▄")
+			default:
+				b.WriteString(" ")
+			}
+		}
+		b.WriteString("\x1b[0m\n")
+	}
+	return b.String()
+}
