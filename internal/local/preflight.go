@@ -91,6 +91,32 @@ func place(d database) string {
 	return string(d.kind) + " " + host + " " + port + " " + u.Path
 }
 
+// Preflight tells what a load would do, and changes nothing. It reads only the
+// snapshot's manifest; [Agent.Load] checks every byte before it begins.
+func (a *Agent) Preflight(ctx context.Context, target string, o LoadOptions) (Preflight, error) {
+	t, err := a.Target(target)
+	if err != nil {
+		return Preflight{}, err
+	}
+	s, err := a.toLoad(t.Name, o)
+	if err != nil {
+		return Preflight{}, err
+	}
+	to, err := a.destination(t, s, o.Force)
+	if err != nil {
+		return Preflight{}, err
+	}
+	r, err := archive.Open(s.Path)
+	if err != nil {
+		return Preflight{}, err
+	}
+	defer r.Close()
+	if err := agree(s, r.Manifest()); err != nil {
+		return Preflight{}, err
+	}
+	return a.preflight(ctx, s, r, to, nil)
+}
+
 // preflight looks at the destination and at the room there is.
 func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, to database, p Progress) (Preflight, error) {
 	p.phase("preflight")

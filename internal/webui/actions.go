@@ -70,25 +70,9 @@ func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := loadPage{Page: s.page("Load "+l.Name, "/snapshots"), Snapshot: l, Back: "/snapshots"}
 	page.Narrow = true
-	page.Flight, err = s.preflight(r.Context(), l)
+	page.Flight, err = s.o.Agent.Preflight(r.Context(), l.Target, local.LoadOptions{Snapshot: l.Name})
 	page.Problem, page.Database = problemOf(err), databaseName(page.Flight.Destination)
 	return s.show(w, r, "load.html", "dialog", page)
-}
-
-// stopped ends a load that was begun only for its preflight.
-type stopped struct{}
-
-func (stopped) Error() string { return "stopped after the preflight" }
-
-func (s *Server) preflight(ctx context.Context, l local.Snapshot) (flight local.Preflight, err error) {
-	_, err = s.o.Agent.Load(ctx, l.Target, local.LoadOptions{Snapshot: l.Name, Confirm: func(f local.Preflight) error {
-		flight = f
-		return stopped{}
-	}}, nil)
-	if flight.Destination != "" {
-		return flight, nil
-	}
-	return flight, err
 }
 
 // load replaces the destination, once its name was typed.
@@ -98,7 +82,7 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	typed := strings.TrimSpace(r.PostFormValue("database"))
-	flight, err := s.preflight(r.Context(), l)
+	flight, err := s.o.Agent.Preflight(r.Context(), l.Target, local.LoadOptions{Snapshot: l.Name})
 	if err != nil {
 		return err
 	}
