@@ -18,9 +18,13 @@ import (
 // stall is how long a part may bring no byte.
 const stall = time.Minute
 
-// writer is a request that is writing a part. A later one for the same part
-// ends it, because that is the sender who gave up and tries again.
+// patience is how long a second sender of a part waits for one that brings
+// nothing: that one has given up, and this may be its next attempt.
+const patience = time.Second
+
+// writer is a request that is writing a part.
 type writer struct {
+	body *steady
 	end  context.CancelFunc
 	done chan struct{}
 }
@@ -53,10 +57,10 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	body := &steady{body: r.Body, control: http.NewResponseController(w)}
+	body := &steady{body: r.Body, control: http.NewResponseController(w), moved: time.Now()}
 	defer context.AfterFunc(ctx, body.stop)()
 	p := Part{Number: g.Number, Size: g.Size, CRC64: g.CRC64}
-	have, release, err := u.acquire(ctx, p, cancel)
+	have, release, err := u.acquire(ctx, p, &writer{body: body, end: cancel, done: make(chan struct{})})
 	if err != nil {
 		return err
 	}
@@ -67,44 +71,62 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	return u.write(body, p)
 }
 
-// acquire makes the caller the one writer of a part. It reports true when
-// this very part has landed already, so that nothing need be written.
-func (u *upload) acquire(ctx context.Context, p Part, end context.CancelFunc) (have bool, release func(), err error) {
+// acquire makes a request the one writer of a part. It reports true when this
+// very part has landed already, so that nothing need be written.
+func (u *upload) acquire(ctx context.Context, p Part, w *writer) (have bool, release func(), err error) {
 	for {
-		u.mu.Lock()
-		if u.gone {
-			u.mu.Unlock()
-			return false, nil, snap.ErrNotFound
+		other, have, err := u.claim(p, w)
+		if err != nil || have {
+			return have, func() {}, err
 		}
-		if u.landed[p.Number] == p {
-			u.mu.Unlock()
-			return true, func() {}, nil
-		}
-		if u.sealed {
-			u.mu.Unlock()
-			return false, nil, &snap.Error{Code: snap.CodeConflict, Detail: "the upload is being completed"}
-		}
-		other := u.busy[p.Number]
 		if other == nil {
-			break
+			return false, func() { u.release(p.Number, w) }, nil
 		}
-		u.mu.Unlock()
-		other.end()
-		select {
-		case <-other.done:
-		case <-ctx.Done():
-			return false, nil, ctx.Err()
+		if err := other.yield(ctx); err != nil {
+			return false, nil, err
 		}
 	}
+}
+
+// claim enters the writer, unless the part has landed or has another one.
+func (u *upload) claim(p Part, w *writer) (other *writer, have bool, err error) {
+	u.mu.Lock()
 	defer u.mu.Unlock()
+	switch {
+	case u.gone:
+		return nil, false, snap.ErrNotFound
+	case u.landed[p.Number] == p:
+		return nil, true, nil
+	case u.sealed:
+		return nil, false, &snap.Error{Code: snap.CodeUnavailable, Detail: "the upload is being completed"}
+	case u.busy[p.Number] != nil:
+		return u.busy[p.Number], false, nil
+	}
 	if _, ok := u.landed[p.Number]; ok {
 		u.digest.rewind()
 	}
 	delete(u.landed, p.Number)
 	delete(u.older, p.Number)
-	mine := &writer{end: end, done: make(chan struct{})}
-	u.busy[p.Number] = mine
-	return false, func() { u.release(p.Number, mine) }, nil
+	u.busy[p.Number] = w
+	return nil, false, nil
+}
+
+// yield waits for a writer to end, and ends it when it brings nothing.
+func (w *writer) yield(ctx context.Context) error {
+	look := time.NewTicker(patience / 10)
+	defer look.Stop()
+	for {
+		select {
+		case <-w.done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-look.C:
+			if w.body.idle() > patience {
+				w.end()
+			}
+		}
+	}
 }
 
 func (u *upload) release(n int, w *writer) {
@@ -153,7 +175,7 @@ func receive(to io.Writer, body io.Reader, p Part) error {
 			break
 		}
 		if err != nil {
-			return &snap.Error{Code: snap.CodeInvalid, Detail: "the part ended early", Hint: "send it again", Cause: err}
+			return &snap.Error{Code: snap.CodeUnavailable, Detail: "the part ended early", Hint: "send it again", Cause: err}
 		}
 	}
 	if size != p.Size || crcText(sum.Sum64()) != p.CRC64 {
@@ -170,13 +192,27 @@ type steady struct {
 
 	mu      sync.Mutex
 	stopped bool
+	moved   time.Time // when a byte came last
 }
 
 func (s *steady) Read(p []byte) (int, error) {
 	if !s.extend() {
 		return 0, context.Canceled
 	}
-	return s.body.Read(p)
+	n, err := s.body.Read(p)
+	if n > 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.moved = time.Now()
+	}
+	return n, err
+}
+
+// idle returns how long no byte has come.
+func (s *steady) idle() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.moved)
 }
 
 // extend moves the deadline of the socket, so it goes by the real clock.

@@ -257,3 +257,22 @@ func TestUploadBeginsAgainWhenItWasCollected(t *testing.T) {
 		t.Error("the snapshot is not listed")
 	}
 }
+
+// Two processes that push the same snapshot at once help each other.
+func TestTwoUploadsAtOnceDoNotDisturbEachOther(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	file, req := writeFile(t, random(16<<20, 10))
+	var both sync.WaitGroup
+	for range 3 {
+		both.Go(func() {
+			if _, err := transfer.Upload(t.Context(), s.client(), file, req, transfer.Options{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	if len(s.listed()) != 1 {
+		t.Error("the snapshot is not listed once")
+	}
+}
