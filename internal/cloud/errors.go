@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/store"
 )
 
 // problem is the one body of every error, on the wire an [api.Problem].
@@ -30,6 +32,20 @@ func (p *problem) GetStatus() int { return p.Status }
 // ContentType returns the media type of RFC 9457.
 func (p *problem) ContentType(string) string { return "application/problem+json" }
 
+// GetHeaders returns the headers that go with the status.
+func (p *problem) GetHeaders() http.Header {
+	h := http.Header{}
+	switch p.Status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", challenge)
+	case http.StatusServiceUnavailable:
+		h.Set("Retry-After", "1")
+	case http.StatusTooManyRequests:
+		h.Set("Retry-After", "60")
+	}
+	return h
+}
+
 // problemOf turns any error into what is sent. An error that is not a
 // *snap.Error is internal: it is logged under the request's ID and the client
 // learns only that ID.
@@ -38,6 +54,10 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 	var e *snap.Error
 	if !errors.As(err, &e) {
 		e = &snap.Error{Code: snap.CodeInternal, Cause: err}
+		if store.Unavailable(err) {
+			log.WarnContext(ctx, "the database does not serve", "request_id", id, "error", err)
+			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available now", Hint: "try again in a moment", Cause: err}
+		}
 		if ctx.Err() != nil {
 			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the request was given up before it was done", Cause: err}
 		}
@@ -69,9 +89,7 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 // writeError answers a request outside huma's routes.
 func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(r.Context(), s.log, err)
-	if p.Status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", challenge)
-	}
+	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(p.Status)

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -42,6 +43,35 @@ func Postgres(t testing.TB) string {
 	server.exec(t, "CREATE DATABASE "+name)
 	t.Cleanup(func() { server.exec(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
 	return server.url(name)
+}
+
+// CrashingPostgres is [Postgres] with a server of the test's own, and a function
+// that crashes and restarts it: it returns when the server answers again.
+func CrashingPostgres(t testing.TB) (url string, crash func()) {
+	t.Helper()
+	s := start()
+	if errors.Is(s.err, errNotInstalled) {
+		t.Skip("needs PostgreSQL: install the package postgresql")
+	}
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	t.Cleanup(func() {
+		s.admin.Close()
+		s.alive.Close()
+	})
+	s.exec(t, "CREATE DATABASE test")
+	return s.url("test"), func() {
+		if _, err := io.WriteString(s.alive, "crash\n"); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.gone(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.ready(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // PostgresBin returns the folder of PostgreSQL's programs (initdb, pg_dump and
@@ -80,7 +110,7 @@ var sharedServer = sync.OnceValue(func() *server {
 type server struct {
 	port      int
 	admin     *sql.DB
-	alive     io.Closer // the server ends when this is closed, at the latest by the process's end
+	alive     io.WriteCloser // the server ends when this is closed, at the latest by the process's end
 	databases atomic.Int64
 	err       error
 }
@@ -97,8 +127,12 @@ func (s *server) exec(t testing.TB, statement string) {
 }
 
 // watch runs the server until its standard input ends, which the kernel sees
-// to when the test process is gone, and removes the server's folder then.
-const watch = `"$1/postgres" -D "$2/data" >"$2/log" 2>&1 </dev/null & pid=$!; read -r _; kill -QUIT $pid; wait $pid; rm -rf "$2"`
+// to when the test process is gone, and removes the server's folder then. At
+// every line it reads, it ends the server as a crash would, and starts it again.
+const watch = `run() { "$1/postgres" -D "$2/data" >>"$2/log" 2>&1 </dev/null & pid=$!; }
+run "$1" "$2"
+while read -r _; do kill -QUIT $pid; wait $pid; run "$1" "$2"; done
+kill -QUIT $pid; wait $pid; rm -rf "$2"`
 
 func start() *server {
 	bin := PostgresBin()
@@ -154,6 +188,23 @@ func (s *server) run(bin, dir string, as *syscall.Credential) error {
 		return err
 	}
 	return s.ready()
+}
+
+// gone waits until the connections from before a crash have ended.
+func (s *server) gone() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := s.admin.Conn(ctx)
+	for err == nil {
+		if err = conn.PingContext(ctx); err == nil {
+			err = ctx.Err()
+			runtime.Gosched()
+		} else {
+			conn.Close()
+			return nil
+		}
+	}
+	return nil // it is down already
 }
 
 // ready waits until the server answers, at most half a minute.

@@ -15,8 +15,11 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -191,6 +194,21 @@ func (s *Store) txOnce(ctx context.Context, f func(*sql.Tx) error) error {
 func retryable(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
+}
+
+// Unavailable reports whether err says that the database cannot be reached or
+// does not serve now, so that the same request may succeed in a moment.
+func Unavailable(err error) bool {
+	var connect *pgconn.ConnectError
+	var network net.Error
+	var pg *pgconn.PgError
+	switch {
+	case errors.As(err, &pg): // 08: connection, 53: resources, 57P: shut down or starting, 25006: read-only
+		return strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "57P") || pg.Code == "25006"
+	case errors.As(err, &connect), errors.As(err, &network):
+		return true
+	}
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 }
 
 // isUnique reports whether err says that a unique index already has the row.
