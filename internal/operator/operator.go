@@ -184,4 +184,3 @@ func (p *program) table(headings []string, rows [][]string) error {
 	}
 	return w.Flush()
 }
-
