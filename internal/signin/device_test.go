@@ -139,6 +139,39 @@ func TestGuessingCodesIsStopped(t *testing.T) {
 	tokensOf(t, h.poll(deviceCode))
 }
 
+// D7: guesses at once are no more than guesses one after the other, and very
+// many raise an alarm.
+func TestParallelGuessesAreStopped(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	b := h.browser()
+	page := b.signIn("mia@acme.test", "mia-password")
+	token := csrfField.FindStringSubmatch(page.body)[1]
+	for range 95 {
+		if _, err := h.store.Miss(t.Context(), "code:all", 10*time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	answers := make([]answer, 24)
+	for i := range answers {
+		wg.Go(func() { answers[i] = b.send("/auth/device", "csrf_token", token, "user_code", "BBBB-BBBB") })
+	}
+	wg.Wait()
+	judged := 0
+	for _, a := range answers {
+		if a.status != http.StatusTooManyRequests {
+			judged++
+		}
+	}
+	if judged != 5 {
+		t.Errorf("%d guesses were judged, want 5", judged)
+	}
+	if !strings.Contains(h.log.String(), "someone is guessing") {
+		t.Error("no alarm in the log")
+	}
+}
+
 // D8: only a POST from our own page, by a signed-in browser with its CSRF
 // token, approves.
 func TestApprovalTakesTheWholeForm(t *testing.T) {

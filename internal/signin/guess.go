@@ -28,6 +28,9 @@ var errTooMany = &snap.Error{
 // counted by user, and by address. A user with too many gets no further. At an
 // address with too many, a visitor who is not signed in gets no further, but a
 // signed-in user who did not guess does: others share the address.
+//
+// Every try is counted before it is judged, and forgiven if it was right, so
+// that many at once get no more answers than one after the other.
 func (s *Service) pendingGrant(v *visit, typed string) (store.DeviceGrant, error) {
 	ctx := v.r.Context()
 	here := "code:address:" + s.address(v.r)
@@ -35,54 +38,56 @@ func (s *Service) pendingGrant(v *visit, typed string) (store.DeviceGrant, error
 	if v.signedIn() {
 		mine = "code:user:" + formatID(v.caller.User.ID)
 	}
-	if n, err := s.store.Misses(ctx, mine); err != nil || n >= maxMisses {
-		return store.DeviceGrant{}, errors.Join(err, tooMany(n))
+	n, err := s.store.Miss(ctx, mine, missWindow)
+	if err != nil {
+		return store.DeviceGrant{}, err
 	}
-	code, ok := cleanUserCode(typed)
-	var g store.DeviceGrant
-	err := error(errNotACode)
-	if ok {
-		g, err = s.store.PendingDevice(ctx, code)
-	}
-	if !errors.Is(err, snap.ErrNotFound) {
-		return g, err
-	}
-	at, countErr := s.countMiss(ctx, here)
-	if countErr == nil && mine != here {
-		_, countErr = s.countMiss(ctx, mine)
-	}
-	if countErr != nil {
-		return store.DeviceGrant{}, countErr
-	}
-	if at > maxMisses {
+	if n > maxMisses {
 		return store.DeviceGrant{}, errTooMany
 	}
-	return store.DeviceGrant{}, err
+	g, err := s.lookUpCode(ctx, typed)
+	if errors.Is(err, snap.ErrNotFound) {
+		return g, s.missed(ctx, mine, here, err)
+	}
+	if err == nil {
+		err = s.store.Forgive(ctx, mine)
+	}
+	return g, err
+}
+
+func (s *Service) lookUpCode(ctx context.Context, typed string) (store.DeviceGrant, error) {
+	code, ok := cleanUserCode(typed)
+	if !ok {
+		return store.DeviceGrant{}, errNotACode
+	}
+	return s.store.PendingDevice(ctx, code)
+}
+
+// missed counts a wrong code at the address, if that was not done, and over
+// all. Very many raise an alarm in the log.
+func (s *Service) missed(ctx context.Context, mine, here string, wrong error) error {
+	all, err := s.store.Miss(ctx, "code:all", missWindow)
+	if err != nil {
+		return err
+	}
+	if all%alarmMisses == 0 {
+		s.log.WarnContext(ctx, "very many wrong user codes: someone is guessing", "count", all, "window", missWindow)
+	}
+	if mine == here {
+		return wrong
+	}
+	n, err := s.store.Miss(ctx, here, missWindow)
+	if err != nil {
+		return err
+	}
+	if n > maxMisses {
+		return errTooMany
+	}
+	return wrong
 }
 
 var errNotACode = &snap.Error{
 	Code:   snap.CodeNotFound,
 	Detail: "this is not a code of ours",
 	Hint:   "it has eight letters, such as BCDF-GHJK; check it in your terminal",
-}
-
-func tooMany(n int) error {
-	if n >= maxMisses {
-		return errTooMany
-	}
-	return nil
-}
-
-// countMiss counts a wrong code, and raises an alarm in the log when there are
-// very many over all.
-func (s *Service) countMiss(ctx context.Context, bucket string) (int, error) {
-	n, err := s.store.Miss(ctx, bucket, missWindow)
-	if err != nil {
-		return 0, err
-	}
-	all, err := s.store.Miss(ctx, "code:all", missWindow)
-	if err == nil && all%alarmMisses == 0 {
-		s.log.WarnContext(ctx, "very many wrong user codes: someone is guessing", "count", all, "window", missWindow)
-	}
-	return n, err
 }

@@ -98,16 +98,16 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 	email := strings.ToLower(strings.TrimSpace(f.Get("email")))
 	org, u, known := s.localUser(strings.ToLower(strings.TrimSpace(f.Get("organization"))), email)
 	account, here := "password:account:"+org.Slug+":"+printable(email, 200), "password:address:"+s.address(v.r)
-	if err := s.withinLimits(ctx, account, here); err != nil {
+	if err := s.charge(ctx, account, here); err != nil {
 		return 0, err
 	}
 	if !passwordIs(u, known, f.Get("password")) {
-		for _, bucket := range []string{account, here} {
-			if _, err := s.store.Miss(ctx, bucket, missWindow); err != nil {
-				return 0, err
-			}
-		}
 		return 0, errWrongPassword
+	}
+	for _, bucket := range []string{account, here} {
+		if err := s.store.Forgive(ctx, bucket); err != nil {
+			return 0, err
+		}
 	}
 	userID, err = s.signInLocal(ctx, org, u)
 	if err != nil {
@@ -119,13 +119,15 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 	return userID, nil
 }
 
-func (s *Service) withinLimits(ctx context.Context, account, here string) error {
+// charge counts a try before it is judged, and refuses it when there were too
+// many wrong ones.
+func (s *Service) charge(ctx context.Context, account, here string) error {
 	for bucket, max := range map[string]int{account: maxMisses, here: maxAddressTrys} {
-		n, err := s.store.Misses(ctx, bucket)
+		n, err := s.store.Miss(ctx, bucket, missWindow)
 		if err != nil {
 			return err
 		}
-		if n >= max {
+		if n > max {
 			return errTooMany
 		}
 	}
