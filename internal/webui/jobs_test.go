@@ -30,7 +30,7 @@ func shopConfig(t *testing.T) (config, source, destination string) {
 
 // stream is an open event stream.
 type stream struct {
-	t     *testing.T
+	t     testing.TB
 	lines *bufio.Scanner
 	seen  strings.Builder
 }

@@ -21,7 +21,7 @@ import (
 
 // ui is a web UI over real HTTP, with a browser's cookies.
 type ui struct {
-	t      *testing.T
+	t      testing.TB
 	URL    string
 	Server *Server
 	Agent  *local.Agent
@@ -30,7 +30,7 @@ type ui struct {
 
 // openUI starts a web UI over an agent in a fresh folder, with this
 // configuration file, and opens its start link.
-func openUI(t *testing.T, client *api.Client, config string) *ui {
+func openUI(t testing.TB, client *api.Client, config string) *ui {
 	t.Helper()
 	u := startUI(t, client, config)
 	res, err := u.http.Get(u.URL + u.Server.StartPath())
@@ -45,7 +45,7 @@ func openUI(t *testing.T, client *api.Client, config string) *ui {
 }
 
 // startUI is openUI without opening the start link.
-func startUI(t *testing.T, client *api.Client, config string) *ui {
+func startUI(t testing.TB, client *api.Client, config string) *ui {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.yaml")
@@ -69,7 +69,7 @@ func startUI(t *testing.T, client *api.Client, config string) *ui {
 }
 
 // serveUI opens another web UI.
-func serveUI(t *testing.T, s *Server) *ui {
+func serveUI(t testing.TB, s *Server) *ui {
 	t.Helper()
 	u := &ui{t: t, Server: s, Agent: s.o.Agent}
 	u.serve()
@@ -198,7 +198,7 @@ func unreachable(t *testing.T) *api.Client {
 
 // door stands before a service and can be shut: then nothing answers.
 type door struct {
-	t      *testing.T
+	t      testing.TB
 	server *httptest.Server
 	mu     sync.Mutex
 	closed bool
