@@ -114,6 +114,11 @@ func checkRoundTrip(t *testing.T, s site) {
 	if got := s.read(t, "acme/one.snap", "", http.StatusOK); !bytes.Equal(got, data) {
 		t.Error("the whole object is not what was put")
 	}
+	head, err := http.Head(s.get + "acme/one.snap")
+	mustBe(t, err, nil)
+	if head.Body.Close(); head.StatusCode != http.StatusOK || head.ContentLength != int64(len(data)) {
+		t.Errorf("HEAD: status %d, %d bytes; want 200, %d", head.StatusCode, head.ContentLength, len(data))
+	}
 	if got := s.read(t, "acme/one.snap", "bytes=5242870-5242999", http.StatusPartialContent); !bytes.Equal(got, data[5242870:5243000]) {
 		t.Error("a range over two parts is not what was put")
 	}

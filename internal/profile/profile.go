@@ -171,7 +171,11 @@ func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, 
 	return plan, err
 }
 
-// begun returns the upload of these bytes that was begun, and its parts.
+// abandonedAfter is how old an upload is that nobody goes on with.
+const abandonedAfter = 7 * 24 * time.Hour
+
+// begun returns the upload of these bytes that was begun, and its parts. Those
+// of other bytes that were abandoned are dropped on the way.
 func (p *Profile) begun(ctx context.Context, key string) (id string, present []api.PartRef, err error) {
 	pending, err := p.store.ListUploads(ctx)
 	if err != nil {
@@ -179,7 +183,13 @@ func (p *Profile) begun(ctx context.Context, key string) (id string, present []a
 	}
 	for _, u := range pending {
 		if u.Key != key {
+			if strings.HasPrefix(u.Key, "bytes/") && p.now().Sub(u.Created) > abandonedAfter {
+				err = errors.Join(err, p.store.Abort(ctx, u.Key, u.Upload))
+			}
 			continue
+		}
+		if id != "" {
+			continue // begun twice at once: one goes on, the other is dropped in time
 		}
 		parts, err := p.store.Parts(ctx, key, u.Upload)
 		if err != nil {
@@ -188,9 +198,9 @@ func (p *Profile) begun(ctx context.Context, key string) (id string, present []a
 		for _, part := range parts {
 			present = append(present, api.PartRef(part))
 		}
-		return u.Upload, present, nil
+		id = u.Upload
 	}
-	return "", nil, nil
+	return id, present, err
 }
 
 func (p *Profile) upload(id string) (upload, error) {

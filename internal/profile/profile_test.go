@@ -70,3 +70,35 @@ func TestOpenRefusesOtherURLs(t *testing.T) {
 		}
 	}
 }
+
+// A push that nobody goes on with does not fill the storage for ever; one that
+// may go on is kept.
+func TestAbandonedUploadsAreDropped(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	p, err := Open(t.Context(), "file://"+t.TempDir(), func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	pending := func(sum string) int {
+		t.Helper()
+		if _, err := p.Push(t.Context(), api.PushRequest{Target: "shop", Name: sum, Size: 10, SHA256: sum}); err != nil {
+			t.Fatal(err)
+		}
+		all, err := p.store.ListUploads(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(all)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		sum   string
+		want  int
+	}{{0, "aa", 1}, {6 * 24 * time.Hour, "bb", 2}, {2 * 24 * time.Hour, "bb", 1}, {0, "aa", 2}} {
+		now = now.Add(step.after)
+		if got := pending(step.sum); got != step.want {
+			t.Errorf("after %v and a push of %s: %d uploads, want %d", step.after, step.sum, got, step.want)
+		}
+	}
+}
