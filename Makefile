@@ -57,6 +57,7 @@ servers: ## install the servers and the browser that the tests use, as root; els
 
 generate: ## the generated pages below docs/
 	$(GO) test -run TestErrorsPage -update .
+	$(GO) test -run 'TestReferencePage|TestManPages|TestJSONPage' ./internal/cli -update
 
 clean:
 	rm -rf bin dist

@@ -14,7 +14,7 @@ func (a *app) configCommand() *cobra.Command {
 	cmd := a.configShowCommand("config")
 	cmd.Short = "Show, check and edit the configuration"
 	cmd.Args = knownCommand
-	cmd.AddCommand(a.configShowCommand("show"), a.configPathCommand(), a.configEditCommand(), a.configCheckCommand())
+	cmd.AddCommand(a.configShowCommand("show"), a.configPathCommand(), a.configEditCommand(), a.configCheckCommand(), a.configSchemaCommand())
 	return cmd
 }
 

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	_ "embed"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// configSchema is the JSON schema of config.yaml. A test holds it to the shape
+// of local.Config.
+//
+//go:embed config.schema.json
+var configSchema string
+
+func (a *app) configSchemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Write the JSON schema of the config file, for editors",
+		Long: `Schema prints the JSON schema of config.yaml. Editors that speak the YAML language
+server complete and check the file by it, when its first line is:
+
+  # yaml-language-server: $schema=./config.schema.json`,
+		Example: examples("keep it beside the config file", `snapcli config schema > "$(dirname "$(snapcli config path)")/config.schema.json"`),
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			a.result("%s", raw(strings.TrimSpace(configSchema)))
+			return nil
+		},
+	}
+}
