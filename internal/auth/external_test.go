@@ -1,0 +1,199 @@
+package auth_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"snap"
+	"snap/internal/auth"
+)
+
+// foreign is an auth service of someone else, as far as the API sees it: its
+// metadata, its keys, its userinfo.
+type foreign struct {
+	*httptest.Server
+	key  atomic.Pointer[ecdsa.PrivateKey]
+	kid  atomic.Value
+	down atomic.Bool
+}
+
+func (g *gate) foreign() *foreign {
+	g.t.Helper()
+	f := &foreign{}
+	f.rotate(g.t, "one")
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(map[string]any{
+			"issuer": f.URL, "jwks_uri": f.URL + "/jwks", "userinfo_endpoint": f.URL + "/userinfo",
+			"id_token_signing_alg_values_supported": []string{"ES256", "HS256", "none"},
+		})
+	})
+	mux.HandleFunc("/jwks", func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: f.key.Load().Public(), KeyID: f.kid.Load().(string), Algorithm: "ES256"}}})
+	})
+	mux.HandleFunc("/userinfo", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write([]byte(`{"sub":"s1","email":"mia@acme.test","email_verified":true,"groups":["admins"]}`))
+	})
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.down.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	g.t.Cleanup(f.Close)
+	provider, err := auth.NewProvider(f.URL, true, g.time)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.Authenticator = auth.New(g.store, auth.Options{
+		Issuer: issuer, PublicURL: audience, Now: g.time,
+		External: &auth.External{Provider: provider, Audience: audience, OrgID: g.org.ID, Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}}},
+	})
+	return f
+}
+
+func (f *foreign) rotate(t *testing.T, kid string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.key.Store(key)
+	f.kid.Store(kid)
+}
+
+// token is an access token as this service issues it, with changes.
+func (f *foreign) token(g *gate, typ string, changes ...any) string {
+	now := g.time().Unix()
+	claims := map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "iat": now, "exp": now + 600, "jti": rand.Text(), "client_id": "snapcli"}
+	for i := 0; i < len(changes); i += 2 {
+		if claims[changes[i].(string)] = changes[i+1]; changes[i+1] == nil {
+			delete(claims, changes[i].(string))
+		}
+	}
+	return craft(g.t, jose.ES256, f.key.Load(), f.kid.Load().(string), typ, claims)
+}
+
+func (g *gate) callerBy(token string) (snap.Caller, error) {
+	return g.User(request(http.MethodGet, "/api/v1/me", "Authorization", "Bearer "+token))
+}
+
+// auth.issuer: a good token is mapped to a user with role and groups, from its
+// own claims or from userinfo; its keys may rotate.
+func TestExternalAccessTokens(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	f := g.foreign()
+	c, err := g.callerBy(f.token(g, "at+jwt"))
+	if err != nil || c.User.Email != "mia@acme.test" || c.Role != snap.RoleAdmin || c.Credential.Kind != snap.LoginToken {
+		t.Fatalf("groups from userinfo: %+v, %v", c, err)
+	}
+	f.rotate(t, "two")
+	again, err := g.callerBy(f.token(g, "JWT", "groups", []string{"eng"}, "email", "mia@acme.test"))
+	if err != nil || again.User.ID != c.User.ID || again.Role != snap.RoleMember || len(again.Groups) != 1 {
+		t.Errorf("groups from the token, after the keys rotated: %+v, %v", again, err)
+	}
+	if _, err := g.Recheck(t.Context(), snap.LoginToken, again.Credential.ID, again.User.ID); err != nil {
+		t.Errorf("the token's session: %v", err)
+	}
+}
+
+// auth.issuer, T7: everything else is refused.
+func TestForgedExternalTokens(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	f := g.foreign()
+	good := f.token(g, "at+jwt")
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := g.time().Unix()
+	for name, bad := range map[string]string{
+		"audience":      f.token(g, "at+jwt", "aud", "snapcli"),
+		"no audience":   f.token(g, "at+jwt", "aud", nil),
+		"issuer":        f.token(g, "at+jwt", "iss", "https://evil.test"),
+		"expired":       f.token(g, "at+jwt", "exp", now-1),
+		"ID token":      f.token(g, "JWT", "nonce", "n"),
+		"ID token, 2":   f.token(g, "JWT", "at_hash", "h"),
+		"ID token, 3":   f.token(g, "JWT", "typ", "ID"),
+		"another key":   craft(t, jose.ES256, other, "one", "at+jwt", map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "exp": now + 60}),
+		"HS256":         craft(t, jose.HS256, []byte(strings.Repeat("k", 32)), "one", "at+jwt", map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "exp": now + 60}),
+		"cut":           good[:len(good)-4],
+		"as our issuer": f.token(g, "at+jwt", "iss", issuer, "sid", "1"),
+	} {
+		if c, err := g.callerBy(bad); snap.CodeOf(err) != snap.CodeUnauthenticated {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+	if _, err := g.callerBy(good); err != nil {
+		t.Errorf("the good one: %v", err)
+	}
+}
+
+// An external session that was ended stays ended while its token lives; a
+// disabled user stays out; the token ends with its time.
+func TestEndedExternalSession(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	f := g.foreign()
+	token := f.token(g, "at+jwt")
+	c, err := g.callerBy(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.store.EndSession(t.Context(), c, c.Credential.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.callerBy(token); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("the ended session: %v", err)
+	}
+	next := f.token(g, "at+jwt")
+	if _, err := g.callerBy(next); err != nil {
+		t.Errorf("another token: %v", err)
+	}
+	g.move(10 * time.Minute)
+	if _, err := g.callerBy(next); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("after its time: %v", err)
+	}
+	if err := g.store.SetDisabled(t.Context(), c.User.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.callerBy(f.token(g, "at+jwt")); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("a disabled user: %v", err)
+	}
+}
+
+// F6: while the auth service is down, tokens whose keys are known go on, and
+// one that cannot be judged is "unavailable", not wrong.
+func TestExternalAuthServiceDown(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	f := g.foreign()
+	f.down.Store(true)
+	token := f.token(g, "at+jwt")
+	if _, err := g.callerBy(token); snap.CodeOf(err) != snap.CodeUnavailable {
+		t.Errorf("before it was ever reached: %v", err)
+	}
+	f.down.Store(false)
+	if _, err := g.callerBy(token); err != nil {
+		t.Fatal(err)
+	}
+	f.down.Store(true)
+	g.move(time.Minute)
+	if _, err := g.callerBy(token); err != nil {
+		t.Errorf("a running session: %v", err)
+	}
+}
