@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"slices"
 
 	"snap"
 )
@@ -43,7 +44,7 @@ func (s *Scanner) Write(p []byte) (int, error) {
 	if len(s.watched) > 0 {
 		// First what spans the last write and this one, then this one alone.
 		border := len(s.tail)
-		joined := append(s.tail, p[:min(len(p), s.longest-1)]...)
+		joined := slices.Concat(s.tail, p[:min(len(p), s.longest-1)])
 		s.scan(joined, border)
 		s.scan(p, len(p))
 		s.keep(p)

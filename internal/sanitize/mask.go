@@ -76,6 +76,12 @@ func source(d [sha256.Size]byte) *rand.PCG {
 	return rand.NewPCG(binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:]))
 }
 
+// draws returns the random numbers that belong to a value: nobody who has not
+// the key can tell them.
+func draws(key []byte, mask, value string) *rand.Rand {
+	return rand.New(source(digest(key, mask, value))) //nolint:gosec // seeded by an HMAC of a secret key, on purpose
+}
+
 func text(f func(string) string) engine.Mask {
 	return func(v string) (string, bool) { return f(v), false }
 }
@@ -102,14 +108,14 @@ func hashed(key []byte, _ ColumnRule, limit int) engine.Mask {
 }
 
 // fake gives something of the same kind that is made up.
-func fake(mask string, make func(f *gofakeit.Faker, seed string) string) maker {
+func fake(mask string, invent func(f *gofakeit.Faker, seed string) string) maker {
 	return func(key []byte, _ ColumnRule, limit int) engine.Mask {
 		return text(func(v string) string {
 			if v == "" {
 				return ""
 			}
 			d := digest(key, mask, v)
-			return cut(make(gofakeit.NewFaker(source(d), false), hex.EncodeToString(d[16:21])), limit)
+			return cut(invent(gofakeit.NewFaker(source(d), false), hex.EncodeToString(d[16:21])), limit)
 		})
 	}
 }
@@ -126,7 +132,7 @@ func email(f *gofakeit.Faker, seed string) string {
 func formatted(mask string, letters bool) maker {
 	return func(key []byte, _ ColumnRule, _ int) engine.Mask {
 		return text(func(v string) string {
-			r := rand.New(source(digest(key, mask, v)))
+			r := draws(key, mask, v)
 			first := true
 			return strings.Map(func(c rune) rune {
 				lead := first && unicode.IsDigit(c) && c != '0'
@@ -161,7 +167,7 @@ func noise(key []byte, c ColumnRule, _ int) engine.Mask {
 		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 			return "", true
 		}
-		r := rand.New(source(digest(key, "noise", v)))
+		r := draws(key, "noise", v)
 		moved := n * (1 + percent/100*(2*r.Float64()-1))
 		decimals := 0
 		if _, after, ok := strings.Cut(v, "."); ok {
@@ -188,7 +194,7 @@ func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 			if err != nil {
 				continue
 			}
-			r := rand.New(source(digest(key, "shift", v)))
+			r := draws(key, "shift", v)
 			by := 1 + r.IntN(days)
 			if r.IntN(2) == 0 {
 				by = -by

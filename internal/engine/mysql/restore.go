@@ -82,10 +82,11 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 		return err
 	}
 	defer in.Close()
-	tables := io.Reader(nil)
-	if s.programs, tables, err = split(engine.Reader(ctx, in)); err != nil {
+	programs, tables, err := split(engine.Reader(ctx, in))
+	if err != nil {
 		return err
 	}
+	s.programs = programs
 	s.o.Begin("restore")
 	if err := s.run(ctx, s.here, io.TeeReader(tables, &engine.Counter{W: io.Discard, O: s.o, Of: dump.Size})); err != nil {
 		return err

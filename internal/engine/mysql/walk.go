@@ -24,10 +24,10 @@ type walker struct {
 func (w *walker) walk() error {
 	for {
 		start, err := w.r.Peek(len(insertStart))
-		if len(start) == 0 && err == io.EOF {
+		if len(start) == 0 && errors.Is(err, io.EOF) {
 			return w.out.Flush()
 		}
-		if err != nil && err != io.EOF {
+		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		if string(start) == insertStart {
@@ -53,7 +53,7 @@ func (w *walker) line(write bool) error {
 		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		return err
@@ -119,7 +119,7 @@ func (w *walker) name() (string, error) {
 			return "", badDump(err)
 		}
 		if b == '`' {
-			if next, err := w.r.Peek(1); err != nil || next[0] != '`' {
+			if next, _ := w.r.Peek(1); len(next) == 0 || next[0] != '`' {
 				return name.String(), nil
 			}
 			_, _ = w.r.Discard(1)

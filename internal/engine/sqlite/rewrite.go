@@ -37,7 +37,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 	if err != nil {
 		return engine.Contents{}, err
 	}
-	defer s.Drop(ctx)
+	defer s.remove()
 	db, err := open(s.path, "ro")
 	if err != nil {
 		return engine.Contents{}, err
@@ -120,7 +120,7 @@ func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w 
 	if err != nil {
 		return engine.Info{}, err
 	}
-	defer s.Drop(ctx)
+	defer s.remove()
 	o.Begin("mask")
 	if err := s.mask(ctx, p); err != nil {
 		return engine.Info{}, failure(s.path, err)
