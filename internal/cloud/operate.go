@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
+	"snap/internal/auth"
 	"snap/internal/blob"
 	"snap/internal/signin"
 	"snap/internal/store"
@@ -67,7 +69,21 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	}
 	add("database", "reachable, schema up to date", err)
 	add("storage", "reachable", pingStorage(ctx, c))
+	for _, o := range c.signIn() {
+		if o.OIDC != nil {
+			add("sign-in "+o.Slug, "discovered "+o.OIDC.Issuer, discover(ctx, *o.OIDC))
+		}
+	}
 	return out
+}
+
+func discover(ctx context.Context, o signin.OIDC) error {
+	provider, err := auth.NewProvider(o.Issuer, o.AllowPrivate, time.Now)
+	if err != nil {
+		return err
+	}
+	_, err = provider.Discover(ctx)
+	return err
 }
 
 func pingStorage(ctx context.Context, c Config) error {
@@ -78,7 +94,7 @@ func pingStorage(ctx context.Context, c Config) error {
 		}
 		return s.Ping(ctx)
 	}
-	f, err := blob.OpenFolder(filepath.Join(c.DataDir, "blobs"), c.PublicURL, nil, nil)
+	f, err := blob.OpenFolder(filepath.Join(c.DataDir, "blobs"), c.PublicURL, make([]byte, 32), nil) // signs nothing here
 	if err != nil {
 		return err
 	}

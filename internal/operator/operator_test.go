@@ -1,0 +1,174 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/api"
+)
+
+// run runs snapcloud in the test's process.
+func run(t *testing.T, config string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Main(t.Context(), append([]string{"--config", config}, args...), &out, &errs, nil, "v1.2.3")
+	return code, out.String(), errs.String()
+}
+
+func configure(t *testing.T, address string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "snapcloud.yaml")
+	text := fmt.Sprintf(`
+listen: %s
+data_dir: %s
+organizations:
+  - slug: acme
+    name: Acme Inc
+    sign_in: {type: local}
+    users:
+      - {email: alice@acme.test, name: Alice, password: secret, role: owner, groups: [eng, dba]}
+      - {email: vic@acme.test, password: secret, role: viewer}
+`, address, t.TempDir())
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// DESIGN 5: keys, users and organizations, before the service ever ran.
+func TestOperatorCommands(t *testing.T) {
+	t.Parallel()
+	config := configure(t, "127.0.0.1:8080")
+	secret := regexp.MustCompile(`^(cak|clt|sak)_[0-9A-Za-z]{38}\n$`)
+	for _, tt := range []struct {
+		args   string
+		code   int
+		stdout string // must be in it
+		stderr string
+	}{
+		{"version", 0, "snapcloud v1.2.3", ""},
+		{"migrate", 0, "up to date", ""},
+		{"check", 0, "ok    storage", ""},
+		{"key create --org acme --kind user --user alice@acme.test --name laptop", 0, "cak_", "it is shown only now"},
+		{"key create --org acme --kind pipeline --scopes pull --expires-in 90d", 0, "clt_", ""},
+		{"key create --org acme --kind agent", 0, "sak_", ""},
+		{"key list --org acme", 0, "alice@acme.test", ""},
+		{"org list", 0, "acme  Acme Inc", ""},
+		{"user list --org acme", 0, "dba, eng", ""},
+		{"user role --org acme vic@acme.test member", 0, "", "now member"},
+		{"user disable --org acme vic@acme.test", 0, "", "disabled"},
+		{"user enable --org acme vic@acme.test", 0, "", "enabled"},
+		{"key revoke --org acme 1", 0, "", "revoked key 1"},
+		{"key revoke --org acme 1", snap.ExitNotFound, "", "no live key 1"},
+		{"key create --org nowhere --kind agent", snap.ExitNotFound, "", "nowhere"},
+		{"key create --org acme --kind user", snap.ExitUsage, "", "--user"},
+		{"key create --org acme --kind user --user nobody@acme.test", snap.ExitNotFound, "", "nobody@acme.test"},
+		{"key create --org acme --kind king", snap.ExitUsage, "", "not a kind"},
+		{"key create --org acme --kind pipeline --scopes fly", snap.ExitUsage, "", "not a scope"},
+		{"key create --org acme --kind pipeline --expires-in -1h", snap.ExitUsage, "", "-1h"},
+		{"key create --kind agent", snap.ExitUsage, "", "org"},
+		{"user role --org acme vic@acme.test king", snap.ExitUsage, "", "not a role"},
+		{"user disable --org acme nobody@acme.test", snap.ExitNotFound, "", "nobody@acme.test"},
+		{"fly", snap.ExitUsage, "", "unknown command"},
+		{"serve --config /nowhere.yaml", snap.ExitUsage, "", "/nowhere.yaml"},
+	} {
+		code, stdout, stderr := run(t, config, strings.Fields(tt.args)...)
+		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {
+			t.Errorf("snapcloud %s: exit code %d\n%s%s", tt.args, code, stdout, stderr)
+		}
+		if strings.HasPrefix(tt.args, "key create") && code == 0 && !secret.MatchString(stdout) {
+			t.Errorf("snapcloud %s prints %q", tt.args, stdout)
+		}
+	}
+	broken := filepath.Join(t.TempDir(), "broken.yaml")
+	if err := os.WriteFile(broken, []byte(fmt.Sprintf(`
+data_dir: %s
+organizations:
+  - {slug: acme, sign_in: {type: oidc, issuer: "http://127.0.0.1:1", client_id: x, allow_private: true}}
+`, t.TempDir())), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, _ := run(t, broken, "check"); code != snap.ExitUnreachable || !strings.Contains(stdout, "FAIL  sign-in acme") || !strings.Contains(stdout, "ok    storage") {
+		t.Errorf("check with a provider that is down: exit code %d\n%s", code, stdout)
+	}
+	code, stdout, _ := run(t, config, "openapi")
+	var doc struct {
+		OpenAPI string `json:"openapi"`
+	}
+	if err := json.Unmarshal([]byte(stdout), &doc); err != nil || code != 0 || !strings.HasPrefix(doc.OpenAPI, "3.1") {
+		t.Errorf("openapi: exit code %d, %v, version %q", code, err, doc.OpenAPI)
+	}
+}
+
+// A restart loses nothing, and a shutdown lets a running answer end.
+func TestServeStopsGracefullyAndComesBack(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	config := configure(t, address)
+	_, secret, _ := run(t, config, "key", "create", "--org", "acme", "--kind", "user", "--user", "alice@acme.test")
+	client, err := api.New(api.Options{BaseURL: "http://" + address, Mount: api.MountAgent, Token: api.StaticToken(strings.TrimSpace(secret))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		serving, ready := io.Pipe()
+		done := make(chan int, 1)
+		go func() {
+			code := Main(ctx, []string{"--config", config, "serve"}, io.Discard, &firstLine{w: ready}, nil, "test")
+			ready.Close()
+			done <- code
+		}()
+		if _, err := serving.Read(make([]byte, 1)); err != nil {
+			t.Fatalf("round %d: the service did not start", round)
+		}
+		if me, err := client.Me(t.Context()); err != nil || me.Email != "alice@acme.test" {
+			t.Errorf("round %d: %+v, %v", round, me, err)
+		}
+		res, err := http.Get("http://" + address + "/readyz")
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Errorf("round %d: readyz %v, %v", round, res, err)
+		}
+		res.Body.Close()
+		if round == 0 {
+			if code, _, stderr := run(t, config, "serve"); code != snap.ExitUsage || !strings.Contains(stderr, address) {
+				t.Errorf("a second service on the same address: exit code %d, %s", code, stderr)
+			}
+		}
+		stop()
+		if code := <-done; code != 0 {
+			t.Errorf("round %d: exit code %d", round, code)
+		}
+	}
+}
+
+// firstLine passes on the first line that says that the service serves, and
+// drops the rest.
+type firstLine struct {
+	w    io.Writer
+	done bool
+}
+
+func (f *firstLine) Write(p []byte) (int, error) {
+	if !f.done && bytes.Contains(p, []byte("is serving")) {
+		f.done = true
+		f.w.Write([]byte("\n"))
+	}
+	return len(p), nil
+}
