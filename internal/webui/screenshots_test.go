@@ -59,6 +59,10 @@ func TestScreenshots(t *testing.T) {
 	shoot(admin, dir, "snapshots-sorted", "/snapshots?sort=size", "")
 	shoot(admin, dir, "jobs-empty", "/jobs", "")
 	shoot(admin, dir, "error", "/nothing", "")
+	admin.run(chromedp.EmulateViewport(3840, 2160))
+	admin.media("prefers-color-scheme", "light")
+	admin.open("/snapshots")
+	admin.save(dir, "snapshots-light-3840")
 	owner := browse(t, openUI(t, c.As("mia@acme.test"), ""))
 	shoot(owner, dir, "sharing-owner", "/snapshots", `document.getElementById("also-`+dialog.ID+`").click()`)
 	recipient := browse(t, openUI(t, c.As("gail@globex.test"), ""))
@@ -68,6 +72,7 @@ func TestScreenshots(t *testing.T) {
 	shoot(tab, dir, "signed-out", "/account", "")
 	out.post("/account/sign-in", url.Values{})
 	shoot(tab, dir, "sign-in", "/account", "")
+	shoot(admin, dir, "toast", "/snapshots", `document.querySelector(".sharing button[aria-pressed='false']").click(), new Promise((done) => setTimeout(done, 500))`)
 	shoot(browse(t, openUI(t, unreachable(t), "")), dir, "unreachable", "/snapshots", "")
 	shoot(browse(t, openUI(t, nil, "")), dir, "empty", "/snapshots", "")
 }
@@ -156,13 +161,19 @@ func shoot(b *tab, dir, name, path, script string) {
 			if wide := eval[int](b, "document.documentElement.scrollWidth"); wide > int(width) {
 				b.t.Errorf("%s is %d wide at %d", name, wide, width)
 			}
-			png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%s-%d.png", name, scheme, width)), png, 0o644); err != nil {
-				b.t.Fatal(err)
-			}
+			b.save(dir, fmt.Sprintf("%s-%s-%d", name, scheme, width))
 		}
+	}
+}
+
+// save writes what the tab shows.
+func (b *tab) save(dir, name string) {
+	b.t.Helper()
+	png, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
+		b.t.Fatal(err)
 	}
 }

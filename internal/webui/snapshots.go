@@ -50,7 +50,7 @@ func (p snapshotsPage) Sorts() []sortChoice { return sortChoices() }
 func (p snapshotsPage) Heading(text string, orders ...order) sortHeading {
 	h := sortHeading{Text: text, URL: p.Query.sorted(orders[0]).URL()}
 	for i, o := range orders {
-		if p.Query.Sort == o {
+		if p.Query.Sort == o && (o != newestFirst || i == 0) {
 			h.Now = "descending"
 			if o == oldestFirst || o == byName {
 				h.Now = "ascending"

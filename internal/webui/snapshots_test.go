@@ -211,6 +211,11 @@ func TestSorting(t *testing.T) {
 			t.Errorf("%q: %s, want %s", query, got, want)
 		}
 	}
+	for _, query := range []string{"", "?sort=oldest", "?sort=name", "?sort=size"} {
+		if n := strings.Count(u.get("/snapshots"+query).Body, "aria-sort="); n != 1 {
+			t.Errorf("%q: %d columns say that they are sorted by", query, n)
+		}
+	}
 	for i := range pageSize {
 		c.Push(mia, "zz"+strconv.Itoa(i), []byte(strconv.Itoa(1000+i)))
 	}
