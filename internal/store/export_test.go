@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"math"
 
 	"snap"
 )
@@ -38,7 +39,7 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 							continue
 						}
 						seen[sh] = true
-						args := append(s.viewer(c), int64(1)<<62)
+						args := append(s.viewer(c), int64(math.MaxInt64))
 						if target != 0 {
 							args = append(args, target)
 						}
@@ -61,8 +62,8 @@ func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 	return []Statement{
 		{"check", selectOne + `s.id = $5 AND ` + visible, append(v, id)},
 		{"bytes", selectBytes, []any{v[0], v[1], id}},
-		{"prefix of an ID", selectOne + `s.id >= $5 AND s.id < $6 AND s.key < $7 AND ` + visible, append(v, id[:10], id[:10]+"\U0010ffff", int64(1)<<62)},
-		{"prefix of a name", selectOne + `s.folded >= $5 AND s.folded < $6 AND s.key < $7 AND ` + visible, append(v, "shop", "shop\U0010ffff", int64(1)<<62)},
+		{"prefix of an ID", selectOne + `s.id >= $5 AND s.id < $6 AND s.key < $7 AND ` + visible, append(v, id[:10], id[:10]+"\U0010ffff", int64(math.MaxInt64))},
+		{"prefix of a name", selectOne + `s.folded >= $5 AND s.folded < $6 AND s.key < $7 AND ` + visible, append(v, "shop", "shop\U0010ffff", int64(math.MaxInt64))},
 	}
 }
 
