@@ -267,3 +267,27 @@ func TestRowCounter(t *testing.T) {
 		}
 	}
 }
+
+// A dump that an enemy wrote cannot make the client program run a command or
+// read a file of this machine.
+func TestHostileDump(t *testing.T) {
+	t.Parallel()
+	to := servertest.MariaDB(t)
+	dir := t.TempDir()
+	mark, secret := filepath.Join(dir, "mark"), filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte("a secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"system":     "system touch " + mark + "\n",
+		"shell":      "\\! touch " + mark + "\n",
+		"source":     "source " + secret + "\n",
+		"tee":        "tee " + mark + "\nSELECT 1;\n",
+		"local file": "CREATE TABLE s (a TEXT);\nLOAD DATA LOCAL INFILE '" + secret + "' INTO TABLE s;\n",
+	} {
+		err := load(t, to, dumpOf([]byte(programsMark+"{}\n"+text), engine.Info{}), false)
+		if _, there := os.Stat(mark); there == nil || err == nil {
+			t.Errorf("%s: %v, the command ran: %v", name, err, there == nil)
+		}
+	}
+}

@@ -277,7 +277,7 @@ func openMasking(path string, masks *[]engine.Mask) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register the mask: %w", err)
 	}
-	query := url.Values{"mode": {"rw"}, "_pragma": {"secure_delete(1)", "foreign_keys(0)"}}
+	query := url.Values{"mode": {"rw"}, "_pragma": {"secure_delete(1)", "foreign_keys(0)", "trusted_schema(0)"}}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
 	db := sql.OpenDB(connector{driver: d, dsn: dsn.String()})
 	db.SetMaxOpenConns(1)
