@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -60,11 +61,21 @@ func New(s *store.Store, o Options) *Authenticator {
 		browser: NewBrowser(s, o.PublicURL, o.Now, o.Address),
 		now:     o.Now,
 		address: o.Address,
-		cross:   http.NewCrossOriginProtection(),
+		cross:   CrossOrigin(o.PublicURL),
 		failed:  newLimiter(maxFailures, failureWindow, o.Now),
 
 		external: o.External,
 	}
+}
+
+// CrossOrigin returns the protection of what changes something by cookie: a
+// browser must say that its own page, or one of the public URL, asks for it.
+func CrossOrigin(publicURL string) *http.CrossOriginProtection {
+	p := http.NewCrossOriginProtection()
+	if u, err := url.Parse(publicURL); err == nil && u.Host != "" {
+		_ = p.AddTrustedOrigin(u.Scheme + "://" + u.Host) // a URL that is not an origin adds nothing
+	}
+	return p
 }
 
 // Agent returns the caller of a request on the agent mount, by the API key in

@@ -25,6 +25,9 @@ func (g *gate) signIn(user int64, r *http.Request) (*http.Cookie, store.Session)
 
 func with(cookie *http.Cookie, method string, headers ...string) *http.Request {
 	r := request(method, "https://cloud.test/api/v1/me", headers...)
+	if host := r.Header.Get("Host"); host != "" {
+		r.Host = host
+	}
 	r.AddCookie(&http.Cookie{Name: cookie.Name, Value: cookie.Value})
 	return r
 }
@@ -81,6 +84,7 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 	}{
 		{"GET from elsewhere", http.MethodGet, []string{"Sec-Fetch-Site", "cross-site"}, true},
 		{"same origin", http.MethodPost, []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://cloud.test"}, true},
+		{"behind a proxy that changes Host", http.MethodPost, []string{"Host", "10.0.0.7:8080", "Origin", "https://cloud.test"}, true},
 		{"cross site", http.MethodPost, []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.test"}, false},
 		{"same site", http.MethodPost, []string{"Sec-Fetch-Site", "same-site", "Origin", "https://other.cloud.test"}, false},
 		{"old browser, same origin", http.MethodDelete, []string{"Origin", "https://cloud.test"}, true},

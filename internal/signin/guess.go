@@ -28,29 +28,22 @@ var errTooMany = &snap.Error{
 // counted by user, and by address. A user with too many gets no further. At an
 // address with too many, a visitor who is not signed in gets no further, but a
 // signed-in user who did not guess does: others share the address.
-//
-// Every try is counted before it is judged, and forgiven if it was right, so
-// that many at once get no more answers than one after the other.
 func (s *Service) pendingGrant(v *visit, typed string) (store.DeviceGrant, error) {
 	ctx := v.r.Context()
 	here := "code:address:" + s.address(v.r)
+	buckets := map[string]int{here: maxMisses}
 	mine := here
 	if v.signedIn() {
 		mine = "code:user:" + formatID(v.caller.User.ID)
+		buckets[mine] = maxMisses
 	}
-	n, err := s.store.Miss(ctx, mine, missWindow)
-	if err != nil {
-		return store.DeviceGrant{}, err
-	}
-	if n > maxMisses {
-		return store.DeviceGrant{}, errTooMany
-	}
-	g, err := s.lookUpCode(ctx, typed)
+	var g store.DeviceGrant
+	err := s.guess(ctx, mine, buckets, func() (err error) {
+		g, err = s.lookUpCode(ctx, typed)
+		return err
+	})
 	if errors.Is(err, snap.ErrNotFound) {
-		return g, s.missed(ctx, mine, here, err)
-	}
-	if err == nil {
-		err = s.store.Forgive(ctx, mine)
+		s.countAll(ctx)
 	}
 	return g, err
 }
@@ -63,27 +56,51 @@ func (s *Service) lookUpCode(ctx context.Context, typed string) (store.DeviceGra
 	return s.store.PendingDevice(ctx, code)
 }
 
-// missed counts a wrong code at the address, if that was not done, and over
-// all. Very many raise an alarm in the log.
-func (s *Service) missed(ctx context.Context, mine, here string, wrong error) error {
-	all, err := s.store.Miss(ctx, "code:all", missWindow)
-	if err != nil {
+// guess judges something that could be a guess, unless the bucket mine is full.
+// If it was wrong (not_found or unauthenticated), that is counted in every
+// bucket, and once one of them is full the answer is errTooMany: of guesses that
+// come at once, no more are answered than of those one after the other. A right
+// one is answered only if the bucket did not become full meanwhile.
+func (s *Service) guess(ctx context.Context, mine string, buckets map[string]int, judge func() error) error {
+	if err := s.notFull(ctx, mine, buckets[mine]); err != nil {
 		return err
 	}
-	if all%alarmMisses == 0 {
-		s.log.WarnContext(ctx, "very many wrong user codes: someone is guessing", "count", all, "window", missWindow)
+	wrong := judge()
+	if wrong == nil {
+		return s.notFull(ctx, mine, buckets[mine]+1)
 	}
-	if mine == here {
+	if !errors.Is(wrong, snap.ErrNotFound) && !errors.Is(wrong, snap.ErrUnauthenticated) {
 		return wrong
 	}
-	n, err := s.store.Miss(ctx, here, missWindow)
-	if err != nil {
-		return err
-	}
-	if n > maxMisses {
-		return errTooMany
+	for bucket, max := range buckets {
+		n, err := s.store.Miss(ctx, bucket, missWindow)
+		if err != nil {
+			return err
+		}
+		if n > max {
+			wrong = errTooMany
+		}
 	}
 	return wrong
+}
+
+func (s *Service) notFull(ctx context.Context, bucket string, max int) error {
+	n, err := s.store.Misses(ctx, bucket)
+	if err == nil && n >= max {
+		err = errTooMany
+	}
+	return err
+}
+
+// countAll counts a wrong code over all users and addresses. Very many raise an
+// alarm in the log.
+func (s *Service) countAll(ctx context.Context) {
+	n, err := s.store.Miss(ctx, "code:all", missWindow)
+	if err != nil {
+		s.log.ErrorContext(ctx, "count wrong codes", "error", err)
+	} else if n%alarmMisses == 0 {
+		s.log.WarnContext(ctx, "very many wrong user codes: someone is guessing", "count", n, "window", missWindow)
+	}
 }
 
 var errNotACode = &snap.Error{

@@ -1,7 +1,6 @@
 package signin
 
 import (
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
@@ -98,16 +97,17 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 	email := strings.ToLower(strings.TrimSpace(f.Get("email")))
 	org, u, known := s.localUser(strings.ToLower(strings.TrimSpace(f.Get("organization"))), email)
 	account, here := "password:account:"+org.Slug+":"+printable(email, 200), "password:address:"+s.address(v.r)
-	if err := s.charge(ctx, account, here); err != nil {
+	if err := s.notFull(ctx, here, maxAddressTrys); err != nil {
 		return 0, err
 	}
-	if !passwordIs(u, known, f.Get("password")) {
-		return 0, errWrongPassword
-	}
-	for _, bucket := range []string{account, here} {
-		if err := s.store.Forgive(ctx, bucket); err != nil {
-			return 0, err
+	err = s.guess(ctx, account, map[string]int{account: maxMisses, here: maxAddressTrys}, func() error {
+		if !passwordIs(u, known, f.Get("password")) {
+			return errWrongPassword
 		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
 	}
 	userID, err = s.signInLocal(ctx, org, u)
 	if err != nil {
@@ -117,21 +117,6 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 		return 0, disabled(err)
 	}
 	return userID, nil
-}
-
-// charge counts a try before it is judged, and refuses it when there were too
-// many wrong ones.
-func (s *Service) charge(ctx context.Context, account, here string) error {
-	for bucket, max := range map[string]int{account: maxMisses, here: maxAddressTrys} {
-		n, err := s.store.Miss(ctx, bucket, missWindow)
-		if err != nil {
-			return err
-		}
-		if n > max {
-			return errTooMany
-		}
-	}
-	return nil
 }
 
 // localUser finds a local user. Without a slug, the e-mail must belong to one

@@ -102,7 +102,7 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 		tokens:  auth.NewTokens(s, issuer, o.Audience, o.Now),
 		browser: auth.NewBrowser(s, public, o.Now, address),
 		keys:    auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Now: o.Now, Address: address}),
-		address: address, now: o.Now, log: o.Log, cross: http.NewCrossOriginProtection(),
+		address: address, now: o.Now, log: o.Log, cross: auth.CrossOrigin(public),
 	}
 	if v.secret, err = s.Secret(ctx, "signin-forms", 32); err != nil {
 		return nil, fmt.Errorf("read the secret of forms: %w", err)

@@ -32,9 +32,3 @@ func (s *Store) Miss(ctx context.Context, bucket string, window time.Duration) (
 	})
 	return count, err
 }
-
-// Forgive takes a counted failure back, because it was none.
-func (s *Store) Forgive(ctx context.Context, bucket string) error {
-	_, err := s.write.ExecContext(ctx, `UPDATE misses SET count = count - 1 WHERE bucket = $1 AND count > 0`, bucket)
-	return err
-}
