@@ -1,0 +1,42 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"snap"
+)
+
+// A program must not be older than the server, and of those the oldest is
+// taken; without one the message names the package.
+func TestToolOfTheRightVersion(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("needs a shell: the programs are scripts")
+	}
+	var dirs []string
+	for _, v := range []string{"17.2", "13.11", "15.4 (Debian 15.4-1)"} {
+		dir := t.TempDir()
+		text := fmt.Sprintf("#!/bin/sh\necho 'pg_dump (PostgreSQL) %s'\n", v)
+		if err := os.WriteFile(filepath.Join(dir, "pg_dump"), []byte(text), 0o700); err != nil { //nolint:gosec // it must be run
+			t.Fatal(err)
+		}
+		dirs = append(dirs, dir)
+	}
+	e := Engine{Tools: dirs}
+	for server, want := range map[int]string{12: "13.11", 13: "13.11", 14: "15.4", 15: "15.4", 16: "17.2", 17: "17.2"} {
+		if got, err := e.tool("pg_dump", server); err != nil || got.version != want {
+			t.Errorf("for a server %d: %q, %v, want %s", server, got.version, err, want)
+		}
+	}
+	_, err := e.tool("pg_dump", 18)
+	var missing *snap.Error
+	if !errors.As(err, &missing) || missing.Code != snap.CodeNoTool || !strings.Contains(missing.Detail, "17.2") || !strings.Contains(missing.Hint, "postgresql-client-18") {
+		t.Errorf("for a server 18: %v", err)
+	}
+}
