@@ -49,8 +49,8 @@ bin/versitygw: tools/go.mod
 	cd tools && $(GO) build -ldflags '-s -w' -o ../bin/versitygw github.com/versity/versitygw/cmd/versitygw
 	@touch $@
 
-axe: # the accessibility rules that the browser tests check, where npm is at hand
-	@if command -v npm >/dev/null && [ ! -d tools/axe/node_modules ]; then npm ci --silent --prefix tools/axe || true; fi
+axe: # what tests take from npm, where it is at hand: accessibility rules, an identity provider, a sign-in client
+	@if command -v npm >/dev/null; then for d in axe oidc; do [ -d tools/$$d/node_modules ] || npm ci --silent --prefix tools/$$d || true; done; fi
 
 servers: ## install the servers and the browser that the tests use, as root; else say what is missing
 	@tools/servers
