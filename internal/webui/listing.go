@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/text/unicode/norm"
 
 	"snap"
 	"snap/api"
@@ -30,7 +31,7 @@ const pageSize = 50
 // query is what a listing is asked for; its URL is the page's address.
 type query struct {
 	Show   show
-	Q      string // in names and targets
+	Q      string // see matches
 	Target string
 	Type   snap.Type
 	Sort   order
@@ -101,13 +102,14 @@ func (q query) isFirst() bool { return q.Cursor == "" && q.Before.IsZero() }
 
 func (q query) narrowed() bool { return q.Q != "" || q.Target != "" || q.Type != "" }
 
-// matches applies the query to a local snapshot, as the service does to its own.
+// matches applies the query to a local snapshot, as the service does to its
+// own: q is part of the target's name, or the name begins with it.
 func (q query) matches(s local.Snapshot) bool {
 	if q.Target != "" && s.Target != q.Target || q.Type != "" && s.Type != q.Type {
 		return false
 	}
-	needle := strings.ToLower(q.Q)
-	return needle == "" || strings.Contains(strings.ToLower(s.Name), needle) || strings.Contains(strings.ToLower(s.Target), needle)
+	fold := func(text string) string { return strings.ToLower(norm.NFC.String(text)) }
+	return strings.Contains(fold(s.Target), fold(q.Q)) || strings.HasPrefix(fold(s.Name), fold(q.Q))
 }
 
 func (q query) options() api.ListOptions {
