@@ -3,10 +3,12 @@ package cloud
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"time"
 
 	"snap"
+	"snap/internal/store"
 )
 
 // collectEvery is how often unfinished uploads and rows that no longer count
@@ -83,37 +85,68 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 			break
 		}
 	}
-	const batch = 100
+	before := s.now().Add(-abandonedAfter)
 	for {
-		stale, err := s.store.StaleUploads(ctx, s.now().Add(-abandonedAfter), batch)
+		stale, err := s.store.StaleUploads(ctx, before, collectBatch)
 		if err != nil {
 			return collected, err
 		}
-		if len(stale) == 0 {
-			return collected, s.abortUnknown(ctx)
-		}
 		for _, u := range stale {
-			if err := s.blobs.Abort(ctx, u.Blob, u.BlobUpload); err != nil && snap.CodeOf(err) != snap.CodeNotFound {
+			given, err := s.store.Abandon(ctx, u, before)
+			if err != nil {
 				return collected, err
 			}
-			if err := s.blobs.Delete(ctx, u.Blob); err != nil { // completed, and that was not written down
-				return collected, err
+			if given {
+				collected++
 			}
-			if err := s.store.DropUpload(ctx, u.ID); err != nil {
-				return collected, err
+		}
+		if len(stale) < collectBatch {
+			break
+		}
+	}
+	return collected, errors.Join(s.removeGarbage(ctx), s.abortUnknown(ctx))
+}
+
+// collectBatch is how many rows of uploads or garbage are looked at together.
+const collectBatch = 100
+
+// removeGarbage removes the objects that no row needs any more.
+func (s *Service) removeGarbage(ctx context.Context) error {
+	for {
+		all, err := s.store.Garbage(ctx, collectBatch)
+		if err != nil {
+			return err
+		}
+		for _, g := range all {
+			if err := s.remove(ctx, g); err != nil {
+				return err
 			}
-			collected++
+		}
+		if len(all) < collectBatch {
+			return nil
 		}
 	}
 }
 
+func (s *Service) remove(ctx context.Context, g store.Garbage) error {
+	if g.BlobUpload != "" {
+		if err := s.blobs.Abort(ctx, g.Blob, g.BlobUpload); err != nil && snap.CodeOf(err) != snap.CodeNotFound {
+			return err
+		}
+	}
+	if err := s.blobs.Delete(ctx, g.Blob); err != nil {
+		return err
+	}
+	return s.store.Removed(ctx, g)
+}
+
 // dropBytes removes the bytes of a deleted snapshot; an empty key is of bytes
-// that another snapshot still has.
+// that another snapshot still has. What fails is collected later.
 func (s *Service) dropBytes(ctx context.Context, key string) {
 	if key == "" {
 		return
 	}
-	if err := s.blobs.Delete(ctx, key); err != nil {
-		s.log.WarnContext(ctx, "the bytes of a deleted snapshot were not removed", "error", err)
+	if err := s.remove(context.WithoutCancel(ctx), store.Garbage{Blob: key}); err != nil {
+		s.log.WarnContext(ctx, "the bytes of a deleted snapshot are removed later", "error", err)
 	}
 }

@@ -62,6 +62,7 @@ type replica struct {
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	alive  io.Closer
+	log    strings.Builder // whole only when the process has ended
 }
 
 // startReplica starts a process over a database and a blob folder.
@@ -84,7 +85,14 @@ organizations:
       - {email: max@acme.test, password: x, role: member}
 `, address, dir, database)), 0o600))
 	r.start()
-	t.Cleanup(r.kill)
+	t.Cleanup(func() {
+		r.kill()
+		for _, line := range strings.Split(r.log.String(), "\n") {
+			if t.Failed() && strings.Contains(line, "level=ERROR") {
+				t.Log(line)
+			}
+		}
+	})
 	return r
 }
 
@@ -99,12 +107,11 @@ func (r *replica) start() {
 	must(r.t, err)
 	out, err := cmd.StdoutPipe()
 	must(r.t, err)
-	var log strings.Builder
-	cmd.Stderr = &log
+	cmd.Stderr = &r.log
 	must(r.t, cmd.Start())
 	r.cmd = cmd
 	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
-		r.t.Fatalf("the replica did not start: %v\n%s", err, log.String())
+		r.t.Fatalf("the replica did not start: %v\n%s", err, r.log.String())
 	}
 }
 

@@ -130,10 +130,12 @@ func (s *Store) Delete(ctx context.Context, c snap.Caller, sn snap.Snapshot) (bl
 			return err
 		}
 		err = tx.QueryRowContext(ctx, `SELECT CASE WHEN EXISTS (SELECT 1 FROM snapshots WHERE blob = $1) OR EXISTS (SELECT 1 FROM uploads WHERE blob = $1) THEN 1 ELSE 0 END`, blobKey).Scan(&used)
+		if err != nil {
+			return err
+		}
 		if used {
 			blobKey = ""
-		}
-		if err != nil {
+		} else if err := discard(ctx, tx, Garbage{Blob: blobKey}); err != nil {
 			return err
 		}
 		return s.recordOn(ctx, tx, c, sn, snap.AuditDeleted, snap.AuditDetail{Name: sn.Name})

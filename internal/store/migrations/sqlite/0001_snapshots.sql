@@ -73,6 +73,10 @@ CREATE TABLE uploads(
 CREATE INDEX uploads_touched ON uploads(touched_at);
 CREATE INDEX uploads_sha256 ON uploads(org_id, sha256);
 
+-- Objects of the storage that no row needs any more and that are to be removed:
+-- written in the transaction that let go of them, so that none is forgotten.
+CREATE TABLE garbage(blob TEXT PRIMARY KEY, blob_upload TEXT NOT NULL) STRICT;
+
 -- Secrets of the service that every replica needs, such as the key that signs URLs.
 CREATE TABLE secrets(name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT;
 

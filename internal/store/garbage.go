@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+)
+
+// Garbage is an object of the storage, and the upload of it if it may not be
+// complete, that no row needs any more.
+type Garbage struct{ Blob, BlobUpload string }
+
+// discard notes that an object is to be removed.
+func discard(ctx context.Context, tx *sql.Tx, g Garbage) error {
+	_, err := tx.ExecContext(ctx, `INSERT INTO garbage(blob, blob_upload) VALUES($1, $2) ON CONFLICT(blob) DO NOTHING`, g.Blob, g.BlobUpload)
+	return err
+}
+
+// Garbage returns at most limit objects that are to be removed.
+func (s *Store) Garbage(ctx context.Context, limit int) ([]Garbage, error) {
+	return collect(ctx, s, `SELECT blob, blob_upload FROM garbage LIMIT $1`,
+		func(rows *sql.Rows) (g Garbage, err error) { return g, rows.Scan(&g.Blob, &g.BlobUpload) }, limit)
+}
+
+// Removed notes that an object was removed.
+func (s *Store) Removed(ctx context.Context, g Garbage) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `DELETE FROM garbage WHERE blob = $1`, g.Blob)
+		return err
+	})
+}
+
+// Abandon gives a push up unless somebody has gone on with it since a time;
+// its object is garbage from then on. Who comes back later begins anew.
+func (s *Store) Abandon(ctx context.Context, u Upload, before time.Time) (given bool, err error) {
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1 AND touched_at < $2`, u.ID, before.UnixMilli())
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if given = n > 0; err != nil || !given {
+			return err
+		}
+		return discard(ctx, tx, Garbage{u.Blob, u.BlobUpload})
+	})
+	return given, err
+}
