@@ -14,7 +14,7 @@ import (
 	"snap/internal/login"
 )
 
-// SPEC 5.2, U1, U2, U4, U10, A1: the code comes first and is shown with the
+// SPEC 2.5, SPEC 5.2, U1, U2, U4, U10, A1: the code comes first and is shown with the
 // link, the browser is opened after it, and the session is stored for its owner only.
 func TestLogin(t *testing.T) {
 	t.Parallel()
