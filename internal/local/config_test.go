@@ -42,6 +42,7 @@ storage_profiles:
   backups: {url: "s3://bucket/prefix"}
 `
 
+// SPEC 2.6: cloud.url and cloud.api_key, from the file or the environment.
 func TestConfigFileThenEnvironment(t *testing.T) {
 	t.Parallel()
 	a, err := openText(t, sampleConfig, map[string]string{
