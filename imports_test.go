@@ -33,17 +33,17 @@ var house = map[string]struct {
 	"api": {both, []string{"."}},
 
 	"cmd/snapcli":              {client, []string{"internal/cli"}},
-	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/webui", "internal/archive", "internal/transfer"}},
+	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/webui", "internal/archive", "internal/transfer", "internal/near", "internal/disk"}},
 	"internal/login":           {client, []string{".", "api"}},
-	"internal/local":           {client, []string{".", "api", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/transfer", "internal/profile"}},
+	"internal/local":           {client, []string{".", "api", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/transfer", "internal/profile", "internal/near", "internal/disk"}},
 	"internal/profile":         {client, []string{".", "api", "internal/blob"}},
 	"internal/engine":          {client, []string{"."}},
-	"internal/engine/postgres": {client, []string{".", "internal/engine"}},
+	"internal/engine/postgres": {client, []string{".", "internal/engine", "internal/disk"}},
 	"internal/engine/mysql":    {client, []string{".", "internal/engine"}},
-	"internal/engine/sqlite":   {client, []string{".", "internal/engine"}},
+	"internal/engine/sqlite":   {client, []string{".", "internal/engine", "internal/disk"}},
 	"internal/sanitize":        {client, []string{".", "internal/engine"}},
 	"internal/archive":         {client, []string{"."}},
-	"internal/transfer":        {client, []string{".", "api"}},
+	"internal/transfer":        {client, []string{".", "api", "internal/disk"}},
 	"internal/webui":           {client, []string{".", "api", "internal/local", "internal/login", "internal/look"}},
 
 	"cmd/snapcloud":             {server, []string{"internal/operator"}},
@@ -55,9 +55,11 @@ var house = map[string]struct {
 	"internal/store/migrations": {server, nil},
 
 	"internal/look": {both, nil},
+	"internal/disk": {both, nil},
+	"internal/near": {client, nil},
 	// Storage knows neither half: the service keeps its snapshots in it, and a
 	// storage profile the user's own.
-	"internal/blob": {both, []string{"."}},
+	"internal/blob": {both, []string{".", "internal/disk"}},
 
 	// For tests and for developing only; no program of the product imports them.
 	"internal/cloudtest":  {server, []string{".", "api", "internal/auth", "internal/blob", "internal/cloud", "internal/signin", "internal/store"}},
@@ -65,7 +67,6 @@ var house = map[string]struct {
 	"internal/sample":     {both, nil},
 	"internal/testreport": {both, nil},
 	"demo":                {both, []string{".", "api", "internal/sample"}},
-	"internal/hold":       {both, nil},
 }
 
 // onlyIn names what may be imported in one place alone.

@@ -6,10 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 
 	"snap"
+	"snap/internal/disk"
 )
 
 // diskError says what failed, as storage_full when the disk has no room and as
@@ -18,7 +17,7 @@ func diskError(what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case disk.Full(err):
 		return &snap.Error{
 			Code:   snap.CodeStorageFull,
 			Detail: "the service's storage is full",
@@ -31,20 +30,6 @@ func diskError(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// syncDir makes renames and removals in dir survive a power cut. Windows does
-// that by itself and does not sync folders.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
 // makeDir makes a folder below an existing one and syncs the latter.
 func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
@@ -54,5 +39,5 @@ func makeDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return disk.SyncDir(filepath.Dir(dir))
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/disk"
 )
 
 // PartsPath is where a [Folder]'s handler takes parts, below the public URL.
@@ -121,7 +122,7 @@ func (f *Folder) Delete(_ context.Context, key string) error {
 		return nil
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = disk.SyncDir(filepath.Dir(path))
 	}
 	return diskError("delete the object", err)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"snap"
+	"snap/internal/disk"
 )
 
 // Complete implements [Store]. The hash of the whole has been following the
@@ -79,7 +80,7 @@ func (f *Folder) publish(u *upload) error {
 	if err := os.Rename(u.data(), path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return disk.SyncDir(filepath.Dir(path))
 }
 
 func (u *upload) isGone() bool {

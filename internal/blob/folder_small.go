@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"snap/internal/disk"
 )
 
 // Write implements [Store].
@@ -30,7 +32,7 @@ func (f *Folder) Write(_ context.Context, key string, content []byte) error {
 		err = os.Rename(making.Name(), path)
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = disk.SyncDir(filepath.Dir(path))
 	}
 	return diskError("write the object", err)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/disk"
 )
 
 // head is what was announced when an upload began.
@@ -108,13 +109,13 @@ func (f *Folder) create(u *upload) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(preallocate(data, u.head.Size), data.Close()); err != nil {
+	if err := errors.Join(disk.Preallocate(data, u.head.Size), data.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(making, u.dir); err != nil {
 		return err
 	}
-	return syncDir(f.begun())
+	return disk.SyncDir(f.begun())
 }
 
 // upload returns an upload by its ID, from the disk when an earlier process

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 
 	"charm.land/huh/v2"
 
 	"snap"
+	"snap/internal/disk"
 )
 
 // report is the one place that turns an error into text and an exit code:
@@ -62,7 +62,7 @@ func asError(err error) *snap.Error {
 		return &whole
 	}
 	switch {
-	case errors.Is(err, syscall.ENOSPC):
+	case disk.Full(err):
 		return &snap.Error{Code: snap.CodeStorageFull, Detail: err.Error(), Hint: "free some space, or set SNAPCLI_DATA_DIR to a larger disk, and run the command again"}
 	case errors.Is(err, os.ErrPermission):
 		return &snap.Error{Code: snap.CodeForbidden, Detail: err.Error(), Hint: "check who owns that file or folder"}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"snap"
+	"snap/internal/near"
 )
 
 // The groups that --help shows commands in.
@@ -107,7 +108,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 		}
 	}
 	hint := fmt.Sprintf("see `%s --help`", cmd.CommandPath())
-	if c := closest(args[0], names); c != "" {
+	if c := near.Closest(args[0], names); c != "" {
 		hint = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), c)
 	}
 	return snap.Usage(fmt.Sprintf("there is no command %q", path(cmd, args[0])), hint)
@@ -193,7 +194,7 @@ func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	hint := fmt.Sprintf("see `%s --help`", cmd.CommandPath())
-	if c := closest(name, names); c != "" {
+	if c := near.Closest(name, names); c != "" {
 		hint = "did you mean --" + c + "?"
 	}
 	return snap.Usage(fmt.Sprintf("%s has no flag %s%s", path(cmd), dashes, name), hint)

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"syscall"
 
 	"snap"
+	"snap/internal/disk"
 )
 
 // reason returns what the operating system said, without the path that
@@ -27,7 +27,7 @@ func diskError(err error, doing string) error {
 	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if disk.Full(err) {
 		return &snap.Error{
 			Code:   snap.CodeStorageFull,
 			Detail: fmt.Sprintf("there is no space left on the disk to %s", doing),

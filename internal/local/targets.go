@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"snap"
+	"snap/internal/near"
 )
 
 // Targets lists the targets by name.
@@ -35,38 +36,13 @@ func (a *Agent) Target(name string) (Target, error) {
 	return Target{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no target %q", clean), Hint: hint}
 }
 
-// nearTarget returns the target whose name is at most two changes, or a third
-// of its letters, away.
+// nearTarget returns the target that was most likely meant, or "".
 func (a *Agent) nearTarget(name string) string {
-	best, most := "", max(2, len(name)/3)+1
+	var names []string
 	for _, t := range a.Targets() {
-		if d := distance(strings.ToLower(t.Name), strings.ToLower(name)); d < most {
-			best, most = t.Name, d
-		}
+		names = append(names, t.Name)
 	}
-	return best
-}
-
-// distance is the number of single changes that make b of a (Levenshtein).
-func distance(a, b string) int {
-	x, y := []rune(a), []rune(b)
-	row := make([]int, len(y)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range x {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range y {
-			cost := diagonal
-			if x[i] != y[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(y)]
+	return near.Closest(name, names)
 }
 
 // AddTarget writes a target into config.yaml, or replaces the one of its name.

@@ -16,6 +16,7 @@ import (
 
 	"snap"
 	"snap/internal/archive"
+	"snap/internal/disk"
 	"snap/internal/engine"
 )
 
@@ -137,7 +138,7 @@ func (r *reserved) keep() error {
 		return err
 	}
 	r.kept = true
-	return syncDir(filepath.Dir(r.path))
+	return disk.SyncDir(filepath.Dir(r.path))
 }
 
 // abandon removes the file, unless it was kept.
@@ -216,16 +217,4 @@ func jobsOf(wanted ...int) int {
 		}
 	}
 	return runtime.GOMAXPROCS(0)
-}
-
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }

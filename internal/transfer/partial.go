@@ -9,14 +9,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
 
 	"snap"
 	"snap/api"
+	"snap/internal/disk"
 )
 
 // partial is a download on its way: FILE.part, of its final size from the
@@ -124,9 +123,9 @@ func (p *partial) read() map[int]uint64 {
 func (p *partial) begin() error {
 	err := p.data.Truncate(0)
 	if err == nil {
-		err = preallocate(p.data, p.head.Size)
+		err = disk.Preallocate(p.data, p.head.Size)
 	}
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	if disk.Full(err) {
 		return errors.Join(&snap.Error{
 			Code:   snap.CodeStorageFull,
 			Detail: fmt.Sprintf("the disk of %s has no room for %d bytes", filepath.Dir(p.file), p.head.Size),
@@ -166,21 +165,7 @@ func (p *partial) finish() error {
 	if err := os.Remove(p.journalName()); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(p.file))
-}
-
-// syncDir makes a rename in dir survive a power cut. Windows does that by
-// itself and does not sync folders.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return disk.SyncDir(filepath.Dir(p.file))
 }
 
 // remove takes the partial away, for what may not be kept.

@@ -11,11 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"syscall"
 	"time"
 
 	"snap"
 	"snap/api"
+	"snap/internal/disk"
 )
 
 // attempts is how often one part or range is tried before the transfer stops.
@@ -128,7 +128,7 @@ func outward(ctx context.Context, what string, err error) error {
 		return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: goOn, Cause: context.Cause(ctx)}
 	case errors.As(err, &known):
 		return err
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case disk.Full(err):
 		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of this machine is full", Hint: "make room, then " + goOn, Cause: err}
 	case errors.As(err, &r):
 		return r.outward(what)

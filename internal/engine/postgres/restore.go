@@ -10,12 +10,12 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
 	"snap"
+	"snap/internal/disk"
 	"snap/internal/engine"
 )
 
@@ -94,7 +94,7 @@ func unpack(ctx context.Context, dump engine.Dump, o engine.Options) (path strin
 		if err != nil {
 			os.Remove(file.Name())
 		}
-		if errors.Is(err, syscall.ENOSPC) {
+		if disk.Full(err) {
 			err = &snap.Error{Code: snap.CodeStorageFull, Detail: "there is no space left on the disk to unpack the snapshot", Hint: "make room in the data folder; nothing was replaced", Cause: err}
 		}
 	}()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"snap"
+	"snap/internal/disk"
 	"snap/internal/engine"
 )
 
@@ -135,7 +136,7 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 }
 
 func statementError(err error) error {
-	if errors.Is(err, context.Canceled) || code(err) == 0 || isFull(err) {
+	if errors.Is(err, context.Canceled) || code(err) == 0 || disk.Full(err) {
 		return failure("the scratch copy", err)
 	}
 	return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + strings.TrimSpace(err.Error()), Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}

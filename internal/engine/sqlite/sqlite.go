@@ -19,6 +19,7 @@ import (
 	codes "modernc.org/sqlite/lib"
 
 	"snap"
+	"snap/internal/disk"
 	"snap/internal/engine"
 )
 
@@ -192,7 +193,7 @@ func failure(path string, err error) error {
 	case code(err) == codes.SQLITE_CORRUPT:
 		e.Detail = fmt.Sprintf("the SQLite database %s is damaged", path)
 		e.Hint = "repair it with sqlite3's .recover first"
-	case code(err) == codes.SQLITE_FULL || isFull(err):
+	case code(err) == codes.SQLITE_FULL || disk.Full(err):
 		e.Code = snap.CodeStorageFull
 		e.Detail = fmt.Sprintf("there is no space left on the disk of %s", path)
 		e.Hint = "make room and try again; the database is as it was"

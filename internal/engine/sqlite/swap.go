@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"snap"
+	"snap/internal/disk"
 
 	sqlite3 "modernc.org/sqlite"
 )
@@ -34,7 +35,7 @@ func (s *scratch) Swap(ctx context.Context, _ bool) error {
 		return failure(s.place, err)
 	}
 	s.path = ""
-	return syncDir(filepath.Dir(s.place))
+	return disk.SyncDir(filepath.Dir(s.place))
 }
 
 // seize takes the old database for itself alone and leaves it whole without

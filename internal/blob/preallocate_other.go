@@ -1,8 +1,0 @@
-//go:build !linux
-
-package blob
-
-import "os"
-
-// preallocate gives the file its size.
-func preallocate(f *os.File, size int64) error { return f.Truncate(size) }

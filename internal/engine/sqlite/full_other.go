@@ -1,5 +1,0 @@
-//go:build !unix
-
-package sqlite
-
-func isFull(error) bool { return false }

@@ -1,0 +1,43 @@
+// Package near finds what a person most likely meant by a mistyped word.
+package near
+
+import "strings"
+
+// Closest returns the candidate that a person most likely meant by typed: one
+// that differs by case, begins with it, or is few edits away. It returns ""
+// when none is near.
+func Closest(typed string, candidates []string) string {
+	best, distance := "", 1+len([]rune(typed))/3
+	for _, c := range candidates {
+		low, typedLow := strings.ToLower(c), strings.ToLower(typed)
+		d := edits(typedLow, low)
+		if len(typed) >= 2 && strings.HasPrefix(low, typedLow) {
+			d = min(d, 1)
+		}
+		if d < distance || d == distance && best == "" {
+			best, distance = c, d
+		}
+	}
+	return best
+}
+
+// edits is the Levenshtein distance.
+func edits(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range y {
+			cost := 1
+			if x[i] == y[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(y)]
+}
