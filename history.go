@@ -17,12 +17,13 @@ type Then struct {
 	Groups  []string              // IDs of the groups it was shared with
 	Orgs    map[string]*time.Time // slugs of the organizations it was shared with; nil never ends
 	Users   []AuditDetail         // the organization's users: e-mail, role, groups
+	at      time.Time
 }
 
 // ReadHistory reads an organization's audit lines about one snapshot and about
 // its users, the oldest first and none after at.
 func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
-	then := Then{Orgs: map[string]*time.Time{}}
+	then := Then{Orgs: map[string]*time.Time{}, at: at}
 	users := map[string]AuditDetail{}
 	for _, e := range lines {
 		if e.Action == AuditUserChanged {
@@ -33,7 +34,7 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 		}
 	}
 	for slug, until := range then.Orgs {
-		if until != nil && !at.Before(*until) {
+		if until != nil && !(Grant{Until: *until}).Live(at) {
 			delete(then.Orgs, slug)
 		}
 	}
@@ -80,22 +81,60 @@ func (t *Then) unshare(d AuditDetail) {
 }
 
 // Why says through what a user of the organization could see the snapshot;
-// empty when they could not.
+// empty when they could not. It asks the access rule itself.
 func (t Then) Why(u AuditDetail) string {
-	switch {
-	case !t.Existed || u.Disabled:
+	if !t.Existed {
 		return ""
-	case t.Owner == u.User:
-		return "owner of the snapshot"
-	case u.Role.IsAdmin():
-		return string(u.Role) + " of the organization"
-	case t.OrgWide:
-		return "shared org-wide"
 	}
-	for _, g := range t.Groups {
-		if slices.Contains(u.Groups, g) {
-			return "member of the group " + g
-		}
+	n := numbers{}
+	v := Judge(n.caller(u), u.Disabled, n.grants(t), t.at)
+	if !v.Visible {
+		return ""
 	}
-	return ""
+	return v.Why
+}
+
+// numbers gives what the log knows by name the identifiers by which the access
+// rule knows it: each name its own, in the order in which they are met.
+type numbers map[string]int64
+
+func (n numbers) of(kind, name string) int64 {
+	key := kind + " " + name
+	if n[key] == 0 {
+		n[key] = int64(len(n) + 1)
+	}
+	return n[key]
+}
+
+// home is the organization whose log is read.
+func (n numbers) home() OrgRef { return OrgRef{ID: n.of("organization", "")} }
+
+func (n numbers) group(id string) Group {
+	return Group{ID: n.of("group", id), GroupID: id, Name: id}
+}
+
+// caller is a user as they were.
+func (n numbers) caller(u AuditDetail) Caller {
+	c := Caller{Org: n.home(), User: &User{ID: n.of("user", u.User), Email: u.User}, Role: u.Role}
+	for _, id := range u.Groups {
+		c.Groups = append(c.Groups, n.group(id))
+	}
+	return c
+}
+
+// grants are those that a push made and the shares that held.
+func (n numbers) grants(t Then) []Access {
+	home := n.home()
+	all := []Access{{Grant: Grant{Audience: AudienceOf(KindAdmins, home.ID)}, Org: home}}
+	if t.Owner != "" {
+		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindUser, n.of("user", t.Owner))}, Org: home})
+	}
+	if t.OrgWide {
+		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindMembers, home.ID)}, Org: home})
+	}
+	for _, id := range t.Groups {
+		g := n.group(id)
+		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindGroup, g.ID)}, Group: &g, Org: home})
+	}
+	return all
 }

@@ -14,6 +14,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/store"
 )
 
 // A pull answers with a URL that the service has signed. It names one
@@ -89,21 +90,22 @@ func (s *Service) open(token string) (ticket, error) {
 	return t, nil
 }
 
-// object returns the snapshot and the storage key a ticket opens now. What its
-// bearer may not see any more does not exist.
-func (s *Service) object(ctx context.Context, t ticket) (snap.Snapshot, string, error) {
+// bytes returns what a ticket opens now. What its bearer may not see any more
+// does not exist.
+func (s *Service) bytes(ctx context.Context, t ticket) (store.Bytes, error) {
 	caller, err := s.auth.Recheck(ctx, t.Kind, t.Credential, t.Principal)
 	if errors.Is(err, snap.ErrUnauthenticated) {
-		return snap.Snapshot{}, "", snap.ErrNotFound
+		return store.Bytes{}, snap.ErrNotFound
 	}
 	if err != nil {
-		return snap.Snapshot{}, "", err
+		return store.Bytes{}, err
 	}
-	sn, key, err := s.store.Object(ctx, caller, t.Snapshot)
+	b, err := s.store.Bytes(ctx, caller, t.Snapshot)
 	if err != nil {
-		return snap.Snapshot{}, "", err
+		return store.Bytes{}, err
 	}
-	return sn, key, snap.Allowed(caller, snap.ActPull, sn)
+	// To pull, what may be seen takes no more than the scope of the key.
+	return b, snap.Allowed(caller, snap.ActPull, snap.Snapshot{})
 }
 
 // serveBytes answers GET and HEAD of a download URL.
@@ -113,7 +115,7 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, r, err)
 		return
 	}
-	sn, key, err := s.object(r.Context(), t)
+	b, err := s.bytes(r.Context(), t)
 	if err != nil {
 		s.writeError(w, r, err)
 		return
@@ -122,10 +124,10 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	checked := &checkedWriter{ResponseWriter: w, every: s.recheck, last: time.Now(), check: func() error {
-		_, _, err := s.object(r.Context(), t)
+		_, err := s.bytes(r.Context(), t)
 		return err
 	}}
-	s.blobs.Serve(checked, r, key, `"`+sn.SHA256+`"`)
+	s.blobs.Serve(checked, r, b.Blob, `"`+b.SHA256+`"`)
 }
 
 // checkedWriter breaks a long answer off when the right to it has ended.
