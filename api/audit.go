@@ -1,0 +1,127 @@
+package api
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"snap"
+)
+
+// AuditEntry is one line of the organization's audit log.
+type AuditEntry = snap.AuditEntry
+
+// AuditPage is one page of the audit log.
+type AuditPage struct {
+	Items      []AuditEntry `json:"items"`
+	NextCursor string       `json:"next_cursor" doc:"empty on the last page"`
+}
+
+// AuditOptions choose lines of the audit log. The zero value is the newest
+// page of everything.
+type AuditOptions struct {
+	Snapshot, Actor string
+	Action          snap.AuditAction
+	Since, Until    time.Time
+	OldestFirst     bool
+	Limit           int
+	Cursor          string
+}
+
+// PulledRequest tells that a pull has ended well.
+type PulledRequest struct {
+	Bytes int64 `json:"bytes" minimum:"0" example:"1048576" doc:"bytes that were moved"`
+}
+
+// AudienceThen tells who could see a snapshot at a time in the past.
+type AudienceThen struct {
+	Snapshot string       `json:"snapshot"`
+	At       time.Time    `json:"at"`
+	Existed  bool         `json:"existed" doc:"it had been pushed and not been deleted"`
+	Through  []string     `json:"through" doc:"what let anyone see it: its owner, owners and admins, and the shares that were live"`
+	Users    []ThenMember `json:"users" doc:"the organization's users who could see it"`
+}
+
+// ThenMember is a user who could see a snapshot, and why.
+type ThenMember struct {
+	Email string `json:"email"`
+	Why   string `json:"why"`
+}
+
+// Pulled tells the service that a pull has ended well, for its audit log.
+func (c *Client) Pulled(ctx context.Context, id string, bytes int64) error {
+	return c.do(ctx, http.MethodPost, snapshotPath(id, "/pulled"), PulledRequest{Bytes: bytes}, nil)
+}
+
+// Audit returns one page of the organization's audit log, the newest first
+// unless asked otherwise. Owners and admins only.
+func (c *Client) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
+	q := url.Values{}
+	for name, value := range map[string]string{"snapshot": o.Snapshot, "actor": o.Actor, "action": string(o.Action), "cursor": o.Cursor, "since": stamp(o.Since), "until": stamp(o.Until)} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if o.Limit > 0 {
+		q.Set("limit", strconv.Itoa(o.Limit))
+	}
+	if o.OldestFirst {
+		q.Set("order", "oldest")
+	}
+	return call[AuditPage](ctx, c, http.MethodGet, "/audit?"+q.Encode(), nil)
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// AllAudit yields every line that o chooses, fetching page after page. It ends
+// after the first error.
+func (c *Client) AllAudit(ctx context.Context, o AuditOptions) iter.Seq2[AuditEntry, error] {
+	return func(yield func(AuditEntry, error) bool) {
+		for {
+			page, err := c.Audit(ctx, o)
+			if err != nil {
+				yield(AuditEntry{}, err)
+				return
+			}
+			for _, e := range page.Items {
+				if !yield(e, nil) {
+					return
+				}
+			}
+			if o.Cursor = page.NextCursor; o.Cursor == "" {
+				return
+			}
+		}
+	}
+}
+
+// VerifyAudit reads the whole log from its first line and checks its chain of
+// hashes here, not at the service. It returns how many lines there are.
+func (c *Client) VerifyAudit(ctx context.Context) (lines int64, err error) {
+	var chain snap.AuditChain
+	for e, err := range c.AllAudit(ctx, AuditOptions{OldestFirst: true, Limit: MaxLimit}) {
+		if err != nil {
+			return lines, err
+		}
+		if err := chain.Next(e); err != nil {
+			return lines, err
+		}
+		lines++
+	}
+	return lines, nil
+}
+
+// AudienceAt tells who could see a snapshot at a time, also one that is
+// deleted since. Owners and admins only; id is the whole ID.
+func (c *Client) AudienceAt(ctx context.Context, id string, at time.Time) (AudienceThen, error) {
+	q := url.Values{"snapshot": {id}, "at": {stamp(at)}}
+	return call[AudienceThen](ctx, c, http.MethodGet, "/audit/access?"+q.Encode(), nil)
+}
