@@ -15,7 +15,7 @@ func (w *world) stayUp(ctx context.Context) error {
 		return err
 	}
 	w.out.chapter("Look around")
-	args := []string{"serve", "--no-browser", "--listen", address}
+	args := []string{"serve", "--listen", address}
 	w.out.command(alice, "snapcli", args)
 	page, err := w.start(alice, w.out.file, "snapcli", args...)
 	if err != nil {

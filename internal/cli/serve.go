@@ -8,7 +8,6 @@ import (
 
 func (a *app) serveCommand() *cobra.Command {
 	var o webui.Options
-	var noBrowser bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Start the web UI on this machine",
@@ -16,21 +15,20 @@ func (a *app) serveCommand() *cobra.Command {
 side. It listens on this machine alone and opens with the one-time link that it
 prints. It runs until Ctrl-C.`,
 		Example: examples(
-			"start and open a browser", "snapcli serve",
-			"only print the link, on a port of one's choice", "snapcli serve --no-browser --listen 127.0.0.1:9000"),
+			"start and open a browser", "snapcli serve --open",
+			"only print the link, on a port of one's choice", "snapcli serve --listen 127.0.0.1:9000"),
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if o.Agent, o.Client, err = a.open(); err != nil {
 				return err
 			}
-			o.Open = !noBrowser && a.person()
 			o.Out, o.Version, o.Env, o.Now, o.Log = a.io.Out, version(), a.env, a.now, a.log
 			return webui.Run(cmd.Context(), o)
 		},
 	}
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "address to listen on (default 127.0.0.1:8484, or the next free port)")
-	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "do not open a browser")
+	cmd.Flags().BoolVar(&o.Open, "open", false, "open the link in a browser")
 	cmd.Flags().BoolVar(&o.AllowRemote, "allow-remote", false, "allow an address that other machines can reach")
 	cmd.Flags().StringSliceVar(&o.Hosts, "host", nil, "further host names that browsers may use, with --allow-remote")
 	return cmd
