@@ -24,7 +24,7 @@ func funcs(a *Assets, now func() time.Time) template.FuncMap {
 		"shortid": shortID,
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"prose":   prose,
-		"people":  func(n int) string { return pluralOf(n, "person", "people") },
+		"people":  People,
 	}
 }
 
@@ -62,6 +62,9 @@ func Relative(now, t time.Time) string {
 	}
 	return text + " ago"
 }
+
+// People writes how many, such as "1 person" or "2 people".
+func People(n int) string { return pluralOf(n, "person", "people") }
 
 func plural(n int, word string) string { return pluralOf(n, word, word+"s") }
 

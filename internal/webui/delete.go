@@ -1,20 +1,6 @@
 package webui
 
-import (
-	"net/http"
-
-	"snap/internal/look"
-)
-
-// confirmPage is the data of confirm.html: a question before something is gone.
-type confirmPage struct {
-	look.Page
-	Question string
-	Detail   string
-	Button   string
-	Action   string
-	Back     string
-}
+import "net/http"
 
 func (s *Server) confirmDeleteCloud(w http.ResponseWriter, r *http.Request) error {
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
@@ -25,7 +11,7 @@ func (s *Server) confirmDeleteCloud(w http.ResponseWriter, r *http.Request) erro
 	if one.Local != nil {
 		detail += " Your local copy stays."
 	}
-	page := confirmPage{Page: s.page("Delete", "/snapshots"), Question: "Delete " + one.Name() + " from the cloud?", Detail: detail, Button: "Delete from the cloud", Action: one.Action("delete"), Back: "/snapshots"}
+	page := confirmPage{Page: s.page("Delete", "/snapshots"), Question: "Delete " + one.Name() + " from the cloud?", Detail: detail, Icon: "trash", Button: "Delete from the cloud", Action: one.Action("delete"), Back: "/snapshots"}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)
 }
@@ -50,7 +36,7 @@ func (s *Server) confirmDecline(w http.ResponseWriter, r *http.Request) error {
 	page := confirmPage{
 		Page: s.page("Decline", "/snapshots"), Question: "Decline " + one.Name() + "?",
 		Detail: "Nobody in " + one.Me.Organization + " sees it any more, until " + one.Cloud.Organization + " shares it again. Local copies stay.",
-		Button: "Decline it", Action: one.Action("decline"), Back: "/snapshots",
+		Icon:   "close", Button: "Decline it", Action: one.Action("decline"), Back: "/snapshots",
 	}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)
@@ -77,7 +63,7 @@ func (s *Server) confirmDeleteLocal(w http.ResponseWriter, r *http.Request) erro
 	if l.Cloud[s.cloud.base()] != "" {
 		detail = "The copy in the cloud stays."
 	}
-	page := confirmPage{Page: s.page("Delete", "/snapshots"), Question: "Delete " + l.Name + " from this machine?", Detail: detail, Button: "Delete from this machine", Action: one.LocalAction("delete"), Back: "/snapshots"}
+	page := confirmPage{Page: s.page("Delete", "/snapshots"), Question: "Delete " + l.Name + " from this machine?", Detail: detail, Icon: "trash", Button: "Delete from this machine", Action: one.LocalAction("delete"), Back: "/snapshots"}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)
 }

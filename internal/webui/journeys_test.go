@@ -39,12 +39,37 @@ func TestBrowserSharingControl(t *testing.T) {
 	}
 }
 
+// Before data that is not masked widens, the control asks; one click more
+// shares it, and the focus stays in the row (SPEC 3).
+func TestBrowserUnsanitizedIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.Push(mia, "shop", []byte("one"))
+	b := browse(t, openUI(t, mia, ""))
+	state := "#state-" + item.ID
+	b.click(state)
+	b.until(`document.querySelector("#dialog").open && document.querySelector("#dialog").textContent.includes("not sanitized")`)
+	b.run(chromedp.KeyEvent("\u001b"))
+	b.until(`!document.querySelector("#dialog").open && document.activeElement.id === "state-` + item.ID + `"`)
+	if _, err := c.As("max@acme.test").Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("a colleague, before: %v", err)
+	}
+	b.click(state)
+	b.until(`document.querySelector("#dialog").open`)
+	b.click("#confirm")
+	b.until(`!document.querySelector("#dialog").open && document.querySelector("` + state + `").getAttribute("aria-pressed") === "true" && document.activeElement.id === "state-` + item.ID + `"`)
+	if _, err := c.As("max@acme.test").Snapshot(t.Context(), item.ID); err != nil {
+		t.Errorf("a colleague, after: %v", err)
+	}
+}
+
 // What the service refuses is taken back on the page, with the reason.
 func TestBrowserFailedChangeIsUndone(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
-	item := c.Push(mia, "shop", []byte("one"))
+	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
 	b := browse(t, openUI(t, mia, ""))
 	if err := c.As("alice@acme.test").Delete(t.Context(), item.ID); err != nil {
 		t.Fatal(err)
@@ -108,7 +133,9 @@ func TestBrowserWithoutScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.open("/snapshots")
-	b.click("#state-" + item.ID)
+	b.click("#state-" + item.ID) // not sanitized: a page asks first
+	b.run(chromedp.WaitVisible(chromedp.CSS("#confirm")))
+	b.click("#confirm")
 	b.run(chromedp.WaitVisible(chromedp.CSS("#state-" + item.ID + `[aria-pressed="true"]`)))
 	b.click("#also-" + item.ID)
 	b.run(chromedp.WaitVisible(chromedp.CSS("#gs-dba")))
@@ -166,7 +193,7 @@ func TestBrowserServiceAwayAndBack(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
-	item := c.Push(mia, "shop", []byte("one"))
+	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
 	front := newDoor(t, c.URL)
 	b := browse(t, openUI(t, front.client(c.Key("mia@acme.test")), ""))
 	row := `document.getElementById("` + item.ID + `")`

@@ -20,6 +20,7 @@ func (s *Server) routes() http.Handler {
 
 	handle("GET /snapshots", s.snapshots)
 
+	handle("GET /cloud/{id}/share", s.confirmShare)
 	handle("POST /cloud/{id}/share", s.share)
 	handle("GET /cloud/{id}/sharing", s.sharing)
 	handle("POST /cloud/{id}/groups", s.shareGroup)

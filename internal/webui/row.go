@@ -104,6 +104,10 @@ func (r row) Owner() string {
 // MayShare reports whether the Sharing control is a button for this caller.
 func (r row) MayShare() bool { return r.Cloud != nil && mayShare(r.Me, *r.Cloud) }
 
+// MustAsk reports whether the Sharing control asks before it shares: the click
+// would show data that is not masked to the whole organization.
+func (r row) MustAsk() bool { return r.MayShare() && !r.Cloud.Shared && !r.Sanitized() }
+
 // MayDelete reports whether the cloud copy can be deleted by this caller.
 func (r row) MayDelete() bool { return r.Cloud != nil && mayDelete(r.Me, *r.Cloud) }
 

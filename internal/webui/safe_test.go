@@ -168,7 +168,7 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 func TestGetChangesNothing(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "")
-	for _, path := range []string{"/cloud/snap_x/share", "/cloud/snap_x/pull", "/local/x/push", "/targets/x/build", "/jobs/1/cancel"} {
+	for _, path := range []string{"/cloud/snap_x/groups", "/cloud/snap_x/pull", "/local/x/push", "/targets/x/build", "/jobs/1/cancel"} {
 		if a := u.get(path); a.Status != http.StatusMethodNotAllowed && a.Status != http.StatusNotFound {
 			t.Errorf("GET %s answered %d", path, a.Status)
 		}

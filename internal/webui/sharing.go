@@ -49,6 +49,26 @@ type rowPage struct {
 	Widened bool // it was just shared org-wide, and is not sanitized
 }
 
+// confirmShare asks before a snapshot that is not sanitized is shared org-wide,
+// and says whom that adds.
+func (s *Server) confirmShare(w http.ResponseWriter, r *http.Request) error {
+	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	adds := "Everyone in " + one.Cloud.Organization
+	if n, err := s.cloud.client().Newcomers(r.Context(), one.Cloud.ID, ""); err == nil {
+		adds = look.People(n.Count) + " more"
+	}
+	page := confirmPage{
+		Page: s.page("Share", "/snapshots"), Question: "Share " + one.Name() + " with everyone in " + one.Cloud.Organization + "?",
+		Detail: "It is not sanitized. " + adds + " could see and pull the data as it was.",
+		Icon:   "people", Button: "Share it all the same", Action: one.Action("share"), Shared: true, Back: "/snapshots",
+	}
+	page.Narrow = true
+	return s.show(w, r, "confirm.html", "dialog", page)
+}
+
 // share switches the org-wide share at once (SPEC 3).
 func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {

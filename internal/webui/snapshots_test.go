@@ -78,7 +78,7 @@ func TestSharingControl(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia, max := c.As("mia@acme.test"), c.As("max@acme.test")
-	item := c.Push(mia, "shop", []byte("one"))
+	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
 	u := openUI(t, mia, "")
 	sees := func() bool {
 		_, err := max.Snapshot(t.Context(), item.ID)
@@ -99,6 +99,21 @@ func TestSharingControl(t *testing.T) {
 	if offsite.URL.Host != strings.TrimPrefix(u.URL, "http://") {
 		t.Errorf("led to %s", offsite.URL)
 	}
+}
+
+// What is not sanitized is asked about first, in a page of its own without
+// script: how many it adds, and what they get (SPEC 3).
+func TestUnsanitizedIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	raw, masked := c.Push(mia, "shop", []byte("one")), c.PushAs(mia, "shop", snap.TypeSanitized, []byte("two"))
+	u := openUI(t, mia, "")
+	page := u.get("/snapshots")
+	u.must(page, http.StatusOK, `href="/cloud/`+raw.ID+`/share"`, `action="/cloud/`+masked.ID+`/share"`)
+	u.mustNot(page, `action="/cloud/`+raw.ID+`/share"`)
+	u.must(u.get("/cloud/"+raw.ID+"/share"), http.StatusOK, "not sanitized", "3 people more", `name="shared" value="true"`, `action="/cloud/`+raw.ID+`/share"`)
+	u.must(u.post("/cloud/"+raw.ID+"/share", url.Values{"shared": {"true"}}), http.StatusOK, `action="/cloud/`+raw.ID+`/share"`, `aria-pressed="true"`)
 }
 
 // Who may not change shares sees the state as a word, and is refused when they

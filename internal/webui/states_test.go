@@ -87,7 +87,7 @@ func states(page look.Page) []state {
 		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Flight: flight, Database: "shop_dev", Back: "/"}, []string{"Older server.", "psql", "shop_dev", "1 table"}},
 		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Problem: bad, Back: "/"}, []string{"It broke."}},
 		{"load.html", nil, loadPage{Page: page, Snapshot: here, Back: "/"}, []string{"will be made"}},
-		{"confirm.html", []string{"dialog"}, confirmPage{Page: page, Question: "Q?", Detail: "D", Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
+		{"confirm.html", []string{"dialog"}, confirmPage{Page: page, Question: "Q?", Detail: "D", Icon: "people", Shared: true, Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
 		{"jobs.html", nil, jobsData{Page: page}, []string{"No jobs yet"}},
 		{"jobs.html", nil, jobsData{Page: page, Jobs: jobStates(now)}, []string{"Try again", "Resume", "Canceled", `value="42"`}},
 		{"targets.html", nil, targetsPage{Page: page, Config: "/c"}, []string{"No targets yet"}},

@@ -75,9 +75,14 @@ function onClick(event) {
   }
 }
 
+// open remembers where the focus goes when the dialog closes: what opened it may
+// have been replaced meanwhile.
 async function open(url) {
   const dialog = document.getElementById("dialog");
-  if (await request(url)) if (!dialog.open) dialog.showModal();
+  const opener = document.activeElement?.id;
+  if (!(await request(url)) || dialog.open) return;
+  dialog.showModal();
+  dialog.addEventListener("close", () => opener && document.getElementById(opener)?.focus(), { once: true });
 }
 
 // syncSearch keeps the search form's fields what the address says.
