@@ -32,13 +32,14 @@ import (
 // Options change what Start starts. The zero value is the embedded default in
 // a fresh folder.
 type Options struct {
-	DatabaseURL string              // empty: SQLite
-	BlobURL     string              // empty: a folder
-	DataDir     string              // empty: a fresh folder, gone with the test
-	Recheck     time.Duration       // see cloud.Options
-	Clock       *Clock              // nil: the real one
-	Log         io.Writer           // nil: nowhere; for tests that read the log at debug level
-	Config      func(*cloud.Config) // last changes to the configuration
+	DatabaseURL string                          // empty: SQLite
+	BlobURL     string                          // empty: a folder
+	DataDir     string                          // empty: a fresh folder, gone with the test
+	Recheck     time.Duration                   // see cloud.Options
+	Clock       *Clock                          // nil: the real one
+	Log         io.Writer                       // nil: nowhere; for tests that read the log at debug level
+	Wrap        func(http.Handler) http.Handler // nil: none; stands before every request
+	Config      func(*cloud.Config)             // last changes to the configuration
 }
 
 // Cloud is a running service.
@@ -79,7 +80,11 @@ func Start(t testing.TB, o Options) *Cloud {
 		t.Fatalf("start the service: %v", err)
 	}
 	c.Store = c.Service.Store()
-	server := &http.Server{Handler: c.Service.Handler(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	handler := c.Service.Handler()
+	if o.Wrap != nil {
+		handler = o.Wrap(handler)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	go server.Serve(listener)
 	t.Cleanup(func() {
 		server.Close()

