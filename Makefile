@@ -1,9 +1,8 @@
 # What a contributor calls. `make` alone builds both programs.
 
 GO      ?= go
-# Programs carry the revision they were built from, where git can tell it.
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-STAMP   := -ldflags '-s -w -X main.version=$(VERSION)' -buildvcs=$(if $(shell git status --porcelain >/dev/null 2>&1 && echo yes),true,false)
+# Programs carry the tag or revision they were built from, where git can tell it.
+STAMP   := -ldflags '-s -w' -buildvcs=$(if $(shell git status --porcelain >/dev/null 2>&1 && echo yes),true,false)
 ARGS    ?=
 # The race detector needs a C compiler; without one the tests run without it.
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)

@@ -73,3 +73,17 @@ func TestImage(t *testing.T) {
 		t.Errorf("the image is built with Go %v, the module wants %v", has, wants)
 	}
 }
+
+// TestVersionStamp holds every build to the one stamp that [snap.Version]
+// reads: Go's own, which needs the clone's .git and no linker flag.
+func TestVersionStamp(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"Makefile", ".goreleaser.yaml", "deploy/Dockerfile"} {
+		if strings.Contains(read(t, file), "-X ") {
+			t.Errorf("%s sets a variable by the linker", file)
+		}
+	}
+	if strings.Contains("\n"+read(t, ".dockerignore"), "\n.git\n") {
+		t.Error("the image is built without .git, so its program would not know its version")
+	}
+}

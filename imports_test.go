@@ -46,7 +46,7 @@ var house = map[string]struct {
 	"internal/transfer":        {client, []string{".", "api", "internal/disk"}},
 	"internal/webui":           {client, []string{".", "api", "internal/local", "internal/login", "internal/look"}},
 
-	"cmd/snapcloud":             {server, []string{"internal/operator"}},
+	"cmd/snapcloud":             {server, []string{".", "internal/operator"}},
 	"internal/operator":         {server, []string{".", "api", "internal/auth", "internal/cloud", "internal/signin", "internal/store", "internal/blob"}},
 	"internal/cloud":            {server, []string{".", "api", "internal/auth", "internal/signin", "internal/store", "internal/blob", "internal/look"}},
 	"internal/auth":             {server, []string{".", "internal/store"}},

@@ -7,14 +7,12 @@ import (
 	"os/signal"
 	"syscall"
 
+	"snap"
 	"snap/internal/operator"
 )
-
-// version is set by the linker.
-var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
-	os.Exit(operator.Main(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Environ(), version))
+	os.Exit(operator.Main(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Environ(), snap.Version()))
 }

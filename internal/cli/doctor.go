@@ -67,7 +67,7 @@ func (x *examination) failed(what, verdict string, err error) {
 
 func (a *app) doctor(ctx context.Context) error {
 	x := &examination{app: a}
-	x.add("snapcli", good, fmt.Sprintf("%s, %s, %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH), "")
+	x.add("snapcli", good, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH), "")
 	if agent := x.configuration(); agent != nil {
 		x.snapshots(agent)
 		for _, t := range agent.Targets() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/api"
 	"snap/internal/local"
 	"snap/internal/login"
@@ -50,7 +51,7 @@ func (a *app) login(ctx context.Context, o login.Options) error {
 	if o.ConfigDir, err = local.ConfigDir(a.env); err != nil {
 		return err
 	}
-	o.Program, o.Env, o.Now, o.HTTP = "snapcli "+version(), a.env, a.now, a.http()
+	o.Program, o.Env, o.Now, o.HTTP = "snapcli "+snap.Version(), a.env, a.now, a.http()
 	o.Host, _ = os.Hostname() // without one the approval page shows none
 	o.Terminal = a.person()
 	o.Confirm = func(question string) bool {

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/internal/webui"
 )
 
@@ -23,7 +24,7 @@ prints. It runs until Ctrl-C.`,
 			if o.Agent, o.Client, err = a.open(); err != nil {
 				return err
 			}
-			o.Out, o.Version, o.Env, o.Now, o.Log = a.io.Out, version(), a.env, a.now, a.log
+			o.Out, o.Version, o.Env, o.Now, o.Log = a.io.Out, snap.Version(), a.env, a.now, a.log
 			return webui.Run(cmd.Context(), o)
 		},
 	}

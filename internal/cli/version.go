@@ -2,31 +2,14 @@ package cli
 
 import (
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"snap"
 )
 
-// version is what is running: the module's version, or the revision it was
-// built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "devel-" + s.Value[:12]
-		}
-	}
-	return "devel"
-}
-
 // userAgent is what snapcli calls itself to the service.
-func userAgent() string { return "snapcli/" + version() }
+func userAgent() string { return "snapcli/" + snap.Version() }
 
 // build is what version prints as JSON.
 type build struct {
@@ -45,13 +28,13 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if a.flags.json {
-				return a.printJSON(build{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+				return a.printJSON(build{snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
 			}
 			if a.flags.quiet {
-				a.result("%s", version())
+				a.result("%s", snap.Version())
 				return nil
 			}
-			a.result("snapcli %s (%s, %s/%s)", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			a.result("snapcli %s (%s, %s/%s)", snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},
 	}
