@@ -208,7 +208,7 @@ func Unavailable(err error) bool {
 	case errors.As(err, &connect), errors.As(err, &network):
 		return true
 	}
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 }
 
 // isUnique reports whether err says that a unique index already has the row.

@@ -1,0 +1,106 @@
+package cloud_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/cloudtest"
+	"snap/internal/servertest"
+)
+
+// SPEC 5.3 rule 2: what is hidden cannot be told from what never existed by how
+// long it takes either. Both send the database the same number of statements,
+// on every route.
+func TestHiddenTakesAsManyQueriesAsAbsent(t *testing.T) {
+	t.Parallel()
+	database, statements := counted(t, servertest.Postgres(t))
+	c := cloudtest.Start(t, cloudtest.Options{DatabaseURL: database, Clock: cloudtest.NewClock(time.Now())})
+	s := newScene(t, c)
+	count := func(pattern, id, body, key string) int64 {
+		before := statements.Load()
+		fetch(t, s, pattern, id, body, key)
+		return statements.Load() - before
+	}
+	for _, pattern := range c.Service.Routes() {
+		if !strings.Contains(pattern, "/snapshots/{id}") || slices.Contains(onlyUsers, pattern) {
+			continue
+		}
+		for _, caller := range []string{"member", "viewer", "outsider"} {
+			key, body := credential(t, c, caller), matrix[pattern].body
+			count(pattern, s.id, body, key) // the first use of a key is written down
+			hidden := count(pattern, s.id, body, key)
+			for _, absent := range []string{snap.NewSnapshotID(), "x"} {
+				if never := count(pattern, absent, body, key); never != hidden || hidden == 0 {
+					t.Errorf("%s as %s: %d statements for a hidden snapshot, %d for %s, which never was", pattern, caller, hidden, never, absent)
+				}
+			}
+		}
+	}
+}
+
+// counted returns a PostgreSQL URL through which every statement that is
+// executed is counted.
+func counted(t *testing.T, database string) (through string, statements *atomic.Int64) {
+	t.Helper()
+	u, err := url.Parse(database)
+	must(t, err)
+	server := u.Host
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { l.Close() })
+	statements = new(atomic.Int64)
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go relay(client, server, statements)
+		}
+	}()
+	u.Host = l.Addr().String()
+	return u.String(), statements
+}
+
+// relay passes one connection on. The client's messages are a startup message
+// without a type, and then each a type, a length and the rest (PostgreSQL's
+// frontend/backend protocol): Execute and Query run statements.
+func relay(client net.Conn, server string, statements *atomic.Int64) {
+	defer client.Close()
+	db, err := net.Dial("tcp", server)
+	if err != nil {
+		return
+	}
+	defer db.Close()
+	go func() {
+		defer client.Close()
+		io.Copy(client, db)
+	}()
+	in := bufio.NewReader(client)
+	for startup := true; ; startup = false {
+		head := 5
+		if startup {
+			head = 4
+		}
+		start, err := in.Peek(head)
+		if err != nil {
+			return
+		}
+		if !startup && (start[0] == 'E' || start[0] == 'Q') {
+			statements.Add(1)
+		}
+		length := int64(binary.BigEndian.Uint32(start[head-4:])) + int64(head-4)
+		if _, err := io.CopyN(db, in, length); err != nil {
+			return
+		}
+	}
+}
