@@ -18,7 +18,7 @@ demo: build ## the whole main job with real commands; ARGS=--exit ends instead o
 	@$(GO) build -o bin/demo ./demo
 	@bin/demo $(ARGS)
 
-test: servers bin/versitygw axe ## everything, with what was skipped named at the end
+test: servers bin/versitygw bin/dex bin/zitadel axe ## everything, with what was skipped named at the end
 	@$(GO) build -o bin/testreport ./internal/testreport
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json $(RACE) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
 
@@ -46,6 +46,14 @@ bin/golangci-lint: tools/go.mod
 
 bin/versitygw: tools/go.mod
 	cd tools && $(GO) build -ldflags '-s -w' -o ../bin/versitygw github.com/versity/versitygw/cmd/versitygw
+	@touch $@
+
+bin/dex: tools/providers/go.mod tools/providers/dex/main.go
+	cd tools/providers && $(GO) build -ldflags "-s -w -X main.web=$$($(GO) mod download github.com/dexidp/dex && $(GO) list -m -f '{{.Dir}}' github.com/dexidp/dex)/web" -o ../../bin/dex ./dex
+	@touch $@
+
+bin/zitadel: tools/providers/go.mod tools/providers/zitadel/main.go
+	cd tools/providers && $(GO) build -ldflags '-s -w' -o ../../bin/zitadel ./zitadel
 	@touch $@
 
 axe: # what tests take from npm, where it is at hand: accessibility rules, an identity provider, a sign-in client

@@ -17,12 +17,51 @@ import (
 )
 
 // With auth.issuer set, login goes to that provider, and the API takes its
-// access tokens with role and groups. Against oidc-provider, which others
-// wrote; what it calls scopes, endpoints and errors is its own.
+// access tokens with role and groups. Against oidc-provider and zitadel/oidc,
+// which others wrote; what they call scopes, endpoints and errors is their own.
+// Both ways: told by the cloud service, and by --auth-url and --client-id.
 func TestLoginAtAnotherAuthService(t *testing.T) {
 	t.Parallel()
+	for name, tc := range map[string]struct {
+		provider func(testing.TB, servertest.OIDC) string
+		approve  func(*testing.T, login.Code)
+	}{
+		"oidc-provider": {servertest.OIDCProvider, approveAtOIDCProvider},
+		"zitadel":       {servertest.Zitadel, approveAtZitadel},
+	} {
+		for _, pinned := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: ", pinned"}[pinned], func(t *testing.T) {
+				t.Parallel()
+				loginElsewhere(t, tc.provider, tc.approve, pinned)
+			})
+		}
+	}
+}
+
+func approveAtOIDCProvider(t *testing.T, c login.Code) {
+	t.Helper()
+	jar, _ := cookiejar.New(nil)
+	status, at, body := servertest.OIDCSignIn(t, &http.Client{Jar: jar}, c.Complete, "mia")
+	if status != http.StatusOK || !strings.Contains(body, "Sign-in Success") {
+		t.Fatalf("approval: %d at %s: %s", status, at, body)
+	}
+}
+
+func approveAtZitadel(t *testing.T, c login.Code) {
+	t.Helper()
+	jar, _ := cookiejar.New(nil)
+	h := &http.Client{Jar: jar}
+	_, at, _ := servertest.OIDCSignIn(t, h, c.Complete, "mia")
+	status, _, body := servertest.OIDCSignIn(t, h, at.Scheme+"://"+at.Host+"/device/confirm?action=allowed", "mia")
+	if status != http.StatusOK || !strings.Contains(body, "authorization allowed") {
+		t.Fatalf("approval: %d: %s", status, body)
+	}
+}
+
+func loginElsewhere(t *testing.T, provider func(testing.TB, servertest.OIDC) string, approve func(*testing.T, login.Code), pinned bool) {
+	t.Helper()
 	public := freeURL(t)
-	issuer := servertest.OIDCProvider(t, servertest.OIDC{
+	issuer := provider(t, servertest.OIDC{
 		Redirect: public + "/auth/upstream/callback", Audience: public,
 		Claims: map[string]map[string]any{"mia": {"groups": []string{"eng", "admins"}}},
 	})
@@ -35,14 +74,12 @@ func TestLoginAtAnotherAuthService(t *testing.T) {
 			Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}},
 		}
 	}})
-	d.onWait = func() {
-		jar, _ := cookiejar.New(nil)
-		status, at, body := servertest.OIDCSignIn(t, &http.Client{Jar: jar}, d.codes[0].Complete, "mia")
-		if status != http.StatusOK || !strings.Contains(body, "Sign-in Success") {
-			t.Fatalf("approval: %d at %s: %s", status, at, body)
-		}
+	d.onWait = func() { approve(t, d.codes[0]) }
+	o := d.options()
+	if pinned {
+		o.AuthURL, o.ClientID = issuer, "snapcli"
 	}
-	s, err := login.Login(t.Context(), d.options())
+	s, err := login.Login(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

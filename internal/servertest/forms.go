@@ -17,7 +17,7 @@ var (
 	attr     = regexp.MustCompile(`(name|value)="([^"]*)"`)
 )
 
-// OIDCSignIn opens a page and fills in the forms of [OIDCProvider] as a person
+// OIDCSignIn opens a page and fills in the forms of an identity provider as a person
 // does, with this account, until it comes to a page without one or to another
 // host. It returns that page.
 func OIDCSignIn(t testing.TB, c *http.Client, page, account string) (status int, at *url.URL, body string) {
@@ -48,7 +48,7 @@ func fillIn(form, account string) url.Values {
 		}
 		switch values["name"] {
 		case "":
-		case "login", "password":
+		case "login", "username", "password":
 			fields.Set(values["name"], account)
 		default:
 			fields.Set(values["name"], values["value"])

@@ -25,19 +25,45 @@ type OIDC struct {
 // test is skipped, by name, where Node.js or the package is missing.
 func OIDCProvider(t testing.TB, o OIDC) (issuer string) {
 	t.Helper()
+	return Node(t, "provider.js", o.environment(t)...).Line()
+}
+
+// Dex runs Dex, as [OIDCProvider] does its provider. Of the claims it knows
+// groups alone, as a list, and sends them for the scope groups only; it has no
+// device grant.
+func Dex(t testing.TB, o OIDC) (issuer string) { return built(t, "dex", o) }
+
+// Zitadel runs the provider of zitadel/oidc, as [OIDCProvider] does its own. The
+// accounts are those in the claims; the password of each is its name.
+func Zitadel(t testing.TB, o OIDC) (issuer string) { return built(t, "zitadel", o) }
+
+// built runs a program of tools/providers. Without it the test is skipped.
+func built(t testing.TB, name string, o OIDC) (issuer string) {
+	t.Helper()
+	program := filepath.Join(Root(t), "bin", name)
+	if _, err := os.Stat(program); err != nil {
+		t.Skipf("needs the identity provider %s: run make bin/%s", name, name)
+	}
+	cmd := exec.CommandContext(t.Context(), program)
+	cmd.Env = append(os.Environ(), o.environment(t)...)
+	return talk(t, cmd).Line()
+}
+
+// environment is how a provider's program is configured.
+func (o OIDC) environment(t testing.TB) []string {
+	t.Helper()
 	claims, err := json.Marshal(o.Claims)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in := map[bool]string{true: "yes", false: "no"}[o.InIDToken]
-	p := Node(t, "provider.js", "REDIRECT="+o.Redirect, "AUDIENCE="+o.Audience, "CLAIMS="+string(claims), "IN_ID_TOKEN="+in)
-	return p.Line()
+	return []string{"REDIRECT=" + o.Redirect, "AUDIENCE=" + o.Audience, "CLAIMS=" + string(claims), "IN_ID_TOKEN=" + in, "SECRET=" + OIDCSecret}
 }
 
-// OIDCSecret is the secret of the client snapcloud at [OIDCProvider].
+// OIDCSecret is the secret of the client snapcloud at every provider.
 const OIDCSecret = "a-secret-that-is-only-for-tests"
 
-// Program is a running program of tools/oidc.
+// Program is a running program of tools/oidc or tools/providers.
 type Program struct {
 	t     testing.TB
 	out   *bufio.Scanner
@@ -57,6 +83,12 @@ func Node(t testing.TB, name string, env ...string) *Program {
 	}
 	cmd := exec.CommandContext(t.Context(), node, name)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	return talk(t, cmd)
+}
+
+// talk runs a program until the test ends.
+func talk(t testing.TB, cmd *exec.Cmd) *Program {
+	t.Helper()
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +106,7 @@ func Node(t testing.TB, name string, env ...string) *Program {
 		cmd.Process.Kill()
 		cmd.Wait()
 		if t.Failed() {
-			t.Logf("%s: %s", name, log.String())
+			t.Logf("%s: %s", cmd.Path, log.String())
 		}
 	})
 	return &Program{t, bufio.NewScanner(stdout), stdin}

@@ -12,53 +12,88 @@ import (
 	"snap/internal/signin"
 )
 
-// Against oidc-provider, a certified provider that others wrote: sign-in with
-// groups in every shape, from the ID token and from userinfo (F3).
-func TestSignInAtOIDCProvider(t *testing.T) {
+// Against three providers that others wrote, oidc-provider, Dex and that of
+// zitadel/oidc: sign-in by code and PKCE with groups in every shape, from the
+// ID token and from userinfo (F1, F3).
+func TestSignInAtProvidersOfOthers(t *testing.T) {
 	t.Parallel()
-	shapes := map[string]map[string]any{
-		"array":   {"groups": []string{"eng", "admins"}},
-		"paths":   {"groups": []string{"/acme/eng"}},
-		"text":    {"groups": "eng, dba"},
-		"json":    {"groups": `["eng"]`},
-		"objects": {"groups": []map[string]string{{"id": "42", "name": "Engineers"}}},
-		"empty":   {"groups": []string{}},
-		"absent":  {},
-		"toomany": {"hasgroups": true},
-		"guids":   {"groups": []string{"8a7c1f0e-1111-4222-8333-444455556666"}},
+	every := shapes{
+		"array":   {map[string]any{"groups": []string{"eng", "admins"}}, "admins eng"},
+		"paths":   {map[string]any{"groups": []string{"/acme/eng"}}, "/acme/eng"},
+		"text":    {map[string]any{"groups": "eng, dba"}, "dba eng"},
+		"json":    {map[string]any{"groups": `["eng"]`}, "eng"},
+		"objects": {map[string]any{"groups": []map[string]string{{"id": "42", "name": "Engineers"}}}, "42"},
+		"empty":   {map[string]any{"groups": []string{}}, ""},
+		"absent":  {map[string]any{}, "unknown"},
+		"toomany": {map[string]any{"hasgroups": true}, "unknown"},
+		"guids":   {map[string]any{"groups": []string{"8a7c1f0e-1111-4222-8333-444455556666"}}, "8a7c1f0e-1111-4222-8333-444455556666"},
 	}
-	want := map[string]string{
-		"array": "admins eng", "paths": "/acme/eng", "text": "dba eng", "json": "eng", "objects": "42", "empty": "",
-		"absent": "unknown", "toomany": "unknown", "guids": "8a7c1f0e-1111-4222-8333-444455556666",
+	// Dex sends a list or, when it is empty, nothing.
+	lists := shapes{
+		"array": every["array"], "paths": every["paths"], "guids": every["guids"],
+		"empty": {map[string]any{"groups": []string{}}, "unknown"}, "absent": every["absent"],
 	}
-	for _, inIDToken := range []bool{false, true} {
-		t.Run(map[bool]string{false: "userinfo", true: "ID token"}[inIDToken], func(t *testing.T) {
+	withGroups := []string{"openid", "profile", "email", "groups"}
+	for name, tc := range map[string]struct {
+		provider  func(testing.TB, servertest.OIDC) string
+		shapes    shapes
+		inIDToken bool
+		scopes    []string
+	}{
+		"oidc-provider, userinfo": {servertest.OIDCProvider, every, false, nil},
+		"oidc-provider, ID token": {servertest.OIDCProvider, every, true, nil},
+		"zitadel, userinfo":       {servertest.Zitadel, every, false, nil},
+		"zitadel, ID token":       {servertest.Zitadel, every, true, nil},
+		"dex":                     {servertest.Dex, lists, true, withGroups},
+	} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := &house{t: t, dir: t.TempDir(), clock: &clock{now: time.Now()}, log: &syncBuffer{}}
 			h.listen()
-			issuer := servertest.OIDCProvider(t, servertest.OIDC{Redirect: h.url + "/auth/upstream/callback", Audience: h.url, Claims: shapes, InIDToken: inIDToken})
+			issuer := tc.provider(t, servertest.OIDC{Redirect: h.url + "/auth/upstream/callback", Audience: h.url, Claims: tc.shapes.claims(), InIDToken: tc.inIDToken})
 			h.open(storeIn(h), []signin.Organization{{Slug: "acme", OIDC: &signin.OIDC{
-				Issuer: issuer, ClientID: "snapcloud", ClientSecret: servertest.OIDCSecret, AllowPrivate: true,
+				Issuer: issuer, ClientID: "snapcloud", ClientSecret: servertest.OIDCSecret, AllowPrivate: true, Scopes: tc.scopes,
 				Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}},
 			}}})
-			for account := range shapes {
-				b := h.browser()
-				status, at, body := servertest.OIDCSignIn(t, b.c, h.url+startAcme, account)
-				if at.Path != "/auth/account" {
-					t.Fatalf("%s: %d at %s: %s", account, status, at, body)
-				}
-				m, err := h.member("acme", account+"@acme.test")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := groupsOf(m); got != want[account] {
-					t.Errorf("%s: groups %q, want %q", account, got, want[account])
-				}
-				if (m.Role == snap.RoleAdmin) != (account == "array") {
-					t.Errorf("%s: role %s", account, m.Role)
-				}
+			for account, shape := range tc.shapes {
+				h.signsInAs(account, shape.want)
 			}
 		})
+	}
+}
+
+// shapes are accounts whose claims tell their groups in different ways, and
+// what is to be read from them.
+type shapes map[string]struct {
+	claims map[string]any
+	want   string
+}
+
+func (s shapes) claims() map[string]map[string]any {
+	all := map[string]map[string]any{}
+	for account, shape := range s {
+		all[account] = shape.claims
+	}
+	return all
+}
+
+// signsInAs signs an account in at the identity provider of acme and compares
+// its groups and role.
+func (h *house) signsInAs(account, groups string) {
+	h.t.Helper()
+	status, at, body := servertest.OIDCSignIn(h.t, h.browser().c, h.url+startAcme, account)
+	if at.Path != "/auth/account" {
+		h.t.Fatalf("%s: %d at %s: %s", account, status, at, body)
+	}
+	m, err := h.member("acme", account+"@acme.test")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if got := groupsOf(m); got != groups {
+		h.t.Errorf("%s: groups %q, want %q", account, got, groups)
+	}
+	if (m.Role == snap.RoleAdmin) != (account == "array") {
+		h.t.Errorf("%s: role %s", account, m.Role)
 	}
 }
 
