@@ -237,9 +237,22 @@ func (r *ratios) bulk(d *seeded) {
 	}
 	once("sign-in changing 500 (us each)", 1000, func() { d.user(d.acme, "many", snap.RoleMember, changed...) })
 	pusher := d.callers["5 groups"]
-	once("1000 pushes (us each)", 1000, func() {
-		for range 1000 {
-			d.push(pusher, "shop-000", snap.TypeSnapshot)
+	var pushed []snap.Snapshot
+	once("10000 pushes (us each)", 10_000, func() {
+		for range 10_000 {
+			pushed = append(pushed, d.push(pusher, "shop-000", snap.TypeSnapshot))
+		}
+	})
+	admin, shared := d.callers["admin"], pushed[:1000]
+	once("1000 shares with an org (us each)", len(shared), func() {
+		for _, sn := range shared {
+			_, _, err := d.ShareOrg(d.ctx, admin, sn, d.globex.Slug, time.Time{})
+			d.ok(err)
+		}
+	})
+	once("and ending them (us each)", len(shared), func() {
+		for _, sn := range shared {
+			d.ok(d.UnshareOrg(d.ctx, admin, sn, d.globex.Slug))
 		}
 	})
 }
