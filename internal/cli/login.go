@@ -16,6 +16,7 @@ import (
 
 func (a *app) loginCommand() *cobra.Command {
 	var o login.Options
+	var qr bool
 	cmd := &cobra.Command{
 		Use:   "login",
 		Short: "Sign in to the cloud service",
@@ -23,23 +24,28 @@ func (a *app) loginCommand() *cobra.Command {
 there, compare the code and approve; this terminal goes on by itself. No
 password or key is typed here. Only cloud.url must be configured.
 
-Where no browser can be opened, as over SSH, open the URL on any other device.
+Where no browser can be opened, as over SSH, open the URL on any other device;
+--qr draws it for the camera of a phone.
 For automation use an API key instead: set ` + apiKeyEnv + `.`,
 		Example: examples(
 			"sign in", "snapcli login",
-			"sign in on a machine without a browser", "snapcli login --no-browser"),
+			"sign in on a machine without a browser", "snapcli login --no-browser",
+			"sign in on a phone", "snapcli login --qr --no-browser"),
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.login(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.login(cmd.Context(), o, &loginPrompt{app: a, qr: qr})
+		},
 	}
 	cmd.Flags().StringVar(&o.AuthURL, "auth-url", "", "override the auth service URL (default discovered from cloud)")
 	cmd.Flags().StringVar(&o.ClientID, "client-id", "", "override the OAuth client_id (default discovered from cloud)")
 	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "do not open the verification URL in a browser")
+	cmd.Flags().BoolVar(&qr, "qr", false, "also draw the verification URL as a QR code")
 	cmd.Flags().StringVar(&o.Scope, "scope", "", "optional OAuth scope to request")
 	a.jsonFlag(cmd)
 	return cmd
 }
 
-func (a *app) login(ctx context.Context, o login.Options) error {
+func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) error {
 	agent, err := a.agent()
 	if err != nil {
 		return err
@@ -58,7 +64,6 @@ func (a *app) login(ctx context.Context, o login.Options) error {
 		yes, err := a.ask(ctx, question, "")
 		return err == nil && yes
 	}
-	prompt := &loginPrompt{app: a}
 	o.Prompt = prompt
 	s, err := login.Login(ctx, o)
 	prompt.end()
@@ -116,6 +121,7 @@ type codeEvent struct {
 // loginPrompt shows a login on the terminal, or as lines in a pipe.
 type loginPrompt struct {
 	*app
+	qr      bool // the URL is drawn, too (AUTH U5)
 	waiting bool // a line that counts down is on the terminal
 }
 
@@ -138,6 +144,19 @@ func (p *loginPrompt) Code(c login.Code) {
 	p.say("")
 	p.say("  %s", raw(p.paintErr(bold, clean(c.UserCode))))
 	p.say("")
+	if p.qr {
+		p.draw(first(c.Complete, c.URL))
+	}
+}
+
+// draw draws the URL. It is on standard error, like the rest of the prompt.
+func (p *loginPrompt) draw(url string) {
+	drawing := login.QR(url)
+	if drawing == "" {
+		p.note("the URL is too long to be drawn")
+		return
+	}
+	p.write(drawing + "\n")
 }
 
 // Waiting counts down, on a terminal only.

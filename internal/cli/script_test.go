@@ -15,15 +15,20 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"snap/internal/operator"
 )
 
-// TestMain lets the scripts run snapcli as a process of its own.
+// TestMain lets the scripts run both programs as processes of their own.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"snapcli": func() {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 			context.AfterFunc(ctx, stop)
 			os.Exit(Main(ctx, os.Args[1:], Stdio(), os.Getenv))
+		},
+		"snapcloud": func() {
+			os.Exit(operator.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr, os.Environ(), "test"))
 		},
 	})
 }
@@ -63,6 +68,7 @@ func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 			"damage":     damageCommand,
 			"login":      loginCommand,
 			"pushed":     pushedCommand,
+			"block":      blockCommand,
 		},
 	})
 }

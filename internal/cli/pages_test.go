@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"snap/internal/cloudtest"
+)
+
+// needsAPerson names the blocks of the pages that are not run here, by page and
+// first line, and why.
+var needsAPerson = map[string]string{
+	"snapcloud serve --config snapcloud.yaml": "runs until it is stopped: TestServeStopsGracefullyAndComesBack, and the demo",
+	"make build     # bin/snapcli":            "this is what runs this test",
+}
+
+// elsewhere names the pages whose commands another test runs.
+var elsewhere = map[string]string{
+	"docs/cli.md": "the examples of the help: TestExamples",
+}
+
+// actors are who runs a page's blocks from the n-th on; the others are Alice's.
+var actors = map[string]map[int]string{
+	"docs/getting-started.md": {4: "mia@acme.test"},
+	"docs/recipes/README.md":  {0: "alice@acme.test"},
+}
+
+// TestPagesRun runs every command block of the pages, in order and as it
+// stands, before a cloud service and SQLite databases that have what the page
+// speaks of, with a configuration of its own for every page.
+func TestPagesRun(t *testing.T) {
+	t.Parallel()
+	dir, ran := t.TempDir(), 0
+	for _, page := range writtenPages(t) {
+		blocks := shellBlocks(t, page)
+		if len(blocks) == 0 || elsewhere[page] != "" {
+			continue
+		}
+		var script strings.Builder
+		script.WriteString(pageSetup)
+		for i, block := range blocks {
+			if reason := notRun(block); reason != "" {
+				fmt.Fprintf(&script, "# block %d is not run: %s\n", i+1, reason)
+				continue
+			}
+			ran++
+			if who := actors[page][i]; who != "" {
+				fmt.Fprintf(&script, "as %s\n", who)
+			}
+			fmt.Fprintf(&script, "block %d\n", i)
+		}
+		script.WriteString(pageFiles)
+		for i, block := range blocks {
+			fmt.Fprintf(&script, "-- block%d.sh --\n%s", i, block)
+		}
+		name := strings.NewReplacer("/", "_", ".md", ".txtar").Replace(page)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ran < 9 {
+		t.Errorf("only %d blocks found; is the test looking in the right place?", ran)
+	}
+	runScripts(t, dir, cloudSetup(t))
+}
+
+// cloudSetup gives each script a service of its own, and a configuration file
+// with which snapcloud looks after that service's database.
+func cloudSetup(t *testing.T) func(*testscript.Env) error {
+	return func(e *testscript.Env) error {
+		data := t.TempDir()
+		c := cloudtest.Start(t, cloudtest.Options{DataDir: data})
+		e.Values[cloudKey{}] = c
+		e.Setenv("CLOUD", c.URL)
+		e.Setenv("SNAPCLI_CLOUD__URL", c.URL)
+		config := fmt.Sprintf("listen: %s\npublic_url: %s\ndata_dir: %s\norganizations: []\n", c.Config.Listen, c.URL, data)
+		return os.WriteFile(filepath.Join(e.WorkDir, "FILE"), []byte(config), 0o600)
+	}
+}
+
+func writtenPages(t *testing.T) []string {
+	t.Helper()
+	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/recipes/*.md"} {
+		found, err := filepath.Glob(filepath.Join("../..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range found {
+			pages = append(pages, strings.TrimPrefix(filepath.ToSlash(file), "../../"))
+		}
+	}
+	return pages
+}
+
+func shellBlocks(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, found := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		blocks = append(blocks, found[1])
+	}
+	return blocks
+}
+
+func notRun(block string) string {
+	for start, reason := range needsAPerson {
+		if strings.HasPrefix(block, start) {
+			return reason
+		}
+	}
+	return ""
+}
+
+// blockCommand runs a block of a page in a shell, with the URLs, IDs and days
+// that it speaks of replaced by those that there are. A few commands stand for
+// what is not here: the sign-in is done (see [asCommand]), the programs are
+// built, and there is nobody whom load could ask.
+func blockCommand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: block N")
+	}
+	work := ts.Getenv("WORK")
+	replace := strings.NewReplacer(
+		"postgres://me@db.example/shop", "sqlite://"+work+"/shop.db",
+		"postgres://me@localhost/shop_dev", "sqlite://"+work+"/dev.db",
+		"postgres://me@localhost/shop", "sqlite://"+work+"/shop.db",
+		"http://127.0.0.1:8080", ts.Getenv("CLOUD"),
+		" ID", " "+ts.Getenv("ID"), "2026-11-21", time.Now().UTC().Format(time.RFC3339Nano),
+	)
+	if err := ts.Exec("bash", "-euo", "pipefail", "-c", pagePrelude+replace.Replace(ts.ReadFile("block"+args[0]+".sh"))); err != nil {
+		ts.Fatalf("%v", err)
+	}
+}
+
+const pagePrelude = `
+snapcli() {
+	case $1 in
+	login) command snapcli whoami ;;
+	load) command snapcli "$@" --yes ;;
+	*) command snapcli "$@" ;;
+	esac
+}
+snapcloud() {
+	if [[ "$1 $2" == "key revoke" ]]; then set -- "${@:1:$#-1}" "$(command snapcloud key list --config FILE --org acme | awk '/nightly/ {print $1}')"; fi
+	command snapcloud "$@"
+}
+make() { :; }
+git() { mkdir -p "$3"; }
+`
+
+const pageSetup = `
+[!exec:bash] skip 'needs bash: the blocks are shell commands'
+sqlite shop.db make.sql
+as mia@acme.test
+exec snapcli targets add shop --destination sqlite://$WORK/mia.db
+as alice@acme.test
+exec snapcli targets add shop --source sqlite://$WORK/shop.db --sanitize-sql $WORK/mask.sql
+exec snapcli build shop --quiet
+exec snapcli sanitize shop --quiet
+exec snapcli push shop --cloud --type sanitized --quiet
+capture ID '^(.+)$'
+exec snapcli cloud snapshots share $ID
+`
+
+const pageFiles = `
+-- make.sql --
+create table customers (id integer primary key, name text, email text);
+insert into customers values (1, 'Ann', 'ann@real.example'), (2, 'Bob', 'bob@real.example');
+-- mask.sql --
+update customers set name = 'Customer ' || id, email = 'c' || id || '@masked.test';
+`
