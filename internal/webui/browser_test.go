@@ -114,7 +114,7 @@ func (b *tab) keys(selector, text string) {
 // that throws is not met.
 func (b *tab) until(condition string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()", chromedp.WithPollingTimeout(20*time.Second), chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()", chromedp.WithPollingTimeout(15*time.Second), chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
 		html, _ := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("body")))
 		if dir := os.Getenv("SNAP_SCREENSHOTS"); dir != "" {
 			png, _ := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())

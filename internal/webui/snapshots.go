@@ -46,6 +46,9 @@ func (p snapshotsPage) First() string { return p.Query.first(p.Query.Show).URL()
 // Sorts are the choices of the order.
 func (p snapshotsPage) Sorts() []sortChoice { return sortChoices() }
 
+// SortLimit is how many are sorted at most.
+func (p snapshotsPage) SortLimit() int { return sortLimit }
+
 // Heading is a column's heading that sorts by it.
 func (p snapshotsPage) Heading(text string, orders ...order) sortHeading {
 	h := sortHeading{Text: text, URL: p.Query.sorted(orders[0]).URL()}

@@ -77,7 +77,7 @@ func states(page look.Page) []state {
 	viewer := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}}}
 	flight := local.Preflight{Destination: "postgres://h/shop_dev", Exists: true, Tables: 1, Size: 9, Connections: []string{"psql"}, ServerVersion: "15", Warnings: []string{"older server"}}
 	return append([]state{
-		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"}, Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)}, []string{"200&#43;", "very many", "ends in 2 days", "Decline for acme", "2 groups, 1 organization", "Resume", "Interrupted"}},
+		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"}, Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)}, []string{"200&#43;", "Only the newest 1,000", "ends in 2 days", "Decline for acme", "2 groups, 1 organization", "Resume", "Interrupted"}},
 		{"snapshots.html", []string{"one-row"}, rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[1], true}, []string{"Nothing on this machine yet"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, Problem: bad, listing: listing{Query: query{Show: showCloud}}}, []string{"without the cloud", "<code>this</code>"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showCloud}}}, []string{"Nothing in the cloud that you may see"}},

@@ -19,12 +19,19 @@ export async function request(url, init = {}) {
   return response.ok;
 }
 
-// apply puts the elements of an answer in place.
+// apply puts the elements of an answer in place. Rows of tables come inside a
+// template element: beside other elements no browser would read them.
 export function apply(html) {
   const parsed = document.createElement("template");
   parsed.innerHTML = html;
-  for (const fresh of [...parsed.content.children]) {
-    if (fresh.classList.contains("toast")) {
+  placeAll(parsed.content);
+}
+
+function placeAll(content) {
+  for (const fresh of [...content.children]) {
+    if (fresh.tagName === "TEMPLATE") {
+      placeAll(fresh.content);
+    } else if (fresh.classList.contains("toast")) {
       showToast(fresh);
     } else {
       place(fresh);
