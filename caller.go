@@ -93,9 +93,9 @@ type Group struct {
 // next one. The zero Caller is anonymous and may see nothing.
 type Caller struct {
 	Org        OrgRef
-	User       *User // nil for an organization-level key
-	Role       Role  // empty for an organization-level key
-	Groups     []Group
+	User       *User     // nil for an organization-level key
+	Role       Role      // empty for an organization-level key
+	Groups     []Group   // left out of the callers of requests, see the store
 	GroupsAsOf time.Time // when the groups were last read from the identity provider
 	// GroupsUnknown is set when the identity provider sent no usable groups
 	// claim at the last sign-in. Group shares then give nothing.

@@ -156,27 +156,11 @@ func (a *Authenticator) byKey(ctx context.Context, secret string) (snap.Caller, 
 	if !wellFormedKey(secret) {
 		return snap.Caller{}, snap.ErrUnauthenticated
 	}
-	k, err := a.store.KeyByHash(ctx, hash(secret))
+	c, used, err := a.store.CallerOfKey(ctx, hash(secret))
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	if err := a.store.TouchKey(ctx, k); err != nil {
-		return snap.Caller{}, err
-	}
-	return a.ofKey(ctx, k)
-}
-
-func (a *Authenticator) ofKey(ctx context.Context, k store.Key) (c snap.Caller, err error) {
-	if k.Kind.OrgLevel() {
-		c, err = a.store.CallerOfOrg(ctx, k.Org.ID)
-	} else {
-		c, err = a.store.CallerOfUser(ctx, k.UserID)
-	}
-	if err != nil {
-		return snap.Caller{}, err
-	}
-	c.Credential = snap.Credential{Kind: k.Kind, ID: k.ID, Name: k.Name, Scopes: k.Scopes}
-	return c, nil
+	return c, a.store.TouchKey(ctx, c.Credential.ID, used)
 }
 
 func (a *Authenticator) byToken(ctx context.Context, token string) (snap.Caller, error) {
@@ -211,7 +195,7 @@ func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
 }
 
 func (a *Authenticator) ofSession(ctx context.Context, n store.Session) (snap.Caller, error) {
-	c, err := a.store.CallerOfUser(ctx, n.UserID)
+	c, err := a.store.CallerWithoutGroups(ctx, n.UserID)
 	if err != nil {
 		return snap.Caller{}, err
 	}

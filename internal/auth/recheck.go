@@ -26,11 +26,7 @@ func (a *Authenticator) Recheck(ctx context.Context, kind snap.CredentialKind, i
 func (a *Authenticator) recheck(ctx context.Context, kind snap.CredentialKind, id int64) (snap.Caller, error) {
 	switch {
 	case kind.IsKey():
-		k, err := a.store.LiveKey(ctx, id)
-		if err != nil {
-			return snap.Caller{}, err
-		}
-		return a.ofKey(ctx, k)
+		return a.store.CallerOfKeyID(ctx, id)
 	case kind == snap.LoginToken || kind == snap.Browser:
 		n, err := a.store.LiveSession(ctx, id)
 		if err != nil {

@@ -32,13 +32,17 @@ func (s *Service) listMembers(ctx context.Context, _ *noInput) (*body[api.Member
 
 func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	c := callOf(ctx).caller
+	groups, err := s.store.GroupsOf(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	out := api.Me{
 		Organization:     c.Org.Slug,
 		OrganizationName: c.Org.Name,
 		Role:             c.Role,
 		GroupsUnknown:    c.GroupsUnknown,
 		GroupsAsOf:       optional(c.GroupsAsOf),
-		Groups: each(c.Groups, func(g snap.Group) api.MyGroup {
+		Groups: each(groups, func(g snap.Group) api.MyGroup {
 			return api.MyGroup{GroupID: g.GroupID, Name: g.Name}
 		}),
 		Credential: api.MeCredential{Kind: c.Credential.Kind, Name: c.Credential.Name, Scopes: c.Credential.Scopes},

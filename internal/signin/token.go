@@ -222,11 +222,16 @@ func (s *Service) userinfo(w http.ResponseWriter, r *http.Request) {
 		s.writeOAuthError(w, http.StatusUnauthorized, "invalid_token", "the access token is missing, wrong, expired or revoked")
 		return
 	}
+	groups, err := s.store.GroupsOf(r.Context(), c)
+	if err != nil {
+		s.failed(w, r, err)
+		return
+	}
 	answer := userinfoAnswer{
 		Subject: strconv.FormatInt(c.User.ID, 10), Email: c.User.Email, Name: c.User.Name,
 		Organization: c.Org.Slug, Role: string(c.Role), Groups: []string{},
 	}
-	for _, g := range c.Groups {
+	for _, g := range groups {
 		answer.Groups = append(answer.Groups, g.GroupID)
 	}
 	writeJSON(w, http.StatusOK, answer)

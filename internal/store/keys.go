@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 	"time"
 
@@ -51,38 +50,19 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 
 const usableKey = ` AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)`
 
-// KeyByHash returns the key whose secret has this SHA-256. It fails with
-// snap.ErrUnauthenticated when there is none, or it has expired or was revoked.
-func (s *Store) KeyByHash(ctx context.Context, hash []byte) (Key, error) {
-	k, err := one(s.keys(ctx, `WHERE k.hash = $1`+usableKey, hash, s.now().UnixMilli()))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Key{}, snap.ErrUnauthenticated
-	}
-	return k, err
-}
-
-// LiveKey returns the key with this ID unless it has expired or was revoked;
-// then it fails with snap.ErrUnauthenticated.
-func (s *Store) LiveKey(ctx context.Context, id int64) (Key, error) {
-	k, err := one(s.keys(ctx, `WHERE k.id = $1`+usableKey, id, s.now().UnixMilli()))
-	if errors.Is(err, sql.ErrNoRows) {
-		return Key{}, snap.ErrUnauthenticated
-	}
-	return k, err
-}
-
 // touchEvery is how old a "last used" may be before it is written again.
 const touchEvery = time.Minute
 
-// TouchKey notes that a key was used. It writes at most once a minute.
-func (s *Store) TouchKey(ctx context.Context, k Key) error {
+// TouchKey notes that a key, last used at a time, was used. It writes at most
+// once a minute.
+func (s *Store) TouchKey(ctx context.Context, id int64, used time.Time) error {
 	now := s.now()
-	if now.Sub(k.LastUsed) < touchEvery {
+	if now.Sub(used) < touchEvery {
 		return nil
 	}
 	_, err := s.write.ExecContext(ctx,
 		`UPDATE api_keys SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at <= $3)`,
-		now.UnixMilli(), k.ID, now.Add(-touchEvery).UnixMilli())
+		now.UnixMilli(), id, now.Add(-touchEvery).UnixMilli())
 	return err
 }
 

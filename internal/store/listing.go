@@ -61,7 +61,7 @@ func shapeOf(c snap.Caller, v choice, n int) shape {
 	case c.User == nil || c.Role.IsAdmin():
 		sh.kinds = kindsAdmin
 	default:
-		sh.kinds, sh.groups = kindsMember, len(c.Groups) > 0
+		sh.kinds, sh.groups = kindsMember, true
 	}
 	return sh
 }

@@ -101,48 +101,6 @@ func scanOrg(row scanner) (o Org, err error) {
 	return o, json.Unmarshal([]byte(policy), &o.Policy)
 }
 
-// CallerOfOrg returns the caller that an organization-level key acts as,
-// without the credential. It fails with snap.ErrUnauthenticated when there is
-// no such organization.
-func (s *Store) CallerOfOrg(ctx context.Context, orgID int64) (snap.Caller, error) {
-	var c snap.Caller
-	err := s.row(ctx, `SELECT id, slug, name FROM orgs WHERE id = $1`, orgID).Scan(&c.Org.ID, &c.Org.Slug, &c.Org.Name)
-	if errors.Is(err, sql.ErrNoRows) {
-		return snap.Caller{}, snap.ErrUnauthenticated
-	}
-	return c, err
-}
-
-// CallerOfUser returns the caller that a user's credential acts as, without
-// the credential: role and groups as of now. It fails with
-// snap.ErrUnauthenticated when there is no such user or they are disabled.
-func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, error) {
-	var c snap.Caller
-	var role string
-	var asOf sql.NullInt64
-	u := snap.User{ID: userID}
-	err := s.row(ctx, `
-		SELECT o.id, o.slug, o.name, u.email, u.name, u.role, u.groups_unknown, u.groups_as_of
-		FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0`, userID).
-		Scan(&c.Org.ID, &c.Org.Slug, &c.Org.Name, &u.Email, &u.Name, &role, &c.GroupsUnknown, &asOf)
-	if errors.Is(err, sql.ErrNoRows) {
-		return snap.Caller{}, snap.ErrUnauthenticated
-	}
-	if err != nil {
-		return snap.Caller{}, err
-	}
-	c.User, c.Role, c.GroupsAsOf = &u, snap.Role(role), timeOf(asOf)
-	c.Groups, err = s.groupsOf(ctx, userID)
-	return c, err
-}
-
-// groupsOf returns the groups in which a user is.
-func (s *Store) groupsOf(ctx context.Context, userID int64) ([]snap.Group, error) {
-	return collect(ctx, s, `
-		SELECT g.id, g.group_id, g.name FROM membership m JOIN groups g ON g.id = m.audience >> 3
-		WHERE m.principal = $1 AND m.kind = 3 ORDER BY m.audience`, scanGroup, userID)
-}
-
 func scanGroup(rows *sql.Rows) (g snap.Group, err error) {
 	return g, rows.Scan(&g.ID, &g.GroupID, &g.Name)
 }
