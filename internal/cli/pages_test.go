@@ -135,8 +135,8 @@ func blockCommand(ts *testscript.TestScript, neg bool, args []string) {
 		"postgres://me@db.example/shop", "sqlite://"+work+"/shop.db",
 		"postgres://me@localhost/shop_dev", "sqlite://"+work+"/dev.db",
 		"postgres://me@localhost/shop", "sqlite://"+work+"/shop.db",
-		"http://127.0.0.1:8080", ts.Getenv("CLOUD"),
-		" ID", " "+ts.Getenv("ID"), "2026-11-21", time.Now().UTC().Format(time.RFC3339Nano),
+		"http://127.0.0.1:8080", ts.Getenv("CLOUD"), "https://cloud.example", ts.Getenv("CLOUD"),
+		"/ID/", "/"+ts.Getenv("ID")+"/", " ID", " "+ts.Getenv("ID"), "2026-11-21", time.Now().UTC().Format(time.RFC3339Nano),
 	)
 	if err := ts.Exec("bash", "-euo", "pipefail", "-c", pagePrelude+replace.Replace(ts.ReadFile("block"+args[0]+".sh"))); err != nil {
 		ts.Fatalf("%v", err)
@@ -155,12 +155,14 @@ snapcloud() {
 	if [[ "$1 $2" == "key revoke" ]]; then set -- "${@:1:$#-1}" "$(command snapcloud key list --config FILE --org acme | awk '/nightly/ {print $1}')"; fi
 	command snapcloud "$@"
 }
+export SNAP_KEY=$SNAPCLI_CLOUD__API_KEY
 make() { :; }
 git() { mkdir -p "$3"; }
 `
 
 const pageSetup = `
 [!exec:bash] skip 'needs bash: the blocks are shell commands'
+[!exec:curl] skip 'needs curl: docs/api.md shows it'
 sqlite shop.db make.sql
 as mia@acme.test
 exec snapcli targets add shop --destination sqlite://$WORK/mia.db
