@@ -72,6 +72,13 @@ func (a *Agent) RemoveTarget(name string) error {
 	return a.file.editTarget(t.Name, nil)
 }
 
+// CheckURL tells, as an error of code usage, what keeps a database URL from
+// being used. It connects to nothing.
+func CheckURL(raw string) error {
+	_, err := engineOf(raw)
+	return err
+}
+
 // engineOf returns the engine that a database URL names.
 func engineOf(raw string) (snap.Engine, error) {
 	scheme, _, ok := strings.Cut(raw, ":")

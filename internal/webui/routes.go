@@ -40,6 +40,10 @@ func (s *Server) routes() http.Handler {
 	handle("POST /local/{name}/delete", s.deleteLocal)
 
 	handle("GET /targets", s.targets)
+	handle("GET /targets/new", s.newTarget)
+	handle("POST /targets/new", s.saveNewTarget)
+	handle("GET /targets/{name}/edit", s.editTarget)
+	handle("POST /targets/{name}/edit", s.saveKnownTarget)
 	handle("POST /targets/{name}/build", s.build)
 
 	handle("GET /jobs", s.jobsPage)

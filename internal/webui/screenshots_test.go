@@ -40,6 +40,9 @@ func TestScreenshots(t *testing.T) {
 	}
 	admin := browse(t, ui)
 	shoot(admin, dir, "targets", "/targets", "")
+	shoot(admin, dir, "target-new", "/targets/new", "")
+	shoot(admin, dir, "target-edit", "/targets/billing/edit", "")
+	shoot(admin, dir, "share-unsanitized", "/cloud/"+mixed.ID+"/share", "")
 	shoot(admin, dir, "load-dialog", "/snapshots", `document.querySelector(".do a[href$='/load']").click()`)
 	shoot(admin, dir, "load-page", "/local/"+here[0].Name+"/load", "")
 	shoot(admin, dir, "jobs", "/jobs", `document.querySelector("details").open = true`)

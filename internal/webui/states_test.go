@@ -92,6 +92,8 @@ func states(page look.Page) []state {
 		{"jobs.html", nil, jobsData{Page: page, Jobs: jobStates(now)}, []string{"Try again", "Resume", "Canceled", `value="42"`}},
 		{"targets.html", nil, targetsPage{Page: page, Config: "/c"}, []string{"No targets yet"}},
 		{"targets.html", nil, targetsPage{Page: page, Targets: []targetView{{Target: local.Target{Name: "a", Production: true, Source: "postgres://u:p@h/d", Sanitize: local.SanitizeSpec{Rules: "r", SQL: "s"}}, Snapshots: 2, Newest: now}, {}}}, []string{"production", "xxxxx", "2 snapshots"}},
+		{"target.html", nil, targetPage{Page: page, NameProblem: bad, Source: secretField{Name: "source", Label: "S", Kept: "postgres://u:xxxxx@h/d"}, Destination: secretField{Name: "destination", Label: "D", Problem: bad}}, []string{"It broke. Run", "xxxxx", "unchanged", `aria-invalid="true"`}},
+		{"target.html", nil, targetPage{Page: page, Known: true, Name: "a b"}, []string{`action="/targets/a%20b/edit"`}},
 		{"error.html", []string{"toast"}, errorPage{page, *problemOf(errors.New("internal"))}, []string{"Something went wrong"}},
 	}, accountStates(page, admin, bad, later)...)
 }

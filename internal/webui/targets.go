@@ -30,19 +30,14 @@ func (t targetView) Build() string { return "/targets/" + url.PathEscape(t.Name)
 // List is the address of its snapshots.
 func (t targetView) List() string { return query{Show: showAll, Target: t.Name}.URL() }
 
+// Edit is the address of its form.
+func (t targetView) Edit() string { return "/targets/" + url.PathEscape(t.Name) + "/edit" }
+
 // From is the source, without password and without the values of ${NAME}.
-func (t targetView) From() string { return withoutPassword(t.Source) }
+func (t targetView) From() string { return local.Redact(t.Source) }
 
 // Into is the destination, likewise.
-func (t targetView) Into() string { return withoutPassword(t.Destination) }
-
-func withoutPassword(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "(not shown)"
-	}
-	return u.Redacted()
-}
+func (t targetView) Into() string { return local.Redact(t.Destination) }
 
 func (s *Server) targets(w http.ResponseWriter, r *http.Request) error {
 	page := targetsPage{Page: s.page("Targets", "/targets"), Config: s.o.Agent.ConfigPath(), Jobs: s.dock()}

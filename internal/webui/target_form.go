@@ -1,0 +1,132 @@
+package webui
+
+import (
+	"net/http"
+	"strings"
+
+	"snap"
+	"snap/internal/local"
+	"snap/internal/look"
+)
+
+// targetPage is the data of target.html: the form of a target, new or known.
+// A URL that holds a secret is never in it: the field stays empty, and left so
+// the target keeps what it has.
+type targetPage struct {
+	look.Page
+	Known       bool // it is there already; its name stays
+	Name        string
+	Source      secretField
+	Destination secretField
+	NameProblem *problem
+}
+
+// secretField is a URL as the form shows it.
+type secretField struct {
+	Name, Label, Hint string
+	Value             string // as typed, or as it is when it holds no secret
+	Kept              string // what stays when the field is left empty, without its secret
+	Problem           *problem
+}
+
+// Action is where the form leads.
+func (p targetPage) Action() string {
+	if p.Known {
+		return targetView{Target: local.Target{Name: p.Name}}.Edit()
+	}
+	return "/targets/new"
+}
+
+// targetPage fills the form.
+func (s *Server) targetPage(title string, t local.Target) targetPage {
+	field := func(name, label, hint, value string) secretField {
+		if local.Redact(value) != value && value != "" {
+			return secretField{Name: name, Label: label, Hint: hint, Kept: local.Redact(value)}
+		}
+		return secretField{Name: name, Label: label, Hint: hint, Value: value}
+	}
+	page := targetPage{
+		Page: s.page(title, "/targets"), Name: t.Name,
+		Source:      field("source", "Source", "the database that snapshots are taken of", t.Source),
+		Destination: field("destination", "Destination", "the database that snapshots are loaded into, and replace", t.Destination),
+	}
+	page.Narrow = true
+	return page
+}
+
+func (s *Server) newTarget(w http.ResponseWriter, _ *http.Request) error {
+	return s.views.Page(w, http.StatusOK, "target.html", s.targetPage("Add a target", local.Target{}))
+}
+
+func (s *Server) editTarget(w http.ResponseWriter, r *http.Request) error {
+	t, err := s.o.Agent.Target(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	page := s.targetPage("Change "+t.Name, t)
+	page.Known = true
+	return s.views.Page(w, http.StatusOK, "target.html", page)
+}
+
+// saveNewTarget writes a target into the configuration file.
+func (s *Server) saveNewTarget(w http.ResponseWriter, r *http.Request) error {
+	t := local.Target{Name: r.PostFormValue("name")}
+	page := s.targetPage("Add a target", t)
+	name, err := snap.CleanTarget(t.Name)
+	if err == nil {
+		if _, known := s.o.Agent.Config().Targets[name]; known {
+			err = snap.Invalid("there is a target of this name", "change it on the Targets page, or choose another name")
+		}
+	}
+	if err != nil {
+		page.NameProblem = problemOf(err)
+	}
+	t.Name = name
+	return s.saveTarget(w, r, page, t)
+}
+
+// saveKnownTarget changes the source and destination of a known one.
+func (s *Server) saveKnownTarget(w http.ResponseWriter, r *http.Request) error {
+	t, err := s.o.Agent.Target(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	page := s.targetPage("Change "+t.Name, t)
+	page.Known = true
+	return s.saveTarget(w, r, page, t)
+}
+
+// saveTarget saves what the form says, or shows it again with what is wrong
+// beside each field.
+func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetPage, t local.Target) error {
+	bad := page.NameProblem != nil
+	for field, value := range map[*secretField]*string{&page.Source: &t.Source, &page.Destination: &t.Destination} {
+		typed := strings.TrimSpace(r.PostFormValue(field.Name))
+		if typed == "" && field.Kept != "" {
+			continue
+		}
+		*value = typed
+		field.Value = withoutSecret(typed)
+		if typed != "" {
+			field.Problem = problemOf(local.CheckURL(typed))
+		}
+		bad = bad || field.Problem != nil
+	}
+	if !bad {
+		if err := s.o.Agent.AddTarget(t); err != nil {
+			return err
+		}
+		http.Redirect(w, r, "/targets", http.StatusSeeOther)
+		return nil
+	}
+	return s.views.Page(w, http.StatusUnprocessableEntity, "target.html", page)
+}
+
+// withoutSecret returns a typed URL, or nothing when it holds a secret: that
+// is not sent back.
+func withoutSecret(typed string) string {
+	if local.Redact(typed) != typed {
+		return ""
+	}
+	return typed
+}
