@@ -57,12 +57,14 @@ func sqlitePlan(t *testing.T, s *store.Store, st store.Statement) string {
 	}
 	defer rows.Close()
 	reads, sorts := map[int]string{}, map[int]string{} // by parent
+	var text strings.Builder
 	for rows.Next() {
 		var id, parent, unused int
 		var detail string
 		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
 			t.Fatal(err)
 		}
+		fmt.Fprintln(&text, detail)
 		words := strings.Fields(detail)
 		switch {
 		case words[0] == "SCAN" && tables.MatchString(words[1]):
@@ -78,8 +80,19 @@ func sqlitePlan(t *testing.T, s *store.Store, st store.Statement) string {
 			return fmt.Sprintf("sorts what it reads: %s, %s", read, sort)
 		}
 	}
+	return wrongIndex(st, text.String())
+}
+
+// wrongIndex reports a listing of one target and one type that reads all of the
+// target.
+func wrongIndex(st store.Statement, plan string) string {
+	if strings.Contains(st.Text, "g.type = $7") && (!strings.Contains(plan, "grants_target_type") || allOfTarget.MatchString(plan)) {
+		return "does not read by target and type: " + plan
+	}
 	return ""
 }
+
+var allOfTarget = regexp.MustCompile(`grants_target\b|grants_type\b`)
 
 // node is a node of PostgreSQL's plans.
 type node struct {
@@ -125,7 +138,7 @@ func postgresPlan(t *testing.T, s *store.Store, i int, st store.Statement) strin
 	if bad := plans[0].Plan.bad(false); bad != "" {
 		return bad + "\n" + text
 	}
-	return ""
+	return wrongIndex(st, text)
 }
 
 // bad looks for whole tables that are read, and for rows of tables that are
