@@ -8,7 +8,7 @@ ARGS    ?=
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
 TIMEOUT ?= 15m
 
-.PHONY: build demo test bench screenshots lint fmt screenshots tools axe servers generate clean
+.PHONY: build demo recording test bench lint fmt screenshots tools axe servers generate clean
 
 build: ## both programs into bin/
 	@mkdir -p bin
@@ -17,6 +17,12 @@ build: ## both programs into bin/
 demo: build ## the whole main job with real commands; ARGS=--exit ends instead of staying up
 	@$(GO) build -o bin/demo ./demo
 	@bin/demo $(ARGS)
+
+recording: build ## the demo's real output into docs/recording.txt, and its story into the README
+	@$(GO) build -o bin/demo ./demo
+	TMPDIR=/tmp bin/demo --exit >bin/recording.txt
+	sed -E 's#/tmp/snap-demo-[0-9]+#/home#g; s# on [^ "]+"$$# on laptop"#' bin/recording.txt >docs/recording.txt
+	$(GO) test -run TestRecording . -update
 
 test: servers bin/versitygw bin/dex bin/zitadel axe ## everything, with what was skipped named at the end
 	@$(GO) build -o bin/testreport ./internal/testreport
@@ -30,7 +36,7 @@ bench: servers bin/versitygw ## the benchmarks, as ratios of one run; SNAP_BENCH
 	@$(GO) test -C tools/peers -bench . -benchtime 1x
 
 screenshots: ## every state of the web UI, light and dark, at three widths, into bin/screenshots
-	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run TestScreenshots ./internal/webui
+	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run Screenshots ./internal/webui
 
 lint: bin/golangci-lint ## the linters
 	bin/golangci-lint run --allow-parallel-runners ./...
