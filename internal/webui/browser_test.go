@@ -68,6 +68,14 @@ type tab struct {
 // there is none.
 func browse(t *testing.T, u *ui) *tab {
 	t.Helper()
+	b := newTab(t, u.URL)
+	b.open(u.Server.StartPath())
+	return b
+}
+
+// newTab is a tab for the pages at this address, with nothing open yet.
+func newTab(t *testing.T, address string) *tab {
+	t.Helper()
 	shared.once.Do(shared.start)
 	if shared.err != nil {
 		t.Skipf("needs Chromium: %v", shared.err)
@@ -79,12 +87,11 @@ func browse(t *testing.T, u *ui) *tab {
 	}
 	ctx, cancel := context.WithTimeout(first, 90*time.Second)
 	t.Cleanup(cancel)
-	b := &tab{t: t, ctx: ctx, URL: u.URL}
+	b := &tab{t: t, ctx: ctx, URL: address}
 	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	b.run(chromedp.EmulateViewport(1280, 900))
-	b.open(u.Server.StartPath())
 	return b
 }
 

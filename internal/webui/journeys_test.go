@@ -230,10 +230,7 @@ func TestBrowserHostileName(t *testing.T) {
 // and dark.
 func TestBrowserAccessibility(t *testing.T) {
 	t.Parallel()
-	rules, err := os.ReadFile(filepath.Join("..", "..", "tools", "axe", "node_modules", "axe-core", "axe.min.js"))
-	if err != nil {
-		t.Skip("needs axe-core: npm ci --prefix tools/axe")
-	}
+	rules := axe(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	_, dialog := populate(t, c)
 	config, _, _ := shopConfig(t)
@@ -250,13 +247,23 @@ func TestBrowserAccessibility(t *testing.T) {
 		for _, scheme := range []string{"light", "dark"} {
 			b.media("prefers-color-scheme", scheme, "prefers-reduced-motion", "reduce")
 			b.open(path)
-			b.check(string(rules), path+" "+scheme)
+			b.check(rules, path+" "+scheme)
 		}
 	}
 	b.open("/snapshots")
 	b.click("#also-" + dialog.ID)
 	b.until(`document.querySelector("#dialog").open`)
-	b.check(string(rules), "the dialog")
+	b.check(rules, "the dialog")
+}
+
+// axe returns the script of axe-core.
+func axe(t *testing.T) string {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join("..", "..", "tools", "axe", "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Skip("needs axe-core: npm ci --prefix tools/axe")
+	}
+	return string(script)
 }
 
 // check runs axe-core on the page.
