@@ -2,6 +2,7 @@ package snap_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -142,6 +143,32 @@ func TestPagesNameWhatExists(t *testing.T) {
 			if _, err := os.Stat(found[1]); err != nil {
 				t.Errorf("%s names %s, which is not there", file, found[1])
 			}
+		}
+	}
+}
+
+// TestArchitectureNamesEveryPackage holds ARCHITECTURE.md to the import table.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	t.Parallel()
+	page := read(t, "ARCHITECTURE.md")
+	for pkg := range house {
+		top := strings.Join(strings.SplitN(pkg, "/", 3)[:min(2, strings.Count(pkg, "/")+1)], "/")
+		if strings.HasPrefix(pkg, "internal/") && !strings.Contains(page, top) {
+			t.Errorf("ARCHITECTURE.md does not tell what %s is", top)
+		}
+	}
+}
+
+// TestDecisionsAreCounted: the records are numbered from 1, without gaps.
+func TestDecisionsAreCounted(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("docs/decisions/*.md")
+	if err != nil || len(files) < 27 {
+		t.Fatalf("%d records, %v", len(files), err)
+	}
+	for i, file := range files {
+		if !strings.HasPrefix(filepath.Base(file), fmt.Sprintf("%04d-", i+1)) || !strings.HasPrefix(read(t, file), fmt.Sprintf("# %d. ", i+1)) {
+			t.Errorf("%s should be number %d, in its name and heading", file, i+1)
 		}
 	}
 }
