@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	codeLine = regexp.MustCompile(`^\s+([A-Z]{4}-[A-Z]{4})$`)
+	codeLine = regexp.MustCompile(`^\s+(?:"user_code": ")?([A-Z]{4}-[A-Z]{4})(?:",)?$`)
 	csrf     = regexp.MustCompile(`name="csrf_token" value="([^"]+)"`)
 )
 
@@ -43,11 +43,14 @@ func loginCommand(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range []string{"PATH", "HOME", "TZ", "SNAPCLI_CONFIG_DIR", "SNAPCLI_DATA_DIR", "SNAPCLI_CLOUD__URL", "SNAPCLI_CLOUD__API_KEY"} {
 		run.Env = append(run.Env, name+"="+ts.Getenv(name))
 	}
-	run.Stdout = &out
-	stderr, err := run.StderrPipe()
-	ts.Check(err)
+	said, writer := io.Pipe()
+	run.Stdout, run.Stderr = io.MultiWriter(&out, writer), io.MultiWriter(&errs, writer)
 	ts.Check(run.Start())
-	lines := bufio.NewScanner(io.TeeReader(stderr, &errs))
+	go func() {
+		_ = run.Wait() // the exit code is judged below
+		writer.Close()
+	}()
+	lines := bufio.NewScanner(said)
 	for lines.Scan() {
 		m := codeLine.FindStringSubmatch(lines.Text())
 		switch {
@@ -58,7 +61,6 @@ func loginCommand(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(decide(context.Background(), ts.Getenv("CLOUD"), args[2], m[1], args[1]))
 		}
 	}
-	_ = run.Wait() // the exit code is judged below
 	ts.Check(os.WriteFile(ts.MkAbs("login.out"), out.Bytes(), 0o600))
 	ts.Check(os.WriteFile(ts.MkAbs("login.err"), errs.Bytes(), 0o600))
 	ts.Logf("[login]\n%s%s", out.String(), errs.String())
