@@ -75,7 +75,7 @@ func TestScreenshots(t *testing.T) {
 	shoot(tab, dir, "signed-out", "/account", "")
 	out.post("/account/sign-in", url.Values{})
 	shoot(tab, dir, "sign-in", "/account", "")
-	shoot(admin, dir, "toast", "/snapshots", `document.querySelector(".sharing button[aria-pressed='false']").click(), new Promise((done) => setTimeout(done, 500))`)
+	shoot(admin, dir, "toast", "/cloud/"+dialog.ID+"/sharing", `document.querySelector("#slug").value = "nobody", document.querySelector("form.add").requestSubmit()`)
 	shoot(browse(t, openUI(t, unreachable(t), "")), dir, "unreachable", "/snapshots", "")
 	shoot(browse(t, openUI(t, nil, "")), dir, "empty", "/snapshots", "")
 }

@@ -56,13 +56,13 @@ func (s *Server) confirmShare(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	adds := "Everyone in " + one.Cloud.Organization
-	if n, err := s.cloud.client().Newcomers(r.Context(), one.Cloud.ID, ""); err == nil {
-		adds = look.People(n.Count) + " more"
+	who := "Everyone in " + one.Cloud.Organization
+	if n, err := s.cloud.client().Newcomers(r.Context(), one.Cloud.ID, ""); err == nil && n.Count > 0 {
+		who = "Sharing it adds " + look.People(n.Count) + ", who"
 	}
 	page := confirmPage{
 		Page: s.page("Share", "/snapshots"), Question: "Share " + one.Name() + " with everyone in " + one.Cloud.Organization + "?",
-		Detail: "It is not sanitized. " + adds + " could see and pull the data as it was.",
+		Detail: "It is not sanitized. " + who + " could see and pull the data as it was.",
 		Icon:   "people", Button: "Share it all the same", Action: one.Action("share"), Shared: true, Back: "/snapshots",
 	}
 	page.Narrow = true

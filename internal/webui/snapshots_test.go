@@ -112,7 +112,7 @@ func TestUnsanitizedIsAskedAbout(t *testing.T) {
 	page := u.get("/snapshots")
 	u.must(page, http.StatusOK, `href="/cloud/`+raw.ID+`/share"`, `action="/cloud/`+masked.ID+`/share"`)
 	u.mustNot(page, `action="/cloud/`+raw.ID+`/share"`)
-	u.must(u.get("/cloud/"+raw.ID+"/share"), http.StatusOK, "not sanitized", "3 people more", `name="shared" value="true"`, `action="/cloud/`+raw.ID+`/share"`)
+	u.must(u.get("/cloud/"+raw.ID+"/share"), http.StatusOK, "not sanitized", "adds 3 people, who could see", `name="shared" value="true"`, `action="/cloud/`+raw.ID+`/share"`)
 	u.must(u.post("/cloud/"+raw.ID+"/share", url.Values{"shared": {"true"}}), http.StatusOK, `action="/cloud/`+raw.ID+`/share"`, `aria-pressed="true"`)
 }
 
