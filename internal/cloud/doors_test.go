@@ -20,7 +20,7 @@ import (
 
 // fewHistories are those that are lived through unless -rapid.checks says how
 // many: each asks some thousand questions.
-const fewHistories = 2
+const fewHistories = 4
 
 // SPEC 5.3: whatever happened before, every door of the service (list, get,
 // pull, the download URLs given out before, group-shares, org-shares, access,
