@@ -89,10 +89,27 @@ organizations:
 	return r
 }
 
+// start starts the process. While it was gone, a caller's connection may have
+// taken its port for a moment, so it tries again.
 func (r *replica) start() {
 	r.t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	const attempts = 20
+	for try := 1; ; try++ {
+		err := r.launch()
+		if err == nil {
+			return
+		}
+		r.cmd.Wait()
+		if try == attempts || !strings.Contains(r.log.String(), "address already in use") {
+			r.t.Fatalf("the replica did not start: %v\n%s", err, r.log.String())
+		}
+	}
+}
+
+// launch runs the program and waits until it serves or has ended.
+func (r *replica) launch() error {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serveEnv+"="+r.config)
 	var err error
@@ -103,9 +120,8 @@ func (r *replica) start() {
 	cmd.Stderr = &r.log
 	must(r.t, cmd.Start())
 	r.cmd = cmd
-	if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
-		r.t.Fatalf("the replica did not start: %v\n%s", err, r.log.String())
-	}
+	_, err = io.ReadFull(out, make([]byte, len("ready\n")))
+	return err
 }
 
 // kill ends the process as a power cut would.
