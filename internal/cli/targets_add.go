@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"errors"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
 	"snap/internal/local"
@@ -23,22 +26,11 @@ environment when they are needed.`,
 		Args:              oneArg("name"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
 			t.Name = args[0]
-			verb := "added"
-			if old, err := agent.Target(t.Name); err == nil {
-				verb = "changed"
-				keepUnchanged(cmd, &t, old)
-			}
-			if err := agent.AddTarget(t); err != nil {
+			if err := errors.Join(fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules)); err != nil {
 				return err
 			}
-			a.done(t.Name, "%s the target %s in %s", verb, t.Name, agent.ConfigPath())
-			a.next("take a snapshot with `snapcli build %s`", word(t.Name))
-			return nil
+			return a.addTarget(cmd, t)
 		},
 	}
 	cmd.Flags().StringVar(&t.Source, "source", "", "URL of the database to build from")
@@ -48,6 +40,33 @@ environment when they are needed.`,
 	cmd.Flags().StringVar(&t.Sanitize.SQL, "sanitize-sql", "", "SQL file that masks a copy")
 	cmd.Flags().StringVar(&t.Sanitize.Rules, "sanitize-rules", "", "file of column rules that mask a copy")
 	return cmd
+}
+
+func (a *app) addTarget(cmd *cobra.Command, t local.Target) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	verb := "added"
+	if old, err := agent.Target(t.Name); err == nil {
+		verb = "changed"
+		keepUnchanged(cmd, &t, old)
+	}
+	if err := agent.AddTarget(t); err != nil {
+		return err
+	}
+	a.done(t.Name, "%s the target %s in %s", verb, t.Name, agent.ConfigPath())
+	a.next("take a snapshot with `snapcli build %s`", word(t.Name))
+	return nil
+}
+
+// fromHere makes the path of a file that a person names absolute: a relative
+// one is meant from where they are, and one in the config file from there.
+func fromHere(path *string) (err error) {
+	if *path != "" {
+		*path, err = filepath.Abs(*path)
+	}
+	return err
 }
 
 // keepUnchanged takes from the old target what no flag gives.

@@ -38,15 +38,15 @@ type database struct {
 
 // databaseAt opens the way to a URL of the configuration.
 func (a *Agent) databaseAt(raw string) (database, error) {
-	kind, err := engineOf(raw)
+	expanded, err := expand(raw, a.env)
+	if err != nil {
+		return database{}, err
+	}
+	kind, err := engineOf(expanded)
 	if err != nil {
 		return database{}, err
 	}
 	e, err := engineFor(kind)
-	if err != nil {
-		return database{}, err
-	}
-	expanded, err := expand(raw, a.env)
 	return database{kind: kind, engine: e, url: expanded, shown: Redact(expanded)}, err
 }
 
