@@ -26,6 +26,7 @@ type Options struct {
 	Issuer    string                     // of the access tokens to accept: the auth service's URL
 	Audience  string                     // that they must name; empty is PublicURL
 	PublicURL string                     // of the service; decides the cookie's name
+	Sealer    *Sealer                    // of the signing keys; nil is none
 	Now       func() time.Time           // nil is time.Now
 	Address   func(*http.Request) string // of the client, for rate limits; nil is the connection's
 	External  *External                  // an auth service of someone else; nil is none
@@ -57,7 +58,7 @@ func New(s *store.Store, o Options) *Authenticator {
 	}
 	return &Authenticator{
 		store:   s,
-		tokens:  NewTokens(s, o.Issuer, o.Audience, o.Now),
+		tokens:  NewTokens(s, o.Issuer, o.Audience, o.Sealer, o.Now),
 		browser: NewBrowser(s, o.PublicURL, o.Now, o.Address),
 		now:     o.Now,
 		address: o.Address,

@@ -31,8 +31,9 @@ type signingKey struct {
 
 // keyring holds the signing keys as of the last look into the store.
 type keyring struct {
-	store *store.Store
-	now   func() time.Time
+	store  *store.Store
+	sealer *Sealer
+	now    func() time.Time
 
 	mu     sync.Mutex
 	keys   []signingKey // the newest first
@@ -105,7 +106,7 @@ func (k *keyring) load(ctx context.Context) ([]signingKey, error) {
 		if i > 0 && k.now().Sub(stored[i-1].Created) > keyStays {
 			continue // its successor has signed for so long that none of its tokens lives
 		}
-		key, err := parseSigningKey(s)
+		key, err := k.parse(s)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +127,8 @@ func (k *keyring) rotate(ctx context.Context) error {
 		return err
 	}
 	now := k.now()
-	next := store.SigningKey{KID: rand.Text()[:16], Private: der, Created: now}
+	kid := rand.Text()[:16]
+	next := store.SigningKey{KID: kid, Private: k.sealer.seal(kid, der), Created: now}
 	if err := k.store.AddSigningKey(ctx, next, now.Add(-keySigns)); err != nil {
 		return err
 	}
@@ -148,8 +150,12 @@ func (k *keyring) rotate(ctx context.Context) error {
 	return nil
 }
 
-func parseSigningKey(s store.SigningKey) (signingKey, error) {
-	parsed, err := x509.ParsePKCS8PrivateKey(s.Private)
+func (k *keyring) parse(s store.SigningKey) (signingKey, error) {
+	der, err := k.sealer.open(s.KID, s.Private)
+	if err != nil {
+		return signingKey{}, fmt.Errorf("read signing key %s: %w", s.KID, err)
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {
 		return signingKey{}, fmt.Errorf("read signing key %s: %w", s.KID, err)
 	}

@@ -36,9 +36,10 @@ type Tokens struct {
 	keys             *keyring
 }
 
-// NewTokens returns the tokens of an issuer for one audience, the API.
-func NewTokens(s *store.Store, issuer, audience string, now func() time.Time) *Tokens {
-	return &Tokens{issuer: issuer, audience: audience, now: now, keys: &keyring{store: s, now: now}}
+// NewTokens returns the tokens of an issuer for one audience, the API. The
+// sealer, nil for none, encrypts the keys that sign them in the store.
+func NewTokens(s *store.Store, issuer, audience string, sealer *Sealer, now func() time.Time) *Tokens {
+	return &Tokens{issuer: issuer, audience: audience, now: now, keys: &keyring{store: s, sealer: sealer, now: now}}
 }
 
 // Claims is what an access token says.

@@ -27,7 +27,7 @@ import (
 
 const issuer, audience = "https://cloud.test/auth", "https://cloud.test"
 
-func (g *gate) tokens() *auth.Tokens { return auth.NewTokens(g.store, issuer, audience, g.time) }
+func (g *gate) tokens() *auth.Tokens { return auth.NewTokens(g.store, issuer, audience, nil, g.time) }
 
 // privateKey reads the key that signs now.
 func (g *gate) privateKey() (crypto.PrivateKey, string) {

@@ -16,6 +16,7 @@ import (
 	"github.com/knadh/koanf/v2"
 
 	"snap"
+	"snap/internal/auth"
 	"snap/internal/signin"
 )
 
@@ -51,6 +52,9 @@ type Auth struct {
 	Issuer   string `yaml:"issuer" koanf:"issuer"`
 	ClientID string `yaml:"client_id" koanf:"client_id"`
 	Audience string `yaml:"audience" koanf:"audience"`
+	// KeyEncryptionKey encrypts the signing keys in the database: 32 bytes as
+	// base64, or empty. It is the same on every replica.
+	KeyEncryptionKey string `yaml:"key_encryption_key" koanf:"key_encryption_key"`
 }
 
 // Limits bound what is accepted. Zero is the default.
@@ -236,6 +240,9 @@ func (c Config) Check() error {
 	}
 	if _, err := c.proxies(); err != nil {
 		say("trust_proxies: %v", err)
+	}
+	if _, err := auth.NewSealer(c.Auth.KeyEncryptionKey); err != nil {
+		say("auth.key_encryption_key %v", err)
 	}
 	slugs := map[string]bool{}
 	for i, o := range c.Organizations {

@@ -118,7 +118,7 @@ func (s *site) session(id string) *lever {
 	end := time.Now().Add(time.Hour)
 	n, err := s.Store.AddTokenSession(ctx, store.Session{UserID: user, Kind: snap.LoginToken, Name: "laptop", ClientID: "snapcli", Idle: end, Expires: end}, sum[:])
 	must(s.t, err)
-	token, err := auth.NewTokens(s.Store, s.URL+"/auth", s.URL, time.Now).Access(ctx, auth.Claims{Session: n.ID, Subject: strconv.FormatInt(user, 10), ClientID: "snapcli"})
+	token, err := auth.NewTokens(s.Store, s.URL+"/auth", s.URL, nil, time.Now).Access(ctx, auth.Claims{Session: n.ID, Subject: strconv.FormatInt(user, 10), ClientID: "snapcli"})
 	must(s.t, err)
 	return &lever{name: "session", once: true, look: looker(api.MountUser, token, id), set: func(*replica, bool) error {
 		return s.Store.EndSession(ctx, snap.Caller{User: &snap.User{ID: user}}, n.ID)

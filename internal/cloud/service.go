@@ -69,11 +69,11 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
+	defer func(opened *store.Store) {
 		if err != nil {
-			s.store.Close()
+			opened.Close()
 		}
-	}()
+	}(s.store) // s is nil after an error
 	if s.urlKey, err = s.store.Secret(ctx, "urls", 32); err != nil {
 		return nil, err
 	}
@@ -125,17 +125,25 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	sealer, err := auth.NewSealer(s.config.Auth.KeyEncryptionKey)
+	if err != nil {
+		return err
+	}
+	if sealer == nil && s.config.Database.URL != "" {
+		s.log.WarnContext(ctx, "the keys that sign tokens stand unencrypted in the database; set auth.key_encryption_key")
+	}
 	s.address = auth.ProxiedAddress(proxies)
 	s.signin, err = signin.New(ctx, s.store, signin.Options{
 		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
-		Organizations: s.config.signIn(), TrustedProxies: proxies, Now: s.now, Log: s.log,
+		Organizations: s.config.signIn(), TrustedProxies: proxies, Sealer: sealer, Now: s.now, Log: s.log,
 	})
 	if err != nil {
 		return fmt.Errorf("start the auth service: %w", err)
 	}
 	s.authSettings = api.AuthConfig{AuthURL: s.signin.Issuer(), ClientID: s.config.Auth.ClientID, Scopes: []string{"openid", "offline_access"}}
 	options := auth.Options{
-		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Now: s.now, Address: s.address,
+		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Sealer: sealer,
+		Now: s.now, Address: s.address,
 	}
 	if issuer := s.config.Auth.Issuer; issuer != "" {
 		s.authSettings.AuthURL = issuer

@@ -48,6 +48,7 @@ type Options struct {
 	Audience       string // of the access tokens; empty is PublicURL
 	Organizations  []Organization
 	TrustedProxies []netip.Prefix   // whose X-Forwarded-For is believed
+	Sealer         *auth.Sealer     // of the signing keys; nil is none
 	Now            func() time.Time // nil is time.Now
 	Log            *slog.Logger     // nil is slog.Default
 }
@@ -99,10 +100,13 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 	issuer, address := public+"/auth", auth.ProxiedAddress(o.TrustedProxies)
 	v := &Service{
 		store: s, issuer: issuer, path: u.Path + "/auth", client: o.ClientID,
-		tokens:  auth.NewTokens(s, issuer, o.Audience, o.Now),
+		tokens:  auth.NewTokens(s, issuer, o.Audience, o.Sealer, o.Now),
 		browser: auth.NewBrowser(s, public, o.Now, address),
-		keys:    auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Now: o.Now, Address: address}),
+		keys:    auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer, Now: o.Now, Address: address}),
 		address: address, now: o.Now, log: o.Log, cross: auth.CrossOrigin(public),
+	}
+	if err := v.tokens.Check(ctx); err != nil {
+		return nil, err
 	}
 	if v.secret, err = s.Secret(ctx, "signin-forms", 32); err != nil {
 		return nil, fmt.Errorf("read the secret of forms: %w", err)

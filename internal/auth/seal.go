@@ -1,0 +1,95 @@
+package auth
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"snap"
+)
+
+// sealedV1 is the first byte of a sealed private key; the nonce and the
+// AES-256-GCM ciphertext follow. An unsealed one is DER and begins with 0x30.
+const sealedV1 = 1
+
+// Why a private key cannot be opened.
+var (
+	errNoSealer    = errors.New("the signing keys are encrypted, and auth.key_encryption_key is not set")
+	errWrongSealer = errors.New("auth.key_encryption_key is not the key that encrypted the signing keys")
+)
+
+// Sealer encrypts the private signing keys before they reach the database, so
+// that who reads a dump of it cannot sign tokens (AUTH T10). A nil Sealer
+// leaves them as they are.
+type Sealer struct{ aead cipher.AEAD }
+
+// NewSealer returns the sealer with this key, 32 bytes as base64, and nil when
+// it is empty. The error does not repeat the key.
+func NewSealer(key string) (*Sealer, error) {
+	key = strings.TrimSpace(key)
+	if key == "" {
+		return nil, nil
+	}
+	secret, err := base64.StdEncoding.DecodeString(key)
+	if err != nil || len(secret) != 32 {
+		return nil, errors.New("must be 32 bytes as base64, as `openssl rand -base64 32` makes them")
+	}
+	block, err := aes.NewCipher(secret)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	return &Sealer{aead}, nil
+}
+
+// seal encrypts a private key for the key ID it is stored by.
+func (s *Sealer) seal(kid string, private []byte) []byte {
+	if s == nil {
+		return private
+	}
+	nonce := make([]byte, s.aead.NonceSize())
+	_, _ = rand.Read(nonce) // it never fails
+	return s.aead.Seal(append([]byte{sealedV1}, nonce...), nonce, private, []byte(kid))
+}
+
+// open decrypts what seal made. A key that was stored unsealed is returned as
+// it is: the next rotation replaces it by a sealed one.
+func (s *Sealer) open(kid string, stored []byte) ([]byte, error) {
+	if len(stored) == 0 || stored[0] != sealedV1 {
+		return stored, nil
+	}
+	if s == nil {
+		return nil, errNoSealer
+	}
+	sealed := stored[1:]
+	if len(sealed) < s.aead.NonceSize() {
+		return nil, fmt.Errorf("signing key %s is cut off", kid)
+	}
+	n := s.aead.NonceSize()
+	private, err := s.aead.Open(nil, sealed[:n], sealed[n:], []byte(kid))
+	if err != nil {
+		return nil, errWrongSealer
+	}
+	return private, nil
+}
+
+// Check reports, with code usage, that the stored signing keys cannot be read
+// with the sealer there is. A service that starts asks it.
+func (t *Tokens) Check(ctx context.Context) error {
+	_, err := t.keys.load(ctx)
+	for _, known := range []error{errNoSealer, errWrongSealer} {
+		if errors.Is(err, known) {
+			return snap.Usage(known.Error(),
+				"set auth.key_encryption_key to the key they were encrypted with, the same on every replica; without it, delete the rows of signing_keys, and logins refresh their tokens")
+		}
+	}
+	return err
+}

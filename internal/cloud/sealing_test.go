@@ -1,0 +1,72 @@
+package cloud_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/cloud"
+	"snap/internal/servertest"
+	"snap/internal/store"
+)
+
+// T10: the service does not start with a key that cannot open the signing
+// keys, and with one that is none.
+func TestKeyEncryptionKey(t *testing.T) {
+	t.Parallel()
+	key := func(with byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{with}, 32)) }
+	dir := t.TempDir()
+	start := func(key string) error {
+		config, err := cloud.LoadConfig(configFile(t, "data_dir: "+dir+"\nauth: {key_encryption_key: '${KEY}'}\n"), []string{"KEY=" + key})
+		if err != nil {
+			return err
+		}
+		s, err := cloud.New(t.Context(), config, cloud.Options{Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return err
+		}
+		return s.Close()
+	}
+	must(t, start(key(1)))
+	s, err := store.Open(t.Context(), store.Options{DataDir: dir})
+	must(t, err)
+	sealer, err := auth.NewSealer(key(1))
+	must(t, err)
+	_, err = auth.NewTokens(s, "issuer", "audience", sealer, time.Now).Access(t.Context(), auth.Claims{})
+	must(t, err)
+	must(t, s.Close())
+	must(t, start(key(1)))
+	for bad, want := range map[string]string{
+		key(2):   "auth.key_encryption_key is not the key that encrypted the signing keys",
+		"":       "auth.key_encryption_key is not set",
+		"secret": "auth.key_encryption_key must be 32 bytes as base64",
+	} {
+		if err := start(bad); snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// T10: without the key, a service over PostgreSQL says so once at its start.
+func TestUnencryptedSigningKeysAreToldOf(t *testing.T) {
+	t.Parallel()
+	database := servertest.Postgres(t)
+	for key, want := range map[string]int{"": 1, base64.StdEncoding.EncodeToString(make([]byte, 32)): 0} {
+		config, err := cloud.LoadConfig("", []string{
+			"SNAPCLOUD_DATABASE__URL=" + database, "SNAPCLOUD_DATA_DIR=" + t.TempDir(), "SNAPCLOUD_AUTH__KEY_ENCRYPTION_KEY=" + key,
+		})
+		must(t, err)
+		var log bytes.Buffer
+		s, err := cloud.New(t.Context(), config, cloud.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		must(t, err)
+		must(t, s.Close())
+		if got := strings.Count(log.String(), "auth.key_encryption_key"); got != want {
+			t.Errorf("%d warnings, want %d:\n%s", got, want, log.String())
+		}
+	}
+}
