@@ -25,21 +25,7 @@ type accountPage struct {
 }
 
 // Credential says in words by what the service knows the caller.
-func (p accountPage) Credential() string {
-	switch p.Me.Credential.Kind {
-	case snap.LoginToken:
-		return "login session"
-	case snap.Browser:
-		return "browser session"
-	case snap.UserKey:
-		return "user-scoped API key"
-	case snap.PipelineKey:
-		return "organization-level key for pipelines"
-	case snap.AgentKey:
-		return "organization-level key of a service agent"
-	}
-	return ""
-}
+func (p accountPage) Credential() string { return credentialText(p.Me.Credential.Kind) }
 
 // SignedIn reports whether a login session is used, which can be ended here.
 func (p accountPage) SignedIn() bool { return p.Me.Credential.Kind == snap.LoginToken }
@@ -68,7 +54,7 @@ func (s *Server) account(w http.ResponseWriter, r *http.Request) error {
 			page.Problem = problemOf(err)
 		}
 	}
-	page.Page = s.page("Account", "/account")
+	page.Page = s.page(titleAccount, "/account")
 	return s.show(w, r, "account.html", "account", page)
 }
 

@@ -2,13 +2,11 @@ package webui
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"path"
 	"strings"
 
-	"snap"
 	"snap/internal/local"
 	"snap/internal/look"
 )
@@ -32,9 +30,9 @@ func (s *Server) build(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.begin(w, r, "build", t.Name, "Build a snapshot of "+t.Name, func(ctx context.Context, p local.Progress) (outcome, error) {
+	return s.begin(w, r, "build", t.Name, jobBuild(t.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
 		made, err := s.o.Agent.Build(ctx, t.Name, local.BuildOptions{}, p)
-		return outcome{text: "built " + made.Name + ", " + look.Bytes(made.Size), snapshot: made.Name}, err
+		return outcome{text: endBuild(made.Name, made.Size), snapshot: made.Name}, err
 	})
 }
 
@@ -43,9 +41,9 @@ func (s *Server) sanitize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.begin(w, r, "sanitize", l.Target, "Sanitize "+l.Name, func(ctx context.Context, p local.Progress) (outcome, error) {
+	return s.begin(w, r, "sanitize", l.Target, jobSanitize(l.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
 		made, err := s.o.Agent.Sanitize(ctx, l.Target, local.SanitizeOptions{Snapshot: l.Name}, p)
-		return outcome{text: "made " + made.Name + ", " + look.Bytes(made.Size), snapshot: made.Name}, err
+		return outcome{text: endSanitize(made.Name, made.Size), snapshot: made.Name}, err
 	})
 }
 
@@ -68,7 +66,7 @@ func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := loadPage{Page: s.page("Load "+l.Name, "/snapshots"), Snapshot: l, Back: "/snapshots"}
+	page := loadPage{Page: s.page(jobLoad(l.Name), "/snapshots"), Snapshot: l, Back: "/snapshots"}
 	page.Narrow = true
 	page.Flight, err = s.o.Agent.Preflight(r.Context(), l.Target, local.LoadOptions{Snapshot: l.Name})
 	page.Problem, page.Database = problemOf(err), databaseName(page.Flight.Destination)
@@ -87,16 +85,16 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if name := databaseName(flight.Destination); typed != name {
-		return snap.Invalid(fmt.Sprintf("the name typed is not that of the database, %q", name), "type it exactly, to be sure that it may be replaced")
+		return errOtherDatabase(name)
 	}
-	return s.begin(w, r, "load", l.Target, "Load "+l.Name, func(ctx context.Context, p local.Progress) (outcome, error) {
+	return s.begin(w, r, "load", l.Target, jobLoad(l.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
 		res, err := s.o.Agent.Load(ctx, l.Target, local.LoadOptions{Snapshot: l.Name, Terminate: r.PostFormValue("terminate") == "true", Confirm: func(f local.Preflight) error {
 			if databaseName(f.Destination) != typed {
-				return snap.Invalid("the destination changed meanwhile", "look at it again")
+				return errDestinationChanged()
 			}
 			return nil
 		}}, p)
-		return outcome{text: fmt.Sprintf("loaded into %s, %d tables", databaseName(res.Destination), len(res.Tables))}, err
+		return outcome{text: endLoad(databaseName(res.Destination), len(res.Tables))}, err
 	})
 }
 

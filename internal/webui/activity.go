@@ -40,9 +40,9 @@ func (a activity) Who() string {
 	case a.Actor != "":
 		return a.Actor
 	case a.ActorOrg != "":
-		return "a key of " + a.ActorOrg
+		return actorKey(a.ActorOrg)
 	}
-	return "the operator"
+	return actorOperator
 }
 
 func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
@@ -65,7 +65,7 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 			page.Next = activityURL(v, log.NextCursor)
 		}
 	}
-	page.Page = s.page("Activity", "/activity")
+	page.Page = s.page(titleActivity, "/activity")
 	return s.show(w, r, "activity.html", "activity", page)
 }
 
@@ -116,55 +116,6 @@ func inWords(log []snap.AuditEntry) []activity {
 		}
 	}
 	return lines
-}
-
-// did says in words what happened, around the name of what it concerns; an
-// action this version does not know keeps its name.
-func did(e snap.AuditEntry) (verb, whom string) {
-	d := e.Detail
-	switch e.Action {
-	case snap.AuditPushed:
-		return "pushed", ""
-	case snap.AuditPullStarted:
-		return "began to pull", ""
-	case snap.AuditPulled:
-		return "pulled", ""
-	case snap.AuditShared:
-		whom = "with " + audience(d)
-		if d.Expires != nil {
-			whom += " until " + look.Exact(*d.Expires)
-		}
-		return "shared", whom
-	case snap.AuditUnshared:
-		return "stopped sharing", "with " + audience(d)
-	case snap.AuditShareRefused:
-		return "was refused to share", "with " + audience(d) + " (" + string(d.Code) + ")"
-	case snap.AuditDeclined:
-		return "declined", ""
-	case snap.AuditDeleted:
-		return "deleted", ""
-	case snap.AuditUserChanged:
-		return "changed the user", ""
-	case snap.AuditKeyMade:
-		return "made the key", ""
-	case snap.AuditKeyRevoked:
-		return "revoked the key", ""
-	case snap.AuditSessionBegan:
-		return "signed in by", ""
-	case snap.AuditSessionEnded:
-		return "signed out of", ""
-	}
-	return string(e.Action), ""
-}
-
-func audience(d snap.AuditDetail) string {
-	switch {
-	case d.Group != "":
-		return "the group " + d.Group
-	case d.Organization != "":
-		return d.Organization
-	}
-	return "everyone"
 }
 
 func auditIcon(a snap.AuditAction) string {

@@ -115,10 +115,6 @@ func remember[T any](c *cloud, place *remembered[T], life time.Duration, get fun
 	return value, nil
 }
 
-func errNoCloud() error {
-	return snap.Usage("no cloud service is configured", "set cloud.url in the configuration file, then start `snapcli serve` again")
-}
-
 // mayShare reports whether the service would let this caller change the
 // org-wide and group shares of a listed snapshot. It asks the domain's own
 // rule, and serves only to show a control or a word.

@@ -7,11 +7,10 @@ func (s *Server) confirmDeleteCloud(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	detail := "It is gone at once for everyone who can see it. This cannot be undone."
-	if one.Local != nil {
-		detail += " Your local copy stays."
+	page := confirmPage{
+		Page: s.page(titleDelete, "/snapshots"), Question: askDeleteCloud(one.Name()), Detail: tellDeleteCloud(one.Local != nil),
+		Icon: "trash", Button: buttonDeleteCloud, Action: one.Action("delete"), Back: "/snapshots",
 	}
-	page := confirmPage{Page: s.page("Delete", "/snapshots"), Question: "Delete " + one.Name() + " from the cloud?", Detail: detail, Icon: "trash", Button: "Delete from the cloud", Action: one.Action("delete"), Back: "/snapshots"}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)
 }
@@ -24,7 +23,7 @@ func (s *Server) deleteCloud(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.cloud.changed()
-	return s.done(w, r, "confirm.html", "gone", "Deleted from the cloud.")
+	return s.done(w, r, "confirm.html", "gone", textDeletedCloud)
 }
 
 // confirmDecline asks before a received snapshot is sent back.
@@ -34,9 +33,9 @@ func (s *Server) confirmDecline(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := confirmPage{
-		Page: s.page("Decline", "/snapshots"), Question: "Decline " + one.Name() + "?",
-		Detail: "Nobody in " + one.Me.Organization + " sees it any more, until " + one.Cloud.Organization + " shares it again. Local copies stay.",
-		Icon:   "close", Button: "Decline it", Action: one.Action("decline"), Back: "/snapshots",
+		Page: s.page(titleDecline, "/snapshots"), Question: askDecline(one.Name()),
+		Detail: tellDecline(one.Me.Organization, one.Cloud.Organization),
+		Icon:   "close", Button: buttonDecline, Action: one.Action("decline"), Back: "/snapshots",
 	}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)
@@ -50,7 +49,7 @@ func (s *Server) decline(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.cloud.changed()
-	return s.done(w, r, "confirm.html", "gone", "Declined.")
+	return s.done(w, r, "confirm.html", "gone", textDeclined)
 }
 
 func (s *Server) confirmDeleteLocal(w http.ResponseWriter, r *http.Request) error {
@@ -59,11 +58,10 @@ func (s *Server) confirmDeleteLocal(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	one := row{Local: &l}
-	detail := "It is the only copy that is known here. This cannot be undone."
-	if l.Cloud[s.cloud.base()] != "" {
-		detail = "The copy in the cloud stays."
+	page := confirmPage{
+		Page: s.page(titleDelete, "/snapshots"), Question: askDeleteLocal(l.Name), Detail: tellDeleteLocal(l.Cloud[s.cloud.base()] != ""),
+		Icon: "trash", Button: buttonDeleteLocal, Action: one.LocalAction("delete"), Back: "/snapshots",
 	}
-	page := confirmPage{Page: s.page("Delete", "/snapshots"), Question: "Delete " + l.Name + " from this machine?", Detail: detail, Icon: "trash", Button: "Delete from this machine", Action: one.LocalAction("delete"), Back: "/snapshots"}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)
 }
@@ -72,5 +70,5 @@ func (s *Server) deleteLocal(w http.ResponseWriter, r *http.Request) error {
 	if err := s.o.Agent.DeleteSnapshot(r.PathValue("name")); err != nil {
 		return err
 	}
-	return s.done(w, r, "confirm.html", "gone", "Deleted from this machine.")
+	return s.done(w, r, "confirm.html", "gone", textDeletedLocal)
 }

@@ -53,7 +53,7 @@ func (j jobView) Speed() string {
 // Time is how long it took, or takes so far.
 func (j jobView) Time() string {
 	if j.Took < time.Second {
-		return "under a second"
+		return textUnderSecond
 	}
 	return j.Took.Round(time.Second).String()
 }
@@ -124,7 +124,7 @@ type jobsData struct {
 }
 
 func (s *Server) jobsPage(w http.ResponseWriter, r *http.Request) error {
-	data := jobsData{Page: s.page("Jobs", "/jobs"), Jobs: s.jobs.list(func(*job) bool { return true })}
+	data := jobsData{Page: s.page(titleJobs, "/jobs"), Jobs: s.jobs.list(func(*job) bool { return true })}
 	for i := range data.Jobs {
 		data.Jobs[i].Full = true
 	}

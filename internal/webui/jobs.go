@@ -3,15 +3,12 @@ package webui
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
-	"snap"
 	"snap/internal/local"
 )
 
@@ -109,7 +106,7 @@ func (js *jobs) start(t task) (int, error) {
 			continue
 		}
 		if j.state == jobRunning {
-			return 0, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("this is under way already: %s", t.title), Hint: "wait for it, or cancel it on the Jobs page"}
+			return 0, errUnderWay(t.title)
 		}
 		if j.state != jobDone {
 			j.dismissed = true
@@ -169,10 +166,10 @@ func (js *jobs) finish(ctx context.Context, j *job, out outcome, err error) {
 		j.log = append(j.log, logLine{j.ended, out.text})
 	case ctx.Err() != nil || errors.Is(err, context.Canceled):
 		j.state = jobCanceled
-		j.log = append(j.log, logLine{j.ended, "canceled; nothing was changed"})
+		j.log = append(j.log, logLine{j.ended, endCanceled})
 	default:
 		j.state, j.problem = jobFailed, err
-		j.log = append(j.log, logLine{j.ended, "failed: " + err.Error()})
+		j.log = append(j.log, logLine{j.ended, endFailed(err)})
 	}
 	if js.ctx.Err() == nil {
 		js.note()
@@ -293,8 +290,4 @@ func (js *jobs) tell(id int) {
 		w.dirty[id] = true
 		w.rouse()
 	}
-}
-
-func errNoJob(id int) error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no job " + strconv.Itoa(id), Hint: "jobs are forgotten when `snapcli serve` ends"}
 }

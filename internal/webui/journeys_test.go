@@ -243,7 +243,7 @@ func TestBrowserAccessibility(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := browse(t, u)
-	for _, path := range []string{"/snapshots", "/snapshots?q=zzz", "/cloud/" + dialog.ID + "/sharing", "/local/" + here[0].Name + "/load", "/local/" + here[0].Name + "/delete", "/targets", "/targets/new", "/targets/shop/edit", "/cloud/" + dialog.ID + "/share", "/jobs", "/account", "/nothing"} {
+	for _, path := range []string{"/snapshots", "/snapshots?q=zzz", "/cloud/" + dialog.ID + "/sharing", "/local/" + here[0].Name + "/load", "/local/" + here[0].Name + "/delete", "/targets", "/targets/new", "/targets/shop/edit", "/cloud/" + dialog.ID + "/share", "/jobs", "/activity", "/account", "/nothing"} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.media("prefers-color-scheme", scheme, "prefers-reduced-motion", "reduce")
 			b.open(path)

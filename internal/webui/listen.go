@@ -10,8 +10,6 @@ import (
 	"runtime"
 	"strconv"
 	"syscall"
-
-	"snap"
 )
 
 const (
@@ -29,15 +27,14 @@ func listen(ctx context.Context, address string, allowRemote bool) (net.Listener
 	}
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, snap.Usage(fmt.Sprintf("%q is not an address to listen on", address), "use host:port, such as 127.0.0.1:8484")
+		return nil, errNoAddress(address)
 	}
 	if !isLoopback(host) && !allowRemote {
-		return nil, snap.Usage(fmt.Sprintf("%s can be reached from other machines", address),
-			"whoever opens the web UI acts as you; if that is meant, add --allow-remote, and put TLS in front")
+		return nil, errRemote(address)
 	}
 	ln, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, snap.Usage(fmt.Sprintf("cannot listen on %s: %v", address, errors.Unwrap(err)), "choose another with --listen, or leave it out for the next free port")
+		return nil, errCannotListen(address, errors.Unwrap(err))
 	}
 	return ln, nil
 }
@@ -52,7 +49,7 @@ func listenNext(ctx context.Context, lc net.ListenConfig) (net.Listener, error) 
 			return nil, fmt.Errorf("listen: %w", err)
 		}
 	}
-	return nil, snap.Usage(fmt.Sprintf("the ports %d to %d are all taken", defaultPort, defaultPort+portTries-1), "choose one with --listen 127.0.0.1:PORT")
+	return nil, errPortsTaken(defaultPort, defaultPort+portTries-1)
 }
 
 func isLoopback(host string) bool {

@@ -15,11 +15,11 @@ func (s *Server) page(title, current string) look.Page {
 		Title: title, Product: product, Home: "/snapshots",
 		Styles: []string{"app.css"}, Scripts: []string{"app.js"},
 		Nav: []look.Link{
-			{URL: "/snapshots", Text: "Snapshots", Icon: "load"},
-			{URL: "/targets", Text: "Targets", Icon: "target"},
-			{URL: "/jobs", Text: "Jobs", Icon: "tasks", Count: s.jobs.running()},
-			{URL: "/activity", Text: "Activity", Icon: "activity"},
-			{URL: "/account", Text: "Account", Icon: "person"},
+			{URL: "/snapshots", Text: titleSnapshots, Icon: "load"},
+			{URL: "/targets", Text: titleTargets, Icon: "target"},
+			{URL: "/jobs", Text: titleJobs, Icon: "tasks", Count: s.jobs.running()},
+			{URL: "/activity", Text: titleActivity, Icon: "activity"},
+			{URL: "/account", Text: titleAccount, Icon: "person"},
 		},
 	}
 	me := s.cloud.known()

@@ -23,25 +23,9 @@ func problemOf(err error) *problem {
 	}
 	var e *snap.Error
 	if !errors.As(err, &e) {
-		return &problem{Title: "Something went wrong", Detail: "this should not have happened", Hint: "run `snapcli serve --debug` to see why"}
+		return problemInside()
 	}
 	return &problem{Title: titleOf(e.Code), Detail: e.Error(), Hint: e.Hint}
-}
-
-func titleOf(c snap.Code) string {
-	switch c {
-	case snap.CodeUnreachable, snap.CodeUnavailable:
-		return "The cloud service does not answer"
-	case snap.CodeUnauthenticated, snap.CodeNotSignedIn:
-		return "Not signed in to the cloud service"
-	case snap.CodeForbidden, snap.CodeUserAttributionRequired, snap.CodePolicy:
-		return "Not allowed"
-	case snap.CodeNotFound, snap.CodeGroupNotFound, snap.CodeOrganizationNotFound:
-		return "Not found"
-	case snap.CodeInternal:
-		return "Something went wrong"
-	}
-	return "That did not work"
 }
 
 // statusOf is the HTTP status of a page that tells err. 401 is kept for
@@ -77,12 +61,12 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if snap.CodeOf(err) == snap.CodeInternal {
 		s.o.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
-	s.tell(w, r, statusOf(err), err, s.page("Problem", ""))
+	s.tell(w, r, statusOf(err), err, s.page(titleProblem, ""))
 }
 
 // gateProblem tells a browser why it may not use the web UI.
 func (s *Server) gateProblem(w http.ResponseWriter, r *http.Request, status int, err error) {
-	s.tell(w, r, status, err, look.Page{Title: "Not open to this browser", Product: product, Narrow: true})
+	s.tell(w, r, status, err, look.Page{Title: titleGate, Product: product, Narrow: true})
 }
 
 func (s *Server) tell(w http.ResponseWriter, r *http.Request, status int, err error, page look.Page) {
@@ -100,7 +84,7 @@ func (s *Server) tell(w http.ResponseWriter, r *http.Request, status int, err er
 	}
 	if err := s.views.Part(w, status, "error.html", part, data); err != nil {
 		s.o.Log.Error("the error page failed", "err", err)
-		http.Error(w, "something went wrong inside", http.StatusInternalServerError)
+		http.Error(w, textInside, http.StatusInternalServerError)
 	}
 }
 
@@ -132,5 +116,5 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request, page, part string,
 }
 
 func (s *Server) noPage(http.ResponseWriter, *http.Request) error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no such page", Hint: "go to the snapshots"}
+	return errNoPage()
 }

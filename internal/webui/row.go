@@ -94,7 +94,7 @@ func (r row) Owner() string {
 	case r.Cloud.Received:
 		return r.Cloud.Organization
 	case r.Cloud.Owner == "":
-		return "an organization key"
+		return ownerKey
 	case r.Cloud.Owner == r.Me.Email:
 		return "you"
 	}

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"snap"
 )
 
 // This page decides who may use the web UI, before any handler runs:
@@ -83,15 +81,15 @@ func (g *gate) protect(next http.Handler, problem func(http.ResponseWriter, *htt
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !g.hostAllowed(r):
-			problem(w, r, http.StatusMisdirectedRequest, snap.Forbidden("this address is not one of the web UI's", "open the link that `snapcli serve` printed"))
+			problem(w, r, http.StatusMisdirectedRequest, errOtherAddress())
 		case strings.HasPrefix(r.URL.Path, "/assets/"):
 			next.ServeHTTP(w, r)
 		case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, startPrefix):
 			g.start(w, r, problem)
 		case !g.knows(r):
-			problem(w, r, http.StatusUnauthorized, &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this browser was not opened with the start link", Hint: "open the link that `snapcli serve` printed in the terminal"})
+			problem(w, r, http.StatusUnauthorized, errNoStartLink())
 		case g.cross.Check(r) != nil || foreign(r):
-			problem(w, r, http.StatusForbidden, snap.Forbidden("the request came from another site", "use the web UI's own pages"))
+			problem(w, r, http.StatusForbidden, errOtherSite())
 		default:
 			next.ServeHTTP(w, r)
 		}
@@ -105,7 +103,7 @@ func (g *gate) start(w http.ResponseWriter, r *http.Request, problem func(http.R
 	}
 	value, ok := g.redeem(strings.TrimPrefix(r.URL.Path, startPrefix))
 	if !ok {
-		problem(w, r, http.StatusUnauthorized, &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this start link was used already, or is from another run", Hint: "open the newest link that `snapcli serve` printed"})
+		problem(w, r, http.StatusUnauthorized, errStartLinkUsed())
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})

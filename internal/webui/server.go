@@ -175,10 +175,10 @@ func Run(ctx context.Context, o Options) error {
 // announce tells the address and the one-time link, and opens it if asked to.
 func (s *Server) announce(base string) {
 	s.gate.used = func() {
-		fmt.Fprintf(s.o.Out, "opened. For another browser: %s%s\n", base, s.StartPath())
+		fmt.Fprint(s.o.Out, textOpened(base+s.StartPath()))
 	}
 	link := base + s.StartPath()
-	fmt.Fprintf(s.o.Out, "The web UI is at %s\nOpen it with this link, which works once:\n\n  %s\n\nCtrl-C ends it.\n", base, link)
+	fmt.Fprint(s.o.Out, textServing(base, link))
 	if !s.o.Open {
 		return
 	}
@@ -187,6 +187,6 @@ func (s *Server) announce(base string) {
 		browse = openBrowser
 	}
 	if err := browse(link); err != nil {
-		fmt.Fprintf(s.o.Out, "no browser could be opened: %v\n", err)
+		fmt.Fprint(s.o.Out, textNoBrowser(err))
 	}
 }

@@ -56,14 +56,14 @@ func (s *Server) confirmShare(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	who := "Everyone in " + one.Cloud.Organization
-	if n, err := s.cloud.client().Newcomers(r.Context(), one.Cloud.ID, ""); err == nil && n.Count > 0 {
-		who = "Sharing it adds " + look.People(n.Count) + ", who"
+	adds := 0
+	if n, err := s.cloud.client().Newcomers(r.Context(), one.Cloud.ID, ""); err == nil {
+		adds = n.Count
 	}
 	page := confirmPage{
-		Page: s.page("Share", "/snapshots"), Question: "Share " + one.Name() + " with everyone in " + one.Cloud.Organization + "?",
-		Detail: "It is not sanitized. " + who + " could see and pull the data as it was.",
-		Icon:   "people", Button: "Share it all the same", Action: one.Action("share"), Shared: true, Back: "/snapshots",
+		Page: s.page(titleShare, "/snapshots"), Question: askShare(one.Name(), one.Cloud.Organization),
+		Detail: tellShare(one.Cloud.Organization, adds),
+		Icon:   "people", Button: buttonShare, Action: one.Action("share"), Shared: true, Back: "/snapshots",
 	}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)
@@ -144,7 +144,7 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	}
 	slug := strings.ToLower(strings.TrimSpace(r.PostFormValue("slug")))
 	if slug == "" {
-		return snap.Invalid("enter the slug of the organization to share with", "ask someone there: `snapcli whoami` shows it")
+		return errNoSlug()
 	}
 	if _, err := s.cloud.client().ShareOrg(r.Context(), r.PathValue("id"), slug, expires); err != nil {
 		return err
@@ -162,10 +162,6 @@ func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
 	return s.sharingChanged(w, r)
 }
 
-func expiryChoices() []expiryChoice {
-	return []expiryChoice{{"7d", "in 7 days"}, {"1d", "in 1 day"}, {"30d", "in 30 days"}, {"90d", "in 90 days"}, {"date", "on a date…"}, {"", "never"}}
-}
-
 // expiryOf reads the expiry choice: nothing is never, "date" is the end of the
 // given day in UTC, the rest is a duration from now.
 func expiryOf(choice, date string, now time.Time) (*time.Time, error) {
@@ -175,7 +171,7 @@ func expiryOf(choice, date string, now time.Time) (*time.Time, error) {
 	case "date":
 		day, err := time.Parse(time.DateOnly, date)
 		if err != nil {
-			return nil, snap.Invalid("choose the date on which the share ends", "")
+			return nil, errNoDate()
 		}
 		end := day.Add(24*time.Hour - time.Second)
 		return &end, nil
@@ -190,7 +186,7 @@ func expiryOf(choice, date string, now time.Time) (*time.Time, error) {
 
 // sharingOf gathers the dialog's data, asking the service for all of it at once.
 func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sharingPage, error) {
-	page := sharingPage{Page: s.page("Sharing", "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")), Asked: strings.TrimSpace(r.FormValue("user")), Expiry: expiryChoices(), Today: s.o.Now().UTC().Format(time.DateOnly)}
+	page := sharingPage{Page: s.page(titleSharing, "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")), Asked: strings.TrimSpace(r.FormValue("user")), Expiry: expiryChoices(), Today: s.o.Now().UTC().Format(time.DateOnly)}
 	one, err := s.cloudRow(ctx, id)
 	if err != nil {
 		return page, err

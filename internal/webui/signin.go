@@ -138,10 +138,6 @@ func (g *signin) view() signinView {
 	return signinView{Offered: true, Code: g.code, Problem: problemOf(g.problem), Notes: append([]string(nil), g.notes...)}
 }
 
-func errNoSignIn() error {
-	return snap.Usage("an API key is configured, so there is nothing to sign in to or out of here", "take cloud.api_key out of the configuration to use a login session")
-}
-
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {
 	if s.signin == nil {
 		return errNoSignIn()

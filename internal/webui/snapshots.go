@@ -24,10 +24,10 @@ func (p snapshotsPage) Filters() []filterLink {
 		return filterLink{Link: look.Link{URL: p.Query.first(s).URL(), Text: text, Current: p.Query.Show == s}, Hint: hint, Count: n.String()}
 	}
 	return []filterLink{
-		link(showAll, "All", "on this machine, and every cloud snapshot you may see", p.Counts.All),
-		link(showLocal, "Local", "on this machine, including synced", p.Counts.Local),
-		link(showCloud, "Cloud", "in the cloud, including synced", p.Counts.Cloud),
-		link(showShared, "Shared", "in the cloud, and shared", p.Counts.Shared),
+		link(showAll, "All", hintAll, p.Counts.All),
+		link(showLocal, "Local", hintLocal, p.Counts.Local),
+		link(showCloud, "Cloud", hintCloud, p.Counts.Cloud),
+		link(showShared, "Shared", hintShared, p.Counts.Shared),
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := snapshotsPage{
-		Page: s.page("Snapshots", "/snapshots"), listing: list,
+		Page: s.page(titleSnapshots, "/snapshots"), listing: list,
 		Types: []snap.Type{snap.TypeSanitized, snap.TypeSnapshot},
 		Cloud: s.cloud.configured(), Problem: problemOf(list.Problem), Jobs: s.dock(),
 	}

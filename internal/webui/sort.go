@@ -32,10 +32,6 @@ type sortChoice struct {
 	Text  string
 }
 
-func sortChoices() []sortChoice {
-	return []sortChoice{{newestFirst, "Newest first"}, {oldestFirst, "Oldest first"}, {byName, "By name"}, {bySize, "Largest first"}}
-}
-
 func (o order) valid() bool {
 	return slices.ContainsFunc(sortChoices(), func(c sortChoice) bool { return c.Order == o })
 }

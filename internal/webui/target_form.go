@@ -47,15 +47,15 @@ func (s *Server) targetPage(title string, t local.Target) targetPage {
 	}
 	page := targetPage{
 		Page: s.page(title, "/targets"), Name: t.Name,
-		Source:      field("source", "Source", "the database that snapshots are taken of", t.Source),
-		Destination: field("destination", "Destination", "the database that snapshots are loaded into, and replace", t.Destination),
+		Source:      field("source", "Source", hintSource, t.Source),
+		Destination: field("destination", "Destination", hintDestination, t.Destination),
 	}
 	page.Narrow = true
 	return page
 }
 
 func (s *Server) newTarget(w http.ResponseWriter, _ *http.Request) error {
-	return s.views.Page(w, http.StatusOK, "target.html", s.targetPage("Add a target", local.Target{}))
+	return s.views.Page(w, http.StatusOK, "target.html", s.targetPage(titleNewTarget, local.Target{}))
 }
 
 func (s *Server) editTarget(w http.ResponseWriter, r *http.Request) error {
@@ -63,7 +63,7 @@ func (s *Server) editTarget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := s.targetPage("Change "+t.Name, t)
+	page := s.targetPage(titleChange(t.Name), t)
 	page.Known = true
 	return s.views.Page(w, http.StatusOK, "target.html", page)
 }
@@ -71,11 +71,11 @@ func (s *Server) editTarget(w http.ResponseWriter, r *http.Request) error {
 // saveNewTarget writes a target into the configuration file.
 func (s *Server) saveNewTarget(w http.ResponseWriter, r *http.Request) error {
 	t := local.Target{Name: r.PostFormValue("name")}
-	page := s.targetPage("Add a target", t)
+	page := s.targetPage(titleNewTarget, t)
 	name, err := snap.CleanTarget(t.Name)
 	if err == nil {
 		if _, known := s.o.Agent.Config().Targets[name]; known {
-			err = snap.Invalid("there is a target of this name", "change it on the Targets page, or choose another name")
+			err = errTargetKnown()
 		}
 	}
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *Server) saveKnownTarget(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page := s.targetPage("Change "+t.Name, t)
+	page := s.targetPage(titleChange(t.Name), t)
 	page.Known = true
 	return s.saveTarget(w, r, page, t)
 }

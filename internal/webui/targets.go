@@ -40,7 +40,7 @@ func (t targetView) From() string { return local.Redact(t.Source) }
 func (t targetView) Into() string { return local.Redact(t.Destination) }
 
 func (s *Server) targets(w http.ResponseWriter, r *http.Request) error {
-	page := targetsPage{Page: s.page("Targets", "/targets"), Config: s.o.Agent.ConfigPath(), Jobs: s.dock()}
+	page := targetsPage{Page: s.page(titleTargets, "/targets"), Config: s.o.Agent.ConfigPath(), Jobs: s.dock()}
 	here, err := s.o.Agent.Snapshots("")
 	if err != nil {
 		return err

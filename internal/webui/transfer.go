@@ -2,11 +2,9 @@ package webui
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"snap/internal/local"
-	"snap/internal/look"
 )
 
 // pull brings a cloud snapshot here; a missing target is created first.
@@ -16,17 +14,17 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	item := one.Cloud
-	return s.begin(w, r, "pull", item.Target, "Pull "+item.Name, func(ctx context.Context, p local.Progress) (outcome, error) {
+	return s.begin(w, r, "pull", item.Target, jobPull(item.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
 		res, err := s.o.Agent.Pull(ctx, s.cloud.client(), item.Target, local.PullOptions{SnapshotID: item.ID}, p)
 		if err != nil {
 			return outcome{}, err
 		}
-		text := fmt.Sprintf("pulled, %s", look.Bytes(res.Snapshot.Size))
+		text := endPull(res.Snapshot.Size)
 		if res.Here {
-			text = "it was here already, with the same checksum"
+			text = endHereAlready
 		}
 		if res.CreatedTarget {
-			text += fmt.Sprintf("; the target %s was created", item.Target)
+			text += alsoTarget(item.Target)
 		}
 		return outcome{text: text, snapshot: res.Snapshot.Name}, nil
 	})
@@ -41,15 +39,15 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.begin(w, r, "push", l.Target, "Push "+l.Name, func(ctx context.Context, p local.Progress) (outcome, error) {
+	return s.begin(w, r, "push", l.Target, jobPush(l.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
 		res, err := s.o.Agent.Push(ctx, s.cloud.client(), l.Target, local.PushOptions{Snapshot: l.Name}, p)
 		if err != nil {
 			return outcome{}, err
 		}
 		s.cloud.changed()
 		if res.Exists {
-			return outcome{text: "it was in the cloud already"}, nil
+			return outcome{text: endThereAlready}, nil
 		}
-		return outcome{text: fmt.Sprintf("pushed, %s; it is private", look.Bytes(res.Bytes))}, nil
+		return outcome{text: endPush(res.Bytes)}, nil
 	})
 }

@@ -1,0 +1,339 @@
+package webui
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"snap"
+	"snap/internal/look"
+)
+
+// This file is every English text that Go code says to a person in the web UI,
+// page by page. The other half of the one place is the folder pages: what
+// stands in a template is the page's own text and is read where it is shown.
+// TestTextsStandInOnePlace keeps sentences out of the other Go files. What only
+// a log or a wrapping error reads stays where it happens.
+
+// Titles of pages, as in the navigation and the browser's tab.
+const (
+	titleSnapshots = "Snapshots"
+	titleTargets   = "Targets"
+	titleJobs      = "Jobs"
+	titleActivity  = "Activity"
+	titleAccount   = "Account"
+	titleShare     = "Share"
+	titleSharing   = "Sharing"
+	titleDelete    = "Delete"
+	titleDecline   = "Decline"
+	titleNewTarget = "Add a target"
+	titleProblem   = "Problem"
+	titleGate      = "Not open to this browser"
+)
+
+func titleChange(target string) string { return "Change " + target }
+
+// Problems: the title stands above an error's own words.
+
+const textInside = "something went wrong inside"
+
+func problemInside() *problem {
+	return &problem{Title: titleOf(snap.CodeInternal), Detail: "this should not have happened", Hint: "run `snapcli serve --debug` to see why"}
+}
+
+func titleOf(c snap.Code) string {
+	switch c {
+	case snap.CodeUnreachable, snap.CodeUnavailable:
+		return "The cloud service does not answer"
+	case snap.CodeUnauthenticated, snap.CodeNotSignedIn:
+		return "Not signed in to the cloud service"
+	case snap.CodeForbidden, snap.CodeUserAttributionRequired, snap.CodePolicy:
+		return "Not allowed"
+	case snap.CodeNotFound, snap.CodeGroupNotFound, snap.CodeOrganizationNotFound:
+		return "Not found"
+	case snap.CodeInternal:
+		return "Something went wrong"
+	}
+	return "That did not work"
+}
+
+func errNoPage() error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no such page", Hint: "go to the snapshots"}
+}
+
+func errNoCloud() error {
+	return snap.Usage("no cloud service is configured", "set cloud.url in the configuration file, then start `snapcli serve` again")
+}
+
+// The gate: who may use the web UI at all.
+
+func errOtherAddress() error {
+	return snap.Forbidden("this address is not one of the web UI's", "open the link that `snapcli serve` printed")
+}
+
+func errNoStartLink() error {
+	return &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this browser was not opened with the start link", Hint: "open the link that `snapcli serve` printed in the terminal"}
+}
+
+func errStartLinkUsed() error {
+	return &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this start link was used already, or is from another run", Hint: "open the newest link that `snapcli serve` printed"}
+}
+
+func errOtherSite() error {
+	return snap.Forbidden("the request came from another site", "use the web UI's own pages")
+}
+
+// The terminal that `snapcli serve` was started in.
+
+func textServing(address, link string) string {
+	return fmt.Sprintf("The web UI is at %s\nOpen it with this link, which works once:\n\n  %s\n\nCtrl-C ends it.\n", address, link)
+}
+
+func textOpened(link string) string {
+	return fmt.Sprintf("opened. For another browser: %s\n", link)
+}
+
+func textNoBrowser(err error) string {
+	return fmt.Sprintf("no browser could be opened: %v\n", err)
+}
+
+func errNoAddress(address string) error {
+	return snap.Usage(fmt.Sprintf("%q is not an address to listen on", address), "use host:port, such as 127.0.0.1:8484")
+}
+
+func errRemote(address string) error {
+	return snap.Usage(fmt.Sprintf("%s can be reached from other machines", address),
+		"whoever opens the web UI acts as you; if that is meant, add --allow-remote, and put TLS in front")
+}
+
+func errCannotListen(address string, why error) error {
+	return snap.Usage(fmt.Sprintf("cannot listen on %s: %v", address, why), "choose another with --listen, or leave it out for the next free port")
+}
+
+func errPortsTaken(first, last int) error {
+	return snap.Usage(fmt.Sprintf("the ports %d to %d are all taken", first, last), "choose one with --listen 127.0.0.1:PORT")
+}
+
+// Snapshots: the filter row, the orders, and whose a snapshot is.
+
+const (
+	hintAll    = "on this machine, and every cloud snapshot you may see"
+	hintLocal  = "on this machine, including synced"
+	hintCloud  = "in the cloud, including synced"
+	hintShared = "in the cloud, and shared"
+
+	ownerKey = "an organization key"
+)
+
+func sortChoices() []sortChoice {
+	return []sortChoice{{newestFirst, "Newest first"}, {oldestFirst, "Oldest first"}, {byName, "By name"}, {bySize, "Largest first"}}
+}
+
+// Questions before something is gone, and what is said after.
+
+const (
+	buttonDeleteCloud = "Delete from the cloud"
+	buttonDeleteLocal = "Delete from this machine"
+	buttonDecline     = "Decline it"
+
+	textDeletedCloud = "Deleted from the cloud."
+	textDeletedLocal = "Deleted from this machine."
+	textDeclined     = "Declined."
+)
+
+func askDeleteCloud(name string) string { return "Delete " + name + " from the cloud?" }
+
+func askDeleteLocal(name string) string { return "Delete " + name + " from this machine?" }
+
+func askDecline(name string) string { return "Decline " + name + "?" }
+
+func tellDeleteCloud(localStays bool) string {
+	const gone = "It is gone at once for everyone who can see it. This cannot be undone."
+	if localStays {
+		return gone + " Your local copy stays."
+	}
+	return gone
+}
+
+func tellDeleteLocal(cloudStays bool) string {
+	if cloudStays {
+		return "The copy in the cloud stays."
+	}
+	return "It is the only copy that is known here. This cannot be undone."
+}
+
+func tellDecline(recipient, owner string) string {
+	return "Nobody in " + recipient + " sees it any more, until " + owner + " shares it again. Local copies stay."
+}
+
+// Sharing: the question about data that is not masked, and the dialog.
+
+const buttonShare = "Share it all the same"
+
+func askShare(name, organization string) string {
+	return "Share " + name + " with everyone in " + organization + "?"
+}
+
+// tellShare says whom the share adds; newcomers is zero when that is not known.
+func tellShare(organization string, newcomers int) string {
+	who := "Everyone in " + organization
+	if newcomers > 0 {
+		who = "Sharing it adds " + look.People(newcomers) + ", who"
+	}
+	return "It is not sanitized. " + who + " could see and pull the data as it was."
+}
+
+func expiryChoices() []expiryChoice {
+	return []expiryChoice{{"7d", "in 7 days"}, {"1d", "in 1 day"}, {"30d", "in 30 days"}, {"90d", "in 90 days"}, {"date", "on a date…"}, {"", "never"}}
+}
+
+func errNoSlug() error {
+	return snap.Invalid("enter the slug of the organization to share with", "ask someone there: `snapcli whoami` shows it")
+}
+
+func errNoDate() error {
+	return snap.Invalid("choose the date on which the share ends", "")
+}
+
+// Targets: the form.
+
+const (
+	hintSource      = "the database that snapshots are taken of"
+	hintDestination = "the database that snapshots are loaded into, and replace"
+)
+
+func errTargetKnown() error {
+	return snap.Invalid("there is a target of this name", "change it on the Targets page, or choose another name")
+}
+
+// Jobs: their titles, how each ended, and what may hinder one.
+
+func jobBuild(target string) string { return "Build a snapshot of " + target }
+
+func jobSanitize(name string) string { return "Sanitize " + name }
+
+// jobLoad is the title of the page that asks before it, too.
+func jobLoad(name string) string { return "Load " + name }
+
+func jobPull(name string) string { return "Pull " + name }
+
+func jobPush(name string) string { return "Push " + name }
+
+func endBuild(name string, size int64) string { return "built " + name + ", " + look.Bytes(size) }
+
+func endSanitize(name string, size int64) string { return "made " + name + ", " + look.Bytes(size) }
+
+func endLoad(database string, tables int) string {
+	return fmt.Sprintf("loaded into %s, %d tables", database, tables)
+}
+
+func endPull(size int64) string { return "pulled, " + look.Bytes(size) }
+
+func endPush(size int64) string { return "pushed, " + look.Bytes(size) + "; it is private" }
+
+const (
+	endHereAlready  = "it was here already, with the same checksum"
+	endThereAlready = "it was in the cloud already"
+	endCanceled     = "canceled; nothing was changed"
+
+	textUnderSecond = "under a second"
+)
+
+func alsoTarget(name string) string { return "; the target " + name + " was created" }
+
+func endFailed(err error) string { return "failed: " + err.Error() }
+
+func errUnderWay(title string) error {
+	return &snap.Error{Code: snap.CodeConflict, Detail: "this is under way already: " + title, Hint: "wait for it, or cancel it on the Jobs page"}
+}
+
+func errNoJob(id int) error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no job " + strconv.Itoa(id), Hint: "jobs are forgotten when `snapcli serve` ends"}
+}
+
+func errOtherDatabase(name string) error {
+	return snap.Invalid(fmt.Sprintf("the name typed is not that of the database, %q", name), "type it exactly, to be sure that it may be replaced")
+}
+
+func errDestinationChanged() error {
+	return snap.Invalid("the destination changed meanwhile", "look at it again")
+}
+
+// Activity: who did what, around the name of what it concerns.
+
+const actorOperator = "the operator"
+
+func actorKey(organization string) string { return "a key of " + organization }
+
+// did says in words what happened; an action this version does not know keeps
+// its name.
+func did(e snap.AuditEntry) (verb, whom string) {
+	switch e.Action {
+	case snap.AuditPushed:
+		return "pushed", ""
+	case snap.AuditPullStarted:
+		return "began to pull", ""
+	case snap.AuditPulled:
+		return "pulled", ""
+	case snap.AuditShared:
+		return "shared", "with " + audience(e.Detail) + until(e.Detail.Expires)
+	case snap.AuditUnshared:
+		return "stopped sharing", "with " + audience(e.Detail)
+	case snap.AuditShareRefused:
+		return "was refused to share", "with " + audience(e.Detail) + " (" + string(e.Detail.Code) + ")"
+	case snap.AuditDeclined:
+		return "declined", ""
+	case snap.AuditDeleted:
+		return "deleted", ""
+	case snap.AuditUserChanged:
+		return "changed the user", ""
+	case snap.AuditKeyMade:
+		return "made the key", ""
+	case snap.AuditKeyRevoked:
+		return "revoked the key", ""
+	case snap.AuditSessionBegan:
+		return "signed in by", ""
+	case snap.AuditSessionEnded:
+		return "signed out of", ""
+	}
+	return string(e.Action), ""
+}
+
+func audience(d snap.AuditDetail) string {
+	switch {
+	case d.Group != "":
+		return "the group " + d.Group
+	case d.Organization != "":
+		return d.Organization
+	}
+	return "everyone"
+}
+
+func until(expires *time.Time) string {
+	if expires == nil {
+		return ""
+	}
+	return " until " + look.Exact(*expires)
+}
+
+// Account: by what the service knows the caller.
+
+func credentialText(k snap.CredentialKind) string {
+	switch k {
+	case snap.LoginToken:
+		return "login session"
+	case snap.Browser:
+		return "browser session"
+	case snap.UserKey:
+		return "user-scoped API key"
+	case snap.PipelineKey:
+		return "organization-level key for pipelines"
+	case snap.AgentKey:
+		return "organization-level key of a service agent"
+	}
+	return ""
+}
+
+func errNoSignIn() error {
+	return snap.Usage("an API key is configured, so there is nothing to sign in to or out of here", "take cloud.api_key out of the configuration to use a login session")
+}
