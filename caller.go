@@ -100,6 +100,7 @@ type Caller struct {
 	// GroupsUnknown is set when the identity provider sent no usable groups
 	// claim at the last sign-in. Group shares then give nothing.
 	GroupsUnknown bool
+	GroupsWhy     string // why, and what to do, for the person; empty when they are known
 	Credential    Credential
 }
 

@@ -215,6 +215,7 @@ type Me struct {
 	Groups           []MyGroup    `json:"groups"`
 	GroupsAsOf       *time.Time   `json:"groups_as_of,omitempty" doc:"when the groups were read from the identity provider"`
 	GroupsUnknown    bool         `json:"groups_unknown" doc:"the identity provider sent no usable groups; group shares give nothing"`
+	GroupsWhy        string       `json:"groups_unknown_because,omitempty" doc:"why, and what to ask an admin for, as text for people"`
 	Credential       MeCredential `json:"credential"`
 }
 

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,11 +15,17 @@ const (
 	maxGroupLength = 512
 )
 
+// What a person whose groups are unknown asks their admin for.
+const (
+	askForFewer = "ask your admin to let the identity provider send only the groups assigned to this application"
+	askForOther = "ask your admin to let the identity provider send the names or identifiers of your groups there, or to name another claim in groups_claim"
+)
+
 // GroupClaim is what an identity provider said about a user's groups.
 type GroupClaim struct {
 	Groups []snap.Group // GroupID and Name
 	Known  bool         // false: there was no usable claim, which is not the same as no groups
-	Why    string       // why it was not usable, for the log
+	Why    string       // why it was not usable and what to do, for the person and the log
 }
 
 // GroupsFromClaims reads the groups from claims, in every shape that providers
@@ -37,13 +44,13 @@ func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
 	value, ok := lookUp(claims, name)
 	if !ok || value == nil {
 		if tooManyToList(claims, name) {
-			return GroupClaim{Why: "the identity provider left the groups out because there are too many; let it send only those assigned to the application"}
+			return GroupClaim{Why: "you are in more groups than the identity provider puts into a token; " + askForFewer}
 		}
-		return GroupClaim{Why: "the identity provider sent no claim " + name}
+		return GroupClaim{Why: fmt.Sprintf("the identity provider sent no groups claim named %q; ask your admin to let it send one to this application, or to correct the name in groups_claim", name)}
 	}
 	entries, ok := groupEntries(value)
 	if !ok {
-		return GroupClaim{Why: "the claim " + name + " is not a list of groups"}
+		return GroupClaim{Why: fmt.Sprintf("what the identity provider sent in the claim %q is not a list of groups; ", name) + askForOther}
 	}
 	return collect(entries, name)
 }
@@ -108,13 +115,13 @@ func collect(entries []any, name string) GroupClaim {
 	for _, entry := range entries {
 		g, ok := groupOf(entry)
 		if !ok {
-			return GroupClaim{Why: "the claim " + name + " holds something that is not a group"}
+			return GroupClaim{Why: fmt.Sprintf("the identity provider sent something in the claim %q that is not a group; ", name) + askForOther}
 		}
 		if seen[g.GroupID] || g.GroupID == "" {
 			continue
 		}
 		if seen[g.GroupID] = true; len(seen) > maxGroups {
-			return GroupClaim{Why: "the claim " + name + " lists too many groups"}
+			return GroupClaim{Why: fmt.Sprintf("you are in more than %d groups, which are too many; ", maxGroups) + askForFewer}
 		}
 		c.Groups = append(c.Groups, g)
 	}

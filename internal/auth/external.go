@@ -101,7 +101,7 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	}
 	userID, err := a.store.ApplySignIn(ctx, store.SignIn{
 		OrgID: a.external.OrgID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
-		Role: RoleOf(p, a.external.Roles), Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known,
+		Role: RoleOf(p, a.external.Roles), Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why,
 	})
 	if err != nil {
 		return store.Session{}, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"charm.land/lipgloss/v2"
@@ -216,7 +217,8 @@ func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	who := first(me.Email, "the organization")
 	x.add("credential", good, fmt.Sprintf("%s: %s of %s%s", conn.credential.Where, who, me.Organization, after(", role ", string(me.Role))), "")
 	if me.GroupsUnknown {
-		x.add("groups", look, "the identity provider told no groups, so group shares give you nothing", "ask your admin about the groups claim")
+		why, ask, _ := strings.Cut(whyGroupsUnknown(me), "; ")
+		x.add("groups", look, "group shares give you nothing: "+why, ask)
 	}
 }
 

@@ -68,7 +68,7 @@ func (a *app) whoami(ctx context.Context) error {
 		"Session", sessionLife(a, id),
 	)
 	if me.GroupsUnknown {
-		a.warn("your identity provider told no groups, so group shares give you nothing; ask your admin about the groups claim")
+		a.warn("group shares give you nothing: %s", whyGroupsUnknown(me))
 	}
 	return nil
 }
@@ -128,6 +128,11 @@ func (a *app) groupsOf(me api.Me) string {
 		text += " (as of " + a.relative(*me.GroupsAsOf) + ")"
 	}
 	return text
+}
+
+// whyGroupsUnknown is the service's reason; earlier ones give none.
+func whyGroupsUnknown(me api.Me) string {
+	return first(me.GroupsWhy, "the identity provider sent no usable groups; ask your admin about the groups claim")
 }
 
 func credentialOf(me api.Me, c credential) string {

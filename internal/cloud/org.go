@@ -41,6 +41,7 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 		OrganizationName: c.Org.Name,
 		Role:             c.Role,
 		GroupsUnknown:    c.GroupsUnknown,
+		GroupsWhy:        c.GroupsWhy,
 		GroupsAsOf:       optional(c.GroupsAsOf),
 		Groups: each(groups, func(g snap.Group) api.MyGroup {
 			return api.MyGroup{GroupID: g.GroupID, Name: g.Name}

@@ -189,7 +189,7 @@ func (s *Service) admit(ctx context.Context, org organization, p auth.Person) (u
 	}
 	userID, err = s.store.ApplySignIn(ctx, store.SignIn{
 		OrgID: org.ID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
-		Role: auth.RoleOf(p, org.oidc.Roles), Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known,
+		Role: auth.RoleOf(p, org.oidc.Roles), Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why,
 	})
 	if err != nil {
 		return 0, err

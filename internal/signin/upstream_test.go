@@ -1,6 +1,8 @@
 package signin_test
 
 import (
+	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"strings"
@@ -155,15 +157,16 @@ func TestWhereGroupsComeFrom(t *testing.T) {
 		name         string
 		id, userinfo map[string]any
 		want         string
-		unknown      bool
+		why          string // they are unknown
 	}{
-		{"ID token", map[string]any{"groups": []string{"eng"}}, map[string]any{"sub": "subject-1", "groups": []string{"dba"}}, "eng", false},
-		{"userinfo", nil, map[string]any{"sub": "subject-1", "groups": []string{"dba"}}, "dba", false},
-		{"nowhere", nil, map[string]any{"sub": "subject-1"}, "", true},
-		{"empty", map[string]any{"groups": []string{}}, nil, "", false},
-		{"too many", map[string]any{
+		{"ID token", map[string]any{"groups": []string{"eng"}}, map[string]any{"sub": "subject-1", "groups": []string{"dba"}}, "eng", ""},
+		{"userinfo", nil, map[string]any{"sub": "subject-1", "groups": []string{"dba"}}, "dba", ""},
+		{"nowhere", nil, map[string]any{"sub": "subject-1"}, "", `The identity provider sent no groups claim named "groups"; ask your admin`},
+		{"empty", map[string]any{"groups": []string{}}, nil, "", ""},
+		{"overage", map[string]any{
 			"_claim_names": map[string]string{"groups": "src1"}, "_claim_sources": map[string]any{"src1": map[string]string{"endpoint": "https://graph.windows.net/x"}},
-		}, map[string]any{"sub": "subject-1"}, "", true},
+		}, map[string]any{"sub": "subject-1"}, "", "You are in more groups than the identity provider puts into a token; ask your admin"},
+		{"too many", map[string]any{"groups": manyGroups(2001)}, map[string]any{"sub": "subject-1"}, "", "You are in more than 2000 groups, which are too many; ask your admin"},
 	} {
 		idps[0].lie(func(p *idp) { p.claims, p.userinfo = tc.id, tc.userinfo })
 		page := h.browser().get(startAcme)
@@ -175,16 +178,24 @@ func TestWhereGroupsComeFrom(t *testing.T) {
 		for _, g := range m.Groups {
 			ids = append(ids, g.GroupID)
 		}
-		if strings.Join(ids, " ") != tc.want || m.GroupsUnknown != tc.unknown {
+		if strings.Join(ids, " ") != tc.want || m.GroupsUnknown != (tc.why != "") {
 			t.Errorf("%s: groups %v, unknown %v", tc.name, ids, m.GroupsUnknown)
 		}
-		if told := strings.Contains(page.body, "group shares give you nothing"); told != tc.unknown {
-			t.Errorf("%s: the person was told %v", tc.name, told)
+		told := strings.Contains(page.body, "group shares give you nothing")
+		if told != (tc.why != "") || !strings.Contains(html.UnescapeString(page.body), tc.why) {
+			t.Errorf("%s: the person was told %v, and not %q", tc.name, told, tc.why)
 		}
 	}
 	if !strings.Contains(h.log.String(), "too many") {
 		t.Error("the log does not say why the groups are unknown")
 	}
+}
+
+func manyGroups(n int) (groups []string) {
+	for i := range n {
+		groups = append(groups, fmt.Sprint("g", i))
+	}
+	return groups
 }
 
 // F4: the account is issuer and subject: the same e-mail from two providers is

@@ -15,13 +15,13 @@ import (
 
 // callerColumns are what scanCaller reads of organizations o and users u. There
 // may be no user.
-const callerColumns = `o.id, o.slug, o.name, u.id, u.email, u.name, u.role, u.groups_unknown, u.groups_as_of`
+const callerColumns = `o.id, o.slug, o.name, u.id, u.email, u.name, u.role, u.groups_unknown, u.groups_why, u.groups_as_of`
 
 // scanCaller reads a row of callerColumns and then what else there is.
 func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	var id, unknown, asOf sql.NullInt64
-	var email, name, role sql.NullString
-	err = row.Scan(append([]any{&c.Org.ID, &c.Org.Slug, &c.Org.Name, &id, &email, &name, &role, &unknown, &asOf}, also...)...)
+	var email, name, role, why sql.NullString
+	err = row.Scan(append([]any{&c.Org.ID, &c.Org.Slug, &c.Org.Name, &id, &email, &name, &role, &unknown, &why, &asOf}, also...)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = snap.ErrUnauthenticated
 	}
@@ -30,7 +30,7 @@ func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	}
 	if id.Valid {
 		c.User = &snap.User{ID: id.Int64, Email: email.String, Name: name.String}
-		c.Role, c.GroupsUnknown, c.GroupsAsOf = snap.Role(role.String), unknown.Int64 != 0, timeOf(asOf)
+		c.Role, c.GroupsUnknown, c.GroupsWhy, c.GroupsAsOf = snap.Role(role.String), unknown.Int64 != 0, why.String, timeOf(asOf)
 	}
 	return c, nil
 }

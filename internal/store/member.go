@@ -20,6 +20,7 @@ type SignIn struct {
 	Role                         snap.Role
 	Groups                       []snap.Group // GroupID and Name
 	GroupsUnknown                bool         // there was no usable groups claim: group shares then give nothing
+	GroupsWhy                    string       // why they are unknown and what to do, for the person; else ignored
 }
 
 // ApplySignIn makes or updates the account of (organization, issuer, subject)
@@ -31,6 +32,8 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 	}
 	if in.GroupsUnknown {
 		in.Groups = nil
+	} else {
+		in.GroupsWhy = ""
 	}
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
 		before, err := s.standing(ctx, tx, `u.org_id = $1 AND u.issuer = $2 AND u.subject = $3`, in.OrgID, in.Issuer, in.Subject)
@@ -61,9 +64,9 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64, err error) {
 	now := s.now().UnixMilli()
 	err = tx.QueryRowContext(ctx, `
-		UPDATE users SET email = $4, email_folded = $5, name = $6, role = $7, groups_unknown = $8, groups_as_of = $9
+		UPDATE users SET email = $4, email_folded = $5, name = $6, role = $7, groups_unknown = $8, groups_why = $9, groups_as_of = $10
 		WHERE org_id = $1 AND issuer = $2 AND subject = $3 RETURNING id`,
-		in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown), now).Scan(&id)
+		in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown), in.GroupsWhy, now).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
@@ -71,9 +74,9 @@ func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64,
 		return 0, err
 	}
 	_, err = tx.ExecContext(ctx, `
-		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_as_of, created_at)
-		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)`,
-		id, in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown), now)
+		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_why, groups_as_of, created_at)
+		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)`,
+		id, in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown), in.GroupsWhy, now)
 	return id, err
 }
 

@@ -108,6 +108,7 @@ type rowStates struct {
 func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) []state {
 	unknown := admin
 	unknown.GroupsUnknown, unknown.Groups, unknown.GroupsAsOf = true, []api.MyGroup{{Name: "eng"}, {Name: "dba"}}, &later
+	unknown.GroupsWhy = "you are in more groups than fit; ask your admin"
 	key := api.Me{Organization: "acme", Credential: api.MeCredential{Kind: snap.AgentKey, Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}}
 	code := &login.Code{UserCode: "BCDF-GHJK", URL: "https://cloud.example/device", Expires: later}
 	log := []snap.AuditEntry{{Action: snap.AuditShared, Actor: "mia", Snapshot: "snap_1", Detail: snap.AuditDetail{Group: "eng", Expires: &later}}, {Action: "new.action"}, {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic"}}}
@@ -119,7 +120,7 @@ func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) 
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Problem: bad}, []string{"It broke."}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", SignIn: signinView{Offered: true, Problem: bad, Notes: []string{"note"}}}, []string{"Not signed in", "Note."}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", SignIn: signinView{Offered: true, Code: code}}, []string{"BCDF-GHJK", `href="https://cloud.example/device"`}},
-		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: unknown, Sessions: []api.Session{{ID: "1", Name: "a", Current: true}, {ID: "2", Name: "b"}}, Keys: []api.Key{{ID: "3", Name: "ci", Hint: "cak_1234…", ExpiresAt: &later}}}, []string{"eng, dba", "no usable groups", "this one", "never used"}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: unknown, Sessions: []api.Session{{ID: "1", Name: "a", Current: true}, {ID: "2", Name: "b"}}, Keys: []api.Key{{ID: "3", Name: "ci", Hint: "cak_1234…", ExpiresAt: &later}}}, []string{"eng, dba", "no usable groups", "You are in more groups than fit; ask your admin.", "this one", "never used"}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: key}, []string{"pull, push", "service agent"}},
 		{"activity.html", []string{"activity"}, activityPage{Page: page, Entries: inWords(log), Actions: auditActions(), Next: "/n", First: "/f"}, []string{"with the group eng until", "new.action", "vic", "a key of acme", "the operator"}},
 		{"activity.html", nil, activityPage{Page: page}, []string{"Nothing here"}},

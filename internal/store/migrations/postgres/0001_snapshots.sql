@@ -9,7 +9,7 @@ CREATE TABLE orgs(
 CREATE TABLE users(
   id bigint PRIMARY KEY REFERENCES principals(id), org_id bigint NOT NULL REFERENCES orgs(id),
   issuer text NOT NULL, subject text NOT NULL, email text NOT NULL, email_folded text NOT NULL, name text NOT NULL, role text NOT NULL,
-  disabled bigint NOT NULL DEFAULT 0, groups_unknown bigint NOT NULL DEFAULT 0, groups_as_of bigint,
+  disabled bigint NOT NULL DEFAULT 0, groups_unknown bigint NOT NULL DEFAULT 0, groups_why text NOT NULL DEFAULT '', groups_as_of bigint,
   created_at bigint NOT NULL, UNIQUE(org_id, issuer, subject));
 CREATE INDEX users_email ON users(org_id, email_folded);
 

@@ -9,7 +9,7 @@ CREATE TABLE orgs(
 CREATE TABLE users(
   id INTEGER PRIMARY KEY REFERENCES principals(id), org_id INTEGER NOT NULL REFERENCES orgs(id),
   issuer TEXT NOT NULL, subject TEXT NOT NULL, email TEXT NOT NULL, email_folded TEXT NOT NULL, name TEXT NOT NULL, role TEXT NOT NULL,
-  disabled INTEGER NOT NULL DEFAULT 0, groups_unknown INTEGER NOT NULL DEFAULT 0, groups_as_of INTEGER,
+  disabled INTEGER NOT NULL DEFAULT 0, groups_unknown INTEGER NOT NULL DEFAULT 0, groups_why TEXT NOT NULL DEFAULT '', groups_as_of INTEGER,
   created_at INTEGER NOT NULL, UNIQUE(org_id, issuer, subject)) STRICT;
 CREATE INDEX users_email ON users(org_id, email_folded);
 
