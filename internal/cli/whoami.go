@@ -20,7 +20,9 @@ groups, and by which credential. The first of these is used:
 
   1. the API key in ` + apiKeyEnv + `
   2. the API key cloud.api_key of the config file
-  3. the login session of ` + "`snapcli login`",
+  3. the login session of ` + "`snapcli login`" + `
+
+A login session is refreshed first, so that the answer holds for the next request too.`,
 		Example: examples("see who you are", "snapcli whoami", "your e-mail, for a script", "snapcli whoami --quiet"),
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.whoami(cmd.Context()) },
@@ -44,6 +46,9 @@ func (a *app) whoami(ctx context.Context) error {
 	}
 	conn, err := a.cloud(agent)
 	if err != nil {
+		return err
+	}
+	if err := a.refresh(ctx, conn); err != nil {
 		return err
 	}
 	me, err := conn.Me(ctx)
@@ -71,6 +76,21 @@ func (a *app) whoami(ctx context.Context) error {
 		a.warn("group shares give you nothing: %s", whyGroupsUnknown(me))
 	}
 	return nil
+}
+
+// refresh refreshes a login session, so that whoami tells of one that works on
+// and not only of its last access token (AUTH U13). Keys have nothing to refresh.
+func (a *app) refresh(ctx context.Context, conn *connection) error {
+	if conn.credential.Source != fromSession {
+		return nil
+	}
+	file, err := a.credentials()
+	if err != nil {
+		return err
+	}
+	s, err := file.Refresh(ctx, conn.BaseURL(), a.http())
+	a.known.add(s.AccessToken, s.RefreshToken)
+	return err
 }
 
 // sessionExpiry is when the access token ends, as of after the request: it may

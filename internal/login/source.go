@@ -139,7 +139,7 @@ func (f *File) forget(cloudURL, token string, cause error) error {
 func unreachable(s Session, err error) error {
 	return &snap.Error{
 		Code:   snap.CodeUnreachable,
-		Detail: "cannot refresh your session at " + hostOf(s.AuthURL),
+		Detail: hostOf(s.AuthURL) + " cannot be reached to refresh your session",
 		Hint:   "check your network and try again; you are still signed in",
 		Cause:  err,
 	}
