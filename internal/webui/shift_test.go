@@ -9,7 +9,8 @@ import (
 )
 
 // mostShift is what the Snapshots page may move in all by itself; 0.1 is what
-// https://web.dev/articles/cls calls good.
+// https://web.dev/articles/cls calls good. It is not
+// always nothing: the columns of a long table widen while its rows arrive.
 const mostShift = 0.1
 
 // What somebody is about to click stays where it is: when the page has loaded,
