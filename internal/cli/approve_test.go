@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	codeLine = regexp.MustCompile(`^\s+(?:"user_code": ")?([A-Z]{4}-[A-Z]{4})(?:",)?$`)
+	codeLine = regexp.MustCompile(`(?:^\s+|"user_code":")([A-Z]{4}-[A-Z]{4})(?:$|")`)
 	csrf     = regexp.MustCompile(`name="csrf_token" value="([^"]+)"`)
 )
 

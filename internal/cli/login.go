@@ -26,6 +26,7 @@ password or key is typed here. Only cloud.url must be configured.
 
 Where no browser can be opened, as over SSH, open the URL on any other device;
 --qr draws it for the camera of a phone.
+With --json every line is one JSON object, an event: code, waiting, done or error.
 For automation use an API key instead: set ` + apiKeyEnv + `.`,
 		Example: examples(
 			"sign in", "snapcli login",
@@ -68,10 +69,11 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	s, err := login.Login(ctx, o)
 	prompt.end()
 	if err != nil {
+		prompt.failed(err)
 		return err
 	}
 	if a.flags.json {
-		return a.printJSON(signedIn{"signed_in", s.CloudURL, s.Email, s.Organization})
+		return a.printEvent(signedIn{"done", s.CloudURL, s.Email, s.Organization})
 	}
 	a.done("", "signed in to %s%s", s.CloudURL, asWhom(s))
 	a.next("see what you may see with `snapcli cloud snapshots`")
@@ -101,35 +103,52 @@ func asWhom(s login.Session) string {
 	return b.String()
 }
 
-// signedIn and codeEvent are the lines that login --json writes: one event
-// with the code, at once, and one at the end (AUTH U16).
+// With --json, login writes one object a line for each of its events: the code,
+// at once, that it waits, and one at the end, done or error (AUTH U16).
 type signedIn struct {
-	Event        string `json:"event"`
+	Event        string `json:"event" doc:"done"`
 	CloudURL     string `json:"cloud_url"`
 	Email        string `json:"email,omitempty"`
 	Organization string `json:"organization,omitempty"`
 }
 
 type codeEvent struct {
-	Event    string    `json:"event"`
+	Event    string    `json:"event" doc:"code"`
 	UserCode string    `json:"user_code"`
 	URL      string    `json:"verification_uri"`
 	Complete string    `json:"verification_uri_complete,omitempty"`
 	Expires  time.Time `json:"expires_at"`
 }
 
+type waitingEvent struct {
+	Event     string `json:"event" doc:"waiting"`
+	Remaining int    `json:"remaining_seconds" doc:"until the code expires"`
+}
+
+type failedEvent struct {
+	Event  string    `json:"event" doc:"error"`
+	Code   snap.Code `json:"code"`
+	Detail string    `json:"detail"`
+	Hint   string    `json:"hint,omitempty"`
+	Exit   int       `json:"exit"`
+}
+
+// waitingEvery is how often --json tells that login still waits.
+const waitingEvery = 30 * time.Second
+
 // loginPrompt shows a login on the terminal, or as lines in a pipe.
 type loginPrompt struct {
 	*app
-	qr      bool // the URL is drawn, too (AUTH U5)
-	waiting bool // a line that counts down is on the terminal
+	qr      bool          // the URL is drawn, too (AUTH U5)
+	waiting bool          // a line that counts down is on the terminal
+	told    time.Duration // what remained at the last waiting event
 }
 
 // Code shows code and URL first, the code alone on a line (AUTH U1). --quiet
 // does not hide it: without it nobody can go on.
 func (p *loginPrompt) Code(c login.Code) {
 	if p.flags.json {
-		_ = p.printJSON(codeEvent{"code", c.UserCode, c.URL, c.Complete, c.Expires})
+		_ = p.printEvent(codeEvent{"code", c.UserCode, c.URL, c.Complete, c.Expires})
 		return
 	}
 	p.say("To sign in, open this URL%s:", map[bool]string{true: " (your browser is being opened)"}[c.Opened])
@@ -159,8 +178,12 @@ func (p *loginPrompt) draw(url string) {
 	p.write(drawing + "\n")
 }
 
-// Waiting counts down, on a terminal only.
+// Waiting counts down, on a terminal only. --json tells it from time to time.
 func (p *loginPrompt) Waiting(remaining time.Duration) {
+	if p.flags.json && (p.told == 0 || p.told-remaining >= waitingEvery) {
+		p.told = remaining
+		_ = p.printEvent(waitingEvent{"waiting", int(remaining.Seconds())})
+	}
 	if !p.io.ErrTerminal || p.flags.quiet || p.flags.debug || p.flags.json {
 		return
 	}
@@ -172,6 +195,15 @@ func (p *loginPrompt) Waiting(remaining time.Duration) {
 func (p *loginPrompt) Note(text string) {
 	p.end()
 	p.note("%s", text)
+}
+
+// failed ends the lines of --json; the error is also where every command's is.
+func (p *loginPrompt) failed(err error) {
+	if !p.flags.json {
+		return
+	}
+	e := asError(err)
+	_ = p.printEvent(failedEvent{"error", e.Code, p.known.redact(e.Error()), e.Hint, e.Code.Info().Exit})
 }
 
 // end takes the count-down away.

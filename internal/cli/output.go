@@ -57,11 +57,16 @@ func (a *app) warn(format string, args ...any) {
 // printJSON writes v as the result.
 func (a *app) printJSON(v any) error { return writeJSON(a.io.Out, v) }
 
-func writeJSON(w io.Writer, v any) error {
+func writeJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
+
+// printEvent writes v as one line of the result, for what reads it line by line.
+func (a *app) printEvent(v any) error { return encodeJSON(a.io.Out, v, "") }
+
+func encodeJSON(w io.Writer, v any, indent string) error {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
+	e.SetIndent("", indent)
 	if err := e.Encode(v); err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
