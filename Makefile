@@ -26,7 +26,7 @@ recording: build ## the demo's real output into docs/recording.txt, and its stor
 
 test: servers bin/versitygw bin/dex bin/zitadel axe ## everything, with what was skipped named at the end
 	@$(GO) build -o bin/testreport ./internal/testreport
-	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json $(RACE) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
+	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json $(RACE) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
 
 # The folders that have benchmarks.
 BENCHED = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=tools '^func Benchmark' .)))
