@@ -66,13 +66,6 @@ func (a *app) pull(ctx context.Context, target string, o local.PullOptions) erro
 	if err != nil {
 		return err
 	}
-	if o.SnapshotID != "" {
-		s, err := conn.Resolve(ctx, o.SnapshotID)
-		if err != nil {
-			return err
-		}
-		o.SnapshotID = s.ID
-	}
 	tell, end := a.progress()
 	r, err := agent.Pull(ctx, conn.Client, target, o, tell)
 	end()
