@@ -67,6 +67,7 @@ type Options struct {
 	TempDir  string                  // for files that are as big as the dump
 	Progress func(done, total int64) // bytes; may be nil
 	Phase    func(name string)       // called when a new phase begins; may be nil
+	Subset   *Subset                 // of Dump: dump only some rows; nil is all
 }
 
 // Report calls Progress.
@@ -93,6 +94,7 @@ type Info struct {
 	Connections   []string          // who else is connected now, as far as it can be known
 	Properties    map[string]string // what a copy must be created with, such as its encoding
 	Warnings      []string          // what a person should know
+	Subset        *Subset           // what the dump was limited to; nil when it has every row
 }
 
 // Table is one table and how many rows it has; -1 is not counted. Columns are
@@ -101,6 +103,7 @@ type Table struct {
 	Schema  string
 	Name    string
 	Rows    int64
+	Of      int64 // rows the source's table has, of which a subset holds Rows; 0 when not a subset
 	Columns []Column
 }
 

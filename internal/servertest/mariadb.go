@@ -8,8 +8,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -25,32 +27,51 @@ import (
 // dropped when the test ends. The test is skipped when MariaDB is not installed.
 func MariaDB(t testing.TB) string {
 	t.Helper()
-	server := sharedMariaDB()
-	if errors.Is(server.err, errNoMariaDB) {
-		t.Skip("needs MariaDB: install the package mariadb-server")
-	}
-	if server.err != nil {
-		t.Fatal(server.err)
-	}
-	name := fmt.Sprintf("test_%d", server.databases.Add(1))
-	server.exec(t, "CREATE DATABASE "+name)
-	t.Cleanup(func() { server.exec(t, "DROP DATABASE IF EXISTS "+name) })
-	return fmt.Sprintf("mysql://root@127.0.0.1:%d/%s", server.port, name)
+	return MySQL(t, "mariadb")
 }
 
-var errNoMariaDB = errors.New("MariaDB is not installed")
+// MySQLServers names the servers that [MySQL] knows: the installed MariaDB, and
+// others that tools/unpack puts below bin.
+func MySQLServers() []string { return []string{"mariadb", "mariadb-11.8", "mysql-8.0", "mysql-9.7"} }
 
-// sharedMariaDB is the server of this process.
-var sharedMariaDB = sync.OnceValue(func() *mariadb {
-	var s *mariadb
-	for range 3 { // another program may take the free port first
-		s = &mariadb{}
-		if s.err = s.start(); s.err == nil || errors.Is(s.err, errNoMariaDB) {
-			break
-		}
+// MySQL is [MariaDB] for one of these servers. The test is skipped when it is
+// not there.
+func MySQL(t testing.TB, server string) string {
+	t.Helper()
+	s := mysqlServer(server, filepath.Join(Root(t), "bin", server))
+	if errors.Is(s.err, errNoMariaDB) && server == "mariadb" {
+		t.Skip("needs MariaDB: install the package mariadb-server")
 	}
-	return s
-})
+	if errors.Is(s.err, errNoMariaDB) {
+		t.Skipf("needs %[1]s: run make bin/%[1]s", server)
+	}
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	name := fmt.Sprintf("test_%d", s.databases.Add(1))
+	s.exec(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { s.exec(t, "DROP DATABASE IF EXISTS "+name) })
+	return fmt.Sprintf("mysql://root@127.0.0.1:%d/%s", s.port, name)
+}
+
+var errNoMariaDB = errors.New("the server is not installed")
+
+// mysqlServer returns the process's server of a name, started at the first call.
+func mysqlServer(name, folder string) *mariadb {
+	once, _ := mysqlServersOf.LoadOrStore(name, sync.OnceValue(func() *mariadb {
+		var s *mariadb
+		for range 3 { // another program may take the free port first
+			s = &mariadb{}
+			if s.err = s.start(name, folder); s.err == nil || errors.Is(s.err, errNoMariaDB) {
+				break
+			}
+		}
+		return s
+	}))
+	return once.(func() *mariadb)()
+}
+
+var mysqlServersOf sync.Map // name to func() *mariadb
 
 type mariadb struct {
 	port      int
@@ -70,37 +91,70 @@ func (s *mariadb) exec(t testing.TB, statement string) {
 // watchMariaDB runs the server until its standard input ends.
 const watchMariaDB = `dir="$1"; shift; "$@" >"$dir/log" 2>&1 </dev/null & pid=$!; read -r _; kill -KILL $pid; wait $pid; rm -rf "$dir"`
 
-func (s *mariadb) start() error {
-	program, err := exec.LookPath("mariadbd")
+// programs are the commands that set a data folder up and that serve it,
+// without what both take.
+func programs(name, folder string) (setup, serve []string, err error) {
+	root := filepath.Join(folder, "root", "usr")
+	switch {
+	case name == "mariadb":
+		program, err := exec.LookPath("mariadbd")
+		if err != nil {
+			program = "/usr/sbin/mariadbd"
+		}
+		setup, serve = []string{"mariadb-install-db"}, []string{program}
+	case strings.HasPrefix(name, "mariadb"):
+		setup = []string{filepath.Join(folder, "bin", "mariadb-install-db")}
+		serve = []string{filepath.Join(folder, "bin", "mariadbd")}
+	default:
+		program := filepath.Join(folder, "bin", "mysqld")
+		setup = []string{program, "--no-defaults", "--initialize-insecure", "--basedir=" + root}
+		return setup, []string{program, "--no-defaults", "--basedir=" + root, "--mysqlx=OFF", "--secure-file-priv="}, found(program)
+	}
+	setup = append(setup, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db")
+	serve = append(serve, "--no-defaults")
+	if name != "mariadb" {
+		setup = append(setup, "--basedir="+root)
+		serve = append(serve, "--basedir="+root, "--lc-messages-dir="+filepath.Join(root, "share", "mysql"), "--plugin-dir="+filepath.Join(root, "lib", "mysql", "plugin"))
+	}
+	return setup, serve, found(setup[0], serve[0])
+}
+
+func found(programs ...string) error {
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			return errNoMariaDB
+		}
+	}
+	return nil
+}
+
+func (s *mariadb) start(name, folder string) error {
+	setup, serve, err := programs(name, folder)
 	if err != nil {
-		program = "/usr/sbin/mariadbd"
+		return err
 	}
-	install, missing := exec.LookPath("mariadb-install-db")
-	if _, err := os.Stat(program); err != nil || missing != nil {
-		return errNoMariaDB
-	}
-	dir, err := os.MkdirTemp("", "servertest-mariadb-")
+	dir, err := os.MkdirTemp("", "servertest-"+name+"-")
 	if err != nil {
 		return err
 	}
 	data := filepath.Join(dir, "data")
-	asUser := []string{}
+	asUser := []string{"--datadir=" + data}
 	if os.Getuid() == 0 { // the programs change to it themselves
 		asUser = append(asUser, "--user=mysql")
-		if err := os.Chmod(dir, 0o755); err != nil {
+		if err := mysqlOwns(dir); err != nil {
 			return err
 		}
 	}
-	setup := exec.Command(install, append([]string{"--no-defaults", "--datadir=" + data, "--auth-root-authentication-method=normal", "--skip-test-db"}, asUser...)...)
-	if out, err := setup.CombinedOutput(); err != nil {
-		return fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
+	if out, err := exec.Command(setup[0], append(setup[1:], asUser...)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", setup[0], err, out)
 	}
 	if s.port, err = freePort(); err != nil {
 		return err
 	}
-	args := append([]string{"-c", watchMariaDB, "sh", dir, program, "--no-defaults", "--datadir=" + data, "--bind-address=127.0.0.1", "--port=" + strconv.Itoa(s.port),
-		"--socket=" + filepath.Join(data, "s"), "--pid-file=" + filepath.Join(data, "pid"), "--innodb-flush-log-at-trx-commit=0", "--skip-log-bin", "--max-connections=100"}, asUser...)
-	cmd := exec.Command("/bin/sh", args...)
+	args := append([]string{"-c", watchMariaDB, "sh", dir}, serve...)
+	args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--socket="+filepath.Join(data, "s"), "--pid-file="+filepath.Join(data, "pid"),
+		"--innodb-flush-log-at-trx-commit=0", "--skip-log-bin", "--max-connections=100", "--innodb-buffer-pool-size=256M")
+	cmd := exec.Command("/bin/sh", append(args, asUser...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if s.alive, err = cmd.StdinPipe(); err != nil {
 		return err
@@ -112,6 +166,20 @@ func (s *mariadb) start() error {
 		return err
 	}
 	return s.ready()
+}
+
+// mysqlOwns gives a folder to the user that the servers change to.
+func mysqlOwns(dir string) error {
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	owner, err := user.Lookup("mysql")
+	if err != nil {
+		return fmt.Errorf("the server's user: %w", err)
+	}
+	uid, _ := strconv.Atoi(owner.Uid)
+	gid, _ := strconv.Atoi(owner.Gid)
+	return os.Chown(dir, uid, gid)
 }
 
 // ready waits until the server answers, at most half a minute.
@@ -128,7 +196,7 @@ func (s *mariadb) ready() error {
 		select {
 		case <-ctx.Done():
 			s.alive.Close()
-			return fmt.Errorf("start MariaDB: %w", err)
+			return fmt.Errorf("start the server: %w", err)
 		case <-again.C:
 		}
 	}

@@ -96,16 +96,17 @@ func version(initdb string) int {
 var errNotInstalled = errors.New("PostgreSQL is not installed")
 
 // sharedServer is the server of this process.
-var sharedServer = sync.OnceValue(func() *server {
-	var s *server
+var sharedServer = sync.OnceValue(func() *server { return running(PostgresBin()) })
+
+func running(bin string) (s *server) {
 	for range 3 { // another program may take the free port first
-		s = start()
+		s = startIn(bin)
 		if s.err == nil || errors.Is(s.err, errNotInstalled) {
 			break
 		}
 	}
 	return s
-})
+}
 
 type server struct {
 	port      int
@@ -134,8 +135,9 @@ run "$1" "$2"
 while read -r _; do kill -QUIT $pid; wait $pid; run "$1" "$2"; done
 kill -QUIT $pid; wait $pid; rm -rf "$2"`
 
-func start() *server {
-	bin := PostgresBin()
+func start() *server { return startIn(PostgresBin()) }
+
+func startIn(bin string) *server {
 	if bin == "" {
 		return &server{err: errNotInstalled}
 	}

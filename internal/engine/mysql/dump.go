@@ -4,30 +4,30 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
-	"strings"
+	"sync"
 
+	"golang.org/x/sync/errgroup"
+
+	"snap"
 	"snap/internal/engine"
 )
 
-// programs are the parts of a database that are no tables, as SQL for the
-// client program.
-type programs struct {
-	Routines string `json:"routines"` // procedures, functions, triggers
-	Views    string `json:"views"`
-	Events   string `json:"events"`
-}
-
 const (
-	programsMark = "-- snapcli: "
-	maxPrograms  = 64 << 20
+	head      = "-- snapcli 2: "
+	maxHead   = 256 << 20
+	chunkSize = 1 << 20 // bytes of an INSERT statement, about
 )
 
-// Dump implements [engine.Engine].
+// Dump implements [engine.Engine]. Several connections read at a time, all of
+// the same moment, when the user may stop writers for that moment (the right
+// RELOAD); else one reads.
 func (Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -38,21 +38,32 @@ func (Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Option
 		return engine.Info{}, err
 	}
 	defer db.Close()
-	info, err := look(ctx, db, d.name)
-	if err != nil {
-		return info, d.failure(err)
-	}
-	views, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type LIKE '%VIEW' ORDER BY table_name", d.name)
-	if err != nil {
-		return info, d.failure(err)
-	}
-	t, err := program(dumpers(info.ServerVersion))
+	info, err := dump(ctx, db, d.name, w, o)
+	return info, d.failure(err)
+}
+
+func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Options) (engine.Info, error) {
+	o.Begin("count")
+	info, err := look(ctx, db, name)
 	if err != nil {
 		return info, err
 	}
-	info.ToolVersion = t.version
-	o.Begin("dump")
-	parts, err := d.programs(ctx, t, views)
+	if o.Subset != nil {
+		o.Jobs = 1 // the temporary tables that it is chosen in are of one connection
+	}
+	readers, err := together(ctx, db, max(1, o.Jobs))
+	defer func() {
+		for _, r := range readers {
+			r.Close()
+		}
+	}()
+	if err != nil {
+		return info, err
+	}
+	if info.Tables, err = listTables(ctx, readers[0], name); err != nil {
+		return info, err
+	}
+	parts, err := structureOf(ctx, readers[0], name)
 	if err != nil {
 		return info, err
 	}
@@ -60,112 +71,197 @@ func (Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Option
 	if err != nil {
 		return info, fmt.Errorf("write the dump: %w", err)
 	}
-	out := &engine.Counter{W: w, O: o}
-	if _, err := fmt.Fprintf(out, "%s%s\n", programsMark, line); err != nil {
-		return info, err
-	}
-	counts := newRowCounter(out)
-	args := append(tableArguments(t), d.name)
-	for _, v := range views {
-		args = append(args, "--ignore-table="+d.name+"."+v)
-	}
-	if err := d.dump(ctx, t, counts, args...); err != nil {
-		return info, err
-	}
-	for i := range info.Tables {
-		info.Tables[i].Rows = counts.rows[info.Tables[i].Name]
-	}
-	return info, nil
-}
-
-// tableArguments are those of the run that dumps tables and rows: one
-// transaction, row by row, binary values in hexadecimal.
-func tableArguments(t tool) []string {
-	args := []string{"--single-transaction", "--quick", "--skip-lock-tables", "--skip-add-locks", "--skip-triggers", "--hex-blob", "--skip-dump-date", "--skip-comments", "--no-tablespaces"}
-	if t.name == "mysqldump" && !strings.Contains(t.version, "MariaDB") {
-		args = append(args, "--set-gtid-purged=OFF", "--column-statistics=0")
-	}
-	return args
-}
-
-// programs dumps what is no table, without the definers: they are users of the
-// source's server.
-func (d database) programs(ctx context.Context, t tool, views []string) (programs, error) {
-	var p programs
-	base := []string{"--no-data", "--skip-comments", "--skip-dump-date", "--no-tablespaces", "--skip-lock-tables"}
-	if t.name == "mysqldump" && !strings.Contains(t.version, "MariaDB") {
-		base = append(base, "--set-gtid-purged=OFF", "--column-statistics=0")
-	}
-	run := func(into *string, args ...string) error {
-		var b bytes.Buffer
-		err := d.dump(ctx, t, &b, append(append([]string{}, base...), args...)...)
-		*into = definer.ReplaceAllString(b.String(), "")
-		return err
-	}
-	err := run(&p.Routines, "--no-create-info", "--routines", "--triggers", d.name)
-	if err == nil {
-		err = run(&p.Events, "--no-create-info", "--skip-triggers", "--events", d.name)
-	}
-	if err == nil && len(views) > 0 {
-		err = run(&p.Views, append([]string{"--skip-triggers", d.name}, views...)...)
-	}
-	return p, err
-}
-
-var definer = regexp.MustCompile("DEFINER=`(?:[^`]|``)*`@`(?:[^`]|``)*` ?")
-
-// dump runs the dumping program.
-func (d database) dump(ctx context.Context, t tool, w io.Writer, args ...string) error {
-	cmd, said := t.command(ctx, d, args...)
-	copied := &failing{w: w}
-	cmd.Stdout = copied
-	err := cmd.Run()
-	if copied.err != nil {
-		return copied.err
-	}
+	where, err := choose(ctx, readers[0], name, &info, o)
 	if err != nil {
-		return d.toolFailure(ctx, t, said, err)
+		return info, err
+	}
+	o.Begin("dump")
+	out := &writer{w: &engine.Counter{W: w, O: o}}
+	if err := out.write(slicesOf(head, line, "\n")); err != nil {
+		return info, err
+	}
+	if err := readTables(ctx, readers, name, info.Tables, where, out); err != nil {
+		return info, err
+	}
+	after, err := structureOf(ctx, readers[0], name)
+	if err == nil && !reflect.DeepEqual(parts.Tables, withCounters(parts.Tables, after.Tables)) {
+		err = changedMeanwhile("its tables are not what they were at the start")
+	}
+	return info, err
+}
+
+func slicesOf(parts ...any) []byte {
+	var b bytes.Buffer
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			b.WriteString(p)
+		case []byte:
+			b.Write(p)
+		}
+	}
+	return b.Bytes()
+}
+
+// withCounters returns the definitions with the AUTO_INCREMENT of others, where
+// nothing else differs: inserting rows changes it.
+func withCounters(before, after []definition) []definition {
+	if len(before) != len(after) {
+		return after
+	}
+	all := make([]definition, len(after))
+	for i, d := range after {
+		all[i] = d
+		if counter.ReplaceAllString(d.SQL, "") == counter.ReplaceAllString(before[i].SQL, "") {
+			all[i].SQL = before[i].SQL
+		}
+	}
+	return all
+}
+
+// counter is what inserting rows changes of a table's definition.
+var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
+
+func changedMeanwhile(why string) error {
+	return &snap.Error{Code: snap.CodeConflict, Detail: "the schema changed while it was built: " + why, Hint: "build again when no migration runs"}
+}
+
+// writer is what all readers write to, one statement at a time.
+type writer struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (w *writer) write(b []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, err := w.w.Write(b); err != nil {
+		return fmt.Errorf("write the dump: %w", err)
 	}
 	return nil
 }
 
-// failing remembers that writing failed, which the program reports as a broken
-// pipe.
-type failing struct {
-	w   io.Writer
-	err error
+// together opens connections that all see the same moment. Where one moment
+// for several cannot be had, it opens one.
+func together(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error) {
+	var readers []*sql.Conn
+	open := func(n int) error {
+		for range n {
+			c, err := session(ctx, db, "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+			if err != nil {
+				return err
+			}
+			readers = append(readers, c)
+			if _, err := c.ExecContext(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if jobs == 1 {
+		return readers, open(1)
+	}
+	// Writers wait while this lock waits for running statements, so it is
+	// given up after a second.
+	lock, err := session(ctx, db, "SET SESSION lock_wait_timeout = 1")
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	if _, err := lock.ExecContext(ctx, "FLUSH TABLES WITH READ LOCK"); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		jobs = 1
+	}
+	err = open(jobs)
+	if _, unlocked := lock.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); err == nil {
+		err = unlocked
+	}
+	return readers, err
 }
 
-func (f *failing) Write(p []byte) (int, error) {
-	n, err := f.w.Write(p)
-	if err != nil && f.err == nil {
-		f.err = err
+// session opens a connection whose values are those of the dump: times in UTC,
+// texts in UTF-8, and no mode that changes what is shown or stored.
+func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return n, err
+	for _, statement := range append([]string{"SET NAMES utf8mb4", "SET SESSION time_zone = '+00:00', sql_mode = '" + storedMode + "', sql_quote_show_create = 1"}, more...) {
+		if _, err := c.ExecContext(ctx, statement); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+const storedMode = "NO_AUTO_VALUE_ON_ZERO"
+
+// readTables reads all tables, the readers each taking the next one, and sets
+// how many rows they had.
+func readTables(ctx context.Context, readers []*sql.Conn, name string, tables []engine.Table, where map[string]string, out *writer) error {
+	sources, err := sourcesOf(ctx, readers[0], name, tables)
+	if err != nil {
+		return err
+	}
+	next := make(chan source, len(sources))
+	for _, s := range sources {
+		s.where = where[s.table.Name]
+		next <- s
+	}
+	close(next)
+	g, ctx := errgroup.WithContext(ctx)
+	for _, c := range readers {
+		g.Go(func() (err error) {
+			for s := range next {
+				if s.table.Rows, err = readTable(ctx, c, s, out); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // split reads the first line of a dump and returns the rest.
-func split(r io.Reader) (programs, io.Reader, error) {
-	var p programs
-	in := bufio.NewReaderSize(r, 1<<20)
+func split(r io.Reader) (structure, *bufio.Reader, error) {
+	var s structure
+	in := bufio.NewReaderSize(r, chunkSize)
+	line, err := readLine(in, maxHead)
+	if err != nil {
+		return s, nil, badDump(err)
+	}
+	text, ok := bytes.CutPrefix(line, []byte(head))
+	if !ok {
+		return s, nil, badDump(nil)
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return s, nil, badDump(err)
+	}
+	return s, in, nil
+}
+
+// readLine reads to the end of a line, or of what there is. io.EOF comes alone.
+func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	for {
-		part, err := in.ReadSlice('\n')
+		part, err := r.ReadSlice('\n')
 		line = append(line, part...)
-		if errors.Is(err, bufio.ErrBufferFull) && len(line) <= maxPrograms {
+		switch {
+		case len(line) > most:
+			return nil, badDump(errors.New("a line that is too long"))
+		case errors.Is(err, bufio.ErrBufferFull):
 			continue
+		case errors.Is(err, io.EOF) && len(line) > 0:
+			return nil, badDump(io.ErrUnexpectedEOF)
 		}
-		if err != nil {
-			return p, nil, badDump(err)
-		}
-		break
+		return line, err
 	}
-	text, ok := bytes.CutPrefix(line, []byte(programsMark))
-	if !ok {
-		return p, nil, badDump(nil)
-	}
-	if err := json.Unmarshal(text, &p); err != nil {
-		return p, nil, badDump(err)
-	}
-	return p, in, nil
+}
+
+func badDump(cause error) error {
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot does not hold a dump of a MySQL database", Hint: "build it again", Cause: cause}
 }

@@ -1,12 +1,13 @@
-// Package mysql dumps and restores MySQL and MariaDB databases through
-// mysqldump or mariadb-dump and the server's client program.
+// Package mysql dumps and restores MySQL and MariaDB databases. It speaks the
+// servers' protocol itself and needs none of their programs.
 //
-// A dump is a line of JSON in a comment, with the views, routines, triggers and
-// events, and then the SQL of the tables. It is restored into a scratch
-// database on the destination's server, whose tables then take the place of the
-// old ones in one RENAME TABLE statement: these servers cannot rename a
-// database. Views, routines, triggers and events, which cannot be renamed
-// either, follow right after it.
+// A dump is a line of JSON in a comment, which says how everything is made, and
+// then the rows, as INSERT statements of about 1 MiB with one row a line. It is
+// restored into a scratch database on the destination's server, whose tables
+// then take the place of the old ones in one RENAME TABLE statement: these
+// servers cannot rename a database. Views, routines, triggers and events, which
+// cannot be renamed either, follow right after it, from a journal that the next
+// load finishes when this one is killed.
 package mysql
 
 import (
@@ -15,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -39,7 +41,7 @@ type database struct {
 // ?socket=/path for a local server.
 func parse(raw string) (database, error) {
 	u, err := url.Parse(raw)
-	if err != nil || strings.Trim(u.Path, "/") == "" || strings.Contains(strings.Trim(u.Path, "/"), "/") {
+	if err != nil || strings.Trim(u.Path, "/") == "" || strings.Contains(strings.Trim(u.Path, "/"), "/") || !isHost(u.Hostname()) {
 		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is not usable", Hint: "use mysql://user@host:3306/database"}
 	}
 	d := database{name: strings.Trim(u.Path, "/"), host: u.Hostname(), port: u.Port(), socket: u.Query().Get("socket"), tls: u.Query().Get("tls")}
@@ -54,6 +56,13 @@ func parse(raw string) (database, error) {
 		d.password, _ = u.User.Password()
 	}
 	return d, nil
+}
+
+// isHost refuses what net/url takes for a host although it is none, such as a
+// colon.
+func isHost(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil || !strings.Contains(name, ":")
 }
 
 func (d database) named(name string) database {
@@ -82,30 +91,14 @@ func (d database) open(name string) (*sql.DB, error) {
 	if d.socket != "" {
 		c.Net, c.Addr = "unix", d.socket
 	}
-	c.TLSConfig, c.MultiStatements, c.Timeout = d.tls, true, 10*time.Second
+	c.TLSConfig, c.Timeout = d.tls, 10*time.Second
+	c.MaxAllowedPacket = 0 // the server tells
 	c.Logger = &driver.NopLogger{}
 	connector, err := driver.NewConnector(c)
 	if err != nil {
 		return nil, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is not usable", Hint: "use mysql://user@host:3306/database", Cause: err}
 	}
 	return sql.OpenDB(connector), nil
-}
-
-// arguments are what the programs get to connect with; the password, if any,
-// goes through the environment.
-func (d database) arguments() []string {
-	args := []string{"--default-character-set=utf8mb4", "--user=" + d.user}
-	if d.socket != "" {
-		return append(args, "--socket="+d.socket)
-	}
-	return append(args, "--protocol=tcp", "--host="+d.host, "--port="+d.port)
-}
-
-func (d database) environment() []string {
-	if d.password == "" {
-		return nil
-	}
-	return []string{"MYSQL_PWD=" + d.password}
 }
 
 func (d database) where() string { return "at " + net.JoinHostPort(d.host, d.port) }
@@ -117,6 +110,14 @@ const (
 	erNoDatabase     = 1049
 	erTableDenied    = 1142
 	erNoRight        = 1227
+	erNoTable        = 1146
+	erNoColumn       = 1054
+	erTableChanged   = 1412
+	erLockTimeout    = 1205
+	erDeadlock       = 1213
+	erEmptyQuery     = 1065
+	erWrongValue     = 1231
+	erPacketTooLarge = 1153
 	erDiskFull       = 1021
 	erRecordFull     = 1114
 )
@@ -149,6 +150,13 @@ func (d database) failure(err error) error {
 		errors.As(err, &said)
 		e.Detail = fmt.Sprintf("the MySQL user %q may not do this: %s", d.user, said.Message)
 		e.Hint = "grant the right, or use another user in the target's URL"
+	case erLockTimeout:
+		e.Code = snap.CodeConflict
+		e.Detail = fmt.Sprintf("the database %q is in use: a table of it stayed locked", d.name)
+		e.Hint = "close the connections that use it and try again; nothing was changed"
+	case erPacketTooLarge:
+		e.Detail = fmt.Sprintf("a row is bigger than the MySQL server %s accepts", d.where())
+		e.Hint = "raise max_allowed_packet on the server and try again; nothing was changed"
 	case erDiskFull, erRecordFull:
 		e.Code = snap.CodeStorageFull
 		e.Detail = fmt.Sprintf("the MySQL server %s has no space left", d.where())
@@ -184,11 +192,6 @@ func look(ctx context.Context, db *sql.DB, name string) (engine.Info, error) {
 	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&info.ServerVersion); err != nil {
 		return info, err
 	}
-	if t, err := program(dumpers(info.ServerVersion)); err == nil {
-		info.ToolVersion = t.version
-	} else {
-		info.Warnings = append(info.Warnings, err.Error())
-	}
 	var charset, collation string
 	err := db.QueryRowContext(ctx, "SELECT default_character_set_name, default_collation_name FROM information_schema.schemata WHERE schema_name = ?", name).Scan(&charset, &collation)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -211,12 +214,30 @@ func look(ctx context.Context, db *sql.DB, name string) (engine.Info, error) {
 	if len(unsafe) > 0 {
 		info.Warnings = append(info.Warnings, "these tables are not transactional, so they may be of a later moment: "+strings.Join(unsafe, ", "))
 	}
+	history, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SYSTEM VERSIONED'", name)
+	if err != nil {
+		return info, err
+	}
+	if len(history) > 0 {
+		info.Warnings = append(info.Warnings, "of these system-versioned tables only the rows of now are taken, not their history: "+strings.Join(history, ", "))
+	}
+	hidden, err := unseen(ctx, db, name)
+	if err != nil {
+		return info, err
+	}
+	info.Warnings = append(info.Warnings, hidden...)
 	info.Connections, err = names(ctx, db, "SELECT concat(user, ' from ', host) FROM information_schema.processlist WHERE db = ? AND id <> connection_id()", name)
 	return info, err
 }
 
+// querier is a server or one connection to it.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
 // names returns one column of a query on one database.
-func names(ctx context.Context, db *sql.DB, query, name string) ([]string, error) {
+func names(ctx context.Context, db querier, query, name string) ([]string, error) {
 	rows, err := db.QueryContext(ctx, query, name)
 	if err != nil {
 		return nil, err
@@ -234,7 +255,7 @@ func names(ctx context.Context, db *sql.DB, query, name string) ([]string, error
 }
 
 // listTables lists the tables with their columns; rows are not counted.
-func listTables(ctx context.Context, db *sql.DB, name string) ([]engine.Table, error) {
+func listTables(ctx context.Context, db querier, name string) ([]engine.Table, error) {
 	list, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name", name)
 	if err != nil {
 		return nil, err

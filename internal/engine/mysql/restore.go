@@ -1,6 +1,8 @@
 package mysql
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -9,7 +11,12 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
+
+	driver "github.com/go-sql-driver/mysql"
+	"golang.org/x/sync/errgroup"
 
 	"snap"
 	"snap/internal/engine"
@@ -25,7 +32,8 @@ func (Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o engin
 	if err != nil {
 		return nil, err
 	}
-	s := &scratch{place: d, here: d.named(randomName("snapcli_scratch_")), server: db, o: o}
+	id := randomID()
+	s := &scratch{place: d, here: d.named(scratchPrefix + id), id: id, server: db, o: o}
 	if err := s.fill(ctx, dump); err != nil {
 		if dropped := s.Drop(context.WithoutCancel(ctx)); dropped != nil {
 			err = errors.Join(err, dropped)
@@ -36,67 +44,250 @@ func (Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o engin
 }
 
 // scratch is a database on the destination's server. While it lives, lock
-// holds its name as a user lock, so that nobody takes it for a leftover.
+// holds its id as a user lock, so that nobody takes it for a leftover.
 type scratch struct {
 	place, here database
+	id          string
 	server      *sql.DB
 	lock        *sql.Conn
-	client      tool
-	programs    programs
+	structure   structure
 	properties  map[string]string
 	made        bool
 	o           engine.Options
 }
 
-func randomName(prefix string) string {
+func randomID() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
-	return prefix + hex.EncodeToString(b[:])
+	return hex.EncodeToString(b[:])
 }
 
 func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
-	var version string
-	if err := s.server.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
-		return err
-	}
 	var err error
-	if s.client, err = program(clients(version)); err != nil {
-		return err
-	}
 	if s.lock, err = s.server.Conn(ctx); err != nil {
 		return err
 	}
-	if err := s.sweep(ctx); err != nil {
+	if err := sweep(ctx, s.server, s.lock); err != nil {
 		return err
 	}
-	if _, err := s.lock.ExecContext(ctx, "SELECT get_lock(?, 0)", s.here.name); err != nil {
+	if _, err := s.lock.ExecContext(ctx, "SELECT get_lock(?, 0)", s.id); err != nil {
 		return err
 	}
-	s.properties = dump.Info.Properties
-	if _, err := s.server.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset()); err != nil {
-		return err
-	}
-	s.made = true
 	in, err := dump.Open()
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	programs, tables, err := split(engine.Reader(ctx, in))
+	counted := &engine.Counter{W: io.Discard, O: s.o, Of: dump.Size}
+	var rows *bufio.Reader
+	if s.structure, rows, err = split(io.TeeReader(engine.Reader(ctx, in), counted)); err != nil {
+		return err
+	}
+	s.properties = dump.Info.Properties
+	if err := s.understood(ctx, dump.Info.ServerVersion); err != nil {
+		return err
+	}
+	if _, err := s.server.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset()); err != nil {
+		return err
+	}
+	s.made = true
+	s.o.Begin("restore")
+	db, err := s.here.open(s.here.name)
 	if err != nil {
 		return err
 	}
-	s.programs = programs
-	s.o.Begin("restore")
-	if err := s.run(ctx, s.here, io.TeeReader(tables, &engine.Counter{W: io.Discard, O: s.o, Of: dump.Size})); err != nil {
+	defer db.Close()
+	return s.restore(ctx, db, rows, dump.Info.Tables)
+}
+
+// restore makes everything in the scratch database and compares its rows.
+func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, want []engine.Table) error {
+	c, err := loading(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var indexes []string
+	for _, q := range s.structure.Sequences {
+		if err := makeSequence(ctx, c, q); err != nil {
+			return err
+		}
+	}
+	for _, t := range s.structure.Tables {
+		bare, alter := later(t.SQL)
+		if err := makeOne(ctx, c, "TABLE", definition{Name: t.Name, SQL: bare, Mode: storedMode}); err != nil {
+			return err
+		}
+		if alter != "" {
+			indexes = append(indexes, "ALTER TABLE "+quote(t.Name)+" "+alter)
+		}
+	}
+	got, err := s.load(ctx, db, rows)
+	if err != nil {
+		return err
+	}
+	s.o.Begin("index")
+	if err := parallel(ctx, db, max(1, s.o.Jobs), indexes); err != nil {
 		return err
 	}
 	s.o.Begin("verify")
-	if err := s.verify(ctx, dump.Info.Tables); err != nil {
+	if err := s.verify(ctx, c, want, got); err != nil {
 		return err
 	}
+	if keys, ok := s.properties[engine.ForeignKeys]; ok {
+		if err := sameOrphans(ctx, c, s.here.name, want, keys); err != nil {
+			return err
+		}
+	}
 	// That the programs are understood here is found out now, not after the swap.
-	return s.run(ctx, s.here, strings.NewReader(s.programs.Routines+s.programs.Views))
+	return makePrograms(ctx, c, s.structure)
+}
+
+// loading opens a connection that loads rows: nothing is checked that the
+// source has checked.
+func loading(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
+	return session(ctx, db, "SET SESSION foreign_key_checks = 0, unique_checks = 0")
+}
+
+// load inserts the rows, several statements at a time, and returns how many
+// each table took.
+func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[string]int64, error) {
+	known, rows, mu := map[string]bool{}, map[string]int64{}, sync.Mutex{}
+	for _, t := range s.structure.Tables {
+		known[t.Name] = true
+	}
+	queue := make(chan statement)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(queue)
+		for {
+			next, err := next(in)
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err == nil && !known[next.table] {
+				err = badDump(fmt.Errorf("rows of %s, which is no table of it", next.table))
+			}
+			if err != nil {
+				return err
+			}
+			select {
+			case queue <- next:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+	for range max(1, s.o.Jobs) {
+		g.Go(func() error {
+			return insert(ctx, db, queue, func(table string, n int64) {
+				mu.Lock()
+				defer mu.Unlock()
+				rows[table] += n
+			})
+		})
+	}
+	return rows, g.Wait()
+}
+
+// insert runs the statements that come, each a transaction.
+func insert(ctx context.Context, db *sql.DB, queue <-chan statement, took func(table string, rows int64)) error {
+	c, err := loading(ctx, db)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for s := range queue {
+		result, err := persistent(ctx, c, string(append(s.start, bytes.TrimSuffix(s.rows, []byte(";\n"))...)))
+		if err != nil {
+			return tooLarge(s, err)
+		}
+		n, err := result.RowsAffected()
+		if err != nil {
+			return err
+		}
+		took(s.table, n)
+	}
+	return nil
+}
+
+// tooLarge tells a row that the server does not take from other failures.
+func tooLarge(s statement, err error) error {
+	if !errors.Is(err, driver.ErrPktTooLarge) && number(err) != erPacketTooLarge {
+		return err
+	}
+	return &snap.Error{
+		Code: snap.CodeDatabase, Cause: err,
+		Detail: fmt.Sprintf("a row of the table %s is bigger than the server accepts", s.table),
+		Hint:   fmt.Sprintf("raise max_allowed_packet on the server to %d or more; nothing was replaced", len(s.start)+len(s.rows)),
+	}
+}
+
+// parallel runs statements, several at a time.
+func parallel(ctx context.Context, db *sql.DB, jobs int, statements []string) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(jobs)
+	for _, statement := range statements {
+		g.Go(func() error {
+			c, err := loading(ctx, db)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			_, err = persistent(ctx, c, statement)
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// persistent runs a statement again when another connection's was in its way
+// and the server has undone it.
+func persistent(ctx context.Context, c *sql.Conn, text string) (result sql.Result, err error) {
+	for range 20 {
+		if result, err = c.ExecContext(ctx, text); number(err) != erDeadlock && number(err) != erLockTimeout {
+			break
+		}
+	}
+	return result, err
+}
+
+// understood refuses a dump with collations that the server does not know:
+// another one in their place would order and compare differently.
+func (s *scratch) understood(ctx context.Context, from string) error {
+	all, err := s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations UNION SELECT full_collation_name FROM information_schema.collation_character_set_applicability")
+	if err != nil { // MySQL has no full names
+		all, err = s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations")
+	}
+	if err != nil {
+		return err
+	}
+	defer all.Close()
+	known := map[string]bool{}
+	for all.Next() {
+		var name sql.NullString
+		if err := all.Scan(&name); err != nil {
+			return err
+		}
+		known[name.String] = true
+	}
+	wanted := s.structure.collations()
+	wanted[s.properties["collation"]] = true
+	var missing []string
+	for name := range wanted {
+		if name != "" && !known[name] {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 || all.Err() != nil {
+		return all.Err()
+	}
+	slices.Sort(missing)
+	return &snap.Error{
+		Code:   snap.CodeInvalid,
+		Detail: fmt.Sprintf("the server %s does not know the collation %s of this snapshot, which is from %s", s.place.where(), strings.Join(missing, ", "), from),
+		Hint:   "load it into a server of the kind and version it is from; nothing was replaced",
+	}
 }
 
 var word = regexp.MustCompile(`^[a-z0-9_]+$`)
@@ -109,45 +300,57 @@ func (s *scratch) charset() string {
 	return " CHARACTER SET " + charset + " COLLATE " + collation
 }
 
-// run gives SQL of a dump to the client program. Nobody knows who wrote it: in
-// binary mode the program takes no commands of its own from it, such as system,
-// and it reads no file of this machine for the server.
-func (s *scratch) run(ctx context.Context, d database, text io.Reader) error {
-	cmd, said := s.client.command(ctx, d, "--batch", "--binary-mode", "--local-infile=0", "--max-allowed-packet=1G", "--init-command=SET SESSION foreign_key_checks = 0, unique_checks = 0", "--database="+d.name)
-	cmd.Stdin = text
-	if err := cmd.Run(); err != nil {
-		return d.toolFailure(ctx, s.client, said, err)
-	}
-	return nil
-}
-
-func (s *scratch) verify(ctx context.Context, want []engine.Table) error {
-	got, err := listTables(ctx, s.server, s.here.name)
+// verify compares the tables, and the rows that the server said it took.
+func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, took map[string]int64) error {
+	got, err := listTables(ctx, c, s.here.name)
 	if err != nil {
 		return err
 	}
 	for i, t := range got {
-		if err := s.server.QueryRowContext(ctx, "SELECT count(*) FROM "+quote(s.here.name)+"."+quote(t.Name)).Scan(&got[i].Rows); err != nil {
-			return err
-		}
+		got[i].Rows = took[t.Name]
 	}
 	return engine.Compare(want, got)
 }
 
 func (s *scratch) URL() string { return s.here.url() }
 
-// Run implements [engine.Scratch].
+// Run implements [engine.Scratch]. The text is split as the servers' client
+// programs do, DELIMITER lines included.
 func (s *scratch) Run(ctx context.Context, text string) error {
-	cmd, said := s.client.command(ctx, s.here, "--batch", "--database="+s.here.name)
-	cmd.Stdin = strings.NewReader(text)
-	cmd.Stdout = io.Discard
-	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + said.FirstError(), Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}
+	db, err := s.here.open(s.here.name)
+	if err != nil {
+		return err
 	}
-	return nil
+	defer db.Close()
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return s.place.failure(err)
+	}
+	defer c.Close()
+	for _, statement := range statements(text) {
+		_, err := c.ExecContext(ctx, statement)
+		switch {
+		case err == nil || number(err) == erEmptyQuery:
+			continue
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case number(err) == 0:
+			return s.place.failure(err)
+		}
+		var said *driver.MySQLError
+		errors.As(err, &said)
+		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + said.Message + ", in: " + firstLine(statement), Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}
+	}
+	_, err = c.ExecContext(ctx, "COMMIT") // what the text left open
+	return s.place.failure(err)
+}
+
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	if r := []rune(line); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return line
 }
 
 // Scrub implements [engine.Scratch]: a dump holds only live rows.
@@ -168,25 +371,6 @@ func (s *scratch) Drop(ctx context.Context) error {
 	_ = s.server.Close()
 	s.server = nil
 	return s.place.failure(err)
-}
-
-// sweep drops what loads that were killed have left on the server.
-func (s *scratch) sweep(ctx context.Context) error {
-	left, err := names(ctx, s.server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ?", "^snapcli_(scratch|replaced)_[0-9a-f]{16}$")
-	if err != nil {
-		return err
-	}
-	for _, name := range left {
-		var free sql.NullInt64
-		if err := s.lock.QueryRowContext(ctx, "SELECT is_free_lock(?)", name).Scan(&free); err != nil {
-			return err
-		}
-		if free.Int64 == 1 {
-			// Somebody else may be sweeping too: an error can wait.
-			_, _ = s.server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(name))
-		}
-	}
-	return nil
 }
 
 func inUse(name string, who []string) error {

@@ -2,12 +2,17 @@ package mysql
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"regexp"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"snap"
 	"snap/internal/engine"
@@ -36,24 +41,17 @@ func cannotMask(why string, cause error) error {
 	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot cannot be masked by rules: " + why, Hint: "build it again with this snapcli, or mask it with a SQL file", Cause: cause}
 }
 
-// agreeing returns the columns of a table's rows, in their order: all of them,
-// or those that the statement lists, which must be the ones that are not
-// generated.
-func agreeing(known map[string][]engine.Column, table string, listed []string) ([]engine.Column, error) {
-	columns, ok := known[table]
-	if !ok {
-		return nil, changed(table)
-	}
-	if listed == nil {
-		return columns, nil
-	}
+// agreeing returns the columns that the rows of a statement have: those of its
+// table that are not generated.
+func agreeing(known map[string][]engine.Column, s statement) ([]engine.Column, error) {
+	columns, ok := known[s.table]
 	own := withoutGenerated(columns)
-	if len(listed) != len(own) {
-		return nil, changed(table)
+	if !ok || len(own) != len(s.columns) {
+		return nil, changed(s.table)
 	}
 	for i, c := range own {
-		if listed[i] != c.Name {
-			return nil, changed(table)
+		if s.columns[i] != c.Name {
+			return nil, changed(s.table)
 		}
 	}
 	return own, nil
@@ -89,45 +87,69 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 	if err != nil {
 		return c, err
 	}
-	var now *engine.Shape
-	var columns []engine.Column
-	w := walker{r: bufio.NewReaderSize(tables, 1<<20), out: bufio.NewWriter(io.Discard)}
-	w.begin = func(table string, listed []string) (_ bool, err error) {
-		columns, err = agreeing(known, table, listed)
-		now = &c.Tables[at[table]]
-		return false, err
-	}
-	w.row = func(fields [][]byte) error {
-		if len(fields) != len(columns) {
-			return changed(now.Name)
+	for {
+		s, err := next(tables)
+		if errors.Is(err, io.EOF) {
+			return c, nil
 		}
-		return sampleRow(now, columns, fields, samples)
+		if err != nil {
+			return c, err
+		}
+		columns, err := agreeing(known, s)
+		if err != nil {
+			return c, err
+		}
+		if err := sampleRows(&c.Tables[at[s.table]], columns, s, samples); err != nil {
+			return c, err
+		}
 	}
-	return c, w.walk()
 }
 
-// sampleRow notes a row's values as samples.
-func sampleRow(s *engine.Shape, columns []engine.Column, fields [][]byte, most int) error {
-	at := -1
-	for i, f := range fields {
-		if columns[i].Generated {
-			continue
+// sampleRows notes values of a statement's rows as samples, until there are
+// enough of each column.
+func sampleRows(t *engine.Shape, columns []engine.Column, s statement, most int) error {
+	var fields [][]byte
+	var err error
+	for line := range rowsOf(s.rows) {
+		enough := true
+		for _, seen := range t.Samples {
+			enough = enough && len(seen) >= most
 		}
-		if at++; len(s.Samples[at]) >= most {
-			continue
+		if enough {
+			return nil
 		}
-		text, kind, err := value(f)
-		if err != nil {
-			return badDump(err)
+		if fields, err = fieldsOf(line, fields); err != nil {
+			return err
 		}
-		if kind != isNull {
-			s.Samples[at] = engine.AddSample(s.Samples[at], text, most)
+		if len(fields) != len(columns) && len(columns) > 0 {
+			return changed(s.table)
+		}
+		for i := range columns {
+			text, kind, err := value(fields[i])
+			if err != nil {
+				return badDump(err)
+			}
+			if kind != isNull {
+				t.Samples[i] = engine.AddSample(t.Samples[i], text, most)
+			}
 		}
 	}
 	return nil
 }
 
-// Rewrite implements [engine.Rewriter].
+// rowsOf yields the rows of a statement, without what stands between them.
+func rowsOf(rows []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for line := range bytes.Lines(rows) {
+			if !yield(line[:max(0, len(line)-len(",\n"))]) {
+				return
+			}
+		}
+	}
+}
+
+// Rewrite implements [engine.Rewriter]. Statements are masked several at a time
+// and written in their order.
 func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out io.Writer, o engine.Options) (engine.Info, error) {
 	known, err := columnsOf(dump)
 	if err != nil {
@@ -146,18 +168,17 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 	if err != nil {
 		return engine.Info{}, fmt.Errorf("write the dump: %w", err)
 	}
-	buffered := bufio.NewWriterSize(&engine.Counter{W: out, O: o, Of: dump.Size}, 1<<20)
-	if _, err := fmt.Fprintf(buffered, "%s%s\n", programsMark, line); err != nil {
+	counted := &engine.Counter{W: out, O: o, Of: dump.Size}
+	if _, err := fmt.Fprintf(counted, "%s%s\n", head, line); err != nil {
 		return engine.Info{}, err
 	}
 	m := masker{plan: p, known: known, rows: map[string]int64{}}
 	for table := range known { // also those without a row must be covered
-		if _, err := m.begin(table, nil); err != nil {
+		if _, _, err := m.masks(table); err != nil {
 			return engine.Info{}, err
 		}
 	}
-	w := walker{r: bufio.NewReaderSize(tables, 1<<20), out: buffered, begin: m.begin, row: m.row}
-	if err := w.walk(); err != nil {
+	if err := m.run(ctx, tables, counted, max(1, o.Jobs)); err != nil {
 		return engine.Info{}, err
 	}
 	info := dump.Info
@@ -168,55 +189,130 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 	return info, nil
 }
 
-// masker applies a plan to rows.
+// masker applies a plan to statements.
 type masker struct {
-	plan    engine.Plan
-	known   map[string][]engine.Column
-	rows    map[string]int64
-	table   string
-	columns []engine.Column
-	masks   []engine.Mask // of the columns that are not generated
+	plan  engine.Plan
+	known map[string][]engine.Column
+	rows  map[string]int64
 }
 
-func (m *masker) begin(table string, listed []string) (drop bool, err error) {
-	if m.columns, err = agreeing(m.known, table, listed); err != nil {
-		return false, err
-	}
+// masks returns the masks of a table's columns that are not generated.
+func (m *masker) masks(table string) (masks []engine.Mask, drop bool, err error) {
 	var names []string
-	for _, c := range withoutGenerated(m.columns) {
+	for _, c := range withoutGenerated(m.known[table]) {
 		names = append(names, c.Name)
 	}
-	m.table = table
-	m.masks, drop, err = m.plan.Masks("", table, names)
-	return drop, err
+	return m.plan.Masks("", table, names)
 }
 
-func (m *masker) row(fields [][]byte) error {
-	if len(fields) != len(m.columns) {
-		return changed(m.table)
+// masked is a statement on its way.
+type masked struct {
+	text []byte
+	err  error
+}
+
+// run masks so many statements at a time, in bounded memory.
+func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs int) error {
+	g, ctx := errgroup.WithContext(ctx)
+	order, slots := make(chan chan masked, jobs), make(chan struct{}, jobs)
+	g.Go(func() error {
+		defer close(order)
+		for {
+			s, err := next(in)
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			masks, drop, err := m.of(s)
+			if err != nil {
+				return err
+			}
+			if drop {
+				continue
+			}
+			m.rows[s.table] += s.count
+			done := make(chan masked, 1)
+			select {
+			case order <- done:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			slots <- struct{}{}
+			go func() {
+				text, err := mask(s, masks)
+				done <- masked{text, err}
+				<-slots
+			}()
+		}
+	})
+	g.Go(func() error {
+		for done := range order {
+			r := <-done
+			if r.err != nil {
+				return r.err
+			}
+			if _, err := out.Write(r.text); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// of returns what becomes of a statement.
+func (m *masker) of(s statement) ([]engine.Mask, bool, error) {
+	if _, err := agreeing(m.known, s); err != nil {
+		return nil, false, err
 	}
-	m.rows[m.table]++
-	at := -1
-	for i, c := range m.columns {
-		if c.Generated { // computed from values that may have been masked
-			fields[i] = []byte("DEFAULT")
-			continue
-		}
-		if at++; m.masks[at] == nil {
-			continue
-		}
-		text, kind, err := value(fields[i])
-		if err != nil {
-			return badDump(err)
-		}
-		if kind == isNull {
-			continue
-		}
-		if masked, null := m.masks[at](text); null {
-			fields[i] = []byte("NULL")
-		} else {
-			fields[i] = literalOf(masked, kind)
-		}
+	return m.masks(s.table)
+}
+
+// mask writes a statement with its rows masked.
+func mask(s statement, masks []engine.Mask) ([]byte, error) {
+	out := append(make([]byte, 0, len(s.start)+len(s.rows)+len(s.rows)/4), s.start...)
+	if !slices.ContainsFunc(masks, func(m engine.Mask) bool { return m != nil }) {
+		return append(out, s.rows...), nil
 	}
-	return nil
+	var fields [][]byte
+	var err error
+	for line := range bytes.Lines(s.rows) {
+		end := max(0, len(line)-len(",\n"))
+		if fields, err = fieldsOf(line[:end], fields); err != nil {
+			return nil, err
+		}
+		if len(fields) != len(masks) {
+			return nil, changed(s.table)
+		}
+		out = append(out, '(')
+		for i, f := range fields {
+			if i > 0 {
+				out = append(out, ',')
+			}
+			if out, err = appendMasked(out, f, masks[i]); err != nil {
+				return nil, err
+			}
+		}
+		out = append(append(out, ')'), line[end:]...)
+	}
+	return out, nil
+}
+
+func appendMasked(out, literal []byte, mask engine.Mask) ([]byte, error) {
+	if mask == nil {
+		return append(out, literal...), nil
+	}
+	text, kind, err := value(literal)
+	if err != nil {
+		return nil, badDump(err)
+	}
+	if kind == isNull {
+		return append(out, literal...), nil
+	}
+	if now, null := mask(text); !null {
+		return literalOf(out, now, kind), nil
+	}
+	return append(out, "NULL"...), nil
 }

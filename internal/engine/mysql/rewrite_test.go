@@ -34,9 +34,6 @@ func TestRewrite(t *testing.T) {
 	d, b := dumped(t, from)
 	var same bytes.Buffer
 	info, err := Engine{}.Rewrite(t.Context(), d, planFor(d.Info.Tables, nil), &same, engine.Options{})
-	for _, generated := range []string{"80", "10", "20"} { // values of the generated column
-		b = bytes.Replace(b, []byte(","+generated+","), []byte(",DEFAULT,"), 1)
-	}
 	if err != nil || !bytes.Equal(same.Bytes(), b) {
 		t.Fatalf("%v: %s", err, difference(string(b), same.String()))
 	}
@@ -57,7 +54,7 @@ func TestRewrite(t *testing.T) {
 	var n int
 	err = db.QueryRow("SELECT count(*) FROM `a ``b`` ü` WHERE v LIKE 'masked \\'%' AND d IS NULL AND (b IS NULL OR hex(b) = '62696E00') AND id IN (1, 2, 3)").Scan(&n)
 	db.Close()
-	if err != nil || n != 3 || bytes.Contains(out.Bytes(), []byte("it''s")) {
+	if err != nil || n != 3 || bytes.Contains(out.Bytes(), []byte("it\\'s")) {
 		t.Errorf("%d masked rows, %v", n, err)
 	}
 	c, err := Engine{}.Inspect(t.Context(), d, 10, engine.Options{})
@@ -77,7 +74,7 @@ func TestLiterals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := string(rapid.SliceOf(rapid.Byte()).Draw(t, "text"))
 		kind := rapid.SampledFrom([]int{isText, isBinary}).Draw(t, "kind")
-		got, _, err := value(literalOf(text, kind))
+		got, _, err := value(literalOf(nil, text, kind))
 		if err != nil || got != text {
 			t.Fatalf("%q became %q, %v", text, got, err)
 		}

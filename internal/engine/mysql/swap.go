@@ -2,9 +2,31 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
+
+// Databases that a load makes beside the destination, by one id: the new
+// tables, the old ones after the swap, and the journal of the swap.
+const (
+	scratchPrefix  = "snapcli_scratch_"
+	replacedPrefix = "snapcli_replaced_"
+	journalPrefix  = "snapcli_journal_"
+	ofLoads        = "^snapcli_(scratch|replaced|journal)_[0-9a-f]{16}$"
+)
+
+// journal is what finishes a swap, or undoes it, after the load was killed. It
+// stands in a table of the journal's database, which the swap's own RENAME
+// TABLE renames from before to after: so the name tells on which side it is.
+type journal struct {
+	Place    string       `json:"place"`
+	Triggers []definition `json:"triggers"` // of the old tables
+	New      structure    `json:"new"`      // without tables and sequences
+}
 
 // Swap implements [engine.Scratch]. All tables change places in one RENAME
 // TABLE statement, which the server does whole or not at all. Triggers cannot
@@ -18,35 +40,83 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 }
 
 func (s *scratch) swap(ctx context.Context, terminate bool) error {
-	if _, err := s.server.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.place.name)+s.charset()); err != nil {
+	if _, err := s.lock.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.place.name)+s.charset()); err != nil {
 		return err
 	}
 	if err := s.clear(ctx, terminate); err != nil {
 		return err
 	}
-	old := s.place.named(randomName("snapcli_replaced_"))
-	if _, err := s.lock.ExecContext(ctx, "SELECT get_lock(?, 0)", old.name); err != nil {
-		return err
-	}
-	if _, err := s.server.ExecContext(ctx, "CREATE DATABASE "+quote(old.name)); err != nil {
-		return err
-	}
-	restore, err := s.withoutTriggers(ctx)
-	if err == nil {
-		err = s.rename(ctx, old.name)
-	}
+	db, err := s.place.open(s.place.name)
 	if err != nil {
-		restore()
-		_, _ = s.server.ExecContext(context.WithoutCancel(ctx), "DROP DATABASE IF EXISTS "+quote(old.name))
 		return err
+	}
+	defer db.Close()
+	c, err := session(ctx, db, "SET SESSION lock_wait_timeout = 10, foreign_key_checks = 0")
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := s.begin(ctx, c); err != nil {
+		return s.back(ctx, err)
+	}
+	if err := s.rename(ctx, c); err != nil {
+		return s.back(ctx, err)
 	}
 	// From here on the new tables are in place: what follows must not be left
 	// half done by an interruption.
-	after := context.WithoutCancel(ctx)
-	if err := s.replacePrograms(after); err != nil {
+	return recoverSwap(context.WithoutCancel(ctx), s.server, s.id)
+}
+
+// back undoes what was done before the tables changed places.
+func (s *scratch) back(ctx context.Context, why error) error {
+	return errors.Join(why, recoverSwap(context.WithoutCancel(ctx), s.server, s.id))
+}
+
+// begin writes the journal and drops the triggers, of the old tables and of the
+// new ones.
+func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
+	old, err := structureOf(ctx, c, s.place.name)
+	if err != nil {
 		return err
 	}
-	_, _ = s.server.ExecContext(after, "DROP DATABASE IF EXISTS "+quote(old.name)) // else the next load sweeps it up
+	j := journal{Place: s.place.name, Triggers: old.Triggers, New: s.structure}
+	j.New.Tables, j.New.Sequences, j.New.Defaults = nil, nil, sequenced(s.structure.Tables)
+	text, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	table := quote(journalPrefix+s.id) + ".`before`"
+	for _, statement := range []string{
+		"CREATE DATABASE " + quote(replacedPrefix+s.id),
+		"CREATE DATABASE " + quote(journalPrefix+s.id),
+		"CREATE TABLE " + table + " (part INT PRIMARY KEY, text MEDIUMBLOB NOT NULL) ENGINE=InnoDB",
+	} {
+		if _, err := c.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	for part := 0; len(text) > 0; part++ {
+		n := min(len(text), 1<<20)
+		if _, err := c.ExecContext(ctx, "INSERT INTO "+table+" VALUES (?, ?)", part, text[:n]); err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	// The table is the sign that the journal is whole.
+	if _, err := c.ExecContext(ctx, "CREATE TABLE "+quote(journalPrefix+s.id)+".whole (a INT)"); err != nil {
+		return err
+	}
+	for _, d := range []string{s.here.name, s.place.name} {
+		triggers, err := names(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?", d)
+		if err != nil {
+			return err
+		}
+		for _, name := range triggers {
+			if _, err := c.ExecContext(ctx, "DROP TRIGGER "+quote(d)+"."+quote(name)); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 
@@ -70,44 +140,12 @@ func (s *scratch) clear(ctx context.Context, terminate bool) error {
 	return nil
 }
 
-// withoutTriggers drops the triggers of the old tables and of the scratch ones
-// and returns what makes the old ones again.
-func (s *scratch) withoutTriggers(ctx context.Context) (restore func(), err error) {
-	var again strings.Builder
-	restore = func() {
-		if again.Len() > 0 {
-			_ = s.run(context.WithoutCancel(ctx), s.place, strings.NewReader(again.String()))
-		}
-	}
-	for _, d := range []database{s.here, s.place} {
-		triggers, err := names(ctx, s.server, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ? ORDER BY action_order", d.name)
-		if err != nil {
-			return restore, err
-		}
-		for _, name := range triggers {
-			id := quote(d.name) + "." + quote(name)
-			var skip, mode, text string
-			var rest [5]any
-			row := s.server.QueryRowContext(ctx, "SHOW CREATE TRIGGER "+id)
-			if err := row.Scan(&skip, &mode, &text, &rest[0], &rest[1], &rest[2], &rest[3]); err != nil {
-				return restore, err
-			}
-			if d.name == s.place.name {
-				fmt.Fprintf(&again, "SET sql_mode = '%s';\nDELIMITER ;;\n%s ;;\nDELIMITER ;\n", mode, text)
-			}
-			if _, err := s.server.ExecContext(ctx, "DROP TRIGGER "+id); err != nil {
-				return restore, err
-			}
-		}
-	}
-	return restore, nil
-}
-
-// rename moves the old tables away and the new ones in, in one statement.
-func (s *scratch) rename(ctx context.Context, old string) error {
-	var moves []string
-	for _, move := range []struct{ from, to string }{{s.place.name, old}, {s.here.name, s.place.name}} {
-		tables, err := names(ctx, s.server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED')", move.from)
+// rename moves the old tables away, the new ones in, and the journal to its
+// other side, in one statement.
+func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
+	moves := []string{fmt.Sprintf("%[1]s.`before` TO %[1]s.`after`", quote(journalPrefix+s.id))}
+	for _, move := range []struct{ from, to string }{{s.place.name, replacedPrefix + s.id}, {s.here.name, s.place.name}} {
+		tables, err := names(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED')", move.from)
 		if err != nil {
 			return err
 		}
@@ -115,31 +153,107 @@ func (s *scratch) rename(ctx context.Context, old string) error {
 			moves = append(moves, fmt.Sprintf("%s.%s TO %s.%s", quote(move.from), quote(t), quote(move.to), quote(t)))
 		}
 	}
-	if len(moves) == 0 {
-		return nil
-	}
-	_, err := s.server.ExecContext(ctx, "RENAME TABLE "+strings.Join(moves, ", "))
+	_, err := c.ExecContext(ctx, "RENAME TABLE "+strings.Join(moves, ", "))
 	return err
 }
 
-// replacePrograms removes the old views, routines and events and makes the new
-// ones, triggers included.
-func (s *scratch) replacePrograms(ctx context.Context) error {
-	for _, kind := range []struct{ word, query string }{
-		{"VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ?"},
-		{"PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'PROCEDURE' AND routine_schema = ?"},
-		{"FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'FUNCTION' AND routine_schema = ?"},
-		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ?"},
-	} {
-		list, err := names(ctx, s.server, kind.query, s.place.name)
-		if err != nil {
+// recoverSwap finishes the swap of an id when its tables have changed places,
+// and undoes it when they have not. Then it removes what the swap made.
+func recoverSwap(ctx context.Context, server *sql.DB, id string) error {
+	tables, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ?", journalPrefix+id)
+	if err != nil {
+		return err
+	}
+	at := map[string]bool{}
+	for _, t := range tables {
+		at[t] = true
+	}
+	if at["whole"] { // else nothing was touched yet
+		if err := finish(ctx, server, id, at["after"]); err != nil {
 			return err
 		}
-		for _, name := range list {
-			if _, err := s.server.ExecContext(ctx, "DROP "+kind.word+" IF EXISTS "+quote(s.place.name)+"."+quote(name)); err != nil {
-				return err
-			}
+	}
+	// The journal goes last: as long as it is there, this can be done again.
+	for _, prefix := range []string{replacedPrefix, journalPrefix} {
+		if _, err := server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(prefix+id)); err != nil {
+			return err
 		}
 	}
-	return s.run(ctx, s.place, strings.NewReader(s.programs.Routines+s.programs.Views+s.programs.Events))
+	return nil
+}
+
+func finish(ctx context.Context, server *sql.DB, id string, swapped bool) error {
+	side := map[bool]string{true: "after", false: "before"}[swapped]
+	parts, err := names(ctx, server, "SELECT text FROM "+quote(journalPrefix+id)+"."+quote(side)+" WHERE ? <> '' ORDER BY part", id)
+	if err != nil {
+		return err
+	}
+	var j journal
+	if err := json.Unmarshal([]byte(strings.Join(parts, "")), &j); err != nil {
+		return fmt.Errorf("read the journal of a load: %w", err)
+	}
+	c, err := session(ctx, server, "USE "+quote(j.Place))
+	if err != nil {
+		return err
+	}
+	// Its database and modes must not be the next one's.
+	defer func() { _ = c.Raw(func(any) error { return driver.ErrBadConn }); c.Close() }()
+	if swapped {
+		return replacePrograms(ctx, c, j.Place, j.New)
+	}
+	there, err := names(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?", j.Place)
+	if err != nil {
+		return err
+	}
+	have := map[string]bool{}
+	for _, name := range there {
+		have[name] = true
+	}
+	for _, t := range j.Triggers {
+		if have[t.Name] {
+			continue
+		}
+		if err := makeOne(ctx, c, "TRIGGER", t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep finishes or undoes what loads that were killed have left on the server.
+func sweep(ctx context.Context, server *sql.DB, c *sql.Conn) error {
+	left, err := names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ?", ofLoads)
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, name := range left {
+		id := name[strings.LastIndexByte(name, '_')+1:]
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		if err := sweepOne(ctx, server, c, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepOne holds the id's lock while it clears up: one that is held is of a
+// load that runs, or of somebody else who clears up.
+func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, id string) error {
+	var free sql.NullInt64
+	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, 0)", id).Scan(&free); err != nil {
+		return err
+	}
+	if free.Int64 != 1 {
+		return nil
+	}
+	defer func() { _, _ = c.ExecContext(context.WithoutCancel(ctx), "SELECT release_lock(?)", id) }()
+	if err := recoverSwap(ctx, server, id); err != nil {
+		return err
+	}
+	_, err := server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(scratchPrefix+id))
+	return err
 }

@@ -3,9 +3,12 @@ package postgres
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
+	"snap"
 	"snap/internal/engine"
 )
 
@@ -20,7 +23,9 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 		return engine.Info{}, err
 	}
 	info := engine.Info{Exists: true}
-	err = e.look(ctx, conn, &info)
+	if err = e.look(ctx, conn, &info); err == nil {
+		info.Warnings = append(info.Warnings, leftOut(ctx, conn)...)
+	}
 	conn.Close(context.WithoutCancel(ctx))
 	if err != nil {
 		return info, d.failure(err)
@@ -30,8 +35,11 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 		return info, err
 	}
 	info.ToolVersion = tool.version
+	if o.Subset != nil {
+		return e.dumpSubset(ctx, d, tool, info, w, o)
+	}
 	o.Begin("dump")
-	counts, warnings, err := d.dump(ctx, tool, &engine.Counter{W: w, O: o, Of: 0})
+	counts, warnings, err := d.dumpAgain(ctx, tool, &engine.Counter{W: w, O: o, Of: 0})
 	if err != nil {
 		return info, err
 	}
@@ -40,13 +48,40 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	return info, nil
 }
 
-// dump runs pg_dump. Its stream is read along for the rows of every table.
-func (d database) dump(ctx context.Context, t tool, w io.Writer) (map[[2]string]int64, []string, error) {
+// dumpArguments are those of pg_dump.
+func dumpArguments(t tool) []string {
 	args := []string{"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions"}
 	if major(t.version) >= 18 { // the planner's statistics hold values of rows
 		args = append(args, "--no-statistics")
 	}
-	cmd, said := t.command(ctx, d, args...)
+	return args
+}
+
+// dumpAgain dumps, again when a table was dropped while pg_dump was about to
+// lock all of them: nothing has been written then.
+func (d database) dumpAgain(ctx context.Context, t tool, w *engine.Counter) (counts map[[2]string]int64, warnings []string, err error) {
+	for range 5 {
+		counts, warnings, err = d.dump(ctx, t, w)
+		if w.Done > 0 || !schemaMoved(err) {
+			return counts, warnings, err
+		}
+	}
+	var failed *snap.Error
+	if errors.As(err, &failed) {
+		e := *failed
+		e.Hint = "tables are made or dropped all the time; build again when that is over"
+		err = &e
+	}
+	return nil, nil, err
+}
+
+func schemaMoved(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "does not exist") || strings.Contains(err.Error(), "cache lookup failed") || strings.Contains(err.Error(), "could not open relation"))
+}
+
+// dump runs pg_dump. Its stream is read along for the rows of every table.
+func (d database) dump(ctx context.Context, t tool, w io.Writer) (map[[2]string]int64, []string, error) {
+	cmd, said := t.command(ctx, d, dumpArguments(t)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)

@@ -149,6 +149,8 @@ const (
 	stateTooMany      = "53300"
 	stateBadParameter = "22023"
 	stateWrongObject  = "42809"
+	stateSyntax       = "42601"
+	stateUnsupported  = "0A000"
 )
 
 func state(err error) string {
@@ -268,13 +270,21 @@ func major(version string) int {
 
 // properties returns what a copy of the database must be created with.
 func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
-	var encoding, collate, ctype string
-	err := conn.QueryRow(ctx, `SELECT pg_encoding_to_char(encoding), datcollate, datctype
-		FROM pg_database WHERE datname = current_database()`).Scan(&encoding, &collate, &ctype)
+	var encoding, collate, ctype, provider, locale string
+	// The columns of the provider came with versions 15 and 17.
+	err := conn.QueryRow(ctx, `SELECT pg_encoding_to_char(encoding), datcollate, datctype, coalesce(to_jsonb(d)->>'datlocprovider', 'c'), coalesce(to_jsonb(d)->>'datlocale', to_jsonb(d)->>'daticulocale', '')
+		FROM pg_database d WHERE datname = current_database()`).Scan(&encoding, &collate, &ctype, &provider, &locale)
 	if err != nil {
 		return nil, err
 	}
-	return map[string]string{"encoding": encoding, "lc_collate": collate, "lc_ctype": ctype}, nil
+	all := map[string]string{"encoding": encoding, "lc_collate": collate, "lc_ctype": ctype}
+	switch provider {
+	case "i":
+		all["icu_locale"] = locale
+	case "b":
+		all["builtin_locale"] = locale
+	}
+	return all, nil
 }
 
 // listTables lists the tables that hold rows of their own: not partitioned

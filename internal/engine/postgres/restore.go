@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,7 +58,8 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 	if err != nil {
 		return s.place.failure(err)
 	}
-	tool, err := e.tool("pg_restore", max(major(server), major(dump.Info.ToolVersion)))
+	// Any pg_restore that reads the dump will do, whatever the server's version.
+	tool, err := e.tool("pg_restore", major(dump.Info.ToolVersion))
 	if err != nil {
 		return err
 	}
@@ -65,27 +67,73 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 		return s.place.failure(err)
 	}
 	s.o.Begin("unpack")
-	file, err := unpack(ctx, dump, s.o)
+	file, layout, err := unpack(ctx, dump, s.o)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(file)
-	if err := s.create(ctx, dump.Info.Properties); err != nil {
-		return s.place.failure(err)
+	run := restoring{tool: tool, file: file, server: major(server), jobs: max(1, s.o.Jobs), properties: dump.Info.Properties}
+	counts, err := s.anew(ctx, run, layout)
+	if deadlocked(err) && run.jobs > 1 {
+		// Two jobs can wait for each other on what is partitioned. One cannot.
+		run.jobs = 1
+		counts, err = s.anew(ctx, run, layout)
 	}
-	s.o.Begin("restore")
-	if err := s.restore(ctx, tool, file); err != nil {
-		return err
+	if err != nil {
+		return olderServer(err, dump.Info.ServerVersion, server)
 	}
 	s.o.Begin("verify")
-	return s.verify(ctx, dump.Info.Tables)
+	return s.verify(ctx, dump.Info.Tables, counts)
 }
 
-// unpack writes the dump to a file, from which pg_restore can work in parallel.
-func unpack(ctx context.Context, dump engine.Dump, o engine.Options) (path string, err error) {
+// anew makes the scratch database and restores the dump into it.
+func (s *scratch) anew(ctx context.Context, run restoring, l *layout) (map[[2]string]int64, error) {
+	if s.made {
+		if _, err := s.admin.Exec(ctx, "DROP DATABASE "+pgx.Identifier{s.here.name()}.Sanitize()+" WITH (FORCE)"); err != nil {
+			return nil, s.place.failure(err)
+		}
+		s.made = false
+	}
+	if err := s.create(ctx, run.properties); err != nil {
+		return nil, s.place.failure(err)
+	}
+	s.o.Begin("restore")
+	return s.parts(ctx, run, l)
+}
+
+func deadlocked(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "deadlock detected")
+}
+
+// parts restores the dump: the definitions, then the rows, then indexes,
+// constraints and all else. A dump whose layout is not known is left to
+// pg_restore alone, and its rows are not counted.
+func (s *scratch) parts(ctx context.Context, run restoring, l *layout) (map[[2]string]int64, error) {
+	if l == nil {
+		return nil, s.restore(ctx, run)
+	}
+	if err := s.restore(ctx, run, "--section=pre-data"); err != nil {
+		return nil, err
+	}
+	counts, err := s.loadData(ctx, run.file, l)
+	if err != nil {
+		return nil, err
+	}
+	list, err := useList(s.o.TempDir, l)
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(list)
+	return counts, s.restore(ctx, run, "--section=data", "--section=post-data", "--use-list="+list)
+}
+
+// unpack writes the dump to a file, from which it can be restored in parallel,
+// and finds out on the way where its parts are. The layout is nil when the dump
+// is of a version that is not known.
+func unpack(ctx context.Context, dump engine.Dump, o engine.Options) (path string, l *layout, err error) {
 	file, err := os.CreateTemp(o.TempDir, "restore-*.dump")
 	if err != nil {
-		return "", fmt.Errorf("make a temporary file: %w", err)
+		return "", nil, fmt.Errorf("make a temporary file: %w", err)
 	}
 	defer func() {
 		if closed := file.Close(); err == nil {
@@ -100,11 +148,33 @@ func unpack(ctx context.Context, dump engine.Dump, o engine.Options) (path strin
 	}()
 	in, err := dump.Open()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer in.Close()
-	_, err = io.Copy(&engine.Counter{W: file, O: o, Of: dump.Size}, engine.Reader(ctx, in))
-	return file.Name(), err
+	to := &failing{w: &engine.Counter{W: file, O: o, Of: dump.Size}}
+	from := &reading{r: engine.Reader(ctx, in)}
+	l, unknown := scan(io.TeeReader(from, to))
+	if unknown != nil {
+		l = nil
+	}
+	if from.err == nil && to.err == nil && unknown != nil {
+		_, err = io.Copy(to, from)
+	}
+	return file.Name(), l, errors.Join(from.err, to.err, err)
+}
+
+// reading remembers that reading failed.
+type reading struct {
+	r   io.Reader
+	err error
+}
+
+func (f *reading) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
 }
 
 func randomName(prefix string) string {
@@ -149,30 +219,62 @@ func createLike(ctx context.Context, admin *pgx.Conn, name string, p map[string]
 	}
 	attempts := []string{base + encoding, base + encoding + " LC_COLLATE 'C' LC_CTYPE 'C'"}
 	if p["lc_collate"] != "" && p["lc_ctype"] != "" {
-		attempts = append([]string{base + encoding + " LC_COLLATE " + literal(p["lc_collate"]) + " LC_CTYPE " + literal(p["lc_ctype"])}, attempts...)
+		libc := base + encoding + " LC_COLLATE " + literal(p["lc_collate"]) + " LC_CTYPE " + literal(p["lc_ctype"])
+		attempts = append([]string{libc}, attempts...)
+		switch {
+		case p["icu_locale"] != "":
+			attempts = append([]string{libc + " LOCALE_PROVIDER icu ICU_LOCALE " + literal(p["icu_locale"])}, attempts...)
+		case p["builtin_locale"] != "":
+			attempts = append([]string{libc + " LOCALE_PROVIDER builtin BUILTIN_LOCALE " + literal(p["builtin_locale"])}, attempts...)
+		}
 	}
 	var err error
 	for _, statement := range attempts {
 		_, err = admin.Exec(ctx, statement)
-		if err == nil || (state(err) != stateBadParameter && state(err) != stateWrongObject) {
+		if err == nil || !slices.Contains([]string{stateBadParameter, stateWrongObject, stateSyntax, stateUnsupported}, state(err)) {
 			return err
 		}
 	}
 	return err
 }
 
-func (s *scratch) restore(ctx context.Context, t tool, file string) error {
-	cmd, said := t.command(ctx, s.here, "--jobs="+strconv.Itoa(max(1, s.o.Jobs)), "--exit-on-error",
-		"--no-owner", "--no-privileges", "--no-tablespaces", "--no-subscriptions")
-	cmd.Args = append(cmd.Args, file)
-	if err := cmd.Run(); err != nil {
-		return s.here.toolFailure(ctx, "pg_restore", said, err)
-	}
-	return nil
+// restoring is a pg_restore of a file into a server of a version.
+type restoring struct {
+	tool   tool
+	file   string
+	server int
+	jobs   int
+
+	properties map[string]string // of the scratch database
 }
 
-// verify counts the rows of every table, and lets the planner know them.
-func (s *scratch) verify(ctx context.Context, want []engine.Table) error {
+// restore runs pg_restore, which stops at the first error.
+func (s *scratch) restore(ctx context.Context, run restoring, args ...string) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	args = append(args, "--jobs="+strconv.Itoa(run.jobs), "--no-owner", "--no-privileges", "--no-tablespaces", "--no-subscriptions")
+	cmd, said := run.tool.command(ctx, s.here, args...)
+	var ignored *ignoring
+	if setsUnknown(run.tool, run.server) {
+		ignored = &ignoring{said: said, failed: func() { stop(errors.New("pg_restore reported an error")) }}
+		cmd.Stderr = ignored
+	} else {
+		cmd.Args = append(cmd.Args, "--exit-on-error")
+	}
+	cmd.Args = append(cmd.Args, run.file)
+	err := cmd.Run()
+	if err == nil || ignored != nil && ignored.onlyThose(err) {
+		return nil
+	}
+	if ignored != nil && ignored.real {
+		ctx = context.WithoutCancel(ctx) // it was stopped because of what it said
+	}
+	return s.here.toolFailure(ctx, "pg_restore", said, err)
+}
+
+// verify compares the tables and how many rows the server took for them, and
+// lets the planner know them. Without counts, the rows are not compared.
+func (s *scratch) verify(ctx context.Context, want []engine.Table, counts map[[2]string]int64) error {
 	conn, err := s.here.connect(ctx)
 	if err != nil {
 		return err
@@ -182,47 +284,52 @@ func (s *scratch) verify(ctx context.Context, want []engine.Table) error {
 	if err != nil {
 		return s.here.failure(err)
 	}
-	work, workers := make(chan *engine.Table), errgroup.Group{}
-	g, inner := errgroup.WithContext(ctx)
-	for range max(1, s.o.Jobs) {
-		g.Go(func() error { return s.count(inner, work) })
-	}
-	workers.Go(func() error {
-		defer close(work)
-		for i := range got {
-			select {
-			case work <- &got[i]:
-			case <-inner.Done():
-				return nil
-			}
+	for i := range got {
+		if counts != nil {
+			got[i].Rows = counts[[2]string{got[i].Schema, got[i].Name}]
 		}
-		return nil
-	})
-	if err := g.Wait(); err != nil {
-		return s.here.failure(err)
 	}
-	_ = workers.Wait()
 	if err := engine.Compare(want, got); err != nil {
 		return err
 	}
-	if _, err := conn.Exec(ctx, "ANALYZE"); err != nil {
-		return s.here.failure(err)
-	}
-	return nil
+	return s.here.failure(s.analyze(ctx, conn))
 }
 
-func (s *scratch) count(ctx context.Context, work <-chan *engine.Table) error {
-	conn, err := s.here.connect(ctx)
+// analyze lets the planner know every table, several at a time. That a function
+// in an index fails while it does is no reason to fail: the server tries again.
+func (s *scratch) analyze(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(ctx, `SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relkind IN ('r', 'm', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
+		AND (c.relkind = 'p' OR pg_relation_size(c.oid) > 0) ORDER BY pg_relation_size(c.oid) DESC`)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	for t := range work {
-		if err := conn.QueryRow(ctx, "SELECT count(*) FROM ONLY "+pgx.Identifier{t.Schema, t.Name}.Sanitize()).Scan(&t.Rows); err != nil {
-			return err
-		}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
 	}
-	return nil
+	work := make(chan string, len(tables))
+	for _, t := range tables {
+		work <- t
+	}
+	close(work)
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(max(1, s.o.Jobs), len(tables)) {
+		g.Go(func() error {
+			conn, err := s.here.connect(ctx)
+			if err != nil {
+				return err
+			}
+			defer conn.Close(context.WithoutCancel(ctx))
+			for t := range work {
+				if _, err := conn.Exec(ctx, "ANALYZE "+t); err != nil && state(err) == "" {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 func (s *scratch) URL() string { return s.here.url() }

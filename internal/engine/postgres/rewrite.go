@@ -193,11 +193,21 @@ func (r *rewriter) table(t tableData) error {
 	if err != nil {
 		return err
 	}
-	lines, chunk, rows := &lineReader{d: r.d}, make([]byte, 0, 128<<10), int64(0)
+	rows, err := r.rows(masks, drop)
+	if err != nil {
+		return err
+	}
+	r.counts[[2]string{t.schema, t.name}] = rows
+	return nil
+}
+
+// rows writes the rows of a table's block, masked, and returns how many.
+func (r *rewriter) rows(masks []engine.Mask, drop bool) (rows int64, err error) {
+	lines, chunk := &lineReader{d: r.d}, make([]byte, 0, 128<<10)
 	for {
 		line, err := lines.next()
 		if err != nil {
-			return err
+			return rows, err
 		}
 		if line == nil {
 			break
@@ -207,7 +217,7 @@ func (r *rewriter) table(t tableData) error {
 		}
 		rows++
 		if chunk, err = maskLine(chunk, line, masks); err != nil {
-			return cannotMask("a row of the table "+t.name+" does not have its columns", err)
+			return rows, cannotMask("a row does not have its table's columns", err)
 		}
 		if len(chunk) > 64<<10 {
 			r.chunk(chunk)
@@ -216,8 +226,7 @@ func (r *rewriter) table(t tableData) error {
 	}
 	r.chunk(append(chunk, "\\.\n\n\n"...))
 	r.int(0)
-	r.counts[[2]string{t.schema, t.name}] = rows
-	return nil
+	return rows, nil
 }
 
 // maskLine appends a row with its masks applied.

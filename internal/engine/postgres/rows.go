@@ -50,8 +50,8 @@ type dumpReader struct {
 }
 
 type dumpEntry struct {
-	id                         int
-	tag, desc, copy, namespace string
+	id                                     int
+	tag, desc, definition, copy, namespace string
 }
 
 func (d *dumpReader) fail(err error) {
@@ -151,8 +151,8 @@ func (d *dumpReader) entry() dumpEntry {
 	d.text() // catalog's oid
 	d.text() // oid
 	e.tag, e.desc = d.text(), d.text()
-	d.int()  // section
-	d.text() // definition
+	d.int() // section
+	e.definition = d.text()
 	d.text() // drop statement
 	e.copy = d.text()
 	e.namespace = d.text()

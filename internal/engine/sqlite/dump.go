@@ -13,7 +13,10 @@ import (
 )
 
 // Dump implements [engine.Engine].
-func (Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
+func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
+	if o.Subset != nil {
+		return e.dumpSubset(ctx, raw, w, o)
+	}
 	path, err := Path(raw)
 	if err != nil {
 		return engine.Info{}, err

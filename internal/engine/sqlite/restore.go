@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"snap"
 	"snap/internal/disk"
 	"snap/internal/engine"
@@ -38,16 +40,28 @@ type scratch struct {
 	place string // of the database it is to replace
 	path  string // of itself; "" once it is there
 	o     engine.Options
+
+	passing bool // it never takes the place: what is in it need not be on the disk
 }
 
+// fill makes the file, with what the dump holds, and checks it.
 func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
+	if err := s.take(ctx, d); err != nil {
+		return failure(s.place, err)
+	}
+	s.o.Begin("verify")
+	return failure(s.place, s.verify(ctx, d.Info))
+}
+
+// take makes the file, with what the dump holds.
+func (s *scratch) take(ctx context.Context, d engine.Dump) error {
 	sweep(s.place)
 	file, err := os.CreateTemp(filepath.Dir(s.place), tempPrefix(s.place)+"*"+tempSuffix)
 	if errors.Is(err, os.ErrNotExist) {
 		return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no folder %s to load into", filepath.Dir(s.place)), Hint: "make the folder, or correct the target's destination"}
 	}
 	if err != nil {
-		return failure(s.place, err)
+		return err
 	}
 	s.path = file.Name()
 	s.o.Begin("restore")
@@ -55,11 +69,7 @@ func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
 	if closed := file.Close(); err == nil {
 		err = closed
 	}
-	if err != nil {
-		return failure(s.place, err)
-	}
-	s.o.Begin("verify")
-	return s.verify(ctx, d.Info.Tables)
+	return err
 }
 
 func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error {
@@ -77,12 +87,44 @@ func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error 
 	if _, err := io.Copy(out, engine.Reader(ctx, in)); err != nil {
 		return err
 	}
+	if s.passing {
+		return nil
+	}
 	return file.Sync()
 }
 
-// verify checks the restored file from its inside and counts its rows.
-func (s *scratch) verify(ctx context.Context, want []engine.Table) error {
+// verify checks the restored file from its inside and counts its rows, both at
+// a time.
+func (s *scratch) verify(ctx context.Context, want engine.Info) error {
 	db, err := open(s.path, "rw")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var g errgroup.Group
+	if s.o.Jobs > 1 {
+		g.Go(func() error { return s.whole(ctx) })
+	} else if err := s.whole(ctx); err != nil {
+		return err
+	}
+	got, err := tables(ctx, db)
+	if wrong := g.Wait(); wrong != nil {
+		return wrong
+	}
+	if err != nil {
+		return damaged("", err)
+	}
+	if keys, ok := want.Properties[engine.ForeignKeys]; ok {
+		if err := sameForeignKeys(ctx, db, keys); err != nil {
+			return err
+		}
+	}
+	return engine.Compare(want.Tables, got)
+}
+
+// whole has SQLite check every page of the file.
+func (s *scratch) whole(ctx context.Context) error {
+	db, err := open(s.path, "rw", manyPages)
 	if err != nil {
 		return err
 	}
@@ -95,11 +137,7 @@ func (s *scratch) verify(ctx context.Context, want []engine.Table) error {
 	if err != nil || said != "ok" {
 		return damaged(said, err)
 	}
-	got, err := tables(ctx, db)
-	if err != nil {
-		return damaged("", err)
-	}
-	return engine.Compare(want, got)
+	return nil
 }
 
 func damaged(said string, err error) error {
@@ -147,15 +185,26 @@ func statementError(err error) error {
 // a plain VACUUM need not.
 func (s *scratch) Scrub(ctx context.Context) error {
 	clean := s.path + "-clean"
-	db, err := open(s.path, "rw")
+	var pragmas []string
+	if s.passing {
+		pragmas = []string{noSync}
+	}
+	db, err := open(s.path, "rw", pragmas...)
 	if err != nil {
 		return err
 	}
+	var mode string
 	if err = freshStatistics(ctx, db); err == nil {
+		err = db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
+	}
+	if err == nil {
 		_, err = db.ExecContext(ctx, "VACUUM INTO ?", clean)
 	}
 	if closed := db.Close(); err == nil {
 		err = closed
+	}
+	if err == nil && mode == "wal" { // which VACUUM INTO does not keep
+		err = setMode(ctx, clean, mode)
 	}
 	if err == nil {
 		err = os.Rename(clean, s.path)
@@ -166,6 +215,17 @@ func (s *scratch) Scrub(ctx context.Context) error {
 	}
 	removeSides(s.path)
 	return nil
+}
+
+// setMode gives a file its journal mode.
+func setMode(ctx context.Context, path, mode string) error {
+	db, err := open(path, "rw")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, "PRAGMA journal_mode = "+mode)
+	return err
 }
 
 // freshStatistics makes the planner's statistics anew, if there are any: they

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	sqlite3 "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
 
 	"snap"
 	"snap/internal/engine"
@@ -22,28 +23,36 @@ import (
 
 var _ engine.Rewriter = Engine{}
 
-// scratchIn restores the dump into the temporary folder.
-func scratchIn(ctx context.Context, dump engine.Dump, o engine.Options) (*scratch, error) {
-	s, err := Engine{}.Restore(ctx, URLOf(filepath.Join(o.TempDir, "scratch.db")), dump, o)
+// scratchIn returns a scratch file of the temporary folder, which is not made
+// yet.
+func scratchIn(o engine.Options) (*scratch, error) {
+	place, err := filepath.Abs(filepath.Join(o.TempDir, "scratch.db"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find the temporary folder: %w", err)
 	}
-	return s.(*scratch), nil
+	return &scratch{place: place, o: o, passing: true}, nil
 }
 
-// Inspect implements [engine.Rewriter].
+// Inspect implements [engine.Rewriter]. What it reads must be readable; that the
+// file is whole Rewrite checks.
 func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engine.Options) (engine.Contents, error) {
-	s, err := scratchIn(ctx, dump, o)
+	s, err := scratchIn(o)
 	if err != nil {
 		return engine.Contents{}, err
 	}
 	defer s.remove()
+	if err := s.take(ctx, dump); err != nil {
+		return engine.Contents{}, failure(s.place, err)
+	}
 	db, err := open(s.path, "ro")
 	if err != nil {
 		return engine.Contents{}, err
 	}
 	defer db.Close()
 	c, err := inspect(ctx, db, samples)
+	if code(err) == codes.SQLITE_CORRUPT || code(err) == codes.SQLITE_NOTADB {
+		err = damaged("", err)
+	}
 	return c, failure(s.path, err)
 }
 
@@ -116,11 +125,14 @@ func ownTables(ctx context.Context, q querier) ([]engine.Table, error) {
 
 // Rewrite implements [engine.Rewriter].
 func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io.Writer, o engine.Options) (engine.Info, error) {
-	s, err := scratchIn(ctx, dump, o)
+	s, err := scratchIn(o)
 	if err != nil {
 		return engine.Info{}, err
 	}
 	defer s.remove()
+	if err := s.fill(ctx, dump); err != nil {
+		return engine.Info{}, err
+	}
 	o.Begin("mask")
 	if err := s.mask(ctx, p); err != nil {
 		return engine.Info{}, failure(s.path, err)
@@ -277,7 +289,7 @@ func openMasking(path string, masks *[]engine.Mask) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register the mask: %w", err)
 	}
-	query := url.Values{"mode": {"rw"}, "_pragma": {"secure_delete(1)", "foreign_keys(0)", "trusted_schema(0)"}}
+	query := url.Values{"mode": {"rw"}, "_pragma": {"secure_delete(1)", manyPages, noSync, "foreign_keys(0)", "trusted_schema(0)"}}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
 	db := sql.OpenDB(connector{driver: d, dsn: dsn.String()})
 	db.SetMaxOpenConns(1)

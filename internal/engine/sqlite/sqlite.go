@@ -44,9 +44,17 @@ func Path(raw string) (string, error) {
 // URLOf returns the database URL of a file.
 func URLOf(path string) string { return (&url.URL{Scheme: "sqlite", Path: path}).String() }
 
+// Pragmas of connections that read or write all of a file: memory for 16 MiB of
+// pages, since indexes are looked up in any order, and no waiting for the disk
+// where the file is thrown away in the end.
+const (
+	manyPages = "cache_size(-16384)"
+	noSync    = "synchronous(off)"
+)
+
 // open opens the file; mode is ro, rw or rwc.
-func open(path, mode string) (*sql.DB, error) {
-	query := url.Values{"mode": {mode}, "_pragma": {"busy_timeout(5000)", "trusted_schema(0)"}}
+func open(path, mode string, pragmas ...string) (*sql.DB, error) {
+	query := url.Values{"mode": {mode}, "_pragma": append(pragmas, "busy_timeout(5000)", "trusted_schema(0)")}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
 	db, err := sql.Open("sqlite", dsn.String())
 	if err != nil {

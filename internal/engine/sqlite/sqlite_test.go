@@ -351,6 +351,16 @@ func TestRefusals(t *testing.T) {
 		_, err := Engine{}.Dump(context.Background(), url, io.Discard, engine.Options{Jobs: 1})
 		return err
 	}
+	inspect := func(d engine.Dump) error {
+		_, err := Engine{}.Inspect(context.Background(), d, 1, engine.Options{Jobs: 1, TempDir: dir})
+		return err
+	}
+	rewrite := func(d engine.Dump) error {
+		plan := engine.Plan{Tables: map[[2]string]engine.TablePlan{{"", "t"}: {Columns: map[string]engine.Mask{"a": nil}}}}
+		_, err := Engine{}.Rewrite(context.Background(), d, plan, io.Discard, engine.Options{Jobs: 1, TempDir: dir})
+		return err
+	}
+	cut, noDatabase := dumpOf(b[:len(b)/2], d.Info), dumpOf([]byte(strings.Repeat("x", 5000)), d.Info)
 	wrongRows := d
 	wrongRows.Info.Tables = []engine.Table{{Name: "t", Rows: 2}}
 	for name, c := range map[string]struct {
@@ -363,9 +373,14 @@ func TestRefusals(t *testing.T) {
 		"dump of nothing":             {dump("sqlite:"), snap.CodeUsage},
 		"load into a missing folder":  {load(t, filepath.Join(dir, "no", "such", "x.db"), d), snap.CodeNotFound},
 		"load over what is no SQLite": {load(t, junk, d), snap.CodeDatabase},
-		"load of a cut dump":          {load(t, good, dumpOf(b[:len(b)/2], d.Info)), snap.CodeCorrupt},
-		"load of junk":                {load(t, good, dumpOf([]byte(strings.Repeat("x", 5000)), d.Info)), snap.CodeCorrupt},
+		"load of a cut dump":          {load(t, good, cut), snap.CodeCorrupt},
+		"load of junk":                {load(t, good, noDatabase), snap.CodeCorrupt},
 		"load with another row count": {load(t, good, wrongRows), snap.CodeCorrupt},
+		"inspection of junk":          {inspect(noDatabase), snap.CodeCorrupt},
+		"masking of a cut dump":       {rewrite(cut), snap.CodeCorrupt},
+		"masking of junk":             {rewrite(noDatabase), snap.CodeCorrupt},
+		"masking other rows":          {rewrite(wrongRows), snap.CodeCorrupt},
+		"masking what is whole":       {rewrite(d), ""},
 	} {
 		if got := snap.CodeOf(c.err); got != c.code {
 			t.Errorf("%s: %s (%v), want %s", name, got, c.err, c.code)

@@ -1,0 +1,131 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"snap"
+)
+
+// makes is what a definition must begin with. A dump is of somebody else: its
+// statements make what they say they make and nothing more.
+var makes = regexp.MustCompile(`^CREATE (?:OR REPLACE )?(?:ALGORITHM=\w+ )?(?:SQL SECURITY \w+ )?(?:AGGREGATE )?(TABLE|SEQUENCE|VIEW|TRIGGER|EVENT|PROCEDURE|FUNCTION|PACKAGE BODY|PACKAGE) `)
+
+// makeOne runs a definition. The connection takes one statement at a time.
+func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error {
+	if m := makes.FindStringSubmatch(d.SQL); m == nil || m[1] != kind {
+		return badDump(fmt.Errorf("%.60q where %s %s should be made", d.SQL, kind, d.Name))
+	}
+	if kind != "TABLE" && kind != "SEQUENCE" {
+		_, err := c.ExecContext(ctx, d.setting())
+		if number(err) == erWrongValue { // a mode of MariaDB that means nothing here, and that MySQL 8 refuses
+			d.Mode = strings.ReplaceAll(d.Mode, "NO_AUTO_CREATE_USER", "")
+			_, err = c.ExecContext(ctx, d.setting())
+		}
+		if err != nil {
+			return err
+		}
+		defer func() {
+			_, _ = c.ExecContext(context.WithoutCancel(ctx), "SET SESSION time_zone = '+00:00', sql_mode = '"+storedMode+"', character_set_client = utf8mb4")
+		}()
+	}
+	if _, err := c.ExecContext(ctx, d.SQL); err != nil {
+		return fmt.Errorf("make the %s %s: %w", strings.ToLower(kind), d.Name, err)
+	}
+	return nil
+}
+
+func makeSequence(ctx context.Context, c *sql.Conn, d definition) error {
+	if err := makeOne(ctx, c, "SEQUENCE", d); err != nil {
+		return err
+	}
+	next, err := strconv.ParseInt(d.Next, 10, 64)
+	if err != nil {
+		return badDump(err)
+	}
+	_, err = c.ExecContext(ctx, fmt.Sprintf("DO setval(%s, %d, 0)", quote(d.Name), next))
+	return err
+}
+
+// makePrograms makes routines, triggers and views, but no events: those would
+// run.
+func makePrograms(ctx context.Context, c *sql.Conn, s structure) error {
+	for _, d := range s.Routines {
+		if err := makeOne(ctx, c, d.Kind, d); err != nil {
+			return err
+		}
+	}
+	for _, d := range s.Triggers {
+		if err := makeOne(ctx, c, "TRIGGER", d); err != nil {
+			return err
+		}
+	}
+	return makeViews(ctx, c, s.Views)
+}
+
+// makeViews makes views, each after those that it needs: as long as one more
+// can be made, the others are tried again.
+func makeViews(ctx context.Context, c *sql.Conn, views []definition) error {
+	for len(views) > 0 {
+		var left []definition
+		var failed error
+		for _, v := range views {
+			if err := makeOne(ctx, c, "VIEW", v); err != nil {
+				left, failed = append(left, v), err
+			}
+		}
+		if len(left) == len(views) || ctx.Err() != nil {
+			return failed
+		}
+		views = left
+	}
+	return nil
+}
+
+// replacePrograms removes the programs of a database and makes others.
+func replacePrograms(ctx context.Context, c *sql.Conn, name string, s structure) error {
+	for _, kind := range []struct{ word, query string }{
+		{"VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ?"},
+		{"TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?"},
+		{"PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'PROCEDURE' AND routine_schema = ?"},
+		{"FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'FUNCTION' AND routine_schema = ?"},
+		{"PACKAGE", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'PACKAGE' AND routine_schema = ?"},
+		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ?"},
+	} {
+		list, err := names(ctx, c, kind.query, name)
+		if err != nil {
+			return err
+		}
+		for _, n := range list {
+			if _, err := c.ExecContext(ctx, "DROP "+kind.word+" IF EXISTS "+quote(name)+"."+quote(n)); err != nil {
+				return err
+			}
+		}
+	}
+	for _, d := range s.Defaults {
+		if _, err := c.ExecContext(ctx, "ALTER TABLE "+quote(d.Name)+" MODIFY "+d.SQL); err != nil {
+			return err
+		}
+	}
+	if err := makePrograms(ctx, c, s); err != nil {
+		return err
+	}
+	for _, d := range s.Events {
+		if err := makeOne(ctx, c, "EVENT", d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hiddenBody(kind, name string) error {
+	return &snap.Error{
+		Code:   snap.CodeDatabase,
+		Detail: fmt.Sprintf("the MySQL user may not see how the %s %s is made", strings.ToLower(kind), name),
+		Hint:   "grant it SHOW_ROUTINE (MySQL) or SHOW CREATE ROUTINE (MariaDB), TRIGGER and EVENT on the database: a snapshot leaves nothing out",
+	}
+}

@@ -1,0 +1,113 @@
+package mysql
+
+import (
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/servertest"
+)
+
+// A load that was killed within the swap, on either side of the moment that the
+// tables change places, is undone or finished by the next one, also when that
+// one is refused (decision 19).
+func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		for _, swapped := range []bool{false, true} {
+			from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
+			script(t, from, odd)
+			script(t, to, "CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE VIEW oldview AS SELECT a FROM old; CREATE PROCEDURE oldproc() SELECT 1; CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
+			before := contents(t, to)
+			d, _ := dumped(t, from)
+			killedInSwap(t, to, d, swapped)
+			user, _ := openURL(t, to)
+			if err := user.Ping(); err != nil {
+				t.Fatal(err)
+			}
+			if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeConflict {
+				t.Fatalf("the next load: %v", err)
+			}
+			user.Close()
+			want := before
+			if swapped {
+				want = contents(t, from)
+			}
+			if got := contents(t, to); got != want {
+				t.Errorf("swapped %v: %s", swapped, difference(want, got))
+			}
+			if left := leftovers(t, to); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		}
+	})
+}
+
+// killedInSwap leaves a load as one that is killed leaves it.
+func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) {
+	t.Helper()
+	restored, err := Engine{}.Restore(t.Context(), url, d, engine.Options{Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := restored.(*scratch)
+	db, err := s.place.open(s.place.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := session(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.begin(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(contents(t, url), "keepme") {
+		t.Fatal("the trigger is still there: nothing is to be undone")
+	}
+	if swapped {
+		if err := s.rename(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Close()
+	db.Close()
+	s.lock.Close()
+	s.server.Close() // which frees the lock
+}
+
+// A collation that the destination does not know is told before anything is
+// made: MySQL 8's default one is unknown to MariaDB 10.11.
+func TestUnknownCollation(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.MySQL(t, "mysql-8.0"), servertest.MariaDB(t)
+	script(t, from, "CREATE TABLE t (a VARCHAR(10)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci; INSERT INTO t VALUES ('a')")
+	script(t, to, "CREATE TABLE old (a INT)")
+	before := contents(t, to)
+	d, _ := dumped(t, from)
+	if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "utf8mb4_0900_ai_ci") {
+		t.Errorf("%v", err)
+	}
+	if after := contents(t, to); after != before {
+		t.Errorf("the old database changed: %s", difference(before, after))
+	}
+}
+
+// A script is split as the client programs split it.
+func TestStatements(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"SELECT 1; SELECT ';';\n":                                    "SELECT 1|SELECT ';'",
+		"SELECT 'it''s; \\';', \"a;\", `b;`;SELECT 2":                "SELECT 'it''s; \\';', \"a;\", `b;`|SELECT 2",
+		"DELIMITER ;;\nCREATE x BEGIN a; b; END ;;\ndelimiter ;\nc;": "CREATE x BEGIN a; b; END|c",
+		"a -- x; y\n; b # ;\n; c /* ; */; d - -1;":                   "a -- x; y|b # ;|c /* ; */|d - -1",
+		"":                           "",
+		"select 'unclosed; text":     "select 'unclosed; text",
+		"-- a\nDELIMITER $$\nx; y$$": "-- a|x; y",
+	} {
+		if got := strings.Join(statements(text), "|"); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

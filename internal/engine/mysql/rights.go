@@ -1,0 +1,61 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// unseen warns of what the server would hide from this user without a word:
+// who has no right on triggers, events or routines is shown none.
+func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
+	rows, err := db.QueryContext(ctx, "SHOW GRANTS")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var rights strings.Builder
+	for rows.Next() {
+		var grant string
+		if err := rows.Scan(&grant); err != nil {
+			return nil, err
+		}
+		what, on, ok := strings.Cut(grant, " ON ")
+		if !ok { // a role, whose rights stand elsewhere
+			return nil, rows.Close()
+		}
+		global := strings.HasPrefix(on, "*.*")
+		if !global && !strings.HasPrefix(strings.ReplaceAll(on, `\_`, "_"), quote(name)+".*") && !strings.Contains(on, "%") {
+			continue
+		}
+		if global && strings.Contains(what, "SELECT") {
+			what += ", SHOW_ROUTINE"
+		}
+		rights.WriteString(what + ", ")
+	}
+	if err := rows.Err(); err != nil || strings.Contains(rights.String(), "ALL PRIVILEGES") {
+		return nil, err
+	}
+	var hidden []string
+	for _, kind := range []struct {
+		what   string
+		rights []string
+	}{
+		{"triggers", []string{"TRIGGER"}},
+		{"events", []string{"EVENT"}},
+		{"routines", []string{"SHOW_ROUTINE", "SHOW CREATE ROUTINE", "EXECUTE", "ALTER ROUTINE", "CREATE ROUTINE"}},
+	} {
+		has := false
+		for _, right := range kind.rights {
+			has = has || strings.Contains(rights.String(), right)
+		}
+		if !has {
+			hidden = append(hidden, kind.what)
+		}
+	}
+	if len(hidden) == 0 {
+		return nil, nil
+	}
+	return []string{fmt.Sprintf("the database user has no right to see %s, so the snapshot has none; grant TRIGGER, EVENT and SHOW_ROUTINE (MySQL) or SELECT on *.* to take them along", strings.Join(hidden, ", "))}, nil
+}

@@ -1,0 +1,186 @@
+package mysql
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// maxStatement is the most bytes of one INSERT of a dump that are read: what a
+// server can take at most, as text.
+const maxStatement = 2 << 30
+
+// statement is one INSERT of a dump: its start, and its rows, one a line.
+type statement struct {
+	table   string
+	columns []string
+	start   []byte
+	rows    []byte
+	count   int64
+}
+
+// next reads the next statement. io.EOF comes at the end of the dump.
+func next(in *bufio.Reader) (statement, error) {
+	var s statement
+	var err error
+	if s.start, err = readLine(in, maxHead); err != nil {
+		return s, err
+	}
+	if s.table, s.columns, err = parseStart(s.start); err != nil {
+		return s, err
+	}
+	for !bytes.HasSuffix(s.rows, []byte(");\n")) {
+		part, err := in.ReadSlice('\n')
+		s.rows = append(s.rows, part...)
+		switch {
+		case len(s.rows) > maxStatement:
+			return s, badDump(errors.New("a statement that is too long"))
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF):
+			return s, badDump(io.ErrUnexpectedEOF)
+		case err != nil:
+			return s, err
+		}
+		s.count++
+	}
+	return s, nil
+}
+
+const insertStart = "INSERT INTO "
+
+// parseStart reads the table and the columns of an INSERT.
+func parseStart(line []byte) (table string, columns []string, err error) {
+	rest, ok := bytes.CutPrefix(line, []byte(insertStart))
+	if !ok {
+		return "", nil, badDump(fmt.Errorf("%.40q where rows should begin", line))
+	}
+	if table, rest, err = quotedName(rest); err != nil {
+		return "", nil, err
+	}
+	if rest, ok = bytes.CutPrefix(rest, []byte(" (")); !ok {
+		return "", nil, badDump(errors.New("an INSERT without columns"))
+	}
+	for len(rest) > 0 && rest[0] == '`' {
+		var name string
+		if name, rest, err = quotedName(rest); err != nil {
+			return "", nil, err
+		}
+		columns = append(columns, name)
+		rest = bytes.TrimPrefix(rest, []byte(","))
+	}
+	if string(rest) != ") VALUES\n" {
+		return "", nil, badDump(fmt.Errorf("%.40q after the columns of %s", rest, table))
+	}
+	return table, columns, nil
+}
+
+func quotedName(b []byte) (name string, rest []byte, err error) {
+	if len(b) == 0 || b[0] != '`' {
+		return "", nil, badDump(errors.New("a name that is not quoted"))
+	}
+	for i := 1; i < len(b); i++ {
+		if b[i] != '`' {
+			continue
+		}
+		if i+1 < len(b) && b[i+1] == '`' {
+			i++
+			continue
+		}
+		return strings.ReplaceAll(string(b[1:i]), "``", "`"), b[i+1:], nil
+	}
+	return "", nil, badDump(errors.New("a name that does not end"))
+}
+
+// fieldsOf splits one row, without its line's end, into its literals. They are
+// put into fields[:0].
+func fieldsOf(line []byte, fields [][]byte) ([][]byte, error) {
+	fields = fields[:0]
+	if len(line) < 2 || line[0] != '(' || line[len(line)-1] != ')' {
+		return nil, badDump(fmt.Errorf("%.40q is no row", line))
+	}
+	line = line[1 : len(line)-1]
+	for from, i := 0, 0; ; {
+		quoted := bytes.IndexByte(line[i:], '\'')
+		comma := bytes.IndexByte(line[i:], ',')
+		switch {
+		case comma >= 0 && (quoted < 0 || comma < quoted):
+			fields = append(fields, line[from:i+comma])
+			i += comma + 1
+			from = i
+		case quoted >= 0:
+			end := textEnd(line, i+quoted+1)
+			if end < 0 {
+				return nil, badDump(errors.New("a text that does not end"))
+			}
+			i = end
+		default:
+			return append(fields, line[from:]), nil
+		}
+	}
+}
+
+// textEnd returns the place after the quote that ends a text.
+func textEnd(b []byte, from int) int {
+	for i := from; i < len(b); i++ {
+		switch b[i] {
+		case '\\':
+			i++
+		case '\'':
+			return i + 1
+		}
+	}
+	return -1
+}
+
+// value returns what a literal stands for.
+func value(literal []byte) (text string, kind int, err error) {
+	switch {
+	case string(literal) == "NULL":
+		return "", isNull, nil
+	case bytes.HasPrefix(literal, []byte("0x")):
+		b, err := hex.DecodeString(string(literal[2:]))
+		return string(b), isBits, err
+	case bytes.HasPrefix(literal, []byte("_binary ")):
+		text, _, err := value(literal[len("_binary "):])
+		return text, isBinary, err
+	case len(literal) > 1 && literal[0] == '\'' && literal[len(literal)-1] == '\'':
+		return unquote(literal[1 : len(literal)-1]), isText, nil
+	case len(literal) > 0:
+		return string(literal), isNumber, nil
+	}
+	return "", isNull, errors.New("an empty value")
+}
+
+// unquote undoes the escapes of a text (the manual's page on string literals).
+func unquote(b []byte) string {
+	if bytes.IndexByte(b, '\\') < 0 {
+		return string(b)
+	}
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		if b[i] != '\\' || i+1 == len(b) {
+			out = append(out, b[i])
+			continue
+		}
+		i++
+		if at := strings.IndexByte("0nr", b[i]); at >= 0 {
+			out = append(out, "\x00\n\r"[at])
+		} else {
+			out = append(out, b[i])
+		}
+	}
+	return string(out)
+}
+
+// literalOf writes a value as a literal of the kind that it had.
+func literalOf(b []byte, text string, kind int) []byte {
+	if kind == isNumber && !number10.MatchString(text) {
+		kind = isText
+	}
+	return appendBytes(b, []byte(text), kind)
+}

@@ -1,0 +1,209 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// structure is what a dump holds beside rows: how everything is made.
+type structure struct {
+	Sequences []definition `json:"sequences,omitempty"`
+	Tables    []definition `json:"tables"`
+	Routines  []definition `json:"routines,omitempty"`
+	Triggers  []definition `json:"triggers,omitempty"`
+	Views     []definition `json:"views,omitempty"`
+	Events    []definition `json:"events,omitempty"`
+	Defaults  []definition `json:"defaults,omitempty"` // of the journal: columns that take their default from a sequence
+}
+
+// definition is one statement that makes something, and the session's settings
+// that it was made with.
+type definition struct {
+	Kind      string `json:"kind,omitempty"` // PROCEDURE, FUNCTION or PACKAGE, of routines
+	Name      string `json:"name"`
+	SQL       string `json:"sql"`
+	Mode      string `json:"mode,omitempty"` // sql_mode
+	Charset   string `json:"charset,omitempty"`
+	Collation string `json:"collation,omitempty"`
+	TimeZone  string `json:"time_zone,omitempty"`
+	Next      string `json:"next,omitempty"` // a sequence's next value
+}
+
+// definer is a user of the source's server, who need not be on the destination's.
+var definer = regexp.MustCompile("^(CREATE (?:OR REPLACE )?(?:ALGORITHM=\\w+ )?)DEFINER=`(?:[^`]|``)*`(?:@`(?:[^`]|``)*`)? ")
+
+// structureOf reads how a database is made. Its queries come in the order of
+// names, so that an unchanged database gives the same structure.
+func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, error) {
+	var s structure
+	var err error
+	for _, part := range []struct {
+		into        *[]definition
+		kind, query string
+	}{
+		{&s.Sequences, "SEQUENCE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SEQUENCE' ORDER BY table_name"},
+		{&s.Tables, "TABLE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name"},
+		{&s.Routines, "FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'FUNCTION' ORDER BY routine_name"},
+		{&s.Routines, "PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PROCEDURE' ORDER BY routine_name"},
+		{&s.Routines, "PACKAGE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE' ORDER BY routine_name"},
+		{&s.Routines, "PACKAGE BODY", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE BODY' ORDER BY routine_name"},
+		{&s.Triggers, "TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ? ORDER BY event_object_table, action_timing, event_manipulation, action_order"},
+		{&s.Views, "VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ? ORDER BY table_name"},
+		{&s.Events, "EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY event_name"},
+	} {
+		list, err := names(ctx, c, part.query, name)
+		if err != nil {
+			return s, err
+		}
+		for _, n := range list {
+			d, err := show(ctx, c, name, part.kind, n)
+			if err != nil {
+				return s, err
+			}
+			*part.into = append(*part.into, d)
+		}
+	}
+	for i, q := range s.Sequences {
+		err = c.QueryRowContext(ctx, "SELECT next_not_cached_value FROM "+quote(name)+"."+quote(q.Name)).Scan(&s.Sequences[i].Next)
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// show asks for the statement that makes something. The columns of the answer
+// are told by their names: they differ between kinds and servers.
+func show(ctx context.Context, c *sql.Conn, database, kind, name string) (definition, error) {
+	d := definition{Name: name}
+	if kind != "TABLE" && kind != "VIEW" && kind != "SEQUENCE" && kind != "TRIGGER" && kind != "EVENT" {
+		d.Kind = kind
+	}
+	rows, err := c.QueryContext(ctx, "SHOW CREATE "+kind+" "+quote(database)+"."+quote(name))
+	if err != nil {
+		return d, err
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil || !rows.Next() {
+		return d, fmt.Errorf("show %s %s: %w", kind, name, rows.Err())
+	}
+	values, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	if err := rows.Scan(into...); err != nil {
+		return d, err
+	}
+	for i, column := range columns {
+		v := values[i].String
+		switch lower := strings.ToLower(column); {
+		case lower == "sql_mode":
+			d.Mode = v
+		case lower == "character_set_client":
+			d.Charset = v
+		case lower == "collation_connection":
+			d.Collation = v
+		case lower == "time_zone":
+			d.TimeZone = v
+		case lower == "sql original statement", strings.HasPrefix(lower, "create "):
+			d.SQL = v
+		}
+	}
+	if d.SQL == "" {
+		return d, hiddenBody(kind, name)
+	}
+	d.SQL = definer.ReplaceAllString(d.SQL, "$1")
+	// A default takes its sequence from this database, whatever its name is.
+	d.SQL = strings.ReplaceAll(d.SQL, "val("+quote(database)+".", "val(")
+	return d, rows.Err()
+}
+
+// setting is the statement that prepares the session for a definition.
+func (d definition) setting() string {
+	text := "SET sql_mode = '" + literal(d.Mode) + "'"
+	if word.MatchString(d.Charset) && word.MatchString(d.Collation) {
+		text += ", character_set_client = " + d.Charset + ", collation_connection = " + d.Collation
+	}
+	if d.TimeZone != "" {
+		text += ", time_zone = '" + literal(d.TimeZone) + "'"
+	}
+	return text
+}
+
+func literal(text string) string { return strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) }
+
+// collations are the collations that a structure names.
+func (s structure) collations() map[string]bool {
+	all := map[string]bool{}
+	for _, t := range s.Tables {
+		for _, m := range collated.FindAllStringSubmatch(t.SQL, -1) {
+			all[m[1]] = true
+		}
+	}
+	return all
+}
+
+var collated = regexp.MustCompile(`\bCOLLATE[= ](\w+)`)
+
+// later takes the secondary indexes and foreign keys out of a table's
+// definition, for after its rows: an index is made faster at once than row by
+// row. Both are "" and the statement when the table needs its indexes, or has
+// none.
+func later(create string) (bare, alter string) {
+	lines := strings.Split(create, "\n")
+	last := len(lines) - 1
+	for last > 0 && !strings.HasPrefix(lines[last], ")") {
+		last--
+	}
+	if last == 0 || !strings.Contains(lines[last], "ENGINE=InnoDB") || strings.Contains(create, "WITH SYSTEM VERSIONING") {
+		return create, ""
+	}
+	primary, auto := "", ""
+	for _, line := range lines[:last] {
+		if m := primaryKey.FindStringSubmatch(line); m != nil {
+			primary = m[1]
+		}
+		if m := autoColumn.FindStringSubmatch(line); m != nil {
+			auto = m[1]
+		}
+	}
+	if primary == "" || auto != "" && auto != primary {
+		return create, ""
+	}
+	kept, added := lines[:1:1], []string{}
+	for _, line := range lines[1:last] {
+		if laterLine.MatchString(line) {
+			added = append(added, "ADD "+strings.TrimSuffix(strings.TrimSpace(line), ","))
+			continue
+		}
+		kept = append(kept, line)
+	}
+	kept[len(kept)-1] = strings.TrimSuffix(kept[len(kept)-1], ",")
+	return strings.Join(append(kept, lines[last:]...), "\n"), strings.Join(added, ", ")
+}
+
+// sequenced returns the columns whose default is a sequence's: it is kept with
+// the name of the sequence's database, which the swap changes.
+func sequenced(tables []definition) []definition {
+	var all []definition
+	for _, t := range tables {
+		for line := range strings.Lines(t.SQL) {
+			if sequenceDefault.MatchString(line) {
+				all = append(all, definition{Name: t.Name, SQL: strings.TrimRight(strings.TrimSpace(line), ",")})
+			}
+		}
+	}
+	return all
+}
+
+var sequenceDefault = regexp.MustCompile("^  `(?:[^`]|``)*` .* DEFAULT .*(next|last|set)val\\(`")
+
+var (
+	primaryKey = regexp.MustCompile("^  PRIMARY KEY \\((`(?:[^`]|``)*`)")
+	autoColumn = regexp.MustCompile("^  (`(?:[^`]|``)*`) .* AUTO_INCREMENT")
+	laterLine  = regexp.MustCompile("^  ((UNIQUE |SPATIAL )?KEY `|CONSTRAINT `(?:[^`]|``)*` FOREIGN KEY )")
+)

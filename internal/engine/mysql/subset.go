@@ -1,0 +1,331 @@
+package mysql
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/subset"
+)
+
+// choose chooses the rows of a subset, and returns the conditions to read them
+// by, by table. It does so in temporary tables of the one connection that reads:
+// they live as long as it. Without a subset it does nothing.
+func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info, o engine.Options) (map[string]string, error) {
+	if o.Subset == nil {
+		return nil, nil //nolint:nilnil // no table has a condition
+	}
+	o.Begin("choose")
+	s := &chooser{c: c, dir: o.TempDir}
+	g, err := s.graph(ctx, database, info.Tables)
+	if err != nil {
+		return nil, err
+	}
+	choice, err := subset.Choose(ctx, g, *o.Subset, s, subset.Dialect{Temp: quote, Empty: "DELETE FROM %s"})
+	if err != nil {
+		return nil, err
+	}
+	info.Subset = &engine.Subset{Where: o.Subset.Where, Percent: o.Subset.Percent, Start: choice.Plan.Start}
+	where := map[string]string{}
+	for i, t := range g.Tables {
+		if _, info.Tables[i].Of, err = choice.Rows(ctx, i); err != nil {
+			return nil, err
+		}
+		if kept := choice.Kept(i); kept != "" {
+			where[t.Name] = " WHERE EXISTS (SELECT 1 FROM " + kept + " k WHERE " + choice.Match(i, t.From+".", "k.") + ")"
+		}
+	}
+	orphans, err := orphansOf(ctx, c, g, where)
+	if err == nil {
+		info.Properties[engine.ForeignKeys] = orphans
+	}
+	return where, err
+}
+
+// chooser chooses rows on one connection.
+type chooser struct {
+	c   *sql.Conn
+	dir string // for keys on their way
+}
+
+// Exec implements [subset.Server].
+func (s *chooser) Exec(ctx context.Context, statement string) (int64, error) {
+	done, err := s.c.ExecContext(ctx, statement)
+	if number(err) == erDatabaseAccess {
+		return 0, &snap.Error{Code: snap.CodeDatabase, Detail: "the rows of a subset are chosen in temporary tables, which the user may not make", Hint: "grant the right CREATE TEMPORARY TABLES on the database", Cause: err}
+	}
+	if err != nil {
+		return 0, err
+	}
+	return done.RowsAffected()
+}
+
+// erDatabaseAccess is ER_DBACCESS_DENIED_ERROR.
+const erDatabaseAccess = 1044
+
+// Count implements [subset.Server].
+func (s *chooser) Count(ctx context.Context, query string) (n int64, err error) {
+	return n, s.c.QueryRowContext(ctx, query).Scan(&n)
+}
+
+// Condition implements [subset.Server].
+func (s *chooser) Condition(table, condition string, err error) error {
+	switch number(err) {
+	case 0, erDatabaseAccess:
+		return err
+	}
+	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s", table, condition, err), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}
+}
+
+// Insert implements [subset.Server]. The rows come to this machine and go back:
+// INSERT with SELECT would read what is newer than the dump's moment, and keep
+// others from writing. They wait in a file, as they may be many.
+func (s *chooser) Insert(ctx context.Context, table, query string) error {
+	file, err := os.CreateTemp(s.dir, "keys-*")
+	if err != nil {
+		return fmt.Errorf("make a temporary file: %w", err)
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	if err := s.read(ctx, query, file); err != nil {
+		return err
+	}
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read the keys again: %w", err)
+	}
+	in := bufio.NewReaderSize(file, 1<<20)
+	for {
+		row, err := in.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the keys again: %w", err)
+		}
+		var b strings.Builder
+		b.WriteString("INSERT IGNORE INTO " + table + " VALUES " + strings.TrimSuffix(row, "\n"))
+		for n := 1; n < 1000 && b.Len() < 1<<18; n++ {
+			more, err := in.ReadString('\n')
+			if err != nil {
+				break // the next round tells
+			}
+			b.WriteString("," + strings.TrimSuffix(more, "\n"))
+		}
+		if _, err := s.c.ExecContext(ctx, b.String()); err != nil {
+			return err
+		}
+	}
+}
+
+// read writes the rows of a query as literals, one a line.
+func (s *chooser) read(ctx context.Context, query string, w io.Writer) error {
+	rows, err := s.c.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	columns, err := rows.ColumnTypes()
+	if err != nil {
+		return err
+	}
+	values, into := make([]sql.RawBytes, len(columns)), make([]any, len(columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	out := bufio.NewWriterSize(w, 1<<20)
+	var line []byte
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		line = append(line[:0], '(')
+		for i, v := range values {
+			if i > 0 {
+				line = append(line, ',')
+			}
+			kind := isText
+			if base := strings.ToUpper(columns[i].DatabaseTypeName()); strings.Contains(base, "BINARY") || strings.Contains(base, "BLOB") || base == "BIT" {
+				kind = isBinary
+			}
+			line = appendBytes(line, v, kind)
+		}
+		if _, err := out.Write(append(line, ")\n"...)); err != nil {
+			return fmt.Errorf("write the keys: %w", err)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write the keys: %w", err)
+	}
+	return nil
+}
+
+// graph describes the tables, in their order, and reads their foreign keys.
+func (s *chooser) graph(ctx context.Context, database string, tables []engine.Table) (subset.Graph, error) {
+	var g subset.Graph
+	primary, types, err := primaryKeys(ctx, s.c, database)
+	if err != nil {
+		return g, err
+	}
+	at := map[string]int{}
+	for i, t := range tables {
+		at[strings.ToLower(t.Name)] = i
+		g.Tables = append(g.Tables, tableOf(t, primary[t.Name], types[t.Name]))
+	}
+	g.Keys, err = foreignKeys(ctx, s.c, database, at)
+	for i, k := range g.Keys {
+		g.Keys[i].ChildFrom, g.Keys[i].ParentFrom = g.Tables[k.Child].From, g.Tables[k.Parent].From
+	}
+	return g, err
+}
+
+// primaryKeys returns the columns of the primary keys and their types, by table.
+func primaryKeys(ctx context.Context, c querier, database string) (columns, types map[string][]string, err error) {
+	rows, err := c.QueryContext(ctx, `SELECT s.table_name, s.column_name, c.column_type, coalesce(c.character_set_name, ''), coalesce(c.collation_name, ''), s.sub_part IS NOT NULL
+		FROM information_schema.statistics s JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name AND c.column_name = s.column_name
+		WHERE s.table_schema = ? AND s.index_name = 'PRIMARY' ORDER BY s.table_name, s.seq_in_index`, database)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	columns, types = map[string][]string{}, map[string][]string{}
+	for rows.Next() {
+		var table, column, kind, charset, collation string
+		var part bool
+		if err := rows.Scan(&table, &column, &kind, &charset, &collation, &part); err != nil {
+			return nil, nil, err
+		}
+		if charset != "" {
+			kind += " CHARACTER SET " + charset + " COLLATE " + collation
+		}
+		if part || strings.Contains(kind, "text") || strings.Contains(kind, "blob") {
+			kind = "" // cannot be the key of a table whole
+		}
+		columns[table], types[table] = append(columns[table], column), append(types[table], kind)
+	}
+	return columns, types, rows.Err()
+}
+
+// tableOf describes a table. Where there is no primary key that could be one of
+// a temporary table too, a hash of all values tells rows apart: rows that are
+// equal in everything are chosen together.
+func tableOf(t engine.Table, primary, types []string) subset.Table {
+	out := subset.Table{Name: t.Name, From: quote(t.Name)}
+	direct := len(primary) > 0
+	for _, kind := range types {
+		direct = direct && kind != ""
+	}
+	hashed := func(prefix string) string {
+		parts := []string{"'x'"}
+		for _, c := range t.Columns {
+			parts = append(parts, "coalesce(hex(CAST("+prefix+quote(c.Name)+" AS BINARY)), '-')")
+		}
+		return "sha2(concat_ws(',', " + strings.Join(parts, ", ") + "), 256)"
+	}
+	identity := hashed
+	if direct {
+		for i, column := range primary {
+			out.Key = append(out.Key, subset.Key{Type: types[i], Expr: func(prefix string) string { return prefix + quote(column) }})
+		}
+		identity = func(prefix string) string {
+			var parts []string
+			for _, column := range primary {
+				parts = append(parts, prefix+quote(column))
+			}
+			return "sha2(concat_ws(char(31), " + strings.Join(parts, ", ") + "), 256)"
+		}
+	} else {
+		out.Key = []subset.Key{{Type: "binary(32)", Expr: func(prefix string) string { return "unhex(" + hashed(prefix) + ")" }}}
+	}
+	out.Share = func(prefix string) string {
+		return "CAST(conv(substr(" + identity(prefix) + ", 1, 8), 16, 10) AS UNSIGNED)"
+	}
+	return out
+}
+
+// foreignKeys reads the foreign keys inside a database. at is the tables by
+// their names in lower case: some servers write them so.
+func foreignKeys(ctx context.Context, c querier, database string, at map[string]int) ([]subset.ForeignKey, error) {
+	rows, err := c.QueryContext(ctx, `SELECT constraint_name, table_name, referenced_table_name, column_name, referenced_column_name, ordinal_position
+		FROM information_schema.key_column_usage WHERE table_schema = ? AND referenced_table_schema = table_schema AND referenced_table_name IS NOT NULL
+		ORDER BY table_name, constraint_name, ordinal_position`, database)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []subset.ForeignKey
+	for rows.Next() {
+		var name, child, parent, column, refers string
+		var position int
+		if err := rows.Scan(&name, &child, &parent, &column, &refers, &position); err != nil {
+			return nil, err
+		}
+		a, knownChild := at[strings.ToLower(child)]
+		b, knownParent := at[strings.ToLower(parent)]
+		if !knownChild || !knownParent {
+			continue
+		}
+		if position == 1 {
+			all = append(all, subset.ForeignKey{Child: a, Parent: b})
+		}
+		k := &all[len(all)-1]
+		k.Columns, k.Refers = append(k.Columns, quote(column)), append(k.Refers, quote(refers))
+	}
+	return all, rows.Err()
+}
+
+// orphansOf says how many rows reference nothing, of those with a condition:
+// the server does not check what is loaded.
+func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[string]string) (string, error) {
+	var all int64
+	for _, k := range g.Keys {
+		var set, same []string
+		for i := range k.Columns {
+			set = append(set, "c."+k.Columns[i]+" IS NOT NULL")
+			same = append(same, "p."+k.Refers[i]+" = c."+k.Columns[i])
+		}
+		child := g.Tables[k.Child]
+		rows := "(SELECT * FROM " + child.From + where[child.Name] + ")"
+		if where[child.Name] == "" {
+			rows = child.From
+		}
+		var n int64
+		err := c.QueryRowContext(ctx, "SELECT count(*) FROM "+rows+" c WHERE "+strings.Join(set, " AND ")+" AND NOT EXISTS (SELECT 1 FROM "+k.ParentFrom+" p WHERE "+strings.Join(same, " AND ")+")").Scan(&n)
+		if err != nil {
+			return "", err
+		}
+		all += n
+	}
+	if all == 0 {
+		return "hold", nil
+	}
+	return fmt.Sprintf("%d rows of the source reference nothing", all), nil
+}
+
+// sameOrphans checks the foreign keys of a subset that was restored.
+func sameOrphans(ctx context.Context, c *sql.Conn, database string, tables []engine.Table, want string) error {
+	g, err := (&chooser{c: c}).graph(ctx, database, tables)
+	if err != nil {
+		return err
+	}
+	for i := range g.Tables {
+		g.Tables[i].From = quote(database) + "." + g.Tables[i].From
+	}
+	for i, k := range g.Keys {
+		g.Keys[i].ParentFrom = g.Tables[k.Parent].From
+	}
+	got, err := orphansOf(ctx, c, g, nil)
+	if err == nil && got != want {
+		err = &snap.Error{Code: snap.CodeCorrupt, Detail: "the restored database is not what the snapshot says: its foreign keys: " + got + "; they should: " + want, Hint: "build the snapshot again; nothing was replaced"}
+	}
+	return err
+}

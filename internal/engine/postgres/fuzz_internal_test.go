@@ -1,0 +1,31 @@
+package postgres
+
+import (
+	"strings"
+	"testing"
+
+	"snap"
+)
+
+// FuzzURL: a connection URL is taken or refused, and what may stand in an
+// argument, where every user of the machine reads it, has no password.
+func FuzzURL(f *testing.F) {
+	for _, seed := range []string{"postgres://me@localhost/shop", "postgres://me:verysecret@h:5/d?sslmode=disable", "host=h password=verysecret", "postgres://h/d?password=verysecret", "postgres:///d?host=/tmp", "postgres://[::1]:5/x", "postgres://h/d?sslpassword=verysecret", "postgres://a,b/d", "", "postgres://%zz"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		d, err := parse(raw)
+		if err != nil {
+			if snap.CodeOf(err) != snap.CodeUsage {
+				t.Fatalf("%q: %v", raw, err)
+			}
+			return
+		}
+		if p := d.config.Password; len(p) > 7 && strings.Contains(d.public(), p) && strings.Count(raw, p) == 1 {
+			t.Fatalf("%q shows its password as %q", raw, d.public())
+		}
+		if again, err := parse(d.url()); err == nil && again.config.Password != d.config.Password && d.config.Password != "" {
+			t.Fatalf("%q lost its password as %q", raw, d.url())
+		}
+	})
+}

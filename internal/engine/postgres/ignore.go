@@ -1,0 +1,73 @@
+package postgres
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// unknownSetting is what pg_restore 17 and later set in every session, and
+// servers before 17 do not know. They refuse the statement and nothing else.
+const unknownSetting = "transaction_timeout"
+
+func setsUnknown(t tool, server int) bool { return major(t.version) >= 17 && server < 17 }
+
+// ignoring is where a pg_restore speaks to that does not stop at errors: it
+// passes on all but the complaints about unknownSetting, and calls failed at
+// the first other error.
+type ignoring struct {
+	said   *engine.Speech
+	failed func()
+	real   bool
+	line   []byte
+}
+
+// Write implements io.Writer.
+func (i *ignoring) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		line, after, whole := bytes.Cut(rest, []byte("\n"))
+		i.line = append(i.line, line...)
+		if rest = after; !whole {
+			break
+		}
+		i.see(string(i.line) + "\n")
+		i.line = i.line[:0]
+	}
+	return len(p), nil
+}
+
+func (i *ignoring) see(line string) {
+	if strings.Contains(line, unknownSetting) || strings.Contains(line, "warning: errors ignored on restore") {
+		return
+	}
+	_, _ = i.said.Write([]byte(line))
+	if !i.real && strings.Contains(line, "error:") {
+		i.real = true
+		i.failed()
+	}
+}
+
+// onlyThose reports whether pg_restore did everything else and exited with 1
+// only because of what was ignored.
+func (i *ignoring) onlyThose(err error) bool {
+	var exit *exec.ExitError
+	return !i.real && errors.As(err, &exit) && exit.ExitCode() == 1
+}
+
+// olderServer adds to a failure what the reason is likely to be: a server that
+// is older than the one the snapshot was built from.
+func olderServer(err error, built, server string) error {
+	var failed *snap.Error
+	if major(built) <= major(server) || !errors.As(err, &failed) || failed.Code != snap.CodeDatabase {
+		return err
+	}
+	e := *failed
+	e.Detail = fmt.Sprintf("the snapshot was built from PostgreSQL %s, and the destination's server, %s, is older and does not understand all of it: %s", built, server, failed.Detail)
+	e.Hint = fmt.Sprintf("load it into a server of version %d or newer; nothing was replaced", major(built))
+	return &e
+}

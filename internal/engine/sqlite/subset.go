@@ -1,0 +1,334 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"database/sql/driver"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	sqlite3 "modernc.org/sqlite"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/subset"
+)
+
+// dumpSubset dumps some rows: it copies the database to a scratch file, in one
+// read transaction as every dump, deletes there what does not belong to the
+// subset, and writes it anew.
+func (e Engine) dumpSubset(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
+	want := *o.Subset
+	o.Subset = nil
+	s, err := e.copyOf(ctx, raw, o)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	defer s.remove()
+	o.Begin("choose")
+	cut := &cutter{}
+	if err := cut.cut(ctx, s.path, want); err != nil {
+		return engine.Info{}, failure(s.path, err)
+	}
+	if err := s.Scrub(ctx); err != nil {
+		return engine.Info{}, err
+	}
+	info, err := e.Dump(ctx, s.URL(), w, o)
+	info.Subset, info.Properties = &engine.Subset{Where: want.Where, Percent: want.Percent, Start: cut.start}, map[string]string{engine.ForeignKeys: cut.keys}
+	for i, t := range info.Tables {
+		info.Tables[i].Of = cut.of[t.Name]
+	}
+	return info, err
+}
+
+// copyOf copies a database to a scratch file.
+func (e Engine) copyOf(ctx context.Context, raw string, o engine.Options) (*scratch, error) {
+	file, err := os.CreateTemp(o.TempDir, "subset-*.db")
+	if err != nil {
+		return nil, fmt.Errorf("make a temporary file: %w", err)
+	}
+	s := &scratch{place: file.Name(), path: file.Name(), o: o, passing: true}
+	_, err = e.Dump(ctx, raw, file, o)
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		s.remove()
+		return nil, err
+	}
+	return s, nil
+}
+
+// cutter leaves a subset of a database's rows in it, and knows what it was.
+type cutter struct {
+	tx    *sql.Tx
+	start []string
+	of    map[string]int64 // by table: its rows before
+	keys  string           // what checking the foreign keys told
+}
+
+func (c *cutter) cut(ctx context.Context, path string, want engine.Subset) error {
+	db, err := openChoosing(path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if c.tx, err = db.BeginTx(ctx, nil); err != nil {
+		return err
+	}
+	defer c.tx.Rollback()
+	triggers, err := dropTriggers(ctx, c.tx)
+	if err != nil {
+		return err
+	}
+	g, err := graph(ctx, c.tx)
+	if err != nil {
+		return err
+	}
+	choice, err := subset.Choose(ctx, g, want, c, subset.Dialect{
+		Temp:  func(name string) string { return "temp." + name },
+		Empty: "DELETE FROM %s", Options: " WITHOUT ROWID",
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.remove(ctx, g, choice); err != nil {
+		return err
+	}
+	c.start = choice.Plan.Start
+	if err := rebuildSearch(ctx, c.tx); err != nil {
+		return err
+	}
+	for _, trigger := range triggers {
+		if _, err := c.tx.ExecContext(ctx, trigger); err != nil {
+			return err
+		}
+	}
+	if c.keys, err = foreignKeys(ctx, c.tx); err != nil {
+		return err
+	}
+	return c.tx.Commit()
+}
+
+// remove deletes what was not chosen.
+func (c *cutter) remove(ctx context.Context, g subset.Graph, choice *subset.Choice) error {
+	c.of = map[string]int64{}
+	for i, t := range g.Tables {
+		_, of, err := choice.Rows(ctx, i)
+		if err != nil {
+			return err
+		}
+		c.of[t.Name] = of
+		kept := choice.Kept(i)
+		if kept == "" {
+			continue
+		}
+		if _, err := c.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s)", t.From, kept, choice.Match(i, t.From+".", "k."))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Exec implements [subset.Server].
+func (c *cutter) Exec(ctx context.Context, statement string) (int64, error) {
+	done, err := c.tx.ExecContext(ctx, statement)
+	if err != nil {
+		return 0, err
+	}
+	return done.RowsAffected()
+}
+
+// Insert implements [subset.Server].
+func (c *cutter) Insert(ctx context.Context, table, query string) error {
+	_, err := c.tx.ExecContext(ctx, "INSERT OR IGNORE INTO "+table+" "+query)
+	return err
+}
+
+// Count implements [subset.Server].
+func (c *cutter) Count(ctx context.Context, query string) (n int64, err error) {
+	return n, c.tx.QueryRowContext(ctx, query).Scan(&n)
+}
+
+// Condition implements [subset.Server].
+func (c *cutter) Condition(table, condition string, err error) error {
+	if code(err) != 1 { // SQLITE_ERROR
+		return err
+	}
+	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s", table, condition, strings.TrimSpace(err.Error())), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}
+}
+
+// graph reads the tables and their foreign keys. Virtual tables are no part of
+// it: they are kept whole, and full-text indexes are made anew.
+func graph(ctx context.Context, q querier) (subset.Graph, error) {
+	var g subset.Graph
+	rows, err := q.QueryContext(ctx, `SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+	if err != nil {
+		return g, err
+	}
+	defer rows.Close()
+	without := map[string]bool{}
+	var list []string
+	for rows.Next() {
+		var name string
+		var wr bool
+		if err := rows.Scan(&name, &wr); err != nil {
+			return g, err
+		}
+		list, without[name] = append(list, name), wr
+	}
+	if err := rows.Err(); err != nil {
+		return g, err
+	}
+	at, primary := map[string]int{}, make([][]string, len(list))
+	for i, name := range list {
+		t, keys, err := tableOf(ctx, q, name, without[name])
+		if err != nil {
+			return g, err
+		}
+		g.Tables, primary[i], at[strings.ToLower(name)] = append(g.Tables, t), keys, i
+	}
+	for i, name := range list {
+		if err := references(ctx, q, &g, i, name, at, primary); err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
+
+// tableOf describes a table, and returns the columns of its primary key.
+func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (subset.Table, []string, error) {
+	t := subset.Table{Name: name, From: quote(name)}
+	rows, err := q.QueryContext(ctx, "SELECT name, pk FROM pragma_table_xinfo(?) ORDER BY pk", name)
+	if err != nil {
+		return t, nil, err
+	}
+	defer rows.Close()
+	var primary []string
+	taken := map[string]bool{}
+	for rows.Next() {
+		var column string
+		var pk int
+		if err := rows.Scan(&column, &pk); err != nil {
+			return t, nil, err
+		}
+		taken[strings.ToLower(column)] = true
+		if pk > 0 {
+			primary = append(primary, column)
+		}
+	}
+	keys := primary
+	if !withoutRowid {
+		for _, alias := range []string{"_rowid_", "rowid", "oid"} {
+			if !taken[alias] {
+				keys = []string{alias}
+				break
+			}
+		}
+	}
+	for _, key := range keys {
+		t.Key = append(t.Key, subset.Key{Expr: func(prefix string) string { return prefix + quote(key) }})
+	}
+	identity := primary
+	if len(identity) == 0 {
+		identity = keys
+	}
+	t.Share = func(prefix string) string {
+		parts := make([]string, len(identity))
+		for i, column := range identity {
+			parts[i] = prefix + quote(column)
+		}
+		return "snapcli_share(" + strings.Join(parts, ", ") + ")"
+	}
+	return t, primary, rows.Err()
+}
+
+// references adds the foreign keys of a table. One that leads to no table can
+// never hold, and is passed over as SQLite does.
+func references(ctx context.Context, q querier, g *subset.Graph, child int, name string, at map[string]int, primary [][]string) error {
+	rows, err := q.QueryContext(ctx, `SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?) ORDER BY id, seq`, name)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	last, seq := -1, 0
+	for rows.Next() {
+		var id int
+		var to, from string
+		var refers sql.NullString
+		if err := rows.Scan(&id, &to, &from, &refers); err != nil {
+			return err
+		}
+		parent, known := at[strings.ToLower(to)]
+		if !known {
+			continue
+		}
+		if id != last {
+			g.Keys = append(g.Keys, subset.ForeignKey{Child: child, Parent: parent, ChildFrom: g.Tables[child].From, ParentFrom: g.Tables[parent].From})
+			last, seq = id, 0
+		}
+		if !refers.Valid && seq < len(primary[parent]) {
+			refers.String = primary[parent][seq]
+		}
+		seq++
+		k := &g.Keys[len(g.Keys)-1]
+		k.Columns, k.Refers = append(k.Columns, quote(from)), append(k.Refers, quote(refers.String))
+	}
+	return rows.Err()
+}
+
+// openChoosing opens the file with the function snapcli_share(key...), which
+// spreads keys evenly over 32 bits, the same way each time.
+func openChoosing(path string) (*sql.DB, error) {
+	d := &sqlite3.Driver{}
+	err := d.RegisterDeterministicScalarFunction("snapcli_share", -1, func(_ *sqlite3.FunctionContext, args []driver.Value) (driver.Value, error) {
+		h := sha256.New()
+		for i, arg := range args {
+			if i > 0 {
+				h.Write([]byte{0x1f})
+			}
+			if b, ok := arg.([]byte); ok {
+				arg = string(b)
+			}
+			fmt.Fprint(h, arg)
+		}
+		return int64(binary.BigEndian.Uint32(h.Sum(nil))), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("register the share: %w", err)
+	}
+	query := url.Values{"mode": {"rw"}, "_pragma": {"secure_delete(1)", "foreign_keys(0)", "trusted_schema(0)"}}
+	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
+	db := sql.OpenDB(connector{driver: d, dsn: dsn.String()})
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// foreignKeys checks every foreign key and says how many rows reference nothing.
+func foreignKeys(ctx context.Context, q querier) (string, error) {
+	var n int64
+	err := q.QueryRowContext(ctx, "SELECT count(*) FROM pragma_foreign_key_check").Scan(&n)
+	switch {
+	case code(err) == 1: // a foreign key that leads to columns without an index
+		return "cannot be checked", nil
+	case err != nil:
+		return "", err
+	case n > 0:
+		return fmt.Sprintf("%d rows of the source reference nothing", n), nil
+	}
+	return "hold", nil
+}
+
+// sameForeignKeys checks the foreign keys of a subset that was restored.
+func sameForeignKeys(ctx context.Context, q querier, want string) error {
+	got, err := foreignKeys(ctx, q)
+	if err == nil && got != want {
+		err = damaged("its foreign keys: "+got+"; they should: "+want, nil)
+	}
+	return err
+}

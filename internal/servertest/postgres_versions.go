@@ -1,0 +1,79 @@
+package servertest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// PostgresVersions are the major versions that the product is made for.
+var PostgresVersions = []int{13, 14, 15, 16, 17, 18}
+
+// PostgresVersion returns the URL of a fresh, empty database on a server of
+// this major version, and skips the test when there is none: neither Debian's
+// package nor what tools/postgres takes from npm. All tests of one process
+// share one server of each version; otherwise it is as [Postgres].
+func PostgresVersion(t testing.TB, major int) string {
+	t.Helper()
+	bin := serverBin(t, major)
+	once, _ := versions.LoadOrStore(major, sync.OnceValue(func() *server { return running(bin) }))
+	server := once.(func() *server)()
+	if server.err != nil {
+		t.Fatal(server.err)
+	}
+	name := fmt.Sprintf("test_%d", server.databases.Add(1))
+	server.exec(t, "CREATE DATABASE "+name)
+	t.Cleanup(func() { server.exec(t, "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)") })
+	return server.url(name)
+}
+
+// versions are the servers of this process, by major version.
+var versions sync.Map
+
+// serverBin returns the folder of a version's server, which the user that it
+// runs as must be able to reach.
+func serverBin(t testing.TB, major int) string {
+	t.Helper()
+	for _, bin := range []string{
+		fmt.Sprintf("/usr/lib/postgresql/%d/bin", major),
+		filepath.Join(Root(t), "tools", "postgres", "node_modules", "postgres-"+strconv.Itoa(major), "native", "bin"),
+	} {
+		initdb := filepath.Join(bin, "initdb")
+		if _, err := os.Stat(initdb); err != nil {
+			continue
+		}
+		as, err := serverUser()
+		if err != nil {
+			t.Skipf("needs PostgreSQL %d: %v", major, err)
+		}
+		cmd := exec.Command(initdb, "--version")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+		if err := cmd.Run(); err != nil {
+			t.Skipf("needs PostgreSQL %d: its user cannot run %s: %v", major, initdb, err)
+		}
+		return bin
+	}
+	t.Skipf("needs PostgreSQL %d: `npm ci --prefix tools/postgres` gets it", major)
+	return ""
+}
+
+// PostgresTools returns the folder of pg_dump, pg_restore and psql of this
+// major version, or "": of the system, or of what `make databases` has
+// unpacked.
+func PostgresTools(t testing.TB, major int) string {
+	t.Helper()
+	for _, bin := range []string{
+		fmt.Sprintf("/usr/lib/postgresql/%d/bin", major),
+		filepath.Join(Root(t), "bin", "postgres", strconv.Itoa(major), "bin"),
+	} {
+		if _, err := os.Stat(filepath.Join(bin, "pg_dump")); err == nil {
+			return bin
+		}
+	}
+	return ""
+}

@@ -1,0 +1,340 @@
+// Package subset chooses the rows of a database that a subset holds, so that
+// every foreign key of the source holds in it too.
+//
+// The rules:
+//
+//  1. A condition names the rows to start from in its table. A percentage names
+//     them in the tables that a part of the database hangs on, by a hash of
+//     their keys, so that the same rows are chosen each time.
+//  2. Down: rows that reference a chosen row are chosen. Inside a cycle of
+//     foreign keys this goes only away from where the cycle was entered, and a
+//     table's reference to itself is not followed: else a cycle would choose
+//     nearly everything.
+//  3. Up: rows that a kept row references are kept, whatever the cycle. What
+//     hangs on them is not.
+//  4. Tables that no foreign key connects with one that has a condition are
+//     kept whole, or are subject to the percentage if there is one.
+//
+// Rows are chosen on the server, in temporary tables, in the transaction of the
+// dump: memory here does not grow with them.
+package subset
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Table is a table that can be subset. Partitions are part of their table.
+type Table struct {
+	Schema, Name string
+	From         string                     // as it stands after FROM
+	Key          []Key                      // tells its rows apart
+	Share        func(prefix string) string // SQL for a number of 0 to 2^32-1 that a row's key gives; prefix stands before columns
+}
+
+// Key is a part of what tells rows apart: SQL for it, behind a prefix such as
+// "c.", and its type in a temporary table.
+type Key struct {
+	Expr func(prefix string) string
+	Type string
+}
+
+// ForeignKey is a reference from one table to another, or to itself. The names
+// after FROM are those of the tables, or of a partition that has the key.
+type ForeignKey struct {
+	Child, Parent         int // in [Graph.Tables]
+	ChildFrom, ParentFrom string
+	Columns, Refers       []string // of the child, of the parent, quoted
+}
+
+// Graph is what there is to choose from.
+type Graph struct {
+	Tables []Table
+	Keys   []ForeignKey
+}
+
+// Plan is how the rows are chosen.
+type Plan struct {
+	Whole   []bool   // by table: every row is kept
+	Where   []string // by table: the condition of the rows to start from
+	Percent []bool   // by table: a share of its rows is started from
+	Down    []int    // foreign keys to follow down, each once, in this order
+	Start   []string // the tables that are started from
+}
+
+// Make plans a subset. A condition on a table that is not there is an error of
+// code usage.
+func Make(g Graph, want engine.Subset) (Plan, error) {
+	n := len(g.Tables)
+	p := Plan{Whole: make([]bool, n), Where: make([]string, n), Percent: make([]bool, n)}
+	if want.Percent < 0 || want.Percent > 100 {
+		return p, snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", want.Percent), "give a number above 0 and up to 100")
+	}
+	for name, condition := range want.Where {
+		i, err := g.find(name)
+		if err != nil {
+			return p, err
+		}
+		if p.Where[i] != "" {
+			return p, snap.Usage(fmt.Sprintf("the table %s has two conditions", g.label(i)), "join them with AND or OR")
+		}
+		p.Where[i] = condition
+	}
+	w := newWeb(g)
+	for part := range w.parts() {
+		named := slices.ContainsFunc(part, func(i int) bool { return p.Where[i] != "" })
+		switch {
+		case named:
+		case want.Percent > 0:
+			for _, i := range w.tops(part, g) {
+				p.Percent[i] = true
+			}
+		default:
+			for _, i := range part {
+				p.Whole[i] = true
+			}
+		}
+	}
+	for i := range n {
+		if p.Where[i] != "" || p.Percent[i] {
+			p.Start = append(p.Start, g.label(i))
+		}
+	}
+	slices.Sort(p.Start)
+	p.Down = w.down(g, func(i int) bool { return p.Where[i] != "" || p.Percent[i] })
+	return p, nil
+}
+
+func (g Graph) label(i int) string {
+	if g.Tables[i].Schema == "" {
+		return g.Tables[i].Name
+	}
+	return g.Tables[i].Schema + "." + g.Tables[i].Name
+}
+
+// find returns the table of a name, with or without its schema.
+func (g Graph) find(name string) (int, error) {
+	var same []int
+	for i, t := range g.Tables {
+		if g.label(i) == name {
+			return i, nil
+		}
+		if t.Name == name || strings.EqualFold(g.label(i), name) {
+			same = append(same, i)
+		}
+	}
+	switch len(same) {
+	case 1:
+		return same[0], nil
+	case 0:
+		var known []string
+		for i := range g.Tables {
+			known = append(known, g.label(i))
+		}
+		slices.Sort(known)
+		if len(known) > 20 {
+			known = append(known[:20], "...")
+		}
+		return 0, snap.Usage(fmt.Sprintf("there is no table %q in the source", name), "there are: "+strings.Join(known, ", "))
+	}
+	return 0, snap.Usage(fmt.Sprintf("several schemas have a table %q", name), "give the schema too: "+g.label(same[0]))
+}
+
+// web is the tables and how they hang together.
+type web struct {
+	n                 int
+	children, parents [][]int // by table: tables, each once, sorted
+	ring              []int   // by table: the number of its cycle; parents have lower ones
+}
+
+func newWeb(g Graph) *web {
+	w := &web{n: len(g.Tables), children: make([][]int, len(g.Tables)), parents: make([][]int, len(g.Tables))}
+	for _, k := range g.Keys {
+		w.children[k.Parent] = append(w.children[k.Parent], k.Child)
+		w.parents[k.Child] = append(w.parents[k.Child], k.Parent)
+	}
+	for i := range w.n {
+		slices.Sort(w.children[i])
+		slices.Sort(w.parents[i])
+		w.children[i], w.parents[i] = slices.Compact(w.children[i]), slices.Compact(w.parents[i])
+	}
+	w.rings()
+	return w
+}
+
+// rings numbers the cycles (Tarjan's strongly connected components), a table
+// without one by itself, so that what is referenced comes first.
+func (w *web) rings() {
+	w.ring = make([]int, w.n)
+	index, low, on := make([]int, w.n), make([]int, w.n), make([]bool, w.n)
+	var stack []int
+	next, rings := 1, 0
+	var visit func(int)
+	visit = func(v int) {
+		index[v], low[v] = next, next
+		next++
+		stack, on[v] = append(stack, v), true
+		for _, u := range w.parents[v] {
+			if index[u] == 0 {
+				visit(u)
+				low[v] = min(low[v], low[u])
+			} else if on[u] {
+				low[v] = min(low[v], index[u])
+			}
+		}
+		if low[v] != index[v] {
+			return
+		}
+		for {
+			u := stack[len(stack)-1]
+			stack, on[u], w.ring[u] = stack[:len(stack)-1], false, rings
+			if u == v {
+				rings++
+				return
+			}
+		}
+	}
+	for v := range w.n {
+		if index[v] == 0 {
+			visit(v)
+		}
+	}
+}
+
+// spread returns what can be reached from some tables, them included.
+func (w *web) spread(from []int, next ...[][]int) map[int]bool {
+	seen := map[int]bool{}
+	todo := slices.Clone(from)
+	for len(todo) > 0 {
+		v := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[v] {
+			continue
+		}
+		seen[v] = true
+		for _, edges := range next {
+			todo = append(todo, edges[v]...)
+		}
+	}
+	return seen
+}
+
+// parts yields the tables that foreign keys connect, in one way or the other.
+func (w *web) parts() func(yield func([]int) bool) {
+	return func(yield func([]int) bool) {
+		done := map[int]bool{}
+		for v := range w.n {
+			if done[v] {
+				continue
+			}
+			var part []int
+			for u := range w.spread([]int{v}, w.children, w.parents) {
+				part, done[u] = append(part, u), true
+			}
+			slices.Sort(part)
+			if !yield(part) {
+				return
+			}
+		}
+	}
+}
+
+// tops returns the tables of a part to start from with a percentage: of those
+// that reference no other, the one that most tables hang on, and more until
+// every table hangs on one of them or is referenced by one that does. A table
+// in a cycle stands for the whole of it.
+func (w *web) tops(part []int, g Graph) []int {
+	byRing := map[int][]int{}
+	for _, v := range part {
+		byRing[w.ring[v]] = append(byRing[w.ring[v]], v)
+	}
+	type top struct {
+		tables []int
+		below  map[int]bool
+	}
+	var all []top
+	for _, ring := range byRing {
+		outside := func(v int) bool {
+			return slices.ContainsFunc(w.parents[v], func(u int) bool { return w.ring[u] != w.ring[v] })
+		}
+		if !slices.ContainsFunc(ring, outside) {
+			all = append(all, top{ring, w.spread(ring, w.children)})
+		}
+	}
+	slices.SortFunc(all, func(a, b top) int {
+		return cmp.Or(cmp.Compare(len(b.below), len(a.below)), cmp.Compare(g.label(a.tables[0]), g.label(b.tables[0])))
+	})
+	covered, chosen := map[int]bool{}, []int{}
+	for _, t := range all {
+		if !slices.ContainsFunc(t.tables, func(v int) bool { return !covered[v] }) {
+			continue
+		}
+		chosen = append(chosen, t.tables...)
+		var below []int
+		for v := range t.below {
+			below = append(below, v)
+		}
+		for v := range w.spread(below, w.parents) {
+			covered[v] = true
+		}
+	}
+	return chosen
+}
+
+// down returns the foreign keys to follow down from the tables that are started
+// from, in an order in which the rows of a table are all chosen before a key
+// leads away from it.
+func (w *web) down(g Graph, start func(int) bool) []int {
+	depth := make([]int, w.n) // how far inside its cycle from where that was entered; -1 is not reached
+	rings := make([][]int, w.n)
+	for v := range w.n {
+		depth[v] = -1
+		if start(v) {
+			depth[v] = 0
+		}
+		rings[w.ring[v]] = append(rings[w.ring[v]], v)
+	}
+	var order []int
+	for _, members := range rings { // what they reference from outside came before
+		for _, v := range w.inside(members, depth) {
+			for i, k := range g.Keys {
+				if k.Parent != v {
+					continue
+				}
+				if w.ring[k.Child] != w.ring[v] {
+					depth[k.Child] = max(depth[k.Child], 0)
+					order = append(order, i)
+				} else if depth[k.Child] == depth[v]+1 {
+					order = append(order, i)
+				}
+			}
+		}
+	}
+	return order
+}
+
+// inside measures the depth of a cycle's tables, and returns those that are
+// reached, the nearest first.
+func (w *web) inside(members, depth []int) []int {
+	var reached []int
+	for _, v := range members {
+		if depth[v] == 0 {
+			reached = append(reached, v)
+		}
+	}
+	for i := 0; i < len(reached); i++ {
+		v := reached[i]
+		for _, u := range w.children[v] {
+			if w.ring[u] == w.ring[v] && depth[u] < 0 {
+				depth[u] = depth[v] + 1
+				reached = append(reached, u)
+			}
+		}
+	}
+	return reached
+}

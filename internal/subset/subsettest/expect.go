@@ -1,0 +1,215 @@
+package subsettest
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Expect returns the keys of the rows that a subset holds, by table.
+func Expect(m Model, a Ask) [][]string {
+	r := newRules(m, a)
+	chosen := r.rows(m, a)
+	follow := r.followed()
+	for changed := true; changed; { // down
+		changed = false
+		for i, t := range m.Tables {
+			for row := range t.Rows {
+				for f, ref := range t.Refs {
+					to := t.Rows[row].To[f]
+					if !chosen[i][row] && follow(i, ref.Parent) && to >= 0 && chosen[ref.Parent][to] {
+						chosen[i][row], changed = true, true
+					}
+				}
+			}
+		}
+	}
+	for changed := true; changed; { // up
+		changed = false
+		for i, t := range m.Tables {
+			for row := range t.Rows {
+				for f, ref := range t.Refs {
+					to := t.Rows[row].To[f]
+					if chosen[i][row] && to >= 0 && !chosen[ref.Parent][to] {
+						chosen[ref.Parent][to], changed = true, true
+					}
+				}
+			}
+		}
+	}
+	kept := make([][]string, len(m.Tables))
+	for i, t := range m.Tables {
+		for row := range t.Rows {
+			if chosen[i][row] {
+				kept[i] = append(kept[i], t.Key(row))
+			}
+		}
+		slices.Sort(kept[i])
+	}
+	return kept
+}
+
+// rules is what follows from the graph alone.
+type rules struct {
+	n      int
+	direct [][]bool // a references b
+	reach  [][]bool // a references b, by way of others
+	near   [][]bool // a and b are connected
+	begin  []int    // 0 nothing, 1 by a condition, 2 by the percentage, 3 whole
+}
+
+func newRules(m Model, a Ask) *rules {
+	n := len(m.Tables)
+	r := &rules{n: n, begin: make([]int, n)}
+	square := func() [][]bool {
+		s := make([][]bool, n)
+		for i := range s {
+			s[i] = make([]bool, n)
+		}
+		return s
+	}
+	r.direct, r.reach, r.near = square(), square(), square()
+	for i, t := range m.Tables {
+		r.near[i][i] = true
+		for _, ref := range t.Refs {
+			r.direct[i][ref.Parent], r.reach[i][ref.Parent] = true, true
+			r.near[i][ref.Parent], r.near[ref.Parent][i] = true, true
+		}
+	}
+	for k := range n {
+		for i := range n {
+			for j := range n {
+				r.reach[i][j] = r.reach[i][j] || r.reach[i][k] && r.reach[k][j]
+				r.near[i][j] = r.near[i][j] || r.near[i][k] && r.near[k][j]
+			}
+		}
+	}
+	for i := range n {
+		if _, ok := a.Below[i]; ok {
+			r.begin[i] = 1
+		}
+	}
+	r.others(a)
+	return r
+}
+
+func (r *rules) same(i, j int) bool { return i == j || r.reach[i][j] && r.reach[j][i] }
+
+// others decides on the parts of the graph that have no condition.
+func (r *rules) others(a Ask) {
+	var tops []int // the first table of each cycle that references no other
+	size := func(i int) (n int) {
+		for j := range r.n {
+			if j == i || r.reach[j][i] {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range r.n {
+		switch {
+		case r.conditioned(i, a):
+		case a.Percent == 0:
+			r.begin[i] = 3
+		case r.top(i):
+			tops = append(tops, i)
+		}
+	}
+	slices.SortStableFunc(tops, func(x, y int) int { return cmp.Compare(size(y), size(x)) })
+	covered := make([]bool, r.n)
+	for _, top := range tops {
+		if covered[top] {
+			continue
+		}
+		for j := range r.n {
+			if r.same(top, j) {
+				r.begin[j] = 2
+			}
+			if j != top && !r.reach[j][top] {
+				continue
+			}
+			covered[j] = true
+			for k := range r.n {
+				covered[k] = covered[k] || r.reach[j][k]
+			}
+		}
+	}
+}
+
+// conditioned reports whether a table is connected with one that has a condition.
+func (r *rules) conditioned(i int, a Ask) bool {
+	for j := range a.Below {
+		if r.near[i][j] {
+			return true
+		}
+	}
+	return false
+}
+
+// top reports whether a table is the first of a cycle that references no other.
+func (r *rules) top(i int) bool {
+	for j := range r.n {
+		if r.reach[i][j] && !r.same(i, j) || j < i && r.same(i, j) {
+			return false
+		}
+	}
+	return true
+}
+
+// rows returns the rows that are started from.
+func (r *rules) rows(m Model, a Ask) [][]bool {
+	chosen := make([][]bool, r.n)
+	for i, t := range m.Tables {
+		chosen[i] = make([]bool, len(t.Rows))
+		for row := range t.Rows {
+			switch r.begin[i] {
+			case 1:
+				chosen[i][row] = t.Rows[row].V < a.Below[i]
+			case 2:
+				chosen[i][row] = t.shared(row, a.Percent)
+			case 3:
+				chosen[i][row] = true
+			}
+		}
+	}
+	return chosen
+}
+
+// followed reports whether a reference is followed down, from parent to child.
+func (r *rules) followed() func(child, parent int) bool {
+	const far = 1 << 20
+	entry := make([]bool, r.n)
+	for i := range r.n {
+		entry[i] = r.begin[i] == 1 || r.begin[i] == 2
+	}
+	depth := make([]int, r.n)
+	for range r.n + 1 { // entries grow until nothing new is reached
+		for i := range r.n {
+			depth[i] = far
+			if entry[i] {
+				depth[i] = 0
+			}
+		}
+		for range r.n {
+			for child := range r.n {
+				for parent := range r.n {
+					if r.direct[child][parent] && r.same(child, parent) {
+						depth[child] = min(depth[child], depth[parent]+1)
+					}
+				}
+			}
+		}
+		for child := range r.n {
+			for parent := range r.n {
+				if r.direct[child][parent] && !r.same(child, parent) && depth[parent] < far {
+					entry[child] = true
+				}
+			}
+		}
+	}
+	return func(child, parent int) bool {
+		if depth[parent] >= far {
+			return false
+		}
+		return !r.same(child, parent) || depth[child] > depth[parent]
+	}
+}
