@@ -174,7 +174,7 @@ func refused(err error) bool {
 func TestNewerFormatSaysUpdate(t *testing.T) {
 	t.Parallel()
 	file, _ := pack(t, nil)
-	file[len(headMagic)+1] = Format + 1
+	file[len(headMagic)+1] = FormatEncrypted + 1
 	_, _, err := unpack(file)
 	var e *snap.Error
 	if !errors.As(err, &e) || e.Code != snap.CodeInvalid || e.Hint != "update snapcli" {

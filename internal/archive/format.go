@@ -10,9 +10,12 @@ import (
 	"snap"
 )
 
-// Format is the version of the file's layout that this package writes, and the
-// newest that it reads.
-const Format = 1
+// The versions of the file's layout that this package writes and reads: that
+// of a file that everybody can read, and that of an encrypted one.
+const (
+	Format          = 1
+	FormatEncrypted = 2
+)
 
 const (
 	headerSize   = 16
@@ -29,23 +32,24 @@ const (
 )
 
 // header is the first 16 bytes: magic, format version, zeros.
-func header() []byte {
+func header(format uint16) []byte {
 	b := append(make([]byte, 0, headerSize), headMagic...)
-	b = binary.BigEndian.AppendUint16(b, Format)
+	b = binary.BigEndian.AppendUint16(b, format)
 	return append(b, make([]byte, headerSize-len(b))...)
 }
 
-func checkHeader(b []byte) error {
+// checkHeader returns the format that a header names.
+func checkHeader(b []byte) (format uint16, err error) {
 	if !bytes.HasPrefix(b, []byte(headMagic)) {
-		return corrupt("it is not a snapshot file", nil)
+		return 0, corrupt("it is not a snapshot file", nil)
 	}
-	if version := binary.BigEndian.Uint16(b[len(headMagic):]); version > Format {
-		return newerFormat(int(version))
+	if format = binary.BigEndian.Uint16(b[len(headMagic):]); format > FormatEncrypted {
+		return 0, newerFormat(int(format))
 	}
-	if !bytes.Equal(b, header()) {
-		return corrupt("its header is damaged", nil)
+	if format == 0 || !bytes.Equal(b, header(format)) {
+		return 0, corrupt("its header is damaged", nil)
 	}
-	return nil
+	return format, nil
 }
 
 // footer is the last 64 bytes. It leads to the manifest and protects it.
@@ -115,7 +119,7 @@ func (m Manifest) check(end int64) error {
 }
 
 func newerFormat(version int) error {
-	return snap.Invalid(fmt.Sprintf("the snapshot file has format %d, and this snapcli reads formats up to %d", version, Format), "update snapcli")
+	return snap.Invalid(fmt.Sprintf("the snapshot file has format %d, and this snapcli reads formats up to %d", version, FormatEncrypted), "update snapcli")
 }
 
 // corrupt returns the error for a file that must not be used.

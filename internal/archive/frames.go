@@ -13,7 +13,8 @@ import (
 // is bounded by the number of jobs.
 type frames struct {
 	dst    io.Writer
-	enc    *zstd.Encoder
+	enc    [2]*zstd.Encoder // taken in turn
+	next   int
 	chunk  []byte
 	size   int64 // bytes taken in
 	order  chan chan []byte
@@ -22,11 +23,16 @@ type frames struct {
 }
 
 func newFrames(dst io.Writer, jobs int) (*frames, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(jobs), zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithEncoderCRC(true))
-	if err != nil {
-		return nil, fmt.Errorf("start zstd: %w", err)
+	f := &frames{dst: dst, order: make(chan chan []byte, jobs), done: make(chan struct{})}
+	// Every second frame is compressed harder: a dump gets smaller than gzip
+	// makes it, for half of what that costs in every frame.
+	for i, level := range []zstd.EncoderLevel{zstd.SpeedDefault, zstd.SpeedBetterCompression} {
+		enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(jobs), zstd.WithEncoderLevel(level), zstd.WithEncoderCRC(true), zstd.WithWindowSize(frameSize))
+		if err != nil {
+			return nil, fmt.Errorf("start zstd: %w", err)
+		}
+		f.enc[i] = enc
 	}
-	f := &frames{dst: dst, enc: enc, order: make(chan chan []byte, jobs), done: make(chan struct{})}
 	go f.drain()
 	return f, nil
 }
@@ -58,10 +64,11 @@ func (f *frames) flush() {
 	if len(f.chunk) == 0 {
 		return
 	}
-	in, result := f.chunk, make(chan []byte, 1)
+	in, result, enc := f.chunk, make(chan []byte, 1), f.enc[f.next%2]
 	f.chunk = nil
+	f.next++
 	f.order <- result
-	go func() { result <- f.enc.EncodeAll(in, make([]byte, 0, len(in)/2)) }()
+	go func() { result <- enc.EncodeAll(in, make([]byte, 0, len(in)/2)) }()
 }
 
 // drain writes the frames in order.
@@ -83,8 +90,10 @@ func (f *frames) Close() error {
 	f.flush()
 	close(f.order)
 	<-f.done
-	if err := f.enc.Close(); err != nil {
-		return fmt.Errorf("end zstd: %w", err)
+	for _, enc := range f.enc {
+		if err := enc.Close(); err != nil {
+			return fmt.Errorf("end zstd: %w", err)
+		}
 	}
 	if err := f.failed.Load(); err != nil {
 		return *err

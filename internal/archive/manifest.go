@@ -20,7 +20,16 @@ type Manifest struct {
 	Tables        []Table           `json:"tables"`
 	Properties    map[string]string `json:"properties,omitempty"` // of the database, such as its encoding
 	Sanitized     *Sanitized        `json:"sanitized,omitempty"`  // how a sanitized snapshot was made
+	Subset        *Subset           `json:"subset,omitempty"`     // what the rows were limited to
 	Sections      []Section         `json:"sections"`
+}
+
+// Subset says that a snapshot does not hold every row of its source, and how
+// its rows were chosen. Of in [Table] tells of how many rows each table's are.
+type Subset struct {
+	Where   map[string]string `json:"where,omitempty"`   // by table: the SQL condition of the rows it began with; of a sanitized copy the tables alone
+	Percent float64           `json:"percent,omitempty"` // of the rows of the other tables it began with
+	Start   []string          `json:"start,omitempty"`   // the tables it began with
 }
 
 // Table is one table of the database and how many rows it has. Rows is -1 when
@@ -29,6 +38,7 @@ type Table struct {
 	Schema string `json:"schema,omitempty"`
 	Name   string `json:"name"`
 	Rows   int64  `json:"rows"`
+	Of     int64  `json:"of,omitempty"` // rows of the table of the source, of a subset
 
 	Columns []Column `json:"columns,omitempty"` // those that hold values of their own
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 
 	"github.com/klauspost/compress/zstd"
+
+	"snap"
 )
 
 // Reader reads one snapshot file. Its methods may be used concurrently.
@@ -19,6 +21,7 @@ type Reader struct {
 	size     int64
 	foot     footer
 	manifest Manifest
+	sealed   *sealed // of an encrypted file
 	closer   io.Closer
 }
 
@@ -45,7 +48,8 @@ func Open(path string) (*Reader, error) {
 
 // NewReader reads header, footer and manifest, and checks them. The sections
 // are not read: use [Reader.Verify] before trusting them. A file that cannot be
-// used is an error of code corrupt_snapshot; one of a newer format, invalid.
+// used is an error of code corrupt_snapshot; one of a newer format, invalid. Of
+// an encrypted file it reads the public part; see [Reader.Unlock].
 func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 	r := &Reader{src: src, size: size}
 	if size < headerSize+footerSize {
@@ -59,7 +63,8 @@ func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 	if err := r.readAt(head, 0); err != nil {
 		return nil, err
 	}
-	if err := checkHeader(head); err != nil {
+	format, err := checkHeader(head)
+	if err != nil {
 		return nil, err
 	}
 	tail := make([]byte, footerSize)
@@ -71,16 +76,19 @@ func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 		return nil, err
 	}
 	r.foot = foot
-	return r, r.readManifest()
+	return r, r.readManifest(format)
 }
 
-func (r *Reader) readManifest() error {
+func (r *Reader) readManifest(format uint16) error {
 	text := make([]byte, r.foot.length)
 	if err := r.readAt(text, int64(r.foot.offset)); err != nil {
 		return err
 	}
 	if sha256.Sum256(text) != r.foot.sum {
 		return corrupt("its manifest is damaged", nil)
+	}
+	if format == FormatEncrypted {
+		return r.readSealed(text)
 	}
 	if err := json.Unmarshal(text, &r.manifest); err != nil {
 		return corrupt("its manifest is not understood", err)
@@ -93,14 +101,24 @@ func (r *Reader) readAt(p []byte, at int64) error {
 	if n == len(p) {
 		return nil
 	}
-	if err == io.EOF {
+	var known *snap.Error
+	switch {
+	case err == io.EOF:
 		return corrupt("it is shorter than it was", nil)
+	case errors.As(err, &known):
+		return err
 	}
 	return fmt.Errorf("read the snapshot file: %w", err)
 }
 
-// Manifest returns what the file says it holds.
-func (r *Reader) Manifest() Manifest { return r.manifest }
+// Manifest returns what the file says it holds. Of one that is locked it has
+// engine and type alone.
+func (r *Reader) Manifest() Manifest {
+	if r.sealed != nil && r.sealed.inside != nil {
+		return r.sealed.inside.manifest
+	}
+	return r.manifest
+}
 
 // Close closes the file that [Open] opened.
 func (r *Reader) Close() error {
@@ -113,7 +131,7 @@ func (r *Reader) Close() error {
 // Has reports whether the file has this section, and how many bytes it
 // decompresses to.
 func (r *Reader) Has(name string) (size int64, ok bool) {
-	for _, s := range r.manifest.Sections {
+	for _, s := range r.Manifest().Sections {
 		if s.Name == name {
 			return s.Size, true
 		}
@@ -124,11 +142,17 @@ func (r *Reader) Has(name string) (size int64, ok bool) {
 // Section returns the content of a section. It yields exactly the bytes that
 // the manifest announces, or an error: never more, whatever the frames hold.
 func (r *Reader) Section(name string) (io.ReadCloser, error) {
+	if r.sealed != nil {
+		if r.sealed.inside == nil {
+			return nil, r.noIdentity(nil)
+		}
+		return r.sealed.inside.Section(name)
+	}
 	for _, s := range r.manifest.Sections {
 		if s.Name != name {
 			continue
 		}
-		dec, err := zstd.NewReader(io.NewSectionReader(r.src, s.Offset, s.Stored),
+		dec, err := zstd.NewReader(buffered(io.NewSectionReader(r.src, s.Offset, s.Stored)),
 			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxStructure))
 		if err != nil {
 			return nil, fmt.Errorf("start zstd: %w", err)
@@ -177,9 +201,32 @@ func (s *sectionReader) Close() error {
 	return nil
 }
 
-// Verify reads the whole file and checks every checksum in it. It returns the
-// size and the SHA-256 of the file. It stops when ctx is done.
+// Verify reads the whole file and checks every checksum in it, of an unlocked
+// one also those inside. It returns the size and the SHA-256 of the file. It
+// stops when ctx is done.
 func (r *Reader) Verify(ctx context.Context, p Progress) (Summary, error) {
+	if r.sealed == nil {
+		return r.verify(ctx, r.manifest.Sections, p)
+	}
+	total, e := r.size, r.sealed.public.Encrypted
+	if r.sealed.inside != nil {
+		total += r.sealed.inside.size
+	}
+	part := func(from int64) Progress {
+		if p == nil {
+			return nil
+		}
+		return func(done, _ int64) { p(from+done, total) }
+	}
+	sum, err := r.verify(ctx, []Section{{Name: "encrypted", Offset: e.Offset, Stored: e.Stored, SHA256: e.SHA256}}, part(0))
+	if err == nil && r.sealed.inside != nil {
+		_, err = r.sealed.inside.Verify(ctx, part(r.size))
+	}
+	return sum, err
+}
+
+// verify reads the whole file and checks the sections' checksums.
+func (r *Reader) verify(ctx context.Context, sections []Section, p Progress) (Summary, error) {
 	whole, at := sha256.New(), int64(0)
 	buf := make([]byte, 1<<20)
 	read := func(until int64, also io.Writer) error {
@@ -200,7 +247,7 @@ func (r *Reader) Verify(ctx context.Context, p Progress) (Summary, error) {
 		}
 		return nil
 	}
-	for _, s := range r.manifest.Sections {
+	for _, s := range sections {
 		if err := read(s.Offset, io.Discard); err != nil {
 			return Summary{}, err
 		}

@@ -28,6 +28,7 @@ type Writer struct {
 	at       int64
 	sections []Section
 	open     *sectionWriter
+	seal     *seal // of an encrypted file
 }
 
 // NewWriter starts a file: it writes the header. jobs is how many frames are
@@ -37,7 +38,7 @@ func NewWriter(dst io.Writer, jobs int) (*Writer, error) {
 		jobs = runtime.GOMAXPROCS(0)
 	}
 	w := &Writer{dst: dst, jobs: jobs, whole: sha256.New()}
-	if _, err := w.write(header()); err != nil {
+	if _, err := w.write(header(Format)); err != nil {
 		return nil, fmt.Errorf("write the header: %w", err)
 	}
 	return w, nil
@@ -88,6 +89,9 @@ func (w *Writer) Close(m Manifest) (Summary, error) {
 		if _, err := w.write(part); err != nil {
 			return Summary{}, fmt.Errorf("write the manifest: %w", err)
 		}
+	}
+	if w.seal != nil {
+		return w.seal.close(m)
 	}
 	return Summary{Size: w.at, SHA256: hex.EncodeToString(w.whole.Sum(nil))}, nil
 }

@@ -1,0 +1,266 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+
+	"filippo.io/age"
+
+	"snap"
+)
+
+// maxRecipients bounds how many may open a file, and maxAgeHeader what is read
+// of the header that names them.
+const (
+	maxRecipients = 256
+	maxAgeHeader  = 1 << 20
+)
+
+// public is what an encrypted file tells without a key: the manifest of format
+// 2. It holds no name, no time and nothing of the tables.
+type public struct {
+	Format    int         `json:"format"`
+	Engine    snap.Engine `json:"engine"`
+	Type      snap.Type   `json:"type"`
+	Encrypted stretch     `json:"encrypted"`
+}
+
+// stretch is where the age file stands in an encrypted snapshot file.
+type stretch struct {
+	Offset int64  `json:"offset"`
+	Stored int64  `json:"stored"`
+	SHA256 string `json:"sha256"`
+}
+
+// check holds the public part against the format; end is where the age file
+// must end.
+func (p public) check(end int64) error {
+	switch {
+	case p.Format != FormatEncrypted:
+		return corrupt("its manifest has another format than its header", nil)
+	case !p.Engine.Valid() || !p.Type.Valid():
+		return corrupt("its manifest does not say what it holds", nil)
+	case p.Encrypted.Offset != headerSize || p.Encrypted.Stored != end-headerSize || !hexSum.MatchString(p.Encrypted.SHA256):
+		return corrupt("its encrypted part does not fill it", nil)
+	}
+	return nil
+}
+
+// seal is the outside of an encrypted file while it is written: a header, an
+// age file around the plain snapshot file, the public part and a footer.
+type seal struct {
+	dst   io.Writer
+	whole hash.Hash
+	inner hash.Hash // of the age file
+	at    int64
+	plain io.WriteCloser
+}
+
+// NewEncryptedWriter starts a file that only the recipients can read, each with
+// their own identity. It is used like [NewWriter], and writes in one pass too.
+func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*Writer, error) {
+	if len(recipients) == 0 || len(recipients) > maxRecipients {
+		return nil, snap.Usage(fmt.Sprintf("a snapshot can be encrypted to 1 to %d recipients, not to %d", maxRecipients, len(recipients)), "use fewer keys, for example one of a team")
+	}
+	s := &seal{dst: dst, whole: sha256.New(), inner: sha256.New()}
+	if err := s.write(header(FormatEncrypted)); err != nil {
+		return nil, fmt.Errorf("write the header: %w", err)
+	}
+	plain, err := age.Encrypt(writerFunc(s.stored), recipients...)
+	if err != nil {
+		return nil, fmt.Errorf("encrypt: %w", err)
+	}
+	// age writes in chunks of 64 KiB, and the plain writer in whole frames.
+	s.plain = plain
+	w, err := NewWriter(plain, jobs)
+	if err != nil {
+		return nil, err
+	}
+	w.seal = s
+	return w, nil
+}
+
+func (s *seal) write(p []byte) error {
+	n, err := s.dst.Write(p)
+	s.whole.Write(p[:n])
+	s.at += int64(n)
+	return err
+}
+
+// stored takes the bytes of the age file.
+func (s *seal) stored(p []byte) (int, error) {
+	if err := s.write(p); err != nil {
+		return 0, err
+	}
+	s.inner.Write(p)
+	return len(p), nil
+}
+
+// close ends the age file and writes what can be read without a key.
+func (s *seal) close(m Manifest) (Summary, error) {
+	if err := s.plain.Close(); err != nil {
+		return Summary{}, fmt.Errorf("encrypt: %w", err)
+	}
+	text, err := json.Marshal(public{Format: FormatEncrypted, Engine: m.Engine, Type: m.Type,
+		Encrypted: stretch{Offset: headerSize, Stored: s.at - headerSize, SHA256: hex.EncodeToString(s.inner.Sum(nil))}})
+	if err != nil {
+		return Summary{}, fmt.Errorf("write the manifest: %w", err)
+	}
+	foot := footer{offset: uint64(s.at), length: uint64(len(text)), sum: sha256.Sum256(text)}
+	for _, part := range [][]byte{text, foot.bytes()} {
+		if err := s.write(part); err != nil {
+			return Summary{}, fmt.Errorf("write the manifest: %w", err)
+		}
+	}
+	return Summary{Size: s.at, SHA256: hex.EncodeToString(s.whole.Sum(nil))}, nil
+}
+
+// sealed is the outside of an encrypted file that is read.
+type sealed struct {
+	public     public
+	recipients int
+	inside     *Reader // once it was unlocked
+}
+
+// readSealed reads the public part and counts the recipients.
+func (r *Reader) readSealed(text []byte) error {
+	r.sealed = &sealed{}
+	if err := json.Unmarshal(text, &r.sealed.public); err != nil {
+		return corrupt("its manifest is not understood", err)
+	}
+	if err := r.sealed.public.check(int64(r.foot.offset)); err != nil {
+		return err
+	}
+	p := r.sealed.public
+	r.manifest = Manifest{Format: p.Format, Engine: p.Engine, Type: p.Type}
+	head, err := age.ExtractHeader(io.LimitReader(r.encrypted(), maxAgeHeader))
+	if err != nil {
+		return r.unreadable("its list of recipients is damaged", err)
+	}
+	r.sealed.recipients = bytes.Count(head, []byte("\n-> "))
+	return nil
+}
+
+// encrypted returns the age file.
+func (r *Reader) encrypted() *io.SectionReader {
+	return io.NewSectionReader(r.src, r.sealed.public.Encrypted.Offset, r.sealed.public.Encrypted.Stored)
+}
+
+// unreadable tells a damaged file from a failing disk.
+func (r *Reader) unreadable(why string, err error) error {
+	var disk *os.PathError
+	if errors.As(err, &disk) {
+		return fmt.Errorf("read the snapshot file: %w", err)
+	}
+	return corrupt(why, err)
+}
+
+// Encrypted tells to how many recipients the file is encrypted, 0 when
+// everybody can read it.
+func (r *Reader) Encrypted() (recipients int) {
+	if r.sealed == nil {
+		return 0
+	}
+	return r.sealed.recipients
+}
+
+// Locked reports whether the file is encrypted and was not unlocked: then only
+// engine and type of its manifest are known, and it has no sections.
+func (r *Reader) Locked() bool { return r.sealed != nil && r.sealed.inside == nil }
+
+// Unlock makes the content of an encrypted file readable by the first identity
+// that is one of its recipients. It must come before every concurrent use. When
+// none is, the error is of code identity_missing. On other files, and a second
+// time, it does nothing.
+func (r *Reader) Unlock(identities ...age.Identity) error {
+	if !r.Locked() {
+		return nil
+	}
+	if len(identities) == 0 {
+		return r.noIdentity(nil)
+	}
+	var refused error
+	tried := make([]age.Identity, len(identities))
+	for i, id := range identities {
+		tried[i] = watched{id, &refused}
+	}
+	plain, size, err := age.DecryptReaderAt(r.encrypted(), r.sealed.public.Encrypted.Stored, tried...)
+	var none *age.NoIdentityMatchError
+	switch {
+	case errors.As(err, &none):
+		return r.noIdentity(err)
+	case refused != nil:
+		return fmt.Errorf("unlock the snapshot: %w", refused)
+	case err != nil:
+		return r.unreadable("its encrypted part is damaged", err)
+	}
+	inside, err := NewReader(&authentic{plain, r}, size)
+	if err != nil {
+		return err
+	}
+	switch m := inside.manifest; {
+	case inside.sealed != nil:
+		return corrupt("it is encrypted twice", nil)
+	case m.Engine != r.manifest.Engine || m.Type != r.manifest.Type:
+		return corrupt(fmt.Sprintf("it holds a %s of %s, and says outside that it is a %s of %s", m.Type, m.Engine, r.manifest.Type, r.manifest.Engine), nil)
+	}
+	r.sealed.inside = inside
+	return nil
+}
+
+// watched notes why an identity could not be used, such as a wrong passphrase:
+// an identity tells it as a [snap.Error]. All else is the file's fault.
+type watched struct {
+	age.Identity
+	refused *error
+}
+
+// Unwrap implements age.Identity.
+func (w watched) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
+	key, err := w.Identity.Unwrap(stanzas)
+	var told *snap.Error
+	if errors.As(err, &told) {
+		*w.refused = err
+	}
+	return key, err
+}
+
+// authentic yields decrypted bytes; a chunk that was tampered with is an error
+// of code corrupt_snapshot.
+type authentic struct {
+	plain io.ReaderAt
+	of    *Reader
+}
+
+// ReadAt implements io.ReaderAt.
+func (a *authentic) ReadAt(p []byte, at int64) (int, error) {
+	n, err := a.plain.ReadAt(p, at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = a.of.unreadable("its encrypted part is damaged", err)
+	}
+	return n, err
+}
+
+func (r *Reader) noIdentity(cause error) error {
+	to := "1 recipient"
+	if n := r.sealed.recipients; n != 1 {
+		to = fmt.Sprintf("%d recipients", n)
+	}
+	e := &snap.Error{Code: snap.CodeNoIdentity, Cause: cause, Hint: "name the file of your age identity or SSH key: --identity FILE, or identities in the configuration"}
+	if e.Detail = "the snapshot is encrypted to " + to + ", and there is no identity to open it with"; cause != nil {
+		e.Detail = "the snapshot is encrypted to " + to + ", and no identity that was tried is one of them"
+		e.Hint = "use another --identity FILE, or ask who made the snapshot to encrypt it to you too"
+	}
+	return e
+}
+
+// buffered reads ahead, so that a chunk of age's is decrypted once.
+func buffered(r io.Reader) io.Reader { return bufio.NewReaderSize(r, 1<<20) }
