@@ -5,15 +5,16 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
+	"hash"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
-
-	"github.com/brianvoe/gofakeit/v7"
 
 	"snap/internal/engine"
 )
@@ -38,13 +39,13 @@ func makers() map[string]maker {
 		},
 		"redact":     func([]byte, ColumnRule, int) engine.Mask { return text(redact) },
 		"hash":       hashed,
-		"email":      fake("email", email),
-		"name":       fake("name", func(f *gofakeit.Faker, _ string) string { return f.Name() }),
-		"first_name": fake("first_name", func(f *gofakeit.Faker, _ string) string { return f.FirstName() }),
-		"last_name":  fake("last_name", func(f *gofakeit.Faker, _ string) string { return f.LastName() }),
-		"company":    fake("company", func(f *gofakeit.Faker, _ string) string { return f.Company() }),
-		"address":    fake("address", func(f *gofakeit.Faker, _ string) string { return f.Street() }),
-		"city":       fake("city", func(f *gofakeit.Faker, _ string) string { return f.City() }),
+		"email":      invented("email", email),
+		"name":       invented("name", func(r *rand.Rand) string { return one(r, firstNames[:]) + " " + one(r, lastNames[:]) }),
+		"first_name": invented("first_name", func(r *rand.Rand) string { return one(r, firstNames[:]) }),
+		"last_name":  invented("last_name", func(r *rand.Rand) string { return one(r, lastNames[:]) }),
+		"company":    invented("company", company),
+		"address":    invented("address", address),
+		"city":       invented("city", func(r *rand.Rand) string { return one(r, cities[:]) }),
 		"phone":      formatted("phone", false),
 		"format":     formatted("format", true),
 		"noise":      noise,
@@ -62,24 +63,39 @@ func MaskNames() []string {
 	return names
 }
 
-// digest is what a mask draws from: it depends on the key, the mask and the
-// value, and nothing else.
-func digest(key []byte, mask, value string) [sha256.Size]byte {
-	h := hmac.New(sha256.New, key)
-	h.Write([]byte(mask))
-	h.Write([]byte{0})
-	h.Write([]byte(value))
-	return [sha256.Size]byte(h.Sum(nil))
+// source is what a mask draws from: what it gives depends on the key, the mask
+// and the value, and nothing else. Several may draw at a time.
+type source struct {
+	mask string
+	idle sync.Pool // of *hashing: setting a key up costs as much as a value
 }
 
-func source(d [sha256.Size]byte) *rand.PCG {
-	return rand.NewPCG(binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:]))
+type hashing struct {
+	keyed hash.Hash
+	in    []byte
+	out   [sha256.Size]byte
+}
+
+func newSource(key []byte, mask string) *source {
+	return &source{mask: mask, idle: sync.Pool{New: func() any { return &hashing{keyed: hmac.New(sha256.New, key)} }}}
+}
+
+func (s *source) digest(value string) [sha256.Size]byte {
+	h := s.idle.Get().(*hashing)
+	defer s.idle.Put(h)
+	h.in = append(append(append(h.in[:0], s.mask...), 0), value...)
+	h.keyed.Reset()
+	h.keyed.Write(h.in)
+	h.keyed.Sum(h.out[:0])
+	return h.out
 }
 
 // draws returns the random numbers that belong to a value: nobody who has not
 // the key can tell them.
-func draws(key []byte, mask, value string) *rand.Rand {
-	return rand.New(source(digest(key, mask, value))) //nolint:gosec // seeded by an HMAC of a secret key, on purpose
+func (s *source) draws(value string) *rand.Rand {
+	d := s.digest(value)
+	seed := rand.NewPCG(binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:]))
+	return rand.New(seed) //nolint:gosec // seeded by an HMAC of a secret key, on purpose
 }
 
 func text(f func(string) string) engine.Mask {
@@ -101,38 +117,49 @@ func redact(v string) string {
 
 // hashed gives up to 32 hexadecimal digits, or as many as fit.
 func hashed(key []byte, _ ColumnRule, limit int) engine.Mask {
+	from := newSource(key, "hash")
 	return text(func(v string) string {
-		d := digest(key, "hash", v)
+		d := from.digest(v)
 		return cut(hex.EncodeToString(d[:16]), limit)
 	})
 }
 
-// fake gives something of the same kind that is made up.
-func fake(mask string, invent func(f *gofakeit.Faker, seed string) string) maker {
+// invented gives something of the same kind that is made up.
+func invented(mask string, invent func(*rand.Rand) string) maker {
 	return func(key []byte, _ ColumnRule, limit int) engine.Mask {
+		from := newSource(key, mask)
 		return text(func(v string) string {
 			if v == "" {
 				return ""
 			}
-			d := digest(key, mask, v)
-			return cut(invent(gofakeit.NewFaker(source(d), false), hex.EncodeToString(d[16:21])), limit)
+			return cut(invent(from.draws(v)), limit)
 		})
 	}
 }
 
-// email makes an address that is unique and can belong to nobody: the domain
-// is reserved (RFC 2606).
-func email(f *gofakeit.Faker, seed string) string {
-	name := strings.ToLower(f.FirstName())
-	return name + "." + seed + "@example.com"
+func one(r *rand.Rand, words []string) string { return words[r.IntN(len(words))] }
+
+// email makes an address that is as good as unique and can belong to nobody:
+// the domain is reserved (RFC 2606).
+func email(r *rand.Rand) string {
+	return fmt.Sprintf("%s.%010x@example.com", strings.ToLower(one(r, firstNames[:])), r.Uint64N(1<<40))
+}
+
+func company(r *rand.Rand) string {
+	return one(r, lastNames[:]) + " " + one(r, trades[:]) + " " + one(r, companyForms[:])
+}
+
+func address(r *rand.Rand) string {
+	return strconv.Itoa(1+r.IntN(299)) + " " + one(r, streetNames[:]) + " " + one(r, streetKinds[:])
 }
 
 // formatted replaces every digit by a digit and, with letters, every letter by
 // a letter of its case; all else stays.
 func formatted(mask string, letters bool) maker {
 	return func(key []byte, _ ColumnRule, _ int) engine.Mask {
+		from := newSource(key, mask)
 		return text(func(v string) string {
-			r := draws(key, mask, v)
+			r := from.draws(v)
 			first := true
 			return strings.Map(func(c rune) rune {
 				lead := first && unicode.IsDigit(c) && c != '0'
@@ -162,12 +189,13 @@ func noise(key []byte, c ColumnRule, _ int) engine.Mask {
 	if percent == 0 {
 		percent = 10
 	}
+	from := newSource(key, "noise")
 	return func(v string) (string, bool) {
 		n, err := strconv.ParseFloat(v, 64)
 		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
 			return "", true
 		}
-		r := draws(key, "noise", v)
+		r := from.draws(v)
 		moved := n * (1 + percent/100*(2*r.Float64()-1))
 		decimals := 0
 		if _, after, ok := strings.Cut(v, "."); ok {
@@ -184,6 +212,7 @@ func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	if days == 0 {
 		days = 30
 	}
+	from := newSource(key, "shift")
 	return func(v string) (string, bool) {
 		for _, length := range []int{10, 4} {
 			layout := "2006-01-02"[:length]
@@ -194,7 +223,7 @@ func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 			if err != nil {
 				continue
 			}
-			r := draws(key, "shift", v)
+			r := from.draws(v)
 			by := 1 + r.IntN(days)
 			if r.IntN(2) == 0 {
 				by = -by

@@ -78,6 +78,12 @@ func ReadRules(path string) (*Rules, error) {
 	return parseRules(path, text)
 }
 
+// CheckRules reads a rules file's text without using it.
+func CheckRules(path string, text []byte) error {
+	_, err := parseRules(path, text)
+	return err
+}
+
 func parseRules(path string, text []byte) (*Rules, error) {
 	r := &Rules{path: path}
 	if err := yaml.UnmarshalWithOptions(text, r, yaml.DisallowUnknownField()); err != nil {

@@ -2,12 +2,15 @@ package sanitize
 
 import (
 	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"snap"
@@ -221,5 +224,30 @@ func TestSuggestWritesRulesThatAreRead(t *testing.T) {
 	}
 	if strings.Contains(string(text), "anders") {
 		t.Error("a sampled value is in the rules file")
+	}
+}
+
+// Engines mask several values at a time with one mask.
+func TestMasksAtATime(t *testing.T) {
+	t.Parallel()
+	mask := makers()["email"](testKey, ColumnRule{}, 0)
+	want := map[string]string{}
+	for i := range 200 {
+		v := strconv.Itoa(i)
+		want[v], _ = mask(v)
+	}
+	var g errgroup.Group
+	for range 4 {
+		g.Go(func() error {
+			for v, masked := range want {
+				if got, _ := mask(v); got != masked {
+					return fmt.Errorf("%s became %s, and %s alone", v, got, masked)
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Error(err)
 	}
 }
