@@ -77,16 +77,17 @@ func (s *Store) CallerOfKeyID(ctx context.Context, id int64) (snap.Caller, error
 func (s *Store) callerOfKey(ctx context.Context, which string, arg any) (c snap.Caller, used time.Time, err error) {
 	var k snap.Credential
 	var scopes string
-	var usedAt sql.NullInt64
+	var usedAt, expires sql.NullInt64
 	c, err = scanCaller(s.row(ctx, `
-		SELECT `+callerColumns+`, k.id, k.kind, k.name, k.scopes, k.last_used_at
+		SELECT `+callerColumns+`, k.id, k.kind, k.name, k.scopes, k.last_used_at, k.expires_at
 		FROM api_keys k JOIN orgs o ON o.id = k.org_id LEFT JOIN users u ON u.id = k.user_id
 		WHERE `+which+usableKey+` AND (k.user_id IS NULL OR u.disabled = 0)`, arg, s.now().UnixMilli()),
-		&k.ID, &k.Kind, &k.Name, &scopes, &usedAt)
+		&k.ID, &k.Kind, &k.Name, &scopes, &usedAt, &expires)
 	if err != nil {
 		return snap.Caller{}, time.Time{}, err
 	}
 	k.Scopes = splitScopes(scopes)
+	k.Until = earliest(timeOf(usedAt).Add(touchEvery), timeOf(expires))
 	c.Credential = k
 	return c, timeOf(usedAt), nil
 }
@@ -96,4 +97,13 @@ func (s *Store) GroupsOf(ctx context.Context, c snap.Caller) ([]snap.Group, erro
 	return collect(ctx, s, `
 		SELECT g.id, g.group_id, g.name FROM membership m JOIN groups g ON g.id = m.audience >> 3
 		WHERE m.principal = $1 AND m.kind = 3 ORDER BY m.audience`, scanGroup, c.Principal())
+}
+
+// earliest returns the earlier of two times, of which the second may be zero:
+// never.
+func earliest(a, b time.Time) time.Time {
+	if b.IsZero() || a.Before(b) {
+		return a
+	}
+	return b
 }

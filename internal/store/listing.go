@@ -21,6 +21,12 @@ import (
 //	wide    the rows above thr of the groups that reach it, a page each
 //	ids     both, each snapshot once, the newest page of them
 //
+// For a caller in very many groups a look at each is the most of it, and when
+// the page lies deep, groups.newest tells none apart. So first the range above
+// floor of all that is shared with groups is read, and what is shared with the
+// caller's is picked (near). Only when that range is long and has too little of
+// theirs (whole is 0), the groups are looked at.
+//
 // Nothing of it depends on how many snapshots there are. A plain union of 500
 // groups, or one predicate over all grants ordered by time, costs 10 to 1000
 // times as much.
@@ -99,6 +105,15 @@ func listingText(sh shape, pg bool) string {
 		if pg {
 			text = groupsPostgres
 		}
+		near := noneNear
+		if !sh.target && !sh.typ { // of one target or type the range would be too long too often
+			from = strings.Replace(from, ") AS x", " UNION ALL SELECT id, 3, NULL FROM near) AS x", 1)
+			near = nearSQLite
+			if pg {
+				near = nearPostgres
+			}
+		}
+		text = strings.Replace(text, "{near}", near, 1)
 		b.WriteString(strings.NewReplacer("{where}", liveGrant+sh.where(), "{size}", fmt.Sprint(sh.size), "{last}", fmt.Sprint(sh.size-1)).Replace(text))
 	}
 	fmt.Fprintf(&b, `, ids AS MATERIALIZED (
@@ -137,13 +152,13 @@ func (sh shape) where() string {
 
 // groupsPostgres is the groups' part of the merge.
 const groupsPostgres = `, base AS MATERIALIZED (
-  SELECT coalesce((SELECT id FROM (SELECT DISTINCT id FROM few) AS d ORDER BY id DESC LIMIT 1 OFFSET {last}), 0) AS t),
+  SELECT coalesce((SELECT id FROM (SELECT DISTINCT id FROM few) AS d ORDER BY id DESC LIMIT 1 OFFSET {last}), 0) AS t){near},
 heads AS MATERIALIZED (
-  SELECT m.audience AS a, h.snapshot AS h FROM base CROSS JOIN membership m
+  SELECT m.audience AS a, h.snapshot AS h FROM whole CROSS JOIN base CROSS JOIN membership m
   CROSS JOIN LATERAL (SELECT 1 FROM groups n WHERE n.id = m.audience >> 3 AND n.newest >= base.t OFFSET 0) AS n
   CROSS JOIN LATERAL (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5 AND g.snapshot >= base.t
     AND {where} ORDER BY g.snapshot DESC LIMIT 1) AS h
-  WHERE m.principal = $1 AND m.kind = 3),
+  WHERE whole.x = 0 AND m.principal = $1 AND m.kind = 3),
 thr AS MATERIALIZED (
   SELECT greatest(base.t, coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads) AS d ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)) AS t FROM base),
 wide AS MATERIALIZED (
@@ -155,12 +170,12 @@ wide AS MATERIALIZED (
 // groupsSQLite is the same without LATERAL: low is what the page cannot reach
 // below because one group alone fills it.
 const groupsSQLite = `, base(t) AS MATERIALIZED (
-  SELECT coalesce((SELECT id FROM (SELECT DISTINCT id FROM few) ORDER BY id DESC LIMIT 1 OFFSET {last}), 0)),
+  SELECT coalesce((SELECT id FROM (SELECT DISTINCT id FROM few) ORDER BY id DESC LIMIT 1 OFFSET {last}), 0)){near},
 heads(a, h) AS MATERIALIZED (
   SELECT m.audience, (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5 AND g.snapshot >= base.t
     AND {where} ORDER BY g.snapshot DESC LIMIT 1)
-  FROM base CROSS JOIN membership m CROSS JOIN groups n
-  WHERE m.principal = $1 AND m.kind = 3 AND n.id = m.audience >> 3 AND n.newest >= base.t),
+  FROM whole CROSS JOIN base CROSS JOIN membership m CROSS JOIN groups n
+  WHERE whole.x = 0 AND m.principal = $1 AND m.kind = 3 AND n.id = m.audience >> 3 AND n.newest >= base.t),
 thr(t) AS MATERIALIZED (
   SELECT max(base.t, coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads WHERE h IS NOT NULL) ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)) FROM base),
 top(a, h, c) AS MATERIALIZED (
@@ -171,3 +186,34 @@ low(c) AS MATERIALIZED (SELECT coalesce(max(c), 0) FROM top),
 wide(id) AS MATERIALIZED (
   SELECT g.snapshot FROM low CROSS JOIN top CROSS JOIN grants g
   WHERE top.h >= low.c AND g.audience = top.a AND g.snapshot BETWEEN low.c AND top.h AND {where})`
+
+// The range of what is shared with groups: it is read for callers in more than
+// 64 of them, and at most 512 rows of it. It has all of the page when it ends
+// before that, or when a page's worth of it is the caller's.
+const (
+	nearPostgres = `, many AS MATERIALIZED (
+  SELECT count(*) AS x FROM (SELECT 1 FROM membership m WHERE m.principal = $1 AND m.kind = 3 LIMIT 1 OFFSET 64) AS d),
+range AS MATERIALIZED (
+  SELECT r.id, r.a FROM many CROSS JOIN base CROSS JOIN LATERAL (
+    SELECT g.snapshot AS id, g.audience AS a FROM grants g WHERE g.audience & 7 = 3 AND g.snapshot < $5 AND g.snapshot >= base.t
+    AND ` + liveGrant + ` ORDER BY g.snapshot DESC LIMIT 512) AS r
+  WHERE many.x = 1),
+near AS MATERIALIZED (
+  SELECT DISTINCT r.id FROM range r CROSS JOIN LATERAL (
+    SELECT 1 FROM membership m WHERE m.principal = $1 AND m.kind = 3 AND m.audience = r.a OFFSET 0) AS m),
+whole AS MATERIALIZED (
+  SELECT CASE WHEN many.x = 1 AND ((SELECT count(*) FROM range) < 512 OR (SELECT count(*) FROM near) >= {size}) THEN 1 ELSE 0 END AS x FROM many)`
+
+	nearSQLite = `, many(x) AS MATERIALIZED (
+  SELECT count(*) FROM (SELECT 1 FROM membership m WHERE m.principal = $1 AND m.kind = 3 LIMIT 1 OFFSET 64)),
+range(id, a) AS MATERIALIZED (
+  SELECT g.snapshot, g.audience FROM grants g
+  WHERE g.audience & 7 = 3 AND g.snapshot < $5 AND g.snapshot >= (SELECT base.t FROM many, base WHERE many.x = 1)
+  AND ` + liveGrant + ` ORDER BY g.snapshot DESC LIMIT 512),
+near(id) AS MATERIALIZED (
+  SELECT DISTINCT r.id FROM range r CROSS JOIN membership m WHERE m.principal = $1 AND m.kind = 3 AND m.audience = r.a),
+whole(x) AS MATERIALIZED (
+  SELECT CASE WHEN many.x = 1 AND ((SELECT count(*) FROM range) < 512 OR (SELECT count(*) FROM near) >= {size}) THEN 1 ELSE 0 END FROM many)`
+
+	noneNear = `, whole AS MATERIALIZED (SELECT 0 AS x)`
+)

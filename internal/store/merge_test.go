@@ -26,6 +26,7 @@ func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := seed(t, options(t), n)
+			d.rareGroups(n)
 			for who, c := range d.callers {
 				for _, q := range []store.Query{{}, {Filter: snap.FilterShared}, {Filter: snap.FilterMine}, {Target: "shop-000"}, {Type: snap.TypeSanitized}, {Target: "orders-001", Type: snap.TypeSanitized}} {
 					d.compareWalk(who, c, q)
@@ -33,6 +34,32 @@ func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where nothing is shared org-wide, the page's floor is far below: the range of
+// what is shared with groups is cut, and has a page of a caller in most groups,
+// and not of one in a hundred that have little.
+func TestMergeLooksAtGroupsWhenTheirRangeIsCut(t *testing.T) {
+	t.Parallel()
+	versions(t, func(t *testing.T, o store.Options) {
+		n := sizes{snapshots: 6000, users: 100, groups: 600}
+		d := seed(t, o, n)
+		d.rareGroups(n)
+		_, err := d.DB().Exec(`DELETE FROM grants WHERE audience & 7 = 2`)
+		d.ok(err)
+		for _, who := range []string{"500 groups", "rare groups", "5 groups"} {
+			d.compareWalk(who, d.callers[who], store.Query{})
+		}
+	})
+}
+
+// rareGroups adds a caller in the hundred groups with which the least is shared.
+func (d *seeded) rareGroups(n sizes) {
+	var rare []string
+	for i := range 100 {
+		rare = append(rare, fmt.Sprintf("group-%04d", n.groups-1-i))
+	}
+	d.callers["rare groups"] = d.user(d.acme, "rare", snap.RoleMember, rare...)
 }
 
 // compareWalk compares all pages of 50 and 200, and the first and last twenty

@@ -36,7 +36,7 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = provider.Up(ctx)
+	_, err = provider.Up(patient(ctx))
 	return err
 }
 

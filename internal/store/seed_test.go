@@ -142,8 +142,12 @@ func (d *seeded) fill(hidden snap.OrgRef, n sizes) {
 		_, err := d.DB().Exec(`UPDATE groups SET newest = $1 WHERE id = $2`, key, g)
 		d.ok(err)
 	}
+	settle := []string{`PRAGMA wal_checkpoint(TRUNCATE)`}
 	if d.IsPostgres() {
-		_, err := d.DB().Exec(`VACUUM ANALYZE`)
+		settle = []string{`VACUUM ANALYZE`, `CHECKPOINT`}
+	}
+	for _, text := range settle {
+		_, err := d.DB().Exec(text)
 		d.ok(err)
 	}
 }

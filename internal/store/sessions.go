@@ -25,6 +25,16 @@ type Session struct {
 	Expires  time.Time
 }
 
+// Until is when the clock alone changes something about the session: it ends,
+// or, a browser's, its use is to be written down again.
+func (n Session) Until() time.Time {
+	end := earliest(n.Idle, n.Expires)
+	if n.Kind == snap.Browser {
+		end = earliest(end, n.LastUsed.Add(touchEvery))
+	}
+	return end
+}
+
 // AddBrowserSession stores the session of a browser by the SHA-256 of its
 // cookie.
 func (s *Store) AddBrowserSession(ctx context.Context, n Session, hash []byte) (Session, error) {

@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/multitracer"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver "sqlite"
@@ -42,6 +43,8 @@ type Options struct {
 	DataDir string
 	// Now is the clock; nil is time.Now. Expiry is judged by it.
 	Now func() time.Time
+	// Watch is told of every statement; nil is nobody, at no cost.
+	Watch Watch
 }
 
 // Store is an open database, safe for concurrent use.
@@ -54,6 +57,9 @@ type Store struct {
 	mu       sync.Mutex
 	prepared map[string]*sql.Stmt // statements that listings and checks repeat
 	listings map[shape]string     // their text
+
+	states  *stateReader
+	version *joined[Version]
 }
 
 // Open opens the database, migrates it under a lock to the newest schema, and
@@ -76,13 +82,15 @@ func open(o Options) (*Store, error) {
 		o.Now = time.Now
 	}
 	s := &Store{now: o.Now, pg: o.URL != "", prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
+	s.states = &stateReader{store: s}
+	s.version = &joined[Version]{read: s.states.read}
 	if s.pg {
-		return s, s.openPostgres(o.URL)
+		return s, s.openPostgres(o.URL, o.Watch)
 	}
-	return s, s.openSQLite(o.DataDir)
+	return s, s.openSQLite(o.DataDir, o.Watch)
 }
 
-func (s *Store) openPostgres(dsn string) (err error) {
+func (s *Store) openPostgres(dsn string, watch Watch) (err error) {
 	u, err := url.Parse(dsn)
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		return errors.New("database.url must be empty (SQLite) or begin with postgres://")
@@ -95,7 +103,13 @@ func (s *Store) openPostgres(dsn string) (err error) {
 	// every statement is made for indexes, which are in memory.
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	config.RuntimeParams["random_page_cost"] = "1.1"
-	s.write = stdlib.OpenDB(*config)
+	options := impatient(config)
+	s.states.db = stdlib.OpenDB(*config, options...)
+	s.states.db.SetMaxOpenConns(1)
+	if watch != nil {
+		config.Tracer = multitracer.New(config.Tracer, pgWatch{watch})
+	}
+	s.write = stdlib.OpenDB(*config, options...)
 	s.write.SetMaxOpenConns(4 * max(4, runtime.NumCPU()))
 	s.write.SetMaxIdleConns(2 * max(4, runtime.NumCPU()))
 	s.read = s.write
@@ -116,7 +130,7 @@ func ownerOnly(path string) error {
 // openSQLite opens one writing connection and a few reading ones. In WAL mode
 // readers never wait for the writer; synchronous=FULL, because a power cut
 // must not undo a revocation that was answered.
-func (s *Store) openSQLite(dir string) (err error) {
+func (s *Store) openSQLite(dir string, watch Watch) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
@@ -124,17 +138,21 @@ func (s *Store) openSQLite(dir string) (err error) {
 	if err := ownerOnly(path); err != nil {
 		return fmt.Errorf("open SQLite: %w", err)
 	}
-	file := (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
+	file := fileURL(path)
 	pragmas := "?_pragma=busy_timeout(15000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=cache_size(-65536)"
-	if s.write, err = sql.Open("sqlite", file+pragmas+"&_txlock=immediate"); err != nil {
+	if s.write, err = openWatched(file+pragmas+"&_txlock=immediate", watch); err != nil {
 		return fmt.Errorf("open SQLite: %w", err)
 	}
 	s.write.SetMaxOpenConns(1)
-	if s.read, err = sql.Open("sqlite", file+pragmas+"&_pragma=query_only(1)"); err != nil {
+	if s.read, err = openWatched(file+pragmas+"&_pragma=query_only(1)", watch); err != nil {
 		return fmt.Errorf("open SQLite: %w", err)
 	}
 	s.read.SetMaxOpenConns(max(2, runtime.NumCPU()))
 	s.read.SetMaxIdleConns(max(2, runtime.NumCPU()))
+	if s.states.db, err = sql.Open("sqlite", file+pragmas+"&_pragma=query_only(1)"); err != nil {
+		return fmt.Errorf("open SQLite: %w", err)
+	}
+	s.states.db.SetMaxOpenConns(1)
 	return nil
 }
 
@@ -143,6 +161,9 @@ func (s *Store) Close() error {
 	err := s.write.Close()
 	if s.read != s.write && s.read != nil {
 		err = errors.Join(err, s.read.Close())
+	}
+	if s.states.db != nil {
+		err = errors.Join(err, s.states.db.Close())
 	}
 	return err
 }
@@ -203,8 +224,9 @@ func Unavailable(err error) bool {
 	var network net.Error
 	var pg *pgconn.PgError
 	switch {
-	case errors.As(err, &pg): // 08: connection, 53: resources, 57P: shut down or starting, 25006: read-only
-		return strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "57P") || pg.Code == "25006"
+	case errors.As(err, &pg): // 08: connection, 53: resources, 57P: shut down or starting, 40: lost a race too often, 25006: read-only, 25P03: idle too long
+		class := pg.Code[:min(2, len(pg.Code))]
+		return class == "08" || class == "53" || class == "40" || strings.HasPrefix(pg.Code, "57P") || pg.Code == "25006" || pg.Code == "25P03"
 	case errors.As(err, &connect), errors.As(err, &network):
 		return true
 	}

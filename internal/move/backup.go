@@ -1,0 +1,301 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"snap"
+	"snap/internal/blob"
+	"snap/internal/disk"
+	"snap/internal/store"
+)
+
+// Options say what a backup is made of.
+type Options struct {
+	DataDir string           // of the service, with its SQLite database and its objects
+	Dir     string           // where the backups are; made if it is missing
+	Version string           // of this program
+	Keep    int              // how many backups stay, with this one; 0 is all
+	Now     func() time.Time // nil is time.Now
+}
+
+// rounds is how often a backup begins anew because a snapshot was deleted
+// before its bytes were copied.
+const rounds = 5
+
+// BackUp adds a backup to a folder of backups, while the service runs or not:
+// its database as of one moment, and every object the database names then. What
+// an earlier backup holds is not copied again. The backup is there whole or not
+// at all, and earlier ones stay as they are; objects that a killed run copied
+// are found by the next.
+func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if err := errors.Join(store.Exists(store.Options{DataDir: o.DataDir}), store.Restored(store.Options{DataDir: o.DataDir})); err != nil {
+		return b, err
+	}
+	unlock, err := lock(o.Dir)
+	if err != nil {
+		return b, err
+	}
+	defer unlock()
+	if err := clear(o.Dir); err != nil {
+		return b, err
+	}
+	from, err := folder(filepath.Join(o.DataDir, blobsDir))
+	if err != nil {
+		return b, err
+	}
+	to, err := folder(filepath.Join(o.Dir, blobsDir))
+	if err != nil {
+		return b, err
+	}
+	for round := 1; ; round++ {
+		k := &keeping{o: o, from: from, to: to, progress: p}
+		b, err = k.run(ctx)
+		if errors.Is(err, errVanished) && round < rounds {
+			continue // what was copied stays; the next round has little to do
+		}
+		if err != nil {
+			return b, err
+		}
+		return b, prune(ctx, o.Dir, o.Keep, to)
+	}
+}
+
+// folder opens a folder of objects that nobody uploads to.
+func folder(dir string) (*blob.Folder, error) {
+	return blob.OpenFolder(dir, "", make([]byte, 32), nil) // it signs nothing
+}
+
+// lock keeps other programs from writing into a folder of backups.
+func lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of backups: %w", err)
+	}
+	l := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
+	held, err := l.TryLock()
+	if err != nil {
+		return nil, err
+	}
+	if !held {
+		return nil, &snap.Error{Code: snap.CodeConflict, Detail: "another backup is being made in " + dir, Hint: "wait until it has ended"}
+	}
+	return func() { l.Unlock() }, nil
+}
+
+// clear removes what a killed run left.
+func clear(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), newPrefix) || strings.HasPrefix(e.Name(), oldPrefix) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+// errVanished says that an object is gone, and that no snapshot needs it now.
+var errVanished = errors.New("a snapshot was deleted while the backup was made; run it again")
+
+// keeping is one round of a backup.
+type keeping struct {
+	o        Options
+	from, to *blob.Folder
+	progress Progress
+
+	mu    sync.Mutex
+	done  int64
+	total int64
+	bytes int64
+	added tail
+}
+
+func (k *keeping) run(ctx context.Context) (b Backup, err error) {
+	name := k.o.Now().UTC().Format("20060102T150405.000Z")
+	making := filepath.Join(k.o.Dir, newPrefix+name)
+	if err := os.MkdirAll(making, 0o700); err != nil {
+		return b, err
+	}
+	defer os.RemoveAll(making) // it has become the backup, or is of no use
+	database := filepath.Join(making, databaseFile)
+	if err := store.BackUp(ctx, k.o.DataDir, database); err != nil {
+		return b, err
+	}
+	h := head{Format: format, Created: k.o.Now().UTC(), Version: k.o.Version}
+	if h.Database, err = sumFile(database); err != nil {
+		return b, err
+	}
+	if err := k.objects(ctx, database, making, h); err != nil {
+		return b, err
+	}
+	if err := disk.SyncDir(making); err != nil {
+		return b, err
+	}
+	if err := os.Rename(making, filepath.Join(k.o.Dir, name)); err != nil {
+		return b, err
+	}
+	if err := disk.SyncDir(k.o.Dir); err != nil {
+		return b, err
+	}
+	b, _, err = readManifest(k.o.Dir, name, nil)
+	return b, err
+}
+
+// objects copies the objects of a database and writes the manifest.
+func (k *keeping) objects(ctx context.Context, database, making string, h head) error {
+	c, err := store.OpenCopy(database)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // it was only read
+	if k.total, err = c.Count(ctx); err != nil {
+		return err
+	}
+	if err := eachObject(ctx, c.Objects, k.object); err != nil {
+		return err
+	}
+	m, err := newManifest(making, h)
+	if err != nil {
+		return err
+	}
+	m.tail.Added, m.tail.AddedB = k.added.Added, k.added.AddedB
+	for after := ""; err == nil; {
+		var some []store.Object
+		some, err = c.Objects(ctx, after, page)
+		for _, o := range some {
+			err = errors.Join(err, m.object(o))
+			after = o.Key
+		}
+		if len(some) < page {
+			break
+		}
+	}
+	return errors.Join(err, m.close())
+}
+
+// object copies one object unless an earlier backup has it.
+func (k *keeping) object(ctx context.Context, o store.Object) error {
+	size, err := k.to.Stat(ctx, o.Key)
+	there := err == nil && size == o.Size
+	if !there {
+		err := carry(ctx, k.from, k.to, o)
+		if snap.CodeOf(err) == snap.CodeCorrupt {
+			err = k.vanished(ctx, o, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	k.mu.Lock()
+	k.done++
+	k.bytes += o.Size
+	if !there {
+		k.added.Added++
+		k.added.AddedB += o.Size
+	}
+	done, bytes := k.done, k.bytes
+	k.mu.Unlock()
+	if k.progress.Objects != nil {
+		k.progress.Objects(done, k.total, bytes)
+	}
+	return nil
+}
+
+// vanished tells an object that was deleted meanwhile from one that is lost.
+func (k *keeping) vanished(ctx context.Context, o store.Object, lost error) error {
+	needed, err := store.NeedsObject(ctx, k.o.DataDir, o.Key)
+	if err != nil || needed {
+		return errors.Join(lost, err)
+	}
+	return errVanished
+}
+
+// Backups lists the backups in a folder, the newest first.
+func Backups(dir string) (all []Backup, err error) {
+	names, err := backupNames(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		b, _, err := readManifest(dir, name, nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, b)
+	}
+	return all, nil
+}
+
+// backupNames lists the backups in a folder by name, the newest first.
+func backupNames(dir string) (names []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, snap.Usage("there is no folder "+dir, "name the folder of the backups")
+	}
+	for _, e := range entries {
+		if _, bad := time.Parse("20060102T150405.000Z", e.Name()); bad == nil && e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	slices.Reverse(names)
+	return names, err
+}
+
+// choose returns the backup of this name, or the newest.
+func choose(dir, name string) (string, error) {
+	names, err := backupNames(dir)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case len(names) == 0:
+		return "", &snap.Error{Code: snap.CodeNotFound, Detail: "there is no backup in " + dir, Hint: "make one with `snapcloud backup --to " + dir + "`"}
+	case name == "":
+		return names[0], nil
+	case !slices.Contains(names, name):
+		return "", &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no backup %s in %s", name, dir), Hint: "`snapcloud backup list --from " + dir + "` shows them"}
+	}
+	return name, nil
+}
+
+// prune removes all but the newest backups, and the objects only they had.
+func prune(ctx context.Context, dir string, keep int, objects *blob.Folder) error {
+	names, err := backupNames(dir)
+	if err != nil || keep <= 0 || len(names) <= keep {
+		return err
+	}
+	for _, name := range names[keep:] { // gone by one rename, so that none is ever half a backup
+		old := filepath.Join(dir, oldPrefix+name)
+		if err := errors.Join(os.Rename(filepath.Join(dir, name), old), disk.SyncDir(dir), os.RemoveAll(old)); err != nil {
+			return err
+		}
+	}
+	needed := map[string]bool{}
+	for _, name := range names[:keep] {
+		if _, _, err := readManifest(dir, name, func(o store.Object) error { needed[o.Key] = true; return nil }); err != nil {
+			return err
+		}
+	}
+	keys, err := objects.List(ctx, "")
+	for _, key := range keys {
+		if !needed[key] {
+			err = errors.Join(err, objects.Delete(ctx, key))
+		}
+	}
+	return err
+}

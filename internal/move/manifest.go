@@ -1,0 +1,187 @@
+package move
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"snap"
+	"snap/internal/store"
+)
+
+// Names within the folder of backups.
+//
+//	lock                             held by whoever writes here
+//	blobs/                           the objects of all backups, each once, as the service's own folder has them
+//	20261121T041500.000Z/            one backup, whole: it was renamed into place at its end
+//	20261121T041500.000Z/snapcloud.db
+//	20261121T041500.000Z/manifest    what it is made of, with checksums
+const (
+	databaseFile = "snapcloud.db"
+	manifestFile = "manifest"
+	blobsDir     = "blobs"
+	lockFile     = "lock"
+	newPrefix    = ".new-"
+	oldPrefix    = ".old-"
+)
+
+// format is what the manifest's first line says of how a backup is laid out.
+const format = 1
+
+// Backup is one backup.
+type Backup struct {
+	Name     string    `json:"name"`
+	Created  time.Time `json:"created_at"`
+	Version  string    `json:"version"` // of the program that made it
+	Objects  int64     `json:"objects"`
+	Bytes    int64     `json:"bytes"`     // of the objects
+	Database int64     `json:"database"`  // bytes of the database
+	Added    int64     `json:"new"`       // objects that no earlier backup had
+	AddedB   int64     `json:"new_bytes"` // bytes of those
+}
+
+// head is a manifest's first line, tail its last; an object a line is between.
+type head struct {
+	Format   int       `json:"format"`
+	Created  time.Time `json:"created_at"`
+	Version  string    `json:"version"`
+	Database fileSum   `json:"database"`
+}
+
+type fileSum struct {
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+type objectLine struct {
+	Key    string `json:"key"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+}
+
+type tail struct {
+	Objects int64  `json:"objects"`
+	Bytes   int64  `json:"bytes"`
+	Added   int64  `json:"new"`
+	AddedB  int64  `json:"new_bytes"`
+	SHA256  string `json:"sha256"` // of all lines before
+}
+
+// manifestWriter writes a manifest, line by line.
+type manifestWriter struct {
+	file *os.File
+	sum  hash.Hash
+	buf  *bufio.Writer
+	tail tail
+}
+
+func newManifest(dir string, h head) (*manifestWriter, error) {
+	file, err := os.OpenFile(filepath.Join(dir, manifestFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	m := &manifestWriter{file: file, sum: sha256.New(), buf: bufio.NewWriter(file)}
+	return m, m.line(h)
+}
+
+func (m *manifestWriter) line(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	m.sum.Write(text)
+	_, err = m.buf.Write(text)
+	return err
+}
+
+func (m *manifestWriter) object(o store.Object) error {
+	m.tail.Objects++
+	m.tail.Bytes += o.Size
+	return m.line(objectLine(o))
+}
+
+func (m *manifestWriter) close() error {
+	m.tail.SHA256 = hex.EncodeToString(m.sum.Sum(nil))
+	err := m.line(m.tail)
+	return errors.Join(err, m.buf.Flush(), m.file.Sync(), m.file.Close())
+}
+
+// readManifest reads a backup's manifest, calls object for each of its objects,
+// and reports, with code corrupt_snapshot, that it is not whole.
+func readManifest(dir, name string, object func(store.Object) error) (b Backup, h head, err error) {
+	file, err := os.Open(filepath.Join(dir, name, manifestFile))
+	if err != nil {
+		return b, h, err
+	}
+	defer file.Close()
+	lines := bufio.NewReader(file)
+	broken := func(why string) error {
+		return &snap.Error{Code: snap.CodeCorrupt, Detail: fmt.Sprintf("the manifest of the backup %s is damaged: %s", name, why), Hint: "use another backup: `snapcloud backup list` shows them"}
+	}
+	first, err := lines.ReadBytes('\n')
+	if err != nil || json.Unmarshal(first, &h) != nil || h.Format != format {
+		return b, h, broken("its first line is not one that this version knows")
+	}
+	sum, last := sha256.New(), first
+	var objects, bytes int64
+	for {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			break
+		}
+		if err != nil {
+			return b, h, broken("it is cut off")
+		}
+		sum.Write(last)
+		if len(last) > 0 && &last[0] != &first[0] {
+			var o objectLine
+			if err := strict(last, &o); err != nil {
+				return b, h, broken("a line does not name an object")
+			}
+			objects, bytes = objects+1, bytes+o.Size
+			if object != nil {
+				if err := object(store.Object(o)); err != nil {
+					return b, h, err
+				}
+			}
+		}
+		last = line
+	}
+	var t tail
+	if err := strict(last, &t); err != nil || t.SHA256 != hex.EncodeToString(sum.Sum(nil)) || t.Objects != objects || t.Bytes != bytes {
+		return b, h, broken("it does not have its checksum")
+	}
+	return Backup{
+		Name: name, Created: h.Created, Version: h.Version, Objects: t.Objects, Bytes: t.Bytes,
+		Database: h.Database.Size, Added: t.Added, AddedB: t.AddedB,
+	}, h, nil
+}
+
+func strict(text []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
+}
+
+// sumFile returns a file's size and SHA-256.
+func sumFile(path string) (s fileSum, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return s, err
+	}
+	defer file.Close()
+	h := sha256.New()
+	s.Size, err = io.Copy(h, file)
+	s.SHA256 = hex.EncodeToString(h.Sum(nil))
+	return s, err
+}

@@ -1,0 +1,401 @@
+package move_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/auth"
+	"snap/internal/blob"
+	"snap/internal/cloud"
+	"snap/internal/cloudtest"
+	"snap/internal/move"
+	"snap/internal/servertest"
+	"snap/internal/store"
+)
+
+// site is where a service of a test keeps its data.
+type site struct{ database, blobs, dir, key string }
+
+func embedded(t *testing.T) site { return site{dir: t.TempDir()} }
+
+func replicated(t *testing.T) site {
+	return site{database: servertest.Postgres(t), blobs: servertest.S3(t), dir: t.TempDir(), key: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))}
+}
+
+// start starts a service at a site, which people know by a public URL of an
+// earlier one, if it is given.
+func (s site) start(t *testing.T, public string) *cloudtest.Cloud {
+	t.Helper()
+	return cloudtest.Start(t, cloudtest.Options{DatabaseURL: s.database, BlobURL: s.blobs, DataDir: s.dir, Config: func(c *cloud.Config) {
+		c.Auth.KeyEncryptionKey = s.key
+		if public != "" {
+			c.PublicURL = public
+		}
+	}})
+}
+
+func (s site) options() store.Options { return store.Options{URL: s.database, DataDir: s.dir} }
+
+func (s site) place(t *testing.T) move.Place {
+	t.Helper()
+	sealer, err := auth.NewSealer(s.key)
+	ok(t, err)
+	return move.Place{Database: s.options(), Sealer: sealer, Blobs: func(ctx context.Context) (blob.Store, error) {
+		return cloud.OpenBlobs(ctx, cloud.Config{DataDir: s.dir, Blob: cloud.Blob{URL: s.blobs}})
+	}}
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func is(t *testing.T, err error, want snap.Code, says string) {
+	t.Helper()
+	if snap.CodeOf(err) != want || !strings.Contains(fmt.Sprint(err), says) {
+		t.Fatalf("error %v (%s), want %s that says %q", err, snap.CodeOf(err), want, says)
+	}
+}
+
+// story is what happened at a service before it is moved.
+type story struct {
+	c      *cloudtest.Cloud
+	keys   []string // of users and of the organization
+	token  string   // of mia, by a device login
+	shared []api.Snapshot
+	lists  map[string][]string // what each key lists
+}
+
+// tell fills a service: pushes, every kind of share, keys, a login.
+func tell(t *testing.T, c *cloudtest.Cloud, pushes int) *story {
+	t.Helper()
+	ctx := t.Context()
+	alice := c.As("alice@acme.test")
+	s := &story{c: c, token: c.Token("mia@acme.test"), keys: []string{
+		c.Key("alice@acme.test"), c.Key("mia@acme.test"), c.Key("max@acme.test"), c.Key("gary@globex.test"),
+		c.OrgKey("acme", snap.PipelineKey, snap.ScopePull),
+	}}
+	for i := range pushes {
+		sn := c.Push(alice, "shop", fmt.Appendf(nil, "content of the snapshot %d %s", i, strings.Repeat("x", i*1000)))
+		s.shared = append(s.shared, sn)
+	}
+	_, err := alice.Share(ctx, s.shared[0].ID)
+	ok(t, err)
+	_, err = alice.ShareGroup(ctx, s.shared[1].ID, "eng")
+	ok(t, err)
+	_, err = alice.ShareOrg(ctx, s.shared[2].ID, "globex", nil)
+	ok(t, err)
+	s.lists = s.listing(t, c)
+	return s
+}
+
+// listing is what each of the story's keys lists at a service.
+func (s *story) listing(t *testing.T, c *cloudtest.Cloud) map[string][]string {
+	t.Helper()
+	lists := map[string][]string{}
+	for _, key := range s.keys {
+		page, err := c.Client(key).Snapshots(t.Context(), api.ListOptions{Limit: 200})
+		ok(t, err)
+		for _, item := range page.Items {
+			lists[key] = append(lists[key], item.ID+" "+item.SHA256)
+		}
+	}
+	return lists
+}
+
+// holds checks that a service has all of the story, and goes on.
+func (s *story) holds(t *testing.T, c *cloudtest.Cloud, at site) {
+	t.Helper()
+	ctx := t.Context()
+	for key, want := range s.lists {
+		if got := s.listing(t, c)[key]; !slices.Equal(got, want) {
+			t.Errorf("the key %.4s lists %v there, and %v before", key, got, want)
+		}
+	}
+	client, err := api.New(api.Options{BaseURL: c.URL, Mount: api.MountUser, Token: api.StaticToken(s.token)})
+	ok(t, err)
+	if me, err := client.Me(ctx); err != nil || me.Email != "mia@acme.test" {
+		t.Errorf("the login of before: %+v, %v", me, err)
+	}
+	objects, err := at.place(t).Blobs(ctx)
+	ok(t, err)
+	for _, sn := range s.shared {
+		b, err := c.Store.Bytes(ctx, owner(t, c), sn.ID)
+		ok(t, err)
+		ok(t, blob.Verify(ctx, objects, b.Blob, sn.Size, sn.SHA256))
+	}
+	ok(t, c.Store.CheckAudit(ctx))
+	// It goes on: new rows get new identifiers, and lines join the chain.
+	sum := strings.Repeat("ab", 32)
+	plan, err := c.Client(s.keys[0]).Push(ctx, api.PushRequest{Target: "shop", Name: "shop-after", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 5, SHA256: sum})
+	if err != nil || plan.Parts != 1 {
+		t.Errorf("a push after the move: %+v, %v", plan, err)
+	}
+	if _, err := c.Client(s.keys[0]).Share(ctx, s.shared[1].ID); err != nil {
+		t.Errorf("a share after the move: %v", err)
+	}
+	if _, _, err := c.Service.Auth().NewKey(ctx, auth.KeySpec{OrgID: owner(t, c).Org.ID, Kind: snap.AgentKey, Name: "after", Scopes: []snap.Scope{snap.ScopePull}}); err != nil {
+		t.Errorf("a new key after the move: %v", err)
+	}
+	ok(t, c.Store.CheckAudit(ctx))
+}
+
+func owner(t *testing.T, c *cloudtest.Cloud) snap.Caller {
+	t.Helper()
+	org, err := c.Store.OrgBySlug(t.Context(), "acme")
+	ok(t, err)
+	caller, err := c.Store.CallerOfOrg(t.Context(), org.ID)
+	ok(t, err)
+	return caller
+}
+
+// From a laptop to many replicas and back: one transfer moves all of a service.
+// Keys, logins, listings, bytes and audit chains are what they were; signing
+// keys are sealed by the destination's key.
+func TestTransferMovesTheWholeService(t *testing.T) {
+	t.Parallel()
+	from := embedded(t)
+	first := from.start(t, "")
+	s := tell(t, first, 5)
+	first.Service.Close()
+	to := replicated(t)
+
+	dry, err := move.Transfer(t.Context(), from.place(t), to.place(t), move.Progress{}, true)
+	ok(t, err)
+	ok(t, store.EmptyAt(t.Context(), to.options()))
+	var tables int
+	r, err := move.Transfer(t.Context(), from.place(t), to.place(t), move.Progress{Table: func(string, int64) { tables++ }}, false)
+	ok(t, err)
+	if r != dry || r.Objects != 5 || r.Rows == 0 || tables == 0 {
+		t.Errorf("moved %+v, foretold %+v, %d tables", r, dry, tables)
+	}
+	second := to.start(t, first.URL)
+	s.holds(t, second, to)
+	keys, err := second.Store.SigningKeys(t.Context())
+	ok(t, err)
+	for _, k := range keys {
+		if k.Private[0] != 1 {
+			t.Error("a signing key is not encrypted at the destination, which has a key for it")
+		}
+	}
+	s.lists = s.listing(t, second)
+	second.Service.Close()
+
+	back := embedded(t)
+	_, err = move.Transfer(t.Context(), to.place(t), back.place(t), move.Progress{}, false)
+	is(t, err, snap.CodeUsage, "encrypted")
+	back = site{dir: t.TempDir(), key: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{9}, 32))}
+	_, err = move.Transfer(t.Context(), to.place(t), back.place(t), move.Progress{}, false)
+	ok(t, err)
+	s.holds(t, back.start(t, first.URL), back)
+}
+
+// What would go wrong is refused before anything is changed.
+func TestTransferRefuses(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	from := embedded(t)
+	c := from.start(t, "")
+	s := tell(t, c, 3)
+	used, other := embedded(t), embedded(t)
+	tell(t, used.start(t, ""), 3)
+	tell(t, other.start(t, ""), 3)
+	run := func(from, to site) error {
+		_, err := move.Transfer(ctx, from.place(t), to.place(t), move.Progress{}, false)
+		return err
+	}
+	is(t, run(from, from), snap.CodeUsage, "same database")
+	is(t, run(embedded(t), embedded(t)), snap.CodeUsage, "no database")
+	is(t, run(from, used), snap.CodeUsage, "not empty")
+
+	ok(t, c.Store.SayRunning(ctx, "replica"))
+	is(t, run(from, embedded(t)), snap.CodeConflict, "running")
+	ok(t, c.Store.SayStopped(ctx, "replica"))
+
+	half := embedded(t)
+	begun, stop := context.WithCancel(ctx)
+	_, err := move.Transfer(begun, from.place(t), half.place(t), move.Progress{Objects: func(int64, int64, int64) { stop() }}, false)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("a transfer that was stopped: %v", err)
+	}
+	_, err = cloud.New(ctx, cloud.Config{DataDir: half.dir, PublicURL: "http://127.0.0.1:1"}, cloud.Options{})
+	is(t, err, snap.CodeUsage, "has not ended")
+	is(t, run(other, half), snap.CodeUsage, "another service")
+	ok(t, run(from, half))
+	is(t, run(from, half), snap.CodeUsage, "not empty")
+	s.holds(t, half.start(t, c.URL), half)
+
+	b, err := c.Store.Bytes(ctx, owner(t, c), s.shared[2].ID)
+	ok(t, err)
+	damage(t, find(t, filepath.Join(from.dir, "blobs"), b.Blob))
+	is(t, run(from, embedded(t)), snap.CodeChecksumMismatch, b.Blob)
+	ok(t, os.Remove(find(t, filepath.Join(from.dir, "blobs"), b.Blob)))
+	is(t, run(from, embedded(t)), snap.CodeCorrupt, b.Blob)
+}
+
+// find returns the file of an object in a folder.
+func find(t *testing.T, dir, key string) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "objects", "??", key))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("the object %s: %v, %v", key, found, err)
+	}
+	return found[0]
+}
+
+// damage turns one bit of a file.
+func damage(t *testing.T, file string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	ok(t, err)
+	content[len(content)/2] ^= 1
+	ok(t, os.WriteFile(file, content, 0o600))
+}
+
+// A service is backed up while it is used, and what was backed up is what a new
+// one starts with: every list, login, byte and audit line, as of that moment.
+func TestBackUpAndRestore(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	from, dir := embedded(t), filepath.Join(t.TempDir(), "backups")
+	c := from.start(t, "")
+	s := tell(t, c, 4)
+	clock := cloudtest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	backUp := func(keep int) move.Backup {
+		clock.Advance(time.Hour)
+		b, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir, Version: "v1", Keep: keep, Now: clock.Now}, move.Progress{})
+		ok(t, err)
+		return b
+	}
+	first := backUp(0)
+	if first.Objects != 4 || first.Added != 4 || first.Name != "20260102T040405.000Z" {
+		t.Errorf("the first backup is %+v", first)
+	}
+	c.Push(c.As("alice@acme.test"), "shop", []byte("pushed after the first backup"))
+	if second := backUp(0); second.Objects != 5 || second.Added != 1 {
+		t.Errorf("the second backup copied %+v, want the one new object", second)
+	}
+	ok(t, c.As("alice@acme.test").Delete(ctx, s.shared[3].ID))
+	for _, name := range []string{"", first.Name} {
+		_, err := move.Verify(ctx, dir, name, move.Progress{})
+		ok(t, err)
+	}
+	private(t, dir)
+
+	to := embedded(t)
+	_, err := move.Restore(ctx, dir, first.Name, to.dir, move.Progress{})
+	ok(t, err)
+	private(t, to.dir)
+	s.holds(t, to.start(t, c.URL), to)
+	_, err = move.Restore(ctx, dir, first.Name, to.dir, move.Progress{})
+	is(t, err, snap.CodeConflict, "not empty")
+
+	if third := backUp(1); third.Objects != 4 || third.Added != 0 {
+		t.Errorf("the third backup is %+v, want 4 objects and none new", third)
+	}
+	all, err := move.Backups(dir)
+	ok(t, err)
+	if len(all) != 1 {
+		t.Errorf("%d backups are left, want 1", len(all))
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "blobs", "objects", "??", "*"))
+	if err != nil || len(files) != 4 {
+		t.Errorf("%d objects are left, want the 4 that the last backup names (%v)", len(files), err)
+	}
+	_, err = move.Verify(ctx, dir, first.Name, move.Progress{})
+	is(t, err, snap.CodeNotFound, first.Name)
+}
+
+// private checks that nobody but the owner can read what lies in a folder:
+// signing keys are in it.
+func private(t *testing.T, dir string) {
+	t.Helper()
+	ok(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil && path != dir && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return err
+	}))
+}
+
+// A snapshot that is deleted before its bytes are copied does not make a backup
+// that names what it does not have.
+func TestBackUpMeetsADeletion(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	from, dir := embedded(t), t.TempDir()
+	c := from.start(t, "")
+	s := tell(t, c, 20)
+	slices.SortFunc(s.shared, func(a, b api.Snapshot) int { return strings.Compare(a.ID, b.ID) })
+	alice, last := c.As("alice@acme.test"), s.shared[len(s.shared)-1] // objects are copied in the order of their keys
+	var once sync.Once                                                // whoever has copied one waits until it is gone
+	b, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir}, move.Progress{Objects: func(int64, int64, int64) {
+		once.Do(func() {
+			if err := alice.Delete(ctx, last.ID); err != nil {
+				t.Error(err)
+			}
+		})
+	}})
+	ok(t, err)
+	if b.Objects != 19 {
+		t.Errorf("the backup has %d objects, want the 19 that were not deleted", b.Objects)
+	}
+	_, err = move.Verify(ctx, dir, "", move.Progress{})
+	ok(t, err)
+}
+
+// Whatever is damaged in a backup shows, and is not restored.
+func TestDamagedBackupsAreRefused(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	from := embedded(t)
+	c := from.start(t, "")
+	tell(t, c, 3)
+	for name, file := range map[string]string{
+		"manifest": "2*/manifest", "database": "2*/snapcloud.db", "object": "blobs/objects/*/*",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			_, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir}, move.Progress{})
+			ok(t, err)
+			found, err := filepath.Glob(filepath.Join(dir, file))
+			ok(t, err)
+			damage(t, found[0])
+			if _, err := move.Verify(ctx, dir, "", move.Progress{}); err == nil {
+				t.Error("the damage was not seen")
+			}
+			to := t.TempDir()
+			if _, err := move.Restore(ctx, dir, "", to, move.Progress{}); err == nil {
+				t.Error("a damaged backup was restored")
+			}
+			if _, err := os.Stat(filepath.Join(to, "snapcloud.db")); err == nil {
+				t.Error("a damaged database was put in place")
+			}
+			_, err = cloud.New(ctx, cloud.Config{DataDir: to, PublicURL: "http://127.0.0.1:1"}, cloud.Options{})
+			if name != "manifest" { // nothing was begun with that
+				is(t, err, snap.CodeUsage, "restore")
+			}
+		})
+	}
+	if _, err := move.BackUp(ctx, move.Options{DataDir: t.TempDir(), Dir: t.TempDir()}, move.Progress{}); snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("a backup of nothing: %v", err)
+	}
+}

@@ -1,0 +1,243 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/internal/blob"
+	"snap/internal/disk"
+	"snap/internal/store"
+)
+
+// Verify reads a whole backup (the newest if name is empty) and reports what of
+// it is damaged: the manifest, the database with its audit chains, every object,
+// and that the database names no other objects than the manifest.
+func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
+	name, err := choose(dir, name)
+	if err != nil {
+		return Backup{}, err
+	}
+	objects, err := folder(filepath.Join(dir, blobsDir))
+	if err != nil {
+		return Backup{}, err
+	}
+	b, h, err := readManifest(dir, name, nil)
+	if err != nil {
+		return b, err
+	}
+	file := filepath.Join(dir, name, databaseFile)
+	if err := sameFile(file, h.Database); err != nil {
+		return b, err
+	}
+	if err := sameObjects(ctx, dir, name, file); err != nil {
+		return b, err
+	}
+	return b, everyObject(ctx, dir, b, p, func(ctx context.Context, o store.Object) error {
+		err := blob.Verify(ctx, objects, o.Key, o.Size, o.SHA256)
+		if errors.Is(err, snap.ErrNotFound) {
+			return missing(o)
+		}
+		return err
+	})
+}
+
+// everyObject does something with each object of a backup, several at once.
+func everyObject(ctx context.Context, dir string, b Backup, p Progress, do func(context.Context, store.Object) error) error {
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	var done, bytes int64
+	_, _, err := readManifest(dir, b.Name, func(o store.Object) error {
+		group.Go(func() error { return do(within, o) })
+		done, bytes = done+1, bytes+o.Size
+		if p.Objects != nil {
+			p.Objects(done, b.Objects, bytes)
+		}
+		return within.Err()
+	})
+	if failed := group.Wait(); failed != nil {
+		return failed // the manifest's reading ended because of it
+	}
+	return err
+}
+
+func sameFile(file string, want fileSum) error {
+	got, err := sumFile(file)
+	if err != nil {
+		return err
+	}
+	if got != want {
+		return &snap.Error{Code: snap.CodeCorrupt, Detail: fmt.Sprintf("%s is damaged: it does not have the checksum it was written with", file), Hint: "use another backup: `snapcloud backup list` shows them"}
+	}
+	return nil
+}
+
+// sameObjects checks the database, and that it names the manifest's objects.
+func sameObjects(ctx context.Context, dir, name, file string) error {
+	c, err := store.OpenCopy(file)
+	if err != nil {
+		return err
+	}
+	defer c.Close() //nolint:errcheck // it was only read
+	if err := c.Check(ctx); err != nil {
+		return err
+	}
+	differ := &snap.Error{Code: snap.CodeCorrupt, Detail: "the database and the manifest of the backup " + name + " name different objects"}
+	var waiting []store.Object
+	after := ""
+	_, _, err = readManifest(dir, name, func(o store.Object) error {
+		if len(waiting) == 0 {
+			if waiting, err = c.Objects(ctx, after, page); err != nil {
+				return err
+			}
+		}
+		if len(waiting) == 0 || waiting[0] != o {
+			return differ
+		}
+		waiting, after = waiting[1:], o.Key
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	rest, err := c.Objects(ctx, after, 1)
+	if err == nil && len(rest) > 0 {
+		err = differ
+	}
+	return err
+}
+
+// What a restore keeps in its folder: which backup it is of, and that all of it
+// is verified, so that only renames are left. The last of them is the folder's
+// own, which ends the restore.
+const (
+	ofFile      = "of"
+	readyFile   = "ready"
+	restoredDir = ".restored"
+)
+
+// Restore puts a backup (the newest if name is empty) into a data directory,
+// which must be empty or have a restore of the same backup begun. Everything is
+// verified before anything is put in place; until the end no service starts on
+// the directory.
+func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Backup, err error) {
+	if name, err = choose(dir, name); err != nil {
+		return b, err
+	}
+	b, h, err := readManifest(dir, name, nil)
+	if err != nil {
+		return b, err
+	}
+	staging := filepath.Join(dataDir, store.RestoringDir)
+	if err := receive(dataDir, staging); err != nil {
+		return b, err
+	}
+	if content, err := os.ReadFile(filepath.Join(staging, ofFile)); err == nil && string(content) != name {
+		return b, snap.Usage("a restore of the backup "+string(content)+" has begun in "+dataDir, "go on with that one by --at, or remove "+staging)
+	}
+	if _, err := os.Stat(filepath.Join(staging, readyFile)); err != nil {
+		if err := stage(ctx, dir, staging, b, h, p); err != nil {
+			return b, err
+		}
+	}
+	return b, place(dataDir, staging)
+}
+
+// receive makes the folder in which a restore is prepared, unless the data
+// directory holds something else.
+func receive(dataDir, staging string) error {
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return err
+	}
+	_, began := os.Stat(staging)
+	entries, err := os.ReadDir(dataDir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != "lost+found" && began != nil {
+			return &snap.Error{Code: snap.CodeConflict, Detail: dataDir + " is not empty", Hint: "restore into a new data_dir; nothing was changed"}
+		}
+	}
+	if err := os.MkdirAll(staging, 0o700); err != nil {
+		return err
+	}
+	return disk.SyncDir(dataDir)
+}
+
+// stage copies and verifies a backup into the folder of a restore.
+func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progress) error {
+	if err := writeSynced(filepath.Join(staging, ofFile), b.Name); err != nil {
+		return err
+	}
+	from, err := folder(filepath.Join(dir, blobsDir))
+	if err != nil {
+		return err
+	}
+	to, err := folder(filepath.Join(staging, blobsDir))
+	if err != nil {
+		return err
+	}
+	database := filepath.Join(staging, databaseFile)
+	if err := copyFile(filepath.Join(dir, b.Name, databaseFile), database); err != nil {
+		return err
+	}
+	if err := errors.Join(sameFile(database, h.Database), sameObjects(ctx, dir, b.Name, database)); err != nil {
+		return err
+	}
+	err = everyObject(ctx, dir, b, p, func(ctx context.Context, o store.Object) error {
+		if size, err := to.Stat(ctx, o.Key); err == nil && size == o.Size {
+			return nil // it was verified before it got its name
+		}
+		return carry(ctx, from, to, o)
+	})
+	if err != nil {
+		return err
+	}
+	return writeSynced(filepath.Join(staging, readyFile), "")
+}
+
+// place puts in place what was verified. The database comes last: without it
+// there is no service to find the rest.
+func place(dataDir, staging string) error {
+	for _, name := range []string{blobsDir, databaseFile} {
+		err := os.Rename(filepath.Join(staging, name), filepath.Join(dataDir, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // an earlier run did it
+			return err
+		}
+	}
+	if err := disk.SyncDir(dataDir); err != nil {
+		return err
+	}
+	done := filepath.Join(dataDir, restoredDir)
+	return errors.Join(os.Rename(staging, done), disk.SyncDir(dataDir), os.RemoveAll(done))
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+func writeSynced(file, text string) error {
+	out, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.WriteString(text)
+	return errors.Join(err, out.Sync(), out.Close(), disk.SyncDir(filepath.Dir(file)))
+}

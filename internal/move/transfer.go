@@ -1,0 +1,227 @@
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/blob"
+	"snap/internal/store"
+)
+
+// Place is where a service keeps its data.
+type Place struct {
+	Database store.Options
+	Blobs    func(ctx context.Context) (blob.Store, error) // opens the storage
+	Sealer   *auth.Sealer                                  // of the signing keys; nil is none
+}
+
+// Report is what was moved, or would be.
+type Report struct {
+	Rows    int64 `json:"rows"`
+	Objects int64 `json:"objects"`
+	Bytes   int64 `json:"bytes"`
+	There   int64 `json:"already_there"` // objects that an earlier run had moved
+}
+
+// Progress is told of a transfer, a backup or a restore as it goes on.
+type Progress struct {
+	// Objects is called after each object, from several goroutines at once.
+	Objects func(done, of, bytes int64)
+	// Table is called after each table.
+	Table func(name string, rows int64)
+}
+
+func (p Progress) table(name string, rows int64) {
+	if p.Table != nil {
+		p.Table(name, rows)
+	}
+}
+
+// workers is how many objects are moved at once.
+const workers = 4
+
+// page is how many objects are asked for at once.
+const page = 500
+
+// Transfer copies all of a service that does not run to another place, which
+// is empty or has a transfer from the same service begun: first the objects,
+// each read again and compared, then every row in one transaction, compared
+// too. Until the end the destination holds no row, and no service starts on it.
+// The source is not changed; nobody can write it meanwhile. dryRun only looks.
+func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r Report, err error) {
+	if from.Database.URL == to.Database.URL && (from.Database.URL != "" || from.Database.DataDir == to.Database.DataDir) {
+		return r, snap.Usage("source and destination are the same database", "name the destination's configuration with --to")
+	}
+	source, err := openStopped(ctx, from.Database)
+	if err != nil {
+		return r, err
+	}
+	defer source.Close()
+	if err := source.Whole(ctx); err != nil {
+		return r, err
+	}
+	frozen, err := source.Freeze(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, frozen.Release()) }()
+	if r.Rows, r.Objects, r.Bytes, err = frozen.Totals(ctx); err != nil {
+		return r, err
+	}
+	t := &transfer{from: frozen, report: r, progress: p}
+	if t.source, err = from.Blobs(ctx); err != nil {
+		return r, err
+	}
+	if t.destination, err = to.Blobs(ctx); err != nil {
+		return r, err
+	}
+	if err := errors.Join(t.source.Ping(ctx), t.destination.Ping(ctx)); err != nil {
+		return r, err
+	}
+	if dryRun {
+		return r, store.EmptyAt(ctx, to.Database)
+	}
+	if t.to, err = store.Open(ctx, to.Database); err != nil {
+		return r, fmt.Errorf("open the destination: %w", err)
+	}
+	defer t.to.Close()
+	return t.run(ctx, auth.Reseal(from.Sealer, to.Sealer))
+}
+
+// openStopped opens the database of a service that does not run.
+func openStopped(ctx context.Context, o store.Options) (*store.Store, error) {
+	if err := errors.Join(store.Exists(o), store.Restored(o)); err != nil {
+		return nil, err
+	}
+	running, err := store.RunningAt(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if running > 0 {
+		return nil, &snap.Error{
+			Code:   snap.CodeConflict,
+			Detail: fmt.Sprintf("the service is running: %d of its processes write to the source", running),
+			Hint:   "stop it and try again; one that was killed counts as running for " + store.RunningLife.String(),
+		}
+	}
+	return store.Open(ctx, o)
+}
+
+// transfer is one run of Transfer.
+type transfer struct {
+	from        *store.Frozen
+	to          *store.Store
+	source      blob.Store
+	destination blob.Store
+	progress    Progress
+
+	mu     sync.Mutex
+	done   int64
+	bytes  int64
+	report Report
+}
+
+func (t *transfer) run(ctx context.Context, reseal func(string, []byte) ([]byte, error)) (Report, error) {
+	name, err := t.from.Identity(ctx)
+	if err != nil {
+		return t.report, err
+	}
+	if err := t.to.BeginTransfer(ctx, name); err != nil {
+		return t.report, err
+	}
+	if err := eachObject(ctx, t.from.Objects, t.object); err != nil {
+		return t.report, err
+	}
+	err = t.to.CopyFrom(ctx, t.from, reseal, func(c store.Copied) { t.progress.table(c.Table, c.Rows) })
+	return t.report, err
+}
+
+// eachObject calls do for every object, several at once.
+func eachObject(ctx context.Context, list func(context.Context, string, int) ([]store.Object, error), do func(context.Context, store.Object) error) error {
+	group, within := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	listed := func() error {
+		for after := ""; ; {
+			objects, err := list(ctx, after, page)
+			if err != nil {
+				return err
+			}
+			for _, o := range objects {
+				if within.Err() != nil {
+					return nil //nolint:nilerr // whoever failed tells why
+				}
+				group.Go(func() error { return do(within, o) })
+				after = o.Key
+			}
+			if len(objects) < page {
+				return nil
+			}
+		}
+	}()
+	return errors.Join(group.Wait(), listed)
+}
+
+// object copies one object and reads it again, unless an earlier run did.
+func (t *transfer) object(ctx context.Context, o store.Object) error {
+	there, err := t.to.HasArrived(ctx, o)
+	if err != nil {
+		return err
+	}
+	if !there {
+		if err := t.copy(ctx, o); err != nil {
+			return err
+		}
+	}
+	t.mu.Lock()
+	t.done++
+	t.bytes += o.Size
+	if there {
+		t.report.There++
+	}
+	done, bytes := t.done, t.bytes
+	t.mu.Unlock()
+	if t.progress.Objects != nil {
+		t.progress.Objects(done, t.report.Objects, bytes)
+	}
+	return nil
+}
+
+func (t *transfer) copy(ctx context.Context, o store.Object) error {
+	if err := carry(ctx, t.source, t.destination, o); err != nil {
+		return err
+	}
+	return t.to.Arrived(ctx, o)
+}
+
+// carry copies one object from one storage to another, and reads it again
+// there.
+func carry(ctx context.Context, from, to blob.Store, o store.Object) error {
+	r, err := from.Open(ctx, o.Key)
+	if errors.Is(err, snap.ErrNotFound) {
+		return missing(o)
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := to.Put(ctx, o.Key, r, o.Size, o.SHA256); err != nil {
+		return err
+	}
+	return blob.Verify(ctx, to, o.Key, o.Size, o.SHA256)
+}
+
+// missing is the error for bytes that the database names and the storage does
+// not have.
+func missing(o store.Object) error {
+	return &snap.Error{
+		Code:   snap.CodeCorrupt,
+		Detail: fmt.Sprintf("the storage has no object %s, which a snapshot needs", o.Key),
+		Hint:   "bring it back from a backup, or delete its snapshot, and run this again",
+	}
+}

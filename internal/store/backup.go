@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"snap"
+)
+
+// BackUp writes the SQLite database of a data directory, as of one moment, to
+// a file that must not exist, while the service may go on writing it. What
+// belongs to running processes and to pushes that are going on is left out. The
+// file is synced and readable by its owner only.
+func BackUp(ctx context.Context, dataDir, file string) error {
+	if err := Exists(Options{DataDir: dataDir}); err != nil {
+		return err
+	}
+	s, err := open(Options{DataDir: dataDir})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if known, err := s.has(ctx, "snapshots"); err != nil || !known {
+		return errors.Join(err, snap.Usage("the database in "+dataDir+" is empty", "start the service once, or name its configuration with --config"))
+	}
+	if err := ownerOnly(file); err != nil { // SQLite takes an empty file for a new one
+		return err
+	}
+	if _, err := s.write.ExecContext(ctx, `VACUUM INTO $1`, file); err != nil {
+		return fmt.Errorf("copy the database: %w", err)
+	}
+	return errors.Join(trim(ctx, file), syncFile(file))
+}
+
+// trim removes from a copy what is of no use elsewhere.
+func trim(ctx context.Context, file string) error {
+	db, err := sql.Open("sqlite", fileURL(file)+"?_pragma=journal_mode(DELETE)&_pragma=foreign_keys(1)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, t := range tables() {
+		if t.stays == "" {
+			continue
+		}
+		var known bool // an older service may not have it yet
+		if err := db.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`, t.name).Scan(&known); err != nil {
+			return err
+		}
+		if !known {
+			continue
+		}
+		if _, err := db.ExecContext(ctx, `DELETE FROM `+t.name); err != nil {
+			return fmt.Errorf("leave out %s: %w", t.name, err)
+		}
+	}
+	return nil
+}
+
+// fileURL names a database file for the driver. A relative path stays one: it
+// would be taken for a host behind two slashes.
+func fileURL(path string) string {
+	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
+}
+
+func syncFile(file string) error {
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// Copy is a copy of the database that [BackUp] made. It is only read.
+type Copy struct{ db *sql.DB }
+
+// OpenCopy opens a copy.
+func OpenCopy(file string) (*Copy, error) {
+	if _, err := os.Stat(file); err != nil {
+		return nil, err
+	}
+	db, err := sql.Open("sqlite", fileURL(file)+"?mode=ro&immutable=1&_pragma=query_only(1)")
+	return &Copy{db}, err
+}
+
+// Close closes the copy.
+func (c *Copy) Close() error { return c.db.Close() }
+
+// Objects is [Frozen.Objects] of the copy.
+func (c *Copy) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
+	return objects(ctx, c.db, after, limit)
+}
+
+// Check has SQLite look through the whole copy, and walks every audit chain.
+func (c *Copy) Check(ctx context.Context) error {
+	var verdict string
+	if err := c.db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&verdict); err != nil {
+		return err
+	}
+	if verdict != "ok" {
+		return fmt.Errorf("the database is damaged: %s", verdict)
+	}
+	return checkChains(ctx, c.db)
+}
+
+// CheckAudit walks every organization's audit chain and reports a line that is
+// not as it was written.
+func (s *Store) CheckAudit(ctx context.Context) error { return checkChains(patient(ctx), s.read) }
+
+func checkChains(ctx context.Context, q querier) error {
+	rows, err := q.QueryContext(ctx, `SELECT org_id, body FROM audit ORDER BY org_id, seq`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var last int64
+	var chain snap.AuditChain
+	for rows.Next() {
+		var org int64
+		var body string
+		if err := rows.Scan(&org, &body); err != nil {
+			return err
+		}
+		if org != last {
+			last, chain = org, snap.AuditChain{}
+		}
+		e, err := entryOf(body)
+		if err == nil {
+			err = chain.Next(e)
+		}
+		if err != nil {
+			return fmt.Errorf("the audit log of organization %d: %w", org, err)
+		}
+	}
+	return rows.Err()
+}
+
+// Count returns how many objects the copy names.
+func (c *Copy) Count(ctx context.Context) (n int64, err error) {
+	return n, c.db.QueryRowContext(ctx, `SELECT count(DISTINCT blob) FROM snapshots`).Scan(&n)
+}
+
+// NeedsObject reports whether a snapshot of the SQLite database in a data
+// directory needs an object now.
+func NeedsObject(ctx context.Context, dataDir, key string) (needed bool, err error) {
+	s, err := open(Options{DataDir: dataDir})
+	if err != nil {
+		return false, err
+	}
+	defer s.Close()
+	return needed, s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM snapshots WHERE blob = $1)`, key).Scan(&needed)
+}

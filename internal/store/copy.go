@@ -1,0 +1,291 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"snap"
+)
+
+// Copied is what was copied of one table.
+type Copied struct {
+	Table string
+	Rows  int64
+}
+
+// content is what a table holds, whatever its order: how many rows, and their
+// hashes joined by exclusive or. No two rows are the same, for each has a key.
+type content struct {
+	rows int64
+	sum  [sha256.Size]byte
+}
+
+func (c *content) add(row []any) {
+	var text []byte
+	for _, v := range row {
+		switch v := v.(type) {
+		case nil:
+			text = append(text, 'n')
+		case int64:
+			text = binary.BigEndian.AppendUint64(append(text, 'i'), uint64(v))
+		case string:
+			text = append(binary.BigEndian.AppendUint64(append(text, 't'), uint64(len(v))), v...)
+		case []byte:
+			text = append(binary.BigEndian.AppendUint64(append(text, 'b'), uint64(len(v))), v...)
+		default:
+			text = fmt.Append(append(text, '?'), v)
+		}
+	}
+	h := sha256.Sum256(text)
+	for i := range c.sum {
+		c.sum[i] ^= h[i]
+	}
+	c.rows++
+}
+
+// CopyFrom fills this database, which must be empty, with all that another one
+// holds, in one transaction: everything or nothing. Rows stay as they are,
+// identifiers and audit chains too, but for signing keys, whose private half
+// reseal translates. Every table is read again and compared before the
+// transaction ends, which also ends the transfer ([Store.BeginTransfer]).
+func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid string, private []byte) ([]byte, error), progress func(Copied)) error {
+	ctx = patient(ctx)
+	conn, err := s.write.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	begin := []string{`BEGIN IMMEDIATE`}
+	if s.pg {
+		begin = []string{`BEGIN`, `SET LOCAL idle_in_transaction_session_timeout = 0`}
+	}
+	for _, text := range begin {
+		if _, err := conn.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	c := &copying{s: s, from: from, to: conn, reseal: reseal}
+	err = c.all(ctx, progress)
+	if err == nil {
+		_, err = conn.ExecContext(ctx, `DELETE FROM transfer`)
+	}
+	if err == nil {
+		_, err = conn.ExecContext(ctx, `COMMIT`)
+	}
+	if err != nil {
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`) // the connection's end does it too
+	}
+	return err
+}
+
+// copying is one run of CopyFrom.
+type copying struct {
+	s      *Store
+	from   *Frozen
+	to     *sql.Conn
+	reseal func(kid string, private []byte) ([]byte, error)
+}
+
+func (c *copying) all(ctx context.Context, progress func(Copied)) error {
+	for _, t := range copied() {
+		if err := c.empty(ctx, t); err != nil {
+			return err
+		}
+	}
+	for _, t := range copied() {
+		rows, err := c.table(ctx, t)
+		if err != nil {
+			return fmt.Errorf("copy the table %s: %w", t.name, err)
+		}
+		progress(Copied{t.name, rows})
+	}
+	return nil
+}
+
+var errNotEmpty = snap.Usage("the destination's database is not empty", "transfer into a database that no service has used; nothing was changed")
+
+func (c *copying) empty(ctx context.Context, t table) error {
+	var full bool
+	err := c.to.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+t.name+`)`).Scan(&full)
+	if err == nil && full {
+		err = errNotEmpty
+	}
+	return err
+}
+
+// table copies one table and reads it again.
+func (c *copying) table(ctx context.Context, t table) (int64, error) {
+	columns, err := columns(ctx, c.to, t.name)
+	if err != nil {
+		return 0, err
+	}
+	read := `SELECT ` + strings.Join(columns, ", ") + ` FROM ` + t.name
+	rows, err := c.from.conn.QueryContext(ctx, read) //nolint:rowserrcheck // rowSource.Err does
+	if err != nil {
+		return 0, err
+	}
+	source := &rowSource{rows: rows, width: len(columns), edit: c.edit(t, columns)}
+	err = errors.Join(c.write(ctx, t, columns, source), rows.Close())
+	if err != nil {
+		return 0, err
+	}
+	if err := c.count(ctx, t); err != nil {
+		return 0, err
+	}
+	arrived, err := c.to.QueryContext(ctx, read) //nolint:rowserrcheck // rowSource.Err does
+	if err != nil {
+		return 0, err
+	}
+	again := &rowSource{rows: arrived, width: len(columns)}
+	for again.Next() {
+	}
+	if err := errors.Join(again.Err(), arrived.Close()); err != nil {
+		return 0, err
+	}
+	if again.content != source.content {
+		return 0, fmt.Errorf("%d rows arrived of %d, or not as they were", again.content.rows, source.content.rows)
+	}
+	return source.content.rows, nil
+}
+
+// edit returns what happens to each row of a table on its way.
+func (c *copying) edit(t table, columns []string) func(row []any) error {
+	if t.name != "signing_keys" || c.reseal == nil {
+		return nil
+	}
+	at := map[string]int{}
+	for i, name := range columns {
+		at[name] = i
+	}
+	return func(row []any) (err error) {
+		row[at["private"]], err = c.reseal(row[at["kid"]].(string), row[at["private"]].([]byte))
+		return err
+	}
+}
+
+func (c *copying) write(ctx context.Context, t table, columns []string, rows *rowSource) error {
+	if !c.s.pg {
+		return c.insert(ctx, t, columns, rows)
+	}
+	return c.to.Raw(func(driver any) error {
+		_, err := driver.(*stdlib.Conn).Conn().CopyFrom(ctx, pgx.Identifier{t.name}, columns, rows)
+		return err
+	})
+}
+
+func (c *copying) insert(ctx context.Context, t table, columns []string, rows *rowSource) error {
+	var places []string
+	for i := range columns {
+		places = append(places, "$"+strconv.Itoa(i+1))
+	}
+	stmt, err := c.to.PrepareContext(ctx, `INSERT INTO `+t.name+`(`+strings.Join(columns, ", ")+`) VALUES(`+strings.Join(places, ", ")+`)`)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	for rows.Next() {
+		if _, err := stmt.ExecContext(ctx, rows.row...); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// count has the destination count on where the source stopped: an identifier
+// that was given once is never given again.
+func (c *copying) count(ctx context.Context, t table) error {
+	if t.identity == "" {
+		return nil
+	}
+	last, err := lastIdentity(ctx, c.from.conn, c.from.s.pg, t)
+	if err != nil || last == 0 {
+		return err
+	}
+	if c.s.pg {
+		_, err = c.to.ExecContext(ctx, `SELECT setval(pg_get_serial_sequence($1, $2), $3)`, t.name, t.identity, last)
+		return err
+	}
+	done, err := c.to.ExecContext(ctx, `UPDATE sqlite_sequence SET seq = $2 WHERE name = $1`, t.name, last)
+	if err != nil {
+		return err
+	}
+	if n, err := done.RowsAffected(); err != nil || n > 0 {
+		return err
+	}
+	_, err = c.to.ExecContext(ctx, `INSERT INTO sqlite_sequence(name, seq) VALUES($1, $2)`, t.name, last)
+	return err
+}
+
+// lastIdentity returns the last identifier a table's counter gave, 0 for none.
+func lastIdentity(ctx context.Context, conn *sql.Conn, pg bool, t table) (last int64, err error) {
+	if !pg {
+		err = conn.QueryRowContext(ctx, `SELECT seq FROM sqlite_sequence WHERE name = $1`, t.name).Scan(&last)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, nil
+		}
+		return last, err
+	}
+	var sequence string
+	if err := conn.QueryRowContext(ctx, `SELECT pg_get_serial_sequence($1, $2)`, t.name, t.identity).Scan(&sequence); err != nil {
+		return 0, err
+	}
+	err = conn.QueryRowContext(ctx, `SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM `+sequence).Scan(&last)
+	return last, err
+}
+
+// columns returns the names of a table's columns.
+func columns(ctx context.Context, conn *sql.Conn, table string) ([]string, error) {
+	rows, err := conn.QueryContext(ctx, `SELECT * FROM `+table+` WHERE 1 = 0`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all, err := rows.Columns()
+	return all, errors.Join(err, rows.Err())
+}
+
+// rowSource reads rows one after the other, and knows what it has read. It is
+// a [pgx.CopyFromSource].
+type rowSource struct {
+	rows    *sql.Rows
+	width   int
+	edit    func(row []any) error // nil: none
+	row     []any
+	err     error
+	content content
+}
+
+// Next reads the next row and reports whether there is one.
+func (r *rowSource) Next() bool {
+	if r.err != nil || !r.rows.Next() {
+		return false
+	}
+	r.row = make([]any, r.width)
+	into := make([]any, r.width)
+	for i := range into {
+		into[i] = &r.row[i]
+	}
+	r.err = r.rows.Scan(into...)
+	if r.err == nil && r.edit != nil {
+		r.err = r.edit(r.row)
+	}
+	if r.err == nil {
+		r.content.add(r.row)
+	}
+	return r.err == nil
+}
+
+// Values returns the row.
+func (r *rowSource) Values() ([]any, error) { return r.row, nil }
+
+// Err returns why there is no next row, if it is not the end.
+func (r *rowSource) Err() error { return errors.Join(r.err, r.rows.Err()) }

@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"snap"
+)
+
+// Exists reports, with code usage, that there is no database to read: Open
+// would make one.
+func Exists(o Options) error {
+	if o.URL != "" {
+		return nil
+	}
+	_, err := os.Stat(filepath.Join(o.DataDir, "snapcloud.db"))
+	if errors.Is(err, os.ErrNotExist) {
+		return snap.Usage("there is no database in "+o.DataDir, "name the service's configuration with --config")
+	}
+	return err
+}
+
+// RunningAt is [Store.Running] of a database that is looked at as it is: it is
+// not migrated. One that has never been migrated has nothing running.
+func RunningAt(ctx context.Context, o Options) (n int, err error) {
+	s, err := open(o)
+	if err != nil {
+		return 0, err
+	}
+	defer s.Close()
+	if known, err := s.has(ctx, "leases"); err != nil || !known {
+		return 0, err
+	}
+	n, _, err = s.Running(ctx)
+	return n, err
+}
+
+// EmptyAt is [Store.Empty] of a database that is looked at as it is. One that
+// is not there is empty, and stays so.
+func EmptyAt(ctx context.Context, o Options) error {
+	if Exists(o) != nil {
+		return nil
+	}
+	s, err := open(o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if known, err := s.has(ctx, "orgs"); err != nil || !known {
+		return err
+	}
+	return s.Empty(ctx)
+}
+
+func (s *Store) has(ctx context.Context, table string) (known bool, err error) {
+	text := `SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`
+	if s.pg {
+		text = `SELECT to_regclass($1) IS NOT NULL`
+	}
+	return known, s.read.QueryRowContext(ctx, text, table).Scan(&known)
+}
+
+// Frozen is a database that is read as of one moment, and that nobody writes
+// meanwhile.
+type Frozen struct {
+	s    *Store
+	conn *sql.Conn
+}
+
+// Freeze begins to read everything as of now, and keeps everybody from writing
+// until [Frozen.Release].
+func (s *Store) Freeze(ctx context.Context) (*Frozen, error) {
+	conn, err := s.write.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	begin := []string{`BEGIN IMMEDIATE`}
+	if s.pg { // the lock comes before the first reading, which fixes what is seen
+		begin = []string{`BEGIN ISOLATION LEVEL REPEATABLE READ`, `SET LOCAL lock_timeout = '10s'`, `SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE ` + names(tables()) + ` IN SHARE MODE`}
+	}
+	f := &Frozen{s, conn}
+	for _, text := range begin {
+		if _, err := conn.ExecContext(ctx, text); err != nil {
+			return nil, errors.Join(fmt.Errorf("keep others from writing the database: %w", err), f.Release())
+		}
+	}
+	return f, nil
+}
+
+func names(all []table) string {
+	var list []string
+	for _, t := range all {
+		list = append(list, t.name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Release lets others write again.
+func (f *Frozen) Release() error {
+	_, err := f.conn.ExecContext(context.Background(), `ROLLBACK`)
+	if err != nil && strings.Contains(err.Error(), "no transaction is active") || errors.Is(err, sql.ErrConnDone) || Unavailable(err) {
+		err = nil // it has ended with its connection
+	}
+	return errors.Join(err, f.conn.Close())
+}
+
+// Object is the bytes of a snapshot as the database names them.
+type Object struct {
+	Key    string
+	Size   int64
+	SHA256 string
+}
+
+// Objects returns at most limit objects that snapshots need, in the order of
+// their keys, after a key.
+func (f *Frozen) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
+	return objects(patient(ctx), f.conn, after, limit)
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error)
+}
+
+func objects(ctx context.Context, q querier, after string, limit int) ([]Object, error) {
+	rows, err := q.QueryContext(ctx, `SELECT blob, max(size), max(sha256) FROM snapshots WHERE blob > $1 GROUP BY blob ORDER BY blob LIMIT $2`, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	return drain(rows, func(rows *sql.Rows) (o Object, err error) { return o, rows.Scan(&o.Key, &o.Size, &o.SHA256) })
+}

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Inspection is what can be said of a database from outside.
+type Inspection struct {
+	Exists         bool  // false: the first start makes it
+	Schema, Newest int64 // the schema's version, and this program's
+	// Ahead is by how much the database's clock is ahead of this machine's, for
+	// a database on another one.
+	Ahead time.Duration
+	// Webhooks are the URLs that events go to.
+	Webhooks []string
+}
+
+// Inspect looks at the database without changing its schema.
+func Inspect(ctx context.Context, o Options) (Inspection, error) {
+	if _, err := os.Stat(filepath.Join(o.DataDir, "snapcloud.db")); o.URL == "" && errors.Is(err, os.ErrNotExist) {
+		return Inspection{}, nil
+	}
+	s, err := open(o)
+	if err != nil {
+		return Inspection{}, err
+	}
+	defer s.Close()
+	provider, err := s.versions()
+	if err != nil {
+		return Inspection{}, err
+	}
+	i := Inspection{Exists: true}
+	if i.Schema, i.Newest, err = provider.GetVersions(ctx); err != nil {
+		return i, err
+	}
+	if i.Ahead, err = s.ahead(ctx); err != nil || i.Schema < i.Newest {
+		return i, err
+	}
+	i.Webhooks, err = collect(ctx, s, `SELECT DISTINCT url FROM webhooks ORDER BY url`, func(rows *sql.Rows) (url string, err error) {
+		return url, rows.Scan(&url)
+	})
+	return i, err
+}
+
+// ahead compares PostgreSQL's clock with the middle of the question; SQLite
+// has this machine's.
+func (s *Store) ahead(ctx context.Context) (time.Duration, error) {
+	if !s.pg {
+		return 0, nil
+	}
+	asked := time.Now()
+	var there time.Time
+	if err := s.read.QueryRowContext(ctx, `SELECT clock_timestamp()`).Scan(&there); err != nil {
+		return 0, err
+	}
+	return there.Sub(asked.Add(time.Since(asked) / 2)).Round(time.Millisecond), nil
+}

@@ -1,0 +1,58 @@
+package store
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"snap/internal/servertest"
+)
+
+// A replica that is cut off in the middle of a transaction must not hold up
+// the others: the server ends what is idle too long, and what the URL says of
+// that stands.
+func TestTransactionsDoNotWaitForTheDead(t *testing.T) {
+	t.Parallel()
+	url := servertest.Postgres(t)
+	for query, want := range map[string]string{"": "10s", "&idle_in_transaction_session_timeout=2s": "2s"} {
+		s, err := Open(t.Context(), Options{URL: url + query})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		var got string
+		if err := s.write.QueryRowContext(t.Context(), `SHOW idle_in_transaction_session_timeout`).Scan(&got); err != nil || got != want {
+			t.Errorf("with %q a transaction may be idle for %s (%v), want %s", query, got, err, want)
+		}
+	}
+}
+
+// Every statement has an end, but for those that change the schema and those
+// of a migration.
+func TestStatementsHaveALimit(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		ctx       context.Context
+		statement string
+		limited   bool
+	}{
+		{t.Context(), "SELECT 1", true},
+		{t.Context(), " insert into t values(1)", true},
+		{t.Context(), "begin", true},
+		{t.Context(), "commit", true},
+		{t.Context(), "WITH x AS (SELECT 1) SELECT * FROM x", true},
+		{t.Context(), "CREATE INDEX i ON t(a)", false},
+		{t.Context(), "LOCK TABLE t", false},
+		{patient(t.Context()), "UPDATE t SET a = 1", false},
+	} {
+		ctx := limit(row.ctx, row.statement)
+		end, limited := ctx.Deadline()
+		if limited != row.limited || limited && time.Until(end) > statementLimit {
+			t.Errorf("%q has a limit: %v, want %v", row.statement, limited, row.limited)
+		}
+		release(ctx)
+		if limited && ctx.Err() == nil {
+			t.Errorf("the limit of %q is not released", row.statement)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// Take uses up cost of what a bucket's rate limit allows within window, counted
+// over all replicas: 1,000 requests a minute cost 60 ms each, out of a window
+// of a minute. It returns 0 when there was as much left, and otherwise takes
+// nothing and returns after how long there will be.
+//
+// It is the generic cell rate algorithm: until is when everything taken has
+// been earned again, and may lie at most a window in the future.
+func (s *Store) Take(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error) {
+	now := s.now().UnixMilli()
+	need, most := cost.Milliseconds(), now+window.Milliseconds()
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		var until int64
+		err := tx.QueryRowContext(ctx, `
+			INSERT INTO rates(bucket, until) VALUES($1, $2)
+			ON CONFLICT(bucket) DO UPDATE SET until = CASE WHEN rates.until > $3 THEN rates.until ELSE $3 END + $4
+			WHERE CASE WHEN rates.until > $3 THEN rates.until ELSE $3 END + $4 <= $5 RETURNING until`,
+			bucket, now+need, now, need, most).Scan(&until)
+		wait = 0
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		err = tx.QueryRowContext(ctx, `SELECT until FROM rates WHERE bucket = $1`, bucket).Scan(&until)
+		wait = max(time.Duration(until+need-most)*time.Millisecond, time.Millisecond)
+		return err
+	})
+	return wait, err
+}
+
+// SweepRates forgets the rates of buckets that are free again, and the leases
+// of processes that have been gone for a day.
+func (s *Store) SweepRates(ctx context.Context) error {
+	now := s.now()
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `DELETE FROM rates WHERE until <= $1`, now.UnixMilli()); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE until <= $1`, now.Add(-24*time.Hour).UnixMilli())
+		return err
+	})
+}

@@ -1,0 +1,55 @@
+package store
+
+// table is one table of the schema, for what copies all of them.
+type table struct {
+	name     string
+	identity string // the column that the database counts, if there is one
+	stays    string // why it is not copied to another database; empty: it is
+}
+
+// tables are all tables, each after those it refers to. A test holds the list
+// to the migrations.
+func tables() []table {
+	return []table{
+		{name: "principals", identity: "id"},
+		{name: "orgs"},
+		{name: "users"},
+		{name: "groups"},
+		{name: "membership"},
+		{name: "targets", identity: "id"},
+		{name: "org_targets"},
+		{name: "snapshots"},
+		{name: "channels", identity: "id"},
+		{name: "grants"},
+		{name: "declines"},
+		{name: "retention"},
+		{name: "api_keys", identity: "id"},
+		{name: "sessions", identity: "id"},
+		{name: "refresh_tokens"},
+		{name: "device_grants"},
+		{name: "upstream_logins"},
+		{name: "signing_keys"},
+		{name: "secrets"},
+		{name: "misses"},
+		{name: "idempotency"},
+		{name: "audit"},
+		{name: "audit_heads"},
+		{name: "webhooks", identity: "id"},
+		{name: "deliveries"},
+		{name: "uploads", stays: "a push that is going on is known to one storage only; it is begun again"},
+		{name: "garbage", stays: "it names objects of one storage"},
+		{name: "leases", stays: "they are of the processes that run"},
+		{name: "rates", stays: "they are over within minutes"},
+		{name: "transfer", stays: "it is about the transfer itself"},
+	}
+}
+
+// copied are the tables that go to another database.
+func copied() (all []table) {
+	for _, t := range tables() {
+		if t.stays == "" {
+			all = append(all, t)
+		}
+	}
+	return all
+}

@@ -1,0 +1,187 @@
+package store_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"snap/internal/servertest"
+	"snap/internal/store"
+)
+
+// What copies a database copies every table: the list of them is what the
+// migrations make, each table after those it refers to, and both databases have
+// the same columns. A new table cannot be forgotten.
+func TestTablesAreThoseOfTheSchema(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	columns := map[string]map[string][]string{}
+	for name, s := range map[string]*store.Store{
+		"sqlite":   open(t, store.Options{DataDir: t.TempDir()}),
+		"postgres": open(t, store.Options{URL: servertest.Postgres(t)}),
+	} {
+		text := `SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`
+		if s.IsPostgres() {
+			text = `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'`
+		}
+		rows, err := s.DB().QueryContext(ctx, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema := map[string]bool{}
+		for rows.Next() {
+			var table string
+			if err := rows.Scan(&table); err != nil {
+				t.Fatal(err)
+			}
+			if table != "goose_db_version" {
+				schema[table] = true
+			}
+		}
+		rows.Close()
+		columns[name] = map[string][]string{}
+		for _, table := range store.Tables() {
+			if !schema[table] {
+				t.Errorf("%s has no table %s, which tables() lists", name, table)
+				continue
+			}
+			delete(schema, table)
+			rows, err := s.DB().QueryContext(ctx, `SELECT * FROM `+table+` WHERE 1 = 0`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if columns[name][table], err = rows.Columns(); err != nil {
+				t.Fatal(err)
+			}
+			slices.Sort(columns[name][table])
+			rows.Close()
+		}
+		for table := range schema {
+			t.Errorf("%s has a table %s that tables() does not list: a backup or transfer would lose it", name, table)
+		}
+	}
+	for table, of := range columns["sqlite"] {
+		if !slices.Equal(of, columns["postgres"][table]) {
+			t.Errorf("%s has the columns %v in SQLite and %v in PostgreSQL", table, of, columns["postgres"][table])
+		}
+	}
+}
+
+// The order of tables() is one in which a copy meets every reference.
+func TestTablesComeAfterWhatTheyReferTo(t *testing.T) {
+	t.Parallel()
+	s := open(t, store.Options{DataDir: t.TempDir()})
+	seen := map[string]bool{}
+	for _, table := range store.Tables() {
+		rows, err := s.DB().QueryContext(t.Context(), `SELECT "table" FROM pragma_foreign_key_list($1)`, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows.Next() {
+			var to string
+			if err := rows.Scan(&to); err != nil {
+				t.Fatal(err)
+			}
+			if !seen[to] {
+				t.Errorf("%s comes before %s, to which it refers", table, to)
+			}
+		}
+		rows.Close()
+		seen[table] = true
+	}
+}
+
+// Identifiers that the database counts are known to what copies it: it must go
+// on counting where the source stopped.
+func TestTablesKnowTheirCounters(t *testing.T) {
+	t.Parallel()
+	s := open(t, store.Options{URL: servertest.Postgres(t)})
+	rows, err := s.DB().QueryContext(t.Context(), `
+		SELECT table_name || '.' || column_name FROM information_schema.columns
+		WHERE table_schema = 'public' AND table_name <> 'goose_db_version' AND (is_identity = 'YES' OR column_default LIKE 'nextval%') ORDER BY 1`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var counted []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		counted = append(counted, name)
+	}
+	if want := store.Identities(); !slices.Equal(counted, want) {
+		t.Errorf("the schema counts %s, tables() says %s", strings.Join(counted, ", "), strings.Join(want, ", "))
+	}
+}
+
+func open(t *testing.T, o store.Options) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// A relative data_dir, such as the default, is a folder below the current one.
+func TestOpenTakesARelativeFolder(t *testing.T) {
+	t.Parallel()
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.Rel(here, filepath.Join(t.TempDir(), "a b%c?d#e"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if filepath.IsAbs(dir) {
+		t.Fatalf("%s is not relative", dir)
+	}
+	open(t, store.Options{DataDir: dir})
+	if err := store.Exists(store.Options{DataDir: dir}); err != nil {
+		t.Error(err)
+	}
+}
+
+// A rate limit counts over all who share the database: of many who take at
+// once, as many get something as the limit allows, and the others are told when
+// there will be more.
+func TestTakeIsSharedAndEndsAndReturns(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		const cost, window = 100 * time.Millisecond, time.Second
+		got := 0
+		for range 25 {
+			wait, err := w.Take(w.ctx, "b", cost, window)
+			w.ok(err)
+			if wait == 0 {
+				got++
+			} else if wait > cost {
+				t.Errorf("told to wait %s, want at most %s", wait, cost)
+			}
+		}
+		if got != 10 {
+			t.Errorf("%d were let through, want 10", got)
+		}
+		w.clock.Advance(2 * cost)
+		for i, want := range []bool{true, true, false} {
+			if wait, err := w.Take(w.ctx, "b", cost, window); err != nil || (wait == 0) != want {
+				t.Errorf("try %d after a while: wait %s, %v", i, wait, err)
+			}
+		}
+		if wait, err := w.Take(w.ctx, "other", cost, window); err != nil || wait != 0 {
+			t.Errorf("another bucket: wait %s, %v", wait, err)
+		}
+		w.clock.Advance(time.Minute)
+		w.ok(w.SweepRates(w.ctx))
+		var left int
+		w.ok(w.DB().QueryRowContext(w.ctx, `SELECT count(*) FROM rates`).Scan(&left))
+		if left != 0 {
+			t.Errorf("%d rates are left of buckets that are free", left)
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+
+	"snap"
+)
+
+// BeginTransfer notes that a transfer into this database, which must be empty,
+// has begun, and from where: any text that names the source. Doing so again
+// with the same source goes on with it; another one is refused.
+func (s *Store) BeginTransfer(ctx context.Context, source string) error {
+	begun, err := s.transferOf(ctx)
+	if err != nil || begun == source {
+		return err
+	}
+	if begun != "" {
+		return snap.Usage("a transfer from another service has begun into this database", "go on with that one, or use an empty database")
+	}
+	if err := s.Empty(ctx); err != nil {
+		return err
+	}
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO transfer(blob, sha256) VALUES('', $1)`, source)
+		return err
+	})
+}
+
+// Empty reports, with code usage, that the database holds something already.
+func (s *Store) Empty(ctx context.Context) error {
+	for _, t := range copied() {
+		var full bool
+		if err := s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+t.name+`)`).Scan(&full); err != nil {
+			return err
+		}
+		if full {
+			return errNotEmpty
+		}
+	}
+	return nil
+}
+
+// Arrived notes that an object has been copied and verified.
+func (s *Store) Arrived(ctx context.Context, o Object) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO transfer(blob, sha256) VALUES($1, $2) ON CONFLICT(blob) DO UPDATE SET sha256 = excluded.sha256`, o.Key, o.SHA256)
+		return err
+	})
+}
+
+// HasArrived reports whether an object was copied and verified before.
+func (s *Store) HasArrived(ctx context.Context, o Object) (has bool, err error) {
+	return has, s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM transfer WHERE blob = $1 AND sha256 = $2)`, o.Key, o.SHA256).Scan(&has)
+}
+
+// Identity returns a text that names this database's content among others: its
+// organizations and the service's own secret.
+func (f *Frozen) Identity(ctx context.Context) (string, error) {
+	ctx = patient(ctx)
+	var c content
+	for _, text := range []string{`SELECT name, value FROM secrets`, `SELECT id, slug FROM orgs`} {
+		rows, err := f.conn.QueryContext(ctx, text) //nolint:rowserrcheck // rowSource.Err does
+		if err != nil {
+			return "", err
+		}
+		source := &rowSource{rows: rows, width: 2}
+		for source.Next() {
+		}
+		if err := source.Err(); err != nil {
+			return "", err
+		}
+		rows.Close()
+		for i, b := range source.content.sum {
+			c.sum[i] ^= b
+		}
+	}
+	return hex.EncodeToString(c.sum[:8]), nil
+}
+
+// Totals returns how many rows and objects are to be copied.
+func (f *Frozen) Totals(ctx context.Context) (rows, objects, bytes int64, err error) {
+	ctx = patient(ctx)
+	for _, t := range copied() {
+		var n int64
+		if err := f.conn.QueryRowContext(ctx, `SELECT count(*) FROM `+t.name).Scan(&n); err != nil {
+			return 0, 0, 0, err
+		}
+		rows += n
+	}
+	err = f.conn.QueryRowContext(ctx, `SELECT count(*), coalesce(CAST(sum(size) AS bigint), 0) FROM (SELECT blob, max(size) AS size FROM snapshots GROUP BY blob) AS o`).Scan(&objects, &bytes)
+	return rows, objects, bytes, err
+}
