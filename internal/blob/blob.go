@@ -11,6 +11,7 @@ package blob
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"time"
 )
@@ -29,7 +30,8 @@ type Store interface {
 	// holds no secret and serves nothing but this part with this checksum.
 	SignPart(ctx context.Context, key, upload string, p Part, life time.Duration) (Signed, error)
 	// Parts lists the parts that arrived and whose bytes are what was
-	// announced, by number.
+	// announced, by number. It answers within seconds; a part whose bytes could
+	// not be looked at in that time is listed, and Complete finds it missing.
 	Parts(ctx context.Context, key, upload string) ([]Part, error)
 	// Complete makes the object of its parts. It fails with upload_incomplete
 	// when some are missing and checksum_mismatch when the bytes are not what
@@ -51,6 +53,12 @@ type Store interface {
 	Write(ctx context.Context, key string, content []byte) error
 	// Read returns a small object. One of more than 1 MiB is an error.
 	Read(ctx context.Context, key string) ([]byte, error)
+	// Open returns the bytes of an object.
+	Open(ctx context.Context, key string) (io.ReadCloser, error)
+	// Put makes or replaces an object whole, of size bytes that pass through this
+	// program. It fails with checksum_mismatch, and makes nothing, when they do
+	// not have the SHA-256 sum. One key is put once at a time.
+	Put(ctx context.Context, key string, r io.Reader, size int64, sum string) error
 	// List returns the keys that begin with prefix, in order.
 	List(ctx context.Context, prefix string) ([]string, error)
 	// ListUploads lists uploads that were begun and neither completed nor aborted.

@@ -2,6 +2,7 @@ package blob_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -97,6 +98,7 @@ func conformance() map[string]func(*testing.T, site) {
 		"an object can be deleted":                       checkDelete,
 		"keys that are no names are refused":             checkKeys,
 		"small objects are written, read and listed":     checkSmallObjects,
+		"objects are copied as streams, verified":        checkCopies,
 		"storage answers a ping":                         checkPing,
 	}
 }
@@ -320,6 +322,32 @@ func checkSmallObjects(t *testing.T, s site) {
 	if pending, err := s.ListUploads(t.Context()); err != nil || len(pending) != 0 {
 		t.Errorf("ListUploads = %v, %v; want none", pending, err)
 	}
+}
+
+// What is copied from one storage to another is read and written as a stream,
+// and is what it should be or not there.
+func checkCopies(t *testing.T, s site) {
+	ctx, data := t.Context(), random(3<<20+17)
+	put := func(content []byte, sha256 string) error {
+		return s.Put(ctx, "acme/copied", bytes.NewReader(content), int64(len(data)), sha256)
+	}
+	mustBe(t, put(data[1:], sum(data)), &snap.Error{Code: snap.CodeChecksumMismatch})
+	_, err := s.Open(ctx, "acme/copied")
+	mustBe(t, err, snap.ErrNotFound)
+	mustBe(t, put(data, sum(data)), nil)
+	mustBe(t, put(data, sum(data)), nil)
+	r, err := s.Open(ctx, "acme/copied")
+	mustBe(t, err, nil)
+	defer r.Close()
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("read %d bytes of %d, %v", len(got), len(data), err)
+	}
+	mustBe(t, blob.Verify(ctx, s, "acme/copied", int64(len(data)), sum(data)), nil)
+	mustBe(t, blob.Verify(ctx, s, "acme/copied", int64(len(data)), sum(data[1:])), &snap.Error{Code: snap.CodeChecksumMismatch})
+	mustBe(t, blob.Verify(ctx, s, "acme/none", 1, sum(nil)), snap.ErrNotFound)
+	ended, end := context.WithCancel(ctx)
+	end()
+	mustBe(t, s.Put(ended, "acme/ended", bytes.NewReader(data), int64(len(data)), sum(data)), context.Canceled)
 }
 
 func checkPing(t *testing.T, s site) { mustBe(t, s.Ping(t.Context()), nil) }

@@ -35,6 +35,9 @@ type Folder struct {
 	public string
 	secret []byte
 	now    func() time.Time
+	// patience is how long a listing of parts waits for them to be hashed again.
+	patience time.Duration
+	doubting Tasks // hash again what an earlier process confirmed
 
 	mu      sync.Mutex
 	uploads map[string]*upload
@@ -50,7 +53,7 @@ func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Fo
 		now = time.Now
 	}
 	f := &Folder{
-		dir: dir, public: strings.TrimRight(publicURL, "/"), secret: secret, now: now,
+		dir: dir, public: strings.TrimRight(publicURL, "/"), secret: secret, now: now, patience: recheckPatience,
 		uploads: map[string]*upload{},
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -29,8 +30,10 @@ func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha25
 	if _, err := os.Stat(u.data()); os.IsNotExist(err) { // killed after the rename
 		return errors.Join(f.completed(ctx, key, size), f.drop(u))
 	}
-	if err := u.recheck(ctx); err != nil {
-		return err
+	if u.doubted() {
+		if _, err := f.doubting.Join(ctx, id, math.MaxInt64, u.resume); err != nil {
+			return err
+		}
 	}
 	if err := u.seal(); err != nil {
 		return err

@@ -113,6 +113,30 @@ func TestFolderDoesNotTrustWhatAnEarlierProcessLeft(t *testing.T) {
 	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
 }
 
+// However large an upload is that an earlier process began, no request waits
+// long for it to be hashed again: what is not hashed yet counts as present,
+// and Complete finds out.
+func TestFolderListsALargeUploadWithoutReadingItFirst(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	data := random(2 * partSize)
+	id := begin(t, h.site, "k", data)
+	h.put(t, "k", id, data, 1)
+	h.put(t, "k", id, data, 2)
+	h.damage("uploads/*/data", partSize+100)
+	h.open()
+	blob.HurryFolder(h.Store)
+	if parts, err := h.Parts(t.Context(), "k", id); err != nil || len(parts) != 2 {
+		t.Fatalf("Parts = %v, %v; want both", parts, err)
+	}
+	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), &snap.Error{Code: snap.CodeUploadIncomplete})
+	if parts, err := h.Parts(t.Context(), "k", id); err != nil || len(parts) != 1 || parts[0].Number != 1 {
+		t.Fatalf("Parts = %v, %v; want the first", parts, err)
+	}
+	h.put(t, "k", id, data, 2)
+	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
+}
+
 // The whole is verified from what is on the disk, also when every part was
 // confirmed by this process.
 func TestFolderVerifiesTheWhole(t *testing.T) {

@@ -177,23 +177,52 @@ func (f *Folder) SignPart(_ context.Context, key, id string, p Part, life time.D
 	return Signed{Method: "PUT", URL: f.public + PartsPath + token, Expires: until}, nil
 }
 
-// Parts implements [Store].
+// recheckPatience is how long Parts waits for what an earlier process confirmed
+// to be hashed again.
+const recheckPatience = 2 * time.Second
+
+// Parts implements [Store]. What an earlier process confirmed is hashed again,
+// but no request waits long for that: of a large upload, what is not hashed yet
+// counts as present, and Complete finds out.
 func (f *Folder) Parts(ctx context.Context, key, id string) ([]Part, error) {
 	u, err := f.uploadOf(key, id)
 	if err != nil {
 		return nil, err
 	}
-	if err := u.recheck(ctx); err != nil {
-		return nil, err
+	if u.doubted() {
+		if _, err := f.doubting.Join(ctx, id, f.patience, u.resume); err != nil {
+			return nil, err
+		}
 	}
+	return u.present(), nil
+}
+
+// resume hashes again what an earlier process confirmed, and then goes on with
+// the hash of the whole.
+func (u *upload) resume(ctx context.Context) error {
+	err := u.recheck(ctx)
+	u.follow()
+	return err
+}
+
+func (u *upload) doubted() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	parts := make([]Part, 0, len(u.landed))
-	for _, p := range u.landed {
-		parts = append(parts, p)
+	return len(u.older) > 0
+}
+
+// present lists the parts that are there, as far as is known.
+func (u *upload) present() []Part {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	parts := make([]Part, 0, len(u.landed)+len(u.older))
+	for _, known := range []map[int]Part{u.landed, u.older} {
+		for _, p := range known {
+			parts = append(parts, p)
+		}
 	}
 	slices.SortFunc(parts, func(a, b Part) int { return a.Number - b.Number })
-	return parts, nil
+	return parts
 }
 
 // Abort implements [Store].

@@ -20,6 +20,9 @@ func writeProblem(w http.ResponseWriter, err error) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
 	h.Set("Cache-Control", "no-store")
+	if info.Status == http.StatusServiceUnavailable {
+		h.Set("Retry-After", "1")
+	}
 	w.WriteHeader(info.Status)
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"type": "about:blank", "title": info.Title, "status": info.Status,

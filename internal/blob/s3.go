@@ -44,7 +44,13 @@ type S3 struct {
 // AWS_ACCESS_KEY_ID and its companions, the shared credentials file or the
 // machine's role; or they stand in front of the bucket, as in
 // s3://KEY:SECRET@bucket.
-func OpenS3(_ context.Context, rawURL string, now func() time.Time) (*S3, error) {
+func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, error) {
+	return OpenS3Through(ctx, rawURL, now, nil)
+}
+
+// OpenS3Through is [OpenS3] with every request to the storage going through
+// what the function makes of the transport; nil leaves it as it is.
+func OpenS3Through(_ context.Context, rawURL string, now func() time.Time, through func(http.RoundTripper) http.RoundTripper) (*S3, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "s3" || u.Hostname() == "" {
 		return nil, snap.Usage("this is not the URL of an S3 bucket", "use one like s3://bucket/prefix?endpoint=https://host")
@@ -71,6 +77,9 @@ func OpenS3(_ context.Context, rawURL string, now func() time.Time) (*S3, error)
 			return nil, snap.Usage(fmt.Sprintf("the URL of a bucket has no parameter %q", name), "it has endpoint, region and lookup")
 		}
 	}
+	if options.Transport, err = transportOf(options.Secure, through); err != nil {
+		return nil, err
+	}
 	core, err := minio.NewCore(endpoint, options)
 	if err != nil {
 		return nil, snap.Usage("the S3 endpoint cannot be used: "+err.Error(), "use one like https://host:port")
@@ -79,6 +88,18 @@ func OpenS3(_ context.Context, rawURL string, now func() time.Time) (*S3, error)
 		now = time.Now
 	}
 	return &S3{core: core, creds: options.Creds, bucket: u.Host, prefix: strings.Trim(u.Path, "/"), now: now}, nil
+}
+
+// transportOf returns nil, which is the library's own, without a function.
+func transportOf(secure bool, through func(http.RoundTripper) http.RoundTripper) (http.RoundTripper, error) {
+	if through == nil {
+		return nil, nil //nolint:nilnil // nil is a choice of the library's
+	}
+	base, err := minio.DefaultTransport(secure)
+	if err != nil {
+		return nil, fmt.Errorf("make a transport to the storage: %w", err)
+	}
+	return through(base), nil
 }
 
 func endpointOf(raw string, o *minio.Options) (string, error) {

@@ -27,6 +27,13 @@ func s3Error(what string, err error) error {
 		return fmt.Errorf("%s: %w", what, snap.ErrNotFound)
 	case "BadDigest", "XAmzContentChecksumMismatch", "InvalidPart", "InvalidPartOrder":
 		return &snap.Error{Code: snap.CodeChecksumMismatch, Detail: "the bytes that arrived do not have the announced checksum", Hint: "push again", Cause: fmt.Errorf("%s: %w", what, err)}
+	case "RequestTimeTooSkewed":
+		return &snap.Error{
+			Code:   snap.CodeUnavailable,
+			Detail: "the clocks of the service and of its storage differ by more than the storage allows",
+			Hint:   "whoever runs the service sets its clock right, and has it kept so (NTP)",
+			Cause:  fmt.Errorf("%s: %w", what, err),
+		}
 	case "XMinioStorageFull", "InsufficientCapacity":
 		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's storage is full", Hint: "ask who runs the service to make room", Cause: err}
 	}

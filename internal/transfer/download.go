@@ -85,10 +85,12 @@ type downloader struct {
 	pieces *pieces
 	meter  meter
 	moved  atomic.Int64
+	free   chan []byte // buffers of a piece each, to be used again
 }
 
 func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *downloader {
 	d := &downloader{Options: o, part: p, want: got.Snapshot, meter: meter{total: got.Snapshot.Size, tell: o.Progress}}
+	d.free = make(chan []byte, 2*o.Jobs)
 	d.source = source{service: c, id: got.Snapshot.ID, url: got.URL, options: d.Options}
 	d.reset(p.landed)
 	return d
@@ -96,7 +98,7 @@ func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *down
 
 // reset starts with the pieces that are had.
 func (d *downloader) reset(have map[int]uint64) {
-	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), have)
+	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), d.Jobs, have)
 	d.meter.done.Store(0)
 	for n := range d.pieces.state {
 		if d.pieces.state[n] == landed {
@@ -145,6 +147,24 @@ func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 	return sum, group.Wait()
 }
 
+// buffer returns room for a piece. A connection has one, and each piece that
+// waits to be hashed.
+func (d *downloader) buffer() []byte {
+	select {
+	case b := <-d.free:
+		return b
+	default:
+		return make([]byte, min(d.piece, d.want.Size))
+	}
+}
+
+func (d *downloader) release(b []byte) {
+	select {
+	case d.free <- b[:cap(b)]:
+	default:
+	}
+}
+
 // work fetches pieces until none is left.
 func (d *downloader) work(ctx context.Context) error {
 	for {
@@ -152,44 +172,63 @@ func (d *downloader) work(ctx context.Context) error {
 		if !ok {
 			return ctx.Err()
 		}
-		crc, err := d.fetch(ctx, n)
+		content := d.buffer()[:d.size(n)]
+		crc, err := d.fetch(ctx, n, content)
 		if err == nil {
-			err = d.part.note(n, crc)
+			err = d.part.put(n, crc, content)
 		}
 		if err != nil {
 			return err
 		}
-		d.pieces.set(n, landed, crc)
+		if !d.pieces.land(n, crc, content) {
+			d.release(content)
+		}
 	}
 }
 
-// follow reads the pieces in order, as they land, and hashes what is on the
-// disk. A piece that is not what landed is fetched again.
+// follow hashes the pieces in order, as they land. What an earlier process left
+// is read from the disk; when it is not what landed, it is fetched again.
 func (d *downloader) follow(ctx context.Context) (string, error) {
 	whole, buffer := sha256.New(), make([]byte, block)
 	for n, bad := 0, 0; n < len(d.pieces.state); {
-		want, ok := d.pieces.await(n)
+		want, content, ok := d.pieces.await(n)
 		if !ok {
 			return "", ctx.Err()
 		}
-		before, err := whole.(hash.Cloner).Clone()
-		if err != nil {
+		if content != nil {
+			whole.Write(content)
+			d.release(content)
+			n++
+			continue
+		}
+		var good bool
+		var err error
+		if whole, good, err = d.reread(ctx, n, want, whole, buffer); err != nil {
 			return "", err
 		}
-		crc := crc64nvme.New()
-		if err := readInto(ctx, d.part.data, int64(n)*d.piece, d.size(n), buffer, whole, crc); err != nil {
-			return "", err
-		}
-		if crc.Sum64() == want {
+		if good {
 			n++
 			continue
 		}
 		if bad++; bad > maxBad {
 			return "", fmt.Errorf("the disk of %s does not give back what is written to it", d.part.name())
 		}
-		whole = before
 		d.meter.done.Add(-d.size(n))
-		d.pieces.set(n, missing, 0)
+		d.pieces.miss(n)
 	}
 	return hex.EncodeToString(whole.Sum(nil)), nil
+}
+
+// reread hashes a piece from the disk, and returns the hash that goes on from
+// whole. When the piece is not what landed, that is whole itself.
+func (d *downloader) reread(ctx context.Context, n int, want uint64, whole hash.Hash, buffer []byte) (next hash.Hash, good bool, err error) {
+	longer, err := whole.(hash.Cloner).Clone()
+	if err != nil {
+		return whole, false, err
+	}
+	crc := crc64nvme.New()
+	if err := readInto(ctx, d.part.data, int64(n)*d.piece, d.size(n), buffer, longer, crc); err != nil || crc.Sum64() != want {
+		return whole, false, err
+	}
+	return longer, true, nil
 }

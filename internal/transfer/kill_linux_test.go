@@ -81,7 +81,7 @@ func mustJSON(v any) []byte {
 
 // battle is a service, perhaps a storage, and what was pushed.
 type battle struct {
-	t       *testing.T
+	t       testing.TB
 	dir     string
 	env     []string
 	service *process
@@ -92,7 +92,7 @@ type battle struct {
 	kills   map[string]int
 }
 
-func newBattle(t *testing.T, blobURL string, storage ...*gatewayProcess) *battle {
+func newBattle(t testing.TB, blobURL string, storage ...*gatewayProcess) *battle {
 	b := &battle{t: t, dir: t.TempDir(), kills: map[string]int{}}
 	if len(storage) > 0 {
 		b.storage = storage[0]
@@ -113,9 +113,13 @@ func newBattle(t *testing.T, blobURL string, storage ...*gatewayProcess) *battle
 // start runs this test program again in another role.
 func (b *battle) start(role string, more ...string) *process {
 	b.t.Helper()
+	return startProcess(b.t, b.command(role, more...))
+}
+
+func (b *battle) command(role string, more ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestRole$", "-test.v=false")
 	cmd.Env = append(append(append(os.Environ(), "SNAP_TEST_ROLE="+role), b.env...), more...)
-	return startProcess(b.t, cmd)
+	return cmd
 }
 
 // fight runs clients until one succeeds, killing up to three victims on the
@@ -176,7 +180,7 @@ func (b *battle) checkListing(count int) {
 	}
 }
 
-func freeAddress(t *testing.T) string {
+func freeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -209,7 +213,7 @@ func play(ctx context.Context, role string) error {
 		return err
 	}
 	if role == "pull" {
-		got, _, err := transfer.Download(ctx, client, os.Getenv("SNAP_TEST_ID"), file, transfer.InPieces(transfer.Options{}, 1<<20))
+		got, _, err := transfer.Download(ctx, client, os.Getenv("SNAP_TEST_ID"), file, transfer.InPieces(transfer.Options{}, int64(number("SNAP_TEST_PIECE", 1<<20))))
 		fmt.Println(got.Snapshot.ID)
 		return err
 	}
@@ -267,18 +271,20 @@ func testKey(ctx context.Context, file string, config cloud.Config, options clou
 
 // gatewayProcess is an S3 server of this test's own, to be killed.
 type gatewayProcess struct {
-	t       *testing.T
+	t       testing.TB
 	command func() *exec.Cmd
 	process *process
 	address string
 	url     string
+	dir     string // of the bucket's objects
 }
 
-func startGateway(t *testing.T) *gatewayProcess {
+func startGateway(t testing.TB) *gatewayProcess {
 	program := servertest.S3Program(t)
 	g := &gatewayProcess{t: t, address: freeAddress(t)}
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "blobs"), 0o755); err != nil {
+	g.dir = filepath.Join(dir, "blobs")
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	g.url = "s3://key:secret@blobs?endpoint=http://" + g.address

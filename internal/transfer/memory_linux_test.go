@@ -85,7 +85,7 @@ func tellPeak() error {
 	return os.WriteFile(report, status, 0o600)
 }
 
-func peakOf(t *testing.T, pid int) int {
+func peakOf(t testing.TB, pid int) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -94,7 +94,7 @@ func peakOf(t *testing.T, pid int) int {
 	return peakIn(t, string(status))
 }
 
-func peakIn(t *testing.T, status string) int {
+func peakIn(t testing.TB, status string) int {
 	t.Helper()
 	_, rest, found := strings.Cut(status, "VmHWM:")
 	var kib int

@@ -25,6 +25,7 @@ type partial struct {
 	file    string // the final name
 	lock    *flock.Flock
 	data    *os.File
+	direct  *os.File // the same without the system's cache; nil where that cannot be
 	journal *os.File
 	head    partialHead
 	landed  map[int]uint64 // CRC of the pieces an earlier process noted
@@ -67,6 +68,7 @@ func (p *partial) open(ctx context.Context) (err error) {
 	if p.data, err = os.OpenFile(p.name(), os.O_RDWR, 0); err != nil {
 		return err
 	}
+	p.direct = disk.OpenDirect(p.name())
 	if p.landed = p.read(); p.landed != nil {
 		if p.journal, err = os.OpenFile(p.journalName(), os.O_WRONLY|os.O_APPEND, 0); err == nil {
 			_, err = p.journal.WriteString("\n") // ends a line that a crash tore
@@ -142,8 +144,13 @@ func (p *partial) begin() error {
 	return p.write(p.head)
 }
 
-// note writes that a piece landed.
-func (p *partial) note(piece int, crc uint64) error { return p.write(partialEntry{piece, crc}) }
+// put writes a piece into its place, and notes that it landed.
+func (p *partial) put(piece int, crc uint64, content []byte) error {
+	if err := disk.WriteAt(p.data, p.direct, content, int64(piece)*p.head.Piece); err != nil {
+		return err
+	}
+	return p.write(partialEntry{piece, crc})
+}
 
 func (p *partial) write(line any) error {
 	text, err := json.Marshal(line)
@@ -179,7 +186,7 @@ func (p *partial) remove() error {
 
 // close lets go of the partial as it is.
 func (p *partial) close() {
-	for _, f := range []*os.File{p.data, p.journal} {
+	for _, f := range []*os.File{p.data, p.direct, p.journal} {
 		if f != nil {
 			f.Close()
 		}

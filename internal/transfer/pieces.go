@@ -6,8 +6,8 @@ import (
 )
 
 // pieceSize is how much one request fetches. It bounds how much still arrives
-// after the right has ended, and how much is lost when a connection breaks.
-const pieceSize = 8 << 20
+// after the right has ended, and how much is lost when a process is killed.
+const pieceSize = 4 << 20
 
 // pieces is which pieces of a download are missing, being fetched and landed.
 // Pieces count from 0.
@@ -17,7 +17,11 @@ type pieces struct {
 	state  []pieceState
 	crc    []uint64
 	first  int // no piece before it is missing
+	wanted int // the piece that is awaited, or hashed now
 	over   bool
+
+	content map[int][]byte // of landed pieces that are not hashed yet
+	keep    int            // how many of them at most
 }
 
 type pieceState uint8
@@ -28,8 +32,8 @@ const (
 	landed
 )
 
-func newPieces(count int, have map[int]uint64) *pieces {
-	p := &pieces{state: make([]pieceState, count), crc: make([]uint64, count)}
+func newPieces(count, keep int, have map[int]uint64) *pieces {
+	p := &pieces{state: make([]pieceState, count), crc: make([]uint64, count), content: map[int][]byte{}, keep: keep}
 	p.change.L = &p.mu
 	for n, crc := range have {
 		if n >= 0 && n < count {
@@ -57,29 +61,51 @@ func (p *pieces) next() (n int, ok bool) {
 	return 0, false
 }
 
-// set moves a piece to another state.
-func (p *pieces) set(n int, s pieceState, crc uint64) {
+// land tells that a piece is on the disk, and keeps its content for await, so
+// that it need not be read again. When enough is kept it waits for the hash, if
+// that is what is slow; if the awaited piece has not come yet, it reports that
+// it did not keep the content, so that no connection waits for another.
+func (p *pieces) land(n int, crc uint64, content []byte) (kept bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state[n], p.crc[n] = s, crc
-	if s == missing {
-		p.first = min(p.first, n)
+	for n != p.wanted && len(p.content) >= p.keep && p.state[p.wanted] == landed && !p.over {
+		p.change.Wait()
 	}
+	p.state[n], p.crc[n] = landed, crc
+	if n == p.wanted || len(p.content) < p.keep {
+		p.content[n] = content
+		kept = true
+	}
+	p.change.Broadcast()
+	return kept
+}
+
+// miss gives up a piece that is not what landed.
+func (p *pieces) miss(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state[n] = missing
+	p.first = min(p.first, n)
 	p.change.Broadcast()
 }
 
-// await waits until a piece has landed and returns its checksum. It reports
-// false when the download is over before.
-func (p *pieces) await(n int) (crc uint64, ok bool) {
+// await waits until a piece has landed and returns its checksum, and its
+// content if that was kept. It reports false when the download is over before.
+func (p *pieces) await(n int) (crc uint64, content []byte, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.wanted = n
+	p.change.Broadcast()
 	for !p.over {
 		if p.state[n] == landed {
-			return p.crc[n], true
+			content = p.content[n]
+			delete(p.content, n)
+			p.change.Broadcast()
+			return p.crc[n], content, true
 		}
 		p.change.Wait()
 	}
-	return 0, false
+	return 0, nil, false
 }
 
 // end wakes everyone who waits.

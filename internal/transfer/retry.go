@@ -44,7 +44,7 @@ func (r *refusal) Error() string {
 // permission.
 func refused(res *http.Response) *refusal {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 16<<10))
-	r := &refusal{status: res.StatusCode, host: res.Request.URL.Host, after: retryAfter(res.Header.Get("Retry-After"))}
+	r := &refusal{status: res.StatusCode, host: res.Request.URL.Host, after: retryAfter(res.Header)}
 	var problem api.Problem
 	var s3 struct{ Code string }
 	if json.Unmarshal(text, &problem) == nil {
@@ -55,13 +55,21 @@ func refused(res *http.Response) *refusal {
 	return r
 }
 
-// retryAfter reads the header's seconds (RFC 9110, 10.2.3), at most a minute.
-func retryAfter(text string) time.Duration {
+// retryAfter reads the header's seconds or date (RFC 9110, 10.2.3), at most a
+// minute. A date counts from the answer's own.
+func retryAfter(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
 	seconds, err := strconv.Atoi(text)
-	if err != nil || seconds < 0 {
-		return 0
+	after := time.Duration(seconds) * time.Second
+	if err != nil {
+		then, thenErr := http.ParseTime(text)
+		now, nowErr := http.ParseTime(h.Get("Date"))
+		if thenErr != nil || nowErr != nil {
+			return 0
+		}
+		after = then.Sub(now)
 	}
-	return min(time.Duration(seconds)*time.Second, time.Minute)
+	return max(0, min(after, time.Minute))
 }
 
 // lost reports whether the storage says that the URL is not valid, or no
@@ -74,8 +82,17 @@ func (r *refusal) lost() bool {
 	return r.code == "ExpiredToken" || r.code == "TokenRefreshRequired"
 }
 
+// skewed reports whether the storage says that the URL was signed by a clock
+// that differs from its own. The client's clock has no part in it.
+func (r *refusal) skewed() bool {
+	return r.code == "RequestTimeTooSkewed" || r.code == "RequestNotYetValid"
+}
+
 // tries returns how often it is of use to try what was answered so.
 func (r *refusal) tries() int {
+	if r.skewed() {
+		return 2
+	}
 	switch r.status {
 	case http.StatusInsufficientStorage, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed, http.StatusNotImplemented:
 		return 1
@@ -150,6 +167,11 @@ func (r *refusal) outward(what string) error {
 		e.Code, e.Hint = snap.CodeStorageFull, "ask who runs the service to make room, then "+goOn
 	case http.StatusRequestEntityTooLarge:
 		e.Code, e.Hint = snap.CodeTooLarge, ""
+	case http.StatusForbidden:
+		if r.skewed() {
+			e.Detail = what + " stopped: the clocks of the service and of its storage differ too much"
+			e.Hint = "ask who runs the service to set its clock right, then " + goOn
+		}
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		e.Code = snap.CodeChecksumMismatch
 	}

@@ -71,10 +71,10 @@ func (s *source) forget(host string) {
 	delete(s.etags, host)
 }
 
-// fetch brings one piece into its place and returns its checksum. A connection
+// fetch brings one piece into content and returns its checksum. A connection
 // that breaks in the middle is taken up where it broke.
-func (d *downloader) fetch(ctx context.Context, n int) (uint64, error) {
-	span := &piece{offset: int64(n) * d.piece, size: d.size(n), file: d.part.data, sum: crc64nvme.New()}
+func (d *downloader) fetch(ctx context.Context, n int, content []byte) (uint64, error) {
+	span := &piece{offset: int64(n) * d.piece, size: d.size(n), content: content, sum: crc64nvme.New()}
 	for tried := 1; ; {
 		from, before := d.source.current(), span.got
 		err := d.get(ctx, from, span)
@@ -116,6 +116,9 @@ func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 	ctx, alive, stop := d.watch(ctx)
 	defer stop()
 	for range maxHops {
+		if err := d.mayUse(from); err != nil {
+			return err
+		}
 		res, err := d.request(ctx, from, p)
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil {
@@ -129,8 +132,8 @@ func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 		}
 		next, err := res.Location()
 		res.Body.Close()
-		if err != nil || res.Request.URL.Scheme == "https" && next.Scheme != "https" {
-			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host + " sends the download to an address that cannot be trusted", Hint: "tell who runs the service"}
+		if err != nil {
+			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host + " sends the download to nowhere", Hint: "tell who runs the service"}
 		}
 		from = next.String()
 	}
@@ -154,7 +157,7 @@ func (d *downloader) request(ctx context.Context, from string, p *piece) (*http.
 	return res, err
 }
 
-// take reads an answer into the piece's place.
+// take reads an answer into the piece.
 func (d *downloader) take(res *http.Response, p *piece, alive func()) error {
 	switch res.StatusCode {
 	case http.StatusPartialContent:
@@ -179,7 +182,7 @@ func (d *downloader) take(res *http.Response, p *piece, alive func()) error {
 // broken connection costs nothing.
 type piece struct {
 	offset, size, got int64
-	file              io.WriterAt
+	content           []byte
 	sum               interface {
 		io.Writer
 		Sum64() uint64
@@ -190,15 +193,12 @@ func (p *piece) contentRange(total int64) string {
 	return fmt.Sprintf("bytes %d-%d/%d", p.offset+p.got, p.offset+p.size-1, total)
 }
 
+// read takes what comes until the piece is whole.
 func (p *piece) read(body io.Reader, count func(n int)) error {
-	buffer := make([]byte, 128<<10)
 	for p.got < p.size {
-		n, err := body.Read(buffer[:min(int64(len(buffer)), p.size-p.got)])
+		n, err := body.Read(p.content[p.got:p.size])
 		if n > 0 {
-			if _, err := p.file.WriteAt(buffer[:n], p.offset+p.got); err != nil {
-				return err
-			}
-			_, _ = p.sum.Write(buffer[:n])
+			_, _ = p.sum.Write(p.content[p.got : p.got+int64(n)])
 			p.got += int64(n)
 			count(n)
 		}

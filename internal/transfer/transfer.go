@@ -10,9 +10,9 @@
 //
 // A download writes ranges into a preallocated file beside the final one,
 // named .part and locked, with a journal of what landed. One pass in order
-// follows the ranges and hashes what is on the disk, so that what an earlier
-// process left is never trusted unread. The final name appears only when the
-// whole has its SHA-256 and is synced.
+// follows the ranges and hashes what was written; what an earlier process left
+// is read from the disk for it, and never trusted unread. The final name appears
+// only when the whole has its SHA-256 and is synced.
 package transfer
 
 import (
@@ -45,6 +45,9 @@ type Options struct {
 	Jobs     int          // connections at once; 0 is 4
 	Progress Progress     // nil is silent
 	HTTP     *http.Client // nil for one made for large bodies
+	// Plain lets bytes travel over plain http, which is otherwise refused but
+	// on this machine.
+	Plain bool
 	// Wait pauses before a retry; nil waits for real. It returns early with
 	// the context's error.
 	Wait func(ctx context.Context, d time.Duration) error

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -92,9 +93,20 @@ func (u *uploader) once(ctx context.Context, plan api.UploadPlan) error {
 		return err
 	}
 	u.meter.done.Store(u.req.Size)
-	_, err := again(ctx, u.Options, func() (api.Snapshot, error) { return u.service.Complete(ctx, plan.ID) })
-	return err
+	for {
+		_, err := again(ctx, u.Options, func() (api.Snapshot, error) { return u.service.Complete(ctx, plan.ID) })
+		if snap.CodeOf(err) != snap.CodeVerifying {
+			return err
+		}
+		if err := u.Wait(ctx, verifyPause); err != nil {
+			return err
+		}
+	}
 }
+
+// verifyPause is how long to wait before asking again whether the service has
+// verified the upload. Asking takes a while by itself.
+const verifyPause = time.Second
 
 // lostParts reports whether planning and sending again can help.
 func lostParts(err error) bool {
@@ -189,6 +201,9 @@ func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
 		}
 		if batch[i].url.URL == "" {
 			return &snap.Error{Code: snap.CodeInternal, Detail: "the service did not sign an upload URL", Hint: "update snapcli or the service"}
+		}
+		if err := u.mayUse(batch[i].url.URL); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,0 +1,144 @@
+package blob
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/minio/minio-go/v7"
+
+	"snap"
+	"snap/internal/disk"
+)
+
+// This page is for whoever copies objects from one storage to another: they
+// pass through the program, once, as a stream.
+
+// Verify reads an object and reports, with code checksum_mismatch, that its
+// bytes are not what they should be.
+func Verify(ctx context.Context, s Store, key string, size int64, sum string) error {
+	r, err := s.Open(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	v := newVerified(ctx, r)
+	if _, err := io.Copy(io.Discard, v); err != nil {
+		return err
+	}
+	return v.is(key, size, sum)
+}
+
+// verified hashes what is read through it. It ends early with its context.
+type verified struct {
+	ctx   context.Context //nolint:containedctx // it lives as long as one reading
+	r     io.Reader
+	sum   hash.Hash
+	size  int64
+	ended bool
+}
+
+func newVerified(ctx context.Context, r io.Reader) *verified {
+	return &verified{ctx: ctx, r: r, sum: sha256.New()}
+}
+
+// Read reads, and hashes what it has read.
+func (v *verified) Read(p []byte) (int, error) {
+	if err := v.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := v.r.Read(p)
+	v.sum.Write(p[:n])
+	v.size += int64(n)
+	v.ended = v.ended || errors.Is(err, io.EOF)
+	return n, err
+}
+
+// is judges what was read.
+func (v *verified) is(key string, size int64, sum string) error {
+	if got := hex.EncodeToString(v.sum.Sum(nil)); v.size != size || got != sum {
+		return &snap.Error{
+			Code:   snap.CodeChecksumMismatch,
+			Detail: fmt.Sprintf("the object %s is damaged: %d bytes with the SHA-256 %.12s, and not %d with %.12s", key, v.size, got, size, sum),
+			Hint:   "its storage lost bytes; delete its snapshot, or bring the object back from a backup",
+		}
+	}
+	return nil
+}
+
+// Open implements [Store].
+func (f *Folder) Open(_ context.Context, key string) (io.ReadCloser, error) {
+	file, err := os.Open(f.object(key))
+	if err != nil {
+		return nil, diskError("open the object", err)
+	}
+	return file, nil
+}
+
+// Put implements [Store].
+func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, sum string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	path := f.object(key)
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return diskError("write the object", err)
+	}
+	// By its key, so that the next try takes the place of one that was killed.
+	making, err := os.OpenFile(filepath.Join(f.begun(), ".put-"+url.PathEscape(key)), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return diskError("write the object", err)
+	}
+	defer os.Remove(making.Name()) // fails when it has become the object
+	v := newVerified(ctx, r)
+	_, err = io.Copy(making, v)
+	if err = errors.Join(err, making.Sync(), making.Close()); err != nil {
+		return diskError("write the object", err)
+	}
+	if err := v.is(key, size, sum); err != nil {
+		return err
+	}
+	if err = os.Rename(making.Name(), path); err == nil {
+		err = disk.SyncDir(filepath.Dir(path))
+	}
+	return diskError("write the object", err)
+}
+
+// Open implements [Store].
+func (s *S3) Open(ctx context.Context, key string) (io.ReadCloser, error) {
+	object, err := s.core.Client.GetObject(ctx, s.bucket, s.object(key), minio.GetObjectOptions{})
+	if err == nil {
+		_, err = object.Stat() // the request is sent only now
+	}
+	if err != nil {
+		return nil, s3Error("open the object", err)
+	}
+	return object, nil
+}
+
+// Put implements [Store]. Bytes that are not what was announced are removed
+// again.
+func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	v := newVerified(ctx, r)
+	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), v, size, minio.PutObjectOptions{PartSize: uint64(PartSize(size))})
+	if err != nil && v.ended && v.size != size {
+		return v.is(key, size, sum) // the storage waits in vain for the rest
+	}
+	if err != nil {
+		return s3Error("write the object", err)
+	}
+	if err := v.is(key, size, sum); err != nil {
+		return errors.Join(err, s.Delete(context.WithoutCancel(ctx), key))
+	}
+	return nil
+}

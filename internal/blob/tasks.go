@@ -1,0 +1,63 @@
+package blob
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Tasks is work on uploads that may outlast the request that began it: whoever
+// asks next joins it, and it ends whether or not anybody waits. The zero value
+// is ready.
+type Tasks struct {
+	mu      sync.Mutex
+	running map[string]*task
+}
+
+type task struct {
+	began time.Time
+	done  chan struct{}
+	err   error // once done is closed
+}
+
+// Join begins the work on an upload, unless it is going on, and waits for its
+// end until patience after it began. It reports false when the work still goes
+// on. The work's context does not end with ctx.
+func (t *Tasks) Join(ctx context.Context, upload string, patience time.Duration, work func(context.Context) error) (ended bool, err error) {
+	r := t.begin(context.WithoutCancel(ctx), upload, work)
+	left := patience - time.Since(r.began)
+	if left <= 0 {
+		return false, nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		return true, r.err
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-timer.C:
+		return false, nil
+	}
+}
+
+func (t *Tasks) begin(ctx context.Context, upload string, work func(context.Context) error) *task {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r := t.running[upload]; r != nil {
+		return r
+	}
+	r := &task{began: time.Now(), done: make(chan struct{})}
+	if t.running == nil {
+		t.running = map[string]*task{}
+	}
+	t.running[upload] = r
+	go func() {
+		r.err = work(ctx)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.running, upload)
+		close(r.done)
+	}()
+	return r
+}

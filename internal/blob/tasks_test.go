@@ -1,0 +1,47 @@
+package blob_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"snap/internal/blob"
+)
+
+// Work that outlasts the requests that wait for it goes on without them, is
+// done once for all who ask, and is begun anew when it has ended.
+func TestTasksOutlastRequests(t *testing.T) {
+	t.Parallel()
+	var tasks blob.Tasks
+	release, failed := make(chan struct{}), errors.New("failed")
+	begun := 0
+	work := func(ctx context.Context) error {
+		begun++
+		<-release
+		return errors.Join(failed, ctx.Err())
+	}
+	request, gone := context.WithCancel(t.Context())
+	if ended, err := tasks.Join(request, "a", time.Microsecond, work); ended || err != nil {
+		t.Errorf("ended %v, %v; want it to go on", ended, err)
+	}
+	gone()
+	if ended, err := tasks.Join(request, "a", time.Hour, work); ended || !errors.Is(err, context.Canceled) {
+		t.Errorf("a request that ends meanwhile: %v, %v", ended, err)
+	}
+	if ended, err := tasks.Join(t.Context(), "a", 0, work); ended || err != nil {
+		t.Errorf("without patience: %v, %v", ended, err)
+	}
+	close(release)
+	ended, err := tasks.Join(t.Context(), "a", time.Hour, work)
+	if !ended || !errors.Is(err, failed) || errors.Is(err, context.Canceled) {
+		t.Errorf("ended %v, %v; want the work's own error", ended, err)
+	}
+	ended, err = tasks.Join(t.Context(), "b", time.Hour, func(context.Context) error { return nil })
+	if !ended || err != nil {
+		t.Errorf("another upload: %v, %v", ended, err)
+	}
+	if begun > 2 { // the last of them may have come after the first had ended
+		t.Errorf("the work was begun %d times", begun)
+	}
+}

@@ -1,0 +1,491 @@
+package transfer_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
+
+	"snap"
+	"snap/api"
+	"snap/internal/disk"
+	"snap/internal/servertest"
+)
+
+// BenchmarkPeers pushes and pulls files over one S3-compatible server with
+// this program and with rclone, MinIO's client and the AWS transfer manager,
+// each a process of its own, by turns in one run, and tells how they compare:
+// the best rate of a few rounds, the processor's seconds per GiB and the most
+// memory of each client.
+//
+// Ours takes part whole: the service plans, checks and redirects; a push
+// hashes, a pull verifies the SHA-256 and syncs. The peers verify what they
+// verify by themselves. Each runs with its own defaults and with our number of
+// connections and size of parts; the better one counts, in each respect. What
+// they fetched is synced after them, file and folder, within their time, so
+// that all are equally durable.
+//
+// The limits verify nothing: a copy of the file with fsync, and the same bytes
+// through the same server by plain requests.
+//
+// SNAP_BENCH_PEER_MIB sets the sizes, 1024,4096 if it is not set;
+// SNAP_BENCH_ROUNDS the rounds, 3 if it is not set. The programs are those
+// that `make bench` builds from tools/transferpeers, or those in SNAP_PEERS.
+func BenchmarkPeers(b *testing.B) {
+	programs := peerPrograms(b)
+	for text := range strings.SplitSeq(orElse(os.Getenv("SNAP_BENCH_PEER_MIB"), "1024,4096"), ",") {
+		mib, err := strconv.Atoi(text)
+		if err != nil {
+			b.Fatalf("SNAP_BENCH_PEER_MIB: %v", err)
+		}
+		for _, kind := range []string{"incompressible", "compressible"} {
+			b.Run(fmt.Sprintf("%d-MiB/%s", mib, kind), func(b *testing.B) {
+				c := newContest(b, programs, int64(mib)<<20, kind)
+				c.race("push", c.pushers())
+				c.race("pull", c.pullers())
+			})
+		}
+	}
+}
+
+func orElse(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// peerPrograms returns the folder of the peers' programs, or skips.
+func peerPrograms(b *testing.B) string {
+	b.Helper()
+	dir := orElse(os.Getenv("SNAP_PEERS"), filepath.Join(servertest.Root(b), "bin", "peers"))
+	for _, name := range []string{"rclone", "mc", "awstm"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			b.Skip("needs rclone, mc and awstm: run `make bin/peers`, or set SNAP_PEERS to their folder")
+		}
+	}
+	return dir
+}
+
+// contest is one file, one server and everyone who moves it.
+type contest struct {
+	b        *testing.B
+	programs string
+	battle   *battle
+	gateway  *gatewayProcess
+	client   *minio.Core
+	file     string
+	req      api.PushRequest
+	key      string // of the object that is pulled
+	serial   int
+	results  map[string]*result
+}
+
+// result is the best of a contestant's rounds.
+type result struct {
+	rate   float64 // bytes a second
+	cpu    float64 // seconds per GiB
+	memory int     // MiB
+}
+
+// contestant moves the file once and returns what it took.
+type contestant struct {
+	name string // "rclone" and "rclone tuned" are one peer
+	run  func() result
+}
+
+func newContest(b *testing.B, programs string, size int64, kind string) *contest {
+	b.Helper()
+	needRoom(b, 4*size)
+	gateway := startGateway(b)
+	c := &contest{b: b, programs: programs, gateway: gateway, battle: newBattle(b, gateway.url, gateway)}
+	c.file = filepath.Join(b.TempDir(), "data")
+	c.req = api.PushRequest{
+		Target: "shop", Type: snap.TypeSnapshot, Engine: snap.SQLite,
+		Size: size, SHA256: generate(b, c.file, size, kind),
+	}
+	var err error
+	c.client, err = minio.NewCore(gateway.address, &minio.Options{
+		Creds: credentials.NewStaticV4("key", "secret", ""), Region: "us-east-1",
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return c
+}
+
+func needRoom(b *testing.B, size int64) {
+	b.Helper()
+	var room syscall.Statfs_t
+	if err := syscall.Statfs(b.TempDir(), &room); err == nil && int64(room.Bavail)*room.Bsize < size {
+		b.Skipf("needs %d GiB of disk: set SNAP_BENCH_PEER_MIB to less, or TMPDIR to a larger disk", size>>30)
+	}
+}
+
+// generate writes the file and returns its SHA-256. Compressible is rows of
+// text of which a compressor leaves about a fifth.
+func generate(b *testing.B, path string, size int64, kind string) string {
+	b.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var source io.Reader = rand.NewChaCha8([32]byte{byte(size >> 20)})
+	if kind == "compressible" {
+		source = &rows{random: rand.New(rand.NewPCG(1, uint64(size)))}
+	}
+	sum := sha256.New()
+	_, err = io.CopyN(io.MultiWriter(f, sum), source, size)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		b.Fatal(err)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// rows is an endless table of customers.
+type rows struct {
+	random *rand.Rand
+	left   []byte
+	serial int
+}
+
+func (r *rows) Read(p []byte) (int, error) {
+	for len(r.left) < len(p) {
+		r.serial++
+		r.left = fmt.Appendf(r.left, "%d\tcustomer-%d@example.test\t2026-01-%02d 00:00:00\t%s\tactive\n",
+			r.serial, r.random.IntN(1e6), 1+r.random.IntN(28), []string{"Berlin", "Lagos", "Lima", "Osaka"}[r.random.IntN(4)])
+	}
+	n := copy(p, r.left)
+	r.left = append(r.left[:0], r.left[n:]...)
+	return n, nil
+}
+
+// race lets everyone run by turns, and tells how they compare with ours.
+func (c *contest) race(what string, all []contestant) {
+	c.results = map[string]*result{}
+	rounds := max(1, number("SNAP_BENCH_ROUNDS", 3))
+	for range rounds {
+		for _, who := range all {
+			syscall.Sync() // what the one before left is not written in this one's time
+			got := who.run()
+			name, _, _ := strings.Cut(who.name, " ")
+			best := c.results[name]
+			if best == nil {
+				best = &got
+				c.results[name] = best
+			}
+			best.rate, best.cpu, best.memory = max(best.rate, got.rate), min(best.cpu, got.cpu), min(best.memory, got.memory)
+			// Not Log, which keeps ten lines.
+			fmt.Printf("%4d MiB  %s  %-14s %5.0f MB/s %6.2f CPU s/GiB %4d MiB\n", c.req.Size>>20, what, who.name, got.rate/1e6, got.cpu, got.memory)
+		}
+	}
+	c.tell(what)
+}
+
+// tell reports ratios. More than 1 of-peer is faster; less than 1 of CPU and
+// memory is less than the least of the peers.
+func (c *contest) tell(what string) {
+	ours, limit, peers := c.results["ours"], 0.0, result{}
+	for _, name := range slices.Sorted(func(yield func(string) bool) {
+		for name := range c.results {
+			if !yield(name) {
+				return
+			}
+		}
+	}) {
+		r := c.results[name]
+		switch {
+		case strings.HasPrefix(name, "limit"):
+			if limit == 0 || r.rate < limit {
+				limit = r.rate
+			}
+		case name != "ours" && peers.rate == 0:
+			peers = *r
+		case name != "ours":
+			peers = result{max(peers.rate, r.rate), min(peers.cpu, r.cpu), min(peers.memory, r.memory)}
+		}
+	}
+	c.b.ReportMetric(ours.rate/1e6, what+"-MB/s")
+	c.b.ReportMetric(ours.rate/peers.rate, what+"-of-best-peer")
+	c.b.ReportMetric(ours.rate/limit, what+"-of-limit")
+	c.b.ReportMetric(ours.cpu, what+"-cpu-s/GiB")
+	c.b.ReportMetric(ours.cpu/peers.cpu, what+"-cpu-of-least")
+	c.b.ReportMetric(float64(ours.memory), what+"-MiB")
+	c.b.ReportMetric(float64(ours.memory)/float64(peers.memory), what+"-memory-of-least")
+}
+
+// pushers are everyone who brings the file to the server.
+func (c *contest) pushers() []contestant {
+	put := func(name string, env []string, args ...string) contestant {
+		return contestant{name, func() result {
+			defer c.empty()
+			return c.measure(c.program(env, args...), nil)
+		}}
+	}
+	return []contestant{
+		{"limit-disk", func() result { return c.copySynced(false) }},
+		{"limit-disk direct", func() result { return c.copySynced(true) }},
+		{"limit-put", func() result { defer c.empty(); return c.plainPut() }},
+		{"ours", func() result { defer c.empty(); return c.push() }},
+		put("rclone", nil, "rclone", "copyto", c.file, ":s3:blobs/peer"),
+		put("rclone tuned", nil, "rclone", "copyto", "--s3-upload-concurrency=4", "--s3-chunk-size=16M", c.file, ":s3:blobs/peer"),
+		put("mc", nil, "mc", "--quiet", "cp", c.file, "peer/blobs/peer"),
+		put("mc tuned", nil, "mc", "--quiet", "put", "--parallel=4", "--part-size=16MiB", c.file, "peer/blobs/peer"),
+		put("aws", nil, "awstm", "put", c.file, "blobs", "peer"),
+		put("aws tuned", tunedAWS(), "awstm", "put", c.file, "blobs", "peer"),
+	}
+}
+
+func tunedAWS() []string { return []string{"AWSTM_JOBS=4", "AWSTM_PART_MIB=16"} }
+
+// pullers are everyone who fetches one object, which ours has pushed.
+func (c *contest) pullers() []contestant {
+	c.push()
+	listed, err := c.battle.client.Snapshots(c.b.Context(), api.ListOptions{Limit: 1})
+	if err != nil || len(listed.Items) != 1 {
+		c.b.Fatalf("%v, %v", listed.Items, err)
+	}
+	c.key = listed.Items[0].ID
+	got := filepath.Join(c.b.TempDir(), "got")
+	get := func(name string, env []string, args ...string) contestant {
+		return contestant{name, func() result {
+			defer os.Remove(got)
+			return c.measure(c.program(env, args...), func() error { return syncFile(got) })
+		}}
+	}
+	return []contestant{
+		{"limit-disk", func() result { return c.copySynced(false) }},
+		{"limit-disk direct", func() result { return c.copySynced(true) }},
+		{"limit-get", c.plainGet},
+		{"ours", func() result {
+			defer os.Remove(got)
+			return c.measure(c.battle.command("pull", "SNAP_TEST_FILE="+got, "SNAP_TEST_ID="+c.key, "SNAP_TEST_PIECE=0"), nil)
+		}},
+		get("rclone", nil, "rclone", "copyto", ":s3:blobs/"+c.key, got),
+		get("rclone tuned", nil, "rclone", "copyto", "--multi-thread-streams=4", "--multi-thread-chunk-size=16M", ":s3:blobs/"+c.key, got),
+		get("mc", nil, "mc", "--quiet", "cp", "peer/blobs/"+c.key, got),
+		get("mc get", nil, "mc", "--quiet", "get", "peer/blobs/"+c.key, got),
+		get("aws", nil, "awstm", "get", "blobs", c.key, got),
+		get("aws tuned", tunedAWS(), "awstm", "get", "blobs", c.key, got),
+	}
+}
+
+// program is a peer's process, with the server in each one's own way.
+func (c *contest) program(env []string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(c.programs, args[0]), args[1:]...)
+	home := c.b.TempDir()
+	cmd.Env = append([]string{
+		"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home,
+		"AWS_ACCESS_KEY_ID=key", "AWS_SECRET_ACCESS_KEY=secret", "AWS_ENDPOINT_URL=http://" + c.gateway.address,
+		"MC_HOST_peer=http://key:secret@" + c.gateway.address, "MC_CONFIG_DIR=" + home,
+		"RCLONE_S3_PROVIDER=Other", "RCLONE_S3_ENV_AUTH=true", "RCLONE_S3_REGION=us-east-1",
+		"RCLONE_S3_ENDPOINT=http://" + c.gateway.address,
+		"RCLONE_CONFIG=/dev/null", "RCLONE_S3_NO_CHECK_BUCKET=true",
+	}, env...)
+	return cmd
+}
+
+// push is ours.
+func (c *contest) push() result {
+	c.serial++
+	c.req.Name = "shop-" + strconv.Itoa(c.serial)
+	if err := os.WriteFile(c.file+".json", mustJSON(c.req), 0o600); err != nil {
+		c.b.Fatal(err)
+	}
+	return c.measure(c.battle.command("push", "SNAP_TEST_FILE="+c.file), nil)
+}
+
+// measure runs a client, and after within its time.
+func (c *contest) measure(cmd *exec.Cmd, after func() error) result {
+	c.b.Helper()
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		c.b.Fatal(err)
+	}
+	defer time.AfterFunc(time.Minute+time.Duration(c.req.Size/(5<<20))*time.Second, func() {
+		_ = cmd.Process.Kill() // one that hangs
+	}).Stop()
+	over, peak := make(chan struct{}), make(chan int)
+	go watchPeak(cmd.Process.Pid, over, peak)
+	err := cmd.Wait()
+	if err == nil && after != nil {
+		err = after()
+	}
+	took := time.Since(start)
+	close(over)
+	if err != nil {
+		c.b.Fatalf("%s: %v\n%s", cmd.Path, err, said.Bytes())
+	}
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return result{float64(c.req.Size) / took.Seconds(), cpu.Seconds() / c.gib(), <-peak}
+}
+
+func (c *contest) gib() float64 { return float64(c.req.Size) / (1 << 30) }
+
+// watchPeak looks again and again at the most memory that a process has had,
+// in MiB: what the system tells at its end counts the parent's in.
+func watchPeak(pid int, over <-chan struct{}, peak chan<- int) {
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	most := 0
+	for {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if _, rest, found := strings.Cut(string(status), "VmHWM:"); err == nil && found {
+			var kib int
+			if _, err := fmt.Sscan(rest, &kib); err == nil {
+				most = max(most, kib>>10)
+			}
+		}
+		select {
+		case <-over:
+			peak <- most
+			return
+		case <-look.C:
+		}
+	}
+}
+
+func syncFile(path string) error {
+	for _, name := range []string{path, filepath.Dir(path)} {
+		f, err := os.Open(name)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty removes the bucket's objects.
+func (c *contest) empty() {
+	entries, err := os.ReadDir(c.gateway.dir)
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(c.gateway.dir, e.Name())))
+	}
+	if err != nil {
+		c.b.Fatal(err)
+	}
+}
+
+// copySynced is how fast this machine's disk takes the file for good, through
+// the system's cache or past it.
+func (c *contest) copySynced(direct bool) result {
+	to := filepath.Join(c.b.TempDir(), "copy")
+	defer os.Remove(to)
+	return c.timed(func() error {
+		from, err := os.Open(c.file)
+		if err != nil {
+			return err
+		}
+		defer from.Close()
+		f, err := os.Create(to)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		w := &copied{file: f}
+		if direct {
+			w.direct = disk.OpenDirect(to)
+			defer w.direct.Close() // it may be nil, and is synced by the other
+			err = disk.Preallocate(f, c.req.Size)
+		}
+		// Not ReadFrom, which may copy without touching the bytes.
+		if _, copyErr := io.CopyBuffer(w, struct{ io.Reader }{from}, make([]byte, 4<<20)); errors.Join(err, copyErr) != nil {
+			return errors.Join(err, copyErr)
+		}
+		return syncFile(to)
+	})
+}
+
+// copied writes one block after the other.
+type copied struct {
+	file, direct *os.File
+	offset       int64
+}
+
+func (w *copied) Write(p []byte) (int, error) {
+	err := disk.WriteAt(w.file, w.direct, p, w.offset)
+	w.offset += int64(len(p))
+	return len(p), err
+}
+
+// plainPut sends the file in one request that nobody verifies.
+func (c *contest) plainPut() result {
+	u, err := c.client.PresignedPutObject(c.b.Context(), "blobs", "plain", time.Hour)
+	if err != nil {
+		c.b.Fatal(err)
+	}
+	return c.timed(func() error {
+		f, err := os.Open(c.file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return c.request(http.MethodPut, u, f, 0)
+	})
+}
+
+// plainGet fetches the object in one request and throws it away.
+func (c *contest) plainGet() result {
+	u, err := c.client.PresignedGetObject(c.b.Context(), "blobs", c.key, time.Hour, nil)
+	if err != nil {
+		c.b.Fatal(err)
+	}
+	return c.timed(func() error { return c.request(http.MethodGet, u, nil, c.req.Size) })
+}
+
+func (c *contest) request(method string, u *url.URL, body *os.File, want int64) error {
+	var reader io.Reader
+	if body != nil {
+		reader = body
+	}
+	req, err := http.NewRequestWithContext(c.b.Context(), method, u.String(), reader)
+	if err != nil {
+		return err
+	}
+	if body != nil {
+		req.ContentLength = c.req.Size
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	n, err := io.Copy(io.Discard, res.Body)
+	if err == nil && (res.StatusCode != http.StatusOK || n != want) {
+		err = fmt.Errorf("status %d and %d bytes", res.StatusCode, n)
+	}
+	return err
+}
+
+func (c *contest) timed(f func() error) result {
+	c.b.Helper()
+	before, start := processor(), time.Now()
+	if err := f(); err != nil {
+		c.b.Fatal(err)
+	}
+	took := time.Since(start)
+	return result{float64(c.req.Size) / took.Seconds(), (processor() - before).Seconds() / c.gib(), 0}
+}

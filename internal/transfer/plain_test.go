@@ -1,0 +1,84 @@
+package transfer_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/api"
+	"snap/internal/transfer"
+)
+
+// elsewhere is a service whose storage is said to be at another address.
+type elsewhere struct {
+	*api.Client
+	from, to string
+}
+
+func (e elsewhere) Parts(ctx context.Context, id string, r api.PartsRequest) (api.PartsResponse, error) {
+	out, err := e.Client.Parts(ctx, id, r)
+	for i := range out.URLs {
+		out.URLs[i].URL = strings.Replace(out.URLs[i].URL, e.from, e.to, 1)
+	}
+	return out, err
+}
+
+func (e elsewhere) Pull(ctx context.Context, id string) (api.PullResponse, error) {
+	out, err := e.Client.Pull(ctx, id)
+	out.URL = strings.Replace(out.URL, e.from, e.to, 1)
+	return out, err
+}
+
+// Bytes, and the permission in their URL, do not travel in clear unless that is
+// said: a storage of plain http is refused before anything is sent to it.
+func TestPlainStorageIsRefused(t *testing.T) {
+	t.Parallel()
+	const storage = "http://storage.example"
+	s := newService(t)
+	data := random(snapSize, 71)
+	file, req := writeFile(t, data)
+	o := quick()
+	asked := 0
+	o.Jobs = 1
+	o.HTTP = &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		asked++
+		r.URL.Host = strings.TrimPrefix(s.public, "http://")
+		return http.DefaultTransport.RoundTrip(r)
+	})}
+	there := elsewhere{s.client(), s.public, storage}
+
+	_, err := transfer.Upload(t.Context(), there, file, req, o)
+	wantCode(t, err, snap.CodeUsage)
+	id := s.pushed(random(snapSize, 72))
+	_, _, err = transfer.Download(t.Context(), there, id, target(t), o)
+	wantCode(t, err, snap.CodeUsage)
+	if !strings.Contains(err.Error(), storage) || asked != 0 {
+		t.Errorf("%d requests, error %v; want none, and one that names %s", asked, err, storage)
+	}
+
+	o.Plain = true
+	if _, err := transfer.Upload(t.Context(), there, file, req, o); err != nil {
+		t.Errorf("allowed: %v", err)
+	}
+	if _, _, err = transfer.Download(t.Context(), there, id, target(t), o); err != nil {
+		t.Errorf("allowed: %v", err)
+	}
+}
+
+// A redirect is held to the same: https does not lead to plain http.
+func TestRedirectToPlainStorageIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	id := s.pushed(random(snapSize, 73))
+	s.breakBy(func(w http.ResponseWriter, r *http.Request) bool {
+		if !isGet(r) {
+			return false
+		}
+		http.Redirect(w, r, "http://storage.example/x", http.StatusTemporaryRedirect)
+		return true
+	})
+	_, _, err := transfer.Download(t.Context(), s.client(), id, target(t), quick())
+	wantCode(t, err, snap.CodeUsage)
+}
