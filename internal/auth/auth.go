@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/limit"
 	"snap/internal/store"
 )
 
@@ -30,17 +31,24 @@ type Options struct {
 	Now       func() time.Time           // nil is time.Now
 	Address   func(*http.Request) string // of the client, for rate limits; nil is the connection's
 	External  *External                  // an auth service of someone else; nil is none
+	Limiter   *limit.Limiter             // shared by all that limits; nil is one of its own over the store
+	Failures  limit.Rate                 // wrong credentials of an address in a minute; 0 is DefaultFailures, less is no limit
 }
+
+// DefaultFailures is how often an address may fail in a minute before it is
+// told to wait.
+const DefaultFailures = 60
 
 // Authenticator finds out who calls. It is safe for concurrent use.
 type Authenticator struct {
-	store   *store.Store
-	tokens  *Tokens
-	browser Browser
-	now     func() time.Time
-	address func(*http.Request) string
-	cross   *http.CrossOriginProtection
-	failed  *limiter
+	store    *store.Store
+	tokens   *Tokens
+	browser  Browser
+	now      func() time.Time
+	address  func(*http.Request) string
+	cross    *http.CrossOriginProtection
+	limiter  *limit.Limiter
+	failures limit.Rate
 
 	external *External
 }
@@ -56,14 +64,21 @@ func New(s *store.Store, o Options) *Authenticator {
 	if o.Address == nil {
 		o.Address = ConnectionAddress
 	}
+	if o.Failures == 0 {
+		o.Failures = DefaultFailures
+	}
+	if o.Limiter == nil {
+		o.Limiter = limit.New(s.Take, o.Now)
+	}
 	return &Authenticator{
-		store:   s,
-		tokens:  NewTokens(s, o.Issuer, o.Audience, o.Sealer, o.Now),
-		browser: NewBrowser(s, o.PublicURL, o.Now, o.Address),
-		now:     o.Now,
-		address: o.Address,
-		cross:   CrossOrigin(o.PublicURL),
-		failed:  newLimiter(maxFailures, failureWindow, o.Now),
+		store:    s,
+		tokens:   NewTokens(s, o.Issuer, o.Audience, o.Sealer, o.Now),
+		browser:  NewBrowser(s, o.PublicURL, o.Now, o.Address),
+		now:      o.Now,
+		address:  o.Address,
+		cross:    CrossOrigin(o.PublicURL),
+		limiter:  o.Limiter,
+		failures: o.Failures,
 
 		external: o.External,
 	}
@@ -138,11 +153,12 @@ func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) 
 	if !errors.Is(err, snap.ErrUnauthenticated) || !presented(r) {
 		return c, err
 	}
-	if !a.failed.charge(a.address(r)) {
+	if wait := a.limiter.Allow(r.Context(), "failed:"+a.address(r), a.failures); wait > 0 {
 		return snap.Caller{}, &snap.Error{
-			Code:   snap.CodeRateLimited,
-			Detail: "too many wrong credentials from your address",
-			Hint:   "wait a minute, and check cloud.api_key",
+			Code:       snap.CodeRateLimited,
+			Detail:     "too many wrong credentials from your address",
+			Hint:       "wait a minute, and check cloud.api_key",
+			RetryAfter: wait,
 		}
 	}
 	return c, err
@@ -176,7 +192,11 @@ func (a *Authenticator) byToken(ctx context.Context, token string) (snap.Caller,
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	return a.ofSession(ctx, n)
+	c, err := a.ofSession(ctx, n)
+	if claims.Expires.Before(c.Credential.Until) {
+		c.Credential.Until = claims.Expires
+	}
+	return c, err
 }
 
 func (a *Authenticator) byCookie(r *http.Request) (snap.Caller, error) {
@@ -200,6 +220,6 @@ func (a *Authenticator) ofSession(ctx context.Context, n store.Session) (snap.Ca
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	c.Credential = snap.Credential{Kind: n.Kind, ID: n.ID, Name: n.Name}
+	c.Credential = snap.Credential{Kind: n.Kind, ID: n.ID, Name: n.Name, Until: n.Until()}
 	return c, nil
 }

@@ -93,3 +93,22 @@ func (t *Tokens) Check(ctx context.Context) error {
 	}
 	return err
 }
+
+// Reseal returns what translates a stored private key from one sealer to
+// another, for a database that is copied. It fails with code usage when the
+// keys are encrypted and would not be any more.
+func Reseal(from, to *Sealer) func(kid string, stored []byte) ([]byte, error) {
+	return func(kid string, stored []byte) ([]byte, error) {
+		private, err := from.open(kid, stored)
+		if errors.Is(err, errNoSealer) || errors.Is(err, errWrongSealer) {
+			return nil, snap.Usage(err.Error(), "set it in the source's configuration to the key they were encrypted with")
+		}
+		if err != nil {
+			return nil, err
+		}
+		if to == nil && len(stored) > 0 && stored[0] == sealedV1 {
+			return nil, snap.Usage("the source's signing keys are encrypted, and the destination has no auth.key_encryption_key", "set it in the destination's configuration")
+		}
+		return to.seal(kid, private), nil
+	}
+}

@@ -48,6 +48,7 @@ type Claims struct {
 	Subject  string // the user's identifier
 	ClientID string
 	Scope    string
+	Expires  time.Time // of a verified token; one to be made lives for [AccessLife]
 }
 
 type accessClaims struct {
@@ -138,7 +139,7 @@ func (t *Tokens) Verify(ctx context.Context, token string) (Claims, error) {
 	if err != nil {
 		return Claims{}, snap.ErrUnauthenticated
 	}
-	return Claims{Session: session, Subject: c.Subject, ClientID: c.ClientID, Scope: c.Scope}, nil
+	return Claims{Session: session, Subject: c.Subject, ClientID: c.ClientID, Scope: c.Scope, Expires: c.Expiry.Time()}, nil
 }
 
 func (t *Tokens) acceptable(c jwt.Claims) bool {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"snap"
 	"snap/internal/store"
 )
@@ -30,14 +32,16 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		running.Go(func() {
 			s.repeat(ctx, name, every, func(ctx context.Context) error {
 				held, err := s.store.Lease(ctx, name, holder, 3*every)
+				s.metrics.lease(name, held)
 				if err != nil || !held {
 					return err
 				}
-				return work(ctx)
+				return s.job(ctx, name, work)
 			})
 		})
 	}
-	leased("collect", collectEvery, func(ctx context.Context) error {
+	running.Go(s.sayRunning(ctx, holder))
+	leased("collect", s.collectEvery, func(ctx context.Context) error {
 		n, err := s.Collect(ctx)
 		if n > 0 {
 			s.log.Info("collected abandoned uploads", "count", n)
@@ -47,11 +51,31 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	leased("retention", retentionEvery, s.expireAll)
 	running.Go(func() { // each delivery is leased by itself
 		s.repeat(ctx, "webhooks", deliverEvery, func(ctx context.Context) error {
-			_, err := s.Deliver(ctx)
-			return err
+			return s.job(ctx, "webhooks", func(ctx context.Context) error {
+				_, err := s.Deliver(ctx)
+				return err
+			})
 		})
 	})
 	return running.Wait
+}
+
+// job does background work once, counted. Webhooks are traced one by one: they
+// are looked for every second.
+func (s *Service) job(ctx context.Context, name string, work func(context.Context) error) error {
+	end := func(error) {}
+	if name != "webhooks" {
+		ctx, end = s.tracing.begin(ctx, name, trace.SpanKindInternal)
+	}
+	started := time.Now()
+	err := work(ctx)
+	took := time.Since(started)
+	s.metrics.ran(name, err, s.now(), took)
+	if name != "webhooks" {
+		s.log.DebugContext(ctx, "background work", "job", name, "took", took)
+	}
+	end(err)
+	return err
 }
 
 func (s *Service) repeat(ctx context.Context, name string, every time.Duration, work func(context.Context) error) {
@@ -84,6 +108,9 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 		if swept < sweepBatch {
 			break
 		}
+	}
+	if err := s.store.SweepRates(ctx); err != nil {
+		return 0, err
 	}
 	before := s.now().Add(-abandonedAfter)
 	for {

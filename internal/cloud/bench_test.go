@@ -1,36 +1,54 @@
 package cloud_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"snap/api"
+	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 )
 
 // BenchmarkListOverHTTP measures how many first pages of 50 the service lists
-// a second on loopback, the API key checked at every request, as a part of what
-// the same server answers when it gives a constant of equal size, behind the
-// same middleware. Both are taken turn by turn in one run; client and server
-// share the machine's cores.
+// a second on loopback, in turns of one run; client and server share the
+// machine's cores.
+//
+//	kept       the same pages again and again, while nothing is committed: what
+//	           polling clients and open pages ask for
+//	constant   a handler of the same server that answers as many bytes: the same
+//	           middleware, router, log and metrics, but neither credential nor
+//	           database
+//	read       no answer is kept, every page is read from the database
+//	missed     every request is a page of its own, so nothing kept is ever found,
+//	           while somebody commits 100 times a second; against the same with
+//	           nothing kept
+//	written    the same pages again and again, while somebody commits 100 times a
+//	           second
 func BenchmarkListOverHTTP(b *testing.B) {
 	for _, db := range []string{"sqlite", "postgres"} {
 		b.Run(db, func(b *testing.B) {
-			o := cloudtest.Options{}
+			o := cloudtest.Options{Config: unlimited}
 			if db == "postgres" {
 				o.DatabaseURL = servertest.Postgres(b)
 			}
 			benchmarkList(b, db, o)
 		})
 	}
+}
+
+// unlimited lifts the rates that one credential and one address have.
+func unlimited(c *cloud.Config) {
+	c.Limits.RequestsPerCredential, c.Limits.RequestsPerAddress = -1, -1
 }
 
 func benchmarkList(b *testing.B, db string, o cloudtest.Options) {
@@ -40,24 +58,61 @@ func benchmarkList(b *testing.B, db string, o cloudtest.Options) {
 		c.Push(mia, "shop", fmt.Append(nil, "snapshot ", i))
 	}
 	key := c.Key("mia@acme.test")
-	page := fetchPage(b, c.URL+api.MountAgent+"/snapshots", key)
-	constant := httptest.NewServer(c.Service.Wrapped(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Write(page)
-	})))
+	list := c.URL + api.MountAgent + "/snapshots"
+	page := fetchPage(b, list, key)
+	constant := httptest.NewServer(c.Service.Constant("/constant", page))
 	defer constant.Close()
-	var listed, answered float64
-	const rounds = 3
+	each := map[string]float64{}
+	rate := func(name string, keepNothing bool, url string) {
+		c.Service.KeepNothing(keepNothing)
+		each[name] += perSecond(b, url, key) / rounds
+	}
 	for range rounds {
-		listed += perSecond(b, c.URL+api.MountAgent+"/snapshots", key) / rounds
-		answered += perSecond(b, constant.URL, key) / rounds
+		rate("kept", false, list)
+		rate("constant", false, constant.URL+"/constant")
+		rate("read", true, list)
 	}
-	fmt.Printf("\n%s: listing over HTTP: %.0f pages of 50 a second (%.0f a core), %.2f of the %.0f that a constant of %d bytes gets\n",
-		db, listed, listed/float64(runtime.NumCPU()), listed/answered, answered, len(page))
-	for b.Loop() { // the line is the result
+	stop := commitOften(b, c)
+	for range rounds {
+		rate("missed", false, list+"?unique=")
+		rate("missed, nothing kept", true, list+"?unique=")
 	}
-	b.ReportMetric(listed/answered, "of-constant")
-	b.ReportMetric(listed/float64(runtime.NumCPU()), "pages/s/core")
+	for range rounds {
+		rate("written", false, list)
+	}
+	stop()
+	cores := float64(runtime.NumCPU())
+	fmt.Printf("\n%s: pages of 50 (%d bytes) over HTTP, a second for each core; of a constant's %.0f\n", db, len(page), each["constant"]/cores)
+	for _, name := range []string{"kept", "read", "written", "missed", "missed, nothing kept"} {
+		fmt.Printf("%-24s%8.0f%8.2f\n", name, each[name]/cores, each[name]/each["constant"])
+	}
+	for b.Loop() { // the lines are the result
+	}
+	b.ReportMetric(each["kept"]/each["constant"], "of-constant")
+	b.ReportMetric(each["kept"]/cores, "pages/s/core")
+}
+
+// Turns are short and many, so that what else the machine does hits all alike.
+const (
+	rounds = 20
+	turn   = 150 * time.Millisecond
+)
+
+// commitOften commits 100 times a second until stop is called.
+func commitOften(b *testing.B, c *cloudtest.Cloud) (stop func()) {
+	ctx, cancel := context.WithCancel(b.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for n := 0; ctx.Err() == nil; n++ {
+			<-tick.C
+			if _, err := c.Store.Lease(b.Context(), "bench", "bench", time.Duration(n)*time.Millisecond); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	return func() { cancel(); running.Wait() }
 }
 
 func fetchPage(b *testing.B, url, key string) []byte {
@@ -79,19 +134,23 @@ func fetchPage(b *testing.B, url, key string) []byte {
 	return data
 }
 
-// perSecond sends requests for a second from a few clients and returns how
-// many were answered.
+// perSecond sends requests for a turn from a few clients and returns how
+// many were answered a second. A number is added to a URL that ends in "=".
 func perSecond(b *testing.B, url, key string) float64 {
 	b.Helper()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
 	defer client.CloseIdleConnections()
-	var count atomic.Int64
+	var count, unique atomic.Int64
 	var running sync.WaitGroup
 	began := time.Now()
 	for range 4 * runtime.NumCPU() {
 		running.Go(func() {
-			for time.Since(began) < time.Second {
-				req, _ := http.NewRequest(http.MethodGet, url, nil)
+			for time.Since(began) < turn {
+				asked := url
+				if strings.HasSuffix(url, "=") {
+					asked += fmt.Sprint(unique.Add(1))
+				}
+				req, _ := http.NewRequest(http.MethodGet, asked, nil)
 				req.Header.Set("Authorization", "Bearer "+key)
 				res, err := client.Do(req)
 				if err != nil {

@@ -48,6 +48,7 @@ func (s *Service) pullSnapshot(ctx context.Context, _ *byID) (*body[api.PullResp
 	if err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPullStarted, snap.AuditDetail{}); err != nil {
 		return nil, err
 	}
+	s.metrics.pulls.Inc()
 	expires := s.now().Add(pullLife).UTC().Truncate(time.Millisecond)
 	token := s.seal(ticket{
 		Snapshot: c.snapshot.ID, Principal: c.caller.Principal(),
@@ -146,24 +147,9 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// ReadFrom copies in pieces, each by the connection's own fast path, with
-// checks between them.
-func (w *checkedWriter) ReadFrom(src io.Reader) (total int64, err error) {
-	const piece = 8 << 20
-	limit := int64(1) << 62
-	if l, ok := src.(*io.LimitedReader); ok {
-		src, limit = l.R, l.N
-	}
-	for limit > 0 {
-		w.recheck()
-		n, err := io.Copy(w.ResponseWriter, &io.LimitedReader{R: src, N: min(piece, limit)})
-		total += n
-		limit -= n
-		if err != nil || n < piece {
-			return total, err
-		}
-	}
-	return total, nil
+// ReadFrom copies in pieces, with checks between them.
+func (w *checkedWriter) ReadFrom(src io.Reader) (int64, error) {
+	return copyPieces(w.ResponseWriter, src, 8<<20, w.recheck)
 }
 
 // recheck aborts the connection when the right has ended. The status line is

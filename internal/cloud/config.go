@@ -3,6 +3,7 @@ package cloud
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -32,6 +33,8 @@ type Config struct {
 	Limits        Limits         `yaml:"limits" koanf:"limits"`
 	Webhooks      Webhooks       `yaml:"webhooks" koanf:"webhooks"`
 	Log           Log            `yaml:"log" koanf:"log"`
+	Private       Private        `yaml:"private" koanf:"private"`
+	Tracing       Tracing        `yaml:"tracing" koanf:"tracing"`
 	TrustProxies  []string       `yaml:"trust_proxies" koanf:"trust_proxies"` // networks whose X-Forwarded-For is believed
 	AllowLocal    bool           `yaml:"allow_local" koanf:"allow_local"`     // let type: local sign in at a public_url that is not loopback
 	Organizations []Organization `yaml:"organizations" koanf:"organizations"`
@@ -57,11 +60,6 @@ type Auth struct {
 	KeyEncryptionKey string `yaml:"key_encryption_key" koanf:"key_encryption_key"`
 }
 
-// Limits bound what is accepted. Zero is the default.
-type Limits struct {
-	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; default 5 TiB
-}
-
 // Webhooks says where events may be sent: only to public addresses over https,
 // unless allow_private is set.
 type Webhooks struct {
@@ -72,6 +70,20 @@ type Webhooks struct {
 type Log struct {
 	Format string `yaml:"format" koanf:"format"`
 	Level  string `yaml:"level" koanf:"level"`
+}
+
+// Private is the operator's listener: /metrics and pprof, without a credential.
+// An empty address is none.
+type Private struct {
+	Listen string `yaml:"listen" koanf:"listen"`
+}
+
+// Tracing sends OpenTelemetry traces by OTLP over HTTP. An empty endpoint is
+// none. What the specification leaves to the environment is read from there,
+// such as OTEL_EXPORTER_OTLP_HEADERS.
+type Tracing struct {
+	Endpoint string  `yaml:"endpoint" koanf:"endpoint"` // http://collector:4318
+	Sample   float64 `yaml:"sample" koanf:"sample"`     // of all traces, 0 to 1; by default all
 }
 
 // Organization is one organization and how its people sign in.
@@ -120,7 +132,7 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	if path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return Config{}, snap.Usage("cannot read the configuration: "+err.Error(), "name the file with --config")
+			return Config{}, snap.Usage("cannot read the configuration: "+err.Error(), "check the path of the configuration file")
 		}
 		var strict Config
 		if err := yaml.UnmarshalWithOptions(data, &strict, yaml.Strict()); err != nil {
@@ -211,6 +223,9 @@ func (c *Config) fill() {
 	defaultTo(&c.Auth.ClientID, "snapcli")
 	defaultTo(&c.Log.Format, "text")
 	defaultTo(&c.Log.Level, "info")
+	if c.Tracing.Sample == 0 {
+		c.Tracing.Sample = 1
+	}
 	c.PublicURL = strings.TrimRight(c.PublicURL, "/")
 	for i := range c.Organizations {
 		o := &c.Organizations[i]
@@ -238,12 +253,23 @@ func (c Config) Check() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		say("listen %q is not an address like 127.0.0.1:8080", c.Listen)
 	}
+	wrong = append(wrong, c.checkObserving()...)
 	if _, err := c.proxies(); err != nil {
 		say("trust_proxies: %v", err)
 	}
 	if _, err := auth.NewSealer(c.Auth.KeyEncryptionKey); err != nil {
 		say("auth.key_encryption_key %v", err)
 	}
+	wrong = append(wrong, c.Limits.check()...)
+	wrong = append(wrong, c.checkOrganizations(isLoopback(u.Hostname()))...)
+	if len(wrong) == 0 {
+		return nil
+	}
+	return snap.Usage("the configuration is not valid: "+strings.Join(wrong, "; "), "compare it with docs/configuration.md")
+}
+
+func (c Config) checkOrganizations(loopback bool) (wrong []string) {
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	slugs := map[string]bool{}
 	for i, o := range c.Organizations {
 		at := fmt.Sprintf("organizations[%d] (%s)", i, o.Slug)
@@ -257,14 +283,30 @@ func (c Config) Check() error {
 		for _, problem := range o.check() {
 			say("%s: %s", at, problem)
 		}
-		if o.SignIn.Type == "local" && !c.AllowLocal && !isLoopback(u.Hostname()) {
+		if o.SignIn.Type == "local" && !c.AllowLocal && !loopback {
 			say("%s: sign_in type local is for trying out on this machine; public_url is not loopback (set allow_local to allow it)", at)
 		}
 	}
-	if len(wrong) == 0 {
-		return nil
+	return wrong
+}
+
+// checkObserving is what is wrong with the logs, the private listener and the
+// traces.
+func (c Config) checkObserving() (wrong []string) {
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	if _, _, err := net.SplitHostPort(c.Private.Listen); c.Private.Listen != "" && (err != nil || c.Private.Listen == c.Listen) {
+		say("private.listen %q is not an address like 127.0.0.1:9090 of its own", c.Private.Listen)
 	}
-	return snap.Usage("the configuration is not valid: "+strings.Join(wrong, "; "), "compare it with docs/configuration.md")
+	if c.Log.Format != "" && c.Log.Format != "text" && c.Log.Format != "json" {
+		say("log.format %q is neither text nor json", c.Log.Format)
+	}
+	if err := new(slog.Level).UnmarshalText([]byte(c.Log.Level)); c.Log.Level != "" && err != nil {
+		say("log.level %q is not debug, info, warn or error", c.Log.Level)
+	}
+	if err := c.Tracing.check(); err != nil {
+		say("%v", err)
+	}
+	return wrong
 }
 
 func (o Organization) check() (wrong []string) {

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,8 +9,10 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -21,6 +24,7 @@ import (
 // problem is the one body of every error, on the wire an [api.Problem].
 type problem struct {
 	api.Problem
+	after time.Duration // when to try again; 0 is the status's own
 }
 
 // Error, GetStatus and ContentType are how huma asks an error to write itself.
@@ -39,11 +43,16 @@ func (p *problem) GetHeaders() http.Header {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", challenge)
 	case http.StatusServiceUnavailable:
-		h.Set("Retry-After", "1")
+		h.Set("Retry-After", seconds(cmp.Or(p.after, time.Second)))
 	case http.StatusTooManyRequests:
-		h.Set("Retry-After", "60")
+		h.Set("Retry-After", seconds(cmp.Or(p.after, time.Minute)))
 	}
 	return h
+}
+
+// seconds writes a time as Retry-After has it: whole seconds, and none too few.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
 // problemOf turns any error into what is sent. An error that is not a
@@ -74,7 +83,7 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 	if info.Status == 0 { // a code of the command line has no place here
 		info = snap.CodeInternal.Info()
 	}
-	return &problem{api.Problem{
+	return &problem{after: e.RetryAfter, Problem: api.Problem{
 		Type:      "urn:snapcloud:error:" + strings.ReplaceAll(string(e.Code), "_", "-"),
 		Title:     info.Title,
 		Status:    info.Status,

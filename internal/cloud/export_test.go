@@ -4,7 +4,11 @@ import (
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/prometheus/client_golang/prometheus"
 )
+
+// ClaimKey is the object that every storage has.
+const ClaimKey = claimKey
 
 // Routes returns the patterns of every route that needs a caller, for tests
 // that walk the route table.
@@ -21,3 +25,9 @@ func (s *Service) Described() *huma.OpenAPI { return s.openAPI }
 
 // Wrapped returns a handler behind what every request passes.
 func (s *Service) Wrapped(h http.Handler) http.Handler { return s.wrap(h) }
+
+// Registry returns the metrics.
+func (s *Service) Registry() *prometheus.Registry { return s.metrics.registry }
+
+// Private returns what the private listener serves.
+func (s *Service) Private() http.Handler { return s.private() }

@@ -47,8 +47,9 @@ const (
 	onPush                    // the same, or the snapshot it became
 )
 
-// register puts a route into a group of mounts, with the guard in front.
-func register[I, O any](s *Service, g huma.API, rt route, handler func(context.Context, *I) (*O, error)) {
+// register puts a route into a group of mounts, with the guard in front, and
+// before the guard what else is given.
+func register[I, O any](s *Service, g huma.API, rt route, handler func(context.Context, *I) (*O, error), before ...func(huma.Context, func(huma.Context))) {
 	method, path, _ := strings.Cut(rt.pattern, " ")
 	s.table = append(s.table, rt)
 	huma.Register(g, huma.Operation{
@@ -59,7 +60,7 @@ func register[I, O any](s *Service, g huma.API, rt route, handler func(context.C
 		Security:      []map[string][]string{{"bearer": {}}},
 		MaxBodyBytes:  1 << 20,
 		DefaultStatus: successStatus[O](),
-		Middlewares:   huma.Middlewares{s.guard(rt)},
+		Middlewares:   append(before, s.guard(rt)),
 	}, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handler(ctx, in)
 		if err != nil {
@@ -110,6 +111,9 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 		return nil, err
 	}
 	noteCaller(ctx, caller)
+	if err := s.admission.credential(r, caller); err != nil {
+		return nil, err
+	}
 	c := &call{caller: caller}
 	switch rt.on {
 	case onSnapshot:

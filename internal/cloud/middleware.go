@@ -39,8 +39,12 @@ func noteCaller(ctx context.Context, c snap.Caller) {
 
 var cleanID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// apiDeadline bounds a request that is not about bytes.
-const apiDeadline = 60 * time.Second
+// apiDeadline bounds a request that is not about bytes. What it waits for is
+// given up before, so that there is time to say so.
+const (
+	apiDeadline = 60 * time.Second
+	workFor     = 50 * time.Second
+)
 
 // wrap is what every request passes: its ID, a bound on its time, headers, a
 // recovered panic, a log line and the metrics. Paths are logged without their
@@ -60,35 +64,46 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 			control := http.NewResponseController(w)
 			control.SetReadDeadline(deadline)
 			control.SetWriteDeadline(deadline)
+			bounded, cancel := context.WithDeadline(r.Context(), started.Add(workFor))
+			defer cancel()
+			r = r.WithContext(bounded)
 		}
 		ctx := snap.WithOrigin(r.Context(), snap.Origin{Address: s.address(r), RequestID: i.id})
 		r = r.WithContext(context.WithValue(ctx, infoKey{}, i))
+		ctx, ended := s.tracing.request(r)
+		r = r.WithContext(ctx)
 		out := &statusWriter{ResponseWriter: w}
+		s.metrics.inFlight.Inc()
+		defer s.metrics.inFlight.Dec()
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler { //nolint:errorlint // it is a panic's value
 					panic(p)
 				}
+				s.metrics.panics.Inc()
 				s.log.ErrorContext(r.Context(), "panic", "request_id", i.id, "panic", p, "stack", string(debug.Stack()))
 				if out.status == 0 {
 					s.writeError(out, r, &snap.Error{Code: snap.CodeInternal})
 				}
 			}
-			s.observe(r, i, out, time.Since(started))
+			ended(s.observe(r, i, out, time.Since(started)), out.status)
 		}()
 		next.ServeHTTP(out, r)
 	})
 }
 
-func (s *Service) observe(r *http.Request, i *info, out *statusWriter, took time.Duration) {
-	route := r.Pattern
+// observe counts and logs an answer, and returns the route that gave it.
+func (s *Service) observe(r *http.Request, i *info, out *statusWriter, took time.Duration) (route string) {
+	route = r.Pattern
 	if route == "" {
 		route = "none"
 	}
-	s.metrics.requests.WithLabelValues(route, http.StatusText(out.status)).Inc()
-	s.metrics.seconds.WithLabelValues(route).Observe(took.Seconds())
+	s.metrics.answered(route, out.status, took)
+	if strings.HasSuffix(route, " /blobs/{token}") {
+		s.metrics.transferred.WithLabelValues("down").Add(float64(out.bytes))
+	}
 	level := slog.LevelInfo
-	if strings.HasSuffix(route, "/healthz") || strings.HasSuffix(route, "/readyz") || strings.HasSuffix(route, "/metrics") {
+	if strings.HasSuffix(route, "/healthz") || strings.HasSuffix(route, "/readyz") {
 		level = slog.LevelDebug
 	}
 	attrs := []slog.Attr{
@@ -101,7 +116,11 @@ func (s *Service) observe(r *http.Request, i *info, out *statusWriter, took time
 	if i.caller.User != nil {
 		attrs = append(attrs, slog.String("user", i.caller.User.Email))
 	}
+	if id := traceID(r.Context()); id != "" {
+		attrs = append(attrs, slog.String("trace_id", id))
+	}
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
+	return route
 }
 
 // statusWriter remembers the status and counts the bytes of an answer.

@@ -7,37 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
-
-// metrics are those of one service, in a registry of their own.
-type metrics struct {
-	registry *prometheus.Registry
-	requests *prometheus.CounterVec
-	seconds  *prometheus.HistogramVec
-}
-
-func newMetrics() *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "snapcloud_http_requests_total", Help: "Requests answered, by route and status.",
-		}, []string{"route", "status"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "snapcloud_http_request_seconds", Help: "Time to answer, by route.", Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 12),
-		}, []string{"route"}),
-	}
-	m.registry.MustRegister(m.requests, m.seconds, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return m
-}
-
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
-}
 
 // healthz says that the process answers.
 func (s *Service) healthz(w http.ResponseWriter, _ *http.Request) {
@@ -55,6 +25,7 @@ func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusOK
 	for name, err := range checks {
 		answer[name] = "ok"
+		s.metrics.ready.WithLabelValues(name).Set(number(err == nil))
 		if err != nil {
 			s.log.WarnContext(ctx, "not ready", "what", name, "error", err)
 			answer[name], status = "unavailable", http.StatusServiceUnavailable

@@ -15,6 +15,9 @@ const manyUploads = 100_000
 // the service was killed between the two. Only what is as old as an abandoned
 // upload and has the key of a snapshot is touched.
 func (s *Service) abortUnknown(ctx context.Context) error {
+	if err := s.claim(ctx); err != nil {
+		return err
+	}
 	pending, err := s.blobs.ListUploads(ctx)
 	if err != nil || len(pending) == 0 {
 		return err

@@ -77,6 +77,7 @@ func (s *Service) takeUp(ctx context.Context, caller snap.Caller, u store.Upload
 	if err != nil {
 		return nil, err
 	}
+	s.pushed(sn)
 	return &body[api.UploadPlan]{api.UploadPlan{ID: sn.ID, Exists: true, Present: []api.PartRef{}}}, nil
 }
 
@@ -125,7 +126,7 @@ func wirePart(p blob.Part) api.PartRef {
 // signParts presigns uploads of parts, for the first time or again.
 func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.PartsResponse], error) {
 	u := callOf(ctx).upload
-	out := api.PartsResponse{URLs: []api.SignedURL{}}
+	out := api.PartsResponse{URLs: []api.SignedURL{}, Present: []api.PartRef{}}
 	for _, p := range in.Body.Parts {
 		if p.Number > partCount(u) {
 			return nil, snap.Invalid(fmt.Sprintf("part %d is not one of the %d of this upload", p.Number, partCount(u)), "")
@@ -139,12 +140,35 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 			Number: p.Number, Method: signed.Method, URL: signed.URL, Headers: signed.Headers, ExpiresAt: signed.Expires,
 		})
 	}
-	present, err := s.blobs.Parts(ctx, u.Blob, u.BlobUpload)
-	if err != nil {
-		return nil, err
+	if len(in.Body.Parts) == 0 { // a storage may take a while to list thousands
+		present, err := s.blobs.Parts(ctx, u.Blob, u.BlobUpload)
+		if err != nil {
+			return nil, err
+		}
+		out.Present = each(present, wirePart)
 	}
-	out.Present = each(present, wirePart)
 	return &body[api.PartsResponse]{out}, nil
+}
+
+// verifyPatience is how long a request waits for the storage to verify an
+// upload: less than proxies and clients wait for an answer.
+const verifyPatience = 20 * time.Second
+
+// verify has the storage complete the upload. That may take longer than a
+// request: it goes on meanwhile, the answer is still_verifying, and who asks
+// again joins it.
+func (s *Service) verify(ctx context.Context, u store.Upload) error {
+	ended, err := s.verifying.Join(ctx, u.BlobUpload, verifyPatience, func(ctx context.Context) error {
+		return s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
+	})
+	if ended || err != nil {
+		return err
+	}
+	return &snap.Error{
+		Code:   snap.CodeVerifying,
+		Detail: "every byte has arrived; the service is still verifying them",
+		Hint:   "push again in a while: nothing is sent twice",
+	}
 }
 
 // completePush verifies the bytes and lists the snapshot. Asked again after it
@@ -155,12 +179,19 @@ func (s *Service) completePush(ctx context.Context, _ *byID) (*body[api.Snapshot
 		return &body[api.Snapshot]{wireSnapshot(c.snapshot)}, nil
 	}
 	u := c.upload
-	if err := s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256); err != nil {
+	if err := s.verify(ctx, u); err != nil {
 		return nil, err
 	}
 	sn, err := s.store.CompleteUpload(ctx, c.caller, u)
 	if err != nil {
 		return nil, err
 	}
+	s.pushed(sn)
 	return &body[api.Snapshot]{wireSnapshot(sn)}, nil
+}
+
+// pushed counts a snapshot that is whole.
+func (s *Service) pushed(sn snap.Snapshot) {
+	s.metrics.pushes.Inc()
+	s.metrics.pushedBytes.Add(float64(sn.Size))
 }

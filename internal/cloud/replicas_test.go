@@ -70,6 +70,7 @@ listen: %s
 public_url: %s
 data_dir: %s
 database: {url: %q}
+limits: {requests_per_credential: -1, requests_per_address: -1}
 organizations:
   - slug: acme
     sign_in: {type: local}

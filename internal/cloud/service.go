@@ -19,6 +19,7 @@ import (
 	"snap/api"
 	"snap/internal/auth"
 	"snap/internal/blob"
+	"snap/internal/limit"
 	"snap/internal/signin"
 	"snap/internal/store"
 )
@@ -29,16 +30,22 @@ type Service struct {
 	log          *slog.Logger
 	now          func() time.Time
 	recheck      time.Duration              // see Options
+	collectEvery time.Duration              // see Options
 	address      func(*http.Request) string // of the client
 	store        *store.Store
 	blobs        blob.Store
+	verifying    blob.Tasks   // uploads whose bytes are being verified
 	parts        http.Handler // PUT of parts, for the folder store; nil for S3
 	auth         *auth.Authenticator
 	signin       *signin.Service
 	authSettings api.AuthConfig
 	urlKey       []byte // signs download URLs
+	limiter      *limit.Limiter
+	admission    *admission
 	metrics      *metrics
+	tracing      *tracing     // nil when it is not configured
 	hookClient   *http.Client // delivers webhooks
+	kept         *kept
 	handler      http.Handler
 	openAPI      *huma.OpenAPI
 	table        []route // every route that needs a caller, for tests that walk them
@@ -52,6 +59,9 @@ type Options struct {
 	// Recheck is how long bytes of one download flow before the right to them
 	// is looked up again; 0 is one second.
 	Recheck time.Duration
+	// CollectEvery is how often unfinished uploads and rows that no longer
+	// count are looked for; 0 is ten minutes.
+	CollectEvery time.Duration
 }
 
 // New opens database and storage, applies the configuration's organizations
@@ -64,20 +74,36 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s = &Service{config: c, log: o.Log, now: o.Now, recheck: cmp.Or(o.Recheck, time.Second), metrics: newMetrics(), hookClient: newHookClient(c.Webhooks.AllowPrivate)}
-	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now})
+	s = &Service{config: c, log: o.Log, now: o.Now, recheck: cmp.Or(o.Recheck, time.Second), collectEvery: cmp.Or(o.CollectEvery, collectEvery), metrics: newMetrics(o.Version), hookClient: newHookClient(c.Webhooks.AllowPrivate)}
+	if s.tracing, err = newTracing(ctx, c.Tracing, o.Version, o.Log); err != nil {
+		return nil, err
+	}
+	if err := store.Restored(store.Options{URL: c.Database.URL, DataDir: c.DataDir}); err != nil {
+		return nil, err
+	}
+	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now, Watch: s.watchStatement})
 	if err != nil {
 		return nil, err
 	}
+	s.metrics.watchPools(s.store)
+	s.kept = newKept(s.store)
 	defer func(opened *store.Store) {
 		if err != nil {
 			opened.Close()
 		}
 	}(s.store) // s is nil after an error
+	if err := s.store.Whole(ctx); err != nil {
+		return nil, err
+	}
+	s.limiter = limit.New(s.store.Take, s.now)
+	s.admission = newAdmission(c.Limits, s.limiter, func(why string) { s.metrics.refused.WithLabelValues(why).Inc() })
 	if s.urlKey, err = s.store.Secret(ctx, "urls", 32); err != nil {
 		return nil, err
 	}
 	if err := s.openBlobs(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.claimAtStart(ctx); err != nil {
 		return nil, err
 	}
 	if err := applyOrganizations(ctx, s.store, c); err != nil {
@@ -92,7 +118,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 
 func (s *Service) openBlobs(ctx context.Context) error {
 	if s.config.Blob.URL != "" {
-		objects, err := blob.OpenS3(ctx, s.config.Blob.URL, s.now)
+		objects, err := blob.OpenS3Through(ctx, s.config.Blob.URL, s.now, s.watchS3)
 		if err != nil {
 			return fmt.Errorf("open the object storage: %w", err)
 		}
@@ -135,7 +161,7 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 	s.address = auth.ProxiedAddress(proxies)
 	s.signin, err = signin.New(ctx, s.store, signin.Options{
 		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
-		Organizations: s.config.signIn(), TrustedProxies: proxies, Sealer: sealer, Now: s.now, Log: s.log,
+		Organizations: s.config.signIn(), TrustedProxies: proxies, Sealer: sealer, Now: s.now, Log: s.log, Count: s.metrics.login,
 	})
 	if err != nil {
 		return fmt.Errorf("start the auth service: %w", err)
@@ -143,7 +169,7 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 	s.authSettings = api.AuthConfig{AuthURL: s.signin.Issuer(), ClientID: s.config.Auth.ClientID, Scopes: []string{"openid", "offline_access"}}
 	options := auth.Options{
 		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Sealer: sealer,
-		Now: s.now, Address: s.address,
+		Now: s.now, Address: s.address, Limiter: s.limiter, Failures: limit.Rate(s.config.Limits.FailuresPerAddress),
 	}
 	if issuer := s.config.Auth.Issuer; issuer != "" {
 		s.authSettings.AuthURL = issuer
@@ -157,24 +183,23 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 }
 
 // build puts the handler together: the API, the bytes, the auth service,
-// health, metrics, pages, and one answer for what does not exist.
+// health, pages, and one answer for what does not exist.
 func (s *Service) build(version string) (http.Handler, error) {
 	mux := http.NewServeMux()
 	s.routes(humago.New(mux, s.humaConfig(version)))
 	mux.HandleFunc("GET /openapi.json", s.serveOpenAPI)
 	mux.HandleFunc("GET /blobs/{token}", s.serveBytes)
 	if s.parts != nil {
-		mux.Handle("PUT /blobs/parts/", s.parts)
+		mux.Handle("PUT /blobs/parts/", s.countUp(s.parts))
 	}
 	mux.Handle("/auth/", s.signin.Handler())
 	mux.Handle("/.well-known/oauth-authorization-server/auth", s.signin.Handler())
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.Handle("GET /metrics", s.metrics.handler())
 	if err := s.openPages(mux, version); err != nil {
 		return nil, fmt.Errorf("open the pages: %w", err)
 	}
-	return s.wrap(s.fallback(mux)), nil
+	return s.wrap(s.admitted(s.fallback(mux))), nil
 }
 
 func (s *Service) humaConfig(version string) huma.Config {
@@ -231,8 +256,10 @@ func (s *Service) Store() *store.Store { return s.store }
 // Auth returns the authenticator, for the operator's commands and for tests.
 func (s *Service) Auth() *auth.Authenticator { return s.auth }
 
-// Close closes the database.
-func (s *Service) Close() error { return s.store.Close() }
+// Close sends the traces that are left and closes the database.
+func (s *Service) Close() error {
+	return errors.Join(s.tracing.close(context.Background()), s.store.Close())
+}
 
 // drain is how long running requests have to end at shutdown.
 const drain = 20 * time.Second
@@ -253,13 +280,12 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 		return err
 	}
 	defer s.Close()
-	server := &http.Server{
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	stopPrivate, err := s.servePrivate(ctx)
+	if err != nil {
+		return err
 	}
+	defer stopPrivate()
+	server := s.newServer()
 	background := s.startBackground(ctx)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"snap"
 	"snap/api"
 	"snap/internal/store"
@@ -111,7 +113,9 @@ func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
 			return tried, err
 		}
 		for _, d := range due {
-			status, sendErr := s.send(ctx, hooks[d.WebhookID], d)
+			traced, end := s.tracing.begin(ctx, "deliver webhook", trace.SpanKindClient)
+			status, sendErr := s.send(traced, hooks[d.WebhookID], d)
+			end(sendErr)
 			if ctx.Err() != nil {
 				return tried, ctx.Err() // due again when the lease ends
 			}
@@ -122,9 +126,20 @@ func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
 			if err := s.store.Delivered(ctx, d, status, next); err != nil {
 				return tried, err
 			}
+			s.metrics.deliveries.WithLabelValues(deliveryOutcome(sendErr, next)).Inc()
 			tried++
 		}
 	}
+}
+
+func deliveryOutcome(err error, next time.Time) string {
+	switch {
+	case err == nil:
+		return "delivered"
+	case next.IsZero():
+		return "given_up"
+	}
+	return "retried"
 }
 
 // send makes one attempt: a POST that is signed as in the Standard Webhooks

@@ -26,11 +26,18 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	if err != nil {
 		return err
 	}
-	s, err := store.Open(ctx, store.Options{URL: config.Database.URL, DataDir: config.DataDir})
+	o := store.Options{URL: config.Database.URL, DataDir: config.DataDir}
+	if err := store.Restored(o); err != nil {
+		return err
+	}
+	s, err := store.Open(ctx, o)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	if err := s.Whole(ctx); err != nil {
+		return err
+	}
 	return f(&opened{s, config})
 }
 

@@ -28,7 +28,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ 
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	ran, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return snap.ExitOK
 	}
@@ -36,7 +36,7 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ 
 	if !errors.As(err, &e) {
 		e = &snap.Error{Code: snap.CodeInternal, Detail: err.Error()}
 		if strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "flag") || strings.Contains(err.Error(), "arg(s)") {
-			e = snap.Usage(err.Error(), "run `snapcloud --help`")
+			e = snap.Usage(err.Error(), "run `"+ran.CommandPath()+" --help`")
 		}
 	}
 	fmt.Fprintf(stderr, "snapcloud: %s\n", e.Error())
@@ -68,7 +68,8 @@ func (p *program) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "the configuration file (YAML)")
 	root.PersistentFlags().BoolVar(&p.asJSON, "json", false, "print JSON")
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(p.serve(), p.migrate(), p.check(), p.openapi(), p.versionCommand(), p.key(), p.org(), p.user())
+	root.AddCommand(p.serve(), p.migrate(), p.check(), p.openapi(), p.versionCommand(), p.key(), p.org(), p.user(),
+		p.backup(), p.restore(), p.transfer())
 	return root
 }
 
@@ -145,29 +146,56 @@ func (p *program) versionCommand() *cobra.Command {
 }
 
 func (p *program) check() *cobra.Command {
-	return &cobra.Command{
+	var offline bool
+	c := &cobra.Command{
 		Use:   "check",
-		Short: "Check configuration, database, storage and identity providers",
-		Args:  cobra.NoArgs,
+		Short: "Try everything the configuration names",
+		Long: "Reads the configuration and tries what it names, each with a verdict: the database and its schema, the clock,\n" +
+			"writing and reading the storage, each identity provider, the hosts of webhooks, the collector of traces. Nothing is changed.",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.config()
 			if err != nil {
 				return err
 			}
-			failed := false
-			for _, v := range cloud.Verdicts(c.Context(), config) {
-				mark := "ok  "
-				if v.Err != nil {
-					mark, failed = "FAIL", true
-				}
-				fmt.Fprintf(p.stdout, "%s  %-14s %s\n", mark, v.What, v.Detail)
+			if offline {
+				return p.verdicts([]cloud.Verdict{cloud.Configured(config)})
 			}
-			if failed {
-				return &snap.Error{Code: snap.CodeUnavailable, Detail: "something is not as it must be", Hint: "see the lines marked FAIL"}
-			}
-			return nil
+			return p.verdicts(cloud.Verdicts(c.Context(), config))
 		},
 	}
+	c.Flags().BoolVar(&offline, "offline", false, "read the configuration alone, and try nothing")
+	return c
+}
+
+// finding is what check prints of a verdict as JSON.
+type finding struct {
+	What   string `json:"what"`
+	OK     bool   `json:"ok"`
+	Detail string `json:"detail"`
+}
+
+// verdicts prints what was found, and fails if anything is not as it must be.
+func (p *program) verdicts(all []cloud.Verdict) error {
+	findings, failed := []finding{}, false
+	for _, v := range all {
+		findings = append(findings, finding{v.What, v.Err == nil, v.Detail})
+		failed = failed || v.Err != nil
+	}
+	if p.asJSON {
+		if err := p.json(findings); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range findings {
+			mark := map[bool]string{true: "ok  ", false: "FAIL"}[f.OK]
+			fmt.Fprintf(p.stdout, "%s  %-14s %s\n", mark, f.What, f.Detail)
+		}
+	}
+	if failed {
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "something is not as it must be", Hint: "see what is marked FAIL"}
+	}
+	return nil
 }
 
 func (p *program) json(v any) error {

@@ -31,8 +31,9 @@ func (s *Service) writeOAuthError(w http.ResponseWriter, status int, code, descr
 
 // failed answers a fault of ours: the client may try again.
 func (s *Service) failed(w http.ResponseWriter, r *http.Request, err error) {
-	s.log.ErrorContext(r.Context(), "auth service", "path", r.URL.Path, "error", err)
-	s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable", "the auth service has a problem; try again")
+	known := s.fault(r, err)
+	w.Header().Set("Retry-After", retrySoon)
+	s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable", known.Error()+"; "+known.Hint)
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {

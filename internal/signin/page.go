@@ -155,9 +155,7 @@ type problemPage struct {
 func (s *Service) errorPage(v *visit, err error) {
 	var known *snap.Error
 	if !errors.As(err, &known) {
-		id := rand.Text()[:8]
-		s.log.ErrorContext(v.r.Context(), "page", "path", v.r.URL.Path, "id", id, "error", err)
-		known = &snap.Error{Code: snap.CodeInternal, Detail: "something went wrong on our side", Hint: "try again; if it happens again, tell the operator the number " + id}
+		known = s.fault(v.r, err)
 	}
 	status := known.Code.Info().Status
 	if status == 0 {
@@ -166,10 +164,28 @@ func (s *Service) errorPage(v *visit, err error) {
 	if errors.As(err, new(errUpstream)) {
 		status = http.StatusBadGateway
 	}
+	if status == http.StatusServiceUnavailable {
+		v.w.Header().Set("Retry-After", retrySoon)
+	}
 	data := problemPage{layout: s.layout(v, titleOf(status)), Detail: sentence(known.Error()), Hint: sentence(known.Hint)}
-	if err := s.views.Page(v.w, status, "problem.html", data); err != nil {
+	if err := s.views.Page(v.w, status, "problem.html", data); err != nil && !store.Unavailable(err) { // nobody reads it any more
 		s.log.ErrorContext(v.r.Context(), "error page", "error", err)
 	}
+}
+
+// retrySoon is the Retry-After, in seconds, of what may pass in a moment.
+const retrySoon = "1"
+
+// fault is what a person or client is told of an error that is not theirs: that
+// the database is away for a moment, or a number that the log has.
+func (s *Service) fault(r *http.Request, err error) *snap.Error {
+	if store.Unavailable(err) || r.Context().Err() != nil {
+		s.log.WarnContext(r.Context(), "the database does not serve", "path", r.URL.Path, "error", err)
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available now", Hint: "try again in a moment", Cause: err}
+	}
+	id := rand.Text()[:8]
+	s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "id", id, "error", err)
+	return &snap.Error{Code: snap.CodeInternal, Detail: "something went wrong on our side", Hint: "try again; if it happens again, tell the operator the number " + id, Cause: err}
 }
 
 // titleOf says what a status means to a person.
@@ -187,6 +203,8 @@ func titleOf(status int) string {
 		return "Please wait"
 	case http.StatusBadGateway:
 		return "The identity provider does not answer"
+	case http.StatusServiceUnavailable:
+		return "Not available now"
 	}
 	return "Something went wrong"
 }

@@ -72,6 +72,7 @@ func (s *Service) postSignIn(v *visit) error {
 	f := v.r.PostForm
 	next := s.path + s.localPath(f.Get("next"))
 	userID, err := s.localSignIn(v, f)
+	s.count("password", outcome(err))
 	if err != nil {
 		known, ok := asKnown(err)
 		if !ok {

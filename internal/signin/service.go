@@ -51,6 +51,10 @@ type Options struct {
 	Sealer         *auth.Sealer     // of the signing keys; nil is none
 	Now            func() time.Time // nil is time.Now
 	Log            *slog.Logger     // nil is slog.Default
+	// Count is told how each sign-in and refresh ended. The door is password,
+	// provider, device or refresh; the outcome ok, wrong, limited, refused,
+	// expired, reused, unavailable or failed. Nil is nobody.
+	Count func(door, outcome string)
 }
 
 // Service is the auth service. It is safe for concurrent use.
@@ -66,6 +70,7 @@ type Service struct {
 	address func(*http.Request) string
 	now     func() time.Time
 	log     *slog.Logger
+	count   func(door, outcome string)
 	secret  []byte // of CSRF tokens
 	views   *look.Views
 	assets  *look.Assets
@@ -94,6 +99,9 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if o.Count == nil {
+		o.Count = func(string, string) {}
+	}
 	if o.Audience == "" {
 		o.Audience = public
 	}
@@ -103,7 +111,7 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 		tokens:  auth.NewTokens(s, issuer, o.Audience, o.Sealer, o.Now),
 		browser: auth.NewBrowser(s, public, o.Now, address),
 		keys:    auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer, Now: o.Now, Address: address}),
-		address: address, now: o.Now, log: o.Log, cross: auth.CrossOrigin(public),
+		address: address, now: o.Now, log: o.Log, count: o.Count, cross: auth.CrossOrigin(public),
 	}
 	if err := v.tokens.Check(ctx); err != nil {
 		return nil, err
@@ -170,6 +178,25 @@ func (s *Service) retireLocalUsers(ctx context.Context, org organization) error 
 		}
 	}
 	return nil
+}
+
+// outcome is the word for how a sign-in ended; see [Options].
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, errTooMany):
+		return "limited"
+	}
+	switch snap.CodeOf(err) {
+	case snap.CodeUnauthenticated:
+		return "wrong"
+	case snap.CodeForbidden, snap.CodePolicy, snap.CodeNotFound, snap.CodeInvalid:
+		return "refused"
+	case snap.CodeUnavailable:
+		return "unavailable"
+	}
+	return "failed"
 }
 
 // localIssuer is the issuer of local users' accounts.

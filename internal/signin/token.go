@@ -74,13 +74,17 @@ func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Valu
 	case store.PollSlowDown:
 		bad("slow_down", "polled too often; wait 5 seconds longer from now on")
 	case store.PollDenied:
+		s.count("device", "refused")
 		bad("access_denied", reason)
 	case store.PollExpired:
+		s.count("device", "expired")
 		bad("expired_token", "the code has expired; begin again")
 	case store.PollApproved:
+		s.count("device", "ok")
 		s.log.InfoContext(r.Context(), "signed in", "user", n.UserID, "session", n.ID, "program", n.Name, "address", n.Address)
 		s.writeTokens(w, r, n, refresh)
 	default:
+		s.count("device", "wrong")
 		bad("invalid_grant", "the device code is unknown or was used")
 	}
 }
@@ -104,13 +108,17 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 	})
 	switch {
 	case errors.Is(err, store.ErrTokenReused):
+		s.count("refresh", "reused")
 		s.log.WarnContext(r.Context(), "refresh token reused, session ended", "user", n.UserID, "session", n.ID, "address", s.address(r))
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the session has ended; sign in again")
 	case errors.Is(err, snap.ErrUnauthenticated):
+		s.count("refresh", "expired")
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the session has ended; sign in again")
 	case err != nil:
+		s.count("refresh", outcome(err))
 		s.failed(w, r, err)
 	default:
+		s.count("refresh", "ok")
 		s.writeTokens(w, r, n, next)
 	}
 }

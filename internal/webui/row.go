@@ -83,6 +83,20 @@ func (r row) Created() time.Time {
 	return r.Local.Created
 }
 
+// Encrypted is to how many recipients the copy on this machine is encrypted.
+func (r row) Encrypted() int {
+	if r.Local == nil {
+		return 0
+	}
+	return r.Local.Encrypted
+}
+
+// Seal says so, for people.
+func (r row) Seal() string { return encryptedTo(r.Encrypted()) }
+
+// Subset says that the copy on this machine does not hold every row, if so.
+func (r row) Subset() string { return subsetOf(r.Local != nil && r.Local.Subset != nil) }
+
 // Sanitized reports whether the data is masked.
 func (r row) Sanitized() bool { return r.Type() == snap.TypeSanitized }
 

@@ -41,7 +41,7 @@ func scaled(t testing.TB, n, groups int) *cloudtest.Cloud {
 	for _, statement := range []string{
 		`INSERT INTO snapshots ` + many + `SELECT key - i * (1000 << 22), printf('snap_%016d', i), org_id, owner_id, pushed_with, target_id, target,
 			target || '-' || i, folded || '-' || i, type, engine, size, printf('%064d', i), 'blob-' || i, widened, created_at - i * 1000 FROM snapshots, n`,
-		`INSERT INTO grants ` + many + `SELECT audience, snapshot - i * (1000 << 22), target_id, type, expires_at, created_at, created_by, channel
+		`INSERT INTO grants(audience, snapshot, target_id, type, expires_at, created_at, created_by, channel) ` + many + `SELECT audience, snapshot - i * (1000 << 22), target_id, type, expires_at, created_at, created_by, channel
 			FROM grants, n WHERE audience & 7 <> ` + fmt.Sprint(int(snap.KindMembers)) + ` OR i % 10 = 0`,
 	} {
 		if _, err := db.Exec(statement); err != nil {

@@ -65,7 +65,9 @@ func states(page look.Page) []state {
 	received := cloud
 	received.Received, received.Shared, received.ExpiresAt, received.Owner = true, true, &later, ""
 	admin := api.Me{Organization: "acme", OrganizationName: "Acme", Email: "mia@acme.test", Role: snap.RoleAdmin, Credential: api.MeCredential{Kind: snap.LoginToken, Name: "laptop"}}
-	rows := []row{{Local: &here}, {Cloud: &cloud, Me: admin}, {Cloud: &received, Me: admin}, {Local: &here, Cloud: &cloud}}
+	sealed := here
+	sealed.Encrypted, sealed.Subset = 2, &archive.Subset{Percent: 10}
+	rows := []row{{Local: &here}, {Local: &sealed}, {Cloud: &cloud, Me: admin}, {Cloud: &received, Me: admin}, {Local: &here, Cloud: &cloud}}
 	list := listing{Query: query{Show: showAll, Q: "x", Target: "shop", Sort: bySize, Cursor: "c"}, Rows: rows, Next: &query{Show: showCloud}, SortedOnly: true, Counts: counts{All: tally{N: 200, More: true, Known: true}}}
 	sharing := sharingPage{
 		Page: page, Row: row{Cloud: &cloud, Me: admin}, Can: api.Can{Share: true, ShareOrg: true, Explain: true}, Search: "e", Total: 2000, More: 9, Expiry: expiryChoices(),
@@ -77,8 +79,8 @@ func states(page look.Page) []state {
 	viewer := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}}}
 	flight := local.Preflight{Destination: "postgres://h/shop_dev", Exists: true, Tables: 1, Size: 9, Connections: []string{"psql"}, ServerVersion: "15", Warnings: []string{"older server"}}
 	return append([]state{
-		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"}, Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)}, []string{"200&#43;", "Only the newest 1,000", "ends in 2 days", "Decline for acme", "2 groups, 1 organization", "Resume", "Interrupted"}},
-		{"snapshots.html", []string{"one-row"}, rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[1], true}, []string{"Nothing on this machine yet"}},
+		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"}, Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)}, []string{"200&#43;", "Only the newest 1,000", "ends in 2 days", "Decline for acme", "2 groups, 1 organization", "Resume", "Interrupted", "encrypted to 2 recipients", "a subset of the rows"}},
+		{"snapshots.html", []string{"one-row"}, rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[2], true}, []string{"Nothing on this machine yet"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, Problem: bad, listing: listing{Query: query{Show: showCloud}}}, []string{"without the cloud", "<code>this</code>"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showCloud}}}, []string{"Nothing in the cloud that you may see"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showShared}}}, []string{"Nothing is shared yet"}},

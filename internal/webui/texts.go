@@ -174,6 +174,25 @@ func askShare(name, organization string) string {
 	return "Share " + name + " with everyone in " + organization + "?"
 }
 
+// encryptedTo says to how many a snapshot is encrypted, if it is.
+func encryptedTo(recipients int) string {
+	switch recipients {
+	case 0:
+		return ""
+	case 1:
+		return "encrypted to 1 recipient"
+	}
+	return fmt.Sprintf("encrypted to %d recipients", recipients)
+}
+
+// subsetOf says that a snapshot does not hold every row, if so.
+func subsetOf(subset bool) string {
+	if subset {
+		return "a subset of the rows"
+	}
+	return ""
+}
+
 // tellShare says whom the share adds; newcomers is zero when that is not known.
 func tellShare(organization string, newcomers int) string {
 	who := "Everyone in " + organization

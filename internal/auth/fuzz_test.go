@@ -1,0 +1,81 @@
+package auth_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/store"
+)
+
+// FuzzCredential: nothing but a key or token that was given out gets anybody
+// in, by either mount and in either header; what is wrong is told apart from
+// what is broken.
+func FuzzCredential(f *testing.F) {
+	s, err := store.Open(f.Context(), store.Options{DataDir: f.TempDir()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { s.Close() })
+	a := auth.New(s, auth.Options{Issuer: issuer, Audience: audience, PublicURL: audience, Now: time.Now})
+	tokens := auth.NewTokens(s, issuer, audience, nil, time.Now)
+	signed, err := tokens.Access(f.Context(), auth.Claims{Session: 99, Subject: "1", ClientID: "snapcli"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{
+		signed, signed + "x", signed[:len(signed)-8], strings.Replace(signed, ".", "..", 1), "eyJhbGciOiJub25lIn0.e30.", "cak_" + strings.Repeat("0", 38),
+		"clt_0", "sak_", "", "Bearer", "a.b.c.d.e", "{}", `{"payload":"","signatures":[]}`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, credential string) {
+		for _, header := range []string{"Authorization", "X-Api-Key"} {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.Header[header] = []string{map[bool]string{true: "Bearer "}[header == "Authorization"] + credential}
+			for _, door := range []func(*http.Request) (snap.Caller, error){a.User, a.Agent} {
+				c, err := door(r)
+				if err == nil || c.Principal() != 0 {
+					t.Fatalf("%s %q is let in as %+v", header, credential, c)
+				}
+				if code := snap.CodeOf(err); code == snap.CodeInternal {
+					t.Fatalf("%s %q: %v", header, credential, err)
+				}
+			}
+		}
+		if claims, err := tokens.Verify(t.Context(), credential); err == nil && claims.Session != 99 {
+			t.Fatalf("%q verifies as %+v", credential, claims)
+		}
+	})
+}
+
+// FuzzForwarded: who is not a trusted proxy cannot choose the address that is
+// counted and logged, and a trusted one cannot make it anything but an address.
+func FuzzForwarded(f *testing.F) {
+	for _, seed := range []string{"1.2.3.4", "1.2.3.4, 10.0.0.1", "::1", "fe80::1%eth0", "x", "10.0.0.1,,", "1.2.3.4\r\nX: y", "::ffff:1.2.3.4"} {
+		f.Add(seed)
+	}
+	direct := auth.ProxiedAddress(nil)
+	behind := auth.ProxiedAddress([]netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")})
+	f.Fuzz(func(t *testing.T, forwarded string) {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = "192.0.2.7:1234"
+		r.Header["X-Forwarded-For"] = []string{forwarded}
+		if got := direct(r); got != "192.0.2.7" {
+			t.Fatalf("%q made the address %q", forwarded, got)
+		}
+		if got := behind(r); got != "192.0.2.7" {
+			t.Fatalf("%q from a stranger made the address %q", forwarded, got)
+		}
+		r.RemoteAddr = "10.1.2.3:1234"
+		got, _, _ := strings.Cut(behind(r), "/")
+		if _, err := netip.ParseAddr(got); err != nil {
+			t.Fatalf("%q from a proxy made the address %q", forwarded, got)
+		}
+	})
+}

@@ -1,0 +1,226 @@
+package cloud
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/limit"
+)
+
+// admission is what a request passes before anything is done for it: the rate
+// of its address, and the gate of its class. Whether the service lives and is
+// ready is always answered, and sign-in has places of its own, so that people
+// get in while the API has too much to do.
+type admission struct {
+	limiter *limit.Limiter
+	all     limit.Rate // of an address
+	signIns limit.Rate
+	keys    limit.Rate // of a credential
+
+	requests  *gate
+	signIn    *gate
+	transfers *gate
+
+	bodies   atomic.Int64 // bytes of bodies that are in memory before a gate
+	refusals func(why string)
+}
+
+// maxBody is the most bytes a request's body may have that is not a part of a
+// snapshot, and maxBodies what all that have arrived before their gate may have.
+const (
+	maxBody   = 1 << 20
+	maxBodies = 64 << 20
+)
+
+func newAdmission(l Limits, shared *limit.Limiter, refusals func(why string)) *admission {
+	queued, wait := bound(l.QueuedRequests, defaultQueued), l.queueWait()
+	return &admission{
+		limiter:   shared,
+		all:       rate(l.RequestsPerAddress, defaultPerAddress),
+		signIns:   rate(l.SignInRequestsPerAddress, defaultSignIns),
+		keys:      rate(l.RequestsPerCredential, defaultPerCredential),
+		requests:  newGate(bound(l.ConcurrentRequests, atOnce()), queued, wait),
+		signIn:    newGate(bound(l.ConcurrentSignIns, atOnce()), queued, wait),
+		transfers: newGate(bound(l.ConcurrentTransfers, defaultTransfers), 0, wait),
+		refusals:  refusals,
+	}
+}
+
+// The classes of requests.
+const (
+	classHealth   = "health"
+	classRequest  = "request"
+	classSignIn   = "sign_in"
+	classTransfer = "transfer"
+)
+
+// classOf returns a request's class by its path.
+func classOf(path string) string {
+	switch {
+	case path == "/healthz" || path == "/readyz":
+		return classHealth
+	case strings.HasPrefix(path, "/blobs/"):
+		return classTransfer
+	case strings.HasPrefix(path, "/auth/") || strings.HasPrefix(path, "/.well-known/") || path == api.PathAuthConfig:
+		return classSignIn
+	}
+	return classRequest
+}
+
+// admitted puts the admission in front of a handler.
+func (s *Service) admitted(next http.Handler) http.Handler {
+	a := s.admission
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		class := classOf(r.URL.Path)
+		if class == classHealth {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if err := a.address(r, s.address(r), class); err != nil {
+			a.refusals("rate")
+			s.writeError(w, r, err)
+			return
+		}
+		if class == classTransfer {
+			s.transferred(w, r, next)
+			return
+		}
+		s.gated(w, r, next, class)
+	})
+}
+
+// address counts a request for where it comes from.
+func (a *admission) address(r *http.Request, address, class string) error {
+	wait := a.limiter.Allow(r.Context(), "address:"+address, a.all)
+	if wait == 0 && class == classSignIn {
+		wait = a.limiter.Allow(r.Context(), "signin:"+address, a.signIns)
+	}
+	if wait > 0 {
+		return tooOften("from your address", wait)
+	}
+	return nil
+}
+
+// credential counts a request for who makes it.
+func (a *admission) credential(r *http.Request, c snap.Caller) error {
+	name := "credential:" + string(c.Credential.Kind) + ":" + strconv.FormatInt(c.Credential.ID, 10)
+	if wait := a.limiter.Allow(r.Context(), name, a.keys); wait > 0 {
+		a.refusals("rate")
+		return tooOften("with this credential", wait)
+	}
+	return nil
+}
+
+// transferred serves bytes: as many at once as there are places, as slowly as
+// they like while they move.
+func (s *Service) transferred(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	leave, err := s.admission.transfers.enter(r.Context())
+	if err != nil {
+		s.admission.refusals("overload")
+		s.writeError(w, r, busy())
+		return
+	}
+	defer leave()
+	next.ServeHTTP(newMoving(w, r, stall), r)
+}
+
+// gated serves everything else. A place is taken when the whole request has
+// arrived and given back when the answer begins: who sends or reads slowly
+// holds none.
+func (s *Service) gated(w http.ResponseWriter, r *http.Request, next http.Handler, class string) {
+	a := s.admission
+	release, err := a.arrived(r)
+	if err == nil {
+		defer release()
+		g := a.requests
+		if class == classSignIn {
+			g = a.signIn
+		}
+		var leave func()
+		if leave, err = g.enter(r.Context()); err == nil {
+			out := &leaving{ResponseWriter: w, leave: sync.OnceFunc(leave)}
+			defer out.leave()
+			next.ServeHTTP(out, r)
+			return
+		}
+	}
+	if errors.Is(err, errBusy) {
+		a.refusals("overload")
+		err = busy()
+	}
+	s.writeError(w, r, err)
+}
+
+var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the body of the request has more than 1 MiB", Hint: "bytes of snapshots go to the URLs that /snapshots/{id}/parts answers"}
+
+// arrived reads a request's body into memory, where it stays until release. It
+// fails with too_large, and with errBusy when the bodies of all requests
+// together are too many.
+func (a *admission) arrived(r *http.Request) (release func(), err error) {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return func() {}, nil
+	}
+	if r.ContentLength > maxBody {
+		return nil, errBody
+	}
+	var body bytes.Buffer
+	var held int64
+	release = func() { a.bodies.Add(-held) }
+	piece := make([]byte, 4<<10)
+	for {
+		n, err := r.Body.Read(piece)
+		held += int64(n)
+		if total := a.bodies.Add(int64(n)); total > maxBodies {
+			release()
+			return nil, errBusy
+		}
+		body.Write(piece[:n])
+		if held > maxBody {
+			release()
+			return nil, errBody
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			release()
+			return nil, &snap.Error{Code: snap.CodeInvalid, Detail: "the body of the request did not arrive whole", Cause: err}
+		}
+	}
+	r.Body = io.NopCloser(&body)
+	return release, nil
+}
+
+// leaving gives a request's place back when its answer begins.
+type leaving struct {
+	http.ResponseWriter
+	leave func()
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *leaving) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// SetReadDeadline does nothing: the whole request has arrived, so the deadline
+// would end the watch for the client's going, and with it the connection.
+func (*leaving) SetReadDeadline(time.Time) error { return nil }
+
+// WriteHeader begins the answer.
+func (w *leaving) WriteHeader(status int) {
+	w.leave()
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write goes on with it.
+func (w *leaving) Write(p []byte) (int, error) {
+	w.leave()
+	return w.ResponseWriter.Write(p)
+}

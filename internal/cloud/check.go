@@ -1,0 +1,173 @@
+package cloud
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"snap/internal/auth"
+	"snap/internal/signin"
+	"snap/internal/store"
+)
+
+// Verdict is what a check found out about one thing the service needs.
+type Verdict struct {
+	What   string
+	Detail string
+	Err    error
+}
+
+// maxAhead is how far clocks may be apart: an access token lives ten minutes,
+// and S3 refuses requests that are a quarter of an hour off.
+const maxAhead = 10 * time.Second
+
+// checkTimeout bounds each thing that is tried.
+const checkTimeout = 20 * time.Second
+
+// Verdicts tries everything the configuration names: database and schema, the
+// clock, the storage, every identity provider, the hosts of webhooks, the
+// collector of traces. It changes none of them; the storage has an object more
+// for a moment.
+func Verdicts(ctx context.Context, c Config) []Verdict {
+	out := []Verdict{Configured(c)}
+	add := func(what string, try func(context.Context) (string, error)) {
+		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+		defer cancel()
+		v := Verdict{What: what}
+		if v.Detail, v.Err = try(ctx); v.Err != nil {
+			v.Detail = v.Err.Error()
+		}
+		out = append(out, v)
+	}
+	var seen store.Inspection
+	add("database", func(ctx context.Context) (detail string, err error) {
+		seen, err = store.Inspect(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir})
+		return schemaDetail(seen), errors.Join(err, schemaError(seen))
+	})
+	if out[len(out)-1].Err == nil {
+		add("clock", func(context.Context) (string, error) { return clockDetail(c, seen) })
+	}
+	add("storage", func(ctx context.Context) (string, error) {
+		return "written, read and removed an object", tryStorage(ctx, c)
+	})
+	for _, o := range c.signIn() {
+		if o.OIDC != nil {
+			add("sign-in "+o.Slug, func(ctx context.Context) (string, error) {
+				return "discovered " + o.OIDC.Issuer, discover(ctx, *o.OIDC)
+			})
+		}
+	}
+	for _, base := range webhookHosts(seen.Webhooks) {
+		add("webhooks", func(ctx context.Context) (string, error) {
+			return "reached " + base, reach(ctx, newHookClient(c.Webhooks.AllowPrivate), base)
+		})
+	}
+	if c.Tracing.Endpoint != "" {
+		add("tracing", func(ctx context.Context) (string, error) {
+			return "reached " + c.Tracing.Endpoint, reach(ctx, http.DefaultClient, c.Tracing.endpoint())
+		})
+	}
+	return out
+}
+
+// Configured is the verdict on a configuration that was read.
+func Configured(c Config) Verdict {
+	return Verdict{What: "configuration", Detail: fmt.Sprintf("%d organizations, %s", len(c.Organizations), c.PublicURL)}
+}
+
+func schemaDetail(i store.Inspection) string {
+	switch {
+	case !i.Exists:
+		return "not there yet; the first start makes it"
+	case i.Schema < i.Newest:
+		return fmt.Sprintf("reachable; the schema is at %d and the next start, or `snapcloud migrate`, brings it to %d", i.Schema, i.Newest)
+	}
+	return fmt.Sprintf("reachable, schema %d is up to date", i.Schema)
+}
+
+func schemaError(i store.Inspection) error {
+	if i.Schema > i.Newest {
+		return fmt.Errorf("the schema is at %d, which is newer than this program's %d; a release before the last one does not work on it", i.Schema, i.Newest)
+	}
+	return nil
+}
+
+func clockDetail(c Config, i store.Inspection) (string, error) {
+	if c.Database.URL == "" {
+		return "this machine's, " + time.Now().UTC().Format(time.RFC3339), nil
+	}
+	if i.Ahead.Abs() > maxAhead {
+		return "", fmt.Errorf("the database's clock is %v ahead of this machine's; have both follow a time server", i.Ahead)
+	}
+	return fmt.Sprintf("%v from the database's", i.Ahead.Abs()), nil
+}
+
+func tryStorage(ctx context.Context, c Config) error {
+	blobs, err := OpenBlobs(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := blobs.Ping(ctx); err != nil {
+		return err
+	}
+	key, wrote := "check."+rand.Text(), []byte("snapcloud check")
+	if err := blobs.Write(ctx, key, wrote); err != nil {
+		return fmt.Errorf("write an object: %w", err)
+	}
+	read, err := blobs.Read(ctx, key)
+	if err == nil && !slices.Equal(read, wrote) {
+		err = errors.New("it is not what was written")
+	}
+	if err != nil {
+		err = fmt.Errorf("read an object: %w", err)
+	}
+	if removal := blobs.Delete(ctx, key); removal != nil {
+		err = errors.Join(err, fmt.Errorf("remove an object: %w", removal))
+	}
+	return err
+}
+
+func discover(ctx context.Context, o signin.OIDC) error {
+	provider, err := auth.NewProvider(o.Issuer, o.AllowPrivate, time.Now)
+	if err != nil {
+		return err
+	}
+	_, err = provider.Discover(ctx)
+	return err
+}
+
+// maxHosts bounds how many hosts of webhooks are tried.
+const maxHosts = 20
+
+// webhookHosts returns the hosts that events go to. A webhook's path may be a
+// secret of its receiver's.
+func webhookHosts(urls []string) []string {
+	var out []string
+	for _, raw := range urls {
+		if u, err := url.Parse(raw); err == nil {
+			out = append(out, u.Scheme+"://"+u.Host)
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), maxHosts)]
+}
+
+// reach asks for a host's root, which it may answer as it likes.
+func reach(ctx context.Context, client *http.Client, base string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, base, nil)
+	if err != nil {
+		return err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "Head "))
+	}
+	return res.Body.Close()
+}

@@ -1,0 +1,84 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"snap"
+)
+
+// gate bounds how many requests of one class are worked on at once. Some more
+// wait for a moment; the rest is told at once to come back, so that a service
+// with too much to do goes on doing as much as it can. A nil gate bounds
+// nothing.
+type gate struct {
+	slots   chan struct{}
+	waiting atomic.Int64
+	most    int64         // that wait
+	wait    time.Duration // at most
+}
+
+// newGate returns a gate for this many at once, nil for 0.
+func newGate(at, most int, wait time.Duration) *gate {
+	if at <= 0 {
+		return nil
+	}
+	return &gate{slots: make(chan struct{}, at), most: int64(most), wait: wait}
+}
+
+// errBusy is the answer to what there is no room for.
+var errBusy = errors.New("the service has too much to do")
+
+// enter waits for a place. It fails with errBusy, and with the context's error
+// when whoever asked has gone.
+func (g *gate) enter(ctx context.Context) (leave func(), err error) {
+	if g == nil {
+		return func() {}, nil
+	}
+	select {
+	case g.slots <- struct{}{}:
+		return g.leave, nil
+	default:
+	}
+	defer g.waiting.Add(-1)
+	if g.waiting.Add(1) > g.most {
+		return nil, errBusy
+	}
+	patience := time.NewTimer(g.wait)
+	defer patience.Stop()
+	select {
+	case g.slots <- struct{}{}:
+		return g.leave, nil
+	case <-patience.C:
+		return nil, errBusy
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (g *gate) leave() { <-g.slots }
+
+// busy is what a client is told that was not let in. They do not all come back
+// at the same moment.
+func busy() error {
+	return &snap.Error{
+		Code:       snap.CodeUnavailable,
+		Detail:     "the service has too much to do at the moment",
+		Hint:       "try again in a few seconds",
+		RetryAfter: time.Second + time.Duration(rand.Int64N(int64(2*time.Second))), //nolint:gosec // it only spreads the retries
+		Cause:      errBusy,
+	}
+}
+
+// tooOften is what a client is told that asked too often.
+func tooOften(what string, wait time.Duration) error {
+	return &snap.Error{
+		Code:       snap.CodeRateLimited,
+		Detail:     "too many requests " + what,
+		Hint:       "wait as long as Retry-After says, and ask less often",
+		RetryAfter: wait,
+	}
+}

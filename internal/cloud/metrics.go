@@ -1,0 +1,178 @@
+package cloud
+
+import (
+	"io"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"snap/internal/store"
+)
+
+// metrics are those of one service, in a registry of their own. Each has its
+// line in docs/operations.md, which a test compares with this page. No label
+// takes a value that a client chooses.
+type metrics struct {
+	registry *prometheus.Registry
+	build    *prometheus.GaugeVec
+
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+	refused  *prometheus.CounterVec
+	panics   prometheus.Counter
+	kept     prometheus.Counter
+	ready    *prometheus.GaugeVec
+
+	queries     *prometheus.HistogramVec
+	queryErrors *prometheus.CounterVec
+	s3          *prometheus.HistogramVec
+	s3Requests  *prometheus.CounterVec
+
+	transferred *prometheus.CounterVec
+	pushes      prometheus.Counter
+	pushedBytes prometheus.Counter
+	pulls       prometheus.Counter
+	logins      *prometheus.CounterVec
+
+	jobs       *prometheus.CounterVec
+	jobSeconds *prometheus.HistogramVec
+	jobDone    *prometheus.GaugeVec
+	leases     *prometheus.GaugeVec
+	deliveries *prometheus.CounterVec
+}
+
+// maker registers what it makes.
+type maker struct{ registry *prometheus.Registry }
+
+func (m maker) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+func (m maker) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+// histogram has buckets from the shortest on, each 2.5 times the one before.
+func (m maker) histogram(name, help string, shortest time.Duration, labels ...string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest.Seconds(), 2.5, 12),
+	}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+func newMetrics(version string) *metrics {
+	r := prometheus.NewRegistry()
+	make := maker{r}
+	m := &metrics{
+		registry: r,
+		build:    make.gauge("snapcloud_build_info", "1, with the version of the program and of Go.", "version", "go_version"),
+
+		requests: make.counter("snapcloud_http_requests_total", "Requests answered, by route and status.", "route", "status"),
+		refused:  make.counter("snapcloud_http_refused_total", "Requests and connections refused because of a limit.", "reason"),
+		seconds:  make.histogram("snapcloud_http_request_duration_seconds", "Time to answer, by route.", 500*time.Microsecond, "route"),
+		inFlight: make.gauge("snapcloud_http_requests_in_flight", "Requests being answered now.").WithLabelValues(),
+		panics:   make.counter("snapcloud_panics_total", "Requests that ended in a panic.").WithLabelValues(),
+		kept:     make.counter("snapcloud_listings_kept_total", "Listings answered from memory, after the database said that nothing has changed.").WithLabelValues(),
+		ready:    make.gauge("snapcloud_ready", "1 if the last look at /readyz found this working.", "what"),
+
+		queries:     make.histogram("snapcloud_database_query_duration_seconds", "Time of a statement, by kind.", 50*time.Microsecond, "kind"),
+		queryErrors: make.counter("snapcloud_database_query_errors_total", "Statements that failed, by kind.", "kind"),
+		s3:          make.histogram("snapcloud_s3_request_duration_seconds", "Time of a request to S3 until its headers, by method.", time.Millisecond, "method"),
+		s3Requests:  make.counter("snapcloud_s3_requests_total", "Requests to S3, by method and status; 0 is no answer.", "method", "status"),
+
+		transferred: make.counter("snapcloud_transfer_bytes_total", "Bytes of snapshots through this process; with S3 there are none.", "direction"),
+		pushes:      make.counter("snapcloud_pushes_total", "Snapshots that were pushed whole.").WithLabelValues(),
+		pushedBytes: make.counter("snapcloud_pushed_bytes_total", "Bytes of the snapshots that were pushed whole.").WithLabelValues(),
+		pulls:       make.counter("snapcloud_pulls_total", "Pulls begun: download links handed out.").WithLabelValues(),
+		logins:      make.counter("snapcloud_logins_total", "Sign-ins and refreshes that ended, by door and outcome.", "door", "outcome"),
+
+		jobs:       make.counter("snapcloud_job_runs_total", "Runs of background work by this process, by outcome.", "work", "outcome"),
+		jobSeconds: make.histogram("snapcloud_job_duration_seconds", "Time of a run of background work.", time.Millisecond, "work"),
+		jobDone:    make.gauge("snapcloud_job_last_success_timestamp_seconds", "When this process last did the work without an error.", "work"),
+		leases:     make.gauge("snapcloud_lease_held", "1 if this process does the background work now.", "work"),
+		deliveries: make.counter("snapcloud_webhook_deliveries_total", "Attempts to deliver a webhook, by outcome.", "outcome"),
+	}
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.build.WithLabelValues(version, runtime.Version()).Set(1)
+	for _, direction := range []string{"up", "down"} { // what alerts add up is there from the start
+		m.transferred.WithLabelValues(direction)
+	}
+	for _, outcome := range []string{"delivered", "retried", "given_up"} {
+		m.deliveries.WithLabelValues(outcome)
+	}
+	return m
+}
+
+// watchPools adds the figures of the database's connection pools.
+func (m *metrics) watchPools(s *store.Store) {
+	for name, db := range s.Pools() {
+		m.registry.MustRegister(collectors.NewDBStatsCollector(db, name))
+	}
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// login counts a sign-in or a refresh; see signin.Options.
+func (m *metrics) login(door, outcome string) { m.logins.WithLabelValues(door, outcome).Inc() }
+
+// ran counts a run of background work.
+func (m *metrics) ran(job string, err error, at time.Time, took time.Duration) {
+	m.jobSeconds.WithLabelValues(job).Observe(took.Seconds())
+	if err != nil {
+		m.jobs.WithLabelValues(job, "failed").Inc()
+		return
+	}
+	m.jobs.WithLabelValues(job, "ok").Inc()
+	m.jobDone.WithLabelValues(job).Set(float64(at.Unix()))
+}
+
+// lease says whether this process has the lease of a job.
+func (m *metrics) lease(job string, held bool) { m.leases.WithLabelValues(job).Set(number(held)) }
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// answered counts a request.
+func (m *metrics) answered(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.seconds.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// countUp counts the bytes of parts that arrive here.
+func (s *Service) countUp(next http.Handler) http.Handler {
+	up := s.metrics.transferred.WithLabelValues("up")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := &countedBody{ReadCloser: r.Body}
+		r.Body = body
+		defer func() { up.Add(float64(body.n)) }()
+		next.ServeHTTP(w, r)
+	})
+}
+
+type countedBody struct {
+	io.ReadCloser
+	n int64
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.n += int64(n)
+	return n, err
+}

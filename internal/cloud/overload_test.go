@@ -1,0 +1,434 @@
+package cloud_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/auth"
+	"snap/internal/cloud"
+	"snap/internal/cloudtest"
+	"snap/internal/servertest"
+	"snap/internal/store"
+)
+
+// startLimited starts a process of the service with these limits, and returns
+// it with a key of alice.
+func startLimited(t *testing.T, database, dir, limits string) (r *replica, key string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	address := l.Addr().String()
+	l.Close()
+	r = &replica{t: t, url: "http://" + address, config: filepath.Join(t.TempDir(), "snapcloud.yaml")}
+	must(t, os.WriteFile(r.config, fmt.Appendf(nil, `
+listen: %s
+data_dir: %s
+database: {url: %q}
+limits: {%s}
+organizations:
+  - slug: acme
+    sign_in: {type: local}
+    users: [{email: alice@acme.test, password: x, role: owner}]
+`, address, dir, database, limits), 0o600))
+	r.start()
+	t.Cleanup(r.kill)
+	return r, newKey(t, store.Options{URL: database, DataDir: dir})
+}
+
+// newKey makes a key of alice beside the running service.
+func newKey(t *testing.T, o store.Options) string {
+	t.Helper()
+	s, err := store.Open(t.Context(), o)
+	must(t, err)
+	defer s.Close()
+	org, err := s.OrgBySlug(t.Context(), "acme")
+	must(t, err)
+	alice, err := s.UserByEmail(t.Context(), org.ID, "alice@acme.test")
+	must(t, err)
+	key, _, err := auth.New(s, auth.Options{}).NewKey(t.Context(), auth.KeySpec{OrgID: org.ID, UserID: alice.ID, Kind: snap.UserKey, Name: "test"})
+	must(t, err)
+	return key
+}
+
+// reply is what a request got.
+type reply struct {
+	status int
+	after  string // Retry-After
+	code   snap.Code
+}
+
+// ask sends a request with a key, if there is one.
+func ask(ctx context.Context, client *http.Client, method, url, key string) (a reply, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
+	if err != nil {
+		return a, err
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return a, err
+	}
+	defer res.Body.Close()
+	a = reply{status: res.StatusCode, after: res.Header.Get("Retry-After")}
+	var p api.Problem
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode >= 400 {
+		err = json.Unmarshal(text, &p)
+	}
+	a.code = p.Code
+	return a, err
+}
+
+func mustAsk(t *testing.T, method, url, key string) reply {
+	t.Helper()
+	a, err := ask(t.Context(), http.DefaultClient, method, url, key)
+	must(t, err)
+	return a
+}
+
+// waits checks that an answer says when to come back.
+func (a reply) waits(t *testing.T, most int) {
+	t.Helper()
+	if s, err := strconv.Atoi(a.after); err != nil || s < 1 || s > most {
+		t.Errorf("status %d has the Retry-After %q, want 1 to %d", a.status, a.after, most)
+	}
+}
+
+// Three processes over one PostgreSQL let a credential, and an address, do as
+// much as the limit says together, and not each of them.
+func TestRatesAreSharedByReplicas(t *testing.T) {
+	t.Parallel()
+	const perKey, perAddress = 200, 60
+	database, dir := servertest.Postgres(t), t.TempDir()
+	limits := fmt.Sprintf("requests_per_credential: %d, sign_in_requests_per_address: %d", perKey, perAddress)
+	var all []*replica
+	var key string
+	for range 3 {
+		r, k := startLimited(t, database, dir, limits)
+		all, key = append(all, r), k
+	}
+	for name, tt := range map[string]struct {
+		path, key string
+		limit     int
+	}{
+		"credential": {api.MountAgent + "/snapshots?limit=1", key, perKey},
+		"address":    {api.PathAuthConfig, "", perAddress},
+	} {
+		t.Run(name, func(t *testing.T) {
+			began := time.Now()
+			var mu sync.Mutex
+			var wg sync.WaitGroup
+			through, tries := 0, 3*tt.limit
+			for worker := range 9 {
+				wg.Go(func() {
+					for range tries / 9 {
+						a, err := ask(t.Context(), http.DefaultClient, http.MethodGet, all[worker%3].url+tt.path, tt.key)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						switch a.status {
+						case http.StatusOK:
+							through++
+						case http.StatusTooManyRequests:
+							if a.waits(t, 60); a.code != snap.CodeRateLimited {
+								t.Errorf("code %s", a.code)
+							}
+						default:
+							t.Errorf("status %d", a.status)
+						}
+						mu.Unlock()
+					}
+				})
+			}
+			wg.Wait()
+			earned := int(float64(tt.limit) * time.Since(began).Minutes())
+			if share := 3 * tt.limit / 20; through < tt.limit-share || through > tt.limit+share+earned+1 {
+				t.Errorf("%d of %d requests were let through, want %d, give or take %d, and %d that were earned meanwhile", through, tries, tt.limit, share, earned)
+			}
+		})
+	}
+	if a := mustAsk(t, http.MethodGet, all[0].url+api.MountAgent+"/snapshots", newKey(t, store.Options{URL: database, DataDir: dir})); a.status != http.StatusOK {
+		t.Errorf("another credential got status %d", a.status)
+	}
+}
+
+// With more to do than it can, the service tells clients to come back, goes on
+// with what it has, answers health and sign-in, and recovers at once.
+func TestOverloadShedsAndRecovers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r, key := startLimited(t, "", dir, "concurrent_requests: 2, queued_requests: 3, queue_wait: 300ms, connections: 2000")
+	list := r.url + api.MountAgent + "/snapshots?limit=1"
+	if a := mustAsk(t, http.MethodGet, list, key); a.status != http.StatusOK {
+		t.Fatalf("status %d before", a.status)
+	}
+	s, err := store.Open(t.Context(), store.Options{DataDir: dir})
+	must(t, err)
+	defer s.Close()
+	frozen, err := s.Freeze(t.Context())
+	must(t, err)
+
+	stuck := make(chan reply, 2) // they need to write, and cannot
+	for range 2 {
+		go func() {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+api.MountAgent+"/channels", strings.NewReader(`{"target":"shop","type":"sanitized"}`))
+			req.Header.Set("Authorization", "Bearer "+key)
+			req.Header.Set("Content-Type", "application/json")
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Error(err)
+				stuck <- reply{}
+				return
+			}
+			res.Body.Close()
+			stuck <- reply{status: res.StatusCode}
+		}()
+	}
+	for { // until both have their places
+		a := mustAsk(t, http.MethodGet, list, key)
+		if a.status == http.StatusServiceUnavailable {
+			if a.waits(t, 3); a.code != snap.CodeUnavailable {
+				t.Errorf("code %s", a.code)
+			}
+			break
+		}
+	}
+	var wg sync.WaitGroup
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 500}}
+	for range 500 {
+		wg.Go(func() {
+			a, err := ask(t.Context(), client, http.MethodGet, list, key)
+			if err != nil || a.status != http.StatusServiceUnavailable {
+				t.Errorf("in the middle of it: %+v, %v", a, err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, path := range []string{"/healthz", "/readyz", api.PathAuthConfig, "/auth/signin"} {
+		if a := mustAsk(t, http.MethodGet, r.url+path, ""); a.status != http.StatusOK {
+			t.Errorf("%s answers %d", path, a.status)
+		}
+	}
+	must(t, frozen.Release())
+	for range 2 {
+		if a := <-stuck; a.status != http.StatusOK && a.status != http.StatusConflict {
+			t.Errorf("what had its place got %d", a.status)
+		}
+	}
+	for range 20 {
+		if a := mustAsk(t, http.MethodGet, list, key); a.status != http.StatusOK {
+			t.Errorf("afterwards: status %d", a.status)
+		}
+	}
+	r.within(500 << 20) // with the race detector; a third of it without
+}
+
+// within checks the most memory that the process ever had.
+func (r *replica) within(most int64) {
+	r.t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
+	if err != nil {
+		r.t.Log("the process's memory is not known here")
+		return
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	kb, err := strconv.ParseInt(strings.Fields(after)[0], 10, 64)
+	must(r.t, err)
+	if kb<<10 > most {
+		r.t.Errorf("the process had %d MiB, want at most %d", kb>>10, most>>20)
+	}
+}
+
+// Clients that connect and say nothing, send a header byte by byte, or a body
+// that never ends, thousands of them, take nothing from those who ask.
+func TestSlowAndIdleClientsDoNoHarm(t *testing.T) {
+	t.Parallel()
+	for name, sends := range map[string]string{
+		"nothing":       "",
+		"half a header": "GET /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+		"half a body":   "POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{",
+		"half a form":   "POST /auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 500\r\n\r\na=",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, key := startLimited(t, "", t.TempDir(), "connections: 4000, concurrent_requests: 4, concurrent_sign_ins: 4, queue_wait: 10s")
+			sends := strings.ReplaceAll(sends, "KEY", key)
+			address := strings.TrimPrefix(r.url, "http://")
+			for range 2100 {
+				c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+				must(t, err)
+				defer c.Close()
+				_, err = io.WriteString(c, sends)
+				must(t, err)
+			}
+			for range 20 {
+				for _, path := range []string{"/healthz", "/auth/signin", api.MountAgent + "/snapshots"} {
+					if a := mustAsk(t, http.MethodGet, r.url+path, map[bool]string{true: key}[strings.HasPrefix(path, api.MountAgent)]); a.status != http.StatusOK {
+						t.Fatalf("%s answers %d", path, a.status)
+					}
+				}
+			}
+			r.within(500 << 20) // with the race detector; a third of it without
+		})
+	}
+}
+
+// There are no more connections than the limit, whatever comes: the one that
+// has waited longest makes room for a new one, and who asks is answered.
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	const most = 100
+	r, _ := startLimited(t, "", t.TempDir(), fmt.Sprintf("connections: %d", most))
+	address := strings.TrimPrefix(r.url, "http://")
+	var idle []net.Conn
+	for range 5 * most {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+		must(t, err)
+		defer c.Close()
+		idle = append(idle, c)
+	}
+	for range 50 {
+		if a := mustAsk(t, http.MethodGet, r.url+"/healthz", ""); a.status != http.StatusOK {
+			t.Fatalf("status %d", a.status)
+		}
+	}
+	for _, c := range idle[:4*most-1] { // they were closed in favour of others
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Fatal("an idle connection got an answer")
+		}
+	}
+	files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", r.cmd.Process.Pid))
+	if err == nil && len(files) > most+60 {
+		t.Errorf("the process has %d open files", len(files))
+	}
+}
+
+// Headers and bodies have a size beyond which nothing is read.
+func TestFloodsOfBytesAreRefused(t *testing.T) {
+	t.Parallel()
+	r, key := startLimited(t, "", t.TempDir(), "")
+	address := strings.TrimPrefix(r.url, "http://")
+	big := strings.Repeat("x", 2<<20)
+	for name, tt := range map[string]struct {
+		request string
+		status  int
+	}{
+		"one long header":   {"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + big[:200<<10] + "\r\n\r\n", http.StatusRequestHeaderFieldsTooLarge},
+		"many headers":      {"GET /healthz HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: b\r\n", 20<<10) + "\r\n", http.StatusRequestHeaderFieldsTooLarge},
+		"a long URL":        {"GET /" + big[:200<<10] + " HTTP/1.1\r\nHost: x\r\n\r\n", http.StatusRequestHeaderFieldsTooLarge},
+		"an announced body": {"POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\nContent-Length: 99999999999\r\n\r\n", http.StatusRequestEntityTooLarge},
+		"a chunked body": {"POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\nTransfer-Encoding: chunked\r\n\r\n" +
+			fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(big), big), http.StatusRequestEntityTooLarge},
+		"a form": {"POST /auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9999999\r\n\r\n", http.StatusRequestEntityTooLarge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+			must(t, err)
+			defer c.Close()
+			go io.WriteString(c, tt.request) // it ends when the service closes the connection
+			res, err := http.ReadResponse(bufio.NewReader(c), nil)
+			must(t, err)
+			res.Body.Close()
+			if res.StatusCode != tt.status {
+				t.Errorf("status %d, want %d", res.StatusCode, tt.status)
+			}
+		})
+	}
+}
+
+// A download may take as long as it likes while it moves; one that stands
+// still is ended.
+func TestDownloadsMoveOrEnd(t *testing.T) {
+	t.Parallel()
+	const size, stall = 64 << 20, 500 * time.Millisecond
+	ended := make(chan error, 1)
+	server := httptest.NewServer(cloud.Moving(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, err := io.Copy(w, io.LimitReader(zeros{}, size))
+		ended <- err
+	}), stall))
+	defer server.Close()
+	get := func() io.ReadCloser {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		must(t, err)
+		res, err := http.DefaultClient.Do(req)
+		must(t, err)
+		return res.Body
+	}
+	still := get()
+	defer still.Close()
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("all of it was sent to a client that reads nothing")
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("a download that stands still goes on")
+	}
+	slow := get()
+	defer slow.Close()
+	pause := time.NewTicker(stall / 10)
+	defer pause.Stop()
+	began, got := time.Now(), int64(0)
+	for got < size {
+		n, err := io.CopyN(io.Discard, slow, size/16)
+		got += n
+		must(t, err)
+		<-pause.C
+	}
+	if err := <-ended; err != nil || time.Since(began) < stall {
+		t.Errorf("a slow download: %v, in %s", err, time.Since(began))
+	}
+}
+
+// zeros is an endless file.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+// A handler that bounds the reading of a body that is there already does not
+// end its own request, nor those that come after it on the connection.
+func TestArrivedBodiesHaveNoDeadline(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	server := httptest.NewServer(c.Service.Admitted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Millisecond))
+		select {
+		case <-r.Context().Done():
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case <-time.After(100 * time.Millisecond):
+			io.Copy(w, r.Body)
+		}
+	})))
+	defer server.Close()
+	for range 3 {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("body"))
+		must(t, err)
+		res, err := server.Client().Do(req)
+		must(t, err)
+		text, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusOK || string(text) != "body" {
+			t.Errorf("status %d, %q, %v", res.StatusCode, text, err)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package cloud
+
+import (
+	"context"
+	"time"
+
+	"snap/internal/store"
+)
+
+// sayRunning tells the database that this process runs, and returns what goes
+// on telling it until ctx is done. What must not be done beside a running
+// service, such as a transfer of its data, looks there.
+func (s *Service) sayRunning(ctx context.Context, holder string) (goOn func()) {
+	say := func(ctx context.Context) error { return s.store.SayRunning(ctx, holder) }
+	if err := say(ctx); err != nil {
+		s.log.WarnContext(ctx, "could not say that this process runs; it is tried again", "error", err)
+	}
+	return func() {
+		s.repeat(ctx, "say that it runs", store.RunningLife/3, say)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if err := s.store.SayStopped(ctx, holder); err != nil {
+			s.log.WarnContext(ctx, "could not say that this process has ended; it counts as running for a moment", "error", err)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"snap/internal/store"
+)
+
+// tracing sends spans of requests, statements, requests to S3 and background
+// work to an OpenTelemetry collector. It is nil when none is configured, and
+// then costs nothing.
+type tracing struct {
+	provider *sdktrace.TracerProvider
+	tracer   trace.Tracer
+}
+
+// check says what is wrong with the configuration.
+func (t Tracing) check() error {
+	if t.Sample < 0 || t.Sample > 1 {
+		return fmt.Errorf("tracing.sample %v is not between 0 and 1", t.Sample)
+	}
+	if t.Endpoint == "" {
+		return nil
+	}
+	u, err := url.Parse(t.Endpoint)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return errors.New("tracing.endpoint is not a URL like http://127.0.0.1:4318")
+	}
+	return nil
+}
+
+// endpoint is where the spans go: the path is that of the OTLP specification
+// unless there is one.
+func (t Tracing) endpoint() string {
+	u, err := url.Parse(t.Endpoint)
+	if err == nil && strings.Trim(u.Path, "/") == "" {
+		u.Path = "/v1/traces"
+		return u.String()
+	}
+	return t.Endpoint
+}
+
+// newTracing connects nothing yet: spans are sent in batches behind the
+// requests, and dropped while the collector does not take them.
+func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger) (*tracing, error) {
+	if c.Endpoint == "" {
+		return nil, nil //nolint:nilnil // not configured
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(c.endpoint()))
+	if err != nil {
+		return nil, fmt.Errorf("prepare to send traces: %w", err)
+	}
+	about, err := resource.New(ctx, resource.WithAttributes(
+		attribute.String("service.name", "snapcloud"), attribute.String("service.version", version)), resource.WithFromEnv(), resource.WithTelemetrySDK())
+	if err != nil {
+		return nil, fmt.Errorf("prepare to send traces: %w", err)
+	}
+	// Whoever calls may choose the trace their request belongs to, but not
+	// that all of theirs are recorded.
+	sample := sdktrace.TraceIDRatioBased(c.Sample)
+	p := sdktrace.NewTracerProvider(
+		sdktrace.WithBatcher(quietExporter{exporter, log}), sdktrace.WithResource(about),
+		sdktrace.WithSampler(sdktrace.ParentBased(sample, sdktrace.WithRemoteParentSampled(sample))),
+	)
+	return &tracing{p, p.Tracer("snap/internal/cloud")}, nil
+}
+
+// close sends what is left.
+func (t *tracing) close(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return t.provider.Shutdown(ctx)
+}
+
+// quietExporter logs what cannot be sent, instead of the library's own log.
+type quietExporter struct {
+	sdktrace.SpanExporter
+	log *slog.Logger
+}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (e quietExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	if err := e.SpanExporter.ExportSpans(ctx, spans); err != nil {
+		e.log.WarnContext(ctx, "traces were not sent", "spans", len(spans), "error", err)
+	}
+	return nil
+}
+
+// request begins the span of a request, in the trace that its traceparent
+// names (W3C Trace Context). The span has no path, in which a token may be.
+func (t *tracing) request(r *http.Request) (context.Context, func(route string, status int)) {
+	if t == nil {
+		return r.Context(), func(string, int) {}
+	}
+	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
+	ctx, span := t.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
+		attribute.String("http.request.method", method(r.Method)), attribute.String("snapcloud.request_id", requestID(r.Context()))))
+	return ctx, func(route string, status int) {
+		span.SetName(route)
+		span.SetAttributes(attribute.String("http.route", route), attribute.Int("http.response.status_code", status))
+		if status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, http.StatusText(status))
+		}
+		span.End()
+	}
+}
+
+// method is the request's method if it is one of HTTP's.
+func method(m string) string {
+	switch m {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return m
+	}
+	return "_OTHER"
+}
+
+// within begins a span below the one in ctx. Without one there, nothing is
+// begun: what polls the database every second makes no traces.
+func (t *tracing) within(ctx context.Context, name string, kind trace.SpanKind, about ...attribute.KeyValue) (context.Context, func(error)) {
+	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
+		return ctx, func(error) {}
+	}
+	return t.begin(ctx, name, kind, about...)
+}
+
+func (t *tracing) begin(ctx context.Context, name string, kind trace.SpanKind, about ...attribute.KeyValue) (context.Context, func(error)) {
+	if t == nil {
+		return ctx, func(error) {}
+	}
+	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(about...))
+	return ctx, func(err error) {
+		if err != nil {
+			span.SetStatus(codes.Error, "failed") // the error's text may hold values
+		}
+		span.End()
+	}
+}
+
+// traceID returns the ID of the trace in ctx, or nothing.
+func traceID(ctx context.Context) string {
+	if id := trace.SpanContextFromContext(ctx).TraceID(); id.IsValid() {
+		return id.String()
+	}
+	return ""
+}
+
+// watchStatement measures a statement and traces its text, which has
+// placeholders where its values are.
+func (s *Service) watchStatement(ctx context.Context, statement string) (context.Context, func(error)) {
+	kind, started := store.StatementKind(statement), time.Now()
+	end := func(error) {}
+	if s.tracing != nil {
+		ctx, end = s.tracing.within(ctx, kind, trace.SpanKindClient,
+			attribute.String("db.operation.name", kind), attribute.String("db.query.text", strings.Join(strings.Fields(statement), " ")))
+	}
+	return ctx, func(err error) {
+		s.metrics.queries.WithLabelValues(kind).Observe(time.Since(started).Seconds())
+		if err != nil && ctx.Err() == nil {
+			s.metrics.queryErrors.WithLabelValues(kind).Inc()
+		}
+		end(err)
+	}
+}
+
+// watchS3 measures and traces requests to S3. Their URLs are signed, so they
+// are not in the span.
+func (s *Service) watchS3(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		started := time.Now()
+		ctx, end := s.tracing.within(r.Context(), "S3 "+r.Method, trace.SpanKindClient,
+			attribute.String("http.request.method", r.Method), attribute.String("server.address", r.URL.Hostname()))
+		res, err := next.RoundTrip(r.WithContext(ctx))
+		status := 0
+		if res != nil {
+			status = res.StatusCode
+		}
+		s.metrics.s3.WithLabelValues(r.Method).Observe(time.Since(started).Seconds())
+		s.metrics.s3Requests.WithLabelValues(r.Method, strconv.Itoa(status)).Inc()
+		end(err)
+		return res, err
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

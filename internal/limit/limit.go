@@ -1,0 +1,137 @@
+// Package limit keeps rates within bounds that all replicas share, without a
+// write for every request.
+//
+// Whoever is counted (a credential, an address) may do a number of things a
+// minute. A replica takes a twentieth of that from the database at a time and
+// gives it away by itself; the first twentieth it gives without asking, so that
+// whoever does little is never written down. Who has had enough is refused by
+// what the replica remembers. So over all replicas nobody gets more than the
+// limit and a twentieth of it for each replica, and a flood costs no writes.
+package limit
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Per is the time that a [Rate] is for.
+const Per = time.Minute
+
+// Rate is how often something may be done in a minute, and at once. Zero or
+// less is no limit.
+type Rate int
+
+// share is what a replica takes at a time.
+func (r Rate) share() int { return max(1, int(r)/20) }
+
+// cost is what n of them use up of a minute.
+func (r Rate) cost(n int) time.Duration { return Per * time.Duration(n) / time.Duration(r) }
+
+// Take takes cost from what all replicas share of a bucket, which holds window
+// when it is full. It returns 0 when there was as much, and else after how long
+// there will be.
+type Take func(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error)
+
+// Limiter counts what is done, by bucket. It is safe for concurrent use.
+type Limiter struct {
+	take Take
+	now  func() time.Time
+
+	mu      sync.Mutex
+	buckets map[string]*bucket
+}
+
+// maxBuckets bounds the memory that made-up addresses and credentials can take:
+// a bucket has about 200 bytes.
+const maxBuckets = 100_000
+
+// New returns a limiter over what replicas share.
+func New(take Take, now func() time.Time) *Limiter {
+	return &Limiter{take: take, now: now, buckets: map[string]*bucket{}}
+}
+
+// bucket is what one replica knows of who is counted.
+type bucket struct {
+	mu     sync.Mutex
+	since  time.Time // of left
+	left   int       // that may be given away
+	paid   bool      // what was given away since then is accounted for
+	closed time.Time // until when nothing is given
+}
+
+// Allow counts one thing that is done in a bucket. It returns 0 when it is
+// within the limit, and otherwise after how long to try again. While the
+// database does not answer, it is not the one to refuse.
+func (l *Limiter) Allow(ctx context.Context, name string, r Rate) (wait time.Duration) {
+	if r <= 0 {
+		return 0
+	}
+	b := l.bucket(name, r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := l.now()
+	if now.Before(b.closed) {
+		return b.closed.Sub(now)
+	}
+	if now.Sub(b.since) >= Per {
+		b.since, b.left, b.paid = now, r.share(), false
+	}
+	if b.left > 0 {
+		b.left--
+		return 0
+	}
+	return l.more(ctx, name, r, b)
+}
+
+// more takes another share, and pays for the first one.
+func (l *Limiter) more(ctx context.Context, name string, r Rate, b *bucket) (wait time.Duration) {
+	n := r.share()
+	if !b.paid {
+		n *= 2
+	}
+	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
+	defer cancel()
+	wait, err := l.take(ctx, name, r.cost(n), Per)
+	if err == nil && wait > 0 {
+		b.closed = l.now().Add(wait)
+		return wait
+	}
+	b.left, b.paid = r.share()-1, b.paid || err == nil
+	return 0
+}
+
+// takeTimeout is how long a request waits for its share.
+const takeTimeout = time.Second
+
+func (l *Limiter) bucket(name string, r Rate) *bucket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b := l.buckets[name]; b != nil {
+		return b
+	}
+	if len(l.buckets) >= maxBuckets {
+		l.forget()
+	}
+	b := &bucket{since: l.now(), left: r.share()}
+	l.buckets[name] = b
+	return b
+}
+
+// forget makes room: what has not been counted lately goes, and everything
+// when all of it was. What was taken from the database stays taken.
+func (l *Limiter) forget() {
+	now := l.now()
+	for name, b := range l.buckets {
+		if !b.mu.TryLock() {
+			continue // it is in use
+		}
+		if now.Sub(b.since) >= Per && !now.Before(b.closed) {
+			delete(l.buckets, name)
+		}
+		b.mu.Unlock()
+	}
+	if len(l.buckets) >= maxBuckets {
+		clear(l.buckets)
+	}
+}

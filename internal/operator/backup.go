@@ -1,0 +1,187 @@
+package operator
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/cloud"
+	"snap/internal/move"
+)
+
+func (p *program) backup() *cobra.Command {
+	var to string
+	var keep int
+	c := &cobra.Command{
+		Use:   "backup --to DIR",
+		Short: "Back up the embedded database and storage, while the service runs",
+		Long: "Add a backup to a folder of backups, while the service runs or not: the SQLite\n" +
+			"database as of one moment and every object it names then. Objects that an earlier\n" +
+			"backup holds are not copied again. A backup is there whole or not at all, and what\n" +
+			"a run that was killed has copied is found by the next one.\n\n" +
+			"The folder holds secrets (signing keys, hashes of API keys) and the snapshots\n" +
+			"themselves: only its owner can read it. The configuration file is not part of it.\n\n" +
+			"With PostgreSQL and S3, back up those by their own means.",
+		Example: "  snapcloud backup --config snapcloud.yaml --to /mnt/backups/snap --keep 14",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			config, err := p.embedded()
+			if err != nil {
+				return err
+			}
+			if keep < 0 {
+				return snap.Usage("--keep is a number of backups", "0 keeps all of them")
+			}
+			meter := newMeter(p.stderr, "copied")
+			b, err := move.BackUp(c.Context(), move.Options{DataDir: config.DataDir, Dir: to, Version: p.version, Keep: keep}, meter.progress())
+			if err != nil {
+				return err
+			}
+			return p.told(b, "backed up as %s: %s, %s new; the database has %s\n", b.Name,
+				objects(b.Objects, b.Bytes), objects(b.Added, b.AddedB), size(b.Database))
+		},
+	}
+	c.Flags().StringVar(&to, "to", "", "the folder of backups (required)")
+	c.Flags().IntVar(&keep, "keep", 0, "how many backups stay, with this one; 0 is all")
+	c.MarkFlagRequired("to")
+	c.AddCommand(p.backupList(), p.backupVerify())
+	return c
+}
+
+func (p *program) backupList() *cobra.Command {
+	var from string
+	c := &cobra.Command{
+		Use: "list --from DIR", Short: "List the backups in a folder, the newest first", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			all, err := move.Backups(from)
+			if err != nil {
+				return err
+			}
+			if p.asJSON {
+				return p.json(append([]move.Backup{}, all...))
+			}
+			var table [][]string
+			for _, b := range all {
+				table = append(table, []string{b.Name, strconv.FormatInt(b.Objects, 10), size(b.Bytes), size(b.AddedB), size(b.Database), b.Version})
+			}
+			return p.table([]string{"BACKUP", "OBJECTS", "SIZE", "NEW", "DATABASE", "MADE BY"}, table)
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "the folder of backups (required)")
+	c.MarkFlagRequired("from")
+	return c
+}
+
+func (p *program) backupVerify() *cobra.Command {
+	var from, at string
+	c := &cobra.Command{
+		Use: "verify --from DIR", Short: "Read a whole backup and say whether it is as it was written", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			meter := newMeter(p.stderr, "verified")
+			b, err := move.Verify(c.Context(), from, at, meter.progress())
+			if err != nil {
+				return err
+			}
+			return p.told(b, "the backup %s is whole: %s, the database and every audit chain\n", b.Name, objects(b.Objects, b.Bytes))
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "the folder of backups (required)")
+	c.Flags().StringVar(&at, "at", "", "the backup's name (default: the newest)")
+	c.MarkFlagRequired("from")
+	return c
+}
+
+func (p *program) restore() *cobra.Command {
+	var from, at string
+	c := &cobra.Command{
+		Use:   "restore --from DIR",
+		Short: "Put a backup into an empty data_dir",
+		Long: "Put a backup into the data_dir of the configuration, which must be empty.\n" +
+			"Everything is verified before anything is put in place, and until then no service\n" +
+			"starts on it. A restore that was interrupted goes on when it is run again.\n\n" +
+			"Pushes that were going on are begun again by snapcli; logins and keys are as they\n" +
+			"were when the backup was made.",
+		Example: "  snapcloud restore --config snapcloud.yaml --from /mnt/backups/snap",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			config, err := p.embedded()
+			if err != nil {
+				return err
+			}
+			meter := newMeter(p.stderr, "restored")
+			b, err := move.Restore(c.Context(), from, at, config.DataDir, meter.progress())
+			if err != nil {
+				return err
+			}
+			return p.told(b, "restored %s into %s: %s, everything verified\n", b.Name, config.DataDir, objects(b.Objects, b.Bytes))
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "the folder of backups (required)")
+	c.Flags().StringVar(&at, "at", "", "the backup's name (default: the newest)")
+	c.MarkFlagRequired("from")
+	return c
+}
+
+// embedded returns the configuration of a service on SQLite and a folder.
+func (p *program) embedded() (cloud.Config, error) {
+	config, err := p.config()
+	if err == nil && (config.Database.URL != "" || config.Blob.URL != "") {
+		err = snap.Usage("this is for SQLite and a folder, and the configuration names a database.url or blob.url",
+			"back up PostgreSQL and the bucket by their own means: first the database, then the bucket")
+	}
+	return config, err
+}
+
+// told prints a result as JSON or as a sentence.
+func (p *program) told(v any, format string, args ...any) error {
+	if p.asJSON {
+		return p.json(v)
+	}
+	_, err := fmt.Fprintf(p.stdout, format, args...)
+	return err
+}
+
+func size(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
+
+func objects(n, bytes int64) string {
+	if n == 1 {
+		return "1 object of " + size(bytes)
+	}
+	return fmt.Sprintf("%d objects of %s", n, size(bytes))
+}
+
+// meter says how far something is, at most every few seconds.
+type meter struct {
+	out  io.Writer
+	did  string
+	mu   sync.Mutex
+	last time.Time
+}
+
+func newMeter(out io.Writer, did string) *meter { return &meter{out: out, did: did, last: time.Now()} }
+
+const sayEvery = 5 * time.Second
+
+func (m *meter) progress() move.Progress {
+	return move.Progress{Objects: func(done, of, bytes int64) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if time.Since(m.last) >= sayEvery {
+			m.last = time.Now()
+			fmt.Fprintf(m.out, "%s %d of %s\n", m.did, done, objects(of, bytes))
+		}
+	}, Table: func(name string, rows int64) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if time.Since(m.last) >= sayEvery {
+			m.last = time.Now()
+			fmt.Fprintf(m.out, "%s the table %s: %d rows\n", m.did, name, rows)
+		}
+	}}
+}

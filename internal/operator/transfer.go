@@ -1,0 +1,98 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/blob"
+	"snap/internal/cloud"
+	"snap/internal/move"
+	"snap/internal/store"
+)
+
+func (p *program) transfer() *cobra.Command {
+	var to string
+	var dryRun bool
+	c := &cobra.Command{
+		Use:   "transfer --to CONFIG",
+		Short: "Move the service to another database and storage",
+		Long: "Copy all that the service of --config keeps to the database and storage of another\n" +
+			"configuration, such as from SQLite and a folder to PostgreSQL and S3, or back. Stop\n" +
+			"the service first. Keys, sessions, shares and the audit log stay as they are.\n\n" +
+			"The destination must be empty. Every object is read again and compared, and so is\n" +
+			"every row. A transfer that was interrupted goes on when it is run again; until its\n" +
+			"end no service starts on the destination. The source is only read.\n\n" +
+			"SNAPCLOUD_ environment variables count for --config only; ${NAME} works in both.",
+		Example: "  snapcloud transfer --config snapcloud.yaml --to replicas.yaml --dry-run\n" +
+			"  snapcloud transfer --config snapcloud.yaml --to replicas.yaml",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return p.move(c.Context(), to, dryRun) },
+	}
+	c.Flags().StringVar(&to, "to", "", "the configuration file of the destination (required)")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only check both sides and say what would be copied")
+	c.MarkFlagRequired("to")
+	return c
+}
+
+func (p *program) move(ctx context.Context, to string, dryRun bool) error {
+	source, err := p.config()
+	if err != nil {
+		return err
+	}
+	destination, err := cloud.LoadConfig(to, withoutOurs(p.environ))
+	if err != nil {
+		return err
+	}
+	from, err := place(source)
+	if err != nil {
+		return err
+	}
+	there, err := place(destination)
+	if err != nil {
+		return err
+	}
+	meter := newMeter(p.stderr, "copied")
+	r, err := move.Transfer(ctx, from, there, meter.progress(), dryRun)
+	if err != nil {
+		return err
+	}
+	if source.PublicURL != destination.PublicURL {
+		fmt.Fprintf(p.stderr, "public_url is another one: people sign in again; API keys stay (%s, then %s)\n", source.PublicURL, destination.PublicURL)
+	}
+	if dryRun {
+		return p.told(r, "would copy %d rows and %s\n", r.Rows, objects(r.Objects, r.Bytes))
+	}
+	if err := p.told(r, "copied %d rows and %s, every one compared\n", r.Rows, objects(r.Objects, r.Bytes)); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stderr, "start the service with %s; do not start it on the source again, which is as it was\n", to)
+	return nil
+}
+
+// withoutOurs leaves out of an environment what lies over a configuration.
+func withoutOurs(environ []string) (rest []string) {
+	for _, entry := range environ {
+		if !strings.HasPrefix(entry, "SNAPCLOUD_") {
+			rest = append(rest, entry)
+		}
+	}
+	return rest
+}
+
+// place is where a configuration keeps a service's data.
+func place(c cloud.Config) (move.Place, error) {
+	sealer, err := auth.NewSealer(c.Auth.KeyEncryptionKey)
+	if err != nil {
+		return move.Place{}, snap.Usage("auth.key_encryption_key "+err.Error(), "")
+	}
+	return move.Place{
+		Database: store.Options{URL: c.Database.URL, DataDir: c.DataDir},
+		Blobs:    func(ctx context.Context) (blob.Store, error) { return cloud.OpenBlobs(ctx, c) },
+		Sealer:   sealer,
+	}, nil
+}

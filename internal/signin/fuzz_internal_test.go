@@ -1,0 +1,44 @@
+package signin
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// FuzzLocalPath: whatever a link names as the page to go to, the browser stays
+// at this service (RFC 9700 section 4.11: no open redirector).
+func FuzzLocalPath(f *testing.F) {
+	for _, seed := range []string{"/auth/account", "/auth//evil.example", "//evil.example", "/auth/\\evil", "https://evil.example", "/auth/..//x", "/auth/%2f%2fevil", "/auth/device?user_code=A", "/auth/\tx", "/auth/..;/x"} {
+		f.Add(seed)
+	}
+	s := &Service{path: "/auth"}
+	base, err := url.Parse("https://cloud.example/auth/signin")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, next string) {
+		path := s.path + s.localPath(next)
+		to, err := base.Parse(path)
+		if err != nil || to.Host != "cloud.example" || to.Scheme != "https" || !strings.HasPrefix(to.Path, "/auth/") || strings.ContainsAny(path, "\\\r\n\t") {
+			t.Fatalf("%q leads to %q, %v", next, path, err)
+		}
+	})
+}
+
+// FuzzUserCode: what is taken as a code has its eight letters, however it was
+// typed.
+func FuzzUserCode(f *testing.F) {
+	for _, seed := range []string{"BCDF-GHJK", "bcdf ghjk", "BCDFGHJ", "BCDF–GHJK", "%", "ＢCDFGHJK", "bcdf_ghjk\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, typed string) {
+		code, ok := cleanUserCode(typed)
+		if ok && (len(code) != userCodeLength || strings.Trim(code, userCodeLetters) != "") {
+			t.Fatalf("%q became %q", typed, code)
+		}
+		if again, still := cleanUserCode(showUserCode(code)); ok && (!still || again != code) {
+			t.Fatalf("%q became %q, shown and typed again %q", typed, code, again)
+		}
+	})
+}
