@@ -1,0 +1,299 @@
+// Package load measures how much the whole service holds: requests a second,
+// and how long they take, of a realistic mix over many snapshots, on SQLite and
+// on PostgreSQL with one replica and with three. Service, database, storage and
+// whoever asks are processes of their own.
+//
+//	SNAP_LOAD_SNAPSHOTS=1000000 go test -run '^$' -bench Load -benchtime 1x ./internal/load
+//
+// SNAP_LOAD_SECONDS is how long each is asked, SNAP_LOAD_WORKERS by how many at
+// once. PostgreSQL runs with fsync here, as SQLite does.
+package load
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"snap/internal/blob"
+	"snap/internal/cloud"
+	"snap/internal/move"
+	"snap/internal/servertest"
+	"snap/internal/store"
+)
+
+// sizes of what is asked for when the environment does not say.
+const (
+	fewSnapshots = 10_000
+	fewSeconds   = 5
+	someWorkers  = 16
+	users        = 20
+	groups       = 50
+)
+
+// BenchmarkLoad prints a table, one row a kind of request and one column pair a
+// way to run the service.
+func BenchmarkLoad(b *testing.B) {
+	n := number("SNAP_LOAD_SNAPSHOTS", fewSnapshots)
+	l := &lab{B: b, program: build(b), dir: b.TempDir()}
+	embedded := l.site("", "", filepath.Join(l.dir, "sqlite"))
+	l.seed(embedded, n)
+	var results []result
+	measure := func(name string, at site, replicas int) {
+		processes := l.serve(at, replicas)
+		r := l.drive(name, processes)
+		for _, p := range processes {
+			p.stop()
+		}
+		results = append(results, r)
+	}
+	measure("SQLite, 1 process", embedded, 1)
+
+	replicated := l.site(synced(b), servertest.S3(b), filepath.Join(l.dir, "pg"))
+	began := time.Now()
+	report, err := move.Transfer(b.Context(), l.place(embedded), l.place(replicated), move.Progress{}, false)
+	must(b, err)
+	fmt.Printf("\ntransferred %d rows from SQLite to PostgreSQL in %s, every one compared\n", report.Rows, time.Since(began).Round(time.Second))
+	analyze(b, replicated.database)
+	measure("PostgreSQL, 1 replica", replicated, 1)
+	measure("PostgreSQL, 3 replicas", replicated, 3)
+	show(n, results)
+}
+
+// number reads a number from the environment.
+func number(name string, otherwise int) int {
+	n, err := strconv.Atoi(os.Getenv(name))
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+func must(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// build builds the program that is measured.
+func build(b *testing.B) string {
+	b.Helper()
+	program := filepath.Join(b.TempDir(), "snapcloud")
+	cmd := exec.CommandContext(b.Context(), "go", "build", "-o", program, "./cmd/snapcloud")
+	cmd.Dir = servertest.Root(b)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("build: %v\n%s", err, out)
+	}
+	return program
+}
+
+// synced is a database on a PostgreSQL that syncs every commit, as SQLite does.
+func synced(b *testing.B) string {
+	b.Helper()
+	url := servertest.Postgres(b)
+	db, err := sql.Open("pgx", url)
+	must(b, err)
+	defer db.Close()
+	for _, text := range []string{`ALTER SYSTEM SET fsync = on`, `ALTER SYSTEM SET max_wal_size = '4GB'`, `SELECT pg_reload_conf()`} {
+		_, err := db.ExecContext(b.Context(), text)
+		must(b, err)
+	}
+	return url
+}
+
+// analyze has PostgreSQL look at what was copied, as it does by itself after a
+// while.
+func analyze(b *testing.B, url string) {
+	b.Helper()
+	db, err := sql.Open("pgx", url)
+	must(b, err)
+	defer db.Close()
+	_, err = db.ExecContext(b.Context(), `VACUUM ANALYZE`)
+	must(b, err)
+}
+
+// lab is one run.
+type lab struct {
+	*testing.B
+	program string
+	dir     string
+}
+
+// site is where a service keeps its data.
+type site struct{ database, blobs, dir string }
+
+func (l *lab) site(database, blobs, dir string) site {
+	must(l, os.MkdirAll(dir, 0o700))
+	return site{database, blobs, dir}
+}
+
+func (l *lab) place(s site) move.Place {
+	return move.Place{Database: store.Options{URL: s.database, DataDir: s.dir}, Blobs: func(ctx context.Context) (blob.Store, error) {
+		return cloud.OpenBlobs(ctx, cloud.Config{DataDir: s.dir, Blob: cloud.Blob{URL: s.blobs}})
+	}}
+}
+
+// public is how people know the service, wherever its processes listen.
+const public = "http://127.0.0.1:1"
+
+func email(user int) string { return fmt.Sprintf("user%d@acme.test", user) }
+
+// configure writes the configuration of one process.
+func (l *lab) configure(s site) (file, address string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(l, err)
+	address = listener.Addr().String()
+	listener.Close()
+	var people strings.Builder
+	for u := range users {
+		role := map[bool]string{true: "owner", false: "member"}[u == 0]
+		var in []string
+		for g := range 5 {
+			in = append(in, fmt.Sprintf("group%d", (u*7+g*11)%groups))
+		}
+		fmt.Fprintf(&people, "      - {email: %s, password: secret, role: %s, groups: [%s]}\n", email(u), role, strings.Join(in, ", "))
+	}
+	text := fmt.Sprintf(`
+listen: %s
+public_url: %s
+data_dir: %s
+database: {url: %q}
+blob: {url: %q}
+log: {level: warn}
+limits: {requests_per_credential: -1, requests_per_address: -1, sign_in_requests_per_address: -1}
+organizations:
+  - slug: acme
+    sign_in: {type: local}
+    users:
+%s  - slug: globex
+    sign_in: {type: local}
+    users: [{email: gail@globex.test, password: secret, role: owner}]
+`, address, public, s.dir, s.database, s.blobs, people.String())
+	file = filepath.Join(l.TempDir(), "snapcloud.yaml")
+	must(l, os.WriteFile(file, []byte(text), 0o600))
+	return file, address
+}
+
+// process is a running snapcloud.
+type process struct {
+	url  string
+	stop func()
+}
+
+// serve starts replicas and waits until they are ready.
+func (l *lab) serve(s site, replicas int) (all []process) {
+	for range replicas {
+		file, address := l.configure(s)
+		cmd := exec.CommandContext(l.Context(), l.program, "serve", "--config", file)
+		cmd.Stderr = os.Stderr
+		must(l, cmd.Start())
+		p := process{url: "http://" + address, stop: func() {
+			cmd.Process.Signal(os.Interrupt)
+			cmd.Wait()
+		}}
+		l.ready(p.url)
+		all = append(all, p)
+	}
+	return all
+}
+
+func (l *lab) ready(url string) {
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for range 3000 {
+		req, err := http.NewRequestWithContext(l.Context(), http.MethodGet, url+"/readyz", nil)
+		must(l, err)
+		if res, err := http.DefaultClient.Do(req); err == nil {
+			res.Body.Close()
+			if res.StatusCode == http.StatusOK {
+				return
+			}
+		}
+		<-again.C
+	}
+	l.Fatal("a process did not become ready")
+}
+
+// result is what one way to run the service held.
+type result struct {
+	Name    string
+	Seconds float64
+	Kinds   map[string]kindResult
+}
+
+type kindResult struct {
+	Count, Failed int
+	P50, P99      time.Duration
+}
+
+// drive has a process of its own ask the service.
+func (l *lab) drive(name string, processes []process) result {
+	o := order{Seconds: number("SNAP_LOAD_SECONDS", fewSeconds), Workers: number("SNAP_LOAD_WORKERS", someWorkers)}
+	for _, p := range processes {
+		o.URLs = append(o.URLs, p.url)
+	}
+	text, err := json.Marshal(o)
+	must(l, err)
+	cmd := exec.CommandContext(l.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), driveEnv+"="+string(text))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	must(l, err)
+	var r result
+	must(l, json.Unmarshal(out, &r))
+	r.Name = name
+	return r
+}
+
+// show writes the table.
+func show(snapshots int, results []result) {
+	fmt.Printf("\n%d snapshots: requests a second, p50 and p99 in milliseconds\n%-16s", snapshots, "")
+	for _, r := range results {
+		fmt.Printf("%36s", r.Name)
+	}
+	fmt.Println()
+	for _, kind := range append(kinds(), "all") {
+		fmt.Printf("%-16s", kind)
+		for _, r := range results {
+			k := r.Kinds[kind]
+			fmt.Printf("%12.0f%12.1f%12.1f", float64(k.Count)/r.Seconds, milliseconds(k.P50), milliseconds(k.P99))
+		}
+		fmt.Println()
+	}
+	for _, r := range results {
+		if failed := r.Kinds["all"].Failed; failed > 0 {
+			fmt.Printf("%s: %d requests failed\n", r.Name, failed)
+		}
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// percentile returns the time within which this share of them was answered.
+func percentile(sorted []time.Duration, share float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(int(float64(len(sorted))*share), len(sorted)-1)]
+}
+
+// summary is the result of a kind of request.
+func summary(took []time.Duration, failed int) kindResult {
+	slices.SortFunc(took, cmp.Compare[time.Duration])
+	return kindResult{Count: len(took), Failed: failed, P50: percentile(took, 0.50), P99: percentile(took, 0.99)}
+}

@@ -1,0 +1,311 @@
+//go:build linux
+
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// fault is one thing that goes wrong, and ends.
+type fault struct {
+	kind, target string
+	after, lasts time.Duration
+}
+
+func (f fault) String() string {
+	return fmt.Sprintf("%s of %s for %v after %v", f.kind, f.target, f.lasts.Round(time.Millisecond), f.after.Round(time.Millisecond))
+}
+
+// kinds are the faults by what they hit: a replica's process, one of the links
+// around it, the database, the storage, or a link that all use.
+func kinds() map[string][]string {
+	links := []string{string(cut), string(reset), string(hole), string(lost), string(mute), string(slow)}
+	around := []string{"kill", "stop", "freeze", "away db", "away s3"}
+	for _, link := range []string{"front", "db", "s3"} {
+		for _, l := range links {
+			around = append(around, l+" "+link)
+		}
+	}
+	return map[string][]string{
+		"replica": around, "database": {"crash"}, "storage": {"kill", "freeze"},
+		"client-s3": links, "idp": links,
+	}
+}
+
+// bag holds the kinds of one target. Each comes once before any comes again,
+// and one of each sort (the word before the link) before a second of it.
+type bag struct {
+	all, left []string
+	chance    *rand.Rand
+}
+
+func (b *bag) draw() string {
+	if len(b.left) == 0 {
+		b.left = slices.Clone(b.all)
+		b.chance.Shuffle(len(b.left), func(i, j int) { b.left[i], b.left[j] = b.left[j], b.left[i] })
+		seen := map[string]int{}
+		turn := map[string]int{}
+		for _, kind := range b.left {
+			sort, _, _ := strings.Cut(kind, " ")
+			turn[kind] = seen[sort]
+			seen[sort]++
+		}
+		slices.SortStableFunc(b.left, func(a, c string) int { return turn[a] - turn[c] })
+	}
+	kind := b.left[0]
+	b.left = b.left[1:]
+	return kind
+}
+
+// leaderEvery is after how many rounds the replica that does the background
+// work is killed, in a round of its own.
+const leaderEvery = 8
+
+// schedule makes rounds of faults from a seed.
+func schedule(seed uint64, rounds int, longest time.Duration) (all [][]fault) {
+	chance := rand.New(rand.NewPCG(seed, 3))
+	bags := map[string]*bag{}
+	for what, list := range kinds() {
+		bags[what] = &bag{all: list, chance: rand.New(rand.NewPCG(seed, uint64(len(what))))}
+	}
+	short := rounds < leaderEvery
+	for n := range rounds {
+		if n%leaderEvery == 2 { // alone, so that nothing else decides who leads
+			all = append(all, []fault{{"kill", "leader", 0, longest}})
+			continue
+		}
+		var round []fault
+		add := func(what, target string) {
+			round = append(round, fault{bags[what].draw(), target, time.Duration(chance.Int64N(int64(longest / 2))), longest/4 + time.Duration(chance.Int64N(int64(longest)))})
+		}
+		for i := range replicaCount {
+			if short || chance.IntN(3) > 0 {
+				add("replica", fmt.Sprint(i))
+			}
+		}
+		for i, what := range []string{"database", "storage", "client-s3", "idp"} {
+			if chance.IntN(4) == 0 || short && n == i {
+				add(what, what)
+			}
+		}
+		all = append(all, round)
+	}
+	return all
+}
+
+// strike carries a round of faults out, and returns when all have ended.
+func (w *world) strike(round []fault) {
+	var all sync.WaitGroup
+	for _, f := range round {
+		all.Go(func() {
+			w.wait(f.after)
+			w.count("fault: " + f.kind + " " + strings.TrimRight(f.target, "0123456789"))
+			w.apply(f)
+		})
+	}
+	all.Wait()
+}
+
+func (w *world) apply(f fault) {
+	switch f.target {
+	case "database":
+		w.crash()
+	case "storage":
+		w.hit(f, w.storage, func() error { return w.startAgain(w.storage) })
+	case "leader":
+		w.killLeader(f)
+	case "client-s3":
+		w.bend(w.clientS3, f)
+	case "idp":
+		w.bend(w.idp, f)
+	default:
+		w.applyTo(w.replicas[f.target[0]-'0'], f)
+	}
+}
+
+func (w *world) applyTo(r *replica, f fault) {
+	kind, where, _ := strings.Cut(f.kind, " ")
+	l := map[string]*link{"front": r.front, "db": r.db, "s3": r.s3}[where]
+	switch {
+	case kind == "away":
+		w.away(r, l, f)
+	case l != nil:
+		f.kind = kind
+		w.bend(l, f)
+	default:
+		w.hit(f, r.process, func() error { return w.serves(r, bound) })
+	}
+}
+
+// bend changes a link for a while.
+func (w *world) bend(l *link, f fault) {
+	l.set(mode(f.kind))
+	w.wait(f.lasts)
+	l.set(pass)
+}
+
+// hit does something to a process for a while.
+func (w *world) hit(f fault, p *process, again func() error) {
+	switch f.kind {
+	case "freeze":
+		p.signal(syscall.SIGSTOP)
+		w.wait(f.lasts)
+		p.signal(syscall.SIGCONT)
+		return
+	case "kill":
+		p.kill()
+	case "stop":
+		if err := p.stop(bound); err != nil {
+			w.violated("stop: %v", err)
+			p.kill()
+		}
+	}
+	w.wait(f.lasts)
+	if err := again(); err != nil {
+		w.violated("%s does not start again: %v", p.name, err)
+	}
+}
+
+// killLeader kills the replica that does the background work, and waits until
+// another one does it.
+func (w *world) killLeader(f fault) {
+	leads := func(r *replica) bool {
+		held, err := r.metric(`snapcloud_lease_held{work="collect"}`)
+		return err == nil && held == 1
+	}
+	if w.old != "" {
+		return // its background work is not due more often
+	}
+	var leader *replica
+	w.must("somebody leads", func() error {
+		for _, r := range w.replicas {
+			if leads(r) {
+				leader = r
+				return nil
+			}
+		}
+		return errors.New("nobody does")
+	})
+	if leader == nil {
+		return
+	}
+	leader.kill()
+	w.mustSoon("a lost leader is replaced", func() error {
+		for _, r := range w.replicas {
+			if r != leader && leads(r) {
+				return nil
+			}
+		}
+		return errors.New("nobody leads")
+	})
+	w.wait(f.lasts)
+	if err := w.serves(leader, bound); err != nil {
+		w.violated("%s does not start again: %v", leader.name, err)
+	}
+}
+
+func (w *world) startAgain(p *process) error {
+	_, err := w.until(func() error {
+		if !p.alive() {
+			if err := p.start(); err != nil {
+				return err
+			}
+		}
+		return dials(w.clientS3.to)
+	})
+	return err
+}
+
+// away cuts a replica off from database or storage, waits until it says that
+// it is not ready, and then that it is.
+func (w *world) away(r *replica, l *link, f fault) {
+	client := &http.Client{Timeout: 10 * time.Second}
+	defer client.CloseIdleConnections()
+	ready := func(want int) func() error {
+		return func() error {
+			res, err := client.Get("http://" + r.private + "/readyz")
+			if err != nil {
+				return err
+			}
+			res.Body.Close()
+			if res.StatusCode != want {
+				return fmt.Errorf("/readyz answers %d", res.StatusCode)
+			}
+			return nil
+		}
+	}
+	l.set(cut)
+	if _, err := w.until(ready(http.StatusServiceUnavailable)); err != nil {
+		w.violated("%s says that it is ready while %s is away: %v", r.name, l.name, err)
+	}
+	w.wait(f.lasts)
+	l.set(pass)
+	if r.alive() {
+		w.mustSoon("ready again", ready(http.StatusOK))
+	}
+}
+
+// mustSoon is must, and remembers the longest time that it took.
+func (w *world) mustSoon(what string, check func() error) {
+	took, err := w.until(check)
+	if err != nil {
+		w.violated("%s: not within %v: %v", what, bound, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if took > w.longest[what] {
+		w.longest[what] = took
+	}
+}
+
+// run is one run of background work, as a replica logged it.
+type run struct {
+	replica    int
+	began, end time.Time
+}
+
+// oneAtATime reads from the replicas' logs when each did the leased work.
+func (w *world) oneAtATime() {
+	var all []run
+	for i, r := range w.replicas {
+		for _, line := range r.wrote(`"msg":"background work"`) {
+			var e struct {
+				Time time.Time     `json:"time"`
+				Job  string        `json:"job"`
+				Took time.Duration `json:"took"`
+			}
+			if json.Unmarshal([]byte(line), &e) == nil && e.Job == "collect" {
+				all = append(all, run{i, e.Time.Add(-e.Took), e.Time})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b run) int { return a.began.Compare(b.began) })
+	leaders := 0
+	for i := 1; i < len(all); i++ {
+		a, b := all[i-1], all[i]
+		if a.replica == b.replica {
+			continue
+		}
+		leaders++
+		// The lease counts from before it was answered, which a slow database delays.
+		if b.began.Before(a.end) && b.began.Sub(a.began) < workLease/2 {
+			w.violated("replica %d began background work %v after replica %d, which had the lease", b.replica, b.began.Sub(a.began), a.replica)
+		}
+	}
+	w.t.Logf("background work ran %d times, and went to another replica %d times", len(all), leaders)
+	if len(all) == 0 {
+		w.violated("no background work was done%s", "")
+	}
+	if w.old == "" && leaders == 0 {
+		w.violated("a lost leader was not replaced%s", "")
+	}
+}
