@@ -38,6 +38,19 @@ func TestUnit(t *testing.T) {
 	}
 }
 
+// TestUnitIsHardened: what systemd says of the unit's exposure, from 0 (none) to
+// 10, without running it.
+func TestUnitIsHardened(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("needs systemd-analyze, of the package systemd")
+	}
+	said, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", "deploy/snapcloud.service").CombinedOutput()
+	if err != nil {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
 // TestReleases holds what is released to what can be built.
 func TestReleases(t *testing.T) {
 	t.Parallel()

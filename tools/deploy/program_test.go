@@ -1,0 +1,56 @@
+package deploy_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+func exists(t *testing.T, file string) {
+	t.Helper()
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
+
+// snapcloud is the program, built once.
+var snapcloud = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "lint-deploy-")
+	if err != nil {
+		return "", err
+	}
+	program := filepath.Join(dir, "snapcloud")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "./cmd/snapcloud")
+	build.Dir, build.Stderr = root, os.Stderr
+	return program, build.Run()
+})
+
+// checkConfig has the program itself read a configuration, in this environment
+// alone.
+func checkConfig(t *testing.T, config string, environment []string) {
+	t.Helper()
+	program, err := snapcloud()
+	if err != nil {
+		t.Fatalf("build snapcloud: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "snapcloud.yaml")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := exec.CommandContext(t.Context(), program, "check", "--offline", "--config", file)
+	check.Env = append([]string{"HOME=" + t.TempDir()}, environment...)
+	if said, err := check.CombinedOutput(); err != nil {
+		t.Errorf("the program does not take this configuration: %s%s", said, config)
+	}
+}
+
+// TestMain removes the program.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if program, err := snapcloud(); err == nil {
+		os.RemoveAll(filepath.Dir(program))
+	}
+	os.Exit(code)
+}
