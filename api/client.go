@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/near"
 )
 
 // TokenSource returns the bearer token for the next request: an API key, or
@@ -39,6 +40,8 @@ type Client struct {
 	token TokenSource
 	http  *http.Client
 	agent string
+	trace string // a traceparent, or nothing
+	wait  func(context.Context, time.Duration) error
 }
 
 // Options configure a [Client].
@@ -48,6 +51,12 @@ type Options struct {
 	Token     TokenSource // nil for the routes that need none
 	UserAgent string
 	HTTP      *http.Client // nil for one with sane timeouts
+	// TraceParent is the trace that the requests belong to, as W3C Trace
+	// Context writes it. What is not one is not sent.
+	TraceParent string
+	// Wait pauses before a request that may be sent twice is sent again; nil
+	// waits for real. It returns early with the context's error.
+	Wait func(context.Context, time.Duration) error
 }
 
 // New returns a client. It fails with code usage when the URL is not usable.
@@ -63,7 +72,21 @@ func New(o Options) (*Client, error) {
 	}
 	// A redirect would carry the credential elsewhere.
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{base: base, mount: o.Mount, token: o.Token, http: h, agent: o.UserAgent}, nil
+	if o.Wait == nil {
+		o.Wait = wait
+	}
+	return &Client{base: base, mount: o.Mount, token: o.Token, http: h, agent: o.UserAgent, trace: traceParent(o.TraceParent), wait: o.Wait}, nil
+}
+
+// traceParent returns what W3C Trace Context section 3.2 takes for one, or
+// nothing.
+func traceParent(text string) string {
+	parts := strings.Split(text, "-")
+	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 ||
+		strings.Trim(text, "0123456789abcdef-") != "" {
+		return ""
+	}
+	return text
 }
 
 // CheckBaseURL returns the URL of a service without its trailing slash. Plain
@@ -137,12 +160,13 @@ func (c *Client) AllSnapshots(ctx context.Context, o ListOptions) iter.Seq2[Snap
 }
 
 // Resolve returns the one visible snapshot whose ID begins with what a person
-// typed. It fails with not_found when there is none and with usage when
-// several match, naming them.
+// typed. It fails with not_found when there is none, with a hint that names
+// the visible one which is meant most likely, and with usage when several
+// match, naming them.
 func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	prefix, ok := snap.CleanIDPrefix(typed)
 	if !ok {
-		return Snapshot{}, snap.ErrNotFound
+		return Snapshot{}, c.unresolved(ctx, typed)
 	}
 	page, err := c.Snapshots(ctx, ListOptions{IDPrefix: prefix, Limit: 5})
 	if err != nil {
@@ -150,7 +174,7 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	}
 	switch len(page.Items) {
 	case 0:
-		return Snapshot{}, snap.ErrNotFound
+		return Snapshot{}, c.unresolved(ctx, prefix)
 	case 1:
 		return page.Items[0], nil
 	}
@@ -159,6 +183,41 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 		ids = append(ids, s.ID)
 	}
 	return Snapshot{}, snap.Usage(fmt.Sprintf("%q is the beginning of several snapshot IDs: %s", typed, strings.Join(ids, ", ")), "give more characters of the one you mean")
+}
+
+// unresolved is the answer for what is no beginning of a visible ID. Its hint
+// names the snapshot, among the newest visible ones, that has typed as its
+// name, or an ID that begins nearly like it.
+func (c *Client) unresolved(ctx context.Context, typed string) error {
+	page, err := c.Snapshots(ctx, ListOptions{Limit: DefaultLimit})
+	if err != nil {
+		return snap.ErrNotFound // the answer stands without a hint
+	}
+	code := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(typed)), snap.IDPrefix)
+	mean := map[string]Snapshot{}
+	var codes []string
+	for _, s := range page.Items {
+		if strings.EqualFold(s.Name, typed) {
+			return meant(s)
+		}
+		begins := strings.TrimPrefix(s.ID, snap.IDPrefix)
+		begins = begins[:min(len(begins), len(code))]
+		mean[begins], codes = s, append(codes, begins)
+	}
+	if len(code) < 5 {
+		return snap.ErrNotFound
+	}
+	if s, ok := mean[near.Within(code, codes, len(code)/5)]; ok {
+		return meant(s)
+	}
+	return snap.ErrNotFound
+}
+
+// meant is ErrNotFound with a hint that names what was meant.
+func meant(s Snapshot) error {
+	e := *snap.ErrNotFound
+	e.Hint = fmt.Sprintf("did you mean %s (%s)?", s.ID, s.Name)
+	return &e
 }
 
 // Snapshot returns one snapshot with what the caller may do with it.
@@ -328,13 +387,22 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 // maxAnswer bounds what is read of one answer.
 const maxAnswer = 32 << 20
 
+// once sends a request, and again what may be sent twice when its failure may
+// pass.
 func (c *Client) once(ctx context.Context, method, target, token string, body []byte, out any) (status int, err error) {
+	return c.again(ctx, repeatable(method, target), func() (int, error) { return c.send(ctx, method, target, token, body, out) })
+}
+
+func (c *Client) send(ctx context.Context, method, target, token string, body []byte, out any) (status int, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, target, bytes.NewReader(body))
 	if err != nil {
 		return 0, fmt.Errorf("make the request: %w", err)
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", c.agent)
+	if c.trace != "" {
+		req.Header.Set("Traceparent", c.trace)
+	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -343,15 +411,15 @@ func (c *Client) once(ctx context.Context, method, target, token string, body []
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return 0, c.unreachable(ctx, err)
+		return 0, broken(c.unreachable(ctx, err), err)
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return 0, c.unreachable(ctx, err)
+		return 0, broken(c.unreachable(ctx, err), err)
 	}
 	if res.StatusCode >= 300 {
-		return res.StatusCode, problem(res, data)
+		return res.StatusCode, asked(res, problem(res, data))
 	}
 	if out == nil || len(data) == 0 {
 		return res.StatusCode, nil

@@ -182,10 +182,10 @@ type PartSpec struct {
 	CRC64  string `json:"crc64nvme" doc:"base64 of the big-endian CRC-64/NVME of the part"`
 }
 
-// PartsResponse holds the signed URLs and what is already there.
+// PartsResponse holds the signed URLs or, when none was asked for, what is there already.
 type PartsResponse struct {
 	URLs    []SignedURL `json:"urls"`
-	Present []PartRef   `json:"present"`
+	Present []PartRef   `json:"present" doc:"parts that arrived already; empty when parts were signed"`
 }
 
 // SignedURL is a presigned request: it serves one object, one method, until it

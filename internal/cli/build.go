@@ -1,19 +1,35 @@
 package cli
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/internal/local"
 )
 
 func (a *app) buildCommand() *cobra.Command {
 	var o local.BuildOptions
+	var where []string
 	cmd := &cobra.Command{
 		Use:   "build TARGET",
 		Short: "Take a snapshot of a target's source database",
 		Long: `Build reads the target's source database and writes one snapshot file on this
-machine. The database is only read, in one consistent view.`,
-		Example:           examples("take a snapshot", "snapcli build shop", "keep only its name, for a script", "name=$(snapcli build shop --quiet)"),
+machine. The database is only read, in one consistent view.
+
+--encrypt-to makes a file that only the named recipients can read, wherever it
+is pushed to: the public key of an age identity (age1...) or of an SSH key
+(ssh-ed25519 ..., ssh-rsa ...), or a file of them, one a line.
+
+--where and --percent take a subset: some rows to start from, the rows that
+reference them, and everything that all of these reference, so that every
+foreign key holds. The page on sanitizing has the rules.`,
+		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script", "name=$(snapcli build shop --quiet)",
+			"a tenth of the customers, and all that belongs to them", "snapcli build shop --percent 10",
+			"one customer, and all that belongs to them", "snapcli build shop --where 'customers=id = 17'",
+			"so that only a colleague can read it", "snapcli build shop --encrypt-to colleague.pub"),
 		Args:              oneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -21,16 +37,28 @@ machine. The database is only read, in one consistent view.`,
 			if err != nil {
 				return err
 			}
+			if o.Where, err = conditions(where); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("percent") && (o.Percent <= 0 || o.Percent > 100) {
+				return snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", o.Percent), "give a number above 0 and up to 100")
+			}
 			tell, end := a.progress()
 			s, err := agent.Build(cmd.Context(), args[0], o, tell)
 			end()
 			if err != nil {
 				return err
 			}
+			for _, w := range s.Warnings {
+				a.warn("%s", w)
+			}
 			return a.made("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`", word(args[0]), word(args[0]))
 		},
 	}
 	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables read at once; 0 is the target's setting")
+	encryptFlags(cmd, &o.Encrypt)
+	cmd.Flags().StringArrayVar(&where, "where", nil, "take only rows of a table that satisfy a condition, as TABLE=CONDITION, and what belongs to them; may be repeated")
+	cmd.Flags().Float64Var(&o.Percent, "percent", 0, "take about this share of the rows, and what belongs to them")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -40,9 +68,38 @@ func (a *app) made(verb string, s local.Snapshot, next string, args ...any) erro
 	if a.flags.json {
 		return a.printJSON(viewSnapshot(s))
 	}
-	a.done(s.Name, "%s %s (%s, %s%s)", verb, s.Name, s.Type, size(s.Size), tablesOf(len(s.Tables)))
+	a.done(s.Name, "%s %s (%s, %s%s%s)", verb, s.Name, s.Type, size(s.Size), subsetOf(s), encryptedTo(", ", s.Encrypted))
 	a.next(next, args...)
 	return nil
+}
+
+// conditions reads TABLE=CONDITION.
+func conditions(list []string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, entry := range list {
+		table, condition, ok := strings.Cut(entry, "=")
+		table, condition = strings.TrimSpace(table), strings.TrimSpace(condition)
+		if !ok || table == "" || condition == "" {
+			return nil, snap.Usage(fmt.Sprintf("%q is not TABLE=CONDITION", entry), "write it as: --where 'orders=total > 100'")
+		}
+		if _, twice := all[table]; twice {
+			return nil, snap.Usage(fmt.Sprintf("the table %s has two conditions", table), "join them with AND or OR")
+		}
+		all[table] = condition
+	}
+	return all, nil
+}
+
+// subsetOf adds how many tables there are, and of a subset how many rows.
+func subsetOf(s local.Snapshot) string {
+	if s.Subset == nil {
+		return tablesOf(len(s.Tables))
+	}
+	var rows, of int64
+	for _, t := range s.Tables {
+		rows, of = rows+max(t.Rows, 0), of+t.Of
+	}
+	return fmt.Sprintf("%s, a subset of %d of %d rows", tablesOf(len(s.Tables)), rows, of)
 }
 
 // tablesOf adds how many tables there are, when that is known.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"snap/api"
 )
 
 func (a *app) cloudDeleteCommand() *cobra.Command {
@@ -36,13 +34,9 @@ func (a *app) deleteCloud(ctx context.Context, ids []string, yes bool) error {
 	if err != nil {
 		return err
 	}
-	var list []api.Snapshot
-	for _, id := range ids {
-		s, err := conn.Resolve(ctx, id)
-		if err != nil {
-			return named(err, id, len(ids))
-		}
-		list = append(list, s)
+	list, err := conn.resolve(ctx, ids)
+	if err != nil {
+		return err
 	}
 	what := list[0].Name
 	if len(list) > 1 {

@@ -87,19 +87,28 @@ func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags, prep
 	if err != nil {
 		return err
 	}
-	var list []api.Snapshot
-	for _, id := range ids {
-		s, err := conn.Resolve(ctx, id)
-		if err != nil {
-			return named(err, id, len(ids))
-		}
-		list = append(list, s)
+	list, err := conn.resolve(ctx, ids)
+	if err != nil {
+		return err
 	}
 	change, err := prepare(ctx, conn, f)
 	if err != nil {
 		return err
 	}
 	return a.makeChanges(ctx, conn, list, f.dryRun, change)
+}
+
+// resolve finds the snapshots of all IDs that a person typed, or none.
+func (c *connection) resolve(ctx context.Context, typed []string) ([]api.Snapshot, error) {
+	var list []api.Snapshot
+	for _, id := range typed {
+		s, err := c.Resolve(ctx, id)
+		if err != nil {
+			return nil, named(err, id, len(typed))
+		}
+		list = append(list, s)
+	}
+	return list, nil
 }
 
 // named adds which of several IDs an error is about.

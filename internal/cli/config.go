@@ -12,9 +12,9 @@ import (
 
 func (a *app) configCommand() *cobra.Command {
 	cmd := a.configShowCommand("config")
-	cmd.Short = "Show, check and edit the configuration"
+	cmd.Short = "Show, check, edit and import the configuration"
 	cmd.Args = knownCommand
-	cmd.AddCommand(a.configShowCommand("show"), a.configPathCommand(), a.configEditCommand(), a.configCheckCommand(), a.configSchemaCommand())
+	cmd.AddCommand(a.configShowCommand("show"), a.configPathCommand(), a.configEditCommand(), a.configCheckCommand(), a.configSchemaCommand(), a.configImportCommand())
 	return cmd
 }
 
@@ -66,15 +66,20 @@ func settings(agent *local.Agent) []setting {
 	}
 	put("cloud.url", c.Cloud.URL)
 	put("cloud.api_key", maskKey(c.Cloud.APIKey))
+	if c.Cloud.PlainStorage {
+		put("cloud.plain_storage", "true")
+	}
 	for _, t := range agent.Targets() {
 		key := "targets." + t.Name + "."
 		put(key+"source", hidePassword(t.Source))
 		put(key+"destination", hidePassword(t.Destination))
 		put(key+"jobs", strconv.Itoa(t.Jobs))
 		put(key+"production", strconv.FormatBool(t.Production))
+		put(key+"encrypt_to", strings.Join(t.EncryptTo, ", "))
 		put(key+"sanitize.rules", t.Sanitize.Rules)
 		put(key+"sanitize.sql", t.Sanitize.SQL)
 	}
+	put("identities", maskIdentities(c.Identities))
 	var names []string
 	for name := range c.StorageProfiles {
 		names = append(names, name)

@@ -15,7 +15,7 @@ import (
 
 // agent opens this machine's configuration and snapshots.
 func (a *app) agent() (*local.Agent, error) {
-	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log})
+	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log, Passphrase: a.passphrase()})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (a *app) remember(source api.TokenSource) api.TokenSource {
 
 func (a *app) dial(base, mount string, token api.TokenSource, c credential) (*connection, error) {
 	a.log.Debug("cloud", "url", base, "credential", c.Where)
-	client, err := api.New(api.Options{BaseURL: base, Mount: mount, Token: token, UserAgent: userAgent(), HTTP: a.http()})
+	client, err := api.New(api.Options{BaseURL: base, Mount: mount, Token: token, UserAgent: userAgent(), HTTP: a.http(), TraceParent: a.env("TRACEPARENT")})
 	if err != nil {
 		return nil, err
 	}

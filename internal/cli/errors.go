@@ -26,7 +26,7 @@ func (a *app) report(ctx context.Context, err error) int {
 		return snap.ExitOK
 	}
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, huh.ErrUserAborted) {
-		err = &snap.Error{Code: snap.CodeInterrupted, Cause: err}
+		err = interrupted(err)
 	}
 	exit := 0
 	for _, one := range split(err) {
@@ -42,6 +42,15 @@ func (a *app) report(ctx context.Context, err error) int {
 		}
 	}
 	return exit
+}
+
+// interrupted keeps what an error of an interruption says of how to go on.
+func interrupted(err error) error {
+	var told *snap.Error
+	if errors.As(err, &told) && told.Code == snap.CodeInterrupted && told.Hint != "" {
+		return told
+	}
+	return &snap.Error{Code: snap.CodeInterrupted, Cause: err}
 }
 
 // split returns the errors that errors.Join put together.

@@ -102,6 +102,7 @@ func exampleCommand(ts *testscript.TestScript, neg bool, args []string) {
 
 const exampleSetup = `
 [!exec:bash] skip 'needs bash: the examples are shell commands'
+[!exec:jq] skip 'needs jq: an example hands its JSON to it'
 sqlite shop.db make.sql
 as alice@acme.test
 exec snapcli targets add shop --source sqlite://$WORK/shop.db --destination sqlite://$WORK/dev.db --sanitize-sql $WORK/mask.sql
@@ -127,4 +128,11 @@ create table customers (id integer primary key, email text);
 insert into customers values (1, 'ann@real.example'), (2, 'bob@real.example');
 -- mask.sql --
 update customers set email = 'c' || id || '@masked.test';
+-- colleague.pub --
+age16ucprvw29aaaj357gdl8y7t8ykq0v5y5k95pvkq68wqvqjxwmuxq2mhgu9
+-- dbsnapper.yml --
+targets:
+  crm: {snapshot: {src_url: "postgres://me@localhost/crm"}}
+-- greenmask.yml --
+dump: {pg_dump_options: {dbname: crm}}
 `

@@ -29,6 +29,7 @@ var printed = []struct {
 	{"targets", []targetView{}},
 	{"targets show", targetView{}},
 	{"config, config show", []setting{}},
+	{"config import dbsnapper, config import greenmask", imported{}},
 	{"doctor", []finding{}},
 	{"whoami", identity{}},
 	{"login, as a line for the code", codeEvent{}},

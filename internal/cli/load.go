@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,7 +23,8 @@ and the database is exchanged whole or not at all. Before a database is
 replaced you are asked; a script agrees with --yes.`,
 		Example: examples(
 			"load the newest snapshot", "snapcli load shop",
-			"load the newest masked one, without a question", "snapcli load shop --type sanitized --yes"),
+			"load the newest masked one, without a question", "snapcli load shop --type sanitized --yes",
+			"load one that is encrypted", "snapcli load shop --identity key.txt"),
 		Args:              oneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,6 +41,7 @@ replaced you are asked; a script agrees with --yes.`,
 	cmd.Flags().BoolVar(&o.Terminate, "terminate", false, "end other connections to the destination")
 	cmd.Flags().BoolVar(&o.Force, "force-production", false, "load even into a destination that is marked as, or looks like, production")
 	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables written at once; 0 is the target's setting")
+	identityFlag(cmd, &o.Identity)
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)
 	return cmd
@@ -79,7 +80,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	if a.flags.json {
 		return a.printJSON(loaded{r.Snapshot.Name, target, r.Destination, r.Replaced, len(r.Tables), r.Elapsed.Seconds()})
 	}
-	a.done(r.Snapshot.Name, "loaded %s into %s%s in %s", r.Snapshot.Name, r.Destination, tablesOf(len(r.Tables)), r.Elapsed.Round(100*time.Millisecond).String())
+	a.done(r.Snapshot.Name, "loaded %s into %s%s in %s", r.Snapshot.Name, r.Destination, tablesOf(len(r.Tables)), brief(r.Elapsed))
 	return nil
 }
 

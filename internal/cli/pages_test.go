@@ -135,6 +135,7 @@ func blockCommand(ts *testscript.TestScript, neg bool, args []string) {
 		"postgres://me@db.example/shop", "sqlite://"+work+"/shop.db",
 		"postgres://me@localhost/shop_dev", "sqlite://"+work+"/dev.db",
 		"postgres://me@localhost/shop", "sqlite://"+work+"/shop.db",
+		"/mnt/backups", work+"/backups",
 		"http://127.0.0.1:8080", ts.Getenv("CLOUD"), "https://cloud.example", ts.Getenv("CLOUD"),
 		"/ID/", "/"+ts.Getenv("ID")+"/", " ID", " "+ts.Getenv("ID"), "2026-11-21", time.Now().UTC().Format(time.RFC3339Nano),
 	)
@@ -153,7 +154,10 @@ snapcli() {
 }
 snapcloud() {
 	if [[ "$1 $2" == "key revoke" ]]; then set -- "${@:1:$#-1}" "$(command snapcloud key list --config FILE --org acme | awk '/nightly/ {print $1}')"; fi
-	command snapcloud "$@"
+	case $1 in # the service of this test runs on the directory, so its backup is restored beside it, and that is moved
+	restore|transfer) SNAPCLOUD_DATA_DIR=$WORK/restored command snapcloud "$@" ;;
+	*) command snapcloud "$@" ;;
+	esac
 }
 export SNAP_KEY=$SNAPCLI_CLOUD__API_KEY
 make() { :; }
@@ -176,9 +180,18 @@ exec snapcli cloud snapshots share $ID
 `
 
 const pageFiles = `
+-- replicas.yaml --
+data_dir: moved
+organizations: []
 -- make.sql --
-create table customers (id integer primary key, name text, email text);
-insert into customers values (1, 'Ann', 'ann@real.example'), (2, 'Bob', 'bob@real.example');
+create table customers (id integer primary key, name text, email text, country integer);
+insert into customers values (1, 'Ann', 'ann@real.example', 17), (2, 'Bob', 'bob@real.example', 3);
+create table audit (id integer primary key, line text);
 -- mask.sql --
 update customers set name = 'Customer ' || id, email = 'c' || id || '@masked.test';
+-- dbsnapper.yml --
+targets:
+  crm: {snapshot: {src_url: "postgres://me@localhost/crm"}}
+-- greenmask.yml --
+dump: {pg_dump_options: {dbname: crm}}
 `

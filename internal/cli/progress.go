@@ -13,27 +13,31 @@ import (
 )
 
 // progress shows how far a long action is: a bar a phase on a terminal, a line
-// a phase in a pipe, nothing with --quiet. The returned end must be called
-// before anything else is printed.
+// every few seconds in a pipe, events with --json, nothing with --quiet. The
+// returned end must be called before anything else is printed.
 func (a *app) progress() (tell local.Progress, end func()) {
 	switch {
-	case a.flags.quiet || a.flags.json:
+	case a.flags.quiet:
 		return nil, func() {}
+	case a.flags.json:
+		return (&pulse{now: a.now, every: eventEvery, say: a.sayEvent}).tell, func() {}
 	case !a.io.ErrTerminal || a.flags.debug || a.env("TERM") == "dumb":
-		return phases(a.io.Err), func() {}
+		return phases(a.io.Err, &pulse{now: a.now, every: lineEvery, say: a.sayLine}), func() {}
 	}
 	b := &bars{box: mpb.New(mpb.WithOutput(a.io.Err), mpb.WithWidth(24), mpb.WithRefreshRate(100*time.Millisecond))}
 	return b.tell, b.end
 }
 
-// phases writes a line whenever another phase begins.
-func phases(w io.Writer) local.Progress {
+// phases writes a line whenever another phase begins, and between them what
+// the pulse says.
+func phases(w io.Writer, p *pulse) local.Progress {
 	last := ""
 	return func(e local.Event) {
 		if e.Phase != last {
 			last = e.Phase
 			fmt.Fprintf(w, "%s ...\n", clean(e.Phase))
 		}
+		p.tell(e)
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -94,7 +93,7 @@ func (a *app) push(ctx context.Context, target string, o local.PushOptions) erro
 		a.done(r.ID, "%s is already in the cloud as %s: nothing was sent", r.Name, r.ID)
 	default:
 		a.done(r.ID, "pushed %s as %s (%s in %s): private to you and the admins of your organization",
-			r.Name, r.ID, size(r.Moved), r.Elapsed.Round(100*time.Millisecond).String())
+			r.Name, r.ID, size(r.Moved), brief(r.Elapsed))
 	}
 	a.next("share it with `snapcli cloud snapshots share %s`", r.ID)
 	return nil
@@ -118,7 +117,7 @@ func (a *app) pushProfile(ctx context.Context, profile, target string, o local.P
 	case r.Exists:
 		a.done(r.Name, "%s is already in the storage profile: nothing was sent", r.Name)
 	default:
-		a.done(r.Name, "pushed %s to the storage profile (%s in %s)", r.Name, size(r.Moved), r.Elapsed.Round(100*time.Millisecond).String())
+		a.done(r.Name, "pushed %s to the storage profile (%s in %s)", r.Name, size(r.Moved), brief(r.Elapsed))
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ func (a *app) sanitizeCommand() *cobra.Command {
 		Long: `Sanitize makes a masked copy of the target's newest snapshot, or of the one that
 --snapshot names. How to mask stands in a file of column rules, in a SQL file, or
 in both, given here or in the target's configuration. The original is not
-touched, and nothing leaves this machine.
+touched, and nothing leaves this machine. Of an encrypted original the copy is
+encrypted too, unless --no-encrypt says otherwise.
 
 --init writes a first rules file from the snapshot's tables and the look of
 their values, for you to read and correct, and notes it in the configuration.`,
@@ -40,6 +41,8 @@ their values, for you to read and correct, and notes it in the configuration.`,
 	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default the target's)")
 	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables at once; 0 is the target's setting")
 	cmd.Flags().BoolVar(&initial, "init", false, "write a first rules file instead of masking")
+	identityFlag(cmd, &o.Identity)
+	encryptFlags(cmd, &o.Encrypt)
 	cmd.MarkFlagsMutuallyExclusive("init", "sql")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)
@@ -76,7 +79,7 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 		return err
 	}
 	tell, end := a.progress()
-	err = agent.SuggestRules(ctx, target, o.Snapshot, path, tell)
+	err = agent.SuggestRules(ctx, target, o.Snapshot, path, tell, o.Identity...)
 	end()
 	if err != nil {
 		return err

@@ -66,6 +66,15 @@ type localView struct {
 	File      string            `json:"file" doc:"path of the file"`
 	Cloud     map[string]string `json:"cloud,omitempty" doc:"cloud URL to snapshot ID, where it was pushed or pulled"`
 	Tables    []tableView       `json:"tables,omitempty"`
+	Encrypted int               `json:"encrypted,omitempty" doc:"to how many recipients"`
+	Subset    *subsetView       `json:"subset,omitempty" doc:"of a snapshot that does not hold every row"`
+}
+
+// subsetView is how the rows of a subset were chosen.
+type subsetView struct {
+	Where   map[string]string `json:"where,omitempty" doc:"by table: the condition of the rows it began with; of a sanitized copy the tables alone"`
+	Percent float64           `json:"percent,omitempty" doc:"share of the other rows it began with"`
+	Start   []string          `json:"start,omitempty" doc:"tables it began with"`
 }
 
 // tableView is one table of a snapshot.
@@ -73,12 +82,19 @@ type tableView struct {
 	Schema string `json:"schema,omitempty"`
 	Name   string `json:"name"`
 	Rows   int64  `json:"rows" doc:"-1 when they were not counted"`
+	Of     int64  `json:"of,omitempty" doc:"rows of the table in the source, of a subset"`
 }
 
 func viewSnapshot(s local.Snapshot) localView {
-	v := localView{s.Target, s.Name, s.Type, s.Engine, s.Size, s.SHA256, s.Created, s.Path, s.Cloud, nil}
+	v := localView{
+		Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size, SHA256: s.SHA256,
+		CreatedAt: s.Created, File: s.Path, Cloud: s.Cloud, Encrypted: s.Encrypted,
+	}
+	if s.Subset != nil {
+		v.Subset = (*subsetView)(s.Subset)
+	}
 	for _, t := range s.Tables {
-		v.Tables = append(v.Tables, tableView{t.Schema, t.Name, t.Rows})
+		v.Tables = append(v.Tables, tableView{t.Schema, t.Name, t.Rows, t.Of})
 	}
 	return v
 }

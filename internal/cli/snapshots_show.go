@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -9,10 +11,11 @@ import (
 )
 
 func (a *app) localShowCommand() *cobra.Command {
+	var identity []string
 	cmd := &cobra.Command{
 		Use:               "show NAME",
 		Short:             "Show everything about one snapshot on this machine",
-		Long:              "Show prints a snapshot on this machine with its file, checksum and tables.",
+		Long:              "Show prints a snapshot on this machine with its file, checksum and tables. Of an\nencrypted one the tables are known when there is an identity that opens it.",
 		Example:           examples("show one", "snapcli snapshots show shop-20261121T011600Z"),
 		Args:              oneArg("name"),
 		ValidArgsFunction: a.completeLocal,
@@ -25,11 +28,42 @@ func (a *app) localShowCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := agent.Describe(&s, identity); err != nil {
+				return err
+			}
 			return a.showLocal(s)
 		},
 	}
+	identityFlag(cmd, &identity)
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// sealedState says to whom a snapshot is encrypted, and what that hides.
+func sealedState(s local.Snapshot) string {
+	if s.Encrypted > 0 && len(s.Tables) == 0 {
+		return "to " + plural(s.Encrypted, "recipient", "recipients") + "; --identity FILE shows its tables"
+	}
+	return strings.TrimPrefix(encryptedTo("", s.Encrypted), "encrypted ")
+}
+
+// subsetState says how the rows of a subset were chosen.
+func subsetState(s local.Snapshot) string {
+	if s.Subset == nil {
+		return ""
+	}
+	var parts []string
+	for table, condition := range s.Subset.Where {
+		if condition != "" {
+			condition = " where " + condition
+		}
+		parts = append(parts, table+condition)
+	}
+	slices.Sort(parts)
+	if s.Subset.Percent > 0 {
+		parts = append(parts, fmt.Sprintf("%v %%", s.Subset.Percent))
+	}
+	return strings.Join(parts, "; ") + "; started from " + strings.Join(s.Subset.Start, ", ")
 }
 
 func (a *app) showLocal(s local.Snapshot) error {
@@ -39,7 +73,7 @@ func (a *app) showLocal(s local.Snapshot) error {
 	pairs := []string{
 		"Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
 		"Size", fmt.Sprintf("%s (%d bytes)", size(s.Size), s.Size), "SHA-256", s.SHA256,
-		"Created", moment(s.Created), "File", s.Path,
+		"Created", moment(s.Created), "File", s.Path, "Encrypted", sealedState(s), "Subset", subsetState(s),
 	}
 	for url, id := range s.Cloud {
 		pairs = append(pairs, "Cloud", id+" at "+url)
@@ -57,6 +91,9 @@ func (a *app) showLocal(s local.Snapshot) error {
 		}
 		if table.Rows >= 0 {
 			rows = fmt.Sprint(table.Rows)
+		}
+		if s.Subset != nil {
+			rows = fmt.Sprintf("%s of %d", rows, table.Of)
 		}
 		t.row(name, rows)
 	}

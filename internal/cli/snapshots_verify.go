@@ -11,11 +11,13 @@ import (
 )
 
 func (a *app) localVerifyCommand() *cobra.Command {
+	var identity []string
 	cmd := &cobra.Command{
 		Use:   "verify [NAME...]",
 		Short: "Read snapshot files and check every checksum in them",
 		Long: `Verify reads whole snapshot files and checks every checksum: those named, or all
-on this machine. It fails when one is damaged.`,
+on this machine. It fails when one is damaged. Of an encrypted one it checks the
+file as a whole, and what is inside when there is an identity that opens it.`,
 		Example:           examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all", "snapcli snapshots verify"),
 		ValidArgsFunction: a.completeLocal,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -32,9 +34,10 @@ on this machine. It fails when one is damaged.`,
 					args = append(args, s.Name)
 				}
 			}
-			return a.verify(cmd.Context(), agent, args)
+			return a.verify(cmd.Context(), agent, args, identity)
 		},
 	}
+	identityFlag(cmd, &identity)
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -44,23 +47,36 @@ type sound struct {
 	Name   string      `json:"name"`
 	Type   snap.Type   `json:"type"`
 	Engine snap.Engine `json:"engine"`
-	Tables int         `json:"tables"`
+	Tables int         `json:"tables" doc:"0 when it is encrypted and no identity opened it"`
+
+	Encrypted int  `json:"encrypted,omitempty" doc:"to how many recipients"`
+	Inside    bool `json:"inside" doc:"every checksum was checked; false when it is encrypted and no identity opened it, so that only the file's and the encrypted part's were"`
 }
 
-func (a *app) verify(ctx context.Context, agent *local.Agent, names []string) error {
+// sealedSoundness says how far an encrypted file was checked.
+func sealedSoundness(v local.Verified) string {
+	said := encryptedTo(", ", v.Encrypted)
+	if !v.Inside {
+		said += "; its inside was not checked, for which --identity is needed"
+	}
+	return said
+}
+
+func (a *app) verify(ctx context.Context, agent *local.Agent, names, identity []string) error {
 	var failed []error
 	good := []sound{}
 	for _, name := range names {
 		tell, end := a.progress()
-		m, err := agent.Verify(ctx, name, tell)
+		v, err := agent.Verify(ctx, name, tell, identity...)
 		end()
 		if err != nil {
 			failed = append(failed, named(err, name, len(names)))
 			continue
 		}
-		good = append(good, sound{name, m.Type, m.Engine, len(m.Tables)})
+		m := v.Manifest
+		good = append(good, sound{name, m.Type, m.Engine, len(m.Tables), v.Encrypted, v.Inside})
 		if !a.flags.json {
-			a.done(name, "%s is sound: %s, %s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)))
+			a.done(name, "%s is sound: %s, %s%s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)), sealedSoundness(v))
 		}
 	}
 	if a.flags.json {

@@ -36,10 +36,12 @@ type targetView struct {
 	Production  bool   `json:"production"`
 	Rules       string `json:"sanitize_rules,omitempty"`
 	SQL         string `json:"sanitize_sql,omitempty"`
+
+	EncryptTo []string `json:"encrypt_to,omitempty" doc:"public keys, or files of them"`
 }
 
 func viewTarget(t local.Target) targetView {
-	return targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), t.Jobs, t.Production, t.Sanitize.Rules, t.Sanitize.SQL}
+	return targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), t.Jobs, t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo}
 }
 
 func (a *app) printTargets(list []local.Target) error {

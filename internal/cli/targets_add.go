@@ -27,7 +27,7 @@ environment when they are needed.`,
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.Name = args[0]
-			if err := errors.Join(fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules)); err != nil {
+			if err := errors.Join(fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules), keysFromHere(t.EncryptTo)); err != nil {
 				return err
 			}
 			return a.addTarget(cmd, t)
@@ -37,6 +37,7 @@ environment when they are needed.`,
 	cmd.Flags().StringVar(&t.Destination, "destination", "", "URL of the database that load replaces")
 	cmd.Flags().IntVar(&t.Jobs, "jobs", 0, "tables at once; 0 is the number of cores")
 	cmd.Flags().BoolVar(&t.Production, "production", false, "the destination is production: load refuses it unless forced")
+	cmd.Flags().StringArrayVar(&t.EncryptTo, "encrypt-to", nil, "public key, or file of them, of who can read its snapshots; may be repeated")
 	cmd.Flags().StringVar(&t.Sanitize.SQL, "sanitize-sql", "", "SQL file that masks a copy")
 	cmd.Flags().StringVar(&t.Sanitize.Rules, "sanitize-rules", "", "file of column rules that mask a copy")
 	return cmd
@@ -69,6 +70,18 @@ func fromHere(path *string) (err error) {
 	return err
 }
 
+// keysFromHere is fromHere for what is a file of recipients, and no recipient.
+func keysFromHere(entries []string) error {
+	for i := range entries {
+		if !local.IsRecipient(entries[i]) {
+			if err := fromHere(&entries[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // keepUnchanged takes from the old target what no flag gives.
 func keepUnchanged(cmd *cobra.Command, t *local.Target, old local.Target) {
 	keep := func(flag string, take func()) {
@@ -80,6 +93,7 @@ func keepUnchanged(cmd *cobra.Command, t *local.Target, old local.Target) {
 	keep("destination", func() { t.Destination = old.Destination })
 	keep("jobs", func() { t.Jobs = old.Jobs })
 	keep("production", func() { t.Production = old.Production })
+	keep("encrypt-to", func() { t.EncryptTo = old.EncryptTo })
 	keep("sanitize-sql", func() { t.Sanitize.SQL = old.Sanitize.SQL })
 	keep("sanitize-rules", func() { t.Sanitize.Rules = old.Sanitize.Rules })
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -36,7 +37,7 @@ func (a *app) targetShowCommand() *cobra.Command {
 				production = "yes: load refuses the destination unless forced"
 			}
 			a.fields("Name", v.Name, "Source", v.Source, "Destination", v.Destination, "Jobs", jobs, "Production", production,
-				"Rules", v.Rules, "SQL", v.SQL)
+				"Rules", v.Rules, "SQL", v.SQL, "Encrypt to", strings.Join(v.EncryptTo, ", "))
 			return nil
 		},
 	}

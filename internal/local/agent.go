@@ -22,6 +22,8 @@ type Options struct {
 	Env        func(string) string // nil is os.Getenv
 	Now        func() time.Time    // nil is time.Now
 	Log        *slog.Logger        // nil discards
+	// Passphrase asks for that of a private key; nil when nobody can be asked.
+	Passphrase func(path string) ([]byte, error)
 }
 
 // Agent is snapcli's view of this machine. It is safe for concurrent use.
@@ -31,12 +33,14 @@ type Agent struct {
 	env  func(string) string
 	now  func() time.Time
 	log  *slog.Logger
+
+	passphrase func(path string) ([]byte, error)
 }
 
 // Open reads the configuration. A missing file is an empty configuration; one
 // that cannot be understood is an error of code usage with line and column.
 func Open(o Options) (*Agent, error) {
-	a := &Agent{data: o.DataDir, env: o.Env, now: o.Now, log: o.Log}
+	a := &Agent{data: o.DataDir, env: o.Env, now: o.Now, log: o.Log, passphrase: o.Passphrase}
 	if a.env == nil {
 		a.env = os.Getenv
 	}

@@ -6,11 +6,23 @@ import (
 
 	"snap"
 	"snap/internal/archive"
+	"snap/internal/engine"
 )
 
 // BuildOptions choose how to build.
 type BuildOptions struct {
-	Jobs int // 0: the target's, else the number of cores
+	Jobs    int // 0: the target's, else the number of cores
+	Encrypt Encryption
+	Where   map[string]string // by table: the condition of the rows to start a subset from
+	Percent float64           // of the other rows to start a subset from; 0 is no subset by a share
+}
+
+// subset is what the options limit the rows to; nil is nothing.
+func (o BuildOptions) subset() *engine.Subset {
+	if len(o.Where) == 0 && o.Percent == 0 {
+		return nil
+	}
+	return &engine.Subset{Where: o.Where, Percent: o.Percent}
 }
 
 // Build takes a snapshot of the target's source, consistent and without
@@ -27,6 +39,11 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 	if err != nil {
 		return Snapshot{}, err
 	}
+	to, err := a.recipients(o.Encrypt, t)
+	if err != nil {
+		return Snapshot{}, err
+	}
 	p.phase("connect")
-	return a.newSnapshot(ctx, from, archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, jobsOf(o.Jobs, t.Jobs), p)
+	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: o.subset()}
+	return a.newSnapshot(ctx, from, d, p)
 }

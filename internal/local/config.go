@@ -7,12 +7,16 @@ type Config struct {
 	Cloud           Cloud                     `yaml:"cloud" koanf:"cloud"`
 	Targets         map[string]Target         `yaml:"targets" koanf:"targets"`
 	StorageProfiles map[string]StorageProfile `yaml:"storage_profiles" koanf:"storage_profiles"`
+	Identities      []string                  `yaml:"identities" koanf:"identities"` // files of private keys that open encrypted snapshots, or ${NAME} of one
 }
 
 // Cloud is how to reach the cloud service (SPEC 2.6).
 type Cloud struct {
 	URL    string `yaml:"url" koanf:"url"`
 	APIKey string `yaml:"api_key" koanf:"api_key"`
+	// PlainStorage lets bytes travel over plain http between this machine and
+	// the storage of a service that is itself reached over https.
+	PlainStorage bool `yaml:"plain_storage,omitempty" koanf:"plain_storage"`
 }
 
 // StorageProfile is a place that snapshots are pushed to and pulled from
@@ -29,6 +33,7 @@ type Target struct {
 	Destination string       `yaml:"destination,omitempty" koanf:"destination"` // URL of the database that load replaces
 	Jobs        int          `yaml:"jobs,omitempty" koanf:"jobs"`               // 0 is the number of cores
 	Production  bool         `yaml:"production,omitempty" koanf:"production"`   // load refuses this destination unless forced
+	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them, of who can read its snapshots
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
 }
 

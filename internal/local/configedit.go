@@ -13,41 +13,73 @@ import (
 	"snap"
 )
 
-// editTarget puts a target into the file, or takes it out when t is nil. It
-// changes the lines of that target alone, so that comments and order stay; the
-// result is read back and compared before it is written.
+// The parts of the file that have entries by name.
+const (
+	sectionTargets  = "targets"
+	sectionProfiles = "storage_profiles"
+)
+
+// editTarget puts a target into the file, or takes it out when t is nil.
 func (f *configFile) editTarget(name string, t *Target) error {
+	if t == nil {
+		return f.edit(sectionTargets, name, nil, func(c *Config) { delete(c.Targets, name) })
+	}
+	return f.edit(sectionTargets, name, t, func(c *Config) {
+		copied := *t
+		copied.Name = ""
+		if c.Targets == nil {
+			c.Targets = map[string]Target{}
+		}
+		c.Targets[name] = copied
+	})
+}
+
+// addProfile puts a storage profile into the file.
+func (f *configFile) addProfile(name string, p StorageProfile) error {
+	return f.edit(sectionProfiles, name, p, func(c *Config) {
+		if c.StorageProfiles == nil {
+			c.StorageProfiles = map[string]StorageProfile{}
+		}
+		c.StorageProfiles[name] = p
+	})
+}
+
+// edit puts an entry into a section of the file, or takes it out when it is
+// nil. It changes the lines of that entry alone, so that comments and order
+// stay; the result is read back and compared with what change does before it is
+// written.
+func (f *configFile) edit(section, name string, entry any, change func(*Config)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.read(); err != nil { // another program may have changed it
 		return err
 	}
-	text, err := spliceTarget(f.text, name, t)
+	text, err := splice(f.text, section, name, entry)
 	if err != nil {
 		return err
 	}
-	if !says(text, name, t, f.text) {
+	if !says(text, f.text, change) {
 		return snap.Usage(fmt.Sprintf("the file %s is written in a way that cannot be edited here", f.path), "change it with `snapcli config edit`")
 	}
 	return f.write(text)
 }
 
-// spliceTarget returns text with the lines of one target replaced.
-func spliceTarget(text []byte, name string, t *Target) ([]byte, error) {
+// splice returns text with the lines of one entry of a section replaced.
+func splice(text []byte, within, name string, value any) ([]byte, error) {
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	if n := len(lines); n > 0 && len(lines[n-1]) > 0 && !bytes.HasSuffix(lines[n-1], []byte("\n")) {
 		lines[n-1] = append(bytes.Clone(lines[n-1]), '\n')
 	}
-	section, entry, err := findTarget(text, name)
+	section, entry, err := findEntry(text, within, name)
 	if err != nil {
 		return nil, err
 	}
-	if section.from < 0 { // there is no targets: yet
-		body, err := targetLines(name, t, "  ")
-		return join(append(lines, []byte("targets:\n"), body)), err
+	if section.from < 0 { // there is no such section yet
+		body, err := entryLines(name, value, "  ")
+		return join(append(lines, []byte(within+":\n"), body)), err
 	}
 	indent := section.indent
-	body, err := targetLines(name, t, indent)
+	body, err := entryLines(name, value, indent)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +89,7 @@ func spliceTarget(text []byte, name string, t *Target) ([]byte, error) {
 		until = at
 	}
 	if section.empty { // targets: {} or targets: without anything
-		lines[section.from] = []byte("targets:\n")
+		lines[section.from] = []byte(within + ":\n")
 		at, until = section.from+1, section.from+1
 	}
 	return join(lines[:at], [][]byte{body}, lines[until:]), nil
@@ -70,8 +102,8 @@ type span struct {
 	empty       bool
 }
 
-// findTarget returns the lines of the targets mapping and of one target in it.
-func findTarget(text []byte, name string) (section, entry span, err error) {
+// findEntry returns the lines of a section and of one entry in it.
+func findEntry(text []byte, within, name string) (section, entry span, err error) {
 	section, entry = span{from: -1}, span{from: -1}
 	file, err := parser.ParseBytes(text, parser.ParseComments)
 	if err != nil {
@@ -86,7 +118,7 @@ func findTarget(text []byte, name string) (section, entry span, err error) {
 	}
 	top := pairs(file.Docs[0].Body)
 	for i, pair := range top {
-		if keyOf(pair) != "targets" {
+		if keyOf(pair) != within {
 			continue
 		}
 		section = span{from: lineOf(pair), until: end, indent: "  "}
@@ -136,13 +168,13 @@ func trimBlank(lines [][]byte, from, until int) int {
 	return until
 }
 
-func targetLines(name string, t *Target, indent string) ([]byte, error) {
-	if t == nil {
+func entryLines(name string, value any, indent string) ([]byte, error) {
+	if value == nil {
 		return nil, nil
 	}
-	text, err := yaml.Marshal(map[string]*Target{name: t})
+	text, err := yaml.Marshal(map[string]any{name: value})
 	if err != nil {
-		return nil, fmt.Errorf("write the target: %w", err)
+		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
 	var b bytes.Buffer
 	for line := range bytes.Lines(text) {
@@ -163,23 +195,20 @@ func join(parts ...[][]byte) []byte {
 }
 
 // says reports whether the edited text differs from the old one by exactly the
-// target.
-func says(text []byte, name string, t *Target, old []byte) bool {
+// change.
+func says(text, old []byte, change func(*Config)) bool {
 	var got, want Config
 	if yaml.UnmarshalWithOptions(text, &got, yaml.DisallowUnknownField()) != nil || yaml.Unmarshal(old, &want) != nil {
 		return false
 	}
-	if want.Targets == nil {
-		want.Targets = map[string]Target{}
-	}
-	if got.Targets == nil {
-		got.Targets = map[string]Target{}
-	}
-	delete(want.Targets, name)
-	if t != nil {
-		copied := *t
-		copied.Name = ""
-		want.Targets[name] = copied
+	change(&want)
+	for _, c := range []*Config{&got, &want} { // an empty section is none
+		if len(c.Targets) == 0 {
+			c.Targets = nil
+		}
+		if len(c.StorageProfiles) == 0 {
+			c.StorageProfiles = nil
+		}
 	}
 	return reflect.DeepEqual(got, want)
 }

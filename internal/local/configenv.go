@@ -17,7 +17,7 @@ const envPrefix = "SNAPCLI_"
 // is matched whatever the case of its name, with _ for what cannot stand in a
 // variable's name.
 func envKeys(file *koanf.Koanf, env func(string) string) map[string]any {
-	known := map[string]string{}
+	known := map[string]string{envName("identities"): "identities"}
 	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key"} {
 		known[envName(key)] = key
 	}
@@ -38,7 +38,12 @@ func envKeys(file *koanf.Koanf, env func(string) string) map[string]any {
 	}
 	set := map[string]any{}
 	for name, key := range known {
-		if value := env(name); value != "" {
+		value := env(name)
+		switch last := key[strings.LastIndex(key, keyDelim)+1:]; {
+		case value == "":
+		case last == "identities" || last == "encrypt_to":
+			set[key] = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '\n' })
+		default:
 			set[key] = value
 		}
 	}
@@ -49,7 +54,7 @@ func fieldsOf(group string) []string {
 	if group == "storage_profiles" {
 		return []string{"url"}
 	}
-	return []string{"source", "destination", "jobs", "production", "sanitize" + keyDelim + "rules", "sanitize" + keyDelim + "sql"}
+	return []string{"source", "destination", "jobs", "production", "encrypt_to", "sanitize" + keyDelim + "rules", "sanitize" + keyDelim + "sql"}
 }
 
 // envName returns the environment variable that sets a key.

@@ -57,14 +57,28 @@ func dumpIn(r *archive.Reader) engine.Dump {
 	return engine.Dump{
 		Open: func() (io.ReadCloser, error) { return r.Section(dumpSection) },
 		Size: size,
-		Info: engine.Info{ServerVersion: m.ServerVersion, ToolVersion: m.ToolVersion, Exists: true, Tables: fromArchive(m.Tables), Properties: m.Properties},
+		Info: engine.Info{ServerVersion: m.ServerVersion, ToolVersion: m.ToolVersion, Exists: true, Tables: fromArchive(m.Tables), Properties: m.Properties, Subset: subsetFrom(m.Subset)},
 	}
+}
+
+func subsetFrom(s *archive.Subset) *engine.Subset {
+	if s == nil {
+		return nil
+	}
+	return &engine.Subset{Where: s.Where, Percent: s.Percent, Start: s.Start}
+}
+
+func subsetTo(s *engine.Subset) *archive.Subset {
+	if s == nil {
+		return nil
+	}
+	return &archive.Subset{Where: s.Where, Percent: s.Percent, Start: s.Start}
 }
 
 func toArchive(tables []engine.Table) []archive.Table {
 	all := make([]archive.Table, len(tables))
 	for i, t := range tables {
-		all[i] = archive.Table{Schema: t.Schema, Name: t.Name, Rows: t.Rows}
+		all[i] = archive.Table{Schema: t.Schema, Name: t.Name, Rows: t.Rows, Of: t.Of}
 		for _, c := range t.Columns {
 			all[i].Columns = append(all[i].Columns, archive.Column(c))
 		}
@@ -75,7 +89,7 @@ func toArchive(tables []engine.Table) []archive.Table {
 func fromArchive(tables []archive.Table) []engine.Table {
 	all := make([]engine.Table, len(tables))
 	for i, t := range tables {
-		all[i] = engine.Table{Schema: t.Schema, Name: t.Name, Rows: t.Rows}
+		all[i] = engine.Table{Schema: t.Schema, Name: t.Name, Rows: t.Rows, Of: t.Of}
 		for _, c := range t.Columns {
 			all[i].Columns = append(all[i].Columns, engine.Column(c))
 		}

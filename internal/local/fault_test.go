@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		case "build":
 			_, err = a.Build(ctx, shopTarget, BuildOptions{}, progress)
 		case "sanitize":
-			_, err = a.Sanitize(ctx, shopTarget, SanitizeOptions{SQL: os.Getenv("SNAPCLI_TEST_SQL")}, progress)
+			_, err = a.Sanitize(ctx, shopTarget, SanitizeOptions{SQL: os.Getenv("SNAPCLI_TEST_SQL"), Rules: os.Getenv("SNAPCLI_TEST_RULES")}, progress)
 		case "load":
 			_, err = a.Load(ctx, shopTarget, LoadOptions{}, progress)
 		}
@@ -42,6 +42,9 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		os.Stdout.Write(status) // the most memory it had, for benchmarks
 	}
 	os.Exit(0)
 }

@@ -18,6 +18,7 @@ type LoadOptions struct {
 	Terminate bool                  // end connections to the destination
 	Force     bool                  // load into a destination that is marked or looks like production
 	Jobs      int
+	Identity  []string // files of private keys that open it; nil: those of the configuration
 }
 
 // LoadResult tells what was loaded.
@@ -47,7 +48,7 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	if err != nil {
 		return LoadResult{}, err
 	}
-	r, err := a.openVerified(ctx, s, p)
+	r, err := a.openVerified(ctx, s, p, o.Identity...)
 	if err != nil {
 		return LoadResult{}, err
 	}

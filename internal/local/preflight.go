@@ -111,6 +111,9 @@ func (a *Agent) Preflight(ctx context.Context, target string, o LoadOptions) (Pr
 		return Preflight{}, err
 	}
 	defer r.Close()
+	if err := a.unlock(r, o.Identity); err != nil {
+		return Preflight{}, err
+	}
 	if err := agree(s, r.Manifest()); err != nil {
 		return Preflight{}, err
 	}

@@ -25,7 +25,7 @@ func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOpti
 	if err != nil {
 		return PushResult{}, err
 	}
-	done, err := transfer.Upload(ctx, store, s.Path, pushOf(s), transfer.Options{Jobs: o.Jobs, Progress: p.bytes("push"), HTTP: store.HTTP()})
+	done, err := transfer.Upload(ctx, store, s.Path, pushOf(s), transfer.Options{Jobs: o.Jobs, Progress: p.bytes("push"), HTTP: store.HTTP(), Plain: true})
 	return PushResult{
 		ID: s.Name, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists, Elapsed: a.now().Sub(started),
 	}, err
@@ -50,7 +50,7 @@ func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOpti
 	if result.CreatedTarget, err = a.ensureTarget(target); err != nil {
 		return result, err
 	}
-	options := transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull"), HTTP: store.HTTP()}
+	options := transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull"), HTTP: store.HTTP(), Plain: true}
 	result.Snapshot, result.Here, result.Moved, err = a.bring(ctx, store, store.ID(wanted), wanted, options)
 	if err == nil && result.Here {
 		err = a.writeRecord(result.Snapshot)

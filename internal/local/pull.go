@@ -48,8 +48,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	if result.CreatedTarget, err = a.ensureTarget(target); err != nil {
 		return result, err
 	}
-	options := transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull")}
-	s, here, moved, err := a.bring(ctx, c, wanted.ID, wanted, options)
+	s, here, moved, err := a.bring(ctx, c, wanted.ID, wanted, a.options(c, o.Jobs, p.bytes("pull")))
 	result.Snapshot, result.Here, result.Moved = s, here, moved
 	if err != nil {
 		return result, err

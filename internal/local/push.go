@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"snap"
@@ -38,7 +39,7 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	if err != nil {
 		return PushResult{}, err
 	}
-	done, err := transfer.Upload(ctx, c, s.Path, pushOf(s), transfer.Options{Jobs: o.Jobs, Progress: p.bytes("push")})
+	done, err := transfer.Upload(ctx, c, s.Path, pushOf(s), a.options(c, o.Jobs, p.bytes("push")))
 	if err != nil {
 		return PushResult{}, err
 	}
@@ -46,6 +47,13 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	return PushResult{
 		ID: done.ID, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists, Elapsed: a.now().Sub(started),
 	}, err
+}
+
+// options of a transfer with the service. Over https, nothing of it travels in
+// clear, unless the configuration lets it.
+func (a *Agent) options(c *api.Client, jobs int, tell transfer.Progress) transfer.Options {
+	plain := a.Config().Cloud.PlainStorage || strings.HasPrefix(c.BaseURL(), "http:")
+	return transfer.Options{Jobs: jobs, Progress: tell, Plain: plain}
 }
 
 // pushOf announces a snapshot.

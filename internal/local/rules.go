@@ -24,7 +24,7 @@ import (
 // SuggestRules writes a first rules file for a target to path, from the schema
 // and sampled values of the named snapshot, or of the newest original. It does
 // not overwrite a file. Nothing leaves this machine.
-func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p Progress) error {
+func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p Progress, identity ...string) error {
 	t, err := a.Target(target)
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 	if _, err := os.Lstat(path); err == nil {
 		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("there is a file %s already", path), Hint: "give another name, or move it away"}
 	}
-	m, err := a.openMasking(ctx, original, p)
+	m, err := a.openMasking(ctx, original, identity, p)
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func (m *masking) close() {
 	m.done()
 }
 
-func (a *Agent) openMasking(ctx context.Context, s Snapshot, p Progress) (*masking, error) {
+func (a *Agent) openMasking(ctx context.Context, s Snapshot, identity []string, p Progress) (*masking, error) {
 	e, err := engineFor(s.Engine)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (a *Agent) openMasking(ctx context.Context, s Snapshot, p Progress) (*maski
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.openVerified(ctx, s, p)
+	r, err := a.openVerified(ctx, s, p, identity...)
 	if err != nil {
 		done()
 		return nil, err
@@ -89,12 +89,12 @@ func (a *Agent) openMasking(ctx context.Context, s Snapshot, p Progress) (*maski
 
 // byRules makes a masked copy of a snapshot by column rules, and by SQL after
 // them if there is any.
-func (a *Agent) byRules(ctx context.Context, t Target, original Snapshot, rules *sanitize.Rules, sql sanitize.SQL, p Progress) (Snapshot, error) {
+func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules, sql sanitize.SQL, p Progress) (Snapshot, error) {
 	key, err := a.maskKey(rules)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	m, err := a.openMasking(ctx, original, p)
+	m, err := a.openMasking(ctx, w.original, w.identity, p)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -108,13 +108,13 @@ func (a *Agent) byRules(ctx context.Context, t Target, original Snapshot, rules 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	manifest := archive.Manifest{Target: t.Name, Type: snap.TypeSanitized, Engine: original.Engine, Sanitized: &archive.Sanitized{
-		From: original.Name, Rules: rules.Digest(), Masked: prepared.Coverage.Masked, Kept: prepared.Coverage.Kept,
+	d := w.draft(m.reader.Manifest(), archive.Sanitized{
+		From: w.original.Name, Rules: rules.Digest(), Masked: prepared.Coverage.Masked, Kept: prepared.Coverage.Kept,
 		Dropped: prepared.Coverage.Dropped, LeakScan: &archive.LeakScan{Values: len(prepared.Watch)},
-	}}
+	})
 	m.options.Begin("mask")
-	rewrite := func(w io.Writer) (engine.Info, error) {
-		scanner := sanitize.NewScanner(w, prepared.Watch)
+	rewrite := func(to io.Writer) (engine.Info, error) {
+		scanner := sanitize.NewScanner(to, prepared.Watch)
 		info, err := m.rewriter.Rewrite(ctx, dump, prepared.Plan, scanner, m.options)
 		if err != nil {
 			return info, err
@@ -122,25 +122,25 @@ func (a *Agent) byRules(ctx context.Context, t Target, original Snapshot, rules 
 		return info, scanner.Result()
 	}
 	if sql.Text == "" {
-		return a.writeSnapshot(manifest, m.options.Jobs, rewrite)
+		return a.writeSnapshot(d, rewrite)
 	}
-	between, err := writeBetween(manifest, m.options, rewrite)
+	between, err := writeBetween(d, m.options, rewrite)
 	if err != nil {
 		return Snapshot{}, diskError(err, "write the masked copy")
 	}
 	defer between.Close()
-	manifest.Sanitized.SQL = sql.SHA256
-	return a.bySQL(ctx, t, between, sql, *manifest.Sanitized, m.options.Jobs, p)
+	d.Sanitized.SQL = sql.SHA256
+	return a.bySQL(ctx, w.target, between, sql, d, p)
 }
 
 // writeBetween writes what the rules made where nobody takes it for finished.
-func writeBetween(m archive.Manifest, o engine.Options, rewrite func(io.Writer) (engine.Info, error)) (*archive.Reader, error) {
-	file, err := os.Create(filepath.Join(o.TempDir, "between"))
+func writeBetween(d draft, o engine.Options, rewrite func(io.Writer) (engine.Info, error)) (*archive.Reader, error) {
+	file, err := os.OpenFile(filepath.Join(o.TempDir, "between"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	m.Name, m.Created = "between", time.Unix(0, 0)
-	_, err = writeArchive(file, m, o.Jobs, rewrite)
+	d.Name, d.Created, d.to = "between", time.Unix(0, 0), nil
+	_, _, err = writeArchive(file, d, rewrite)
 	if closed := file.Close(); err == nil {
 		err = closed
 	}

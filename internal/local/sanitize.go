@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"filippo.io/age"
+
 	"snap"
 	"snap/internal/archive"
 	"snap/internal/engine"
@@ -19,6 +21,8 @@ type SanitizeOptions struct {
 	SQL      string // path of a SQL file
 	Rules    string // path of a rules file
 	Jobs     int
+	Identity []string // files of private keys that open the original; nil: those of the configuration
+	Encrypt  Encryption
 }
 
 // Sanitize makes a masked copy of an original snapshot, as a new snapshot of
@@ -42,21 +46,61 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if rules != nil {
-		return a.byRules(ctx, t, original, rules, sql, p)
+	w := maskedCopy{target: t, original: original, identity: o.Identity, jobs: jobsOf(o.Jobs, t.Jobs)}
+	if w.to, err = a.copyRecipients(o.Encrypt, t, original); err != nil {
+		return Snapshot{}, err
 	}
-	r, err := a.openVerified(ctx, original, p)
+	if rules != nil {
+		return a.byRules(ctx, w, rules, sql, p)
+	}
+	r, err := a.openVerified(ctx, original, p, o.Identity...)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer r.Close()
-	how := archive.Sanitized{From: original.Name, SQL: sql.SHA256}
-	return a.bySQL(ctx, t, r, sql, how, jobsOf(o.Jobs, t.Jobs), p)
+	d := w.draft(r.Manifest(), archive.Sanitized{From: original.Name, SQL: sql.SHA256})
+	return a.bySQL(ctx, t, r, sql, d, p)
+}
+
+// maskedCopy is a masked copy that is to be made of an original.
+type maskedCopy struct {
+	target   Target
+	original Snapshot
+	identity []string
+	to       []age.Recipient
+	jobs     int
+}
+
+// draft is what the copy says of itself. That it is of a subset it tells, but
+// not by which conditions: there can be values in them.
+func (w maskedCopy) draft(original archive.Manifest, how archive.Sanitized) draft {
+	subset := original.Subset
+	if subset != nil {
+		tables := map[string]string{}
+		for table := range subset.Where {
+			tables[table] = ""
+		}
+		subset = &archive.Subset{Where: tables, Percent: subset.Percent, Start: subset.Start}
+	}
+	return draft{to: w.to, jobs: w.jobs, Manifest: archive.Manifest{
+		Target: w.target.Name, Type: snap.TypeSanitized, Engine: w.original.Engine, Sanitized: &how,
+		Subset: subset, Tables: original.Tables, // for how many rows the source had
+	}}
+}
+
+// copyRecipients returns who can read a masked copy. Of an encrypted original
+// it is never everybody because nobody said anything.
+func (a *Agent) copyRecipients(e Encryption, t Target, original Snapshot) ([]age.Recipient, error) {
+	to, err := a.recipients(e, t)
+	if err == nil && to == nil && original.Encrypted > 0 && !e.None {
+		err = snap.Usage(fmt.Sprintf("the snapshot %s is encrypted, and nothing says who may read the masked copy", original.Name), "name the recipients: --encrypt-to RECIPIENT, or make it readable by everybody: --no-encrypt")
+	}
+	return to, err
 }
 
 // bySQL makes a masked copy of what a file holds by running SQL in a scratch
 // database.
-func (a *Agent) bySQL(ctx context.Context, t Target, r *archive.Reader, sql sanitize.SQL, how archive.Sanitized, jobs int, p Progress) (Snapshot, error) {
+func (a *Agent) bySQL(ctx context.Context, t Target, r *archive.Reader, sql sanitize.SQL, d draft, p Progress) (Snapshot, error) {
 	dir, done, err := a.workDir()
 	if err != nil {
 		return Snapshot{}, err
@@ -67,7 +111,7 @@ func (a *Agent) bySQL(ctx context.Context, t Target, r *archive.Reader, sql sani
 		return Snapshot{}, err
 	}
 	bytes, begin := p.following("restore")
-	scratch, err := place.engine.Restore(ctx, place.url, dumpIn(r), engine.Options{Jobs: jobs, TempDir: dir, Progress: bytes, Phase: begin})
+	scratch, err := place.engine.Restore(ctx, place.url, dumpIn(r), engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin})
 	if err != nil {
 		return Snapshot{}, diskError(err, "restore the scratch copy")
 	}
@@ -77,7 +121,7 @@ func (a *Agent) bySQL(ctx context.Context, t Target, r *archive.Reader, sql sani
 		return Snapshot{}, err
 	}
 	place.url = scratch.URL()
-	return a.newSnapshot(ctx, place, archive.Manifest{Target: t.Name, Type: snap.TypeSanitized, Sanitized: &how}, jobs, p)
+	return a.newSnapshot(ctx, place, d, p)
 }
 
 // howToMask reads how to mask: what the options name, else what the target's

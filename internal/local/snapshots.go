@@ -34,6 +34,21 @@ type Snapshot struct {
 	Path    string            `json:"-"`
 	Cloud   map[string]string `json:"cloud,omitempty"` // cloud URL to snapshot ID, when it was pushed there or pulled from there
 	Tables  []archive.Table   `json:"tables,omitempty"`
+	// Encrypted is to how many recipients; 0 is readable by everybody. The record
+	// of an encrypted one tells nothing of its tables.
+	Encrypted int             `json:"encrypted,omitempty"`
+	Subset    *archive.Subset `json:"subset,omitempty"` // when it does not hold every row
+	// Warnings are what a person should know who has just built it, such as what
+	// it could not take along.
+	Warnings []string `json:"-"`
+}
+
+// describe takes over what a manifest tells for people.
+func (s *Snapshot) describe(m archive.Manifest) {
+	s.Tables, s.Subset = slices.Clone(m.Tables), m.Subset
+	for i := range s.Tables { // the manifest tells them; the record stays small
+		s.Tables[i].Columns = nil
+	}
 }
 
 const (
@@ -239,10 +254,8 @@ func (a *Agent) adopt(s Snapshot) (Snapshot, error) {
 	if err := agree(s, r.Manifest()); err != nil {
 		return Snapshot{}, err
 	}
-	s.Path, s.Tables, s.Arrived = path, slices.Clone(r.Manifest().Tables), a.now().UTC()
-	for i := range s.Tables { // the manifest tells them; the record stays small
-		s.Tables[i].Columns = nil
-	}
+	s.Path, s.Encrypted, s.Arrived = path, r.Encrypted(), a.now().UTC()
+	s.describe(r.Manifest())
 	return s, a.writeRecord(s)
 }
 

@@ -8,42 +8,77 @@ import (
 	"snap/internal/archive"
 )
 
-// Verify reads the whole file and checks every checksum: those inside it, and
-// the one it had when it was built or pulled.
-func (a *Agent) Verify(ctx context.Context, name string, p Progress) (archive.Manifest, error) {
-	s, err := a.Snapshot(name)
-	if err != nil {
-		return archive.Manifest{}, err
-	}
-	r, err := a.openVerified(ctx, s, p)
-	if err != nil {
-		return archive.Manifest{}, err
-	}
-	defer r.Close()
-	return r.Manifest(), nil
+// Verified is what verifying a snapshot found: nothing wrong.
+type Verified struct {
+	archive.Manifest
+	Encrypted int  // to how many recipients
+	Inside    bool // what is encrypted was checked too
 }
 
-// Manifest returns what a snapshot file says it holds, without reading all of
-// it.
-func (a *Agent) Manifest(name string) (archive.Manifest, error) {
+// Verify reads the whole file and checks every checksum: those inside it, and
+// the one it had when it was built or pulled. An encrypted file is checked
+// inside with the given identities, or with those of the configuration if one
+// of them opens it.
+func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ...string) (Verified, error) {
 	s, err := a.Snapshot(name)
 	if err != nil {
-		return archive.Manifest{}, err
+		return Verified{}, err
 	}
 	r, err := archive.Open(s.Path)
 	if err != nil {
-		return archive.Manifest{}, err
+		return Verified{}, err
 	}
 	defer r.Close()
-	return r.Manifest(), nil
+	err = a.unlock(r, identity)
+	if snap.CodeOf(err) == snap.CodeNoIdentity && len(identity) == 0 {
+		err = nil
+	}
+	if err == nil {
+		err = verifyFile(ctx, r, s, p)
+	}
+	return Verified{Manifest: r.Manifest(), Encrypted: r.Encrypted(), Inside: !r.Locked()}, err
 }
 
-// openVerified opens a snapshot's file after every byte of it was checked.
-func (a *Agent) openVerified(ctx context.Context, s Snapshot, p Progress) (*archive.Reader, error) {
+// Describe fills in what the record of an encrypted snapshot does not tell,
+// when one of the given identities opens it, or one of the configuration's.
+func (a *Agent) Describe(s *Snapshot, identity []string) error {
+	if s.Encrypted == 0 {
+		return nil
+	}
+	r, err := archive.Open(s.Path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	err = a.unlock(r, identity)
+	if snap.CodeOf(err) == snap.CodeNoIdentity && len(identity) == 0 {
+		return nil
+	}
+	if err == nil {
+		s.describe(r.Manifest())
+	}
+	return err
+}
+
+// openVerified opens and unlocks a snapshot's file, after every byte of it was
+// checked.
+func (a *Agent) openVerified(ctx context.Context, s Snapshot, p Progress, identity ...string) (*archive.Reader, error) {
 	r, err := archive.Open(s.Path)
 	if err != nil {
 		return nil, err
 	}
+	if err = a.unlock(r, identity); err == nil {
+		err = verifyFile(ctx, r, s, p)
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// verifyFile checks every byte of a snapshot's file.
+func verifyFile(ctx context.Context, r *archive.Reader, s Snapshot, p Progress) error {
 	sum, err := r.Verify(ctx, p.bytes("check"))
 	if err == nil && (sum.SHA256 != s.SHA256 || sum.Size != s.Size) {
 		err = &snap.Error{
@@ -55,11 +90,7 @@ func (a *Agent) openVerified(ctx context.Context, s Snapshot, p Progress) (*arch
 	if err == nil {
 		err = agree(s, r.Manifest())
 	}
-	if err != nil {
-		r.Close()
-		return nil, err
-	}
-	return r, nil
+	return err
 }
 
 // agree reports whether a record and a manifest speak of the same. A snapshot

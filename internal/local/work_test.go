@@ -28,7 +28,7 @@ const shopSchema = `CREATE TABLE customer (id INTEGER PRIMARY KEY, email TEXT);
 	CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer REFERENCES customer, total REAL);
 	INSERT INTO purchase SELECT id, id, id * 1.5 FROM customer;`
 
-func newShop(t *testing.T) shop {
+func newShop(t testing.TB) shop {
 	t.Helper()
 	s := shop{dir: t.TempDir()}
 	s.source, s.destination = filepath.Join(s.dir, "Größe 東京 source.db"), filepath.Join(s.dir, "the destination.db")

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
+	"filippo.io/age"
 	"github.com/gofrs/flock"
 
 	"snap"
@@ -24,23 +26,50 @@ import (
 // while it is written, so that what a killed build left can be told.
 const partSuffix = ".building"
 
+// draft is a snapshot that is to be made: what it is, without what the dump
+// tells, and how.
+type draft struct {
+	archive.Manifest
+	to   []age.Recipient // who can read it; nil is everybody
+	jobs int
+
+	subset *engine.Subset // of the dump's rows; nil is all
+}
+
 // newSnapshot writes a snapshot of a database into its place, whole or not at
-// all. m says what it is, without what the dump tells.
-func (a *Agent) newSnapshot(ctx context.Context, from database, m archive.Manifest, jobs int, p Progress) (Snapshot, error) {
-	m.Engine = from.kind
-	o := engine.Options{Jobs: jobs, TempDir: a.tempDir(), Progress: p.bytes("dump"), Phase: p.phase}
-	return a.writeSnapshot(m, jobs, func(w io.Writer) (engine.Info, error) { return from.engine.Dump(ctx, from.url, w, o) })
+// all.
+func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progress) (Snapshot, error) {
+	d.Engine = from.kind
+	dir := a.tempDir()
+	if d.subset != nil { // it may need a copy
+		work, done, err := a.workDir()
+		if err != nil {
+			return Snapshot{}, err
+		}
+		defer done()
+		dir = work
+	}
+	bytes, begin := p.following("dump")
+	o := engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin, Subset: d.subset}
+	var warnings []string
+	s, err := a.writeSnapshot(d, func(w io.Writer) (engine.Info, error) {
+		info, err := from.engine.Dump(ctx, from.url, w, o)
+		warnings = info.Warnings
+		return info, err
+	})
+	s.Warnings = warnings
+	return s, err
 }
 
 // writeSnapshot writes a snapshot whose dump comes from a function.
-func (a *Agent) writeSnapshot(m archive.Manifest, jobs int, dump func(io.Writer) (engine.Info, error)) (s Snapshot, err error) {
-	f, err := a.reserve(m.Target)
+func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)) (s Snapshot, err error) {
+	f, err := a.reserve(d.Target)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer f.abandon()
-	m.Name, m.Created = f.name, f.created
-	sum, err := writeArchive(f.file, m, jobs, dump)
+	d.Name, d.Created = f.name, f.created
+	m, sum, err := writeArchive(f.file, d, dump)
 	if err == nil {
 		err = f.keep()
 	}
@@ -50,30 +79,60 @@ func (a *Agent) writeSnapshot(m archive.Manifest, jobs int, dump func(io.Writer)
 	s, err = a.adopt(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size, SHA256: sum.SHA256, Created: m.Created})
 	if err != nil {
 		os.Remove(f.path) // without its record it would stand there unseen
+		return s, err
 	}
-	return s, err
+	s.describe(m) // also what the record of an encrypted one does not tell
+	return s, nil
 }
 
-// writeArchive writes the dump into a snapshot file.
-func writeArchive(file *os.File, m archive.Manifest, jobs int, dump func(io.Writer) (engine.Info, error)) (archive.Summary, error) {
-	w, err := archive.NewWriter(file, jobs)
+// writeArchive writes the dump into a snapshot file, and returns its manifest.
+func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, error)) (m archive.Manifest, sum archive.Summary, err error) {
+	var w *archive.Writer
+	if d.to == nil {
+		w, err = archive.NewWriter(file, d.jobs)
+	} else {
+		w, err = archive.NewEncryptedWriter(file, d.jobs, d.to)
+	}
 	if err != nil {
-		return archive.Summary{}, err
+		return m, sum, err
 	}
 	section, err := w.Section(dumpSection)
 	if err != nil {
-		return archive.Summary{}, err
+		return m, sum, err
 	}
 	info, err := dump(section)
 	if closed := section.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
-		return archive.Summary{}, err
+		return m, sum, err
 	}
+	m = d.Manifest
 	m.ServerVersion, m.ToolVersion = info.ServerVersion, info.ToolVersion
-	m.Tables, m.Properties = toArchive(info.Tables), info.Properties
-	return w.Close(m)
+	m.Tables, m.Properties = toArchive(info.Tables), maps.Clone(info.Properties)
+	if m.Sanitized != nil { // masks and dropped rows may have changed what holds
+		delete(m.Properties, engine.ForeignKeys)
+	}
+	if info.Subset != nil {
+		m.Subset = subsetTo(info.Subset)
+	}
+	ofOriginal(m.Tables, d.Tables)
+	sum, err = w.Close(m)
+	return m, sum, err
+}
+
+// ofOriginal notes how many rows the tables of the source of a subset had, in
+// the tables of a copy of it.
+func ofOriginal(tables, original []archive.Table) {
+	of := map[[2]string]int64{}
+	for _, t := range original {
+		of[[2]string{t.Schema, t.Name}] = t.Of
+	}
+	for i, t := range tables {
+		if t.Of == 0 {
+			tables[i].Of = of[[2]string{t.Schema, t.Name}]
+		}
+	}
 }
 
 // reserved is a snapshot's name and the file that is to have it.

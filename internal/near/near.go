@@ -21,6 +21,18 @@ func Closest(typed string, candidates []string) string {
 	return best
 }
 
+// Within returns the first of the candidates that are fewest edits away from
+// typed, whatever the case, if those are no more than most; else "".
+func Within(typed string, candidates []string, most int) string {
+	best, distance := "", most+1
+	for _, c := range candidates {
+		if d := edits(strings.ToLower(typed), strings.ToLower(c)); d < distance {
+			best, distance = c, d
+		}
+	}
+	return best
+}
+
 // edits is the Levenshtein distance.
 func edits(a, b string) int {
 	x, y := []rune(a), []rune(b)

@@ -13,3 +13,15 @@ func TestClosest(t *testing.T) {
 		}
 	}
 }
+
+func TestWithin(t *testing.T) {
+	t.Parallel()
+	codes := []string{"k3mfq2xw", "k3mfqqxw", "zzzzzzzz"}
+	for typed, want := range map[string]string{
+		"k3mfq2xv": "k3mfq2xw", "K3MFQ2XW": "k3mfq2xw", "k3mfq7xw": "k3mfq2xw", "k3mfaaxw": "", "": "",
+	} {
+		if got := Within(typed, codes, len(typed)/5); got != want {
+			t.Errorf("%q: got %q, want %q", typed, got, want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"snap"
+)
+
+// A request that may be sent twice is sent again when the service asks for that
+// (503 with a short Retry-After, as while its database is away or a replica is
+// replaced) or the connection broke before the answer. A wrong address and a
+// service that says nothing show at once.
+const (
+	tries      = 3
+	longestAsk = 5 * time.Second
+)
+
+// repeatable reports whether a request changes nothing more when it is sent
+// twice: it reads, or sets or ends a share, or asks for a link.
+func repeatable(method, target string) bool {
+	path, _, _ := strings.Cut(target, "?")
+	return method == http.MethodGet || strings.HasSuffix(path, "/pull") || strings.Contains(path, "/snapshots/") && strings.Contains(path, "/share")
+}
+
+// failure is one that may pass, and how long to wait before.
+type failure struct {
+	error
+	after time.Duration
+}
+
+// Unwrap returns what the caller is told.
+func (f failure) Unwrap() error { return f.error }
+
+// asked makes an answer of 503 a failure that may pass, if the service says so.
+func asked(res *http.Response, err error) error {
+	seconds, parseErr := strconv.Atoi(res.Header.Get("Retry-After"))
+	after := time.Duration(seconds) * time.Second
+	if res.StatusCode != http.StatusServiceUnavailable || parseErr != nil || seconds < 0 || after > longestAsk {
+		return err
+	}
+	return failure{err, after}
+}
+
+// broken makes a connection that ended before the answer a failure that may
+// pass. One that never began, or that timed out, stays what it is.
+func broken(err, cause error) error {
+	var op *net.OpError
+	var timeout net.Error
+	switch {
+	case snap.CodeOf(err) != snap.CodeUnreachable,
+		errors.As(cause, &op) && op.Op == "dial",
+		errors.As(cause, &timeout) && timeout.Timeout():
+		return err
+	case errors.Is(cause, syscall.ECONNRESET), errors.Is(cause, syscall.EPIPE), strings.HasSuffix(cause.Error(), "EOF"):
+		return failure{err, 200 * time.Millisecond}
+	}
+	return err
+}
+
+// again calls send until its failure does not pass, or has had its tries.
+func (c *Client) again(ctx context.Context, mayRepeat bool, send func() (int, error)) (status int, err error) {
+	for n := 1; ; n++ {
+		status, err = send()
+		var f failure
+		if !errors.As(err, &f) {
+			return status, err
+		}
+		if !mayRepeat || n == tries {
+			return status, f.error
+		}
+		if waited := c.wait(ctx, time.Duration(n)*f.after); ctx.Err() != nil {
+			return 0, c.unreachable(ctx, waited)
+		} else if waited != nil {
+			return status, f.error
+		}
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

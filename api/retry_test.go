@@ -1,0 +1,107 @@
+package api_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+)
+
+// What may be sent twice is sent again after 503 with a short Retry-After and
+// after a connection that broke; what may not, and what will not pass, is not.
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	get := func(ctx context.Context, c *api.Client) error { _, err := c.Snapshot(ctx, "snap_1"); return err }
+	share := func(ctx context.Context, c *api.Client) error { _, err := c.Share(ctx, "snap_1"); return err }
+	unshare := func(ctx context.Context, c *api.Client) error { return c.UnshareGroup(ctx, "snap_1", "eng") }
+	makeKey := func(ctx context.Context, c *api.Client) error {
+		_, err := c.NewKey(ctx, api.KeyRequest{Kind: snap.UserKey, Name: "x"})
+		return err
+	}
+	remove := func(ctx context.Context, c *api.Client) error { return c.Delete(ctx, "snap_1") }
+	busy := func(after string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			if after != "" {
+				w.Header().Set("Retry-After", after)
+			}
+			w.WriteHeader(http.StatusServiceUnavailable)
+			w.Write([]byte(`{"code":"unavailable","detail":"not now"}`))
+		}
+	}
+	dies := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	for name, row := range map[string]struct {
+		call     func(context.Context, *api.Client) error
+		fails    http.HandlerFunc
+		requests int
+		waits    []time.Duration
+		end      snap.Code // "" when the third request is answered
+	}{
+		"get, asked for":            {get, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
+		"share, asked for":          {share, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
+		"unshare, broken":           {unshare, dies, 3, []time.Duration{200 * time.Millisecond, 400 * time.Millisecond}, ""},
+		"a new key is made once":    {makeKey, busy("1"), 1, nil, snap.CodeUnavailable},
+		"a new key, broken":         {makeKey, dies, 1, nil, snap.CodeUnreachable},
+		"a deletion is sent once":   {remove, busy("1"), 1, nil, snap.CodeUnavailable},
+		"not asked for":             {get, busy(""), 1, nil, snap.CodeUnavailable},
+		"asked for much later":      {get, busy("60"), 1, nil, snap.CodeUnavailable},
+		"asked for in another form": {get, busy("Wed, 21 Oct 2026 07:28:00 GMT"), 1, nil, snap.CodeUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int64
+			url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if requests.Add(1) < 3 {
+					row.fails(w, r)
+					return
+				}
+				w.Write([]byte(`{}`))
+			})
+			var waits []time.Duration
+			c, err := api.New(api.Options{
+				BaseURL: url, Mount: api.MountUser, Token: api.StaticToken("t"), HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+				Wait: func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = row.call(t.Context(), c)
+			if err != nil && snap.CodeOf(err) != row.end || err == nil && row.end != "" {
+				t.Errorf("ended with %v, want %q", err, row.end)
+			}
+			if int(requests.Load()) != row.requests || len(waits) != len(row.waits) {
+				t.Fatalf("%d requests, waits %v; want %d, %v", requests.Load(), waits, row.requests, row.waits)
+			}
+			for i := range waits {
+				if waits[i] != row.waits[i] {
+					t.Errorf("waits %v, want %v", waits, row.waits)
+				}
+			}
+		})
+	}
+}
+
+// Ctrl-C ends the wait.
+func TestRepeatsEndWithTheContext(t *testing.T) {
+	t.Parallel()
+	requests := 0
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		requests++
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	c, err := api.New(api.Options{BaseURL: url, Mount: api.MountUser, Token: api.StaticToken("t"), Wait: func(context.Context, time.Duration) error {
+		cancel()
+		return ctx.Err()
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Me(ctx); snap.CodeOf(err) != snap.CodeInterrupted || requests != 1 {
+		t.Errorf("%d requests, %v", requests, err)
+	}
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"snap/internal/foreign"
+	"snap/internal/local"
+)
+
+func (a *app) configImportCommand() *cobra.Command {
+	cmd := parent("import", "Take over the configuration of another tool", `Import reads the configuration of another tool and writes targets, storage
+profiles and masking rules as far as there are equals. What has none is named
+with its line; a column whose masking has none gets no rule, so that sanitizing
+stops there until you have decided.`)
+	cmd.AddCommand(a.importFrom("dbsnapper", "dbsnapper.yml", `Import dbsnapper takes over targets with their databases and the SQL that masks,
+and storage profiles. A secret that is encrypted in the file becomes the name of
+an environment variable.`), a.importFrom("greenmask", "greenmask.yml", `Import greenmask takes over the databases as one target, the transformers of
+columns as masking rules, and the storage as a storage profile.`))
+	return cmd
+}
+
+func (a *app) importFrom(tool, file, long string) *cobra.Command {
+	var target string
+	var dry bool
+	cmd := &cobra.Command{
+		Use:   tool + " FILE",
+		Short: "Take over a " + file,
+		Long:  long,
+		Example: examples(
+			"see what it would come to", "snapcli config import "+tool+" "+file+" --dry-run",
+			"take it over", "snapcli config import "+tool+" "+file),
+		Args: oneArg("file"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			i, err := agent.ReadForeign(tool, args[0], target)
+			if err == nil && !dry {
+				err = agent.Import(i)
+			}
+			if err != nil {
+				return err
+			}
+			return a.printImport(i, dry)
+		},
+	}
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what it would come to")
+	if tool == "greenmask" {
+		cmd.Flags().StringVar(&target, "target", "", "name of the target (default that of the database)")
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// imported is what config import prints as JSON.
+type imported struct {
+	Written  bool           `json:"written" doc:"false with --dry-run"`
+	Targets  []targetView   `json:"targets"`
+	Profiles []profileView  `json:"storage_profiles"`
+	Files    []string       `json:"files" doc:"rules and SQL files"`
+	Left     []foreign.Left `json:"left" doc:"what has no equal, or another meaning here"`
+}
+
+// profileView is a storage profile as it is shown.
+type profileView struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+}
+
+func (a *app) printImport(i local.Import, dry bool) error {
+	v := imported{Written: !dry, Targets: []targetView{}, Profiles: []profileView{}, Files: append([]string{}, i.Files...), Left: append([]foreign.Left{}, i.Left...)}
+	for _, t := range i.Targets {
+		v.Targets = append(v.Targets, viewTarget(t))
+	}
+	for _, name := range slices.Sorted(maps.Keys(i.Profiles)) {
+		v.Profiles = append(v.Profiles, profileView{name, hidePassword(i.Profiles[name])})
+	}
+	if a.flags.json {
+		return a.printJSON(v)
+	}
+	verb := "added"
+	if dry {
+		verb = "would add"
+	}
+	for _, t := range v.Targets {
+		a.done(t.Name, "%s the target %s: %s to %s", verb, t.Name, orNowhere(t.Source), orNowhere(t.Destination))
+	}
+	for _, p := range v.Profiles {
+		a.done(p.Name, "%s the storage profile %s: %s", verb, p.Name, p.URL)
+	}
+	for _, file := range v.Files {
+		a.done(file, "%s the file %s", verb, file)
+	}
+	for _, l := range v.Left { // also with --quiet: nothing is dropped silently
+		a.warn("%s", l)
+	}
+	return nil
+}
+
+// orNowhere is a database URL, or that there is none.
+func orNowhere(url string) string {
+	if url == "" {
+		return "(none)"
+	}
+	return url
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"snap"
+	"snap/internal/local"
+)
+
+// encryptFlags say who can read the snapshot that a command makes.
+func encryptFlags(cmd *cobra.Command, e *local.Encryption) {
+	cmd.Flags().StringArrayVar(&e.To, "encrypt-to", nil, "public key, or file of them, of who can read it; may be repeated (default the target's)")
+	cmd.Flags().BoolVar(&e.None, "no-encrypt", false, "readable by everybody, whatever the target's configuration says")
+	cmd.MarkFlagsMutuallyExclusive("encrypt-to", "no-encrypt")
+}
+
+// identityFlag names the private keys that open an encrypted snapshot.
+func identityFlag(cmd *cobra.Command, files *[]string) {
+	cmd.Flags().StringArrayVar(files, "identity", nil, "file of an age identity or SSH key that opens an encrypted snapshot; may be repeated (default those of the configuration)")
+	_ = cmd.MarkFlagFilename("identity")
+}
+
+// encryptedTo says to how many a snapshot is encrypted, if it is.
+func encryptedTo(before string, recipients int) string {
+	if recipients == 0 {
+		return ""
+	}
+	return before + "encrypted to " + plural(recipients, "recipient", "recipients")
+}
+
+// passphrase asks for that of a private key, without showing it.
+func (a *app) passphrase() func(path string) ([]byte, error) {
+	in, ok := a.io.In.(interface{ Fd() uintptr })
+	if !ok || !a.person() {
+		return nil
+	}
+	return func(path string) ([]byte, error) {
+		fmt.Fprintf(a.io.Err, "Passphrase of %s: ", clean(path))
+		phrase, err := term.ReadPassword(int(in.Fd()))
+		fmt.Fprintln(a.io.Err)
+		if err != nil || len(phrase) == 0 {
+			return nil, &snap.Error{Code: snap.CodeInterrupted, Detail: "no passphrase was given", Cause: err}
+		}
+		return phrase, nil
+	}
+}
+
+// maskIdentities lists where private keys are, but none of them.
+func maskIdentities(list []string) string {
+	shown := make([]string, len(list))
+	for i, entry := range list {
+		if shown[i] = entry; strings.HasPrefix(entry, "AGE-SECRET-KEY-") {
+			shown[i] = "xxxxx"
+		}
+	}
+	return strings.Join(shown, ", ")
+}

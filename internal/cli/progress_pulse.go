@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"snap/internal/local"
+)
+
+// How often progress is told where no bar can be drawn: to a log, and to a
+// program.
+const (
+	lineEvery  = 5 * time.Second
+	eventEvery = time.Second
+)
+
+// pulse tells now and then how far a phase is, and how fast.
+type pulse struct {
+	now   func() time.Time
+	every time.Duration
+	say   func(progressEvent)
+
+	phase string
+	began time.Time // of the phase
+	from  int64     // what of it was there when it began
+	told  time.Time
+}
+
+// progressEvent is what --json tells while a command runs: one line each on
+// standard error.
+type progressEvent struct {
+	Event   string `json:"event"` // always "progress"
+	Phase   string `json:"phase"`
+	Done    int64  `json:"done"`            // bytes
+	Total   int64  `json:"total,omitempty"` // bytes, when known
+	Rate    int64  `json:"bytes_per_second"`
+	Seconds int64  `json:"seconds_left,omitempty"` // when it can be told
+}
+
+// tell hears of progress, and says it when it is time to. What is over sooner
+// is not said.
+func (p *pulse) tell(e local.Event) {
+	now := p.now()
+	if e.Phase != p.phase {
+		p.phase, p.began, p.from, p.told = e.Phase, now, e.Done, now
+		return
+	}
+	if now.Sub(p.told) < p.every {
+		return
+	}
+	p.told = now
+	rate := float64(max(0, e.Done-p.from)) / now.Sub(p.began).Seconds()
+	said := progressEvent{Event: "progress", Phase: e.Phase, Done: e.Done, Total: e.Total, Rate: int64(rate)}
+	if rate > 0 && e.Total > e.Done {
+		said.Seconds = 1 + int64(float64(e.Total-e.Done)/rate)
+	}
+	p.say(said)
+}
+
+func (a *app) sayEvent(e progressEvent) {
+	_ = encodeJSON(a.io.Err, e, "") // nobody reads it any more
+}
+
+func (a *app) sayLine(e progressEvent) {
+	line := clean(e.Phase) + ": " + size(e.Done)
+	if e.Total > 0 {
+		line += fmt.Sprintf(" of %s (%d %%)", size(e.Total), 100*e.Done/e.Total)
+	}
+	line += ", " + size(e.Rate) + "/s"
+	if e.Seconds > 0 {
+		line += ", " + brief(time.Duration(e.Seconds)*time.Second) + " left"
+	}
+	a.note("%s", line)
+}
+
+// brief writes how long something took, as exactly as is of interest: 40ms,
+// 2.3s, 1m20s, 2h5m.
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return "1ms"
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	d = d.Round(time.Minute)
+	return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+}

@@ -1,0 +1,84 @@
+package foreign
+
+import (
+	"strings"
+	"testing"
+
+	"snap"
+)
+
+// Whatever the file, reading it ends without a panic, and a setting that was
+// not taken over has a line.
+func FuzzForeign(f *testing.F) {
+	f.Add([]byte("targets:\n  a: {snapshot: {src_url: 'sqlite:///a'}}\n"))
+	f.Add([]byte("dump: {pg_dump_options: {dbname: \"host=h dbname='a b' user=\\\\'\"}, transformation: [{name: t, transformers: [{name: Hash, params: {column: c}}]}]}"))
+	f.Add([]byte("a: &a [*a]\ndump: *a\n"))
+	f.Add([]byte("a: &a {b: 1}\ntargets:\n  <<: *a\n  c: d\n"))
+	f.Add([]byte("dump: {transformation: x, pg_dump_options: [1]}"))
+	f.Add([]byte("{"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, read := range []func() (Found, error){
+			func() (Found, error) { return DBSnapper("f", text, "/home/me") },
+			func() (Found, error) { return Greenmask("f", text, "t") },
+		} {
+			found, err := read()
+			if err != nil && snap.CodeOf(err) != snap.CodeUsage {
+				t.Fatalf("%v", err)
+			}
+			for _, l := range found.Left {
+				if l.Why == "" {
+					t.Fatalf("%+v says nothing", l)
+				}
+			}
+		}
+	})
+}
+
+// An alias that repeats itself is refused and not followed to the end.
+func TestAliasBomb(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := range 9 {
+		b.WriteString("a" + string(rune('1'+i)) + ": &a" + string(rune('1'+i)) + " [" + strings.TrimSuffix(strings.Repeat("*a"+string(rune('0'+i))+", ", 10), ", ") + "]\n")
+	}
+	if _, err := DBSnapper("f", []byte(b.String()), ""); snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConninfo(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"host=db port=5433 user=me dbname=shop":                `postgres://me@db:5433/shop`,
+		`dbname='a b' password='it\'s' user=me host=/run/pg`:   `postgres://me:it%27s@/a%20b?host=%2Frun%2Fpg`,
+		"dbname = shop sslmode = require":                      `postgres://localhost/shop?sslmode=require`,
+		"host=::1 dbname=shop port=1":                          `postgres://[::1]:1/shop`,
+		"dbname=shop user=${USER_NAME} password=${A_PASSWORD}": `postgres://${USER_NAME}:${A_PASSWORD}@localhost/shop`,
+	} {
+		if got := postgresURL(conninfo(text)); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+func TestDaysOf(t *testing.T) {
+	t.Parallel()
+	for interval, want := range map[string]int{"1 year 2 mons 3 days": 428, "10 day": 10, "2 weeks": 14, "01:30:00": 1, "": 0, "00:00:00": 0, "9999999 years": 0} {
+		if got := daysOf(interval); got != want {
+			t.Errorf("%q: %d, want %d", interval, got, want)
+		}
+	}
+}
+
+// Every transformer that there is no equal of leaves its column without a rule,
+// and says so.
+func TestTransformersWithoutAnEqual(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"RandomUuid", "Json", "Cmd", "RandomDate", "RegexpReplace", "Dict", "Template", "NotThereYet", ""} {
+		found, err := Greenmask("f", []byte("dump: {transformation: [{schema: s, name: t, transformers: [{name: '"+name+"', params: {column: c}}]}]}"), "x")
+		if err != nil || found.Targets[0].Rules != "" || len(found.Left) != 1 || found.Left[0].What != "s.t.c" || found.Left[0].Line != 1 {
+			t.Errorf("%s: %v, %+v", name, err, found)
+		}
+	}
+}

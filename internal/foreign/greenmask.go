@@ -1,0 +1,398 @@
+package foreign
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"snap"
+)
+
+// Greenmask reads a configuration of Greenmask's as one target. name is the
+// target's; "" is the name of the database.
+func Greenmask(file string, text []byte, name string) (Found, error) {
+	root, err := parse(file, text)
+	if err != nil {
+		return Found{}, err
+	}
+	dump := root.get("dump")
+	if dump == nil {
+		return Found{}, snap.Usage(file+" is not a configuration of Greenmask's: it has no dump", "give the path of the other tool's configuration")
+	}
+	g := &greenmask{}
+	options := dump.get("pg_dump_options")
+	out := Target{Name: name, Source: g.database(options), Jobs: int(options.number("jobs"))}
+	out.Destination = g.database(root.get("restore").get("pg_restore_options"))
+	if out.Name == "" {
+		out.Name = nameOf(out.Source)
+	}
+	if out.Name, err = snap.CleanTarget(out.Name); err != nil {
+		return Found{}, snap.Usage("the configuration does not say how to call the target", "give it a name: --target NAME")
+	}
+	g.target = out.Name
+	for _, t := range dump.get("transformation").list() {
+		g.table(t)
+	}
+	out.Rules = g.rules.text(file)
+	g.Targets = []Target{out}
+	g.storage(root.get("storage"))
+	for _, o := range [][2]*tree{{options, nil}, {root.get("restore").get("pg_restore_options"), nil}} {
+		o[0].unusedHere(func(t *tree) { g.left(t, "has no equal: a snapshot is of the whole database, and loads whole") })
+	}
+	for _, key := range []string{"scripts", "insert_error_exclusions"} {
+		if t := root.get("restore").get(key); t != nil {
+			g.left(t, "has no equal: a load replaces a database by exactly what the snapshot holds")
+		}
+	}
+	for _, key := range []string{"common", "log", "validate", "custom_transformers"} {
+		if t := root.get(key); t != nil {
+			g.left(t, "is not needed here, or has no equal")
+		}
+	}
+	g.rest(root)
+	return g.Found, nil
+}
+
+type greenmask struct {
+	Found
+	target string
+	rules  ruleSet
+}
+
+var reference = regexp.MustCompile(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
+
+// variables writes references to the environment as they are written here.
+func (g *greenmask) variables(t *tree) string {
+	return reference.ReplaceAllStringFunc(t.text, func(s string) string {
+		m := reference.FindStringSubmatch(s)
+		switch {
+		case s == "$$":
+			return "$"
+		case m[3] != "":
+			return "${" + m[3] + "}"
+		case m[2] != "" && !strings.HasPrefix(m[2], "?"):
+			g.Left = append(g.Left, Left{t.line, t.path, "a default has no equal: set the environment variable " + m[1]})
+		}
+		return "${" + m[1] + "}"
+	})
+}
+
+// database makes a URL of the options that say where a database is.
+func (g *greenmask) database(o *tree) string {
+	words := map[string]string{}
+	if t := o.get("dbname"); t != nil {
+		raw := g.variables(t)
+		if strings.HasPrefix(raw, "postgres://") || strings.HasPrefix(raw, "postgresql://") || raw == "" {
+			return raw
+		}
+		if !strings.Contains(raw, "=") {
+			raw = "dbname='" + raw + "'"
+		}
+		words = conninfo(raw)
+	}
+	for option, word := range map[string]string{"host": "host", "port": "port", "username": "user"} {
+		if t := o.get(option); t != nil {
+			words[word] = g.variables(t)
+		}
+	}
+	if words["dbname"] == "" {
+		return ""
+	}
+	return postgresURL(words)
+}
+
+// conninfo reads libpq's key=value words (section 34.1.1.1 of the manual).
+func conninfo(text string) map[string]string {
+	words := map[string]string{}
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
+		key, rest, ok := strings.Cut(text, "=")
+		if !ok {
+			return words
+		}
+		var value strings.Builder
+		rest = strings.TrimLeft(rest, " ")
+		quoted := strings.HasPrefix(rest, "'")
+		i := 0
+		if quoted {
+			i = 1
+		}
+		for ; i < len(rest); i++ {
+			c := rest[i]
+			if c == '\\' && i+1 < len(rest) {
+				i++
+				value.WriteByte(rest[i])
+				continue
+			}
+			if quoted && c == '\'' || !quoted && c == ' ' {
+				i++
+				break
+			}
+			value.WriteByte(c)
+		}
+		words[strings.TrimSpace(key)], text = value.String(), rest[i:]
+	}
+	return words
+}
+
+func postgresURL(words map[string]string) string {
+	u := url.URL{Scheme: "postgres", Path: "/" + words["dbname"]}
+	q := url.Values{}
+	host, port := words["host"], words["port"]
+	switch {
+	case strings.HasPrefix(host, "/"):
+		q.Set("host", host)
+		if port != "" {
+			q.Set("port", port)
+		}
+	case host == "":
+		host = "localhost"
+		fallthrough
+	default:
+		u.Host = host
+		if port != "" {
+			u.Host = net.JoinHostPort(host, port)
+		}
+	}
+	for key, value := range words {
+		switch key {
+		case "host", "port", "dbname", "user", "password":
+		default:
+			q.Set(key, value)
+		}
+	}
+	u.RawQuery = q.Encode()
+	if words["user"] != "" {
+		u.User = url.User(words["user"])
+		if words["password"] != "" {
+			u.User = url.UserPassword(words["user"], words["password"])
+		}
+	}
+	// References to the environment are no part of a URL's own writing.
+	return strings.NewReplacer("%7B", "{", "%7D", "}", "$%7B", "${").Replace(u.String())
+}
+
+func nameOf(source string) string {
+	u, err := url.Parse(source)
+	if err != nil || strings.Contains(u.Path, "$") {
+		return ""
+	}
+	return strings.TrimPrefix(u.Path, "/")
+}
+
+// storage takes over a bucket or folder as a storage profile.
+func (g *greenmask) storage(s *tree) {
+	switch s.value("type") {
+	case "s3":
+		c := s.get("s3")
+		for _, key := range []string{"access_key_id", "secret_access_key", "session_token", "role_arn", "session_name"} {
+			if t := c.get(key); t != nil {
+				g.left(t, "credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+			}
+		}
+		if bucket := c.get("bucket"); bucket != nil && !strings.Contains(bucket.text, "$") {
+			c.get("force_path_style")
+			g.Profiles = append(g.Profiles, Profile{g.target, s3URL(bucket.text, c.value("prefix"), c.value("endpoint"), c.value("region"))})
+		} else if bucket != nil {
+			g.left(bucket, "add the storage profile by hand: its bucket is only known in the environment")
+		}
+		c.unusedHere(func(t *tree) { g.left(t, "has no equal") })
+	case "directory":
+		if path := s.get("directory").value("path"); path != "" {
+			g.Profiles = append(g.Profiles, Profile{g.target, (&url.URL{Scheme: "file", Path: path}).String()})
+		}
+	default:
+		if s != nil {
+			g.left(s, "is a kind of storage that is not known here")
+		}
+	}
+}
+
+// unusedHere is unused, for a part that may not be there.
+func (t *tree) unusedHere(do func(*tree)) {
+	if t != nil {
+		t.unused(do)
+	}
+}
+
+// table takes over what becomes of a table.
+func (g *greenmask) table(t *tree) {
+	table := t.value("name")
+	if schema := t.value("schema"); schema != "" {
+		table = schema + "." + table
+	}
+	for _, c := range t.get("subset_conds").list() {
+		g.left(c, "is a flag here: snapcli build %s --where '%s'", g.target, strings.ReplaceAll(table+"="+c.text, "'", "'\\''"))
+	}
+	for key, why := range map[string]string{
+		"query":                 "has no equal: choose rows with snapcli build --where, and change values with rules or SQL",
+		"columns_type_override": "is not needed: masks work on what a value looks like",
+		"apply_for_inherited":   "write the rule for every partition: a name may have * in it",
+		"when":                  "has no equal: masks apply to every row",
+	} {
+		if o := t.get(key); o != nil {
+			g.left(o, "%s", why)
+		}
+	}
+	for _, transformer := range t.get("transformers").list() {
+		g.transformer(table, transformer)
+	}
+}
+
+// transformer takes over what becomes of a column, or of several.
+func (g *greenmask) transformer(table string, t *tree) {
+	name, params := t.value("name"), t.get("params")
+	if t.get("apply_for_references") != nil {
+		g.left(t.get("apply_for_references"), "give the columns that reference it the same mask: equal values get equal values")
+	}
+	for _, key := range []string{"when", "dynamic_params"} {
+		if o := t.get(key); o != nil {
+			g.left(o, "has no equal: the mask applies to every row, by the value alone")
+		}
+	}
+	columns := params.get("columns").list()
+	if c := params.get("column"); c != nil {
+		columns = append(columns, c)
+	}
+	if len(columns) == 0 {
+		g.left(t, "%s names no column", name)
+		return
+	}
+	for _, c := range columns {
+		column := c.text
+		if !c.scalar {
+			column = c.value("name")
+		}
+		mask, exact := maskOf(name, params, c)
+		label := table + "." + column
+		if mask == "" {
+			g.Left = append(g.Left, Left{t.line, label, fmt.Sprintf("%s has no equal: the column has no rule, and sanitizing stops there until it has one", name)})
+			continue
+		}
+		if !exact {
+			g.Left = append(g.Left, Left{t.line, label, fmt.Sprintf("%s became %s, which gives other values", name, mask)})
+		}
+		if !g.rules.set(table, column, mask) {
+			g.Left = append(g.Left, Left{t.line, label, fmt.Sprintf("has several transformers: the last, %s, counts", name)})
+		}
+	}
+	if keep := params.get("keep_null"); keep != nil && keep.text == "false" {
+		g.left(keep, "has no equal: NULL stays NULL")
+	}
+	t.use() // what else the parameters say is part of the other values
+}
+
+// sameMask returns the mask of the transformers that need no parameter for it.
+func sameMask(name string) (mask string, ok bool) {
+	mask, ok = map[string]string{
+		"Hash": "hash", "SetNull": `"null"`, "RandomEmail": "email", "RandomName": "name", "RandomCompany": "company",
+		"RandomFirstName": "first_name", "RandomFirstNameMale": "first_name", "RandomFirstNameFemale": "first_name", "RandomLastName": "last_name",
+		"RandomPhoneNumber": "phone", "RandomE164PhoneNumber": "phone", "RandomTollFreePhoneNumber": "phone",
+	}[name]
+	return mask, ok
+}
+
+// nearMask returns the mask that gives something of another kind than a
+// transformer and hides as much.
+func nearMask(name string) (mask string, ok bool) {
+	mask, ok = map[string]string{
+		"RandomUsername": "hash", "RandomPassword": "hash", "HashedPassword": "hash", "RandomString": "format", "RandomCCNumber": "format", "RandomCreditCardNumber": "format",
+		"RandomWord": "redact", "RandomSentence": "redact", "RandomParagraph": "redact",
+	}[name]
+	return mask, ok
+}
+
+// maskingKinds returns the mask for a kind of the transformer Masking.
+func maskingKinds(name string) (mask string, ok bool) {
+	mask, ok = map[string]string{
+		"email": "email", "mobile": "phone", "tel": "phone", "telephone": "phone", "addr": "address", "address": "address", "id": "format", "credit": "format", "credit_cart": "format",
+	}[name]
+	return mask, ok
+}
+
+// maskOf returns the rule that does what a transformer does, as YAML, "" when
+// there is none; exact tells that the values are of the same kind.
+func maskOf(name string, params, column *tree) (mask string, exact bool) {
+	if m, ok := sameMask(name); ok {
+		return m, true
+	}
+	if m, ok := nearMask(name); ok {
+		return m, false
+	}
+	switch name {
+	case "Masking":
+		if m, ok := maskingKinds(params.value("type")); ok {
+			return m, false
+		}
+		return "redact", params.value("type") == "" || params.value("type") == "default"
+	case "Replace":
+		if v := params.get("value"); v != nil && v.scalar && !v.null {
+			return fmt.Sprintf("{mask: constant, value: %s}", strconv.Quote(v.text)), true
+		}
+	case "NoiseInt", "NoiseFloat", "NoiseNumeric":
+		ratio := params.number("max_ratio")
+		if ratio == 0 {
+			ratio = params.number("ratio")
+		}
+		if ratio > 0 && ratio <= 1 {
+			return fmt.Sprintf("{mask: noise, percent: %s}", strconv.FormatFloat(ratio*100, 'g', 6, 64)), true
+		}
+	case "NoiseDate":
+		ratio := params.value("max_ratio")
+		if ratio == "" {
+			ratio = params.value("ratio")
+		}
+		if days := daysOf(ratio); days > 0 {
+			return fmt.Sprintf("{mask: shift, days: %d}", days), false
+		}
+	case "RandomPerson":
+		return personMask(column.value("template"))
+	case "RealAddress":
+		return addressMask(column.value("template"))
+	}
+	return "", false
+}
+
+func personMask(template string) (string, bool) {
+	first, last := strings.Contains(template, ".FirstName"), strings.Contains(template, ".LastName")
+	switch {
+	case first && last:
+		return "name", true
+	case first:
+		return "first_name", true
+	case last:
+		return "last_name", true
+	}
+	return "", false
+}
+
+func addressMask(template string) (string, bool) {
+	switch {
+	case strings.Contains(template, ".Address"):
+		return "address", true
+	case strings.Contains(template, ".City"):
+		return "city", true
+	}
+	return "", false
+}
+
+var span = regexp.MustCompile(`(\d+)\s*(year|mon|week|day)`)
+
+// daysOf returns the days of an interval as PostgreSQL writes it, at least one
+// when it has any length.
+func daysOf(interval string) int {
+	days := 0
+	for _, m := range span.FindAllStringSubmatch(interval, -1) {
+		n, err := strconv.Atoi(m[1])
+		if err != nil || n > 100_000 {
+			return 0
+		}
+		days += n * map[string]int{"year": 365, "mon": 30, "week": 7, "day": 1}[m[2]]
+	}
+	if days == 0 && strings.ContainsAny(interval, "123456789") {
+		return 1
+	}
+	return days
+}

@@ -1,0 +1,66 @@
+package foreign
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// ruleSet is the rules of a target, in the order of the file they are from.
+type ruleSet struct {
+	tables []string
+	rules  map[string]map[string]string
+}
+
+// set gives a column its mask, and reports whether it had none.
+func (r *ruleSet) set(table, column, mask string) bool {
+	if r.rules == nil {
+		r.rules = map[string]map[string]string{}
+	}
+	if r.rules[table] == nil {
+		r.rules[table] = map[string]string{}
+		r.tables = append(r.tables, table)
+	}
+	_, had := r.rules[table][column]
+	r.rules[table][column] = mask
+	return !had
+}
+
+// text is the rules file, "" when there is no rule.
+func (r *ruleSet) text(from string) string {
+	if len(r.tables) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Taken over from %s. Every other column needs a rule or a keep too: sanitizing\n# stops at the first that has none, and names them all. Suggestions for the rest:\n# snapcli sanitize TARGET --init --rules all.rules.yaml\ntables:\n", strings.Map(printable, from))
+	for _, table := range r.tables {
+		fmt.Fprintf(&b, "  %s:\n    columns:\n", key(table))
+		columns := make([]string, 0, len(r.rules[table]))
+		for column := range r.rules[table] {
+			columns = append(columns, column)
+		}
+		slices.Sort(columns)
+		for _, column := range columns {
+			fmt.Fprintf(&b, "      %s: %s\n", key(column), r.rules[table][column])
+		}
+	}
+	return b.String()
+}
+
+func printable(r rune) rune {
+	if r < ' ' {
+		return '?'
+	}
+	return r
+}
+
+// key writes a name as a YAML key.
+func key(name string) string {
+	text, err := yaml.Marshal(name)
+	if err != nil {
+		return fmt.Sprintf("%q", name)
+	}
+	return strings.TrimSpace(string(text))
+}

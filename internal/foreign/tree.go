@@ -1,0 +1,210 @@
+package foreign
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"snap"
+)
+
+const (
+	maxNodes = 100_000 // an alias can repeat what it names any number of times
+	maxDepth = 50
+)
+
+// tree is a part of a YAML file that knows where it stands, and whether anybody
+// has asked for it.
+type tree struct {
+	path   string
+	line   int
+	text   string // of a scalar
+	scalar bool
+	null   bool
+	fields []*tree // of a mapping
+	items  []*tree // of a sequence
+	name   string  // as a field
+	seen   bool
+}
+
+// parse reads a YAML file.
+func parse(file string, text []byte) (*tree, error) {
+	parsed, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return nil, badYAML(file, err)
+	}
+	if len(parsed.Docs) == 0 || parsed.Docs[0].Body == nil {
+		return nil, snap.Usage(file+" is empty", "give the path of the other tool's configuration")
+	}
+	b := &builder{anchors: map[string]ast.Node{}}
+	t, err := b.build(parsed.Docs[0].Body, "", 0)
+	if err != nil {
+		return nil, badYAML(file, err)
+	}
+	if t.fields == nil {
+		return nil, snap.Usage(file+" is not a configuration: it has no settings", "give the path of the other tool's configuration")
+	}
+	return t, nil
+}
+
+func badYAML(file string, err error) error {
+	what, at := err.Error(), ""
+	var y yaml.Error
+	if errors.As(err, &y) {
+		what = y.GetMessage()
+		if token := y.GetToken(); token != nil && token.Position != nil {
+			at = fmt.Sprintf(":%d:%d", token.Position.Line, token.Position.Column)
+		}
+	}
+	what, _, _ = strings.Cut(what, "\n")
+	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("%s%s: %s", file, at, what), Hint: "correct the file", Cause: err}
+}
+
+// builder makes a tree of the parser's nodes.
+type builder struct {
+	anchors map[string]ast.Node
+	nodes   int
+}
+
+func (b *builder) build(n ast.Node, path string, depth int) (*tree, error) {
+	if b.nodes++; b.nodes > maxNodes || depth > maxDepth {
+		return nil, errors.New("the file is too large or too deep")
+	}
+	t := &tree{path: path}
+	if token := n.GetToken(); token != nil && token.Position != nil {
+		t.line = token.Position.Line
+	}
+	switch n := n.(type) {
+	case *ast.AnchorNode:
+		b.anchors[n.Name.GetToken().Value] = n.Value
+		return b.build(n.Value, path, depth+1)
+	case *ast.AliasNode:
+		named, ok := b.anchors[n.Value.GetToken().Value]
+		if !ok {
+			return nil, fmt.Errorf("nothing is named %s", n.Value.GetToken().Value)
+		}
+		return b.build(named, path, depth+1)
+	case *ast.TagNode:
+		return b.build(n.Value, path, depth+1)
+	case *ast.MappingNode:
+		return t, b.fields(t, n.Values, depth)
+	case *ast.MappingValueNode:
+		return t, b.fields(t, []*ast.MappingValueNode{n}, depth)
+	case *ast.SequenceNode:
+		for i, item := range n.Values {
+			child, err := b.build(item, fmt.Sprintf("%s[%d]", path, i), depth+1)
+			if err != nil {
+				return nil, err
+			}
+			t.items = append(t.items, child)
+		}
+		return t, nil
+	case *ast.NullNode:
+		t.scalar, t.null = true, true
+		return t, nil
+	case *ast.LiteralNode:
+		t.text, t.scalar = n.Value.Value, true
+		return t, nil
+	}
+	t.scalar, t.text = true, n.GetToken().Value
+	return t, nil
+}
+
+func (b *builder) fields(t *tree, values []*ast.MappingValueNode, depth int) error {
+	t.fields = []*tree{}
+	for _, pair := range values {
+		name := pair.Key.GetToken().Value
+		child, err := b.build(pair.Value, strings.TrimPrefix(t.path+"."+name, "."), depth+1)
+		if err != nil {
+			return err
+		}
+		if _, merge := pair.Key.(*ast.MergeKeyNode); merge {
+			t.fields = append(t.fields, child.fields...)
+			continue
+		}
+		child.line, child.name = pair.Key.GetToken().Position.Line, name
+		t.fields = append(t.fields, child)
+	}
+	return nil
+}
+
+// get returns a field and notes that somebody knows it; nil when there is none.
+// Of the empty tree there is none.
+func (t *tree) get(name string) *tree {
+	if t == nil {
+		return nil
+	}
+	t.seen = true
+	for _, f := range t.fields {
+		if f.name == name {
+			f.seen = true
+			return f
+		}
+	}
+	return nil
+}
+
+// value returns the text of a field, "" when it has none.
+func (t *tree) value(name string) string {
+	if f := t.get(name); f != nil && f.scalar {
+		return f.text
+	}
+	return ""
+}
+
+// number returns the number of a field, 0 when it has none.
+func (t *tree) number(name string) float64 {
+	n, _ := strconv.ParseFloat(t.value(name), 64)
+	return n
+}
+
+// each yields the fields, as known.
+func (t *tree) each() []*tree {
+	if t == nil {
+		return nil
+	}
+	t.seen = true
+	for _, f := range t.fields {
+		f.seen = true
+	}
+	return t.fields
+}
+
+// list yields the items, as known; a scalar is a list of itself.
+func (t *tree) list() []*tree {
+	if t == nil {
+		return nil
+	}
+	t.seen = true
+	if t.scalar && !t.null {
+		return []*tree{t}
+	}
+	for _, i := range t.items {
+		i.seen = true
+	}
+	return t.items
+}
+
+// use notes that all of it is known.
+func (t *tree) use() {
+	t.seen = true
+	for _, child := range append(t.fields, t.items...) {
+		child.use()
+	}
+}
+
+// unused calls do for what nobody has asked for, the outermost alone.
+func (t *tree) unused(do func(*tree)) {
+	for _, child := range append(append([]*tree{}, t.fields...), t.items...) {
+		if !child.seen {
+			do(child)
+			continue
+		}
+		child.unused(do)
+	}
+}

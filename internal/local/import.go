@@ -1,0 +1,165 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/renameio/v2"
+
+	"snap"
+	"snap/internal/foreign"
+	"snap/internal/sanitize"
+)
+
+// Import is what the configuration of another tool comes to here.
+type Import struct {
+	Targets  []Target          // added, or to be added
+	Profiles map[string]string // by name: URL
+	Files    []string          // of rules and SQL, written or to be written
+	Left     []foreign.Left    // what has no equal, or another meaning here
+
+	texts map[string]string // of the files, by path
+}
+
+// maxForeign bounds what is read of another tool's configuration.
+const maxForeign = 16 << 20
+
+// ReadForeign reads the configuration of another tool, "dbsnapper" or
+// "greenmask", and tells what it comes to. Nothing is written. target is the
+// name for what has none.
+func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Import{}, &snap.Error{Code: snap.CodeNotFound, Detail: "there is no file " + path, Hint: "give the path of the other tool's configuration"}
+	}
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxForeign) {
+		return Import{}, snap.Usage(path+" is not a configuration file", "")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Import{}, snap.Usage(fmt.Sprintf("the file %s cannot be read: %s", path, reason(err)), "check its path and permissions")
+	}
+	var found foreign.Found
+	switch tool {
+	case "dbsnapper":
+		home, _ := os.UserHomeDir()
+		found, err = foreign.DBSnapper(path, text, home)
+	case "greenmask":
+		found, err = foreign.Greenmask(path, text, target)
+	default:
+		err = snap.Usage(fmt.Sprintf("the configuration of %q is not known", tool), "it can be that of dbsnapper or greenmask")
+	}
+	if err != nil {
+		return Import{}, err
+	}
+	return a.importOf(found, filepath.Dir(path))
+}
+
+// importOf says what would be written for what was found.
+func (a *Agent) importOf(found foreign.Found, beside string) (Import, error) {
+	i := Import{Profiles: map[string]string{}, Left: found.Left, texts: map[string]string{}}
+	for _, p := range found.Profiles {
+		i.Profiles[p.Name] = p.URL
+	}
+	folder := filepath.Dir(a.ConfigPath())
+	for _, f := range found.Targets {
+		t := Target{Name: f.Name, Source: f.Source, Destination: f.Destination, Jobs: max(f.Jobs, 0)}
+		for _, raw := range []string{t.Source, t.Destination} {
+			if raw == "" {
+				continue
+			}
+			if err := CheckURL(raw); err != nil {
+				return i, fmt.Errorf("the target %s: %w", t.Name, err)
+			}
+		}
+		if f.SQLFile != "" {
+			t.Sanitize.SQL = f.SQLFile
+			if !filepath.IsAbs(f.SQLFile) {
+				absolute, err := filepath.Abs(filepath.Join(beside, f.SQLFile))
+				if err != nil {
+					return i, fmt.Errorf("find %s: %w", f.SQLFile, err)
+				}
+				t.Sanitize.SQL = absolute
+			}
+		}
+		if f.SQL != "" {
+			t.Sanitize.SQL = i.file(filepath.Join(folder, f.Name+".sql"), f.SQL)
+		}
+		if f.Rules != "" {
+			t.Sanitize.Rules = i.file(filepath.Join(folder, f.Name+".rules.yaml"), f.Rules)
+		}
+		i.Targets = append(i.Targets, t)
+	}
+	return i, i.check()
+}
+
+func (i *Import) file(path, text string) string {
+	i.Files, i.texts[path] = append(i.Files, path), text
+	return path
+}
+
+// check holds the rules that would be written against what reads them.
+func (i *Import) check() error {
+	for _, t := range i.Targets {
+		if text, ok := i.texts[t.Sanitize.Rules]; ok {
+			if err := sanitize.CheckRules(t.Sanitize.Rules, []byte(text)); err != nil {
+				return fmt.Errorf("the rules of %s: %w", t.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Import writes what was read into the configuration and beside it. A target, a
+// storage profile or a file that is there already is a conflict, and then
+// nothing is written.
+func (a *Agent) Import(i Import) error {
+	config := a.Config()
+	var there []string
+	for _, t := range i.Targets {
+		if _, ok := config.Targets[t.Name]; ok {
+			there = append(there, "the target "+t.Name)
+		}
+	}
+	for name := range i.Profiles {
+		if _, ok := config.StorageProfiles[name]; ok {
+			there = append(there, "the storage profile "+name)
+		}
+	}
+	for path := range i.texts {
+		if _, err := os.Lstat(path); err == nil {
+			there = append(there, "the file "+path)
+		}
+	}
+	if len(there) > 0 {
+		slices.Sort(there)
+		return &snap.Error{Code: snap.CodeConflict, Detail: there[0] + " is there already", Hint: "remove it first, or import into another configuration: --config FILE"}
+	}
+	return a.writeImport(i)
+}
+
+func (a *Agent) writeImport(i Import) error {
+	for path, text := range i.texts {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return diskError(err, "make the configuration folder")
+		}
+		if err := renameio.WriteFile(path, []byte(text), 0o600); err != nil {
+			return diskError(err, "write "+path)
+		}
+	}
+	for _, t := range i.Targets {
+		if err := a.AddTarget(t); err != nil {
+			return err
+		}
+	}
+	for name, url := range i.Profiles {
+		if err := a.file.addProfile(name, StorageProfile{URL: url}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

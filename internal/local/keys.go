@@ -1,0 +1,265 @@
+package local
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"filippo.io/age"
+	"filippo.io/age/agessh"
+	"golang.org/x/crypto/ssh"
+
+	"snap"
+	"snap/internal/archive"
+)
+
+// maxKeyFile bounds what is read of a file of recipients or identities.
+const maxKeyFile = 1 << 20
+
+// Encryption chooses who can read a snapshot that is made. Empty, it is as the
+// target's configuration says.
+type Encryption struct {
+	To   []string // recipients, or files of them
+	None bool     // everybody, whatever the configuration says
+}
+
+// recipients returns who can read a snapshot of the target that is made now;
+// nobody in particular is nil.
+func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
+	if e.None && len(e.To) > 0 {
+		return nil, snap.Usage("a snapshot cannot be encrypted to somebody and readable by everybody", "leave --no-encrypt or --encrypt-to out")
+	}
+	given := e.To
+	if e.None || len(given) == 0 && len(t.EncryptTo) == 0 {
+		return nil, nil
+	}
+	if len(given) == 0 {
+		for _, entry := range t.EncryptTo {
+			if !IsRecipient(entry) {
+				entry = a.besideConfig(entry)
+			}
+			given = append(given, entry)
+		}
+	}
+	var all []age.Recipient
+	seen := map[string]bool{}
+	for _, entry := range given {
+		lines, err := recipientLines(entry)
+		if err != nil {
+			return nil, err
+		}
+		for where, line := range lines {
+			if seen[line] {
+				continue
+			}
+			seen[line] = true
+			r, err := parseRecipient(line)
+			if err != nil {
+				return nil, badRecipient(entry, where, err)
+			}
+			all = append(all, r)
+		}
+	}
+	return all, sameKind(all)
+}
+
+// IsRecipient tells a public key from the path of a file.
+func IsRecipient(entry string) bool {
+	return strings.HasPrefix(entry, "age1") || strings.HasPrefix(entry, "ssh-") || strings.HasPrefix(entry, "AGE-")
+}
+
+// recipientLines returns the public keys that an entry gives, itself or in its
+// file, by line.
+func recipientLines(entry string) (func(yield func(int, string) bool), error) {
+	text := []byte(entry)
+	if !IsRecipient(entry) {
+		var err error
+		if text, err = readKeyFile(entry, "recipients"); err != nil {
+			return nil, err
+		}
+	}
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	if !slices.ContainsFunc(lines, isKeyLine) {
+		return nil, snap.Usage(fmt.Sprintf("the file %s has no recipient", entry), "write one public key a line: age1... or ssh-ed25519 ...")
+	}
+	return func(yield func(int, string) bool) {
+		for i, line := range lines {
+			if isKeyLine(line) && !yield(i+1, line) {
+				return
+			}
+		}
+	}, nil
+}
+
+func isKeyLine(line string) bool { return line != "" && line[0] != '#' }
+
+func readKeyFile(path, what string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no file of %s %s", what, path), Hint: "give the path of a file, or a public key: age1... or ssh-ed25519 ..."}
+	}
+	if err == nil && (!info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0 || info.Size() > maxKeyFile) {
+		return nil, snap.Usage(fmt.Sprintf("%s is not a file of %s", path, what), "")
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, snap.Usage(fmt.Sprintf("the file of %s %s cannot be read: %s", what, path, reason(err)), "check its path and permissions")
+	}
+	return text, nil
+}
+
+func parseRecipient(line string) (age.Recipient, error) {
+	if strings.HasPrefix(line, "ssh-") {
+		return agessh.ParseRecipient(line)
+	}
+	all, err := age.ParseRecipients(strings.NewReader(line))
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+// badRecipient never repeats what was given: it may be a private key.
+func badRecipient(entry string, line int, cause error) error {
+	where := fmt.Sprintf("line %d of %s", line, entry)
+	if IsRecipient(entry) {
+		where = "what was given"
+	}
+	return &snap.Error{Code: snap.CodeUsage, Cause: cause, Detail: where + " is not a recipient that is known", Hint: "use a public key: age1..., ssh-ed25519 ... or ssh-rsa ...; age-keygen prints one"}
+}
+
+// sameKind refuses what age does: a post-quantum recipient beside a classic one
+// would promise more than the file keeps.
+func sameKind(all []age.Recipient) error {
+	hybrid := 0
+	for _, r := range all {
+		if _, ok := r.(*age.HybridRecipient); ok {
+			hybrid++
+		}
+	}
+	if hybrid > 0 && hybrid < len(all) {
+		return snap.Usage("post-quantum recipients (age1pq...) and others cannot be mixed", "use recipients of one kind for a snapshot")
+	}
+	return nil
+}
+
+// identities returns the private keys to open snapshots with: those of the
+// given files, else those of the configuration. Where says where they are from.
+func (a *Agent) identities(given []string) (ids []age.Identity, err error) {
+	fromConfig := len(given) == 0
+	if fromConfig {
+		given = a.Config().Identities
+	}
+	var asking []age.Identity // they come last: another key may do without a question
+	for _, entry := range given {
+		where := entry
+		var text []byte
+		if fromConfig {
+			if entry, err = expand(entry, a.env); err != nil {
+				return nil, err
+			}
+			where = "identities in the configuration"
+		}
+		switch {
+		case strings.HasPrefix(entry, "AGE-SECRET-KEY-") && fromConfig:
+			text = []byte(entry)
+		case strings.HasPrefix(entry, "AGE-SECRET-KEY-"):
+			return nil, snap.Usage("a private key on the command line can be read by everybody on this machine", "put it into a file, and give its path: --identity FILE")
+		default:
+			if fromConfig {
+				entry = a.besideConfig(entry)
+			}
+			where = entry
+			if text, err = readKeyFile(entry, "identities"); err != nil {
+				return nil, err
+			}
+		}
+		some, asks, err := a.parseIdentities(where, text)
+		if err != nil {
+			return nil, err
+		}
+		if asks {
+			asking = append(asking, some...)
+		} else {
+			ids = append(ids, some...)
+		}
+	}
+	return append(ids, asking...), nil
+}
+
+// parseIdentities reads a file of age identities, or one SSH private key. asks
+// tells that a passphrase will have to be asked for.
+func (a *Agent) parseIdentities(where string, text []byte) (ids []age.Identity, asks bool, err error) {
+	if !bytes.Contains(text, []byte("PRIVATE KEY-----")) {
+		ids, err = age.ParseIdentities(bytes.NewReader(text))
+		if err != nil {
+			return nil, false, &snap.Error{Code: snap.CodeUsage, Cause: err, Detail: fmt.Sprintf("%s has no identity that is known", where), Hint: "it must hold AGE-SECRET-KEY-... lines, as age-keygen writes them, or be an SSH private key"}
+		}
+		return ids, false, nil
+	}
+	id, err := agessh.ParseIdentity(text)
+	var locked *ssh.PassphraseMissingError
+	if errors.As(err, &locked) && locked.PublicKey != nil {
+		if id, err = a.lockedSSH(where, locked.PublicKey, text); err == nil {
+			return []age.Identity{id}, true, nil
+		}
+	}
+	if err != nil {
+		return nil, false, &snap.Error{Code: snap.CodeUsage, Cause: err, Detail: fmt.Sprintf("the SSH key %s cannot be used", where), Hint: "use an Ed25519 or RSA key in OpenSSH's format, or an age identity"}
+	}
+	return []age.Identity{id}, false, nil
+}
+
+// lockedSSH is an SSH key whose passphrase is asked for when it is needed.
+func (a *Agent) lockedSSH(where string, public ssh.PublicKey, text []byte) (age.Identity, error) {
+	var why error
+	inner, err := agessh.NewEncryptedSSHIdentity(public, text, func() (phrase []byte, err error) {
+		if a.passphrase == nil {
+			why = snap.Usage(fmt.Sprintf("the SSH key %s has a passphrase, and nobody can be asked for it here", where), "use a key without one, or run the command on a terminal")
+			return nil, why
+		}
+		phrase, why = a.passphrase(where)
+		return phrase, why
+	})
+	return &lockedIdentity{inner, where, &why}, err
+}
+
+// lockedIdentity tells why its key could not be used.
+type lockedIdentity struct {
+	*agessh.EncryptedSSHIdentity
+	where string
+	why   *error
+}
+
+// Unwrap implements age.Identity.
+func (l *lockedIdentity) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
+	*l.why = nil
+	key, err := l.EncryptedSSHIdentity.Unwrap(stanzas)
+	switch {
+	case err == nil || errors.Is(err, age.ErrIncorrectIdentity):
+		return key, err
+	case *l.why != nil:
+		return nil, *l.why
+	}
+	return nil, &snap.Error{Code: snap.CodeUsage, Cause: err, Detail: fmt.Sprintf("the SSH key %s could not be opened", l.where), Hint: "check the passphrase and try again"}
+}
+
+// unlock opens an encrypted file with the given identities, or those of the
+// configuration.
+func (a *Agent) unlock(r *archive.Reader, given []string) error {
+	if !r.Locked() {
+		return nil
+	}
+	ids, err := a.identities(given)
+	if err != nil {
+		return err
+	}
+	return r.Unlock(ids...)
+}
