@@ -1,0 +1,66 @@
+package snap_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestSecurityPage: every test that SECURITY.md names as a proof exists, and
+// every row names at least one.
+func TestSecurityPage(t *testing.T) {
+	t.Parallel()
+	exist := testNames(t)
+	page := read(t, "SECURITY.md")
+	name := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
+	rows := 0
+	for line := range strings.Lines(page) {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| they") || strings.HasPrefix(line, "| it tries |") {
+			continue
+		}
+		rows++
+		proofs := name.FindAllStringSubmatch(line, -1)
+		if len(proofs) == 0 {
+			t.Errorf("no test proves %q", line)
+		}
+		for _, proof := range proofs {
+			if !exist[proof[1]] {
+				t.Errorf("SECURITY.md names the test %s, which does not exist", proof[1])
+			}
+		}
+	}
+	if rows < 40 {
+		t.Errorf("only %d rows", rows)
+	}
+}
+
+// testNames returns the name of every test and fuzz target of the module.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	names, function := map[string]bool{}, regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git" || d.Name() == "bin" || path == "tools"):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, found := range function.FindAllStringSubmatch(string(text), -1) {
+			names[found[1]] = true
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
