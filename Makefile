@@ -8,7 +8,7 @@ ARGS    ?=
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
 TIMEOUT ?= 15m
 
-.PHONY: build demo recording test bench lint fmt screenshots tools axe servers generate clean
+.PHONY: soak lint-deploy fuzz vuln build demo recording test bench load lint fmt screenshots tools axe servers databases generate clean
 
 build: ## both programs into bin/
 	@mkdir -p bin
@@ -24,22 +24,49 @@ recording: build ## the demo's real output into docs/recording.txt, and its stor
 	sed -E 's#/tmp/snap-demo-[0-9]+#/home#g; s# on [^ "]+"$$# on laptop"#' bin/recording.txt >docs/recording.txt
 	$(GO) test -run TestRecording . -update
 
-test: servers bin/versitygw bin/dex bin/zitadel axe ## everything, with what was skipped named at the end
+test: servers databases bin/versitygw bin/dex bin/zitadel axe ## everything, with what was skipped named at the end
 	@$(GO) build -o bin/testreport ./internal/testreport
 	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json $(RACE) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
 
 # The folders that have benchmarks.
 BENCHED = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=tools '^func Benchmark' .)))
 
-bench: servers bin/versitygw ## the benchmarks, as ratios of one run; SNAP_BENCH_SIZES=10000,1000000 for more snapshots
+bench: servers bin/versitygw bin/peers ## the benchmarks, as ratios of one run; docs/benchmarks.md has the variables
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -p 1 -run '^$$' -bench . -benchtime 1x -timeout 2h $(ARGS) $(BENCHED)
 	@$(GO) test -C tools/peers -bench . -benchtime 1x
+
+load: servers bin/versitygw ## what the service holds at a million snapshots, on SQLite and on one and three replicas
+	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw SNAP_LOAD_SNAPSHOTS=$${SNAP_LOAD_SNAPSHOTS:-1000000} SNAP_LOAD_SECONDS=$${SNAP_LOAD_SECONDS:-30} \
+		$(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 2h ./internal/load
 
 screenshots: ## every state of the web UI, light and dark, at three widths, into bin/screenshots
 	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run Screenshots ./internal/webui
 
 lint: bin/golangci-lint ## the linters
 	bin/golangci-lint run --allow-parallel-runners ./...
+
+SNAP_SOAK ?= 10m
+SNAP_KILL_ROUNDS ?= 200
+soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED, then SNAP_KILL_ROUNDS killed transfers
+	SNAP_SOAK=$(SNAP_SOAK) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestSoak -timeout 24h $(ARGS) ./internal/soak
+	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestKilled -timeout 24h $(ARGS) ./internal/transfer
+
+lint-deploy: ## the folder deploy, by the parsers of Prometheus, Docker, Compose, Helm, Kubernetes and GoReleaser
+	@if (cd tools/deploy && $(GO) mod download) >/dev/null 2>&1; then $(GO) test -C tools/deploy $(ARGS) ./...; \
+	else echo "SKIPPED lint-deploy: needs the modules of tools/deploy, which cannot be downloaded"; fi
+
+FUZZTIME ?= 30s
+FUZZED = $(shell grep -rl --include='*_test.go' --exclude-dir=tools --exclude-dir=node_modules '^func Fuzz' . | sort)
+fuzz: ## every fuzz target, each for FUZZTIME; what is found is kept in testdata/fuzz
+	@for file in $(FUZZED); do for name in $$(grep -o '^func Fuzz[A-Za-z]*' $$file | cut -c6-); do \
+		echo "$$(dirname $$file) $$name"; $(GO) test $$(dirname $$file) -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) $(ARGS) || exit 1; done; done
+
+vuln: bin/govulncheck ## known vulnerabilities of what is used, from vuln.go.dev
+	bin/govulncheck ./...
+
+bin/govulncheck: tools/vuln/go.mod
+	cd tools/vuln && $(GO) build -ldflags '-s -w' -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+	@touch $@
 
 fmt: bin/golangci-lint ## format the tree
 	bin/golangci-lint fmt ./...
@@ -54,6 +81,10 @@ bin/versitygw: tools/go.mod
 	cd tools && $(GO) build -ldflags '-s -w' -o ../bin/versitygw github.com/versity/versitygw/cmd/versitygw
 	@touch $@
 
+# The clients that pushing and pulling is compared with.
+bin/peers: tools/transferpeers/go.mod tools/transferpeers/rclone/main.go tools/transferpeers/awstm/main.go
+	@cd tools/transferpeers && $(GO) build -ldflags '-s -w' -o ../../bin/peers/ github.com/minio/mc ./rclone ./awstm && touch ../../bin/peers || echo "the comparison with rclone, mc and the AWS transfer manager is skipped: they cannot be built here"
+
 bin/dex: tools/providers/go.mod tools/providers/dex/main.go
 	cd tools/providers && $(GO) build -ldflags "-s -w -X main.web=$$($(GO) mod download github.com/dexidp/dex && $(GO) list -m -f '{{.Dir}}' github.com/dexidp/dex)/web" -o ../../bin/dex ./dex
 	@touch $@
@@ -62,11 +93,29 @@ bin/zitadel: tools/providers/go.mod tools/providers/zitadel/main.go
 	cd tools/providers && $(GO) build -ldflags '-s -w' -o ../../bin/zitadel ./zitadel
 	@touch $@
 
-axe: # what tests take from npm, where it is at hand: accessibility rules, an identity provider, a sign-in client
-	@if command -v npm >/dev/null; then for d in axe oidc; do [ -d tools/$$d/node_modules ] || npm ci --silent --prefix tools/$$d || true; done; fi
+axe: # what tests take from npm, where it is at hand: accessibility rules, an identity provider, a sign-in client, PostgreSQL's versions
+	@if command -v npm >/dev/null; then for d in axe oidc postgres; do [ -d tools/$$d/node_modules ] || npm ci --silent --prefix tools/$$d || true; done; fi
 
 servers: ## install the servers and the browser that the tests use, as root; else say what is missing
 	@tools/servers
+
+# Database servers and programs of other releases than the machine's own, unpacked and not installed.
+databases: bin/postgres/17 bin/postgres/18 bin/mysql-8.0 bin/mysql-9.7 bin/mariadb-11.8
+
+bin/postgres/17: tools/unpack
+	-@tools/unpack debian:trixie $@ postgresql-client-17 -- pg_dump pg_restore psql
+
+bin/postgres/18: tools/unpack
+	-@tools/unpack debian:forky $@ postgresql-client-18 -- pg_dump pg_restore psql
+
+bin/mysql-8.0: tools/unpack
+	-@tools/unpack ubuntu:noble $@ mysql-server-core-8.0 mysql-client-core-8.0 -- mysqld mysql mysqldump
+
+bin/mysql-9.7: tools/unpack
+	-@tools/unpack debian:sid $@ mysql-server-core mysql-client-core -- mysqld mysql mysqldump
+
+bin/mariadb-11.8: tools/unpack
+	-@tools/unpack debian:trixie $@ mariadb-server mariadb-client -- mariadbd mariadb mariadb-dump mariadb-install-db my_print_defaults resolveip
 
 generate: ## the generated pages below docs/
 	$(GO) test -run TestErrorsPage -update .

@@ -63,6 +63,10 @@ type Credential struct {
 	ID     int64  // of the key or the session in the store
 	Name   string // what its maker called it, such as "ci" or "alice's laptop"
 	Scopes []Scope
+	// Until is when the clock alone changes something about it: it ends, or
+	// its last use is to be written down again. Before, only what is stored
+	// can. The zero time: it must be looked up at every request.
+	Until time.Time
 }
 
 // OrgRef names an organization. Slug is unique in the service.

@@ -3,6 +3,7 @@ package snap
 import (
 	"errors"
 	"net/http"
+	"time"
 )
 
 // Code names a kind of failure. Codes are stable: scripts and clients decide
@@ -30,8 +31,10 @@ const (
 	CodeRateLimited             Code = "rate_limited"
 	CodeStorageFull             Code = "storage_full"
 	CodeUnavailable             Code = "unavailable"
+	CodeVerifying               Code = "still_verifying"
 	CodeUnreachable             Code = "unreachable"
 	CodeCorrupt                 Code = "corrupt_snapshot"
+	CodeNoIdentity              Code = "identity_missing"
 	CodeNoTool                  Code = "tool_missing"
 	CodeDatabase                Code = "database_error"
 	CodeInterrupted             Code = "interrupted"
@@ -81,8 +84,10 @@ func Codes() []CodeInfo {
 		{CodeRateLimited, http.StatusTooManyRequests, ExitUnreachable, "too many requests"},
 		{CodeStorageFull, http.StatusInsufficientStorage, ExitInternal, "there is no space left for it"},
 		{CodeUnavailable, http.StatusServiceUnavailable, ExitUnreachable, "the service, or one it needs, is not available now"},
+		{CodeVerifying, http.StatusServiceUnavailable, ExitUnreachable, "the bytes have arrived and are still being verified"},
 		{CodeUnreachable, 0, ExitUnreachable, "the service cannot be reached"},
 		{CodeCorrupt, 0, ExitInternal, "the snapshot file is damaged or not a snapshot"},
+		{CodeNoIdentity, 0, ExitForbidden, "the snapshot is encrypted, and nothing here opens it"},
 		{CodeNoTool, 0, ExitInternal, "a program of the database's that is needed is not installed"},
 		{CodeDatabase, 0, ExitInternal, "the database refused or failed"},
 		{CodeInterrupted, 0, ExitInterrupted, "interrupted"},
@@ -118,7 +123,10 @@ type Error struct {
 	Hint      string
 	Fields    []FieldError
 	RequestID string // of the request that failed, when the service answered it
-	Cause     error
+	// RetryAfter is when to try again, for rate_limited and unavailable: the
+	// header Retry-After on the wire. Zero is the code's own.
+	RetryAfter time.Duration
+	Cause      error
 }
 
 // Error returns the detail, or the code's title.
