@@ -73,7 +73,7 @@ func New(o Options) (*Client, error) {
 	// A redirect would carry the credential elsewhere.
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if o.Wait == nil {
-		o.Wait = wait
+		o.Wait = Wait
 	}
 	return &Client{base: base, mount: o.Mount, token: o.Token, http: h, agent: o.UserAgent, trace: traceParent(o.TraceParent), wait: o.Wait}, nil
 }

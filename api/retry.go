@@ -83,7 +83,8 @@ func (c *Client) again(ctx context.Context, mayRepeat bool, send func() (int, er
 	}
 }
 
-func wait(ctx context.Context, d time.Duration) error {
+// Wait pauses for d. It returns early with the context's error.
+func Wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

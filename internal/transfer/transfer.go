@@ -65,7 +65,7 @@ func (o Options) complete() Options {
 		o.Jobs = 4
 	}
 	if o.Wait == nil {
-		o.Wait = wait
+		o.Wait = api.Wait
 	}
 	if o.piece < 1 {
 		o.piece = pieceSize
@@ -102,17 +102,6 @@ func onlyHTTP1() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
 	return p
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // meter counts bytes in place and tells of them now and then.
