@@ -105,18 +105,20 @@ func (b block) open(file io.ReaderAt, seen func(int)) *chunkReader {
 	return &chunkReader{d: &dumpReader{r: bufio.NewReaderSize(io.NewSectionReader(file, b.offset, b.size), 256<<10), intSize: 4}, seen: seen}
 }
 
-// Read implements io.Reader.
-func (c *chunkReader) Read(p []byte) (int, error) {
-	if c.left == 0 {
-		if c.left = c.d.int(); c.d.err != nil {
-			return 0, c.d.err
+// Read implements io.Reader. It fills p from as many chunks as it takes: a chunk
+// is often one row, and every Read becomes a message to the server.
+func (c *chunkReader) Read(p []byte) (n int, err error) {
+	for n < len(p) && err == nil {
+		if c.left > 0 {
+			var got int
+			got, err = c.d.r.Read(p[n:min(len(p), n+c.left)])
+			c.left, n = c.left-got, n+got
+			continue
 		}
-		if c.left <= 0 {
-			return 0, io.EOF
+		if c.left, err = c.d.int(), c.d.err; err == nil && c.left <= 0 {
+			err = io.EOF
 		}
 	}
-	n, err := c.d.r.Read(p[:min(len(p), c.left)])
-	c.left -= n
 	c.seen(n)
 	return n, err
 }
