@@ -10,6 +10,9 @@ import (
 // ClaimKey is the object that every storage has.
 const ClaimKey = claimKey
 
+// DeliverLease is how long a replica has a batch of deliveries.
+const DeliverLease = deliverLease
+
 // Routes returns the patterns of every route that needs a caller, for tests
 // that walk the route table.
 func (s *Service) Routes() []string {

@@ -74,7 +74,7 @@ func (s *Service) runRetention(ctx context.Context, in *runInput) (*body[api.Ret
 func (s *Service) expire(ctx context.Context, old []snap.Snapshot) (gone []snap.Snapshot, err error) {
 	for _, sn := range old {
 		key, went, err := s.store.Expire(ctx, sn)
-		if err != nil && snap.CodeOf(err) != snap.CodeNotFound {
+		if err != nil {
 			return gone, err
 		}
 		if !went {

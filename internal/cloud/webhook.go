@@ -105,7 +105,9 @@ const (
 )
 
 // Deliver sends the webhook deliveries whose time has come and returns how many
-// it tried. Several replicas may do so at once: each delivery is one's.
+// it tried. Several replicas may do so at once: each delivery is one's. A
+// replica that stood still beyond its lease sends what it had begun to send
+// and nothing else, and what came of that does not count any more.
 func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
 	for {
 		due, hooks, err := s.store.Due(ctx, deliverLease, deliverBatch)
@@ -113,23 +115,34 @@ func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
 			return tried, err
 		}
 		for _, d := range due {
-			traced, end := s.tracing.begin(ctx, "deliver webhook", trace.SpanKindClient)
-			status, sendErr := s.send(traced, hooks[d.WebhookID], d)
-			end(sendErr)
-			if ctx.Err() != nil {
-				return tried, ctx.Err() // due again when the lease ends
+			if !s.now().Before(d.Due) {
+				break // of the whole batch: it may be another's by now
 			}
-			var next time.Time
-			if waits := retries(); sendErr != nil && d.Attempts < len(waits) {
-				next = s.now().Add(waits[d.Attempts])
-			}
-			if err := s.store.Delivered(ctx, d, status, next); err != nil {
+			if err := s.deliver(ctx, hooks[d.WebhookID], d); err != nil {
 				return tried, err
 			}
-			s.metrics.deliveries.WithLabelValues(deliveryOutcome(sendErr, next)).Inc()
 			tried++
 		}
 	}
+}
+
+// deliver makes one attempt at a delivery and notes what came of it.
+func (s *Service) deliver(ctx context.Context, w store.Webhook, d store.Delivery) error {
+	traced, end := s.tracing.begin(ctx, "deliver webhook", trace.SpanKindClient)
+	status, sendErr := s.send(traced, w, d)
+	end(sendErr)
+	if ctx.Err() != nil {
+		return ctx.Err() // due again when the lease ends
+	}
+	var next time.Time
+	if waits := retries(); sendErr != nil && d.Attempts < len(waits) {
+		next = s.now().Add(waits[d.Attempts])
+	}
+	held, err := s.store.Delivered(ctx, d, status, next)
+	if held {
+		s.metrics.deliveries.WithLabelValues(deliveryOutcome(sendErr, next)).Inc()
+	}
+	return err
 }
 
 func deliveryOutcome(err error, next time.Time) string {

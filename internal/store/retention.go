@@ -84,27 +84,45 @@ func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap
 	if limit <= 0 {
 		return nil, nil
 	}
-	admins := int64(snap.AudienceOf(snap.KindAdmins, c.Org.ID))
-	before := int64(1) << 62
-	if r.KeepLast > 0 {
-		err := s.row(ctx, `SELECT g.snapshot FROM grants g JOIN targets t ON t.id = g.target_id
-			WHERE g.audience = $1 AND t.name = $2 AND g.type = $3 ORDER BY g.snapshot DESC LIMIT 1 OFFSET $4`,
-			admins, r.Target, string(t), r.KeepLast-1).Scan(&before)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil, nil // fewer than are to be kept
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if r.KeepDays > 0 {
-		before = min(before, s.now().Add(-time.Duration(r.KeepDays)*24*time.Hour).UnixMilli()<<22)
+	before, err := s.bound(ctx, s.row, c.Org.ID, r, t)
+	if err != nil {
+		return nil, err
 	}
 	return s.snapshots(ctx, c, selectOne+`s.key IN (
 		SELECT g.snapshot FROM grants g JOIN targets t ON t.id = g.target_id
 		WHERE g.audience = $5 AND t.name = $6 AND g.type = $7 AND g.snapshot < $8
 		AND NOT EXISTS (SELECT 1 FROM grants r WHERE r.snapshot = g.snapshot AND r.audience & 7 = 4 AND (r.expires_at IS NULL OR r.expires_at > $2))
-		ORDER BY g.snapshot LIMIT $9)`, append(s.viewer(c), admins, r.Target, string(t), before, limit)...)
+		ORDER BY g.snapshot LIMIT $9)`, append(s.viewer(c), int64(snap.AudienceOf(snap.KindAdmins, c.Org.ID)), r.Target, string(t), before, limit)...)
+}
+
+// rowQuery asks for at most one row, of the database or within a transaction.
+type rowQuery func(ctx context.Context, text string, args ...any) scanner
+
+func within(tx *sql.Tx) rowQuery {
+	return func(ctx context.Context, text string, args ...any) scanner {
+		return tx.QueryRowContext(ctx, text, args...)
+	}
+}
+
+// bound returns the key of the oldest snapshot that a rule keeps of its target
+// and a type: what is before it has outlived the rule. It is 0 when all is kept.
+func (s *Store) bound(ctx context.Context, row rowQuery, orgID int64, r Retention, t snap.Type) (key int64, err error) {
+	key = 1 << 62
+	if r.KeepLast > 0 {
+		err := row(ctx, `SELECT g.snapshot FROM grants g JOIN targets t ON t.id = g.target_id
+			WHERE g.audience = $1 AND t.name = $2 AND g.type = $3 ORDER BY g.snapshot DESC LIMIT 1 OFFSET $4`,
+			int64(snap.AudienceOf(snap.KindAdmins, orgID)), r.Target, string(t), r.KeepLast-1).Scan(&key)
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, nil // fewer than are to be kept
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if r.KeepDays > 0 {
+		key = min(key, s.now().Add(-time.Duration(r.KeepDays)*24*time.Hour).UnixMilli()<<22)
+	}
+	return key, nil
 }
 
 // keeper is who retention acts as: the organization, through no key.
@@ -114,19 +132,50 @@ func (s *Store) keeper(ctx context.Context, orgID int64) (snap.Caller, error) {
 	return c, err
 }
 
-// Expire deletes a snapshot that [Store.Outlived] returned, unless it was
-// shared with another organization meanwhile; then it returns "" and false.
+// Expire deletes a snapshot that [Store.Outlived] returned, unless a rule keeps
+// it by now, it was shared with another organization meanwhile, or is gone; then
+// it returns "" and false. That is asked in the transaction that deletes it, however
+// long ago the snapshot was found.
 func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, gone bool, err error) {
 	c, err := s.keeper(ctx, sn.Org.ID)
 	if err != nil {
 		return "", false, err
 	}
-	var shared bool
-	err = s.row(ctx, `SELECT EXISTS (SELECT 1 FROM grants WHERE snapshot = $1 AND audience & 7 = 4 AND (expires_at IS NULL OR expires_at > $2))`,
-		sn.Key, s.now().UnixMilli()).Scan(&shared)
-	if err != nil || shared {
-		return "", false, err
+	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
+		if gone, err = s.mayExpire(ctx, tx, sn); err != nil || !gone {
+			return err
+		}
+		blobKey, err = s.delete(ctx, tx, c, sn)
+		return err
+	})
+	if errors.Is(err, snap.ErrNotFound) {
+		return "", false, nil
 	}
-	blobKey, err = s.Delete(ctx, c, sn)
-	return blobKey, err == nil, err
+	return blobKey, gone && err == nil, err
+}
+
+// mayExpire reports whether the rule of the snapshot's target does not keep
+// it, and no other organization may still pull it. The rule stays as it is until the
+// transaction ends.
+func (s *Store) mayExpire(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (may bool, err error) {
+	text := `SELECT target, keep_last, keep_days FROM retention WHERE org_id = $1 AND target = $2`
+	if s.pg {
+		text += ` FOR SHARE`
+	}
+	var r Retention
+	err = tx.QueryRowContext(ctx, text, sn.Org.ID, sn.Target).Scan(&r.Target, &r.KeepLast, &r.KeepDays)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	before, err := s.bound(ctx, within(tx), sn.Org.ID, r, sn.Type)
+	if err != nil || sn.Key >= before {
+		return false, err
+	}
+	var shared bool
+	err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM grants WHERE snapshot = $1 AND audience & 7 = 4 AND (expires_at IS NULL OR expires_at > $2))`,
+		sn.Key, s.now().UnixMilli()).Scan(&shared)
+	return !shared, err
 }

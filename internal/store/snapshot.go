@@ -124,23 +124,28 @@ const selectBytes = `SELECT s.blob, s.sha256, s.size FROM snapshots s WHERE s.id
 // may not see the snapshot any more.
 func (s *Store) Delete(ctx context.Context, c snap.Caller, sn snap.Snapshot) (blobKey string, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		var used bool
-		err := tx.QueryRowContext(ctx, `DELETE FROM snapshots WHERE key = $1 RETURNING blob`, sn.Key).Scan(&blobKey)
-		if err != nil {
-			return err
-		}
-		err = tx.QueryRowContext(ctx, `SELECT CASE WHEN EXISTS (SELECT 1 FROM snapshots WHERE blob = $1) OR EXISTS (SELECT 1 FROM uploads WHERE blob = $1) THEN 1 ELSE 0 END`, blobKey).Scan(&used)
-		if err != nil {
-			return err
-		}
-		if used {
-			blobKey = ""
-		} else if err := discard(ctx, tx, Garbage{Blob: blobKey}); err != nil {
-			return err
-		}
-		return s.recordOn(ctx, tx, c, sn, snap.AuditDeleted, snap.AuditDetail{Name: sn.Name})
+		blobKey, err = s.delete(ctx, tx, c, sn)
+		return err
 	})
 	return blobKey, err
+}
+
+// delete is [Store.Delete] within a transaction of [Store.change].
+func (s *Store) delete(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot) (blobKey string, err error) {
+	if err := tx.QueryRowContext(ctx, `DELETE FROM snapshots WHERE key = $1 RETURNING blob`, sn.Key).Scan(&blobKey); err != nil {
+		return "", err
+	}
+	var used bool
+	err = tx.QueryRowContext(ctx, `SELECT CASE WHEN EXISTS (SELECT 1 FROM snapshots WHERE blob = $1) OR EXISTS (SELECT 1 FROM uploads WHERE blob = $1) THEN 1 ELSE 0 END`, blobKey).Scan(&used)
+	if err != nil {
+		return "", err
+	}
+	if used {
+		blobKey = ""
+	} else if err := discard(ctx, tx, Garbage{Blob: blobKey}); err != nil {
+		return "", err
+	}
+	return blobKey, s.recordOn(ctx, tx, c, sn, snap.AuditDeleted, snap.AuditDetail{Name: sn.Name})
 }
 
 // change runs f in a transaction if the caller can still see the snapshot, and

@@ -118,7 +118,7 @@ type Delivery struct {
 	WebhookID int64
 	Event     snap.AuditEntry
 	Attempts  int       // made before
-	Due       time.Time // of the next attempt; zero when answered or given up
+	Due       time.Time // of the next attempt, or while one is made the end of its lease; zero when answered or given up
 	Status    string    // what came of the last attempt
 	Created   time.Time
 	Tried     time.Time
@@ -127,9 +127,11 @@ type Delivery struct {
 // Due returns at most limit deliveries whose time has come, with their
 // webhooks, and keeps them from every other replica for the lease. One whose
 // replica dies is due again when the lease ends, so an event is delivered at
-// least once.
+// least once. The end of a lease is later than that of each before it, so it
+// tells its holder from those who had the delivery earlier ([Store.Delivered]).
 func (s *Store) Due(ctx context.Context, lease time.Duration, limit int) ([]Delivery, map[int64]Webhook, error) {
 	now := s.now()
+	until := now.Add(lease).UnixMilli()
 	lock := ``
 	if s.pg {
 		lock = ` FOR UPDATE SKIP LOCKED`
@@ -138,7 +140,7 @@ func (s *Store) Due(ctx context.Context, lease time.Duration, limit int) ([]Deli
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		rows, err := tx.QueryContext(ctx, `UPDATE deliveries SET due_at = $1 WHERE id IN (
 			SELECT id FROM deliveries WHERE due_at <= $2 ORDER BY due_at LIMIT $3`+lock+`) RETURNING id`,
-			now.Add(lease).UnixMilli(), now.UnixMilli(), limit)
+			until, now.UnixMilli(), limit)
 		if err != nil {
 			return err
 		}
@@ -151,9 +153,9 @@ func (s *Store) Due(ctx context.Context, lease time.Duration, limit int) ([]Deli
 	var out []Delivery
 	hooks := map[int64]Webhook{}
 	for _, id := range ids {
-		d, err := one(s.deliveries(ctx, `WHERE d.id = $1`, id))
+		d, err := one(s.deliveries(ctx, `WHERE d.id = $1 AND d.due_at = $2`, id, until))
 		if errors.Is(err, sql.ErrNoRows) {
-			continue // the webhook was deleted meanwhile
+			continue // the webhook was deleted, or the lease has ended, meanwhile
 		}
 		if err != nil {
 			return nil, nil, err
@@ -197,13 +199,21 @@ func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, 
 	return s.deliveries(ctx, `WHERE d.webhook_id = $1 AND d.org_id = $2 ORDER BY d.seq DESC LIMIT $3`, webhookID, c.Org.ID, limit)
 }
 
-// Delivered notes what came of an attempt; a zero next ends the delivery.
-func (s *Store) Delivered(ctx context.Context, d Delivery, status string, next time.Time) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE deliveries SET attempts = attempts + 1, status = $2, due_at = $3, tried_at = $4 WHERE id = $1`,
-			d.ID, status, millis(next), s.now().UnixMilli())
+// Delivered notes what came of an attempt at a delivery that [Store.Due]
+// returned; a zero next ends it. Whose lease has ended and been taken writes
+// nothing, and is told so: what the new holder does counts.
+func (s *Store) Delivered(ctx context.Context, d Delivery, status string, next time.Time) (held bool, err error) {
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE deliveries SET attempts = attempts + 1, status = $2, due_at = $3, tried_at = $4 WHERE id = $1 AND due_at = $5`,
+			d.ID, status, millis(next), s.now().UnixMilli(), millis(d.Due))
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		held = n > 0
 		return err
 	})
+	return held, err
 }
 
 func joinActions(all []snap.AuditAction) string {
