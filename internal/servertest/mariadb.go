@@ -1,6 +1,7 @@
 package servertest
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -62,7 +63,7 @@ func mysqlServer(name, folder string) *mariadb {
 		var s *mariadb
 		for range 3 { // another program may take the free port first
 			s = &mariadb{}
-			if s.err = s.start(name, folder); s.err == nil || errors.Is(s.err, errNoMariaDB) {
+			if s.err = s.start(name, folder, ""); s.err == nil || errors.Is(s.err, errNoMariaDB) {
 				break
 			}
 		}
@@ -71,11 +72,41 @@ func mysqlServer(name, folder string) *mariadb {
 	return once.(func() *mariadb)()
 }
 
+// OwnMySQL returns the URL of an empty database on a server that is this test's
+// alone: one of [MySQLServers] with these options, whose data is below dir.
+func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
+	t.Helper()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // else its user does not come to dir
+		t.Fatal(err)
+	}
+	var s *mariadb
+	for n := range 3 { // another program may take the free port first
+		s = &mariadb{}
+		if s.err = s.start(server, filepath.Join(Root(t), "bin", server), filepath.Join(dir, strconv.Itoa(n)), options...); s.err == nil || errors.Is(s.err, errNoMariaDB) {
+			break
+		}
+	}
+	if errors.Is(s.err, errNoMariaDB) {
+		t.Skipf("needs %[1]s: run make servers bin/%[1]s", server)
+	}
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	t.Cleanup(func() {
+		s.admin.Close()
+		s.alive.Close()
+		_ = s.process.Wait() // killed: that is no error
+	})
+	s.exec(t, "CREATE DATABASE own")
+	return fmt.Sprintf("mysql://root@127.0.0.1:%d/own", s.port)
+}
+
 var mysqlServersOf sync.Map // name to func() *mariadb
 
 type mariadb struct {
 	port      int
 	admin     *sql.DB
+	process   *exec.Cmd
 	alive     io.Closer // the server ends when this is closed, at the latest by the process's end
 	databases atomic.Int64
 	err       error
@@ -128,7 +159,9 @@ func found(programs ...string) error {
 	return nil
 }
 
-func (s *mariadb) start(name, folder string) error {
+// start runs a server of the programs in folder, with its data in the folder
+// data, or in one of its own.
+func (s *mariadb) start(name, folder, data string, options ...string) error {
 	setup, serve, err := programs(name, folder)
 	if err != nil {
 		return err
@@ -137,11 +170,15 @@ func (s *mariadb) start(name, folder string) error {
 	if err != nil {
 		return err
 	}
-	data := filepath.Join(dir, "data")
+	data = cmp.Or(data, filepath.Join(dir, "data"))
+	tmp := filepath.Join(dir, "tmp") // its own: a server that starts removes what it finds
+	if err := os.Mkdir(tmp, 0o755); err != nil {
+		return err
+	}
 	asUser := []string{"--datadir=" + data}
 	if os.Getuid() == 0 { // the programs change to it themselves
 		asUser = append(asUser, "--user=mysql")
-		if err := mysqlOwns(dir); err != nil {
+		if err := mysqlOwns(dir, tmp, filepath.Dir(data)); err != nil {
 			return err
 		}
 	}
@@ -152,14 +189,14 @@ func (s *mariadb) start(name, folder string) error {
 		return err
 	}
 	args := append([]string{"-c", watchMariaDB, "sh", dir}, serve...)
-	args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--socket="+filepath.Join(data, "s"), "--pid-file="+filepath.Join(data, "pid"),
+	args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--socket="+filepath.Join(data, "s"), "--pid-file="+filepath.Join(data, "pid"), "--tmpdir="+tmp,
 		"--innodb-flush-log-at-trx-commit=0", "--skip-log-bin", "--max-connections=100", "--innodb-buffer-pool-size=256M")
-	cmd := exec.Command("/bin/sh", append(args, asUser...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if s.alive, err = cmd.StdinPipe(); err != nil {
+	s.process = exec.Command("/bin/sh", append(append(args, options...), asUser...)...)
+	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if s.alive, err = s.process.StdinPipe(); err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
+	if err := s.process.Start(); err != nil {
 		return err
 	}
 	if s.admin, err = sql.Open("mysql", fmt.Sprintf("root@tcp(127.0.0.1:%d)/", s.port)); err != nil {
@@ -168,18 +205,23 @@ func (s *mariadb) start(name, folder string) error {
 	return s.ready()
 }
 
-// mysqlOwns gives a folder to the user that the servers change to.
-func mysqlOwns(dir string) error {
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return err
-	}
+// mysqlOwns gives folders to the user that the servers change to.
+func mysqlOwns(dirs ...string) error {
 	owner, err := user.Lookup("mysql")
 	if err != nil {
 		return fmt.Errorf("the server's user: %w", err)
 	}
 	uid, _ := strconv.Atoi(owner.Uid)
 	gid, _ := strconv.Atoi(owner.Gid)
-	return os.Chown(dir, uid, gid)
+	for _, dir := range dirs {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chown(dir, uid, gid); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ready waits until the server answers, at most half a minute.

@@ -67,6 +67,9 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	if err != nil {
 		return info, err
 	}
+	if err := parts.keepHistory(ctx, readers[0], name, &info, o); err != nil {
+		return info, err
+	}
 	line, err := json.Marshal(parts)
 	if err != nil {
 		return info, fmt.Errorf("write the dump: %w", err)
@@ -80,7 +83,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	if err := out.write(slicesOf(head, line, "\n")); err != nil {
 		return info, err
 	}
-	if err := readTables(ctx, readers, name, info.Tables, where, out); err != nil {
+	if err := readTables(ctx, readers, name, parts, info.Tables, where, out); err != nil {
 		return info, err
 	}
 	after, err := structureOf(ctx, readers[0], name)
@@ -112,6 +115,7 @@ func withCounters(before, after []definition) []definition {
 	all := make([]definition, len(after))
 	for i, d := range after {
 		all[i] = d
+		all[i].Period = before[i].Period
 		if counter.ReplaceAllString(d.SQL, "") == counter.ReplaceAllString(before[i].SQL, "") {
 			all[i].SQL = before[i].SQL
 		}
@@ -199,31 +203,44 @@ func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error)
 
 const storedMode = "NO_AUTO_VALUE_ON_ZERO"
 
-// readTables reads all tables, the readers each taking the next one, and sets
-// how many rows they had.
-func readTables(ctx context.Context, readers []*sql.Conn, name string, tables []engine.Table, where map[string]string, out *writer) error {
+// readTables reads all tables, the readers each taking the next one or the next
+// part of one, and sets how many rows they had.
+func readTables(ctx context.Context, readers []*sql.Conn, name string, parts structure, tables []engine.Table, where map[string]string, out *writer) error {
 	sources, err := sourcesOf(ctx, readers[0], name, tables)
 	if err != nil {
 		return err
 	}
-	next := make(chan source, len(sources))
-	for _, s := range sources {
-		s.where = where[s.table.Name]
-		next <- s
+	for i, s := range sources {
+		sources[i].where, sources[i].period = where[s.table.Name], parts.periodOf(s.table.Name)
+	}
+	if len(readers) > 1 {
+		if sources, err = inParts(ctx, readers[0], sources); err != nil {
+			return err
+		}
+	}
+	next := make(chan *source, len(sources))
+	for i := range sources {
+		next <- &sources[i]
 	}
 	close(next)
 	g, ctx := errgroup.WithContext(ctx)
 	for _, c := range readers {
 		g.Go(func() (err error) {
 			for s := range next {
-				if s.table.Rows, err = readTable(ctx, c, s, out); err != nil {
+				if s.rows, err = readTable(ctx, c, *s, out); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, s := range sources {
+		s.table.Rows = max(0, s.table.Rows) + s.rows
+	}
+	return nil
 }
 
 // split reads the first line of a dump and returns the rest.

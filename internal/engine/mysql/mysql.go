@@ -116,6 +116,7 @@ const (
 	erLockTimeout    = 1205
 	erDeadlock       = 1213
 	erEmptyQuery     = 1065
+	erNoVariable     = 1193
 	erWrongValue     = 1231
 	erPacketTooLarge = 1153
 	erDiskFull       = 1021
@@ -214,12 +215,12 @@ func look(ctx context.Context, db *sql.DB, name string) (engine.Info, error) {
 	if len(unsafe) > 0 {
 		info.Warnings = append(info.Warnings, "these tables are not transactional, so they may be of a later moment: "+strings.Join(unsafe, ", "))
 	}
-	history, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SYSTEM VERSIONED'", name)
+	_, lost, err := histories(ctx, db, name)
 	if err != nil {
 		return info, err
 	}
-	if len(history) > 0 {
-		info.Warnings = append(info.Warnings, "of these system-versioned tables only the rows of now are taken, not their history: "+strings.Join(history, ", "))
+	if len(lost) > 0 {
+		info.Warnings = append(info.Warnings, historyLost(lost))
 	}
 	hidden, err := unseen(ctx, db, name)
 	if err != nil {

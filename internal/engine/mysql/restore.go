@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -51,6 +50,7 @@ type scratch struct {
 	server      *sql.DB
 	lock        *sql.Conn
 	structure   structure
+	packet      int // bytes of a statement that the server takes
 	properties  map[string]string
 	made        bool
 	o           engine.Options
@@ -87,6 +87,9 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	if err := s.understood(ctx, dump.Info.ServerVersion); err != nil {
 		return err
 	}
+	if err := s.server.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&s.packet); err != nil {
+		return err
+	}
 	if _, err := s.server.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset()); err != nil {
 		return err
 	}
@@ -102,7 +105,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 
 // restore makes everything in the scratch database and compares its rows.
 func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, want []engine.Table) error {
-	c, err := loading(ctx, db)
+	c, err := s.loading(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -127,7 +130,7 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		return err
 	}
 	s.o.Begin("index")
-	if err := parallel(ctx, db, max(1, s.o.Jobs), indexes); err != nil {
+	if err := s.parallel(ctx, db, indexes); err != nil {
 		return err
 	}
 	s.o.Begin("verify")
@@ -145,8 +148,16 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 
 // loading opens a connection that loads rows: nothing is checked that the
 // source has checked.
-func loading(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
-	return session(ctx, db, "SET SESSION foreign_key_checks = 0, unique_checks = 0")
+func (s *scratch) loading(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
+	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0"}
+	if s.structure.hasHistory() {
+		settings = append(settings, "SET SESSION system_versioning_insert_history = 1")
+	}
+	c, err := session(ctx, db, settings...)
+	if number(err) == erNoVariable {
+		err = noHistory(s.place.where(), err)
+	}
+	return c, err
 }
 
 // load inserts the rows, several statements at a time, and returns how many
@@ -180,7 +191,7 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 	})
 	for range max(1, s.o.Jobs) {
 		g.Go(func() error {
-			return insert(ctx, db, queue, func(table string, n int64) {
+			return s.insert(ctx, db, queue, func(table string, n int64) {
 				mu.Lock()
 				defer mu.Unlock()
 				rows[table] += n
@@ -190,46 +201,55 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 	return rows, g.Wait()
 }
 
-// insert runs the statements that come, each a transaction.
-func insert(ctx context.Context, db *sql.DB, queue <-chan statement, took func(table string, rows int64)) error {
-	c, err := loading(ctx, db)
+// insert runs the statements that come, each a transaction, or several when
+// the server does not take it whole.
+func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement, took func(table string, rows int64)) error {
+	c, err := s.loading(ctx, db)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	for s := range queue {
-		result, err := persistent(ctx, c, string(append(s.start, bytes.TrimSuffix(s.rows, []byte(";\n"))...)))
-		if err != nil {
-			return tooLarge(s, err)
+	for next := range queue {
+		for text := range next.within(s.packet - packetHead) {
+			result, err := persistent(ctx, c, text)
+			if err != nil {
+				return s.tooLarge(next.table, len(text), err)
+			}
+			n, err := result.RowsAffected()
+			if err != nil {
+				return err
+			}
+			took(next.table, n)
 		}
-		n, err := result.RowsAffected()
-		if err != nil {
-			return err
-		}
-		took(s.table, n)
 	}
 	return nil
 }
 
+// packetHead is more than what a packet has beside the text of a statement.
+const packetHead = 64
+
 // tooLarge tells a row that the server does not take from other failures.
-func tooLarge(s statement, err error) error {
+func (s *scratch) tooLarge(table string, size int, err error) error {
 	if !errors.Is(err, driver.ErrPktTooLarge) && number(err) != erPacketTooLarge {
 		return err
 	}
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: err,
-		Detail: fmt.Sprintf("a row of the table %s is bigger than the server accepts", s.table),
-		Hint:   fmt.Sprintf("raise max_allowed_packet on the server to %d or more; nothing was replaced", len(s.start)+len(s.rows)),
+		Detail: fmt.Sprintf("a row of the table %s takes %d bytes to insert, and the MySQL server %s accepts %d", table, size, s.place.where(), s.packet),
+		Hint:   fmt.Sprintf("raise it there with SET GLOBAL max_allowed_packet = %d, and in its configuration to keep it, and load again; nothing was replaced", roundUp(size+packetHead)),
 	}
 }
 
+// roundUp returns the next full MiB: the setting is one of KiB.
+func roundUp(n int) int { return (n + 1<<20 - 1) &^ (1<<20 - 1) }
+
 // parallel runs statements, several at a time.
-func parallel(ctx context.Context, db *sql.DB, jobs int, statements []string) error {
+func (s *scratch) parallel(ctx context.Context, db *sql.DB, statements []string) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(jobs)
+	g.SetLimit(max(1, s.o.Jobs))
 	for _, statement := range statements {
 		g.Go(func() error {
-			c, err := loading(ctx, db)
+			c, err := s.loading(ctx, db)
 			if err != nil {
 				return err
 			}

@@ -42,17 +42,17 @@ func cannotMask(why string, cause error) error {
 }
 
 // agreeing returns the columns that the rows of a statement have: those of its
-// table that are not generated.
-func agreeing(known map[string][]engine.Column, s statement) ([]engine.Column, error) {
+// table that are not generated. The two of a period, which may follow them, are
+// none of these: no rule reaches when a row was there.
+func agreeing(known map[string][]engine.Column, parts structure, s statement) ([]engine.Column, error) {
 	columns, ok := known[s.table]
 	own := withoutGenerated(columns)
-	if !ok || len(own) != len(s.columns) {
-		return nil, changed(s.table)
+	var wanted []string
+	for _, c := range own {
+		wanted = append(wanted, c.Name)
 	}
-	for i, c := range own {
-		if s.columns[i] != c.Name {
-			return nil, changed(s.table)
-		}
+	if !ok || !slices.Equal(append(wanted, parts.periodOf(s.table)...), s.columns) {
+		return nil, changed(s.table)
 	}
 	return own, nil
 }
@@ -83,7 +83,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 		return c, err
 	}
 	defer in.Close()
-	_, tables, err := split(engine.Reader(ctx, in))
+	parts, tables, err := split(engine.Reader(ctx, in))
 	if err != nil {
 		return c, err
 	}
@@ -95,7 +95,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 		if err != nil {
 			return c, err
 		}
-		columns, err := agreeing(known, s)
+		columns, err := agreeing(known, parts, s)
 		if err != nil {
 			return c, err
 		}
@@ -121,7 +121,7 @@ func sampleRows(t *engine.Shape, columns []engine.Column, s statement, most int)
 		if fields, err = fieldsOf(line, fields); err != nil {
 			return err
 		}
-		if len(fields) != len(columns) && len(columns) > 0 {
+		if len(fields) != len(s.columns) && len(s.columns) > 0 {
 			return changed(s.table)
 		}
 		for i := range columns {
@@ -172,7 +172,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 	if _, err := fmt.Fprintf(counted, "%s%s\n", head, line); err != nil {
 		return engine.Info{}, err
 	}
-	m := masker{plan: p, known: known, rows: map[string]int64{}}
+	m := masker{plan: p, known: known, parts: parts, rows: map[string]int64{}}
 	for table := range known { // also those without a row must be covered
 		if _, _, err := m.masks(table); err != nil {
 			return engine.Info{}, err
@@ -193,6 +193,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 type masker struct {
 	plan  engine.Plan
 	known map[string][]engine.Column
+	parts structure
 	rows  map[string]int64
 }
 
@@ -264,10 +265,11 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 
 // of returns what becomes of a statement.
 func (m *masker) of(s statement) ([]engine.Mask, bool, error) {
-	if _, err := agreeing(m.known, s); err != nil {
+	if _, err := agreeing(m.known, m.parts, s); err != nil {
 		return nil, false, err
 	}
-	return m.masks(s.table)
+	masks, drop, err := m.masks(s.table)
+	return append(masks, make([]engine.Mask, len(s.columns)-len(masks))...), drop, err
 }
 
 // mask writes a statement with its rows masked.

@@ -16,12 +16,15 @@ import (
 	"snap/internal/engine"
 )
 
-// source is a table to read: the order that its rows lie in, and its size.
+// source is a table to read, or a part of one.
 type source struct {
-	table *engine.Table
-	order string
-	where string // of a subset: with WHERE
-	size  int64
+	table  *engine.Table
+	period []string // of a table whose history is read
+	where  string   // of a subset, or a part: with WHERE
+	order  string   // that the rows lie in: with ORDER BY
+	number string   // the column, quoted, of whole numbers that the primary key begins with
+	size   int64
+	rows   int64 // that were read
 }
 
 // sourcesOf returns the tables, the biggest first, so that several readers end
@@ -31,8 +34,9 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 	for i := range tables {
 		all[i].table, at[tables[i].Name] = &tables[i], i
 	}
-	rows, err := c.QueryContext(ctx, `SELECT t.table_name, coalesce(CAST(t.data_length AS SIGNED), 0), coalesce(s.column_name, '') FROM information_schema.tables t
+	rows, err := c.QueryContext(ctx, `SELECT t.table_name, coalesce(CAST(t.data_length AS SIGNED), 0), coalesce(s.column_name, ''), coalesce(s.seq_in_index = 1 AND c.data_type LIKE '%int', 0) FROM information_schema.tables t
 		LEFT JOIN information_schema.statistics s ON s.table_schema = t.table_schema AND s.table_name = t.table_name AND s.index_name = 'PRIMARY' AND t.engine = 'InnoDB'
+		LEFT JOIN information_schema.columns c ON c.table_schema = s.table_schema AND c.table_name = s.table_name AND c.column_name = s.column_name
 		WHERE t.table_schema = ? ORDER BY t.table_name, s.seq_in_index`, name)
 	if err != nil {
 		return nil, err
@@ -41,7 +45,8 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 	for rows.Next() {
 		var table, column string
 		var size int64
-		if err := rows.Scan(&table, &size, &column); err != nil {
+		var numbered bool
+		if err := rows.Scan(&table, &size, &column, &numbered); err != nil {
 			return nil, err
 		}
 		i, ok := at[table]
@@ -49,6 +54,9 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 			continue
 		}
 		all[i].size = size
+		if numbered {
+			all[i].number = quote(column)
+		}
 		if column != "" {
 			all[i].order += map[bool]string{true: " ORDER BY ", false: ", "}[all[i].order == ""] + quote(column)
 		}
@@ -68,15 +76,19 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n in
 	for _, column := range own {
 		list = append(list, quote(column.Name))
 	}
+	kinds, versions := kindsOf(own), ""
+	if from.period != nil {
+		list, kinds, versions = append(list, quote(from.period[0]), quote(from.period[1])), append(kinds, isText, isEnd), " FOR SYSTEM_TIME ALL"
+	}
 	columns := strings.Join(list, ",")
 	b := batch{out: out, start: "INSERT INTO " + quote(t.Name) + " (" + columns + ") VALUES\n"}
-	if len(own) == 0 { // only generated columns: how many rows is all there is to say
+	if len(list) == 0 { // only generated columns: how many rows is all there is to say
 		columns, b.start = "1", "INSERT INTO "+quote(t.Name)+" () VALUES\n"
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	err = c.Raw(func(conn any) (err error) {
-		rows, err := query(ctx, conn, "SELECT "+columns+" FROM "+quote(t.Name)+from.where+from.order)
+		rows, err := query(ctx, conn, "SELECT "+columns+" FROM "+quote(t.Name)+versions+from.where+from.order)
 		if err != nil {
 			return err
 		}
@@ -86,7 +98,7 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n in
 			}
 			_ = rows.Close()
 		}()
-		values, kinds := make([]driver.Value, max(1, len(own))), kindsOf(own)
+		values := make([]driver.Value, max(1, len(list)))
 		for {
 			if err := rows.Next(values); errors.Is(err, io.EOF) {
 				return b.flush()
@@ -94,7 +106,7 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n in
 				return err
 			}
 			n++
-			if err := b.add(values[:len(own)], kinds); err != nil {
+			if err := b.add(values[:len(list)], kinds); err != nil {
 				return err
 			}
 		}
@@ -123,6 +135,7 @@ const (
 	isText
 	isBinary
 	isBits
+	isEnd // of a row's time in a table with history
 )
 
 func kindsOf(columns []engine.Column) []int {
@@ -220,6 +233,10 @@ func appendBytes(b, v []byte, kind int) []byte {
 		return hex.AppendEncode(append(b, "0x"...), v)
 	case isBinary:
 		b = append(b, "_binary "...)
+	case isEnd:
+		if forever[string(v)] {
+			return append(b, "DEFAULT"...)
+		}
 	}
 	return appendQuoted(b, v)
 }
@@ -230,21 +247,13 @@ func appendQuoted(b, v []byte) []byte {
 	b = append(b, '\'')
 	from := 0
 	for i, c := range v {
-		if c > '\\' || !special(c) {
-			continue
-		}
-		b = append(append(b, v[from:i]...), '\\')
-		from = i
-		switch c {
-		case 0:
-			b, from = append(b, '0'), i+1
-		case '\n':
-			b, from = append(b, 'n'), i+1
-		case '\r':
-			b, from = append(b, 'r'), i+1
+		if escapes[c] != 0 {
+			b = append(append(b, v[from:i]...), '\\', escapes[c])
+			from = i + 1
 		}
 	}
 	return append(append(b, v[from:]...), '\'')
 }
 
-func special(c byte) bool { return c == '\'' || c == '\\' || c == 0 || c == '\n' || c == '\r' }
+// escapes are what a byte is written as behind a backslash, 0 when it needs none.
+var escapes = [256]byte{0: '0', '\n': 'n', '\r': 'r', '\'': '\'', '\\': '\\'}

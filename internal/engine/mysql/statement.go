@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 )
 
@@ -49,6 +50,35 @@ func next(in *bufio.Reader) (statement, error) {
 		s.count++
 	}
 	return s, nil
+}
+
+// within yields the statement's text, in several statements when it is longer
+// than so many bytes. A row is never cut.
+func (s statement) within(most int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for rows := s.rows; len(rows) > 0; {
+			n := len(rows)
+			if len(s.start)+n > most {
+				n = wholeRows(rows, most-len(s.start))
+			}
+			var text strings.Builder
+			text.Grow(len(s.start) + n)
+			text.Write(s.start)
+			text.Write(rows[:n-len(",\n")]) // or ";\n"
+			if !yield(text.String()) {
+				return
+			}
+			rows = rows[n:]
+		}
+	}
+}
+
+// wholeRows returns the length of as many rows as have room, but at least one.
+func wholeRows(rows []byte, room int) int {
+	if end := bytes.LastIndexByte(rows[:max(0, min(room, len(rows)))], '\n'); end >= 0 {
+		return end + 1
+	}
+	return bytes.IndexByte(rows, '\n') + 1
 }
 
 const insertStart = "INSERT INTO "

@@ -30,6 +30,8 @@ type definition struct {
 	Collation string `json:"collation,omitempty"`
 	TimeZone  string `json:"time_zone,omitempty"`
 	Next      string `json:"next,omitempty"` // a sequence's next value
+
+	Period []string `json:"period,omitempty"` // of a table whose history the dump holds: its rows end with these columns
 }
 
 // definer is a user of the source's server, who need not be on the destination's.

@@ -58,7 +58,7 @@ type chooser struct {
 // Exec implements [subset.Server].
 func (s *chooser) Exec(ctx context.Context, statement string) (int64, error) {
 	done, err := s.c.ExecContext(ctx, statement)
-	if number(err) == erDatabaseAccess {
+	if number(err) == erDatabaseDenied {
 		return 0, &snap.Error{Code: snap.CodeDatabase, Detail: "the rows of a subset are chosen in temporary tables, which the user may not make", Hint: "grant the right CREATE TEMPORARY TABLES on the database", Cause: err}
 	}
 	if err != nil {
@@ -66,9 +66,6 @@ func (s *chooser) Exec(ctx context.Context, statement string) (int64, error) {
 	}
 	return done.RowsAffected()
 }
-
-// erDatabaseAccess is ER_DBACCESS_DENIED_ERROR.
-const erDatabaseAccess = 1044
 
 // Count implements [subset.Server].
 func (s *chooser) Count(ctx context.Context, query string) (n int64, err error) {
@@ -78,7 +75,7 @@ func (s *chooser) Count(ctx context.Context, query string) (n int64, err error) 
 // Condition implements [subset.Server].
 func (s *chooser) Condition(table, condition string, err error) error {
 	switch number(err) {
-	case 0, erDatabaseAccess:
+	case 0, erDatabaseDenied:
 		return err
 	}
 	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s", table, condition, err), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}

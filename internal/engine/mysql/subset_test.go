@@ -19,6 +19,7 @@ import (
 func texts(t *testing.T, url, query string) []string {
 	t.Helper()
 	db, _ := openURL(t, url)
+	defer db.Close()
 	rows, err := db.QueryContext(t.Context(), query)
 	if err != nil {
 		t.Fatalf("%s: %v", query, err)

@@ -1,0 +1,68 @@
+package mysql
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"snap"
+	"snap/internal/servertest"
+)
+
+// A destination's disk that is full is one clear error: the old database is as
+// it was, nothing is left behind, and with room again the load succeeds.
+func TestFullDiskOfTheServer(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		from := servertest.MySQL(t, server)
+		script(t, from, "CREATE TABLE big (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(4000)) CHARSET latin1; INSERT INTO big (pad) VALUES (repeat('x', 4000))")
+		for range 13 { // 8192 rows, 33 MB
+			script(t, from, "INSERT INTO big (pad) SELECT pad FROM big")
+		}
+		d, _ := dumped(t, from)
+		disk := servertest.SmallDisk(t, 512<<20)
+		redo := "--innodb-redo-log-capacity=8M"
+		if strings.HasPrefix(server, "mariadb") {
+			redo = "--innodb-log-file-size=8M"
+		}
+		to := servertest.OwnMySQL(t, server, disk, redo)
+		script(t, to, "CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
+		before := contents(t, to)
+		ballast := fillBut(t, disk, 16<<20)
+		if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeStorageFull || !strings.Contains(err.Error(), "no space left") {
+			t.Errorf("with a full disk: %v", err)
+		}
+		if after := contents(t, to); after != before {
+			t.Errorf("the old database changed: %s", difference(before, after))
+		}
+		if left := leftovers(t, to); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		if err := load(t, to, d, false); err != nil {
+			t.Errorf("with room again: %v", err)
+		}
+		if a, b := contents(t, from), contents(t, to); a != b {
+			t.Errorf("the copy differs: %s", difference(a, b))
+		}
+	})
+}
+
+// fillBut fills a disk but for so many bytes, and returns the file that does.
+func fillBut(t *testing.T, disk string, left uint64) string {
+	t.Helper()
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(disk, &s); err != nil {
+		t.Fatal(err)
+	}
+	free := s.Bavail * uint64(s.Bsize)
+	name := filepath.Join(disk, "ballast")
+	if err := os.WriteFile(name, make([]byte, free-left), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}

@@ -1,0 +1,124 @@
+package mysql
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// A system-versioned table of MariaDB keeps every row it ever had, with the
+// time that it was from and to. A dump holds them all, where the server can take
+// them back (MariaDB 10.11 and later) and times, not transactions, tell them.
+
+// period is the two columns of a system-versioned table that say from when to
+// when a row was there. They may be hidden, and then have these names.
+var hiddenPeriod = []string{"row_start", "row_end"}
+
+// forever are the ends of rows that are there now: servers differ in how far
+// their time goes, so it is written as DEFAULT.
+var forever = map[string]bool{"2038-01-19 03:14:07.999999": true, "2106-02-07 06:28:15.999999": true}
+
+// histories returns the periods of the system-versioned tables whose history a
+// dump can hold, by table, and the tables whose history it cannot.
+func histories(ctx context.Context, db querier, name string) (periods map[string][]string, lost []string, err error) {
+	versioned, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SYSTEM VERSIONED' ORDER BY table_name", name)
+	if err != nil || len(versioned) == 0 {
+		return nil, nil, err
+	}
+	var takes bool
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM information_schema.system_variables WHERE variable_name = 'SYSTEM_VERSIONING_INSERT_HISTORY'").Scan(&takes); err != nil {
+		return nil, nil, err
+	}
+	if !takes {
+		return nil, versioned, nil
+	}
+	named, byTransaction, err := namedPeriods(ctx, db, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	periods = map[string][]string{}
+	for _, table := range versioned {
+		switch {
+		case byTransaction[table]:
+			lost = append(lost, table)
+		case named[table] != nil:
+			periods[table] = named[table]
+		default:
+			periods[table] = hiddenPeriod
+		}
+	}
+	return periods, lost, nil
+}
+
+// namedPeriods returns the periods whose columns the tables name, and which of
+// the tables count in transactions.
+func namedPeriods(ctx context.Context, db querier, name string) (map[string][]string, map[string]bool, error) {
+	rows, err := db.QueryContext(ctx, `SELECT table_name, column_name, data_type FROM information_schema.columns
+		WHERE table_schema = ? AND generation_expression IN ('ROW START', 'ROW END') ORDER BY table_name, generation_expression DESC`, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	periods, byTransaction := map[string][]string{}, map[string]bool{}
+	for rows.Next() {
+		var table, column, kind string
+		if err := rows.Scan(&table, &column, &kind); err != nil {
+			return nil, nil, err
+		}
+		periods[table] = append(periods[table], column)
+		byTransaction[table] = byTransaction[table] || kind != "timestamp"
+	}
+	return periods, byTransaction, rows.Err()
+}
+
+// keepHistory notes the tables whose history the dump holds. That of a subset
+// does not: its rows are chosen from those of now.
+func (s structure) keepHistory(ctx context.Context, c querier, name string, info *engine.Info, o engine.Options) error {
+	periods, _, err := histories(ctx, c, name)
+	if err != nil {
+		return err
+	}
+	if o.Subset != nil && len(periods) > 0 {
+		info.Warnings = append(info.Warnings, historyLost(slices.Sorted(maps.Keys(periods))))
+		return nil
+	}
+	for i, t := range s.Tables {
+		s.Tables[i].Period = periods[t.Name]
+	}
+	return nil
+}
+
+func historyLost(tables []string) string {
+	return "of these system-versioned tables only the rows of now are taken, not their history: " + strings.Join(tables, ", ")
+}
+
+func (s structure) hasHistory() bool {
+	for _, t := range s.Tables {
+		if t.Period != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// periodOf returns a table's period, when its rows have one.
+func (s structure) periodOf(table string) []string {
+	for _, t := range s.Tables {
+		if t.Name == table {
+			return t.Period
+		}
+	}
+	return nil
+}
+
+func noHistory(where string, cause error) error {
+	return &snap.Error{
+		Code: snap.CodeInvalid, Cause: cause,
+		Detail: "the server " + where + " does not take the history of system-versioned tables, which this snapshot holds",
+		Hint:   "load it into MariaDB 10.11 or later; nothing was replaced",
+	}
+}

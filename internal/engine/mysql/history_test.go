@@ -1,0 +1,120 @@
+package mysql
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/servertest"
+)
+
+// versioned makes system-versioned tables with a past: one that hides its
+// period, one that names it, one in partitions, and one that counts in
+// transactions, whose past no server takes back.
+const versioned = "CREATE TABLE hidden (id INT PRIMARY KEY, v VARCHAR(20), n INT WITHOUT SYSTEM VERSIONING, UNIQUE KEY (v)) WITH SYSTEM VERSIONING;\n" +
+	"INSERT INTO hidden VALUES (1, 'one', 1), (2, 'two', 2); UPDATE hidden SET v = 'three' WHERE id = 1; DELETE FROM hidden WHERE id = 2; INSERT INTO hidden VALUES (2, 'again', 3);\n" +
+	"CREATE TABLE named (id INT PRIMARY KEY, `since ``x` TIMESTAMP(6) GENERATED ALWAYS AS ROW START, v TEXT, `to` TIMESTAMP(6) GENERATED ALWAYS AS ROW END INVISIBLE, PERIOD FOR SYSTEM_TIME (`since ``x`, `to`)) WITH SYSTEM VERSIONING;\n" +
+	"INSERT INTO named (id, v) VALUES (1, 'a'), (2, 'b'); UPDATE named SET v = 'c'; DELETE FROM named WHERE id = 1;\n" +
+	"CREATE TABLE parted (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME LIMIT 1000 (PARTITION p0 HISTORY, PARTITION pn CURRENT);\n" +
+	"INSERT INTO parted VALUES (1, 1); UPDATE parted SET v = 2; UPDATE parted SET v = 3;\n"
+
+const counting = "CREATE TABLE counting (id INT PRIMARY KEY, v INT, s BIGINT UNSIGNED GENERATED ALWAYS AS ROW START, e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING;\n" +
+	"INSERT INTO counting (id, v) VALUES (1, 1); UPDATE counting SET v = 2;\n"
+
+// past returns every row that the versioned tables ever had, and since when; of
+// those of now, servers differ in how far their time goes.
+func past(t *testing.T, url string) []string {
+	t.Helper()
+	return slices.Concat(
+		texts(t, url, "SELECT concat_ws(' ', id, v, n, row_start, if(row_end > now(), 'now', row_end)) FROM hidden FOR SYSTEM_TIME ALL"),
+		texts(t, url, "SELECT concat_ws(' ', id, v, `since ``x`, if(`to` > now(), 'now', `to`)) FROM named FOR SYSTEM_TIME ALL"),
+		texts(t, url, "SELECT concat_ws(' ', id, v, row_start, if(row_end > now(), 'now', row_end)) FROM parted FOR SYSTEM_TIME ALL"))
+}
+
+// The history of system-versioned tables is taken along, between servers whose
+// time ends in 2038 and 2106 too; where it cannot be, the build says so.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	for _, servers := range [][2]string{{"mariadb", "mariadb"}, {"mariadb", "mariadb-11.8"}, {"mariadb-11.8", "mariadb-11.8"}} {
+		t.Run(strings.Join(servers[:], " to "), func(t *testing.T) {
+			t.Parallel()
+			from, to := servertest.MySQL(t, servers[0]), servertest.MySQL(t, servers[1])
+			script(t, from, versioned)
+			d, _ := dumped(t, from)
+			if len(d.Info.Warnings) > 0 {
+				t.Errorf("warned of %q", d.Info.Warnings)
+			}
+			for range 2 {
+				if err := load(t, to, d, false); err != nil {
+					t.Fatal(err)
+				}
+				if a, b := past(t, from), past(t, to); len(a) != 11 || !slices.Equal(a, b) {
+					t.Errorf("the history\n%s\nbecame\n%s", strings.Join(a, "\n"), strings.Join(b, "\n"))
+				}
+			}
+		})
+	}
+}
+
+func TestHistoryThatCannotBeTaken(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.MariaDB(t), servertest.MariaDB(t)
+	script(t, from, versioned+counting)
+	warned := func(d engine.Dump) string { return strings.Join(d.Info.Warnings, "|") }
+	d, _ := dumped(t, from)
+	if got := warned(d); got != historyLost([]string{"counting"}) {
+		t.Errorf("warned of %q", got)
+	}
+	if err := load(t, to, d, false); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(t, to, "SELECT concat(id, ' ', v) FROM counting FOR SYSTEM_TIME ALL"); !slices.Equal(got, []string{"1 2"}) {
+		t.Errorf("the rows of now: %q", got)
+	}
+	d, err := subsetOf(t, from, engine.Subset{Percent: 100})
+	if err != nil || !strings.Contains(warned(d), historyLost([]string{"hidden", "named", "parted"})) {
+		t.Errorf("a subset warned of %q, %v", warned(d), err)
+	}
+	mysql := servertest.MySQL(t, "mysql-8.0")
+	d, _ = dumped(t, from)
+	if err := load(t, mysql, d, false); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "does not take the history") {
+		t.Errorf("MySQL: %v", err)
+	}
+}
+
+// Masks reach the rows of the past, and only their columns; a plan need not
+// name a period.
+func TestHistoryIsMasked(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.MariaDB(t), servertest.MariaDB(t)
+	script(t, from, versioned)
+	d, _ := dumped(t, from)
+	c, err := Engine{}.Inspect(t.Context(), d, 10, engine.Options{})
+	if err != nil || len(c.Tables[0].Samples[1]) != 4 { // of hidden.v, the past too
+		t.Errorf("%+v, %v", c, err)
+	}
+	var out bytes.Buffer
+	mask := func(v string) (string, bool) { return "masked " + fmt.Sprint(len(v)), false }
+	info, err := Engine{}.Rewrite(t.Context(), d, planFor(d.Info.Tables, map[string]engine.Mask{"named.v": mask}), &out, engine.Options{Jobs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := load(t, to, dumpOf(out.Bytes(), info), false); err != nil {
+		t.Fatal(err)
+	}
+	want := past(t, from)
+	for i, row := range want {
+		if i >= 4 && i < 8 { // of named
+			f := strings.Fields(row)
+			f[1] = "masked 1"
+			want[i] = strings.Join(f, " ")
+		}
+	}
+	if got := past(t, to); !slices.Equal(got, want) {
+		t.Errorf("%q\nand should be %q", got, want)
+	}
+}

@@ -1,0 +1,59 @@
+package mysql
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/servertest"
+)
+
+func hint(err error) string {
+	var e *snap.Error
+	if errors.As(err, &e) {
+		return e.Hint
+	}
+	return ""
+}
+
+// A server that takes little at a time gets statements of that size. A row that
+// does not fit is told with the table and the setting to raise; it can be read.
+func TestBigRows(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		from := servertest.MySQL(t, server)
+		to := servertest.OwnMySQL(t, server, t.TempDir(), "--max-allowed-packet=1M")
+		script(t, from, "CREATE TABLE small (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)); INSERT INTO small (pad) VALUES (repeat('x', 500));")
+		for range 12 {
+			script(t, from, "INSERT INTO small (pad) SELECT pad FROM small")
+		}
+		d, _ := dumped(t, from)
+		if err := load(t, to, d, false); err != nil {
+			t.Fatalf("rows that fit: %v", err)
+		}
+		before := contents(t, to)
+		if before != contents(t, from) {
+			t.Errorf("the copy differs: %s", difference(contents(t, from), before))
+		}
+		script(t, from, "CREATE TABLE wide (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB); INSERT INTO wide VALUES (1, repeat('a', 600000), repeat('b', 600000))")
+		d, _ = dumped(t, from)
+		err := load(t, to, d, false)
+		if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "a row of the table wide takes 1200") || !strings.Contains(hint(err), "SET GLOBAL max_allowed_packet = 2097152") {
+			t.Errorf("a row that does not fit: %v", err)
+		}
+		if after := contents(t, to); after != before {
+			t.Errorf("the old database changed: %s", difference(before, after))
+		}
+		// Such a row is there once its columns have been written one by one.
+		script(t, to, "CREATE TABLE wide (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB); INSERT INTO wide VALUES (1, repeat('a', 600000), ''); UPDATE wide SET b = a")
+		d, _ = dumped(t, to)
+		if err := load(t, from, d, false); err != nil {
+			t.Error(err)
+		}
+		if same := texts(t, from, "SELECT a = repeat('a', 600000) AND b = a FROM wide"); !slices.Equal(same, []string{"1"}) {
+			t.Errorf("the copy of a big row differs: %s", same)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+)
+
+// partSize is how big a part of a table is, in bytes on disk, about.
+const partSize = 16 << 20
+
+// inParts cuts big tables into ranges of their primary key, so that several
+// connections can read one table. It does so where the key begins with a whole
+// number; where the numbers are not spread evenly, neither are the parts.
+func inParts(ctx context.Context, c *sql.Conn, tables []source) ([]source, error) {
+	var all []source
+	for _, t := range tables {
+		n := int(t.size / partSize)
+		if n < 2 || t.number == "" || t.where != "" {
+			all = append(all, t)
+			continue
+		}
+		var least, most sql.NullString
+		if err := c.QueryRowContext(ctx, "SELECT min("+t.number+"), max("+t.number+") FROM "+quote(t.table.Name)).Scan(&least, &most); err != nil {
+			return nil, err
+		}
+		for _, where := range ranges(t.number, least.String, most.String, n) {
+			part := t
+			part.where = where
+			all = append(all, part)
+		}
+	}
+	return all, nil
+}
+
+// ranges returns conditions of about so many equal ranges of a column, which
+// together hold every row; one without a condition when they cannot be told.
+func ranges(column, least, most string, n int) []string {
+	from, err := strconv.ParseInt(least, 10, 64)
+	to, wrong := strconv.ParseInt(most, 10, 64)
+	if err != nil || wrong != nil {
+		return []string{""}
+	}
+	step := (uint64(to) - uint64(from)) / uint64(n)
+	if step == 0 {
+		return []string{""}
+	}
+	all := []string{fmt.Sprintf(" WHERE %s < %d", column, from+int64(step))}
+	for i := 1; i < n; i++ {
+		low := from + int64(step*uint64(i))
+		if i == n-1 {
+			return append(all, fmt.Sprintf(" WHERE %s >= %d", column, low))
+		}
+		all = append(all, fmt.Sprintf(" WHERE %s >= %d AND %[1]s < %d", column, low, low+int64(step)))
+	}
+	return all
+}
