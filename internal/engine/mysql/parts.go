@@ -52,7 +52,7 @@ func ranges(column, least, most string, n int) []string {
 		if i == n-1 {
 			return append(all, fmt.Sprintf(" WHERE %s >= %d", column, low))
 		}
-		all = append(all, fmt.Sprintf(" WHERE %s >= %d AND %[1]s < %d", column, low, low+int64(step)))
+		all = append(all, fmt.Sprintf(" WHERE %[1]s >= %[2]d AND %[1]s < %[3]d", column, low, low+int64(step)))
 	}
 	return all
 }
