@@ -26,6 +26,7 @@ const driveEnv = "SNAP_LOAD_DRIVE"
 // order is whom to ask, how long, and by how many at once.
 type order struct {
 	URLs    []string
+	People  []person // in turn
 	Seconds int
 	Workers int
 }
@@ -72,9 +73,9 @@ func drive(text string) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.Workers}, Timeout: 30 * time.Second}
 	var workers []*worker
 	for i := range o.Workers {
-		w := &worker{o: o, client: client, user: i % users, random: rand.New(rand.NewPCG(uint64(i), 7)), took: map[string][]time.Duration{}, failed: map[string]int{}}
+		w := &worker{o: o, client: client, person: o.People[i%len(o.People)], random: rand.New(rand.NewPCG(uint64(i), 7)), took: map[string][]time.Duration{}, failed: map[string]int{}}
 		if err := w.begin(); err != nil {
-			return fmt.Errorf("sign %s in: %w", email(w.user), err)
+			return fmt.Errorf("sign %s in: %w", w.person.Email, err)
 		}
 		workers = append(workers, w)
 	}
@@ -111,7 +112,7 @@ type worker struct {
 	o      order
 	client *http.Client
 	random *rand.Rand
-	user   int
+	person person
 	turn   int
 
 	token, renew string
@@ -284,7 +285,7 @@ func (w *worker) begin() error {
 		}
 		return err
 	}
-	err = submit("/auth/signin?next=/auth/device", "/auth/signin", url.Values{"next": {"/auth/device"}, "organization": {"acme"}, "email": {email(w.user)}, "password": {"secret"}})
+	err = submit("/auth/signin?next=/auth/device", "/auth/signin", url.Values{"next": {"/auth/device"}, "organization": {w.person.Org}, "email": {w.person.Email}, "password": {"secret"}})
 	if err == nil {
 		err = submit("/auth/device/confirm?user_code="+device.User, "/auth/device/confirm", url.Values{"user_code": {device.User}, "decision": {"approve"}})
 	}

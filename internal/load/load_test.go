@@ -1,7 +1,10 @@
 // Package load measures how much the whole service holds: requests a second,
 // and how long they take, of a realistic mix over many snapshots, on SQLite and
-// on PostgreSQL with one replica and with three. Service, database, storage and
-// whoever asks are processes of their own.
+// on PostgreSQL with one replica and with three; and how large database and
+// processes get. Service, database, storage and whoever asks are processes of
+// their own. Half of the snapshots are of one organization, the others of
+// sixteen; each way to run the service is asked by people of the one, who
+// wait for each other at the end of its audit chain, and then by one of each.
 //
 //	SNAP_LOAD_SNAPSHOTS=1000000 go test -run '^$' -bench Load -benchtime 1x ./internal/load
 //
@@ -11,7 +14,6 @@ package load
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -30,9 +32,7 @@ import (
 
 	"snap/internal/blob"
 	"snap/internal/cloud"
-	"snap/internal/move"
 	"snap/internal/servertest"
-	"snap/internal/store"
 )
 
 // sizes of what is asked for when the environment does not say.
@@ -42,35 +42,64 @@ const (
 	someWorkers  = 16
 	users        = 20
 	groups       = 50
+	singles      = 16 // organizations of one person each
 )
 
-// BenchmarkLoad prints a table, one row a kind of request and one column pair a
-// way to run the service.
+// crowds are who asks.
+func crowds() []crowd {
+	return []crowd{{"people of one organization", colleagues()}, {"people of 16 organizations", strangers()}}
+}
+
+// crowd is who asks at one time.
+type crowd struct {
+	name   string
+	people []person
+}
+
+type person struct{ Org, Email string }
+
+func colleagues() (all []person) {
+	for u := range users {
+		all = append(all, person{"acme", fmt.Sprintf("user%d@acme.test", u)})
+	}
+	return all
+}
+
+func strangers() (all []person) {
+	for o := range singles {
+		all = append(all, person{fmt.Sprintf("org%d", o), fmt.Sprintf("user@org%d.test", o)})
+	}
+	return all
+}
+
+// BenchmarkLoad prints a table for each crowd, one row a kind of request and
+// three columns a way to run the service, and what room all of it takes.
 func BenchmarkLoad(b *testing.B) {
 	n := number("SNAP_LOAD_SNAPSHOTS", fewSnapshots)
 	l := &lab{B: b, program: build(b), dir: b.TempDir()}
-	embedded := l.site("", "", filepath.Join(l.dir, "sqlite"))
-	l.seed(embedded, n)
-	var results []result
+	results := map[string][]result{}
 	measure := func(name string, at site, replicas int) {
 		processes := l.serve(at, replicas)
-		r := l.drive(name, processes)
+		idle := most(processes, "VmRSS")
+		for _, c := range crowds() {
+			results[c.name] = append(results[c.name], l.drive(name, c, processes))
+		}
+		fmt.Printf("%s: a process of the service takes %d MiB when it has started, %d MiB at most\n", name, idle, most(processes, "VmHWM"))
 		for _, p := range processes {
 			p.stop()
 		}
-		results = append(results, r)
 	}
+	embedded := l.site("", "", filepath.Join(l.dir, "sqlite"))
+	l.seed(embedded, n)
 	measure("SQLite, 1 process", embedded, 1)
-
 	replicated := l.site(synced(b), servertest.S3(b), filepath.Join(l.dir, "pg"))
-	began := time.Now()
-	report, err := move.Transfer(b.Context(), l.place(embedded), l.place(replicated), move.Progress{}, false)
-	must(b, err)
-	fmt.Printf("\ntransferred %d rows from SQLite to PostgreSQL in %s, every one compared\n", report.Rows, time.Since(began).Round(time.Second))
-	analyze(b, replicated.database)
+	l.seed(replicated, n)
 	measure("PostgreSQL, 1 replica", replicated, 1)
 	measure("PostgreSQL, 3 replicas", replicated, 3)
-	show(n, results)
+	l.sayAudit(replicated)
+	for _, c := range crowds() {
+		show(n, c, results[c.name])
+	}
 }
 
 // number reads a number from the environment.
@@ -116,17 +145,6 @@ func synced(b *testing.B) string {
 	return url
 }
 
-// analyze has PostgreSQL look at what was copied, as it does by itself after a
-// while.
-func analyze(b *testing.B, url string) {
-	b.Helper()
-	db, err := sql.Open("pgx", url)
-	must(b, err)
-	defer db.Close()
-	_, err = db.ExecContext(b.Context(), `VACUUM ANALYZE`)
-	must(b, err)
-}
-
 // lab is one run.
 type lab struct {
 	*testing.B
@@ -142,16 +160,14 @@ func (l *lab) site(database, blobs, dir string) site {
 	return site{database, blobs, dir}
 }
 
-func (l *lab) place(s site) move.Place {
-	return move.Place{Database: store.Options{URL: s.database, DataDir: s.dir}, Blobs: func(ctx context.Context) (blob.Store, error) {
-		return cloud.OpenBlobs(ctx, cloud.Config{DataDir: s.dir, Blob: cloud.Blob{URL: s.blobs}})
-	}}
+func (l *lab) blobs(s site) blob.Store {
+	all, err := cloud.OpenBlobs(l.Context(), cloud.Config{DataDir: s.dir, Blob: cloud.Blob{URL: s.blobs}})
+	must(l, err)
+	return all
 }
 
 // public is how people know the service, wherever its processes listen.
 const public = "http://127.0.0.1:1"
-
-func email(user int) string { return fmt.Sprintf("user%d@acme.test", user) }
 
 // configure writes the configuration of one process.
 func (l *lab) configure(s site) (file, address string) {
@@ -160,13 +176,17 @@ func (l *lab) configure(s site) (file, address string) {
 	address = listener.Addr().String()
 	listener.Close()
 	var people strings.Builder
-	for u := range users {
+	for u, p := range colleagues() {
 		role := map[bool]string{true: "owner", false: "member"}[u == 0]
 		var in []string
 		for g := range 5 {
 			in = append(in, fmt.Sprintf("group%d", (u*7+g*11)%groups))
 		}
-		fmt.Fprintf(&people, "      - {email: %s, password: secret, role: %s, groups: [%s]}\n", email(u), role, strings.Join(in, ", "))
+		fmt.Fprintf(&people, "      - {email: %s, password: secret, role: %s, groups: [%s]}\n", p.Email, role, strings.Join(in, ", "))
+	}
+	var others strings.Builder
+	for _, p := range strangers() {
+		fmt.Fprintf(&others, "  - slug: %s\n    sign_in: {type: local}\n    users: [{email: %s, password: secret, role: owner, groups: [team]}]\n", p.Org, p.Email)
 	}
 	text := fmt.Sprintf(`
 listen: %s
@@ -183,7 +203,7 @@ organizations:
 %s  - slug: globex
     sign_in: {type: local}
     users: [{email: gail@globex.test, password: secret, role: owner}]
-`, address, public, s.dir, s.database, s.blobs, people.String())
+%s`, address, public, s.dir, s.database, s.blobs, people.String(), others.String())
 	file = filepath.Join(l.TempDir(), "snapcloud.yaml")
 	must(l, os.WriteFile(file, []byte(text), 0o600))
 	return file, address
@@ -192,7 +212,23 @@ organizations:
 // process is a running snapcloud.
 type process struct {
 	url  string
+	pid  int
 	stop func()
+}
+
+// most returns the largest figure of this name in /proc/PID/status, in MiB; 0
+// where there is none.
+func most(all []process, name string) (mib int) {
+	for _, p := range all {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid))
+		for line := range strings.Lines(string(text)) {
+			var kib int
+			if n, _ := fmt.Sscanf(line, name+": %d kB", &kib); n == 1 {
+				mib = max(mib, kib/1024)
+			}
+		}
+	}
+	return mib
 }
 
 // serve starts replicas and waits until they are ready.
@@ -202,7 +238,7 @@ func (l *lab) serve(s site, replicas int) (all []process) {
 		cmd := exec.CommandContext(l.Context(), l.program, "serve", "--config", file)
 		cmd.Stderr = os.Stderr
 		must(l, cmd.Start())
-		p := process{url: "http://" + address, stop: func() {
+		p := process{url: "http://" + address, pid: cmd.Process.Pid, stop: func() {
 			cmd.Process.Signal(os.Interrupt)
 			cmd.Wait()
 		}}
@@ -242,8 +278,8 @@ type kindResult struct {
 }
 
 // drive has a process of its own ask the service.
-func (l *lab) drive(name string, processes []process) result {
-	o := order{Seconds: number("SNAP_LOAD_SECONDS", fewSeconds), Workers: number("SNAP_LOAD_WORKERS", someWorkers)}
+func (l *lab) drive(name string, c crowd, processes []process) result {
+	o := order{People: c.people, Seconds: number("SNAP_LOAD_SECONDS", fewSeconds), Workers: number("SNAP_LOAD_WORKERS", someWorkers)}
 	for _, p := range processes {
 		o.URLs = append(o.URLs, p.url)
 	}
@@ -260,9 +296,9 @@ func (l *lab) drive(name string, processes []process) result {
 	return r
 }
 
-// show writes the table.
-func show(snapshots int, results []result) {
-	fmt.Printf("\n%d snapshots: requests a second, p50 and p99 in milliseconds\n%-16s", snapshots, "")
+// show writes a table.
+func show(snapshots int, c crowd, results []result) {
+	fmt.Printf("\n%d snapshots, %s: requests a second, p50 and p99 in milliseconds\n%-16s", snapshots, c.name, "")
 	for _, r := range results {
 		fmt.Printf("%36s", r.Name)
 	}
@@ -275,11 +311,11 @@ func show(snapshots int, results []result) {
 		}
 		fmt.Println()
 	}
+	fmt.Printf("%-16s", "failed")
 	for _, r := range results {
-		if failed := r.Kinds["all"].Failed; failed > 0 {
-			fmt.Printf("%s: %d requests failed\n", r.Name, failed)
-		}
+		fmt.Printf("%12d%24s", r.Kinds["all"].Failed, "")
 	}
+	fmt.Println()
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

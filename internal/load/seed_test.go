@@ -11,39 +11,38 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"snap"
 )
 
-// seed fills the SQLite database of a service: n snapshots of skewed owners and
+// seed fills the database of a service: n snapshots of skewed owners and
 // targets, a tenth shared org-wide, a fifth with a group, one in a thousand with
 // another organization. A thousand objects are the bytes of all.
 func (l *lab) seed(s site, n int) {
+	began := time.Now()
 	for _, p := range l.serve(s, 1) { // makes organizations, users and groups
 		p.stop()
 	}
-	objects, err := l.place(s).Blobs(l.Context())
-	must(l, err)
-	sums := make([]string, distinct)
-	for i := range sums {
+	f := &filler{random: rand.New(rand.NewPCG(1, 2)), bulk: open(l, s)}
+	defer f.conn.Close()
+	before := f.size(s)
+	objects := l.blobs(s)
+	for i := range distinct {
 		content := fmt.Sprintf("the bytes of snapshot %8d", i)
 		sum := sha256.Sum256([]byte(content))
-		sums[i] = hex.EncodeToString(sum[:])
-		must(l, objects.Put(l.Context(), objectKey(i), strings.NewReader(content), objectSize, sums[i]))
+		f.sums = append(f.sums, hex.EncodeToString(sum[:]))
+		must(l, objects.Put(l.Context(), objectKey(i), strings.NewReader(content), objectSize, f.sums[i]))
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(s.dir, "snapcloud.db")+"?_pragma=foreign_keys(0)&_pragma=synchronous(OFF)&_pragma=cache_size(-524288)")
-	must(l, err)
-	defer db.Close()
-	tx, err := db.BeginTx(l.Context(), nil)
-	must(l, err)
-	defer tx.Rollback()
-	f := &filler{tb: l, tx: tx, random: rand.New(rand.NewPCG(1, 2)), sums: sums}
+	f.exec(`BEGIN`)
 	f.people()
 	f.fill(n)
-	must(l, tx.Commit())
-	_, err = db.ExecContext(l.Context(), `ANALYZE`)
-	must(l, err)
+	f.exec(`COMMIT`)
+	f.exec(map[bool]string{true: `VACUUM ANALYZE`, false: `ANALYZE`}[f.pg])
+	grants := f.ids(`SELECT count(*) FROM grants`)[0]
+	fmt.Printf("\n%d snapshots and their %d grants take %d bytes in %s, written in %s\n", n, grants, f.size(s)-before, f.name(), time.Since(began).Round(time.Second))
 }
 
 // What objects there are, and how large.
@@ -54,89 +53,186 @@ const (
 
 func objectKey(i int) string { return fmt.Sprintf("object_%08d", i) }
 
-// filler writes rows in bulk.
-type filler struct {
-	tb     testing.TB
-	tx     *sql.Tx
-	random *rand.Rand
-	sums   []string
-
-	acme, globex   int64
-	users, groups  []int64
-	targets        []int64
-	sized, granted *sql.Stmt
+// bulk is a connection that writes many rows at a time, past what the service
+// does to be safe.
+type bulk struct {
+	tb   testing.TB
+	conn *sql.Conn
+	pg   bool
 }
 
-func (f *filler) ids(text string, args ...any) (all []int64) {
-	rows, err := f.tx.Query(text, args...)
-	must(f.tb, err)
+func open(l *lab, s site) bulk {
+	b := bulk{tb: l, pg: s.database != ""}
+	driver, name := "sqlite", "file:"+filepath.Join(s.dir, "snapcloud.db")+"?_pragma=foreign_keys(0)&_pragma=synchronous(OFF)&_pragma=cache_size(-524288)"
+	if b.pg {
+		driver, name = "pgx", s.database
+	}
+	db, err := sql.Open(driver, name)
+	must(l, err)
+	l.Cleanup(func() { db.Close() })
+	b.conn, err = db.Conn(l.Context())
+	must(l, err)
+	if b.pg {
+		b.exec(`SET session_replication_role = replica`) // foreign keys are not looked at
+	}
+	return b
+}
+
+func (b bulk) name() string { return map[bool]string{true: "PostgreSQL", false: "SQLite"}[b.pg] }
+
+func (b bulk) exec(text string, args ...any) {
+	b.tb.Helper()
+	_, err := b.conn.ExecContext(b.tb.Context(), text, args...)
+	must(b.tb, err)
+}
+
+func (b bulk) ids(text string, args ...any) (all []int64) {
+	b.tb.Helper()
+	rows, err := b.conn.QueryContext(b.tb.Context(), text, args...)
+	must(b.tb, err)
 	defer rows.Close()
 	for rows.Next() {
 		var id int64
-		must(f.tb, rows.Scan(&id))
+		must(b.tb, rows.Scan(&id))
 		all = append(all, id)
 	}
-	must(f.tb, rows.Err())
+	must(b.tb, rows.Err())
 	return all
 }
 
-func (f *filler) people() {
-	f.acme = f.ids(`SELECT id FROM orgs WHERE slug = 'acme'`)[0]
-	f.globex = f.ids(`SELECT id FROM orgs WHERE slug = 'globex'`)[0]
-	f.users = f.ids(`SELECT id FROM users WHERE org_id = $1 ORDER BY id`, f.acme)
-	f.groups = f.ids(`SELECT id FROM groups WHERE org_id = $1 ORDER BY id`, f.acme)
-	for i := range 200 {
-		name := fmt.Sprintf("target%d", i)
-		f.exec(`INSERT INTO targets(name) VALUES($1)`, name)
-		f.exec(`INSERT INTO org_targets(org_id, target_id, folded) SELECT $1, id, name FROM targets WHERE name = $2`, f.acme, name)
+// size returns the bytes of the database.
+func (b bulk) size(s site) int64 {
+	if b.pg {
+		return b.ids(`SELECT pg_database_size(current_database())`)[0]
 	}
+	b.exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+	return b.ids(`SELECT page_count * page_size FROM pragma_page_count, pragma_page_size`)[0]
+}
+
+// write appends rows to a table.
+func (b bulk) write(table string, columns []string, rows [][]any) {
+	b.tb.Helper()
+	if b.pg {
+		must(b.tb, b.conn.Raw(func(c any) error {
+			_, err := c.(*stdlib.Conn).Conn().CopyFrom(b.tb.Context(), pgx.Identifier{table}, columns, pgx.CopyFromRows(rows))
+			return err
+		}))
+		return
+	}
+	const atOnce = 100
+	for len(rows) > 0 {
+		some := rows[:min(atOnce, len(rows))]
+		rows = rows[len(some):]
+		tuple := "(?" + strings.Repeat(", ?", len(columns)-1) + ")"
+		var args []any
+		for _, row := range some {
+			args = append(args, row...)
+		}
+		b.exec("INSERT INTO "+table+"("+strings.Join(columns, ", ")+") VALUES "+tuple+strings.Repeat(", "+tuple, len(some)-1), args...)
+	}
+}
+
+// sayAudit tells what a line of the audit log takes, with its indexes.
+func (l *lab) sayAudit(s site) {
+	b := open(l, s)
+	defer b.conn.Close()
+	lines := b.ids(`SELECT count(*) FROM audit`)[0]
+	fmt.Printf("%d lines of the audit log take %d bytes each in PostgreSQL\n", lines, b.ids(`SELECT pg_total_relation_size('audit')`)[0]/max(lines, 1))
+}
+
+// tenant is an organization with snapshots.
+type tenant struct {
+	org           int64
+	users, groups []int64
+	owners        *rand.Zipf
+}
+
+// filler makes rows of snapshots, the same ones in every database.
+type filler struct {
+	bulk
+	random  *rand.Rand
+	sums    []string
+	tenants []tenant // acme is the first
+	globex  int64
+	targets []int64
+	newest  map[int64]int64 // by group
+
+	snapshots, grants [][]any
+}
+
+func (f *filler) people() {
+	for _, slug := range append([]string{"acme"}, slugs()...) {
+		t := tenant{org: f.ids(`SELECT id FROM orgs WHERE slug = $1`, slug)[0]}
+		t.users = f.ids(`SELECT id FROM users WHERE org_id = $1 ORDER BY id`, t.org)
+		t.groups = f.ids(`SELECT id FROM groups WHERE org_id = $1 ORDER BY id`, t.org)
+		t.owners = rand.NewZipf(f.random, 1.2, 4, uint64(len(t.users)-1))
+		f.tenants = append(f.tenants, t)
+	}
+	f.globex = f.ids(`SELECT id FROM orgs WHERE slug = 'globex'`)[0]
+	for i := range 200 {
+		f.exec(`INSERT INTO targets(name) VALUES($1)`, targetName(i))
+	}
+	f.exec(`INSERT INTO org_targets(org_id, target_id, folded) SELECT o.id, t.id, t.name FROM orgs o CROSS JOIN targets t`)
 	f.targets = f.ids(`SELECT id FROM targets ORDER BY id`)
 }
 
-func (f *filler) exec(text string, args ...any) {
-	_, err := f.tx.Exec(text, args...)
-	must(f.tb, err)
+func slugs() (all []string) {
+	for _, p := range strangers() {
+		all = append(all, p.Org)
+	}
+	return all
 }
 
+func targetName(i int) string { return fmt.Sprintf("target%d", i) }
+
 func (f *filler) fill(n int) {
-	var err error
-	f.sized, err = f.tx.Prepare(`INSERT INTO snapshots(key, id, org_id, owner_id, target_id, target, name, folded, type, engine, size, sha256, blob, widened, created_at)
-		SELECT $1, $2, $3, $4, id, name, $6, $6, $7, 'sqlite', $8, $9, $10, $11, $12 FROM targets WHERE id = $5`)
-	must(f.tb, err)
-	f.granted, err = f.tx.Prepare(`INSERT INTO grants(audience, snapshot, target_id, type, created_at) VALUES($1, $2, $3, $4, $5)`)
-	must(f.tb, err)
-	owners := rand.NewZipf(f.random, 1.2, 4, uint64(len(f.users)-1))
+	const atOnce = 10_000
 	targets := rand.NewZipf(f.random, 1.2, 4, uint64(len(f.targets)-1))
-	newest := map[int64]int64{}
+	f.newest = map[int64]int64{}
 	start := time.Now().UnixMilli() - int64(n)*1000
 	for i := range n {
-		at := start + int64(i)*1000
-		key := at<<22 | int64(f.random.Uint32()&(1<<22-1))
-		owner, target := f.users[owners.Uint64()], f.targets[targets.Uint64()]
-		kind := string(snap.TypeSnapshot)
-		if f.random.IntN(4) == 0 {
-			kind = string(snap.TypeSanitized)
+		t := f.tenants[0]
+		if i%2 == 1 {
+			t = f.tenants[1+f.random.IntN(singles)]
 		}
-		audiences := []snap.Audience{snap.AudienceOf(snap.KindAdmins, f.acme), snap.AudienceOf(snap.KindUser, owner)}
-		if f.random.IntN(10) == 0 {
-			audiences = append(audiences, snap.AudienceOf(snap.KindMembers, f.acme))
-		}
-		widened := 0
-		if f.random.IntN(5) == 0 {
-			g := f.groups[f.random.IntN(len(f.groups))]
-			audiences, newest[g], widened = append(audiences, snap.AudienceOf(snap.KindGroup, g)), key, 1
-		}
-		if f.random.IntN(1000) == 0 {
-			audiences, widened = append(audiences, snap.AudienceOf(snap.KindRecipients, f.globex)), 1
-		}
-		_, err := f.sized.Exec(key, fmt.Sprintf("snap_%016x", f.random.Uint64()), f.acme, owner, target, fmt.Sprintf("snapshot-%d", i), kind, objectSize, f.sums[i%distinct], objectKey(i%distinct), widened, at)
-		must(f.tb, err)
-		for _, a := range audiences {
-			_, err := f.granted.Exec(int64(a), key, target, kind, at)
-			must(f.tb, err)
+		f.snapshot(i, t, int(targets.Uint64()), start+int64(i)*1000)
+		if len(f.snapshots) == atOnce || i == n-1 {
+			f.flush()
 		}
 	}
-	for g, key := range newest {
+	for g, key := range f.newest {
 		f.exec(`UPDATE groups SET newest = $2 WHERE id = $1`, g, key)
+	}
+}
+
+func (f *filler) flush() {
+	f.write("snapshots", []string{"key", "id", "org_id", "owner_id", "target_id", "target", "name", "folded", "type", "engine", "size", "sha256", "blob", "widened", "created_at"}, f.snapshots)
+	f.write("grants", []string{"audience", "snapshot", "target_id", "type", "created_at"}, f.grants)
+	f.snapshots, f.grants = f.snapshots[:0], f.grants[:0]
+}
+
+func (f *filler) snapshot(i int, t tenant, target int, at int64) {
+	key := at<<22 | int64(f.random.Uint32()&(1<<22-1))
+	owner, kind := t.users[t.owners.Uint64()], string(snap.TypeSnapshot)
+	if f.random.IntN(4) == 0 {
+		kind = string(snap.TypeSanitized)
+	}
+	audiences := []snap.Audience{snap.AudienceOf(snap.KindAdmins, t.org), snap.AudienceOf(snap.KindUser, owner)}
+	if f.random.IntN(10) == 0 {
+		audiences = append(audiences, snap.AudienceOf(snap.KindMembers, t.org))
+	}
+	widened := int64(0)
+	if f.random.IntN(5) == 0 {
+		g := t.groups[f.random.IntN(len(t.groups))]
+		audiences, f.newest[g], widened = append(audiences, snap.AudienceOf(snap.KindGroup, g)), key, 1
+	}
+	if f.random.IntN(1000) == 0 {
+		audiences, widened = append(audiences, snap.AudienceOf(snap.KindRecipients, f.globex)), 1
+	}
+	name := fmt.Sprintf("snapshot-%d", i)
+	f.snapshots = append(f.snapshots, []any{key, fmt.Sprintf("snap_%016x", f.random.Uint64()), t.org, owner, f.targets[target], targetName(target), name, name,
+		kind, "sqlite", int64(objectSize), f.sums[i%distinct], objectKey(i % distinct), widened, at})
+	for _, a := range audiences {
+		f.grants = append(f.grants, []any{int64(a), key, f.targets[target], kind, at})
 	}
 }

@@ -14,7 +14,8 @@
 //   - No login session is lost by a refresh whose answer was lost.
 //   - A failure is a broken connection or a documented one: 503 comes with
 //     Retry-After, and there is no 500, no panic and no data race.
-//   - Background work is one replica's at a time, and a lost one is replaced.
+//   - Background work is one replica's at a time, and a lost one is replaced:
+//     one that was killed, and one that stood still in the midst of it and goes on.
 //   - /readyz says when database or storage is away, and when it is back.
 //   - When the faults end, requests succeed again at every replica within a bound.
 //   - Nothing leaks: goroutines and open files come down again.
@@ -24,5 +25,7 @@
 //
 // SNAP_SOAK is how long it runs (30 seconds or so without it), SNAP_SOAK_SEED
 // repeats a schedule, and SNAP_SOAK_OLD names a snapcloud program of an older
-// release that the replicas alternate with.
+// release: every replica is one and then the other, two releases side by side
+// at any time. How the older one words its failures is not looked at, and its
+// memory is not measured; all else holds.
 package soak

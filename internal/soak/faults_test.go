@@ -67,7 +67,7 @@ func (b *bag) draw() string {
 }
 
 // leaderEvery is after how many rounds the replica that does the background
-// work is killed, in a round of its own.
+// work is killed or frozen, by turns, in a round of its own.
 const leaderEvery = 8
 
 // schedule makes rounds of faults from a seed.
@@ -80,7 +80,8 @@ func schedule(seed uint64, rounds int, longest time.Duration) (all [][]fault) {
 	short := rounds < leaderEvery
 	for n := range rounds {
 		if n%leaderEvery == 2 { // alone, so that nothing else decides who leads
-			all = append(all, []fault{{"kill", "leader", 0, longest}})
+			kind := []string{"kill", "freeze"}[(uint64(n/leaderEvery)+seed)%2]
+			all = append(all, []fault{{kind, "leader", 0, longest}})
 			continue
 		}
 		var round []fault
@@ -122,7 +123,7 @@ func (w *world) apply(f fault) {
 	case "storage":
 		w.hit(f, w.storage, func() error { return w.startAgain(w.storage) })
 	case "leader":
-		w.killLeader(f)
+		w.loseLeader(f)
 	case "client-s3":
 		w.bend(w.clientS3, f)
 	case "idp":
@@ -175,42 +176,55 @@ func (w *world) hit(f fault, p *process, again func() error) {
 	}
 }
 
-// killLeader kills the replica that does the background work, and waits until
-// another one does it.
-func (w *world) killLeader(f fault) {
-	leads := func(r *replica) bool {
-		held, err := r.metric(`snapcloud_lease_held{work="collect"}`)
-		return err == nil && held == 1
-	}
+// loseLeader kills or freezes the replica that does the background work, waits
+// until another one does it, and has the first one come back: one that was frozen
+// in the midst of the work that is another's by then.
+func (w *world) loseLeader(f fault) {
 	if w.old != "" {
 		return // its background work is not due more often
 	}
 	var leader *replica
 	w.must("somebody leads", func() error {
-		for _, r := range w.replicas {
-			if leads(r) {
-				leader = r
-				return nil
-			}
+		leader = w.leaderBut(nil)
+		if leader == nil {
+			return errors.New("nobody does")
 		}
-		return errors.New("nobody does")
+		return nil
 	})
 	if leader == nil {
 		return
 	}
-	leader.kill()
+	if f.kind == "freeze" {
+		leader.signal(syscall.SIGSTOP)
+	} else {
+		leader.kill()
+	}
 	w.mustSoon("a lost leader is replaced", func() error {
-		for _, r := range w.replicas {
-			if r != leader && leads(r) {
-				return nil
-			}
+		if w.leaderBut(leader) == nil {
+			return errors.New("nobody leads")
 		}
-		return errors.New("nobody leads")
+		return nil
 	})
 	w.wait(f.lasts)
-	if err := w.serves(leader, bound); err != nil {
+	if f.kind == "freeze" {
+		leader.signal(syscall.SIGCONT)
+	} else if err := w.serves(leader, bound); err != nil {
 		w.violated("%s does not start again: %v", leader.name, err)
 	}
+}
+
+// leaderBut returns a replica other than this one that does the background
+// work, or nil.
+func (w *world) leaderBut(lost *replica) *replica {
+	for _, r := range w.replicas {
+		if r == lost {
+			continue
+		}
+		if held, err := r.metric(`snapcloud_lease_held{work="collect"}`); err == nil && held == 1 {
+			return r
+		}
+	}
+	return nil
 }
 
 func (w *world) startAgain(p *process) error {
@@ -232,7 +246,7 @@ func (w *world) away(r *replica, l *link, f fault) {
 	defer client.CloseIdleConnections()
 	ready := func(want int) func() error {
 		return func() error {
-			res, err := client.Get("http://" + r.private + "/readyz")
+			res, err := client.Get("http://" + r.listen + "/readyz")
 			if err != nil {
 				return err
 			}

@@ -162,10 +162,11 @@ func (i inspector) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := i.p.w
 	w.count("status " + fmt.Sprint(res.StatusCode))
 	switch {
+	case res.StatusCode < 500 || w.old != "": // an older program tells of failures in its own way
 	case res.StatusCode == http.StatusServiceUnavailable && res.Header.Get("Retry-After") == "":
 		w.violated("%s %s: 503 without Retry-After", r.Method, r.URL.Path)
 	case res.StatusCode == http.StatusBadGateway && strings.HasPrefix(r.URL.Path, "/auth/upstream/"): // the identity provider is away
-	case res.StatusCode >= 500 && res.StatusCode != http.StatusServiceUnavailable:
+	case res.StatusCode != http.StatusServiceUnavailable:
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))
 		res.Body.Close()
 		res.Body = io.NopCloser(bytes.NewReader(text))

@@ -65,8 +65,10 @@ type world struct {
 type replica struct {
 	*process
 	config, listen, private string
+	oldConfig               string // what the older program knows of it
 	front, db, s3           *link
 	launches                int
+	old                     bool // the older program was started last
 }
 
 const (
@@ -168,14 +170,17 @@ func (w *world) addReplica(i int, database, storage string) {
 	}
 	r.front = newLink(w.t, name+"-front", r.listen, seed+5)
 	u.Host = r.db.address()
-	text := fmt.Sprintf(configuration, r.listen, r.private, publicURL, u, w.blobURL(r.s3.address()), w.provider.issuer, clientSecret)
-	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
+	text := fmt.Sprintf(configuration, r.listen, publicURL, u, w.blobURL(r.s3.address()), w.provider.issuer, clientSecret)
+	r.oldConfig = filepath.Join(w.dir, name+"-old.yaml")
+	for path, content := range map[string]string{r.oldConfig: text, r.config: text + fmt.Sprintf("private: {listen: %q}\n", r.private)} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	r.process = newProcess(w.t, w.dir, name, func() *exec.Cmd {
 		r.launches++
-		if w.old != "" && r.launches%2 == i%2 {
-			return exec.Command(w.old, "serve", "--config", r.config)
+		if r.old = w.old != "" && r.launches%2 == i%2; r.old {
+			return exec.Command(w.old, "serve", "--config", r.oldConfig)
 		}
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), serveEnv+"="+r.config, everyEnv+"="+workEvery.String())
@@ -188,9 +193,9 @@ func (w *world) blobURL(address string) string {
 	return "s3://soak-key:soak-secret@soak?endpoint=http://" + address
 }
 
+// configuration is what programs of every release know.
 const configuration = `
 listen: %s
-private: {listen: "%s"}
 public_url: %s
 database: {url: "%s"}
 blob: {url: "%s"}
@@ -200,7 +205,7 @@ log: {format: json, level: debug}
 organizations:
   - slug: acme
     name: Acme
-    sign_in: &provider {type: oidc, issuer: "%[6]s", client_id: snapcloud, client_secret: %[7]s, allow_private: true, roles: {admin: [leads]}}
+    sign_in: &provider {type: oidc, issuer: "%[5]s", client_id: snapcloud, client_secret: %[6]s, allow_private: true, roles: {admin: [leads]}}
   - slug: globex
     name: Globex
     sign_in: *provider
@@ -272,7 +277,7 @@ func (w *world) serves(r *replica, within time.Duration) error {
 				return err
 			}
 		}
-		res, err := client.Get("http://" + r.private + "/healthz")
+		res, err := client.Get("http://" + r.listen + "/healthz")
 		if err != nil {
 			return err
 		}
