@@ -1,12 +1,11 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 
@@ -16,45 +15,34 @@ import (
 	"snap"
 )
 
-// loadData fills the tables from the unpacked dump, the biggest first and as
-// many at a time as there are jobs, and returns how many rows the server took
-// for each. A table that the load has just made is filled frozen, in the
-// transaction that emptied it: what comes after need not visit its rows again.
-func (s *scratch) loadData(ctx context.Context, path string, l *layout) (map[[2]string]int64, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the unpacked dump: %w", err)
-	}
-	defer file.Close()
-	blocks := slices.DeleteFunc(slices.Clone(l.blocks), block.empty)
-	slices.SortStableFunc(blocks, func(a, b block) int { return cmp.Compare(b.size, a.size) })
-	next, taken := sync.Mutex{}, 0
-	take := func() (b block, ok bool) {
-		next.Lock()
-		defer next.Unlock()
-		if taken == len(blocks) {
-			return b, false
-		}
-		taken++
-		return blocks[taken-1], true
-	}
-	counts, done := map[[2]string]int64{}, s.progress(blocks)
+// loadData fills the tables as they are unpacked, the biggest first and as many
+// at a time as there are jobs, and returns how many rows the server took for
+// each. A table that the load has just made is filled frozen, in the transaction
+// that emptied it: what comes after need not visit its rows again. One that
+// several load at a time cannot be.
+func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int) (map[[2]string]int64, error) {
+	var mu sync.Mutex
+	counts, seen := map[[2]string]int64{}, s.progress()
 	g, ctx := errgroup.WithContext(ctx)
-	for range min(max(1, s.o.Jobs), max(1, len(blocks))) {
+	for range jobs {
 		g.Go(func() error {
-			conn, err := s.session(ctx, l.setup)
+			b := u.rows.take()
+			if b == nil {
+				return nil
+			}
+			conn, err := s.session(ctx, u.layout.setup)
 			if err != nil {
 				return err
 			}
 			defer conn.Close(context.WithoutCancel(ctx))
-			for b, ok := take(); ok; b, ok = take() {
-				rows, err := loadBlock(ctx, conn, b, b.open(file, done))
+			for ; b != nil; b = u.rows.take() {
+				rows, err := loadBlock(ctx, conn, b, u.rows.rows(b, seen))
 				if err != nil {
 					return s.dataFailure(b, err)
 				}
-				next.Lock()
+				mu.Lock()
 				counts[b.key()] += rows
-				next.Unlock()
+				mu.Unlock()
 			}
 			return nil
 		})
@@ -63,17 +51,14 @@ func (s *scratch) loadData(ctx context.Context, path string, l *layout) (map[[2]
 }
 
 // progress returns what loaders report their bytes to.
-func (s *scratch) progress(blocks []block) func(int) {
+func (s *scratch) progress() func(int) {
 	var mu sync.Mutex
-	var done, total int64
-	for _, b := range blocks {
-		total += b.size
-	}
+	var done int64
 	return func(n int) {
 		mu.Lock()
 		defer mu.Unlock()
 		done += int64(n)
-		s.o.Report(done, total)
+		s.o.Report(done, s.size)
 	}
 }
 
@@ -96,17 +81,17 @@ func (s *scratch) session(ctx context.Context, setup []string) (*pgx.Conn, error
 	return conn, nil
 }
 
-func loadBlock(ctx context.Context, conn *pgx.Conn, b block, rows *chunkReader) (int64, error) {
+func loadBlock(ctx context.Context, conn *pgx.Conn, b *block, rows io.Reader) (int64, error) {
 	pg := conn.PgConn()
-	if !b.fresh {
+	if !b.fresh || b.shared {
 		tag, err := pg.CopyFrom(ctx, rows, b.copy)
-		return tag.RowsAffected(), errors.Join(err, rows.failure())
+		return tag.RowsAffected(), err
 	}
 	if _, err := pg.Exec(ctx, "BEGIN; TRUNCATE TABLE ONLY "+b.table()).ReadAll(); err != nil {
 		return 0, err
 	}
 	tag, err := pg.CopyFrom(ctx, rows, b.copy+" WITH (FREEZE)")
-	if err := errors.Join(err, rows.failure()); err != nil {
+	if err != nil {
 		return 0, err
 	}
 	_, err = pg.Exec(ctx, "COMMIT").ReadAll()
@@ -114,7 +99,7 @@ func loadBlock(ctx context.Context, conn *pgx.Conn, b block, rows *chunkReader) 
 }
 
 // dataFailure makes a person's error of a table that could not be filled.
-func (s *scratch) dataFailure(b block, err error) error {
+func (s *scratch) dataFailure(b *block, err error) error {
 	err = s.here.failure(err)
 	var known *snap.Error
 	if errors.As(err, &known) && known.Code == snap.CodeDatabase && state(err) != "" {

@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -79,39 +78,36 @@ func schemaMoved(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "does not exist") || strings.Contains(err.Error(), "cache lookup failed") || strings.Contains(err.Error(), "could not open relation"))
 }
 
-// dump runs pg_dump. Its stream is read along for the rows of every table.
+// dump runs pg_dump and writes its stream condensed. It tells how many rows
+// there are of each table, and what pg_dump warns of.
 func (d database) dump(ctx context.Context, t tool, w io.Writer) (map[[2]string]int64, []string, error) {
 	cmd, said := t.command(ctx, d, dumpArguments(t)...)
-	out, err := cmd.StdoutPipe()
+	stream, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
 	}
-	copied := &failing{w: w}
-	in := bufio.NewReaderSize(io.TeeReader(out, copied), 1<<20)
-	counts, parsed := countRows(in)
-	_, copyErr := io.Copy(io.Discard, in) // nothing, unless the stream was not understood
-	if copied.err != nil || copyErr != nil {
+	out := &failing{w: w}
+	counts, failed := condense(stream, out)
+	if failed != nil {
 		_ = cmd.Process.Kill()
 	}
+	early := errors.Is(failed, io.EOF) || errors.Is(failed, io.ErrUnexpectedEOF)
 	err = cmd.Wait()
 	switch {
-	case copied.err != nil:
-		return nil, nil, copied.err
-	case err != nil:
+	case out.err != nil:
+		return nil, nil, out.err
+	case err != nil && (failed == nil || early || ctx.Err() != nil):
 		return nil, nil, d.toolFailure(ctx, "pg_dump", said, err)
-	case copyErr != nil:
-		return nil, nil, fmt.Errorf("read from pg_dump: %w", copyErr)
-	case parsed != nil:
-		counts = nil // of a version that is not known; the rows stay uncounted
+	case failed != nil:
+		return nil, nil, fmt.Errorf("read from pg_dump: %w", failed)
 	}
 	return counts, said.Warnings(), nil
 }
 
-// failing remembers that writing failed, which io.TeeReader reports as a
-// failure to read.
+// failing remembers that writing failed, to tell it from a failure to read.
 type failing struct {
 	w   io.Writer
 	err error

@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -16,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"snap"
-	"snap/internal/disk"
 	"snap/internal/engine"
 )
 
@@ -33,7 +30,8 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	if err != nil {
 		return nil, err
 	}
-	s := &scratch{place: d, admin: admin, o: o}
+	o.Jobs = max(1, o.Jobs)
+	s := &scratch{place: d, admin: admin, o: o, size: dump.Size}
 	if err := s.fill(ctx, e, dump); err != nil {
 		if dropped := s.Drop(context.WithoutCancel(ctx)); dropped != nil {
 			err = errors.Join(err, dropped)
@@ -51,43 +49,53 @@ type scratch struct {
 	admin *pgx.Conn
 	made  bool
 	o     engine.Options
+	size  int64 // of the dump
 }
 
+// fill loads the dump while it is unpacked. Both must succeed.
 func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
+	u, err := newUnpacking(s.o.TempDir)
+	if err != nil {
+		return err
+	}
+	defer u.remove()
+	s.o.Begin("restore")
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return u.run(ctx, dump, s.o.Jobs) })
+	g.Go(func() error { return s.load(ctx, e, dump.Info, u) })
+	return g.Wait()
+}
+
+func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpacking) error {
 	server, err := version(ctx, s.admin)
 	if err != nil {
 		return s.place.failure(err)
 	}
 	// Any pg_restore that reads the dump will do, whatever the server's version.
-	tool, err := e.tool("pg_restore", major(dump.Info.ToolVersion))
+	tool, err := e.tool("pg_restore", major(info.ToolVersion))
 	if err != nil {
 		return err
 	}
 	if err := sweep(ctx, s.admin); err != nil {
 		return s.place.failure(err)
 	}
-	s.o.Begin("unpack")
-	file, layout, err := unpack(ctx, dump, s.o)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file)
-	run := restoring{tool: tool, file: file, server: major(server), jobs: max(1, s.o.Jobs), properties: dump.Info.Properties}
-	counts, err := s.anew(ctx, run, layout)
-	if deadlocked(err) && run.jobs > 1 {
+	run := restoring{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs, properties: info.Properties}
+	counts, err := s.anew(ctx, run, u)
+	if deadlocked(err) && run.jobs > 1 && u.rows.wait() == nil {
 		// Two jobs can wait for each other on what is partitioned. One cannot.
 		run.jobs = 1
-		counts, err = s.anew(ctx, run, layout)
+		u.rows.again()
+		counts, err = s.anew(ctx, run, u)
 	}
 	if err != nil {
-		return olderServer(err, dump.Info.ServerVersion, server)
+		return olderServer(err, info.ServerVersion, server)
 	}
 	s.o.Begin("verify")
-	return s.verify(ctx, dump.Info.Tables, counts)
+	return s.verify(ctx, info.Tables, counts)
 }
 
 // anew makes the scratch database and restores the dump into it.
-func (s *scratch) anew(ctx context.Context, run restoring, l *layout) (map[[2]string]int64, error) {
+func (s *scratch) anew(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
 	if s.made {
 		if _, err := s.admin.Exec(ctx, "DROP DATABASE "+pgx.Identifier{s.here.name()}.Sanitize()+" WITH (FORCE)"); err != nil {
 			return nil, s.place.failure(err)
@@ -97,8 +105,7 @@ func (s *scratch) anew(ctx context.Context, run restoring, l *layout) (map[[2]st
 	if err := s.create(ctx, run.properties); err != nil {
 		return nil, s.place.failure(err)
 	}
-	s.o.Begin("restore")
-	return s.parts(ctx, run, l)
+	return s.parts(ctx, run, u)
 }
 
 func deadlocked(err error) bool {
@@ -108,73 +115,30 @@ func deadlocked(err error) bool {
 // parts restores the dump: the definitions, then the rows, then indexes,
 // constraints and all else. A dump whose layout is not known is left to
 // pg_restore alone, and its rows are not counted.
-func (s *scratch) parts(ctx context.Context, run restoring, l *layout) (map[[2]string]int64, error) {
-	if l == nil {
+func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
+	<-u.known
+	if u.layout == nil {
+		if err := u.rows.wait(); err != nil {
+			return nil, err
+		}
 		return nil, s.restore(ctx, run)
 	}
 	if err := s.restore(ctx, run, "--section=pre-data"); err != nil {
 		return nil, err
 	}
-	counts, err := s.loadData(ctx, run.file, l)
+	counts, err := s.loadData(ctx, u, run.jobs)
+	if err == nil {
+		err = u.rows.wait()
+	}
 	if err != nil {
 		return nil, err
 	}
-	list, err := useList(s.o.TempDir, l)
+	list, err := useList(s.o.TempDir, u.layout)
 	if err != nil {
 		return nil, err
 	}
 	defer os.Remove(list)
 	return counts, s.restore(ctx, run, "--section=data", "--section=post-data", "--use-list="+list)
-}
-
-// unpack writes the dump to a file, from which it can be restored in parallel,
-// and finds out on the way where its parts are. The layout is nil when the dump
-// is of a version that is not known.
-func unpack(ctx context.Context, dump engine.Dump, o engine.Options) (path string, l *layout, err error) {
-	file, err := os.CreateTemp(o.TempDir, "restore-*.dump")
-	if err != nil {
-		return "", nil, fmt.Errorf("make a temporary file: %w", err)
-	}
-	defer func() {
-		if closed := file.Close(); err == nil {
-			err = closed
-		}
-		if err != nil {
-			os.Remove(file.Name())
-		}
-		if disk.Full(err) {
-			err = &snap.Error{Code: snap.CodeStorageFull, Detail: "there is no space left on the disk to unpack the snapshot", Hint: "make room in the data folder; nothing was replaced", Cause: err}
-		}
-	}()
-	in, err := dump.Open()
-	if err != nil {
-		return "", nil, err
-	}
-	defer in.Close()
-	to := &failing{w: &engine.Counter{W: file, O: o, Of: dump.Size}}
-	from := &reading{r: engine.Reader(ctx, in)}
-	l, unknown := scan(io.TeeReader(from, to))
-	if unknown != nil {
-		l = nil
-	}
-	if from.err == nil && to.err == nil && unknown != nil {
-		_, err = io.Copy(to, from)
-	}
-	return file.Name(), l, errors.Join(from.err, to.err, err)
-}
-
-// reading remembers that reading failed.
-type reading struct {
-	r   io.Reader
-	err error
-}
-
-func (f *reading) Read(p []byte) (int, error) {
-	n, err := f.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		f.err = err
-	}
-	return n, err
 }
 
 func randomName(prefix string) string {
@@ -314,7 +278,7 @@ func (s *scratch) analyze(ctx context.Context, conn *pgx.Conn) error {
 	}
 	close(work)
 	g, ctx := errgroup.WithContext(ctx)
-	for range min(max(1, s.o.Jobs), len(tables)) {
+	for range min(s.o.Jobs, len(tables)) {
 		g.Go(func() error {
 			conn, err := s.here.connect(ctx)
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"snap"
 	"snap/internal/engine"
@@ -203,6 +204,9 @@ func (r *rewriter) table(t tableData) error {
 
 // rows writes the rows of a table's block, masked, and returns how many.
 func (r *rewriter) rows(masks []engine.Mask, drop bool) (rows int64, err error) {
+	if !drop && !slices.ContainsFunc(masks, func(m engine.Mask) bool { return m != nil }) {
+		return r.condensed()
+	}
 	lines, chunk := &lineReader{d: r.d}, make([]byte, 0, 128<<10)
 	for {
 		line, err := lines.next()
@@ -219,12 +223,12 @@ func (r *rewriter) rows(masks []engine.Mask, drop bool) (rows int64, err error) 
 		if chunk, err = maskLine(chunk, line, masks); err != nil {
 			return rows, cannotMask("a row does not have its table's columns", err)
 		}
-		if len(chunk) > 64<<10 {
+		if len(chunk) > chunkSize {
 			r.chunk(chunk)
 			chunk = chunk[:0]
 		}
 	}
-	r.chunk(append(chunk, "\\.\n\n\n"...))
+	r.chunk(append(chunk, endOfRows...))
 	r.int(0)
 	return rows, nil
 }
@@ -278,11 +282,13 @@ func (r *rewriter) objects() error {
 }
 
 // chunk and int write the format's parts. The buffered writer keeps the first
-// error until it is flushed.
+// error, and nothing is read any more after a chunk was not written.
 func (r *rewriter) chunk(p []byte) {
 	if len(p) > 0 {
 		r.int(len(p))
-		_, _ = r.out.Write(p)
+		if _, err := r.out.Write(p); err != nil {
+			r.d.fail(err)
+		}
 	}
 }
 

@@ -8,37 +8,10 @@ import (
 	"io"
 )
 
-// countRows reads a dump in pg_dump's custom format and returns how many rows
-// it holds of each table, by schema and name. The format is that of
-// pg_backup_archiver.c and pg_backup_custom.c, versions 1.14 (PostgreSQL 12 to
-// 15), 1.15 (16) and 1.16 (17, 18): a header, a table of contents, and one
-// block of chunks for each table's data.
-//
-// An error means that the stream was not understood; r may be anywhere in it.
-func countRows(r *bufio.Reader) (map[[2]string]int64, error) {
-	d := &dumpReader{r: r}
-	d.header()
-	entries := d.contents()
-	if d.err != nil {
-		return nil, d.err
-	}
-	counts, data := map[[2]string]int64{}, map[int][2]string{}
-	for _, e := range entries {
-		if e.desc == "TABLE DATA" {
-			data[e.id] = [2]string{e.namespace, e.tag}
-			counts[data[e.id]] = 0
-		}
-	}
-	return counts, d.blocks(func(kind byte, id int) error {
-		name, ok := data[id]
-		if kind != blockData || !ok {
-			d.skip(kind)
-			return nil
-		}
-		counts[name] += d.rows()
-		return nil
-	})
-}
+// The format of a dump is pg_dump's custom one, as in pg_backup_archiver.c and
+// pg_backup_custom.c, versions 1.14 (PostgreSQL 12 to 15), 1.15 (16) and 1.16
+// (17, 18): a header, a table of contents, and one block of chunks for each
+// table's data.
 
 // dumpReader reads the format's parts; the first error stays.
 type dumpReader struct {
@@ -73,13 +46,23 @@ func (d *dumpReader) byte() byte {
 
 // int reads a number: a sign byte and intSize bytes, lowest first.
 func (d *dumpReader) int() int {
-	sign := d.byte()
-	n := 0
-	for i := range d.intSize {
-		n |= int(d.byte()) << (8 * i)
+	b, err := d.r.Peek(1 + d.intSize)
+	if err != nil {
+		d.fail(err)
+		return 0
 	}
-	if sign != 0 {
-		return -n
+	n := 0
+	for i, c := range b[1:] {
+		n |= int(c) << (8 * i)
+	}
+	if b[0] != 0 {
+		n = -n
+	}
+	if d.echo != nil {
+		d.echo.Write(b)
+	}
+	if _, err := d.r.Discard(len(b)); err != nil {
+		d.fail(err)
 	}
 	return n
 }
@@ -184,26 +167,6 @@ func (d *dumpReader) more() bool {
 		return false
 	}
 	return true
-}
-
-// rows reads one table's data, in COPY's text format, and counts its lines.
-// The data ends with the line \. and two empty ones.
-func (d *dumpReader) rows() int64 {
-	var lines int64
-	var tail []byte
-	d.chunks(func(p []byte) {
-		lines += int64(bytes.Count(p, []byte("\n")))
-		if len(p) >= 5 {
-			tail = append(tail[:0], p[len(p)-5:]...)
-		} else {
-			tail = append(tail, p...)
-			tail = tail[max(0, len(tail)-5):]
-		}
-	})
-	if string(tail) == "\\.\n\n\n" {
-		lines -= 3
-	}
-	return lines
 }
 
 // chunks reads chunks until one is empty.

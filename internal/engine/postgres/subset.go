@@ -305,7 +305,7 @@ func (c *cutter) block(kind byte, id int) error {
 	name := [2]string{t.schema, t.name}
 	m, known := c.parts[name]
 	if !known || c.choice.Kept(m.table) == "" {
-		rows, err := w.rows(make([]engine.Mask, len(t.columns)), false)
+		rows, err := w.condensed()
 		c.counts[name] = rows
 		return err
 	}
@@ -315,7 +315,7 @@ func (c *cutter) block(kind byte, id int) error {
 	}
 	rows, err := c.chosen(&w, t, m)
 	c.counts[name] = rows
-	w.chunk([]byte("\\.\n\n\n"))
+	w.chunk([]byte(endOfRows))
 	w.int(0)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"snap"
@@ -42,23 +43,17 @@ func usualPlaces() []string {
 // atLeast: a program must not be older than the server, and a newer one writes
 // what an older server does not understand.
 func (e Engine) tool(name string, atLeast int) (tool, error) {
-	dirs := append(append(e.Tools, filepath.SplitList(os.Getenv("PATH"))...), usualPlaces()...)
-	if len(e.Tools) > 0 {
-		dirs = e.Tools
-	}
 	var best tool
 	newest := ""
-	for _, dir := range dirs {
-		path := filepath.Join(dir, name)
-		v := toolVersion(path)
-		if v == "" {
+	for _, t := range e.installed(name) {
+		if t.version == "" {
 			continue
 		}
-		if newest == "" || major(v) > major(newest) {
-			newest = v
+		if newest == "" || major(t.version) > major(newest) {
+			newest = t.version
 		}
-		if major(v) >= atLeast && (best.path == "" || major(v) < major(best.version)) {
-			best = tool{path: path, version: v}
+		if major(t.version) >= atLeast && (best.path == "" || major(t.version) < major(best.version)) {
+			best = t
 		}
 	}
 	if best.path != "" {
@@ -70,6 +65,32 @@ func (e Engine) tool(name string, atLeast int) (tool, error) {
 	}
 	missing.Hint = fmt.Sprintf("install it: apt install postgresql-client-%d (Debian, Ubuntu; see apt.postgresql.org), or brew install postgresql@%d", atLeast, atLeast)
 	return tool{}, missing
+}
+
+// installed asks the program of this name in every folder for its version, all
+// at a time: some are scripts, which take long to begin.
+func (e Engine) installed(name string) []tool {
+	var all []tool
+	known := map[string]bool{}
+	for _, dir := range e.folders() {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && !known[real] {
+			known[real] = true
+			all = append(all, tool{path: filepath.Join(dir, name)})
+		}
+	}
+	var asked sync.WaitGroup
+	for i := range all {
+		asked.Go(func() { all[i].version = toolVersion(all[i].path) })
+	}
+	asked.Wait()
+	return all
+}
+
+func (e Engine) folders() []string {
+	if len(e.Tools) > 0 {
+		return e.Tools
+	}
+	return append(filepath.SplitList(os.Getenv("PATH")), usualPlaces()...)
 }
 
 // toolVersion asks a program for its version; "" when it is not there.

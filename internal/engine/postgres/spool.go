@@ -1,0 +1,183 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+)
+
+// spool is a file of tables' rows that one writes while others already read
+// from it, each the rows of one table.
+type spool struct {
+	file *os.File
+	buf  []byte // what the writer has not written yet
+	end  int64  // of the file
+
+	mu      sync.Mutex
+	changed sync.Cond
+	blocks  []*block // those with rows
+	waiting []*block // those of them that nobody has taken
+	ended   bool     // nothing more comes
+	err     error    // why it ended early
+}
+
+// spoolPiece is how many bytes are written, and can be read, at a time.
+const spoolPiece = 1 << 20
+
+func newSpool(dir string) (*spool, error) {
+	file, err := os.CreateTemp(dir, "restore-*.rows")
+	if err != nil {
+		return nil, fmt.Errorf("make a temporary file: %w", err)
+	}
+	s := &spool{file: file}
+	s.changed.L = &s.mu
+	return s, nil
+}
+
+// remove closes and removes the file.
+func (s *spool) remove() {
+	s.file.Close()
+	os.Remove(s.file.Name())
+}
+
+// begin says that the rows of b come next.
+func (s *spool) begin(b *block) { b.offset = s.end }
+
+// write takes in rows of b.
+func (s *spool) write(b *block, rows []byte) error {
+	s.buf = append(s.buf, rows...)
+	if len(s.buf) < spoolPiece {
+		return nil
+	}
+	return s.flush(b, false)
+}
+
+// finish says that the rows of b are complete.
+func (s *spool) finish(b *block) error { return s.flush(b, true) }
+
+// flush lets readers have the rows of b that are complete. A table without rows
+// is never offered to them.
+func (s *spool) flush(b *block, whole bool) error {
+	n, err := s.file.Write(s.buf)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := bytes.LastIndexByte(s.buf, '\n') + 1
+	if whole {
+		last = n
+	}
+	if last > 0 {
+		b.ends = append(b.ends, b.size+int64(last))
+	}
+	first := b.size <= noRows
+	s.end, b.size, b.whole, s.buf = s.end+int64(n), b.size+int64(n), whole, s.buf[:0]
+	if first && b.size > noRows {
+		s.blocks, s.waiting = append(s.blocks, b), append(s.waiting, b)
+	}
+	s.changed.Broadcast()
+	return nil
+}
+
+// close says that nothing more comes, and why if it should.
+func (s *spool) close(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended, s.err = true, err
+	s.changed.Broadcast()
+}
+
+// wait returns when everything is written, or why it never will be.
+func (s *spool) wait() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.ended {
+		s.changed.Wait()
+	}
+	return s.err
+}
+
+// take returns the biggest table that nobody has taken yet, or can help with, as
+// far as they are known; nil when there is none and none will come.
+func (s *spool) take() *block {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		s.waiting = slices.DeleteFunc(s.waiting, func(b *block) bool { return b.whole && b.taken == len(b.ends) })
+		if len(s.waiting) > 0 || s.ended {
+			break
+		}
+		s.changed.Wait()
+	}
+	if len(s.waiting) == 0 {
+		return nil
+	}
+	b := slices.MaxFunc(s.waiting, func(a, b *block) int { return cmp.Compare(a.size, b.size) })
+	if !b.shared {
+		s.waiting = slices.DeleteFunc(s.waiting, func(other *block) bool { return other == b })
+	}
+	return b
+}
+
+// again offers all tables anew.
+func (s *spool) again() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting = slices.Clone(s.blocks)
+	for _, b := range s.blocks {
+		b.taken = 0
+	}
+}
+
+// rows reads the rows of b that no other reader of b has read, and waits for
+// those that are not there yet.
+func (s *spool) rows(b *block, seen func(int)) io.Reader {
+	return &spoolReader{spool: s, b: b, seen: seen}
+}
+
+type spoolReader struct {
+	spool     *spool
+	b         *block
+	at, until int64 // of the piece being read
+	seen      func(bytes int)
+}
+
+// Read implements io.Reader.
+func (r *spoolReader) Read(p []byte) (n int, err error) {
+	if r.at == r.until {
+		if r.at, r.until, err = r.spool.piece(r.b); err != nil {
+			return 0, err
+		}
+	}
+	n, err = r.spool.file.ReadAt(p[:min(int64(len(p)), r.until-r.at)], r.b.offset+r.at)
+	r.at += int64(n)
+	r.seen(n)
+	return n, err
+}
+
+// piece returns the next piece of b that nobody has read, once it is there;
+// io.EOF when there is none.
+func (s *spool) piece(b *block) (from, to int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for b.taken == len(b.ends) && !b.whole && !s.ended {
+		s.changed.Wait()
+	}
+	switch {
+	case b.taken < len(b.ends):
+	case b.whole:
+		return 0, 0, io.EOF
+	default:
+		return 0, 0, fmt.Errorf("the rows of %s are incomplete: %w", b.table(), s.err)
+	}
+	if b.taken > 0 {
+		from = b.ends[b.taken-1]
+	}
+	b.taken++
+	return from, b.ends[b.taken-1], nil
+}

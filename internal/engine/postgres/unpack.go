@@ -1,0 +1,165 @@
+package postgres
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"snap"
+	"snap/internal/disk"
+	"snap/internal/engine"
+)
+
+// unpacking takes a dump apart: into a file for pg_restore, which holds
+// everything but the rows of tables, and into a spool of those. What is unpacked
+// can be loaded while the rest still comes.
+type unpacking struct {
+	file *os.File // for pg_restore, to its end when the spool has ended
+	rows *spool
+
+	known  chan struct{} // closed when layout is set and the file has the table of contents
+	layout *layout       // nil when the dump is of a version that is not known; then file has all of it
+}
+
+func newUnpacking(dir string) (*unpacking, error) {
+	file, err := os.CreateTemp(dir, "restore-*.dump")
+	if err != nil {
+		return nil, fmt.Errorf("make a temporary file: %w", err)
+	}
+	rows, err := newSpool(dir)
+	if err != nil {
+		file.Close()
+		os.Remove(file.Name())
+		return nil, err
+	}
+	return &unpacking{file: file, rows: rows, known: make(chan struct{})}, nil
+}
+
+// remove removes the files.
+func (u *unpacking) remove() {
+	u.file.Close()
+	os.Remove(u.file.Name())
+	u.rows.remove()
+}
+
+// run unpacks the dump for so many to load it. It reads all of it: what is wrong with it is found at
+// the latest when run returns.
+func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
+	err := u.parts(ctx, dump, jobs)
+	if errors.Is(err, errUnknownVersion) {
+		err = u.whole(ctx, dump)
+	}
+	if disk.Full(err) {
+		err = &snap.Error{Code: snap.CodeStorageFull, Detail: "there is no space left on the disk to unpack the snapshot", Hint: "make room in the data folder; nothing was replaced", Cause: err}
+	}
+	u.rows.close(err)
+	if u.layout == nil {
+		close(u.known)
+	}
+	return err
+}
+
+var errUnknownVersion = errors.New("the dump is of a version that is not known")
+
+// parts unpacks a dump of a version that is known.
+func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error {
+	in, err := dump.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	from := &reading{r: engine.Reader(ctx, in)}
+	d := &dumpReader{r: bufio.NewReaderSize(from, 1<<20), echo: &bytes.Buffer{}}
+	d.header()
+	entries := d.contents()
+	if from.err != nil {
+		return from.err
+	}
+	if d.err != nil {
+		return errUnknownVersion
+	}
+	if _, err := u.file.Write(d.echo.Bytes()); err != nil {
+		return err
+	}
+	d.echo = nil
+	u.layout = layoutOf(entries)
+	u.layout.share(dump.Info.Tables, jobs)
+	close(u.known)
+	return u.data(d, from)
+}
+
+// data unpacks what follows the table of contents.
+func (u *unpacking) data(d *dumpReader, from *reading) error {
+	rest := rewriter{d: d, out: bufio.NewWriter(u.file), plan: engine.Plan{KeepLargeObjects: true}}
+	err := d.blocks(func(kind byte, id int) error {
+		if b := u.layout.tables[id]; b != nil && kind == blockData {
+			return u.table(d, b)
+		}
+		return rest.same(kind, id)
+	})
+	switch {
+	case from.err != nil:
+		return from.err
+	case d.err != nil:
+		return &snap.Error{Code: snap.CodeCorrupt, Detail: "the dump in the snapshot is damaged", Hint: "build the snapshot again; nothing was replaced", Cause: d.err}
+	}
+	return errors.Join(err, rest.out.Flush())
+}
+
+// table unpacks a table's rows.
+func (u *unpacking) table(d *dumpReader, b *block) error {
+	var failed error
+	u.rows.begin(b)
+	d.chunks(func(p []byte) {
+		if failed == nil {
+			failed = u.rows.write(b, p)
+		}
+	})
+	if err := errors.Join(failed, d.err); err != nil {
+		return err
+	}
+	return u.rows.finish(b)
+}
+
+// same writes a block as it is.
+func (r *rewriter) same(kind byte, id int) error {
+	if err := r.out.WriteByte(kind); err != nil {
+		return err
+	}
+	r.int(id)
+	if kind == blockObjects {
+		return r.objects()
+	}
+	r.d.chunks(r.chunk)
+	r.int(0)
+	return r.d.err
+}
+
+// whole writes the dump into the file as it is.
+func (u *unpacking) whole(ctx context.Context, dump engine.Dump) error {
+	in, err := dump.Open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	_, err = io.Copy(u.file, engine.Reader(ctx, in))
+	return err
+}
+
+// reading remembers that reading failed.
+type reading struct {
+	r   io.Reader
+	err error
+}
+
+func (f *reading) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
+	}
+	return n, err
+}
