@@ -59,6 +59,8 @@ type Dump struct {
 	Open func() (io.ReadCloser, error) // its bytes, from the start
 	Size int64
 	Info Info // what Dump told when it was made
+
+	SHA256 string // of what it is stored as, to tell dumps apart; "" when nobody knows
 }
 
 // Options choose how to work.

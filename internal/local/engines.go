@@ -3,6 +3,7 @@ package local
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"snap"
 	"snap/internal/archive"
@@ -53,10 +54,13 @@ func (a *Agent) databaseAt(raw string) (database, error) {
 // dumpIn returns what an open snapshot file holds, as the engine wants it.
 func dumpIn(r *archive.Reader) engine.Dump {
 	m := r.Manifest()
-	size, _ := r.Has(dumpSection)
+	var stored archive.Section
+	if at := slices.IndexFunc(m.Sections, func(s archive.Section) bool { return s.Name == dumpSection }); at >= 0 {
+		stored = m.Sections[at]
+	}
 	return engine.Dump{
 		Open: func() (io.ReadCloser, error) { return r.Section(dumpSection) },
-		Size: size,
+		Size: stored.Size, SHA256: stored.SHA256,
 		Info: engine.Info{ServerVersion: m.ServerVersion, ToolVersion: m.ToolVersion, Exists: true, Tables: fromArchive(m.Tables), Properties: m.Properties, Subset: subsetFrom(m.Subset)},
 	}
 }

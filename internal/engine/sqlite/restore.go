@@ -41,35 +41,44 @@ type scratch struct {
 	path  string // of itself; "" once it is there
 	o     engine.Options
 
-	passing bool // it never takes the place: what is in it need not be on the disk
+	passing bool // it never takes the place: it need not outlive a power cut
 }
 
-// fill makes the file, with what the dump holds, and checks it.
+// fill makes the file, with what the dump holds, and checks it while it goes to
+// the disk.
 func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
-	if err := s.take(ctx, d); err != nil {
+	file, err := s.take(ctx, d)
+	if err != nil {
 		return failure(s.place, err)
 	}
+	defer file.Close()
 	s.o.Begin("verify")
-	return failure(s.place, s.verify(ctx, d.Info))
+	var g errgroup.Group
+	g.Go(file.Sync)
+	err = s.verify(ctx, d.Info)
+	if unsynced := g.Wait(); err == nil {
+		err = unsynced
+	}
+	return failure(s.place, err)
 }
 
-// take makes the file, with what the dump holds.
-func (s *scratch) take(ctx context.Context, d engine.Dump) error {
+// take makes the file, with what the dump holds. It is open, and not synced.
+func (s *scratch) take(ctx context.Context, d engine.Dump) (*os.File, error) {
 	sweep(s.place)
 	file, err := os.CreateTemp(filepath.Dir(s.place), tempPrefix(s.place)+"*"+tempSuffix)
 	if errors.Is(err, os.ErrNotExist) {
-		return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no folder %s to load into", filepath.Dir(s.place)), Hint: "make the folder, or correct the target's destination"}
+		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no folder %s to load into", filepath.Dir(s.place)), Hint: "make the folder, or correct the target's destination"}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.path = file.Name()
 	s.o.Begin("restore")
-	err = s.copy(ctx, file, d)
-	if closed := file.Close(); err == nil {
-		err = closed
+	if err := s.copy(ctx, file, d); err != nil {
+		file.Close()
+		return nil, err
 	}
-	return err
+	return file, nil
 }
 
 func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error {
@@ -84,13 +93,8 @@ func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error 
 	}
 	defer in.Close()
 	out := &engine.Counter{W: file, O: s.o, Of: d.Size}
-	if _, err := io.Copy(out, engine.Reader(ctx, in)); err != nil {
-		return err
-	}
-	if s.passing {
-		return nil
-	}
-	return file.Sync()
+	_, err = io.Copy(out, engine.Reader(ctx, in))
+	return err
 }
 
 // verify checks the restored file from its inside and counts its rows, both at
@@ -101,12 +105,12 @@ func (s *scratch) verify(ctx context.Context, want engine.Info) error {
 		return err
 	}
 	defer db.Close()
-	var g errgroup.Group
-	if s.o.Jobs > 1 {
-		g.Go(func() error { return s.whole(ctx) })
-	} else if err := s.whole(ctx); err != nil {
-		return err
+	checks, err := s.checks(ctx, db, want)
+	if err != nil {
+		return damaged("", err)
 	}
+	var g errgroup.Group
+	g.Go(func() error { return s.check(ctx, checks) })
 	got, err := tables(ctx, db)
 	if wrong := g.Wait(); wrong != nil {
 		return wrong
@@ -120,24 +124,6 @@ func (s *scratch) verify(ctx context.Context, want engine.Info) error {
 		}
 	}
 	return engine.Compare(want.Tables, got)
-}
-
-// whole has SQLite check every page of the file.
-func (s *scratch) whole(ctx context.Context) error {
-	db, err := open(s.path, "rw", manyPages)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	var said string
-	err = db.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil || said != "ok" {
-		return damaged(said, err)
-	}
-	return nil
 }
 
 func damaged(said string, err error) error {

@@ -4,13 +4,17 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	sqlite3 "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
 
@@ -19,46 +23,94 @@ import (
 )
 
 // A dump is masked in a scratch file: one UPDATE a table, with a function of
-// ours as the mask, and then written anew so that no old value remains.
+// ours as the mask, and then written anew so that no old value remains. Nothing
+// of it can be undone, and nothing waits for the disk: on a failure the file is
+// thrown away.
 
 var _ engine.Rewriter = Engine{}
 
-// scratchIn returns a scratch file of the temporary folder, which is not made
-// yet.
-func scratchIn(o engine.Options) (*scratch, error) {
+// unpack restores a dump into a scratch file of the temporary folder, or takes
+// what Inspect left there. Who is done with it must remove it.
+func unpack(ctx context.Context, d engine.Dump, o engine.Options) (*scratch, error) {
 	place, err := filepath.Abs(filepath.Join(o.TempDir, "scratch.db"))
 	if err != nil {
 		return nil, fmt.Errorf("find the temporary folder: %w", err)
 	}
-	return &scratch{place: place, o: o, passing: true}, nil
+	s := &scratch{place: place, o: o, passing: true}
+	if left := s.leftOf(d); left != "" {
+		if _, err := os.Stat(left); err == nil {
+			s.path = left
+			return s, nil
+		}
+	}
+	file, err := s.take(ctx, d)
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		s.remove()
+		return nil, failure(s.place, err)
+	}
+	return s, nil
 }
 
-// Inspect implements [engine.Rewriter]. What it reads must be readable; that the
-// file is whole Rewrite checks.
+// leftOf is where Inspect leaves the database that it unpacked; "" is nowhere.
+func (s *scratch) leftOf(d engine.Dump) string {
+	if d.SHA256 == "" {
+		return ""
+	}
+	return s.place + "-" + d.SHA256
+}
+
+// leave gives the file to a Rewrite of the same dump, if that can find it.
+func (s *scratch) leave(d engine.Dump) error {
+	left := s.leftOf(d)
+	if left == "" {
+		return nil
+	}
+	if err := os.Rename(s.path, left); err != nil {
+		return err
+	}
+	removeSides(s.path)
+	s.path = ""
+	return nil
+}
+
+// Inspect implements [engine.Rewriter]. What it reads must be readable; that all
+// rows are there Rewrite checks.
 func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engine.Options) (engine.Contents, error) {
-	s, err := scratchIn(o)
+	s, err := unpack(ctx, dump, o)
 	if err != nil {
 		return engine.Contents{}, err
 	}
 	defer s.remove()
-	if err := s.take(ctx, dump); err != nil {
-		return engine.Contents{}, failure(s.place, err)
-	}
 	db, err := open(s.path, "ro")
 	if err != nil {
 		return engine.Contents{}, err
 	}
-	defer db.Close()
 	c, err := inspect(ctx, db, samples)
-	if code(err) == codes.SQLITE_CORRUPT || code(err) == codes.SQLITE_NOTADB {
-		err = damaged("", err)
+	db.Close()
+	if err == nil {
+		err = s.leave(dump)
 	}
-	return c, failure(s.path, err)
+	return c, failure(s.path, unreadable(err))
+}
+
+// unreadable tells a damaged dump from other failures.
+func unreadable(err error) error {
+	if code(err) == codes.SQLITE_CORRUPT || code(err) == codes.SQLITE_NOTADB {
+		return damaged("", err)
+	}
+	return err
 }
 
 func inspect(ctx context.Context, db *sql.DB, samples int) (engine.Contents, error) {
 	var c engine.Contents
-	list, err := ownTables(ctx, db)
+	all, err := tables(ctx, db)
+	if err != nil {
+		return c, err
+	}
+	list, err := own(ctx, db, all)
 	if err != nil {
 		return c, err
 	}
@@ -78,81 +130,66 @@ func inspect(ctx context.Context, db *sql.DB, samples int) (engine.Contents, err
 }
 
 func sample(ctx context.Context, db *sql.DB, table, column string, most int) ([]string, error) {
-	rows, err := db.QueryContext(ctx, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS TEXT) FROM (SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL LIMIT 20000) LIMIT %[3]d", quote(column), quote(table), most))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		var v string
-		if err := rows.Scan(&v); err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, rows.Err()
+	return texts(ctx, db, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS TEXT) FROM (SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL LIMIT 20000) LIMIT %[3]d", quote(column), quote(table), most))
 }
 
-// ownTables lists the tables without those that virtual tables keep their
-// content in, which follow the virtual tables.
-func ownTables(ctx context.Context, q querier) ([]engine.Table, error) {
-	rows, err := q.QueryContext(ctx, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	shadow := map[string]bool{}
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		shadow[name] = true
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	all, err := tables(ctx, q)
-	var own []engine.Table
-	for _, t := range all {
-		if !shadow[t.Name] {
-			own = append(own, t)
-		}
-	}
-	return own, err
+// own leaves out the tables that virtual tables keep their content in, which
+// follow the virtual tables.
+func own(ctx context.Context, q querier, all []engine.Table) ([]engine.Table, error) {
+	shadow, err := texts(ctx, q, "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'")
+	return slices.DeleteFunc(all, func(t engine.Table) bool { return slices.Contains(shadow, t.Name) }), err
 }
 
-// Rewrite implements [engine.Rewriter].
+// Rewrite implements [engine.Rewriter]. Every row of the result was read from a
+// tree of its table, and every value that its indexes hold was compared with the
+// row; see decision 45 for what of the original it checks and what a load does.
 func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io.Writer, o engine.Options) (engine.Info, error) {
-	s, err := scratchIn(o)
+	s, err := unpack(ctx, dump, o)
 	if err != nil {
 		return engine.Info{}, err
 	}
 	defer s.remove()
-	if err := s.fill(ctx, dump); err != nil {
-		return engine.Info{}, err
-	}
 	o.Begin("mask")
-	if err := s.mask(ctx, p); err != nil {
-		return engine.Info{}, failure(s.path, err)
+	changed, err := s.mask(ctx, p, dump.Info)
+	if err != nil {
+		return engine.Info{}, failure(s.path, unreadable(err))
 	}
 	if err := s.Scrub(ctx); err != nil {
 		return engine.Info{}, err
 	}
-	return e.Dump(ctx, s.URL(), w, o)
+	check, ctx := errgroup.WithContext(ctx)
+	check.Go(func() error { return s.check(ctx, tableChecks(changed)) })
+	info, err := e.Dump(ctx, s.URL(), w, o)
+	if wrong := check.Wait(); wrong != nil {
+		err = wrong
+	}
+	return info, err
 }
 
-// mask applies the plan in one transaction.
-func (s *scratch) mask(ctx context.Context, p engine.Plan) error {
+// mask applies the plan, and returns the tables that it changed.
+func (s *scratch) mask(ctx context.Context, p engine.Plan, want engine.Info) (changed []string, err error) {
 	var masks []engine.Mask
 	db, err := openMasking(s.path, &masks)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer db.Close()
-	list, err := ownTables(ctx, db)
-	if err != nil {
+	err = forGood(ctx, db, func(tx *sql.Tx) error {
+		changed, err = maskTables(ctx, tx, p, want, &masks)
+		return err
+	})
+	return changed, err
+}
+
+// forGood changes a scratch file in one transaction that keeps nothing to undo
+// it with: after a failure the file is of no use. The journal that the file is
+// to be used with stays.
+func forGood(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error {
+	var journal string
+	if err := db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&journal); err != nil {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, "PRAGMA journal_mode = off"); err != nil {
 		return err
 	}
 	tx, err := db.BeginTx(ctx, nil)
@@ -160,58 +197,95 @@ func (s *scratch) mask(ctx context.Context, p engine.Plan) error {
 		return err
 	}
 	defer tx.Rollback()
-	triggers, err := dropTriggers(ctx, tx)
-	if err != nil {
+	if err := change(tx); err != nil {
 		return err
 	}
+	if err := tx.Commit(); err != nil || journal != "wal" { // which stands in the file
+		return err
+	}
+	_, err = db.ExecContext(ctx, "PRAGMA journal_mode = wal")
+	return err
+}
+
+// maskTables masks table by table, while no trigger fires. All rows that the
+// dump is said to have must be there.
+func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info, masks *[]engine.Mask) (changed []string, err error) {
+	all, err := tables(ctx, tx)
+	if err == nil {
+		err = engine.Compare(want.Tables, all)
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := own(ctx, tx, all)
+	if err != nil {
+		return nil, err
+	}
+	triggers, err := dropTriggers(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
 	for _, t := range list {
-		statement, err := maskStatement(t, p, &masks)
+		m, err := maskingOf(t, p)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if statement == "" {
+		if !m.drop && len(m.columns) == 0 {
 			continue
 		}
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return maskFailure(t.Name, err)
+		changed, *masks = append(changed, t.Name), m.masks
+		if err := m.run(ctx, tx); err != nil {
+			return nil, maskFailure(t.Name, err)
 		}
 	}
 	if err := rebuildSearch(ctx, tx); err != nil {
-		return err
+		return nil, err
 	}
-	for _, trigger := range triggers {
-		if _, err := tx.ExecContext(ctx, trigger); err != nil {
-			return err
-		}
-	}
-	return tx.Commit()
+	return changed, execute(ctx, tx, triggers)
 }
 
-// maskStatement returns the statement that masks a table, "" when all of it is
-// kept. Its masks are added to those that the function knows.
-func maskStatement(t engine.Table, p engine.Plan, masks *[]engine.Mask) (string, error) {
+// masking is how a table is masked.
+type masking struct {
+	table   string
+	drop    bool     // all its rows
+	columns []string // else these, each by its mask
+	masks   []engine.Mask
+}
+
+func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
+	m := masking{table: t.Name}
 	names := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		names[i] = c.Name
 	}
-	own, drop, err := p.Masks("", t.Name, names)
-	if err != nil {
-		return "", err
+	masks, drop, err := p.Masks("", t.Name, names)
+	if m.drop = drop; err != nil || drop {
+		return m, err
 	}
-	if drop {
-		return "DELETE FROM " + quote(t.Name), nil
-	}
-	var sets []string
-	for i, m := range own {
-		if m != nil {
-			sets = append(sets, fmt.Sprintf("%[1]s = snapcli_mask(%[2]d, %[1]s)", quote(names[i]), len(*masks)))
-			*masks = append(*masks, m)
+	for i, mask := range masks {
+		if mask != nil {
+			m.columns, m.masks = append(m.columns, names[i]), append(m.masks, mask)
 		}
 	}
-	if len(sets) == 0 {
-		return "", nil
+	return m, nil
+}
+
+// run changes the table. What its constraints say of conflicts does not count:
+// rows that are passed over would not be masked.
+func (m masking) run(ctx context.Context, tx *sql.Tx) error {
+	if m.drop {
+		return execute(ctx, tx, []string{"DELETE FROM " + quote(m.table)})
 	}
-	return "UPDATE " + quote(t.Name) + " SET " + strings.Join(sets, ", "), nil
+	indexes, err := dropIndexes(ctx, tx, m.table, m.columns)
+	if err != nil {
+		return err
+	}
+	sets := make([]string, len(m.columns))
+	for i, column := range m.columns {
+		sets[i] = fmt.Sprintf("%[1]s = snapcli_mask(%[2]d, %[1]s)", quote(column), i)
+	}
+	update := "UPDATE OR ABORT " + quote(m.table) + " SET " + strings.Join(sets, ", ")
+	return execute(ctx, tx, append([]string{update}, indexes...))
 }
 
 func maskFailure(table string, err error) error {
@@ -224,47 +298,59 @@ func maskFailure(table string, err error) error {
 // dropTriggers takes the triggers away, so that masking fires none, and returns
 // the statements that make them again.
 func dropTriggers(ctx context.Context, tx *sql.Tx) ([]string, error) {
-	rows, err := tx.QueryContext(ctx, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+	names, err := texts(ctx, tx, "SELECT name FROM sqlite_schema WHERE type = 'trigger'")
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	var drops, makes []string
-	for rows.Next() {
-		var name, text string
-		if err := rows.Scan(&name, &text); err != nil {
-			return nil, err
-		}
-		drops, makes = append(drops, "DROP TRIGGER "+quote(name)), append(makes, text)
-	}
-	if err := rows.Err(); err != nil {
+	return drop(ctx, tx, "trigger", names)
+}
+
+// dropIndexes takes away the indexes of a table that follow the columns, as far
+// as they are no constraints, and returns the statements that make them again:
+// to sort all rows once is faster than to move each.
+func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string) ([]string, error) {
+	list, err := json.Marshal(columns)
+	if err != nil {
 		return nil, err
 	}
-	for _, statement := range drops {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
+	names, err := texts(ctx, tx, `SELECT name FROM pragma_index_list(?) AS i WHERE origin = 'c' AND (partial OR EXISTS (
+		SELECT 1 FROM pragma_index_xinfo(i.name) AS c WHERE c.cid = -2 OR c.name IN (SELECT value FROM json_each(?))))`, table, string(list))
+	if err != nil {
+		return nil, err
+	}
+	return drop(ctx, tx, "index", names)
+}
+
+// drop drops triggers or indexes, and returns the statements that make them
+// again.
+func drop(ctx context.Context, tx *sql.Tx, kind string, names []string) (makes []string, err error) {
+	for _, name := range names {
+		text, err := texts(ctx, tx, "SELECT sql FROM sqlite_schema WHERE type = ? AND name = ?", kind, name)
+		if err == nil {
+			err = execute(ctx, tx, []string{"DROP " + kind + " " + quote(name)})
+		}
+		if err != nil {
 			return nil, err
 		}
+		makes = append(makes, text...)
 	}
 	return makes, nil
+}
+
+func execute(ctx context.Context, tx *sql.Tx, statements []string) error {
+	for _, statement := range statements {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // rebuildSearch makes the full-text indexes anew: they keep words of values
 // that are gone.
 func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
-	rows, err := tx.QueryContext(ctx, `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%' AND (sql LIKE '%USING fts5%' OR sql LIKE '%USING fts4%')`)
+	names, err := texts(ctx, tx, `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%' AND (sql LIKE '%USING fts5%' OR sql LIKE '%USING fts4%')`)
 	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var names []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return err
-		}
-		names = append(names, name)
-	}
-	if err := rows.Err(); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -289,11 +375,16 @@ func openMasking(path string, masks *[]engine.Mask) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register the mask: %w", err)
 	}
-	query := url.Values{"mode": {"rw"}, "_pragma": {"secure_delete(1)", manyPages, noSync, "foreign_keys(0)", "trusted_schema(0)"}}
+	return openWith(d, path), nil
+}
+
+// openWith opens a scratch file with a driver that knows functions of ours.
+func openWith(d *sqlite3.Driver, path string) *sql.DB {
+	query := url.Values{"mode": {"rw"}, "_pragma": {manyPages, noSync, "foreign_keys(0)", "trusted_schema(0)"}}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
 	db := sql.OpenDB(connector{driver: d, dsn: dsn.String()})
 	db.SetMaxOpenConns(1)
-	return db, nil
+	return db
 }
 
 // apply masks a value and gives the result the value's own kind, where it is

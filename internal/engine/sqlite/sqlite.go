@@ -112,34 +112,48 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// tables lists the tables with their rows. Virtual tables whose module is not
-// built in have -1 rows.
-func tables(ctx context.Context, q querier) ([]engine.Table, error) {
-	rows, err := q.QueryContext(ctx, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+// tableNames lists the tables, without those of SQLite's own.
+func tableNames(ctx context.Context, q querier) ([]string, error) {
+	return texts(ctx, q, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+}
+
+// texts returns the only column of a query.
+func texts(ctx context.Context, q querier, query string, args ...any) ([]string, error) {
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var all []engine.Table
+	var all []string
 	for rows.Next() {
-		t := engine.Table{Rows: -1}
-		if err := rows.Scan(&t.Name); err != nil {
+		var text string
+		if err := rows.Scan(&text); err != nil {
 			return nil, err
 		}
-		all = append(all, t)
+		all = append(all, text)
 	}
-	if err := rows.Err(); err != nil {
+	return all, rows.Err()
+}
+
+// tables lists the tables with their rows. Virtual tables whose module is not
+// built in have -1 rows.
+func tables(ctx context.Context, q querier) ([]engine.Table, error) {
+	names, err := tableNames(ctx, q)
+	if err != nil {
 		return nil, err
 	}
-	for i, t := range all {
-		if all[i].Columns, err = columns(ctx, q, t.Name); err != nil {
+	all := make([]engine.Table, len(names))
+	for i, name := range names {
+		t := &all[i]
+		t.Name, t.Rows = name, -1
+		if t.Columns, err = columns(ctx, q, name); err != nil {
 			return nil, err
 		}
 		var n int64
-		err := q.QueryRowContext(ctx, "SELECT count(*) FROM "+quote(t.Name)).Scan(&n)
+		err := q.QueryRowContext(ctx, "SELECT count(*) FROM "+quote(name)).Scan(&n)
 		switch {
 		case err == nil:
-			all[i].Rows = n
+			t.Rows = n
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
 		case code(err) != codes.SQLITE_ERROR:

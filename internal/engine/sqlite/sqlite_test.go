@@ -14,7 +14,6 @@ import (
 
 	"snap"
 	"snap/internal/engine"
-	"snap/internal/servertest"
 )
 
 // make makes a database at path by running SQL.
@@ -104,14 +103,7 @@ func load(t testing.TB, path string, d engine.Dump) error {
 // Real input: every SQLite database of the samples, row for row.
 func TestSamples(t *testing.T) {
 	t.Parallel()
-	samples := servertest.Samples(t)
-	northwind, err := os.ReadFile(filepath.Join(samples, "northwind-sqlite", "create.sql"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	made := filepath.Join(t.TempDir(), "north wind ☃.db")
-	makeDB(t, made, string(northwind))
-	for name, path := range map[string]string{"chinook": filepath.Join(samples, "chinook", "Chinook_Sqlite.sqlite"), "northwind": made} {
+	for name, path := range samples(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, _ := dumped(t, path)

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 
@@ -78,10 +77,13 @@ func (c *cutter) cut(ctx context.Context, path string, want engine.Subset) error
 		return err
 	}
 	defer db.Close()
-	if c.tx, err = db.BeginTx(ctx, nil); err != nil {
-		return err
-	}
-	defer c.tx.Rollback()
+	return forGood(ctx, db, func(tx *sql.Tx) error {
+		c.tx = tx
+		return c.choose(ctx, want)
+	})
+}
+
+func (c *cutter) choose(ctx context.Context, want engine.Subset) error {
 	triggers, err := dropTriggers(ctx, c.tx)
 	if err != nil {
 		return err
@@ -104,15 +106,11 @@ func (c *cutter) cut(ctx context.Context, path string, want engine.Subset) error
 	if err := rebuildSearch(ctx, c.tx); err != nil {
 		return err
 	}
-	for _, trigger := range triggers {
-		if _, err := c.tx.ExecContext(ctx, trigger); err != nil {
-			return err
-		}
-	}
-	if c.keys, err = foreignKeys(ctx, c.tx); err != nil {
+	if err := execute(ctx, c.tx, triggers); err != nil {
 		return err
 	}
-	return c.tx.Commit()
+	c.keys, err = foreignKeys(ctx, c.tx)
+	return err
 }
 
 // remove deletes what was not chosen.
@@ -302,11 +300,7 @@ func openChoosing(path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register the share: %w", err)
 	}
-	query := url.Values{"mode": {"rw"}, "_pragma": {"secure_delete(1)", "foreign_keys(0)", "trusted_schema(0)"}}
-	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
-	db := sql.OpenDB(connector{driver: d, dsn: dsn.String()})
-	db.SetMaxOpenConns(1)
-	return db, nil
+	return openWith(d, path), nil
 }
 
 // foreignKeys checks every foreign key and says how many rows reference nothing.

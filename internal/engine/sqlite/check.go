@@ -1,0 +1,77 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap/internal/engine"
+)
+
+// checkers is how many checks run at a time at most: each holds a cache.
+const checkers = 4
+
+// checks returns the pragmas that check the whole file: integrity_check, or
+// what adds up to it and can be done at a time. quick_check walks every page:
+// all trees, the free list, that each page is used once, and the constraints of
+// the rows. integrity_check of a table then compares its rows with its indexes,
+// which is all that quick_check leaves out. The biggest tables come first.
+func (s *scratch) checks(ctx context.Context, q querier, want engine.Info) ([]string, error) {
+	if s.o.Jobs <= 1 {
+		return []string{"integrity_check(1)"}, nil
+	}
+	names, err := tableNames(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	rows := map[string]int64{}
+	for _, t := range want.Tables {
+		rows[t.Name] = t.Rows
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rows[b], rows[a]) })
+	return append(tableChecks(names), "quick_check(1)"), nil
+}
+
+func tableChecks(names []string) []string {
+	var all []string
+	for _, name := range names {
+		all = append(all, "integrity_check("+quote(name)+")")
+	}
+	return all
+}
+
+// check has SQLite check the file.
+func (s *scratch) check(ctx context.Context, checks []string) error {
+	left := make(chan string, len(checks))
+	for _, check := range checks {
+		left <- check
+	}
+	close(left)
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(max(s.o.Jobs, 1), checkers, len(checks)) {
+		g.Go(func() error { return s.checker(ctx, left) })
+	}
+	return g.Wait()
+}
+
+// checker does checks until none is left, on a connection of its own.
+func (s *scratch) checker(ctx context.Context, left <-chan string) error {
+	db, err := open(s.path, "rw", manyPages)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for check := range left {
+		var said string
+		err := db.QueryRowContext(ctx, "PRAGMA "+check).Scan(&said)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil || said != "ok" {
+			return damaged(said, err)
+		}
+	}
+	return nil
+}
