@@ -106,6 +106,7 @@ func (p *pgBench) round(b *testing.B, rules string) {
 		p.measure("load", func() { p.child(b, "load", "") })
 		to := p.fresh(b)
 		p.measure("pg_restore -j"+jobs, func() { tool(b, "pg_restore", "-j"+jobs, "-d", to, dir) })
+		p.measure("its ANALYZE", func() { tool(b, "vacuumdb", "--quiet", "--analyze-only", "-j"+jobs, "-d", to) })
 		p.drop(b, to)
 	}
 	os.RemoveAll(dir)
@@ -174,6 +175,8 @@ func (p *pgBench) report(b *testing.B) {
 	b.ReportMetric(float64(p.bytes["build"])/float64(p.bytes["-Fc"]), "size/-Fc")
 	fastest := cmp.Or(min(p.took["pg_restore -j2"], p.took["pg_restore -j4"]), 1)
 	b.ReportMetric(p.took["load"].Seconds()/fastest.Seconds(), "load/pg_restore")
+	analyzed := fastest + p.took["its ANALYZE"] // a load's is within it
+	b.ReportMetric(p.took["load"].Seconds()/analyzed.Seconds(), "load/pg_restore+ANALYZE")
 	b.ReportMetric(ratio("sanitize", "build"), "sanitize/build")
 	for action, bytes := range p.peak {
 		b.ReportMetric(float64(bytes)/1e6, action+"-MB")
