@@ -86,6 +86,7 @@ var onlyIn = map[string][]string{
 	"go.opentelemetry.io/":       {"internal/cloud"},
 	"charm.land/":                {"internal/cli", "demo"},
 	"filippo.io/age":             {"internal/archive", "internal/local"},
+	"ahead.snap":                 {"cmd/snapcli"},
 	"github.com/go-jose/go-jose": {"internal/auth", "internal/signin", "internal/store"},
 }
 

@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	_ "ahead.snap" // answers version and --help at once
+
 	"snap/internal/cli"
 )
 

@@ -5,15 +5,19 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"snap"
 	"snap/api"
+	"snap/internal/login"
 )
 
 // onTerminal runs snapcli in this process as if a person sat before it, at a
@@ -121,18 +125,45 @@ func TestJSONErrors(t *testing.T) {
 	}
 }
 
-// TestListingIsOneRoundTrip: a list costs one request and no more.
+// TestListingIsOneRoundTrip: a list costs one connection and one request, with
+// a key and with a login session that has not ended.
 func TestListingIsOneRoundTrip(t *testing.T) {
 	t.Parallel()
-	var requests atomic.Int64
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		requests.Add(1)
-		_ = json.NewEncoder(w).Encode(api.SnapshotPage{Items: []api.Snapshot{{ID: "snap_0123456789abcdef"}}})
-	}))
-	defer server.Close()
-	env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab"}
-	if _, errs, code := onTerminal(t, 80, env, "cloud", "snapshots"); code != 0 || requests.Load() != 1 {
-		t.Errorf("%d requests, code %d: %s", requests.Load(), code, errs)
+	for _, credential := range []string{fromEnvironment, fromSession} {
+		var connections, requests atomic.Int64
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			requests.Add(1)
+			_ = json.NewEncoder(w).Encode(api.SnapshotPage{Items: []api.Snapshot{{ID: "snap_0123456789abcdef"}}})
+		}))
+		server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				connections.Add(1)
+			}
+		}
+		server.Start()
+		t.Cleanup(server.Close)
+		env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, "SNAPCLI_CONFIG_DIR": t.TempDir()}
+		if credential == fromEnvironment {
+			env[apiKeyEnv] = "cak_000000000000000000000000000000000000ab"
+		} else {
+			keepSession(t, env["SNAPCLI_CONFIG_DIR"], login.Session{CloudURL: server.URL, AccessToken: "access", Expiry: time.Now().Add(time.Hour)})
+		}
+		_, errs, code := onTerminal(t, 80, env, "cloud", "snapshots")
+		if code != 0 || connections.Load() != 1 || requests.Load() != 1 {
+			t.Errorf("%s: %d connections, %d requests, code %d: %s", credential, connections.Load(), requests.Load(), code, errs)
+		}
+	}
+}
+
+// keepSession writes a login session as `snapcli login` does.
+func keepSession(t *testing.T, configDir string, s login.Session) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"sessions": map[string]login.Session{s.CloudURL: s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(configDir, "credentials.json"), text, 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

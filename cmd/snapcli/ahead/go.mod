@@ -1,0 +1,3 @@
+module ahead.snap
+
+go 1.26.0

@@ -1,0 +1,1 @@
+// An assembly file lets ahead.go declare modinfo without a body.
