@@ -316,7 +316,7 @@ func (w *world) oneAtATime() {
 		}
 	}
 	w.t.Logf("background work ran %d times, and went to another replica %d times", len(all), leaders)
-	if len(all) == 0 {
+	if w.old == "" && len(all) == 0 { // the older program may hold the lease for long
 		w.violated("no background work was done%s", "")
 	}
 	if w.old == "" && leaders == 0 {

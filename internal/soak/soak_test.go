@@ -121,6 +121,12 @@ func (w *world) recovers() {
 func (w *world) barrier() {
 	w.gate.Lock()
 	defer w.gate.Unlock()
+	for _, p := range w.people { // a lost answer is forgiven for a minute, and this may take longer
+		w.must("refresh", func() error {
+			_, err := p.file.Refresh(context.Background(), publicURL, p.web)
+			return err
+		})
+	}
 	w.quiet()
 	for _, t := range w.model.all(nil) {
 		if w.model.is(&t.exists) != no {

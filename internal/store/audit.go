@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,16 +40,35 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO audit(org_id, seq, at, action, actor, snapshot, body, hash) VALUES($1, $2, $3, $4, $5, $6, $7, $8)`,
-		orgID, e.Seq, e.At.UnixMilli(), string(e.Action), e.Actor, e.Snapshot, string(body), e.Hash)
-	if err != nil {
+	if err := s.appendLine(ctx, tx, orgID, e, string(body)); err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
-	if _, err = tx.ExecContext(ctx, `UPDATE audit_heads SET hash = $2 WHERE org_id = $1`, orgID, e.Hash); err != nil {
+	return nil
+}
+
+// appendLine writes a line, its hash as the end of the chain, and which webhooks
+// are to be told of it. On PostgreSQL that is one statement: everybody else of
+// the organization waits for the end of the chain meanwhile.
+func (s *Store) appendLine(ctx context.Context, tx *sql.Tx, orgID int64, e snap.AuditEntry, body string) error {
+	line := []any{orgID, e.Seq, e.At.UnixMilli(), string(e.Action), e.Actor, e.Snapshot, body, e.Hash}
+	if s.pg {
+		_, err := tx.ExecContext(ctx, `WITH line AS (`+insertLine+`), head AS (UPDATE audit_heads SET hash = $8 WHERE org_id = $1) `+insertDeliveries, line...)
 		return err
 	}
-	return s.enqueue(ctx, tx, orgID, e)
+	if _, err := tx.ExecContext(ctx, insertLine, line...); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE audit_heads SET hash = $2 WHERE org_id = $1`, orgID, e.Hash); err != nil {
+		return err
+	}
+	if !slices.Contains(WebhookEvents(), e.Action) {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, insertDeliveries, line[:4]...)
+	return err
 }
+
+const insertLine = `INSERT INTO audit(org_id, seq, at, action, actor, snapshot, body, hash) VALUES($1, $2, $3, $4, $5, $6, $7, $8)`
 
 // recordOn records what a caller did with a snapshot: in the log of the
 // snapshot's organization and, when the caller is of another one, in theirs,

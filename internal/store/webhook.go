@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -97,20 +96,12 @@ func errNoWebhook(id int64) error {
 	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no webhook %d", id), Hint: "list the webhooks to see which there are"}
 }
 
-// enqueue notes, in the transaction of an event, that the organization's
-// webhooks are to be told of it.
-func (s *Store) enqueue(ctx context.Context, tx *sql.Tx, orgID int64, e snap.AuditEntry) error {
-	if !slices.Contains(WebhookEvents(), e.Action) {
-		return nil
-	}
-	now := s.now().UnixMilli()
-	_, err := tx.ExecContext(ctx, `
-		INSERT INTO deliveries(id, webhook_id, org_id, seq, due_at, created_at)
-		SELECT 'msg_' || CAST(org_id AS text) || '_' || CAST($2 AS text) || '_' || CAST(id AS text), id, org_id, $3, $4, $4 FROM webhooks
-		WHERE org_id = $1 AND ' ' || events || ' ' LIKE '% ' || $5 || ' %'`,
-		orgID, fmt.Sprint(e.Seq), e.Seq, now, string(e.Action))
-	return err
-}
+// insertDeliveries notes, in the transaction of an event, that the
+// organization's webhooks are to be told of it: of line $2 of the organization $1,
+// at the time $3, of the action $4.
+const insertDeliveries = `INSERT INTO deliveries(id, webhook_id, org_id, seq, due_at, created_at)
+	SELECT 'msg_' || CAST(org_id AS text) || '_' || CAST(CAST($2 AS bigint) AS text) || '_' || CAST(id AS text), id, org_id, $2, $3, $3 FROM webhooks
+	WHERE org_id = $1 AND ' ' || events || ' ' LIKE '% ' || $4 || ' %'`
 
 // Delivery is one event that one webhook is to be told of.
 type Delivery struct {
