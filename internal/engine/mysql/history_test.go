@@ -30,9 +30,9 @@ const counting = "CREATE TABLE counting (id INT PRIMARY KEY, v INT, s BIGINT UNS
 func past(t *testing.T, url string) []string {
 	t.Helper()
 	return slices.Concat(
-		texts(t, url, "SELECT concat_ws(' ', id, v, n, row_start, if(row_end > now(), 'now', row_end)) FROM hidden FOR SYSTEM_TIME ALL"),
-		texts(t, url, "SELECT concat_ws(' ', id, v, `since ``x`, if(`to` > now(), 'now', `to`)) FROM named FOR SYSTEM_TIME ALL"),
-		texts(t, url, "SELECT concat_ws(' ', id, v, row_start, if(row_end > now(), 'now', row_end)) FROM parted FOR SYSTEM_TIME ALL"))
+		sorted(t, url, "SELECT concat_ws(' ', id, v, n, row_start, if(row_end > now(), 'now', row_end)) FROM hidden FOR SYSTEM_TIME ALL"),
+		sorted(t, url, "SELECT concat_ws(' ', id, v, `since ``x`, if(`to` > now(), 'now', `to`)) FROM named FOR SYSTEM_TIME ALL"),
+		sorted(t, url, "SELECT concat_ws(' ', id, v, row_start, if(row_end > now(), 'now', row_end)) FROM parted FOR SYSTEM_TIME ALL"))
 }
 
 // The history of system-versioned tables is taken along, between servers whose
@@ -72,7 +72,7 @@ func TestHistoryThatCannotBeTaken(t *testing.T) {
 	if err := load(t, to, d, false); err != nil {
 		t.Fatal(err)
 	}
-	if got := texts(t, to, "SELECT concat(id, ' ', v) FROM counting FOR SYSTEM_TIME ALL"); !slices.Equal(got, []string{"1 2"}) {
+	if got := sorted(t, to, "SELECT concat(id, ' ', v) FROM counting FOR SYSTEM_TIME ALL"); !slices.Equal(got, []string{"1 2"}) {
 		t.Errorf("the rows of now: %q", got)
 	}
 	d, err := subsetOf(t, from, engine.Subset{Percent: 100})

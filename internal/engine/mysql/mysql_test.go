@@ -72,15 +72,18 @@ func contents(t testing.TB, url string) string {
 	}
 	defer c.Close()
 	var all strings.Builder
-	views := map[string]bool{}
-	for _, v := range answer(t, c, "SELECT table_name FROM information_schema.views WHERE table_schema = database()") {
-		views[v] = true
+	kinds := map[string]string{}
+	for _, line := range answer(t, c, "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = database()") {
+		at := strings.LastIndexByte(line, '|')
+		kinds[line[:at]] = line[at+1:]
 	}
 	for _, part := range []struct{ kind, query string }{
 		{"TABLE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? ORDER BY 1"},
 		{"TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ? ORDER BY 1"},
 		{"FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'FUNCTION' ORDER BY 1"},
 		{"PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PROCEDURE' ORDER BY 1"},
+		{"PACKAGE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE' ORDER BY 1"},
+		{"PACKAGE BODY", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE BODY' ORDER BY 1"},
 		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY 1"},
 	} {
 		list, err := names(context.Background(), c, part.query, d.name)
@@ -94,11 +97,14 @@ func contents(t testing.TB, url string) string {
 			if part.kind != "TABLE" {
 				continue
 			}
-			what := exactly(t, c, n)
-			if views[n] { // what a view shows may come in any order
+			what, past := exactly(t, c, n), ""
+			switch kinds[n] {
+			case "VIEW": // what a view shows may come in any order
 				what = "count(*)"
+			case "SYSTEM VERSIONED":
+				what, past = what+", row_start, row_end", " FOR SYSTEM_TIME ALL"
 			}
-			rows := answer(t, c, "SELECT "+what+" FROM "+quote(n))
+			rows := answer(t, c, "SELECT "+what+" FROM "+quote(n)+past)
 			slices.Sort(rows)
 			all.WriteString(strings.Join(rows, "\n") + "\n")
 		}
@@ -107,9 +113,9 @@ func contents(t testing.TB, url string) string {
 }
 
 // unlike is what differs between a database and its copy, rightly: who made
-// something and when, and a character set that MySQL shows only where it was
-// written, when the collation tells it too.
-var unlike = regexp.MustCompile("DEFINER=`[^`]*`@`[^`]*` ?|(?m:\\|\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$)|STARTS '[^']*'| CHARACTER SET \\w+( COLLATE)")
+// something and when, by a client of which character set, and a character set
+// that MySQL shows only where it was written, when the collation tells it too.
+var unlike = regexp.MustCompile("\\|latin1\\b|\\|utf8mb4\\b|DEFINER=`[^`]*`@`[^`]*` ?|(?m:\\|\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$)|STARTS '[^']*'| CHARACTER SET \\w+( COLLATE)")
 
 // exactly lists a table's columns, so that no digit and no byte is lost.
 func exactly(t testing.TB, c *sql.Conn, table string) string {
@@ -188,7 +194,12 @@ func counted(t testing.TB, url string, tables []engine.Table) {
 	db, _ := openURL(t, url)
 	for _, table := range tables {
 		var n int64
-		if err := db.QueryRow("SELECT count(*) FROM " + quote(table.Name)).Scan(&n); err != nil || n != table.Rows {
+		var kind string
+		if err := db.QueryRow("SELECT table_type FROM information_schema.tables WHERE table_schema = database() AND table_name = ?", table.Name).Scan(&kind); err != nil {
+			t.Fatal(err)
+		}
+		past := map[string]string{"SYSTEM VERSIONED": " FOR SYSTEM_TIME ALL"}[kind]
+		if err := db.QueryRow("SELECT count(*) FROM " + quote(table.Name) + past).Scan(&n); err != nil || n != table.Rows {
 			t.Errorf("%s: %d rows counted in the dump, %d in the database, %v", table.Name, table.Rows, n, err)
 		}
 	}

@@ -1,11 +1,11 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
 	"regexp"
-	"strconv"
 	"strings"
 
 	"snap"
@@ -30,7 +30,7 @@ func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error 
 			return err
 		}
 		defer func() {
-			_, _ = c.ExecContext(context.WithoutCancel(ctx), "SET SESSION time_zone = '+00:00', sql_mode = '"+storedMode+"', character_set_client = utf8mb4")
+			_, _ = c.ExecContext(context.WithoutCancel(ctx), "SET NAMES utf8mb4, SESSION time_zone = '+00:00', sql_mode = '"+storedMode+"'")
 		}()
 	}
 	if _, err := c.ExecContext(ctx, d.SQL); err != nil {
@@ -43,11 +43,11 @@ func makeSequence(ctx context.Context, c *sql.Conn, d definition) error {
 	if err := makeOne(ctx, c, "SEQUENCE", d); err != nil {
 		return err
 	}
-	next, err := strconv.ParseInt(d.Next, 10, 64)
-	if err != nil {
-		return badDump(err)
+	round := cmp.Or(d.Round, "0")
+	if !number10.MatchString(d.Next) || !number10.MatchString(round) {
+		return badDump(fmt.Errorf("%.40q and %.40q where the sequence %s should go on", d.Next, round, d.Name))
 	}
-	_, err = c.ExecContext(ctx, fmt.Sprintf("DO setval(%s, %d, 0)", quote(d.Name), next))
+	_, err := c.ExecContext(ctx, "DO setval("+quote(d.Name)+", "+d.Next+", 0, "+round+")")
 	return err
 }
 
@@ -104,6 +104,11 @@ func replacePrograms(ctx context.Context, c *sql.Conn, name string, s structure)
 			if _, err := c.ExecContext(ctx, "DROP "+kind.word+" IF EXISTS "+quote(name)+"."+quote(n)); err != nil {
 				return err
 			}
+		}
+	}
+	if len(s.Defaults) > 0 { // the history of a table stays as it is
+		if _, err := c.ExecContext(ctx, "SET SESSION system_versioning_alter_history = KEEP"); err != nil {
+			return err
 		}
 	}
 	for _, d := range s.Defaults {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // structure is what a dump holds beside rows: how everything is made.
@@ -29,13 +30,17 @@ type definition struct {
 	Charset   string `json:"charset,omitempty"`
 	Collation string `json:"collation,omitempty"`
 	TimeZone  string `json:"time_zone,omitempty"`
-	Next      string `json:"next,omitempty"` // a sequence's next value
+	Next      string `json:"next,omitempty"`  // a sequence's next value
+	Round     string `json:"round,omitempty"` // how often a sequence began anew
 
 	Period []string `json:"period,omitempty"` // of a table whose history the dump holds: its rows end with these columns
 }
 
 // definer is a user of the source's server, who need not be on the destination's.
-var definer = regexp.MustCompile("^(CREATE (?:OR REPLACE )?(?:ALGORITHM=\\w+ )?)DEFINER=`(?:[^`]|``)*`(?:@`(?:[^`]|``)*`)? ")
+// What was made with ANSI_QUOTES is shown with other quotes.
+var definer = regexp.MustCompile(`^(CREATE (?:OR REPLACE )?(?:ALGORITHM=\w+ )?)DEFINER=` + quoted + `(?:@` + quoted + `)? `)
+
+const quoted = "(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
 
 // structureOf reads how a database is made. Its queries come in the order of
 // names, so that an unchanged database gives the same structure.
@@ -69,7 +74,7 @@ func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, erro
 		}
 	}
 	for i, q := range s.Sequences {
-		err = c.QueryRowContext(ctx, "SELECT next_not_cached_value FROM "+quote(name)+"."+quote(q.Name)).Scan(&s.Sequences[i].Next)
+		err = c.QueryRowContext(ctx, "SELECT next_not_cached_value, cycle_count FROM "+quote(name)+"."+quote(q.Name)).Scan(&s.Sequences[i].Next, &s.Sequences[i].Round)
 		if err != nil {
 			return s, err
 		}
@@ -124,16 +129,26 @@ func show(ctx context.Context, c *sql.Conn, database, kind, name string) (defini
 	return d, rows.Err()
 }
 
-// setting is the statement that prepares the session for a definition.
+// setting is the statement that prepares the session for a definition. Its text
+// is UTF-8, whatever the charset of the client was that made it: only a text
+// that is the same in both keeps that.
 func (d definition) setting() string {
 	text := "SET sql_mode = '" + literal(d.Mode) + "'"
 	if word.MatchString(d.Charset) && word.MatchString(d.Collation) {
-		text += ", character_set_client = " + d.Charset + ", collation_connection = " + d.Collation
+		charset := "utf8mb4"
+		if isASCII(d.SQL) {
+			charset = d.Charset
+		}
+		text += ", character_set_client = " + charset + ", collation_connection = " + d.Collation
 	}
 	if d.TimeZone != "" {
 		text += ", time_zone = '" + literal(d.TimeZone) + "'"
 	}
 	return text
+}
+
+func isASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 func literal(text string) string { return strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) }

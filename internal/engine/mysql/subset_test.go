@@ -16,7 +16,7 @@ import (
 	"snap/internal/subset/subsettest"
 )
 
-func texts(t *testing.T, url, query string) []string {
+func sorted(t *testing.T, url, query string) []string {
 	t.Helper()
 	db, _ := openURL(t, url)
 	defer db.Close()
@@ -76,7 +76,7 @@ func TestSubsetHoldsTheRows(t *testing.T) {
 			}
 			want := subsettest.Expect(d.m, d.ask)
 			for i, table := range d.m.Tables {
-				if got := texts(t, to, table.KeyQuery()); !slices.Equal(got, want[i]) {
+				if got := sorted(t, to, table.KeyQuery()); !slices.Equal(got, want[i]) {
 					t.Fatalf("seed %d: %s has %v, want %v\n%+v\n%s", seed, table.Name, got, want[i], d.ask, text)
 				}
 				if told := dump.Info.Tables[i]; told.Name != table.Name || told.Rows != int64(len(want[i])) || told.Of != int64(len(table.Rows)) {
@@ -117,7 +117,7 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 			"SELECT id FROM orders": "18446744073709551615", "SELECT id FROM seen": "18446744073709551615",
 			"SELECT what FROM log": "kept,kept", "SELECT name FROM setting": "whole",
 		} {
-			if got := strings.Join(texts(t, to, query), ","); got != want {
+			if got := strings.Join(sorted(t, to, query), ","); got != want {
 				t.Errorf("%s: %s, want %s", query, got, want)
 			}
 		}
@@ -140,7 +140,7 @@ func TestSubsetConditionsThatAreWrong(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if got := texts(t, from, "SELECT count(*) FROM t"); fmt.Sprint(got) != "[1]" {
+		if got := sorted(t, from, "SELECT count(*) FROM t"); fmt.Sprint(got) != "[1]" {
 			t.Errorf("the source has %v", got)
 		}
 	})
