@@ -128,9 +128,9 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-func TestManyFramesInOrder(t *testing.T) {
+func TestManyBlocksInOrder(t *testing.T) {
 	t.Parallel()
-	want := noise(3*frameSize+12345, 9)
+	want := noise(3*blockSize+12345, 9)
 	file, _ := pack(t, map[string][]byte{"dump": want})
 	got, _, err := unpack(file)
 	if err != nil || !bytes.Equal(got["dump"], want) {
@@ -174,7 +174,7 @@ func refused(err error) bool {
 func TestNewerFormatSaysUpdate(t *testing.T) {
 	t.Parallel()
 	file, _ := pack(t, nil)
-	file[len(headMagic)+1] = FormatEncrypted + 1
+	file[len(headMagic)+1] = Format + 1
 	_, _, err := unpack(file)
 	var e *snap.Error
 	if !errors.As(err, &e) || e.Code != snap.CodeInvalid || e.Hint != "update snapcli" {
@@ -240,7 +240,7 @@ func TestFullDiskWhileWriting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.Copy(s, io.LimitReader(rand.NewChaCha8([32]byte{}), 20*frameSize))
+	_, err = io.Copy(s, io.LimitReader(rand.NewChaCha8([32]byte{}), 20*blockSize))
 	if closed := s.Close(); !errors.Is(err, syscall.ENOSPC) || !errors.Is(closed, syscall.ENOSPC) {
 		t.Fatalf("write: %v, close: %v", err, closed)
 	}

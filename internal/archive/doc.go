@@ -1,5 +1,5 @@
 // Package archive reads and writes the snapshot file: one file with a header,
-// sections of zstd frames, a JSON manifest and a footer. docs/snapshot-file.md
+// sections of compressed blocks, a JSON manifest and a footer. docs/snapshot-file.md
 // is its specification.
 //
 // A file is written in one pass and in bounded memory. It is read as if an

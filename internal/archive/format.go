@@ -10,12 +10,16 @@ import (
 	"snap"
 )
 
-// The versions of the file's layout that this package writes and reads: that
-// of a file that everybody can read, and that of an encrypted one.
+// The versions of the file's layout that this package writes: that of a file
+// that everybody can read, and that of an encrypted one.
 const (
-	Format          = 1
+	Format          = 3
 	FormatEncrypted = 2
 )
+
+// formatFrames is what Format was before: sections are zstd frames, not blocks.
+// It is only read.
+const formatFrames = 1
 
 const (
 	headerSize   = 16
@@ -26,9 +30,8 @@ const (
 	maxSections  = 64
 	maxTables    = 1 << 20
 	maxName      = 1024
-	frameSize    = 8 << 20 // bytes of content in one zstd frame
-	maxWindow    = 16 << 20
-	maxStructure = 1 << 50 // bytes a section may decompress to
+	maxWindow    = 16 << 20 // of a zstd frame of formatFrames
+	maxStructure = 1 << 50  // bytes a section may decompress to
 )
 
 // header is the first 16 bytes: magic, format version, zeros.
@@ -43,7 +46,7 @@ func checkHeader(b []byte) (format uint16, err error) {
 	if !bytes.HasPrefix(b, []byte(headMagic)) {
 		return 0, corrupt("it is not a snapshot file", nil)
 	}
-	if format = binary.BigEndian.Uint16(b[len(headMagic):]); format > FormatEncrypted {
+	if format = binary.BigEndian.Uint16(b[len(headMagic):]); format > Format {
 		return 0, newerFormat(int(format))
 	}
 	if format == 0 || !bytes.Equal(b, header(format)) {
@@ -92,10 +95,11 @@ var (
 )
 
 // check holds the manifest against the format: what a careless or hostile
-// writer could have put there. end is where the sections must end.
-func (m Manifest) check(end int64) error {
+// writer could have put there. format is the header's, end where the sections
+// must end.
+func (m Manifest) check(format uint16, end int64) error {
 	switch {
-	case m.Format != Format:
+	case m.Format != int(format):
 		return corrupt("its manifest has another format than its header", nil)
 	case !m.Engine.Valid() || !m.Type.Valid() || m.Created.IsZero():
 		return corrupt("its manifest does not say what it holds", nil)
@@ -119,7 +123,7 @@ func (m Manifest) check(end int64) error {
 }
 
 func newerFormat(version int) error {
-	return snap.Invalid(fmt.Sprintf("the snapshot file has format %d, and this snapcli reads formats up to %d", version, FormatEncrypted), "update snapcli")
+	return snap.Invalid(fmt.Sprintf("the snapshot file has format %d, and this snapcli reads formats up to %d", version, Format), "update snapcli")
 }
 
 // corrupt returns the error for a file that must not be used.

@@ -3,7 +3,9 @@ package archive
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"io"
+	"strings"
 	"testing"
 )
 
@@ -24,13 +26,57 @@ func FuzzReader(f *testing.F) {
 // FuzzManifest: the same with any manifest under a right checksum, which is
 // what an enemy would send.
 func FuzzManifest(f *testing.F) {
-	f.Add([]byte(`{"format":1,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z","sections":[]}`), []byte{})
-	f.Add([]byte(`{"format":1,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z","sections":[{"name":"dump","offset":16,"stored":3,"size":9,"sha256":""}]}`), []byte("abc"))
-	f.Fuzz(func(t *testing.T, manifest, body []byte) {
-		file := append(header(Format), body...)
+	f.Add([]byte(`{"format":3,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z","sections":[]}`), []byte{}, false)
+	f.Add([]byte(`{"format":1,"engine":"sqlite","type":"snapshot","name":"n","created":"2026-01-01T00:00:00Z","sections":[{"name":"dump","offset":16,"stored":3,"size":9,"sha256":""}]}`), []byte("abc"), true)
+	f.Fuzz(func(t *testing.T, manifest, body []byte, frames bool) {
+		format := uint16(Format)
+		if frames {
+			format = formatFrames
+		}
+		file := append(header(format), body...)
 		foot := footer{offset: uint64(len(file)), length: uint64(len(manifest)), sum: sha256.Sum256(manifest)}
 		file = append(append(file, manifest...), foot.bytes()...)
 		readWhole(t, file)
+	})
+}
+
+// FuzzBlock: whatever a block says about itself, it is refused, or is no longer
+// than it says.
+func FuzzBlock(f *testing.F) {
+	for _, text := range []string{"a\tb\nc\td\n", "no line", strings.Repeat("1\t2.5\t\\N\n", 900), string(noise(3000, 6))} {
+		b := packed(f, []byte(text))
+		f.Add(uint32(len(text)), b[blockHead:])
+	}
+	f.Fuzz(func(t *testing.T, size uint32, body []byte) {
+		dec, err := newBlockReader(bytes.NewReader(nil), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dec.Close()
+		head := binary.BigEndian.AppendUint32(nil, size)
+		head = binary.BigEndian.AppendUint32(head, uint32(len(body)))
+		u := &unpacker{zstd: dec.zstd}
+		if u.read(bytes.NewReader(append(append(head, 0, 0, 0, 0), body...))) != nil {
+			return
+		}
+		_ = u.unpack()
+		if len(u.content) > int(size) || cap(u.parts) > maxBlock || len(u.columns.runs) > maxRuns {
+			t.Fatalf("%d bytes of %d", len(u.content), size)
+		}
+	})
+}
+
+// FuzzColumns: whatever the text, a block of it holds it.
+func FuzzColumns(f *testing.F) {
+	f.Add([]byte("a\tb\nc\td\n"))
+	f.Add([]byte("\n\n\t\t\n x"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) == 0 || len(text) > blockSize {
+			return
+		}
+		if got, err := unpacked(packed(t, text)); err != nil || !bytes.Equal(got, text) {
+			t.Fatalf("%v: %q became %q", err, text, got)
+		}
 	})
 }
 

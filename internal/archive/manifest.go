@@ -52,7 +52,7 @@ type Column struct {
 	Generated bool `json:"generated,omitempty"` // computed, but in the rows of the dump all the same
 }
 
-// Section is one stream of the file: a run of zstd frames. Sections follow
+// Section is one stream of the file: a run of blocks. Sections follow
 // each other without a gap, from the header to the manifest.
 type Section struct {
 	Name   string `json:"name"`

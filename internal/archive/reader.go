@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -93,7 +94,7 @@ func (r *Reader) readManifest(format uint16) error {
 	if err := json.Unmarshal(text, &r.manifest); err != nil {
 		return corrupt("its manifest is not understood", err)
 	}
-	return r.manifest.check(int64(r.foot.offset))
+	return r.manifest.check(format, int64(r.foot.offset))
 }
 
 func (r *Reader) readAt(p []byte, at int64) error {
@@ -152,19 +153,31 @@ func (r *Reader) Section(name string) (io.ReadCloser, error) {
 		if s.Name != name {
 			continue
 		}
-		dec, err := zstd.NewReader(buffered(io.NewSectionReader(r.src, s.Offset, s.Stored)),
-			zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxStructure))
+		content, err := r.content(s)
 		if err != nil {
-			return nil, fmt.Errorf("start zstd: %w", err)
+			return nil, err
 		}
-		return &sectionReader{dec: dec, left: s.Size}, nil
+		return &sectionReader{content: content, left: s.Size}, nil
 	}
 	return nil, corrupt("it has no section "+name, nil)
 }
 
+// content returns what the section's blocks or frames hold.
+func (r *Reader) content(s Section) (io.ReadCloser, error) {
+	stored := buffered(io.NewSectionReader(r.src, s.Offset, s.Stored))
+	if r.manifest.Format == Format {
+		return newBlockReader(stored, min(runtime.GOMAXPROCS(0), 4))
+	}
+	dec, err := zstd.NewReader(stored, zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(maxStructure))
+	if err != nil {
+		return nil, fmt.Errorf("start zstd: %w", err)
+	}
+	return dec.IOReadCloser(), nil
+}
+
 type sectionReader struct {
-	dec  *zstd.Decoder
-	left int64
+	content io.ReadCloser
+	left    int64
 }
 
 func (s *sectionReader) Read(p []byte) (int, error) {
@@ -173,13 +186,13 @@ func (s *sectionReader) Read(p []byte) (int, error) {
 	}
 	if s.left == 0 {
 		var one [1]byte
-		n, err := s.dec.Read(one[:])
+		n, err := s.content.Read(one[:])
 		if n > 0 {
 			return 0, corrupt("a section is longer than it says", nil)
 		}
 		return 0, s.failure(err)
 	}
-	n, err := s.dec.Read(p[:min(int64(len(p)), s.left)])
+	n, err := s.content.Read(p[:min(int64(len(p)), s.left)])
 	s.left -= int64(n)
 	if errors.Is(err, io.EOF) && s.left > 0 {
 		return n, corrupt("a section is shorter than it says", nil)
@@ -187,7 +200,7 @@ func (s *sectionReader) Read(p []byte) (int, error) {
 	return n, s.failure(err)
 }
 
-// failure tells a damaged frame from a failing disk.
+// failure tells a damaged block from a failing disk.
 func (s *sectionReader) failure(err error) error {
 	var disk *os.PathError
 	if err == nil || errors.Is(err, io.EOF) || errors.As(err, &disk) {
@@ -197,8 +210,7 @@ func (s *sectionReader) failure(err error) error {
 }
 
 func (s *sectionReader) Close() error {
-	s.dec.Close()
-	return nil
+	return s.content.Close()
 }
 
 // Verify reads the whole file and checks every checksum in it, of an unlocked

@@ -91,7 +91,7 @@ func TestEncryptedRoundTrip(t *testing.T) {
 		"a wrong identity comes first": {[]age.Recipient{one.Recipient()}, []age.Identity{two, one}},
 		"a post-quantum recipient":     {[]age.Recipient{hybrid.Recipient()}, []age.Identity{hybrid}},
 	} {
-		want := noise(frameSize+70_000, 8) // two frames, many chunks of age's
+		want := noise(blockSize+70_000, 8) // two blocks, many chunks of age's
 		file, wrote := packFor(t, want, c.to...)
 		got, sum, err := unseal(file, c.ids...)
 		if err != nil || !bytes.Equal(got, want) || sum != wrote {
@@ -294,7 +294,7 @@ func TestFullDiskWhileEncrypting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.Copy(s, io.LimitReader(rand.NewChaCha8([32]byte{}), 10*frameSize))
+	_, err = io.Copy(s, io.LimitReader(rand.NewChaCha8([32]byte{}), 10*blockSize))
 	if closed := s.Close(); !errors.Is(closed, syscall.ENOSPC) || err != nil && !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("write: %v, close: %v", err, closed)
 	}
@@ -304,7 +304,7 @@ func TestFullDiskWhileEncrypting(t *testing.T) {
 func TestEncryptedSectionsAreReadInParallel(t *testing.T) {
 	t.Parallel()
 	id := identity(t)
-	want := noise(2*frameSize, 6)
+	want := noise(2*blockSize, 6)
 	file, _ := packFor(t, want, id.Recipient())
 	r, err := NewReader(bytes.NewReader(file), int64(len(file)))
 	if err == nil {

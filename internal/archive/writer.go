@@ -31,7 +31,7 @@ type Writer struct {
 	seal     *seal // of an encrypted file
 }
 
-// NewWriter starts a file: it writes the header. jobs is how many frames are
+// NewWriter starts a file: it writes the header. jobs is how many blocks are
 // compressed at a time; 0 is the number of cores.
 func NewWriter(dst io.Writer, jobs int) (*Writer, error) {
 	if jobs <= 0 {
@@ -59,11 +59,11 @@ func (w *Writer) Section(name string) (io.WriteCloser, error) {
 		return nil, fmt.Errorf("the section %q cannot begin here", name)
 	}
 	s := &sectionWriter{w: w, section: Section{Name: name, Offset: w.at}, sum: sha256.New()}
-	frames, err := newFrames(writerFunc(s.stored), w.jobs)
+	blocks, err := newBlockWriter(writerFunc(s.stored), w.jobs)
 	if err != nil {
 		return nil, err
 	}
-	s.frames, w.open = frames, s
+	s.blocks, w.open = blocks, s
 	return s, nil
 }
 
@@ -74,7 +74,7 @@ func (w *Writer) Close(m Manifest) (Summary, error) {
 		return Summary{}, errors.New("a section is still open")
 	}
 	m.Format, m.Sections = Format, w.sections
-	if err := m.check(w.at); err != nil {
+	if err := m.check(Format, w.at); err != nil {
 		return Summary{}, fmt.Errorf("the manifest is not complete: %w", err)
 	}
 	text, err := json.Marshal(m)
@@ -98,7 +98,7 @@ func (w *Writer) Close(m Manifest) (Summary, error) {
 
 type sectionWriter struct {
 	w       *Writer
-	frames  *frames
+	blocks  *blockWriter
 	section Section
 	sum     hash.Hash
 }
@@ -110,7 +110,7 @@ func (s *sectionWriter) stored(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *sectionWriter) Write(p []byte) (int, error) { return s.frames.Write(p) }
+func (s *sectionWriter) Write(p []byte) (int, error) { return s.blocks.Write(p) }
 
 // Close ends the section and notes it for the manifest. Closing again does
 // nothing.
@@ -119,10 +119,10 @@ func (s *sectionWriter) Close() error {
 		return nil
 	}
 	s.w.open = nil
-	if err := s.frames.Close(); err != nil {
+	if err := s.blocks.Close(); err != nil {
 		return fmt.Errorf("write the section %s: %w", s.section.Name, err)
 	}
-	s.section.Size = s.frames.size
+	s.section.Size = s.blocks.size
 	s.section.Stored = s.w.at - s.section.Offset
 	s.section.SHA256 = hex.EncodeToString(s.sum.Sum(nil))
 	s.w.sections = append(s.w.sections, s.section)

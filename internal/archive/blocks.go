@@ -1,0 +1,185 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// blockWriter makes blocks of a stream, several at a time, and writes them in
+// order. Memory is bounded by the number of jobs: every block has a packer, and
+// there is one more than jobs, so that one fills while the others work.
+type blockWriter struct {
+	dst      io.Writer
+	encoders encoders
+	free     chan *packer
+	order    chan *packer
+	filling  *packer
+	size     int64 // bytes taken in
+	done     chan struct{}
+	failed   atomic.Pointer[error]
+}
+
+func newBlockWriter(dst io.Writer, jobs int) (*blockWriter, error) {
+	e, err := newEncoders(jobs)
+	if err != nil {
+		return nil, err
+	}
+	w := &blockWriter{dst: dst, encoders: e, free: make(chan *packer, jobs+1), order: make(chan *packer, jobs+1), done: make(chan struct{})}
+	for range jobs + 1 {
+		w.free <- newPacker(e)
+	}
+	go w.drain()
+	return w, nil
+}
+
+// Write takes in bytes. After a failure to write it returns that error.
+func (w *blockWriter) Write(b []byte) (int, error) {
+	taken := 0
+	for len(b) > 0 {
+		if err := w.failed.Load(); err != nil {
+			return taken, *err
+		}
+		if w.filling == nil {
+			w.filling = <-w.free
+		}
+		p := w.filling
+		n := min(len(b), blockSize-len(p.content))
+		p.content = append(p.content, b[:n]...)
+		b, taken = b[n:], taken+n
+		if len(p.content) == blockSize {
+			w.flush()
+		}
+	}
+	w.size += int64(taken)
+	return taken, nil
+}
+
+// flush has the block that was filled packed.
+func (w *blockWriter) flush() {
+	p := w.filling
+	if p == nil {
+		return
+	}
+	w.filling = nil
+	w.order <- p
+	go func() {
+		p.pack()
+		p.ready <- struct{}{}
+	}()
+}
+
+// drain writes the blocks in order.
+func (w *blockWriter) drain() {
+	defer close(w.done)
+	for p := range w.order {
+		<-p.ready
+		if w.failed.Load() == nil {
+			if _, err := w.dst.Write(p.block); err != nil {
+				w.failed.Store(&err)
+			}
+		}
+		p.content = p.content[:0]
+		w.free <- p
+	}
+}
+
+// Close writes what is left and returns the first error.
+func (w *blockWriter) Close() error {
+	w.flush()
+	close(w.order)
+	<-w.done
+	if err := w.encoders.close(); err != nil {
+		return err
+	}
+	if err := w.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// blockReader reads a run of blocks. It unpacks several at a time, in order,
+// and no more ahead than it has unpackers.
+type blockReader struct {
+	zstd  *zstd.Decoder
+	free  chan *unpacker
+	order chan *unpacker
+	now   *unpacker
+	left  []byte // of its content
+	err   error
+	stop  chan struct{}
+	done  chan struct{}
+}
+
+func newBlockReader(src io.Reader, jobs int) (*blockReader, error) {
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(jobs), zstd.WithDecoderMaxWindow(maxBlock), zstd.WithDecoderMaxMemory(maxBlock), zstd.WithDecodeAllCapLimit(true))
+	if err != nil {
+		return nil, fmt.Errorf("start zstd: %w", err)
+	}
+	r := &blockReader{zstd: dec, free: make(chan *unpacker, jobs+1), order: make(chan *unpacker, jobs+1), stop: make(chan struct{}), done: make(chan struct{})}
+	for range jobs + 1 {
+		r.free <- &unpacker{zstd: dec, ready: make(chan error, 1)}
+	}
+	go r.fetch(src)
+	return r, nil
+}
+
+// fetch reads blocks and has them unpacked, until one fails, the last is read,
+// or the reader is closed.
+func (r *blockReader) fetch(src io.Reader) {
+	defer close(r.done)
+	for {
+		var u *unpacker
+		select {
+		case u = <-r.free:
+		case <-r.stop:
+			return
+		}
+		err := u.read(src)
+		r.order <- u
+		if err != nil {
+			u.ready <- err
+			return
+		}
+		go func() { u.ready <- u.unpack() }()
+	}
+}
+
+// Read implements io.Reader.
+func (r *blockReader) Read(b []byte) (int, error) {
+	for len(r.left) == 0 && r.err == nil {
+		if r.now != nil {
+			r.free <- r.now
+		}
+		r.now = <-r.order
+		if r.err = <-r.now.ready; r.err == nil {
+			r.left = r.now.content
+		}
+	}
+	if len(r.left) == 0 {
+		return 0, r.err
+	}
+	n := copy(b, r.left)
+	r.left = r.left[n:]
+	return n, nil
+}
+
+// Close ends the work that is under way.
+func (r *blockReader) Close() error {
+	if errors.Is(r.err, os.ErrClosed) {
+		return nil
+	}
+	r.left, r.err = nil, os.ErrClosed
+	close(r.stop)
+	<-r.done
+	close(r.order)
+	for u := range r.order {
+		<-u.ready //nolint:errcheck // nobody reads it any more
+	}
+	r.zstd.Close()
+	return nil
+}

@@ -1,0 +1,139 @@
+package archive
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/klauspost/compress/huff0"
+	"github.com/klauspost/compress/zstd"
+)
+
+// How a part of a block is stored.
+const (
+	asIs      = 0
+	asZstd    = 1
+	asHuffman = 2
+)
+
+const (
+	blockSize  = 1 << 20   // bytes of content in the blocks that are written
+	maxBlock   = 8 << 20   // the most that is read
+	maxRuns    = 1 << 19   // of lines of a block
+	blockHead  = 12        // bytes before a block's body
+	pieceSize  = 128 << 10 // bytes that share a Huffman table
+	sampleSize = 8 << 10
+	longField  = 64 // bytes on average: a column of texts and documents
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// encoders are what packers share.
+type encoders struct{ fast, thorough *zstd.Encoder }
+
+func newEncoders(jobs int) (e encoders, err error) {
+	start := func(level zstd.EncoderLevel) *zstd.Encoder {
+		enc, failed := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(jobs), zstd.WithEncoderLevel(level), zstd.WithEncoderCRC(false), zstd.WithWindowSize(blockSize))
+		if failed != nil {
+			err = fmt.Errorf("start zstd: %w", failed)
+		}
+		return enc
+	}
+	return encoders{start(zstd.SpeedFastest), start(zstd.SpeedDefault)}, err
+}
+
+func (e encoders) close() error {
+	if err := errors.Join(e.fast.Close(), e.thorough.Close()); err != nil {
+		return fmt.Errorf("end zstd: %w", err)
+	}
+	return nil
+}
+
+// packer makes a block of its content. It is for one block at a time.
+type packer struct {
+	encoders
+	content []byte
+	block   []byte // valid until the next pack
+	ready   chan struct{}
+
+	columns columns
+	huffman huff0.Scratch
+	packed  []byte // a part, before its length is known
+}
+
+func newPacker(e encoders) *packer {
+	return &packer{encoders: e, content: make([]byte, 0, blockSize), ready: make(chan struct{}, 1), huffman: huff0.Scratch{Reuse: huff0.ReusePolicyNone}}
+}
+
+// pack makes the block.
+func (p *packer) pack() {
+	p.columns.split(p.content)
+	b := sized(p.block, blockHead)
+	b = binary.AppendUvarint(b, uint64(len(p.columns.runs)))
+	for _, r := range p.columns.runs {
+		b = binary.AppendUvarint(b, uint64(r.lines))
+		b = binary.AppendUvarint(b, uint64(r.fields))
+	}
+	for i, fields := range p.columns.lengths() {
+		b = p.part(b, p.columns.of[i], len(p.columns.of[i]) >= longField*fields)
+	}
+	b = p.part(b, p.columns.rest, true)
+	binary.BigEndian.PutUint32(b, uint32(len(p.content)))
+	binary.BigEndian.PutUint32(b[4:], uint32(len(b)-blockHead))
+	binary.BigEndian.PutUint32(b[8:], crc32.Checksum(p.content, castagnoli))
+	p.block = b
+}
+
+// part appends a part: its content in whichever way is quick and short.
+func (p *packer) part(b, content []byte, long bool) []byte {
+	how := byte(asIs)
+	p.packed = p.packed[:0]
+	if len(content) > 0 {
+		how = p.compress(content, long)
+	}
+	b = binary.AppendUvarint(append(b, how), uint64(len(content)))
+	return append(binary.AppendUvarint(b, uint64(len(p.packed))), p.packed...)
+}
+
+// compress leaves the content compressed in p.packed. A sample from its start
+// decides. What hardly repeats, such as measured values and random keys, is
+// coded by how frequent each byte is: that is both shorter than zstd's fastest
+// level and faster. The next level, at several times the cost of the fastest on
+// short fields, is for long ones that are not nearly all the same.
+func (p *packer) compress(content []byte, long bool) (how byte) {
+	sample := content[:min(max(len(content)/16, sampleSize), pieceSize, len(content))]
+	p.packed = p.fast.EncodeAll(sample, p.packed[:0])
+	quick := len(p.packed)
+	if quick*8 > len(sample) { // a byte takes at least a bit by frequency
+		table, data, _, err := huff0.EstimateSizes(sample, &p.huffman)
+		if err == nil && table+data < quick && p.byFrequency(content) {
+			return asHuffman
+		}
+	}
+	enc := p.fast
+	if long && quick*10 > len(sample) {
+		enc = p.thorough
+	}
+	p.packed = enc.EncodeAll(content, p.packed[:0])
+	if len(p.packed) < len(content) {
+		return asZstd
+	}
+	p.packed = append(p.packed[:0], content...)
+	return asIs
+}
+
+// byFrequency leaves the content in p.packed, coded in pieces; false means that
+// a piece cannot be.
+func (p *packer) byFrequency(content []byte) bool {
+	p.packed = p.packed[:0]
+	for piece := range slices.Chunk(content, pieceSize) {
+		coded, _, err := huff0.Compress4X(piece, &p.huffman)
+		if err != nil {
+			return false
+		}
+		p.packed = append(binary.AppendUvarint(p.packed, uint64(len(coded))), coded...)
+	}
+	return true
+}
