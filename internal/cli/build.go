@@ -25,7 +25,8 @@ is pushed to: the public key of an age identity (age1...) or of an SSH key
 
 --where and --percent take a subset: some rows to start from, the rows that
 reference them, and everything that all of these reference, so that every
-foreign key holds. The page on sanitizing has the rules.`,
+foreign key holds. The page on sanitizing has the rules. Either of them stands
+in the place of the subset in the target's configuration.`,
 		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script", "name=$(snapcli build shop --quiet)",
 			"a tenth of the customers, and all that belongs to them", "snapcli build shop --percent 10",
 			"one customer, and all that belongs to them", "snapcli build shop --where 'customers=id = 17'",
@@ -37,11 +38,11 @@ foreign key holds. The page on sanitizing has the rules.`,
 			if err != nil {
 				return err
 			}
-			if o.Where, err = conditions(where); err != nil {
+			if o.Subset.Where, err = conditions(where); err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("percent") && (o.Percent <= 0 || o.Percent > 100) {
-				return snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", o.Percent), "give a number above 0 and up to 100")
+			if p := o.Subset.Percent; cmd.Flags().Changed("percent") && (p <= 0 || p > 100) {
+				return snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", p), "give a number above 0 and up to 100")
 			}
 			tell, end := a.progress()
 			s, err := agent.Build(cmd.Context(), args[0], o, tell)
@@ -58,7 +59,10 @@ foreign key holds. The page on sanitizing has the rules.`,
 	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables read at once; 0 is the target's setting")
 	encryptFlags(cmd, &o.Encrypt)
 	cmd.Flags().StringArrayVar(&where, "where", nil, "take only rows of a table that satisfy a condition, as TABLE=CONDITION, and what belongs to them; may be repeated")
-	cmd.Flags().Float64Var(&o.Percent, "percent", 0, "take about this share of the rows, and what belongs to them")
+	cmd.Flags().Float64Var(&o.Subset.Percent, "percent", 0, "take about this share of the rows, and what belongs to them")
+	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
+	cmd.MarkFlagsMutuallyExclusive("where", "no-subset")
+	cmd.MarkFlagsMutuallyExclusive("percent", "no-subset")
 	a.jsonFlag(cmd)
 	return cmd
 }

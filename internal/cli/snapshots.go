@@ -99,6 +99,19 @@ func viewSnapshot(s local.Snapshot) localView {
 	return v
 }
 
+// typeOf is a snapshot's type, and what else keeps it from being used like every
+// other one.
+func typeOf(s local.Snapshot) string {
+	kind := string(s.Type)
+	if s.Subset != nil {
+		kind += ", subset"
+	}
+	if s.Encrypted > 0 {
+		kind += ", encrypted"
+	}
+	return kind
+}
+
 func (a *app) printLocal(agent *local.Agent, list []local.Snapshot) error {
 	switch {
 	case a.flags.json:
@@ -126,7 +139,7 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot) error {
 	t := a.newTable(column{title: "Target", least: 5, weight: 3}, column{title: "Name", least: 17, cut: keepEnd}, column{title: "Type", least: 4, weight: 2},
 		column{title: "Engine", least: 6, weight: 3}, column{title: "Size", right: true}, column{title: "Cloud"}, column{title: "Created", least: 10, weight: 1, cut: keepDay})
 	for _, s := range list {
-		t.row(s.Target, s.Name, string(s.Type), string(s.Engine), size(s.Size), short.cut(s.Cloud[url]), moment(s.Created))
+		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), short.cut(s.Cloud[url]), moment(s.Created))
 	}
 	return t.flush()
 }

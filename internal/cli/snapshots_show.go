@@ -52,18 +52,23 @@ func subsetState(s local.Snapshot) string {
 	if s.Subset == nil {
 		return ""
 	}
+	return rows(s.Subset.Where, s.Subset.Percent) + "; started from " + strings.Join(s.Subset.Start, ", ")
+}
+
+// rows says which rows a subset starts from.
+func rows(where map[string]string, percent float64) string {
 	var parts []string
-	for table, condition := range s.Subset.Where {
+	for table, condition := range where {
 		if condition != "" {
 			condition = " where " + condition
 		}
 		parts = append(parts, table+condition)
 	}
 	slices.Sort(parts)
-	if s.Subset.Percent > 0 {
-		parts = append(parts, fmt.Sprintf("%v %%", s.Subset.Percent))
+	if percent > 0 {
+		parts = append(parts, fmt.Sprintf("%v %%", percent))
 	}
-	return strings.Join(parts, "; ") + "; started from " + strings.Join(s.Subset.Start, ", ")
+	return strings.Join(parts, "; ")
 }
 
 func (a *app) showLocal(s local.Snapshot) error {
@@ -85,17 +90,17 @@ func (a *app) showLocal(s local.Snapshot) error {
 	a.result("")
 	t := a.newTable(column{title: "Table", least: 10}, column{title: "Rows", right: true})
 	for _, table := range s.Tables {
-		name, rows := table.Name, "not counted"
+		name, count := table.Name, "not counted"
 		if table.Schema != "" {
 			name = table.Schema + "." + name
 		}
 		if table.Rows >= 0 {
-			rows = fmt.Sprint(table.Rows)
+			count = fmt.Sprint(table.Rows)
 		}
 		if s.Subset != nil {
-			rows = fmt.Sprintf("%s of %d", rows, table.Of)
+			count = fmt.Sprintf("%s of %d", count, table.Of)
 		}
-		t.row(name, rows)
+		t.row(name, count)
 	}
 	return t.flush()
 }

@@ -37,11 +37,16 @@ type targetView struct {
 	Rules       string `json:"sanitize_rules,omitempty"`
 	SQL         string `json:"sanitize_sql,omitempty"`
 
-	EncryptTo []string `json:"encrypt_to,omitempty" doc:"public keys, or files of them"`
+	EncryptTo []string    `json:"encrypt_to,omitempty" doc:"public keys, or files of them"`
+	Subset    *subsetView `json:"subset,omitempty" doc:"which rows its snapshots are limited to"`
 }
 
 func viewTarget(t local.Target) targetView {
-	return targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), t.Jobs, t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo}
+	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), t.Jobs, t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil}
+	if rows(t.Subset.Where, t.Subset.Percent) != "" {
+		v.Subset = &subsetView{Where: t.Subset.Where, Percent: t.Subset.Percent}
+	}
+	return v
 }
 
 func (a *app) printTargets(list []local.Target) error {

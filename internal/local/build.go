@@ -13,17 +13,23 @@ import (
 type BuildOptions struct {
 	Jobs    int // 0: the target's, else the number of cores
 	Encrypt Encryption
-	Where   map[string]string // by table: the condition of the rows to start a subset from
-	Percent float64           // of the other rows to start a subset from; 0 is no subset by a share
+	Subset  SubsetSpec // its zero value is the target's
+	Whole   bool       // every row, whatever the target says
 }
 
-// subset is what the options limit the rows to; nil is nothing.
-func (o BuildOptions) subset() *engine.Subset {
-	if len(o.Where) == 0 && o.Percent == 0 {
+// subset is what the rows are limited to; nil is nothing.
+func (o BuildOptions) subset(t Target) *engine.Subset {
+	want := o.Subset
+	if want.empty() {
+		want = t.Subset
+	}
+	if o.Whole || want.empty() {
 		return nil
 	}
-	return &engine.Subset{Where: o.Where, Percent: o.Percent}
+	return &engine.Subset{Where: want.Where, Percent: want.Percent}
 }
+
+func (s SubsetSpec) empty() bool { return len(s.Where) == 0 && s.Percent == 0 }
 
 // Build takes a snapshot of the target's source, consistent and without
 // keeping others from writing. The file appears whole or not at all.
@@ -44,6 +50,6 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 		return Snapshot{}, err
 	}
 	p.phase("connect")
-	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: o.subset()}
+	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: o.subset(t)}
 	return a.newSnapshot(ctx, from, d, p)
 }

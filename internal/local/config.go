@@ -35,6 +35,14 @@ type Target struct {
 	Production  bool         `yaml:"production,omitempty" koanf:"production"`   // load refuses this destination unless forced
 	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them, of who can read its snapshots
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
+	Subset      SubsetSpec   `yaml:"subset,omitempty" koanf:"subset"`
+}
+
+// SubsetSpec limits the snapshots of a target to some rows and what belongs to
+// them. The zero value takes every row.
+type SubsetSpec struct {
+	Where   map[string]string `yaml:"where,omitempty" koanf:"where"`     // by table: the condition of the rows to start from
+	Percent float64           `yaml:"percent,omitempty" koanf:"percent"` // of the other rows to start from
 }
 
 // SanitizeSpec names the files that say how to mask a target. Relative paths

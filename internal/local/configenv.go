@@ -39,9 +39,9 @@ func envKeys(file *koanf.Koanf, env func(string) string) map[string]any {
 	set := map[string]any{}
 	for name, key := range known {
 		value := env(name)
-		switch last := key[strings.LastIndex(key, keyDelim)+1:]; {
+		switch parts := strings.Split(key, keyDelim); {
 		case value == "":
-		case last == "identities" || last == "encrypt_to":
+		case key == "identities" || len(parts) == 3 && parts[2] == "encrypt_to":
 			set[key] = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '\n' })
 		default:
 			set[key] = value
@@ -54,7 +54,7 @@ func fieldsOf(group string) []string {
 	if group == "storage_profiles" {
 		return []string{"url"}
 	}
-	return []string{"source", "destination", "jobs", "production", "encrypt_to", "sanitize" + keyDelim + "rules", "sanitize" + keyDelim + "sql"}
+	return []string{"source", "destination", "jobs", "production", "encrypt_to", "sanitize" + keyDelim + "rules", "sanitize" + keyDelim + "sql", "subset" + keyDelim + "percent"}
 }
 
 // envName returns the environment variable that sets a key.
