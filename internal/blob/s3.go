@@ -131,6 +131,9 @@ func firstOf(a, b string) string {
 	return b
 }
 
+// Endpoint returns the URL of the storage.
+func (s *S3) Endpoint() *url.URL { return s.core.EndpointURL() }
+
 func (s *S3) object(key string) string { return path.Join(s.prefix, key) }
 
 // Begin implements [Store].

@@ -8,9 +8,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"snap"
+	"snap/internal/blob"
+	"snap/internal/store"
 )
 
 // claimKey is the object that says whose a storage is.
@@ -26,32 +29,58 @@ type storageOwner struct {
 	Since     time.Time `json:"since"`
 }
 
+// claim is what a service says of itself to a storage.
+type claim struct {
+	blobs blob.Store
+	owner storageOwner
+}
+
 // claim writes whose the storage is, and fails when it is another service's.
 // Two services in one place would take each other's uploads for abandoned.
 func (s *Service) claim(ctx context.Context) error {
-	owner, err := s.owner(ctx)
+	return claim{s.blobs, storageOwner{serviceID(s.urlKey), s.config.PublicURL, s.now().UTC()}}.make(ctx)
+}
+
+func (c claim) make(ctx context.Context) error {
+	found, err := c.read(ctx)
 	if errors.Is(err, snap.ErrNotFound) {
-		var text []byte
-		if text, err = json.Marshal(storageOwner{s.serviceID(), s.config.PublicURL, s.now().UTC()}); err == nil {
-			err = s.blobs.Write(ctx, claimKey, text)
-		}
-		if err == nil { // another service may do the same now
-			owner, err = s.owner(ctx)
+		if err = c.write(ctx); err == nil { // another service may do the same now
+			found, err = c.read(ctx)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if owner.Service != s.serviceID() {
-		return snap.Usage(fmt.Sprintf("the storage belongs to another service, the one at %s", owner.PublicURL),
-			"give each service a bucket or a prefix of its own in blob.url, or a data_dir of its own; if this service takes the place of that one, remove the object "+claimKey+" from the storage")
+	if found.Service == c.owner.Service {
+		return nil
 	}
-	return nil
+	detail := fmt.Sprintf("the storage belongs to another service, the one at %s", found.PublicURL)
+	if found.PublicURL == c.owner.PublicURL {
+		detail = fmt.Sprintf("the storage belongs to the service that was at %s before, with another database than this one", found.PublicURL)
+	}
+	return snap.Usage(detail, "if that service lives, give each a bucket or a prefix of its own in blob.url, or a data_dir of its own; "+
+		"if its database is lost and no backup brings it back, run `snapcloud claim --from "+found.PublicURL+"` with this configuration")
 }
 
-func (s *Service) owner(ctx context.Context) (storageOwner, error) {
+// take makes the storage this service's, which was that of the service at a
+// public URL.
+func (c claim) take(ctx context.Context, from string) error {
+	found, err := c.read(ctx)
+	if errors.Is(err, snap.ErrNotFound) || err == nil && found.Service == c.owner.Service {
+		return snap.Usage("the storage belongs to no other service", "start this one: it needs no claim")
+	}
+	if err != nil {
+		return err
+	}
+	if strings.TrimRight(from, "/") != found.PublicURL {
+		return snap.Usage(fmt.Sprintf("the storage belongs to the service at %s and not to one at %s", found.PublicURL, from), "check blob.url and data_dir, then name the service whose place is taken")
+	}
+	return c.write(ctx)
+}
+
+func (c claim) read(ctx context.Context) (storageOwner, error) {
 	var owner storageOwner
-	text, err := s.blobs.Read(ctx, claimKey)
+	text, err := c.blobs.Read(ctx, claimKey)
 	if err == nil {
 		if err := json.Unmarshal(text, &owner); err != nil {
 			return owner, fmt.Errorf("read %s: %w", claimKey, err)
@@ -60,10 +89,33 @@ func (s *Service) owner(ctx context.Context) (storageOwner, error) {
 	return owner, err
 }
 
+func (c claim) write(ctx context.Context) error {
+	text, err := json.Marshal(c.owner)
+	if err != nil {
+		return err
+	}
+	return c.blobs.Write(ctx, claimKey, text)
+}
+
+// Claim makes the configuration's storage that of the service with this store,
+// in place of the one at the public URL from, whose database is lost. That one
+// must never run again. Its objects stay; no snapshot of this service has them.
+func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
+	urlKey, err := st.Secret(ctx, "urls", 32)
+	if err != nil {
+		return err
+	}
+	blobs, err := OpenBlobs(ctx, c)
+	if err != nil {
+		return err
+	}
+	return claim{blobs, storageOwner{serviceID(urlKey), c.PublicURL, st.Now().UTC()}}.take(ctx, from)
+}
+
 // serviceID tells this service from others. It follows the database, so that
 // replicas share it.
-func (s *Service) serviceID() string {
-	h := hmac.New(sha256.New, s.urlKey)
+func serviceID(urlKey []byte) string {
+	h := hmac.New(sha256.New, urlKey)
 	h.Write([]byte("service"))
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

@@ -1,10 +1,14 @@
 package cloud
 
 import (
+	"log/slog"
 	"net/http"
+	"testing"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"snap/internal/blob"
 )
 
 // ClaimKey is the object that every storage has.
@@ -34,3 +38,16 @@ func (s *Service) Registry() *prometheus.Registry { return s.metrics.registry }
 
 // Private returns what the private listener serves.
 func (s *Service) Private() http.Handler { return s.private() }
+
+// WarnOfPlain warns as a start with these addresses does, of which it asks none.
+func WarnOfPlain(t *testing.T, log *slog.Logger, publicURL, blobURL string) {
+	s := &Service{log: log, config: Config{PublicURL: publicURL}}
+	if blobURL != "" {
+		objects, err := blob.OpenS3(t.Context(), blobURL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.blobs = objects
+	}
+	s.warnOfPlain(t.Context())
+}

@@ -103,6 +103,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := s.openBlobs(ctx); err != nil {
 		return nil, err
 	}
+	s.warnOfPlain(ctx)
 	if err := s.claimAtStart(ctx); err != nil {
 		return nil, err
 	}

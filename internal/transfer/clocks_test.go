@@ -3,13 +3,18 @@ package transfer_test
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"snap"
+	"snap/internal/blob"
+	"snap/internal/servertest"
 	"snap/internal/transfer"
 )
 
@@ -51,6 +56,70 @@ func TestClocksOfServiceAndStorageDiffer(t *testing.T) {
 	if up, err := transfer.Upload(t.Context(), s.client(), file, req, o); err != nil || up.Moved != req.Size {
 		t.Errorf("with the clock set right: %+v, %v", up, err)
 	}
+}
+
+// A real S3 server refuses what a service signs whose clock is an hour behind
+// its own, whatever that service does, and takes it when the clock is right.
+func TestClocksOfServiceAndS3Differ(t *testing.T) {
+	t.Parallel()
+	s := newS3Service(t, servertest.S3(t))
+	late := &late{Store: s.store, t: t}
+	s.store = late
+	data := random(snapSize, 79)
+	file, req := writeFile(t, data)
+	o := quick()
+	o.Jobs = 1
+
+	late.by = time.Hour
+	_, pushErr := transfer.Upload(t.Context(), s.client(), file, req, o)
+	late.by = 0
+	up, err := transfer.Upload(t.Context(), s.client(), file, req, o)
+	if err != nil || up.Moved != req.Size {
+		t.Fatalf("with the clock set right: %+v, %v", up, err)
+	}
+	late.by = time.Hour
+	_, _, pullErr := transfer.Download(t.Context(), s.client(), up.ID, target(t), o)
+	for _, err := range []error{pushErr, pullErr} {
+		wantCode(t, err, snap.CodeUnavailable)
+		if !strings.Contains(err.Error(), "clocks of the service and of its storage") {
+			t.Errorf("%v, want it to name the clocks", err)
+		}
+	}
+	late.by = 0
+	path := target(t)
+	if _, _, err := transfer.Download(t.Context(), s.client(), up.ID, path, o); err != nil {
+		t.Fatalf("with the clock set right: %v", err)
+	}
+	wantFile(t, path, data)
+}
+
+// late is a storage of a service whose clock is behind.
+type late struct {
+	blob.Store
+	t  *testing.T
+	by time.Duration
+}
+
+func (l *late) SignPart(ctx context.Context, key, upload string, p blob.Part, life time.Duration) (signed blob.Signed, err error) {
+	l.behind(func() { signed, err = l.Store.SignPart(ctx, key, upload, p, life) })
+	return signed, err
+}
+
+func (l *late) Serve(w http.ResponseWriter, r *http.Request, key, etag string) {
+	answer := httptest.NewRecorder()
+	l.behind(func() { l.Store.Serve(answer, r, key, etag) })
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+}
+
+// behind calls f, which waits for nothing, by the late clock: that of a bubble,
+// in which time only passes while everybody waits.
+func (l *late) behind(f func()) {
+	then := time.Now().Add(-l.by).Round(0)
+	synctest.Test(l.t, func(*testing.T) {
+		<-time.After(time.Until(then))
+		f()
+	})
 }
 
 // Retry-After is seconds or a date (RFC 9110, 10.2.3). A date counts from the

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"snap"
@@ -27,10 +28,11 @@ var errStalled = errors.New("no byte moved for a minute")
 
 // refusal is an answer of the storage that is not success.
 type refusal struct {
-	status int
-	code   string // of a problem document, or of S3's XML
-	after  time.Duration
-	host   string
+	status  int
+	code    string // of a problem document, or of S3's XML
+	message string // of S3's XML
+	after   time.Duration
+	host    string
 }
 
 func (r *refusal) Error() string {
@@ -46,11 +48,11 @@ func refused(res *http.Response) *refusal {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 16<<10))
 	r := &refusal{status: res.StatusCode, host: res.Request.URL.Host, after: retryAfter(res.Header)}
 	var problem api.Problem
-	var s3 struct{ Code string }
+	var s3 struct{ Code, Message string }
 	if json.Unmarshal(text, &problem) == nil {
 		r.code = string(problem.Code)
 	} else if xml.Unmarshal(text, &s3) == nil {
-		r.code = s3.Code
+		r.code, r.message = s3.Code, strings.TrimSuffix(s3.Message, ".")
 	}
 	return r
 }
@@ -83,9 +85,16 @@ func (r *refusal) lost() bool {
 }
 
 // skewed reports whether the storage says that the URL was signed by a clock
-// that differs from its own. The client's clock has no part in it.
+// that differs from its own, or too long ago: that is a matter of clocks when a
+// fresh URL is told the same. The client's clock has no part in it.
 func (r *refusal) skewed() bool {
-	return r.code == "RequestTimeTooSkewed" || r.code == "RequestNotYetValid"
+	switch r.code {
+	case "RequestTimeTooSkewed", "RequestNotYetValid":
+		return true
+	case "AccessDenied": // S3 gives no code of their own to these two
+		return r.message == "Request has expired" || r.message == "Request is not valid yet"
+	}
+	return false
 }
 
 // tries returns how often it is of use to try what was answered so.

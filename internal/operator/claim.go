@@ -1,0 +1,35 @@
+package operator
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"snap/internal/cloud"
+)
+
+func (p *program) claim() *cobra.Command {
+	var from string
+	c := &cobra.Command{
+		Use:   "claim --from URL",
+		Short: "Take over the storage of a service whose database is lost",
+		Long: "Make the storage of the configuration this service's, in place of the service at the\n" +
+			"public URL of --from. Services share no storage, so that one must never run again.\n\n" +
+			"A backup of the database brings the snapshots back; this does not: the objects of the\n" +
+			"lost service stay in the storage, and no snapshot names them.",
+		Example: "  snapcloud claim --config snapcloud.yaml --from https://snap.example.com",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.withStore(c.Context(), func(s *opened) error {
+				if err := cloud.Claim(c.Context(), s.Store, s.config, from); err != nil {
+					return err
+				}
+				fmt.Fprintf(p.stderr, "the storage was that of %s and is this service's now\n", from)
+				return nil
+			})
+		},
+	}
+	c.Flags().StringVar(&from, "from", "", "public URL of the service whose place is taken (required)")
+	c.MarkFlagRequired("from")
+	return c
+}
