@@ -36,7 +36,7 @@ bench: servers bin/versitygw bin/peers ## the benchmarks, as ratios of one run; 
 	@$(GO) test -C tools/peers -bench . -benchtime 1x
 
 load: servers bin/versitygw ## what the service holds at a million snapshots, on SQLite and on one and three replicas
-	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw SNAP_LOAD_SNAPSHOTS=$${SNAP_LOAD_SNAPSHOTS:-1000000} SNAP_LOAD_SECONDS=$${SNAP_LOAD_SECONDS:-30} \
+	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw SNAP_LOAD_SNAPSHOTS=$${SNAP_LOAD_SNAPSHOTS:-1000000} SNAP_LOAD_SECONDS=$${SNAP_LOAD_SECONDS:-20} \
 		$(GO) test -run '^$$' -bench Load -benchtime 1x -timeout 2h ./internal/load
 
 screenshots: ## every state of the web UI, light and dark, at three widths, into bin/screenshots
