@@ -61,9 +61,14 @@ func TestOneMomentWithoutBlockingWriters(t *testing.T) {
 	})
 }
 
-// A schema that changes while it is built is one clear error, and no snapshot.
+// A schema that changes while it is built is one clear error, and no snapshot;
+// or the snapshot is of the moment before.
 func TestSchemaChangedDuringBuild(t *testing.T) {
 	t.Parallel()
+	onEach(t, testSchemaChanged)
+}
+
+func testSchemaChanged(t *testing.T, server string) {
 	for name, change := range map[string]string{
 		"a column more": "ALTER TABLE b ADD COLUMN late INT",
 		"a table less":  "DROP TABLE b",
@@ -72,20 +77,31 @@ func TestSchemaChangedDuringBuild(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := filled(t, "mariadb")
+			url := filled(t, server)
 			db, _ := openURL(t, url)
 			defer db.Close()
+			c, err := session(t.Context(), db, "SET SESSION lock_wait_timeout = 5")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
 			done := false
 			out := writerFunc(func(p []byte) (int, error) {
 				if !done && bytes.Contains(p, []byte("INSERT INTO `a`")) {
 					done = true
-					if _, err := db.Exec("SET STATEMENT lock_wait_timeout = 5 FOR " + change); err != nil {
+					if _, err := c.ExecContext(t.Context(), change); err != nil {
 						return 0, fmt.Errorf("%s: %w", change, err)
 					}
 				}
 				return len(p), nil
 			})
-			_, err := Engine{}.Dump(t.Context(), url, out, engine.Options{Jobs: 1})
+			info, err := Engine{}.Dump(t.Context(), url, out, engine.Options{Jobs: 1})
+			if name == "a table more" && strings.HasPrefix(server, "mysql") { // its lists of tables are of one moment too
+				if err != nil || len(info.Tables) != 2 {
+					t.Errorf("%+v, %v", info.Tables, err)
+				}
+				return
+			}
 			if snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), "schema changed") {
 				t.Errorf("%v", err)
 			}

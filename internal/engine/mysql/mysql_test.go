@@ -339,7 +339,11 @@ func leftovers(t testing.TB, url string) []string {
 
 func TestRefusalsLeaveTheOldDatabase(t *testing.T) {
 	t.Parallel()
-	from, to := servertest.MariaDB(t), servertest.MariaDB(t)
+	onEach(t, testRefusals)
+}
+
+func testRefusals(t *testing.T, server string) {
+	from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 	script(t, from, odd)
 	script(t, to, "CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
 	before := contents(t, to)

@@ -1,0 +1,50 @@
+package mysql
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"snap/internal/servertest"
+)
+
+// limits is a schema at the servers' limits: the longest row and names, the most
+// columns, keys and columns of a key, a value of 8 MB.
+func limits() string {
+	var s strings.Builder
+	s.WriteString("SET sql_mode = '';\nCREATE TABLE longest (a VARBINARY(65533) NOT NULL) CHARSET latin1; INSERT INTO longest VALUES (repeat(x'00270a', 21844)), ('');\n")
+	var columns, values []string
+	for i := range 1017 {
+		columns, values = append(columns, fmt.Sprintf("c%d TINYINT", i)), append(values, fmt.Sprint(i%128))
+	}
+	fmt.Fprintf(&s, "CREATE TABLE widest (%s); INSERT INTO widest VALUES (%s);\n", strings.Join(columns, ", "), strings.Join(values, ", "))
+	s.WriteString("CREATE TABLE keyed (id INT PRIMARY KEY")
+	for i := range 63 {
+		fmt.Fprintf(&s, ", k%d INT, KEY (k%[1]d)", i)
+	}
+	s.WriteString(", KEY (k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13, k14, k15)); INSERT INTO keyed (id, k62) VALUES (1, 2), (-1, NULL);\n")
+	long := strings.Repeat("ü", 64)
+	fmt.Fprintf(&s, "CREATE TABLE `%[1]s` (`%[1]s` INT, KEY `%[1]s` (`%[1]s`), CONSTRAINT `%[1]s` CHECK (`%[1]s` > 0)) COMMENT '%[2]s'; INSERT INTO `%[1]s` VALUES (1);\n", long, strings.Repeat("'' ", 600))
+	s.WriteString("CREATE TABLE large (id INT PRIMARY KEY, a LONGTEXT, b LONGTEXT); INSERT INTO large VALUES (1, repeat('x''\\n', 2700000), ''), (2, NULL, NULL);\n")
+	return s.String()
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
+		text := strings.Replace(limits(), ", KEY (k62)", "", 1) // with the one of many columns they are 63
+		if strings.HasPrefix(server, "mysql") {
+			text += "SET SESSION sql_generate_invisible_primary_key = ON; CREATE TABLE unkeyed (a INT); INSERT INTO unkeyed VALUES (3), (3), (NULL);\n"
+		}
+		script(t, from, text)
+		d, _ := dumped(t, from)
+		counted(t, from, d.Info.Tables)
+		if err := load(t, to, d, false); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := contents(t, from), contents(t, to); a != b || len(a) < 8_000_000 {
+			t.Errorf("the copy differs: %s", difference(a, b))
+		}
+	})
+}
