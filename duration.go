@@ -5,10 +5,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
-var longUnits = regexp.MustCompile(`^(\d+(?:\.\d+)?)([wd])`)
+var longUnits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+(?:\.\d+)?)([wd])`) })
 
 // ParseDuration reads a duration as --expires-in takes it: what
 // [time.ParseDuration] reads, with days (d, 24 hours) and weeks (w) in front,
@@ -19,7 +20,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	bad := Usage(fmt.Sprintf("%q is not a duration", s), "use a number with a unit, such as 36h, 7d or 2w")
 	var total float64
 	for {
-		m := longUnits.FindStringSubmatch(rest)
+		m := longUnits().FindStringSubmatch(rest)
 		if m == nil {
 			break
 		}
@@ -43,7 +44,7 @@ func ParseDuration(s string) (time.Duration, error) {
 			return 0, bad
 		}
 		total += float64(d)
-	} else if total == 0 && longUnits.FindString(strings.TrimSpace(s)) == "" {
+	} else if total == 0 && longUnits().FindString(strings.TrimSpace(s)) == "" {
 		return 0, bad
 	}
 	if total <= 0 {

@@ -33,7 +33,7 @@ var house = map[string]struct {
 	"api": {both, []string{".", "internal/near"}},
 
 	"cmd/snapcli":              {client, []string{"internal/cli"}},
-	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/foreign", "internal/webui", "internal/archive", "internal/transfer", "internal/near", "internal/disk"}},
+	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/foreign", "internal/webui", "internal/archive", "internal/transfer", "internal/near", "internal/disk", "internal/late"}},
 	"internal/login":           {client, []string{".", "api"}},
 	"internal/local":           {client, []string{".", "api", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/foreign", "internal/transfer", "internal/profile", "internal/near", "internal/disk"}},
 	"internal/profile":         {client, []string{".", "api", "internal/blob"}},
@@ -41,9 +41,9 @@ var house = map[string]struct {
 	"internal/engine/postgres": {client, []string{".", "internal/engine", "internal/disk", "internal/subset"}},
 	"internal/engine/mysql":    {client, []string{".", "internal/engine", "internal/subset"}},
 	"internal/engine/sqlite":   {client, []string{".", "internal/engine", "internal/disk", "internal/subset"}},
-	"internal/foreign":         {client, []string{"."}},
+	"internal/foreign":         {client, []string{".", "internal/late"}},
 	"internal/subset":          {client, []string{".", "internal/engine"}},
-	"internal/sanitize":        {client, []string{".", "internal/engine"}},
+	"internal/sanitize":        {client, []string{".", "internal/engine", "internal/late"}},
 	"internal/archive":         {client, []string{"."}},
 	"internal/transfer":        {client, []string{".", "api", "internal/disk"}},
 	"internal/webui":           {client, []string{".", "api", "internal/local", "internal/login", "internal/look"}},
@@ -61,6 +61,7 @@ var house = map[string]struct {
 	"internal/look": {both, nil},
 	"internal/disk": {both, nil},
 	"internal/near": {both, nil},
+	"internal/late": {both, nil},
 	// Storage knows neither half: the service keeps its snapshots in it, and a
 	// storage profile the user's own.
 	"internal/blob": {both, []string{".", "internal/disk"}},

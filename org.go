@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -47,11 +48,11 @@ func (p Policy) CheckExpiry(expires, now time.Time) error {
 	}
 }
 
-var slugForm = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
+var slugForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`) })
 
 // ValidSlug reports whether s can be an organization's slug: 1 to 63 lower-case
 // letters, digits and inner hyphens.
-func ValidSlug(s string) bool { return slugForm.MatchString(s) }
+func ValidSlug(s string) bool { return slugForm().MatchString(s) }
 
 // Member is a user of an organization as its members see them.
 type Member struct {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/late"
 )
 
 // result prints a line of the result to standard output.
@@ -177,11 +177,11 @@ func (a *app) say(format string, args ...any) {
 // write puts text of our own on standard error as it is.
 func (a *app) write(text string) { fmt.Fprint(a.io.Err, text) }
 
-var plainWord = regexp.MustCompile(`^[0-9A-Za-z._/@%+=:-]+$`)
+var plainWord = late.Regexp(`^[0-9A-Za-z._/@%+=:-]+$`)
 
 // word writes a name as a person types it to a shell: quoted when it must be.
 func word(name string) string {
-	if plainWord.MatchString(name) {
+	if plainWord().MatchString(name) {
 		return name
 	}
 	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"

@@ -3,13 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"snap"
+	"snap/internal/late"
 	"snap/internal/near"
 )
 
@@ -78,12 +78,12 @@ func (a *app) begin(cmd *cobra.Command) error {
 	return nil
 }
 
-var flagsTogether = regexp.MustCompile(`\[([^\]]*)\] were all set`)
+var flagsTogether = late.Regexp(`\[([^\]]*)\] were all set`)
 
 // excluding says which flags exclude each other.
 func excluding(cmd *cobra.Command, err error) error {
 	detail := err.Error()
-	if m := flagsTogether.FindStringSubmatch(detail); m != nil {
+	if m := flagsTogether().FindStringSubmatch(detail); m != nil {
 		detail = "--" + strings.ReplaceAll(m[1], " ", " and --") + " exclude each other"
 	}
 	return snap.Usage(detail, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))

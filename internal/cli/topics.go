@@ -22,8 +22,9 @@ func topics() []*cobra.Command {
 func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString("Every failure has a code, which --json shows, and an exit code:\n\n    0  all is well\n")
+	codes := snap.Codes()
 	for exit := range snap.ExitInterrupted + 1 {
-		for _, c := range snap.Codes() {
+		for _, c := range codes {
 			if c.Exit == exit && exit != snap.ExitOK {
 				fmt.Fprintf(&b, "  %3d  %-28s %s\n", exit, c.Code, c.Title)
 			}
