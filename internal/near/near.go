@@ -7,27 +7,27 @@ import "strings"
 // that differs by case, begins with it, or is few edits away. It returns ""
 // when none is near.
 func Closest(typed string, candidates []string) string {
-	best, distance := "", 1+len([]rune(typed))/3
-	for _, c := range candidates {
-		low, typedLow := strings.ToLower(c), strings.ToLower(typed)
-		d := edits(typedLow, low)
-		if len(typed) >= 2 && strings.HasPrefix(low, typedLow) {
-			d = min(d, 1)
+	return nearest(typed, candidates, 1+len([]rune(typed))/3, func(typed, c string) int {
+		if len(typed) >= 2 && strings.HasPrefix(c, typed) {
+			return min(1, edits(typed, c))
 		}
-		if d < distance || d == distance && best == "" {
-			best, distance = c, d
-		}
-	}
-	return best
+		return edits(typed, c)
+	})
 }
 
 // Within returns the first of the candidates that are fewest edits away from
 // typed, whatever the case, if those are no more than most; else "".
 func Within(typed string, candidates []string, most int) string {
-	best, distance := "", most+1
+	return nearest(typed, candidates, most, edits)
+}
+
+// nearest returns the first of the candidates at the least distance, whatever
+// the case, if that is no more than most; else "".
+func nearest(typed string, candidates []string, most int, distance func(typed, candidate string) int) string {
+	best, least := "", most+1
 	for _, c := range candidates {
-		if d := edits(strings.ToLower(typed), strings.ToLower(c)); d < distance {
-			best, distance = c, d
+		if d := distance(strings.ToLower(typed), strings.ToLower(c)); d < least {
+			best, least = c, d
 		}
 	}
 	return best
