@@ -108,7 +108,8 @@ func TestKilledAtRandomPoints(t *testing.T) {
 	}
 	s := newShop(t)
 	run(t, s.source, "CREATE TABLE bulk (v); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 4000) INSERT INTO bulk SELECT randomblob(1000) FROM c")
-	mask := s.sqlFile(t, "UPDATE customer SET email = 'masked'")
+	bySQL := "SNAPCLI_TEST_SQL=" + s.sqlFile(t, "UPDATE customer SET email = 'masked'")
+	byRules := "SNAPCLI_TEST_RULES=" + s.rulesFile(t, "keep: ['*']\ntables:\n  customer: {columns: {email: {mask: email, shared: true}}}\n")
 	r := rand.New(rand.NewPCG(1, 2))
 	first, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
 	if err != nil {
@@ -118,7 +119,7 @@ func TestKilledAtRandomPoints(t *testing.T) {
 	for round := range rounds {
 		action := []string{"load", "build", "sanitize"}[round%3]
 		lines, moment := 1+r.IntN(40), time.Duration(r.IntN(3000))*time.Microsecond
-		if s.killedAt(t, action, lines, moment, "SNAPCLI_TEST_SQL="+mask) {
+		if s.killedAt(t, action, lines, moment, []string{bySQL, byRules}[round/3%2]) {
 			killed++
 		}
 		s.whole(t, fmt.Sprintf("round %d, %s killed after %d lines", round, action, lines))
@@ -199,6 +200,19 @@ func TestFullDisk(t *testing.T) {
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
 		t.Errorf("load: %v", err)
 	}
+	// Room for the unpacked copy alone, and not for what is made of it.
+	s.data = filepath.Join(smallDisk(t, 4<<20), "data")
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	rules := s.rulesFile(t, "keep: ['*']\ntables:\n  customer: {columns: {email: {mask: email, shared: true}}}\n")
+	if _, err := s.Sanitize(t.Context(), shopTarget, SanitizeOptions{Rules: rules}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
+		t.Errorf("sanitize: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.data, "tmp", "*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	s.data = filepath.Join(s.dir, "data")
 	// The same when the space is gone only while it is written.
 	r, err := s.openVerified(t.Context(), mustLast(t, s), nil)
 	if err != nil {
