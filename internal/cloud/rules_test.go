@@ -283,7 +283,7 @@ func TestWebhooksNeverReachPrivateAddresses(t *testing.T) {
 		}
 	}
 	var ids []string
-	for _, host := range []string{"127.0.0.1", "localhost", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "[::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "0.0.0.0"} {
+	for _, host := range []string{"127.0.0.1", "localhost", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "[::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "0.1.2.3", "198.18.0.1", "[2002:7f00:1::1]", "[64:ff9b:1::7f00:1]"} {
 		hook, err := alice.AddWebhook(ctx, api.WebhookRequest{URL: "https://" + host + ":1/x", Events: []snap.AuditAction{snap.AuditPushed}})
 		must(t, err)
 		ids = append(ids, hook.ID)

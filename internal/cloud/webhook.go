@@ -221,9 +221,18 @@ func newHookClient(allowPrivate bool) *http.Client {
 	}
 }
 
+// notPublic are the networks that are not of the open Internet though nothing
+// else about their addresses says so (RFC 6890), and those whose addresses hold
+// another one, of which nobody knows where it leads.
+func notPublic() []string {
+	return []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4",
+		"64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fec0::/10",
+	}
+}
+
 // isPublic reports whether an address is one of the open Internet.
 func isPublic(a netip.Addr) bool {
-	shared := netip.MustParsePrefix("100.64.0.0/10") // carrier-grade NAT, RFC 6598
-	translated := netip.MustParsePrefix("64:ff9b::/96")
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !shared.Contains(a) && !translated.Contains(a)
+	within := func(network string) bool { return netip.MustParsePrefix(network).Contains(a) }
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !slices.ContainsFunc(notPublic(), within)
 }

@@ -121,12 +121,7 @@ func (w *world) recovers() {
 func (w *world) barrier() {
 	w.gate.Lock()
 	defer w.gate.Unlock()
-	for _, p := range w.people { // a lost answer is forgiven for a minute, and this may take longer
-		w.must("refresh", func() error {
-			_, err := p.file.Refresh(context.Background(), publicURL, p.web)
-			return err
-		})
-	}
+	w.mend()
 	w.quiet()
 	for _, t := range w.model.all(nil) {
 		if w.model.is(&t.exists) != no {
@@ -143,6 +138,21 @@ func (w *world) barrier() {
 		}
 	}
 	w.tryStale()
+}
+
+// mend refreshes every session whose last answer may have been lost: that is
+// forgiven for a minute, and what follows may take longer. An older program may
+// keep a session locked for longer than that, by a connection that it lost.
+func (w *world) mend() {
+	if w.old != "" {
+		return
+	}
+	for _, p := range w.people {
+		w.must("refresh", func() error {
+			_, err := p.file.Refresh(context.Background(), publicURL, p.web)
+			return err
+		})
+	}
 }
 
 // quiet waits until no replica answers a request. Beside an older program,
