@@ -52,7 +52,7 @@ func (c *columns) clear() {
 		kept += cap(c.of[i])
 		c.of[i] = c.of[i][:0]
 	}
-	if kept > 2*blockSize {
+	if kept > 4*blockSize {
 		c.of = nil
 	}
 	c.runs = c.runs[:0]

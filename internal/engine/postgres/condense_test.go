@@ -1,0 +1,100 @@
+package postgres
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"snap/internal/servertest"
+)
+
+// TestCondensedDumpIsTheSame holds pg_restore's reading of a condensed dump
+// against that of the dump as pg_dump wrote it.
+func TestCondensedDumpIsTheSame(t *testing.T) {
+	t.Parallel()
+	url := servertest.Postgres(t)
+	d, err := parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := d.connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), `CREATE TABLE many (id int, words text); INSERT INTO many SELECT n, E'tab\t, line\n, \\.\n' || n FROM generate_series(1, 30000) n;
+		CREATE TABLE large (content text); INSERT INTO large SELECT repeat(n || ' ', 900000) FROM generate_series(1, 3) n;
+		CREATE TABLE none (id int); CREATE TABLE empty (); INSERT INTO empty SELECT FROM generate_series(1, 7);
+		SELECT lo_from_bytea(0, convert_to(repeat('large object ', 9000), 'UTF8')), lo_create(0);`); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_dump"), "-Fc", "-Z0", url).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var condensed, again bytes.Buffer
+	counts, err := condense(bytes.NewReader(raw), &condensed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table, want := range map[string]int64{"many": 30000, "large": 3, "none": 0, "empty": 7} {
+		if got := counts[[2]string{"public", table}]; got != want {
+			t.Errorf("%s: %d rows, not %d", table, got, want)
+		}
+	}
+	if saved := len(raw) - condensed.Len(); saved < 4*30000 {
+		t.Errorf("only %d bytes fewer", saved)
+	}
+	if asSQL(t, raw) != asSQL(t, condensed.Bytes()) {
+		t.Error("the condensed dump holds something else")
+	}
+	if _, err := condense(bytes.NewReader(condensed.Bytes()), &again); err != nil || !bytes.Equal(again.Bytes(), condensed.Bytes()) {
+		t.Errorf("condensed again it differs: %v", err)
+	}
+}
+
+// asSQL is a dump as SQL.
+func asSQL(t *testing.T, dump []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "dump")
+	if err := os.WriteFile(file, dump, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_restore"), "-f", "-", file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for line := range strings.Lines(string(out)) {
+		if !strings.HasPrefix(line, `\restrict`) && !strings.HasPrefix(line, `\unrestrict`) { // with a random word
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// A dump that is not understood is kept as it is; one that ends early is not.
+func TestCondenseKeepsWhatIsNotUnderstood(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	newer := "PGDMP\x01\x63\x00\x04\x08\x01 something of the future"
+	if counts, err := condense(strings.NewReader(newer), &out); err != nil || counts != nil || out.String() != newer {
+		t.Errorf("%v, %v, %q", counts, err, out.String())
+	}
+	out.Reset()
+	if _, err := condense(strings.NewReader("PGDMP\x01\x0e"), &out); err == nil || out.Len() > 0 {
+		t.Errorf("%v, %q", err, out.String())
+	}
+	full := errors.New("full")
+	if _, err := condense(strings.NewReader(newer), &failing{w: refusing{full}}); !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type refusing struct{ err error }
+
+func (r refusing) Write([]byte) (int, error) { return 0, r.err }
