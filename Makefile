@@ -32,6 +32,7 @@ test: servers databases bin/versitygw bin/dex bin/zitadel axe ## everything, wit
 BENCHED = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=tools '^func Benchmark' .)))
 
 bench: servers bin/versitygw bin/peers ## the benchmarks, as ratios of one run; docs/benchmarks.md has the variables
+	@tools/servers bench
 	@SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -p 1 -run '^$$' -bench . -benchtime 1x -timeout 2h $(ARGS) $(BENCHED)
 	@$(GO) test -C tools/peers -bench . -benchtime 1x
 
