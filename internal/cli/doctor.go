@@ -170,16 +170,23 @@ func (x *examination) target(ctx context.Context, agent *local.Agent, t local.Ta
 		return
 	}
 	for _, c := range checks {
-		side := what + " " + c.Role
-		switch {
-		case c.Err != nil:
-			x.failed(side, bad, c.Err)
-		case c.Exists:
-			x.add(side, good, c.URL+", "+plural(c.Tables, "table", "tables")+after(", server ", c.ServerVersion)+after(", tools ", c.ToolVersion), "")
-		}
-		for _, w := range c.Warnings {
-			x.add(side, look, c.URL+": "+w, "")
-		}
+		x.database(what+" "+c.Role, c)
+	}
+}
+
+// database tells what was found out about one database of a target.
+func (x *examination) database(side string, c local.DatabaseCheck) {
+	switch {
+	case c.Err != nil:
+		x.failed(side, bad, c.Err)
+	case c.Exists:
+		x.add(side, good, c.URL+", "+plural(c.Tables, "table", "tables")+after(", server ", c.ServerVersion)+after(", tools ", c.ToolVersion), "")
+	}
+	for _, n := range c.Missing {
+		x.findings = append(x.findings, finding{side, bad, c.URL + ": " + n.What, n.Mend, n.Code})
+	}
+	for _, w := range c.Warnings {
+		x.add(side, look, c.URL+": "+w, "")
 	}
 }
 
@@ -247,8 +254,22 @@ func (x *examination) reachable(ctx context.Context, base string) bool {
 // report prints the findings; when something is broken, it fails with the code
 // of the first that is.
 func (x *examination) report() error {
+	if x.flags.json {
+		if err := x.printJSON(x.findings); err != nil {
+			return err
+		}
+	}
+	return x.verdict("mend what is marked above, and run `snapcli doctor` again")
+}
+
+// verdict prints the findings, unless they are printed as JSON, and fails when
+// something is broken.
+func (x *examination) verdict(hint string) error {
 	broken, code := 0, snap.CodeInternal
 	for _, f := range x.findings {
+		if !x.flags.json {
+			x.printFinding(f)
+		}
 		if f.Verdict != bad {
 			continue
 		}
@@ -256,17 +277,8 @@ func (x *examination) report() error {
 			code = f.code
 		}
 	}
-	if x.flags.json {
-		if err := x.printJSON(x.findings); err != nil {
-			return err
-		}
-	} else {
-		for _, f := range x.findings {
-			x.printFinding(f)
-		}
-	}
 	if broken > 0 {
-		return &snap.Error{Code: code, Detail: plural(broken, "thing is", "things are") + " broken", Hint: "mend what is marked above, and run `snapcli doctor` again"}
+		return &snap.Error{Code: code, Detail: plural(broken, "thing is", "things are") + " broken", Hint: hint}
 	}
 	return nil
 }

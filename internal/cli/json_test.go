@@ -28,6 +28,7 @@ var printed = []struct {
 	{"snapshots verify", []sound{}},
 	{"targets", []targetView{}},
 	{"targets show", targetView{}},
+	{"targets check", []checkedDatabase{}},
 	{"config, config show", []setting{}},
 	{"config import dbsnapper, config import greenmask", imported{}},
 	{"doctor", []finding{}},

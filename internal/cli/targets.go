@@ -9,7 +9,7 @@ import (
 func (a *app) targetsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "targets",
-		Short: "List, add, show and remove targets",
+		Short: "List, add, show, check and remove targets",
 		Long: `A target is a database that snapshots are taken of (its source) and the one they
 are loaded into (its destination). Targets stand in the config file.`,
 		Example: examples("list them", "snapcli targets"),
@@ -22,7 +22,7 @@ are loaded into (its destination). Targets stand in the config file.`,
 			return a.printTargets(agent.Targets())
 		},
 	}
-	cmd.AddCommand(a.targetAddCommand(), a.targetShowCommand(), a.targetRemoveCommand())
+	cmd.AddCommand(a.targetAddCommand(), a.targetShowCommand(), a.targetCheckCommand(), a.targetRemoveCommand())
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -20,7 +20,8 @@ type DatabaseCheck struct {
 	Size          int64
 	Connections   []string
 	Warnings      []string
-	Err           error // why it cannot be used; nil when it can
+	Missing       []engine.Need // programs and rights without which it cannot be used
+	Err           error         // why it cannot be used; nil when it can
 }
 
 // CheckTarget connects to a target's databases and tells what is there, what
@@ -33,14 +34,14 @@ func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, 
 	}
 	var all []DatabaseCheck
 	if t.Source != "" {
-		c, info := a.checkDatabase(ctx, "source", t.Source)
+		c, info := a.checkDatabase(ctx, "source", t.Source, engine.ForBuild)
 		if c.Err == nil && !info.Exists {
 			c.Err = &snap.Error{Code: snap.CodeNotFound, Detail: "there is no database " + c.URL, Hint: "correct the target's source"}
 		}
 		all = append(all, c)
 	}
 	if t.Destination != "" {
-		c, info := a.checkDatabase(ctx, "destination", t.Destination)
+		c, info := a.checkDatabase(ctx, "destination", t.Destination, engine.ForLoad)
 		if c.Err == nil && !info.Exists {
 			c.Warnings = append(c.Warnings, "the database does not exist yet; load will create it")
 		}
@@ -54,7 +55,7 @@ func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, 
 	return all, nil
 }
 
-func (a *Agent) checkDatabase(ctx context.Context, role, raw string) (DatabaseCheck, engine.Info) {
+func (a *Agent) checkDatabase(ctx context.Context, role, raw string, use engine.Use) (DatabaseCheck, engine.Info) {
 	c := DatabaseCheck{Role: role, URL: Redact(raw)}
 	d, err := a.databaseAt(raw)
 	if err != nil {
@@ -71,5 +72,8 @@ func (a *Agent) checkDatabase(ctx context.Context, role, raw string) (DatabaseCh
 	c.ServerVersion, c.ToolVersion = info.ServerVersion, info.ToolVersion
 	c.Tables, c.Size = len(info.Tables), info.Size
 	c.Connections, c.Warnings = info.Connections, info.Warnings
+	if inspector, ok := d.engine.(engine.Inspector); ok && (info.Exists || use == engine.ForLoad) {
+		c.Missing, c.Err = inspector.Needs(ctx, d.url, use)
+	}
 	return c, info
 }

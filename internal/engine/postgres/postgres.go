@@ -236,8 +236,6 @@ func (e Engine) look(ctx context.Context, conn *pgx.Conn, info *engine.Info) (er
 	}
 	if tool, err := e.tool("pg_dump", major(info.ServerVersion)); err == nil {
 		info.ToolVersion = tool.version
-	} else {
-		info.Warnings = append(info.Warnings, err.Error())
 	}
 	if info.Properties, err = properties(ctx, conn); err != nil {
 		return err

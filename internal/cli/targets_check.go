@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/local"
+)
+
+func (a *app) targetCheckCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [NAME]",
+		Short: "Check that a target's databases can be used",
+		Long: `Check connects to the source and the destination of a target, or of all of
+them, and tells the server's version, the version of the programs that are used,
+and what is missing: a program, or a right of the user in the URL, with the
+statement that grants it. It fails when something is missing. Nothing is changed.`,
+		Example:           examples("check one", "snapcli targets check shop", "check all, for a script", "snapcli targets check --json"),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeTargets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			return a.checkTargets(cmd.Context(), agent, args)
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// checkedDatabase is what was found out about one database of a target.
+type checkedDatabase struct {
+	Target        string      `json:"target"`
+	Role          string      `json:"role" doc:"source or destination"`
+	URL           string      `json:"url" doc:"without its password"`
+	Engine        snap.Engine `json:"engine,omitempty"`
+	Usable        bool        `json:"usable" doc:"nothing is missing"`
+	Reachable     bool        `json:"reachable"`
+	Exists        bool        `json:"exists"`
+	ServerVersion string      `json:"server_version,omitempty"`
+	ToolVersion   string      `json:"tool_version,omitempty" doc:"of the program that dumps, where there is one"`
+	Tables        int         `json:"tables"`
+	Size          int64       `json:"size"`
+	Missing       []lack      `json:"missing"`
+	Warnings      []string    `json:"warnings"`
+}
+
+// lack is one thing that is missing.
+type lack struct {
+	Code snap.Code `json:"code"`
+	What string    `json:"what"`
+	Mend string    `json:"mend,omitempty" doc:"the statement that grants it, or what to do"`
+}
+
+// checkTargets checks the named targets, or all of them. When something is
+// missing, it fails with the code of the first that is.
+func (a *app) checkTargets(ctx context.Context, agent *local.Agent, names []string) error {
+	if len(names) == 0 {
+		for _, t := range agent.Targets() {
+			names = append(names, t.Name)
+		}
+	}
+	x := &examination{app: a}
+	views := []checkedDatabase{}
+	for _, name := range names {
+		checks, err := agent.CheckTarget(ctx, name)
+		if err != nil {
+			return err
+		}
+		for _, c := range checks {
+			x.database(name+" "+c.Role, c)
+			views = append(views, a.viewCheck(name, c))
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if a.flags.json {
+		if err := a.printJSON(views); err != nil {
+			return err
+		}
+	}
+	return x.verdict("mend what is marked above, and run `snapcli targets check` again")
+}
+
+func (a *app) viewCheck(target string, c local.DatabaseCheck) checkedDatabase {
+	v := checkedDatabase{
+		Target: target, Role: c.Role, URL: c.URL, Engine: c.Engine, Usable: c.Err == nil && len(c.Missing) == 0, Reachable: c.Reachable, Exists: c.Exists,
+		ServerVersion: c.ServerVersion, ToolVersion: c.ToolVersion, Tables: c.Tables, Size: c.Size, Missing: []lack{}, Warnings: append([]string{}, c.Warnings...),
+	}
+	if c.Err != nil {
+		e := asError(c.Err)
+		v.Missing = append(v.Missing, lack{e.Code, a.known.redact(e.Error()), e.Hint})
+	}
+	for _, n := range c.Missing {
+		v.Missing = append(v.Missing, lack{n.Code, n.What, n.Mend})
+	}
+	return v
+}

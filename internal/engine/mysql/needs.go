@@ -1,0 +1,132 @@
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+var _ engine.Inspector = Engine{}
+
+// The rights that a dump and a load do not go without. What a dump leaves out
+// for want of others is told as a warning.
+var (
+	rightsToBuild = []string{"SELECT", "SHOW VIEW"}
+	rightsToLoad  = []string{"SELECT", "INSERT", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW", "SHOW VIEW", "TRIGGER", "CREATE ROUTINE", "EVENT"}
+)
+
+// Needs implements [engine.Inspector]. Of a user who has roles nothing is known:
+// their rights stand elsewhere.
+func (Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Need, error) {
+	d, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	db, err := d.open("")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	var account string
+	if err := db.QueryRowContext(ctx, "SELECT current_user()").Scan(&account); err != nil {
+		return nil, d.failure(err)
+	}
+	said, err := lines(ctx, db, "SHOW GRANTS")
+	if err != nil {
+		return nil, d.failure(err)
+	}
+	grants, known := readGrants(said)
+	if !known {
+		return nil, nil
+	}
+	user, host, _ := strings.Cut(account, "@")
+	account = fmt.Sprintf("'%s'@'%s'", user, host)
+	if u == engine.ForBuild {
+		return grants.lacking(account, d.name, d.name, rightsToBuild), nil
+	}
+	// The scratch database, the one that is replaced and the journal.
+	return append(grants.lacking(account, d.name, d.name, rightsToLoad), grants.lacking(account, scratchPrefix+"x", "snapcli_%", rightsToLoad)...), nil
+}
+
+// lines returns the only column of a query.
+func lines(ctx context.Context, db querier, query string) ([]string, error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		all = append(all, text)
+	}
+	return all, rows.Err()
+}
+
+// grants are the rights of an account on whole databases: by a pattern of
+// names, "*" for all.
+type grants map[string][]string
+
+// readGrants reads the lines of SHOW GRANTS. They are not known when a role is
+// among them.
+func readGrants(lines []string) (g grants, known bool) {
+	g = grants{}
+	for _, line := range lines {
+		rights, on, ok := strings.Cut(strings.TrimPrefix(line, "GRANT "), " ON ")
+		if !ok {
+			return nil, false
+		}
+		on, _, _ = strings.Cut(on, " TO ")
+		if database, whole := strings.CutSuffix(on, ".*"); whole {
+			database = strings.ReplaceAll(strings.Trim(database, "`"), "``", "`")
+			g[database] = append(g[database], strings.Split(rights, ", ")...)
+		}
+	}
+	return g, true
+}
+
+// lacking returns the need of rights on a database that the account does not
+// have, if there are any; label is the pattern to grant them on.
+func (g grants) lacking(account, database, label string, rights []string) []engine.Need {
+	missing := slices.DeleteFunc(slices.Clone(rights), func(right string) bool {
+		for pattern, has := range g {
+			if (pattern == "*" || like(pattern, database)) && (slices.Contains(has, right) || slices.Contains(has, "ALL PRIVILEGES")) {
+				return true
+			}
+		}
+		return false
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	list := strings.Join(missing, ", ")
+	return []engine.Need{{
+		Code: snap.CodeDatabase,
+		What: fmt.Sprintf("the user %s lacks %s on the database %s", account, list, label),
+		Mend: fmt.Sprintf("GRANT %s ON %s.* TO %s", list, strings.ReplaceAll(quote(label), "_", `\_`), account),
+	}}
+}
+
+// like reports whether a name fits the pattern of a grant: _ is any character,
+// % any number of them, and a backslash takes that from the next.
+func like(pattern, name string) bool {
+	if pattern == "" {
+		return name == ""
+	}
+	switch {
+	case pattern[0] == '%':
+		return like(pattern[1:], name) || name != "" && like(pattern, name[1:])
+	case name == "":
+		return false
+	case pattern[0] == '\\' && len(pattern) > 1:
+		return pattern[1] == name[0] && like(pattern[2:], name[1:])
+	}
+	return (pattern[0] == '_' || pattern[0] == name[0]) && like(pattern[1:], name[1:])
+}

@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/servertest"
+)
+
+// What Needs says is missing is what keeps a user from building and loading:
+// once its statements were run, nothing is missing and both succeed.
+func TestNeedsAreMendedByTheirStatements(t *testing.T) {
+	t.Parallel()
+	for _, v := range []int{servertest.PostgresVersions[0], 15, slices.Max(servertest.PostgresVersions)} {
+		t.Run(fmt.Sprint(v), func(t *testing.T) {
+			t.Parallel()
+			admin, to := servertest.PostgresVersion(t, v), servertest.PostgresVersion(t, v)
+			e, _ := with(t, v)
+			user := "user_" + nameOf(t, admin)
+			psql(t, admin, script(t, fmt.Sprintf(`CREATE ROLE "%s" LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC; CREATE SCHEMA "a b";
+				CREATE TABLE t1 (id serial PRIMARY KEY); CREATE TABLE t2 (a int); CREATE TABLE "a b"."T" (a int); INSERT INTO t2 VALUES (1); SELECT lo_create(0);
+				ALTER TABLE t2 ENABLE ROW LEVEL SECURITY`, user)))
+			t.Cleanup(func() {
+				psql(t, to, script(t, fmt.Sprintf(`REASSIGN OWNED BY "%[1]s" TO postgres; DROP OWNED BY "%[1]s"`, user)))
+				psql(t, admin, script(t, fmt.Sprintf(`DROP OWNED BY "%[1]s"; DROP ROLE "%[1]s"`, user)))
+			})
+			from, into := as(t, admin, user), as(t, to, user)
+
+			said := mend(t, e, from, engine.ForBuild, admin)
+			for _, want := range []string{`may not use the schema public`, `may not use the schema "a b"`, "may not read 2 tables of the schema public, such as public.t1", `may not read the table "a b"."T"`, "may not read the sequence public.t1_id_seq", "row-level security hides rows of public.t2", "1 large objects"} {
+				if !strings.Contains(said, want) {
+					t.Errorf("%q is not named in:\n%s", want, said)
+				}
+			}
+			d := e.build(t, from)
+
+			said = mend(t, e, into, engine.ForLoad, admin)
+			for _, want := range []string{"may not create databases", "belongs to postgres"} {
+				if !strings.Contains(said, want) {
+					t.Errorf("%q is not named in:\n%s", want, said)
+				}
+			}
+			if err := e.load(t, into, d); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// mend runs what Needs says, until nothing is missing, and returns all it said.
+func mend(t *testing.T, e Engine, url string, u engine.Use, admin string) string {
+	t.Helper()
+	var said strings.Builder
+	for range 3 { // row-level security is seen by those who may read a table
+		needs, err := e.Needs(t.Context(), url, u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(needs) == 0 {
+			return said.String()
+		}
+		for _, n := range needs {
+			if n.Code != snap.CodeDatabase {
+				t.Errorf("%+v", n)
+			}
+			fmt.Fprintln(&said, n.What)
+			psql(t, admin, script(t, n.Mend))
+		}
+	}
+	t.Fatalf("it stays:\n%s", said.String())
+	return ""
+}
+
+// A missing program is a need too.
+func TestNeedsNameTheProgram(t *testing.T) {
+	t.Parallel()
+	url := servertest.Postgres(t)
+	for use, name := range map[engine.Use]string{engine.ForBuild: "pg_dump", engine.ForLoad: "pg_restore"} {
+		needs, err := Engine{Tools: []string{t.TempDir()}}.Needs(t.Context(), url, use)
+		if err != nil || len(needs) != 1 || needs[0].Code != snap.CodeNoTool || !strings.Contains(needs[0].What, name) || !strings.Contains(needs[0].Mend, "install") {
+			t.Errorf("%s: %+v, %v", name, needs, err)
+		}
+	}
+}
+
+func nameOf(t *testing.T, raw string) string {
+	t.Helper()
+	d, err := parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.name()
+}
+
+// as is a URL for another user.
+func as(t *testing.T, raw, user string) string {
+	t.Helper()
+	u, err := url.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User(user)
+	return u.String()
+}

@@ -1,0 +1,56 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+var _ engine.Inspector = Engine{}
+
+// Needs implements [engine.Inspector].
+func (Engine) Needs(_ context.Context, raw string, u engine.Use) ([]engine.Need, error) {
+	path, err := Path(raw)
+	if err != nil {
+		return nil, err
+	}
+	if u == engine.ForBuild {
+		file, err := os.Open(path)
+		if err != nil {
+			return []engine.Need{unusable(path, "read", "r", err)}, nil
+		}
+		return nil, file.Close()
+	}
+	return needsOfLoad(path), nil
+}
+
+// needsOfLoad tries the file, and the folder that the new one is made in.
+func needsOfLoad(path string) []engine.Need {
+	var needs []engine.Need
+	if file, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
+		file.Close()
+	} else if !errors.Is(err, os.ErrNotExist) {
+		needs = append(needs, unusable(path, "written", "rw", err))
+	}
+	dir := filepath.Dir(path)
+	file, err := os.CreateTemp(dir, ".snapcli-check-*")
+	if err != nil {
+		return append(needs, unusable(dir, "written to", "rwx", err))
+	}
+	file.Close()
+	os.Remove(file.Name())
+	return needs
+}
+
+func unusable(path, what, mode string, err error) engine.Need {
+	n := engine.Need{Code: snap.CodeDatabase, What: fmt.Sprintf("%s cannot be %s: %v", path, what, err), Mend: fmt.Sprintf("chmod u+%s %q, or run as the user who owns it", mode, path)}
+	if errors.Is(err, os.ErrNotExist) {
+		n.Code, n.Mend = snap.CodeNotFound, fmt.Sprintf("mkdir -p %q", path)
+	}
+	return n
+}
