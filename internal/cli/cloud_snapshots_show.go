@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +45,7 @@ func (a *app) showCloud(ctx context.Context, typed string) error {
 		"Target", s.Target,
 		"Type", string(s.Type),
 		"Engine", string(s.Engine),
-		"Size", fmt.Sprintf("%s (%d bytes)", size(s.Size), s.Size),
+		"Size", exactSize(s.Size),
 		"SHA-256", s.SHA256,
 		"Created", moment(s.Created),
 		"Organization", s.Organization,

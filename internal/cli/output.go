@@ -126,6 +126,14 @@ func size(bytes int64) string {
 	return humanize.Bytes(uint64(bytes))
 }
 
+// exactSize writes bytes for people, and their number where that rounds.
+func exactSize(bytes int64) string {
+	if bytes < 1000 {
+		return size(bytes)
+	}
+	return fmt.Sprintf("%s (%d bytes)", size(bytes), bytes)
+}
+
 // moment writes a time for people, in their time zone.
 func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 

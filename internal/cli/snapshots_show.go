@@ -77,7 +77,7 @@ func (a *app) showLocal(s local.Snapshot) error {
 	}
 	pairs := []string{
 		"Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
-		"Size", fmt.Sprintf("%s (%d bytes)", size(s.Size), s.Size), "SHA-256", s.SHA256,
+		"Size", exactSize(s.Size), "SHA-256", s.SHA256,
 		"Created", moment(s.Created), "File", s.Path, "Encrypted", sealedState(s), "Subset", subsetState(s),
 	}
 	for url, id := range s.Cloud {
