@@ -98,7 +98,7 @@ func generate(t *rapid.T, path string) {
 	do("PRAGMA auto_vacuum = " + rapid.SampledFrom([]string{"NONE", "FULL", "INCREMENTAL"}).Draw(t, "auto vacuum"))
 	do("PRAGMA journal_mode = " + rapid.SampledFrom([]string{"DELETE", "WAL"}).Draw(t, "journal"))
 	name := rapid.StringMatching(`[a-z"' äß東-]{1,12}`)
-	for i := range rapid.IntRange(1, 4).Draw(t, "tables") {
+	for i := range rapid.IntRange(1, 3).Draw(t, "tables") {
 		generateTable(t, do, i, quote(fmt.Sprintf("%s%d", name.Draw(t, "table"), i)), quote(name.Draw(t, "column")+"0"))
 	}
 	if rapid.Bool().Draw(t, "search") {
@@ -118,7 +118,7 @@ func generateTable(t *rapid.T, do func(string, ...any), i int, table, own string
 	generated := rapid.SampledFrom([]string{"", ", g TEXT AS (key || '!') STORED", ", g INT AS (key * 2) VIRTUAL"}).Draw(t, "generated")
 	plain := quote(fmt.Sprintf("plain%d", i))
 	do(fmt.Sprintf("CREATE TABLE %s (%s %s, %s TEXT, key INTEGER PRIMARY KEY CHECK (key >= 0)%s)%s", table, own, rapid.SampledFrom(types).Draw(t, "type"), plain, generated, kind))
-	for n := range rapid.IntRange(0, 30).Draw(t, "rows") {
+	for n := range rapid.IntRange(0, 12).Draw(t, "rows") {
 		do(fmt.Sprintf("INSERT INTO %s (%s, %s, key) VALUES (?, ?, ?)", table, own, plain), value().Draw(t, "value"), rapid.String().Draw(t, "plain"), n)
 	}
 	do("DELETE FROM " + table + " WHERE key % 3 = 1")
