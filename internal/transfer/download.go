@@ -90,7 +90,7 @@ type downloader struct {
 
 func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *downloader {
 	d := &downloader{Options: o, part: p, want: got.Snapshot, meter: meter{total: got.Snapshot.Size, tell: o.Progress}}
-	d.free = make(chan []byte, 2*o.Jobs)
+	d.free = make(chan []byte, o.Jobs+(o.Jobs+1)/2)
 	d.source = source{service: c, id: got.Snapshot.ID, url: got.URL, options: d.Options}
 	d.reset(p.landed)
 	return d
@@ -98,7 +98,7 @@ func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *down
 
 // reset starts with the pieces that are had.
 func (d *downloader) reset(have map[int]uint64) {
-	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), d.Jobs, have)
+	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), (d.Jobs+1)/2, have)
 	d.meter.done.Store(0)
 	for n := range d.pieces.state {
 		if d.pieces.state[n] == landed {
