@@ -15,7 +15,8 @@ import (
 
 // Killed at many points of a build, a sanitize or a load, the swap included, the
 // tables are the old ones or the new ones, whole; the next load finishes what
-// was begun, and leaves nothing behind.
+// was begun, and leaves nothing behind. SNAP_KILL_ROUNDS sets how many rounds
+// there are, SNAP_KILL_SEED their points.
 func TestMySQLKilledAtRandomPoints(t *testing.T) {
 	t.Parallel()
 	for _, server := range servertest.MySQLServers() {
@@ -27,7 +28,7 @@ func TestMySQLKilledAtRandomPoints(t *testing.T) {
 }
 
 func killMySQL(t *testing.T, server string) {
-	rounds := 15
+	rounds, seed := fromEnv("SNAP_KILL_ROUNDS", 15), fromEnv("SNAP_KILL_SEED", 5)
 	if testing.Short() {
 		rounds = 3
 	}
@@ -66,7 +67,7 @@ func killMySQL(t *testing.T, server string) {
 		t.Fatal(err)
 	}
 	mask := s.rulesFile(t, "keep: ['*.id', '*.customer']\ntables: {customer: {columns: {pad: redact}}}\n")
-	r := rand.New(rand.NewPCG(5, 6))
+	r := rand.New(rand.NewPCG(uint64(seed), 6))
 	killed := 0
 	for round := range rounds {
 		action := []string{"load", "load", "build", "load", "sanitize"}[round%5]

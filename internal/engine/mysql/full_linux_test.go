@@ -3,6 +3,7 @@ package mysql
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -43,8 +44,8 @@ func TestFullDiskOfTheServer(t *testing.T) {
 		if err := load(t, to, d, false); err != nil {
 			t.Errorf("with room again: %v", err)
 		}
-		if a, b := contents(t, from), contents(t, to); a != b {
-			t.Errorf("the copy differs: %s", difference(a, b))
+		if a, b := sorted(t, from, sumOfBig), sorted(t, to, sumOfBig); !slices.Equal(a, b) {
+			t.Errorf("the rows %q became %q", a, b)
 		}
 	})
 }

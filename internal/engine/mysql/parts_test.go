@@ -3,6 +3,7 @@ package mysql
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,8 @@ import (
 // big is a table of 16384 rows and 66 MB.
 var big = "CREATE TABLE big (id BIGINT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(4000)) CHARSET latin1; INSERT INTO big (pad) VALUES (repeat('x', 4000));" +
 	strings.Repeat("INSERT INTO big (pad) SELECT pad FROM big;", 14) + "ANALYZE TABLE big;"
+
+const sumOfBig = "SELECT concat_ws(' ', count(*), min(id), max(id), sum(id), sum(crc32(pad))) FROM big"
 
 // A big table is read in parts by several connections, and comes back whole.
 func TestBigTableInParts(t *testing.T) {
@@ -45,8 +48,8 @@ func TestBigTableInParts(t *testing.T) {
 		if err := load(t, to, dump, false); err != nil {
 			t.Fatal(err)
 		}
-		if a, b := contents(t, from), contents(t, to); a != b {
-			t.Errorf("the copy differs: %s", difference(a, b))
+		if a, b := sorted(t, from, sumOfBig), sorted(t, to, sumOfBig); !slices.Equal(a, b) {
+			t.Errorf("the rows %q became %q", a, b)
 		}
 	})
 }
