@@ -8,32 +8,18 @@ import (
 	"testing"
 	"time"
 
+	"snap/internal/cloudtest"
 	"snap/internal/limit"
 	"snap/internal/store"
 )
 
-// clock is a clock that tests move.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
+// newClock returns a time that stands still until the test moves it.
+func newClock() *cloudtest.Clock {
+	return cloudtest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 }
 
 // replicas are limiters over one database, and how often they asked it.
-func replicas(t *testing.T, c *clock, n int) (all []*limit.Limiter, takes *int) {
+func replicas(t *testing.T, c *cloudtest.Clock, n int) (all []*limit.Limiter, takes *int) {
 	s, err := store.Open(t.Context(), store.Options{DataDir: t.TempDir(), Now: c.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +75,7 @@ func TestLimitIsShared(t *testing.T) {
 	if wait := all[0].Allow(t.Context(), "key:2", rate); wait != 0 {
 		t.Errorf("another key has to wait %s", wait)
 	}
-	c.advance(longest)
+	c.Advance(longest)
 	if wait := all[0].Allow(t.Context(), "key:1", rate); wait != 0 {
 		t.Errorf("after the time it was told, it has to wait %s more", wait)
 	}
@@ -105,13 +91,13 @@ func TestLimitLetsThroughWhatIsWithin(t *testing.T) {
 		if wait := all[i%2].Allow(t.Context(), "steady", 100); wait != 0 {
 			t.Fatalf("request %d at half the rate has to wait %s", i, wait)
 		}
-		c.advance(time.Minute / 50)
+		c.Advance(time.Minute / 50)
 	}
 	*takes = 0
 	for i := range 100 {
 		all[0].Allow(t.Context(), "little", 100)
 		if i%5 == 4 {
-			c.advance(time.Minute)
+			c.Advance(time.Minute)
 		}
 	}
 	if *takes != 0 {

@@ -44,9 +44,9 @@ func TestDeviceCodeExpires(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	deviceCode, userCode := h.device()
-	h.clock.Move(10*time.Minute - time.Second)
+	h.clock.Advance(10*time.Minute - time.Second)
 	wantError(t, h.poll(deviceCode), "authorization_pending")
-	h.clock.Move(time.Second)
+	h.clock.Advance(time.Second)
 	wantError(t, h.poll(deviceCode), "expired_token")
 	b := h.browser()
 	b.signIn("mia@acme.test", "mia-password")
@@ -89,10 +89,10 @@ func TestFastPollingSlowsDown(t *testing.T) {
 	wantError(t, h.poll(deviceCode), "authorization_pending")
 	wantError(t, h.poll(deviceCode), "slow_down")
 	for _, early := range []time.Duration{6 * time.Second, 11 * time.Second, 16 * time.Second} { // due are 7, 12 and 17
-		h.clock.Move(early)
+		h.clock.Advance(early)
 		wantError(t, h.poll(deviceCode), "slow_down")
 	}
-	h.clock.Move(22 * time.Second)
+	h.clock.Advance(22 * time.Second)
 	wantError(t, h.poll(deviceCode), "authorization_pending")
 	h.browser().approve(userCode, "mia@acme.test", "mia-password")
 	tokensOf(t, h.poll(deviceCode))
@@ -206,7 +206,7 @@ func TestApprovalTakesTheWholeForm(t *testing.T) {
 		if a := attempt(); strings.Contains(a.body, "<h1>Approved") {
 			t.Errorf("%s: approved", name)
 		}
-		h.clock.Move(5 * time.Second)
+		h.clock.Advance(5 * time.Second)
 		wantError(t, h.poll(deviceCode), "authorization_pending")
 	}
 	b.approve(userCode, "", "")
@@ -234,7 +234,7 @@ func TestConfirmPage(t *testing.T) {
 		t.Error("the page has script or inline style")
 	}
 	b.get("/auth/device?user_code=" + userCode)
-	h.clock.Move(5 * time.Second)
+	h.clock.Advance(5 * time.Second)
 	wantError(t, h.poll(deviceCode), "authorization_pending")
 }
 

@@ -110,7 +110,7 @@ func TestNoSecretInTheLog(t *testing.T) {
 	} {
 		pages += fail().body
 	}
-	h.clock.Move(store.RefreshGrace)
+	h.clock.Advance(store.RefreshGrace)
 	pages += h.refresh(got.refresh).body
 	for name, secret := range secrets {
 		if strings.Contains(h.log.String(), secret) {

@@ -18,28 +18,14 @@ import (
 
 	"snap"
 	"snap/internal/auth"
+	"snap/internal/cloudtest"
 	"snap/internal/signin"
 	"snap/internal/store"
 )
 
-// clock is the time of a test. It stands still until it is moved.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Move(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
+// newClock returns a time that stands still until the test moves it.
+func newClock() *cloudtest.Clock {
+	return cloudtest.NewClock(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
 }
 
 // syncBuffer is a log that tests read while the service writes.
@@ -65,7 +51,7 @@ type house struct {
 	t     testing.TB
 	url   string
 	dir   string // of the database; empty on PostgreSQL
-	clock *clock
+	clock *cloudtest.Clock
 	store *store.Store
 	auth  *auth.Authenticator
 	log   *syncBuffer

@@ -86,7 +86,7 @@ func TestGuessingPasswordsIsStopped(t *testing.T) {
 	if a := h.browser().signIn("alice@acme.test", "alice-password"); a.url.Path != "/auth/account" {
 		t.Errorf("another account: %d", a.status)
 	}
-	h.clock.Move(10 * time.Minute)
+	h.clock.Advance(10 * time.Minute)
 	if a := b.signIn("mia@acme.test", "mia-password"); a.url.Path != "/auth/account" {
 		t.Errorf("ten minutes later: %d", a.status)
 	}
@@ -144,7 +144,7 @@ func TestAccountPage(t *testing.T) {
 	if a := asAgent(); a.status != http.StatusUnauthorized {
 		t.Errorf("the revoked key: %d", a.status)
 	}
-	h.clock.Move(30 * 24 * time.Hour)
+	h.clock.Advance(30 * 24 * time.Hour)
 }
 
 // S4: after signing out, a copied cookie opens nothing.
@@ -266,9 +266,9 @@ func TestWaitingLoginsAreLimited(t *testing.T) {
 	if refused != 950 {
 		t.Errorf("%d of 1000 refused, want 950", refused)
 	}
-	h.clock.Move(10 * time.Minute)
+	h.clock.Advance(10 * time.Minute)
 	h.device()
-	h.clock.Move(2 * time.Hour)
+	h.clock.Advance(2 * time.Hour)
 	h.device()
 	n, err := h.store.DeviceGrants(t.Context())
 	if err != nil || n != 1 {

@@ -37,17 +37,17 @@ func TestRefreshRotationAndExpiry(t *testing.T) {
 	got := h.login("mia@acme.test", "mia-password")
 	seen := []string{got.refresh}
 	for range 6 { // 174 days of use
-		h.clock.Move(29 * 24 * time.Hour)
+		h.clock.Advance(29 * 24 * time.Hour)
 		got = tokensOf(t, h.refresh(got.refresh))
 		if slices.Contains(seen, got.refresh) {
 			t.Fatal("a refresh token came twice")
 		}
 		seen = append(seen, got.refresh)
 	}
-	h.clock.Move(6 * 24 * time.Hour)
+	h.clock.Advance(6 * 24 * time.Hour)
 	wantError(t, h.refresh(got.refresh), "invalid_grant")
 	idle := h.login("mia@acme.test", "mia-password")
-	h.clock.Move(30 * 24 * time.Hour)
+	h.clock.Advance(30 * 24 * time.Hour)
 	wantError(t, h.refresh(idle.refresh), "invalid_grant")
 }
 
@@ -113,7 +113,7 @@ func TestLostAnswerIsRecovered(t *testing.T) {
 	h := start(t)
 	first := h.login("mia@acme.test", "mia-password")
 	lost := tokensOf(t, h.refresh(first.refresh))
-	h.clock.Move(59 * time.Second)
+	h.clock.Advance(59 * time.Second)
 	again := tokensOf(t, h.refresh(first.refresh))
 	if again.refresh == lost.refresh {
 		t.Error("the same successor came twice")
@@ -134,7 +134,7 @@ func TestLostAnswerAfterAMinute(t *testing.T) {
 	h := start(t)
 	first := h.login("mia@acme.test", "mia-password")
 	tokensOf(t, h.refresh(first.refresh))
-	h.clock.Move(60 * time.Second)
+	h.clock.Advance(60 * time.Second)
 	wantError(t, h.refresh(first.refresh), "invalid_grant")
 }
 

@@ -269,7 +269,7 @@ func TestProviderDown(t *testing.T) {
 		t.Errorf("sign-in while the provider is down: %d %s", page.status, page.body)
 	}
 	idps[0].lie(func(p *idp) { p.down = false })
-	restarted.clock.Move(h.clock.Now().Sub(restarted.clock.Now()))
+	restarted.clock.Advance(h.clock.Now().Sub(restarted.clock.Now()))
 	if page := restarted.browser().get(startAcme); page.url.Path != "/auth/account" {
 		t.Errorf("sign-in after it came back: %d %s", page.status, page.body)
 	}

@@ -4,33 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"snap"
+	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
-// clock is a time that a test moves.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
+// newClock returns a time that stands still until the test moves it.
+func newClock() *cloudtest.Clock {
+	return cloudtest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 }
 
 // onBoth runs a test on a fresh SQLite store and on a fresh PostgreSQL store.
@@ -51,7 +36,7 @@ type world struct {
 	*store.Store
 	t            testing.TB
 	ctx          context.Context
-	clock        *clock
+	clock        *cloudtest.Clock
 	acme, globex snap.OrgRef
 	pushes       int
 }
