@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -39,6 +40,8 @@ func Stdio() IO {
 // Main runs the program with these arguments (without its name) and returns
 // its exit code (see [snap.Codes]). It ends soon after ctx does, with 130.
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
+	out := &results{to: stdio.Out}
+	stdio.Out = out
 	a := &app{io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler)}
 	a.jsonErrors = asksForJSON(args)
 	root := a.root()
@@ -46,7 +49,26 @@ func Main(ctx context.Context, args []string, stdio IO, env func(string) string)
 	root.SetIn(stdio.In)
 	root.SetOut(stdio.Out)
 	root.SetErr(stdio.Err)
-	return a.report(ctx, root.ExecuteContext(ctx))
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		err = out.lost
+	}
+	return a.report(ctx, err)
+}
+
+// results is standard output. A result that could not be written fails the
+// command at its end, whoever wrote it and whether or not they looked.
+type results struct {
+	to   io.Writer
+	lost error // the first write that failed
+}
+
+func (r *results) Write(p []byte) (int, error) {
+	n, err := r.to.Write(p)
+	if err != nil && r.lost == nil {
+		r.lost = fmt.Errorf("write the result to standard output: %w", err)
+	}
+	return n, err
 }
 
 // app is one run of the program: what every command shares.

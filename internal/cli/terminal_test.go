@@ -45,6 +45,24 @@ func onTerminal(t *testing.T, width int, env map[string]string, args ...string) 
 	return out.String(), errs.String(), code
 }
 
+// TestResultThatCannotBeWritten: a command whose result went nowhere fails.
+func TestResultThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("needs /dev/full: ", err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"--help"}, {"config", "schema"}} {
+		var errs bytes.Buffer
+		stdio := IO{In: strings.NewReader(""), Out: full, Err: &errs, Width: func() int { return 0 }}
+		code := Main(context.Background(), args, stdio, func(string) string { return "" })
+		if code == 0 || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%v: exit code %d, said %q", args, code, errs.String())
+		}
+	}
+}
+
 // listing is a service that lists these snapshots to everyone.
 func listing(t *testing.T, items ...api.Snapshot) map[string]string {
 	t.Helper()
