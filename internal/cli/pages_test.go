@@ -137,6 +137,7 @@ func blockCommand(ts *testscript.TestScript, neg bool, args []string) {
 		"postgres://me@localhost/shop", "sqlite://"+work+"/shop.db",
 		"/mnt/backups", work+"/backups",
 		"http://127.0.0.1:8080", ts.Getenv("CLOUD"), "https://cloud.example", ts.Getenv("CLOUD"),
+		"--from https://snap.example.com", "--from "+ts.Getenv("CLOUD"), "--from URL", "--from "+ts.Getenv("CLOUD"),
 		"/ID/", "/"+ts.Getenv("ID")+"/", " ID", " "+ts.Getenv("ID"), "2026-11-21", time.Now().UTC().Format(time.RFC3339Nano),
 	)
 	if err := ts.Exec("bash", "-euo", "pipefail", "-c", pagePrelude+replace.Replace(ts.ReadFile("block"+args[0]+".sh"))); err != nil {
@@ -156,6 +157,9 @@ snapcloud() {
 	if [[ "$1 $2" == "key revoke" ]]; then set -- "${@:1:$#-1}" "$(command snapcloud key list --config FILE --org acme | awk '/nightly/ {print $1}')"; fi
 	case $1 in # the service of this test runs on the directory, so its backup is restored beside it, and that is moved
 	restore|transfer) SNAPCLOUD_DATA_DIR=$WORK/restored command snapcloud "$@" ;;
+	claim) # of a copy of its storage that has lost the database
+		mkdir -p "$WORK/lost" && cp -r "$(awk '/^data_dir:/ {print $2}' FILE)/blobs" "$WORK/lost"
+		SNAPCLOUD_DATA_DIR=$WORK/lost command snapcloud "$@" ;;
 	*) command snapcloud "$@" ;;
 	esac
 }
