@@ -60,17 +60,27 @@ func listingsKept(t *testing.T, c *cloudtest.Cloud) int {
 func (r replicasOf) lists(mount, credential, id string) bool {
 	r.Helper()
 	seen := r.look(mount, credential, id)
-	for range 3 { // the first use of a key is written down, which is a commit
-		before := listingsKept(r.T, r.b)
+	r.fromMemory(func() {
 		if again := r.look(mount, credential, id); again != seen {
 			r.Fatalf("%s is listed: %v, and then %v", id, seen, again)
 		}
+	})
+	return seen
+}
+
+// fromMemory asks until a listing was answered from memory. PostgreSQL counts
+// the commits of all its databases together, so those of other tests, and of
+// its own vacuum, come between.
+func (r replicasOf) fromMemory(ask func()) {
+	r.Helper()
+	for range 200 {
+		before := listingsKept(r.T, r.b)
+		ask()
 		if listingsKept(r.T, r.b) > before {
-			return seen
+			return
 		}
 	}
 	r.Fatal("nothing was answered from memory")
-	return false
 }
 
 // look asks replica b once.
@@ -242,12 +252,13 @@ func TestKeptListingsAreTheSameAnswer(t *testing.T) {
 		path := api.MountAgent + "/snapshots"
 		ask(path, "Authorization", bearer) // its first use is written down
 		header, body := ask(path, "Authorization", bearer)
-		before := listingsKept(r.T, r.b)
-		kept, keptBody := ask(path, "Authorization", bearer)
-		if listingsKept(r.T, r.b) != before+1 || body != keptBody || !reflect.DeepEqual(header, kept) || header.Get("Status") != "200 OK" {
+		var kept http.Header
+		var keptBody string
+		r.fromMemory(func() { kept, keptBody = ask(path, "Authorization", bearer) })
+		if body != keptBody || !reflect.DeepEqual(header, kept) || header.Get("Status") != "200 OK" {
 			r.Errorf("from the database:\n%v\n%s\nfrom memory:\n%v\n%s", header, body, kept, keptBody)
 		}
-		before = listingsKept(r.T, r.b)
+		before := listingsKept(r.T, r.b)
 		for _, other := range [][]string{
 			{path}, {path, "Authorization", bearer + "x"}, {path + "?limit=0", "Authorization", bearer}, {path + "?limit=0", "Authorization", bearer},
 			{path + "?api_key=1", "Authorization", bearer}, {path + "?api_key=1", "Authorization", bearer}, {api.MountUser + "/snapshots", "Authorization", bearer},
