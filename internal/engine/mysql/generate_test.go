@@ -49,7 +49,7 @@ func (s *schema) on(mariadb, mysql string) string {
 }
 
 func (s *schema) sequence() {
-	s.write("CREATE SEQUENCE `se``q` %s;\n", s.oneOf("sequence", "", "START 100 INCREMENT 7 CACHE 3", "INCREMENT -1 MINVALUE -50 MAXVALUE 10 START 5 NOCACHE", "MINVALUE 1 MAXVALUE 3 CYCLE", "MINVALUE 1 MAXVALUE 36 INCREMENT 7", "INCREMENT -1 MINVALUE -3 MAXVALUE 0 CYCLE", "START 9223372036854775000"))
+	s.write("CREATE SEQUENCE `se``q` %s;\n", s.oneOf("sequence", "", "START 100 INCREMENT 7 CACHE 3", "INCREMENT -1 MINVALUE -50 MAXVALUE 10 START 5 NOCACHE", "MINVALUE 1 MAXVALUE 3 CYCLE", "MINVALUE 1 MAXVALUE 36 INCREMENT 7 CYCLE", "INCREMENT -1 MINVALUE -3 MAXVALUE 0 CYCLE", "START 9223372036854775000 NOCACHE"))
 	for range rapid.IntRange(0, 5).Draw(s.r, "drawn") {
 		s.write("DO nextval(`se``q`);\n")
 	}

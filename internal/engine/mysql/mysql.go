@@ -237,9 +237,9 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// names returns one column of a query on one database.
-func names(ctx context.Context, db querier, query, name string) ([]string, error) {
-	rows, err := db.QueryContext(ctx, query, name)
+// names returns the only column of a query.
+func names(ctx context.Context, db querier, query string, args ...any) ([]string, error) {
+	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Nee
 	if err := db.QueryRowContext(ctx, "SELECT current_user()").Scan(&account); err != nil {
 		return nil, d.failure(err)
 	}
-	said, err := lines(ctx, db, "SHOW GRANTS")
+	said, err := names(ctx, db, "SHOW GRANTS")
 	if err != nil {
 		return nil, d.failure(err)
 	}
@@ -50,24 +50,6 @@ func (Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Nee
 	}
 	// The scratch database, the one that is replaced and the journal.
 	return append(grants.lacking(account, d.name, d.name, rightsToLoad), grants.lacking(account, scratchPrefix+"x", "snapcli_%", rightsToLoad)...), nil
-}
-
-// lines returns the only column of a query.
-func lines(ctx context.Context, db querier, query string) ([]string, error) {
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
-		}
-		all = append(all, text)
-	}
-	return all, rows.Err()
 }
 
 // grants are the rights of an account on whole databases: by a pattern of

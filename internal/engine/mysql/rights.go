@@ -10,20 +10,15 @@ import (
 // unseen warns of what the server would hide from this user without a word:
 // who has no right on triggers, events or routines is shown none.
 func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
-	rows, err := db.QueryContext(ctx, "SHOW GRANTS")
+	grants, err := names(ctx, db, "SHOW GRANTS")
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
 	var rights strings.Builder
-	for rows.Next() {
-		var grant string
-		if err := rows.Scan(&grant); err != nil {
-			return nil, err
-		}
+	for _, grant := range grants {
 		what, on, ok := strings.Cut(grant, " ON ")
 		if !ok { // a role, whose rights stand elsewhere
-			return nil, rows.Close()
+			return nil, nil
 		}
 		global := strings.HasPrefix(on, "*.*")
 		if !global && !strings.HasPrefix(strings.ReplaceAll(on, `\_`, "_"), quote(name)+".*") && !strings.Contains(on, "%") {
@@ -34,8 +29,8 @@ func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 		}
 		rights.WriteString(what + ", ")
 	}
-	if err := rows.Err(); err != nil || strings.Contains(rights.String(), "ALL PRIVILEGES") {
-		return nil, err
+	if strings.Contains(rights.String(), "ALL PRIVILEGES") {
+		return nil, nil
 	}
 	var hidden []string
 	for _, kind := range []struct {
