@@ -48,7 +48,7 @@ func (c *chromium) start() {
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
 		chromedp.Flag("no-proxy-server", true),
-		chromedp.WSURLReadTimeout(time.Minute),
+		chromedp.WSURLReadTimeout(2*time.Minute),
 	)
 	allocated, endAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	var endBrowser context.CancelFunc
@@ -59,14 +59,14 @@ func (c *chromium) start() {
 
 // tab is a page in a browser with cookies of its own.
 type tab struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 	URL string
 }
 
 // browse opens the web UI by a start link in a real browser. It skips when
 // there is none.
-func browse(t *testing.T, u *ui) *tab {
+func browse(t testing.TB, u *ui) *tab {
 	t.Helper()
 	b := newTab(t, u.URL)
 	b.open(u.Server.StartPath())
@@ -74,7 +74,7 @@ func browse(t *testing.T, u *ui) *tab {
 }
 
 // newTab is a tab for the pages at this address, with nothing open yet.
-func newTab(t *testing.T, address string) *tab {
+func newTab(t testing.TB, address string) *tab {
 	t.Helper()
 	shared.once.Do(shared.start)
 	if shared.err != nil {
@@ -85,7 +85,7 @@ func newTab(t *testing.T, address string) *tab {
 	if err := chromedp.Do(first); err != nil { // the tab lives as long as this context
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(first, 90*time.Second)
+	ctx, cancel := context.WithTimeout(first, 5*time.Minute)
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx, URL: address}
 	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
@@ -121,7 +121,7 @@ func (b *tab) keys(selector, text string) {
 // that throws is not met.
 func (b *tab) until(condition string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()", chromedp.WithPollingTimeout(15*time.Second), chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()", chromedp.WithPollingTimeout(2*time.Minute), chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
 		html, _ := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("body")))
 		if dir := os.Getenv("SNAP_SCREENSHOTS"); dir != "" {
 			png, _ := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,12 +18,19 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// scaled starts a service where mia has n snapshots a second apart, every tenth
+// scaled is a service with many rows, which counts what is asked of it.
+type scaled struct {
+	*cloudtest.Cloud
+	requests, bytes atomic.Int64
+}
+
+// scale starts a service where mia has n snapshots a second apart, every fourth
 // of them shared org-wide, and alice is in that many groups. The rows are
-// copies of one real push, made in the database.
-func scaled(t testing.TB, n, groups int) *cloudtest.Cloud {
+// copies of one real push, made in the database: copy i is the i-th newest.
+func scale(t testing.TB, n, groups int) *scaled {
 	t.Helper()
-	c := cloudtest.Start(t, cloudtest.Options{Config: func(config *service.Config) {
+	s := &scaled{}
+	c := cloudtest.Start(t, cloudtest.Options{Wrap: s.counted, Config: func(config *service.Config) {
 		alice := &config.Organizations[0].Users[0]
 		for i := range groups {
 			alice.Groups = append(alice.Groups, fmt.Sprintf("team-%04d", i))
@@ -42,73 +51,202 @@ func scaled(t testing.TB, n, groups int) *cloudtest.Cloud {
 		`INSERT INTO snapshots ` + many + `SELECT key - i * (1000 << 22), printf('snap_%016d', i), org_id, owner_id, pushed_with, target_id, target,
 			target || '-' || i, folded || '-' || i, type, engine, size, printf('%064d', i), 'blob-' || i, widened, created_at - i * 1000 FROM snapshots, n`,
 		`INSERT INTO grants(audience, snapshot, target_id, type, expires_at, created_at, created_by, channel) ` + many + `SELECT audience, snapshot - i * (1000 << 22), target_id, type, expires_at, created_at, created_by, channel
-			FROM grants, n WHERE audience & 7 <> ` + fmt.Sprint(int(snap.KindMembers)) + ` OR i % 10 = 0`,
+			FROM grants, n WHERE audience & 7 <> ` + fmt.Sprint(int(snap.KindMembers)) + ` OR i % 4 = 0`,
 	} {
 		if _, err := db.Exec(statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	return c
+	s.Cloud = c
+	return s
 }
 
-// TestPagesStayQuick holds the pages at 100,000 snapshots against those at
-// 1,000, over real HTTP and turn by turn in one run: neither the first page nor
-// one deep inside costs more for what it does not show.
-func TestPagesStayQuick(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs some seconds: not with -short")
+// copyID is the ID of the i-th newest snapshot, which scale made.
+func copyID(i int) string { return fmt.Sprintf("snap_%016d", i) }
+
+// counted counts requests, and the bytes of their answers.
+func (s *scaled) counted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		next.ServeHTTP(&counter{w, &s.bytes}, r)
+	})
+}
+
+type counter struct {
+	http.ResponseWriter
+	bytes *atomic.Int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.bytes.Add(int64(len(p)))
+	return c.ResponseWriter.Write(p)
+}
+
+// Unwrap is for http.ResponseController.
+func (c *counter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// paid is a page, and what it took to make it when nothing was remembered.
+type paid struct {
+	answer
+	requests, bytes int64
+}
+
+func (s *scaled) ask(u *ui, path string) paid {
+	u.t.Helper()
+	u.Server.cloud.forget()
+	requests, bytes := s.requests.Load(), s.bytes.Load()
+	a := u.get(path)
+	u.must(a, http.StatusOK)
+	return paid{a, s.requests.Load() - requests, s.bytes.Load() - bytes}
+}
+
+// shownRows returns the IDs of a page's rows.
+func shownRows(body string) (ids []string) {
+	for _, piece := range strings.Split(body, `<tr id="`)[1:] {
+		ids = append(ids, piece[:strings.Index(piece, `"`)])
 	}
-	few, many := openUI(t, scaled(t, 1_000, 20).As("mia@acme.test"), ""), openUI(t, scaled(t, 100_000, 20).As("mia@acme.test"), "")
-	many.must(many.get("/snapshots?sort=oldest"), http.StatusOK, "Only the newest 1,000 are in this order")
-	few.mustNot(few.get("/snapshots?sort=oldest"), "sorted-only")
-	for _, page := range []struct {
-		name, path string
-		deep       int
-		most       float64
-	}{
-		{"first", "/snapshots", 0, 4},
-		{"deep", "/snapshots", 15, 4},
-		{"shared", "/snapshots?show=shared", 0, 4},
-		{"searched", "/snapshots?q=sho", 0, 4},
-		{"by name", "/snapshots?sort=name", 0, 4},
-	} {
+	return ids
+}
+
+// deepPage is how many pages on a page deep inside is.
+const deepPage = 5
+
+// scalePages are the pages that must not cost more for what they do not show.
+var scalePages = []struct {
+	name, path string
+	deep       int // this many pages on
+}{
+	{"first", "/snapshots", 0},
+	{"deep", "/snapshots", deepPage},
+	{"shared", "/snapshots?show=shared", 0},
+	{"searched", "/snapshots?q=sho", 0},
+	{"by-name", "/snapshots?sort=name", 0},
+}
+
+// TestPagesAmongMany: the pages of 2,200 snapshots ask the service as often,
+// and for as many bytes, as those of 1,100. A deep page and sorted ones show
+// the very rows that are theirs.
+func TestPagesAmongMany(t *testing.T) {
+	t.Parallel()
+	few, many := scale(t, 1_100, 20), scale(t, 2_200, 20)
+	fewUI, manyUI := openUI(t, few.As("mia@acme.test"), ""), openUI(t, many.As("mia@acme.test"), "")
+	for _, page := range scalePages {
+		a := few.ask(fewUI, deep(fewUI, page.path, page.deep))
+		b := many.ask(manyUI, deep(manyUI, page.path, page.deep))
+		if rows := len(shownRows(b.Body)); rows != pageSize || rows != len(shownRows(a.Body)) {
+			t.Errorf("%s: %d rows of 2,200, %d of 1,100", page.name, rows, len(shownRows(a.Body)))
+		}
+		if b.requests != a.requests || 10*b.bytes > 11*a.bytes {
+			t.Errorf("%s: %d requests and %d bytes at 2,200, %d and %d at 1,100", page.name, b.requests, b.bytes, a.requests, a.bytes)
+		}
+	}
+	for _, page := range rowPages() {
+		a := manyUI.get(deep(manyUI, page.path, page.deep))
+		if got := shownRows(a.Body); !slices.Equal(got, page.want) {
+			t.Errorf("%s shows %v, want %v", page.path, got, page.want)
+		}
+		if strings.Contains(a.Body, "Only the newest 1,000 are in this order") != strings.Contains(page.path, "sort=") {
+			t.Errorf("%s: it says that only the newest are sorted, or does not", page.path)
+		}
+	}
+}
+
+// rowsOf is a page, and the rows it must show.
+type rowsOf struct {
+	path string
+	deep int
+	want []string
+}
+
+func rowPages() []rowsOf {
+	var onward, backward, named, numbers []string
+	for i := range pageSize {
+		onward, backward = append(onward, copyID(deepPage*pageSize+i)), append(backward, copyID(sortLimit-1-i))
+	}
+	for i := 1; i < sortLimit; i++ {
+		numbers = append(numbers, fmt.Sprint(i))
+	}
+	slices.Sort(numbers) // as the names that end in them
+	for _, i := range numbers[:pageSize] {
+		named = append(named, fmt.Sprintf("snap_%016s", i))
+	}
+	return []rowsOf{{"/snapshots", deepPage, onward}, {"/snapshots?sort=oldest", 0, backward}, {"/snapshots?sort=name", 0, named}}
+}
+
+// TestSharingAmongManyGroups: the Sharing dialog shows so many groups and not
+// more, and takes as many requests, however many there are; the search finds
+// the others.
+func TestSharingAmongManyGroups(t *testing.T) {
+	t.Parallel()
+	few, many := scale(t, 2, 60), scale(t, 2, 2_000)
+	fewUI, manyUI := openUI(t, few.As("alice@acme.test"), ""), openUI(t, many.As("alice@acme.test"), "")
+	path := "/cloud/" + copyID(1) + "/sharing"
+	a, b := few.ask(fewUI, path), many.ask(manyUI, path)
+	if shown := strings.Count(b.Body, `id="gs-`); shown != groupsShown {
+		t.Errorf("%d groups are shown, want %d", shown, groupsShown)
+	}
+	manyUI.must(b.answer, http.StatusOK, "more; search to find them")
+	if b.requests != a.requests || 10*len(b.Body) > 11*len(a.Body) {
+		t.Errorf("%d requests for %d bytes with 2,000 groups, %d for %d with 60", b.requests, len(b.Body), a.requests, len(a.Body))
+	}
+	t.Run("browser", func(t *testing.T) { shareWithOneOfMany(t, manyUI) })
+}
+
+// shareWithOneOfMany finds a group in the dialog and shares with it, in a real
+// browser.
+func shareWithOneOfMany(t *testing.T, u *ui) {
+	b := browse(t, u)
+	b.click(".also")
+	b.until(`document.querySelector("#dialog").open`)
+	b.until(fmt.Sprintf(`document.querySelectorAll("#group-list li").length === %d`, groupsShown))
+	b.keys("#group", "team-0019")
+	b.until(`document.querySelectorAll("#group-list li").length === 1`)
+	b.click("#gs-team-0019")
+	b.until(`document.querySelector("#gs-team-0019").getAttribute("aria-checked") === "true" && document.querySelector(".also").textContent.includes("1 group")`)
+}
+
+// BenchmarkPagesAmongMany compares pages at 100,000 snapshots with those at
+// 1,000, over real HTTP and turn by turn.
+func BenchmarkPagesAmongMany(b *testing.B) {
+	few, many := openUI(b, scale(b, 1_000, 20).As("mia@acme.test"), ""), openUI(b, scale(b, 100_000, 20).As("mia@acme.test"), "")
+	for _, page := range scalePages {
 		small, large := deep(few, page.path, page.deep), deep(many, page.path, page.deep)
-		a, b := quickest(few, small, many, large)
-		t.Logf("%-8s %6.1f ms at 1,000, %6.1f ms at 100,000: ratio %.2f", page.name, a.Seconds()*1000, b.Seconds()*1000, float64(b)/float64(a))
-		if float64(b) > page.most*float64(a) {
-			t.Errorf("%s: %v at 100,000, %v at 1,000", page.name, b, a)
+		b.Run(page.name, func(b *testing.B) {
+			for b.Loop() {
+				atFew, atMany := median(few, small, many, large)
+				b.ReportMetric(float64(atMany)/float64(atFew), "of-1000")
+			}
+		})
+	}
+}
+
+// BenchmarkSharingAmongManyGroups compares what a browser takes for the Sharing
+// dialog with 2,000 groups with what it takes with 20.
+func BenchmarkSharingAmongManyGroups(b *testing.B) {
+	few, many := scale(b, 1_000, 20), scale(b, 1_000, 2_000)
+	for b.Loop() {
+		a, c := openingDialog(b, few), openingDialog(b, many)
+		for i, what := range []string{"page", "dialog", "search"} {
+			b.ReportMetric(c[i]/a[i], what+"/of-20")
 		}
 	}
 }
 
-// TestBrowserSharingAmongManyGroups opens the Sharing dialog and searches in it
-// in a real browser, with 2,000 groups and with 20.
-func TestBrowserSharingAmongManyGroups(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs some seconds: not with -short")
-	}
-	var few, many [3]float64
-	for groups, took := range map[int]*[3]float64{20: &few, 2_000: &many} {
-		c := scaled(t, 1_000, groups)
-		b := browse(t, openUI(t, c.As("alice@acme.test"), ""))
-		took[0] = eval[float64](b, `performance.getEntriesByType("navigation")[0].loadEventEnd`)
-		took[1] = b.within(`document.querySelector(".also").click()`, `document.querySelector("#dialog").open`)
-		took[2] = b.within(`(q => { q.value = "team-0019"; q.dispatchEvent(new Event("input", { bubbles: true })) })(document.querySelector("#group"))`,
-			`document.querySelectorAll("#group-list li").length === 1`)
-		b.click("#gs-team-0019")
-		b.until(`document.querySelector("#gs-team-0019").getAttribute("aria-checked") === "true"  && document.querySelector(".also").textContent.includes("1 group")`)
-	}
-	for i, what := range []string{"page loaded", "dialog open", "group found"} {
-		t.Logf("%s: %.0f ms with 20 groups, %.0f ms with 2,000", what, few[i], many[i])
-		if many[i] > 5*few[i]+100 {
-			t.Errorf("%s takes %.0f ms with 2,000 groups, %.0f ms with 20", what, many[i], few[i])
-		}
+// openingDialog returns the milliseconds until the page is loaded, the dialog
+// is open, and a group is found in it.
+func openingDialog(t testing.TB, c *scaled) [3]float64 {
+	b := browse(t, openUI(t, c.As("alice@acme.test"), ""))
+	return [3]float64{
+		eval[float64](b, `performance.getEntriesByType("navigation")[0].loadEventEnd`),
+		b.took(`document.querySelector(".also").click()`, `document.querySelector("#dialog").open`),
+		b.took(`(q => { q.value = "team-0019"; q.dispatchEvent(new Event("input", { bubbles: true })) })(document.querySelector("#group"))`,
+			`document.querySelectorAll("#group-list li").length === 1`),
 	}
 }
 
-// within runs a script and returns how many milliseconds the page took until
+// took runs a script and returns how many milliseconds the page took until
 // the condition was met.
-func (b *tab) within(script, condition string) float64 {
+func (b *tab) took(script, condition string) float64 {
 	b.t.Helper()
 	took, err := chromedp.Run(b.ctx, chromedp.Evaluate[float64](`new Promise((done) => {
 		const start = performance.now();
@@ -133,13 +271,13 @@ func deep(u *ui, path string, pages int) string {
 	return path
 }
 
-// quickest asks for two pages by turns, with no counts remembered, and returns
+// median asks for two pages by turns, with nothing remembered, and returns
 // the median of what each took.
-func quickest(a *ui, pathA string, b *ui, pathB string) (time.Duration, time.Duration) {
+func median(a *ui, pathA string, b *ui, pathB string) (time.Duration, time.Duration) {
 	var took [2][]time.Duration
 	for range 9 {
 		for i, u := range []*ui{a, b} {
-			u.Server.cloud.changed()
+			u.Server.cloud.forget()
 			start := time.Now()
 			if page := u.get([]string{pathA, pathB}[i]); page.Status != http.StatusOK {
 				u.t.Fatal(page.Status)
