@@ -81,6 +81,7 @@ func settings(agent *local.Agent) []setting {
 		put(key+"subset", rows(t.Subset.Where, t.Subset.Percent))
 	}
 	put("identities", maskIdentities(c.Identities))
+	put("postgres_tools", strings.Join(c.PostgresTools, ", "))
 	var names []string
 	for name := range c.StorageProfiles {
 		names = append(names, name)

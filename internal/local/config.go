@@ -7,7 +7,8 @@ type Config struct {
 	Cloud           Cloud                     `yaml:"cloud" koanf:"cloud"`
 	Targets         map[string]Target         `yaml:"targets" koanf:"targets"`
 	StorageProfiles map[string]StorageProfile `yaml:"storage_profiles" koanf:"storage_profiles"`
-	Identities      []string                  `yaml:"identities" koanf:"identities"` // files of private keys that open encrypted snapshots, or ${NAME} of one
+	Identities      []string                  `yaml:"identities" koanf:"identities"`         // files of private keys that open encrypted snapshots, or ${NAME} of one
+	PostgresTools   []string                  `yaml:"postgres_tools" koanf:"postgres_tools"` // folders of pg_dump and pg_restore; empty: PATH and the usual places
 }
 
 // Cloud is how to reach the cloud service (SPEC 2.6).

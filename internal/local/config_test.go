@@ -3,6 +3,7 @@ package local
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +50,7 @@ func TestConfigFileThenEnvironment(t *testing.T) {
 		"SNAPCLI_CLOUD__API_KEY":                "cak_x",
 		"SNAPCLI_TARGETS__SHOP__JOBS":           "3",
 		"SNAPCLI_TARGETS__MY_DB__SANITIZE__SQL": "m.sql",
+		"SNAPCLI_POSTGRES_TOOLS":                "/opt/pg16/bin,tools",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +64,9 @@ func TestConfigFileThenEnvironment(t *testing.T) {
 	}
 	if c.Targets["my.db"].Sanitize.SQL != "m.sql" {
 		t.Errorf("my.db = %+v", c.Targets["my.db"])
+	}
+	if got, want := a.postgresTools(), []string{"/opt/pg16/bin", filepath.Join(filepath.Dir(a.ConfigPath()), "tools")}; !slices.Equal(got, want) {
+		t.Errorf("PostgreSQL's programs are looked for in %q, want %q", got, want)
 	}
 	for key, want := range map[string]string{"cloud.api_key": "environment", "cloud.url": "file", "cloud.none": "default", "targets.shop.jobs": "environment"} {
 		if got := a.Origin(key); got != want {

@@ -17,7 +17,7 @@ const envPrefix = "SNAPCLI_"
 // is matched whatever the case of its name, with _ for what cannot stand in a
 // variable's name.
 func envKeys(file *koanf.Koanf, env func(string) string) map[string]any {
-	known := map[string]string{envName("identities"): "identities"}
+	known := map[string]string{envName("identities"): "identities", envName("postgres_tools"): "postgres_tools"}
 	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key"} {
 		known[envName(key)] = key
 	}
@@ -41,7 +41,7 @@ func envKeys(file *koanf.Koanf, env func(string) string) map[string]any {
 		value := env(name)
 		switch parts := strings.Split(key, keyDelim); {
 		case value == "":
-		case key == "identities" || len(parts) == 3 && parts[2] == "encrypt_to":
+		case key == "identities" || key == "postgres_tools" || len(parts) == 3 && parts[2] == "encrypt_to":
 			set[key] = strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == '\n' })
 		default:
 			set[key] = value

@@ -17,16 +17,26 @@ import (
 const dumpSection = "dump"
 
 // engineFor returns the implementation of a kind of database.
-func engineFor(kind snap.Engine) (engine.Engine, error) {
+func (a *Agent) engineFor(kind snap.Engine) (engine.Engine, error) {
 	switch kind {
 	case snap.Postgres:
-		return postgres.Engine{}, nil
+		return postgres.Engine{Tools: a.postgresTools()}, nil
 	case snap.MySQL:
 		return mysql.Engine{}, nil
 	case snap.SQLite:
 		return sqlite.Engine{}, nil
 	}
 	return nil, snap.Invalid(fmt.Sprintf("databases of kind %q are not known", kind), "use a PostgreSQL, MySQL, MariaDB or SQLite database")
+}
+
+// postgresTools are the folders that the configuration has PostgreSQL's programs
+// looked for in.
+func (a *Agent) postgresTools() []string {
+	var folders []string
+	for _, folder := range a.Config().PostgresTools {
+		folders = append(folders, a.besideConfig(folder))
+	}
+	return folders
 }
 
 // database is a database of a target, ready to be worked with.
@@ -47,7 +57,7 @@ func (a *Agent) databaseAt(raw string) (database, error) {
 	if err != nil {
 		return database{}, err
 	}
-	e, err := engineFor(kind)
+	e, err := a.engineFor(kind)
 	return database{kind: kind, engine: e, url: expanded, shown: Redact(expanded)}, err
 }
 

@@ -3,56 +3,258 @@
 package local
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"snap"
 	"snap/internal/servertest"
 )
+
+// pgServer is a kind of PostgreSQL server that faults are tried on: the
+// machine's own, or one of a major version.
+type pgServer struct{ major int }
+
+// onPostgres runs a test of faults on the machine's own PostgreSQL and on the
+// versions that SNAP_FAULT_POSTGRES lists with commas between them, 18 if it is
+// not set. SNAP_KILL_ROUNDS sets how many rounds a test of chance has,
+// SNAP_KILL_SEED their points.
+func onPostgres(t *testing.T, test func(*testing.T, pgServer)) {
+	t.Parallel()
+	t.Run("own", func(t *testing.T) {
+		t.Parallel()
+		test(t, pgServer{})
+	})
+	versions, set := os.LookupEnv("SNAP_FAULT_POSTGRES")
+	if !set {
+		versions = "18"
+	}
+	for version := range strings.SplitSeq(versions, ",") {
+		t.Run(version, func(t *testing.T) {
+			t.Parallel()
+			major, err := strconv.Atoi(version)
+			if err != nil {
+				t.Fatalf("SNAP_FAULT_POSTGRES: %v", err)
+			}
+			test(t, pgServer{major})
+		})
+	}
+}
+
+// database returns the URL of an empty database of the kind's common server.
+func (p pgServer) database(t *testing.T) string {
+	t.Helper()
+	if p.major == 0 {
+		return servertest.Postgres(t)
+	}
+	return servertest.PostgresVersion(t, p.major)
+}
+
+// crashing returns that of a server of the test's own, and what crashes it.
+func (p pgServer) crashing(t *testing.T) (url string, crash func()) {
+	t.Helper()
+	if p.major == 0 {
+		return servertest.CrashingPostgres(t)
+	}
+	return servertest.CrashingPostgresVersion(t, p.major)
+}
+
+// tools returns the folder of the version's programs, of those that are there
+// the newest when it has none, or "" for those that the product finds itself.
+func (p pgServer) tools(t *testing.T) string {
+	t.Helper()
+	if p.major == 0 {
+		return ""
+	}
+	for _, major := range []int{p.major, 18, 17} {
+		if bin := servertest.PostgresTools(t, major); major >= p.major && bin != "" {
+			return bin
+		}
+	}
+	t.Skipf("needs pg_dump %d or newer: `make databases` gets it", p.major)
+	return ""
+}
+
+// rounds are how many a test of chance has: so many, and fewer beside the
+// machine's own version.
+func (p pgServer) rounds(many int) int {
+	if p.major != 0 || testing.Short() {
+		many /= 3
+	}
+	return fromEnv("SNAP_KILL_ROUNDS", many)
+}
+
+// chance is the source of a test's random points.
+func chance(t *testing.T, test uint64) *rand.Rand {
+	t.Helper()
+	seed := fromEnv("SNAP_KILL_SEED", 3)
+	t.Logf("SNAP_KILL_SEED=%d", seed)
+	return rand.New(rand.NewPCG(uint64(seed), test))
+}
+
+// shop is a target from a database of one of the kind's servers to another one
+// that has something to lose.
+func (p pgServer) shop(t *testing.T, to string) (s shop, from string) {
+	t.Helper()
+	from = p.database(t)
+	execute(t, from, `CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, 'person-' || n || '@real.example' FROM generate_series(1, 20000) n;
+		CREATE TABLE purchase (id int PRIMARY KEY, customer int REFERENCES customer, note text); INSERT INTO purchase SELECT id, id, repeat(md5(id::text), 8) FROM customer; CREATE INDEX ON purchase (customer)`)
+	execute(t, to, "CREATE TABLE old (a int); INSERT INTO old VALUES (1)")
+	s = newShop(t)
+	if tools := p.tools(t); tools != "" {
+		if err := s.file.write(fmt.Appendf(nil, "postgres_tools: [%q]\n", tools)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.AddTarget(Target{Name: shopTarget, Source: from, Destination: to, Jobs: 2}); err != nil {
+		t.Fatal(err)
+	}
+	return s, from
+}
+
+// built is a shop with a snapshot.
+func (p pgServer) built(t *testing.T, to string) (s shop, from string) {
+	t.Helper()
+	s, from = p.shop(t, to)
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s, from
+}
 
 // Killed at many points, a load into PostgreSQL leaves the old database or the
 // new one, whole, and the next load drops the scratch databases.
 func TestPostgresLoadKilledAtRandomPoints(t *testing.T) {
-	t.Parallel()
-	rounds := 16
-	if testing.Short() {
-		rounds = 4
-	}
-	from, to := servertest.Postgres(t), servertest.Postgres(t)
-	execute(t, from, `CREATE TABLE customer (id int PRIMARY KEY, pad text); INSERT INTO customer SELECT n, repeat('x', 200) FROM generate_series(1, 20000) n;
-		CREATE TABLE purchase (id int PRIMARY KEY, customer int REFERENCES customer); INSERT INTO purchase SELECT id, id FROM customer; CREATE INDEX ON purchase (customer)`)
-	execute(t, to, "CREATE TABLE old (a int); INSERT INTO old VALUES (1)")
-	s := newShop(t)
-	if err := s.AddTarget(Target{Name: shopTarget, Source: from, Destination: to, Jobs: 2}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	r := rand.New(rand.NewPCG(3, 4))
-	killed := 0
-	for round := range rounds {
-		lines, moment := 1+r.IntN(12), time.Duration(r.IntN(400))*time.Millisecond
-		if s.killedAt(t, "load", lines, moment) {
-			killed++
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		to, _ := p.crashing(t) // of its own: other tests leave scratch databases on the common one
+		s, _ := p.built(t, to)
+		rounds, r, killed := p.rounds(16), chance(t, 4), 0
+		for round := range rounds {
+			lines, moment := 1+r.IntN(12), time.Duration(r.IntN(400))*time.Millisecond
+			if s.killedAt(t, "load", lines, moment) {
+				killed++
+			}
+			wholePostgres(t, to, fmt.Sprintf("round %d, killed after %d lines and %s", round, lines, moment))
 		}
-		wholePostgres(t, to, fmt.Sprintf("round %d, killed after %d lines and %s", round, lines, moment))
+		if killed < rounds/3 {
+			t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
+		}
+		s.nextLoad(t, to)
+	})
+}
+
+// When the server crashes at any moment of a load, the old database is there
+// afterwards, or the new one, whole.
+func TestPostgresServerCrashesDuringLoad(t *testing.T) {
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		to, crash := p.crashing(t)
+		s, _ := p.built(t, to)
+		rounds, r, failed := p.rounds(3), chance(t, 8), 0
+		for round := range rounds {
+			phase, moment := 1+r.IntN(5), time.Duration(r.IntN(300))*time.Millisecond
+			_, err := s.loadUntil(t.Context(), phase, moment, crash)
+			if err != nil {
+				failed++
+			}
+			if code := snap.CodeOf(err); err != nil && code != snap.CodeDatabase {
+				t.Errorf("round %d: %s: %v", round, code, err)
+			}
+			wholePostgres(t, to, fmt.Sprintf("round %d, the server crashed in phase %d after %s: %v", round, phase, moment, err))
+		}
+		if failed == 0 && rounds > 5 {
+			t.Error("no load noticed a crash")
+		}
+		s.nextLoad(t, to)
+	})
+}
+
+// Stopped in any of its phases, a load leaves the old database or the new one,
+// and nothing else.
+func TestPostgresLoadStoppedInAnyPhase(t *testing.T) {
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		to, _ := p.crashing(t)
+		s, _ := p.built(t, to)
+		r := chance(t, 9)
+		for phase, reached := 1, true; reached; phase++ {
+			for _, moment := range []time.Duration{0, time.Duration(r.IntN(200)) * time.Millisecond} {
+				ctx, stop := context.WithCancel(t.Context())
+				var err error
+				reached, err = s.loadUntil(ctx, phase, moment, stop)
+				stop()
+				when := fmt.Sprintf("stopped in phase %d after %s: %v", phase, moment, err)
+				wholePostgres(t, to, when)
+				if n := scratchLeft(t, to); n != 0 {
+					t.Fatalf("%s: %d scratch databases are left behind", when, n)
+				}
+			}
+		}
+	})
+}
+
+// A load into a database that is in use is refused, and changes nothing.
+func TestPostgresLoadRefused(t *testing.T) {
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		to, _ := p.crashing(t)
+		s, _ := p.built(t, to)
+		user, err := sql.Open("pgx", to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer user.Close()
+		if err := user.Ping(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("%v", err)
+		}
+		wholePostgres(t, to, "refused")
+		if n := scratchLeft(t, to); n != 0 {
+			t.Errorf("%d scratch databases are left behind", n)
+		}
+	})
+}
+
+// loadUntil loads, and calls f a moment after this phase began, which is not
+// reached when it had fewer.
+func (s shop) loadUntil(ctx context.Context, phase int, moment time.Duration, f func()) (reached bool, err error) {
+	here, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		last, begun := "", 0
+		_, err := s.Load(ctx, shopTarget, LoadOptions{Terminate: true}, func(e Event) {
+			if e.Phase == last {
+				return
+			}
+			if last, begun = e.Phase, begun+1; begun == phase {
+				close(here)
+			}
+		})
+		done <- err
+	}()
+	select {
+	case <-here:
+		<-time.After(moment)
+		f()
+		return true, <-done
+	case err := <-done:
+		return false, err
 	}
-	if killed < rounds/3 {
-		t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
-	}
+}
+
+// nextLoad loads once more, and fails if that does not clear up what others left.
+func (s shop) nextLoad(t *testing.T, to string) {
+	t.Helper()
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Terminate: true}, nil); err != nil {
 		t.Fatalf("the next load: %v", err)
 	}
-	db, err := sql.Open("pgx", to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if left := scratchLeft(t, db); left != 0 {
-		t.Errorf("%d scratch databases are left behind", left)
+	wholePostgres(t, to, "the next load")
+	if n := scratchLeft(t, to); n != 0 {
+		t.Errorf("%d scratch databases are left behind", n)
 	}
 }
 
@@ -70,29 +272,4 @@ func wholePostgres(t *testing.T, url, when string) {
 	default:
 		t.Fatalf("%s: %d tables", when, tables)
 	}
-}
-
-func execute(t *testing.T, url, text string) {
-	t.Helper()
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.Exec(text); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func one(t *testing.T, url, query string) (n int64) {
-	t.Helper()
-	db, err := sql.Open("pgx", url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := db.QueryRow(query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"database/sql"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -16,23 +15,7 @@ import (
 	"time"
 
 	"snap"
-	"snap/internal/servertest"
 )
-
-// pgShop is a target from one PostgreSQL database to another, with something to
-// lose in it.
-func pgShop(t *testing.T) (s shop, from, to string) {
-	t.Helper()
-	from, to = servertest.Postgres(t), servertest.Postgres(t)
-	execute(t, from, `CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, 'person-' || n || '@real.example' FROM generate_series(1, 30000) n;
-		CREATE TABLE purchase (id int PRIMARY KEY, customer int REFERENCES customer, note text); INSERT INTO purchase SELECT id, id, repeat(md5(id::text), 8) FROM customer; CREATE INDEX ON purchase (customer)`)
-	execute(t, to, "CREATE TABLE old (a int); INSERT INTO old VALUES (1)")
-	s = newShop(t)
-	if err := s.AddTarget(Target{Name: shopTarget, Source: from, Destination: to, Jobs: 2}); err != nil {
-		t.Fatal(err)
-	}
-	return s, from, to
-}
 
 // nothingHalf fails unless every listed snapshot is good.
 func (s shop) nothingHalf(t *testing.T, when string) {
@@ -51,129 +34,126 @@ func (s shop) nothingHalf(t *testing.T, when string) {
 // Killed at many points, a build or a sanitize by rules or by SQL leaves no
 // snapshot or a good one, and the next one clears away what was left.
 func TestPostgresBuildAndSanitizeKilledAtRandomPoints(t *testing.T) {
-	t.Parallel()
-	rounds := 18
-	if testing.Short() {
-		rounds = 6
-	}
-	s, _, to := pgShop(t)
-	rules := s.rulesFile(t, "key: a key that is long enough\nkeep: ['*']\ntables:\n  public.customer: {columns: {email: email}}\n")
-	masked := s.sqlFile(t, "UPDATE customer SET email = 'masked' || id")
-	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	r := rand.New(rand.NewPCG(5, 6))
-	killed := 0
-	for round := range rounds {
-		action, env := "build", ""
-		switch round % 3 {
-		case 1:
-			action, env = "sanitize", "SNAPCLI_TEST_RULES="+rules
-		case 2:
-			action, env = "sanitize", "SNAPCLI_TEST_SQL="+masked
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		to := p.database(t)
+		s, _ := p.built(t, to)
+		rules := s.rulesFile(t, "key: a key that is long enough\nkeep: ['*']\ntables:\n  public.customer: {columns: {email: email}}\n")
+		masked := s.sqlFile(t, "UPDATE customer SET email = 'masked' || id")
+		rounds, r, killed := p.rounds(18), chance(t, 6), 0
+		for round := range rounds {
+			action, env := "build", ""
+			switch round % 3 {
+			case 1:
+				action, env = "sanitize", "SNAPCLI_TEST_RULES="+rules
+			case 2:
+				action, env = "sanitize", "SNAPCLI_TEST_SQL="+masked
+			}
+			lines, moment := 1+r.IntN(12), time.Duration(r.IntN(200))*time.Millisecond
+			if s.killedAt(t, action, lines, moment, env) {
+				killed++
+			}
+			when := fmt.Sprintf("round %d, %s killed after %d lines and %s", round, action, lines, moment)
+			s.nothingHalf(t, when)
+			wholePostgres(t, to, when)
 		}
-		lines, moment := 1+r.IntN(12), time.Duration(r.IntN(200))*time.Millisecond
-		if s.killedAt(t, action, lines, moment, env) {
-			killed++
+		if killed < rounds/3 {
+			t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
 		}
-		when := fmt.Sprintf("round %d, %s killed after %d lines and %s", round, action, lines, moment)
-		s.nothingHalf(t, when)
-		wholePostgres(t, to, when)
-	}
-	if killed < rounds/3 {
-		t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
-	}
-	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
-		t.Errorf("the next build: %v", err)
-	}
-	if _, err := s.Sanitize(t.Context(), shopTarget, SanitizeOptions{SQL: masked}, nil); err != nil {
-		t.Errorf("the next sanitize: %v", err)
-	}
-	for _, pattern := range []string{"data/tmp/work-*", "data/snapshots/*/*" + partSuffix} {
-		if left, _ := filepath.Glob(filepath.Join(s.dir, pattern)); len(left) > 0 {
-			t.Errorf("left behind: %v", left)
+		if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+			t.Errorf("the next build: %v", err)
 		}
-	}
+		if _, err := s.Sanitize(t.Context(), shopTarget, SanitizeOptions{SQL: masked}, nil); err != nil {
+			t.Errorf("the next sanitize: %v", err)
+		}
+		for _, pattern := range []string{"data/tmp/work-*", "data/snapshots/*/*" + partSuffix} {
+			if left, _ := filepath.Glob(filepath.Join(s.dir, pattern)); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		}
+	})
 }
 
 // While tables come, change and go, now and then, builds are of one moment and
 // can be loaded; one that cannot be says why.
 func TestPostgresSchemaChangesDuringBuild(t *testing.T) {
-	t.Parallel()
-	s, from, _ := pgShop(t)
-	db, err := sql.Open("pgx", from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	stop, stopped := make(chan struct{}), make(chan error)
-	go func() {
-		for n := 3; ; n++ {
-			select {
-			case <-stop:
-				stopped <- nil
-				return
-			case <-time.After(100 * time.Millisecond):
-			}
-			_, err := db.Exec(fmt.Sprintf(`CREATE TABLE new_%[1]d (a int); INSERT INTO new_%[1]d SELECT generate_series(1, %[1]d %% 50);
-				ALTER TABLE customer ADD extra_%[1]d int DEFAULT 5; ALTER TABLE customer DROP extra_%[1]d; DROP TABLE IF EXISTS new_%[2]d`, n, n-3))
-			if err != nil {
-				stopped <- err
-				return
-			}
-		}
-	}()
-	good := 0
-	for range 6 {
-		built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		s, from := p.shop(t, p.database(t))
+		db, err := sql.Open("pgx", from)
 		if err != nil {
-			if snap.CodeOf(err) != snap.CodeDatabase {
-				t.Errorf("build: %s: %v", snap.CodeOf(err), err)
+			t.Fatal(err)
+		}
+		defer db.Close()
+		stop, stopped := make(chan struct{}), make(chan error)
+		go func() {
+			for n := 3; ; n++ {
+				select {
+				case <-stop:
+					stopped <- nil
+					return
+				case <-time.After(100 * time.Millisecond):
+				}
+				_, err := db.Exec(fmt.Sprintf(`CREATE TABLE new_%[1]d (a int); INSERT INTO new_%[1]d SELECT generate_series(1, %[1]d %% 50);
+					ALTER TABLE customer ADD extra_%[1]d int DEFAULT 5; ALTER TABLE customer DROP extra_%[1]d; DROP TABLE IF EXISTS new_%[2]d`, n, n-3))
+				if err != nil {
+					stopped <- err
+					return
+				}
 			}
-			t.Logf("refused: %v", err)
-			continue
+		}()
+		good := 0
+		for range 6 {
+			built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+			if err != nil {
+				if snap.CodeOf(err) != snap.CodeDatabase {
+					t.Errorf("build: %s: %v", snap.CodeOf(err), err)
+				}
+				t.Logf("refused: %v", err)
+				continue
+			}
+			good++
+			if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Snapshot: built.Name}, nil); err != nil {
+				t.Errorf("load of what was built meanwhile: %v", err)
+			}
 		}
-		good++
-		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Snapshot: built.Name}, nil); err != nil {
-			t.Errorf("load of what was built meanwhile: %v", err)
+		close(stop)
+		if err := <-stopped; err != nil {
+			t.Fatal(err)
 		}
-	}
-	close(stop)
-	if err := <-stopped; err != nil {
-		t.Fatal(err)
-	}
-	if good == 0 {
-		t.Error("no build was whole")
-	}
-	s.nothingHalf(t, "afterwards")
+		if good == 0 {
+			t.Error("no build was whole")
+		}
+		s.nothingHalf(t, "afterwards")
+	})
 }
 
 // A wrong password is told by the server's and the user's name, without it.
 func TestPostgresWrongPassword(t *testing.T) {
-	t.Parallel()
-	s, from, to := pgShop(t)
-	role := "locked_" + strings.TrimSuffix(from[strings.LastIndexByte(from, '/')+1:], "?sslmode=disable")
-	execute(t, from, "CREATE ROLE "+role+" LOGIN SUPERUSER PASSWORD 'right'")
-	t.Cleanup(func() { execute(t, to, "DROP ROLE "+role) })
-	lockRole(t, from, role)
-	with := func(password string) string {
-		return strings.Replace(from, "postgres@", role+":"+password+"@", 1)
-	}
-	for _, password := range []string{"wr0ng-s3cret", ""} {
-		if err := s.AddTarget(Target{Name: shopTarget, Source: with(password), Destination: with(password)}); err != nil {
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		to := p.database(t)
+		s, from := p.shop(t, to)
+		role := "locked_" + strings.TrimSuffix(from[strings.LastIndexByte(from, '/')+1:], "?sslmode=disable")
+		execute(t, from, "CREATE ROLE "+role+" LOGIN SUPERUSER PASSWORD 'right'")
+		t.Cleanup(func() { execute(t, to, "DROP ROLE "+role) })
+		lockRole(t, from, role)
+		with := func(password string) string {
+			return strings.Replace(from, "postgres@", role+":"+password+"@", 1)
+		}
+		for _, password := range []string{"wr0ng-s3cret", ""} {
+			if err := s.AddTarget(Target{Name: shopTarget, Source: with(password), Destination: with(password)}); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+			if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "refused the user") || !strings.Contains(err.Error(), role) || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("with the password %q: %s: %v", password, snap.CodeOf(err), err)
+			}
+		}
+		if err := s.AddTarget(Target{Name: shopTarget, Source: with("right"), Destination: to}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
-		if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "refused the user") || !strings.Contains(err.Error(), role) || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("with the password %q: %s: %v", password, snap.CodeOf(err), err)
+		if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+			t.Errorf("with the right one: %v", err)
 		}
-	}
-	if err := s.AddTarget(Target{Name: shopTarget, Source: with("right"), Destination: to}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
-		t.Errorf("with the right one: %v", err)
-	}
+	})
 }
 
 // lockRole makes the test's server, which trusts everybody, ask a role for its
@@ -219,38 +199,37 @@ func lockRole(t *testing.T, url, role string) {
 // A destination whose disk fills up while a load runs keeps its old database,
 // and so does one whose client has no room to unpack.
 func TestPostgresFullDisk(t *testing.T) {
-	t.Parallel()
-	s, from, to := pgShop(t)
-	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	small := smallDisk(t, 4<<20)
-	giveToServer(t, small)
-	name := "small_" + strings.TrimSuffix(to[strings.LastIndexByte(to, '/')+1:], "?sslmode=disable")
-	execute(t, to, fmt.Sprintf("CREATE ROLE %s LOGIN SUPERUSER", name))
-	execute(t, to, fmt.Sprintf("CREATE TABLESPACE %s LOCATION '%s'", name, small))
-	execute(t, to, fmt.Sprintf("ALTER ROLE %[1]s SET default_tablespace = %[1]s", name))
-	t.Cleanup(func() {
-		execute(t, from, "DROP TABLESPACE "+name)
-		execute(t, from, "DROP ROLE "+name)
-	})
-	if err := s.AddTarget(Target{Name: shopTarget, Source: from, Destination: strings.Replace(to, "postgres@", name+"@", 1), Jobs: 2}); err != nil {
-		t.Fatal(err)
-	}
-	_, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil)
-	if snap.CodeOf(err) != snap.CodeStorageFull || !strings.Contains(err.Error(), "server") {
-		t.Errorf("the server's disk is full: %s: %v", snap.CodeOf(err), err)
-	}
-	wholePostgres(t, to, "after the server's disk was full")
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		to := p.database(t)
+		s, from := p.built(t, to)
+		small := smallDisk(t, 4<<20)
+		giveToServer(t, small)
+		name := "small_" + strings.TrimSuffix(to[strings.LastIndexByte(to, '/')+1:], "?sslmode=disable")
+		execute(t, to, fmt.Sprintf("CREATE ROLE %s LOGIN SUPERUSER", name))
+		execute(t, to, fmt.Sprintf("CREATE TABLESPACE %s LOCATION '%s'", name, small))
+		execute(t, to, fmt.Sprintf("ALTER ROLE %[1]s SET default_tablespace = %[1]s", name))
+		t.Cleanup(func() {
+			execute(t, from, "DROP TABLESPACE "+name)
+			execute(t, from, "DROP ROLE "+name)
+		})
+		if err := s.AddTarget(Target{Name: shopTarget, Source: from, Destination: strings.Replace(to, "postgres@", name+"@", 1), Jobs: 2}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil)
+		if snap.CodeOf(err) != snap.CodeStorageFull || !strings.Contains(err.Error(), "server") {
+			t.Errorf("the server's disk is full: %s: %v", snap.CodeOf(err), err)
+		}
+		wholePostgres(t, to, "after the server's disk was full")
 
-	s.data = filepath.Join(smallDisk(t, 100<<10), "data")
-	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
-		t.Errorf("build onto a full disk: %v", err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(s.data, "snapshots", "*", "*.*")); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
-	wholePostgres(t, to, "after the client's disk was full")
+		s.data = filepath.Join(smallDisk(t, 100<<10), "data")
+		if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
+			t.Errorf("build onto a full disk: %v", err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(s.data, "snapshots", "*", "*.*")); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+		wholePostgres(t, to, "after the client's disk was full")
+	})
 }
 
 func giveToServer(t *testing.T, dir string) {
@@ -274,43 +253,45 @@ func giveToServer(t *testing.T, dir string) {
 // A file that is damaged or cut in any of its parts, or of a newer format,
 // never reaches the database.
 func TestPostgresDamagedFileIsRefused(t *testing.T) {
-	t.Parallel()
-	s, _, to := pgShop(t)
-	built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	good, err := os.ReadFile(built.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := func(what string, bad []byte, code snap.Code) {
-		if err := os.WriteFile(built.Path, bad, 0o600); err != nil {
+	onPostgres(t, func(t *testing.T, p pgServer) {
+		to := p.database(t)
+		s, _ := p.shop(t, to)
+		built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); snap.CodeOf(err) != code {
-			t.Errorf("%s: %s: %v", what, snap.CodeOf(err), err)
+		good, err := os.ReadFile(built.Path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		wholePostgres(t, to, what)
-	}
-	r := rand.New(rand.NewPCG(7, 8))
-	for _, part := range []struct {
-		name     string
-		from, to int
-	}{{"magic", 0, 8}, {"header", 10, 16}, {"first frame", 16, 200}, {"dump", 200, len(good) - 2000}, {"manifest", len(good) - 300, len(good) - 64}, {"footer", len(good) - 64, len(good) - 8}, {"end", len(good) - 8, len(good)}} {
-		at := part.from + r.IntN(part.to-part.from)
-		bad := bytes.Clone(good)
-		bad[at] ^= byte(1 + r.IntN(255))
-		refused(fmt.Sprintf("%s damaged at %d", part.name, at), bad, snap.CodeCorrupt)
-		refused(fmt.Sprintf("%s cut at %d", part.name, at), good[:at], snap.CodeCorrupt)
-	}
-	newer := bytes.Clone(good)
-	newer[8] = 0x7f
-	refused("a newer format", newer, snap.CodeInvalid)
-	if err := os.WriteFile(built.Path, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); err != nil {
-		t.Errorf("the file as it was: %v", err)
-	}
+		refused := func(what string, bad []byte, code snap.Code) {
+			if err := os.WriteFile(built.Path, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); snap.CodeOf(err) != code {
+				t.Errorf("%s: %s: %v", what, snap.CodeOf(err), err)
+			}
+			wholePostgres(t, to, what)
+		}
+		r := chance(t, 7)
+		for _, part := range []struct {
+			name     string
+			from, to int
+		}{{"magic", 0, 8}, {"header", 10, 16}, {"first frame", 16, 200}, {"dump", 200, len(good) - 2000}, {"manifest", len(good) - 300, len(good) - 64}, {"footer", len(good) - 64, len(good) - 8}, {"end", len(good) - 8, len(good)}} {
+			at := part.from + r.IntN(part.to-part.from)
+			bad := bytes.Clone(good)
+			bad[at] ^= byte(1 + r.IntN(255))
+			refused(fmt.Sprintf("%s damaged at %d", part.name, at), bad, snap.CodeCorrupt)
+			refused(fmt.Sprintf("%s cut at %d", part.name, at), good[:at], snap.CodeCorrupt)
+		}
+		newer := bytes.Clone(good)
+		newer[8] = 0x7f
+		refused("a newer format", newer, snap.CodeInvalid)
+		if err := os.WriteFile(built.Path, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); err != nil {
+			t.Errorf("the file as it was: %v", err)
+		}
+	})
 }

@@ -66,7 +66,7 @@ func (m *masking) close() {
 }
 
 func (a *Agent) openMasking(ctx context.Context, s Snapshot, identity []string, p Progress) (*masking, error) {
-	e, err := engineFor(s.Engine)
+	e, err := a.engineFor(s.Engine)
 	if err != nil {
 		return nil, err
 	}

@@ -83,6 +83,33 @@ func query(t testing.TB, path, text string) string {
 	return strings.Join(all, "\n")
 }
 
+// execute runs statements on PostgreSQL.
+func execute(t *testing.T, url, text string) {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// one returns the number that a query on PostgreSQL answers.
+func one(t *testing.T, url, query string) (n int64) {
+	t.Helper()
+	db, err := sql.Open("pgx", url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow(query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
 // untouched fails when the destination is not the old database.
 func (s shop) untouched(t testing.TB) {
 	t.Helper()
@@ -465,7 +492,7 @@ func TestPostgresBuildSanitizeLoad(t *testing.T) {
 	if err := loaded.QueryRow("SELECT count(*) FROM customer WHERE email LIKE '%masked%'").Scan(&masked); err != nil || masked != 5000 {
 		t.Errorf("%d masked, %v", masked, err)
 	}
-	if left := scratchLeft(t, loaded); left != 0 {
+	if left := scratchLeft(t, to); left != 0 {
 		t.Errorf("%d scratch databases are left behind", left)
 	}
 	if err := loaded.QueryRow("SELECT 1").Err(); err != nil {
@@ -475,14 +502,10 @@ func TestPostgresBuildSanitizeLoad(t *testing.T) {
 
 // scratchLeft counts the scratch databases on the server that no load holds.
 // Other tests' loads, on the same server, hold theirs.
-func scratchLeft(t *testing.T, db *sql.DB) (n int) {
+func scratchLeft(t *testing.T, url string) int64 {
 	t.Helper()
-	err := db.QueryRow(`SELECT count(*) FROM pg_database WHERE datname LIKE 'snapcli\_%' AND NOT EXISTS
-		(SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(datname, 0))`).Scan(&n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return one(t, url, `SELECT count(*) FROM pg_database WHERE datname LIKE 'snapcli\_%' AND NOT EXISTS
+		(SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(datname, 0))`)
 }
 
 // MariaDB through the whole way, sanitized too.

@@ -49,7 +49,11 @@ func Postgres(t testing.TB) string {
 // that crashes and restarts it: it returns when the server answers again.
 func CrashingPostgres(t testing.TB) (url string, crash func()) {
 	t.Helper()
-	s := start()
+	return crashing(t, start())
+}
+
+func crashing(t testing.TB, s *server) (url string, crash func()) {
+	t.Helper()
 	if errors.Is(s.err, errNotInstalled) {
 		t.Skip("needs PostgreSQL: install the package postgresql")
 	}

@@ -32,6 +32,13 @@ func PostgresVersion(t testing.TB, major int) string {
 	return server.url(name)
 }
 
+// CrashingPostgresVersion is [CrashingPostgres] with a server of this major
+// version.
+func CrashingPostgresVersion(t testing.TB, major int) (url string, crash func()) {
+	t.Helper()
+	return crashing(t, startIn(serverBin(t, major)))
+}
+
 // versions are the servers of this process, by major version.
 var versions sync.Map
 

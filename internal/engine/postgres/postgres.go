@@ -27,8 +27,8 @@ import (
 
 // Engine is the PostgreSQL engine.
 type Engine struct {
-	// Tools are folders to look for pg_dump and pg_restore in, before PATH and
-	// the usual places. For tests.
+	// Tools are the folders to look for pg_dump and pg_restore in, and only
+	// there; without any, PATH and the usual places.
 	Tools []string
 }
 

@@ -321,12 +321,17 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 // Scrub implements [engine.Scratch]: a dump holds only live rows.
 func (s *scratch) Scrub(context.Context) error { return nil }
 
-// Drop implements [engine.Scratch].
-func (s *scratch) Drop(ctx context.Context) error {
+// Drop implements [engine.Scratch]. A statement that was stopped has taken its
+// connection with it: then another one drops.
+func (s *scratch) Drop(ctx context.Context) (err error) {
 	if s.admin == nil {
 		return nil
 	}
-	var err error
+	if s.made && s.admin.IsClosed() {
+		if s.admin, err = s.place.maintenance(ctx); err != nil {
+			return err
+		}
+	}
 	if s.made {
 		_, err = s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{s.here.name()}.Sanitize()+" WITH (FORCE)")
 	}

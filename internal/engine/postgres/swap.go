@@ -107,7 +107,7 @@ func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
 			return err
 		}
 	}
-	return tx.Commit(ctx)
+	return tx.Commit(context.WithoutCancel(ctx)) // stopped here, nobody would know which database has the name
 }
 
 // inherit returns the statements that give the new database what belongs to

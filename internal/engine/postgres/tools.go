@@ -60,10 +60,16 @@ func (e Engine) tool(name string, atLeast int) (tool, error) {
 		return best, nil
 	}
 	missing := &snap.Error{Code: snap.CodeNoTool, Detail: fmt.Sprintf("the program %s is not installed", name)}
+	if len(e.Tools) > 0 {
+		missing.Detail = fmt.Sprintf("the program %s is not in %s", name, strings.Join(e.Tools, " or "))
+	}
 	if newest != "" {
 		missing.Detail = fmt.Sprintf("the installed %s is version %s, and version %d or newer is needed", name, newest, atLeast)
 	}
 	missing.Hint = fmt.Sprintf("install it: apt install postgresql-client-%d (Debian, Ubuntu; see apt.postgresql.org), or brew install postgresql@%d", atLeast, atLeast)
+	if len(e.Tools) > 0 {
+		missing.Hint += "; or name its folder in postgres_tools, the only places that are looked in"
+	}
 	return tool{}, missing
 }
 
