@@ -228,7 +228,7 @@ func TestFolderPartURLExpires(t *testing.T) {
 	h := newHouse(t)
 	data := random(100)
 	id := begin(t, h.site, "k", data)
-	signed, err := h.SignPart(t.Context(), "k", id, partOf(data, 1), time.Minute)
+	signed, err := h.SignPart(t.Context(), "k", id, partOf(data, 1), time.Hour)
 	mustBe(t, err, nil)
 	h.now = signed.Expires
 	if status := send(t, signed, data); status != http.StatusForbidden {
@@ -247,7 +247,7 @@ func TestFolderTakesTheNewestSenderOfAPart(t *testing.T) {
 	h := newHouse(t)
 	data := random(partSize)
 	id := begin(t, h.site, "k", data)
-	signed, err := h.SignPart(t.Context(), "k", id, partOf(data, 1), time.Minute)
+	signed, err := h.SignPart(t.Context(), "k", id, partOf(data, 1), time.Hour)
 	mustBe(t, err, nil)
 	hanging, hang := io.Pipe()
 	defer hang.Close()
@@ -313,7 +313,7 @@ func TestFolderCutsAnAnswerOff(t *testing.T) {
 	id, err := h.Begin(t.Context(), "k", int64(len(data)), int64(len(data)))
 	mustBe(t, err, nil)
 	whole := partOfSize(data)
-	signed, err := h.SignPart(t.Context(), "k", id, whole, time.Minute)
+	signed, err := h.SignPart(t.Context(), "k", id, whole, time.Hour)
 	mustBe(t, err, nil)
 	if status := send(t, signed, data); status != http.StatusOK {
 		t.Fatalf("status %d", status)

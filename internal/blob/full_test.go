@@ -60,7 +60,7 @@ func TestFolderConfirmsNoPartThatItCannotNote(t *testing.T) {
 	s := serve(mux, server, folder)
 	data := random(partSize)
 	id := begin(t, s, "k", data)
-	signed, err := s.SignPart(t.Context(), "k", id, partOf(data, 1), time.Minute)
+	signed, err := s.SignPart(t.Context(), "k", id, partOf(data, 1), time.Hour)
 	mustBe(t, err, nil)
 	fill(t, filepath.Join(disk, "ballast"))
 	if status := send(t, signed, data); status != http.StatusInsufficientStorage {

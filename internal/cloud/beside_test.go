@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -82,10 +81,7 @@ type beside struct {
 // people know by a public URL.
 func newBeside(t *testing.T, program, database, bucket, public string) *beside {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := l.Addr().String()
-	l.Close()
+	address := servertest.Address(t)
 	b := &beside{t: t, program: program, url: "http://" + address, config: filepath.Join(t.TempDir(), "snapcloud.yaml")}
 	if public == "" {
 		public = b.url
@@ -133,7 +129,7 @@ func (b *beside) start() {
 	must(b.t, b.cmd.Start())
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	for range 1500 {
+	for began := time.Now(); time.Since(began) < servertest.Patience; <-again.C {
 		req, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.url+"/readyz", nil)
 		must(b.t, err)
 		if res, err := http.DefaultClient.Do(req); err == nil {
@@ -142,7 +138,6 @@ func (b *beside) start() {
 				return
 			}
 		}
-		<-again.C
 	}
 	b.t.Fatalf("%s did not become ready", b)
 }

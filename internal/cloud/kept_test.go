@@ -73,7 +73,7 @@ func (r replicasOf) lists(mount, credential, id string) bool {
 // its own vacuum, come between.
 func (r replicasOf) fromMemory(ask func()) {
 	r.Helper()
-	for range 200 {
+	for began := time.Now(); time.Since(began) < servertest.Patience; {
 		before := listingsKept(r.T, r.b)
 		ask()
 		if listingsKept(r.T, r.b) > before {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"snap"
@@ -30,10 +31,7 @@ import (
 // it with a key of alice.
 func startLimited(t *testing.T, database, dir, limits string) (r *replica, key string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := l.Addr().String()
-	l.Close()
+	address := servertest.Address(t)
 	r = &replica{t: t, url: "http://" + address, config: filepath.Join(t.TempDir(), "snapcloud.yaml")}
 	must(t, os.WriteFile(r.config, fmt.Appendf(nil, `
 listen: %s
@@ -217,12 +215,14 @@ func TestOverloadShedsAndRecovers(t *testing.T) {
 	for range 500 {
 		wg.Go(func() {
 			a, err := ask(t.Context(), client, http.MethodGet, list, key)
-			if err != nil || a.status != http.StatusServiceUnavailable {
+			// Those who are stuck give up after 15 s, which a slow machine may need for all these.
+			if free := len(stuck) > 0 && a.status == http.StatusOK; err != nil || a.status != http.StatusServiceUnavailable && !free {
 				t.Errorf("in the middle of it: %+v, %v", a, err)
 			}
 		})
 	}
 	wg.Wait()
+	gaveUp := len(stuck) > 0
 	for _, path := range []string{"/healthz", "/readyz", api.PathAuthConfig, "/auth/signin"} {
 		if a := mustAsk(t, http.MethodGet, r.url+path, ""); a.status != http.StatusOK {
 			t.Errorf("%s answers %d", path, a.status)
@@ -230,7 +230,7 @@ func TestOverloadShedsAndRecovers(t *testing.T) {
 	}
 	must(t, frozen.Release())
 	for range 2 {
-		if a := <-stuck; a.status != http.StatusOK && a.status != http.StatusConflict {
+		if a := <-stuck; a.status != http.StatusOK && a.status != http.StatusConflict && !gaveUp {
 			t.Errorf("what had its place got %d", a.status)
 		}
 	}
@@ -357,47 +357,74 @@ func TestFloodsOfBytesAreRefused(t *testing.T) {
 }
 
 // A download may take as long as it likes while it moves; one that stands
-// still is ended.
+// still is ended. Time is that of a bubble: it passes while everybody waits.
 func TestDownloadsMoveOrEnd(t *testing.T) {
 	t.Parallel()
-	const size, stall = 64 << 20, 500 * time.Millisecond
-	ended := make(chan error, 1)
-	server := httptest.NewServer(cloud.Moving(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	const size, stall = 8 << 20, time.Minute
+	for name, tt := range map[string]struct {
+		pause time.Duration // before every half of a MiB
+		whole bool
+	}{"slow": {stall / 4, true}, "still": {2 * stall, false}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				client, ended := download(t, size, stall)
+				_, err := io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+				must(t, err)
+				res, err := http.ReadResponse(bufio.NewReader(client), nil)
+				must(t, err)
+				for err == nil {
+					<-time.After(tt.pause)
+					_, err = io.CopyN(io.Discard, res.Body, 512<<10)
+				}
+				if err := <-ended; (err == nil) != tt.whole {
+					t.Errorf("the service sent all of it: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// download serves one connection, with a file of this size, and returns its
+// other end and how it ended.
+func download(t *testing.T, size int64, stall time.Duration) (client net.Conn, ended chan error) {
+	client, service := net.Pipe()
+	ended = make(chan error, 1)
+	server := &http.Server{Handler: cloud.Moving(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, err := io.Copy(w, io.LimitReader(zeros{}, size))
 		ended <- err
-	}), stall))
-	defer server.Close()
-	get := func() io.ReadCloser {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-		must(t, err)
-		res, err := http.DefaultClient.Do(req)
-		must(t, err)
-		return res.Body
+	}), stall)}
+	l := &oneConnection{conns: make(chan net.Conn, 1)}
+	l.conns <- service
+	go server.Serve(l)
+	t.Cleanup(func() {
+		client.Close()
+		server.Close()
+	})
+	return client, ended
+}
+
+// oneConnection is a listener with the connections that it was given.
+type oneConnection struct {
+	conns chan net.Conn
+	once  sync.Once
+}
+
+// Accept implements [net.Listener].
+func (l *oneConnection) Accept() (net.Conn, error) {
+	if c, ok := <-l.conns; ok {
+		return c, nil
 	}
-	still := get()
-	defer still.Close()
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("all of it was sent to a client that reads nothing")
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("a download that stands still goes on")
-	}
-	slow := get()
-	defer slow.Close()
-	pause := time.NewTicker(stall / 10)
-	defer pause.Stop()
-	began, got := time.Now(), int64(0)
-	for got < size {
-		n, err := io.CopyN(io.Discard, slow, size/16)
-		got += n
-		must(t, err)
-		<-pause.C
-	}
-	if err := <-ended; err != nil || time.Since(began) < stall {
-		t.Errorf("a slow download: %v, in %s", err, time.Since(began))
-	}
+	return nil, net.ErrClosed
+}
+
+// Addr implements [net.Listener].
+func (l *oneConnection) Addr() net.Addr { return &net.TCPAddr{} }
+
+// Close implements [net.Listener].
+func (l *oneConnection) Close() error {
+	l.once.Do(func() { close(l.conns) })
+	return nil
 }
 
 // zeros is an endless file.

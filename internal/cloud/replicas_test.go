@@ -14,6 +14,7 @@ import (
 
 	"snap/api"
 	"snap/internal/cloud"
+	"snap/internal/servertest"
 )
 
 // serveEnv makes the test program a service: it names a configuration file.
@@ -60,10 +61,7 @@ type replica struct {
 // service that people know by a public URL.
 func startReplica(t *testing.T, database, dir, public string) *replica {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	address := l.Addr().String()
-	l.Close()
+	address := servertest.Address(t)
 	r := &replica{t: t, url: "http://" + address, config: filepath.Join(t.TempDir(), "snapcloud.yaml")}
 	must(t, os.WriteFile(r.config, []byte(fmt.Sprintf(`
 listen: %s

@@ -189,7 +189,7 @@ func (l *lever) judge(t *testing.T) {
 			return out == state, state
 		},
 	}
-	if result := porcupine.CheckOperationsTimeout(model, l.operations, time.Minute); result != porcupine.Ok {
+	if result := porcupine.CheckOperationsTimeout(model, l.operations, servertest.Patience); result != porcupine.Ok {
 		t.Errorf("%s: the history of %d looks and %d writes is not linearizable (%s)", l.name, l.looks, l.writes, result)
 	}
 }

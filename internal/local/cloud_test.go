@@ -336,7 +336,7 @@ func TestPushToAServiceThatIsNotThere(t *testing.T) {
 	a := machine(t)
 	a.made(t, "shop", snap.TypeSnapshot, noon, 1000)
 	client, err := api.New(api.Options{
-		BaseURL: "http://127.0.0.1:1", Mount: api.MountAgent, Token: api.StaticToken("x"), HTTP: &http.Client{Timeout: 10 * time.Second},
+		BaseURL: "http://127.0.0.1:1", Mount: api.MountAgent, Token: api.StaticToken("x"), HTTP: &http.Client{},
 	})
 	if err != nil {
 		t.Fatal(err)

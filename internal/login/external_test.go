@@ -1,7 +1,6 @@
 package login_test
 
 import (
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"slices"
@@ -131,12 +130,7 @@ func TestPinnedAuthService(t *testing.T) {
 
 func freeURL(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
+	return "http://" + servertest.Address(t)
 }
 
 // A2: metadata that name another issuer, are not encrypted, or redirect, are

@@ -15,6 +15,7 @@ import (
 	"snap/api"
 	"snap/internal/cloudtest"
 	"snap/internal/login"
+	"snap/internal/servertest"
 )
 
 // desk is a person with a terminal and a browser before a running cloud
@@ -64,7 +65,7 @@ func (d *desk) options() login.Options {
 }
 
 func (d *desk) client() *http.Client {
-	return &http.Client{Transport: d.wire, Timeout: 10 * time.Second}
+	return &http.Client{Transport: d.wire, Timeout: servertest.Patience}
 }
 
 // after lets the time pass at once.

@@ -3,7 +3,6 @@ package operator
 import (
 	"context"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,13 +11,14 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/servertest"
 )
 
 // The operator's way: back up while the service runs, restore elsewhere, move to
 // another place with the service stopped, and every wrong turn says what to do.
 func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	t.Parallel()
-	config := configure(t, freeAddress(t))
+	config := configure(t, servertest.Address(t))
 	_, secret, _ := run(t, config, "key", "create", "--org", "acme", "--kind", "user", "--user", "alice@acme.test")
 	backups := filepath.Join(t.TempDir(), "backups")
 	expect := func(config string, code int, says, args string) {
@@ -73,16 +73,6 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	expect(replicas, snap.ExitUsage, "by their own means", "restore --from "+backups)
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // elsewhere is a configuration with another data_dir and address.
 func elsewhere(t *testing.T, config string) string {
 	t.Helper()
@@ -91,7 +81,7 @@ func elsewhere(t *testing.T, config string) string {
 		t.Fatal(err)
 	}
 	text = regexp.MustCompile(`(?m)^data_dir: .*$`).ReplaceAll(text, []byte("data_dir: "+t.TempDir()))
-	text = regexp.MustCompile(`(?m)^listen: .*$`).ReplaceAll(text, []byte("listen: "+freeAddress(t)))
+	text = regexp.MustCompile(`(?m)^listen: .*$`).ReplaceAll(text, []byte("listen: "+servertest.Address(t)))
 	file := filepath.Join(t.TempDir(), "elsewhere.yaml")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)

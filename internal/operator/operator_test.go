@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/servertest"
 )
 
 // run runs snapcloud in the test's process.
@@ -114,12 +114,7 @@ organizations:
 // A restart loses nothing, and a shutdown lets a running answer end.
 func TestServeStopsGracefullyAndComesBack(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := servertest.Address(t)
 	config := configure(t, address)
 	_, secret, _ := run(t, config, "key", "create", "--org", "acme", "--kind", "user", "--user", "alice@acme.test")
 	client, err := api.New(api.Options{BaseURL: "http://" + address, Mount: api.MountAgent, Token: api.StaticToken(strings.TrimSpace(secret))})

@@ -224,9 +224,9 @@ func mysqlOwns(dirs ...string) error {
 	return nil
 }
 
-// ready waits until the server answers, at most half a minute.
+// ready waits until the server answers.
 func (s *mariadb) ready() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -198,7 +197,7 @@ func (s *server) run(bin, dir string, as *syscall.Credential) error {
 
 // gone waits until the connections from before a crash have ended.
 func (s *server) gone() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	conn, err := s.admin.Conn(ctx)
 	for err == nil {
@@ -213,9 +212,9 @@ func (s *server) gone() error {
 	return nil // it is down already
 }
 
-// ready waits until the server answers, at most half a minute.
+// ready waits until the server answers.
 func (s *server) ready() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -251,15 +250,6 @@ func serverUser() (*syscall.Credential, error) {
 		return nil, err
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 func appendFile(path, text string) error {

@@ -122,9 +122,9 @@ func (g *gateway) run(program string) error {
 	return g.ready()
 }
 
-// ready waits until the server takes connections, at most half a minute.
+// ready waits until the server takes connections.
 func (g *gateway) ready() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()

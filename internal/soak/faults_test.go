@@ -143,7 +143,7 @@ func (w *world) applyTo(r *replica, f fault) {
 		f.kind = kind
 		w.bend(l, f)
 	default:
-		w.hit(f, r.process, func() error { return w.serves(r, bound) })
+		w.hit(f, r.process, func() error { return w.serves(r) })
 	}
 }
 
@@ -208,7 +208,7 @@ func (w *world) loseLeader(f fault) {
 	w.wait(f.lasts)
 	if f.kind == "freeze" {
 		leader.signal(syscall.SIGCONT)
-	} else if err := w.serves(leader, bound); err != nil {
+	} else if err := w.serves(leader); err != nil {
 		w.violated("%s does not start again: %v", leader.name, err)
 	}
 }

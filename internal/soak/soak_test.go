@@ -190,7 +190,7 @@ func (w *world) replaceAll() {
 			w.violated("stop: %v", err)
 			r.kill()
 		}
-		if err := w.serves(r, bound); err != nil {
+		if err := w.serves(r); err != nil {
 			w.violated("%s does not start again: %v", r.name, err)
 		}
 		w.count(map[bool]string{true: "replaced by the older program", false: "replaced by this program"}[r.old])

@@ -97,7 +97,7 @@ func newBattle(t testing.TB, blobURL string, storage ...*gatewayProcess) *battle
 	if len(storage) > 0 {
 		b.storage = storage[0]
 	}
-	address := freeAddress(t)
+	address := servertest.Address(t)
 	b.env = []string{"SNAP_TEST_DIR=" + b.dir, "SNAP_TEST_ADDRESS=" + address, "SNAP_TEST_BLOBS=" + blobURL}
 	b.service = b.start("service")
 	key := b.service.awaitLine(t)
@@ -178,16 +178,6 @@ func (b *battle) checkListing(count int) {
 	if count >= 0 && listed != count {
 		b.t.Errorf("%d snapshots are listed, want %d", listed, count)
 	}
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // TestRole is no test: it is what this program does as another process.
@@ -281,7 +271,7 @@ type gatewayProcess struct {
 
 func startGateway(t testing.TB) *gatewayProcess {
 	program := servertest.S3Program(t)
-	g := &gatewayProcess{t: t, address: freeAddress(t)}
+	g := &gatewayProcess{t: t, address: servertest.Address(t)}
 	dir := t.TempDir()
 	g.dir = filepath.Join(dir, "blobs")
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
@@ -309,12 +299,11 @@ func (g *gatewayProcess) ready() {
 	g.t.Helper()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
-	for range 1000 {
+	for began := time.Now(); time.Since(began) < servertest.Patience; <-again.C {
 		if c, err := net.Dial("tcp", g.address); err == nil {
 			c.Close()
 			return
 		}
-		<-again.C
 	}
 	g.t.Fatal("the S3 server does not start")
 }

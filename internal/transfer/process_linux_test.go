@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"snap/internal/servertest"
 )
 
 // process is another process, whose first line of output is kept.
@@ -61,7 +63,7 @@ func (p *process) awaitLine(t testing.TB) string {
 			t.Fatal("the process ended without a word")
 		}
 		return line
-	case <-time.After(time.Minute):
+	case <-time.After(servertest.Patience):
 		t.Fatal("the process says nothing")
 	}
 	return ""

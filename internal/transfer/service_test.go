@@ -171,7 +171,7 @@ func (s *service) parts(r *http.Request, in api.PartsRequest) (out api.PartsResp
 		return out, err
 	}
 	for _, spec := range in.Parts {
-		signed, err := s.store.SignPart(r.Context(), id, p.upload, blob.Part{Number: spec.Number, CRC64: spec.CRC64}, time.Minute)
+		signed, err := s.store.SignPart(r.Context(), id, p.upload, blob.Part{Number: spec.Number, CRC64: spec.CRC64}, time.Hour)
 		if err != nil {
 			return out, err
 		}

@@ -40,7 +40,7 @@ func TestTransfersOutlastAStorageThatHangs(t *testing.T) {
 	})
 	data := random(snapSize, 60)
 	file, req := writeFile(t, data)
-	o := transfer.Impatient(quick(), 200*time.Millisecond)
+	o := transfer.Impatient(quick(), 2*time.Second)
 	o.Jobs = 1
 	up, err := transfer.Upload(t.Context(), s.client(), file, req, o)
 	if err != nil || up.Moved != req.Size {
