@@ -10,13 +10,13 @@ import (
 	"fmt"
 	"io"
 	"reflect"
-	"regexp"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/late"
 )
 
 const (
@@ -116,7 +116,7 @@ func withCounters(before, after []definition) []definition {
 	for i, d := range after {
 		all[i] = d
 		all[i].Period = before[i].Period
-		if counter.ReplaceAllString(d.SQL, "") == counter.ReplaceAllString(before[i].SQL, "") {
+		if counter().ReplaceAllString(d.SQL, "") == counter().ReplaceAllString(before[i].SQL, "") {
 			all[i].SQL = before[i].SQL
 		}
 	}
@@ -124,7 +124,7 @@ func withCounters(before, after []definition) []definition {
 }
 
 // counter is what inserting rows changes of a table's definition.
-var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
+var counter = late.Regexp(` AUTO_INCREMENT=\d+`)
 
 func changedMeanwhile(why string) error {
 	return &snap.Error{Code: snap.CodeConflict, Detail: "the schema changed while it was built: " + why, Hint: "build again when no migration runs"}

@@ -7,13 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/late"
 )
 
 // tool is one installed program of PostgreSQL's.
@@ -22,9 +22,9 @@ type tool struct {
 	version string
 }
 
-var versionText = regexp.MustCompile(`\(PostgreSQL\) (\S+)`)
+var versionText = late.Regexp(`\(PostgreSQL\) (\S+)`)
 
-var missingRole = regexp.MustCompile(`role (".+") does not exist`)
+var missingRole = late.Regexp(`role (".+") does not exist`)
 
 // usualPlaces are where packages put the programs of every version.
 func usualPlaces() []string {
@@ -110,7 +110,7 @@ func toolVersion(path string) string {
 	if err != nil {
 		return ""
 	}
-	if m := versionText.FindSubmatch(out); m != nil {
+	if m := versionText().FindSubmatch(out); m != nil {
 		return string(m[1])
 	}
 	return ""
@@ -140,8 +140,8 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Spe
 		e.Code, e.Hint = snap.CodeStorageFull, "make room on the server's disk and try again; the database is as it was"
 	case strings.Contains(what, "permission denied") || strings.Contains(what, "must be owner") || strings.Contains(what, "must be superuser"):
 		e.Hint = fmt.Sprintf("grant the right to the user %q, or use another user in the target's URL", d.config.User)
-	case missingRole.MatchString(what):
-		e.Hint = fmt.Sprintf("a policy, user mapping or grant names that role; make it on the destination's server: CREATE ROLE %s", missingRole.FindStringSubmatch(what)[1])
+	case missingRole().MatchString(what):
+		e.Hint = fmt.Sprintf("a policy, user mapping or grant names that role; make it on the destination's server: CREATE ROLE %s", missingRole().FindStringSubmatch(what)[1])
 	case strings.Contains(what, "row-level security"):
 		e.Hint = "use a user who sees every row: a superuser, or one with BYPASSRLS"
 	case strings.Contains(what, "extension") && strings.Contains(what, "not available"):
