@@ -33,23 +33,23 @@ var house = map[string]struct {
 	"api": {both, []string{".", "internal/near"}},
 
 	"cmd/snapcli":              {client, []string{"internal/cli"}},
-	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/foreign", "internal/webui", "internal/archive", "internal/transfer", "internal/near", "internal/disk", "internal/late"}},
+	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/foreign", "internal/webui", "internal/archive", "internal/transfer", "internal/near", "internal/disk", "internal/late", "internal/written"}},
 	"internal/login":           {client, []string{".", "api"}},
-	"internal/local":           {client, []string{".", "api", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/foreign", "internal/transfer", "internal/profile", "internal/near", "internal/disk"}},
+	"internal/local":           {client, []string{".", "api", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/foreign", "internal/transfer", "internal/profile", "internal/near", "internal/disk", "internal/late"}},
 	"internal/profile":         {client, []string{".", "api", "internal/blob"}},
 	"internal/engine":          {client, []string{"."}},
-	"internal/engine/postgres": {client, []string{".", "internal/engine", "internal/disk", "internal/subset"}},
-	"internal/engine/mysql":    {client, []string{".", "internal/engine", "internal/subset"}},
+	"internal/engine/postgres": {client, []string{".", "internal/engine", "internal/disk", "internal/subset", "internal/late"}},
+	"internal/engine/mysql":    {client, []string{".", "internal/engine", "internal/subset", "internal/late"}},
 	"internal/engine/sqlite":   {client, []string{".", "internal/engine", "internal/disk", "internal/subset"}},
 	"internal/foreign":         {client, []string{".", "internal/late"}},
 	"internal/subset":          {client, []string{".", "internal/engine"}},
 	"internal/sanitize":        {client, []string{".", "internal/engine", "internal/late"}},
-	"internal/archive":         {client, []string{"."}},
+	"internal/archive":         {client, []string{".", "internal/late"}},
 	"internal/transfer":        {client, []string{".", "api", "internal/disk"}},
 	"internal/webui":           {client, []string{".", "api", "internal/local", "internal/login", "internal/look"}},
 
 	"cmd/snapcloud":             {server, []string{".", "internal/operator"}},
-	"internal/operator":         {server, []string{".", "api", "internal/auth", "internal/cloud", "internal/signin", "internal/store", "internal/blob", "internal/move"}},
+	"internal/operator":         {server, []string{".", "api", "internal/auth", "internal/cloud", "internal/signin", "internal/store", "internal/blob", "internal/move", "internal/written"}},
 	"internal/move":             {server, []string{".", "internal/auth", "internal/store", "internal/blob", "internal/disk"}},
 	"internal/cloud":            {server, []string{".", "api", "internal/auth", "internal/limit", "internal/signin", "internal/store", "internal/blob", "internal/look"}},
 	"internal/auth":             {server, []string{".", "internal/limit", "internal/store"}},
@@ -62,6 +62,8 @@ var house = map[string]struct {
 	"internal/disk": {both, nil},
 	"internal/near": {both, nil},
 	"internal/late": {both, nil},
+
+	"internal/written": {both, nil},
 	// Storage knows neither half: the service keeps its snapshots in it, and a
 	// storage profile the user's own.
 	"internal/blob": {both, []string{".", "internal/disk"}},

@@ -2,13 +2,14 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"time"
 
 	"golang.org/x/term"
+
+	"snap/internal/written"
 )
 
 // IO is what one run of the program reads and writes, and which of it is a
@@ -40,7 +41,7 @@ func Stdio() IO {
 // Main runs the program with these arguments (without its name) and returns
 // its exit code (see [snap.Codes]). It ends soon after ctx does, with 130.
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
-	out := &results{to: stdio.Out}
+	out := written.To(stdio.Out)
 	stdio.Out = out
 	a := &app{io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler)}
 	a.jsonErrors = asksForJSON(args)
@@ -51,24 +52,9 @@ func Main(ctx context.Context, args []string, stdio IO, env func(string) string)
 	root.SetErr(stdio.Err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = out.lost
+		err = out.Lost()
 	}
 	return a.report(ctx, err)
-}
-
-// results is standard output. A result that could not be written fails the
-// command at its end, whoever wrote it and whether or not they looked.
-type results struct {
-	to   io.Writer
-	lost error // the first write that failed
-}
-
-func (r *results) Write(p []byte) (int, error) {
-	n, err := r.to.Write(p)
-	if err != nil && r.lost == nil {
-		r.lost = fmt.Errorf("write the result to standard output: %w", err)
-	}
-	return n, err
 }
 
 // app is one run of the program: what every command shares.

@@ -18,17 +18,22 @@ import (
 
 	"snap"
 	"snap/internal/cloud"
+	"snap/internal/written"
 )
 
 // Main runs snapcloud with these arguments and returns its exit code. Results
 // go to stdout, everything else to stderr. It ends when ctx does.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, version string) int {
-	p := &program{stdout: stdout, stderr: stderr, environ: environ, version: version}
+	result := written.To(stdout)
+	p := &program{stdout: result, stderr: stderr, environ: environ, version: version}
 	root := p.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(result)
 	root.SetErr(stderr)
 	ran, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = result.Lost()
+	}
 	if err == nil {
 		return snap.ExitOK
 	}

@@ -46,6 +46,24 @@ organizations:
 	return path
 }
 
+// TestResultThatCannotBeWritten: a command whose result went nowhere fails.
+func TestResultThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("needs /dev/full: ", err)
+	}
+	defer full.Close()
+	config := configure(t, "127.0.0.1:8080")
+	for _, line := range []string{"version", "version --json", "--help", "migrate", "openapi", "check --offline", "check --offline --json", "org list"} {
+		var errs bytes.Buffer
+		code := Main(t.Context(), append([]string{"--config", config}, strings.Fields(line)...), full, &errs, nil, "v1.2.3")
+		if code == 0 || !strings.Contains(errs.String(), "no space left") {
+			t.Errorf("%s: exit code %d, said %q", line, code, errs.String())
+		}
+	}
+}
+
 // DESIGN 5: keys, users and organizations, before the service ever ran.
 func TestOperatorCommands(t *testing.T) {
 	t.Parallel()
