@@ -34,19 +34,13 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 			for _, target := range []int64{0, 1} {
 				for _, typ := range []snap.Type{"", snap.TypeSanitized} {
 					for _, n := range []int{2, 11, 51, 201} {
-						sh := shapeOf(c, choice{filter, target, typ}, n)
+						v := choice{filter, target, typ}
+						sh := shapeOf(c, v, n)
 						if seen[sh] {
 							continue
 						}
 						seen[sh] = true
-						args := append(s.viewer(c), int64(math.MaxInt64))
-						if target != 0 {
-							args = append(args, target)
-						}
-						if typ != "" {
-							args = append(args, string(typ))
-						}
-						all = append(all, Statement{Name: who + " " + string(filter) + " " + string(typ) + sh.kinds, Text: s.listing(sh), Args: args})
+						all = append(all, Statement{Name: who + " " + string(filter) + " " + string(typ) + sh.kinds, Text: s.listing(sh), Args: s.listingArgs(c, sh, v, math.MaxInt64)})
 					}
 				}
 			}

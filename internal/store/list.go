@@ -134,14 +134,7 @@ func (s *Store) choice(ctx context.Context, q Query) (v choice, err error) {
 // v chooses, newest first.
 func (s *Store) list(ctx context.Context, c snap.Caller, v choice, before int64, n int) ([]snap.Snapshot, error) {
 	sh := shapeOf(c, v, n)
-	args := append(s.viewer(c), before)
-	if v.target != 0 {
-		args = append(args, v.target)
-	}
-	if v.typ != "" {
-		args = append(args, string(v.typ))
-	}
-	found, err := s.snapshots(ctx, c, s.listing(sh), args...)
+	found, err := s.snapshots(ctx, c, s.listing(sh), s.listingArgs(c, sh, v, before)...)
 	if len(found) > n {
 		found = found[:n]
 	}

@@ -10,16 +10,20 @@ import (
 // This page writes the listing's SQL.
 //
 // What a caller may see is the union of their audiences, and each audience is
-// an index range of grants that is ordered newest first. So a page is a merge:
+// an index range of grants that is ordered newest first. So a page is a merge
+// of ranges, read only as far as the page needs, each snapshot once (page).
 //
-//	few     the newest rows of the caller's few own audiences (user, admins,
-//	        members, recipients), a page each
-//	floor   the page-size-th newest of them: nothing older can be on the page
+// The caller's few own audiences (user, admins, members, recipients) are a
+// range each, and so are their groups if there are at most fewGroups. Of
+// callers in more, each group cannot be looked at:
+//
+//	few     the page of their own audiences
+//	floor   the page-size-th newest of it: nothing older can be on the page
 //	heads   the newest row of each of the caller's groups, if above the floor;
 //	        groups.newest tells most apart without a probe
 //	thr     the page-size-th newest head, or the floor
 //	wide    the rows above thr of the groups that reach it, a page each
-//	ids     both, each snapshot once, the newest page of them
+//	ids     few and wide, each snapshot once, the newest page of them
 //
 // For a caller in very many groups a look at each is the most of it, and when
 // the page lies deep, groups.newest tells none apart. So first the range above
@@ -33,14 +37,14 @@ import (
 
 // shape tells listings apart whose SQL differs.
 type shape struct {
-	kinds  string // of the caller's few audiences that are merged, see few
-	groups bool   // merge the caller's groups too
+	kinds  string // of the caller's own audiences that are merged
+	groups groupsShape
 	target bool
 	typ    bool
 	size   int
 }
 
-// few are the kinds of audience of which a caller has at most one each.
+// The kinds of audience of which a caller has at most one each.
 const (
 	kindsMember   = "024"
 	kindsAdmin    = "124" // an admin's own audience and groups add nothing
@@ -48,6 +52,18 @@ const (
 	kindsMine     = "0"
 	kindsReceived = "4"
 )
+
+// groupsShape is how the caller's groups are merged.
+type groupsShape int
+
+const (
+	noGroups   groupsShape = iota
+	eachGroup              // a range for each
+	manyGroups             // only those that reach the page
+)
+
+// fewGroups is how many groups are merged as a range each.
+const fewGroups = 8
 
 func shapeOf(c snap.Caller, v choice, n int) shape {
 	sh := shape{target: v.target != 0, typ: v.typ != "", size: n}
@@ -67,14 +83,24 @@ func shapeOf(c snap.Caller, v choice, n int) shape {
 	case c.User == nil || c.Role.IsAdmin():
 		sh.kinds = kindsAdmin
 	default:
-		sh.kinds, sh.groups = kindsMember, true
+		sh.kinds, sh.groups = kindsMember, groupsShapeOf(len(c.Groups))
 	}
 	return sh
 }
 
+func groupsShapeOf(n int) groupsShape {
+	switch {
+	case n == 0:
+		return noGroups
+	case n <= fewGroups:
+		return eachGroup
+	}
+	return manyGroups
+}
+
 // listing returns the statement of a shape. Its parameters are those of
 // [Store.viewer], then $5 the key below which the page begins, then the target
-// and the type if the shape has them.
+// and the type if the shape has them, then the groups of eachGroup.
 func (s *Store) listing(sh shape) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,45 +112,39 @@ func (s *Store) listing(sh shape) string {
 	return text
 }
 
+// listingArgs returns the arguments of a listing's statement.
+func (s *Store) listingArgs(c snap.Caller, sh shape, v choice, before int64) []any {
+	args := append(s.viewer(c), before)
+	if sh.target {
+		args = append(args, v.target)
+	}
+	if sh.typ {
+		args = append(args, string(v.typ))
+	}
+	if sh.groups == eachGroup {
+		groups := make([]any, fewGroups) // no group: no audience, and an empty range
+		for i, g := range c.Groups {
+			groups[i] = int64(snap.AudienceOf(snap.KindGroup, g.ID))
+		}
+		args = append(args, groups...)
+	}
+	return args
+}
+
 func listingText(sh shape, pg bool) string {
 	var b strings.Builder
-	b.WriteString("WITH few AS MATERIALIZED (\n")
-	for i, kind := range sh.kinds {
-		if i > 0 {
-			b.WriteString("  UNION ALL\n")
-		}
-		fmt.Fprintf(&b, "  SELECT * FROM (SELECT g.snapshot AS id, %c AS kind, g.expires_at AS until FROM grants g\n"+
-			"    WHERE g.audience = (SELECT m.audience FROM membership m WHERE m.principal = $1 AND m.kind = %c)\n"+
-			"    AND g.snapshot < $5 AND %s%s ORDER BY g.snapshot DESC LIMIT %d) AS b%c\n", kind, kind, liveGrant, sh.where(), sh.size, kind)
+	if sh.groups == manyGroups {
+		fmt.Fprintf(&b, "WITH few AS MATERIALIZED (%s)", sh.page(sh.ranges(pg)))
+		b.WriteString(sh.manyText(pg))
+		fmt.Fprintf(&b, ", ids AS MATERIALIZED (%s)", sh.page("SELECT id, shared, received FROM few UNION ALL SELECT id, 0, NULL FROM wide"))
+	} else {
+		fmt.Fprintf(&b, "WITH ids AS (%s)", sh.page(sh.ranges(pg)))
 	}
-	b.WriteString(")")
-	from := "few"
-	if sh.groups {
-		from = "(SELECT id, kind, until FROM few UNION ALL SELECT id, 3, NULL FROM wide) AS x"
-		text := groupsSQLite
-		if pg {
-			text = groupsPostgres
-		}
-		near := noneNear
-		if !sh.target && !sh.typ { // of one target or type the range would be too long too often
-			from = strings.Replace(from, ") AS x", " UNION ALL SELECT id, 3, NULL FROM near) AS x", 1)
-			near = nearSQLite
-			if pg {
-				near = nearPostgres
-			}
-		}
-		text = strings.Replace(text, "{near}", near, 1)
-		b.WriteString(strings.NewReplacer("{where}", liveGrant+sh.where(), "{size}", fmt.Sprint(sh.size), "{last}", fmt.Sprint(sh.size-1)).Replace(text))
-	}
-	fmt.Fprintf(&b, `, ids AS MATERIALIZED (
-  SELECT id, max(CASE kind WHEN 2 THEN 1 ELSE 0 END) AS shared, max(CASE kind WHEN 4 THEN coalesce(until, 0) END) AS received
-  FROM %s GROUP BY id ORDER BY id DESC LIMIT %d)
-SELECT `, from, sh.size)
 	shared := "ids.shared"
 	if sh.kinds == kindsMine {
 		shared = sharedHere
 	}
-	b.WriteString(snapshotColumns + ", " + shared + ", ids.received\nFROM ids CROSS JOIN ")
+	b.WriteString("\nSELECT " + snapshotColumns + ", " + shared + ", ids.received\nFROM ids CROSS JOIN ")
 	if pg { // pinned, else the planner may turn the join around
 		b.WriteString("LATERAL (SELECT * FROM snapshots p WHERE p.key = ids.id OFFSET 0) AS s\n" +
 			"LEFT JOIN LATERAL (SELECT * FROM users x WHERE x.id = s.owner_id AND s.org_id = $3 OFFSET 0) AS u ON true")
@@ -132,6 +152,60 @@ SELECT `, from, sh.size)
 		b.WriteString("snapshots s LEFT JOIN users u ON u.id = s.owner_id AND s.org_id = $3 WHERE s.key = ids.id")
 	}
 	return b.String()
+}
+
+// page is the newest page of rows, each snapshot once.
+func (sh shape) page(rows string) string {
+	return fmt.Sprintf("\nSELECT id, max(shared) AS shared, max(received) AS received FROM (\n%s) AS x GROUP BY id ORDER BY id DESC LIMIT %d", rows, sh.size)
+}
+
+// ranges merges a range of grants for each of the caller's own audiences, and
+// for each group of eachGroup. Both databases read ordered ranges by turns, so
+// little more than the page is read. A range has a snapshot once, so the limit
+// is no less than the page needs of them together.
+func (sh shape) ranges(pg bool) string {
+	var all []string
+	for _, kind := range sh.kinds {
+		all = append(all, sh.oneRange(kind, "", pg))
+	}
+	if sh.groups == eachGroup {
+		for i := range fewGroups {
+			all = append(all, sh.oneRange('3', fmt.Sprintf(" AND m.audience = $%d", sh.params()+1+i), pg))
+		}
+	}
+	return strings.Join(all, "  UNION ALL\n") + fmt.Sprintf("  ORDER BY id DESC LIMIT %d", len(all)*sh.size)
+}
+
+// oneRange is what is granted to the caller's audience of a kind, newest first.
+// PostgreSQL must be told of the order here, SQLite reads in it as it is.
+func (sh shape) oneRange(kind rune, which string, pg bool) string {
+	shared, received := "0", "CAST(NULL AS bigint)"
+	switch kind {
+	case '2':
+		shared = "1"
+	case '4':
+		received = "coalesce(g.expires_at, 0)"
+	}
+	text := fmt.Sprintf("SELECT g.snapshot AS id, %s AS shared, %s AS received FROM grants g\n"+
+		"    WHERE g.audience = (SELECT m.audience FROM membership m WHERE m.principal = $1 AND m.kind = %c%s)\n"+
+		"    AND g.snapshot < $5 AND %s%s", shared, received, kind, which, liveGrant, sh.where())
+	if pg {
+		text = fmt.Sprintf("SELECT * FROM (%s ORDER BY g.snapshot DESC LIMIT %d) AS r", text, sh.size)
+	}
+	return "  " + text + "\n"
+}
+
+// manyText is the groups' part of the merge for manyGroups.
+func (sh shape) manyText(pg bool) string {
+	text, near := groupsSQLite, nearSQLite
+	if pg {
+		text, near = groupsPostgres, nearPostgres
+	}
+	if sh.target || sh.typ { // of one target or type the range would be too long too often
+		near = noneNear
+	}
+	text = strings.Replace(text, "{near}", near, 1)
+	return strings.NewReplacer("{where}", liveGrant+sh.where(), "{size}", fmt.Sprint(sh.size), "{last}", fmt.Sprint(sh.size-1)).Replace(text)
 }
 
 // liveGrant is snap.Grant.Live in SQL.
@@ -150,9 +224,21 @@ func (sh shape) where() string {
 	return ""
 }
 
+// params is how many parameters come before the groups.
+func (sh shape) params() int {
+	n := 5
+	if sh.target {
+		n++
+	}
+	if sh.typ {
+		n++
+	}
+	return n
+}
+
 // groupsPostgres is the groups' part of the merge.
 const groupsPostgres = `, base AS MATERIALIZED (
-  SELECT coalesce((SELECT id FROM (SELECT DISTINCT id FROM few) AS d ORDER BY id DESC LIMIT 1 OFFSET {last}), 0) AS t){near},
+  SELECT CASE WHEN count(*) = {size} THEN min(id) ELSE 0 END AS t FROM few){near},
 heads AS MATERIALIZED (
   SELECT m.audience AS a, h.snapshot AS h FROM whole CROSS JOIN base CROSS JOIN membership m
   CROSS JOIN LATERAL (SELECT 1 FROM groups n WHERE n.id = m.audience >> 3 AND n.newest >= base.t OFFSET 0) AS n
@@ -165,12 +251,12 @@ wide AS MATERIALIZED (
   SELECT r.snapshot AS id FROM thr CROSS JOIN heads CROSS JOIN LATERAL (
     SELECT g.snapshot FROM grants g WHERE g.audience = heads.a AND g.snapshot <= heads.h AND g.snapshot >= thr.t
     AND {where} ORDER BY g.snapshot DESC LIMIT {size}) AS r
-  WHERE heads.h >= thr.t)`
+  WHERE heads.h >= thr.t UNION ALL SELECT id FROM near)`
 
 // groupsSQLite is the same without LATERAL: low is what the page cannot reach
 // below because one group alone fills it.
 const groupsSQLite = `, base(t) AS MATERIALIZED (
-  SELECT coalesce((SELECT id FROM (SELECT DISTINCT id FROM few) ORDER BY id DESC LIMIT 1 OFFSET {last}), 0)){near},
+  SELECT CASE WHEN count(*) = {size} THEN min(id) ELSE 0 END FROM few){near},
 heads(a, h) AS MATERIALIZED (
   SELECT m.audience, (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5 AND g.snapshot >= base.t
     AND {where} ORDER BY g.snapshot DESC LIMIT 1)
@@ -185,7 +271,8 @@ top(a, h, c) AS MATERIALIZED (
 low(c) AS MATERIALIZED (SELECT coalesce(max(c), 0) FROM top),
 wide(id) AS MATERIALIZED (
   SELECT g.snapshot FROM low CROSS JOIN top CROSS JOIN grants g
-  WHERE top.h >= low.c AND g.audience = top.a AND g.snapshot BETWEEN low.c AND top.h AND {where})`
+  WHERE top.h >= low.c AND g.audience = top.a AND g.snapshot BETWEEN low.c AND top.h AND {where}
+  UNION ALL SELECT id FROM near)`
 
 // The range of what is shared with groups: it is read for callers in more than
 // 64 of them, and at most 512 rows of it. It has all of the page when it ends
@@ -215,5 +302,5 @@ near(id) AS MATERIALIZED (
 whole(x) AS MATERIALIZED (
   SELECT CASE WHEN many.x = 1 AND ((SELECT count(*) FROM range) < 512 OR (SELECT count(*) FROM near) >= {size}) THEN 1 ELSE 0 END FROM many)`
 
-	noneNear = `, whole AS MATERIALIZED (SELECT 0 AS x)`
+	noneNear = `, near AS (SELECT 0 AS id WHERE 1 = 0), whole AS MATERIALIZED (SELECT 0 AS x)`
 )

@@ -27,6 +27,9 @@ func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 			t.Parallel()
 			d := seed(t, options(t), n)
 			d.rareGroups(n)
+			for _, count := range []int{8, 9, 40} { // a range each, and not
+				d.callers[fmt.Sprint(count, " groups")] = d.inGroups(0, count)
+			}
 			for who, c := range d.callers {
 				for _, q := range []store.Query{{}, {Filter: snap.FilterShared}, {Filter: snap.FilterMine}, {Target: "shop-000"}, {Type: snap.TypeSanitized}, {Target: "orders-001", Type: snap.TypeSanitized}} {
 					d.compareWalk(who, c, q)
@@ -55,11 +58,17 @@ func TestMergeLooksAtGroupsWhenTheirRangeIsCut(t *testing.T) {
 
 // rareGroups adds a caller in the hundred groups with which the least is shared.
 func (d *seeded) rareGroups(n sizes) {
-	var rare []string
-	for i := range 100 {
-		rare = append(rare, fmt.Sprintf("group-%04d", n.groups-1-i))
+	d.callers["rare groups"] = d.inGroups(n.groups-100, 100)
+}
+
+// inGroups makes a member of count groups from the first-th on, of which those
+// with which the most is shared come first.
+func (d *seeded) inGroups(first, count int) snap.Caller {
+	var groups []string
+	for i := range count {
+		groups = append(groups, fmt.Sprintf("group-%04d", first+i))
 	}
-	d.callers["rare groups"] = d.user(d.acme, "rare", snap.RoleMember, rare...)
+	return d.user(d.acme, fmt.Sprintf("in%dto%d", first, first+count), snap.RoleMember, groups...)
 }
 
 // compareWalk compares all pages of 50 and 200, and the first and last twenty

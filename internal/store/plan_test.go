@@ -73,6 +73,8 @@ func sqlitePlan(t *testing.T, s *store.Store, st store.Statement) string {
 			reads[parent] = detail
 		case strings.Contains(detail, "TEMP B-TREE FOR ORDER BY"):
 			sorts[parent] = detail
+		case strings.Contains(detail, "TEMP B-TREE FOR GROUP BY") && !strings.Contains(st.Text, "wide"):
+			return "does not merge its ranges in their order: " + detail
 		}
 	}
 	for parent, read := range reads {
@@ -119,8 +121,11 @@ func postgresPlan(t *testing.T, s *store.Store, i int, st store.Statement) strin
 	defer exec(fmt.Sprintf("DEALLOCATE plan_%d", i))
 	var args []string
 	for _, a := range st.Args {
-		if text, ok := a.(string); ok {
-			a = "'" + text + "'"
+		switch v := a.(type) {
+		case string:
+			a = "'" + v + "'"
+		case nil:
+			a = "NULL"
 		}
 		args = append(args, fmt.Sprint(a))
 	}

@@ -70,6 +70,8 @@ type pushed struct {
 var (
 	roles   = []snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer}
 	targets = []string{"shop", "Shop eu", "orders"}
+	// manyGroups are more than a listing reads a range each of.
+	manyGroups = []string{"m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8"}
 )
 
 func newHistory(rt *rapid.T, w *world, n int) *history {
@@ -127,6 +129,9 @@ func (h *history) signIn(rt *rapid.T) {
 	p := rapid.SampledFrom(h.users).Draw(rt, "user")
 	p.role = rapid.SampledFrom(roles).Draw(rt, "role")
 	p.groups = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"g0", "g1", "g2", "g3"}), 0, 4, rapid.ID[string]).Draw(rt, "groups")
+	if rapid.IntRange(0, 2).Draw(rt, "in many") == 0 {
+		p.groups = append(p.groups, manyGroups...)
+	}
 	p.unknown = rapid.Bool().Draw(rt, "unknown")
 	h.apply(rt, p)
 	if p.unknown {

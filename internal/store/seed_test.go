@@ -64,6 +64,10 @@ func seed(t testing.TB, o store.Options, n sizes) *seeded {
 // pushers are the callers who own one of a hundred snapshots each or so.
 var pushers = []string{"admin", "5 groups", "500 groups"}
 
+// endedShares is about how many shares with one recipient have ended and are not
+// swept yet, at every size: that depends on the last ten minutes alone.
+const endedShares = 1000
+
 // fill writes the rows in bulk.
 func (d *seeded) fill(hidden snap.OrgRef, n sizes) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -122,7 +126,7 @@ func (d *seeded) fill(hidden snap.OrgRef, n sizes) {
 				grant(snap.AudienceOf(snap.KindRecipients, d.callers["one received"].Org.ID), key, target, typ, nil)
 				widened = 1
 			}
-			if r.IntN(1000) == 0 {
+			if i%max(n.snapshots/endedShares, 1) == 0 {
 				grant(snap.AudienceOf(snap.KindRecipients, d.callers["ended"].Org.ID), key, target, typ, start)
 				widened = 1
 			}
