@@ -83,19 +83,9 @@ func shapeOf(c snap.Caller, v choice, n int) shape {
 	case c.User == nil || c.Role.IsAdmin():
 		sh.kinds = kindsAdmin
 	default:
-		sh.kinds, sh.groups = kindsMember, groupsShapeOf(len(c.Groups))
+		sh.kinds, sh.groups = kindsMember, manyGroups // a request's caller comes without groups
 	}
 	return sh
-}
-
-func groupsShapeOf(n int) groupsShape {
-	switch {
-	case n == 0:
-		return noGroups
-	case n <= fewGroups:
-		return eachGroup
-	}
-	return manyGroups
 }
 
 // listing returns the statement of a shape. Its parameters are those of
