@@ -124,7 +124,7 @@ func (w *world) startService(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	return w.service.ready(ctx, w.url+"/readyz")
 }

@@ -22,7 +22,7 @@ func (w *world) stayUp(ctx context.Context) error {
 		return err
 	}
 	defer page.stop()
-	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
+	waiting, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	if err := page.listening(waiting, address); err != nil {
 		return fmt.Errorf("snapcli serve: %w", err)
