@@ -83,7 +83,7 @@ func (s *Service) keep(ctx huma.Context, next func(huma.Context)) {
 		page.write(w)
 		return
 	}
-	out := &copying{ResponseWriter: w}
+	out := &copying{answered: answered{ResponseWriter: w}}
 	next(humago.NewContext(ctx.Operation(), r, out))
 	s.kept.add(r.Context(), key, v, out)
 }
@@ -156,28 +156,13 @@ func (p *keptPage) write(w http.ResponseWriter) {
 
 // copying is an answer that is also remembered.
 type copying struct {
-	http.ResponseWriter
-	status int
+	answered
 	body   []byte
 	failed bool // or too long to be kept
 }
 
-// Unwrap lets http.ResponseController reach the connection.
-func (c *copying) Unwrap() http.ResponseWriter { return c.ResponseWriter }
-
-// WriteHeader remembers the status.
-func (c *copying) WriteHeader(status int) {
-	if c.status == 0 {
-		c.status = status
-	}
-	c.ResponseWriter.WriteHeader(status)
-}
-
 func (c *copying) Write(p []byte) (int, error) {
-	if c.status == 0 {
-		c.status = http.StatusOK
-	}
-	n, err := c.ResponseWriter.Write(p)
+	n, err := c.answered.Write(p)
 	if err != nil || len(c.body)+len(p) > keptAnswer {
 		c.failed, c.body = true, nil
 	}

@@ -72,7 +72,7 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 		r = r.WithContext(context.WithValue(ctx, infoKey{}, i))
 		ctx, ended := s.tracing.request(r)
 		r = r.WithContext(ctx)
-		out := &statusWriter{ResponseWriter: w}
+		out := &statusWriter{answered: answered{ResponseWriter: w}}
 		s.metrics.inFlight.Inc()
 		defer s.metrics.inFlight.Dec()
 		defer func() {
@@ -123,29 +123,38 @@ func (s *Service) observe(r *http.Request, i *info, out *statusWriter, took time
 	return route
 }
 
-// statusWriter remembers the status and counts the bytes of an answer.
-type statusWriter struct {
+// answered is an answer that remembers its status.
+type answered struct {
 	http.ResponseWriter
 	status int
-	bytes  int64
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *answered) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader remembers the status.
-func (w *statusWriter) WriteHeader(status int) {
+func (w *answered) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *statusWriter) Write(p []byte) (int, error) {
+func (w *answered) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	n, err := w.ResponseWriter.Write(p)
+	return w.ResponseWriter.Write(p)
+}
+
+// statusWriter also counts the bytes of an answer.
+type statusWriter struct {
+	answered
+	bytes int64
+}
+
+func (w *statusWriter) Write(p []byte) (int, error) {
+	n, err := w.answered.Write(p)
 	w.bytes += int64(n)
 	return n, err
 }
