@@ -19,17 +19,18 @@ import (
 )
 
 // BenchmarkStart runs small commands as processes, by turns with a Go program
-// that only prints a line, and tells how many times as long they take; and how
-// long a listing takes against that program and one round trip together. Medians,
-// of the time that passed and of the processor's.
+// that only prints a line, and tells how many times as long they take; how long
+// a listing takes against that program and one round trip together; and against
+// the least that could list, a program that does nothing but ask and copy the
+// answer. Medians, of the time that passed and of the processor's.
 func BenchmarkStart(b *testing.B) {
-	program, hello := buildReleased(b, "../../cmd/snapcli"), buildReleased(b, helloSource(b))
+	program, hello, asking := buildReleased(b, "../../cmd/snapcli"), buildReleased(b, source(b, helloSource)), buildReleased(b, source(b, askSource))
 	c := cloudtest.Start(b, cloudtest.Options{})
 	key := c.Key("mia@acme.test")
 	c.Push(c.Client(key), "shop", []byte("a snapshot"))
 	env := append(os.Environ(), "SNAPCLI_CLOUD__URL="+c.URL, apiKeyEnv+"="+key, "SNAPCLI_CONFIG_DIR="+b.TempDir(), "SNAPCLI_DATA_DIR="+b.TempDir())
 
-	const line, trip = "a program that prints a line", "a round trip"
+	const line, ask, trip = "a program that prints a line", "a program that asks", "a round trip"
 	passed, worked := map[string][]time.Duration{}, map[string][]time.Duration{}
 	measure := func(name string, argv ...string) {
 		cmd := exec.CommandContext(b.Context(), argv[0], argv[1:]...)
@@ -43,6 +44,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 	for range 200 {
 		measure(line, hello)
+		measure(ask, asking, c.URL+api.MountAgent+"/snapshots", key)
 		for _, args := range []string{"version", "--help", "version --json", "cloud snapshots"} {
 			measure(args, append([]string{program}, strings.Fields(args)...)...)
 		}
@@ -59,16 +61,46 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(milliseconds(passed["version"])/milliseconds(passed[line]), "version-of-line")
 	b.ReportMetric(milliseconds(passed["--help"])/milliseconds(passed[line]), "help-of-line")
 	b.ReportMetric(milliseconds(passed["cloud snapshots"])/(milliseconds(passed[line])+milliseconds(passed[trip])), "listing-of-line-and-trip")
+	b.ReportMetric(milliseconds(passed["cloud snapshots"])/milliseconds(passed[ask]), "listing-of-asking")
 }
 
-// helloSource writes a program that prints a line.
-func helloSource(b *testing.B) string {
+const helloSource = `package main
+
+import "fmt"
+
+func main() { fmt.Println("hello") }
+`
+
+const askSource = `package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+)
+
+func main() {
+	req, err := http.NewRequest("GET", os.Args[1], nil)
+	if err != nil {
+		panic(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+os.Args[2])
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		panic(err)
+	}
+	io.Copy(os.Stdout, res.Body)
+}
+`
+
+// source writes a program's only file and returns its path.
+func source(b *testing.B, text string) string {
 	b.Helper()
-	source := filepath.Join(b.TempDir(), "hello.go")
-	if err := os.WriteFile(source, []byte("package main\n\nimport \"fmt\"\n\nfunc main() { fmt.Println(\"hello\") }\n"), 0o600); err != nil {
+	path := filepath.Join(b.TempDir(), "main.go")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	return source
+	return path
 }
 
 // roundTrip fetches a page over a connection of its own.
