@@ -3,6 +3,8 @@
 GO      ?= go
 # Programs carry the tag or revision they were built from, where git can tell it.
 STAMP   := -ldflags '-s -w' -buildvcs=$(if $(shell git status --porcelain >/dev/null 2>&1 && echo yes),true,false)
+# All of ours is built in one way, so that nothing is compiled twice.
+BUILD   := CGO_ENABLED=0 $(GO) build -trimpath
 ARGS    ?=
 # The race detector needs a C compiler; without one the tests run without it.
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
@@ -14,20 +16,20 @@ TIMEOUT ?= 30m
 
 build: ## both programs into bin/
 	@mkdir -p bin
-	CGO_ENABLED=0 $(GO) build $(STAMP) -trimpath -o bin/ ./cmd/...
+	$(BUILD) $(STAMP) -o bin/ ./cmd/...
 
 demo: build ## the whole main job with real commands; ARGS=--exit ends instead of staying up
-	@$(GO) build -o bin/demo ./demo
+	@$(BUILD) -o bin/demo ./demo
 	@bin/demo $(ARGS)
 
 recording: build ## the demo's real output into docs/recording.txt, and its story into the README
-	@$(GO) build -o bin/demo ./demo
+	@$(BUILD) -o bin/demo ./demo
 	TMPDIR=/tmp bin/demo --exit >bin/recording.txt
 	sed -E 's#/tmp/snap-demo-[0-9]+#/home#g; s# on [^ "]+"$$# on laptop"#' bin/recording.txt >docs/recording.txt
 	$(GO) test -run TestRecording . -update
 
 test: servers databases bin/versitygw bin/dex bin/zitadel axe ## everything, with what was skipped named at the end
-	@$(GO) build -o bin/testreport ./internal/testreport
+	@$(BUILD) -o bin/testreport ./internal/testreport
 	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json $(RACE) $(UNWATCHED) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
 
 # The folders that have benchmarks.

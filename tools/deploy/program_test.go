@@ -22,8 +22,8 @@ var snapcloud = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	program := filepath.Join(dir, "snapcloud")
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", program, "./cmd/snapcloud")
-	build.Dir, build.Stderr = root, os.Stderr
+	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", program, "./cmd/snapcloud")
+	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0") // as the Makefile does: most is compiled already
 	return program, build.Run()
 })
 
