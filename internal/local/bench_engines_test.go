@@ -54,11 +54,11 @@ func (p *peerBench) against(b *testing.B, step, command string, programs ...stri
 func (p *peerBench) run(b *testing.B) {
 	for b.Loop() {
 		for range fromEnv("SNAP_BENCH_ROUNDS", 3) {
-			p.measure("build", func() { p.bytes["build"] = p.child(b, "build", "").Size })
+			p.measure("build", func() { p.bytes["build"] = p.act(b, "build", "").Size })
 			p.peers(b, "build/")
-			p.measure("load", func() { p.child(b, "load", "") }) // what the peers load, not what is sanitized
+			p.measure("load", func() { p.act(b, "load", "") }) // what the peers load, not what is sanitized
 			p.peers(b, "load/")
-			p.measure("sanitize", func() { p.child(b, "sanitize", p.rules) })
+			p.measure("sanitize", func() { p.act(b, "sanitize", p.rules) })
 			all, err := p.Snapshots(shopTarget)
 			if err != nil {
 				b.Fatal(err)

@@ -95,15 +95,15 @@ func (p *pgBench) round(b *testing.B, rules string) {
 	dir := filepath.Join(p.dir, "dump.fd")
 	p.measure("plain", func() { tool(b, "pg_dump", "-f", os.DevNull, "-d", p.from) })
 	var built Snapshot
-	p.measure("build", func() { built = p.child(b, "build", "") })
+	p.measure("build", func() { built = p.act(b, "build", "") })
 	p.bytes["build"] = built.Size
 	p.measure("-Fc", func() { tool(b, "pg_dump", "-Fc", "-f", dump, "-d", p.from) })
 	p.bytes["-Fc"] = sizeOf(b, dump)
 	os.Remove(dump)
-	p.measure("sanitize", func() { p.child(b, "sanitize", rules) })
+	p.measure("sanitize", func() { p.act(b, "sanitize", rules) })
 	tool(b, "pg_dump", "-Fd", "-Z0", "-j2", "-f", dir, "-d", p.from)
 	for _, jobs := range []string{"2", "4"} {
-		p.measure("load", func() { p.child(b, "load", "") })
+		p.measure("load", func() { p.act(b, "load", "") })
 		to := p.fresh(b)
 		p.measure("pg_restore -j"+jobs, func() { tool(b, "pg_restore", "-j"+jobs, "-d", to, dir) })
 		p.measure("its ANALYZE", func() { tool(b, "vacuumdb", "--quiet", "--analyze-only", "-j"+jobs, "-d", to) })
@@ -131,17 +131,11 @@ func (p *pgBench) measure(name string, f func()) {
 	}
 }
 
-// child runs an action in a process of its own and notes the most memory it
-// had, in bytes.
-func (p *pgBench) child(b *testing.B, action, rules string) Snapshot {
+// act runs an action in a process of its own and notes the most memory it had,
+// in bytes.
+func (p *pgBench) act(b *testing.B, action, rules string) Snapshot {
 	b.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd := exec.Command(self, "-test.run=^$")
-	cmd.Env = append(os.Environ(), childAction+"="+action, "SNAPCLI_TEST_RULES="+rules, "SNAPCLI_CONFIG_DIR="+p.dir, "SNAPCLI_DATA_DIR="+filepath.Join(p.dir, "data"))
-	out, err := cmd.Output()
+	out, err := p.child(b, action, "SNAPCLI_TEST_RULES="+rules).Output()
 	if err != nil {
 		b.Fatalf("%s: %v\n%s", action, err, errorOutput(err))
 	}

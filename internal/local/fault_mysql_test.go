@@ -3,8 +3,8 @@
 package local
 
 import (
+	"database/sql"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +28,7 @@ func TestMySQLKilledAtRandomPoints(t *testing.T) {
 }
 
 func killMySQL(t *testing.T, server string) {
-	rounds, seed := fromEnv("SNAP_KILL_ROUNDS", 15), fromEnv("SNAP_KILL_SEED", 5)
+	rounds := fromEnv("SNAP_KILL_ROUNDS", 15)
 	if testing.Short() {
 		rounds = 3
 	}
@@ -54,11 +54,6 @@ func killMySQL(t *testing.T, server string) {
 			t.Fatal(err)
 		}
 	}
-	for _, statement := range []string{"CREATE TABLE " + name + ".old (a INT)", "INSERT INTO " + name + ".old VALUES (1)"} {
-		if _, err := destination.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
-	}
 	s := newShop(t)
 	if err := s.AddTarget(Target{Name: shopTarget, Source: from, Destination: to, Jobs: 2}); err != nil {
 		t.Fatal(err)
@@ -67,11 +62,16 @@ func killMySQL(t *testing.T, server string) {
 		t.Fatal(err)
 	}
 	mask := s.rulesFile(t, "keep: ['*.id', '*.customer']\ntables: {customer: {columns: {pad: redact}}}\n")
-	r := rand.New(rand.NewPCG(uint64(seed), 6))
-	killed := 0
+	steps := map[string]int{}
+	for _, action := range []string{"build", "sanitize", "load"} {
+		steps[action] = s.steps(t, action, "SNAPCLI_TEST_RULES="+mask)
+	}
+	r := chance(t, 6)
+	killed, good := 0, map[string]bool{}
 	for round := 0; round < rounds || killed < rounds/3 && round < 10*rounds; round++ {
+		oldMySQL(t, destination, name)
 		action := []string{"load", "load", "build", "load", "sanitize"}[round%5]
-		lines, moment := 1+r.IntN(30), time.Duration(r.IntN(300))*time.Millisecond
+		lines, moment := 1+r.IntN(steps[action]), time.Duration(r.IntN(50))*time.Millisecond
 		if s.killedAt(t, action, lines, moment, "SNAPCLI_TEST_RULES="+mask) {
 			killed++
 		}
@@ -92,11 +92,16 @@ func killMySQL(t *testing.T, server string) {
 			t.Fatal(err)
 		}
 		for _, snapshot := range list {
+			if good[snapshot.Name] {
+				continue
+			}
 			if _, err := s.Verify(t.Context(), snapshot.Name, nil); err != nil {
 				t.Fatalf("round %d: %s: %v", round, snapshot.Name, err)
 			}
+			good[snapshot.Name] = true
 		}
 	}
+	t.Logf("%d of %d rounds were killed in time", killed, rounds)
 	if killed < rounds/3 {
 		t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
 	}
@@ -107,6 +112,24 @@ func killMySQL(t *testing.T, server string) {
 	if err := destination.QueryRow(`SELECT (SELECT count(*) FROM information_schema.triggers WHERE trigger_schema = ?) + (SELECT count(*) FROM information_schema.views WHERE table_schema = ?) + (SELECT count(*) FROM information_schema.routines WHERE routine_schema = ?),
 		(SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%' AND is_free_lock(right(schema_name, 16)))`, name, name, name).Scan(&programs, &left); err != nil || programs != 3 || left != 0 {
 		t.Errorf("%d programs, %d databases left behind, %v", programs, left, err)
+	}
+}
+
+// oldMySQL makes a database the old one again, unless it is or the next load has
+// to finish a swap in it first.
+func oldMySQL(t *testing.T, server *sql.DB, name string) {
+	t.Helper()
+	var old, swaps int
+	if err := server.QueryRow("SELECT (SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = 'old'), (SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE 'snapcli\\_journal\\_%')", name).Scan(&old, &swaps); err != nil {
+		t.Fatal(err)
+	}
+	if old > 0 || swaps > 0 {
+		return
+	}
+	for _, statement := range []string{"DROP DATABASE " + name, "CREATE DATABASE " + name, "CREATE TABLE " + name + ".old (a INT)", "INSERT INTO " + name + ".old VALUES (1)"} {
+		if _, err := server.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -105,7 +105,7 @@ func (p pgServer) shop(t *testing.T, to string) (s shop, from string) {
 	from = p.database(t)
 	execute(t, from, `CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, 'person-' || n || '@real.example' FROM generate_series(1, 20000) n;
 		CREATE TABLE purchase (id int PRIMARY KEY, customer int REFERENCES customer, note text); INSERT INTO purchase SELECT id, id, repeat(md5(id::text), 8) FROM customer; CREATE INDEX ON purchase (customer)`)
-	execute(t, to, "CREATE TABLE old (a int); INSERT INTO old VALUES (1)")
+	oldPostgres(t, to)
 	s = newShop(t)
 	if tools := p.tools(t); tools != "" {
 		if err := s.file.write(fmt.Appendf(nil, "postgres_tools: [%q]\n", tools)); err != nil {
@@ -134,14 +134,16 @@ func TestPostgresLoadKilledAtRandomPoints(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to, _ := p.crashing(t) // of its own: other tests leave scratch databases on the common one
 		s, _ := p.built(t, to)
-		rounds, r, killed := p.rounds(16), chance(t, 4), 0
+		rounds, r, killed, steps := p.rounds(16), chance(t, 4), 0, s.steps(t, "load")
 		for round := 0; round < rounds || killed < rounds/3 && round < 10*rounds; round++ {
-			lines, moment := 1+r.IntN(12), time.Duration(r.IntN(400))*time.Millisecond
+			oldPostgres(t, to)
+			lines, moment := 1+r.IntN(steps), time.Duration(r.IntN(50))*time.Millisecond
 			if s.killedAt(t, "load", lines, moment) {
 				killed++
 			}
 			wholePostgres(t, to, fmt.Sprintf("round %d, killed after %d lines and %s", round, lines, moment))
 		}
+		t.Logf("%d of %d rounds were killed in time", killed, rounds)
 		if killed < rounds/3 {
 			t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
 		}
@@ -157,6 +159,7 @@ func TestPostgresServerCrashesDuringLoad(t *testing.T) {
 		s, _ := p.built(t, to)
 		rounds, r, failed := p.rounds(3), chance(t, 8), 0
 		for round := range rounds {
+			oldPostgres(t, to)
 			phase, moment := 1+r.IntN(5), time.Duration(r.IntN(300))*time.Millisecond
 			_, err := s.loadUntil(t.Context(), phase, moment, crash)
 			if err != nil {
@@ -183,6 +186,7 @@ func TestPostgresLoadStoppedInAnyPhase(t *testing.T) {
 		r := chance(t, 9)
 		for phase, reached := 1, true; reached; phase++ {
 			for _, moment := range []time.Duration{0, time.Duration(r.IntN(200)) * time.Millisecond} {
+				oldPostgres(t, to)
 				ctx, stop := context.WithCancel(t.Context())
 				var err error
 				reached, err = s.loadUntil(ctx, phase, moment, stop)
@@ -258,6 +262,13 @@ func (s shop) nextLoad(t *testing.T, to string) {
 	}
 }
 
+// oldPostgres makes a database the old one again, if it is not.
+func oldPostgres(t *testing.T, url string) {
+	t.Helper()
+	execute(t, url, "DROP TABLE IF EXISTS purchase, customer; CREATE TABLE IF NOT EXISTS old AS SELECT 1 AS a")
+}
+
+// wholePostgres fails unless a database is the old one or the new one, whole.
 func wholePostgres(t *testing.T, url, when string) {
 	t.Helper()
 	switch tables := one(t, url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"); tables {

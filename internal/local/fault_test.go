@@ -49,9 +49,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// killedAt runs an action in a child and kills it after so many lines of
-// progress and a moment more; false when it had ended by itself.
-func (s shop) killedAt(t *testing.T, action string, lines int, moment time.Duration, env ...string) (killed bool) {
+// child is a process that runs an action.
+func (s shop) child(t testing.TB, action string, env ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -60,6 +59,26 @@ func (s shop) killedAt(t *testing.T, action string, lines int, moment time.Durat
 	cmd := exec.Command(self, "-test.run=^$")
 	cmd.Env = append(os.Environ(), childAction+"="+action, "SNAPCLI_CONFIG_DIR="+s.dir, "SNAPCLI_DATA_DIR="+filepath.Join(s.dir, "data"))
 	cmd.Env = append(cmd.Env, env...)
+	return cmd
+}
+
+// steps runs an action in a child and counts the lines of progress that it
+// tells: at each of them it can be killed.
+func (s shop) steps(t *testing.T, action string, env ...string) int {
+	t.Helper()
+	out, err := s.child(t, action, env...).Output()
+	if err != nil {
+		t.Fatalf("%s: %v", action, err)
+	}
+	progress, _, _ := strings.Cut(string(out), "Name:") // what follows is how the process was
+	return strings.Count(progress, "\n")
+}
+
+// killedAt runs an action in a child and kills it after so many lines of
+// progress and a moment more; false when it had ended by itself.
+func (s shop) killedAt(t *testing.T, action string, lines int, moment time.Duration, env ...string) (killed bool) {
+	t.Helper()
+	cmd := s.child(t, action, env...)
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()
