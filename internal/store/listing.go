@@ -13,17 +13,15 @@ import (
 // an index range of grants that is ordered newest first. So a page is a merge
 // of ranges, read only as far as the page needs, each snapshot once (page).
 //
-// The caller's few own audiences (user, admins, members, recipients) are a
-// range each, and so are their groups if there are at most fewGroups. Of
-// callers in more, each group cannot be looked at:
+// The caller's own audiences (user, admins, members, recipients) are a range
+// each, and so are their first few groups. The further groups of who is in more
+// are one range together, of what reaches the page:
 //
-//	few     the page of their own audiences
-//	floor   the page-size-th newest of it: nothing older can be on the page
+//	floor   the page-size-th newest of the ranges: nothing older can be on the page
 //	heads   the newest row of each of the caller's groups, if above the floor;
 //	        groups.newest tells most apart without a probe
 //	thr     the page-size-th newest head, or the floor
 //	wide    the rows above thr of the groups that reach it, a page each
-//	ids     few and wide, each snapshot once, the newest page of them
 //
 // For a caller in very many groups a look at each is the most of it, and when
 // the page lies deep, groups.newest tells none apart. So first the range above
@@ -38,7 +36,7 @@ import (
 // shape tells listings apart whose SQL differs.
 type shape struct {
 	kinds  string // of the caller's own audiences that are merged
-	groups groupsShape
+	groups bool   // merge the caller's groups too
 	target bool
 	typ    bool
 	size   int
@@ -51,15 +49,6 @@ const (
 	kindsShared   = "24"
 	kindsMine     = "0"
 	kindsReceived = "4"
-)
-
-// groupsShape is how the caller's groups are merged.
-type groupsShape int
-
-const (
-	noGroups   groupsShape = iota
-	eachGroup              // a range for each
-	manyGroups             // only those that reach the page
 )
 
 // fewGroups is how many groups are merged as a range each.
@@ -83,14 +72,14 @@ func shapeOf(c snap.Caller, v choice, n int) shape {
 	case c.User == nil || c.Role.IsAdmin():
 		sh.kinds = kindsAdmin
 	default:
-		sh.kinds, sh.groups = kindsMember, manyGroups // a request's caller comes without groups
+		sh.kinds, sh.groups = kindsMember, true
 	}
 	return sh
 }
 
 // listing returns the statement of a shape. Its parameters are those of
 // [Store.viewer], then $5 the key below which the page begins, then the target
-// and the type if the shape has them, then the groups of eachGroup.
+// and the type if the shape has them.
 func (s *Store) listing(sh shape) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,25 +100,18 @@ func (s *Store) listingArgs(c snap.Caller, sh shape, v choice, before int64) []a
 	if sh.typ {
 		args = append(args, string(v.typ))
 	}
-	if sh.groups == eachGroup {
-		groups := make([]any, fewGroups) // no group: no audience, and an empty range
-		for i, g := range c.Groups {
-			groups[i] = int64(snap.AudienceOf(snap.KindGroup, g.ID))
-		}
-		args = append(args, groups...)
-	}
 	return args
 }
 
 func listingText(sh shape, pg bool) string {
 	var b strings.Builder
-	if sh.groups == manyGroups {
-		fmt.Fprintf(&b, "WITH few AS MATERIALIZED (%s)", sh.page(sh.ranges(pg)))
-		b.WriteString(sh.manyText(pg))
-		fmt.Fprintf(&b, ", ids AS MATERIALIZED (%s)", sh.page("SELECT id, shared, received FROM few UNION ALL SELECT id, 0, NULL FROM wide"))
-	} else {
-		fmt.Fprintf(&b, "WITH ids AS (%s)", sh.page(sh.ranges(pg)))
+	b.WriteString("WITH ")
+	ranges := sh.ranges(pg)
+	if sh.groups {
+		b.WriteString(sh.groupsText(pg))
+		ranges = append(ranges, sh.ordered("SELECT DISTINCT id, 0 AS shared, CAST(NULL AS bigint) AS received FROM wide", "id", pg))
 	}
+	b.WriteString("ids AS (" + sh.page(ranges) + ")")
 	shared := "ids.shared"
 	if sh.kinds == kindsMine {
 		shared = sharedHere
@@ -144,30 +126,31 @@ func listingText(sh shape, pg bool) string {
 	return b.String()
 }
 
-// page is the newest page of rows, each snapshot once.
-func (sh shape) page(rows string) string {
-	return fmt.Sprintf("\nSELECT id, max(shared) AS shared, max(received) AS received FROM (\n%s) AS x GROUP BY id ORDER BY id DESC LIMIT %d", rows, sh.size)
+// page merges ranges: the newest page of them, each snapshot once. Both databases
+// read ordered ranges by turns, so little more than the page is read. A range has
+// a snapshot once, so the limit is no less than the page needs of them together.
+func (sh shape) page(ranges []string) string {
+	return fmt.Sprintf(`
+  SELECT id, max(shared) AS shared, max(received) AS received FROM (
+  %s
+  ORDER BY id DESC LIMIT %d) AS x GROUP BY id ORDER BY id DESC LIMIT %d`, strings.Join(ranges, "\n  UNION ALL\n  "), len(ranges)*sh.size, sh.size)
 }
 
-// ranges merges a range of grants for each of the caller's own audiences, and
-// for each group of eachGroup. Both databases read ordered ranges by turns, so
-// little more than the page is read. A range has a snapshot once, so the limit
-// is no less than the page needs of them together.
-func (sh shape) ranges(pg bool) string {
-	var all []string
+// ranges are what is granted to each of the caller's own audiences, and to their
+// first few groups.
+func (sh shape) ranges(pg bool) (all []string) {
 	for _, kind := range sh.kinds {
 		all = append(all, sh.oneRange(kind, "", pg))
 	}
-	if sh.groups == eachGroup {
+	if sh.groups {
 		for i := range fewGroups {
-			all = append(all, sh.oneRange('3', fmt.Sprintf(" AND m.audience = $%d", sh.params()+1+i), pg))
+			all = append(all, sh.oneRange('3', fmt.Sprintf(" ORDER BY m.audience LIMIT 1 OFFSET %d", i), pg))
 		}
 	}
-	return strings.Join(all, "  UNION ALL\n") + fmt.Sprintf("  ORDER BY id DESC LIMIT %d", len(all)*sh.size)
+	return all
 }
 
-// oneRange is what is granted to the caller's audience of a kind, newest first.
-// PostgreSQL must be told of the order here, SQLite reads in it as it is.
+// oneRange is what is granted to the caller's audience of a kind.
 func (sh shape) oneRange(kind rune, which string, pg bool) string {
 	shared, received := "0", "CAST(NULL AS bigint)"
 	switch kind {
@@ -179,14 +162,20 @@ func (sh shape) oneRange(kind rune, which string, pg bool) string {
 	text := fmt.Sprintf("SELECT g.snapshot AS id, %s AS shared, %s AS received FROM grants g\n"+
 		"    WHERE g.audience = (SELECT m.audience FROM membership m WHERE m.principal = $1 AND m.kind = %c%s)\n"+
 		"    AND g.snapshot < $5 AND %s%s", shared, received, kind, which, liveGrant, sh.where())
-	if pg {
-		text = fmt.Sprintf("SELECT * FROM (%s ORDER BY g.snapshot DESC LIMIT %d) AS r", text, sh.size)
-	}
-	return "  " + text + "\n"
+	return sh.ordered(text, "g.snapshot", pg)
 }
 
-// manyText is the groups' part of the merge for manyGroups.
-func (sh shape) manyText(pg bool) string {
+// ordered is a range of which a page is read, newest first. PostgreSQL must be
+// told so here; SQLite knows it from the order of all, and would sort.
+func (sh shape) ordered(text, by string, pg bool) string {
+	if !pg {
+		return text
+	}
+	return fmt.Sprintf("SELECT * FROM (%s ORDER BY %s DESC LIMIT %d) AS r", text, by, sh.size)
+}
+
+// groupsText is the part for the caller's further groups.
+func (sh shape) groupsText(pg bool) string {
 	text, near := groupsSQLite, nearSQLite
 	if pg {
 		text, near = groupsPostgres, nearPostgres
@@ -194,7 +183,7 @@ func (sh shape) manyText(pg bool) string {
 	if sh.target || sh.typ { // of one target or type the range would be too long too often
 		near = noneNear
 	}
-	text = strings.Replace(text, "{near}", near, 1)
+	text = strings.NewReplacer("{near}", near, "{page}", sh.page(sh.ranges(pg)), "{few}", fmt.Sprint(fewGroups)).Replace(text)
 	return strings.NewReplacer("{where}", liveGrant+sh.where(), "{size}", fmt.Sprint(sh.size), "{last}", fmt.Sprint(sh.size-1)).Replace(text)
 }
 
@@ -214,44 +203,39 @@ func (sh shape) where() string {
 	return ""
 }
 
-// params is how many parameters come before the groups.
-func (sh shape) params() int {
-	n := 5
-	if sh.target {
-		n++
-	}
-	if sh.typ {
-		n++
-	}
-	return n
-}
-
 // groupsPostgres is the groups' part of the merge.
-const groupsPostgres = `, base AS MATERIALIZED (
-  SELECT CASE WHEN count(*) = {size} THEN min(id) ELSE 0 END AS t FROM few){near},
+const groupsPostgres = `further AS MATERIALIZED (
+  SELECT m.audience AS a FROM membership m WHERE m.principal = $1 AND m.kind = 3 ORDER BY m.audience LIMIT 1 OFFSET {few}),
+base AS MATERIALIZED (
+  SELECT (SELECT CASE WHEN count(*) = {size} THEN min(id) ELSE 0 END FROM ({page}) AS p) AS t FROM further),
+{near},
 heads AS MATERIALIZED (
-  SELECT m.audience AS a, h.snapshot AS h FROM whole CROSS JOIN base CROSS JOIN membership m
+  SELECT m.audience AS a, h.snapshot AS h FROM further CROSS JOIN whole CROSS JOIN base CROSS JOIN membership m
   CROSS JOIN LATERAL (SELECT 1 FROM groups n WHERE n.id = m.audience >> 3 AND n.newest >= base.t OFFSET 0) AS n
   CROSS JOIN LATERAL (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5 AND g.snapshot >= base.t
     AND {where} ORDER BY g.snapshot DESC LIMIT 1) AS h
-  WHERE whole.x = 0 AND m.principal = $1 AND m.kind = 3),
+  WHERE whole.x = 0 AND m.principal = $1 AND m.kind = 3 AND m.audience >= further.a),
 thr AS MATERIALIZED (
   SELECT greatest(base.t, coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads) AS d ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)) AS t FROM base),
 wide AS MATERIALIZED (
   SELECT r.snapshot AS id FROM thr CROSS JOIN heads CROSS JOIN LATERAL (
     SELECT g.snapshot FROM grants g WHERE g.audience = heads.a AND g.snapshot <= heads.h AND g.snapshot >= thr.t
     AND {where} ORDER BY g.snapshot DESC LIMIT {size}) AS r
-  WHERE heads.h >= thr.t UNION ALL SELECT id FROM near)`
+  WHERE heads.h >= thr.t UNION ALL SELECT id FROM near),
+`
 
 // groupsSQLite is the same without LATERAL: low is what the page cannot reach
 // below because one group alone fills it.
-const groupsSQLite = `, base(t) AS MATERIALIZED (
-  SELECT CASE WHEN count(*) = {size} THEN min(id) ELSE 0 END FROM few){near},
+const groupsSQLite = `further(a) AS MATERIALIZED (
+  SELECT m.audience FROM membership m WHERE m.principal = $1 AND m.kind = 3 ORDER BY m.audience LIMIT 1 OFFSET {few}),
+base(t) AS MATERIALIZED (
+  SELECT (SELECT CASE WHEN count(*) = {size} THEN min(id) ELSE 0 END FROM ({page})) FROM further),
+{near},
 heads(a, h) AS MATERIALIZED (
   SELECT m.audience, (SELECT g.snapshot FROM grants g WHERE g.audience = m.audience AND g.snapshot < $5 AND g.snapshot >= base.t
     AND {where} ORDER BY g.snapshot DESC LIMIT 1)
-  FROM whole CROSS JOIN base CROSS JOIN membership m CROSS JOIN groups n
-  WHERE whole.x = 0 AND m.principal = $1 AND m.kind = 3 AND n.id = m.audience >> 3 AND n.newest >= base.t),
+  FROM further CROSS JOIN whole CROSS JOIN base CROSS JOIN membership m CROSS JOIN groups n
+  WHERE whole.x = 0 AND m.principal = $1 AND m.kind = 3 AND m.audience >= further.a AND n.id = m.audience >> 3 AND n.newest >= base.t),
 thr(t) AS MATERIALIZED (
   SELECT max(base.t, coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads WHERE h IS NOT NULL) ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)) FROM base),
 top(a, h, c) AS MATERIALIZED (
@@ -262,13 +246,14 @@ low(c) AS MATERIALIZED (SELECT coalesce(max(c), 0) FROM top),
 wide(id) AS MATERIALIZED (
   SELECT g.snapshot FROM low CROSS JOIN top CROSS JOIN grants g
   WHERE top.h >= low.c AND g.audience = top.a AND g.snapshot BETWEEN low.c AND top.h AND {where}
-  UNION ALL SELECT id FROM near)`
+  UNION ALL SELECT id FROM near),
+`
 
 // The range of what is shared with groups: it is read for callers in more than
 // 64 of them, and at most 512 rows of it. It has all of the page when it ends
 // before that, or when a page's worth of it is the caller's.
 const (
-	nearPostgres = `, many AS MATERIALIZED (
+	nearPostgres = `many AS MATERIALIZED (
   SELECT count(*) AS x FROM (SELECT 1 FROM membership m WHERE m.principal = $1 AND m.kind = 3 LIMIT 1 OFFSET 64) AS d),
 range AS MATERIALIZED (
   SELECT r.id, r.a FROM many CROSS JOIN base CROSS JOIN LATERAL (
@@ -281,7 +266,7 @@ near AS MATERIALIZED (
 whole AS MATERIALIZED (
   SELECT CASE WHEN many.x = 1 AND ((SELECT count(*) FROM range) < 512 OR (SELECT count(*) FROM near) >= {size}) THEN 1 ELSE 0 END AS x FROM many)`
 
-	nearSQLite = `, many(x) AS MATERIALIZED (
+	nearSQLite = `many(x) AS MATERIALIZED (
   SELECT count(*) FROM (SELECT 1 FROM membership m WHERE m.principal = $1 AND m.kind = 3 LIMIT 1 OFFSET 64)),
 range(id, a) AS MATERIALIZED (
   SELECT g.snapshot, g.audience FROM grants g
@@ -292,5 +277,5 @@ near(id) AS MATERIALIZED (
 whole(x) AS MATERIALIZED (
   SELECT CASE WHEN many.x = 1 AND ((SELECT count(*) FROM range) < 512 OR (SELECT count(*) FROM near) >= {size}) THEN 1 ELSE 0 END FROM many)`
 
-	noneNear = `, near AS (SELECT 0 AS id WHERE 1 = 0), whole AS MATERIALIZED (SELECT 0 AS x)`
+	noneNear = `near AS (SELECT 0 AS id WHERE 1 = 0), whole AS MATERIALIZED (SELECT 0 AS x)`
 )

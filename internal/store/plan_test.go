@@ -73,7 +73,7 @@ func sqlitePlan(t *testing.T, s *store.Store, st store.Statement) string {
 			reads[parent] = detail
 		case strings.Contains(detail, "TEMP B-TREE FOR ORDER BY"):
 			sorts[parent] = detail
-		case strings.Contains(detail, "TEMP B-TREE FOR GROUP BY") && !strings.Contains(st.Text, "wide"):
+		case strings.Contains(detail, "TEMP B-TREE FOR GROUP BY"):
 			return "does not merge its ranges in their order: " + detail
 		}
 	}
@@ -133,7 +133,7 @@ func postgresPlan(t *testing.T, s *store.Store, i int, st store.Statement) strin
 	if err := conn.QueryRowContext(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE plan_%d(%s)", i, strings.Join(args, ", "))).Scan(&text); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(st.Text, "EXISTS (") != strings.Count(st.Text, "LIMIT 1 OFFSET 0)") {
+	if strings.Count(st.Text, "EXISTS (") != strings.Count(strings.ReplaceAll(st.Text, "ORDER BY m.audience LIMIT 1 OFFSET 0)", ""), "LIMIT 1 OFFSET 0)") {
 		return "an EXISTS that is not pinned becomes a hash table of everything once tables are large"
 	}
 	var plans []struct{ Plan node }
