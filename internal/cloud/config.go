@@ -18,6 +18,7 @@ import (
 
 	"snap"
 	"snap/internal/auth"
+	"snap/internal/misread"
 	"snap/internal/signin"
 )
 
@@ -136,10 +137,10 @@ func LoadConfig(path string, environ []string) (Config, error) {
 		}
 		var strict Config
 		if err := yaml.UnmarshalWithOptions(data, &strict, yaml.Strict()); err != nil {
-			return Config{}, snap.Usage(path+": "+yaml.FormatError(err, false, false), "compare it with docs/configuration.md")
+			return Config{}, snap.Usage(misread.At(path, err), "compare it with docs/configuration.md")
 		}
 		if err := yaml.Unmarshal(data, &values); err != nil {
-			return Config{}, snap.Usage(path+": "+err.Error(), "")
+			return Config{}, snap.Usage(misread.At(path, err), "")
 		}
 	}
 	expanded, err := expand(values, environ)

@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
 	"snap"
+	"snap/internal/misread"
 )
 
 const (
@@ -53,16 +53,7 @@ func parse(file string, text []byte) (*tree, error) {
 }
 
 func badYAML(file string, err error) error {
-	what, at := err.Error(), ""
-	var y yaml.Error
-	if errors.As(err, &y) {
-		what = y.GetMessage()
-		if token := y.GetToken(); token != nil && token.Position != nil {
-			at = fmt.Sprintf(":%d:%d", token.Position.Line, token.Position.Column)
-		}
-	}
-	what, _, _ = strings.Cut(what, "\n")
-	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("%s%s: %s", file, at, what), Hint: "correct the file", Cause: err}
+	return &snap.Error{Code: snap.CodeUsage, Detail: misread.At(file, err), Hint: "correct the file", Cause: err}
 }
 
 // builder makes a tree of the parser's nodes.

@@ -15,6 +15,7 @@ import (
 	"github.com/knadh/koanf/v2"
 
 	"snap"
+	"snap/internal/misread"
 )
 
 // keyDelim stands between the parts of a configuration key inside koanf. It is
@@ -89,21 +90,7 @@ func parseConfig(path string, text []byte) (map[string]any, error) {
 
 // badConfig makes a person's error of the parser's, which knows the place.
 func badConfig(path string, err error) error {
-	what, line, column := err.Error(), 0, 0
-	var y yaml.Error
-	if errors.As(err, &y) {
-		what = y.GetMessage()
-		if at := y.GetToken(); at != nil && at.Position != nil {
-			line, column = at.Position.Line, at.Position.Column
-		}
-	}
-	what, _, _ = strings.Cut(what, "\n")
-	return &snap.Error{
-		Code:   snap.CodeUsage,
-		Detail: fmt.Sprintf("%s:%d:%d: %s", path, line, column, what),
-		Hint:   "correct it with `snapcli config edit`",
-		Cause:  err,
-	}
+	return &snap.Error{Code: snap.CodeUsage, Detail: misread.At(path, err), Hint: "correct it with `snapcli config edit`", Cause: err}
 }
 
 func merge(layers ...*koanf.Koanf) (Config, error) {

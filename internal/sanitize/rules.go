@@ -12,6 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"snap"
+	"snap/internal/misread"
 )
 
 // Rules is a rules file: what becomes of every column of every table.
@@ -87,16 +88,7 @@ func CheckRules(path string, text []byte) error {
 func parseRules(path string, text []byte) (*Rules, error) {
 	r := &Rules{path: path}
 	if err := yaml.UnmarshalWithOptions(text, r, yaml.DisallowUnknownField()); err != nil {
-		what, line, column := err.Error(), 0, 0
-		var y yaml.Error
-		if errors.As(err, &y) {
-			what = y.GetMessage()
-			if at := y.GetToken(); at != nil && at.Position != nil {
-				line, column = at.Position.Line, at.Position.Column
-			}
-		}
-		what, _, _ = strings.Cut(what, "\n")
-		return nil, &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("%s:%d:%d: %s", path, line, column, what), Hint: "correct the rules file", Cause: err}
+		return nil, &snap.Error{Code: snap.CodeUsage, Detail: misread.At(path, err), Hint: "correct the rules file", Cause: err}
 	}
 	sum := sha256.Sum256(text)
 	r.sha256 = hex.EncodeToString(sum[:])

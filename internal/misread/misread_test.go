@@ -1,0 +1,24 @@
+package misread_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"snap/internal/misread"
+)
+
+func TestAt(t *testing.T) {
+	t.Parallel()
+	var into struct{ Known int }
+	unknown := yaml.UnmarshalWithOptions([]byte("known: 1\nother: 2\n"), &into, yaml.DisallowUnknownField())
+	for want, err := range map[string]error{
+		`a.yaml:2:1: unknown field "other"`: unknown,
+		"a.yaml: no line is known":          errors.New("no line is known\nand this is more than a line"),
+	} {
+		if got := misread.At("a.yaml", err); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
