@@ -27,7 +27,7 @@ func Address(t testing.TB) string {
 
 func freePort() (port int, err error) {
 	for range 1000 {
-		port = 12000 + rand.IntN(20000)
+		port = 12000 + rand.IntN(20000) //nolint:gosec // any that is free will do
 		l, listenErr := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if listenErr == nil {
 			return port, l.Close()
