@@ -132,7 +132,7 @@ func TestPostgresWrongPassword(t *testing.T) {
 		to := p.database(t)
 		s, from := p.shop(t, to)
 		role := "locked_" + strings.TrimSuffix(from[strings.LastIndexByte(from, '/')+1:], "?sslmode=disable")
-		execute(t, from, "CREATE ROLE "+role+" LOGIN SUPERUSER PASSWORD 'right'")
+		execute(t, from, "SET password_encryption = 'scram-sha-256'; CREATE ROLE "+role+" LOGIN SUPERUSER PASSWORD 'right'")
 		t.Cleanup(func() { execute(t, to, "DROP ROLE "+role) })
 		lockRole(t, from, role)
 		with := func(password string) string {
