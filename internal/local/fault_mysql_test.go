@@ -3,6 +3,7 @@
 package local
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -32,35 +33,7 @@ func killMySQL(t *testing.T, server string) {
 	if testing.Short() {
 		rounds = 3
 	}
-	from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
-	source, destination := openMySQL(t, from), openMySQL(t, strings.TrimSuffix(to, to[strings.LastIndexByte(to, '/')+1:]))
-	defer source.Close()
-	defer destination.Close()
-	name := to[strings.LastIndexByte(to, '/')+1:]
-	for _, statement := range []string{
-		"CREATE TABLE customer (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(300), KEY (pad))",
-		"INSERT INTO customer (pad) VALUES (repeat('x', 200))",
-		"CREATE TABLE purchase (id INT PRIMARY KEY, customer INT, FOREIGN KEY (customer) REFERENCES customer (id))",
-		"CREATE TRIGGER made BEFORE INSERT ON purchase FOR EACH ROW SET NEW.id = NEW.id",
-		"CREATE VIEW shown AS SELECT id FROM customer",
-		"CREATE PROCEDURE done() SELECT 1",
-	} {
-		if _, err := source.Exec(statement); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range 13 { // 8192 rows
-		if _, err := source.Exec("INSERT INTO customer (pad) SELECT concat(100000000 + id * 104729, substr(pad, 10)) FROM customer"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s := newShop(t)
-	if err := s.AddTarget(Target{Name: shopTarget, Source: from, Destination: to, Jobs: 2}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
-		t.Fatal(err)
-	}
+	s, destination, name := mySQLShop(t, servertest.MySQL(t, server), servertest.MySQL(t, server))
 	mask := s.rulesFile(t, "keep: ['*.id', '*.customer']\ntables: {customer: {columns: {pad: redact}}}\n")
 	steps := map[string]int{}
 	for _, action := range []string{"build", "sanitize", "load"} {
@@ -75,18 +48,7 @@ func killMySQL(t *testing.T, server string) {
 		if s.killedAt(t, action, lines, moment, "SNAPCLI_TEST_RULES="+mask) {
 			killed++
 		}
-		var old, others, rows int
-		if err := destination.QueryRow("SELECT count(CASE WHEN table_name = 'old' THEN 1 END), count(CASE WHEN table_name <> 'old' AND table_type = 'BASE TABLE' THEN 1 END) FROM information_schema.tables WHERE table_schema = ?", name).Scan(&old, &others); err != nil {
-			t.Fatal(err)
-		}
-		if others > 0 {
-			if err := destination.QueryRow("SELECT count(*) FROM " + name + ".customer").Scan(&rows); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if !(old == 1 && others == 0) && !(old == 0 && others == 2 && rows == 8192) {
-			t.Fatalf("round %d, %s killed after %d lines and %s: %d old and %d new tables, %d rows", round, action, lines, moment, old, others, rows)
-		}
+		wholeMySQL(t, destination, name, fmt.Sprintf("round %d, %s killed after %d lines and %s", round, action, lines, moment))
 		list, err := s.Snapshots("")
 		if err != nil {
 			t.Fatal(err)
@@ -108,10 +70,98 @@ func killMySQL(t *testing.T, server string) {
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Terminate: true}, nil); err != nil {
 		t.Fatalf("the next load: %v", err)
 	}
-	var programs, left int
-	if err := destination.QueryRow(`SELECT (SELECT count(*) FROM information_schema.triggers WHERE trigger_schema = ?) + (SELECT count(*) FROM information_schema.views WHERE table_schema = ?) + (SELECT count(*) FROM information_schema.routines WHERE routine_schema = ?),
-		(SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%' AND is_free_lock(right(schema_name, 16)))`, name, name, name).Scan(&programs, &left); err != nil || programs != 3 || left != 0 {
-		t.Errorf("%d programs, %d databases left behind, %v", programs, left, err)
+	var programs int
+	if err := destination.QueryRow(`SELECT (SELECT count(*) FROM information_schema.triggers WHERE trigger_schema = ?) + (SELECT count(*) FROM information_schema.views WHERE table_schema = ?) + (SELECT count(*) FROM information_schema.routines WHERE routine_schema = ?)`,
+		name, name, name).Scan(&programs); err != nil || programs != 3 {
+		t.Errorf("%d programs, %v", programs, err)
+	}
+	if left := mySQLLeft(t, destination); left != 0 {
+		t.Errorf("%d databases are left behind", left)
+	}
+}
+
+// mySQLShop is a target with a snapshot, from one MySQL database to another, whose
+// server and name it returns.
+func mySQLShop(t *testing.T, from, to string) (s shop, server *sql.DB, name string) {
+	t.Helper()
+	name = to[strings.LastIndexByte(to, '/')+1:]
+	source := openMySQL(t, from)
+	defer source.Close()
+	server = openMySQL(t, strings.TrimSuffix(to, name))
+	t.Cleanup(func() { server.Close() })
+	for _, statement := range []string{
+		"CREATE TABLE customer (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(300), KEY (pad))",
+		"INSERT INTO customer (pad) VALUES (repeat('x', 200))",
+		"CREATE TABLE purchase (id INT PRIMARY KEY, customer INT, FOREIGN KEY (customer) REFERENCES customer (id))",
+		"CREATE TRIGGER made BEFORE INSERT ON purchase FOR EACH ROW SET NEW.id = NEW.id",
+		"CREATE VIEW shown AS SELECT id FROM customer",
+		"CREATE PROCEDURE done() SELECT 1",
+	} {
+		if _, err := source.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 13 { // 8192 rows
+		if _, err := source.Exec("INSERT INTO customer (pad) SELECT concat(100000000 + id * 104729, substr(pad, 10)) FROM customer"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = newShop(t)
+	if err := s.AddTarget(Target{Name: shopTarget, Source: from, Destination: to, Jobs: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s, server, name
+}
+
+// wholeMySQL fails unless a database is the old one or the new one, whole.
+func wholeMySQL(t *testing.T, server *sql.DB, name, when string) {
+	t.Helper()
+	var old, others, rows int
+	if err := server.QueryRow("SELECT count(CASE WHEN table_name = 'old' THEN 1 END), count(CASE WHEN table_name <> 'old' AND table_type = 'BASE TABLE' THEN 1 END) FROM information_schema.tables WHERE table_schema = ?", name).Scan(&old, &others); err != nil {
+		t.Fatal(err)
+	}
+	if others > 0 {
+		if err := server.QueryRow("SELECT count(*) FROM " + name + ".customer").Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !(old == 1 && others == 0) && !(old == 0 && others == 2 && rows == 8192) {
+		t.Fatalf("%s: %d old and %d new tables, %d rows", when, old, others, rows)
+	}
+}
+
+// mySQLLeft counts the databases that loads have left behind.
+func mySQLLeft(t *testing.T, server *sql.DB) (left int) {
+	t.Helper()
+	if err := server.QueryRow("SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%' AND is_free_lock(right(schema_name, 16))").Scan(&left); err != nil {
+		t.Fatal(err)
+	}
+	return left
+}
+
+// Stopped in any of its phases, a load leaves the old database or the new one,
+// and nothing else.
+func TestMySQLLoadStoppedInAnyPhase(t *testing.T) {
+	t.Parallel()
+	to := servertest.OwnMySQL(t, "mariadb", t.TempDir()) // of its own: other tests leave databases on the common one
+	s, server, name := mySQLShop(t, servertest.MariaDB(t), to)
+	r := chance(t, 9)
+	for phase, reached := 1, true; reached; phase++ {
+		for _, moment := range []time.Duration{0, time.Duration(r.IntN(100)) * time.Millisecond} {
+			oldMySQL(t, server, name)
+			ctx, stop := context.WithCancel(t.Context())
+			var err error
+			reached, err = s.loadUntil(ctx, phase, moment, stop)
+			stop()
+			when := fmt.Sprintf("stopped in phase %d after %s: %v", phase, moment, err)
+			wholeMySQL(t, server, name, when)
+			if left := mySQLLeft(t, server); left != 0 {
+				t.Fatalf("%s: %d databases are left behind", when, left)
+			}
+		}
 	}
 }
 
