@@ -158,7 +158,7 @@ func (l *auditList) add(e api.AuditEntry) error {
 		return l.json.add(e)
 	}
 	if l.table == nil {
-		l.table = l.newTable(column{title: "Line", right: true}, column{title: "When", least: 10, weight: 1, cut: keepDay}, column{title: "Action", least: 10, weight: 4},
+		l.table = l.newTable(column{title: "Line", right: true}, momentColumn("When", 1), column{title: "Action", least: 10, weight: 4},
 			column{title: "Who", least: 8, weight: 3}, column{title: "What", least: 12, weight: 2}, column{title: "By", least: 7}, column{title: "From", least: 3, weight: 1})
 	}
 	l.table.row(strconv.FormatInt(e.Seq, 10), moment(e.At), string(e.Action), actorOf(e), whatOf(e), e.Credential, e.Address)

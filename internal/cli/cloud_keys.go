@@ -47,7 +47,7 @@ func (a *app) printKeys(keys []api.Key) error {
 		return nil
 	}
 	t := a.newTable(column{title: "ID"}, column{title: "Kind"}, column{title: "Name", least: 8}, column{title: "Key", least: 8},
-		column{title: "Last used", least: 10, weight: 1}, column{title: "Expires", least: 10, weight: 2})
+		column{title: "Last used", least: 10, weight: 1}, momentColumn("Expires", 2))
 	for _, k := range keys {
 		used := "never"
 		if k.LastUsed != nil {

@@ -44,7 +44,7 @@ func (a *app) printSessions(sessions []api.Session) error {
 		return a.printJSON(emptyNotNull(sessions))
 	}
 	t := a.newTable(column{title: "ID"}, column{title: "Kind"}, column{title: "Name", least: 10}, column{title: "Address", least: 8},
-		column{title: "Last used", least: 10, weight: 1}, column{title: "Expires", least: 10}, column{title: "This one", paint: paintShared})
+		column{title: "Last used", least: 10, weight: 1}, momentColumn("Expires", 0), column{title: "This one", paint: paintShared})
 	for _, s := range sessions {
 		this := ""
 		if s.Current {

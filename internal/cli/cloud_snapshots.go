@@ -190,7 +190,7 @@ func cloudColumns() []column {
 		{title: "Type", least: 4, weight: 2},
 		{title: "Size", right: true},
 		{title: "Shared", paint: paintShared},
-		{title: "Created", least: 10, weight: 1, cut: keepDay},
+		momentColumn("Created", 1),
 	}
 }
 

@@ -85,7 +85,7 @@ func (a *app) printGroupShares(shares []api.GroupShare) error {
 		a.result("  none")
 		return nil
 	}
-	t := a.newTable(column{title: "Group", least: 8, weight: 2}, column{title: "ID", least: 8, weight: 1}, column{title: "Shared by", least: 6}, column{title: "Since", least: 10})
+	t := a.newTable(column{title: "Group", least: 8, weight: 2}, column{title: "ID", least: 8, weight: 1}, column{title: "Shared by", least: 6}, momentColumn("Since", 0))
 	for _, share := range shares {
 		by := share.SharedBy
 		if share.Channel != "" {
@@ -102,7 +102,7 @@ func (a *app) printOrgShares(shares []api.OrgShare) error {
 		a.result("  none")
 		return nil
 	}
-	t := a.newTable(column{title: "Organization", least: 8, weight: 2}, column{title: "Slug"}, column{title: "Expires", least: 10, weight: 3}, column{title: "Shared by", least: 6}, column{title: "Since", least: 10})
+	t := a.newTable(column{title: "Organization", least: 8, weight: 2}, column{title: "Slug"}, momentColumn("Expires", 3), column{title: "Shared by", least: 6}, momentColumn("Since", 0))
 	for _, share := range shares {
 		if share.DeclinedAt != nil {
 			t.row(share.Name, share.OrgSlug, "declined "+moment(*share.DeclinedAt), "", "")

@@ -194,6 +194,11 @@ func keepEnd(cell string, room int) string {
 	return runewidth.TruncateLeft(cell, runewidth.StringWidth(cell)-room+1, "…")
 }
 
+// momentColumn holds moments, which are cut to their day and no further.
+func momentColumn(title string, weight int) column {
+	return column{title: title, least: len("2006-01-02"), weight: weight, cut: keepDay}
+}
+
 // keepDay cuts a moment to its day.
 func keepDay(cell string, room int) string {
 	if day, _, found := strings.Cut(cell, " "); found && runewidth.StringWidth(day) <= room {
