@@ -102,6 +102,8 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 	} else {
 		a.done(s.Name, "pulled %s (%s, %s), every byte verified", s.Name, string(s.Type), size(s.Size))
 	}
-	a.next("load it with `snapcli load %s`", word(target))
+	if !r.CreatedTarget {
+		a.next("load it with `snapcli load %s`", word(target))
+	}
 	return nil
 }
