@@ -118,7 +118,7 @@ func (r *ratios) measure(d *seeded, n int) {
 		r.list(d, who+", received", c, store.Query{Filter: snap.FilterReceived})
 		r.list(d, who+", target", c, store.Query{Target: "shop-000"})
 		r.list(d, who+", type", c, store.Query{Type: snap.TypeSanitized})
-		r.list(d, who+", target and type", c, store.Query{Target: "shop-000", Type: snap.TypeSanitized})
+		r.list(d, who+", target and type", c, store.Query{Target: "shop-000", Type: snap.TypeSnapshot}) // a full page at every size
 		r.list(d, who+", search", c, store.Query{Q: "RS-001"})
 	}
 	r.check(d)
