@@ -14,8 +14,8 @@ import (
 // of ranges, read only as far as the page needs, each snapshot once (page).
 //
 // The caller's own audiences (user, admins, members, recipients) are a range
-// each, and so are their first few groups. The further groups of who is in more
-// are one range together, of what reaches the page:
+// each, and so are their first few groups on SQLite. All further groups are one
+// range together, of what reaches the page:
 //
 //	floor   the page-size-th newest of the ranges: nothing older can be on the page
 //	heads   the newest row of each of the caller's groups, if above the floor;
@@ -51,8 +51,14 @@ const (
 	kindsReceived = "4"
 )
 
-// fewGroups is how many groups are merged as a range each.
-const fewGroups = 8
+// fewGroups is how many groups are merged as a range each. PostgreSQL starts
+// and ends a range for more than what looking at all of them together costs.
+func fewGroups(pg bool) int {
+	if pg {
+		return 0
+	}
+	return 8
+}
 
 func shapeOf(c snap.Caller, v choice, n int) shape {
 	sh := shape{target: v.target != 0, typ: v.typ != "", size: n}
@@ -143,7 +149,7 @@ func (sh shape) ranges(pg bool) (all []string) {
 		all = append(all, sh.oneRange(kind, "", pg))
 	}
 	if sh.groups {
-		for i := range fewGroups {
+		for i := range fewGroups(pg) {
 			all = append(all, sh.oneRange('3', fmt.Sprintf(" ORDER BY m.audience LIMIT 1 OFFSET %d", i), pg))
 		}
 	}
@@ -183,7 +189,7 @@ func (sh shape) groupsText(pg bool) string {
 	if sh.target || sh.typ { // of one target or type the range would be too long too often
 		near = noneNear
 	}
-	text = strings.NewReplacer("{near}", near, "{page}", sh.page(sh.ranges(pg)), "{few}", fmt.Sprint(fewGroups)).Replace(text)
+	text = strings.NewReplacer("{near}", near, "{page}", sh.page(sh.ranges(pg)), "{few}", fmt.Sprint(fewGroups(pg))).Replace(text)
 	return strings.NewReplacer("{where}", liveGrant+sh.where(), "{size}", fmt.Sprint(sh.size), "{last}", fmt.Sprint(sh.size-1)).Replace(text)
 }
 
