@@ -361,7 +361,8 @@ func TestDownloadRefusesNonsense(t *testing.T) {
 // serveWrong answers a range with one byte flipped.
 func (s *service) serveWrong(w http.ResponseWriter, r *http.Request) {
 	flipped := &flipper{ResponseWriter: w}
-	s.store.Serve(flipped, r, r.URL.Path[len("/bytes/"):strings.LastIndex(r.URL.Path, "/")], "etag")
+	store, _ := s.opened()
+	store.Serve(flipped, r, r.URL.Path[len("/bytes/"):strings.LastIndex(r.URL.Path, "/")], "etag")
 }
 
 type flipper struct {

@@ -69,6 +69,14 @@ func (s *service) restart() {
 	s.folder, s.store = folder, folder
 }
 
+// opened returns what restart opened last. Requests that were begun before a
+// restart may still run.
+func (s *service) opened() (blob.Store, *blob.Folder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store, s.folder
+}
+
 func (s *service) client() *api.Client {
 	c, err := api.New(api.Options{BaseURL: s.public, Mount: api.MountAgent, Token: api.StaticToken("key")})
 	if err != nil {
@@ -92,10 +100,11 @@ func (s *service) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	mux := http.NewServeMux()
-	if s.folder != nil {
-		mux.Handle(blob.PartsPath, s.folder.Handler())
+	store, folder := s.opened()
+	if folder != nil {
+		mux.Handle(blob.PartsPath, folder.Handler())
 	}
-	mux.HandleFunc("GET /bytes/{id}/{serial}", s.get)
+	mux.HandleFunc("GET /bytes/{id}/{serial}", func(w http.ResponseWriter, r *http.Request) { s.get(w, r, store) })
 	mux.HandleFunc("POST "+api.MountAgent+"/snapshots", answer(s.begin))
 	mux.HandleFunc("POST "+api.MountAgent+"/snapshots/{id}/parts", answer(s.parts))
 	mux.HandleFunc("POST "+api.MountAgent+"/snapshots/{id}/complete", answer(s.complete))
@@ -170,8 +179,9 @@ func (s *service) parts(r *http.Request, in api.PartsRequest) (out api.PartsResp
 	if err != nil {
 		return out, err
 	}
+	store, _ := s.opened()
 	for _, spec := range in.Parts {
-		signed, err := s.store.SignPart(r.Context(), id, p.upload, blob.Part{Number: spec.Number, CRC64: spec.CRC64}, time.Hour)
+		signed, err := store.SignPart(r.Context(), id, p.upload, blob.Part{Number: spec.Number, CRC64: spec.CRC64}, time.Hour)
 		if err != nil {
 			return out, err
 		}
@@ -185,7 +195,8 @@ func (s *service) complete(r *http.Request, _ struct{}) (api.Snapshot, error) {
 	if err != nil {
 		return api.Snapshot{}, err
 	}
-	if err := s.store.Complete(r.Context(), id, p.upload, p.Size, p.SHA256); err != nil {
+	store, _ := s.opened()
+	if err := store.Complete(r.Context(), id, p.upload, p.Size, p.SHA256); err != nil {
 		return api.Snapshot{}, err
 	}
 	s.mu.Lock()
@@ -211,7 +222,7 @@ func (s *service) pull(r *http.Request, _ struct{}) (api.PullResponse, error) {
 	return api.PullResponse{Snapshot: s.record(r.PathValue("id")), URL: fmt.Sprintf("%s/bytes/%s/%d", s.public, r.PathValue("id"), s.serial)}, nil
 }
 
-func (s *service) get(w http.ResponseWriter, r *http.Request) {
+func (s *service) get(w http.ResponseWriter, r *http.Request, store blob.Store) {
 	s.mu.Lock()
 	gone, stale := s.gone, r.PathValue("serial") != fmt.Sprint(s.serial)
 	s.mu.Unlock()
@@ -221,7 +232,7 @@ func (s *service) get(w http.ResponseWriter, r *http.Request) {
 	case stale:
 		fail(w, snap.Forbidden("this URL has expired", ""))
 	default:
-		s.store.Serve(w, r, r.PathValue("id"), "etag")
+		store.Serve(w, r, r.PathValue("id"), "etag")
 	}
 }
 
