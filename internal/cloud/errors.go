@@ -107,9 +107,10 @@ func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) 
 
 const challenge = `Bearer realm="snapcloud"`
 
-// ownErrors makes huma speak our errors. Its hook is a variable of the whole
-// process, so it is set once.
+// ownErrors makes huma speak our errors, and take fields by their exact names
+// alone. Its hooks are variables of the whole process, so they are set once.
 var ownErrors = sync.OnceFunc(func() {
+	huma.ValidateStrictCasing = true
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
 		return humaProblem(context.Background(), status, msg, errs)
 	}
@@ -125,7 +126,7 @@ func humaProblem(ctx context.Context, status int, msg string, errs []error) *pro
 	case status == http.StatusRequestEntityTooLarge:
 		e.Code = snap.CodeTooLarge
 	case status == http.StatusUnsupportedMediaType:
-		e.Code, e.Hint = snap.CodeMediaType, "send application/json"
+		e.Code, e.Detail, e.Hint = snap.CodeMediaType, "", "send application/json"
 	case status == 0 || status >= 400 && status < 500:
 		e.Code, e.Detail = snap.CodeInvalid, "the request is not valid: "+msg
 	}

@@ -86,6 +86,7 @@ func (s *Service) guard(rt route) func(huma.Context, func(huma.Context)) {
 			s.writeError(w, r, err)
 			return
 		}
+		r.Header.Set("Content-Type", strings.ToLower(r.Header.Get("Content-Type"))) // media types have no case (RFC 9110 section 8.3.1)
 		origin := snap.OriginOf(ctx.Context())
 		origin.Caller = c.caller
 		ctx = huma.WithContext(ctx, snap.WithOrigin(context.WithValue(ctx.Context(), callKey{}, c), origin))

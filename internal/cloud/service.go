@@ -210,6 +210,7 @@ func (s *Service) humaConfig(version string) huma.Config {
 	c := huma.DefaultConfig("snapcloud", version)
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", "" // we serve our own, with nothing from elsewhere
 	c.CreateHooks = nil                                   // no $schema links in answers
+	c.RejectUnknownQueryParameters = true                 // a mistyped filter must not list everything
 	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
 	c.Info.Description = "Share database snapshots: private, org-wide, with an SSO group, with another organization."
 	c.Servers = []*huma.Server{{URL: s.config.PublicURL}}

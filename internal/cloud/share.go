@@ -105,7 +105,7 @@ func (s *Service) shareOrg(ctx context.Context, in *shareOrgInput) (*body[api.Or
 		}
 	}
 	if in.Body.OrgSlug == c.caller.Org.Slug {
-		return nil, snap.Invalid(in.Body.OrgSlug+" is your own organization", "share org-wide instead: `snapcli cloud snapshots share <snapshot-id>`")
+		return nil, snap.Invalid(in.Body.OrgSlug+" is your own organization", "share org-wide instead: `snapcli cloud snapshots share "+c.snapshot.ID+"`")
 	}
 	policy, err := s.policy(ctx)
 	if err != nil {

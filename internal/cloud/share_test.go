@@ -2,6 +2,7 @@ package cloud_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -266,6 +267,8 @@ func TestBadInput(t *testing.T) {
 		code               snap.Code
 	}{
 		"unknown field":     {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{"group_id":"eng","x":1}`, 400, snap.CodeInvalid},
+		"field in capitals": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-org", `{"org_slug":"globex","Expires_At":"2099-01-01T00:00:00Z"}`, 400, snap.CodeInvalid},
+		"unknown parameter": {"GET", api.MountAgent + "/snapshots?targt=shop", "", 400, snap.CodeInvalid},
 		"missing field":     {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{}`, 400, snap.CodeInvalid},
 		"no JSON":           {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{`, 400, snap.CodeInvalid},
 		"not a time":        {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-org", `{"org_slug":"globex","expires_at":"tomorrow"}`, 400, snap.CodeInvalid},
@@ -324,5 +327,36 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	if status, body := post("one", `{"org_slug":"globex"}`); status != 409 {
 		t.Errorf("another request under the same key: %d %s", status, body)
+	}
+}
+
+// RFC 9110 section 8.3.1: media types have no case. What is no JSON is refused
+// by a code that says so.
+func TestMediaTypes(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	s := newScene(t, c)
+	for media, want := range map[string]snap.Code{
+		"": "", "application/json": "", "Application/JSON; Charset=UTF-8": "",
+		"text/plain": snap.CodeMediaType, "application/x-www-form-urlencoded": snap.CodeMediaType, "nonsense": snap.CodeMediaType,
+	} {
+		req, err := http.NewRequest(http.MethodPost, c.URL+api.MountAgent+"/snapshots/"+s.id+"/share-group", strings.NewReader(`{"group_id":"eng"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", media)
+		req.Header.Set("Authorization", "Bearer "+c.Key("alice@acme.test"))
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p api.Problem
+		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if p.Code != want || p.Detail != "" && !strings.Contains(p.Detail, "media type") {
+			t.Errorf("%q: %d %s: %s", media, res.StatusCode, p.Code, p.Detail)
+		}
 	}
 }
