@@ -104,7 +104,7 @@ func breaks(text string) (problems []string) {
 
 // special are the features of PostgreSQL that databases which speak its
 // protocol are known to lack, or to have in their own way.
-var special = regexp.MustCompile(`(?i)\b(pg_\w+(?:\(|\b)|to_regclass|LOCK TABLE|LISTEN|NOTIFY|SKIP LOCKED|FOR SHARE|INCLUDE|CREATE (?:OR REPLACE )?(?:FUNCTION|TRIGGER|EXTENSION)|ctid|xmin|tsvector|plan_cache_mode|random_page_cost|SessionLocker|CopyFrom\(|LATERAL|lock_timeout|idle_in_transaction_session_timeout|tcp_user_timeout|statement_timeout|setval)\b?`)
+var special = regexp.MustCompile(`(?i)\b(pg_\w+(?:\(|\b)|to_regclass|LOCK TABLE|LISTEN|NOTIFY|SKIP LOCKED|FOR SHARE|INCLUDE|CREATE (?:OR REPLACE )?(?:FUNCTION|TRIGGER|EXTENSION)|ctid|xmin|tsvector|plan_cache_mode|random_page_cost|SessionLocker|CopyFrom\(|LATERAL|lock_timeout|idle_in_transaction_session_timeout|tcp_user_timeout|statement_timeout|setval|n_distinct)\b?`)
 
 // What other databases lack is used only with a note in docs/operations.md.
 func TestSpecialFeaturesAreNoted(t *testing.T) {

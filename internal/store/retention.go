@@ -89,8 +89,8 @@ func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap
 		return nil, err
 	}
 	return s.snapshots(ctx, c, selectOne+`s.key IN (
-		SELECT g.snapshot FROM grants g JOIN targets t ON t.id = g.target_id
-		WHERE g.audience = $5 AND t.name = $6 AND g.type = $7 AND g.snapshot < $8
+		SELECT g.snapshot FROM grants g
+		WHERE g.audience = $5 AND g.target_id = (SELECT id FROM targets WHERE name = $6) AND g.type = $7 AND g.snapshot < $8
 		AND NOT EXISTS (SELECT 1 FROM grants r WHERE r.snapshot = g.snapshot AND r.audience & 7 = 4 AND (r.expires_at IS NULL OR r.expires_at > $2))
 		ORDER BY g.snapshot LIMIT $9)`, append(s.viewer(c), int64(snap.AudienceOf(snap.KindAdmins, c.Org.ID)), r.Target, string(t), before, limit)...)
 }
@@ -109,8 +109,8 @@ func within(tx *sql.Tx) rowQuery {
 func (s *Store) bound(ctx context.Context, row rowQuery, orgID int64, r Retention, t snap.Type) (key int64, err error) {
 	key = 1 << 62
 	if r.KeepLast > 0 {
-		err := row(ctx, `SELECT g.snapshot FROM grants g JOIN targets t ON t.id = g.target_id
-			WHERE g.audience = $1 AND t.name = $2 AND g.type = $3 ORDER BY g.snapshot DESC LIMIT 1 OFFSET $4`,
+		err := row(ctx, `SELECT g.snapshot FROM grants g
+			WHERE g.audience = $1 AND g.target_id = (SELECT id FROM targets WHERE name = $2) AND g.type = $3 ORDER BY g.snapshot DESC LIMIT 1 OFFSET $4`,
 			int64(snap.AudienceOf(snap.KindAdmins, orgID)), r.Target, string(t), r.KeepLast-1).Scan(&key)
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, nil // fewer than are to be kept
