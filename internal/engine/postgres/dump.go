@@ -22,7 +22,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 		return engine.Info{}, err
 	}
 	info := engine.Info{Exists: true}
-	if err = e.look(ctx, conn, &info); err == nil {
+	if err = look(ctx, conn, &info); err == nil {
 		info.Warnings = append(info.Warnings, leftOut(ctx, conn)...)
 	}
 	conn.Close(context.WithoutCancel(ctx))

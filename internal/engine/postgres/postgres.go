@@ -226,16 +226,19 @@ func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	info.Exists = true
-	return info, d.failure(e.look(ctx, conn, &info))
-}
-
-// look fills in what can be seen of the database it is connected to.
-func (e Engine) look(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
-	if info.ServerVersion, err = version(ctx, conn); err != nil {
-		return err
+	if err := look(ctx, conn, &info); err != nil {
+		return info, d.failure(err)
 	}
 	if tool, err := e.tool("pg_dump", major(info.ServerVersion)); err == nil {
 		info.ToolVersion = tool.version
+	}
+	return info, nil
+}
+
+// look fills in what can be seen of the database it is connected to.
+func look(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
+	if info.ServerVersion, err = version(ctx, conn); err != nil {
+		return err
 	}
 	if info.Properties, err = properties(ctx, conn); err != nil {
 		return err

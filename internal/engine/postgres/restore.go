@@ -123,7 +123,9 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 		}
 		return nil, s.restore(ctx, run)
 	}
-	if err := s.restore(ctx, run, "--section=pre-data"); err != nil {
+	definitions := run
+	definitions.jobs = 1 // they are made one after the other anyway
+	if err := s.restore(ctx, definitions, "--section=pre-data"); err != nil {
 		return nil, err
 	}
 	counts, err := s.loadData(ctx, u, run.jobs)

@@ -73,16 +73,24 @@ func (e Engine) tool(name string, atLeast int) (tool, error) {
 	return tool{}, missing
 }
 
+// wrapper is the script that stands for every program in /usr/bin on Debian. It
+// starts one of those in usualPlaces, which are asked themselves, and takes
+// longer to begin than they do.
+const wrapper = "pg_wrapper"
+
 // installed asks the program of this name in every folder for its version, all
-// at a time: some are scripts, which take long to begin.
+// at a time.
 func (e Engine) installed(name string) []tool {
 	var all []tool
 	known := map[string]bool{}
 	for _, dir := range e.folders() {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && !known[real] {
-			known[real] = true
-			all = append(all, tool{path: filepath.Join(dir, name)})
+		path := filepath.Join(dir, name)
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || known[real] || len(e.Tools) == 0 && filepath.Base(real) == wrapper {
+			continue
 		}
+		known[real] = true
+		all = append(all, tool{path: path})
 	}
 	var asked sync.WaitGroup
 	for i := range all {
