@@ -65,7 +65,7 @@ func TestClocksOfServiceAndS3Differ(t *testing.T) {
 	s := newS3Service(t, servertest.S3(t))
 	late := &late{Store: s.store, t: t}
 	s.store = late
-	data := random(1000, 79) // sent with its headers: a server that refuses more before it has come breaks the connection, and its answer may be lost
+	data := random(6<<20, 79)
 	file, req := writeFile(t, data)
 	o := quick()
 	o.Jobs = 1

@@ -87,7 +87,7 @@ func (o Options) complete() Options {
 func newTransport(jobs int) *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
+		DialContext:         dialer((&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext).hearing,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: jobs,
 		IdleConnTimeout:     30 * time.Second,
