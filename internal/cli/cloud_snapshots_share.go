@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,7 +75,9 @@ type shareChange struct {
 	warning   string
 }
 
-// changer makes one change to one snapshot, or with dry only says it.
+// changer makes one change to one snapshot, or with dry only says it. A dry run
+// asks the service what only those are told who may make the change, so that
+// both are refused alike.
 type changer func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error)
 
 // changeShares finds every snapshot first, so that a mistyped ID changes
@@ -95,7 +98,7 @@ func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags, prep
 	if err != nil {
 		return err
 	}
-	return a.makeChanges(ctx, conn, list, f.dryRun, change)
+	return a.makeChanges(ctx, list, f.dryRun, change)
 }
 
 // resolve finds the snapshots of all IDs that a person typed, or none.
@@ -119,11 +122,12 @@ func named(err error, id string, of int) error {
 	return fmt.Errorf("%s: %w", id, err)
 }
 
-func (a *app) makeChanges(ctx context.Context, conn *connection, list []api.Snapshot, dry bool, change changer) error {
+func (a *app) makeChanges(ctx context.Context, list []api.Snapshot, dry bool, change changer) error {
 	var failed []error
 	changes := []shareChange{}
 	for _, s := range list {
-		c, err := a.makeChange(ctx, conn, s, dry, change)
+		c, err := change(ctx, s, dry)
+		c.ID, c.Name, c.DryRun = s.ID, s.Name, dry
 		if err != nil {
 			failed = append(failed, named(err, s.ID, len(list)))
 			continue
@@ -142,21 +146,6 @@ func (a *app) makeChanges(ctx context.Context, conn *connection, list []api.Snap
 		}
 	}
 	return errors.Join(failed...)
-}
-
-// makeChange makes one change. A dry run asks the service first whether the
-// caller may.
-func (a *app) makeChange(ctx context.Context, conn *connection, s api.Snapshot, dry bool, change changer) (shareChange, error) {
-	if dry {
-		full, err := conn.Snapshot(ctx, s.ID)
-		if err != nil {
-			return shareChange{}, err
-		}
-		s = full
-	}
-	c, err := change(ctx, s, dry)
-	c.ID, c.Name, c.DryRun = s.ID, s.Name, dry
-	return c, err
 }
 
 // sharer prepares the change that share makes.
@@ -194,36 +183,38 @@ func (a *app) expiry(in string) (*time.Time, error) {
 func (a *app) shareOrgWide(ctx context.Context, conn *connection, s api.Snapshot, dry bool) (shareChange, error) {
 	c := shareChange{Share: "org-wide", With: s.Organization, Changed: !s.Shared}
 	if dry {
-		if err := mayShare(s, false); err != nil {
-			return c, err
-		}
-	} else if _, err := conn.Share(ctx, s.ID); err != nil {
-		return c, err
-	}
-	if dry && c.Changed {
 		return c, a.foretell(ctx, conn, s, "", &c)
 	}
-	if c.Changed {
-		c.Says = fmt.Sprintf("shared %s org-wide: every member of %s can see and pull it now", s.Name, s.Organization)
-	} else {
-		c.Says = fmt.Sprintf("%s was already shared org-wide: every member of %s can see and pull it", s.Name, s.Organization)
+	if _, err := conn.Share(ctx, s.ID); err != nil {
+		return c, err
 	}
+	c.Says = c.shared(s.Name, "org-wide", "every member of "+s.Organization)
 	return c, nil
 }
 
 func (a *app) shareGroup(ctx context.Context, conn *connection, s api.Snapshot, g api.Group, dry bool) (shareChange, error) {
-	c := shareChange{Share: "group", With: g.GroupID, Changed: true}
+	c := shareChange{Share: "group", With: g.GroupID}
+	shares, err := conn.GroupShares(ctx, s.ID)
+	if dry && err != nil {
+		return c, err
+	}
+	c.Changed = !slices.ContainsFunc(shares, func(share api.GroupShare) bool { return share.GroupID == g.GroupID })
 	if dry {
-		if err := mayShare(s, false); err != nil {
-			return c, err
-		}
 		return c, a.foretell(ctx, conn, s, g.GroupID, &c)
 	}
 	if _, err := conn.ShareGroup(ctx, s.ID, g.GroupID); err != nil {
 		return c, err
 	}
-	c.Says = fmt.Sprintf("shared %s with the group %s: %s can see and pull it now", s.Name, groupName(g), membersOf(g))
+	c.Says = c.shared(s.Name, "with the group "+groupName(g), membersOf(g))
 	return c, nil
+}
+
+// shared says that a snapshot is shared now, or was so already.
+func (c shareChange) shared(name, with, who string) string {
+	if !c.Changed {
+		return fmt.Sprintf("%s was already shared %s: %s can see and pull it", name, with, who)
+	}
+	return fmt.Sprintf("shared %s %s: %s can see and pull it now", name, with, who)
 }
 
 // foretell says whom a share would add: a group's, or org-wide without one.
@@ -236,6 +227,10 @@ func (a *app) foretell(ctx context.Context, conn *connection, s api.Snapshot, gr
 	with := "org-wide"
 	if groupID != "" {
 		with = "with the group " + groupID
+	}
+	if !c.Changed {
+		c.Says = fmt.Sprintf("%s is already shared %s: nothing would change", s.Name, with)
+		return nil
 	}
 	c.Says = fmt.Sprintf("would share %s %s: nobody would see it who cannot now", s.Name, with)
 	if added.Count == 0 {
@@ -250,39 +245,44 @@ func (a *app) foretell(ctx context.Context, conn *connection, s api.Snapshot, gr
 }
 
 func (a *app) shareOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string, expires *time.Time, dry bool) (shareChange, error) {
-	c := shareChange{Share: "organization", With: slug, ExpiresAt: expires, Changed: true}
-	var before *time.Time
-	if dry {
-		if err := mayShare(s, true); err != nil {
-			return c, err
-		}
-		shares, err := conn.OrgShares(ctx, s.ID)
-		if err != nil {
-			return c, err
-		}
-		before = expiryFor(shares, slug)
-	} else {
+	c := shareChange{Share: "organization", With: slug, ExpiresAt: expires}
+	before, shared, err := orgShare(ctx, conn, s.ID, slug)
+	if dry && err != nil { // else the change itself is refused, which the audit log records
+		return c, err
+	}
+	if !dry {
 		made, err := conn.ShareOrg(ctx, s.ID, slug, expires)
 		if err != nil {
 			return c, err
 		}
-		c.ExpiresAt, before = made.ExpiresAt, made.PreviousExpiresAt
+		c.ExpiresAt = made.ExpiresAt
 	}
-	if before != nil && expires == nil {
-		c.warning = fmt.Sprintf("the share of %s with %s ended %s before; it %s", s.Name, slug, a.until(before), verb(dry, "never ends now", "would never end"))
+	c.Changed = !shared || !sameTime(before.ExpiresAt, c.ExpiresAt)
+	if before.ExpiresAt != nil && expires == nil {
+		c.warning = fmt.Sprintf("the share of %s with %s ended %s before; it %s", s.Name, slug, a.until(before.ExpiresAt), verb(dry, "never ends now", "would never end"))
 	}
-	c.Says = fmt.Sprintf("%s %s with the organization %s %s: every member of it can see and pull it%s", verb(dry, "shared", "would share"), s.Name, slug,
-		a.lasting(c.ExpiresAt), now(dry))
+	with := "with the organization " + slug + " " + a.lasting(c.ExpiresAt)
+	c.Says = c.shared(s.Name, with, "every member of it")
+	if dry && c.Changed {
+		c.Says = fmt.Sprintf("would share %s %s: every member of it could see and pull it", s.Name, with)
+	}
 	return c, nil
 }
 
-func expiryFor(shares []api.OrgShare, slug string) *time.Time {
+// orgShare returns the live share of a snapshot with an organization, if there
+// is one. Only who may change such shares is told.
+func orgShare(ctx context.Context, conn *connection, id, slug string) (share api.OrgShare, shared bool, err error) {
+	shares, err := conn.OrgShares(ctx, id)
 	for _, share := range shares {
-		if share.OrgSlug == slug {
-			return share.ExpiresAt
+		if share.OrgSlug == slug && share.DeclinedAt == nil {
+			return share, true, nil
 		}
 	}
-	return nil
+	return api.OrgShare{}, false, err
+}
+
+func sameTime(a, b *time.Time) bool {
+	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
 }
 
 // lasting writes how long a share lasts.
@@ -291,17 +291,6 @@ func (a *app) lasting(expires *time.Time) string {
 		return "without end"
 	}
 	return "until " + a.until(expires)
-}
-
-// mayShare is what a dry run checks: the right the service told.
-func mayShare(s api.Snapshot, org bool) error {
-	if s.Can == nil || org && s.Can.ShareOrg || !org && s.Can.Share {
-		return nil
-	}
-	if org {
-		return snap.Forbidden("only owners and admins of "+s.Organization+", signed in or with a user-scoped key, may share "+s.Name+" with other organizations", "ask one of them")
-	}
-	return snap.Forbidden("only the owner of "+s.Name+" and the owners and admins of "+s.Organization+" may change its shares", "ask one of them")
 }
 
 func verb(dry bool, did, would string) string {

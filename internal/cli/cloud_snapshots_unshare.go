@@ -37,11 +37,6 @@ begun stop. Other shares stay.`,
 // unsharer prepares the change that unshare makes.
 func (a *app) unsharer(_ context.Context, conn *connection, f shareFlags) (changer, error) {
 	return func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error) {
-		if dry {
-			if err := mayShare(s, f.org != ""); err != nil {
-				return shareChange{}, err
-			}
-		}
 		switch {
 		case f.group != "":
 			return a.unshareGroup(ctx, conn, s, f.group, dry)
@@ -54,10 +49,8 @@ func (a *app) unsharer(_ context.Context, conn *connection, f shareFlags) (chang
 
 func (a *app) unshareOrgWide(ctx context.Context, conn *connection, s api.Snapshot, dry bool) (shareChange, error) {
 	c := shareChange{Share: "org-wide", With: s.Organization, Changed: s.Shared}
-	if !dry {
-		if err := conn.Unshare(ctx, s.ID); err != nil {
-			return c, err
-		}
+	if err := unlessDry(ctx, conn, s.ID, dry, func() error { return conn.Unshare(ctx, s.ID) }); err != nil {
+		return c, err
 	}
 	what := verb(dry, "is no longer shared org-wide", "would no longer be shared org-wide")
 	if !c.Changed {
@@ -65,6 +58,15 @@ func (a *app) unshareOrgWide(ctx context.Context, conn *connection, s api.Snapsh
 	}
 	c.Says = fmt.Sprintf("%s %s: %s can see it%s", s.Name, what, stillSee(s), now(dry))
 	return c, nil
+}
+
+// unlessDry ends a share; a dry run only asks for what those are told who may.
+func unlessDry(ctx context.Context, conn *connection, id string, dry bool, end func() error) error {
+	if !dry {
+		return end()
+	}
+	_, err := conn.Newcomers(ctx, id, "")
+	return err
 }
 
 // stillSee says who sees a snapshot without its org-wide share.
@@ -96,10 +98,8 @@ func (a *app) unshareGroup(ctx context.Context, conn *connection, s api.Snapshot
 		return c, err
 	}
 	c.With, c.Changed = g.GroupID, shared
-	if !dry {
-		if err := conn.UnshareGroup(ctx, s.ID, g.GroupID); err != nil {
-			return c, err
-		}
+	if err := unlessDry(ctx, conn, s.ID, dry, func() error { return conn.UnshareGroup(ctx, s.ID, g.GroupID) }); err != nil {
+		return c, err
 	}
 	if !shared {
 		c.Says = fmt.Sprintf("%s was not shared with the group %s: nothing changed", s.Name, groupName(g))
@@ -126,11 +126,20 @@ func (a *app) sharedGroup(ctx context.Context, conn *connection, shares []api.Gr
 }
 
 func (a *app) unshareOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string, dry bool) (shareChange, error) {
-	c := shareChange{Share: "organization", With: slug, Changed: true}
+	c := shareChange{Share: "organization", With: slug}
+	_, shared, err := orgShare(ctx, conn, s.ID, slug)
+	if dry && err != nil {
+		return c, err
+	}
+	c.Changed = shared
 	if !dry {
 		if err := conn.UnshareOrg(ctx, s.ID, slug); err != nil {
 			return c, err
 		}
+	}
+	if !shared {
+		c.Says = fmt.Sprintf("%s was not shared with the organization %s: nothing changed", s.Name, slug)
+		return c, nil
 	}
 	c.Says = fmt.Sprintf("%s %s with the organization %s: nobody there can see it%s", s.Name,
 		verb(dry, "is not shared any more", "would not be shared any more"), slug, now(dry))
