@@ -1,19 +1,19 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
-
-	"snap/api"
 )
 
 func (a *app) configCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the config file",
-		Long: `Check reads the configuration and says what is wrong with it, with line and
-column. It connects to nothing.`,
+		Long: `Check reads the configuration and the files it names and says what is wrong:
+what is mistyped, with line and column, and every setting that would fail when
+it is used. It connects to nothing; doctor does that too.`,
 		Example: examples("check it", "snapcli config check"),
 		Args:    noArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.checkConfig() },
@@ -25,15 +25,21 @@ func (a *app) checkConfig() error {
 	if err != nil {
 		return err
 	}
-	if url := agent.Config().Cloud.URL; url != "" {
-		if _, err := api.CheckBaseURL(url); err != nil {
-			return fmt.Errorf("cloud.url: %w", err)
+	var broken []error
+	for _, f := range agent.Flaws() {
+		err := fmt.Errorf("%s: %w", f.Key, f.Err)
+		if f.Doubt {
+			a.warn("%s", err)
+			continue
 		}
+		broken = append(broken, err)
 	}
-	for _, t := range agent.Targets() {
-		if t.Source == "" && t.Destination == "" {
-			a.warn("the target %s has neither a source nor a destination", t.Name)
-		}
+	if len(broken) > 0 {
+		return errors.Join(broken...)
+	}
+	if !agent.ConfigExists() {
+		a.done("", "%s does not exist yet: nothing is configured in it", agent.ConfigPath())
+		return nil
 	}
 	a.done("", "%s is fine: %s", agent.ConfigPath(), plural(len(agent.Targets()), "target", "targets"))
 	return nil

@@ -21,6 +21,9 @@ func (a *app) agent() (*local.Agent, error) {
 	}
 	a.known.add(agent.Config().Cloud.APIKey)
 	a.log.Debug("configuration", "file", agent.ConfigPath())
+	if a.flags.config != "" && !agent.ConfigExists() {
+		a.note("the configuration file %s does not exist yet", agent.ConfigPath())
+	}
 	return agent, nil
 }
 

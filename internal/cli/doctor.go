@@ -101,6 +101,15 @@ func (x *examination) configuration() *local.Agent {
 	default:
 		x.add("config file", good, fmt.Sprintf("%s, %s", path, plural(len(agent.Targets()), "target", "targets")), "")
 	}
+	for _, f := range agent.Flaws() {
+		switch {
+		case f.Tried: // as it is below
+		case f.Doubt:
+			x.failed(f.Key, look, f.Err)
+		default:
+			x.failed(f.Key, bad, f.Err)
+		}
+	}
 	x.credentialsFile()
 	return agent
 }

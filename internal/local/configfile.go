@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/parser"
 	"github.com/google/renameio/v2"
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/v2"
@@ -80,12 +82,32 @@ func parseConfig(path string, text []byte) (map[string]any, error) {
 	if err := yaml.Unmarshal(text, &tree); err != nil {
 		return nil, badConfig(path, err)
 	}
+	if err := oneDocument(path, text); err != nil {
+		return nil, err
+	}
 	for name := range shape.Targets {
 		if clean, err := snap.CleanTarget(name); err != nil || clean != name {
 			return nil, snap.Usage(fmt.Sprintf("%s: %q cannot be the name of a target", path, name), "start it with a letter or a digit, without slashes or surrounding space")
 		}
 	}
 	return tree, nil
+}
+
+// oneDocument refuses what would be passed over: all after the first document.
+func oneDocument(path string, text []byte) error {
+	if !bytes.Contains(text, []byte("\n---")) {
+		return nil
+	}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return badConfig(path, err)
+	}
+	for _, doc := range file.Docs[min(1, len(file.Docs)):] {
+		if doc.Body != nil {
+			return snap.Usage(fmt.Sprintf("%s:%d:1: a second document begins, and a configuration is one", path, doc.Start.Position.Line), "correct it with `snapcli config edit`")
+		}
+	}
+	return nil
 }
 
 // badConfig makes a person's error of the parser's, which knows the place.
@@ -131,6 +153,13 @@ func (a *Agent) Config() Config {
 
 // ConfigPath returns the configuration file's path, whether it exists or not.
 func (a *Agent) ConfigPath() string { return a.file.path }
+
+// ConfigExists tells whether there was a configuration file to read.
+func (a *Agent) ConfigExists() bool {
+	a.file.mu.Lock()
+	defer a.file.mu.Unlock()
+	return a.file.text != nil
+}
 
 // Origin says where a configuration key's value is from: "file", "environment"
 // or "default". The key has dots, as in cloud.api_key.

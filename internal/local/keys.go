@@ -100,10 +100,16 @@ func recipientLines(entry string) (func(yield func(int, string) bool), error) {
 
 func isKeyLine(line string) bool { return line != "" && line[0] != '#' }
 
+// keyFileHints say what to give instead of a file that is not there.
+var keyFileHints = map[string]string{
+	"recipients": "give the path of a file, or a public key: age1... or ssh-ed25519 ...",
+	"identities": "give the path of a file of age identities, or of an SSH private key",
+}
+
 func readKeyFile(path, what string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no file of %s %s", what, path), Hint: "give the path of a file, or a public key: age1... or ssh-ed25519 ..."}
+		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no file of %s %s", what, path), Hint: keyFileHints[what]}
 	}
 	if err == nil && (!info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0 || info.Size() > maxKeyFile) {
 		return nil, snap.Usage(fmt.Sprintf("%s is not a file of %s", path, what), "")

@@ -5,6 +5,7 @@ package misread
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -16,11 +17,37 @@ func At(file string, err error) string {
 	what, at := err.Error(), ""
 	var y yaml.Error
 	if errors.As(err, &y) {
-		what = y.GetMessage()
+		what = message(y)
 		if token := y.GetToken(); token != nil && token.Position != nil {
 			at = fmt.Sprintf(":%d:%d", token.Position.Line, token.Position.Column)
 		}
 	}
 	what, _, _ = strings.Cut(what, "\n")
 	return file + at + ": " + what
+}
+
+// message says what the parser found in words of YAML, not of Go, and with what
+// cannot be seen named.
+func message(err yaml.Error) string {
+	var kind *yaml.TypeError
+	if errors.As(err, &kind) && kind.Token != nil {
+		return fmt.Sprintf("%q stands where %s is expected", kind.Token.Value, expected(kind.DstType))
+	}
+	return strings.Replace(err.GetMessage(), "character '\t'", "a tab", 1)
+}
+
+func expected(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "a mapping of names to values"
+	}
+	return "a text"
 }

@@ -65,16 +65,16 @@ func Open(ctx context.Context, rawURL string, now func() time.Time) (*Profile, e
 	inside := http.NewServeMux()
 	u, err := url.Parse(rawURL)
 	switch {
-	case err == nil && u.Scheme == "s3":
+	case err == nil && isBucket(u):
 		p.store, err = blob.OpenS3(ctx, rawURL, now)
-	case err == nil && u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path):
+	case err == nil && isFolder(u):
 		var folder *blob.Folder
 		if folder, err = blob.OpenFolder(filepath.FromSlash(u.Path), inProcess, []byte(rand.Text()), now); err == nil {
 			p.store = folder
 			inside.Handle(blob.PartsPath, folder.Handler())
 		}
 	default:
-		err = snap.Usage("the storage profile's URL is not usable", "use s3://bucket/prefix?endpoint=https://host or file:///folder")
+		err = errURL
 	}
 	if err != nil {
 		return nil, err
@@ -85,6 +85,26 @@ func Open(ctx context.Context, rawURL string, now func() time.Time) (*Profile, e
 	p.http = newClient(inside)
 	return p, nil
 }
+
+var errURL = snap.Usage("the storage profile's URL is not usable", "use s3://bucket/prefix?endpoint=https://host or file:///folder")
+
+// CheckURL tells, as an error of code usage, what keeps a profile's URL from
+// being used. It connects to nothing.
+func CheckURL(rawURL string) error {
+	u, err := url.Parse(rawURL)
+	switch {
+	case err == nil && isBucket(u):
+		_, err = blob.OpenS3(context.Background(), rawURL, time.Now)
+		return err
+	case err == nil && isFolder(u):
+		return nil
+	}
+	return errURL
+}
+
+func isBucket(u *url.URL) bool { return u.Scheme == "s3" }
+
+func isFolder(u *url.URL) bool { return u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path) }
 
 // HTTP returns the client that follows the profile's URLs.
 func (p *Profile) HTTP() *http.Client { return p.http }

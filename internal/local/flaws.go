@@ -1,0 +1,103 @@
+package local
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"snap"
+	"snap/api"
+	"snap/internal/late"
+	"snap/internal/profile"
+)
+
+// Flaw is a setting that will fail when it is used.
+type Flaw struct {
+	Key   string // as in targets.shop.sanitize
+	Err   error
+	Doubt bool // it fails in this environment, or may be meant so
+	Tried bool // Key is an address or a credential, which shows when it is tried
+}
+
+// Flaws finds the settings that will fail when they are used, in the order of
+// the configuration. It reads the files they name and connects to nothing.
+func (a *Agent) Flaws() []Flaw {
+	c := a.Config()
+	var f flaws
+	if c.Cloud.URL != "" {
+		_, err := api.CheckBaseURL(c.Cloud.URL)
+		f.add(Flaw{Key: "cloud.url", Err: err, Tried: true})
+	}
+	f.add(Flaw{Key: "cloud.api_key", Err: checkKey(c.Cloud.APIKey), Tried: true})
+	for _, t := range a.Targets() {
+		a.targetFlaws(t, &f)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.StorageProfiles)) {
+		f.add(a.urlFlaw("storage_profiles."+name+".url", c.StorageProfiles[name].URL, profile.CheckURL))
+	}
+	_, err := a.identities(nil)
+	f.add(Flaw{Key: "identities", Err: err})
+	return f
+}
+
+type flaws []Flaw
+
+// add keeps what is one.
+func (f *flaws) add(one Flaw) {
+	if one.Err != nil {
+		*f = append(*f, one)
+	}
+}
+
+func (a *Agent) targetFlaws(t Target, f *flaws) {
+	at := "targets." + t.Name
+	if t.Source == "" && t.Destination == "" {
+		f.add(Flaw{Key: at, Err: snap.Usage("it has neither a source nor a destination", fmt.Sprintf("run: snapcli targets add %q --source URL", t.Name)), Doubt: true, Tried: true})
+	}
+	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination}} {
+		if side.url != "" {
+			one := a.urlFlaw(at+"."+side.name, side.url, checkEngine)
+			one.Tried = true
+			f.add(one)
+		}
+	}
+	if t.Jobs < 0 {
+		f.add(Flaw{Key: at + ".jobs", Err: snap.Usage(fmt.Sprintf("%d is less than zero", t.Jobs), "use 0 for the number of cores")})
+	}
+	if t.Sanitize != (SanitizeSpec{}) {
+		_, _, err := a.howToMask(t, SanitizeOptions{})
+		f.add(Flaw{Key: at + ".sanitize", Err: err})
+	}
+	_, err := a.recipients(Encryption{}, t)
+	f.add(Flaw{Key: at + ".encrypt_to", Err: err})
+	if p := t.Subset.Percent; p < 0 || p > 100 {
+		f.add(Flaw{Key: at + ".subset.percent", Err: snap.Usage(fmt.Sprintf("%v is no share in percent", p), "give a number above 0 and up to 100")})
+	}
+}
+
+// urlFlaw checks a URL after its ${NAME} references are expanded. One that is
+// not set may be so only here.
+func (a *Agent) urlFlaw(key, raw string, check func(string) error) Flaw {
+	expanded, err := expand(raw, a.env)
+	if err != nil {
+		return Flaw{Key: key, Err: err, Doubt: true}
+	}
+	return Flaw{Key: key, Err: check(expanded)}
+}
+
+func checkEngine(raw string) error {
+	_, err := engineOf(raw)
+	return err
+}
+
+// keyForm is what every API key looks like.
+var keyForm = late.Regexp(`^(cak|clt|sak)_[0-9A-Za-z]{38}$`)
+
+// checkKey tells what was mistyped or cut off; the service alone knows whether
+// a key is good.
+func checkKey(key string) error {
+	if key == "" || keyForm().MatchString(key) {
+		return nil
+	}
+	return snap.Usage("it does not look like an API key", "a key is cak_, clt_ or sak_ and 38 letters and digits; make one with `snapcli cloud keys create NAME`")
+}
