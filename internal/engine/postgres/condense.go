@@ -19,9 +19,10 @@ const chunkSize = 64 << 10
 const endOfRows = "\\.\n\n\n"
 
 // condense writes a dump anew, the same but for the chunks, and returns how many
-// rows it has of each table, by schema and name. A dump of a version that is not
-// known is written as it is, without counts.
-func condense(r io.Reader, w io.Writer) (map[[2]string]int64, error) {
+// rows it has of each table, by schema and name. The rows come from the relay, if
+// there is one. A dump of a version that is not known is written as it is,
+// without counts; with a relay it is errUnknownVersion, and nothing is written.
+func condense(r io.Reader, via *relay, w io.Writer) (map[[2]string]int64, error) {
 	d := &dumpReader{r: bufio.NewReaderSize(r, 1<<20), echo: &bytes.Buffer{}}
 	d.header()
 	entries := d.contents()
@@ -29,6 +30,9 @@ func condense(r io.Reader, w io.Writer) (map[[2]string]int64, error) {
 	d.echo = nil
 	if errors.Is(d.err, io.EOF) || errors.Is(d.err, io.ErrUnexpectedEOF) {
 		return nil, d.err
+	}
+	if d.err != nil && via != nil {
+		return nil, errUnknownVersion
 	}
 	if _, err := w.Write(head); err != nil {
 		return nil, err
@@ -53,13 +57,33 @@ func condense(r io.Reader, w io.Writer) (map[[2]string]int64, error) {
 		if kind == blockObjects {
 			return out.objects()
 		}
-		rows, err := out.condensed()
+		rows, err := out.rowsVia(via)
 		if name, ok := data[id]; ok {
 			counts[name] += rows
 		}
 		return err
 	})
 	return counts, errors.Join(err, out.out.Flush())
+}
+
+// rowsVia writes a block with the rows that the relay has kept of it, and returns
+// how many they are.
+func (r *rewriter) rowsVia(via *relay) (rows int64, err error) {
+	if via == nil {
+		return r.condensed()
+	}
+	err = via.take(func(chunk []byte) error {
+		rows += int64(bytes.Count(chunk, []byte("\n")))
+		r.chunk(chunk)
+		return r.d.err
+	})
+	if err != nil {
+		return rows, err
+	}
+	r.d.chunks(func([]byte) {}) // what the relay has given pg_dump in their place
+	r.chunk([]byte(endOfRows))
+	r.int(0)
+	return rows, r.d.err
 }
 
 // condensed copies a block of a table's rows and returns how many they are.

@@ -16,7 +16,37 @@ import (
 // against that of the dump as pg_dump wrote it.
 func TestCondensedDumpIsTheSame(t *testing.T) {
 	t.Parallel()
-	url := servertest.Postgres(t)
+	url := various(t)
+	raw, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_dump"), "-Fc", "-Z0", url).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var condensed, again bytes.Buffer
+	counts, err := condense(bytes.NewReader(raw), nil, &condensed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for table, want := range map[string]int64{"many": 30000, "large": 3, "none": 0, "empty": 7} {
+		if got := counts[[2]string{"public", table}]; got != want {
+			t.Errorf("%s: %d rows, not %d", table, got, want)
+		}
+	}
+	if saved := len(raw) - condensed.Len(); saved < 4*30000 {
+		t.Errorf("only %d bytes fewer", saved)
+	}
+	if asSQL(t, raw) != asSQL(t, condensed.Bytes()) {
+		t.Error("the condensed dump holds something else")
+	}
+	if _, err := condense(bytes.NewReader(condensed.Bytes()), nil, &again); err != nil || !bytes.Equal(again.Bytes(), condensed.Bytes()) {
+		t.Errorf("condensed again it differs: %v", err)
+	}
+}
+
+// various returns a database with tables of many rows, of large ones and of none,
+// and large objects.
+func various(t *testing.T) (url string) {
+	t.Helper()
+	url = servertest.Postgres(t)
 	d, err := parse(url)
 	if err != nil {
 		t.Fatal(err)
@@ -32,29 +62,7 @@ func TestCondensedDumpIsTheSame(t *testing.T) {
 		SELECT lo_from_bytea(0, convert_to(repeat('large object ', 9000), 'UTF8')), lo_create(0);`); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_dump"), "-Fc", "-Z0", url).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var condensed, again bytes.Buffer
-	counts, err := condense(bytes.NewReader(raw), &condensed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for table, want := range map[string]int64{"many": 30000, "large": 3, "none": 0, "empty": 7} {
-		if got := counts[[2]string{"public", table}]; got != want {
-			t.Errorf("%s: %d rows, not %d", table, got, want)
-		}
-	}
-	if saved := len(raw) - condensed.Len(); saved < 4*30000 {
-		t.Errorf("only %d bytes fewer", saved)
-	}
-	if asSQL(t, raw) != asSQL(t, condensed.Bytes()) {
-		t.Error("the condensed dump holds something else")
-	}
-	if _, err := condense(bytes.NewReader(condensed.Bytes()), &again); err != nil || !bytes.Equal(again.Bytes(), condensed.Bytes()) {
-		t.Errorf("condensed again it differs: %v", err)
-	}
+	return url
 }
 
 // asSQL is a dump as SQL.
@@ -82,15 +90,15 @@ func TestCondenseKeepsWhatIsNotUnderstood(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	newer := "PGDMP\x01\x63\x00\x04\x08\x01 something of the future"
-	if counts, err := condense(strings.NewReader(newer), &out); err != nil || counts != nil || out.String() != newer {
+	if counts, err := condense(strings.NewReader(newer), nil, &out); err != nil || counts != nil || out.String() != newer {
 		t.Errorf("%v, %v, %q", counts, err, out.String())
 	}
 	out.Reset()
-	if _, err := condense(strings.NewReader("PGDMP\x01\x0e"), &out); err == nil || out.Len() > 0 {
+	if _, err := condense(strings.NewReader("PGDMP\x01\x0e"), nil, &out); err == nil || out.Len() > 0 {
 		t.Errorf("%v, %q", err, out.String())
 	}
 	full := errors.New("full")
-	if _, err := condense(strings.NewReader(newer), &failing{w: refusing{full}}); !errors.Is(err, full) {
+	if _, err := condense(strings.NewReader(newer), nil, &failing{w: refusing{full}}); !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -78,10 +78,31 @@ func schemaMoved(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "does not exist") || strings.Contains(err.Error(), "cache lookup failed") || strings.Contains(err.Error(), "could not open relation"))
 }
 
-// dump runs pg_dump and writes its stream condensed. It tells how many rows
-// there are of each table, and what pg_dump warns of.
+// dump runs pg_dump, through a relay where there can be one, and writes its
+// stream condensed. It tells how many rows there are of each table, and what
+// pg_dump warns of.
 func (d database) dump(ctx context.Context, t tool, w io.Writer) (map[[2]string]int64, []string, error) {
+	via, err := d.relay(ctx)
+	if errors.Is(err, errNoRelay) {
+		return d.dumpVia(ctx, nil, t, w)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	counts, warnings, err := d.dumpVia(ctx, via, t, w)
+	via.close(ctx, err != nil)
+	if errors.Is(err, errUnknownVersion) {
+		return d.dumpVia(ctx, nil, t, w)
+	}
+	return counts, warnings, err
+}
+
+// dumpVia dumps through a relay, or without one.
+func (d database) dumpVia(ctx context.Context, via *relay, t tool, w io.Writer) (map[[2]string]int64, []string, error) {
 	cmd, said := t.command(ctx, d, dumpArguments(t)...)
+	if via != nil {
+		cmd, said = via.command(ctx, t, dumpArguments(t)...)
+	}
 	stream, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
@@ -90,11 +111,13 @@ func (d database) dump(ctx context.Context, t tool, w io.Writer) (map[[2]string]
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
 	}
 	out := &failing{w: w}
-	counts, failed := condense(stream, out)
-	if failed != nil {
+	counts, failed := condense(stream, via, out)
+	early := errors.Is(failed, io.EOF) || errors.Is(failed, io.ErrUnexpectedEOF)
+	if early { // it is about to say why
+		_, _ = io.Copy(io.Discard, stream)
+	} else if failed != nil {
 		_ = cmd.Process.Kill()
 	}
-	early := errors.Is(failed, io.EOF) || errors.Is(failed, io.ErrUnexpectedEOF)
 	err = cmd.Wait()
 	switch {
 	case out.err != nil:

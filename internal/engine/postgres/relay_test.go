@@ -1,0 +1,111 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/servertest"
+)
+
+// TestRelayedDumpIsTheSame holds what pg_restore reads of a dump whose rows did
+// not go through pg_dump against a dump of pg_dump alone.
+func TestRelayedDumpIsTheSame(t *testing.T) {
+	t.Parallel()
+	url := various(t)
+	raw, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_dump"), "-Fc", "-Z0", "--no-privileges", url).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var relayed bytes.Buffer
+	info, err := Engine{}.Dump(t.Context(), url, &relayed, engine.Options{Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int64{"many": 30000, "large": 3, "none": 0, "empty": 7}
+	for _, table := range info.Tables {
+		if table.Rows != want[table.Name] {
+			t.Errorf("%s: %d rows, not %d", table.Name, table.Rows, want[table.Name])
+		}
+	}
+	if asSQL(t, raw) != asSQL(t, relayed.Bytes()) {
+		t.Error("the relayed dump holds something else")
+	}
+}
+
+// A dump that is stopped while rows come says why, and leaves no connection.
+func TestRelayedDumpIsStopped(t *testing.T) {
+	t.Parallel()
+	url := various(t)
+	d, err := parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := d.maintenance(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(context.Background())
+	stop := errors.New("stop")
+	for name, c := range map[string]struct {
+		act   func(cancel context.CancelFunc) error // while rows come
+		found func(error) bool
+	}{
+		"by the server": {
+			func(context.CancelFunc) error {
+				_, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", d.name())
+				return err
+			},
+			func(err error) bool {
+				return snap.CodeOf(err) == snap.CodeDatabase && strings.Contains(err.Error(), "pg_dump failed")
+			},
+		},
+		"by the caller": {
+			func(cancel context.CancelFunc) error { cancel(); return nil },
+			func(err error) bool { return errors.Is(err, context.Canceled) },
+		},
+		"by the writer": {
+			func(context.CancelFunc) error { return stop },
+			func(err error) bool { return errors.Is(err, stop) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := Engine{}.Dump(ctx, url, &acting{after: 2 << 20, act: func() error { return c.act(cancel) }}, engine.Options{Jobs: 1})
+			if !c.found(err) {
+				t.Errorf("got %v", err)
+			}
+			for left := []string{"unknown"}; len(left) > 0; { // they are told to end, and do when they get to it
+				if left, err = connections(t.Context(), admin, d.name()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// acting acts once, after so many bytes.
+type acting struct {
+	after int
+	act   func() error
+}
+
+func (a *acting) Write(p []byte) (int, error) {
+	before := a.after
+	a.after -= len(p)
+	if before > 0 && a.after <= 0 {
+		if err := a.act(); err != nil {
+			return 0, err
+		}
+	}
+	return io.Discard.Write(p)
+}
