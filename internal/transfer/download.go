@@ -35,6 +35,9 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 		return got, 0, &snap.Error{Code: snap.CodeInternal, Detail: "the service describes the snapshot wrongly", Hint: "update snapcli or the service"}
 	}
 	o = o.complete()
+	if o.piece < 1 {
+		o.piece = pieceSize(got.Snapshot.Size, o.Jobs)
+	}
 	p, err := openPartial(ctx, file, got.Snapshot, o.piece)
 	if errors.Is(err, errHere) {
 		return got, 0, outward(ctx, "the pull", Verify(ctx, file, got.Snapshot))
@@ -43,6 +46,7 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 		return got, 0, outward(ctx, "the pull", err)
 	}
 	defer p.close()
+	o.piece = p.head.Piece
 	d := newDownloader(c, got, p, o)
 	defer d.meter.run()()
 	err = d.pull(ctx)
@@ -90,7 +94,7 @@ type downloader struct {
 
 func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *downloader {
 	d := &downloader{Options: o, part: p, want: got.Snapshot, meter: meter{total: got.Snapshot.Size, tell: o.Progress}}
-	d.free = make(chan []byte, o.Jobs+(o.Jobs+1)/2)
+	d.free = make(chan []byte, 2*o.Jobs)
 	d.source = source{service: c, id: got.Snapshot.ID, url: got.URL, options: d.Options}
 	d.reset(p.landed)
 	return d
@@ -98,7 +102,7 @@ func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *down
 
 // reset starts with the pieces that are had.
 func (d *downloader) reset(have map[int]uint64) {
-	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), (d.Jobs+1)/2, have)
+	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), d.Jobs-1, have)
 	d.meter.done.Store(0)
 	for n := range d.pieces.state {
 		if d.pieces.state[n] == landed {
@@ -147,8 +151,7 @@ func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 	return sum, group.Wait()
 }
 
-// buffer returns room for a piece. A connection has one, and each piece that
-// waits to be hashed.
+// buffer returns room for a piece: one that was used before, if there is one.
 func (d *downloader) buffer() []byte {
 	select {
 	case b := <-d.free:

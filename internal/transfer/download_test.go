@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -54,7 +55,8 @@ func TestDownloadResumesWhatLanded(t *testing.T) {
 	data := random(snapSize, 10)
 	id, file := s.pushed(data), target(t)
 	interruptAfter(t, s, id, file, 3)
-	_, moved, err := transfer.Download(t.Context(), s.client(), id, file, quick())
+	other := transfer.InPieces(quick(), testPiece/2) // as with other --jobs: what landed counts all the same
+	_, moved, err := transfer.Download(t.Context(), s.client(), id, file, other)
 	if err != nil || moved > 3*testPiece || moved == 0 {
 		t.Fatalf("moved %d after the interruption, %v; want at most 3 of 5 pieces", moved, err)
 	}
@@ -104,6 +106,8 @@ func TestDownloadSurvivesADamagedJournal(t *testing.T) {
 		"empty":         func(j string) error { return os.Truncate(j, 0) },
 		"missing":       os.Remove,
 		"of another":    func(j string) error { return os.WriteFile(j, []byte(`{"sha256":"x","size":1,"piece":1}`+"\n"), 0o600) },
+		"tiny pieces":   func(j string) error { return inPieces(j, "1") },
+		"huge pieces":   func(j string) error { return inPieces(j, "1000000000000") },
 		"not a journal": func(j string) error { return os.WriteFile(j, random(5000, 1), 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,6 +125,13 @@ func TestDownloadSurvivesADamagedJournal(t *testing.T) {
 			wantFile(t, file, data)
 		})
 	}
+}
+
+// inPieces has a journal say that the pieces were of another size.
+func inPieces(journal, size string) error {
+	text, err := os.ReadFile(journal)
+	text = regexp.MustCompile(`"piece":\d+`).ReplaceAll(text, []byte(`"piece":`+size))
+	return errors.Join(err, os.WriteFile(journal, text, 0o600))
 }
 
 func appendTo(file, text string) error {

@@ -31,12 +31,17 @@ type partial struct {
 	landed  map[int]uint64 // CRC of the pieces an earlier process noted
 }
 
-// partialHead is the journal's first line. When it is not what is wanted, the
-// partial is begun anew.
+// partialHead is the journal's first line. When it is of another snapshot, the
+// partial is begun anew; otherwise it goes on in the pieces it was begun in.
 type partialHead struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
 	Piece  int64  `json:"piece"`
+}
+
+// serves reports whether what was begun so can become what is wanted.
+func (h partialHead) serves(want partialHead) bool {
+	return h.SHA256 == want.SHA256 && h.Size == want.Size && h.Piece >= min(leastPiece, want.Piece) && h.Piece <= window
 }
 
 type partialEntry struct {
@@ -108,9 +113,10 @@ func (p *partial) read() map[int]uint64 {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	var head partialHead
-	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &head) != nil || head != p.head {
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &head) != nil || !head.serves(p.head) {
 		return nil
 	}
+	p.head = head
 	landed := map[int]uint64{}
 	for lines.Scan() {
 		var e partialEntry

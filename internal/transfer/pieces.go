@@ -5,9 +5,22 @@ import (
 	"sync"
 )
 
-// pieceSize is how much one request fetches. It bounds how much still arrives
-// after the right has ended, and how much is lost when a process is killed.
-const pieceSize = 4 << 20
+// window is how much of a download is in memory: for each connection the piece
+// that it fetches and one that waits to be hashed.
+const window = 64 << 20
+
+// leastPiece is the least that one request fetches.
+const leastPiece = 1 << 20
+
+// pieceSize returns how much one request fetches of a snapshot: as much as the
+// window lets it, because each request costs a check of the right and two round
+// trips, but so that every connection has two pieces of a small snapshot. It
+// bounds how much still arrives after the right has ended, and how much is lost
+// when a process is killed.
+func pieceSize(total int64, jobs int) int64 {
+	fair := min(total, window) / int64(2*jobs)
+	return max(leastPiece, fair-fair%leastPiece)
+}
 
 // pieces is which pieces of a download are missing, being fetched and landed.
 // Pieces count from 0.
@@ -21,7 +34,7 @@ type pieces struct {
 	over   bool
 
 	content map[int][]byte // of landed pieces that are not hashed yet
-	keep    int            // how many of them at most
+	keep    int            // how many of them at most, besides the one that is awaited
 }
 
 type pieceState uint8

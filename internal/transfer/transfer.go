@@ -52,7 +52,7 @@ type Options struct {
 	// the context's error.
 	Wait func(ctx context.Context, d time.Duration) error
 
-	piece int64         // bytes of one range; 0 is pieceSize
+	piece int64         // bytes of one range; 0 is what pieceSize returns
 	still time.Duration // how long no byte may move; 0 is stall
 }
 
@@ -66,9 +66,6 @@ func (o Options) complete() Options {
 	}
 	if o.Wait == nil {
 		o.Wait = api.Wait
-	}
-	if o.piece < 1 {
-		o.piece = pieceSize
 	}
 	if o.still <= 0 {
 		o.still = stall
