@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -41,6 +40,10 @@ import (
 // connections and size of parts; the better one counts, in each respect. What
 // they fetched is synced after them, file and folder, within their time, so
 // that all are equally durable.
+//
+// The figures with "verified" compare equal work: the peers' time and processor
+// then count the SHA-256 of the whole too, made of the file before a push and
+// after a pull, by the same code as ours.
 //
 // The limits verify nothing: a copy of the file with fsync, and the same bytes
 // through the same server by plain requests.
@@ -95,14 +98,32 @@ type contest struct {
 	req      api.PushRequest
 	key      string // of the object that is pulled
 	serial   int
-	results  map[string]*result
+	results  map[string]result
 }
 
 // result is the best of a contestant's rounds.
 type result struct {
-	rate   float64 // bytes a second
-	cpu    float64 // seconds per GiB
-	memory int     // MiB
+	work
+	verified work // with the SHA-256 of the whole, which ours makes anyway
+	memory   int  // MiB
+}
+
+// work is what a transfer takes.
+type work struct {
+	rate float64 // bytes a second
+	cpu  float64 // seconds per GiB
+}
+
+// and is one piece of work and then another, on the same bytes.
+func (w work) and(other work) work {
+	return work{1 / (1/w.rate + 1/other.rate), w.cpu + other.cpu}
+}
+
+// best takes the better in each respect.
+func (w work) best(other work) work { return work{max(w.rate, other.rate), min(w.cpu, other.cpu)} }
+
+func (r result) best(other result) result {
+	return result{r.work.best(other.work), r.verified.best(other.verified), min(r.memory, other.memory)}
 }
 
 // contestant moves the file once and returns what it took.
@@ -179,21 +200,21 @@ func (r *rows) Read(p []byte) (int, error) {
 
 // race lets everyone run by turns, and tells how they compare with ours.
 func (c *contest) race(what string, all []contestant) {
-	c.results = map[string]*result{}
+	c.results = map[string]result{}
 	rounds := max(1, number("SNAP_BENCH_ROUNDS", 3))
 	for range rounds {
 		for _, who := range all {
 			syscall.Sync() // what the one before left is not written in this one's time
 			got := who.run()
 			name, _, _ := strings.Cut(who.name, " ")
-			best := c.results[name]
-			if best == nil {
-				best = &got
-				c.results[name] = best
+			best := got
+			if before, again := c.results[name]; again {
+				best = got.best(before)
 			}
-			best.rate, best.cpu, best.memory = max(best.rate, got.rate), min(best.cpu, got.cpu), min(best.memory, got.memory)
+			c.results[name] = best
 			// Not Log, which keeps ten lines.
-			fmt.Printf("%4d MiB  %s  %-14s %5.0f MB/s %6.2f CPU s/GiB %4d MiB\n", c.req.Size>>20, what, who.name, got.rate/1e6, got.cpu, got.memory)
+			fmt.Printf("%4d MiB  %s  %-18s %5.0f MB/s %6.2f CPU s/GiB %4d MiB  verified %5.0f MB/s %6.2f CPU s/GiB\n", c.req.Size>>20, what, who.name,
+				got.rate/1e6, got.cpu, got.memory, got.verified.rate/1e6, got.verified.cpu)
 		}
 	}
 	c.tell(what)
@@ -202,31 +223,26 @@ func (c *contest) race(what string, all []contestant) {
 // tell reports ratios. More than 1 of-peer is faster; less than 1 of CPU and
 // memory is less than the least of the peers.
 func (c *contest) tell(what string) {
-	ours, limit, peers := c.results["ours"], 0.0, result{}
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range c.results {
-			if !yield(name) {
-				return
-			}
-		}
-	}) {
-		r := c.results[name]
+	ours, limit := c.results["ours"], c.results["limit-disk"].rate
+	var peers *result
+	for name, r := range c.results {
 		switch {
 		case strings.HasPrefix(name, "limit"):
-			if limit == 0 || r.rate < limit {
-				limit = r.rate
-			}
-		case name != "ours" && peers.rate == 0:
-			peers = *r
-		case name != "ours":
-			peers = result{max(peers.rate, r.rate), min(peers.cpu, r.cpu), min(peers.memory, r.memory)}
+			limit = min(limit, r.rate)
+		case name == "ours":
+		case peers == nil:
+			peers = &r
+		default:
+			*peers = peers.best(r)
 		}
 	}
 	c.b.ReportMetric(ours.rate/1e6, what+"-MB/s")
 	c.b.ReportMetric(ours.rate/peers.rate, what+"-of-best-peer")
+	c.b.ReportMetric(ours.verified.rate/peers.verified.rate, what+"-verified-of-best-peer")
 	c.b.ReportMetric(ours.rate/limit, what+"-of-limit")
 	c.b.ReportMetric(ours.cpu, what+"-cpu-s/GiB")
 	c.b.ReportMetric(ours.cpu/peers.cpu, what+"-cpu-of-least")
+	c.b.ReportMetric(ours.verified.cpu/peers.verified.cpu, what+"-verified-cpu-of-least")
 	c.b.ReportMetric(float64(ours.memory), what+"-MiB")
 	c.b.ReportMetric(float64(ours.memory)/float64(peers.memory), what+"-memory-of-least")
 }
@@ -236,7 +252,10 @@ func (c *contest) pushers() []contestant {
 	put := func(name string, env []string, args ...string) contestant {
 		return contestant{name, func() result {
 			defer c.empty()
-			return c.measure(c.program(env, args...), nil)
+			digest := c.digest(c.file)
+			r := c.measure(c.program(env, args...), nil)
+			r.verified = digest.and(r.work)
+			return r
 		}}
 	}
 	return []contestant{
@@ -267,7 +286,9 @@ func (c *contest) pullers() []contestant {
 	get := func(name string, env []string, args ...string) contestant {
 		return contestant{name, func() result {
 			defer os.Remove(got)
-			return c.measure(c.program(env, args...), func() error { return syncFile(got) })
+			r := c.measure(c.program(env, args...), func() error { return syncFile(got) })
+			r.verified = r.and(c.digest(got))
+			return r
 		}}
 	}
 	return []contestant{
@@ -337,7 +358,8 @@ func (c *contest) measure(cmd *exec.Cmd, after func() error) result {
 		c.b.Fatalf("%s: %v\n%s", cmd.Path, err, said.Bytes())
 	}
 	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	return result{float64(c.req.Size) / took.Seconds(), cpu.Seconds() / c.gib(), <-peak}
+	own := work{float64(c.req.Size) / took.Seconds(), cpu.Seconds() / c.gib()}
+	return result{own, own, <-peak}
 }
 
 func (c *contest) gib() float64 { return float64(c.req.Size) / (1 << 30) }
@@ -487,5 +509,26 @@ func (c *contest) timed(f func() error) result {
 		c.b.Fatal(err)
 	}
 	took := time.Since(start)
-	return result{float64(c.req.Size) / took.Seconds(), (processor() - before).Seconds() / c.gib(), 0}
+	own := work{float64(c.req.Size) / took.Seconds(), (processor() - before).Seconds() / c.gib()}
+	return result{own, own, 0}
+}
+
+// digest is what it takes to verify a file.
+func (c *contest) digest(path string) work {
+	c.b.Helper()
+	return c.timed(func() error {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		sum := sha256.New()
+		if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{f}, make([]byte, 1<<20)); err != nil {
+			return err
+		}
+		if hex.EncodeToString(sum.Sum(nil)) != c.req.SHA256 {
+			return fmt.Errorf("%s has other bytes", path)
+		}
+		return nil
+	}).work
 }
