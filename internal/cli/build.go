@@ -56,7 +56,7 @@ in the place of the subset in the target's configuration.`,
 			return a.made("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`", word(args[0]), word(args[0]))
 		},
 	}
-	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables read at once; 0 is the target's setting")
+	jobsFlag(cmd, &o.Jobs, "tables read at once; 0 is the target's setting")
 	encryptFlags(cmd, &o.Encrypt)
 	cmd.Flags().StringArrayVar(&where, "where", nil, "take only rows of a table that satisfy a condition, as TABLE=CONDITION, and what belongs to them; may be repeated")
 	cmd.Flags().Float64Var(&o.Subset.Percent, "percent", 0, "take about this share of the rows, and what belongs to them")

@@ -181,7 +181,7 @@ func (l *auditList) end() error {
 		return err
 	}
 	if l.more {
-		l.note("the newest %d are shown; see the rest with --all", l.count)
+		l.noteMore(l.count)
 	}
 	return nil
 }

@@ -63,8 +63,9 @@ func channelAudience(c api.Channel) string {
 }
 
 func (a *app) channelsAddCommand() *cobra.Command {
-	var group, kind string
+	var group string
 	var now bool
+	typ := snap.TypeSanitized
 	cmd := &cobra.Command{
 		Use:   "add TARGET",
 		Short: "Share every new snapshot of a target",
@@ -82,10 +83,7 @@ already are left alone, but for the newest one with --now.`,
 			if err != nil {
 				return err
 			}
-			r := api.ChannelRequest{Target: args[0], Now: now}
-			if r.Type, err = checkType(kind); err != nil {
-				return err
-			}
+			r := api.ChannelRequest{Target: args[0], Type: typ, Now: now}
 			if group != "" {
 				g, err := findGroup(cmd.Context(), conn.Client, group)
 				if err != nil {
@@ -105,7 +103,7 @@ already are left alone, but for the newest one with --now.`,
 		},
 	}
 	cmd.Flags().StringVar(&group, "group", "", "an SSO group, by name or ID (default org-wide)")
-	cmd.Flags().StringVar(&kind, "type", string(snap.TypeSanitized), "snapshot or sanitized")
+	typeFlag(cmd, &typ, "type of the snapshots that are shared")
 	cmd.Flags().BoolVar(&now, "now", false, "share the newest one there is at once")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	a.jsonFlag(cmd)

@@ -23,7 +23,8 @@ func (a *app) cloudSnapshotsCommand() *cobra.Command {
 
 // listFlags choose what is listed.
 type listFlags struct {
-	target, typ, search    string
+	target, search         string
+	typ                    snap.Type
 	shared, mine, received bool
 	limit                  int
 	all                    bool
@@ -65,14 +66,10 @@ command takes the beginning of an ID.`,
 
 // options turns the flags into a query of the API.
 func (f listFlags) options() (api.ListOptions, error) {
-	typ, err := checkType(f.typ)
-	if err != nil {
-		return api.ListOptions{}, err
-	}
 	if f.limit < 1 {
 		return api.ListOptions{}, snap.Usage(fmt.Sprintf("--limit %d is less than one", f.limit), "use a number like 20, or --all")
 	}
-	o := api.ListOptions{Target: f.target, Type: typ, Q: f.search, Limit: min(f.limit, api.MaxLimit)}
+	o := api.ListOptions{Target: f.target, Type: f.typ, Q: f.search, Limit: min(f.limit, api.MaxLimit)}
 	switch {
 	case f.shared:
 		o.Filter = snap.FilterShared
@@ -214,7 +211,7 @@ func (l *cloudList) end(f listFlags) error {
 	case l.count == 0:
 		l.note("there is no cloud snapshot that you may see; push one with `snapcli push TARGET --cloud`")
 	case l.more:
-		l.note("the newest %d are shown; see the rest with --all", l.count)
+		l.noteMore(l.count)
 	}
 	return nil
 }

@@ -157,13 +157,17 @@ func (l logged) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// signedIn connects by the login session.
+// signedIn connects by the login session, which no API key stands in for.
 func (a *app) signedIn() (*connection, error) {
 	agent, err := a.agent()
 	if err != nil {
 		return nil, err
 	}
-	return a.cloudBySession(agent)
+	conn, err := a.cloudBySession(agent)
+	if snap.CodeOf(err) == snap.CodeNotSignedIn {
+		return nil, &snap.Error{Code: snap.CodeNotSignedIn, Detail: err.Error(), Hint: "run `snapcli login`; an API key does not do for this"}
+	}
+	return conn, err
 }
 
 // open is the agent and its cloud client, which is nil when no cloud service

@@ -12,7 +12,6 @@ import (
 
 func (a *app) loadCommand() *cobra.Command {
 	var o local.LoadOptions
-	var typ string
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "load TARGET",
@@ -28,19 +27,15 @@ replaced you are asked; a script agrees with --yes.`,
 		Args:              oneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if o.Type, err = checkType(typ); err != nil {
-				return err
-			}
 			return a.load(cmd.Context(), args[0], o, yes)
 		},
 	}
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to load (default the newest)")
-	typeFlag(cmd, &typ, "load only a snapshot of this type")
+	typeFlag(cmd, &o.Type, "load only a snapshot of this type")
 	cmd.Flags().BoolVar(&yes, "yes", false, "replace the destination without asking")
 	cmd.Flags().BoolVar(&o.Terminate, "terminate", false, "end other connections to the destination")
 	cmd.Flags().BoolVar(&o.Force, "force-production", false, "load even into a destination that is marked as, or looks like, production")
-	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables written at once; 0 is the target's setting")
+	jobsFlag(cmd, &o.Jobs, "tables written at once; 0 is the target's setting")
 	identityFlag(cmd, &o.Identity)
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)

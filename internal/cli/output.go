@@ -11,7 +11,6 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"snap"
 	"snap/internal/late"
 )
 
@@ -40,6 +39,15 @@ func (a *app) note(format string, args ...any) {
 	if !a.flags.quiet {
 		fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)
 	}
+}
+
+// noteMore says that there are more than the rows that were shown.
+func (a *app) noteMore(shown int) {
+	newest := "one is"
+	if shown > 1 {
+		newest = fmt.Sprintf("%d are", shown)
+	}
+	a.note("the newest %s shown; see the rest with --all", newest)
 }
 
 // next tells a person on a terminal what to do after this.
@@ -167,14 +175,6 @@ func plural(n int, one, many string) string {
 		return "1 " + one
 	}
 	return fmt.Sprintf("%d %s", n, many)
-}
-
-// checkType is the --type flag's rule.
-func checkType(t string) (snap.Type, error) {
-	if t == "" || snap.Type(t).Valid() {
-		return snap.Type(t), nil
-	}
-	return "", snap.Usage(fmt.Sprintf("%q is not a snapshot type", t), "use --type snapshot or --type sanitized")
 }
 
 // say prints a line to standard error whatever the flags are.

@@ -11,7 +11,6 @@ import (
 
 func (a *app) pullCommand() *cobra.Command {
 	var o local.PullOptions
-	var typ string
 	var from placeFlags
 	cmd := &cobra.Command{
 		Use:   "pull TARGET --cloud",
@@ -30,10 +29,6 @@ on where it stopped.`,
 		Args:              oneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if o.Type, err = checkType(typ); err != nil {
-				return err
-			}
 			if from.cloud {
 				return a.pull(cmd.Context(), args[0], o)
 			}
@@ -42,8 +37,8 @@ on where it stopped.`,
 	}
 	a.placeFlags(cmd, &from, "pull from the cloud service")
 	cmd.Flags().StringVar(&o.SnapshotID, "snapshot-id", "", "ID of the snapshot, or the beginning of it (default the newest)")
-	typeFlag(cmd, &typ, "pull only a snapshot of this type")
-	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "connections at once; 0 chooses")
+	typeFlag(cmd, &o.Type, "pull only a snapshot of this type")
+	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot-id", a.completeIDs)
 	a.jsonFlag(cmd)
 	return cmd

@@ -5,26 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap/api"
 	"snap/internal/local"
 )
 
-// placeFlags choose where push and pull go: the cloud service, or a storage
-// profile of one's own.
-type placeFlags struct {
-	cloud   bool
-	profile string
-}
-
-func (a *app) placeFlags(cmd *cobra.Command, f *placeFlags, cloud string) {
-	cmd.Flags().BoolVar(&f.cloud, "cloud", false, cloud)
-	cmd.Flags().StringVar(&f.profile, "profile", "", "without --cloud: name of the storage profile (default the only one)")
-	cmd.MarkFlagsMutuallyExclusive("cloud", "profile")
-	_ = cmd.RegisterFlagCompletionFunc("profile", a.completeProfiles)
-}
-
 func (a *app) pushCommand() *cobra.Command {
 	var o local.PushOptions
-	var typ string
 	var to placeFlags
 	cmd := &cobra.Command{
 		Use:   "push TARGET --cloud",
@@ -42,10 +28,6 @@ snapshot that is there already is not sent twice.`,
 		Args:              oneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if o.Type, err = checkType(typ); err != nil {
-				return err
-			}
 			if to.cloud {
 				return a.push(cmd.Context(), args[0], o)
 			}
@@ -54,8 +36,8 @@ snapshot that is there already is not sent twice.`,
 	}
 	a.placeFlags(cmd, &to, "push to the cloud service")
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the local snapshot to push (default the newest)")
-	typeFlag(cmd, &typ, "push only a snapshot of this type")
-	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "connections at once; 0 chooses")
+	typeFlag(cmd, &o.Type, "push only a snapshot of this type")
+	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)
 	return cmd
@@ -89,14 +71,40 @@ func (a *app) push(ctx context.Context, target string, o local.PushOptions) erro
 		return err
 	case a.flags.json:
 		return a.printPushed(target, r)
-	case r.Exists:
-		a.done(r.ID, "%s is already in the cloud as %s: nothing was sent", r.Name, r.ID)
-	default:
-		a.done(r.ID, "pushed %s as %s (%s in %s): private to you and the admins of your organization",
-			r.Name, r.ID, size(r.Moved), brief(r.Elapsed))
 	}
-	a.next("share it with `snapcli cloud snapshots share %s`", r.ID)
+	a.tellPushed(ctx, conn, r)
 	return nil
+}
+
+// tellPushed says what is in the cloud now and who sees it there. A key that
+// may only push is not told.
+func (a *app) tellPushed(ctx context.Context, conn *connection, r local.PushResult) {
+	s, err := conn.Snapshot(ctx, r.ID)
+	if err != nil {
+		a.log.Debug("what was pushed cannot be looked at", "error", err)
+	}
+	if r.Exists {
+		a.done(r.ID, "%s is already in the cloud as %s: nothing was sent", r.Name, r.ID)
+	} else {
+		a.done(r.ID, "pushed %s as %s (%s in %s): %s", r.Name, r.ID, size(r.Moved), brief(r.Elapsed), seenBy(s))
+	}
+	if s.Can != nil && s.Can.Share {
+		a.next("share it with `snapcli cloud snapshots share %s`", r.ID)
+	}
+}
+
+// seenBy says who sees what was just pushed. Private as it begins, a channel may
+// have shared it already.
+func seenBy(s api.Snapshot) string {
+	switch {
+	case s.Shared:
+		return "a channel shares it org-wide"
+	case s.Groups > 0:
+		return "a channel shares it with " + plural(s.Groups, "group", "groups")
+	case s.Owner == "":
+		return "it belongs to your organization, whose owners and admins see it"
+	}
+	return "private to you and the admins of your organization"
 }
 
 // pushProfile pushes to a storage profile, where nobody checks who may do what

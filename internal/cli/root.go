@@ -162,8 +162,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		unknown *pflag.NotExistError
 		missing *pflag.ValueRequiredError
 		invalid *pflag.InvalidValueError
+		told    *snap.Error
 	)
 	switch {
+	case errors.As(err, &told):
+		return told
 	case errors.As(err, &unknown):
 		return unknownFlag(cmd, unknown)
 	case errors.As(err, &missing):

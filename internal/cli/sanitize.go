@@ -39,7 +39,7 @@ their values, for you to read and correct, and notes it in the configuration.`,
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to mask (default the newest)")
 	cmd.Flags().StringVar(&o.SQL, "sql", "", "SQL file to run on the copy (default the target's)")
 	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default the target's)")
-	cmd.Flags().IntVar(&o.Jobs, "jobs", 0, "tables at once; 0 is the target's setting")
+	jobsFlag(cmd, &o.Jobs, "tables at once; 0 is the target's setting")
 	cmd.Flags().BoolVar(&initial, "init", false, "write a first rules file instead of masking")
 	identityFlag(cmd, &o.Identity)
 	encryptFlags(cmd, &o.Encrypt)

@@ -18,7 +18,8 @@ func (a *app) snapshotsCommand() *cobra.Command {
 }
 
 func (a *app) localListCommand(use string) *cobra.Command {
-	var target, typ string
+	var target string
+	var typ snap.Type
 	cmd := &cobra.Command{
 		Use:     use,
 		Short:   "List the snapshots on this machine",
@@ -26,10 +27,6 @@ func (a *app) localListCommand(use string) *cobra.Command {
 		Example: examples("list them", "snapcli snapshots", "those of one target", "snapcli snapshots --target shop"),
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			wanted, err := checkType(typ)
-			if err != nil {
-				return err
-			}
 			agent, err := a.agent()
 			if err != nil {
 				return err
@@ -40,7 +37,7 @@ func (a *app) localListCommand(use string) *cobra.Command {
 			}
 			list := []local.Snapshot{}
 			for _, s := range all {
-				if wanted == "" || s.Type == wanted {
+				if typ == "" || s.Type == typ {
 					list = append(list, s)
 				}
 			}

@@ -35,7 +35,7 @@ environment when they are needed.`,
 	}
 	cmd.Flags().StringVar(&t.Source, "source", "", "URL of the database to build from")
 	cmd.Flags().StringVar(&t.Destination, "destination", "", "URL of the database that load replaces")
-	cmd.Flags().IntVar(&t.Jobs, "jobs", 0, "tables at once; 0 is the number of cores")
+	jobsFlag(cmd, &t.Jobs, "tables at once; 0 is the number of cores")
 	cmd.Flags().BoolVar(&t.Production, "production", false, "the destination is production: load refuses it unless forced")
 	cmd.Flags().StringArrayVar(&t.EncryptTo, "encrypt-to", nil, "public key, or file of them, of who can read its snapshots; may be repeated")
 	cmd.Flags().StringVar(&t.Sanitize.SQL, "sanitize-sql", "", "SQL file that masks a copy")

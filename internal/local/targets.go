@@ -29,7 +29,7 @@ func (a *Agent) Target(name string) (Target, error) {
 	if t, ok := a.Config().Targets[clean]; ok {
 		return t, nil
 	}
-	hint := fmt.Sprintf("add it: snapcli targets add %q --source URL", clean)
+	hint := fmt.Sprintf("`snapcli targets` lists them; add it: snapcli targets add %q --source URL", clean)
 	if near := a.nearTarget(clean); near != "" {
 		hint = fmt.Sprintf("did you mean %q? `snapcli targets` lists them", near)
 	}
