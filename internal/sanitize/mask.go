@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"snap/internal/engine"
 )
@@ -104,15 +105,28 @@ func text(f func(string) string) engine.Mask {
 
 // redact keeps only the shape: length, space and punctuation.
 func redact(v string) string {
-	return strings.Map(func(r rune) rune {
+	out := []byte(v)
+	for i, c := range out {
 		switch {
-		case unicode.IsDigit(r):
-			return '0'
-		case unicode.IsLetter(r):
-			return 'x'
+		case c >= utf8.RuneSelf:
+			return strings.Map(redactRune, v)
+		case '0' <= c && c <= '9':
+			out[i] = '0'
+		case 'a' <= c|0x20 && c|0x20 <= 'z':
+			out[i] = 'x'
 		}
-		return r
-	}, v)
+	}
+	return string(out)
+}
+
+func redactRune(r rune) rune {
+	switch {
+	case unicode.IsDigit(r):
+		return '0'
+	case unicode.IsLetter(r):
+		return 'x'
+	}
+	return r
 }
 
 // hashed gives up to 32 hexadecimal digits, or as many as fit.

@@ -55,46 +55,51 @@ func (d *dumpReader) skip(kind byte) (objects int) {
 // lineReader reads the lines of one table's data across chunks.
 type lineReader struct {
 	d    *dumpReader
-	left int // bytes of the chunk still to be read
-	buf  []byte
+	left int    // bytes of the chunk that are not behind the reader yet
+	here int    // of those, how many it is at
+	seen []byte // what is left of them
+	torn []byte // a line that stands in more than one piece
 }
 
 // next returns the next row without its end of line, nil after the last. It is
 // valid until the next call.
 func (l *lineReader) next() ([]byte, error) {
-	l.buf = l.buf[:0]
+	l.torn = l.torn[:0]
 	for {
-		if l.left == 0 {
-			if l.left = l.d.int(); l.d.err != nil {
-				return nil, l.d.err
-			}
-			if l.left == 0 { // only what stands after the rows has no end of line
-				return nil, nil
-			}
-		}
-		p, err := l.d.r.Peek(min(l.left, l.d.r.Size()))
-		if err != nil {
-			return nil, err
-		}
-		end := bytes.IndexByte(p, '\n')
-		n := end + 1
+		end := bytes.IndexByte(l.seen, '\n')
 		if end < 0 {
-			n = len(p)
-		}
-		l.buf = append(l.buf, p[:n]...)
-		l.left -= n
-		if _, err := l.d.r.Discard(n); err != nil {
-			return nil, err
-		}
-		if end < 0 {
+			l.torn = append(l.torn, l.seen...)
+			if err := l.advance(); err != nil || l.left == 0 { // only what stands after the rows has no end of line
+				return nil, err
+			}
 			continue
 		}
-		line := l.buf[:len(l.buf)-1]
+		line := l.seen[:end]
+		l.seen = l.seen[end+1:]
+		if len(l.torn) > 0 {
+			l.torn = append(l.torn, line...)
+			line = l.torn
+		}
 		if string(line) == `\.` { // the rows' end; empty lines follow
 			return nil, l.rest()
 		}
 		return line, nil
 	}
+}
+
+// advance goes to the next piece of the block; left is 0 when there is none.
+func (l *lineReader) advance() error {
+	if _, err := l.d.r.Discard(l.here); err != nil {
+		return err
+	}
+	if l.left -= l.here; l.left == 0 {
+		l.left = l.d.int()
+	}
+	l.here = min(l.left, l.d.r.Size())
+	if l.d.err == nil {
+		l.seen, l.d.err = l.d.r.Peek(l.here)
+	}
+	return l.d.err
 }
 
 // rest reads to the block's end.

@@ -88,15 +88,16 @@ func unescape(field []byte) string {
 
 // appendEscaped appends a value as a field of COPY's text format.
 func appendEscaped(out []byte, value string) []byte {
+	plain := 0 // where what is not appended yet begins
 	for i := range len(value) {
-		switch c := value[i]; c {
-		case '\\':
-			out = append(out, '\\', '\\')
-		case '\b', '\f', '\n', '\r', '\t', '\v':
-			out = append(out, '\\', "bfnrtv"[strings.IndexByte("\b\f\n\r\t\v", c)])
-		default:
-			out = append(out, c)
+		c := value[i]
+		if c > '\r' && c != '\\' {
+			continue
+		}
+		if at := strings.IndexByte("\b\f\n\r\t\v\\", c); at >= 0 {
+			out = append(append(out, value[plain:i]...), '\\', `bfnrtv\`[at])
+			plain = i + 1
 		}
 	}
-	return out
+	return append(out, value[plain:]...)
 }

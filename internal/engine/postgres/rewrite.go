@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"hash/maphash"
 	"io"
 	"slices"
 
@@ -101,20 +102,33 @@ func shapeOf(t tableData, known []engine.Table) engine.Shape {
 	return s
 }
 
+// sampleRows notes values of a table's rows as samples, until there are enough.
 func sampleRows(d *dumpReader, s *engine.Shape, most int) error {
-	lines := &lineReader{d: d}
+	lines, wanting := &lineReader{d: d}, len(s.Columns)
+	sampled := make([]map[string]bool, len(s.Columns)) // fields of each column, but for long ones
+	for i := range sampled {
+		sampled[i] = map[string]bool{}
+	}
 	for {
 		line, err := lines.next()
 		if err != nil || line == nil {
 			return err
 		}
-		for i := 0; len(s.Columns) > 0; i++ {
+		if wanting == 0 {
+			return lines.rest()
+		}
+		for i := 0; ; i++ {
 			field, rest, more := bytes.Cut(line, []byte("\t"))
 			if i >= len(s.Columns) {
 				return cannotMask("a row of the table "+s.Name+" has too many fields", nil)
 			}
-			if string(field) != `\N` && len(s.Samples[i]) < most {
-				s.Samples[i] = engine.AddSample(s.Samples[i], unescape(field), most)
+			if len(s.Samples[i]) < most && !sampled[i][string(field)] && string(field) != `\N` {
+				if len(field) <= rememberedField {
+					sampled[i][string(field)] = true
+				}
+				if s.Samples[i] = engine.AddSample(s.Samples[i], unescape(field), most); len(s.Samples[i]) == most {
+					wanting--
+				}
 			}
 			if line = rest; !more {
 				break
@@ -207,6 +221,7 @@ func (r *rewriter) rows(masks []engine.Mask, drop bool) (rows int64, err error) 
 	if !drop && !slices.ContainsFunc(masks, func(m engine.Mask) bool { return m != nil }) {
 		return r.condensed()
 	}
+	fields := fieldMasks(masks)
 	lines, chunk := &lineReader{d: r.d}, make([]byte, 0, 128<<10)
 	for {
 		line, err := lines.next()
@@ -220,7 +235,7 @@ func (r *rewriter) rows(masks []engine.Mask, drop bool) (rows int64, err error) 
 			continue
 		}
 		rows++
-		if chunk, err = maskLine(chunk, line, masks); err != nil {
+		if chunk, err = maskLine(chunk, line, fields); err != nil {
 			return rows, cannotMask("a row does not have its table's columns", err)
 		}
 		if len(chunk) > chunkSize {
@@ -233,8 +248,9 @@ func (r *rewriter) rows(masks []engine.Mask, drop bool) (rows int64, err error) 
 	return rows, nil
 }
 
-// maskLine appends a row with its masks applied.
-func maskLine(out, line []byte, masks []engine.Mask) ([]byte, error) {
+// maskLine appends a row with its masks applied; those that are nil keep the
+// field.
+func maskLine(out, line []byte, masks []*fieldMask) ([]byte, error) {
 	if len(masks) == 0 {
 		return append(append(out, line...), '\n'), nil
 	}
@@ -245,16 +261,58 @@ func maskLine(out, line []byte, masks []engine.Mask) ([]byte, error) {
 		}
 		if masks[i] == nil || string(field) == `\N` {
 			out = append(out, field...)
-		} else if value, null := masks[i](unescape(field)); null {
-			out = append(out, `\N`...)
 		} else {
-			out = appendEscaped(out, value)
+			out = masks[i].append(out, field)
 		}
 		if !more {
 			return append(out, '\n'), nil
 		}
 		out, line = append(out, '\t'), rest
 	}
+}
+
+// fieldMask masks the fields of one column. It remembers what became of some of
+// them: many columns have few values. It is for one goroutine.
+type fieldMask struct {
+	mask engine.Mask
+	seed maphash.Seed
+	kept [256]struct {
+		known         bool
+		field, masked []byte
+	}
+}
+
+// rememberedField is the longest field that is remembered.
+const rememberedField = 256
+
+func fieldMasks(masks []engine.Mask) []*fieldMask {
+	all := make([]*fieldMask, len(masks))
+	for i, m := range masks {
+		if m != nil {
+			all[i] = &fieldMask{mask: m, seed: maphash.MakeSeed()}
+		}
+	}
+	return all
+}
+
+// append appends what becomes of a field that is not \N.
+func (m *fieldMask) append(out, field []byte) []byte {
+	if len(field) > rememberedField {
+		return m.appendMasked(out, field)
+	}
+	k := &m.kept[maphash.Bytes(m.seed, field)%uint64(len(m.kept))]
+	if !k.known || !bytes.Equal(k.field, field) {
+		k.known, k.field, k.masked = true, append(k.field[:0], field...), m.appendMasked(k.masked[:0], field)
+	}
+	return append(out, k.masked...)
+}
+
+func (m *fieldMask) appendMasked(out, field []byte) []byte {
+	value, null := m.mask(unescape(field))
+	if null {
+		return append(out, `\N`...)
+	}
+	return appendEscaped(out, value)
 }
 
 // objects copies a block of large objects, or empties it.
