@@ -225,10 +225,18 @@ func TestPostgresLoadRefused(t *testing.T) {
 // loadUntil loads, and calls f a moment after this phase began, which is not
 // reached when it had fewer.
 func (s shop) loadUntil(ctx context.Context, phase int, moment time.Duration, f func()) (reached bool, err error) {
+	return until(phase, moment, f, func(p Progress) error {
+		_, err := s.Load(ctx, shopTarget, LoadOptions{Terminate: true}, p)
+		return err
+	})
+}
+
+// until is loadUntil for any action.
+func until(phase int, moment time.Duration, f func(), action func(Progress) error) (reached bool, err error) {
 	here, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		last, begun := "", 0
-		_, err := s.Load(ctx, shopTarget, LoadOptions{Terminate: true}, func(e Event) {
+		done <- action(func(e Event) {
 			if e.Phase == last {
 				return
 			}
@@ -236,7 +244,6 @@ func (s shop) loadUntil(ctx context.Context, phase int, moment time.Duration, f 
 				close(here)
 			}
 		})
-		done <- err
 	}()
 	select {
 	case <-here:

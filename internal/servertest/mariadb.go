@@ -76,6 +76,28 @@ func mysqlServer(name, folder string) *mariadb {
 // alone: one of [MySQLServers] with these options, whose data is below dir.
 func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 	t.Helper()
+	return ownMySQL(t, server, dir, options...).own()
+}
+
+// CrashingMySQL is [OwnMySQL] with a server that keeps what it has committed, as
+// those of people do, and a function that crashes and restarts it: it returns
+// when the server answers again.
+func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {
+	t.Helper()
+	options := []string{"--innodb-flush-log-at-trx-commit=1"}
+	if strings.HasPrefix(server, "mysql") { // which has one unless it is told otherwise
+		options = append(options, "--log-bin")
+	}
+	s := ownMySQL(t, server, t.TempDir(), options...)
+	return s.own(), func() {
+		if err := restart(s.alive, s.admin, s.ready); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
+	t.Helper()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // else its user does not come to dir
 		t.Fatal(err)
 	}
@@ -98,8 +120,11 @@ func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 		_ = s.process.Wait() // killed: that is no error
 	})
 	s.exec(t, "CREATE DATABASE own")
-	return fmt.Sprintf("mysql://root@127.0.0.1:%d/own", s.port)
+	return s
 }
+
+// own is the URL of the database of a server that is a test's alone.
+func (s *mariadb) own() string { return fmt.Sprintf("mysql://root@127.0.0.1:%d/own", s.port) }
 
 var mysqlServersOf sync.Map // name to func() *mariadb
 
@@ -107,7 +132,7 @@ type mariadb struct {
 	port      int
 	admin     *sql.DB
 	process   *exec.Cmd
-	alive     io.Closer // the server ends when this is closed, at the latest by the process's end
+	alive     io.WriteCloser // the server ends when this is closed, at the latest by the process's end
 	databases atomic.Int64
 	err       error
 }
@@ -119,8 +144,13 @@ func (s *mariadb) exec(t testing.TB, statement string) {
 	}
 }
 
-// watchMariaDB runs the server until its standard input ends.
-const watchMariaDB = `dir="$1"; shift; "$@" >"$dir/log" 2>&1 </dev/null & pid=$!; read -r _; kill -KILL $pid; wait $pid; rm -rf "$dir"`
+// watchMariaDB runs the server until its standard input ends. At every line it
+// reads, it kills the server and starts it again.
+const watchMariaDB = `dir="$1"; shift
+run() { "$@" >>"$dir/log" 2>&1 </dev/null & pid=$!; }
+run "$@"
+while read -r _; do kill -KILL $pid; wait $pid; run "$@"; done
+kill -KILL $pid; wait $pid; rm -rf "$dir"`
 
 // programs are the commands that set a data folder up and that serve it,
 // without what both take.

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -65,13 +64,7 @@ func crashing(t testing.TB, s *server) (url string, crash func()) {
 	})
 	s.exec(t, "CREATE DATABASE test")
 	return s.url("test"), func() {
-		if _, err := io.WriteString(s.alive, "crash\n"); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.gone(); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.ready(); err != nil {
+		if err := restart(s.alive, s.admin, s.ready); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -193,23 +186,6 @@ func (s *server) run(bin, dir string, as *syscall.Credential) error {
 		return err
 	}
 	return s.ready()
-}
-
-// gone waits until the connections from before a crash have ended.
-func (s *server) gone() error {
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	conn, err := s.admin.Conn(ctx)
-	for err == nil {
-		if err = conn.PingContext(ctx); err == nil {
-			err = ctx.Err()
-			runtime.Gosched()
-		} else {
-			conn.Close()
-			return nil
-		}
-	}
-	return nil // it is down already
 }
 
 // ready waits until the server answers.

@@ -13,12 +13,15 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -165,11 +168,21 @@ func (d database) failure(err error) error {
 	case 0:
 		e.Detail = fmt.Sprintf("the MySQL server %s cannot be reached", d.where())
 		e.Hint = "check that it runs, and the host and port in the target's URL"
+		if lost(err) {
+			e.Detail = fmt.Sprintf("the MySQL server %s ended the connection", d.where())
+			e.Hint = "look in its log for why, and try again when it runs"
+		}
 	default:
 		errors.As(err, &said)
 		e.Detail = fmt.Sprintf("the MySQL server %s failed: %s", d.where(), said.Message)
 	}
 	return e
+}
+
+// lost reports whether a connection broke that was there.
+func lost(err error) bool {
+	return errors.Is(err, driver.ErrInvalidConn) || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // Check implements [engine.Engine].

@@ -1,6 +1,8 @@
 package mysql
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,7 +23,10 @@ func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 			script(t, to, "CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE VIEW oldview AS SELECT a FROM old; CREATE PROCEDURE oldproc() SELECT 1; CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
 			before := contents(t, to)
 			d, _ := dumped(t, from)
-			killedInSwap(t, to, d, swapped)
+			id := killedInSwap(t, to, d, swapped)
+			if strings.HasPrefix(server, "mariadb") {
+				halfDropped(t, to, id)
+			}
 			user, _ := openURL(t, to)
 			if err := user.Ping(); err != nil {
 				t.Fatal(err)
@@ -44,8 +49,21 @@ func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 	})
 }
 
-// killedInSwap leaves a load as one that is killed leaves it.
-func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) {
+// halfDropped leaves the names of the dropped triggers, as MariaDB does that
+// crashes within DROP TRIGGER.
+func halfDropped(t *testing.T, url, id string) {
+	t.Helper()
+	_, d := openURL(t, url)
+	folder := sorted(t, url, "SELECT @@datadir")[0]
+	for name, table := range map[string]string{filepath.Join(d.name, "keepme"): "old", filepath.Join(scratchPrefix+id, "tr"): "parent"} {
+		if err := os.WriteFile(filepath.Join(folder, name+".TRN"), []byte("TYPE=TRIGGERNAME\ntrigger_table="+table+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// killedInSwap leaves a load, whose id it returns, as one that is killed leaves it.
+func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) (id string) {
 	t.Helper()
 	restored, err := Engine{}.Restore(t.Context(), url, d, engine.Options{Jobs: 1})
 	if err != nil {
@@ -75,6 +93,7 @@ func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) {
 	db.Close()
 	s.lock.Close()
 	s.server.Close() // which frees the lock
+	return s.id
 }
 
 // A collation that the destination does not know is told before anything is

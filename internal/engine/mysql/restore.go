@@ -34,10 +34,7 @@ func (Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o engin
 	id := randomID()
 	s := &scratch{place: d, here: d.named(scratchPrefix + id), id: id, server: db, o: o}
 	if err := s.fill(ctx, dump); err != nil {
-		if dropped := s.Drop(context.WithoutCancel(ctx)); dropped != nil {
-			err = errors.Join(err, dropped)
-		}
-		return nil, s.place.failure(err)
+		return nil, s.place.failure(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
 	}
 	return s, nil
 }
@@ -378,6 +375,10 @@ func (s *scratch) Scrub(context.Context) error { return nil }
 
 // Drop implements [engine.Scratch].
 func (s *scratch) Drop(ctx context.Context) error {
+	return s.place.failure(s.drop(ctx))
+}
+
+func (s *scratch) drop(ctx context.Context) error {
 	if s.server == nil {
 		return nil
 	}
@@ -390,7 +391,7 @@ func (s *scratch) Drop(ctx context.Context) error {
 	}
 	_ = s.server.Close()
 	s.server = nil
-	return s.place.failure(err)
+	return err
 }
 
 func inUse(name string, who []string) error {

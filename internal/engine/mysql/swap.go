@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"snap"
 )
 
 // Databases that a load makes beside the destination, by one id: the new
@@ -36,7 +39,12 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.place.failure(s.swap(ctx, terminate))
+	err := s.place.failure(s.swap(ctx, terminate))
+	var e *snap.Error
+	if errors.As(err, &e) && e.Code == snap.CodeDatabase && number(err) == 0 { // the server is away
+		e.Hint = "load again when the server runs: that first finishes the exchange of the databases, or undoes it"
+	}
+	return err
 }
 
 func (s *scratch) swap(ctx context.Context, terminate bool) error {
@@ -56,6 +64,10 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 		return err
 	}
 	defer c.Close()
+	// A server that was restarted may have lost rows that it had taken.
+	if err := s.lock.PingContext(ctx); err != nil {
+		return err
+	}
 	if err := s.begin(ctx, c); err != nil {
 		return s.back(ctx, err)
 	}
@@ -103,7 +115,7 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 		text = text[n:]
 	}
 	// The table is the sign that the journal is whole.
-	if _, err := c.ExecContext(ctx, "CREATE TABLE "+quote(journalPrefix+s.id)+".whole (a INT)"); err != nil {
+	if _, err := c.ExecContext(ctx, "CREATE TABLE "+quote(journalPrefix+s.id)+".whole (a INT) ENGINE=InnoDB"); err != nil {
 		return err
 	}
 	for _, d := range []string{s.here.name, s.place.name} {
@@ -173,9 +185,15 @@ func recoverSwap(ctx context.Context, server *sql.DB, id string) error {
 			return err
 		}
 	}
-	// The journal goes last: as long as it is there, this can be done again.
-	for _, prefix := range []string{replacedPrefix, journalPrefix} {
-		if _, err := server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(prefix+id)); err != nil {
+	// The sign goes first, as servers may drop a database table by table: a
+	// journal that lost another one would be read wrongly. The journal's database
+	// goes last: as long as it is there, this can be done again.
+	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " + quote(journalPrefix+id)}
+	if at["whole"] {
+		statements = append([]string{"DROP TABLE " + quote(journalPrefix+id) + ".whole"}, statements...)
+	}
+	for _, statement := range statements {
+		if _, err := server.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}
@@ -198,16 +216,15 @@ func finish(ctx context.Context, server *sql.DB, id string, swapped bool) error 
 	}
 	// Its database and modes must not be the next one's.
 	defer func() { _ = c.Raw(func(any) error { return driver.ErrBadConn }); c.Close() }()
-	if swapped {
-		return replacePrograms(ctx, c, j.Place, j.New)
-	}
-	there, err := names(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?", j.Place)
+	have, err := triggersOf(ctx, c, j.Place)
 	if err != nil {
 		return err
 	}
-	have := map[string]bool{}
-	for _, name := range there {
-		have[name] = true
+	if err := dropHalf(ctx, c, j, scratchPrefix+id, have); err != nil {
+		return err
+	}
+	if swapped {
+		return replacePrograms(ctx, c, j.Place, j.New)
 	}
 	for _, t := range j.Triggers {
 		if have[t.Name] {
@@ -215,6 +232,42 @@ func finish(ctx context.Context, server *sql.DB, id string, swapped bool) error 
 		}
 		if err := makeOne(ctx, c, "TRIGGER", t); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// triggersOf returns the names of a database's triggers.
+func triggersOf(ctx context.Context, c querier, name string) (map[string]bool, error) {
+	list, err := names(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?", name)
+	have := map[string]bool{}
+	for _, t := range list {
+		have[t] = true
+	}
+	return have, err
+}
+
+// dropHalf removes what MariaDB keeps of a trigger when it crashes as it drops
+// or makes one: its name, which it lists nowhere, but which no other trigger can
+// have, and with which no database can be dropped. MySQL does it whole or not at
+// all.
+func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have map[string]bool) error {
+	var mariadb bool
+	if err := c.QueryRowContext(ctx, "SELECT version() LIKE '%MariaDB%'").Scan(&mariadb); err != nil || !mariadb {
+		return err
+	}
+	listed := map[string]bool{} // whatever the server makes of upper case
+	for name := range have {
+		listed[strings.ToLower(name)] = true
+	}
+	for _, t := range slices.Concat(j.Triggers, j.New.Triggers) {
+		for _, in := range []string{scratch, j.Place} {
+			if in == j.Place && listed[strings.ToLower(t.Name)] {
+				continue
+			}
+			if _, err := c.ExecContext(ctx, "DROP TRIGGER IF EXISTS "+quote(in)+"."+quote(t.Name)); err != nil && number(err) != erNoDatabase {
+				return err
+			}
 		}
 	}
 	return nil
@@ -233,18 +286,22 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn) error {
 			continue
 		}
 		seen[id] = true
-		if err := sweepOne(ctx, server, c, id); err != nil {
+		patience := 0
+		if slices.Contains(left, journalPrefix+id) { // its load may have been killed a moment ago
+			patience = 10
+		}
+		if err := sweepOne(ctx, server, c, id, patience); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sweepOne holds the id's lock while it clears up: one that is held is of a
-// load that runs, or of somebody else who clears up.
-func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, id string) error {
+// sweepOne holds the id's lock while it clears up: one that stays held for so
+// many seconds is of a load that runs, or of somebody else who clears up.
+func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, id string, patience int) error {
 	var free sql.NullInt64
-	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, 0)", id).Scan(&free); err != nil {
+	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, ?)", id, patience).Scan(&free); err != nil {
 		return err
 	}
 	if free.Int64 != 1 {
