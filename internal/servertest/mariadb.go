@@ -63,7 +63,7 @@ func mysqlServer(name, folder string) *mariadb {
 		var s *mariadb
 		for range 3 { // another program may take the free port first
 			s = &mariadb{}
-			if s.err = s.start(name, folder, ""); s.err == nil || errors.Is(s.err, errNoMariaDB) {
+			if s.err = s.start(name, folder, "", careless(name)...); s.err == nil || errors.Is(s.err, errNoMariaDB) {
 				break
 			}
 		}
@@ -76,19 +76,15 @@ func mysqlServer(name, folder string) *mariadb {
 // alone: one of [MySQLServers] with these options, whose data is below dir.
 func OwnMySQL(t testing.TB, server, dir string, options ...string) string {
 	t.Helper()
-	return ownMySQL(t, server, dir, options...).own()
+	return ownMySQL(t, server, dir, append(careless(server), options...)...).own()
 }
 
 // CrashingMySQL is [OwnMySQL] with a server that keeps what it has committed, as
 // those of people do, and a function that crashes and restarts it: it returns
-// when the server answers again.
+// when the server answers again. The others would lose it.
 func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {
 	t.Helper()
-	options := []string{"--innodb-flush-log-at-trx-commit=1"}
-	if strings.HasPrefix(server, "mysql") { // which has one unless it is told otherwise
-		options = append(options, "--log-bin")
-	}
-	s := ownMySQL(t, server, t.TempDir(), options...)
+	s := ownMySQL(t, server, t.TempDir())
 	return s.own(), func() {
 		if err := restart(s.alive, s.admin, s.ready); err != nil {
 			t.Fatal(err)
@@ -220,7 +216,7 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 	}
 	args := append([]string{"-c", watchMariaDB, "sh", dir}, serve...)
 	args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--socket="+filepath.Join(data, "s"), "--pid-file="+filepath.Join(data, "pid"), "--tmpdir="+tmp,
-		"--innodb-flush-log-at-trx-commit=0", "--skip-log-bin", "--max-connections=100", "--innodb-buffer-pool-size=256M")
+		"--max-connections=100", "--innodb-buffer-pool-size=256M")
 	s.process = exec.Command("/bin/sh", append(append(args, options...), asUser...)...)
 	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if s.alive, err = s.process.StdinPipe(); err != nil {
@@ -233,6 +229,16 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 		return err
 	}
 	return s.ready()
+}
+
+// careless are the options of a server that need not survive anything: it
+// neither waits for the disk nor writes what only a crash would read.
+func careless(name string) []string {
+	options := []string{"--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync"}
+	if strings.HasPrefix(name, "mysql") {
+		return append(options, "--performance-schema=OFF")
+	}
+	return append(options, "--debug-no-sync")
 }
 
 // mysqlOwns gives folders to the user that the servers change to.

@@ -12,9 +12,19 @@ import (
 	"snap/internal/servertest"
 )
 
-// big is a table of 16384 rows and 66 MB.
-var big = "CREATE TABLE big (id BIGINT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(4000)) CHARSET latin1; INSERT INTO big (pad) VALUES (repeat('x', 4000));" +
+// big is a table of 16384 rows, which have 500 bytes to dump and 3500 more on
+// the server's disk, where an empty CHAR takes its full length: 66 MB.
+var big = "CREATE TABLE big (id BIGINT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)" + empty(14) + ") CHARSET latin1; INSERT INTO big (pad) VALUES (repeat('x', 500));" +
 	strings.Repeat("INSERT INTO big (pad) SELECT pad FROM big;", 14) + "ANALYZE TABLE big;"
+
+// empty declares so many empty columns of 250 bytes.
+func empty(n int) string {
+	var s strings.Builder
+	for i := range n {
+		fmt.Fprintf(&s, ", c%d CHAR(250) NOT NULL DEFAULT ''", i)
+	}
+	return s.String()
+}
 
 const sumOfBig = "SELECT concat_ws(' ', count(*), min(id), max(id), sum(id), sum(crc32(pad))) FROM big"
 
