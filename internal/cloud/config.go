@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -124,6 +125,8 @@ type Policy struct {
 	DeviceLogin       *bool       `yaml:"device_login" koanf:"device_login"`
 }
 
+const defaultDataDir = "./data"
+
 // LoadConfig reads the YAML file (none if path is empty), lays SNAPCLOUD_
 // environment variables over it (SNAPCLOUD_DATABASE__URL is database.url),
 // fills in defaults and checks the whole. An error, of code usage, says what
@@ -151,6 +154,11 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	if err := k.Load(confmap.Provider(expanded.(map[string]any), "."), nil); err != nil {
 		return Config{}, snap.Usage(err.Error(), "")
 	}
+	if path != "" {
+		if err := k.Set("data_dir", beside(path, k.String("data_dir"))); err != nil {
+			return Config{}, snap.Usage(err.Error(), "")
+		}
+	}
 	err = k.Load(env.Provider(".", env.Opt{
 		Prefix:      "SNAPCLOUD_",
 		EnvironFunc: func() []string { return environ },
@@ -168,6 +176,19 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	}
 	c.fill()
 	return c, c.Check()
+}
+
+// beside has a relative data_dir, and the default one, start at the folder of
+// the file: what an operator runs elsewhere must not work on another database
+// than the service.
+func beside(file, dir string) string {
+	if dir == "" {
+		dir = defaultDataDir
+	}
+	if filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join(filepath.Dir(file), dir)
 }
 
 var envName = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
@@ -220,7 +241,7 @@ func (c *Config) fill() {
 	}
 	defaultTo(&c.Listen, "127.0.0.1:8080")
 	defaultTo(&c.PublicURL, "http://"+c.Listen)
-	defaultTo(&c.DataDir, "./data")
+	defaultTo(&c.DataDir, defaultDataDir)
 	defaultTo(&c.Auth.ClientID, "snapcli")
 	defaultTo(&c.Log.Format, "text")
 	defaultTo(&c.Log.Level, "info")

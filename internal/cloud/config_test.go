@@ -25,6 +25,26 @@ func configFile(t *testing.T, text string) string {
 	return path
 }
 
+// A relative data_dir of the file starts at its folder, wherever a command is
+// run; that of the environment is meant from there.
+func TestDataDir(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "data", "data_dir: ./state": "state", "data_dir: ../state": "../state"} {
+		path := configFile(t, text+"\n")
+		c, err := cloud.LoadConfig(path, nil)
+		must(t, err)
+		if want := filepath.Join(filepath.Dir(path), want); c.DataDir != want {
+			t.Errorf("%q: %s, want %s", text, c.DataDir, want)
+		}
+	}
+	for _, path := range []string{"", configFile(t, "data_dir: /var/lib/snapcloud\n")} {
+		c, err := cloud.LoadConfig(path, []string{"SNAPCLOUD_DATA_DIR=here"})
+		if must(t, err); c.DataDir != "here" {
+			t.Errorf("from the environment: %s", c.DataDir)
+		}
+	}
+}
+
 // DESIGN 5: the shape of the configuration, from file and environment.
 func TestLoadConfig(t *testing.T) {
 	t.Parallel()

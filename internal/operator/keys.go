@@ -21,6 +21,8 @@ type opened struct {
 	config cloud.Config
 }
 
+// withStore opens the database of the configuration. That it had to be made is
+// told: the service may have another one, by its own environment.
 func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	config, err := p.config()
 	if err != nil {
@@ -29,6 +31,9 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	o := store.Options{URL: config.Database.URL, DataDir: config.DataDir}
 	if err := store.Restored(o); err != nil {
 		return err
+	}
+	if there, err := store.Inspect(ctx, o); err == nil && !there.Exists {
+		fmt.Fprintf(p.stderr, "there was no database in %s; a new one is made\n", o.DataDir)
 	}
 	s, err := store.Open(ctx, o)
 	if err != nil {

@@ -109,6 +109,9 @@ func TestOperatorCommands(t *testing.T) {
 			t.Errorf("snapcloud %s prints %q", tt.args, stdout)
 		}
 	}
+	if _, _, stderr := run(t, configure(t, "127.0.0.1:8080"), "user", "list", "--org", "acme"); !strings.Contains(stderr, "there was no database in ") {
+		t.Errorf("a new database is made without a word: %q", stderr)
+	}
 	broken := filepath.Join(t.TempDir(), "broken.yaml")
 	if err := os.WriteFile(broken, []byte(fmt.Sprintf(`
 data_dir: %s
