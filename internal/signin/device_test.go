@@ -233,6 +233,10 @@ func TestConfirmPage(t *testing.T) {
 	if strings.Contains(page.body, "<script") || regexp.MustCompile(`\son[a-z]+=|style=`).MatchString(page.body) {
 		t.Error("the page has script or inline style")
 	}
+	narrow, _ := h.post("/device_authorization", "client_id", "snapcli", "scope", "openid").json(t)["user_code"].(string)
+	if page := b.get("/auth/device/confirm?user_code=" + narrow); !strings.Contains(page.body, "stay signed in until you end it") {
+		t.Error("a login without offline_access is refreshed too, and the page does not say so")
+	}
 	b.get("/auth/device?user_code=" + userCode)
 	h.clock.Advance(5 * time.Second)
 	wantError(t, h.poll(deviceCode), "authorization_pending")

@@ -85,14 +85,12 @@ func (s *Service) confirm(v *visit) error {
 	return s.views.Page(v.w, http.StatusOK, "confirm.html", data)
 }
 
-// scopeWords says what the granted scopes mean to a person.
+// scopeWords says what approving means to a person. Every login may be
+// refreshed, whether offline_access was asked for or not.
 func scopeWords(granted string) []string {
-	words := []string{"use the cloud service as you, with your role and groups"}
+	words := []string{"use the cloud service as you, with your role and groups", "stay signed in until you end it"}
 	if hasScope(granted, "email") || hasScope(granted, "profile") {
 		words = append(words, "see your name and e-mail")
-	}
-	if hasScope(granted, "offline_access") {
-		words = append(words, "stay signed in until you end it")
 	}
 	return words
 }
