@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -129,6 +130,13 @@ func (d database) maintenance(ctx context.Context) (*pgx.Conn, error) {
 		}
 	}
 	return nil, first
+}
+
+// local reports whether the server is on this machine, as far as its address
+// tells.
+func (d database) local() bool {
+	ip, err := netip.ParseAddr(d.config.Host)
+	return d.config.Host == "localhost" || strings.HasPrefix(d.config.Host, "/") || err == nil && ip.IsLoopback()
 }
 
 func (d database) where() string {
