@@ -111,21 +111,32 @@ const MaxTargetName = 100
 // compared, stored and used as a folder name: Unicode NFC, without
 // surrounding space. Letters, digits, spaces and most punctuation of any
 // script are fine. The error, of code invalid, says what is not.
-func CleanTarget(name string) (string, error) {
+func CleanTarget(name string) (string, error) { return cleanName("target", name, MaxTargetName) }
+
+// MaxSnapshotName is the most bytes a snapshot's name may have.
+const MaxSnapshotName = 200
+
+// CleanSnapshotName does for a snapshot's name what [CleanTarget] does for its
+// target's: both are shown to people and name files.
+func CleanSnapshotName(name string) (string, error) {
+	return cleanName("snapshot", name, MaxSnapshotName)
+}
+
+func cleanName(of, name string, most int) (string, error) {
 	name = norm.NFC.String(strings.TrimSpace(name))
 	switch {
 	case name == "":
-		return "", Invalid("a target needs a name", "")
-	case len(name) > MaxTargetName:
-		return "", Invalid(fmt.Sprintf("the target name is %d bytes long; at most %d are allowed", len(name), MaxTargetName), "choose a shorter name")
+		return "", Invalid(fmt.Sprintf("a %s needs a name", of), "")
+	case len(name) > most:
+		return "", Invalid(fmt.Sprintf("the %s name is %d bytes long; at most %d are allowed", of, len(name), most), "choose a shorter name")
 	case !utf8.ValidString(name):
-		return "", Invalid("the target name is not valid UTF-8", "")
+		return "", Invalid(fmt.Sprintf("the %s name is not valid UTF-8", of), "")
 	case strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-"):
-		return "", Invalid(fmt.Sprintf("the target name %q starts with %q", name, name[:1]), "start it with a letter or a digit")
+		return "", Invalid(fmt.Sprintf("the %s name %q starts with %q", of, name, name[:1]), "start it with a letter or a digit")
 	}
 	for _, r := range name {
 		if strings.ContainsRune(`/\:*?"<>|`, r) || !unicode.IsPrint(r) {
-			return "", Invalid(fmt.Sprintf("the target name %q contains %q", name, r), `leave out control characters and / \ : * ? " < > |`)
+			return "", Invalid(fmt.Sprintf("the %s name %q contains %q", of, name, r), `leave out control characters and / \ : * ? " < > |`)
 		}
 	}
 	return name, nil

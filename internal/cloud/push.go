@@ -87,6 +87,10 @@ func (s *Service) uploadOf(r api.PushRequest) (store.Upload, error) {
 	if err != nil {
 		return store.Upload{}, err
 	}
+	name, err := snap.CleanSnapshotName(r.Name)
+	if err != nil {
+		return store.Upload{}, err
+	}
 	if sum, err := hex.DecodeString(r.SHA256); err != nil || len(sum) != 32 {
 		return store.Upload{}, snap.Invalid("sha256 is not a SHA-256 in hexadecimal", "")
 	}
@@ -98,7 +102,7 @@ func (s *Service) uploadOf(r api.PushRequest) (store.Upload, error) {
 		}
 	}
 	return store.Upload{
-		Target: target, Name: r.Name, Type: r.Type, Engine: r.Engine, Size: r.Size, SHA256: r.SHA256,
+		Target: target, Name: name, Type: r.Type, Engine: r.Engine, Size: r.Size, SHA256: r.SHA256,
 	}, nil
 }
 

@@ -278,6 +278,8 @@ func TestBadInput(t *testing.T) {
 		"bad cursor":        {"GET", api.MountAgent + "/snapshots?cursor=%21", "", 400, snap.CodeInvalid},
 		"bad checksum":      {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, "ba78", "zz78", 1), 400, snap.CodeInvalid},
 		"bad target":        {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, `"shop"`, `"../shop"`, 1), 400, snap.CodeInvalid},
+		"name with a path":  {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, `"name":"`, `"name":"../`, 1), 400, snap.CodeInvalid},
+		"name with escape":  {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, `"name":"`, `"name":"a\u001b[31m`, 1), 400, snap.CodeInvalid},
 		"no such path":      {"GET", "/api/v1/nothing", "", 404, snap.CodeNotFound},
 		"no such method":    {"PATCH", api.MountAgent + "/snapshots", "", 405, snap.CodeMethodNotAllowed},
 		"keys by key":       {"GET", api.MountAgent + "/keys", "", 404, snap.CodeNotFound},
