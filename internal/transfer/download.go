@@ -89,12 +89,10 @@ type downloader struct {
 	pieces *pieces
 	meter  meter
 	moved  atomic.Int64
-	free   chan []byte // buffers of a piece each, to be used again
 }
 
 func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *downloader {
 	d := &downloader{Options: o, part: p, want: got.Snapshot, meter: meter{total: got.Snapshot.Size, tell: o.Progress}}
-	d.free = make(chan []byte, 2*o.Jobs)
 	d.source = source{service: c, id: got.Snapshot.ID, url: got.URL, options: d.Options}
 	d.reset(p.landed)
 	return d
@@ -102,10 +100,10 @@ func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *down
 
 // reset starts with the pieces that are had.
 func (d *downloader) reset(have map[int]uint64) {
-	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), d.Jobs-1, have)
+	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), d.Jobs, have)
 	d.meter.done.Store(0)
 	for n := range d.pieces.state {
-		if d.pieces.state[n] == landed {
+		if d.pieces.state[n] == had {
 			d.meter.done.Add(d.size(n))
 		}
 	}
@@ -139,7 +137,7 @@ func (d *downloader) pull(ctx context.Context) error {
 func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	defer d.pieces.endWith(ctx)()
-	for range d.Jobs {
+	for range 2 * d.Jobs { // so that the connections have work while pieces are written and hashed
 		group.Go(func() error { return d.work(ctx) })
 	}
 	group.Go(func() error {
@@ -151,46 +149,34 @@ func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 	return sum, group.Wait()
 }
 
-// buffer returns room for a piece: one that was used before, if there is one.
-func (d *downloader) buffer() []byte {
-	select {
-	case b := <-d.free:
-		return b
-	default:
-		return make([]byte, min(d.piece, d.want.Size))
-	}
-}
-
-func (d *downloader) release(b []byte) {
-	select {
-	case d.free <- b[:cap(b)]:
-	default:
-	}
-}
-
-// work fetches pieces until none is left.
+// work fetches pieces, one after the other, until none is left, and puts each
+// into its place while it is hashed.
 func (d *downloader) work(ctx context.Context) error {
+	var room []byte
 	for {
 		n, ok := d.pieces.next()
 		if !ok {
 			return ctx.Err()
 		}
-		content := d.buffer()[:d.size(n)]
-		crc, err := d.fetch(ctx, n, content)
-		if err == nil {
-			err = d.part.put(n, crc, content)
+		if room == nil {
+			room = make([]byte, min(d.piece, d.want.Size))
 		}
+		content := room[:d.size(n)]
+		crc, err := d.fetch(ctx, n, content)
 		if err != nil {
 			return err
 		}
-		if !d.pieces.land(n, crc, content) {
-			d.release(content)
+		d.pieces.arrive(n, crc, content)
+		if err := d.part.put(n, crc, content); err != nil {
+			return err
 		}
+		d.pieces.leave(n)
 	}
 }
 
-// follow hashes the pieces in order, as they land. What an earlier process left
-// is read from the disk; when it is not what landed, it is fetched again.
+// follow hashes the pieces in order, as they come. What is not in memory any
+// more, or was left by an earlier process, is read from the disk; when it is not
+// what came, it is fetched again.
 func (d *downloader) follow(ctx context.Context) (string, error) {
 	whole, buffer := sha256.New(), make([]byte, block)
 	for n, bad := 0, 0; n < len(d.pieces.state); {
@@ -200,7 +186,7 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 		}
 		if content != nil {
 			whole.Write(content)
-			d.release(content)
+			d.pieces.hashed(n)
 			n++
 			continue
 		}
@@ -223,7 +209,7 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 }
 
 // reread hashes a piece from the disk, and returns the hash that goes on from
-// whole. When the piece is not what landed, that is whole itself.
+// whole. When the piece is not what came, that is whole itself.
 func (d *downloader) reread(ctx context.Context, n int, want uint64, whole hash.Hash, buffer []byte) (next hash.Hash, good bool, err error) {
 	longer, err := whole.(hash.Cloner).Clone()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // window is how much of a download is in memory: for each connection the piece
-// that it fetches and one that waits to be hashed.
+// that it fetches, and one that is being written and hashed.
 const window = 64 << 20
 
 // leastPiece is the least that one request fetches.
@@ -22,7 +22,7 @@ func pieceSize(total int64, jobs int) int64 {
 	return max(leastPiece, fair-fair%leastPiece)
 }
 
-// pieces is which pieces of a download are missing, being fetched and landed.
+// pieces is which pieces of a download are missing, being fetched and had.
 // Pieces count from 0.
 type pieces struct {
 	mu     sync.Mutex
@@ -33,8 +33,9 @@ type pieces struct {
 	wanted int // the piece that is awaited, or hashed now
 	over   bool
 
-	content map[int][]byte // of landed pieces that are not hashed yet
-	keep    int            // how many of them at most, besides the one that is awaited
+	jobs    int            // how many are fetched at once
+	busy    int            // how many are fetched now
+	content map[int][]byte // of pieces that have come and are not hashed yet
 }
 
 type pieceState uint8
@@ -42,30 +43,31 @@ type pieceState uint8
 const (
 	missing pieceState = iota
 	fetching
-	landed
+	had
 )
 
-func newPieces(count, keep int, have map[int]uint64) *pieces {
-	p := &pieces{state: make([]pieceState, count), crc: make([]uint64, count), content: map[int][]byte{}, keep: keep}
+func newPieces(count, jobs int, have map[int]uint64) *pieces {
+	p := &pieces{state: make([]pieceState, count), crc: make([]uint64, count), jobs: jobs, content: map[int][]byte{}}
 	p.change.L = &p.mu
 	for n, crc := range have {
 		if n >= 0 && n < count {
-			p.state[n], p.crc[n] = landed, crc
+			p.state[n], p.crc[n] = had, crc
 		}
 	}
 	return p
 }
 
 // next returns a piece to fetch: the first that is missing. It waits while
-// there is none, because a landed one may turn out bad, and reports false when
-// the download is over.
+// there is none, because one may turn out bad, and while enough are being
+// fetched. It reports false when the download is over.
 func (p *pieces) next() (n int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.over {
-		for ; p.first < len(p.state); p.first++ {
+		for ; p.busy < p.jobs && p.first < len(p.state); p.first++ {
 			if p.state[p.first] == missing {
 				p.state[p.first] = fetching
+				p.busy++
 				return p.first, true
 			}
 		}
@@ -74,26 +76,33 @@ func (p *pieces) next() (n int, ok bool) {
 	return 0, false
 }
 
-// land tells that a piece is on the disk, and keeps its content for await, so
-// that it need not be read again. When enough is kept it waits for the hash, if
-// that is what is slow; if the awaited piece has not come yet, it reports that
-// it did not keep the content, so that no connection waits for another.
-func (p *pieces) land(n int, crc uint64, content []byte) (kept bool) {
+// arrive tells that a piece has come, and lets await have its content until
+// leave returns.
+func (p *pieces) arrive(n int, crc uint64, content []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for n != p.wanted && len(p.content) >= p.keep && p.state[p.wanted] == landed && !p.over {
-		p.change.Wait()
-	}
-	p.state[n], p.crc[n] = landed, crc
-	if n == p.wanted || len(p.content) < p.keep {
-		p.content[n] = content
-		kept = true
-	}
+	p.state[n], p.crc[n], p.content[n] = had, crc, content
+	p.busy--
 	p.change.Broadcast()
-	return kept
 }
 
-// miss gives up a piece that is not what landed.
+// leave waits until the content of a piece, which is on the disk now, has been
+// hashed. If that is because the awaited piece has not come, and many wait, it
+// takes the content back, to be read from the disk later, so that no connection
+// waits for another.
+func (p *pieces) leave(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.content[n] != nil && !p.over {
+		if p.state[p.wanted] != had && len(p.content) > p.jobs {
+			delete(p.content, n)
+			return
+		}
+		p.change.Wait()
+	}
+}
+
+// miss gives up a piece that is not what came.
 func (p *pieces) miss(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,23 +111,29 @@ func (p *pieces) miss(n int) {
 	p.change.Broadcast()
 }
 
-// await waits until a piece has landed and returns its checksum, and its
-// content if that was kept. It reports false when the download is over before.
+// await waits until a piece is had and returns its checksum, and its content if
+// that is in memory, which is then to be told when it is hashed. It reports
+// false when the download is over before.
 func (p *pieces) await(n int) (crc uint64, content []byte, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wanted = n
 	p.change.Broadcast()
 	for !p.over {
-		if p.state[n] == landed {
-			content = p.content[n]
-			delete(p.content, n)
-			p.change.Broadcast()
-			return p.crc[n], content, true
+		if p.state[n] == had {
+			return p.crc[n], p.content[n], true
 		}
 		p.change.Wait()
 	}
 	return 0, nil, false
+}
+
+// hashed tells that the content of a piece is not needed any more.
+func (p *pieces) hashed(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.content, n)
+	p.change.Broadcast()
 }
 
 // end wakes everyone who waits.
