@@ -29,8 +29,8 @@ type activityPage struct {
 type activity struct {
 	snap.AuditEntry
 	Did   string // such as "shared"
-	Whom  string // such as "with the group eng"; may be empty
 	Thing string // name of what it concerns; may be empty
+	How   string // such as "with the group eng"; may be empty
 	Icon  string
 }
 
@@ -87,12 +87,11 @@ func activityURL(v url.Values, cursor string) string {
 
 // auditActions are those one can choose.
 func auditActions() []snap.AuditAction {
-	return []snap.AuditAction{
-		snap.AuditPushed, snap.AuditPullStarted, snap.AuditPulled, snap.AuditShared, snap.AuditUnshared, snap.AuditShareRefused,
-		snap.AuditDeclined, snap.AuditDeleted, snap.AuditChannelMade, snap.AuditChannelGone, snap.AuditRetention,
-		snap.AuditWebhookMade, snap.AuditWebhookGone, snap.AuditUserChanged, snap.AuditKeyMade, snap.AuditKeyRevoked,
-		snap.AuditSessionBegan, snap.AuditSessionEnded,
+	var all []snap.AuditAction
+	for _, d := range deeds() {
+		all = append(all, d.action)
 	}
+	return all
 }
 
 // inWords makes sentences of the log's lines. A snapshot is called by its name
@@ -106,36 +105,17 @@ func inWords(log []snap.AuditEntry) []activity {
 	}
 	lines := make([]activity, len(log))
 	for i, e := range log {
-		lines[i] = activity{AuditEntry: e, Thing: e.Detail.Name, Icon: auditIcon(e.Action)}
-		if e.Snapshot != "" {
-			lines[i].Thing = cmp.Or(names[e.Snapshot], e.Snapshot)
-		}
-		lines[i].Did, lines[i].Whom = did(e)
-		if e.Action == snap.AuditUserChanged {
-			lines[i].Thing = e.Detail.User
-		}
+		d := deedOf(e.Action)
+		lines[i] = activity{AuditEntry: e, Did: d.verb, How: manner(e), Thing: thing(e, names), Icon: d.icon}
 	}
 	return lines
 }
 
-func auditIcon(a snap.AuditAction) string {
-	switch a {
-	case snap.AuditPushed:
-		return "up"
-	case snap.AuditPullStarted, snap.AuditPulled:
-		return "down"
-	case snap.AuditShared:
-		return "people"
-	case snap.AuditUnshared, snap.AuditDeclined:
-		return "lock"
-	case snap.AuditShareRefused:
-		return "warn"
-	case snap.AuditDeleted:
-		return "trash"
-	case snap.AuditUserChanged, snap.AuditSessionBegan, snap.AuditSessionEnded:
-		return "person"
-	case snap.AuditKeyMade, snap.AuditKeyRevoked:
-		return "key"
+// thing is the name of what a line concerns.
+func thing(e snap.AuditEntry, names map[string]string) string {
+	d := e.Detail
+	if e.Action == snap.AuditUserChanged {
+		return d.User
 	}
-	return "activity"
+	return cmp.Or(names[e.Snapshot], e.Snapshot, d.Name, d.Target, d.URL)
 }

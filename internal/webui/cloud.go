@@ -115,10 +115,10 @@ func remember[T any](c *cloud, place *remembered[T], life time.Duration, get fun
 	return value, nil
 }
 
-// mayShare reports whether the service would let this caller change the
-// org-wide and group shares of a listed snapshot. It asks the domain's own
+// may reports whether the service would let this caller do something with a
+// listed snapshot; the zero one for what concerns none. It asks the domain's own
 // rule, and serves only to show a control or a word.
-func mayShare(me api.Me, s api.Snapshot) bool {
+func may(me api.Me, do snap.Action, s api.Snapshot) bool {
 	mine := snap.OrgRef{ID: 1}
 	of := mine
 	if s.Received || s.Organization != me.Organization {
@@ -132,10 +132,5 @@ func mayShare(me api.Me, s api.Snapshot) bool {
 	if s.Owner != "" && s.Owner == me.Email {
 		record.Owner = caller.User
 	}
-	return snap.Allowed(caller, snap.ActShare, record) == nil
-}
-
-// mayDelete is mayShare for deleting.
-func mayDelete(me api.Me, s api.Snapshot) bool {
-	return me.Role.IsAdmin() && !s.Received && s.Organization == me.Organization && !me.Credential.Kind.OrgLevel()
+	return snap.Allowed(caller, do, record) == nil
 }

@@ -39,49 +39,24 @@ func (r row) ID() string {
 	return "local-" + hex.EncodeToString(sum[:8])
 }
 
+// either is the cloud copy, or else what the local one has of it.
+func (r row) either() api.Snapshot {
+	if r.Cloud != nil {
+		return *r.Cloud
+	}
+	l := r.Local
+	return api.Snapshot{Name: l.Name, Target: l.Target, Type: l.Type, Engine: l.Engine, Size: l.Size, Created: l.Created}
+}
+
 // Name and the following are those of the cloud copy, or else the local one.
-func (r row) Name() string {
-	if r.Cloud != nil {
-		return r.Cloud.Name
-	}
-	return r.Local.Name
-}
-
-func (r row) Target() string {
-	if r.Cloud != nil {
-		return r.Cloud.Target
-	}
-	return r.Local.Target
-}
-
-func (r row) Type() snap.Type {
-	if r.Cloud != nil {
-		return r.Cloud.Type
-	}
-	return r.Local.Type
-}
-
-func (r row) Engine() snap.Engine {
-	if r.Cloud != nil {
-		return r.Cloud.Engine
-	}
-	return r.Local.Engine
-}
-
-func (r row) Size() int64 {
-	if r.Cloud != nil {
-		return r.Cloud.Size
-	}
-	return r.Local.Size
-}
+func (r row) Name() string        { return r.either().Name }
+func (r row) Target() string      { return r.either().Target }
+func (r row) Type() snap.Type     { return r.either().Type }
+func (r row) Engine() snap.Engine { return r.either().Engine }
+func (r row) Size() int64         { return r.either().Size }
 
 // Created is when it was pushed, or else built.
-func (r row) Created() time.Time {
-	if r.Cloud != nil {
-		return r.Cloud.Created
-	}
-	return r.Local.Created
-}
+func (r row) Created() time.Time { return r.either().Created }
 
 // Encrypted is to how many recipients the copy on this machine is encrypted.
 func (r row) Encrypted() int {
@@ -116,23 +91,23 @@ func (r row) Owner() string {
 }
 
 // MayShare reports whether the Sharing control is a button for this caller.
-func (r row) MayShare() bool { return r.Cloud != nil && mayShare(r.Me, *r.Cloud) }
+func (r row) MayShare() bool { return r.Cloud != nil && may(r.Me, snap.ActShare, *r.Cloud) }
 
 // MustAsk reports whether the Sharing control asks before it shares: the click
 // would show data that is not masked to the whole organization.
 func (r row) MustAsk() bool { return r.MayShare() && !r.Cloud.Shared && !r.Sanitized() }
 
 // MayDelete reports whether the cloud copy can be deleted by this caller.
-func (r row) MayDelete() bool { return r.Cloud != nil && mayDelete(r.Me, *r.Cloud) }
+func (r row) MayDelete() bool { return r.Cloud != nil && may(r.Me, snap.ActDelete, *r.Cloud) }
 
 // MayDecline reports whether it was received, and this caller can send it back.
 func (r row) MayDecline() bool {
-	return r.Cloud != nil && r.Cloud.Received && r.Me.Role.IsAdmin()
+	return r.Cloud != nil && r.Cloud.Received && may(r.Me, snap.ActDecline, *r.Cloud)
 }
 
 // MayPush reports whether this local snapshot can be pushed by this caller.
 func (r row) MayPush() bool {
-	return r.Cloud == nil && r.Me.Organization != "" && r.Me.Role != snap.RoleViewer
+	return r.Cloud == nil && r.Me.Organization != "" && may(r.Me, snap.ActPush, api.Snapshot{})
 }
 
 // Action returns the path of something to do with the cloud copy.

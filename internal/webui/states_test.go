@@ -175,3 +175,30 @@ func TestRowsFollowTheRules(t *testing.T) {
 		}
 	}
 }
+
+// Every action of the audit log is told in words, with what it concerns.
+func TestActivityInWords(t *testing.T) {
+	t.Parallel()
+	later := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	for want, e := range map[string]snap.AuditEntry{
+		"shared shop-1 with the group eng until 2 Jan 2027, 03:04:05 UTC": {Action: snap.AuditShared, Snapshot: "snap_1", Detail: snap.AuditDetail{Name: "shop-1", Group: "eng", Expires: &later}},
+		"was refused to share snap_1 (forbidden)":                         {Action: snap.AuditShareRefused, Snapshot: "snap_1", Detail: snap.AuditDetail{Code: snap.CodeForbidden}},
+		"made a channel of shop with everyone":                            {Action: snap.AuditChannelMade, Detail: snap.AuditDetail{Channel: 1, Target: "shop", OrgWide: true}},
+		"ended a channel of shop":                                         {Action: snap.AuditChannelGone, Detail: snap.AuditDetail{Channel: 1, Target: "shop"}},
+		"changed how long snapshots are kept of shop":                     {Action: snap.AuditRetention, Detail: snap.AuditDetail{Target: "shop", KeepLast: 3}},
+		"made the webhook https://hooks.example":                          {Action: snap.AuditWebhookMade, Detail: snap.AuditDetail{URL: "https://hooks.example"}},
+		"changed the user vic (disabled)":                                 {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic", Disabled: true, Role: snap.RoleViewer}},
+		"changed the user vic (viewer)":                                   {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic", Role: snap.RoleViewer}},
+		"made the key ci":                                                 {Action: snap.AuditKeyMade, Detail: snap.AuditDetail{Name: "ci"}},
+	} {
+		line := inWords([]snap.AuditEntry{e})[0]
+		if got := strings.TrimSpace(line.Did + " " + line.Thing + " " + line.How); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for _, d := range deeds() {
+		if d.verb == string(d.action) || d.icon == "" {
+			t.Errorf("%s is not told in words", d.action)
+		}
+	}
+}

@@ -284,38 +284,64 @@ const actorOperator = "the operator"
 
 func actorKey(organization string) string { return "a key of " + organization }
 
-// did says in words what happened; an action this version does not know keeps
-// its name.
-func did(e snap.AuditEntry) (verb, whom string) {
-	switch e.Action {
-	case snap.AuditPushed:
-		return "pushed", ""
-	case snap.AuditPullStarted:
-		return "began to pull", ""
-	case snap.AuditPulled:
-		return "pulled", ""
-	case snap.AuditShared:
-		return "shared", "with " + audience(e.Detail) + until(e.Detail.Expires)
-	case snap.AuditUnshared:
-		return "stopped sharing", "with " + audience(e.Detail)
-	case snap.AuditShareRefused:
-		return "was refused to share", "with " + audience(e.Detail) + " (" + string(e.Detail.Code) + ")"
-	case snap.AuditDeclined:
-		return "declined", ""
-	case snap.AuditDeleted:
-		return "deleted", ""
-	case snap.AuditUserChanged:
-		return "changed the user", ""
-	case snap.AuditKeyMade:
-		return "made the key", ""
-	case snap.AuditKeyRevoked:
-		return "revoked the key", ""
-	case snap.AuditSessionBegan:
-		return "signed in by", ""
-	case snap.AuditSessionEnded:
-		return "signed out of", ""
+// deed is how an action of the audit log is told.
+type deed struct {
+	action     snap.AuditAction
+	icon, verb string
+}
+
+// deeds are the actions, in the order in which one chooses among them.
+func deeds() []deed {
+	return []deed{
+		{snap.AuditPushed, "up", "pushed"},
+		{snap.AuditPullStarted, "down", "began to pull"},
+		{snap.AuditPulled, "down", "pulled"},
+		{snap.AuditShared, "people", "shared"},
+		{snap.AuditUnshared, "lock", "stopped sharing"},
+		{snap.AuditShareRefused, "warn", "was refused to share"},
+		{snap.AuditDeclined, "lock", "declined"},
+		{snap.AuditDeleted, "trash", "deleted"},
+		{snap.AuditChannelMade, "activity", "made a channel of"},
+		{snap.AuditChannelGone, "activity", "ended a channel of"},
+		{snap.AuditRetention, "activity", "changed how long snapshots are kept of"},
+		{snap.AuditWebhookMade, "activity", "made the webhook"},
+		{snap.AuditWebhookGone, "activity", "removed the webhook"},
+		{snap.AuditUserChanged, "person", "changed the user"},
+		{snap.AuditKeyMade, "key", "made the key"},
+		{snap.AuditKeyRevoked, "key", "revoked the key"},
+		{snap.AuditSessionBegan, "person", "signed in by"},
+		{snap.AuditSessionEnded, "person", "signed out of"},
 	}
-	return string(e.Action), ""
+}
+
+// deedOf returns how an action is told; one this version does not know keeps
+// its name.
+func deedOf(a snap.AuditAction) deed {
+	for _, d := range deeds() {
+		if d.action == a {
+			return d
+		}
+	}
+	return deed{a, "activity", string(a)}
+}
+
+// manner says how a thing was done: with whom, until when, why not.
+func manner(e snap.AuditEntry) string {
+	d := e.Detail
+	switch e.Action {
+	case snap.AuditShared, snap.AuditUnshared, snap.AuditChannelMade:
+		return "with " + audience(d) + until(d.Expires)
+	case snap.AuditShareRefused:
+		return "(" + string(d.Code) + ")"
+	case snap.AuditUserChanged:
+		switch {
+		case d.Disabled:
+			return "(disabled)"
+		case d.Role != "":
+			return "(" + string(d.Role) + ")"
+		}
+	}
+	return ""
 }
 
 func audience(d snap.AuditDetail) string {
