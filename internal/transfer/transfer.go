@@ -10,9 +10,9 @@
 //
 // A download writes ranges into a preallocated file beside the final one,
 // named .part and locked, with a journal of what landed. One pass in order
-// follows the ranges and hashes what was written; what an earlier process left
-// is read from the disk for it, and never trusted unread. The final name appears
-// only when the whole has its SHA-256 and is synced.
+// follows the ranges and hashes them while they are written; what an earlier
+// process left is read from the disk for it, and never trusted unread. The final
+// name appears only when the whole has its SHA-256 and is synced.
 package transfer
 
 import (
