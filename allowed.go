@@ -1,5 +1,7 @@
 package snap
 
+import "fmt"
+
 // Action is something a caller wants to do with a snapshot they may see, or
 // with their organization.
 type Action string
@@ -87,7 +89,7 @@ func needScope(c Caller, want Scope) error {
 		}
 	}
 	return Forbidden("this key does not have the scope "+string(want),
-		"make one that has it: snapcloud key create --scopes "+string(want))
+		fmt.Sprintf("make one that has it: `snapcli cloud keys create NAME --kind %s --scopes %s`", c.Credential.Kind, want))
 }
 
 func (c Caller) owns(s Snapshot) bool {

@@ -199,27 +199,25 @@ func actorOf(e api.AuditEntry) string {
 // whatOf says in a few words what a line is about.
 func whatOf(e api.AuditEntry) string {
 	d := e.Detail
-	parts := []string{first(d.Name, d.Target, e.Snapshot, d.User)}
-	switch {
-	case d.OrgWide:
-		parts = append(parts, "org-wide")
-	case d.Group != "":
-		parts = append(parts, "group "+d.Group)
-	case d.Organization != "":
-		parts = append(parts, "organization "+d.Organization)
+	parts := []string{first(d.Name, d.Target, e.Snapshot, d.User, d.URL)}
+	say := func(when bool, format string, args ...any) {
+		if when {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
 	}
+	say(d.OrgWide, "org-wide")
+	say(d.Group != "", "group %s", d.Group)
+	say(d.Organization != "", "organization %s", d.Organization)
 	if d.Expires != nil {
-		parts = append(parts, "until "+moment(*d.Expires))
+		say(true, "until %s", moment(*d.Expires))
 	}
-	if d.Bytes > 0 {
-		parts = append(parts, size(d.Bytes))
-	}
-	if d.Code != "" {
-		parts = append(parts, "refused: "+string(d.Code))
-	}
-	if d.Role != "" {
-		parts = append(parts, "role "+string(d.Role))
-	}
+	say(d.Bytes > 0, "%s", size(d.Bytes))
+	say(d.Code != "", "refused: %s", d.Code)
+	say(d.Role != "", "role %s", d.Role)
+	say(d.Disabled, "disabled")
+	say(d.KeepLast > 0, "keep the last %d", d.KeepLast)
+	say(d.KeepDays > 0, "keep %s", plural(d.KeepDays, "day", "days"))
+	say(e.Action == snap.AuditRetention && d.KeepLast == 0 && d.KeepDays == 0, "keep all")
 	return strings.Join(parts, ", ")
 }
 
