@@ -142,6 +142,6 @@ func (a *app) unshareOrg(ctx context.Context, conn *connection, s api.Snapshot, 
 		return c, nil
 	}
 	c.Says = fmt.Sprintf("%s %s with the organization %s: nobody there can see it%s", s.Name,
-		verb(dry, "is not shared any more", "would not be shared any more"), slug, now(dry))
+		verb(dry, "is no longer shared", "would no longer be shared"), slug, now(dry))
 	return c, nil
 }

@@ -29,7 +29,10 @@ func (a *Agent) Target(name string) (Target, error) {
 	if t, ok := a.Config().Targets[clean]; ok {
 		return t, nil
 	}
-	hint := fmt.Sprintf("`snapcli targets` lists them; add it: snapcli targets add %q --source URL", clean)
+	hint := fmt.Sprintf("add it: snapcli targets add %q --source URL", clean)
+	if len(a.Config().Targets) > 0 {
+		hint = "`snapcli targets` lists those there are; " + hint
+	}
 	if near := a.nearTarget(clean); near != "" {
 		hint = fmt.Sprintf("did you mean %q? `snapcli targets` lists them", near)
 	}
