@@ -7,6 +7,9 @@ import (
 	"io"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
 	"snap"
 	"snap/internal/engine"
 )
@@ -21,12 +24,9 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if err != nil {
 		return engine.Info{}, err
 	}
+	defer conn.Close(context.WithoutCancel(ctx))
 	info := engine.Info{Exists: true}
-	if err = look(ctx, conn, &info); err == nil {
-		info.Warnings = append(info.Warnings, leftOut(ctx, conn)...)
-	}
-	conn.Close(context.WithoutCancel(ctx))
-	if err != nil {
+	if info.ServerVersion, err = version(ctx, conn); err != nil {
 		return info, d.failure(err)
 	}
 	tool, err := e.tool("pg_dump", major(info.ServerVersion))
@@ -35,16 +35,39 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	}
 	info.ToolVersion = tool.version
 	if o.Subset != nil {
+		if err := describe(ctx, conn, &info); err != nil {
+			return info, d.failure(err)
+		}
 		return e.dumpSubset(ctx, d, tool, info, w, o)
 	}
 	o.Begin("dump")
-	counts, warnings, err := d.dumpAgain(ctx, tool, &engine.Counter{W: w, O: o, Of: 0})
-	if err != nil {
+	var counts map[[2]string]int64
+	var warnings []string
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer conn.Close(context.WithoutCancel(ctx))
+		return d.failure(describe(ctx, conn, &info))
+	})
+	g.Go(func() (err error) {
+		counts, warnings, err = d.dumpAgain(ctx, tool, &engine.Counter{W: w, O: o, Of: 0})
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return info, err
 	}
 	info.Warnings = append(info.Warnings, warnings...)
 	info.Tables = merge(info.Tables, counts)
 	return info, nil
+}
+
+// describe fills in what can be seen of the database, and what a dump of it does
+// not take along.
+func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
+	err := look(ctx, conn, info)
+	if err == nil {
+		info.Warnings = append(info.Warnings, leftOut(ctx, conn)...)
+	}
+	return err
 }
 
 // dumpArguments are those of pg_dump.

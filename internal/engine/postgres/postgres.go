@@ -84,7 +84,7 @@ func (d database) build(secret bool) string {
 	for _, secretKey := range []string{"password", "dbname", "user", "sslpassword"} {
 		q.Del(secretKey)
 	}
-	u.RawQuery = q.Encode()
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // libpq takes + for what it is
 	u.Path, u.RawPath = "/"+d.name(), ""
 	u.User = url.User(d.config.User)
 	if secret && d.config.Password != "" {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/servertest"
@@ -108,4 +110,18 @@ func (a *acting) Write(p []byte) (int, error) {
 		}
 	}
 	return io.Discard.Write(p)
+}
+
+// The password and how to connect are the relay's: pg_dump knows only its socket.
+func TestRelayKeepsThePassword(t *testing.T) {
+	t.Setenv("PGPASSWORD", "s3cret")
+	t.Setenv("PGSSLMODE", "verify-full")
+	r := &relay{dir: "/a socket", server: &pgconn.HijackedConn{Config: &pgconn.Config{Host: "h", Database: "a db", User: "u", Password: "s3cret"}}}
+	cmd, _ := r.command(t.Context(), tool{path: "/bin/true"}, "--x")
+	if args := strings.Join(cmd.Args, " "); !strings.HasSuffix(args, "--dbname=postgres://u@/a%20db?host=%2Fa%20socket&port=5432") {
+		t.Errorf("arguments %s", args)
+	}
+	if env := strings.Join(cmd.Env, "\n"); strings.Contains(env, "s3cret") || strings.Contains(env, "verify-full") || !strings.Contains(env, "PATH=") {
+		t.Error("the environment tells how to connect")
+	}
 }
