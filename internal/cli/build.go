@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -34,37 +35,39 @@ in the place of the subset in the target's configuration.`,
 		Args:              oneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
+			var err error
 			if o.Subset.Where, err = conditions(where); err != nil {
 				return err
 			}
-			if p := o.Subset.Percent; cmd.Flags().Changed("percent") && (p <= 0 || p > 100) {
-				return snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", p), "give a number above 0 and up to 100")
-			}
-			tell, end := a.progress()
-			s, err := agent.Build(cmd.Context(), args[0], o, tell)
-			end()
-			if err != nil {
-				return err
-			}
-			for _, w := range s.Warnings {
-				a.warn("%s", w)
-			}
-			return a.made("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`", word(args[0]), word(args[0]))
+			return a.build(cmd.Context(), args[0], o)
 		},
 	}
 	jobsFlag(cmd, &o.Jobs, "tables read at once; 0 is the target's setting")
 	encryptFlags(cmd, &o.Encrypt)
 	cmd.Flags().StringArrayVar(&where, "where", nil, "take only rows of a table that satisfy a condition, as TABLE=CONDITION, and what belongs to them; may be repeated")
-	cmd.Flags().Float64Var(&o.Subset.Percent, "percent", 0, "take about this share of the rows, and what belongs to them")
+	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent", "take about this share of the rows, and what belongs to them")
 	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
 	cmd.MarkFlagsMutuallyExclusive("where", "no-subset")
 	cmd.MarkFlagsMutuallyExclusive("percent", "no-subset")
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+func (a *app) build(ctx context.Context, target string, o local.BuildOptions) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	tell, end := a.progress()
+	s, err := agent.Build(ctx, target, o, tell)
+	end()
+	if err != nil {
+		return err
+	}
+	for _, w := range s.Warnings {
+		a.warn("%s", w)
+	}
+	return a.made("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`", word(target), word(target))
 }
 
 // made prints the local snapshot that a command made.

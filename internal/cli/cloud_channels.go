@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"snap"
@@ -77,29 +79,10 @@ already are left alone, but for the newest one with --now.`,
 		Example: examples(
 			"give a team the newest masked data, always", "snapcli cloud channels add shop --group Engineering",
 			"give it to everyone, starting with what is there", "snapcli cloud channels add shop --now"),
-		Args: oneArg("target"),
+		Args:              oneArg("target"),
+		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			r := api.ChannelRequest{Target: args[0], Type: typ, Now: now}
-			if group != "" {
-				g, err := findGroup(cmd.Context(), conn.Client, group)
-				if err != nil {
-					return err
-				}
-				r.GroupID = g.GroupID
-			}
-			channel, err := conn.AddChannel(cmd.Context(), r)
-			if err != nil {
-				return err
-			}
-			if a.flags.json {
-				return a.printJSON(channel)
-			}
-			a.done(channel.ID, "channel %s: the newest %s snapshot of %s is shared with %s", channel.ID, string(channel.Type), channel.Target, channelAudience(channel))
-			return nil
+			return a.addChannel(cmd.Context(), api.ChannelRequest{Target: args[0], Type: typ, Now: now}, group)
 		},
 	}
 	cmd.Flags().StringVar(&group, "group", "", "an SSO group, by name or ID (default org-wide)")
@@ -108,6 +91,31 @@ already are left alone, but for the newest one with --now.`,
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// addChannel makes a channel for the group that a person typed, or org-wide
+// without one.
+func (a *app) addChannel(ctx context.Context, r api.ChannelRequest, group string) error {
+	_, conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	if group != "" {
+		g, err := findGroup(ctx, conn.Client, group)
+		if err != nil {
+			return err
+		}
+		r.GroupID = g.GroupID
+	}
+	channel, err := conn.AddChannel(ctx, r)
+	switch {
+	case err != nil:
+		return err
+	case a.flags.json:
+		return a.printJSON(channel)
+	}
+	a.done(channel.ID, "channel %s: the newest %s snapshot of %s is shared with %s", channel.ID, string(channel.Type), channel.Target, channelAudience(channel))
+	return nil
 }
 
 func (a *app) channelsRemoveCommand() *cobra.Command {

@@ -50,6 +50,24 @@ func (v *jobsValue) Set(typed string) error {
 	return err
 }
 
+// percentValue is a share of the rows as a flag takes it; 0, the default, is all.
+type percentValue float64
+
+func (v *percentValue) Type() string   { return "float64" }
+func (v *percentValue) String() string { return strconv.FormatFloat(float64(*v), 'g', -1, 64) }
+
+func (v *percentValue) Set(typed string) error {
+	p, err := strconv.ParseFloat(typed, 64)
+	if err != nil {
+		return err
+	}
+	if !(p > 0 && p <= 100) { // NaN is neither
+		return snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", p), "give a number above 0 and up to 100")
+	}
+	*v = percentValue(p)
+	return nil
+}
+
 // placeFlags choose where push and pull go: the cloud service, or a storage
 // profile of one's own.
 type placeFlags struct {

@@ -180,7 +180,7 @@ func flagError(cmd *cobra.Command, err error) error {
 
 func kindOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
-	case "int":
+	case "int", "float64":
 		return "number"
 	case "bool":
 		return "true or false"

@@ -70,7 +70,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	}
 	_, err := a.recipients(Encryption{}, t)
 	f.add(Flaw{Key: at + ".encrypt_to", Err: err})
-	if p := t.Subset.Percent; p < 0 || p > 100 {
+	if p := t.Subset.Percent; !(p >= 0 && p <= 100) {
 		f.add(Flaw{Key: at + ".subset.percent", Err: snap.Usage(fmt.Sprintf("%v is no share in percent", p), "give a number above 0 and up to 100")})
 	}
 }

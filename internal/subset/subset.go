@@ -72,7 +72,7 @@ type Plan struct {
 func Make(g Graph, want engine.Subset) (Plan, error) {
 	n := len(g.Tables)
 	p := Plan{Whole: make([]bool, n), Where: make([]string, n), Percent: make([]bool, n)}
-	if want.Percent < 0 || want.Percent > 100 {
+	if !(want.Percent >= 0 && want.Percent <= 100) {
 		return p, snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", want.Percent), "give a number above 0 and up to 100")
 	}
 	for name, condition := range want.Where {
