@@ -3,8 +3,9 @@
 GO      ?= go
 # Programs carry the tag or revision they were built from, where git can tell it.
 STAMP   := -ldflags '-s -w' -buildvcs=$(if $(shell git status --porcelain >/dev/null 2>&1 && echo yes),true,false)
-# All of ours is built in one way, so that nothing is compiled twice.
+# All but the tests is built in one way, so that nothing is compiled twice: our programs, the tools, and what the linters read.
 BUILD   := CGO_ENABLED=0 $(GO) build -trimpath
+LINT    := CGO_ENABLED=0 GOFLAGS='$(shell $(GO) env GOFLAGS) -trimpath' $(CURDIR)/bin/golangci-lint
 ARGS    ?=
 # The race detector needs a C compiler; without one the tests run without it.
 RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
@@ -48,8 +49,8 @@ screenshots: ## every state of the web UI, light and dark, at three widths, into
 	SNAP_SCREENSHOTS=$(CURDIR)/bin/screenshots $(GO) test -count=1 -run Screenshots ./internal/webui
 
 lint: bin/golangci-lint ## the linters
-	bin/golangci-lint run --allow-parallel-runners ./...
-	cd cmd/snapcli/ahead && ../../../bin/golangci-lint run --allow-parallel-runners ./...
+	$(LINT) run --allow-parallel-runners ./...
+	cd cmd/snapcli/ahead && $(LINT) run --allow-parallel-runners ./...
 
 SNAP_SOAK ?= 10m
 SNAP_KILL_ROUNDS ?= 200
@@ -58,7 +59,7 @@ soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED,
 	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestKilled -timeout 24h $(ARGS) ./internal/transfer
 
 lint-deploy: ## the folder deploy, by the parsers of Prometheus, Docker, Compose, Helm, Kubernetes and GoReleaser
-	@if (cd tools/deploy && $(GO) mod download) >/dev/null 2>&1; then $(GO) test -C tools/deploy $(ARGS) ./...; \
+	@if (cd tools/deploy && $(GO) mod download) >/dev/null 2>&1; then CGO_ENABLED=0 $(GO) test -C tools/deploy -trimpath $(ARGS) ./...; \
 	else echo "SKIPPED lint-deploy: needs the modules of tools/deploy, which cannot be downloaded"; fi
 
 FUZZTIME ?= 30s
@@ -73,7 +74,7 @@ vuln: bin/govulncheck ## known vulnerabilities of what is used, from vuln.go.dev
 	bin/govulncheck ./...
 
 bin/govulncheck: tools/vuln/go.mod
-	cd tools/vuln && $(GO) build -ldflags '-s -w' -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
+	cd tools/vuln && $(BUILD) -ldflags '-s -w' -o ../../bin/govulncheck golang.org/x/vuln/cmd/govulncheck
 	@touch $@
 
 fmt: bin/golangci-lint ## format the tree
@@ -82,11 +83,11 @@ fmt: bin/golangci-lint ## format the tree
 tools: bin/golangci-lint bin/versitygw ## the tools of tools/go.mod into bin/
 
 bin/golangci-lint: tools/go.mod
-	cd tools && $(GO) build -ldflags '-s -w' -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	cd tools && $(BUILD) -ldflags '-s -w' -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
 bin/versitygw: tools/go.mod
-	cd tools && $(GO) build -ldflags '-s -w' -o ../bin/versitygw github.com/versity/versitygw/cmd/versitygw
+	cd tools && $(BUILD) -ldflags '-s -w' -o ../bin/versitygw github.com/versity/versitygw/cmd/versitygw
 	@touch $@
 
 # The clients that pushing and pulling is compared with.
@@ -94,11 +95,11 @@ bin/peers: tools/transferpeers/go.mod tools/transferpeers/rclone/main.go tools/t
 	@cd tools/transferpeers && $(GO) build -ldflags '-s -w' -o ../../bin/peers/ github.com/minio/mc ./rclone ./awstm && touch ../../bin/peers || echo "the comparison with rclone, mc and the AWS transfer manager is skipped: they cannot be built here"
 
 bin/dex: tools/providers/go.mod tools/providers/dex/main.go
-	cd tools/providers && $(GO) build -ldflags "-s -w -X main.web=$$($(GO) mod download github.com/dexidp/dex && $(GO) list -m -f '{{.Dir}}' github.com/dexidp/dex)/web" -o ../../bin/dex ./dex
+	cd tools/providers && $(BUILD) -ldflags "-s -w -X main.web=$$($(GO) mod download github.com/dexidp/dex && $(GO) list -m -f '{{.Dir}}' github.com/dexidp/dex)/web" -o ../../bin/dex ./dex
 	@touch $@
 
 bin/zitadel: tools/providers/go.mod tools/providers/zitadel/main.go
-	cd tools/providers && $(GO) build -ldflags '-s -w' -o ../../bin/zitadel ./zitadel
+	cd tools/providers && $(BUILD) -ldflags '-s -w' -o ../../bin/zitadel ./zitadel
 	@touch $@
 
 axe: # what tests take from npm, where it is at hand: accessibility rules, an identity provider, a sign-in client, PostgreSQL's versions
