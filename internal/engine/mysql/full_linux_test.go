@@ -57,10 +57,13 @@ func fillBut(t *testing.T, disk string, left uint64) string {
 	if err := syscall.Statfs(disk, &s); err != nil {
 		t.Fatal(err)
 	}
-	free := s.Bavail * uint64(s.Bsize)
-	name := filepath.Join(disk, "ballast")
-	if err := os.WriteFile(name, make([]byte, free-left), 0o600); err != nil {
+	f, err := os.Create(filepath.Join(disk, "ballast"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	return name
+	defer f.Close()
+	if err := syscall.Fallocate(int(f.Fd()), 0, 0, int64(s.Bavail*uint64(s.Bsize)-left)); err != nil {
+		t.Fatal(err)
+	}
+	return f.Name()
 }
