@@ -209,7 +209,7 @@ func (l *cloudList) end(f listFlags) error {
 	case l.count == 0 && f.chosen():
 		l.note("no cloud snapshot matches")
 	case l.count == 0:
-		l.note("there is no cloud snapshot that you may see; push one with `snapcli push TARGET --cloud`")
+		l.note("there is no cloud snapshot that you may see; push one with `snapcli push TARGET --cloud`, or ask a colleague to share one")
 	case l.more:
 		l.noteMore(l.count)
 	}
