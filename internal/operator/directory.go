@@ -81,7 +81,7 @@ func (p *program) user() *cobra.Command {
 
 func (p *program) onUser(c *cobra.Command, org, email, did string, do func(*opened, snap.Member) error) error {
 	return p.withStore(c.Context(), func(s *opened) error {
-		o, err := s.OrgBySlug(c.Context(), org)
+		o, err := s.org(c.Context(), org)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (p *program) listUsers(c *cobra.Command, org string) error {
 		if err := cloud.ApplyDirectory(c.Context(), s.Store, s.config); err != nil {
 			return err
 		}
-		o, err := s.OrgBySlug(c.Context(), org)
+		o, err := s.org(c.Context(), org)
 		if err != nil {
 			return err
 		}

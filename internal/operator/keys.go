@@ -46,6 +46,16 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	return f(&opened{s, config})
 }
 
+// org returns an organization by its slug. The hint of the error is for the
+// operator, who can list them.
+func (s *opened) org(ctx context.Context, slug string) (store.Org, error) {
+	o, err := s.OrgBySlug(ctx, slug)
+	if snap.CodeOf(err) == snap.CodeOrganizationNotFound {
+		err = &snap.Error{Code: snap.CodeOrganizationNotFound, Detail: err.Error(), Hint: "`snapcloud org list` shows them"}
+	}
+	return o, err
+}
+
 func (p *program) key() *cobra.Command {
 	c := &cobra.Command{Use: "key", Short: "Make, list and revoke API keys", Args: cobra.NoArgs}
 	c.AddCommand(p.keyCreate(), p.keyList(), p.keyRevoke())
@@ -121,7 +131,7 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 	if err := cloud.ApplyDirectory(ctx, s.Store, s.config); err != nil {
 		return spec, err
 	}
-	org, err := s.OrgBySlug(ctx, f.org)
+	org, err := s.org(ctx, f.org)
 	if err != nil {
 		return spec, err
 	}
@@ -188,7 +198,7 @@ func (p *program) keyList() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(s *opened) error {
-				o, err := s.OrgBySlug(c.Context(), org)
+				o, err := s.org(c.Context(), org)
 				if err != nil {
 					return err
 				}
@@ -246,7 +256,7 @@ func (p *program) keyRevoke() *cobra.Command {
 				return snap.Usage(fmt.Sprintf("%q is not the ID of a key", args[0]), "`snapcloud key list --org "+org+"` shows them")
 			}
 			return p.withStore(c.Context(), func(s *opened) error {
-				o, err := s.OrgBySlug(c.Context(), org)
+				o, err := s.org(c.Context(), org)
 				if err != nil {
 					return err
 				}

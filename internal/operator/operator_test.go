@@ -89,7 +89,7 @@ func TestOperatorCommands(t *testing.T) {
 		{"user enable --org acme vic@acme.test", 0, "", "enabled"},
 		{"key revoke --org acme 1", 0, "", "revoked key 1"},
 		{"key revoke --org acme 1", snap.ExitNotFound, "", "no live key 1"},
-		{"key create --org nowhere --kind agent", snap.ExitNotFound, "", "nowhere"},
+		{"key create --org nowhere --kind agent", snap.ExitNotFound, "", "no organization has the slug \"nowhere\"\n  hint: `snapcloud org list` shows them"},
 		{"key create --org acme --kind user", snap.ExitUsage, "", "--user"},
 		{"key create --org acme --kind user --user nobody@acme.test", snap.ExitNotFound, "", "nobody@acme.test"},
 		{"key create --org acme --kind king", snap.ExitUsage, "", "not a kind"},
