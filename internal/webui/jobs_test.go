@@ -93,7 +93,7 @@ func TestBuildPushPullLoad(t *testing.T) {
 	}
 
 	u.post("/local/"+name+"/push", url.Values{}, "Fragment", "1")
-	if sent := events.ended(); !strings.Contains(sent, "it is private") {
+	if sent := events.ended(); !strings.Contains(sent, "private, unless a channel shares it") {
 		t.Fatalf("the push:\n%s", sent)
 	}
 	list = u.get("/snapshots")
