@@ -6,8 +6,9 @@ import (
 )
 
 // window is how much of a download is in memory: for each connection the piece
-// that it fetches, and one that is being written and hashed.
-const window = 64 << 20
+// that it fetches, and one that is being written and hashed. The collector of
+// garbage may let as much again come together.
+const window = 48 << 20
 
 // leastPiece is the least that one request fetches.
 const leastPiece = 1 << 20

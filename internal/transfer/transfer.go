@@ -89,8 +89,6 @@ func newTransport(jobs int) *http.Transport {
 		MaxIdleConnsPerHost: jobs,
 		IdleConnTimeout:     30 * time.Second,
 		DisableCompression:  true,
-		ReadBufferSize:      64 << 10,
-		WriteBufferSize:     64 << 10,
 		Protocols:           onlyHTTP1(),
 	}
 }
