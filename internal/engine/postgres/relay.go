@@ -68,7 +68,8 @@ const relayPort = "5432"
 var errNoRelay = errors.New("there can be no relay")
 
 func (r *relay) listen(ctx context.Context) (err error) {
-	if r.dir, err = os.MkdirTemp("", "snap-"); err != nil {
+	sweepSockets(os.TempDir())
+	if r.dir, err = os.MkdirTemp("", socketPrefix); err != nil {
 		return errors.Join(errNoRelay, err)
 	}
 	if r.listener, err = (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(r.dir, ".s.PGSQL."+relayPort)); err != nil {
@@ -76,6 +77,20 @@ func (r *relay) listen(ctx context.Context) (err error) {
 		return errors.Join(errNoRelay, err)
 	}
 	return nil
+}
+
+// socketPrefix begins the name of a socket's folder.
+const socketPrefix = "snapcli-socket-"
+
+// sweepSockets removes the folders of builds that were killed before pg_dump had
+// connected, for which a moment is enough.
+func sweepSockets(temp string) {
+	left, _ := filepath.Glob(filepath.Join(temp, socketPrefix+"*"))
+	for _, dir := range left {
+		if info, err := os.Lstat(dir); err == nil && time.Since(info.ModTime()) > time.Hour {
+			os.RemoveAll(dir)
+		}
+	}
 }
 
 // command prepares a run of pg_dump against the relay. What the environment says

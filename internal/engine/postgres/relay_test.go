@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,5 +125,26 @@ func TestRelayKeepsThePassword(t *testing.T) {
 	}
 	if env := strings.Join(cmd.Env, "\n"); strings.Contains(env, "s3cret") || strings.Contains(env, "verify-full") || !strings.Contains(env, "PATH=") {
 		t.Error("the environment tells how to connect")
+	}
+}
+
+// A killed build leaves its socket, and a later one removes it.
+func TestSocketsAreSwept(t *testing.T) {
+	t.Parallel()
+	temp := t.TempDir()
+	old, young, other := filepath.Join(temp, socketPrefix+"1"), filepath.Join(temp, socketPrefix+"2"), filepath.Join(temp, "other")
+	for _, dir := range []string{old, young, other} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{old, other} {
+		if err := os.Chtimes(dir, time.Time{}, time.Now().Add(-2*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweepSockets(temp)
+	if left, err := filepath.Glob(filepath.Join(temp, "*")); err != nil || !slices.Equal(left, []string{other, young}) {
+		t.Errorf("left are %v, %v", left, err)
 	}
 }
