@@ -52,7 +52,7 @@ func crashMySQL(t *testing.T, server string) {
 	r, failed, rounds := chance(t, 10), 0, fromEnv("SNAP_KILL_ROUNDS", 4)
 	for round := range rounds {
 		c.fresh(t)
-		action := []string{"load", "load", "build", "load", "load", "sanitize"}[round%6]
+		action := []string{"load", "build", "load", "sanitize", "load", "load"}[round%6]
 		phase, moment := 1+r.IntN(phases[action]), time.Duration(r.IntN(300))*time.Millisecond
 		if r.IntN(2) == 0 { // a phase may be short
 			moment /= 20
