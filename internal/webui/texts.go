@@ -248,7 +248,9 @@ func endLoad(database string, tables int) string {
 
 func endPull(size int64) string { return "pulled, " + look.Bytes(size) }
 
-func endPush(size int64) string { return "pushed, " + look.Bytes(size) + "; private, unless a channel shares it" }
+func endPush(size int64) string {
+	return "pushed, " + look.Bytes(size) + "; private, unless a channel shares it"
+}
 
 const (
 	endHereAlready  = "it was here already, with the same checksum"
