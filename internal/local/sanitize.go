@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -136,6 +137,10 @@ func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, s
 	}
 	if o.Rules != "" {
 		if rules, err = sanitize.ReadRules(o.Rules); err != nil {
+			var e *snap.Error
+			if errors.As(err, &e) && e.Code == snap.CodeNotFound {
+				e.Hint = fmt.Sprintf("write first ones: snapcli sanitize %q --init --rules %q", t.Name, o.Rules)
+			}
 			return nil, sql, err
 		}
 	}

@@ -40,8 +40,11 @@ func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ 
 	var e *snap.Error
 	if !errors.As(err, &e) {
 		e = &snap.Error{Code: snap.CodeInternal, Detail: err.Error()}
-		if strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "flag") || strings.Contains(err.Error(), "arg(s)") {
-			e = snap.Usage(err.Error(), "run `"+ran.CommandPath()+" --help`")
+		switch text := err.Error(); {
+		case strings.Contains(text, "unknown command"), strings.Contains(text, "flag"):
+			e = snap.Usage(text, "run `"+ran.CommandPath()+" --help`")
+		case strings.Contains(text, "arg(s)"):
+			e = snap.Usage(ran.CommandPath()+" "+text, "use it as: "+ran.UseLine())
 		}
 	}
 	fmt.Fprintf(stderr, "snapcloud: %s\n", e.Error())

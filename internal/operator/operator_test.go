@@ -98,6 +98,7 @@ func TestOperatorCommands(t *testing.T) {
 		{"key create --kind agent", snap.ExitUsage, "", "org"},
 		{"user role --org acme vic@acme.test king", snap.ExitUsage, "", "not a role"},
 		{"user disable --org acme nobody@acme.test", snap.ExitNotFound, "", "nobody@acme.test"},
+		{"user disable --org acme", snap.ExitUsage, "", "use it as: snapcloud user disable --org SLUG EMAIL"},
 		{"fly", snap.ExitUsage, "", "unknown command"},
 		{"serve --config /nowhere.yaml", snap.ExitUsage, "", "/nowhere.yaml"},
 	} {

@@ -71,7 +71,7 @@ func (r *Rules) Digest() string { return r.sha256 }
 func ReadRules(path string) (*Rules, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no rules file %s", path), Hint: "write a first one: snapcli sanitize TARGET --init"}
+		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no rules file %s", path)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the rules file: %w", err)
