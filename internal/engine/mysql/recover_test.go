@@ -1,6 +1,9 @@
 package mysql
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,6 +60,75 @@ func halfDropped(t *testing.T, url, id string) {
 	folder := sorted(t, url, "SELECT @@datadir")[0]
 	for name, table := range map[string]string{filepath.Join(d.name, "keepme"): "old", filepath.Join(scratchPrefix+id, "tr"): "parent"} {
 		if err := os.WriteFile(filepath.Join(folder, name+".TRN"), []byte("TYPE=TRIGGERNAME\ntrigger_table="+table+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// While the tables change places a load cannot be stopped, so that what it tells
+// of itself is true; and a load whose connections were lost then is cleared up
+// when the server has done with it, not beside that (decision 19).
+func TestTablesChangePlacesAlone(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		for _, lost := range []bool{false, true} {
+			from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
+			script(t, from, odd)
+			script(t, to, "CREATE TABLE old (a INT)")
+			d, _ := dumped(t, from)
+			restored, err := Engine{}.Restore(t.Context(), to, d, engine.Options{Jobs: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := restored.(*scratch)
+			defer s.Drop(t.Context())
+			reader, err := s.server.Conn(t.Context()) // who holds up the exchange
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, statement := range []string{"BEGIN", "SELECT * FROM " + quote(s.place.name) + ".old"} {
+				if _, err := reader.ExecContext(t.Context(), statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			swapped := make(chan error)
+			go func() {
+				if lost {
+					swapped <- s.exchange(ctx)
+				} else {
+					swapped <- s.Swap(ctx, false)
+				}
+			}()
+			waiting(t, s.server, "RENAME TABLE "+quote(journalPrefix+s.id)+"%")
+			stop()
+			recovered := make(chan error, 1)
+			if lost {
+				go func() { recovered <- recoverSwap(t.Context(), s.server, s.id) }()
+				waiting(t, s.server, "%get_lock(%, 30)%")
+			} else {
+				recovered <- nil
+			}
+			if _, err := reader.ExecContext(t.Context(), "COMMIT"); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(<-swapped, <-recovered); err != nil {
+				t.Errorf("lost %v: %v", lost, err)
+			}
+			reader.Close()
+			if want, got := contents(t, from), contents(t, to); got != want {
+				t.Errorf("lost %v: %s", lost, difference(want, got))
+			}
+		}
+	})
+}
+
+// waiting waits until the server runs a statement like this.
+func waiting(t *testing.T, server *sql.DB, like string) {
+	t.Helper()
+	for n := 0; n == 0; {
+		if err := server.QueryRowContext(t.Context(), "SELECT count(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> connection_id() AND state LIKE '%lock'", like).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -48,12 +48,26 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 }
 
 func (s *scratch) swap(ctx context.Context, terminate bool) error {
-	if _, err := s.lock.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.place.name)+s.charset()); err != nil {
+	there, err := names(ctx, s.lock, "SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?", s.place.name)
+	if err == nil && len(there) == 0 { // MySQL would wait for who reads in it
+		_, err = s.lock.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.place.name)+s.charset())
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.clear(ctx, terminate); err != nil {
 		return err
 	}
+	err = s.exchange(ctx)
+	// The new tables may be in place: what follows must not be left half done by
+	// an interruption.
+	return errors.Join(err, recoverSwap(context.WithoutCancel(ctx), s.server, s.id))
+}
+
+// exchange gives the tables each other's places, or leaves them where they are.
+// Its session holds the exchange's lock, which the server frees after the last
+// statement that it was sent, also when nobody waits for the answer any more.
+func (s *scratch) exchange(ctx context.Context) error {
 	db, err := s.place.open(s.place.name)
 	if err != nil {
 		return err
@@ -64,24 +78,32 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 		return err
 	}
 	defer c.Close()
+	if _, err := c.ExecContext(ctx, "SELECT get_lock(?, 0)", exchanging(s.id)); err != nil {
+		return err
+	}
 	// A server that was restarted may have lost rows that it had taken.
 	if err := s.lock.PingContext(ctx); err != nil {
 		return err
 	}
 	if err := s.begin(ctx, c); err != nil {
-		return s.back(ctx, err)
+		return err
 	}
-	if err := s.rename(ctx, c); err != nil {
-		return s.back(ctx, err)
-	}
-	// From here on the new tables are in place: what follows must not be left
-	// half done by an interruption.
-	return recoverSwap(context.WithoutCancel(ctx), s.server, s.id)
+	// It waits for locks no longer than set above, and whoever stops it then is
+	// told what became of it.
+	return s.rename(context.WithoutCancel(ctx), c)
 }
 
-// back undoes what was done before the tables changed places.
-func (s *scratch) back(ctx context.Context, why error) error {
-	return errors.Join(why, recoverSwap(context.WithoutCancel(ctx), s.server, s.id))
+// exchanging is the lock of an id's exchange.
+func exchanging(id string) string { return id + "_exchange" }
+
+// exchanged waits until no statement of an id's exchange runs on the server.
+func exchanged(ctx context.Context, server *sql.DB, id string) error {
+	var free sql.NullInt64
+	err := server.QueryRowContext(ctx, "SELECT CASE WHEN get_lock(?, 30) = 1 THEN release_lock(?) END", exchanging(id), exchanging(id)).Scan(&free)
+	if err == nil && free.Int64 != 1 {
+		err = &snap.Error{Code: snap.CodeConflict, Detail: "the server is still exchanging the tables of a load that has ended", Hint: "load again in a minute: that first finishes it, or undoes it"}
+	}
+	return err
 }
 
 // begin writes the journal and drops the triggers, of the old tables and of the
@@ -172,6 +194,9 @@ func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 // recoverSwap finishes the swap of an id when its tables have changed places,
 // and undoes it when they have not. Then it removes what the swap made.
 func recoverSwap(ctx context.Context, server *sql.DB, id string) error {
+	if err := exchanged(ctx, server, id); err != nil {
+		return err
+	}
 	tables, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ?", journalPrefix+id)
 	if err != nil {
 		return err
