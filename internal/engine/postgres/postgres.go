@@ -198,6 +198,9 @@ func (d database) failure(err error) error {
 		e.Hint = "grant the right, or use another user in the target's URL"
 	case errors.As(err, &pg):
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s failed: %s", d.where(), pg.Message)
+	case strings.Contains(err.Error(), "client_encoding=UTF8"): // pgx asks for it
+		e.Detail = fmt.Sprintf("the text of the database %q is not encoded in UTF8", d.name())
+		e.Hint = "have the server convert it: add client_encoding=UTF8 to the target's URL"
 	default:
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s cannot be reached", d.where())
 		e.Hint = "check that it runs, and the host and port in the target's URL"
