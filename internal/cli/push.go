@@ -80,12 +80,13 @@ func (a *app) push(ctx context.Context, target string, o local.PushOptions) erro
 // may only push is not told.
 func (a *app) tellPushed(ctx context.Context, conn *connection, r local.PushResult) {
 	s, err := conn.Snapshot(ctx, r.ID)
-	if err != nil {
-		a.log.Debug("what was pushed cannot be looked at", "error", err)
-	}
-	if r.Exists {
+	switch {
+	case r.Exists:
 		a.done(r.ID, "%s is already in the cloud as %s: nothing was sent", r.Name, r.ID)
-	} else {
+	case err != nil:
+		a.log.Debug("what was pushed cannot be looked at", "error", err)
+		a.done(r.ID, "pushed %s as %s (%s in %s)", r.Name, r.ID, size(r.Moved), brief(r.Elapsed))
+	default:
 		a.done(r.ID, "pushed %s as %s (%s in %s): %s", r.Name, r.ID, size(r.Moved), brief(r.Elapsed), seenBy(s))
 	}
 	if s.Can != nil && s.Can.Share {
