@@ -1,8 +1,11 @@
 package cloud
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 
@@ -82,6 +85,9 @@ func (s *Service) guard(rt route) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		c, err := s.admit(r, rt)
+		if err == nil {
+			err = surplus(ctx.Operation(), r)
+		}
 		if err != nil {
 			s.writeError(w, r, err)
 			return
@@ -140,6 +146,29 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 		}
 	}
 	return c, nil
+}
+
+// surplus refuses what the route would pass over: a parameter that is given
+// twice, and a body where none is taken. Who sends a group to the route that
+// shares with everybody means something else. An empty object is no body.
+func surplus(op *huma.Operation, r *http.Request) error {
+	for name, values := range r.URL.Query() {
+		if len(values) > 1 {
+			return snap.Invalid(fmt.Sprintf("the parameter %q is given %d times", name, len(values)), "give it once")
+		}
+	}
+	if op.RequestBody != nil || r.Body == nil {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<10))
+	if err != nil {
+		return snap.Invalid("the body cannot be read", "send none: this call takes none")
+	}
+	if body = bytes.TrimSpace(body); len(body) > 0 && string(body) != "{}" {
+		return snap.Invalid("this call takes no body, and it has one", "see /openapi.json for the call that takes it")
+	}
+	r.Body = http.NoBody
+	return nil
 }
 
 // refused records the refusal of a share, and returns it.
