@@ -25,13 +25,17 @@ type Rewriter interface {
 type Contents struct {
 	Tables       []Shape
 	LargeObjects int // how many large objects, which no column rule reaches
+
+	// Stored returns the bytes of a sampled value in the dump, which may be in
+	// another encoding; nil when they are the value's own.
+	Stored func(value string) (string, error)
 }
 
 // Shape is a table with its columns, as far as they hold values of their own.
 type Shape struct {
 	Schema, Name string
 	Columns      []Column
-	Samples      [][]string // by column: distinct values as text, without NULL
+	Samples      [][]string // by column: distinct values as UTF-8 text, without NULL
 }
 
 // Column is one column of a table.
@@ -43,7 +47,8 @@ type Column struct {
 	Generated bool `json:"generated,omitempty"` // computed, but in the rows of the dump all the same
 }
 
-// Mask replaces a value that is not NULL by another, or by NULL.
+// Mask replaces a value that is not NULL by another, or by NULL. Both are UTF-8 where the dump's encoding is known; a byte
+// of it that is no character is one of the private use area, or stands as it is.
 type Mask func(value string) (masked string, null bool)
 
 // Plan says what becomes of every table of a dump, by schema and name.

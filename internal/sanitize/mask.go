@@ -38,7 +38,9 @@ func makers() map[string]maker {
 		"constant": func(_ []byte, c ColumnRule, _ int) engine.Mask {
 			return func(string) (string, bool) { return c.Value, false }
 		},
-		"redact":     func([]byte, ColumnRule, int) engine.Mask { return text(redact) },
+		"redact": func(_ []byte, _ ColumnRule, limit int) engine.Mask {
+			return text(func(v string) string { return cut(redact(v), limit) })
+		},
 		"hash":       hashed,
 		"email":      invented("email", email),
 		"name":       invented("name", func(r *rand.Rand) string { return one(r, firstNames[:]) + " " + one(r, lastNames[:]) }),
@@ -123,10 +125,16 @@ func redactRune(r rune) rune {
 	switch {
 	case unicode.IsDigit(r):
 		return '0'
-	case unicode.IsLetter(r):
+	case isLetter(r):
 		return 'x'
 	}
 	return r
+}
+
+// isLetter counts in what nobody can tell: characters of private use, such as
+// those of names that no standard has, and bytes that are no character.
+func isLetter(r rune) bool {
+	return unicode.IsLetter(r) || unicode.Is(unicode.Co, r) || r == utf8.RuneError
 }
 
 // hashed gives up to 32 hexadecimal digits, or as many as fit.
@@ -170,12 +178,12 @@ func address(r *rand.Rand) string {
 // formatted replaces every digit by a digit and, with letters, every letter by
 // a letter of its case; all else stays.
 func formatted(mask string, letters bool) maker {
-	return func(key []byte, _ ColumnRule, _ int) engine.Mask {
+	return func(key []byte, _ ColumnRule, limit int) engine.Mask {
 		from := newSource(key, mask)
 		return text(func(v string) string {
 			r := from.draws(v)
 			first := true
-			return strings.Map(func(c rune) rune {
+			return cut(strings.Map(func(c rune) rune {
 				lead := first && unicode.IsDigit(c) && c != '0'
 				first = first && !unicode.IsDigit(c)
 				switch {
@@ -185,13 +193,13 @@ func formatted(mask string, letters bool) maker {
 					return '0' + rune(r.IntN(10))
 				case letters && unicode.IsUpper(c):
 					return 'A' + rune(r.IntN(26))
-				case letters && unicode.IsLetter(c):
+				case letters && isLetter(c):
 					return 'a' + rune(r.IntN(26))
-				case !letters && unicode.IsLetter(c):
+				case !letters && isLetter(c):
 					return 'x'
 				}
 				return c
-			}, v)
+			}, v), limit)
 		})
 	}
 }

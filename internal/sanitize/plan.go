@@ -61,7 +61,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			}
 			p.Coverage.Masked++
 			if !rule.Shared && !fromDictionary(rule.Mask) {
-				p.watch(label, t.Samples[i], mask)
+				p.watch(label, t.Samples[i], mask, c.Stored)
 			}
 		}
 		if r.drops(t) {
@@ -73,10 +73,17 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	return p, r.complete(missing, open, used)
 }
 
-// watch notes the samples that are long enough to be told from chance.
-func (p *Prepared) watch(column string, samples []string, mask engine.Mask) {
+// watch notes the samples that are long enough to be told from chance, as they
+// are stored.
+func (p *Prepared) watch(column string, samples []string, mask engine.Mask, stored func(string) (string, error)) {
 	for _, v := range samples {
-		if masked, null := mask(v); len(v) >= minWatched && (null || masked != v) && hasLetters(v) {
+		if masked, null := mask(v); !null && masked == v || !hasLetters(v) {
+			continue
+		}
+		if stored != nil {
+			v, _ = stored(v) // what was read from the dump can be written again
+		}
+		if len(v) >= minWatched {
 			p.Watch = append(p.Watch, Watched{Column: column, Value: v})
 		}
 	}

@@ -6,35 +6,37 @@ import (
 	"strings"
 )
 
-// copyColumns returns the columns that a COPY statement of a dump names:
+// parseCopy returns the table that a COPY statement of a dump fills, as it stands
+// there, and the columns that it names:
 // COPY public.customer (id, "e mail") FROM stdin;
-func copyColumns(statement string) ([]string, error) {
-	rest, ok := strings.CutPrefix(statement, "COPY ")
+func parseCopy(statement string) (table string, columns []string, err error) {
+	table, ok := strings.CutPrefix(statement, "COPY ")
 	if !ok {
-		return nil, fmt.Errorf("%q is no COPY statement", statement)
+		return "", nil, fmt.Errorf("%q is no COPY statement", statement)
 	}
+	rest := table
 	for {
 		_, after, err := identifier(rest)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		if rest, ok = strings.CutPrefix(after, "."); !ok {
 			rest = after
 			break
 		}
 	}
+	table = strings.TrimSuffix(table, rest)
 	if rest, ok = strings.CutPrefix(rest, " ("); !ok {
-		return nil, nil // COPY t FROM stdin: a table without columns
+		return table, nil, nil // COPY t FROM stdin: a table without columns
 	}
-	var columns []string
 	for {
 		name, after, err := identifier(rest)
 		if err != nil {
-			return nil, err
+			return "", nil, err
 		}
 		columns = append(columns, name)
 		if rest, ok = strings.CutPrefix(after, ", "); !ok {
-			return columns, nil
+			return table, columns, nil
 		}
 	}
 }

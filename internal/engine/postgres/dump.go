@@ -29,6 +29,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if info.ServerVersion, err = version(ctx, conn); err != nil {
 		return info, d.failure(err)
 	}
+	d.encoding = conn.PgConn().ParameterStatus("server_encoding")
 	tool, err := e.tool("pg_dump", major(info.ServerVersion))
 	if err != nil {
 		return info, err
@@ -71,8 +72,8 @@ func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
 }
 
 // dumpArguments are those of pg_dump.
-func dumpArguments(t tool) []string {
-	args := []string{"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions"}
+func (d database) dumpArguments(t tool) []string {
+	args := []string{"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions", "--encoding=" + d.encoding}
 	if major(t.version) >= 18 { // the planner's statistics hold values of rows
 		args = append(args, "--no-statistics")
 	}
@@ -122,9 +123,9 @@ func (d database) dump(ctx context.Context, t tool, w io.Writer) (map[[2]string]
 
 // dumpVia dumps through a relay, or without one.
 func (d database) dumpVia(ctx context.Context, via *relay, t tool, w io.Writer) (map[[2]string]int64, []string, error) {
-	cmd, said := t.command(ctx, d, dumpArguments(t)...)
+	cmd, said := t.command(ctx, d, d.dumpArguments(t)...)
 	if via != nil {
-		cmd, said = via.command(ctx, t, dumpArguments(t)...)
+		cmd, said = via.command(ctx, t, d.dumpArguments(t)...)
 	}
 	stream, err := cmd.StdoutPipe()
 	if err != nil {

@@ -1,49 +1,283 @@
 package postgres
 
 import (
-	"errors"
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
 
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/servertest"
 )
 
-// A database in another encoding is built and loaded through UTF-8, and keeps
-// its own; without that in its URL, the error says so.
-func TestDatabaseInAnotherEncoding(t *testing.T) {
-	t.Parallel()
-	server := servertest.Postgres(t)
+// written is an encoding with characters that a database in it takes: some by
+// random, and some that are easily lost. Names are of a table and of a column.
+type written struct {
+	encoding    string
+	character   *rapid.Generator[string]
+	odd         []string
+	table, told string
+}
+
+// from draws a string of one byte of each of the ranges.
+func from(ranges ...[2]byte) *rapid.Generator[string] {
+	return rapid.Custom(func(r *rapid.T) string {
+		var b []byte
+		for _, between := range ranges {
+			b = append(b, rapid.ByteRange(between[0], between[1]).Draw(r, "byte"))
+		}
+		return string(b)
+	})
+}
+
+func writtens() []written {
+	ascii, high := from([2]byte{1, 0x7f}), [2]byte{0xa1, 0xfe}
+	return []written{
+		{"LATIN1", rapid.OneOf(ascii, from([2]byte{0x80, 0xff})), []string{"caf\xe9", "\x80\x9f\xa0"}, "Gr\xf6\xdfe", "Größe"},
+		{"WIN1252", rapid.OneOf(ascii, from([2]byte{0x80, 0xff})), []string{"\x80uro", "\x81 is no character"}, "Gr\xf6\xdfe", "Größe"},
+		{"EUC_JP", rapid.OneOf(ascii, from(high, high), from([2]byte{0x8e, 0x8e}, [2]byte{0xa1, 0xdf}), from([2]byte{0x8f, 0x8f}, high, high)),
+			[]string{"\xad\xfb and \xa2\xc1 are the same character", "\xa1\xc1\xa1\xdd", "\x8f\xa2\xc3"}, "\xc5\xec\xb5\xfe", "東京"},
+		{"EUC_TW", rapid.OneOf(ascii, from(high, high)), []string{"\xc4\xe3\xa7\xa1"}, "\xc4\xe3", `\xC4\xE3`}, // which is not known here
+		{"UTF8", rapid.Map(rapid.Rune().Filter(func(r rune) bool { return r > 0 && utf8.ValidRune(r) }), func(r rune) string { return string(r) }), []string{"café 東京 \uf7e9"}, "Größe", "Größe"},
+		{"SQL_ASCII", from([2]byte{1, 0xff}), []string{"caf\xe9", "café", "\xf0\x9f", "\uf7e9"}, "caf\xe9 \xc3\xa9", `caf\xE9 é`},
+	}
+}
+
+// rawly runs statements in the database's own encoding.
+func rawly(t testing.TB, url string, statements ...string) {
+	t.Helper()
+	conn := connectTo(t, url)
+	defer conn.Close(t.Context())
+	for _, s := range append([]string{"SET client_encoding = SQL_ASCII"}, statements...) {
+		if _, err := conn.PgConn().Exec(t.Context(), s).ReadAll(); err != nil {
+			t.Fatalf("%q: %v", s, err)
+		}
+	}
+}
+
+// create makes a table of texts and fills it. A backslash keeps the statement
+// ASCII, and the server checks what it stands for.
+func (w written) create(t testing.TB, url string, texts []string) {
+	t.Helper()
+	values := make([]string, len(texts))
+	for i, text := range texts {
+		literal := "E'"
+		for _, b := range []byte(text) {
+			literal += fmt.Sprintf(`\x%02x`, b)
+		}
+		values[i] = fmt.Sprintf("(%d, %[2]s', %[2]s')", i, literal)
+	}
+	rawly(t, url, fmt.Sprintf(`CREATE TABLE "%[1]s" (id int PRIMARY KEY, "%[1]s" text, kept text)`, w.table), fmt.Sprintf(`INSERT INTO "%s" VALUES %s`, w.table, strings.Join(values, ", ")))
+}
+
+// texts returns a column's texts, as they are stored, by id.
+func (w written) texts(t testing.TB, url, column string) map[string]string {
+	t.Helper()
+	conn := connectTo(t, url)
+	defer conn.Close(t.Context())
+	query := fmt.Sprintf(`SET client_encoding = SQL_ASCII; SELECT id, encode(convert_to("%s", getdatabaseencoding()), 'hex') FROM "%s"`, column, w.table)
+	results, err := conn.PgConn().Exec(t.Context(), query).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, row := range results[1].Rows {
+		b, err := hex.DecodeString(string(row[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[string(row[0])] = string(b)
+	}
+	return all
+}
+
+// another returns the URL of a fresh database on the same server.
+func another(t testing.TB, server, suffix, encoding string) string {
+	t.Helper()
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := strings.TrimPrefix(u.Path, "/") + "_latin1"
-	execute(t, server, "CREATE DATABASE "+name+" TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING 'LATIN1'")
-	t.Cleanup(func() { execute(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	name := strings.TrimPrefix(u.Path, "/") + suffix
+	rawly(t, server, "CREATE DATABASE "+name+" TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING '"+encoding+"'")
+	t.Cleanup(func() {
+		conn := connectTo(t, server)
+		if _, err := conn.Exec(t.Context(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	})
 	u.Path = "/" + name
-	var told *snap.Error
-	if _, err := (Engine{}).Check(t.Context(), u.String()); !errors.As(err, &told) || !strings.Contains(told.Hint, "client_encoding=UTF8") {
-		t.Errorf("%v", err)
+	return u.String()
+}
+
+// Whatever the encoding of a database, it is loaded as it was built, byte for
+// byte, in its own encoding, over a database in another one; by rules only what
+// is masked changes, also in a subset.
+func TestEveryEncoding(t *testing.T) {
+	t.Parallel()
+	server := servertest.Postgres(t)
+	to := another(t, server, "_to", "UTF8")
+	seed := rand.IntN(1 << 20)
+	for _, w := range writtens() {
+		t.Run(w.encoding, func(t *testing.T) {
+			from := another(t, server, "_"+strings.ToLower(w.encoding), w.encoding)
+			drawn := rapid.SliceOfN(rapid.Map(rapid.SliceOfN(w.character, 0, 12), func(c []string) string { return strings.Join(c, "") }), 20, 20).Example(seed)
+			w.create(t, from, append(w.odd, drawn...))
+			want := w.texts(t, from, "kept")
+			if len(want) != len(w.odd)+len(drawn) {
+				t.Fatalf("seed %d: %d rows", seed, len(want))
+			}
+			d, _ := dumped(t, from)
+			if err := load(t, to, d, true); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			for _, column := range []string{"kept", w.table} {
+				sameTexts(t, seed, w.texts(t, to, column), want)
+			}
+			info, err := Engine{}.Check(t.Context(), to)
+			if err != nil || info.Properties["encoding"] != w.encoding || len(info.Tables) != 1 || info.Tables[0].Name != w.told || info.Tables[0].Columns[1].Name != w.told {
+				t.Fatalf("told is %+v, %v", info, err)
+			}
+			w.masked(t, seed, from, to, want)
+		})
 	}
-	q := u.Query()
-	q.Set("client_encoding", "UTF8")
-	u.RawQuery = q.Encode()
-	execute(t, u.String(), "CREATE TABLE words (word text); INSERT INTO words VALUES ('café')")
-	d, _ := dumped(t, u.String())
-	execute(t, u.String(), "DELETE FROM words")
-	s, err := Engine{}.Restore(t.Context(), u.String(), d, engine.Options{Jobs: 2})
+}
+
+func sameTexts(t *testing.T, seed int, got, want map[string]string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("seed %d: %d rows, want %d", seed, len(got), len(want))
+	}
+	for id := range want {
+		if got[id] != want[id] {
+			t.Errorf("seed %d: text %s is %q, want %q", seed, id, got[id], want[id])
+		}
+	}
+}
+
+// masked masks a subset by a letter that not every encoding has.
+func (w written) masked(t *testing.T, seed int, from, to string, want map[string]string) {
+	t.Helper()
+	d, err := subsetOf(t, from, engine.Subset{Where: map[string]string{"public." + w.told: "id < 12"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Drop(t.Context())
-	if err := s.Swap(t.Context(), true); err != nil {
+	contents, err := Engine{}.Inspect(t.Context(), d, 100, engine.Options{})
+	if err != nil || contents.Tables[0].Name != w.told || contents.Tables[0].Columns[1].Type != "text" {
+		t.Fatalf("%+v, %v", contents, err)
+	}
+	for i, sample := range contents.Tables[0].Samples[2] {
+		if stored, err := contents.Stored(sample); !utf8.ValidString(sample) || err != nil || i < len(w.odd) && w.odd[i] != stored && w.encoding != "EUC_JP" {
+			t.Errorf("seed %d: sample %d is %q, %q stored, %v", seed, i, sample, stored, err)
+		}
+	}
+	var got bytes.Buffer
+	cyrillic := func(v string) (string, bool) { return "ж" + strconv.Itoa(len([]rune(v))), false }
+	plan := plainPlan(d)
+	plan.Tables[[2]string{"public", w.told}].Columns[w.told] = cyrillic
+	info, err := Engine{}.Rewrite(t.Context(), d, plan, &got, engine.Options{Jobs: 1})
+	letter := map[string]string{"EUC_JP": "\xa7\xd8", "UTF8": "ж", "SQL_ASCII": "ж"}[w.encoding]
+	if letter == "" {
+		if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "public."+w.told+"."+w.told) || !strings.Contains(err.Error(), w.encoding) {
+			t.Errorf("a mask that cannot be written: %v", err)
+		}
+		return
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := slices.Concat(texts(t, u.String(), "SELECT word FROM words"), texts(t, u.String(), "SHOW server_encoding")); !slices.Equal(got, []string{"café", "LATIN1"}) {
-		t.Errorf("it came back as %q", got)
+	if err := load(t, to, dumpOf(got.Bytes(), info), true); err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]string{}
+	for id := range 12 {
+		kept[strconv.Itoa(id)] = want[strconv.Itoa(id)]
+	}
+	sameTexts(t, seed, w.texts(t, to, "kept"), kept)
+	for id, text := range w.texts(t, to, w.table) {
+		if !strings.HasPrefix(text, letter) {
+			t.Errorf("seed %d: text %s is masked as %q", seed, id, text)
+		}
+	}
+}
+
+// A snapshot of before, which was converted to UTF-8 when it was built, is
+// converted back.
+func TestSnapshotThatWasConverted(t *testing.T) {
+	t.Parallel()
+	server := servertest.Postgres(t)
+	from := another(t, server, "_before", "LATIN1")
+	w := writtens()[0]
+	w.create(t, from, w.odd)
+	want := w.texts(t, from, "kept")
+	d, _ := dumped(t, from)
+	place, err := parse(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool, err := Engine{}.tool("pg_dump", major(d.Info.ServerVersion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	place.encoding = "UTF8"
+	if _, _, err := place.dump(t.Context(), tool, &b); err != nil {
+		t.Fatal(err)
+	}
+	if err := load(t, from, dumpOf(b.Bytes(), d.Info), true); err != nil {
+		t.Fatal(err)
+	}
+	sameTexts(t, 0, w.texts(t, from, "kept"), want)
+}
+
+// What is read here without a server is what the server would have converted,
+// but for characters that are written in two ways.
+func TestCharsetsAreTheServers(t *testing.T) {
+	t.Parallel()
+	server := servertest.Postgres(t)
+	execute(t, server, `CREATE FUNCTION read(b bytea, e text) RETURNS text LANGUAGE plpgsql AS $f$ BEGIN RETURN convert_from(b, e); EXCEPTION WHEN OTHERS THEN RETURN NULL; END $f$`)
+	const bytes = `SELECT e, b, read(b, e) FROM unnest($1::text[]) e, (SELECT decode(to_hex(n), 'hex') b FROM generate_series(160, 255) n) x
+		UNION ALL SELECT e, b, read(b, e) FROM unnest($2::text[]) e, (SELECT decode(to_hex(n * 256 + m), 'hex') b FROM generate_series(161, 254) n, generate_series(161, 254) m) x`
+	single := []string{"LATIN1", "LATIN2", "LATIN3", "LATIN4", "LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9", "LATIN10", "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8",
+		"WIN1250", "WIN1251", "WIN1252", "WIN1253", "WIN1254", "WIN1255", "WIN1256", "WIN1257", "WIN1258", "WIN866", "WIN874", "KOI8R", "KOI8U"}
+	rows, err := connectTo(t, server).Query(t.Context(), bytes, pgx.QueryExecModeExec, single, []string{"EUC_JP", "EUC_KR", "EUC_CN"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	differ, read := []string{}, map[string]int{}
+	var encoding string
+	var stored []byte
+	var text *string
+	_, err = pgx.ForEachRow(rows, []any{&encoding, &stored, &text}, func() error {
+		c := charsetOf(encoding)
+		got := c.text(string(stored))
+		if back, err := c.bytes(got); err != nil || c.text(back) != got {
+			t.Errorf("%s: %x is read as %q and written as %x, %v", encoding, stored, got, back, err)
+		}
+		if r, _ := utf8.DecodeRuneInString(got); text != nil && !isByte(r) {
+			read[encoding]++
+			if got != *text {
+				differ = append(differ, fmt.Sprintf("%s %x", encoding, stored))
+			}
+		}
+		return nil
+	})
+	if want := []string{"EUC_CN a1a4", "EUC_CN a1aa", "KOI8U ae", "KOI8U be"}; err != nil || !slices.Equal(slices.Sorted(slices.Values(differ)), want) {
+		t.Errorf("%v: other characters for %q", err, differ)
+	}
+	for _, e := range append(single, "EUC_JP", "EUC_KR", "EUC_CN") {
+		if !converts(e) || read[e] < 40 {
+			t.Errorf("%s: %d characters", e, read[e])
+		}
 	}
 }

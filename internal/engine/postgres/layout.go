@@ -3,8 +3,6 @@ package postgres
 import (
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"snap/internal/engine"
 )
 
@@ -35,7 +33,11 @@ const noRows = int64(len("\\.\n\n\n"))
 
 func (b *block) key() [2]string { return [2]string{b.schema, b.name} }
 
-func (b *block) table() string { return pgx.Identifier{b.schema, b.name}.Sanitize() }
+// table is what the statement names it, in the dump's encoding.
+func (b *block) table() string {
+	name, _, _ := parseCopy(b.copy) // layoutOf has seen that it can be read
+	return name
+}
 
 // share has several connections load a table that is much more than its share of
 // all rows. Such a one cannot be filled frozen, and would keep one of them busy
@@ -63,12 +65,13 @@ func layoutOf(entries []dumpEntry) *layout {
 	for _, e := range entries {
 		switch e.desc {
 		case "TABLE DATA":
+			_, _, unread := parseCopy(e.copy)
 			l.tables[e.id] = &block{
 				schema: e.namespace, name: e.tag,
 				copy: strings.TrimSuffix(strings.TrimSpace(e.copy), ";"),
 				// Rows of some partitions go in through the root, and the tables of
 				// an extension have rows of its own.
-				fresh: made[[2]string{e.namespace, e.tag}] && !strings.Contains(e.definition, "load via partition root"),
+				fresh: unread == nil && made[[2]string{e.namespace, e.tag}] && !strings.Contains(e.definition, "load via partition root"),
 			}
 			continue
 		case "ENCODING", "STDSTRINGS", "SEARCHPATH":

@@ -9,7 +9,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -37,7 +36,13 @@ type Engine struct {
 type database struct {
 	raw    string
 	config *pgx.ConnConfig
+
+	encoding string // of its texts, once a dump has asked
 }
+
+// encodingParameter is the parameter of a URL that does not count: how texts are
+// encoded on the way is settled with the server.
+const encodingParameter = "client_encoding"
 
 // parse reads a database URL. libpq's environment and password files count.
 func parse(raw string) (database, error) {
@@ -47,7 +52,9 @@ func parse(raw string) (database, error) {
 	}
 	config.ConnectTimeout = 10 * time.Second
 	config.RuntimeParams["application_name"] = "snapcli"
-	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	delete(config.RuntimeParams, encodingParameter)
+	config.AfterConnect = speak
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return database{raw: raw, config: config}, nil
 }
 
@@ -81,8 +88,8 @@ func (d database) build(secret bool) string {
 		}
 	}
 	q := u.Query()
-	for _, secretKey := range []string{"password", "dbname", "user", "sslpassword"} {
-		q.Del(secretKey)
+	for _, elsewhere := range []string{"password", "dbname", "user", "sslpassword", encodingParameter} {
+		q.Del(elsewhere)
 	}
 	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // libpq takes + for what it is
 	u.Path, u.RawPath = "/"+d.name(), ""
@@ -198,9 +205,6 @@ func (d database) failure(err error) error {
 		e.Hint = "grant the right, or use another user in the target's URL"
 	case errors.As(err, &pg):
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s failed: %s", d.where(), pg.Message)
-	case strings.Contains(err.Error(), "client_encoding=UTF8"): // pgx asks for it
-		e.Detail = fmt.Sprintf("the text of the database %q is not encoded in UTF8", d.name())
-		e.Hint = "have the server convert it: add client_encoding=UTF8 to the target's URL"
 	default:
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s cannot be reached", d.where())
 		e.Hint = "check that it runs, and the host and port in the target's URL"
@@ -300,23 +304,31 @@ func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 }
 
 // listTables lists the tables that hold rows of their own: not partitioned
-// ones, whose partitions do, and not foreign ones. Rows are not counted.
+// ones, whose partitions do, and not foreign ones. Rows are not counted. Names
+// come as they are stored and are read as those in a dump.
 func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
-	rows, err := conn.Query(ctx, `SELECT n.nspname, c.relname, coalesce(json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod), 'not_null', a.attnotnull)
-			ORDER BY a.attnum) FILTER (WHERE a.attnum IS NOT NULL), '[]')::text
-		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	rows, err := conn.Query(ctx, `SELECT convert_to(n.nspname::text, e), convert_to(c.relname::text, e), array_agg(convert_to(a.attname::text, e) ORDER BY a.attnum),
+			array_agg(convert_to(format_type(a.atttypid, a.atttypmod), e) ORDER BY a.attnum), array_agg(a.attnotnull ORDER BY a.attnum)
+		FROM getdatabaseencoding() e, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
 		WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
 		GROUP BY 1, 2 ORDER BY 1, 2`)
 	if err != nil {
 		return nil, err
 	}
+	stored := charsetOn(conn.PgConn())
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Table, error) {
-		t, columns := engine.Table{Rows: -1}, ""
-		if err := row.Scan(&t.Schema, &t.Name, &columns); err != nil {
-			return t, err
+		var schema, name []byte
+		var columns, types [][]byte // nil of a table without columns
+		var notNull []*bool
+		err := row.Scan(&schema, &name, &columns, &types, &notNull)
+		t := engine.Table{Schema: stored.label(string(schema)), Name: stored.label(string(name)), Rows: -1}
+		for i := range columns {
+			if columns[i] != nil {
+				t.Columns = append(t.Columns, engine.Column{Name: stored.label(string(columns[i])), Type: stored.label(string(types[i])), NotNull: *notNull[i]})
+			}
 		}
-		return t, json.Unmarshal([]byte(columns), &t.Columns)
+		return t, err
 	})
 }
 

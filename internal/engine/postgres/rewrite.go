@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"hash/maphash"
 	"io"
 	"slices"
@@ -37,9 +37,12 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 	for _, e := range entries {
 		switch e.desc {
 		case "TABLE DATA":
-			columns, err := copyColumns(e.copy)
+			_, columns, err := parseCopy(e.copy)
 			if err != nil {
 				return nil, nil, cannotMask("the data of the table "+e.tag+" is not in COPY's form", err)
+			}
+			for i, c := range columns {
+				columns[i] = d.stored.label(c)
 			}
 			tables[e.id] = tableData{schema: e.namespace, name: e.tag, columns: columns}
 			order = append(order, e.id)
@@ -66,7 +69,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 	if err != nil {
 		return engine.Contents{}, err
 	}
-	var c engine.Contents
+	c := engine.Contents{Stored: d.stored.bytes}
 	at := map[int]int{}
 	for _, id := range order {
 		at[id] = len(c.Tables)
@@ -126,7 +129,7 @@ func sampleRows(d *dumpReader, s *engine.Shape, most int) error {
 				if len(field) <= rememberedField {
 					sampled[i][string(field)] = true
 				}
-				if s.Samples[i] = engine.AddSample(s.Samples[i], unescape(field), most); len(s.Samples[i]) == most {
+				if s.Samples[i] = engine.AddSample(s.Samples[i], d.stored.text(unescape(field)), most); len(s.Samples[i]) == most {
 					wanting--
 				}
 			}
@@ -208,7 +211,7 @@ func (r *rewriter) table(t tableData) error {
 	if err != nil {
 		return err
 	}
-	rows, err := r.rows(masks, drop)
+	rows, err := r.rows(t, masks, drop)
 	if err != nil {
 		return err
 	}
@@ -217,11 +220,11 @@ func (r *rewriter) table(t tableData) error {
 }
 
 // rows writes the rows of a table's block, masked, and returns how many.
-func (r *rewriter) rows(masks []engine.Mask, drop bool) (rows int64, err error) {
+func (r *rewriter) rows(t tableData, masks []engine.Mask, drop bool) (rows int64, err error) {
 	if !drop && !slices.ContainsFunc(masks, func(m engine.Mask) bool { return m != nil }) {
 		return r.condensed()
 	}
-	fields := fieldMasks(masks)
+	fields := r.fieldMasks(t, masks)
 	lines, chunk := &lineReader{d: r.d}, make([]byte, 0, 128<<10)
 	for {
 		line, err := lines.next()
@@ -236,7 +239,7 @@ func (r *rewriter) rows(masks []engine.Mask, drop bool) (rows int64, err error) 
 		}
 		rows++
 		if chunk, err = maskLine(chunk, line, fields); err != nil {
-			return rows, cannotMask("a row does not have its table's columns", err)
+			return rows, err
 		}
 		if len(chunk) > chunkSize {
 			r.chunk(chunk)
@@ -250,19 +253,19 @@ func (r *rewriter) rows(masks []engine.Mask, drop bool) (rows int64, err error) 
 
 // maskLine appends a row with its masks applied; those that are nil keep the
 // field.
-func maskLine(out, line []byte, masks []*fieldMask) ([]byte, error) {
+func maskLine(out, line []byte, masks []*fieldMask) (_ []byte, err error) {
 	if len(masks) == 0 {
 		return append(append(out, line...), '\n'), nil
 	}
 	for i := 0; ; i++ {
 		field, rest, more := bytes.Cut(line, []byte("\t"))
 		if i >= len(masks) || !more && i != len(masks)-1 {
-			return out, errors.New("another number of fields than columns")
+			return out, cannotMask("a row does not have its table's columns", nil)
 		}
 		if masks[i] == nil || string(field) == `\N` {
 			out = append(out, field...)
-		} else {
-			out = masks[i].append(out, field)
+		} else if out, err = masks[i].append(out, field); err != nil {
+			return out, err
 		}
 		if !more {
 			return append(out, '\n'), nil
@@ -274,9 +277,11 @@ func maskLine(out, line []byte, masks []*fieldMask) ([]byte, error) {
 // fieldMask masks the fields of one column. It remembers what became of some of
 // them: many columns have few values. It is for one goroutine.
 type fieldMask struct {
-	mask engine.Mask
-	seed maphash.Seed
-	kept [256]struct {
+	column string // for people
+	stored *charset
+	mask   engine.Mask
+	seed   maphash.Seed
+	kept   [256]struct {
 		known         bool
 		field, masked []byte
 	}
@@ -285,34 +290,43 @@ type fieldMask struct {
 // rememberedField is the longest field that is remembered.
 const rememberedField = 256
 
-func fieldMasks(masks []engine.Mask) []*fieldMask {
+// fieldMasks returns what masks each column of a table, nil for those that are kept.
+func (r *rewriter) fieldMasks(t tableData, masks []engine.Mask) []*fieldMask {
 	all := make([]*fieldMask, len(masks))
 	for i, m := range masks {
 		if m != nil {
-			all[i] = &fieldMask{mask: m, seed: maphash.MakeSeed()}
+			all[i] = &fieldMask{column: t.schema + "." + t.name + "." + t.columns[i], stored: r.d.stored, mask: m, seed: maphash.MakeSeed()}
 		}
 	}
 	return all
 }
 
 // append appends what becomes of a field that is not \N.
-func (m *fieldMask) append(out, field []byte) []byte {
+func (m *fieldMask) append(out, field []byte) ([]byte, error) {
 	if len(field) > rememberedField {
 		return m.appendMasked(out, field)
 	}
 	k := &m.kept[maphash.Bytes(m.seed, field)%uint64(len(m.kept))]
 	if !k.known || !bytes.Equal(k.field, field) {
-		k.known, k.field, k.masked = true, append(k.field[:0], field...), m.appendMasked(k.masked[:0], field)
+		masked, err := m.appendMasked(k.masked[:0], field)
+		if err != nil {
+			return nil, err
+		}
+		k.known, k.field, k.masked = true, append(k.field[:0], field...), masked
 	}
-	return append(out, k.masked...)
+	return append(out, k.masked...), nil
 }
 
-func (m *fieldMask) appendMasked(out, field []byte) []byte {
-	value, null := m.mask(unescape(field))
+func (m *fieldMask) appendMasked(out, field []byte) ([]byte, error) {
+	value, null := m.mask(m.stored.text(unescape(field)))
 	if null {
-		return append(out, `\N`...)
+		return append(out, `\N`...), nil
 	}
-	return appendEscaped(out, value)
+	value, err := m.stored.bytes(value)
+	if err != nil {
+		return nil, snap.Invalid(fmt.Sprintf("the mask of %s makes a text that the database cannot hold: %v", m.column, err), "give the column a mask or a value that the encoding has the characters for")
+	}
+	return appendEscaped(out, value), nil
 }
 
 // objects copies a block of large objects, or empties it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // The format of a dump is pg_dump's custom one, as in pg_backup_archiver.c and
@@ -19,9 +20,12 @@ type dumpReader struct {
 	version         int // major*100 + minor
 	intSize, offset int
 	echo            *bytes.Buffer // if set, gets what is read
+	stored          *charset      // of the dump's texts, once the table of contents is read
 	err             error
 }
 
+// dumpEntry is an entry of the table of contents. The tag and the namespace are
+// labels; the statements are as they are stored.
 type dumpEntry struct {
 	id                                     int
 	tag, desc, definition, copy, namespace string
@@ -122,7 +126,16 @@ func (d *dumpReader) header() {
 func (d *dumpReader) contents() []dumpEntry {
 	var all []dumpEntry
 	for n := d.int(); n > 0 && d.err == nil; n-- {
-		all = append(all, d.entry())
+		e := d.entry()
+		if e.desc == "ENCODING" { // SET client_encoding = 'LATIN1';
+			_, name, _ := strings.Cut(e.definition, "'")
+			name, _, _ = strings.Cut(name, "'")
+			d.stored = charsetOf(name)
+		}
+		all = append(all, e)
+	}
+	for i, e := range all {
+		all[i].tag, all[i].namespace = d.stored.label(e.tag), d.stored.label(e.namespace)
 	}
 	return all
 }

@@ -33,7 +33,7 @@ func (e Engine) dumpSubset(ctx context.Context, d database, t tool, info engine.
 		return info, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	c := &cutter{conn: conn, d: d, encoding: info.Properties["encoding"], counts: map[[2]string]int64{}}
+	c := &cutter{conn: conn, d: d, counts: map[[2]string]int64{}}
 	o.Begin("choose")
 	snapshot, err := c.choose(ctx, *o.Subset)
 	if err != nil {
@@ -57,14 +57,13 @@ func (e Engine) dumpSubset(ctx context.Context, d database, t tool, info engine.
 
 // cutter knows which rows belong to a subset, and cuts a dump down to them.
 type cutter struct {
-	conn     *pgx.Conn
-	d        database
-	encoding string // of the dump
-	choice   *subset.Choice
-	graph    subset.Graph
-	oids     []uint32             // by table of the graph
-	parts    map[[2]string]member // by schema and name, partitions too
-	counts   map[[2]string]int64  // rows written
+	conn   *pgx.Conn
+	d      database
+	choice *subset.Choice
+	graph  subset.Graph
+	oids   []uint32              // by table of the graph
+	parts  map[[2]string]*member // by schema and name, partitions too
+	counts map[[2]string]int64   // rows written
 
 	ctx    context.Context // of one dump, for the blocks of its stream
 	in     *dumpReader
@@ -72,10 +71,13 @@ type cutter struct {
 	tables map[int]tableData
 }
 
-// member is a table with rows of its own: which table of the graph it is of.
+// member is a table with rows of its own: which table of the graph it is of, and
+// how it and its columns are written in a statement.
 type member struct {
-	table int
-	oid   uint32
+	table   int
+	oid     uint32
+	from    string
+	columns []string
 }
 
 // choose begins the transaction and chooses the rows. The snapshot is for
@@ -112,50 +114,65 @@ func (c *cutter) failure(err error) error {
 }
 
 // tablesOf reads the tables and their primary keys. Those of extensions are no
-// part of it: pg_dump knows what to take of them.
+// part of it: pg_dump knows what to take of them. Tables go by the names that
+// they have in a dump, and in statements by those that the server quotes.
 func (c *cutter) tablesOf(ctx context.Context) error {
-	rows, err := c.conn.Query(ctx, `SELECT c.oid, n.nspname, c.relname, c.relkind = 'p', coalesce(pg_partition_root(c.oid)::oid, c.oid),
-			coalesce((SELECT array_agg(quote_ident(a.attname) ORDER BY u.at) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY u(number, at), pg_attribute a
-				WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid AND a.attnum = u.number), '{}'::text[])
-		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	rows, err := c.conn.Query(ctx, `SELECT c.oid, convert_to(n.nspname::text, e), convert_to(c.relname::text, e), CASE c.relkind WHEN 'r' THEN 'ONLY ' ELSE '' END || format('%I.%I', n.nspname, c.relname), quote_ident(c.relname),
+			coalesce(pg_partition_root(c.oid)::oid, c.oid),
+			ARRAY(SELECT convert_to(quote_ident(a.attname), pg_client_encoding()) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY u(number, at), pg_attribute a
+				WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid AND a.attnum = u.number ORDER BY u.at),
+			ARRAY(SELECT convert_to(quote_ident(a.attname), pg_client_encoding()) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum)
+		FROM getdatabaseencoding() e, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
 			AND NOT EXISTS (SELECT 1 FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
-		ORDER BY coalesce(pg_partition_root(c.oid)::oid, c.oid) <> c.oid, 2, 3`)
+		ORDER BY coalesce(pg_partition_root(c.oid)::oid, c.oid) <> c.oid, n.nspname, c.relname`)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	c.parts = map[[2]string]member{}
-	at := map[uint32]int{}
+	c.parts = map[[2]string]*member{}
+	at, stored := map[uint32]int{}, charsetOn(c.conn.PgConn())
 	for rows.Next() {
-		var oid, root uint32
-		var schema, name string
-		var partitioned bool
-		var primary []string
-		if err := rows.Scan(&oid, &schema, &name, &partitioned, &root, &primary); err != nil {
+		var m member
+		var schema, name []byte
+		var quoted string
+		var root uint32
+		var primary, columns [][]byte // as texts, pgx would take them for UTF-8
+		if err := rows.Scan(&m.oid, &schema, &name, &m.from, &quoted, &root, &primary, &columns); err != nil {
 			return err
 		}
-		if root == oid { // those come first
-			at[oid] = len(c.graph.Tables)
-			c.oids = append(c.oids, oid)
-			c.graph.Tables = append(c.graph.Tables, tableOf(schema, name, partitioned, primary))
+		m.columns = asTexts(columns)
+		key := [2]string{stored.label(string(schema)), stored.label(string(name))}
+		if root == m.oid { // those come first
+			at[root] = len(c.graph.Tables)
+			c.oids = append(c.oids, root)
+			c.graph.Tables = append(c.graph.Tables, tableOf(key, m.from, quoted, asTexts(primary)))
 		}
 		if table, ok := at[root]; ok {
-			c.parts[[2]string{schema, name}] = member{table, oid}
+			m.table = table
+			c.parts[key] = &m
 		}
 	}
 	return rows.Err()
 }
 
+func asTexts(all [][]byte) []string {
+	texts := make([]string, len(all))
+	for i, b := range all {
+		texts[i] = string(b)
+	}
+	return texts
+}
+
 // tableOf describes a table. Its rows are told apart by where they are: that
 // does not change for a snapshot.
-func tableOf(schema, name string, partitioned bool, primary []string) subset.Table {
-	t := subset.Table{Schema: schema, Name: name, From: from(schema, name, partitioned), Key: []subset.Key{
+func tableOf(key [2]string, from, quoted string, primary []string) subset.Table {
+	t := subset.Table{Schema: key[0], Name: key[1], From: from, Key: []subset.Key{
 		{Type: "oid", Expr: func(prefix string) string { return prefix + "tableoid" }},
 		{Type: "tid", Expr: func(prefix string) string { return prefix + "ctid" }},
 	}}
 	t.Share = func(prefix string) string {
-		identity := "ROW(" + pgx.Identifier{name}.Sanitize() + ".*)"
+		identity := "ROW(" + quoted + ".*)"
 		var parts []string
 		for _, column := range primary {
 			parts = append(parts, prefix+column+"::text")
@@ -168,44 +185,34 @@ func tableOf(schema, name string, partitioned bool, primary []string) subset.Tab
 	return t
 }
 
-// from names a table after FROM: with the rows of its partitions, and without
-// those of tables that inherit from it.
-func from(schema, name string, partitioned bool) string {
-	table := pgx.Identifier{schema, name}.Sanitize()
-	if partitioned {
-		return table
-	}
-	return "ONLY " + table
-}
-
 // references reads the foreign keys, without those that partitions have from
 // their table.
 func (c *cutter) references(ctx context.Context) error {
-	rows, err := c.conn.Query(ctx, `SELECT a.nspname, b.relname, b.relkind = 'p', x.nspname, y.relname, y.relkind = 'p',
-			(SELECT array_agg(quote_ident(t.attname) ORDER BY u.at) FROM unnest(k.conkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.conrelid AND t.attnum = u.number),
-			(SELECT array_agg(quote_ident(t.attname) ORDER BY u.at) FROM unnest(k.confkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.confrelid AND t.attnum = u.number)
-		FROM pg_constraint k JOIN pg_class b ON b.oid = k.conrelid JOIN pg_namespace a ON a.oid = b.relnamespace
-			JOIN pg_class y ON y.oid = k.confrelid JOIN pg_namespace x ON x.oid = y.relnamespace
-		WHERE k.contype = 'f' AND k.conparentid = 0 ORDER BY k.oid`)
+	rows, err := c.conn.Query(ctx, `SELECT k.conrelid, k.confrelid,
+			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.conkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.conrelid AND t.attnum = u.number ORDER BY u.at),
+			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.confkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.confrelid AND t.attnum = u.number ORDER BY u.at)
+		FROM pg_constraint k WHERE k.contype = 'f' AND k.conparentid = 0 ORDER BY k.oid`)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
+	known := map[uint32]*member{}
+	for _, m := range c.parts {
+		known[m.oid] = m
+	}
 	for rows.Next() {
-		var child, parent [2]string
-		var childWhole, parentWhole bool
-		var k subset.ForeignKey
-		if err := rows.Scan(&child[0], &child[1], &childWhole, &parent[0], &parent[1], &parentWhole, &k.Columns, &k.Refers); err != nil {
+		var child, parent uint32
+		var columns, refers [][]byte
+		if err := rows.Scan(&child, &parent, &columns, &refers); err != nil {
 			return err
 		}
-		a, knownChild := c.parts[child]
-		b, knownParent := c.parts[parent]
-		if !knownChild || !knownParent {
+		a, b := known[child], known[parent]
+		if a == nil || b == nil {
 			continue
 		}
-		k.Child, k.Parent = a.table, b.table
-		k.ChildFrom, k.ParentFrom = from(child[0], child[1], childWhole), from(parent[0], parent[1], parentWhole)
-		c.graph.Keys = append(c.graph.Keys, k)
+		c.graph.Keys = append(c.graph.Keys, subset.ForeignKey{
+			Child: a.table, Parent: b.table, ChildFrom: a.from, ParentFrom: b.from, Columns: asTexts(columns), Refers: asTexts(refers),
+		})
 	}
 	return rows.Err()
 }
@@ -238,7 +245,11 @@ func (c *cutter) Condition(table, condition string, err error) error {
 
 // of counts the rows of a table of the source.
 func (c *cutter) of(ctx context.Context, t engine.Table) (int64, error) {
-	return c.Count(ctx, "SELECT count(*) FROM ONLY "+pgx.Identifier{t.Schema, t.Name}.Sanitize())
+	from := "ONLY " + pgx.Identifier{t.Schema, t.Name}.Sanitize() // of an extension
+	if m := c.parts[[2]string{t.Schema, t.Name}]; m != nil {
+		from = m.from
+	}
+	return c.Count(ctx, "SELECT count(*) FROM "+from)
 }
 
 // dump runs pg_dump on the snapshot and writes what it writes, cut down.
@@ -246,7 +257,7 @@ func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer)
 	if _, err := c.conn.Exec(ctx, "SET search_path = ''"); err != nil { // as pg_dump does, for names in values
 		return nil, c.failure(err)
 	}
-	cmd, said := t.command(ctx, c.d, append(dumpArguments(t), "--snapshot="+snapshot)...)
+	cmd, said := t.command(ctx, c.d, append(c.d.dumpArguments(t), "--snapshot="+snapshot)...)
 	stream, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -322,13 +333,16 @@ func (c *cutter) block(kind byte, id int) error {
 
 // chosen writes the chosen rows of a table as COPY does, in the order in which
 // they stand in it.
-func (c *cutter) chosen(w *rewriter, t tableData, m member) (int64, error) {
-	columns := make([]string, len(t.columns))
-	for i, column := range t.columns {
-		columns[i] = "t." + pgx.Identifier{column}.Sanitize()
+func (c *cutter) chosen(w *rewriter, t tableData, m *member) (int64, error) {
+	if len(m.columns) != len(t.columns) {
+		return 0, fmt.Errorf("the table %s.%s has other columns than the dump", t.schema, t.name)
 	}
-	query := fmt.Sprintf("COPY (SELECT %s FROM %s k JOIN ONLY %s t ON t.ctid = k.k2 WHERE k.k1 = %d ORDER BY k.k2) TO STDOUT WITH (ENCODING %s)",
-		strings.Join(columns, ", "), c.choice.Kept(m.table), pgx.Identifier{t.schema, t.name}.Sanitize(), m.oid, literal(c.encoding))
+	columns := make([]string, len(m.columns))
+	for i, column := range m.columns {
+		columns[i] = "t." + column
+	}
+	query := fmt.Sprintf("COPY (SELECT %s FROM %s k JOIN %s t ON t.ctid = k.k2 WHERE k.k1 = %d ORDER BY k.k2) TO STDOUT WITH (ENCODING %s)",
+		strings.Join(columns, ", "), c.choice.Kept(m.table), m.from, m.oid, literal(c.d.encoding))
 	tag, err := c.conn.PgConn().CopyTo(c.ctx, chunks{w}, query)
 	return tag.RowsAffected(), err
 }
