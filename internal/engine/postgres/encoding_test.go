@@ -17,6 +17,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/engine/charset"
 	"snap/internal/servertest"
 )
 
@@ -260,11 +261,11 @@ func TestCharsetsAreTheServers(t *testing.T) {
 	var text *string
 	_, err = pgx.ForEachRow(rows, []any{&encoding, &stored, &text}, func() error {
 		c := charsetOf(encoding)
-		got := c.text(string(stored))
-		if back, err := c.bytes(got); err != nil || c.text(back) != got {
+		got := c.Text(string(stored))
+		if back, err := c.Bytes(got); err != nil || c.Text(back) != got {
 			t.Errorf("%s: %x is read as %q and written as %x, %v", encoding, stored, got, back, err)
 		}
-		if r, _ := utf8.DecodeRuneInString(got); text != nil && !isByte(r) {
+		if r, _ := utf8.DecodeRuneInString(got); text != nil && !charset.IsByte(r) {
 			read[encoding]++
 			if got != *text {
 				differ = append(differ, fmt.Sprintf("%s %x", encoding, stored))

@@ -39,9 +39,15 @@ func leftOut(ctx context.Context, conn *pgx.Conn) []string {
 	if err != nil {
 		return []string{fmt.Sprintf("what the snapshot does not take along is not known: %s", message(err))}
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	all, err := pgx.CollectRows(rows, sentence)
 	if err != nil {
 		return []string{fmt.Sprintf("what the snapshot does not take along is not known: %s", message(err))}
 	}
 	return all
+}
+
+// sentence reads a row that is a sentence for people.
+func sentence(row pgx.CollectableRow) (said string, err error) {
+	err = row.Scan(&said)
+	return readable(said), err
 }

@@ -58,7 +58,9 @@ func missing(ctx context.Context, conn *pgx.Conn, query, database string) ([]eng
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Need, error) {
 		n := engine.Need{Code: snap.CodeDatabase}
-		return n, row.Scan(&n.What, &n.Mend)
+		err := row.Scan(&n.What, &n.Mend)
+		n.What, n.Mend = readable(n.What), readable(n.Mend)
+		return n, err
 	})
 }
 

@@ -204,7 +204,7 @@ func (d database) failure(err error) error {
 		e.Detail = fmt.Sprintf("the PostgreSQL user %q may not do this: %s", d.config.User, message(err))
 		e.Hint = "grant the right, or use another user in the target's URL"
 	case errors.As(err, &pg):
-		e.Detail = fmt.Sprintf("the PostgreSQL server %s failed: %s", d.where(), pg.Message)
+		e.Detail = fmt.Sprintf("the PostgreSQL server %s failed: %s", d.where(), message(err))
 	default:
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s cannot be reached", d.where())
 		e.Hint = "check that it runs, and the host and port in the target's URL"
@@ -215,9 +215,9 @@ func (d database) failure(err error) error {
 func message(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return pg.Message
+		return readable(pg.Message)
 	}
-	return err.Error()
+	return readable(err.Error())
 }
 
 // Check implements [engine.Engine].
@@ -322,10 +322,10 @@ func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
 		var columns, types [][]byte // nil of a table without columns
 		var notNull []*bool
 		err := row.Scan(&schema, &name, &columns, &types, &notNull)
-		t := engine.Table{Schema: stored.label(string(schema)), Name: stored.label(string(name)), Rows: -1}
+		t := engine.Table{Schema: stored.Label(string(schema)), Name: stored.Label(string(name)), Rows: -1}
 		for i := range columns {
 			if columns[i] != nil {
-				t.Columns = append(t.Columns, engine.Column{Name: stored.label(string(columns[i])), Type: stored.label(string(types[i])), NotNull: *notNull[i]})
+				t.Columns = append(t.Columns, engine.Column{Name: stored.Label(string(columns[i])), Type: stored.Label(string(types[i])), NotNull: *notNull[i]})
 			}
 		}
 		return t, err
@@ -339,5 +339,5 @@ func connections(ctx context.Context, conn *pgx.Conn, name string) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[string])
+	return pgx.CollectRows(rows, sentence)
 }

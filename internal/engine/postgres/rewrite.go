@@ -11,6 +11,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/engine/charset"
 )
 
 // A dump is masked as a stream: its table of contents stays, and the COPY text
@@ -42,7 +43,7 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 				return nil, nil, cannotMask("the data of the table "+e.tag+" is not in COPY's form", err)
 			}
 			for i, c := range columns {
-				columns[i] = d.stored.label(c)
+				columns[i] = d.stored.Label(c)
 			}
 			tables[e.id] = tableData{schema: e.namespace, name: e.tag, columns: columns}
 			order = append(order, e.id)
@@ -69,7 +70,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 	if err != nil {
 		return engine.Contents{}, err
 	}
-	c := engine.Contents{Stored: d.stored.bytes}
+	c := engine.Contents{Stored: d.stored.Bytes}
 	at := map[int]int{}
 	for _, id := range order {
 		at[id] = len(c.Tables)
@@ -129,7 +130,7 @@ func sampleRows(d *dumpReader, s *engine.Shape, most int) error {
 				if len(field) <= rememberedField {
 					sampled[i][string(field)] = true
 				}
-				if s.Samples[i] = engine.AddSample(s.Samples[i], d.stored.text(unescape(field)), most); len(s.Samples[i]) == most {
+				if s.Samples[i] = engine.AddSample(s.Samples[i], d.stored.Text(unescape(field)), most); len(s.Samples[i]) == most {
 					wanting--
 				}
 			}
@@ -278,7 +279,7 @@ func maskLine(out, line []byte, masks []*fieldMask) (_ []byte, err error) {
 // them: many columns have few values. It is for one goroutine.
 type fieldMask struct {
 	column string // for people
-	stored *charset
+	stored *charset.Charset
 	mask   engine.Mask
 	seed   maphash.Seed
 	kept   [256]struct {
@@ -318,11 +319,11 @@ func (m *fieldMask) append(out, field []byte) ([]byte, error) {
 }
 
 func (m *fieldMask) appendMasked(out, field []byte) ([]byte, error) {
-	value, null := m.mask(m.stored.text(unescape(field)))
+	value, null := m.mask(m.stored.Text(unescape(field)))
 	if null {
 		return append(out, `\N`...), nil
 	}
-	value, err := m.stored.bytes(value)
+	value, err := m.stored.Bytes(value)
 	if err != nil {
 		return nil, snap.Invalid(fmt.Sprintf("the mask of %s makes a text that the database cannot hold: %v", m.column, err), "give the column a mask or a value that the encoding has the characters for")
 	}

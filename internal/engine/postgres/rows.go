@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"snap/internal/engine/charset"
 )
 
 // The format of a dump is pg_dump's custom one, as in pg_backup_archiver.c and
@@ -19,8 +21,8 @@ type dumpReader struct {
 	r               *bufio.Reader
 	version         int // major*100 + minor
 	intSize, offset int
-	echo            *bytes.Buffer // if set, gets what is read
-	stored          *charset      // of the dump's texts, once the table of contents is read
+	echo            *bytes.Buffer    // if set, gets what is read
+	stored          *charset.Charset // of the dump's texts, once the table of contents is read
 	err             error
 }
 
@@ -135,7 +137,7 @@ func (d *dumpReader) contents() []dumpEntry {
 		all = append(all, e)
 	}
 	for i, e := range all {
-		all[i].tag, all[i].namespace = d.stored.label(e.tag), d.stored.label(e.namespace)
+		all[i].tag, all[i].namespace = d.stored.Label(e.tag), d.stored.Label(e.namespace)
 	}
 	return all
 }

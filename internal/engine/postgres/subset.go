@@ -142,7 +142,7 @@ func (c *cutter) tablesOf(ctx context.Context) error {
 			return err
 		}
 		m.columns = asTexts(columns)
-		key := [2]string{stored.label(string(schema)), stored.label(string(name))}
+		key := [2]string{stored.Label(string(schema)), stored.Label(string(name))}
 		if root == m.oid { // those come first
 			at[root] = len(c.graph.Tables)
 			c.oids = append(c.oids, root)

@@ -141,7 +141,7 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Spe
 	if !errors.As(err, &exit) {
 		return fmt.Errorf("run %s: %w", name, err)
 	}
-	what := said.FirstError()
+	what := readable(said.FirstError())
 	e := &snap.Error{Code: snap.CodeDatabase, Detail: fmt.Sprintf("%s failed: %s", name, what), Cause: err}
 	switch {
 	case strings.Contains(what, "No space left on device"):

@@ -1,0 +1,207 @@
+// Package charset reads texts of a database's encoding as UTF-8, without a
+// server, and writes them.
+//
+// Every byte can be read and written again. Those that are no character are
+// runes of the private use area: [IsByte].
+package charset
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+)
+
+// Charset is one encoding in which ASCII is ASCII. Nil is UTF-8 that is known to
+// be right. Several may use it at a time.
+type Charset struct {
+	name   string
+	decode func(s string) (r rune, size int) // of what begins with a byte beyond ASCII; [noCharacter] has a size too
+	encode func(r rune) string               // of a rune beyond ASCII; "" when there is none
+}
+
+const noCharacter = rune(-1)
+
+// firstByte stands for the byte 0x00.
+const firstByte = 0xf700
+
+// IsByte reports whether a rune stands for a byte that is no character.
+func IsByte(r rune) bool { return r >= firstByte+utf8.RuneSelf && r <= firstByte+0xff }
+
+// Unknown is an encoding of which only ASCII is known.
+func Unknown(name string) *Charset {
+	return &Charset{name: name, decode: func(string) (rune, int) { return noCharacter, 1 }, encode: func(rune) string { return "" }}
+}
+
+// Mixed is for texts of which nobody knows how they are encoded: most are UTF-8.
+func Mixed(name string) *Charset {
+	decode := func(s string) (rune, int) {
+		r, size := utf8.DecodeRuneInString(s)
+		if r == utf8.RuneError && size == 1 {
+			return noCharacter, size
+		}
+		return r, size
+	}
+	return &Charset{name: name, decode: decode, encode: func(r rune) string { return string(r) }}
+}
+
+// Single has one byte for each character.
+func Single(name string, m *charmap.Charmap) *Charset {
+	decode := func(s string) (rune, int) {
+		if r := m.DecodeByte(s[0]); r != utf8.RuneError {
+			return r, 1
+		}
+		return noCharacter, 1
+	}
+	return &Charset{name: name, decode: decode, encode: func(r rune) string {
+		if b, ok := m.EncodeRune(r); ok {
+			return string([]byte{b})
+		}
+		return ""
+	}}
+}
+
+// Multi has one or more bytes for each character. Length tells how many the first
+// of a text has, 0 when it is none: e may know more than the encoding has.
+func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset {
+	encode := func(r rune) string {
+		b, err := e.NewEncoder().String(string(r))
+		if err != nil || length(b) != len(b) {
+			return ""
+		}
+		return b
+	}
+	decode := func(s string) (rune, int) {
+		size := length(s)
+		if size == 0 {
+			return noCharacter, 1
+		}
+		text, err := e.NewDecoder().String(s[:size])
+		r, n := utf8.DecodeRuneInString(text)
+		if err != nil || r == utf8.RuneError || n < len(text) || encode(r) == "" {
+			return noCharacter, size
+		}
+		return r, size
+	}
+	return &Charset{name: name, decode: decode, encode: encode}
+}
+
+// Text reads a text.
+func (c *Charset) Text(s string) string {
+	return c.read(s, func(out []byte, b byte) []byte { return utf8.AppendRune(out, firstByte+rune(b)) })
+}
+
+// Label reads a name for people and manifests: a byte that is no character is
+// written as \xE9.
+func (c *Charset) Label(s string) string {
+	return c.read(s, func(out []byte, b byte) []byte { return fmt.Appendf(out, `\x%02X`, b) })
+}
+
+// read reads a text, with the bytes that are no character as stray appends them.
+func (c *Charset) read(s string, stray func(out []byte, b byte) []byte) string {
+	if c == nil || isASCII(s) {
+		return s
+	}
+	out := make([]byte, 0, 2*len(s))
+	for len(s) > 0 {
+		r, size := rune(s[0]), 1
+		if r >= utf8.RuneSelf {
+			r, size = c.decode(s)
+		}
+		if r == noCharacter || IsByte(r) {
+			for i := range size {
+				out = stray(out, s[i])
+			}
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+		s = s[size:]
+	}
+	return string(out)
+}
+
+// Bytes writes a text. It fails, naming the first, when the encoding has not all
+// of its characters.
+func (c *Charset) Bytes(text string) (string, error) {
+	if c == nil || isASCII(text) {
+		return text, nil
+	}
+	out := make([]byte, 0, len(text))
+	for _, r := range text {
+		switch {
+		case r < utf8.RuneSelf:
+			out = append(out, byte(r))
+		case IsByte(r):
+			out = append(out, byte(r-firstByte))
+		default:
+			b := c.encode(r)
+			if b == "" {
+				return "", fmt.Errorf("the encoding %s has no character %q", c.name, r)
+			}
+			out = append(out, b...)
+		}
+	}
+	return string(out), nil
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// The bytes that begin a character of three bytes, and one of two whose first
+// says only how to read the second; all others are from lowestEUC on. Encodings
+// that are the same but for more characters have those elsewhere.
+const (
+	singleShift2 = 0x8e
+	singleShift3 = 0x8f
+	lowestEUC    = 0xa1
+)
+
+// EUC is the length of a character in the encodings for Unix.
+func EUC(s string) int {
+	size, from := 2, 0
+	switch {
+	case s == "":
+		return 0
+	case s[0] == singleShift3:
+		size, from = 3, 1
+	case s[0] == singleShift2:
+		from = 1
+	}
+	if len(s) < size {
+		return 0
+	}
+	for i := from; i < size; i++ {
+		if s[i] < lowestEUC {
+			return 0
+		}
+	}
+	return size
+}
+
+// ShiftJIS is the length of a character in Shift_JIS: what is neither ASCII nor a
+// narrow syllable has two bytes, of which the second may be ASCII.
+func ShiftJIS(s string) int {
+	switch {
+	case s == "":
+		return 0
+	case s[0] >= lowestEUC && s[0] <= 0xdf:
+		return 1
+	}
+	return DoubleByte(s)
+}
+
+// DoubleByte is the length of a character in encodings with two bytes for what is
+// not ASCII, of which the second may be ASCII.
+func DoubleByte(s string) int {
+	if len(s) < 2 || s[0] <= utf8.RuneSelf || s[1] < '@' {
+		return 0
+	}
+	return 2
+}
