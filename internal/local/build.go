@@ -39,7 +39,7 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 		return Snapshot{}, err
 	}
 	if t.Source == "" {
-		return Snapshot{}, snap.Usage(fmt.Sprintf("the target %q has no source to build from", t.Name), fmt.Sprintf("give it one: snapcli targets add %q --source URL", t.Name))
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the target %q has no source to build from", t.Name), fmt.Sprintf("give it one with `snapcli targets add %q --source URL`", t.Name))
 	}
 	from, err := a.databaseAt(t.Source)
 	if err != nil {

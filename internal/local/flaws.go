@@ -52,7 +52,7 @@ func (f *flaws) add(one Flaw) {
 func (a *Agent) targetFlaws(t Target, f *flaws) {
 	at := "targets." + t.Name
 	if t.Source == "" && t.Destination == "" {
-		f.add(Flaw{Key: at, Err: snap.Usage("it has neither a source nor a destination", fmt.Sprintf("run: snapcli targets add %q --source URL", t.Name)), Doubt: true, Tried: true})
+		f.add(Flaw{Key: at, Err: snap.Usage("it has neither a source nor a destination", fmt.Sprintf("run `snapcli targets add %q --source URL`", t.Name)), Doubt: true, Tried: true})
 	}
 	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination}} {
 		if side.url != "" {

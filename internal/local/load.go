@@ -94,7 +94,7 @@ func (a *Agent) toLoad(target string, o LoadOptions) (Snapshot, error) {
 	case err != nil:
 		return Snapshot{}, err
 	case s.Target != target:
-		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target), fmt.Sprintf("run: snapcli load %q %q", s.Target, s.Name))
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target), fmt.Sprintf("run `snapcli load %q --snapshot %q`", s.Target, s.Name))
 	case o.Type != "" && s.Type != o.Type:
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.Name, s.Type), "leave --type out, or choose another snapshot")
 	}

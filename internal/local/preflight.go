@@ -32,7 +32,7 @@ type Preflight struct {
 // of another kind, and production.
 func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) {
 	if t.Destination == "" {
-		return database{}, snap.Usage(fmt.Sprintf("the target %q has no destination to load into", t.Name), fmt.Sprintf("give it one: snapcli targets add %q --destination URL", t.Name))
+		return database{}, snap.Usage(fmt.Sprintf("the target %q has no destination to load into", t.Name), fmt.Sprintf("give it one with `snapcli targets add %q --destination URL`", t.Name))
 	}
 	to, err := a.databaseAt(t.Destination)
 	if err != nil {

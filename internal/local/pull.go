@@ -90,7 +90,7 @@ func wantedFrom(ctx context.Context, c *api.Client, target string, o PullOptions
 	case err != nil:
 		return api.Snapshot{}, err
 	case s.Target != target:
-		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is one of target %q", s.ID, s.Target), fmt.Sprintf("run: snapcli pull %q --cloud --snapshot-id %s", s.Target, s.ID))
+		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is one of target %q", s.ID, s.Target), fmt.Sprintf("run `snapcli pull %q --cloud --snapshot-id %s`", s.Target, s.ID))
 	case o.Type != "" && s.Type != o.Type:
 		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.ID, s.Type), "leave --type out")
 	}

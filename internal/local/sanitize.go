@@ -133,13 +133,13 @@ func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, s
 		o.Rules, o.SQL = a.besideConfig(t.Sanitize.Rules), a.besideConfig(t.Sanitize.SQL)
 	}
 	if o.Rules == "" && o.SQL == "" {
-		return nil, sql, snap.Usage(fmt.Sprintf("nothing says how to sanitize the target %q", t.Name), fmt.Sprintf("write rules: snapcli sanitize %q --init, or give a file: --rules FILE or --sql FILE", t.Name))
+		return nil, sql, snap.Usage(fmt.Sprintf("nothing says how to sanitize the target %q", t.Name), fmt.Sprintf("write rules with `snapcli sanitize %q --init`, or give a file: --rules FILE or --sql FILE", t.Name))
 	}
 	if o.Rules != "" {
 		if rules, err = sanitize.ReadRules(o.Rules); err != nil {
 			var e *snap.Error
 			if errors.As(err, &e) && e.Code == snap.CodeNotFound {
-				e.Hint = fmt.Sprintf("write first ones: snapcli sanitize %q --init --rules %q", t.Name, o.Rules)
+				e.Hint = fmt.Sprintf("write first ones with `snapcli sanitize %q --init --rules %q`", t.Name, o.Rules)
 			}
 			return nil, sql, err
 		}
@@ -169,7 +169,7 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	if s.Target != target {
-		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target), fmt.Sprintf("run: snapcli sanitize %q --snapshot %q", s.Target, s.Name))
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target), fmt.Sprintf("run `snapcli sanitize %q --snapshot %q`", s.Target, s.Name))
 	}
 	return s, nil
 }
@@ -187,5 +187,5 @@ func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, 
 			return place, err
 		}
 	}
-	return database{}, snap.Usage(fmt.Sprintf("the target %q has no %s server to make the scratch copy on", t.Name, kind), fmt.Sprintf("give it a destination: snapcli targets add %q --destination URL", t.Name))
+	return database{}, snap.Usage(fmt.Sprintf("the target %q has no %s server to make the scratch copy on", t.Name, kind), fmt.Sprintf("give it a destination with `snapcli targets add %q --destination URL`", t.Name))
 }

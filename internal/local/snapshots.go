@@ -188,7 +188,7 @@ func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time
 	return Snapshot{}, &snap.Error{
 		Code:   snap.CodeNotFound,
 		Detail: fmt.Sprintf("there is no %ssnapshot of target %q on this machine", kind, target),
-		Hint:   fmt.Sprintf("build one: snapcli build %q, or pull one: snapcli pull %q --cloud", target, target),
+		Hint:   fmt.Sprintf("build one with `snapcli build %q`, or pull one with `snapcli pull %q --cloud`", target, target),
 	}
 }
 
