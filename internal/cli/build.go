@@ -62,7 +62,7 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 	s, err := agent.Build(ctx, target, o, tell)
 	end()
 	if err != nil {
-		return err
+		return stopped(ctx, err, "the build", "nothing of it was kept; run the same command again")
 	}
 	for _, w := range s.Warnings {
 		a.warn("%s", w)

@@ -106,7 +106,7 @@ func (a *app) retentionRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove TARGET",
 		Short:   "Keep a target's snapshots for ever",
-		Long:    "Remove takes a target's retention rule away: nothing of it is deleted by rule any more.",
+		Long:    "Remove takes a target's retention rule away: nothing of it is deleted by\nrule any more.",
 		Example: examples("keep everything of a target", "snapcli cloud retention remove shop"),
 		Args:    oneArg("target"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -24,7 +24,7 @@ func (a *app) shareCommand() *cobra.Command {
 	var f shareFlags
 	cmd := &cobra.Command{
 		Use:   "share SNAPSHOT-ID...",
-		Short: "Share snapshots with the organization, a group or another organization",
+		Short: "Share with the organization, a group or another organization",
 		Long: `Share lets more people see and pull a snapshot. Without a flag it is shared
 org-wide: with every member of your organization. --group shares it with one
 SSO group, --org with another organization, read-only, until --expires-in has

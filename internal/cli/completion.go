@@ -15,7 +15,7 @@ func (a *app) completionCommand() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion SHELL",
-		Short: "Write the completion script of a shell: bash, zsh, fish or powershell",
+		Short: "Write the completion script of bash, zsh, fish or powershell",
 		Long: `Completion writes a script that lets your shell complete commands and flags, and
 also targets, snapshot IDs, groups and local snapshots.
 

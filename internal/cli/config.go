@@ -30,8 +30,8 @@ func (a *app) configShowCommand(use string) *cobra.Command {
 		Use:   use,
 		Short: "Show every setting and where it is from",
 		Long: `Show prints the configuration in effect: each value, and whether it is from the
-config file, from an environment variable (SNAPCLI_ and the key in capitals, with
-__ for a dot) or a default. Secrets are masked.`,
+config file, from an environment variable (SNAPCLI_ and the key in capitals,
+with __ for a dot) or a default. Secrets are masked.`,
 		Example: examples("show it", "snapcli config show"),
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {

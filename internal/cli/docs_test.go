@@ -159,3 +159,31 @@ func TestEveryCommandTeaches(t *testing.T) {
 		}
 	}
 }
+
+// TestHelpFits: no line of a command's help is broken by a terminal of 80 columns,
+// except a command that cannot be written shorter.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	for _, args := range helpPages() {
+		root := referenceApp().root()
+		var page bytes.Buffer
+		root.SetOut(&page)
+		root.SetArgs(args)
+		if err := root.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(page.String(), "\n") {
+			if fits := len(line) <= 80; !fits && !strings.Contains(line, " snapcli completion ") && !strings.Contains(line, "  snapcli config schema ") {
+				t.Errorf("%s: %d wide: %s", strings.Join(args, " "), len(line), line)
+			}
+		}
+	}
+}
+
+// helpPages are the arguments that print the help of every command.
+func helpPages() (pages [][]string) {
+	for _, c := range commands(referenceApp().root()) {
+		pages = append(pages, append(strings.Fields(c.CommandPath())[1:], "--help"))
+	}
+	return append(pages, []string{"--help"})
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,19 +35,38 @@ func encryptedTo(before string, recipients int) string {
 
 // passphrase asks for that of a private key, without showing it.
 func (a *app) passphrase() func(path string) ([]byte, error) {
-	in, ok := a.io.In.(interface{ Fd() uintptr })
+	in, ok := a.io.In.(interface {
+		io.Reader
+		Fd() uintptr
+	})
 	if !ok || !a.person() {
 		return nil
 	}
 	return func(path string) ([]byte, error) {
-		fmt.Fprintf(a.io.Err, "Passphrase of %s: ", clean(path))
-		phrase, err := term.ReadPassword(int(in.Fd()))
-		fmt.Fprintln(a.io.Err)
+		phrase, err := readHidden(int(in.Fd()), in, a.io.Err, fmt.Sprintf("Passphrase of %s: ", clean(path)))
 		if err != nil || len(phrase) == 0 {
 			return nil, &snap.Error{Code: snap.CodeInterrupted, Detail: "no passphrase was given", Cause: err}
 		}
 		return phrase, nil
 	}
+}
+
+// readHidden reads a line from a terminal that does not show it. Ctrl-C, which
+// is a character meanwhile, ends it at once with [io.EOF].
+func readHidden(fd int, in io.Reader, out io.Writer, prompt string) ([]byte, error) {
+	usual, err := term.MakeRaw(fd)
+	if err != nil {
+		return nil, fmt.Errorf("hide what is typed: %w", err)
+	}
+	defer func() { _ = term.Restore(fd, usual) }() // there is nothing else to do about a terminal
+	line, err := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{in, out}, "").ReadPassword(prompt)
+	if err != nil {
+		fmt.Fprint(out, "\r\n")
+	}
+	return []byte(line), err
 }
 
 // maskIdentities lists where private keys are, but none of them.

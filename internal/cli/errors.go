@@ -44,13 +44,22 @@ func (a *app) report(ctx context.Context, err error) int {
 	return exit
 }
 
-// interrupted keeps what an error of an interruption says of how to go on.
+// interrupted keeps what an error of an interruption says of how things stand.
 func interrupted(err error) error {
 	var told *snap.Error
-	if errors.As(err, &told) && told.Code == snap.CodeInterrupted && told.Hint != "" {
+	if errors.As(err, &told) && told.Code == snap.CodeInterrupted && told.Detail+told.Hint != "" {
 		return told
 	}
 	return &snap.Error{Code: snap.CodeInterrupted, Cause: err}
+}
+
+// stopped says of an action that ended because its context did how things
+// stand now.
+func stopped(ctx context.Context, err error, what, hint string) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: hint, Cause: err}
 }
 
 // split returns the errors that errors.Join put together.

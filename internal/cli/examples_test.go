@@ -60,7 +60,7 @@ var needsMore = map[string]string{
 // exampleLines makes one line of the script of each example.
 func exampleLines(c *cobra.Command) string {
 	var b strings.Builder
-	for _, line := range strings.Split(c.Example, "\n") {
+	for _, line := range strings.Split(strings.ReplaceAll(c.Example, "\\\n", " "), "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue

@@ -26,7 +26,7 @@ var printed = []struct {
 	{"snapshots, snapshots list", []localView{}},
 	{"snapshots show", localView{}},
 	{"snapshots verify", []sound{}},
-	{"targets", []targetView{}},
+	{"targets, targets list", []targetView{}},
 	{"targets show", targetView{}},
 	{"targets check", []checkedDatabase{}},
 	{"config, config show", []setting{}},

@@ -70,7 +70,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	})
 	end()
 	if err != nil {
-		return err
+		return stopped(ctx, err, "the load", "no half-loaded database is left behind; run the same command again")
 	}
 	if a.flags.json {
 		return a.printJSON(loaded{r.Snapshot.Name, target, r.Destination, r.Replaced, len(r.Tables), r.Elapsed.Seconds()})

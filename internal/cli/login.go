@@ -26,7 +26,8 @@ password or key is typed here. Only cloud.url must be configured.
 
 Where no browser can be opened, as over SSH, open the URL on any other device;
 --qr draws it for the camera of a phone.
-With --json every line is one JSON object, an event: code, waiting, done or error.
+With --json every line is one JSON object, an event: code, waiting, done or
+error.
 For automation use an API key instead: set ` + apiKeyEnv + `.`,
 		Example: examples(
 			"sign in", "snapcli login",

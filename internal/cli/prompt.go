@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"charm.land/huh/v2"
@@ -11,7 +12,8 @@ import (
 
 // confirm asks a person to agree, with no as the answer of a mere Enter. With
 // yes, the flag, it does not ask. Where nobody can be asked it refuses and
-// names the flag. A no is an error too, so that nothing goes on.
+// names the flag. A no, and Ctrl-C at the question, is an error too, so that
+// nothing goes on.
 func (a *app) confirm(ctx context.Context, yes bool, question, details string) error {
 	if yes {
 		return nil
@@ -20,13 +22,13 @@ func (a *app) confirm(ctx context.Context, yes bool, question, details string) e
 		return snap.Usage(question+" Nobody can be asked here", "add --yes to agree")
 	}
 	agreed, err := a.ask(ctx, question, details)
-	if err != nil {
-		return err
+	switch {
+	case err == nil && agreed:
+		return nil
+	case err == nil || ctx.Err() != nil || errors.Is(err, huh.ErrUserAborted):
+		return &snap.Error{Code: snap.CodeInterrupted, Detail: "nothing was changed", Cause: err}
 	}
-	if !agreed {
-		return &snap.Error{Code: snap.CodeInterrupted, Detail: "nothing was changed"}
-	}
-	return nil
+	return err
 }
 
 // ask puts a yes-or-no question on the terminal.
@@ -34,10 +36,42 @@ func (a *app) ask(ctx context.Context, question, details string) (bool, error) {
 	agreed := false
 	field := huh.NewConfirm().Title(clean(question)).Description(clean(details)).Affirmative("Yes").Negative("No").Value(&agreed)
 	form := huh.NewForm(huh.NewGroup(field)).WithInput(a.io.In).WithOutput(a.io.Err).WithShowHelp(false).
-		WithTheme(huh.ThemeFunc(huh.ThemeBase16)).
-		WithAccessible(a.env("ACCESSIBLE") != "" || a.env("TERM") == "dumb")
-	if err := form.RunWithContext(ctx); err != nil {
+		WithTheme(huh.ThemeFunc(ownColours))
+	run := form.RunWithContext
+	if a.env("ACCESSIBLE") != "" || a.env("TERM") == "dumb" {
+		if details != "" {
+			a.say("%s", details)
+		}
+		run = a.leaving(form.WithAccessible(true).RunWithContext)
+	}
+	if err := run(ctx); err != nil {
 		return false, fmt.Errorf("ask: %w", err)
 	}
 	return agreed, nil
+}
+
+// leaving makes a question that waits for a line, whatever becomes of its
+// context, one that is left when the context ends.
+func (a *app) leaving(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		answered := make(chan error, 1)
+		go func() { answered <- run(ctx) }()
+		select {
+		case err := <-answered:
+			return err
+		case <-ctx.Done():
+			a.write("\n")
+			return ctx.Err()
+		}
+	}
+}
+
+// ownColours is the look of a question in the terminal's own two colours, which
+// can be read whatever they are.
+func ownColours(dark bool) *huh.Styles {
+	t := huh.ThemeBase(dark)
+	t.Focused.Title = t.Focused.Title.Bold(true)
+	t.Focused.BlurredButton = t.Focused.BlurredButton.UnsetForeground().UnsetBackground()
+	t.Focused.FocusedButton = t.Focused.FocusedButton.UnsetForeground().UnsetBackground().Reverse(true)
+	return t
 }

@@ -220,12 +220,15 @@ cloud service and loads them elsewhere.
 
 The first five minutes:
 
-  snapcli targets add shop --source postgres://me@localhost/shop --destination postgres://me@localhost/shop_dev
+  snapcli targets add shop --source postgres://me@localhost/shop \
+      --destination postgres://me@localhost/shop_dev
   snapcli build shop                     # take a snapshot
+  snapcli sanitize shop --init           # suggest what to mask: read it
   snapcli sanitize shop                  # make a masked copy
   snapcli load shop --type sanitized     # load it into the destination
 
-  SNAPCLI_CLOUD__URL=https://cloud.example snapcli login
+  export SNAPCLI_CLOUD__URL=https://cloud.example
+  snapcli login                          # a code, a browser
   snapcli push shop --cloud              # private at first
   snapcli cloud snapshots                # what you may see
   snapcli cloud snapshots share ID       # now the whole organization may`
@@ -247,13 +250,13 @@ More:{{range $cmds}}{{if (and (eq .GroupID "") .IsAvailableCommand)}}
   {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{end}}{{end}}{{if .HasAvailableLocalFlags}}
 
 Flags:
-{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableInheritedFlags}}
+{{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableInheritedFlags}}
 
 Global flags:
-{{.InheritedFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasHelpSubCommands}}
+{{.InheritedFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}{{end}}{{if .HasHelpSubCommands}}
 
 Pages of help, as {{.CommandPath}} help PAGE:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
-  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableSubCommands}}
+  {{rpad .Name 12}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableSubCommands}}
 
 More about a command: {{.CommandPath}} COMMAND --help{{end}}
 `

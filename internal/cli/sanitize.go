@@ -16,8 +16,8 @@ func (a *app) sanitizeCommand() *cobra.Command {
 		Use:   "sanitize TARGET",
 		Short: "Make a masked copy of a snapshot",
 		Long: `Sanitize makes a masked copy of the target's newest snapshot, or of the one that
---snapshot names. How to mask stands in a file of column rules, in a SQL file, or
-in both, given here or in the target's configuration. The original is not
+--snapshot names. How to mask stands in a file of column rules, in a SQL file,
+or in both, given here or in the target's configuration. The original is not
 touched, and nothing leaves this machine. Of an encrypted original the copy is
 encrypted too, unless --no-encrypt says otherwise.
 
@@ -58,7 +58,7 @@ func (a *app) sanitize(ctx context.Context, target string, o local.SanitizeOptio
 	s, err := agent.Sanitize(ctx, target, o, tell)
 	end()
 	if err != nil {
-		return err
+		return stopped(ctx, err, "the masking", "nothing of it was kept; run the same command again")
 	}
 	return a.made("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`", word(target))
 }

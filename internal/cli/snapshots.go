@@ -23,7 +23,7 @@ func (a *app) localListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     use,
 		Short:   "List the snapshots on this machine",
-		Long:    "Lists the snapshots on this machine, newest first. For those in the cloud see `snapcli cloud snapshots`.",
+		Long:    "Lists the snapshots on this machine, newest first. For those in the cloud\nsee `snapcli cloud snapshots`.",
 		Example: examples("list them", "snapcli snapshots", "those of one target", "snapcli snapshots --target shop"),
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -7,13 +7,21 @@ import (
 )
 
 func (a *app) targetsCommand() *cobra.Command {
+	cmd := a.targetListCommand("targets")
+	cmd.Short = "List, add, show, check and remove targets"
+	cmd.Args = knownCommand
+	cmd.AddCommand(a.targetListCommand("list"), a.targetAddCommand(), a.targetShowCommand(), a.targetCheckCommand(), a.targetRemoveCommand())
+	return cmd
+}
+
+func (a *app) targetListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "targets",
-		Short: "List, add, show, check and remove targets",
+		Use:   use,
+		Short: "List the targets",
 		Long: `A target is a database that snapshots are taken of (its source) and the one they
 are loaded into (its destination). Targets stand in the config file.`,
 		Example: examples("list them", "snapcli targets"),
-		Args:    knownCommand,
+		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			agent, err := a.agent()
 			if err != nil {
@@ -22,7 +30,6 @@ are loaded into (its destination). Targets stand in the config file.`,
 			return a.printTargets(agent.Targets())
 		},
 	}
-	cmd.AddCommand(a.targetAddCommand(), a.targetShowCommand(), a.targetCheckCommand(), a.targetRemoveCommand())
 	a.jsonFlag(cmd)
 	return cmd
 }

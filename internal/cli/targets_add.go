@@ -2,10 +2,12 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/internal/local"
 )
 
@@ -21,7 +23,7 @@ URLs: postgres://user@host/database, mysql://user@host/database,
 sqlite:///path/to/file. Write secrets as ${NAME}: they are taken from the
 environment when they are needed.`,
 		Example: examples(
-			"a PostgreSQL database", "snapcli targets add shop --source postgres://me@db.example/shop --destination postgres://me@localhost/shop_dev",
+			"a PostgreSQL database", "snapcli targets add shop --source postgres://me@db.example/shop \\\n      --destination postgres://me@localhost/shop_dev",
 			"an SQLite file", "snapcli targets add notes --source sqlite:///home/me/notes.db"),
 		Args:              oneArg("name"),
 		ValidArgsFunction: a.completeTargets,
@@ -53,12 +55,28 @@ func (a *app) addTarget(cmd *cobra.Command, t local.Target) error {
 		verb = "changed"
 		keepUnchanged(cmd, &t, old)
 	}
+	if verb == "added" && t.Source == "" && t.Destination == "" {
+		return snap.Usage(fmt.Sprintf("the target %q would have neither a source nor a destination", t.Name), "give it one with --source URL or --destination URL")
+	}
 	if err := agent.AddTarget(t); err != nil {
 		return err
 	}
 	a.done(t.Name, "%s the target %s in %s", verb, t.Name, agent.ConfigPath())
-	a.next("take a snapshot with `snapcli build %s`", word(t.Name))
+	a.nextForTarget(agent, t)
 	return nil
+}
+
+// nextForTarget tells what a target can be used for.
+func (a *app) nextForTarget(agent *local.Agent, t local.Target) {
+	here, _ := agent.Snapshots(t.Name) // what cannot be read is told where it is wanted
+	switch {
+	case t.Source != "":
+		a.next("take a snapshot with `snapcli build %s`", word(t.Name))
+	case len(here) > 0:
+		a.next("load what is here with `snapcli load %s`", word(t.Name))
+	default:
+		a.next("get a snapshot with `snapcli pull %s --cloud`", word(t.Name))
+	}
 }
 
 // fromHere makes the path of a file that a person names absolute: a relative

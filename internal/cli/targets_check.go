@@ -16,7 +16,8 @@ func (a *app) targetCheckCommand() *cobra.Command {
 		Long: `Check connects to the source and the destination of a target, or of all of
 them, and tells the server's version, the version of the programs that are used,
 and what is missing: a program, or a right of the user in the URL, with the
-statement that grants it. It fails when something is missing. Nothing is changed.`,
+statement that grants it. It fails when something is missing. Nothing is
+changed.`,
 		Example:           examples("check one", "snapcli targets check shop", "check all, for a script", "snapcli targets check --json"),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeTargets,

@@ -8,7 +8,7 @@ func (a *app) targetRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove NAME",
 		Short:             "Remove a target from the config file",
-		Long:              "Remove takes a target out of the config file. Its snapshots and its databases stay.",
+		Long:              "Remove takes a target out of the config file. Its snapshots and its\ndatabases stay.",
 		Example:           examples("remove one", "snapcli targets remove shop"),
 		Args:              oneArg("name"),
 		ValidArgsFunction: a.completeTargets,

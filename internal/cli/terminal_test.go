@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -124,6 +126,35 @@ func TestInterrupted(t *testing.T) {
 	code := Main(ctx, []string{"whoami"}, IO{Out: &out, Err: &errs}, func(name string) string { return env[name] })
 	if code != snap.ExitInterrupted || errs.String() != "snapcli: interrupted\n" || out.Len() > 0 {
 		t.Errorf("code %d, %q, %q", code, out.String(), errs.String())
+	}
+}
+
+// TestNextOfATarget: what to do with a target that has a source, and with one
+// that has none.
+func TestNextOfATarget(t *testing.T) {
+	t.Parallel()
+	for flag, want := range map[string]string{"--source": "`snapcli build shop`", "--destination": "`snapcli pull shop --cloud`"} {
+		_, errs, code := onTerminal(t, 80, nil, "targets", "add", "shop", flag, "sqlite:///tmp/shop.db")
+		if code != 0 || !strings.Contains(errs, want) {
+			t.Errorf("%s: code %d, %q", flag, code, errs)
+		}
+	}
+}
+
+// TestStopped: what was interrupted says how things stand, also in an error of
+// something below that knows no more than that its context ended.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := stopped(ctx, io.ErrUnexpectedEOF, "the load", "go on"); !errors.Is(err, io.ErrUnexpectedEOF) || snap.CodeOf(err) == snap.CodeInterrupted {
+		t.Errorf("before: %v", err)
+	}
+	cancel()
+	var errs bytes.Buffer
+	a := &app{io: IO{Out: io.Discard, Err: &errs}, env: func(string) string { return "" }, log: slog.New(slog.DiscardHandler)}
+	code := a.report(ctx, stopped(ctx, ctx.Err(), "the load", "run it again"))
+	if want := "snapcli: the load was interrupted\n  hint: run it again\n"; code != snap.ExitInterrupted || errs.String() != want {
+		t.Errorf("code %d, %q", code, errs.String())
 	}
 }
 

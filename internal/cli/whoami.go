@@ -22,7 +22,8 @@ groups, and by which credential. The first of these is used:
   2. the API key cloud.api_key of the config file
   3. the login session of ` + "`snapcli login`" + `
 
-A login session is refreshed first, so that the answer holds for the next request too.`,
+A login session is refreshed first, so that the answer holds for the next
+request too.`,
 		Example: examples("see who you are", "snapcli whoami", "your e-mail, for a script", "snapcli whoami --quiet"),
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.whoami(cmd.Context()) },
