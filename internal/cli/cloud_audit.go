@@ -158,8 +158,9 @@ func (l *auditList) add(e api.AuditEntry) error {
 		return l.json.add(e)
 	}
 	if l.table == nil {
-		l.table = l.newTable(column{title: "Line", right: true}, momentColumn("When", 1), column{title: "Action", least: 10, weight: 4},
-			column{title: "Who", least: 8, weight: 3}, column{title: "What", least: 12, weight: 2}, column{title: "By", least: 7}, column{title: "From", least: 3, weight: 1})
+		l.table = l.newTable(column{title: "Line", right: true}, momentColumn("When", 1), column{title: "Action", least: 10, weight: 4, cut: keepEnd},
+			column{title: "Who", least: 8, weight: 3}, column{title: "What", least: 12, weight: 2},
+			column{title: "By", least: 7, spare: true}, column{title: "From", least: 9, weight: 1, spare: true})
 	}
 	l.table.row(strconv.FormatInt(e.Seq, 10), moment(e.At), string(e.Action), actorOf(e), whatOf(e), e.Credential, e.Address)
 	if len(l.table.rows) == api.DefaultLimit {

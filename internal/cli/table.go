@@ -18,8 +18,10 @@ type column struct {
 	least int
 	// weight orders the cutting: the columns of the lowest weight are cut first.
 	weight int
-	cut    func(cell string, room int) string // nil keeps the beginning
-	paint  func(cell string) lipgloss.Style   // nil is plain
+	// spare is left out when the table does not fit with the least of it.
+	spare bool
+	cut   func(cell string, room int) string // nil keeps the beginning
+	paint func(cell string) lipgloss.Style   // nil is plain
 }
 
 // table writes rows in columns that fit a width. The zero width fits all.
@@ -116,17 +118,25 @@ func (t *table) cut() {
 			if c.weight == weight && c.least > 0 {
 				t.widths[i] = min(t.widths[i], max(c.least, t.widths[i]-max(0, t.excess())))
 			}
+			if c.weight == weight && c.spare && t.excess() > 0 {
+				t.widths[i] = leftOut
+			}
 		}
 	}
 }
 
 const maxWeight = 4
 
+// leftOut stands for the width of a column that is not shown.
+const leftOut = -1
+
 // excess is how many cells the table is too wide.
 func (t *table) excess() int {
-	total := t.gap * (len(t.widths) - 1)
+	total := -t.gap
 	for _, w := range t.widths {
-		total += w
+		if w != leftOut {
+			total += w + t.gap
+		}
 	}
 	return total - t.width
 }
@@ -137,6 +147,9 @@ func (t *table) line(cells []string, paint func(int, string) lipgloss.Style) str
 	pending := 0 // spaces before the next word
 	used := 0
 	for i, cell := range cells {
+		if t.widths[i] == leftOut {
+			continue
+		}
 		cell = t.fit(cell, i, used+pending)
 		space := max(0, t.widths[i]-runewidth.StringWidth(cell))
 		if t.columns[i].right {
