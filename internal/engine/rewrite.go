@@ -26,9 +26,9 @@ type Contents struct {
 	Tables       []Shape
 	LargeObjects int // how many large objects, which no column rule reaches
 
-	// Stored returns the bytes of a sampled value in the dump, which may be in
-	// another encoding; nil when they are the value's own.
-	Stored func(value string) (string, error)
+	// Stored returns the bytes that a sampled value may stand as in the dump, which
+	// may be in another encoding; nil when they are the value's own.
+	Stored func(value string) []string
 }
 
 // Shape is a table with its columns, as far as they hold values of their own.

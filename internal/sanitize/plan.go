@@ -74,17 +74,20 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 }
 
 // watch notes the samples that are long enough to be told from chance, as they
-// are stored.
-func (p *Prepared) watch(column string, samples []string, mask engine.Mask, stored func(string) (string, error)) {
+// may be stored.
+func (p *Prepared) watch(column string, samples []string, mask engine.Mask, stored func(string) []string) {
 	for _, v := range samples {
 		if masked, null := mask(v); !null && masked == v || !hasLetters(v) {
 			continue
 		}
+		forms := []string{v}
 		if stored != nil {
-			v, _ = stored(v) // what was read from the dump can be written again
+			forms = stored(v)
 		}
-		if len(v) >= minWatched {
-			p.Watch = append(p.Watch, Watched{Column: column, Value: v})
+		for _, f := range forms {
+			if len(f) >= minWatched {
+				p.Watch = append(p.Watch, Watched{Column: column, Value: f})
+			}
 		}
 	}
 }

@@ -119,6 +119,7 @@ const (
 	erLockTimeout    = 1205
 	erDeadlock       = 1213
 	erEmptyQuery     = 1065
+	erWrongText      = 1366
 	erNoVariable     = 1193
 	erWrongValue     = 1231
 	erPacketTooLarge = 1153

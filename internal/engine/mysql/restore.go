@@ -213,6 +213,9 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 				return s.tooLarge(next.table, len(text), err)
 			}
 			n, err := result.RowsAffected()
+			if err == nil {
+				err = notHeld(ctx, c, next.table)
+			}
 			if err != nil {
 				return err
 			}
@@ -220,6 +223,30 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 		}
 	}
 	return nil
+}
+
+// notHeld is an error when the last statement had a character that its column's
+// character set has not: the server would put a question mark there.
+func notHeld(ctx context.Context, c *sql.Conn, table string) error {
+	rows, err := c.QueryContext(ctx, "SHOW WARNINGS")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var level, said string
+		var number uint16
+		if err := rows.Scan(&level, &number, &said); err != nil {
+			return err
+		}
+		if number == erWrongText && strings.Contains(said, "string value") {
+			return &snap.Error{
+				Code: snap.CodeInvalid, Detail: fmt.Sprintf("a text of the table %s has characters that its column cannot hold: %s", table, said),
+				Hint: "mask the column by something that its character set has the characters for; nothing was replaced",
+			}
+		}
+	}
+	return rows.Err()
 }
 
 // packetHead is more than what a packet has beside the text of a statement.

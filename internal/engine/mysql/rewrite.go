@@ -87,6 +87,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 	if err != nil {
 		return c, err
 	}
+	c.Stored = storedIn(parts.charsets())
 	for {
 		s, err := next(tables)
 		if errors.Is(err, io.EOF) {

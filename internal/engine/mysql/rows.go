@@ -25,14 +25,20 @@ type source struct {
 	number string   // the column, quoted, of whole numbers that the primary key begins with
 	size   int64
 	rows   int64 // that were read
+
+	charsets map[[2]string]string // of texts that are read as bytes, by table and column
 }
 
 // sourcesOf returns the tables, the biggest first, so that several readers end
 // together.
 func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Table) ([]source, error) {
 	at, all := map[string]int{}, make([]source, len(tables))
+	charsets, err := charsetsOf(ctx, c, name)
+	if err != nil {
+		return nil, err
+	}
 	for i := range tables {
-		all[i].table, at[tables[i].Name] = &tables[i], i
+		all[i].table, all[i].charsets, at[tables[i].Name] = &tables[i], charsets, i
 	}
 	rows, err := c.QueryContext(ctx, `SELECT t.table_name, coalesce(CAST(t.data_length AS SIGNED), 0), coalesce(s.column_name, ''), coalesce(s.seq_in_index = 1 AND c.data_type LIKE '%int', 0) FROM information_schema.tables t
 		LEFT JOIN information_schema.statistics s ON s.table_schema = t.table_schema AND s.table_name = t.table_name AND s.index_name = 'PRIMARY' AND t.engine = 'InnoDB'
@@ -72,16 +78,20 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n int64, err error) {
 	t := from.table
 	own := withoutGenerated(t.Columns)
-	var list []string
-	for _, column := range own {
-		list = append(list, quote(column.Name))
+	var list, asked []string
+	forms, versions := from.formsOf(own), ""
+	for i, column := range own {
+		list, asked = append(list, quote(column.Name)), append(asked, quote(column.Name))
+		if forms[i].charset != "" {
+			asked[i] = "CAST(" + list[i] + " AS BINARY)"
+		}
 	}
-	kinds, versions := kindsOf(own), ""
 	if from.period != nil {
-		list, kinds, versions = append(list, quote(from.period[0]), quote(from.period[1])), append(kinds, isText, isEnd), " FOR SYSTEM_TIME ALL"
+		period := []string{quote(from.period[0]), quote(from.period[1])}
+		list, asked, forms, versions = append(list, period...), append(asked, period...), append(forms, form{kind: isText}, form{kind: isEnd}), " FOR SYSTEM_TIME ALL"
 	}
-	columns := strings.Join(list, ",")
-	b := batch{out: out, start: "INSERT INTO " + quote(t.Name) + " (" + columns + ") VALUES\n"}
+	columns := strings.Join(asked, ",")
+	b := batch{out: out, start: "INSERT INTO " + quote(t.Name) + " (" + strings.Join(list, ",") + ") VALUES\n"}
 	if len(list) == 0 { // only generated columns: how many rows is all there is to say
 		columns, b.start = "1", "INSERT INTO "+quote(t.Name)+" () VALUES\n"
 	}
@@ -106,7 +116,7 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n in
 				return err
 			}
 			n++
-			if err := b.add(values[:len(list)], kinds); err != nil {
+			if err := b.add(values[:len(list)], forms); err != nil {
 				return err
 			}
 		}
@@ -138,12 +148,18 @@ const (
 	isEnd // of a row's time in a table with history
 )
 
-func kindsOf(columns []engine.Column) []int {
-	kinds := make([]int, len(columns))
+// form is how values of a column are written.
+type form struct {
+	kind    int
+	charset string // of a text that is written as its bytes
+}
+
+func (s source) formsOf(columns []engine.Column) []form {
+	forms := make([]form, len(columns))
 	for i, c := range columns {
-		kinds[i] = kindOf(c.Type)
+		forms[i] = form{kind: kindOf(c.Type), charset: s.charsets[[2]string{s.table.Name, c.Name}]}
 	}
-	return kinds
+	return forms
 }
 
 // kindOf tells how values of a column's type are written.
@@ -171,7 +187,7 @@ type batch struct {
 	b     []byte
 }
 
-func (b *batch) add(values []driver.Value, kinds []int) error {
+func (b *batch) add(values []driver.Value, forms []form) error {
 	if len(b.b) == 0 {
 		b.b = append(b.b, b.start...)
 	} else {
@@ -183,7 +199,7 @@ func (b *batch) add(values []driver.Value, kinds []int) error {
 			b.b = append(b.b, ',')
 		}
 		var err error
-		if b.b, err = appendValue(b.b, v, kinds[i]); err != nil {
+		if b.b, err = appendValue(b.b, v, forms[i]); err != nil {
 			return err
 		}
 	}
@@ -207,10 +223,15 @@ func (b *batch) flush() error {
 }
 
 // appendValue writes a value as a literal.
-func appendValue(b []byte, v driver.Value, kind int) ([]byte, error) {
+func appendValue(b []byte, v driver.Value, f form) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:
 		return append(b, "NULL"...), nil
+	case []byte:
+		if f.charset != "" {
+			return appendBytesIn(b, v, f.charset), nil
+		}
+		return appendBytes(b, v, f.kind), nil
 	case int64:
 		return strconv.AppendInt(b, v, 10), nil
 	case float64:
@@ -218,9 +239,7 @@ func appendValue(b []byte, v driver.Value, kind int) ([]byte, error) {
 	case float32:
 		return strconv.AppendFloat(b, float64(v), 'g', -1, 32), nil
 	case string:
-		return appendBytes(b, []byte(v), kind), nil
-	case []byte:
-		return appendBytes(b, v, kind), nil
+		return appendBytes(b, []byte(v), f.kind), nil
 	}
 	return b, fmt.Errorf("a value of the type %T", v)
 }

@@ -170,6 +170,8 @@ func textEnd(b []byte, from int) int {
 // value returns what a literal stands for.
 func value(literal []byte) (text string, kind int, err error) {
 	switch {
+	case len(literal) == 0:
+		return "", isNull, errors.New("an empty value")
 	case string(literal) == "NULL":
 		return "", isNull, nil
 	case bytes.HasPrefix(literal, []byte("0x")):
@@ -178,12 +180,13 @@ func value(literal []byte) (text string, kind int, err error) {
 	case bytes.HasPrefix(literal, []byte("_binary ")):
 		text, _, err := value(literal[len("_binary "):])
 		return text, isBinary, err
+	case literal[0] == '_':
+		text, err := textIn(literal)
+		return text, isText, err
 	case len(literal) > 1 && literal[0] == '\'' && literal[len(literal)-1] == '\'':
 		return unquote(literal[1 : len(literal)-1]), isText, nil
-	case len(literal) > 0:
-		return string(literal), isNumber, nil
 	}
-	return "", isNull, errors.New("an empty value")
+	return string(literal), isNumber, nil
 }
 
 // unquote undoes the escapes of a text (the manual's page on string literals).

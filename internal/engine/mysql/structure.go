@@ -165,6 +165,21 @@ func (s structure) collations() map[string]bool {
 	return all
 }
 
+// charsets are the character sets that a structure names, but for the straight.
+func (s structure) charsets() map[string]bool {
+	all := map[string]bool{}
+	for _, t := range s.Tables {
+		for _, m := range encoded().FindAllStringSubmatch(t.SQL, -1) {
+			if !straight(m[1]) {
+				all[m[1]] = true
+			}
+		}
+	}
+	return all
+}
+
+var encoded = late.Regexp(`\b(?:CHARSET=|CHARACTER SET )(\w+)`)
+
 var collated = late.Regexp(`\bCOLLATE[= ](\w+)`)
 
 // later takes the secondary indexes and foreign keys out of a table's

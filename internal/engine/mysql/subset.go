@@ -204,8 +204,8 @@ func primaryKeys(ctx context.Context, c querier, database string) (columns, type
 		if charset != "" {
 			kind += " CHARACTER SET " + charset + " COLLATE " + collation
 		}
-		if part || strings.Contains(kind, "text") || strings.Contains(kind, "blob") {
-			kind = "" // cannot be the key of a table whole
+		if part || strings.Contains(kind, "text") || strings.Contains(kind, "blob") || !straight(charset) {
+			kind = "" // cannot be the key of a table whole, or would be another one
 		}
 		columns[table], types[table] = append(columns[table], column), append(types[table], kind)
 	}

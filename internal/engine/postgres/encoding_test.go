@@ -178,8 +178,8 @@ func (w written) masked(t *testing.T, seed int, from, to string, want map[string
 		t.Fatalf("%+v, %v", contents, err)
 	}
 	for i, sample := range contents.Tables[0].Samples[2] {
-		if stored, err := contents.Stored(sample); !utf8.ValidString(sample) || err != nil || i < len(w.odd) && w.odd[i] != stored && w.encoding != "EUC_JP" {
-			t.Errorf("seed %d: sample %d is %q, %q stored, %v", seed, i, sample, stored, err)
+		if stored := contents.Stored(sample); !utf8.ValidString(sample) || i < len(w.odd) && w.odd[i] != stored[0] && w.encoding != "EUC_JP" {
+			t.Errorf("seed %d: sample %d is %q, stored %q", seed, i, sample, stored)
 		}
 	}
 	var got bytes.Buffer

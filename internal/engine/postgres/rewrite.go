@@ -70,7 +70,10 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 	if err != nil {
 		return engine.Contents{}, err
 	}
-	c := engine.Contents{Stored: d.stored.Bytes}
+	c := engine.Contents{Stored: func(value string) []string {
+		b, _ := d.stored.Bytes(value) // it was read from there
+		return []string{b}
+	}}
 	at := map[int]int{}
 	for _, id := range order {
 		at[id] = len(c.Tables)

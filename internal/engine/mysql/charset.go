@@ -1,0 +1,122 @@
+package mysql
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
+
+	"snap/internal/engine/charset"
+)
+
+// Texts come from the server as UTF-8. Of many character sets it cannot convert
+// everything, and gives a question mark or another character without a word:
+// Shift_JIS does not get its own backslash back. Texts in those are read and
+// written as their bytes, behind the name of the character set.
+
+// straight are the character sets that every text is the same in, there and back.
+// Those that are wider than a byte from the first character on must be among them.
+func straight(name string) bool {
+	switch name {
+	case "", "utf8", "utf8mb3", "utf8mb4", "utf16", "utf16le", "utf32", "ucs2", "latin1", "latin2", "latin5", "latin7",
+		"cp850", "cp852", "cp866", "keybcs2", "koi8r", "koi8u", "macce", "macroman":
+		return true
+	}
+	return false
+}
+
+// charsetsOf returns the character sets of a database's texts, by table and
+// column, that are not straight.
+func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]string, error) {
+	rows, err := c.QueryContext(ctx, "SELECT table_name, column_name, character_set_name FROM information_schema.columns WHERE table_schema = ? AND (data_type LIKE '%char' OR data_type LIKE '%text')", database)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all := map[[2]string]string{}
+	for rows.Next() {
+		var table, column string
+		var name sql.NullString
+		if err := rows.Scan(&table, &column, &name); err != nil {
+			return nil, err
+		}
+		if !straight(name.String) {
+			all[[2]string{table, column}] = name.String
+		}
+	}
+	return all, rows.Err()
+}
+
+// appendBytesIn writes a text of a character set as a literal. What is the same in
+// all of them is written as such.
+func appendBytesIn(b, v []byte, charset string) []byte {
+	if bytes.IndexFunc(v, differs) < 0 {
+		return appendQuoted(b, v)
+	}
+	b = append(append(append(b, '_'), charset...), " X'"...)
+	return append(hex.AppendEncode(b, v), '\'')
+}
+
+// differs reports what some character set has another character for.
+func differs(r rune) bool {
+	return r < ' ' || r > 'z' || r > 'Z' && r < 'a' && r != '_' || r == '#' || r == '$' || r == '@'
+}
+
+var errNoText = errors.New("a text of a character set that is not written right")
+
+// textIn reads what appendBytesIn has written in hexadecimal digits.
+func textIn(literal []byte) (string, error) {
+	name, digits, ok := strings.Cut(string(literal[1:]), " X'")
+	digits, ended := strings.CutSuffix(digits, "'")
+	b, err := hex.DecodeString(digits)
+	if !ok || !ended || err != nil {
+		return "", errNoText
+	}
+	return charsetNamed(name).Text(string(b)), nil
+}
+
+// charsetNamed returns a character set that is not straight by its name.
+func charsetNamed(name string) *charset.Charset {
+	if m := map[string]*charmap.Charmap{
+		"greek": charmap.ISO8859_7, "hebrew": charmap.ISO8859_8, "cp1250": charmap.Windows1250, "cp1251": charmap.Windows1251,
+		"cp1256": charmap.Windows1256, "cp1257": charmap.Windows1257, "tis620": charmap.Windows874,
+	}[name]; m != nil {
+		return charset.Single(name, m)
+	}
+	for _, known := range []struct {
+		name   string
+		e      encoding.Encoding
+		length func(string) int
+	}{
+		{"sjis", japanese.ShiftJIS, charset.ShiftJIS}, {"cp932", japanese.ShiftJIS, charset.ShiftJIS}, {"ujis", japanese.EUCJP, charset.EUC}, {"eucjpms", japanese.EUCJP, charset.EUC},
+		{"euckr", korean.EUCKR, charset.DoubleByte}, {"gb2312", simplifiedchinese.GBK, charset.EUC}, {"gbk", simplifiedchinese.GBK, charset.DoubleByte}, {"big5", traditionalchinese.Big5, charset.DoubleByte},
+	} {
+		if known.name == name {
+			return charset.Multi(name, known.e, known.length)
+		}
+	}
+	return charset.Unknown(name)
+}
+
+// storedIn returns how a sampled value can stand in a dump with these character
+// sets.
+func storedIn(names map[string]bool) func(string) []string {
+	return func(value string) []string {
+		all := []string{value}
+		for name := range names {
+			if b, err := charsetNamed(name).Bytes(value); err == nil && bytes.IndexFunc([]byte(b), differs) >= 0 {
+				all = append(all, hex.EncodeToString([]byte(b)))
+			}
+		}
+		return all
+	}
+}
