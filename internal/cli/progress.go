@@ -46,14 +46,15 @@ type bars struct {
 	box    *mpb.Progress
 	bar    *mpb.Bar
 	phase  string
+	spins  bool // the bar does not know its total
 	mu     sync.Mutex
 	detail string
 }
 
 func (b *bars) tell(e local.Event) {
-	if e.Phase != b.phase || b.bar == nil {
+	if e.Phase != b.phase || b.bar == nil || b.spins && e.Total > 0 {
 		b.finish()
-		b.phase = e.Phase
+		b.phase, b.spins = e.Phase, e.Total <= 0
 		b.bar = b.add(clean(e.Phase), e.Total)
 	}
 	b.mu.Lock()

@@ -2,8 +2,11 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"testing"
 	"time"
+
+	"github.com/vbauerster/mpb/v8"
 
 	"snap/internal/local"
 )
@@ -34,6 +37,21 @@ func TestProgressIsToldNowAndThen(t *testing.T) {
 		if told.String() != test.want {
 			t.Errorf("%s: %q, want %q", name, told.String(), test.want)
 		}
+	}
+}
+
+// A phase that learns its total only after it began gets a bar then.
+func TestSpinnerBecomesABar(t *testing.T) {
+	t.Parallel()
+	b := &bars{box: mpb.New(mpb.WithOutput(io.Discard))}
+	t.Cleanup(b.end)
+	b.tell(local.Event{Phase: "dump"})
+	spinner := b.bar
+	b.tell(local.Event{Phase: "dump", Done: 1, Total: 10})
+	bar := b.bar
+	b.tell(local.Event{Phase: "dump", Done: 2, Total: 10})
+	if bar == spinner || b.bar != bar || bar.Current() != 2 {
+		t.Errorf("spinner %p, then %p, then %p at %d", spinner, bar, b.bar, bar.Current())
 	}
 }
 
