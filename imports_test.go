@@ -41,7 +41,7 @@ var house = map[string]struct {
 	"internal/engine/charset":  {client, nil},
 	"internal/engine/postgres": {client, []string{".", "internal/engine", "internal/engine/charset", "internal/disk", "internal/subset", "internal/late"}},
 	"internal/engine/mysql":    {client, []string{".", "internal/engine", "internal/engine/charset", "internal/subset", "internal/late"}},
-	"internal/engine/sqlite":   {client, []string{".", "internal/engine", "internal/disk", "internal/subset"}},
+	"internal/engine/sqlite":   {client, []string{".", "internal/engine", "internal/engine/charset", "internal/disk", "internal/subset"}},
 	"internal/foreign":         {client, []string{".", "internal/late", "internal/misread"}},
 	"internal/subset":          {client, []string{".", "internal/engine"}},
 	"internal/sanitize":        {client, []string{".", "internal/engine", "internal/late", "internal/misread"}},

@@ -54,9 +54,11 @@ func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engin
 		return info, snap.Invalid("the SQLite database is empty: it has no tables at all", "create its tables first")
 	}
 	o.Begin("count")
-	if info.Tables, err = tables(ctx, tx); err != nil {
+	all, err := tables(ctx, tx)
+	if err != nil {
 		return info, err
 	}
+	info.Tables = labelled(all)
 	free, err := freePages(ctx, tx)
 	if err != nil {
 		return info, err

@@ -25,6 +25,7 @@ func TestEveryKindOfFile(t *testing.T) {
 		"small pages":     `PRAGMA page_size = 512; PRAGMA journal_mode = WAL;` + some,
 		"free pages":      some + `CREATE TABLE u (a); INSERT INTO u VALUES (zeroblob(1000000)); DELETE FROM u;`,
 		"invalid UTF-8":   some + `INSERT INTO t VALUES (5, CAST(x'ff80c328' AS TEXT), 'text in a blob column'), (6, CAST(x'610062' AS TEXT), 7);`,
+		"names":           "CREATE TABLE \"caf\xe9\" (id INTEGER PRIMARY KEY, \"na\xefve\" TEXT); INSERT INTO \"caf\xe9\" VALUES (1, 'café');",
 		"affinities":      `CREATE TABLE a (i INT, t TEXT, r REAL, n NUMERIC, b BLOB, d DATETIME, x); INSERT INTO a VALUES ('12', 12, 12, '1e3', 'x', '2024', 1.5), (9e999, x'00', -9e999, 'no number', 0.1, 7, NULL);`,
 		"strict":          `CREATE TABLE s (i INT, j INTEGER, r REAL, t TEXT, b BLOB, a ANY) STRICT; INSERT INTO s VALUES (1, 2, 0.1, 'x', x'00', '12'), (NULL, NULL, NULL, NULL, NULL, x'ff');`,
 		"without rowid":   `CREATE TABLE w (a TEXT, b INT, v, PRIMARY KEY (a, b)) WITHOUT ROWID; INSERT INTO w VALUES ('x', 1, 'y'), ('x', 2, NULL);`,

@@ -123,7 +123,7 @@ func (s *scratch) verify(ctx context.Context, want engine.Info) error {
 			return err
 		}
 	}
-	return engine.Compare(want.Tables, got)
+	return engine.Compare(want.Tables, labelled(got))
 }
 
 func damaged(said string, err error) error {

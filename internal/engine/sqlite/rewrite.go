@@ -114,8 +114,11 @@ func inspect(ctx context.Context, db *sql.DB, samples int) (engine.Contents, err
 	if err != nil {
 		return c, err
 	}
+	if c.Stored, err = storedIn(ctx, db); err != nil {
+		return c, err
+	}
 	for _, t := range list {
-		s := engine.Shape{Name: t.Name, Columns: t.Columns, Samples: make([][]string, len(t.Columns))}
+		s := engine.Shape{Name: label(t.Name), Columns: labels(t.Columns), Samples: make([][]string, len(t.Columns))}
 		if len(t.Columns) == 0 {
 			return c, snap.Invalid(fmt.Sprintf("the table %s is of a kind that this SQLite does not know", t.Name), "mask the snapshot with a SQL file after dropping it")
 		}
@@ -216,7 +219,7 @@ func forGood(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error 
 func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info, masks *[]engine.Mask) (changed []string, err error) {
 	all, err := tables(ctx, tx)
 	if err == nil {
-		err = engine.Compare(want.Tables, all)
+		err = engine.Compare(want.Tables, labelled(all))
 	}
 	if err != nil {
 		return nil, err
@@ -259,16 +262,16 @@ type masking struct {
 func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
 	m := masking{table: t.Name}
 	names := make([]string, len(t.Columns))
-	for i, c := range t.Columns {
+	for i, c := range labels(t.Columns) {
 		names[i] = c.Name
 	}
-	masks, drop, err := p.Masks("", t.Name, names)
+	masks, drop, err := p.Masks("", label(t.Name), names)
 	if m.drop = drop; err != nil || drop {
 		return m, err
 	}
 	for i, mask := range masks {
 		if mask != nil {
-			m.columns, m.masks = append(m.columns, names[i]), append(m.masks, mask)
+			m.columns, m.masks = append(m.columns, t.Columns[i].Name), append(m.masks, mask)
 		}
 	}
 	return m, nil

@@ -87,10 +87,11 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 		return info, err
 	}
 	defer db.Close()
-	if info.Tables, err = tables(ctx, db); err != nil {
+	all, err := tables(ctx, db)
+	if err != nil {
 		return info, failure(path, err)
 	}
-	info.Exists, info.Size = true, file.Size()
+	info.Tables, info.Exists, info.Size = labelled(all), true, file.Size()
 	info.Connections = users(path)
 	return info, nil
 }

@@ -1,0 +1,55 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"unicode/utf16"
+
+	"snap/internal/engine"
+	"snap/internal/engine/charset"
+)
+
+// label is a name for people and manifests. SQLite takes any bytes for one.
+func label(name string) string { return charset.Mixed("").Label(name) }
+
+// labelled returns the tables with their names and columns as labels.
+func labelled(all []engine.Table) []engine.Table {
+	all = slices.Clone(all)
+	for i, t := range all {
+		all[i].Name, all[i].Columns = label(t.Name), labels(t.Columns)
+	}
+	return all
+}
+
+func labels(columns []engine.Column) []engine.Column {
+	columns = slices.Clone(columns)
+	for i, c := range columns {
+		columns[i].Name, columns[i].Type = label(c.Name), label(c.Type)
+	}
+	return columns
+}
+
+// storedIn returns how a text stands in the file, nil when it is in UTF-8.
+func storedIn(ctx context.Context, q querier) (func(value string) []string, error) {
+	var encoding string
+	if err := q.QueryRowContext(ctx, "PRAGMA encoding").Scan(&encoding); err != nil {
+		return nil, err
+	}
+	var order binary.AppendByteOrder
+	switch encoding {
+	case "UTF-16le":
+		order = binary.LittleEndian
+	case "UTF-16be":
+		order = binary.BigEndian
+	default:
+		return nil, nil //nolint:nilnil // as it is
+	}
+	return func(value string) []string {
+		var b []byte
+		for _, unit := range utf16.Encode([]rune(value)) {
+			b = order.AppendUint16(b, unit)
+		}
+		return []string{string(b), value} // also as it is, in a blob
+	}, nil
+}
