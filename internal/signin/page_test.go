@@ -251,6 +251,9 @@ func TestUserCodes(t *testing.T) {
 			t.Errorf("%q was not understood: %d", typed, a.status)
 		}
 	}
+	if a := b.submit(b.get("/auth/device"), "/auth/device", "user_code", "BCDF-GHJK"); !strings.Contains(a.body, "run <code>snapcli login</code> again.") {
+		t.Errorf("an unknown code: %s", a.body)
+	}
 }
 
 // D12: waiting logins are limited by address, and swept when they are over.
