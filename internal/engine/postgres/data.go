@@ -19,13 +19,18 @@ import (
 // at a time as there are jobs, and returns how many rows the server took for
 // each. A table that the load has just made is filled frozen, in the transaction
 // that emptied it: what comes after need not visit its rows again. One that
-// several load at a time cannot be.
-func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int) (map[[2]string]int64, error) {
+// several load at a time cannot be. Whoever has none left to fill has the planner
+// get to know those that are, while others still fill and after.
+func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, ahead *analysis) (map[[2]string]int64, error) {
 	var mu sync.Mutex
 	counts, seen := map[[2]string]int64{}, s.progress()
+	load := ctx
 	g, ctx := errgroup.WithContext(ctx)
 	for range jobs {
 		g.Go(func() error {
+			if jobs > 1 {
+				defer ahead.run(load, s, u.layout.setup)
+			}
 			b := u.rows.take()
 			if b == nil {
 				return nil
@@ -43,6 +48,9 @@ func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int) (map[[2]
 				mu.Lock()
 				counts[b.key()] += rows
 				mu.Unlock()
+				if b.settled && !b.shared {
+					ahead.filled <- b.table()
+				}
 			}
 			return nil
 		})

@@ -19,7 +19,8 @@ type block struct {
 	copy         string // the statement, without its semicolon
 	fresh        bool   // the dump makes the table itself, and the data is for it alone
 
-	shared bool // several load it at a time
+	shared  bool // several load it at a time
+	settled bool // what the planner is to know of it does not wait for more than its rows
 
 	// Where its rows are, as far as they are unpacked; guarded by the spool.
 	offset, size int64
@@ -53,26 +54,44 @@ func (l *layout) share(tables []engine.Table, jobs int) {
 	}
 }
 
+// oneTable reports whether nearly all rows are of one table: then there is
+// little to do beside its indexes.
+func oneTable(tables []engine.Table) bool {
+	most, total := int64(0), int64(0)
+	for _, t := range tables {
+		most, total = max(most, t.Rows), total+max(0, t.Rows)
+	}
+	return most*4 > total*3
+}
+
 // layoutOf reads a table of contents. No rows are unpacked yet.
 func layoutOf(entries []dumpEntry) *layout {
 	l := &layout{tables: map[int]*block{}}
-	made := map[[2]string]bool{}
+	made, partition, computed := map[[2]string]bool{}, map[[2]string]bool{}, map[string]bool{}
 	for _, e := range entries {
-		if e.desc == "TABLE" {
+		switch e.desc {
+		case "TABLE":
 			made[[2]string{e.namespace, e.tag}] = true
+		case "TABLE ATTACH":
+			partition[[2]string{e.namespace, e.tag}] = true
+		case "INDEX":
+			computed[computedFrom(e.definition)] = true
 		}
 	}
 	for _, e := range entries {
 		switch e.desc {
 		case "TABLE DATA":
-			_, _, unread := parseCopy(e.copy)
-			l.tables[e.id] = &block{
+			name, _, unread := parseCopy(e.copy)
+			key := [2]string{e.namespace, e.tag}
+			b := &block{
 				schema: e.namespace, name: e.tag,
 				copy: strings.TrimSuffix(strings.TrimSpace(e.copy), ";"),
 				// Rows of some partitions go in through the root, and the tables of
 				// an extension have rows of its own.
-				fresh: unread == nil && made[[2]string{e.namespace, e.tag}] && !strings.Contains(e.definition, "load via partition root"),
+				fresh: unread == nil && made[key] && !strings.Contains(e.definition, "load via partition root"),
 			}
+			b.settled = b.fresh && !partition[key] && !computed[name] // a partition is seen to with its root
+			l.tables[e.id] = b
 			continue
 		case "ENCODING", "STDSTRINGS", "SEARCHPATH":
 			l.setup = append(l.setup, e.definition)
@@ -80,4 +99,16 @@ func layoutOf(entries []dumpEntry) *layout {
 		l.others = append(l.others, e.id)
 	}
 	return l
+}
+
+// computedFrom returns the table, as it stands there, of an index of expressions:
+// CREATE INDEX customer_email_idx ON public.customer USING btree (lower(email));
+// "" if it is of columns alone, as far as can be told from its parentheses.
+func computedFrom(index string) string {
+	_, table, _ := strings.Cut(index, " ON ")
+	table, columns, _ := strings.Cut(strings.TrimPrefix(table, "ONLY "), " USING ")
+	if strings.Count(columns, "(") < 2 {
+		return ""
+	}
+	return table
 }

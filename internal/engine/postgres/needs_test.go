@@ -48,7 +48,26 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 			if err := e.load(t, into, d); err != nil {
 				t.Error(err)
 			}
+			whenDropped(t, admin, user)
 		})
+	}
+}
+
+// whenDropped returns when the server has dropped the databases that loads by the
+// user have replaced: until then a load's session holds a lock on their names.
+func whenDropped(t *testing.T, admin, user string) {
+	t.Helper()
+	d, err := parse(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := d.maintenance(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock(hashtextextended(datname, 0)) FROM pg_database WHERE datname LIKE 'snapcli\_replaced%' AND pg_get_userbyid(datdba) = $1`, user); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -273,6 +273,7 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 		t.Errorf("after the load %s\nbefore          %s", after, before)
 	}
 	same(t, from, to)
+	whenDropped(t, to, role)
 	psql(t, to, script(t, fmt.Sprintf("ALTER DATABASE %s OWNER TO postgres; DROP ROLE %s", name, role)))
 }
 

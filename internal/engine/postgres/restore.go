@@ -80,7 +80,7 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 	if err := sweep(ctx, s.admin); err != nil {
 		return s.place.failure(err)
 	}
-	run := restoring{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs, properties: info.Properties}
+	run := restoring{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs, properties: info.Properties, oneTable: oneTable(info.Tables)}
 	counts, err := s.anew(ctx, run, u)
 	if deadlocked(err) && run.jobs > 1 && u.rows.wait() == nil {
 		// Two jobs can wait for each other on what is partitioned. One cannot.
@@ -103,7 +103,7 @@ func (s *scratch) anew(ctx context.Context, run restoring, u *unpacking) (map[[2
 		}
 		s.made = false
 	}
-	if err := s.create(ctx, run.properties); err != nil {
+	if err := s.create(ctx, run); err != nil {
 		return nil, s.place.failure(err)
 	}
 	return s.parts(ctx, run, u)
@@ -129,7 +129,9 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 	if err := s.restore(ctx, definitions, "--section=pre-data"); err != nil {
 		return nil, err
 	}
-	counts, err := s.loadData(ctx, u, run.jobs)
+	ahead := newAnalysis(len(u.layout.tables))
+	defer ahead.end()
+	counts, err := s.loadData(ctx, u, run.jobs, ahead)
 	if err == nil {
 		err = u.rows.wait()
 	}
@@ -151,12 +153,12 @@ func randomName(prefix string) string {
 }
 
 // create makes the empty scratch database, closed to everybody but its owner.
-func (s *scratch) create(ctx context.Context, properties map[string]string) error {
+func (s *scratch) create(ctx context.Context, run restoring) error {
 	name := randomName("snapcli_scratch_")
 	if err := holdName(ctx, s.admin, name); err != nil {
 		return err
 	}
-	if err := createLike(ctx, s.admin, name, properties); err != nil {
+	if err := createLike(ctx, s.admin, name, run.properties); err != nil {
 		return err
 	}
 	s.here, s.made = s.place.named(name), true
@@ -168,7 +170,7 @@ func (s *scratch) create(ctx context.Context, properties map[string]string) erro
 		"ALTER DATABASE " + id + " SET synchronous_commit = off",
 		"ALTER DATABASE " + id + " SET maintenance_work_mem = '256MB'",
 	}
-	if s.place.local() && s.o.Jobs >= runtime.NumCPU() {
+	if s.place.local() && s.o.Jobs >= runtime.NumCPU() && !run.oneTable {
 		// Without a core for them, workers make an index cost a fifth more.
 		statements = append(statements, "ALTER DATABASE "+id+" SET max_parallel_maintenance_workers = 0")
 	}
@@ -218,6 +220,7 @@ type restoring struct {
 	jobs   int
 
 	properties map[string]string // of the scratch database
+	oneTable   bool              // it has nearly all rows
 }
 
 // restore runs pg_restore, which stops at the first error.
@@ -265,43 +268,6 @@ func (s *scratch) verify(ctx context.Context, want []engine.Table, counts map[[2
 		return err
 	}
 	return s.here.failure(s.analyze(ctx, conn))
-}
-
-// analyze lets the planner know every table, several at a time. That a function
-// in an index fails while it does is no reason to fail: the server tries again.
-func (s *scratch) analyze(ctx context.Context, conn *pgx.Conn) error {
-	rows, err := conn.Query(ctx, `SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE c.relkind IN ('r', 'm', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
-		AND (c.relkind = 'p' OR pg_relation_size(c.oid) > 0) ORDER BY pg_relation_size(c.oid) DESC`)
-	if err != nil {
-		return err
-	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return err
-	}
-	work := make(chan string, len(tables))
-	for _, t := range tables {
-		work <- t
-	}
-	close(work)
-	g, ctx := errgroup.WithContext(ctx)
-	for range min(s.o.Jobs, len(tables)) {
-		g.Go(func() error {
-			conn, err := s.here.connect(ctx)
-			if err != nil {
-				return err
-			}
-			defer conn.Close(context.WithoutCancel(ctx))
-			for t := range work {
-				if _, err := conn.Exec(ctx, "ANALYZE "+t); err != nil && state(err) == "" {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return g.Wait()
 }
 
 func (s *scratch) URL() string { return s.here.url() }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"snap"
 )
@@ -44,10 +45,18 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	}
 	s.made = false
 	if exists {
-		// The load is done. What cannot be dropped now, the next load sweeps up.
-		_, _ = s.admin.Exec(context.WithoutCancel(ctx), "DROP DATABASE IF EXISTS "+pgx.Identifier{old}.Sanitize()+" WITH (FORCE)")
+		s.leave(old)
 	}
 	return nil
+}
+
+// leave has the server drop the old database, and does not wait for it: it makes
+// a checkpoint of all databases first. The load is done; the lock on the name is
+// held until the old one is dropped, and what cannot be, the next load sweeps up.
+func (s *scratch) leave(old string) {
+	server := s.admin.PgConn().Frontend()
+	server.SendQuery(&pgproto3.Query{String: "DROP DATABASE IF EXISTS " + pgx.Identifier{old}.Sanitize() + " WITH (FORCE)"})
+	_ = server.Flush()
 }
 
 func (s *scratch) exists(ctx context.Context) (yes bool, err error) {

@@ -1,0 +1,113 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+)
+
+// stateLocked is the SQLSTATE of who does not wait for a lock any longer.
+const stateLocked = "55P03"
+
+// analysis lets the planner know tables beside a load, one after the other, from
+// when a loader has nothing left to fill: no core waits for the last table then,
+// nor for the last index. A table that is locked, because an index of it is built,
+// gets another turn. What it does not come to is left to [scratch.analyze].
+type analysis struct {
+	filled chan string // the tables
+	begin  sync.Once
+	ending chan struct{}
+	ended  sync.WaitGroup
+}
+
+// newAnalysis is of at most so many tables.
+func newAnalysis(tables int) *analysis {
+	return &analysis{filled: make(chan string, tables), ending: make(chan struct{})}
+}
+
+// run begins with the tables that are filled.
+func (a *analysis) run(ctx context.Context, s *scratch, setup []string) {
+	a.begin.Do(func() {
+		a.ended.Go(func() {
+			if conn, err := s.session(ctx, slices.Concat(setup, []string{"SET lock_timeout = '50ms'"})); err == nil {
+				a.each(ctx, conn)
+				_ = conn.Close(context.WithoutCancel(ctx))
+			}
+		})
+	})
+}
+
+func (a *analysis) each(ctx context.Context, conn *pgx.Conn) {
+	for !conn.IsClosed() {
+		select {
+		case <-a.ending:
+			return
+		default:
+		}
+		select {
+		case <-a.ending:
+			return
+		case table := <-a.filled:
+			if _, err := conn.PgConn().Exec(ctx, "ANALYZE "+table).ReadAll(); state(err) == stateLocked {
+				a.filled <- table
+			}
+		}
+	}
+}
+
+// end returns when the table that it is at is done.
+func (a *analysis) end() {
+	close(a.ending)
+	a.ended.Wait()
+}
+
+// unknownTables lists the tables that the planner does not know yet, or not
+// all of: those that got expressions to know of, or children, after they were
+// filled. What takes longest is first: a sample of the same size is taken of
+// all large tables, so their columns count. A partition is seen to with its root.
+const unknownTables = `
+SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relkind IN ('r', 'm', 'p') AND NOT c.relispartition AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
+	AND (c.relkind = 'p' OR pg_relation_size(c.oid) > 0)
+	AND (pg_stat_get_last_analyze_time(c.oid) IS NULL OR c.relhassubclass
+		OR EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indexprs IS NOT NULL) OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = c.oid))
+	ORDER BY c.relkind = 'p' DESC, c.relnatts * least(pg_relation_size(c.oid), 8 << 20) DESC`
+
+// analyze lets the planner know every table that it does not know yet, several
+// at a time. That a function in an index fails while it does is no reason to
+// fail: the server tries again.
+func (s *scratch) analyze(ctx context.Context, conn *pgx.Conn) error {
+	rows, err := conn.Query(ctx, unknownTables)
+	if err != nil {
+		return err
+	}
+	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	work := make(chan string, len(tables))
+	for _, t := range tables {
+		work <- t
+	}
+	close(work)
+	g, ctx := errgroup.WithContext(ctx)
+	for range min(s.o.Jobs, len(tables)) {
+		g.Go(func() error {
+			conn, err := s.here.connect(ctx)
+			if err != nil {
+				return err
+			}
+			defer conn.Close(context.WithoutCancel(ctx))
+			for t := range work {
+				if _, err := conn.Exec(ctx, "ANALYZE "+t); err != nil && state(err) == "" {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
