@@ -104,6 +104,7 @@ func (p *pgBench) round(b *testing.B, rules string) {
 	tool(b, "pg_dump", "-Fd", "-Z0", "-j2", "-f", dir, "-d", p.from)
 	for _, jobs := range []string{"2", "4"} {
 		p.measure("load", func() { p.act(b, "load", "") })
+		p.dropped(b)
 		to := p.fresh(b)
 		p.measure("pg_restore -j"+jobs, func() { tool(b, "pg_restore", "-j"+jobs, "-d", to, dir) })
 		p.measure("its ANALYZE", func() { tool(b, "vacuumdb", "--quiet", "--analyze-only", "-j"+jobs, "-d", to) })
@@ -207,6 +208,13 @@ func (p *pgBench) drop(b *testing.B, url string) {
 	name := strings.TrimSuffix(url[strings.LastIndexByte(url, '/')+1:], "?sslmode=disable")
 	command(b, p.from, "DROP DATABASE "+name)
 	command(b, p.from, "CHECKPOINT")
+}
+
+// dropped returns when the server has dropped what a load has replaced, for which
+// the load does not wait: until then its session holds a lock on the name.
+func (p *pgBench) dropped(b *testing.B) {
+	server := p.to[:strings.LastIndexByte(p.to, '/')]
+	command(b, server+"/postgres?sslmode=disable", `SELECT pg_advisory_lock(hashtextextended(datname, 0)) FROM pg_database WHERE datname LIKE 'snapcli\_replaced%'`)
 }
 
 func command(b *testing.B, url, text string) {
