@@ -59,16 +59,17 @@ func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]
 // appendBytesIn writes a text of a character set as a literal. What is the same in
 // all of them is written as such.
 func appendBytesIn(b, v []byte, charset string) []byte {
-	if bytes.IndexFunc(v, differs) < 0 {
+	if plain(v, charset) {
 		return appendQuoted(b, v)
 	}
 	b = append(append(append(b, '_'), charset...), " X'"...)
 	return append(hex.AppendEncode(b, v), '\'')
 }
 
-// differs reports what some character set has another character for.
-func differs(r rune) bool {
-	return r < ' ' || r > 'z' || r > 'Z' && r < 'a' && r != '_' || r == '#' || r == '$' || r == '@'
+// plain reports whether a text is ASCII, and has none of what the character set
+// has another character for: Swedish letters, or the yen of Shift_JIS.
+func plain(v []byte, charset string) bool {
+	return charset != "swe7" && bytes.IndexFunc(v, func(r rune) bool { return r < ' ' || r > '}' || r == '\\' }) < 0
 }
 
 var errNoText = errors.New("a text of a character set that is not written right")
@@ -113,7 +114,7 @@ func storedIn(names map[string]bool) func(string) []string {
 	return func(value string) []string {
 		all := []string{value}
 		for name := range names {
-			if b, err := charsetNamed(name).Bytes(value); err == nil && bytes.IndexFunc([]byte(b), differs) >= 0 {
+			if b, err := charsetNamed(name).Bytes(value); err == nil && !plain([]byte(b), name) {
 				all = append(all, hex.EncodeToString([]byte(b)))
 			}
 		}

@@ -17,13 +17,23 @@ import (
 // texts that servers convert to UTF-8 and not back, and others, by character set
 // and in hexadecimal digits.
 func oddTexts() map[string][]string {
-	return map[string][]string{
+	all := map[string][]string{
 		"sjis": {"5C", "8140", "F040", "955C955C", "B1B2", "7E"}, "cp932": {"ED40", "FA5C", "F040", "5C"}, "ujis": {"A9A1", "B4C1", "8FB0A1"}, "eucjpms": {"ADA1", "A9A1"},
 		"gbk": {"A140", "D2BB", "815C"}, "big5": {"C840", "A55C"}, "gb2312": {"A2A1", "B0A1"}, "euckr": {"C941", "B0A1"},
 		"greek": {"A4", "E1"}, "hebrew": {"A1", "E0"}, "cp1250": {"81", "E9"}, "cp1251": {"98", "E6"}, "cp1256": {"8A"}, "cp1257": {"81"}, "tis620": {"DB"},
 		"swe7": {"5B5D", "7F"}, "hp8": {"FF"}, "dec8": {"A4"}, "armscii8": {"A4"}, "geostd8": {"81"},
 		"latin1": {"818D8F909D", "E9", "80"}, "latin2": {"A3"}, "utf8mb3": {"C3A9"}, "utf8mb4": {"F09F9880"}, "utf16": {"D83DDE00"}, "ucs2": {"00E9"}, "utf32": {"0001F600"}, "binary": {"00FFC3"},
 	}
+	ascii := ""
+	for c := ' '; c <= '~'; c++ {
+		ascii += fmt.Sprintf("%02X", c)
+	}
+	for name, texts := range all {
+		if name != "utf16" && name != "utf32" && name != "ucs2" {
+			all[name] = append(texts, ascii, strings.Replace(ascii, "5C", "", 1))
+		}
+	}
+	return all
 }
 
 // oddTable has two columns of every character set, and another's rows are told
@@ -32,10 +42,10 @@ func oddTable() string {
 	var columns, values []string
 	rows := 0
 	for name, texts := range oddTexts() {
-		columns = append(columns, fmt.Sprintf("v_%[1]s VARCHAR(20) CHARACTER SET %[1]s, kept_%[1]s VARCHAR(20) CHARACTER SET %[1]s", name))
+		columns = append(columns, fmt.Sprintf("v_%[1]s VARCHAR(100) CHARACTER SET %[1]s, kept_%[1]s VARCHAR(100) CHARACTER SET %[1]s", name))
 		rows = max(rows, len(texts))
 	}
-	text := "CREATE TABLE t (id INT PRIMARY KEY, " + strings.Join(columns, ", ") + ");\nCREATE TABLE k (v VARCHAR(20) CHARACTER SET sjis PRIMARY KEY);\n"
+	text := "CREATE TABLE t (id INT PRIMARY KEY, " + strings.Join(columns, ", ") + ");\nCREATE TABLE k (v VARCHAR(100) CHARACTER SET sjis PRIMARY KEY);\n"
 	for row := range rows {
 		columns, values = []string{"id"}, []string{fmt.Sprint(row)}
 		for name, texts := range oddTexts() {
