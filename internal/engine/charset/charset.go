@@ -27,7 +27,7 @@ const noCharacter = rune(-1)
 const firstByte = 0xf700
 
 // IsByte reports whether a rune stands for a byte that is no character.
-func IsByte(r rune) bool { return r >= firstByte+utf8.RuneSelf && r <= firstByte+0xff }
+func IsByte(r rune) bool { return r >= firstByte && r <= firstByte+0xff }
 
 // Unknown is an encoding of which only ASCII is known.
 func Unknown(name string) *Charset {
