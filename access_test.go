@@ -1,68 +1,70 @@
-package snap
+package snap_test
 
 import (
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"snap"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // people of two organizations, for the tables below.
 var (
-	acme   = OrgRef{ID: 1, Slug: "acme"}
-	globex = OrgRef{ID: 2, Slug: "globex"}
-	eng    = Group{ID: 30, GroupID: "eng"}
-	dba    = Group{ID: 31, GroupID: "dba"}
+	acme   = snap.OrgRef{ID: 1, Slug: "acme"}
+	globex = snap.OrgRef{ID: 2, Slug: "globex"}
+	eng    = snap.Group{ID: 30, GroupID: "eng"}
+	dba    = snap.Group{ID: 31, GroupID: "dba"}
 )
 
-func person(id int64, org OrgRef, role Role, groups ...Group) Caller {
-	return Caller{Org: org, User: &User{ID: id}, Role: role, Groups: groups, Credential: Credential{Kind: UserKey}}
+func person(id int64, org snap.OrgRef, role snap.Role, groups ...snap.Group) snap.Caller {
+	return snap.Caller{Org: org, User: &snap.User{ID: id}, Role: role, Groups: groups, Credential: snap.Credential{Kind: snap.UserKey}}
 }
 
-func orgKey(org OrgRef, kind CredentialKind) Caller {
-	return Caller{Org: org, Credential: Credential{Kind: kind, Scopes: []Scope{ScopePull, ScopePush}}}
+func orgKey(org snap.OrgRef, kind snap.CredentialKind) snap.Caller {
+	return snap.Caller{Org: org, Credential: snap.Credential{Kind: kind, Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}}
 }
 
 // SPEC 5.3, row by row.
 func TestVisible(t *testing.T) {
 	t.Parallel()
-	pushed := []Grant{{Audience: AudienceOf(KindUser, 10)}, {Audience: AudienceOf(KindAdmins, acme.ID)}}
-	orgWide := append(pushed[:2:2], Grant{Audience: AudienceOf(KindMembers, acme.ID)})
-	toDBA := append(pushed[:2:2], Grant{Audience: AudienceOf(KindGroup, dba.ID)})
-	toGlobex := append(pushed[:2:2], Grant{Audience: AudienceOf(KindRecipients, globex.ID), Until: noon.Add(time.Hour)})
+	pushed := []snap.Grant{{Audience: snap.AudienceOf(snap.KindUser, 10)}, {Audience: snap.AudienceOf(snap.KindAdmins, acme.ID)}}
+	orgWide := append(pushed[:2:2], snap.Grant{Audience: snap.AudienceOf(snap.KindMembers, acme.ID)})
+	toDBA := append(pushed[:2:2], snap.Grant{Audience: snap.AudienceOf(snap.KindGroup, dba.ID)})
+	toGlobex := append(pushed[:2:2], snap.Grant{Audience: snap.AudienceOf(snap.KindRecipients, globex.ID), Until: noon.Add(time.Hour)})
 	byKey := pushed[1:]
-	unknown := person(13, acme, RoleMember, dba)
+	unknown := person(13, acme, snap.RoleMember, dba)
 	unknown.GroupsUnknown = true
 	tests := []struct {
 		name   string
-		caller Caller
-		grants []Grant
+		caller snap.Caller
+		grants []snap.Grant
 		want   bool
 	}{
-		{"the owner always sees it", person(10, acme, RoleMember), pushed, true},
-		{"even as a viewer", person(10, acme, RoleViewer), pushed, true},
-		{"organization owners see everything", person(11, acme, RoleOwner), pushed, true},
-		{"and admins", person(12, acme, RoleAdmin), pushed, true},
-		{"members do not see what is private", person(13, acme, RoleMember), pushed, false},
-		{"nor do viewers", person(14, acme, RoleViewer), pushed, false},
-		{"org-wide reaches members", person(13, acme, RoleMember), orgWide, true},
-		{"and viewers", person(14, acme, RoleViewer), orgWide, true},
-		{"but no other organization, not even its owner", person(20, globex, RoleOwner), orgWide, false},
-		{"a group share reaches the group", person(13, acme, RoleMember, eng, dba), toDBA, true},
-		{"and no one else", person(13, acme, RoleMember, eng), toDBA, false},
+		{"the owner always sees it", person(10, acme, snap.RoleMember), pushed, true},
+		{"even as a viewer", person(10, acme, snap.RoleViewer), pushed, true},
+		{"organization owners see everything", person(11, acme, snap.RoleOwner), pushed, true},
+		{"and admins", person(12, acme, snap.RoleAdmin), pushed, true},
+		{"members do not see what is private", person(13, acme, snap.RoleMember), pushed, false},
+		{"nor do viewers", person(14, acme, snap.RoleViewer), pushed, false},
+		{"org-wide reaches members", person(13, acme, snap.RoleMember), orgWide, true},
+		{"and viewers", person(14, acme, snap.RoleViewer), orgWide, true},
+		{"but no other organization, not even its owner", person(20, globex, snap.RoleOwner), orgWide, false},
+		{"a group share reaches the group", person(13, acme, snap.RoleMember, eng, dba), toDBA, true},
+		{"and no one else", person(13, acme, snap.RoleMember, eng), toDBA, false},
 		{"unknown groups give nothing", unknown, toDBA, false},
-		{"a cross-org share reaches every role there", person(21, globex, RoleViewer), toGlobex, true},
-		{"and does not widen at home", person(13, acme, RoleMember), toGlobex, false},
-		{"an organization-level key sees what is of its organization", orgKey(acme, PipelineKey), byKey, true},
-		{"and what was shared to it", orgKey(globex, AgentKey), toGlobex, true},
-		{"but nothing else", orgKey(globex, AgentKey), orgWide, false},
-		{"what such a key pushed is hidden from members", person(13, acme, RoleMember), byKey, false},
-		{"the anonymous see nothing", Caller{}, append(orgWide, Grant{Audience: AudienceOf(KindMembers, 0)}), false},
+		{"a cross-org share reaches every role there", person(21, globex, snap.RoleViewer), toGlobex, true},
+		{"and does not widen at home", person(13, acme, snap.RoleMember), toGlobex, false},
+		{"an organization-level key sees what is of its organization", orgKey(acme, snap.PipelineKey), byKey, true},
+		{"and what was shared to it", orgKey(globex, snap.AgentKey), toGlobex, true},
+		{"but nothing else", orgKey(globex, snap.AgentKey), orgWide, false},
+		{"what such a key pushed is hidden from members", person(13, acme, snap.RoleMember), byKey, false},
+		{"the anonymous see nothing", snap.Caller{}, append(orgWide, snap.Grant{Audience: snap.AudienceOf(snap.KindMembers, 0)}), false},
 	}
 	for _, tt := range tests {
-		if got := Visible(tt.caller, tt.grants, noon); got != tt.want {
+		if got := snap.Visible(tt.caller, tt.grants, noon); got != tt.want {
 			t.Errorf("%s: got %v", tt.name, got)
 		}
 	}
@@ -71,11 +73,11 @@ func TestVisible(t *testing.T) {
 // SPEC 2.3: the share ends when its time is reached, not after.
 func TestGrantEndsInTheInstantItExpires(t *testing.T) {
 	t.Parallel()
-	g := Grant{Until: noon}
+	g := snap.Grant{Until: noon}
 	if !g.Live(noon.Add(-time.Nanosecond)) || g.Live(noon) || g.Live(noon.Add(time.Hour)) {
 		t.Error("a grant is live until its time and no longer")
 	}
-	if !(Grant{}).Live(noon) {
+	if !(snap.Grant{}).Live(noon) {
 		t.Error("a grant without a time never ends")
 	}
 }
@@ -83,9 +85,9 @@ func TestGrantEndsInTheInstantItExpires(t *testing.T) {
 func TestAudienceHoldsKindAndSubject(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		kind := AudienceKind(rapid.Int64Range(0, 4).Draw(t, "kind"))
+		kind := snap.AudienceKind(rapid.Int64Range(0, 4).Draw(t, "kind"))
 		subject := rapid.Int64Range(0, 1<<50).Draw(t, "subject")
-		a := AudienceOf(kind, subject)
+		a := snap.AudienceOf(kind, subject)
 		if a.Kind() != kind || a.Subject() != subject {
 			t.Fatalf("%d of %d became %d of %d", kind, subject, a.Kind(), a.Subject())
 		}
@@ -95,8 +97,8 @@ func TestAudienceHoldsKindAndSubject(t *testing.T) {
 // Adding a grant never takes a snapshot away, removing one never shows it.
 func TestSharingOnlyWidens(t *testing.T) {
 	t.Parallel()
-	grants := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Grant {
-		g := Grant{Audience: AudienceOf(AudienceKind(rapid.Int64Range(0, 4).Draw(t, "kind")), rapid.Int64Range(1, 3).Draw(t, "subject"))}
+	grants := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) snap.Grant {
+		g := snap.Grant{Audience: snap.AudienceOf(snap.AudienceKind(rapid.Int64Range(0, 4).Draw(t, "kind")), rapid.Int64Range(1, 3).Draw(t, "subject"))}
 		if rapid.Bool().Draw(t, "ends") {
 			g.Until = noon.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "hours")) * time.Hour)
 		}
@@ -105,9 +107,9 @@ func TestSharingOnlyWidens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := grants.Draw(t, "grants")
 		some := all[:rapid.IntRange(0, len(all)).Draw(t, "kept")]
-		caller := person(rapid.Int64Range(1, 3).Draw(t, "user"), OrgRef{ID: rapid.Int64Range(1, 3).Draw(t, "org")},
-			rapid.SampledFrom([]Role{RoleOwner, RoleAdmin, RoleMember, RoleViewer}).Draw(t, "role"), Group{ID: rapid.Int64Range(1, 3).Draw(t, "group")})
-		if Visible(caller, some, noon) && !Visible(caller, all, noon) {
+		caller := person(rapid.Int64Range(1, 3).Draw(t, "user"), snap.OrgRef{ID: rapid.Int64Range(1, 3).Draw(t, "org")},
+			rapid.SampledFrom([]snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer}).Draw(t, "role"), snap.Group{ID: rapid.Int64Range(1, 3).Draw(t, "group")})
+		if snap.Visible(caller, some, noon) && !snap.Visible(caller, all, noon) {
 			t.Fatal("a further grant hid the snapshot")
 		}
 	})
@@ -116,45 +118,45 @@ func TestSharingOnlyWidens(t *testing.T) {
 // SPEC 4.2, 5.1, 5.3; the design's table of who may do what.
 func TestAllowed(t *testing.T) {
 	t.Parallel()
-	mine := Snapshot{Org: acme, Owner: &User{ID: 10}}
+	mine := snap.Snapshot{Org: acme, Owner: &snap.User{ID: 10}}
 	const (
-		yes      = Code("")
-		no       = CodeForbidden
-		nameless = CodeUserAttributionRequired
+		yes      = snap.Code("")
+		no       = snap.CodeForbidden
+		nameless = snap.CodeUserAttributionRequired
 	)
 	tests := []struct {
-		do                                                                  Action
-		owner, admin, pusher, pusherNowViewer, member, viewer, foreign, key Code
+		do                                                                  snap.Action
+		owner, admin, pusher, pusherNowViewer, member, viewer, foreign, key snap.Code
 	}{
-		{ActView, yes, yes, yes, yes, yes, yes, yes, yes},
-		{ActPull, yes, yes, yes, yes, yes, yes, yes, yes},
-		{ActPush, yes, yes, yes, no, yes, no, yes, yes},
-		{ActDelete, yes, yes, no, no, no, no, no, nameless},
-		{ActShare, yes, yes, yes, no, no, no, no, nameless},
-		{ActShareOrg, yes, yes, no, no, no, no, no, nameless},
-		{ActDecline, no, no, no, no, no, no, yes, nameless},
-		{ActListGroups, yes, yes, yes, yes, yes, yes, no, yes},
-		{ActExplain, yes, yes, yes, yes, no, no, no, no},
-		{ActReadGroups, yes, yes, yes, yes, yes, yes, yes, yes},
-		{ActAdminister, yes, yes, no, no, no, no, yes, no},
+		{snap.ActView, yes, yes, yes, yes, yes, yes, yes, yes},
+		{snap.ActPull, yes, yes, yes, yes, yes, yes, yes, yes},
+		{snap.ActPush, yes, yes, yes, no, yes, no, yes, yes},
+		{snap.ActDelete, yes, yes, no, no, no, no, no, nameless},
+		{snap.ActShare, yes, yes, yes, no, no, no, no, nameless},
+		{snap.ActShareOrg, yes, yes, no, no, no, no, no, nameless},
+		{snap.ActDecline, no, no, no, no, no, no, yes, nameless},
+		{snap.ActListGroups, yes, yes, yes, yes, yes, yes, no, yes},
+		{snap.ActExplain, yes, yes, yes, yes, no, no, no, no},
+		{snap.ActReadGroups, yes, yes, yes, yes, yes, yes, yes, yes},
+		{snap.ActAdminister, yes, yes, no, no, no, no, yes, no},
 	}
 	for _, tt := range tests {
 		for _, cell := range []struct {
 			who    string
-			caller Caller
-			want   Code
+			caller snap.Caller
+			want   snap.Code
 		}{
-			{"owner", person(1, acme, RoleOwner), tt.owner},
-			{"admin", person(2, acme, RoleAdmin), tt.admin},
-			{"pusher", person(10, acme, RoleMember), tt.pusher},
-			{"pusher, now a viewer", person(10, acme, RoleViewer), tt.pusherNowViewer},
-			{"member", person(3, acme, RoleMember), tt.member},
-			{"viewer", person(4, acme, RoleViewer), tt.viewer},
-			{"owner of a recipient", person(5, globex, RoleOwner), tt.foreign},
-			{"pipeline key", orgKey(acme, PipelineKey), tt.key},
-			{"agent key", orgKey(acme, AgentKey), tt.key},
+			{"owner", person(1, acme, snap.RoleOwner), tt.owner},
+			{"admin", person(2, acme, snap.RoleAdmin), tt.admin},
+			{"pusher", person(10, acme, snap.RoleMember), tt.pusher},
+			{"pusher, now a viewer", person(10, acme, snap.RoleViewer), tt.pusherNowViewer},
+			{"member", person(3, acme, snap.RoleMember), tt.member},
+			{"viewer", person(4, acme, snap.RoleViewer), tt.viewer},
+			{"owner of a recipient", person(5, globex, snap.RoleOwner), tt.foreign},
+			{"pipeline key", orgKey(acme, snap.PipelineKey), tt.key},
+			{"agent key", orgKey(acme, snap.AgentKey), tt.key},
 		} {
-			if got := CodeOf(Allowed(cell.caller, tt.do, mine)); got != cell.want {
+			if got := snap.CodeOf(snap.Allowed(cell.caller, tt.do, mine)); got != cell.want {
 				t.Errorf("%s by %s: got %q, want %q", tt.do, cell.who, got, cell.want)
 			}
 		}
@@ -163,11 +165,11 @@ func TestAllowed(t *testing.T) {
 
 func TestScopesBoundOrganizationLevelKeys(t *testing.T) {
 	t.Parallel()
-	k := Caller{Org: acme, Credential: Credential{Kind: PipelineKey, Scopes: []Scope{ScopePush}}}
-	if Allowed(k, ActPush, Snapshot{}) != nil {
+	k := snap.Caller{Org: acme, Credential: snap.Credential{Kind: snap.PipelineKey, Scopes: []snap.Scope{snap.ScopePush}}}
+	if snap.Allowed(k, snap.ActPush, snap.Snapshot{}) != nil {
 		t.Error("a key with the scope push may push")
 	}
-	if CodeOf(Allowed(k, ActPull, Snapshot{Org: acme})) != CodeForbidden {
+	if snap.CodeOf(snap.Allowed(k, snap.ActPull, snap.Snapshot{Org: acme})) != snap.CodeForbidden {
 		t.Error("and not pull")
 	}
 }

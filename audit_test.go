@@ -1,28 +1,30 @@
-package snap
+package snap_test
 
 import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"snap"
 )
 
 // A log that was changed anywhere does not verify: a line altered, removed,
 // put elsewhere or slipped in.
 func TestAuditChainShowsEveryChange(t *testing.T) {
 	t.Parallel()
-	log := rapid.Custom(func(t *rapid.T) []AuditEntry {
-		var lines []AuditEntry
+	log := rapid.Custom(func(t *rapid.T) []snap.AuditEntry {
+		var lines []snap.AuditEntry
 		prev := ""
 		for i := range rapid.IntRange(2, 8).Draw(t, "lines") {
-			e := AuditEntry{Seq: int64(i + 1), At: noon, Action: AuditShared, Actor: rapid.String().Draw(t, "actor")}
+			e := snap.AuditEntry{Seq: int64(i + 1), At: noon, Action: snap.AuditShared, Actor: rapid.String().Draw(t, "actor")}
 			e.Hash = e.Sum(prev)
 			prev = e.Hash
 			lines = append(lines, e)
 		}
 		return lines
 	})
-	verify := func(lines []AuditEntry) error {
-		var chain AuditChain
+	verify := func(lines []snap.AuditEntry) error {
+		var chain snap.AuditChain
 		for _, e := range lines {
 			if err := chain.Next(e); err != nil {
 				return err
@@ -36,7 +38,7 @@ func TestAuditChainShowsEveryChange(t *testing.T) {
 			t.Fatalf("a log as written: %v", err)
 		}
 		i := rapid.IntRange(0, len(lines)-2).Draw(t, "at")
-		bent := append([]AuditEntry{}, lines...)
+		bent := append([]snap.AuditEntry{}, lines...)
 		switch rapid.IntRange(0, 3).Draw(t, "how") {
 		case 0:
 			bent[i].Actor += "x"
@@ -53,7 +55,7 @@ func TestAuditChainShowsEveryChange(t *testing.T) {
 				break
 			}
 		}
-		if CodeOf(verify(bent)) != CodeConflict {
+		if snap.CodeOf(verify(bent)) != snap.CodeConflict {
 			t.Fatal("a bent log verified")
 		}
 	})

@@ -71,7 +71,8 @@ var house = map[string]struct {
 	"internal/blob": {both, []string{".", "internal/disk"}},
 
 	// For tests and for developing only; no program of the product imports them.
-	"internal/cloudtest":         {server, []string{".", "api", "internal/auth", "internal/blob", "internal/cloud", "internal/signin", "internal/store"}},
+	"internal/clocktest":         {both, nil},
+	"internal/cloudtest":         {server, []string{".", "api", "internal/auth", "internal/blob", "internal/clocktest", "internal/cloud", "internal/signin", "internal/store"}},
 	"internal/servertest":        {both, nil},
 	"internal/sample":            {both, nil},
 	"internal/testreport":        {both, nil},

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 )
@@ -23,7 +24,7 @@ import (
 func TestHiddenTakesAsManyQueriesAsAbsent(t *testing.T) {
 	t.Parallel()
 	database, statements := counted(t, servertest.Postgres(t))
-	c := cloudtest.Start(t, cloudtest.Options{DatabaseURL: database, Clock: cloudtest.NewClock(time.Now())})
+	c := cloudtest.Start(t, cloudtest.Options{DatabaseURL: database, Clock: clocktest.New(time.Now())})
 	s := newScene(t, c)
 	count := func(pattern, id, body, key string) int64 {
 		before := statements.Load()

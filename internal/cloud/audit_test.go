@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 )
 
@@ -96,7 +97,7 @@ func TestAuditTellsWhatHappened(t *testing.T) {
 func TestAuditTellsWhoCouldSee(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	clock := cloudtest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
 	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
 	type day struct {

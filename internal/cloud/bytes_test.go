@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 )
 
@@ -119,7 +120,7 @@ func revokeKeys(c *cloudtest.Cloud, email string) error {
 func TestDownloadURLsCannotBeBent(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	clock := cloudtest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
 	s := newScene(t, c)
 	pull, err := c.As("mia@acme.test").Pull(ctx, s.id)

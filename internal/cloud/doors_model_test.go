@@ -14,6 +14,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/auth"
+	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 	"snap/internal/store"
 )
@@ -22,7 +23,7 @@ import (
 // happened in it: who is who, and a list of grants for every snapshot.
 type building struct {
 	*cloudtest.Cloud
-	clock  *cloudtest.Clock
+	clock  *clocktest.Clock
 	orgs   []snap.OrgRef
 	groups map[string]snap.Group // by organization and ID
 	people []*visitor            // users, then the organizations' keys, then nobody
@@ -80,7 +81,7 @@ func check(rt *rapid.T, err error) {
 }
 
 // newBuilding makes two organizations of their own for one history.
-func newBuilding(rt *rapid.T, c *cloudtest.Cloud, clock *cloudtest.Clock, n int) *building {
+func newBuilding(rt *rapid.T, c *cloudtest.Cloud, clock *clocktest.Clock, n int) *building {
 	b := &building{Cloud: c, clock: clock, groups: map[string]snap.Group{}}
 	ctx := context.Background()
 	for _, name := range []string{"red", "blue"} {

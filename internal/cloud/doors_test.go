@@ -14,6 +14,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 )
@@ -30,7 +31,7 @@ func TestEveryDoorIsTheAccessRule(t *testing.T) {
 	for _, db := range []string{"sqlite", "postgres"} {
 		t.Run(db, func(t *testing.T) {
 			t.Parallel()
-			clock := cloudtest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+			clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 			o := cloudtest.Options{Clock: clock, Config: behindProxy}
 			if db == "postgres" {
 				o.DatabaseURL = servertest.Postgres(t)

@@ -14,6 +14,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/auth"
+	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 	"snap/internal/store"
@@ -23,7 +24,7 @@ import (
 type replicasOf struct {
 	*testing.T
 	a, b  *cloudtest.Cloud
-	clock *cloudtest.Clock
+	clock *clocktest.Clock
 }
 
 // keptOnBoth runs a test on each database: on two replicas over PostgreSQL, and
@@ -31,13 +32,13 @@ type replicasOf struct {
 func keptOnBoth(t *testing.T, f func(r replicasOf)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		clock := cloudtest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+		clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 		c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
 		f(replicasOf{t, c, c, clock})
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		o := cloudtest.Options{Clock: cloudtest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), DatabaseURL: servertest.Postgres(t)}
+		o := cloudtest.Options{Clock: clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)), DatabaseURL: servertest.Postgres(t)}
 		f(replicasOf{t, cloudtest.Start(t, o), cloudtest.Start(t, o), o.Clock})
 	})
 }

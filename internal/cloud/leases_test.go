@@ -12,18 +12,19 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 )
 
 // twoReplicas runs a test with two replicas over one database, of each kind.
-func twoReplicas(t *testing.T, test func(t *testing.T, clock *cloudtest.Clock, a, b *cloudtest.Cloud)) {
+func twoReplicas(t *testing.T, test func(t *testing.T, clock *clocktest.Clock, a, b *cloudtest.Cloud)) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": servertest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			clock := cloudtest.NewClock(time.Now())
+			clock := clocktest.New(time.Now())
 			o := cloudtest.Options{Clock: clock, DatabaseURL: database(t), DataDir: t.TempDir(), Config: allowPrivate}
 			a := cloudtest.Start(t, o)
 			b := cloudtest.Start(t, o)
@@ -69,7 +70,7 @@ func (r *stuck) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // goes on when another has sent everything, sends nothing more; and its failure
 // does not undo the other's success.
 func TestPausedSenderUndoesNothing(t *testing.T) {
-	twoReplicas(t, func(t *testing.T, clock *cloudtest.Clock, a, b *cloudtest.Cloud) {
+	twoReplicas(t, func(t *testing.T, clock *clocktest.Clock, a, b *cloudtest.Cloud) {
 		ctx, r := context.Background(), newStuck(t)
 		alice := a.As("alice@acme.test")
 		hook, err := alice.AddWebhook(ctx, api.WebhookRequest{URL: r.URL, Events: []snap.AuditAction{snap.AuditPushed}})
@@ -115,7 +116,7 @@ func TestPausedSenderUndoesNothing(t *testing.T) {
 // Two replicas that both believe to lead collect and apply retention at once:
 // each upload is given up once, each snapshot deleted once, nothing fails.
 func TestTwoLeadersCollectOnce(t *testing.T) {
-	twoReplicas(t, func(t *testing.T, clock *cloudtest.Clock, a, b *cloudtest.Cloud) {
+	twoReplicas(t, func(t *testing.T, clock *clocktest.Clock, a, b *cloudtest.Cloud) {
 		ctx := context.Background()
 		alice := a.As("alice@acme.test")
 		const each = 12

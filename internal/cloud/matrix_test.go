@@ -14,6 +14,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
@@ -164,7 +165,7 @@ var onlyUsers = []string{"GET /keys", "POST /keys", "DELETE /keys/{id}", "GET /s
 // On the agent mount, by API keys.
 func TestEveryRouteForEveryCaller(t *testing.T) {
 	t.Parallel()
-	c := cloudtest.Start(t, cloudtest.Options{Clock: cloudtest.NewClock(time.Now()), Config: behindProxy})
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clocktest.New(time.Now()), Config: behindProxy})
 	c.ExpiredKey("acme")
 	for _, pattern := range c.Service.Routes() {
 		if slices.Contains(onlyUsers, pattern) {
@@ -193,7 +194,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 // same answers, and no API key is taken (DESIGN 3).
 func TestEveryRouteOnTheUserMount(t *testing.T) {
 	t.Parallel()
-	c := cloudtest.Start(t, cloudtest.Options{Clock: cloudtest.NewClock(time.Now()), Config: behindProxy})
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clocktest.New(time.Now()), Config: behindProxy})
 	c.ExpiredKey("acme")
 	for pattern, row := range matrix {
 		for caller, want := range row.row {

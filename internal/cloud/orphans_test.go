@@ -10,6 +10,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/blob"
+	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
@@ -18,7 +19,7 @@ import (
 // collected with their bytes; a push that goes on is not.
 func TestCollectLeavesNoOrphans(t *testing.T) {
 	t.Parallel()
-	clock := cloudtest.NewClock(time.Now())
+	clock := clocktest.New(time.Now())
 	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
 	alice := c.As("alice@acme.test")
 	dir := filepath.Join(c.Config.DataDir, "blobs")
@@ -62,7 +63,7 @@ func TestCollectLeavesNoOrphans(t *testing.T) {
 func TestCompletionThatWasNotWrittenDown(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{true, false} {
-		clock := cloudtest.NewClock(time.Now())
+		clock := clocktest.New(time.Now())
 		c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
 		alice := c.As("alice@acme.test")
 		request := api.PushRequest{
@@ -95,7 +96,7 @@ func TestCompletionThatWasNotWrittenDown(t *testing.T) {
 	}
 }
 
-func completeBehindItsBack(t *testing.T, c *cloudtest.Cloud, clock *cloudtest.Clock, id string, r api.PushRequest) {
+func completeBehindItsBack(t *testing.T, c *cloudtest.Cloud, clock *clocktest.Clock, id string, r api.PushRequest) {
 	t.Helper()
 	folder, err := blob.OpenFolder(filepath.Join(c.Config.DataDir, "blobs"), c.URL, []byte("0123456789abcdef"), clock.Now)
 	if err != nil {

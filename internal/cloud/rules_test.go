@@ -17,6 +17,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
@@ -104,7 +105,7 @@ func TestDecline(t *testing.T) {
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	clock := cloudtest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
 	alice := c.As("alice@acme.test")
 	var ids []string
@@ -203,7 +204,7 @@ func allowPrivate(c *cloud.Config) { c.Webhooks.AllowPrivate = true }
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	clock := cloudtest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	c := cloudtest.Start(t, cloudtest.Options{Clock: clock, Config: allowPrivate})
 	alice, r := c.As("alice@acme.test"), newReceiver(t)
 	hook, err := alice.AddWebhook(ctx, api.WebhookRequest{URL: r.URL})

@@ -12,6 +12,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
@@ -64,7 +65,7 @@ func audience(t *testing.T, c *cloudtest.Cloud, id string) string {
 func TestSharesWidenAndNarrowAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	clock := cloudtest.NewClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
 	mia, alice := c.As("mia@acme.test"), c.As("alice@acme.test")
 	sn := c.Push(mia, "shop", []byte("private at first"))

@@ -25,6 +25,7 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/auth"
+	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/store"
 )
@@ -36,7 +37,7 @@ type Options struct {
 	BlobURL     string                          // empty: a folder
 	DataDir     string                          // empty: a fresh folder, gone with the test
 	Recheck     time.Duration                   // see cloud.Options
-	Clock       *Clock                          // nil: the real one
+	Clock       *clocktest.Clock                // nil: the real one
 	Log         io.Writer                       // nil: nowhere; for tests that read the log at debug level
 	Wrap        func(http.Handler) http.Handler // nil: none; stands before every request
 	Config      func(*cloud.Config)             // last changes to the configuration
@@ -53,7 +54,7 @@ type Cloud struct {
 	mu   sync.Mutex
 	keys map[string]string
 
-	clock  *Clock
+	clock  *clocktest.Clock
 	expire sync.Once
 }
 
@@ -190,29 +191,6 @@ func (c *Cloud) Client(key string) *api.Client {
 func (c *Cloud) As(email string) *api.Client {
 	c.t.Helper()
 	return c.Client(c.Key(email))
-}
-
-// Clock is a clock that tests move. It is safe for concurrent use.
-type Clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-// NewClock returns a clock that stands at this time.
-func NewClock(start time.Time) *Clock { return &Clock{now: start.UTC()} }
-
-// Now returns the clock's time.
-func (c *Clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-// Advance moves the clock.
-func (c *Clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
 }
 
 // ExpiredKey returns a user-scoped key of the organization's owner that has

@@ -8,18 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"snap/internal/cloudtest"
+	"snap/internal/clocktest"
 	"snap/internal/limit"
 	"snap/internal/store"
 )
 
 // newClock returns a time that stands still until the test moves it.
-func newClock() *cloudtest.Clock {
-	return cloudtest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+func newClock() *clocktest.Clock {
+	return clocktest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 }
 
 // replicas are limiters over one database, and how often they asked it.
-func replicas(t *testing.T, c *cloudtest.Clock, n int) (all []*limit.Limiter, takes *int) {
+func replicas(t *testing.T, c *clocktest.Clock, n int) (all []*limit.Limiter, takes *int) {
 	s, err := store.Open(t.Context(), store.Options{DataDir: t.TempDir(), Now: c.Now})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 	"snap/internal/login"
@@ -64,7 +65,7 @@ func loginElsewhere(t *testing.T, provider func(testing.TB, servertest.OIDC) str
 		Redirect: public + "/auth/upstream/callback", Audience: public,
 		Claims: map[string]map[string]any{"mia": {"groups": []string{"eng", "admins"}}},
 	})
-	d := &desk{t: t, clock: cloudtest.NewClock(time.Now()), dir: t.TempDir() + "/snapcli", wire: &wire{}}
+	d := &desk{t: t, clock: clocktest.New(time.Now()), dir: t.TempDir() + "/snapcli", wire: &wire{}}
 	d.cloud = cloudtest.Start(t, cloudtest.Options{Config: func(c *cloud.Config) {
 		c.Auth.Issuer, c.Auth.Audience = issuer, public
 		c.Organizations[0].Users = nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"snap/api"
+	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 	"snap/internal/login"
 	"snap/internal/servertest"
@@ -23,7 +24,7 @@ import (
 type desk struct {
 	t     *testing.T
 	cloud *cloudtest.Cloud
-	clock *cloudtest.Clock
+	clock *clocktest.Clock
 	dir   string // of the configuration
 	wire  *wire
 
@@ -39,7 +40,7 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{t: t, clock: cloudtest.NewClock(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)), dir: t.TempDir() + "/snapcli", wire: &wire{}}
+	d := &desk{t: t, clock: clocktest.New(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)), dir: t.TempDir() + "/snapcli", wire: &wire{}}
 	d.cloud = cloudtest.Start(t, cloudtest.Options{Clock: d.clock})
 	return d
 }
@@ -48,7 +49,7 @@ func newDesk(t *testing.T) *desk {
 // takes no time.
 func newDeskNow(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{t: t, clock: cloudtest.NewClock(time.Now()), dir: t.TempDir() + "/snapcli", wire: &wire{}}
+	d := &desk{t: t, clock: clocktest.New(time.Now()), dir: t.TempDir() + "/snapcli", wire: &wire{}}
 	d.cloud = cloudtest.Start(t, cloudtest.Options{})
 	return d
 }

@@ -18,6 +18,7 @@ import (
 	"snap/api"
 	"snap/internal/auth"
 	"snap/internal/blob"
+	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 	"snap/internal/move"
@@ -274,7 +275,7 @@ func TestBackUpAndRestore(t *testing.T) {
 	from, dir := embedded(t), filepath.Join(t.TempDir(), "backups")
 	c := from.start(t, "")
 	s := tell(t, c, 4)
-	clock := cloudtest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	clock := clocktest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	backUp := func(keep int) move.Backup {
 		clock.Advance(time.Hour)
 		b, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir, Version: "v1", Keep: keep, Now: clock.Now}, move.Progress{})

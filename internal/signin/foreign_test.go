@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"snap"
-	"snap/internal/cloudtest"
+	"snap/internal/clocktest"
 	"snap/internal/servertest"
 	"snap/internal/signin"
 )
@@ -49,7 +49,7 @@ func TestSignInAtProvidersOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &house{t: t, dir: t.TempDir(), clock: cloudtest.NewClock(time.Now()), log: &syncBuffer{}}
+			h := &house{t: t, dir: t.TempDir(), clock: clocktest.New(time.Now()), log: &syncBuffer{}}
 			h.listen()
 			issuer := tc.provider(t, servertest.OIDC{Redirect: h.url + "/auth/upstream/callback", Audience: h.url, Claims: tc.shapes.claims(), InIDToken: tc.inIDToken})
 			h.open(storeIn(h), []signin.Organization{{Slug: "acme", OIDC: &signin.OIDC{
@@ -117,7 +117,7 @@ func TestThirdPartyClient(t *testing.T) {
 	for _, algorithm := range []string{"oauth2", "oidc"} {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()
-			h := &house{t: t, dir: t.TempDir(), clock: cloudtest.NewClock(time.Now()), log: &syncBuffer{}}
+			h := &house{t: t, dir: t.TempDir(), clock: clocktest.New(time.Now()), log: &syncBuffer{}}
 			h.open(storeIn(h), nil)
 			p := servertest.Node(t, "client.js", "ISSUER="+h.url+"/auth", "ALGORITHM="+algorithm)
 			var begun struct {

@@ -18,14 +18,14 @@ import (
 
 	"snap"
 	"snap/internal/auth"
-	"snap/internal/cloudtest"
+	"snap/internal/clocktest"
 	"snap/internal/signin"
 	"snap/internal/store"
 )
 
 // newClock returns a time that stands still until the test moves it.
-func newClock() *cloudtest.Clock {
-	return cloudtest.NewClock(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
+func newClock() *clocktest.Clock {
+	return clocktest.New(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
 }
 
 // syncBuffer is a log that tests read while the service writes.
@@ -51,7 +51,7 @@ type house struct {
 	t     testing.TB
 	url   string
 	dir   string // of the database; empty on PostgreSQL
-	clock *cloudtest.Clock
+	clock *clocktest.Clock
 	store *store.Store
 	auth  *auth.Authenticator
 	log   *syncBuffer

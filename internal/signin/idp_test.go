@@ -19,7 +19,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"snap"
-	"snap/internal/cloudtest"
+	"snap/internal/clocktest"
 	"snap/internal/signin"
 )
 
@@ -28,7 +28,7 @@ import (
 type idp struct {
 	*httptest.Server
 	t     *testing.T
-	clock *cloudtest.Clock
+	clock *clocktest.Clock
 	key   *ecdsa.PrivateKey
 
 	mu       sync.Mutex
@@ -41,7 +41,7 @@ type idp struct {
 	metadata map[string]any        // over the usual ones
 }
 
-func newIDP(t *testing.T, c *cloudtest.Clock) *idp {
+func newIDP(t *testing.T, c *clocktest.Clock) *idp {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

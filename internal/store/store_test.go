@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"snap"
-	"snap/internal/cloudtest"
+	"snap/internal/clocktest"
 	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
 // newClock returns a time that stands still until the test moves it.
-func newClock() *cloudtest.Clock {
-	return cloudtest.NewClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+func newClock() *clocktest.Clock {
+	return clocktest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 }
 
 // onBoth runs a test on a fresh SQLite store and on a fresh PostgreSQL store.
@@ -36,7 +36,7 @@ type world struct {
 	*store.Store
 	t            testing.TB
 	ctx          context.Context
-	clock        *cloudtest.Clock
+	clock        *clocktest.Clock
 	acme, globex snap.OrgRef
 	pushes       int
 }

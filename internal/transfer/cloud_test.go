@@ -12,6 +12,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
 	"snap/internal/servertest"
 	"snap/internal/transfer"
@@ -131,7 +132,7 @@ func TestUnshareStopsARunningDownload(t *testing.T) {
 func TestClocksMayDiffer(t *testing.T) {
 	t.Parallel()
 	for _, off := range []time.Duration{-time.Hour, time.Hour} {
-		c := cloudtest.Start(t, cloudtest.Options{Clock: cloudtest.NewClock(time.Now().Add(off))})
+		c := cloudtest.Start(t, cloudtest.Options{Clock: clocktest.New(time.Now().Add(off))})
 		alice := c.As("alice@acme.test")
 		data := random(1<<20, 33)
 		file, req := writeFile(t, data)
@@ -151,7 +152,7 @@ func TestClocksMayDiffer(t *testing.T) {
 // for again.
 func TestURLsExpireOnTheWay(t *testing.T) {
 	t.Parallel()
-	clock := cloudtest.NewClock(time.Now())
+	clock := clocktest.New(time.Now())
 	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
 	alice := c.As("alice@acme.test")
 	data := random(40<<20, 34)
