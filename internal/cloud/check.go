@@ -78,7 +78,11 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 
 // Configured is the verdict on a configuration that was read.
 func Configured(c Config) Verdict {
-	return Verdict{What: "configuration", Detail: fmt.Sprintf("%d organizations, %s", len(c.Organizations), c.PublicURL)}
+	many := "organizations"
+	if len(c.Organizations) == 1 {
+		many = "organization"
+	}
+	return Verdict{What: "configuration", Detail: fmt.Sprintf("%d %s, %s", len(c.Organizations), many, c.PublicURL)}
 }
 
 func schemaDetail(i store.Inspection) string {

@@ -110,6 +110,9 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := applyOrganizations(ctx, s.store, c); err != nil {
 		return nil, err
 	}
+	if err := s.warnOfUnlisted(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.openAuth(ctx); err != nil {
 		return nil, err
 	}

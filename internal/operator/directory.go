@@ -12,7 +12,7 @@ import (
 )
 
 func (p *program) org() *cobra.Command {
-	c := &cobra.Command{Use: "org", Short: "Look at organizations", Args: cobra.NoArgs}
+	c := parent("org", "Look at organizations")
 	c.AddCommand(&cobra.Command{
 		Use:   "list",
 		Short: "List the organizations",
@@ -44,7 +44,7 @@ func (p *program) org() *cobra.Command {
 
 func (p *program) user() *cobra.Command {
 	var org string
-	c := &cobra.Command{Use: "user", Short: "List users, disable them, set their role", Args: cobra.NoArgs}
+	c := parent("user", "List users, disable them, set their role")
 	c.PersistentFlags().StringVar(&org, "org", "", "slug of the organization (required)")
 	c.MarkPersistentFlagRequired("org")
 	c.AddCommand(&cobra.Command{

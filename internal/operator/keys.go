@@ -57,7 +57,7 @@ func (s *opened) org(ctx context.Context, slug string) (store.Org, error) {
 }
 
 func (p *program) key() *cobra.Command {
-	c := &cobra.Command{Use: "key", Short: "Make, list and revoke API keys", Args: cobra.NoArgs}
+	c := parent("key", "Make, list and revoke API keys")
 	c.AddCommand(p.keyCreate(), p.keyList(), p.keyRevoke())
 	return c
 }

@@ -15,6 +15,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"snap"
 	"snap/internal/cloud"
@@ -70,7 +71,7 @@ func (p *program) root() *cobra.Command {
 		Short:         "The service where teams share database snapshots",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
+		Args:          aCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "the configuration file (YAML)")
@@ -79,6 +80,25 @@ func (p *program) root() *cobra.Command {
 	root.AddCommand(p.serve(), p.migrate(), p.check(), p.openapi(), p.versionCommand(), p.key(), p.org(), p.user(),
 		p.backup(), p.restore(), p.transfer(), p.claim())
 	return root
+}
+
+// parent makes a command that only holds others.
+func parent(use, short string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: aCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+}
+
+// aCommand refuses words that are no command of this one, so that a script that
+// mistypes one does not go on as if it had been done. Without words it helps.
+func aCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return pflag.ErrHelp
+	}
+	hint := "run `" + c.CommandPath() + " --help`"
+	c.SuggestionsMinimumDistance = 1 + len(args[0])/4
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean `" + c.CommandPath() + " " + near[0] + "`?"
+	}
+	return snap.Usage(fmt.Sprintf("there is no command %q", c.CommandPath()+" "+args[0]), hint)
 }
 
 func (p *program) config() (cloud.Config, error) { return cloud.LoadConfig(p.configFile, p.environ) }

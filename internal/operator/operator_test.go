@@ -64,6 +64,29 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// TestMistypedCommands: a mistyped command fails, whatever it stands below, and
+// one that only holds others helps.
+func TestMistypedCommands(t *testing.T) {
+	t.Parallel()
+	config := configure(t, "127.0.0.1:8080")
+	for line, hint := range map[string]string{
+		"serv":                                  "did you mean `snapcloud serve`?",
+		"user disabel --org acme vic@acme.test": "did you mean `snapcloud user disable`?",
+		"key nothing-like-it":                   "run `snapcloud key --help`",
+		"org lst":                               "did you mean `snapcloud org list`?",
+	} {
+		code, _, stderr := run(t, config, strings.Fields(line)...)
+		if code != snap.ExitUsage || !strings.Contains(stderr, "there is no command") || !strings.Contains(stderr, "hint: "+hint) {
+			t.Errorf("%s: exit code %d, said %q", line, code, stderr)
+		}
+	}
+	for _, line := range []string{"user", "key", "org"} {
+		if code, stdout, stderr := run(t, config, line); code != snap.ExitOK || !strings.Contains(stdout, "Usage:") {
+			t.Errorf("%s: exit code %d, said %q", line, code, stderr)
+		}
+	}
+}
+
 // DESIGN 5: keys, users and organizations, before the service ever ran.
 func TestOperatorCommands(t *testing.T) {
 	t.Parallel()
@@ -99,7 +122,7 @@ func TestOperatorCommands(t *testing.T) {
 		{"user role --org acme vic@acme.test king", snap.ExitUsage, "", "not a role"},
 		{"user disable --org acme nobody@acme.test", snap.ExitNotFound, "", "nobody@acme.test"},
 		{"user disable --org acme", snap.ExitUsage, "", "use it as: snapcloud user disable --org SLUG EMAIL"},
-		{"fly", snap.ExitUsage, "", "unknown command"},
+		{"fly", snap.ExitUsage, "", "there is no command"},
 		{"serve --config /nowhere.yaml", snap.ExitUsage, "", "/nowhere.yaml"},
 	} {
 		code, stdout, stderr := run(t, config, strings.Fields(tt.args)...)
