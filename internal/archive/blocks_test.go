@@ -138,7 +138,7 @@ func TestEveryColumnIsStoredItsOwnWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := newPacker(e).part(nil, c.content, false)[0]; got != c.how {
+		if got := newPacker(e).part(nil, c.content, e.fast)[0]; got != c.how {
 			t.Errorf("%s: stored in the way %d, not %d", name, got, c.how)
 		}
 		e.close()

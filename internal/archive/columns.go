@@ -85,17 +85,6 @@ func (c *columns) add(column int, field []byte) {
 	c.of[column] = append(c.of[column], field...)
 }
 
-// lengths returns how many fields each column has.
-func (c *columns) lengths() []int {
-	n := make([]int, width(c.runs))
-	for _, r := range c.runs {
-		for i := range r.fields {
-			n[i] += r.lines
-		}
-	}
-	return n
-}
-
 // width is the most fields of a line.
 func width(runs []run) (most int) {
 	for _, r := range runs {

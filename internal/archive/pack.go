@@ -25,12 +25,12 @@ const (
 	blockHead  = 12        // bytes before a block's body
 	pieceSize  = 128 << 10 // bytes that share a Huffman table
 	sampleSize = 8 << 10
-	longField  = 64 // bytes on average: a column of texts and documents
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encoders are what packers share.
+// encoders are what packers share: zstd's fastest level, which is for columns, and
+// the next, which makes them hardly shorter, and much shorter what has none.
 type encoders struct{ fast, thorough *zstd.Encoder }
 
 func newEncoders(jobs int) (e encoders, err error) {
@@ -76,10 +76,10 @@ func (p *packer) pack() {
 		b = binary.AppendUvarint(b, uint64(r.lines))
 		b = binary.AppendUvarint(b, uint64(r.fields))
 	}
-	for i, fields := range p.columns.lengths() {
-		b = p.part(b, p.columns.of[i], len(p.columns.of[i]) >= longField*fields)
+	for i := range width(p.columns.runs) {
+		b = p.part(b, p.columns.of[i], p.fast)
 	}
-	b = p.part(b, p.columns.rest, true)
+	b = p.part(b, p.columns.rest, p.thorough)
 	binary.BigEndian.PutUint32(b, uint32(len(p.content)))
 	binary.BigEndian.PutUint32(b[4:], uint32(len(b)-blockHead))
 	binary.BigEndian.PutUint32(b[8:], crc32.Checksum(p.content, castagnoli))
@@ -87,11 +87,11 @@ func (p *packer) pack() {
 }
 
 // part appends a part: its content in whichever way is quick and short.
-func (p *packer) part(b, content []byte, long bool) []byte {
+func (p *packer) part(b, content []byte, enc *zstd.Encoder) []byte {
 	how := byte(asIs)
 	p.packed = p.packed[:0]
 	if len(content) > 0 {
-		how = p.compress(content, long)
+		how = p.compress(content, enc)
 	}
 	b = binary.AppendUvarint(append(b, how), uint64(len(content)))
 	return append(binary.AppendUvarint(b, uint64(len(p.packed))), p.packed...)
@@ -100,9 +100,8 @@ func (p *packer) part(b, content []byte, long bool) []byte {
 // compress leaves the content compressed in p.packed. A sample from its start
 // decides. What hardly repeats, such as measured values and random keys, is
 // coded by how frequent each byte is: that is both shorter than zstd's fastest
-// level and faster. The next level, at several times the cost of the fastest on
-// short fields, is for long ones that are not nearly all the same.
-func (p *packer) compress(content []byte, long bool) (how byte) {
+// level and faster. What is nearly all the same needs no better level than that.
+func (p *packer) compress(content []byte, enc *zstd.Encoder) (how byte) {
 	sample := content[:min(max(len(content)/16, sampleSize), pieceSize, len(content))]
 	p.packed = p.fast.EncodeAll(sample, p.packed[:0])
 	quick := len(p.packed)
@@ -112,9 +111,8 @@ func (p *packer) compress(content []byte, long bool) (how byte) {
 			return asHuffman
 		}
 	}
-	enc := p.fast
-	if long && quick*10 > len(sample) {
-		enc = p.thorough
+	if quick*10 <= len(sample) {
+		enc = p.fast
 	}
 	p.packed = enc.EncodeAll(content, p.packed[:0])
 	if len(p.packed) < len(content) {
