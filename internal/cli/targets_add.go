@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ environment when they are needed.`,
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.Name = args[0]
-			if err := errors.Join(fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules), keysFromHere(t.EncryptTo)); err != nil {
+			if err := errors.Join(databaseFromHere(&t.Source), databaseFromHere(&t.Destination), fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules), keysFromHere(t.EncryptTo)); err != nil {
 				return err
 			}
 			return a.addTarget(cmd, t)
@@ -85,6 +86,17 @@ func fromHere(path *string) (err error) {
 	if *path != "" {
 		*path, err = filepath.Abs(*path)
 	}
+	return err
+}
+
+// databaseFromHere is fromHere for the file of an SQLite URL.
+func databaseFromHere(url *string) error {
+	path, file := strings.CutPrefix(*url, "sqlite://")
+	if !file || strings.HasPrefix(path, "/") || strings.Contains(path, "${") {
+		return nil
+	}
+	err := fromHere(&path)
+	*url = "sqlite://" + path
 	return err
 }
 
