@@ -86,8 +86,8 @@ bin/golangci-lint: tools/go.mod
 	cd tools && $(BUILD) -ldflags '-s -w' -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
-bin/versitygw: tools/go.mod
-	cd tools && $(BUILD) -ldflags '-s -w' -o ../bin/versitygw github.com/versity/versitygw/cmd/versitygw
+bin/versitygw: tools/go.mod tools/versitygw/main.go
+	cd tools && $(BUILD) -ldflags '-s -w' -o ../bin/versitygw ./versitygw
 	@touch $@
 
 # The clients that pushing and pulling is compared with.

@@ -1,0 +1,43 @@
+// Command versitygw is the S3 server of the tests, over a folder and with what
+// versitygw's own program has for defaults. That program also has clients of
+// other storages, and a suite of tests, which take as long to compile as all
+// that is needed. It understands what the tests say to either:
+//
+//	ROOT_ACCESS_KEY=key ROOT_SECRET_KEY=secret versitygw --port ADDRESS --quiet posix FOLDER
+package main
+
+import (
+	"context"
+	"flag"
+	"log"
+	"os"
+
+	"github.com/versity/versitygw/backend/meta"
+	"github.com/versity/versitygw/backend/posix"
+	"github.com/versity/versitygw/embedgw"
+)
+
+func main() {
+	address := flag.String("port", "", "address to listen at")
+	quiet := flag.Bool("quiet", false, "do not log requests")
+	flag.Parse()
+	if flag.Arg(0) != "posix" || flag.NArg() != 2 {
+		log.Fatal("usage: versitygw --port ADDRESS [--quiet] posix FOLDER")
+	}
+	log.Fatal(serve(flag.Arg(1), embedgw.Config{
+		RootUserAccess: os.Getenv("ROOT_ACCESS_KEY"), RootUserSecret: os.Getenv("ROOT_SECRET_KEY"),
+		Ports: []string{*address}, Quiet: *quiet,
+		MaxConnections: 250_000, MaxRequests: 100_000, MultipartMaxParts: 10_000,
+	}))
+}
+
+func serve(folder string, c embedgw.Config) error {
+	if err := (meta.XattrMeta{}).Test(folder); err != nil {
+		return err
+	}
+	storage, err := posix.New(folder, meta.XattrMeta{}, posix.PosixOpts{Concurrency: 5000, IOBufferSize: 1 << 20, CopyObjectThreshold: 5 << 30})
+	if err != nil {
+		return err
+	}
+	return embedgw.RunVersityGW(context.Background(), storage, &c)
+}
