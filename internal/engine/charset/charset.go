@@ -7,6 +7,7 @@ package charset
 
 import (
 	"fmt"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
@@ -72,17 +73,30 @@ func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset
 		}
 		return b
 	}
+	character := func(s string) rune {
+		text, err := e.NewDecoder().String(s)
+		r, n := utf8.DecodeRuneInString(text)
+		if err != nil || r == utf8.RuneError || n < len(text) || encode(r) == "" {
+			return noCharacter
+		}
+		return r
+	}
+	known := make([]atomic.Int32, 1<<16) // by one or two bytes: 2 more than what they are, for it costs a decoder each
 	decode := func(s string) (rune, int) {
-		size := length(s)
+		size, at := length(s), 0
 		if size == 0 {
 			return noCharacter, 1
 		}
-		text, err := e.NewDecoder().String(s[:size])
-		r, n := utf8.DecodeRuneInString(text)
-		if err != nil || r == utf8.RuneError || n < len(text) || encode(r) == "" {
-			return noCharacter, size
+		if size > 2 {
+			return character(s[:size]), size
 		}
-		return r, size
+		for _, b := range []byte(s[:size]) {
+			at = at<<8 | int(b)
+		}
+		if known[at].Load() == 0 {
+			known[at].Store(character(s[:size]) + 2)
+		}
+		return known[at].Load() - 2, size
 	}
 	return &Charset{name: name, decode: decode, encode: encode}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
@@ -87,13 +88,22 @@ func textIn(literal []byte) (string, error) {
 
 // charsetNamed returns a character set that is not straight by its name.
 func charsetNamed(name string) *charset.Charset {
-	if m := map[string]*charmap.Charmap{
+	if c := charsets()[name]; c != nil {
+		return c
+	}
+	return charset.Unknown(name)
+}
+
+// charsets are those that can be read here. They remember what they have read.
+var charsets = sync.OnceValue(func() map[string]*charset.Charset {
+	all := map[string]*charset.Charset{}
+	for name, m := range map[string]*charmap.Charmap{
 		"greek": charmap.ISO8859_7, "hebrew": charmap.ISO8859_8, "cp1250": charmap.Windows1250, "cp1251": charmap.Windows1251,
 		"cp1256": charmap.Windows1256, "cp1257": charmap.Windows1257, "tis620": charmap.Windows874,
-	}[name]; m != nil {
-		return charset.Single(name, m)
+	} {
+		all[name] = charset.Single(name, m)
 	}
-	for _, known := range []struct {
+	for _, c := range []struct {
 		name   string
 		e      encoding.Encoding
 		length func(string) int
@@ -101,12 +111,10 @@ func charsetNamed(name string) *charset.Charset {
 		{"sjis", japanese.ShiftJIS, charset.ShiftJIS}, {"cp932", japanese.ShiftJIS, charset.ShiftJIS}, {"ujis", japanese.EUCJP, charset.EUC}, {"eucjpms", japanese.EUCJP, charset.EUC},
 		{"euckr", korean.EUCKR, charset.DoubleByte}, {"gb2312", simplifiedchinese.GBK, charset.EUC}, {"gbk", simplifiedchinese.GBK, charset.DoubleByte}, {"big5", traditionalchinese.Big5, charset.DoubleByte},
 	} {
-		if known.name == name {
-			return charset.Multi(name, known.e, known.length)
-		}
+		all[c.name] = charset.Multi(c.name, c.e, c.length)
 	}
-	return charset.Unknown(name)
-}
+	return all
+})
 
 // storedIn returns how a sampled value can stand in a dump with these character
 // sets.
