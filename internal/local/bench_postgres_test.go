@@ -136,7 +136,7 @@ func (p *pgBench) measure(name string, f func()) {
 // in bytes.
 func (p *pgBench) act(b *testing.B, action, rules string) Snapshot {
 	b.Helper()
-	out, err := p.child(b, action, "SNAPCLI_TEST_RULES="+rules).Output()
+	out, err := p.child(b, action, childQuiet+"=yes", "SNAPCLI_TEST_RULES="+rules).Output()
 	if err != nil {
 		b.Fatalf("%s: %v\n%s", action, err, errorOutput(err))
 	}
