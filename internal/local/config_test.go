@@ -1,10 +1,12 @@
 package local
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"snap"
@@ -99,6 +101,30 @@ func TestBadConfigNamesThePlace(t *testing.T) {
 				t.Errorf("got %v, want usage with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// Programs that add targets at the same time all find theirs in the end.
+func TestEditingAtOnce(t *testing.T) {
+	t.Parallel()
+	path, none := filepath.Join(t.TempDir(), "new", "config.yaml"), func(string) string { return "" }
+	const programs = 12
+	var all sync.WaitGroup
+	for n := range programs {
+		f, err := openConfig(path, none)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			if err := f.editTarget(fmt.Sprintf("shop%d", n), &Target{Source: "sqlite:///tmp/shop.db"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	f, err := openConfig(path, none)
+	if err != nil || len(f.config.Targets) != programs {
+		t.Errorf("%d targets of %d, %v", len(f.config.Targets), programs, err)
 	}
 }
 

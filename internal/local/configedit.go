@@ -51,6 +51,11 @@ func (f *configFile) addProfile(name string, p StorageProfile) error {
 func (f *configFile) edit(section, name string, entry any, change func(*Config)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	unlock, err := f.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if err := f.read(); err != nil { // another program may have changed it
 		return err
 	}

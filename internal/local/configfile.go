@@ -12,6 +12,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/gofrs/flock"
 	"github.com/google/renameio/v2"
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/v2"
@@ -133,11 +134,22 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 	return c, nil
 }
 
+// lock waits until this process alone edits the file, so that what two of them
+// add is there in the end. The lock ends with the process, however that ends.
+func (f *configFile) lock() (unlock func(), err error) {
+	dir, name := filepath.Split(f.path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, diskError(err, "make the configuration folder")
+	}
+	l := flock.New(filepath.Join(dir, "."+name+".lock"), flock.SetPermissions(0o600))
+	if err := l.Lock(); err != nil {
+		return nil, diskError(err, "write "+f.path)
+	}
+	return func() { _ = l.Unlock() }, nil
+}
+
 // write replaces the file by text, whole or not at all, and reads it again.
 func (f *configFile) write(text []byte) error {
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
-		return diskError(err, "make the configuration folder")
-	}
 	if err := renameio.WriteFile(f.path, text, 0o600, renameio.WithExistingPermissions()); err != nil {
 		return diskError(err, "write "+f.path)
 	}
