@@ -20,6 +20,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if err != nil {
 		return engine.Info{}, err
 	}
+	pgDump := e.looking("pg_dump")
 	conn, err := d.connect(ctx)
 	if err != nil {
 		return engine.Info{}, err
@@ -30,7 +31,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 		return info, d.failure(err)
 	}
 	d.encoding = conn.PgConn().ParameterStatus("server_encoding")
-	tool, err := e.tool("pg_dump", major(info.ServerVersion))
+	tool, err := pgDump(major(info.ServerVersion))
 	if err != nil {
 		return info, err
 	}

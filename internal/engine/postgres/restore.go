@@ -68,17 +68,18 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 }
 
 func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpacking) error {
+	// Any that reads the dump will do, whatever the server's version.
+	pgRestore := e.looking("pg_restore")
 	server, err := version(ctx, s.admin)
+	if err == nil {
+		err = sweep(ctx, s.admin)
+	}
 	if err != nil {
 		return s.place.failure(err)
 	}
-	// Any pg_restore that reads the dump will do, whatever the server's version.
-	tool, err := e.tool("pg_restore", major(info.ToolVersion))
+	tool, err := pgRestore(major(info.ToolVersion))
 	if err != nil {
 		return err
-	}
-	if err := sweep(ctx, s.admin); err != nil {
-		return s.place.failure(err)
 	}
 	run := restoring{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs, properties: info.Properties, oneTable: oneTable(info.Tables)}
 	counts, err := s.anew(ctx, run, u)

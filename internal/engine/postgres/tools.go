@@ -42,10 +42,21 @@ func usualPlaces() []string {
 // tool returns the installed program of the lowest version that is at least
 // atLeast: a program must not be older than the server, and a newer one writes
 // what an older server does not understand.
-func (e Engine) tool(name string, atLeast int) (tool, error) {
+func (e Engine) tool(name string, atLeast int) (tool, error) { return e.looking(name)(atLeast) }
+
+// looking begins to look for a program, and returns what waits for it: see
+// [Engine.tool].
+func (e Engine) looking(name string) func(atLeast int) (tool, error) {
+	found := make(chan []tool, 1)
+	go func() { found <- e.installed(name) }()
+	return func(atLeast int) (tool, error) { return e.lowest(name, <-found, atLeast) }
+}
+
+// lowest returns the program of the lowest version that is at least atLeast.
+func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error) {
 	var best tool
 	newest := ""
-	for _, t := range e.installed(name) {
+	for _, t := range installed {
 		if t.version == "" {
 			continue
 		}
