@@ -138,6 +138,21 @@ func (f *File) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = l.Unlock() }, nil
 }
 
+// canKeep tells, before anybody approves anything, of a file that no session can
+// be written to.
+func (f *File) canKeep(ctx context.Context) error {
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	probe, err := os.CreateTemp(f.dir, ".credentials-*")
+	if err != nil {
+		return fmt.Errorf("keep the login session: %w", err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
 // change changes the file under its lock.
 func (f *File) change(ctx context.Context, edit func(*contents)) error {
 	unlock, err := f.lock(ctx)

@@ -73,6 +73,9 @@ func Login(ctx context.Context, o Options) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
+	if err := o.file().canKeep(ctx); err != nil {
+		return Session{}, err
+	}
 	o.Scope = p.scope(o.Scope, suggested)
 	d := &device{Options: o, provider: p}
 	got, err := d.run(ctx)
@@ -162,10 +165,8 @@ func (o *Options) store(ctx context.Context, s Session) (Session, error) {
 	if err := o.introduce(ctx, &s); err != nil {
 		return Session{}, err
 	}
-	file := OpenFile(o.ConfigDir)
-	file.Warn = o.Prompt.Note
 	var old Session
-	err := file.change(context.WithoutCancel(ctx), func(c *contents) {
+	err := o.file().change(context.WithoutCancel(ctx), func(c *contents) {
 		old = c.Sessions[key(s.CloudURL)]
 		c.Sessions[key(s.CloudURL)] = s
 		c.AuthURLs[key(s.CloudURL)] = s.AuthURL
@@ -179,6 +180,12 @@ func (o *Options) store(ctx context.Context, s Session) (Session, error) {
 		}
 	}
 	return s, nil
+}
+
+func (o *Options) file() *File {
+	f := OpenFile(o.ConfigDir)
+	f.Warn = o.Prompt.Note
+	return f
 }
 
 // introduce asks the cloud service who the session is for.

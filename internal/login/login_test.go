@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -78,6 +79,20 @@ func TestExpired(t *testing.T) {
 	}
 	if me, err := d.me(); err != nil || me.Email != "mia@acme.test" {
 		t.Errorf("the session before: %v, %v", me.Email, err)
+	}
+}
+
+// Nobody is asked to approve a session that cannot be kept.
+func TestNowhereToKeepTheSession(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	o := d.options()
+	o.ConfigDir = filepath.Join(t.TempDir(), "file", "config")
+	if err := os.WriteFile(filepath.Dir(o.ConfigDir), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := login.Login(t.Context(), o); err == nil || len(d.codes) > 0 {
+		t.Errorf("%v, after %d codes", err, len(d.codes))
 	}
 }
 
