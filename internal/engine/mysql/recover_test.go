@@ -124,6 +124,63 @@ func TestTablesChangePlacesAlone(t *testing.T) {
 	})
 }
 
+// A database without tables is one too.
+func TestEmptyDatabase(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
+		script(t, to, "CREATE TABLE old (a INT)")
+		d, _ := dumped(t, from)
+		if err := load(t, to, d, false); err != nil {
+			t.Fatal(err)
+		}
+		if want, got := contents(t, from), contents(t, to); got != want {
+			t.Error(difference(want, got))
+		}
+	})
+}
+
+// A load that is stopped while the server makes its scratch database, which it
+// goes on with, leaves none behind.
+func TestStoppedBeforeTheDatabaseIsMade(t *testing.T) {
+	t.Parallel()
+	to := servertest.OwnMySQL(t, "mariadb", t.TempDir()) // of its own: all of it is locked
+	d, _ := dumped(t, servertest.MariaDB(t))             // without tables, which a dump may be
+	server, _ := openURL(t, to)
+	holder, err := server.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	if _, err := holder.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	restored := make(chan error)
+	go func() {
+		_, err := Engine{}.Restore(ctx, to, d, engine.Options{Jobs: 1})
+		restored <- err
+	}()
+	const making = "CREATE DATABASE `snapcli%"
+	waiting(t, server, making)
+	stop()
+	if _, err := holder.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-restored; !errors.Is(err, context.Canceled) {
+		t.Errorf("the load: %v", err)
+	}
+	for n := 1; n > 0; {
+		if err := server.QueryRowContext(t.Context(), "SELECT count(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> connection_id()", making).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := leftovers(t, to); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 // waiting waits until the server runs a statement like this.
 func waiting(t *testing.T, server *sql.DB, like string) {
 	t.Helper()

@@ -87,10 +87,11 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	if err := s.server.QueryRowContext(ctx, "SELECT @@max_allowed_packet").Scan(&s.packet); err != nil {
 		return err
 	}
-	if _, err := s.server.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset()); err != nil {
+	_, err = s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset())
+	s.made = err == nil || number(err) == 0 // if the server has not answered, it may make it yet
+	if err != nil {
 		return err
 	}
-	s.made = true
 	s.o.Begin("restore")
 	db, err := s.here.open(s.here.name)
 	if err != nil {
@@ -411,13 +412,31 @@ func (s *scratch) drop(ctx context.Context) error {
 	}
 	var err error
 	if s.made {
-		_, err = s.server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(s.here.name))
+		err = s.dropDatabase(ctx)
 	}
 	if s.lock != nil {
 		_ = s.lock.Close()
 	}
 	_ = s.server.Close()
 	s.server = nil
+	return err
+}
+
+// dropDatabase drops the scratch database. A statement that was stopped has taken
+// the session with it that makes the database, and may go on in the server: the
+// lock is free when it has ended.
+func (s *scratch) dropDatabase(ctx context.Context) error {
+	if s.lock.PingContext(ctx) != nil {
+		again, err := s.server.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer again.Close()
+		if _, err := again.ExecContext(ctx, "SELECT get_lock(?, 30)", s.id); err != nil {
+			return err
+		}
+	}
+	_, err := s.server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(s.here.name))
 	return err
 }
 

@@ -159,10 +159,11 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 	if err := holdName(ctx, s.admin, name); err != nil {
 		return err
 	}
-	if err := createLike(ctx, s.admin, name, run.properties); err != nil {
+	err := createLike(ctx, s.admin, name, run.properties)
+	s.here, s.made = s.place.named(name), err == nil || state(err) == "" // if the server has not answered, it may make it yet
+	if err != nil {
 		return err
 	}
-	s.here, s.made = s.place.named(name), true
 	id := pgx.Identifier{name}.Sanitize()
 	statements := []string{
 		"COMMENT ON DATABASE " + id + " IS " + literal(scratchMark),
@@ -305,6 +306,10 @@ func (s *scratch) Drop(ctx context.Context) (err error) {
 	if s.made && s.admin.IsClosed() {
 		if s.admin, err = s.place.maintenance(ctx); err != nil {
 			return err
+		}
+		// Until its session has ended, the server may still be making the database.
+		if err := holdName(ctx, s.admin, s.here.name()); err != nil {
+			return s.place.failure(err)
 		}
 	}
 	if s.made {
