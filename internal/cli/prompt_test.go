@@ -42,11 +42,23 @@ func TestPlainQuestionIsLeft(t *testing.T) {
 	t.Cleanup(func() { end.Close() })
 	a, _ := asking(nobody)
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	a.io.Err = asked(cancel)
 	err := a.confirm(ctx, false, "Replace the database shop?", "")
 	if snap.CodeOf(err) != snap.CodeInterrupted || err.Error() != "nothing was changed" {
 		t.Errorf("%v", err)
 	}
+}
+
+// asked is a terminal at which something happens once a question is there. Who
+// asks may write to it for as long as nobody answers.
+type asked func()
+
+// Write implements io.Writer.
+func (a asked) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "[y/N]") {
+		a()
+	}
+	return len(p), nil
 }
 
 // TestQuestionHasTheTerminalsColours: buttons and text name no colour, which
