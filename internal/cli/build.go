@@ -47,6 +47,7 @@ in the place of the subset in the target's configuration.`,
 	cmd.Flags().StringArrayVar(&where, "where", nil, "take only rows of a table that satisfy a condition, as TABLE=CONDITION, and what belongs to them; may be repeated")
 	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent", "take about this share of the rows, and what belongs to them")
 	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
+	cmd.Flags().Bool("no-push", false, "push nothing, which a build never does: for scripts that say so")
 	cmd.MarkFlagsMutuallyExclusive("where", "no-subset")
 	cmd.MarkFlagsMutuallyExclusive("percent", "no-subset")
 	a.jsonFlag(cmd)
