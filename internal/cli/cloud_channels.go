@@ -74,7 +74,7 @@ func (a *app) channelsAddCommand() *cobra.Command {
 		Long: `Add makes a channel: from now on the newest snapshot of the target, sanitized
 unless --type says otherwise, is shared with the group, or org-wide without
 --group, when it is pushed. The one before is then no longer shared by the
-channel; what somebody shared by\nhand stays shared. Snapshots that are there
+channel; what somebody shared by hand stays shared. Snapshots that are there
 already are left alone, but for the newest one with --now.`,
 		Example: examples(
 			"give a team the newest masked data, always", "snapcli cloud channels add shop --group Engineering",

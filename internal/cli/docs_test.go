@@ -176,6 +176,9 @@ func TestHelpFits(t *testing.T) {
 			if fits := len(line) <= 80; !fits && !strings.Contains(line, " snapcli completion ") && !strings.Contains(line, "  snapcli config schema ") {
 				t.Errorf("%s: %d wide: %s", strings.Join(args, " "), len(line), line)
 			}
+			if strings.Contains(line, `\n`) {
+				t.Errorf("%s: an escape stands in a text: %s", strings.Join(args, " "), line)
+			}
 		}
 	}
 }
