@@ -160,11 +160,12 @@ func surplus(op *huma.Operation, r *http.Request) error {
 	if op.RequestBody != nil || r.Body == nil {
 		return nil
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<10))
+	const most = 1 << 10 // of blanks
+	body, err := io.ReadAll(io.LimitReader(r.Body, most))
 	if err != nil {
 		return snap.Invalid("the body cannot be read", "send none: this call takes none")
 	}
-	if body = bytes.TrimSpace(body); len(body) > 0 && string(body) != "{}" {
+	if text := bytes.TrimSpace(body); len(body) == most || len(text) > 0 && string(text) != "{}" {
 		return snap.Invalid("this call takes no body, and it has one", "see /openapi.json for the call that takes it")
 	}
 	r.Body = http.NoBody

@@ -271,6 +271,7 @@ func TestBadInput(t *testing.T) {
 		"field in capitals": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-org", `{"org_slug":"globex","Expires_At":"2099-01-01T00:00:00Z"}`, 400, snap.CodeInvalid},
 		"parameter twice":   {"GET", api.MountAgent + "/snapshots?target=shop&target=crm", "", 400, snap.CodeInvalid},
 		"unknown parameter": {"GET", api.MountAgent + "/snapshots?targt=shop", "", 400, snap.CodeInvalid},
+		"body after blanks": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share", strings.Repeat(" ", 2000) + `{"group_id":"eng"}`, 400, snap.CodeInvalid},
 		"body of another":   {"POST", api.MountAgent + "/snapshots/" + s.id + "/share", `{"group_id":"eng"}`, 400, snap.CodeInvalid},
 		"missing field":     {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{}`, 400, snap.CodeInvalid},
 		"no JSON":           {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{`, 400, snap.CodeInvalid},
