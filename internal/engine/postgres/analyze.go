@@ -2,8 +2,9 @@ package postgres
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
@@ -32,7 +33,7 @@ func newAnalysis(tables int) *analysis {
 func (a *analysis) run(ctx context.Context, s *scratch, setup []string) {
 	a.begin.Do(func() {
 		a.ended.Go(func() {
-			if conn, err := s.session(ctx, slices.Concat(setup, []string{"SET lock_timeout = '50ms'"})); err == nil {
+			if conn, err := s.session(ctx, setup); err == nil {
 				a.each(ctx, conn)
 				_ = conn.Close(context.WithoutCancel(ctx))
 			}
@@ -40,7 +41,13 @@ func (a *analysis) run(ctx context.Context, s *scratch, setup []string) {
 	})
 }
 
+// maxPatience bounds how long a load that fails waits for its end.
+const maxPatience = 10 * time.Second
+
+// each waits for a lock twice as long as the time before: every time that it does
+// not get one is an error in the server's log.
 func (a *analysis) each(ctx context.Context, conn *pgx.Conn) {
+	patience := 50 * time.Millisecond
 	for !conn.IsClosed() {
 		select {
 		case <-a.ending:
@@ -51,8 +58,13 @@ func (a *analysis) each(ctx context.Context, conn *pgx.Conn) {
 		case <-a.ending:
 			return
 		case table := <-a.filled:
-			if _, err := conn.PgConn().Exec(ctx, "ANALYZE "+table).ReadAll(); state(err) == stateLocked {
+			_, err := conn.PgConn().Exec(ctx, fmt.Sprintf("SET lock_timeout = %d", patience.Milliseconds())).ReadAll()
+			if err == nil {
+				_, err = conn.PgConn().Exec(ctx, "ANALYZE "+table).ReadAll()
+			}
+			if state(err) == stateLocked {
 				a.filled <- table
+				patience = min(2*patience, maxPatience)
 			}
 		}
 	}
