@@ -33,8 +33,8 @@ var house = map[string]struct {
 	"api": {both, []string{".", "internal/near"}},
 
 	"cmd/snapcli":              {client, []string{"internal/cli"}},
-	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/foreign", "internal/webui", "internal/archive", "internal/transfer", "internal/near", "internal/disk", "internal/late", "internal/written"}},
-	"internal/login":           {client, []string{".", "api"}},
+	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/foreign", "internal/webui", "internal/archive", "internal/transfer", "internal/near", "internal/disk", "internal/late", "internal/written", "internal/given"}},
+	"internal/login":           {client, []string{".", "api", "internal/disk"}},
 	"internal/local":           {client, []string{".", "api", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/foreign", "internal/transfer", "internal/profile", "internal/near", "internal/disk", "internal/late", "internal/misread"}},
 	"internal/profile":         {client, []string{".", "api", "internal/blob"}},
 	"internal/engine":          {client, []string{"."}},
@@ -47,10 +47,10 @@ var house = map[string]struct {
 	"internal/sanitize":        {client, []string{".", "internal/engine", "internal/late", "internal/misread"}},
 	"internal/archive":         {client, []string{".", "internal/late"}},
 	"internal/transfer":        {client, []string{".", "api", "internal/disk"}},
-	"internal/webui":           {client, []string{".", "api", "internal/local", "internal/login", "internal/look"}},
+	"internal/webui":           {client, []string{".", "api", "internal/disk", "internal/local", "internal/login", "internal/look"}},
 
 	"cmd/snapcloud":             {server, []string{".", "internal/operator"}},
-	"internal/operator":         {server, []string{".", "api", "internal/auth", "internal/cloud", "internal/signin", "internal/store", "internal/blob", "internal/move", "internal/written"}},
+	"internal/operator":         {server, []string{".", "api", "internal/auth", "internal/cloud", "internal/signin", "internal/store", "internal/blob", "internal/move", "internal/written", "internal/given"}},
 	"internal/move":             {server, []string{".", "internal/auth", "internal/store", "internal/blob", "internal/disk"}},
 	"internal/cloud":            {server, []string{".", "api", "internal/auth", "internal/limit", "internal/signin", "internal/store", "internal/blob", "internal/look", "internal/misread"}},
 	"internal/auth":             {server, []string{".", "internal/limit", "internal/store"}},
@@ -66,6 +66,7 @@ var house = map[string]struct {
 
 	"internal/written": {both, nil},
 	"internal/misread": {both, nil},
+	"internal/given":   {both, []string{"."}},
 	// Storage knows neither half: the service keeps its snapshots in it, and a
 	// storage profile the user's own.
 	"internal/blob": {both, []string{".", "internal/disk"}},
@@ -92,6 +93,7 @@ var onlyIn = map[string][]string{
 	"go.opentelemetry.io/":       {"internal/cloud"},
 	"charm.land/":                {"internal/cli", "demo"},
 	"filippo.io/age":             {"internal/archive", "internal/local"},
+	"github.com/google/renameio": {"internal/disk"},
 	"ahead.snap":                 {"cmd/snapcli"},
 	"github.com/go-jose/go-jose": {"internal/auth", "internal/signin", "internal/store"},
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"snap"
+	"snap/internal/given"
 	"snap/internal/late"
 	"snap/internal/near"
 )
@@ -75,7 +76,7 @@ func (a *app) begin(cmd *cobra.Command) error {
 	if err := cmd.ValidateFlagGroups(); err != nil {
 		return excluding(cmd, err)
 	}
-	return nil
+	return given.Something(cmd.Flags(), "scope") // the default of --scope is empty: SPEC 4.5
 }
 
 var flagsTogether = late.Regexp(`\[([^\]]*)\] were all set`)

@@ -19,6 +19,7 @@ import (
 
 	"snap"
 	"snap/internal/cloud"
+	"snap/internal/given"
 	"snap/internal/written"
 )
 
@@ -73,6 +74,9 @@ func (p *program) root() *cobra.Command {
 		SilenceErrors: true,
 		Args:          aCommand,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			return given.Something(c.Flags())
+		},
 	}
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "the configuration file (YAML)")
 	root.PersistentFlags().BoolVar(&p.asJSON, "json", false, "print JSON")

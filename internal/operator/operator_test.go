@@ -87,6 +87,23 @@ func TestMistypedCommands(t *testing.T) {
 	}
 }
 
+// TestEmptyFlags: a variable that a script forgot to set makes no key that
+// never ends, and restores no other backup.
+func TestEmptyFlags(t *testing.T) {
+	t.Parallel()
+	config := configure(t, "127.0.0.1:8080")
+	for flag, args := range map[string][]string{
+		"expires-in": {"key", "create", "--org", "acme", "--kind", "pipeline", "--expires-in", ""},
+		"scopes":     {"key", "create", "--org", "acme", "--kind", "pipeline", "--scopes", ""},
+		"at":         {"restore", "--from", "backups", "--at", ""},
+	} {
+		code, _, stderr := run(t, config, args...)
+		if code != snap.ExitUsage || !strings.Contains(stderr, "--"+flag+" is empty") {
+			t.Errorf("%q: exit code %d, said %q", args, code, stderr)
+		}
+	}
+}
+
 // DESIGN 5: keys, users and organizations, before the service ever ran.
 func TestOperatorCommands(t *testing.T) {
 	t.Parallel()
