@@ -69,9 +69,15 @@ func unlessDry(ctx context.Context, conn *connection, id string, dry bool, end f
 	return err
 }
 
-// stillSee says who sees a snapshot without its org-wide share.
+// stillSee says who sees a snapshot without its org-wide share. Who may not
+// change shares with other organizations is not told of them, so that without
+// one it speaks of the snapshot's own organization alone.
 func stillSee(s api.Snapshot) string {
-	who := []string{"its owner", "the owners and admins of " + s.Organization}
+	where, admins := "in "+s.Organization+" only ", "the owners and admins"
+	if s.Orgs > 0 {
+		where, admins = "only ", admins+" of "+s.Organization
+	}
+	who := []string{"its owner", admins}
 	if s.Owner == "" {
 		who = who[1:]
 	}
@@ -82,9 +88,9 @@ func stillSee(s api.Snapshot) string {
 		who = append(who, plural(s.Orgs, "other organization", "other organizations"))
 	}
 	if len(who) == 1 {
-		return "only " + who[0]
+		return where + who[0]
 	}
-	return "only " + strings.Join(who[:len(who)-1], ", ") + " and " + who[len(who)-1]
+	return where + strings.Join(who[:len(who)-1], ", ") + " and " + who[len(who)-1]
 }
 
 func (a *app) unshareGroup(ctx context.Context, conn *connection, s api.Snapshot, typed string, dry bool) (shareChange, error) {
