@@ -163,6 +163,16 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
+// TestAViewerIsToldWhy: that only the owner may share says nothing to a viewer
+// who is the owner.
+func TestAViewerIsToldWhy(t *testing.T) {
+	t.Parallel()
+	err := snap.Allowed(person(10, acme, snap.RoleViewer), snap.ActShare, snap.Snapshot{Org: acme, Owner: person(10, acme, snap.RoleViewer).User})
+	if snap.CodeOf(err) != snap.CodeForbidden || err.Error() != "viewers cannot share snapshots, even their own" {
+		t.Errorf("a viewer who shares a snapshot of their own is told: %v", err)
+	}
+}
+
 func TestScopesBoundOrganizationLevelKeys(t *testing.T) {
 	t.Parallel()
 	k := snap.Caller{Org: acme, Credential: snap.Credential{Kind: snap.PipelineKey, Scopes: []snap.Scope{snap.ScopePush}}}

@@ -56,6 +56,9 @@ func Allowed(c Caller, do Action, s Snapshot) error {
 	if ok {
 		return nil
 	}
+	if do == ActShare && own && c.owns(s) {
+		return Forbidden("viewers cannot share snapshots, even their own", askForMember)
+	}
 	return refusal(do, own)
 }
 
@@ -96,6 +99,8 @@ func (c Caller) owns(s Snapshot) bool {
 	return c.User != nil && s.Owner != nil && s.Owner.ID == c.User.ID
 }
 
+const askForMember = "ask an owner or admin of your organization for the member role"
+
 func refusal(do Action, own bool) error {
 	if do == ActDecline && own {
 		return Forbidden("this snapshot is your organization's own; only what another organization shared can be declined", "")
@@ -106,7 +111,7 @@ func refusal(do Action, own bool) error {
 	}
 	switch do {
 	case ActPush:
-		return Forbidden("viewers cannot push snapshots", "ask an owner or admin of your organization for the member role")
+		return Forbidden("viewers cannot push snapshots", askForMember)
 	case ActShare:
 		return Forbidden("only the snapshot's owner and the organization's owners and admins may change its shares", "ask one of them")
 	case ActExplain:
