@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestPreallocate(t *testing.T) {
@@ -37,6 +39,46 @@ func TestFull(t *testing.T) {
 	t.Parallel()
 	if !Full(fmt.Errorf("write: %w", &fs.PathError{Err: syscall.ENOSPC})) || Full(fs.ErrNotExist) || Full(nil) {
 		t.Error("a full disk is told by its error, wrapped or not")
+	}
+}
+
+// A file is replaced beside itself, with nothing in the system's folder of
+// temporary files, and what a killed process left of that is removed alone.
+func TestReplace(t *testing.T) {
+	tmp, dir := t.TempDir(), t.TempDir()
+	long := time.Unix(1, 0)
+	if err := os.Chtimes(tmp, long, long); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TMPDIR", tmp)
+	path := filepath.Join(dir, "secret")
+	for _, name := range []string{".secret123456", ".secret.swp", "secret1"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"one", "two"} {
+		if err := Replace(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	if info, err := os.Stat(tmp); err != nil || !info.ModTime().Equal(long) {
+		t.Errorf("something was made in the folder of temporary files: %v, %v", info.ModTime(), err)
+	}
+	RemoveLeft(path)
+	var names []string
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{".secret.swp", "secret", "secret1"}; err != nil || !slices.Equal(names, want) {
+		t.Errorf("%v, %v; want %v", names, err, want)
+	}
+	if err := Replace(filepath.Join(dir, "none", "secret"), nil, 0o600); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("in a folder that is not there: %v", err)
 	}
 }
 

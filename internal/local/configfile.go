@@ -13,11 +13,11 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2"
 	"github.com/knadh/koanf/providers/confmap"
 	"github.com/knadh/koanf/v2"
 
 	"snap"
+	"snap/internal/disk"
 	"snap/internal/misread"
 )
 
@@ -150,7 +150,7 @@ func (f *configFile) lock() (unlock func(), err error) {
 
 // write replaces the file by text, whole or not at all, and reads it again.
 func (f *configFile) write(text []byte) error {
-	if err := renameio.WriteFile(f.path, text, 0o600, renameio.WithExistingPermissions()); err != nil {
+	if err := disk.Replace(f.path, text, 0o600); err != nil {
 		return diskError(err, "write "+f.path)
 	}
 	return f.read()

@@ -8,9 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/google/renameio/v2"
-
 	"snap"
+	"snap/internal/disk"
 	"snap/internal/foreign"
 	"snap/internal/sanitize"
 )
@@ -147,7 +146,7 @@ func (a *Agent) writeImport(i Import) error {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return diskError(err, "make the configuration folder")
 		}
-		if err := renameio.WriteFile(path, []byte(text), 0o600); err != nil {
+		if err := disk.Replace(path, []byte(text), 0o600); err != nil {
 			return diskError(err, "write "+path)
 		}
 	}

@@ -13,10 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
-
 	"snap"
 	"snap/internal/archive"
+	"snap/internal/disk"
 	"snap/internal/engine"
 	"snap/internal/sanitize"
 )
@@ -49,7 +48,7 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 	if err != nil {
 		return err
 	}
-	return diskError(renameio.WriteFile(path, text, 0o644), "write "+path)
+	return diskError(disk.Replace(path, text, 0o644), "write "+path)
 }
 
 // masking is what masking a snapshot by rules works with.
@@ -174,5 +173,5 @@ func (a *Agent) maskKey(rules *sanitize.Rules) ([]byte, error) {
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
 		return nil, diskError(err, "make the data folder")
 	}
-	return []byte(key), diskError(renameio.WriteFile(path, []byte(key+"\n"), 0o600), "write the mask key")
+	return []byte(key), diskError(disk.Replace(path, []byte(key+"\n"), 0o600), "write the mask key")
 }

@@ -15,10 +15,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2"
 
 	"snap"
 	"snap/internal/archive"
+	"snap/internal/disk"
 )
 
 // Snapshot is a snapshot file on this machine.
@@ -281,5 +281,5 @@ func (a *Agent) writeRecord(s Snapshot) error {
 	if err != nil {
 		return fmt.Errorf("write the snapshot's record: %w", err)
 	}
-	return diskError(renameio.WriteFile(recordPath(s.Path), append(text, '\n'), 0o600), "write the snapshot's record")
+	return diskError(disk.Replace(recordPath(s.Path), append(text, '\n'), 0o600), "write the snapshot's record")
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2/maybe"
 
 	"snap"
+	"snap/internal/disk"
 )
 
 // Session is a login session as credentials.json keeps it (SPEC 2.5).
@@ -135,6 +135,7 @@ func (f *File) lock(ctx context.Context) (unlock func(), err error) {
 		}
 		return nil, fmt.Errorf("lock the login sessions: %w", err)
 	}
+	disk.RemoveLeft(f.Path())
 	return func() { _ = l.Unlock() }, nil
 }
 
@@ -146,7 +147,7 @@ func (f *File) canKeep(ctx context.Context) error {
 		return err
 	}
 	defer unlock()
-	probe, err := os.CreateTemp(f.dir, ".credentials-*")
+	probe, err := os.CreateTemp(f.dir, ".credentials.json*")
 	if err != nil {
 		return fmt.Errorf("keep the login session: %w", err)
 	}
@@ -177,7 +178,7 @@ func (f *File) changeLocked(edit func(*contents)) error {
 	if err != nil {
 		return err
 	}
-	if err := maybe.WriteFile(f.Path(), append(data, '\n'), 0o600); err != nil {
+	if err := disk.Replace(f.Path(), append(data, '\n'), 0o600); err != nil {
 		return fmt.Errorf("write the login sessions: %w", err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -49,8 +50,8 @@ func refreshAgain(cloudURL, dir string) int {
 }
 
 // U9, T4, A1: ten processes refresh one session fifteen times each, and half of
-// them are killed in any place. The session is never lost, and the file never
-// torn. SNAP_TEST_ROUNDS runs it more often.
+// them are killed in any place. The session is never lost, the file never torn, and
+// what they were writing does not stay. SNAP_TEST_ROUNDS runs it more often.
 func TestKilledProcessesLoseNoSession(t *testing.T) {
 	t.Parallel()
 	rounds, _ := strconv.Atoi(os.Getenv("SNAP_TEST_ROUNDS"))
@@ -75,6 +76,10 @@ func TestKilledProcessesLoseNoSession(t *testing.T) {
 		s, ok, err := f.Session(d.cloud.URL)
 		if err != nil || !ok || d.status(s.AccessToken) != http.StatusOK {
 			t.Fatalf("the session does not work: %v, %v", ok, err)
+		}
+		left, err := filepath.Glob(filepath.Join(d.dir, ".*"))
+		if err != nil || len(left) != 0 {
+			t.Errorf("a killed process left %v, %v", left, err)
 		}
 	}
 }

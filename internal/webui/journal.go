@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2"
+
+	"snap/internal/disk"
 )
 
 // journal keeps what runs on disk, so that a job whose process was ended, or
@@ -84,7 +85,7 @@ func (j *journal) write(running []unfinished) error {
 	if err != nil {
 		return fmt.Errorf("encode the list of jobs: %w", err)
 	}
-	if err := renameio.WriteFile(j.path, data, 0o600); err != nil {
+	if err := disk.Replace(j.path, data, 0o600); err != nil {
 		return fmt.Errorf("write the list of jobs: %w", err)
 	}
 	return nil
