@@ -208,6 +208,54 @@ func TestBrowserServiceAwayAndBack(t *testing.T) {
 	b.until(row + ` && !document.querySelector("#listing .notice")`)
 }
 
+// What is unshared elsewhere is gone when somebody looks at the page again,
+// without touching where they are and what they typed; a page that nobody sees
+// asks nothing.
+func TestBrowserUnsharedElsewhere(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
+	if _, err := mia.Share(t.Context(), item.ID); err != nil {
+		t.Fatal(err)
+	}
+	b := browse(t, openUI(t, c.As("max@acme.test"), ""))
+	row := `document.getElementById("` + item.ID + `")`
+	b.until(row)
+	b.click("#also-" + item.ID)
+	b.until(`document.querySelector("#dialog").open`)
+	b.run(chromedp.Evaluate[chromedp.Void](`{
+		const ask = window.fetch;
+		window.asked = 0;
+		window.fetch = (...a) => { window.asked++; return ask(...a); };
+		document.querySelector("#q").value = "typed";
+		void Object.defineProperty(document, "hidden", { value: true, configurable: true });
+	}`))
+	if err := mia.Unshare(t.Context(), item.ID); err != nil {
+		t.Fatal(err)
+	}
+	afterFocus := func() int {
+		b.run(chromedp.Evaluate[chromedp.Void](`{
+			window.later = false;
+			window.dispatchEvent(new Event("focus"));
+			void setTimeout(() => { window.later = true }, 100);
+		}`))
+		b.until("window.later")
+		return eval[int](b, "window.asked")
+	}
+	if asked := afterFocus(); asked != 0 {
+		t.Errorf("a hidden page asked %d times", asked)
+	}
+	b.run(chromedp.Evaluate[chromedp.Void]("void (delete document.hidden)"))
+	if asked := afterFocus(); asked == 0 {
+		t.Error("the page asked nothing when its window got the focus")
+	}
+	b.until(`!` + row)
+	if !eval[bool](b, `document.querySelector("#dialog").open && document.querySelector("#q").value === "typed"`) {
+		t.Error("the dialog was closed, or what was typed is gone")
+	}
+}
+
 // A name that tries to be markup or script stays text, in the page and in what
 // the event stream puts into it.
 func TestBrowserHostileName(t *testing.T) {

@@ -11,15 +11,23 @@ export function live() {
   events.addEventListener("listing", refresh);
   events.addEventListener("account", () => document.getElementById("account") && request("/account"));
   document.addEventListener("listing", refresh);
-  document.addEventListener("visibilitychange", () => document.hidden || refresh());
-  setInterval(() => document.hidden || refresh(), pause);
+  document.addEventListener("visibilitychange", refresh);
+  window.addEventListener("focus", refresh);
+  setInterval(refresh, pause);
   window.addEventListener("pagehide", () => events.close());
 }
 
-// refresh asks for the listing again, unless that would disturb.
+// refresh looks again soon: once, though several things tell it to.
+let soon;
 function refresh() {
+  clearTimeout(soon);
+  soon = setTimeout(look, 50);
+}
+
+// look asks for the listing again, unless nobody sees it or that would disturb.
+function look() {
   const listing = document.getElementById("listing");
-  if (!listing || listing.querySelector("details[open], .waiting")) return;
+  if (document.hidden || !listing || listing.querySelector("details[open], .waiting")) return;
   const asked = listing.dataset.url;
   const stale = () => document.getElementById("listing")?.dataset.url !== asked || document.querySelector("#listing details[open], #listing .waiting");
   request(asked, { stale });
