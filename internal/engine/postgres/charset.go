@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -63,18 +62,13 @@ func multiByte(name string) encoding.Encoding {
 	return map[string]encoding.Encoding{"EUC_JP": japanese.EUCJP, "EUC_KR": korean.EUCKR, "EUC_CN": simplifiedchinese.GBK}[name]
 }
 
-// speak has a session speak UTF-8, whatever the database's encoding is; where
-// nobody can convert that, texts come and go as they are.
-func speak(ctx context.Context, conn *pgconn.PgConn) error {
-	want := "UTF8"
-	if !converts(conn.ParameterStatus("server_encoding")) {
-		want = asciiOnly
+// spoken is the encoding that our sessions speak: UTF-8, whatever the database's
+// is; where nobody can convert that, texts come and go as they are.
+func spoken(database string) string {
+	if converts(database) {
+		return "UTF8"
 	}
-	if conn.ParameterStatus("client_encoding") == want {
-		return nil
-	}
-	_, err := conn.Exec(ctx, "SET client_encoding = "+want).ReadAll()
-	return err
+	return asciiOnly
 }
 
 // charsetOn returns the charset of the database that is connected to.

@@ -70,15 +70,14 @@ func (s *scratch) progress() func(int) {
 	}
 }
 
-// session connects as pg_restore does: without limits, and with the dump's
-// encoding and search path.
+// session connects as pg_restore does, with the dump's encoding and search path.
 func (s *scratch) session(ctx context.Context, setup []string) (*pgx.Conn, error) {
 	conn, err := s.here.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	statements := append([]string{
-		"SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0; SET row_security = off; SET client_min_messages = warning; SET xmloption = content; SET synchronous_commit = off",
+		"SET row_security = off; SET client_min_messages = warning; SET xmloption = content; SET synchronous_commit = off",
 	}, setup...)
 	for _, statement := range statements {
 		if _, err := conn.PgConn().Exec(ctx, statement).ReadAll(); err != nil {

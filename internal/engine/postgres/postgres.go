@@ -53,7 +53,7 @@ func parse(raw string) (database, error) {
 	config.ConnectTimeout = 10 * time.Second
 	config.RuntimeParams["application_name"] = "snapcli"
 	delete(config.RuntimeParams, encodingParameter)
-	config.AfterConnect = speak
+	config.AfterConnect = settle
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return database{raw: raw, config: config}, nil
 }
@@ -286,10 +286,10 @@ func major(version string) int {
 
 // properties returns what a copy of the database must be created with.
 func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
-	var encoding, collate, ctype, provider, locale string
-	// The columns of the provider came with versions 15 and 17.
-	err := conn.QueryRow(ctx, `SELECT pg_encoding_to_char(encoding), datcollate, datctype, coalesce(to_jsonb(d)->>'datlocprovider', 'c'), coalesce(to_jsonb(d)->>'datlocale', to_jsonb(d)->>'daticulocale', '')
-		FROM pg_database d WHERE datname = current_database()`).Scan(&encoding, &collate, &ctype, &provider, &locale)
+	var encoding, collate, ctype, provider, locale, rules string
+	// The columns of the provider came with versions 15 to 17.
+	err := conn.QueryRow(ctx, `SELECT pg_encoding_to_char(encoding), datcollate, datctype, coalesce(j->>'datlocprovider', 'c'), coalesce(j->>'datlocale', j->>'daticulocale', ''), coalesce(j->>'daticurules', '')
+		FROM pg_database d, to_jsonb(d) j WHERE datname = current_database()`).Scan(&encoding, &collate, &ctype, &provider, &locale, &rules)
 	if err != nil {
 		return nil, err
 	}
@@ -297,6 +297,9 @@ func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 	switch provider {
 	case "i":
 		all["icu_locale"] = locale
+		if rules != "" {
+			all["icu_rules"] = rules
+		}
 	case "b":
 		all["builtin_locale"] = locale
 	}

@@ -252,14 +252,16 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 	name := conn.Config().Database
 	role := "role_of_" + name
 	psql(t, to, script(t, fmt.Sprintf(`CREATE ROLE %[1]s; ALTER DATABASE %[2]s OWNER TO %[1]s; ALTER DATABASE %[2]s SET work_mem = '7MB'; ALTER DATABASE %[2]s SET search_path = a, "b c";
-		COMMENT ON DATABASE %[2]s IS 'it''s'; REVOKE CONNECT ON DATABASE %[2]s FROM PUBLIC; ALTER DATABASE %[2]s CONNECTION LIMIT 33`, role, name)))
+		ALTER DATABASE %[2]s SET temp_tablespaces = ''; ALTER ROLE %[1]s IN DATABASE %[2]s SET local_preload_libraries = 'a "b', c; ALTER ROLE %[1]s IN DATABASE %[2]s SET search_path = '', %[3]s, "$user";
+		COMMENT ON DATABASE %[2]s IS 'it''s'; REVOKE CONNECT ON DATABASE %[2]s FROM PUBLIC; ALTER DATABASE %[2]s CONNECTION LIMIT 33 IS_TEMPLATE true`, role, name, strings.Repeat("long", 20))))
 	conn.Close(context.Background())
+	psql(t, from, script(t, fmt.Sprintf("SET allow_in_place_tablespaces = on; CREATE TABLESPACE of_%[1]s LOCATION ''; ALTER DATABASE %[1]s SET TABLESPACE of_%[1]s", name)))
 	state := func() string {
 		conn := connectTo(t, to)
 		defer conn.Close(context.Background())
 		var s string
-		err := conn.QueryRow(context.Background(), `SELECT format('%s %s %s %s %s %s', pg_get_userbyid(datdba), (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(datacl) a), datconnlimit, shobj_description(oid, 'pg_database'),
-			(SELECT setconfig FROM pg_db_role_setting WHERE setdatabase = d.oid), current_setting('search_path')) FROM pg_database d WHERE datname = current_database()`).Scan(&s)
+		err := conn.QueryRow(context.Background(), `SELECT format('%s %s %s %s %s %s %s %s', pg_get_userbyid(datdba), (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(datacl) a), datconnlimit, shobj_description(oid, 'pg_database'),
+			datistemplate, dattablespace, (SELECT array_agg(setrole || setconfig::text ORDER BY setrole) FROM pg_db_role_setting WHERE setdatabase = d.oid), current_setting('search_path')) FROM pg_database d WHERE datname = current_database()`).Scan(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -274,7 +276,46 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 	}
 	same(t, from, to)
 	whenDropped(t, to, role)
-	psql(t, to, script(t, fmt.Sprintf("ALTER DATABASE %s OWNER TO postgres; DROP ROLE %s", name, role)))
+	psql(t, to, script(t, fmt.Sprintf("ALTER DATABASE %[1]s OWNER TO postgres; ALTER DATABASE %[1]s IS_TEMPLATE false; DROP ROLE %[2]s", name, role)))
+}
+
+// A database that could be renamed but not dropped would stay for ever.
+func TestSubscriberIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	url := servertest.Postgres(t)
+	psql(t, url, script(t, "CREATE SUBSCRIPTION sub CONNECTION 'host=nowhere.invalid' PUBLICATION p WITH (connect = false); ALTER SUBSCRIPTION sub SET (slot_name = NONE)"))
+	t.Cleanup(func() { psql(t, url, script(t, "DROP SUBSCRIPTION sub")) })
+	d, _ := dumped(t, url)
+	if err := load(t, url, d, true); snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), `subscription "sub"`) {
+		t.Errorf("load into a database with a subscription: %v", err)
+	}
+	if left := leftovers(t, url); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// What a role has set for its own sessions does not end or change a build or a
+// load: neither our sessions nor pg_restore's.
+func TestSettingsOfTheRole(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, `CREATE FUNCTION patient(a date) RETURNS date LANGUAGE plpgsql IMMUTABLE AS $$
+			DECLARE hurry text; BEGIN SELECT name INTO hurry FROM pg_settings WHERE category LIKE 'Client%' AND name LIKE '%\_timeout' AND unit = 'ms' AND setting <> '0'; IF FOUND THEN RAISE 'it has the %', hurry; END IF; RETURN a; END $$;
+		CREATE TABLE t (d date CHECK (patient(d) IS NOT NULL)); INSERT INTO t VALUES ('2020-02-03'); CREATE INDEX ON t (patient(d))`))
+	conn := connectTo(t, to)
+	role := "hurried_" + conn.Config().Database
+	text := fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD 'x';", role)
+	for _, setting := range []string{"statement_timeout = '1h'", "lock_timeout = '1h'", "idle_session_timeout = '1h'", "idle_in_transaction_session_timeout = '1h'", "bytea_output = escape", "DateStyle = 'SQL, DMY'", "client_encoding = LATIN1", "search_path = ''"} {
+		text += fmt.Sprintf("ALTER ROLE %s SET %s;", role, setting)
+	}
+	psql(t, to, script(t, text))
+	conn.Close(context.Background())
+	as := strings.NewReplacer("//postgres@", "//"+role+":x@")
+	d, _ := dumped(t, as.Replace(from))
+	if err := load(t, as.Replace(to), d, false); err != nil {
+		t.Fatal(err)
+	}
+	same(t, from, to)
 }
 
 func TestInUse(t *testing.T) {

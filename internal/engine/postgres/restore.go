@@ -159,7 +159,11 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 	if err := holdName(ctx, s.admin, name); err != nil {
 		return err
 	}
-	err := createLike(ctx, s.admin, name, run.properties)
+	place, err := s.tablespace(ctx)
+	if err != nil {
+		return err
+	}
+	err = createLike(ctx, s.admin, name, place, run.properties)
 	s.here, s.made = s.place.named(name), err == nil || state(err) == "" // if the server has not answered, it may make it yet
 	if err != nil {
 		return err
@@ -172,23 +176,30 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 		"ALTER DATABASE " + id + " SET synchronous_commit = off",
 		"ALTER DATABASE " + id + " SET maintenance_work_mem = '256MB'",
 	}
+	for _, limit := range limits(run.server) { // pg_restore does not know all of them
+		statements = append(statements, "ALTER ROLE CURRENT_USER IN DATABASE "+id+" SET "+limit+" = 0")
+	}
 	if s.place.local() && s.o.Jobs >= runtime.NumCPU() && !run.oneTable {
 		// Without a core for them, workers make an index cost a fifth more.
 		statements = append(statements, "ALTER DATABASE "+id+" SET max_parallel_maintenance_workers = 0")
 	}
-	for _, statement := range statements {
-		if _, err := s.admin.Exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = s.admin.PgConn().Exec(ctx, strings.Join(statements, "; ")).ReadAll()
+	return err
+}
+
+// tablespace is where the destination is, as far as the user may put another
+// database there: " TABLESPACE big".
+func (s *scratch) tablespace(ctx context.Context) (clause string, err error) {
+	err = s.admin.QueryRow(ctx, `SELECT coalesce(max(format(' TABLESPACE %I', spcname)), '') FROM pg_database d JOIN pg_tablespace t ON t.oid = dattablespace
+		WHERE datname = $1 AND has_tablespace_privilege(t.oid, 'CREATE')`, s.place.name()).Scan(&clause)
+	return clause, err
 }
 
 // createLike creates a database with the source's encoding and locale, or as
 // near to it as the server can: locales have different names on different
 // systems.
-func createLike(ctx context.Context, admin *pgx.Conn, name string, p map[string]string) error {
-	base := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE template0"
+func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p map[string]string) error {
+	base := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE template0" + tablespace
 	encoding := ""
 	if p["encoding"] != "" {
 		encoding = " ENCODING " + literal(p["encoding"])
@@ -199,7 +210,11 @@ func createLike(ctx context.Context, admin *pgx.Conn, name string, p map[string]
 		attempts = append([]string{libc}, attempts...)
 		switch {
 		case p["icu_locale"] != "":
-			attempts = append([]string{libc + " LOCALE_PROVIDER icu ICU_LOCALE " + literal(p["icu_locale"])}, attempts...)
+			icu := libc + " LOCALE_PROVIDER icu ICU_LOCALE " + literal(p["icu_locale"])
+			if p["icu_rules"] != "" {
+				icu += " ICU_RULES " + literal(p["icu_rules"])
+			}
+			attempts = append([]string{icu}, attempts...)
 		case p["builtin_locale"] != "":
 			attempts = append([]string{libc + " LOCALE_PROVIDER builtin BUILTIN_LOCALE " + literal(p["builtin_locale"])}, attempts...)
 		}
@@ -308,7 +323,9 @@ func (s *scratch) Drop(ctx context.Context) (err error) {
 			return err
 		}
 		// Until its session has ended, the server may still be making the database.
-		if err := holdName(ctx, s.admin, s.here.name()); err != nil {
+		wait, cancel := context.WithTimeout(ctx, longWait)
+		defer cancel()
+		if err := holdName(wait, s.admin, s.here.name()); err != nil {
 			return s.place.failure(err)
 		}
 	}

@@ -23,8 +23,7 @@ import (
 const stateReadOnly = "25006"
 
 // sessionLikeDump makes values look as pg_dump writes them.
-const sessionLikeDump = `SET datestyle = ISO; SET intervalstyle = postgres; SET extra_float_digits = 3; SET row_security = off;
-	SET synchronize_seqscans = off; SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0`
+const sessionLikeDump = `SET datestyle = ISO; SET intervalstyle = postgres; SET extra_float_digits = 3; SET row_security = off; SET synchronize_seqscans = off`
 
 // dumpSubset dumps some rows of the database.
 func (e Engine) dumpSubset(ctx context.Context, d database, t tool, info engine.Info, w io.Writer, o engine.Options) (engine.Info, error) {

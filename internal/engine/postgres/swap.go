@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -22,6 +23,9 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	}
 	exists, err := s.exists(ctx)
 	if err != nil {
+		return s.place.failure(err)
+	}
+	if err := s.droppable(ctx); err != nil {
 		return s.place.failure(err)
 	}
 	old := randomName("snapcli_replaced_")
@@ -64,6 +68,21 @@ func (s *scratch) exists(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
+// droppable refuses when the server would rename the old database, and then not
+// drop it.
+func (s *scratch) droppable(ctx context.Context) error {
+	var subscription string
+	err := s.admin.QueryRow(ctx, "SELECT coalesce(min(subname), '') FROM pg_subscription JOIN pg_database d ON d.oid = subdbid WHERE datname = $1", s.place.name()).Scan(&subscription)
+	if err != nil || subscription == "" {
+		return err
+	}
+	return &snap.Error{
+		Code:   snap.CodeConflict,
+		Detail: fmt.Sprintf("the database %q has the subscription %q, with which no database can be dropped", s.place.name(), subscription),
+		Hint:   "drop the subscription first; nothing was changed",
+	}
+}
+
 // clear refuses when others are connected to the old database, or ends their
 // connections.
 func (s *scratch) clear(ctx context.Context, terminate bool) error {
@@ -97,7 +116,7 @@ func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
 	defer tx.Rollback(context.WithoutCancel(ctx))
 	id := func(name string) string { return pgx.Identifier{name}.Sanitize() }
 	here, place := id(s.here.name()), id(s.place.name())
-	statements := []string{"ALTER DATABASE " + here + " RESET ALL", "COMMENT ON DATABASE " + here + " IS NULL"}
+	statements := []string{"ALTER DATABASE " + here + " RESET ALL", "ALTER ROLE CURRENT_USER IN DATABASE " + here + " RESET ALL", "COMMENT ON DATABASE " + here + " IS NULL"}
 	if exists {
 		inherited, err := inherit(ctx, tx, s.place.name(), here)
 		if err != nil {
@@ -106,6 +125,7 @@ func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
 		statements = append(statements, inherited...)
 		statements = append(statements,
 			"COMMENT ON DATABASE "+place+" IS "+literal(replacedMark),
+			"ALTER DATABASE "+place+" IS_TEMPLATE false", // else it cannot be dropped
 			"ALTER DATABASE "+place+" RENAME TO "+id(old))
 	} else {
 		statements = append(statements, "GRANT CONNECT, TEMPORARY ON DATABASE "+here+" TO PUBLIC")
@@ -116,27 +136,37 @@ func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
 			return err
 		}
 	}
-	return tx.Commit(context.WithoutCancel(ctx)) // stopped here, nobody would know which database has the name
+	// Stopped here, nobody would know which database has the name.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longWait)
+	defer cancel()
+	return tx.Commit(ctx)
 }
+
+// longWait is longer than a server takes for what it will ever do.
+const longWait = time.Minute
 
 // inherit returns the statements that give the new database what belongs to
 // the old one as a database, not as its contents: owner, comment, connection
-// limit, rights and settings.
+// limit, rights, settings, also those for a role, and whether it is a template.
 func inherit(ctx context.Context, tx pgx.Tx, old, here string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
-		SELECT 'ALTER DATABASE '||$2||' CONNECTION LIMIT '||datconnlimit FROM pg_database WHERE datname = $1
+		WITH old AS (SELECT *, shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE datname = $1),
+		settings AS (SELECT setrole, split_part(s, '=', 1) AS name, substr(s, strpos(s, '=') + 1) AS value FROM old JOIN pg_db_role_setting ON setdatabase = old.oid, unnest(setconfig) s)
+		SELECT format('ALTER DATABASE %s CONNECTION LIMIT %s IS_TEMPLATE %s ALLOW_CONNECTIONS %s', $2::text, datconnlimit, datistemplate::text, datallowconn::text) FROM old
 		UNION ALL
-		SELECT 'COMMENT ON DATABASE '||$2||' IS '||quote_literal(shobj_description(oid, 'pg_database')) FROM pg_database WHERE datname = $1 AND shobj_description(oid, 'pg_database') IS NOT NULL
+		SELECT format('COMMENT ON DATABASE %s IS %L', $2, comment) FROM old WHERE comment IS NOT NULL
 		UNION ALL
-		SELECT format('ALTER DATABASE %s SET %I TO %s', $2, split_part(setting, '=', 1),
-			CASE WHEN split_part(setting, '=', 1) IN ('search_path', 'session_preload_libraries', 'temp_tablespaces', 'DateStyle') THEN substr(setting, strpos(setting, '=') + 1) ELSE quote_literal(substr(setting, strpos(setting, '=') + 1)) END)
-		FROM pg_database d JOIN pg_db_role_setting s ON s.setdatabase = d.oid AND s.setrole = 0, unnest(setconfig) setting WHERE datname = $1
+		SELECT CASE setrole WHEN 0 THEN format('ALTER DATABASE %s', $2) ELSE format('ALTER ROLE %I IN DATABASE %s', pg_get_userbyid(setrole), $2) END
+			|| format(' SET %I TO %s', name, CASE WHEN name IN ('search_path', 'temp_tablespaces', 'local_preload_libraries', 'session_preload_libraries') THEN
+				(SELECT string_agg(quote_literal(CASE WHEN m[1] LIKE '"%' THEN replace(substr(m[1], 2, length(m[1]) - 2), '""', '"') ELSE m[1] END), ', ' ORDER BY at)
+					FROM regexp_matches(value, '"(?:[^"]|"")*"|[^", ]+', 'g') WITH ORDINALITY names (m, at)) ELSE quote_literal(value) END)
+			FROM settings
 		UNION ALL
 		SELECT format('GRANT %s ON DATABASE %s TO %s%s', a.privilege_type, $2, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END,
 			CASE WHEN a.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-		FROM pg_database, aclexplode(coalesce(datacl, acldefault('d', datdba))) a WHERE datname = $1 AND a.grantee <> datdba
+		FROM old, aclexplode(coalesce(datacl, acldefault('d', datdba))) a WHERE a.grantee <> datdba
 		UNION ALL
-		SELECT format('ALTER DATABASE %s OWNER TO %I', $2, pg_get_userbyid(datdba)) FROM pg_database WHERE datname = $1 AND pg_get_userbyid(datdba) <> current_user`,
+		SELECT format('ALTER DATABASE %s OWNER TO %I', $2, pg_get_userbyid(datdba)) FROM old WHERE pg_get_userbyid(datdba) <> current_user`,
 		old, here)
 	if err != nil {
 		return nil, err
