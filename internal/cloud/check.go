@@ -31,7 +31,7 @@ const maxAhead = 10 * time.Second
 const checkTimeout = 20 * time.Second
 
 // Verdicts tries everything the configuration names: database and schema, the
-// clock, the storage, every identity provider, the hosts of webhooks, the
+// clock, organizations that a start would close, the storage, every identity provider, the hosts of webhooks, the
 // collector of traces. It changes none of them; the storage has an object more
 // for a moment.
 func Verdicts(ctx context.Context, c Config) []Verdict {
@@ -52,6 +52,11 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	})
 	if out[len(out)-1].Err == nil {
 		add("clock", func(context.Context) (string, error) { return clockDetail(c, seen) })
+	}
+	if closed := unlisted(c, seen.Orgs); len(closed) > 0 {
+		add("organizations", func(context.Context) (string, error) {
+			return "not in the configuration, so a start closes them: " + strings.Join(closed, ", "), nil
+		})
 	}
 	add("storage", func(ctx context.Context) (string, error) {
 		return "written, read and removed an object", tryStorage(ctx, c)
@@ -74,6 +79,13 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 		})
 	}
 	return out
+}
+
+// unlisted returns those of some slugs that the configuration does not have.
+func unlisted(c Config, slugs []string) []string {
+	return slices.DeleteFunc(slices.Clone(slugs), func(slug string) bool {
+		return slices.ContainsFunc(c.Organizations, func(o Organization) bool { return o.Slug == slug })
+	})
 }
 
 // Configured is the verdict on a configuration that was read.

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -29,6 +30,9 @@ func (s *Service) Routes() []string {
 
 // Described returns the OpenAPI document.
 func (s *Service) Described() *huma.OpenAPI { return s.openAPI }
+
+// ExpireAll applies retention as the background work does.
+func (s *Service) ExpireAll(ctx context.Context) error { return s.expireAll(ctx) }
 
 // Wrapped returns a handler behind what every request passes.
 func (s *Service) Wrapped(h http.Handler) http.Handler { return s.wrap(h) }

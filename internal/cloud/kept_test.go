@@ -149,8 +149,10 @@ func (r replicasOf) revocations() []revocation {
 	}
 	_, err := alice.ShareGroup(ctx, group, "eng")
 	must(r.T, err)
-	_, err = alice.ShareOrg(ctx, org, "globex", nil)
-	must(r.T, err)
+	for _, slug := range []string{"globex", "initech"} {
+		_, err = alice.ShareOrg(ctx, org, slug, nil)
+		must(r.T, err)
+	}
 	until := r.clock.Now().Add(20 * time.Second)
 	_, err = alice.ShareOrg(ctx, ended, "globex", &until)
 	must(r.T, err)
@@ -170,6 +172,7 @@ func (r replicasOf) revocations() []revocation {
 		{"the group, at a sign-in", agent, graces, group, func() error { return signIn("dba") }},
 		{"the group share", agent, r.b.Key("mia@acme.test"), group, func() error { return alice.UnshareGroup(ctx, group, "eng") }},
 		{"the cross-org share", agent, r.b.Key("gary@globex.test"), org, func() error { return alice.UnshareOrg(ctx, org, "globex") }},
+		{"the organization", agent, r.b.Key("ian@initech.test"), org, func() error { return r.a.Store.CloseAllBut(ctx, []string{"acme", "globex"}) }},
 		{"the role", agent, roys, deleted, func() error { return r.a.Store.SetRole(ctx, roy.ID, snap.RoleMember) }},
 		{"the account", agent, dans, open, func() error { return r.a.Store.SetDisabled(ctx, dan.ID, true) }},
 		{"the key", agent, kims, open, func() error { return r.a.Store.RevokeOrgKey(ctx, r.acme(), kimsID) }},

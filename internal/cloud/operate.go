@@ -15,7 +15,7 @@ import (
 // running it.
 
 // ApplyDirectory applies the configuration's organizations and local users to
-// the store, as every start does.
+// the store, as every start does. It closes and opens none: a start alone does.
 func ApplyDirectory(ctx context.Context, st *store.Store, c Config) error {
 	if err := applyOrganizations(ctx, st, c); err != nil {
 		return err

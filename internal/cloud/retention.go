@@ -86,14 +86,14 @@ func (s *Service) expire(ctx context.Context, old []snap.Snapshot) (gone []snap.
 	return gone, nil
 }
 
-// expireAll applies the rules of every organization. It is background work.
+// expireAll applies the rules of every organization that is open. It is background work.
 func (s *Service) expireAll(ctx context.Context) error {
 	orgs, err := s.store.Orgs(ctx)
 	if err != nil {
 		return err
 	}
 	for _, org := range orgs {
-		for {
+		for !org.Closed {
 			old, err := s.store.Outlived(ctx, org.ID, expireBatch)
 			if err != nil {
 				return err

@@ -65,7 +65,8 @@ type Options struct {
 }
 
 // New opens database and storage, applies the configuration's organizations
-// and local users, and returns the service. Close it after its last request.
+// and local users, closes the organizations that it does not list, and returns
+// the service. Close it after its last request.
 func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	ownErrors()
 	if o.Log == nil {
@@ -110,14 +111,13 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := applyOrganizations(ctx, s.store, c); err != nil {
 		return nil, err
 	}
-	if err := s.warnOfUnlisted(ctx); err != nil {
-		return nil, err
-	}
 	if err := s.openAuth(ctx); err != nil {
 		return nil, err
 	}
-	s.handler, err = s.build(o.Version)
-	return s, err
+	if s.handler, err = s.build(o.Version); err != nil {
+		return nil, err
+	}
+	return s, s.closeUnlisted(ctx)
 }
 
 func (s *Service) openBlobs(ctx context.Context) error {

@@ -93,6 +93,8 @@ func (f *File) refresh(ctx context.Context, h *http.Client, cloudURL, refused st
 	switch {
 	case errors.As(err, &r) && r.Code == "invalid_grant":
 		return Session{}, f.forget(cloudURL, s.RefreshToken, err)
+	case errors.As(err, &r) && r.Code == "unauthorized_client":
+		return Session{}, notNow(s, r)
 	case err != nil && s.AccessToken != refused && f.now().Before(s.Expiry):
 		return s, nil // it lives a little longer; the next request tries again
 	case err != nil:
@@ -134,6 +136,17 @@ func (f *File) forget(cloudURL, token string, cause error) error {
 		return err
 	}
 	return sessionEnded(cause)
+}
+
+// notNow is the answer to a session that is not over and gives nothing now, as
+// while its organization is closed.
+func notNow(s Session, r *refusal) error {
+	return &snap.Error{
+		Code:   snap.CodeForbidden,
+		Detail: hostOf(s.AuthURL) + " does not let you in: " + clean(r.Description),
+		Hint:   "ask the operator of the service; you need not sign in again afterwards",
+		Cause:  r,
+	}
 }
 
 func unreachable(s Session, err error) error {

@@ -88,6 +88,25 @@ func TestEndedSession(t *testing.T) {
 	}
 }
 
+// A closed organization is told, and the session is there when it is open again.
+func TestSessionOutlivesAClosedOrganization(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.login("mia@acme.test")
+	if err := d.cloud.Store.CloseAllBut(t.Context(), []string{"globex"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.me(); snap.CodeOf(err) != snap.CodeForbidden || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("while closed: %v", err)
+	}
+	if err := d.cloud.Store.CloseAllBut(t.Context(), []string{"acme"}); err != nil {
+		t.Fatal(err)
+	}
+	if me, err := d.me(); err != nil || me.Email != "mia@acme.test" {
+		t.Errorf("open again: %v, %v", me.Email, err)
+	}
+}
+
 // U9: without network the session is kept, and a token that still lives is used.
 func TestRefreshWithoutNetwork(t *testing.T) {
 	t.Parallel()

@@ -24,18 +24,19 @@ func (p *program) org() *cobra.Command {
 					return err
 				}
 				type row struct {
-					Slug string `json:"slug"`
-					Name string `json:"name"`
+					Slug   string `json:"slug"`
+					Name   string `json:"name"`
+					Closed bool   `json:"closed"`
 				}
 				rows, table := []row{}, [][]string{}
 				for _, o := range orgs {
-					rows = append(rows, row{o.Slug, o.Name})
-					table = append(table, []string{o.Slug, o.Name})
+					rows = append(rows, row{o.Slug, o.Name, o.Closed})
+					table = append(table, []string{o.Slug, o.Name, map[bool]string{true: "closed", false: "open"}[o.Closed]})
 				}
 				if p.asJSON {
 					return p.json(rows)
 				}
-				return p.table([]string{"SLUG", "NAME"}, table)
+				return p.table([]string{"SLUG", "NAME", "STATE"}, table)
 			})
 		},
 	})

@@ -122,7 +122,7 @@ func TestOperatorCommands(t *testing.T) {
 		{"key create --org acme --kind pipeline --scopes pull --expires-in 90d", 0, "clt_", ""},
 		{"key create --org acme --kind agent", 0, "sak_", ""},
 		{"key list --org acme", 0, "alice@acme.test", ""},
-		{"org list", 0, "acme  Acme Inc", ""},
+		{"org list", 0, "acme  Acme Inc  open", ""},
 		{"user list --org acme", 0, "dba, eng", ""},
 		{"user role --org acme vic@acme.test member", 0, "", "now member"},
 		{"user disable --org acme vic@acme.test", 0, "", "disabled"},

@@ -233,6 +233,45 @@ func TestUnlistedLocalUsersAreLockedOut(t *testing.T) {
 	}
 }
 
+// While its organization is closed nobody of it is signed in, anywhere. When it
+// is open again, browsers and terminals go on as they were.
+func TestClosedOrganizationIsSignedOut(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	got, b := h.login("mia@acme.test", "mia-password"), h.browser()
+	b.signIn("mia@acme.test", "mia-password")
+	closeAllBut := func(slugs ...string) {
+		t.Helper()
+		if err := h.store.CloseAllBut(t.Context(), slugs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeAllBut("globex")
+	wantError(t, h.refresh(got.refresh), "unauthorized_client")
+	_, userCode := h.device()
+	for _, a := range []answer{b.get("/auth/account"), b.submit(b.get("/auth/device"), "/auth/device", "user_code", userCode)} {
+		if a.url.Path != "/auth/signin" {
+			t.Errorf("the browser is let in to %s", a.url)
+		}
+	}
+	if a := b.get("/api/user"); a.status != http.StatusUnauthorized {
+		t.Errorf("the cookie: %d", a.status)
+	}
+	if a := h.api(got.access); a.status != http.StatusUnauthorized {
+		t.Errorf("the access token: %d", a.status)
+	}
+	if a := h.browser().signIn("mia@acme.test", "mia-password"); a.status != http.StatusForbidden {
+		t.Errorf("a sign-in at a replica that still lists it: %d", a.status)
+	}
+	closeAllBut("acme")
+	if a := h.api(tokensOf(t, h.refresh(got.refresh)).access); a.status != http.StatusOK {
+		t.Errorf("open again, the terminal: %d", a.status)
+	}
+	if a := b.get("/auth/account"); a.url.Path != "/auth/account" {
+		t.Errorf("open again, the browser is at %s", a.url)
+	}
+}
+
 // D1: user codes have 34 bits and more, in an alphabet without vowels, and
 // case, dashes and spaces do not matter.
 func TestUserCodes(t *testing.T) {

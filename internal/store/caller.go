@@ -36,15 +36,17 @@ func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 }
 
 // CallerOfOrg returns the caller that an organization-level key acts as,
-// without the credential. It fails with snap.ErrUnauthenticated when there is
-// no such organization.
+// without the credential, whether the organization is closed or not: it is for
+// what the service does by itself and for the operator. It fails with
+// snap.ErrUnauthenticated when there is no such organization.
 func (s *Store) CallerOfOrg(ctx context.Context, orgID int64) (snap.Caller, error) {
 	return scanCaller(s.row(ctx, `SELECT `+callerColumns+` FROM orgs o LEFT JOIN users u ON u.id = 0 WHERE o.id = $1`, orgID))
 }
 
 // CallerOfUser returns the caller that a user's credential acts as, without
 // the credential: role and groups as of now. It fails with
-// snap.ErrUnauthenticated when there is no such user or they are disabled.
+// snap.ErrUnauthenticated when there is no such user, they are disabled or
+// their organization is closed.
 func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, error) {
 	c, err := s.CallerWithoutGroups(ctx, userID)
 	if err != nil {
@@ -57,13 +59,13 @@ func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, er
 // CallerWithoutGroups is [Store.CallerOfUser] for a request: who needs the
 // groups asks [Store.GroupsOf].
 func (s *Store) CallerWithoutGroups(ctx context.Context, userID int64) (snap.Caller, error) {
-	return scanCaller(s.row(ctx, `SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0`, userID))
+	return scanCaller(s.row(ctx, `SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0 AND o.closed = 0`, userID))
 }
 
 // CallerOfKey returns the caller, without groups, for which the key whose
 // secret has this SHA-256 acts, and when it was last used. It fails with
 // snap.ErrUnauthenticated when there is no such key, it has expired or was
-// revoked, or its user is disabled.
+// revoked, its user is disabled or its organization closed.
 func (s *Store) CallerOfKey(ctx context.Context, hash []byte) (c snap.Caller, used time.Time, err error) {
 	return s.callerOfKey(ctx, `k.hash = $1`, hash)
 }
@@ -81,7 +83,7 @@ func (s *Store) callerOfKey(ctx context.Context, which string, arg any) (c snap.
 	c, err = scanCaller(s.row(ctx, `
 		SELECT `+callerColumns+`, k.id, k.kind, k.name, k.scopes, k.last_used_at, k.expires_at
 		FROM api_keys k JOIN orgs o ON o.id = k.org_id LEFT JOIN users u ON u.id = k.user_id
-		WHERE `+which+usableKey+` AND (k.user_id IS NULL OR u.disabled = 0)`, arg, s.now().UnixMilli()),
+		WHERE `+which+usableKey+` AND (k.user_id IS NULL OR u.disabled = 0) AND o.closed = 0`, arg, s.now().UnixMilli()),
 		&k.ID, &k.Kind, &k.Name, &scopes, &usedAt, &expires)
 	if err != nil {
 		return snap.Caller{}, time.Time{}, err

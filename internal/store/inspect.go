@@ -16,6 +16,8 @@ type Inspection struct {
 	// Ahead is by how much the database's clock is ahead of this machine's, for
 	// a database on another one.
 	Ahead time.Duration
+	// Orgs are the slugs of the organizations.
+	Orgs []string
 	// Webhooks are the URLs that events go to.
 	Webhooks []string
 }
@@ -38,12 +40,14 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	if i.Schema, i.Newest, err = provider.GetVersions(ctx); err != nil {
 		return i, err
 	}
-	if i.Ahead, err = s.ahead(ctx); err != nil || i.Schema < i.Newest {
+	if i.Ahead, err = s.ahead(ctx); err != nil || i.Schema == 0 {
 		return i, err
 	}
-	i.Webhooks, err = collect(ctx, s, `SELECT DISTINCT url FROM webhooks ORDER BY url`, func(rows *sql.Rows) (url string, err error) {
-		return url, rows.Scan(&url)
-	})
+	text := func(rows *sql.Rows) (text string, err error) { return text, rows.Scan(&text) }
+	if i.Orgs, err = collect(ctx, s, `SELECT slug FROM orgs ORDER BY slug`, text); err != nil || i.Schema < i.Newest {
+		return i, err
+	}
+	i.Webhooks, err = collect(ctx, s, `SELECT DISTINCT url FROM webhooks ORDER BY url`, text)
 	return i, err
 }
 

@@ -122,11 +122,7 @@ func (s *Store) knownGroups(ctx context.Context, tx *sql.Tx, orgID int64, groups
 	if err != nil {
 		return nil, err
 	}
-	each := `json_each($2)`
-	if s.pg {
-		each = `json_array_elements_text($2::json)`
-	}
-	rows, err := tx.QueryContext(ctx, `SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id IN (SELECT value FROM `+each+`)`, orgID, string(list))
+	rows, err := tx.QueryContext(ctx, `SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id IN (SELECT value FROM `+s.eachText("$2")+`)`, orgID, string(list))
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,10 @@ import (
 type Org struct {
 	snap.OrgRef
 	Policy snap.Policy
+	// Closed is set while the configuration does not list the organization: no
+	// credential of it counts, nothing more is shared with it, its webhooks and
+	// retention rest. See [Store.CloseAllBut].
+	Closed bool
 }
 
 // ApplyOrg makes the organization with this slug, or gives the one there is
@@ -44,6 +48,21 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 		return s.setMembership(ctx, tx, snap.Caller{Org: org})
 	})
 	return org, err
+}
+
+// CloseAllBut closes every organization that is not among these slugs, and
+// opens those that are. It acts at the next request, on every replica. Nothing
+// is deleted, so one that is opened again is as it was.
+func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
+	list, err := json.Marshal(slugs)
+	if err != nil {
+		return err
+	}
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE orgs SET closed = 1 - closed
+			WHERE closed = CASE WHEN slug IN (SELECT value FROM `+s.eachText("$1")+`) THEN 1 ELSE 0 END`, string(list))
+		return err
+	})
 }
 
 // newPrincipal allocates the identifier of an organization, user or group.
@@ -91,11 +110,11 @@ func (s *Store) orgs(ctx context.Context, which string, args ...any) ([]Org, err
 	return collect(ctx, s, selectOrg+which, func(rows *sql.Rows) (Org, error) { return scanOrg(rows) }, args...)
 }
 
-const selectOrg = `SELECT id, slug, name, policy FROM orgs `
+const selectOrg = `SELECT id, slug, name, policy, closed FROM orgs `
 
 func scanOrg(row scanner) (o Org, err error) {
 	var policy string
-	if err := row.Scan(&o.ID, &o.Slug, &o.Name, &policy); err != nil {
+	if err := row.Scan(&o.ID, &o.Slug, &o.Name, &policy, &o.Closed); err != nil {
 		return o, err
 	}
 	return o, json.Unmarshal([]byte(policy), &o.Policy)

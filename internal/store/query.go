@@ -73,11 +73,20 @@ func drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) (all []T, err
 	return all, rows.Err()
 }
 
+// eachText is a table of the texts in a JSON array that is given as parameter
+// p, with the column value.
+func (s *Store) eachText(p string) string {
+	if s.pg {
+		return `json_array_elements_text(` + p + `::json)`
+	}
+	return `json_each(` + p + `)`
+}
+
 // each is a table of the numbers in a JSON array that is given as parameter p,
 // with the one column v.
 func (s *Store) each(p string) string {
 	if s.pg {
-		return `(SELECT value::bigint AS v FROM json_array_elements_text(` + p + `::json))`
+		return `(SELECT value::bigint AS v FROM ` + s.eachText(p) + `)`
 	}
-	return `(SELECT CAST(value AS INTEGER) AS v FROM json_each(` + p + `))`
+	return `(SELECT CAST(value AS INTEGER) AS v FROM ` + s.eachText(p) + `)`
 }

@@ -26,9 +26,13 @@ type Rotation struct {
 // on, and that its session was therefore ended.
 var ErrTokenReused = errors.New("refresh token reused, session ended")
 
+// ErrClosed says that a session's organization is closed. Its refresh token was
+// not used up: it serves when the organization is open again.
+var ErrClosed = errors.New("the organization is closed")
+
 // RotateRefresh redeems a refresh token and returns its session. It fails with
 // snap.ErrUnauthenticated when the token is unknown, another client's, or its
-// session is over, and with ErrTokenReused when it had been replaced: a copy
+// session is over, with ErrClosed, and with ErrTokenReused when it had been replaced: a copy
 // is in other hands, so the session is ended with all its tokens.
 func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err error) {
 	var outcome error
@@ -85,6 +89,14 @@ func (s *Store) lockRefresh(ctx context.Context, tx *sql.Tx, r Rotation) (Sessio
 	n, err := one(drain(rows, scanSession))
 	if errors.Is(err, sql.ErrNoRows) || err == nil && n.ClientID != r.ClientID {
 		return Session{}, snap.ErrUnauthenticated
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	var closed bool
+	err = tx.QueryRowContext(ctx, `SELECT o.closed FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1`, n.UserID).Scan(&closed)
+	if err == nil && closed {
+		err = ErrClosed
 	}
 	return n, err
 }

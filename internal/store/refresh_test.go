@@ -40,6 +40,23 @@ func (w *world) rotate(from, to string) error {
 	return err
 }
 
+// A refresh token of a closed organization is not used up: it serves again
+// once the organization is open.
+func TestRefreshWhileClosed(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.login(w.user(w.acme, "mia", snap.RoleMember), "r0")
+		w.ok(w.CloseAllBut(w.ctx, []string{"globex"}))
+		for range 2 {
+			w.clock.Advance(2 * store.RefreshGrace)
+			if err := w.rotate("r0", "r1"); !errors.Is(err, store.ErrClosed) {
+				t.Errorf("while closed: %v", err)
+			}
+		}
+		w.ok(w.CloseAllBut(w.ctx, []string{"acme", "globex"}))
+		w.ok(w.rotate("r0", "r1"))
+	})
+}
+
 // T2, T4: of many redemptions of one refresh token at once, each gets another
 // successor, one of them is good and all others are superseded.
 func TestRefreshRaces(t *testing.T) {

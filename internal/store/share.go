@@ -116,11 +116,12 @@ func (s *Store) GroupShares(ctx context.Context, c snap.Caller, sn snap.Snapshot
 
 // ShareOrg shares a snapshot with another organization until a time, or
 // forever when expires is zero. previous is the live share that it replaces,
-// if any. It fails with code organization_not_found.
+// if any. It fails with code organization_not_found, also when that one is
+// closed.
 func (s *Store) ShareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, slug string, expires time.Time) (share snap.OrgShare, previous *snap.OrgShare, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		previous = nil
-		org, err := orgInTx(ctx, tx, slug)
+		org, err := orgInTx(ctx, tx, slug, ` AND closed = 0`)
 		if err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (s *Store) ShareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, s
 // UnshareOrg revokes a cross-org share. It fails with code organization_not_found.
 func (s *Store) UnshareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, slug string) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		org, err := orgInTx(ctx, tx, slug)
+		org, err := orgInTx(ctx, tx, slug, ``)
 		if err != nil {
 			return err
 		}
@@ -161,8 +162,8 @@ func (s *Store) UnshareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot,
 	})
 }
 
-func orgInTx(ctx context.Context, tx *sql.Tx, slug string) (o snap.OrgRef, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT id, slug, name FROM orgs WHERE slug = $1`, slug).Scan(&o.ID, &o.Slug, &o.Name)
+func orgInTx(ctx context.Context, tx *sql.Tx, slug, which string) (o snap.OrgRef, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT id, slug, name FROM orgs WHERE slug = $1`+which, slug).Scan(&o.ID, &o.Slug, &o.Name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return o, errNoOrg(slug)
 	}

@@ -116,7 +116,7 @@ type Delivery struct {
 }
 
 // Due returns at most limit deliveries whose time has come, with their
-// webhooks, and keeps them from every other replica for the lease. One whose
+// webhooks, but for those of closed organizations, and keeps them from every other replica for the lease. One whose
 // replica dies is due again when the lease ends, so an event is delivered at
 // least once. The end of a lease is later than that of each before it, so it
 // tells its holder from those who had the delivery earlier ([Store.Delivered]).
@@ -130,7 +130,7 @@ func (s *Store) Due(ctx context.Context, lease time.Duration, limit int) ([]Deli
 	var ids []string
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		rows, err := tx.QueryContext(ctx, `UPDATE deliveries SET due_at = $1 WHERE id IN (
-			SELECT id FROM deliveries WHERE due_at <= $2 ORDER BY due_at LIMIT $3`+lock+`) RETURNING id`,
+			SELECT id FROM deliveries WHERE due_at <= $2 AND org_id NOT IN (SELECT id FROM orgs WHERE closed = 1) ORDER BY due_at LIMIT $3`+lock+`) RETURNING id`,
 			until, now.UnixMilli(), limit)
 		if err != nil {
 			return err

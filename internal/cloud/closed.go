@@ -1,0 +1,24 @@
+package cloud
+
+import "context"
+
+// closeUnlisted closes the organizations that the configuration does not list,
+// opens those that it lists again, and names the closed ones to the operator,
+// who may have mistyped a slug. It is the last step of a start, so that a start
+// that fails locks nobody out.
+func (s *Service) closeUnlisted(ctx context.Context) error {
+	listed := []string{}
+	for _, o := range s.config.Organizations {
+		listed = append(listed, o.Slug)
+	}
+	if err := s.store.CloseAllBut(ctx, listed); err != nil {
+		return err
+	}
+	orgs, err := s.store.Orgs(ctx)
+	for _, o := range orgs {
+		if o.Closed {
+			s.log.WarnContext(ctx, "an organization is not in the configuration and is closed: none of its sessions and keys count; nothing is deleted, and a start that lists it opens it again", "organization", o.Slug)
+		}
+	}
+	return err
+}
