@@ -58,9 +58,9 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 		return err
 	}
 	page := look.Page{Product: "snapcloud", Nav: []look.Link{{URL: "/docs", Text: "API"}, {URL: "/auth/account", Text: "Account"}}}
-	show := func(name string, data any) http.Handler {
+	show := func(status int, name string, data any) http.Handler {
 		return look.Secure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := views.Page(w, http.StatusOK, name, data); err != nil {
+			if err := views.Page(w, status, name, data); err != nil {
 				s.writeError(w, r, err)
 			}
 		}))
@@ -68,7 +68,10 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 	mux.Handle("GET /assets/", assets)
 	front := home{Page: page, AuthURL: "/auth/device"}
 	front.Title, front.Narrow = "Share database snapshots", true
-	mux.Handle("GET /{$}", show("home.html", front))
+	mux.Handle("GET /{$}", show(http.StatusOK, "home.html", front))
+	missing := page
+	missing.Title, missing.Narrow = "Not found", true
+	s.noPage = show(http.StatusNotFound, "missing.html", missing)
 	ref := reference{Page: page, Version: version, AgentMount: api.MountAgent, UserMount: api.MountUser, Operations: operations(s.openAPI)}
 	ref.Title = "API"
 	for _, row := range snap.Codes() {
@@ -76,7 +79,7 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 			ref.Errors = append(ref.Errors, row)
 		}
 	}
-	mux.Handle("GET /docs", show("reference.html", ref))
+	mux.Handle("GET /docs", show(http.StatusOK, "reference.html", ref))
 	return nil
 }
 

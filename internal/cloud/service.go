@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -46,6 +47,7 @@ type Service struct {
 	tracing      *tracing     // nil when it is not configured
 	hookClient   *http.Client // delivers webhooks
 	kept         *kept
+	noPage       http.Handler // tells a person that there is nothing
 	handler      http.Handler
 	openAPI      *huma.OpenAPI
 	table        []route // every route that needs a caller, for tests that walk them
@@ -224,7 +226,8 @@ func (s *Service) humaConfig(version string) huma.Config {
 	return c
 }
 
-// fallback answers what no route takes in the form of every other error.
+// fallback answers what no route takes in the form of every other error, or
+// with a page for a browser.
 func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != "" {
@@ -238,8 +241,19 @@ func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 			s.writeError(w, r, &snap.Error{Code: snap.CodeMethodNotAllowed, Detail: "this path takes only " + probe.header.Get("Allow")})
 			return
 		}
+		if forPeople(r) {
+			s.noPage.ServeHTTP(w, r)
+			return
+		}
 		s.writeError(w, r, &snap.Error{Code: snap.CodeNotFound, Detail: "there is nothing at this path", Hint: "the API is described at /openapi.json"})
 	})
+}
+
+// forPeople reports whether a browser asks for a page outside of what programs
+// ask for.
+func forPeople(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") &&
+		!strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/blobs/")
 }
 
 // statusProbe learns what the mux would answer.

@@ -366,3 +366,31 @@ func TestMediaTypes(t *testing.T) {
 		}
 	}
 }
+
+// A browser that asks for what is not there gets a page; programs, and whoever
+// asks where programs do, get an error as every other.
+func TestNothingAtAPath(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	const browser = "text/html,application/xhtml+xml,*/*;q=0.8"
+	for _, tt := range []struct {
+		path, accept string
+		page         bool
+	}{
+		{"/nothing", browser, true},
+		{"/snapshots/x?y=1", browser, true},
+		{"/nothing", "*/*", false},
+		{"/api/v1/nothing", browser, false},
+		{"/blobs/nothing/more", browser, false},
+	} {
+		res, text := get(t, c.URL+tt.path, "Accept", tt.accept)
+		if res.StatusCode != http.StatusNotFound {
+			t.Errorf("%s for %s: status %d", tt.path, tt.accept, res.StatusCode)
+		}
+		if !tt.page {
+			problemIn(t, res, text)
+		} else if res.Header.Get("Content-Type") != "text/html; charset=utf-8" || res.Header.Get("Content-Security-Policy") == "" || !strings.Contains(string(text), `href="/auth/account"`) {
+			t.Errorf("%s for %s: %v %s", tt.path, tt.accept, res.Header, text)
+		}
+	}
+}
