@@ -55,19 +55,23 @@ const apiKeyEnv = "SNAPCLI_CLOUD__API_KEY"
 // comes first: the environment's key, cloud.api_key, the login session. Keys
 // go to the agent mount, sessions to the other. Nothing is sent yet.
 func (a *app) cloud(agent *local.Agent) (*connection, error) {
-	config := agent.Config().Cloud
-	base, err := api.CheckBaseURL(config.URL)
+	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
 	if err != nil {
 		return nil, err
 	}
-	if key := strings.TrimSpace(config.APIKey); key != "" {
-		c := credential{Source: fromConfig, Where: "cloud.api_key in " + agent.ConfigPath(), key: key}
-		if agent.Origin("cloud.api_key") == "environment" {
-			c.Source, c.Where = fromEnvironment, apiKeyEnv
-		}
-		return a.dial(base, api.MountAgent, api.StaticToken(key), c)
+	if c, set := keyOf(agent); set {
+		return a.dial(base, api.MountAgent, api.StaticToken(c.key), c)
 	}
 	return a.cloudBySession(agent)
+}
+
+// keyOf returns the API key that is set, if one is.
+func keyOf(agent *local.Agent) (c credential, set bool) {
+	c = credential{Source: fromConfig, Where: "cloud.api_key in " + agent.ConfigPath(), key: strings.TrimSpace(agent.Config().Cloud.APIKey)}
+	if agent.Origin("cloud.api_key") == "environment" {
+		c.Source, c.Where = fromEnvironment, apiKeyEnv
+	}
+	return c, c.key != ""
 }
 
 // cloudBySession connects with the login session, whatever keys there are: for
@@ -128,13 +132,16 @@ func (a *app) connect() (*local.Agent, *connection, error) {
 	return agent, conn, err
 }
 
-// credentials is the file of login sessions.
+// credentials is the file of login sessions, which tells when others could read
+// it (AUTH U10).
 func (a *app) credentials() (*login.File, error) {
 	dir, err := local.ConfigDir(a.env)
 	if err != nil {
 		return nil, err
 	}
-	return login.OpenFile(dir), nil
+	f := login.OpenFile(dir)
+	f.Warn = func(text string) { a.warn("%s", text) }
+	return f, nil
 }
 
 // http is the client for small requests, which tells the log what it does.

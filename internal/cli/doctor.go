@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -246,8 +248,8 @@ func (x *examination) reachable(ctx context.Context, base string) bool {
 		x.failed("cloud service", bad, err)
 		return false
 	}
-	for name, state := range health.parts {
-		if state != "ok" {
+	for _, name := range slices.Sorted(maps.Keys(health.parts)) {
+		if state := health.parts[name]; state != "ok" {
 			x.failed("cloud "+name, bad, &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's " + name + " is " + state, Hint: "tell the operator of " + base})
 		}
 	}

@@ -55,7 +55,9 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	if o.CloudURL, err = api.CheckBaseURL(agent.Config().Cloud.URL); err != nil {
 		return err
 	}
-	a.warnOverride(agent)
+	if key, set := keyOf(agent); set { // AUTH U12
+		a.warn("%s is set and comes before the login session; unset it to use the session", key.Where)
+	}
 	if o.ConfigDir, err = local.ConfigDir(a.env); err != nil {
 		return err
 	}
@@ -79,18 +81,6 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	a.done("", "signed in to %s%s", s.CloudURL, asWhom(s))
 	a.next("see what you may see with `snapcli cloud snapshots`")
 	return nil
-}
-
-// warnOverride tells that a key comes before the session (AUTH U12).
-func (a *app) warnOverride(agent *local.Agent) {
-	if agent.Config().Cloud.APIKey == "" {
-		return
-	}
-	where := "cloud.api_key in " + agent.ConfigPath()
-	if agent.Origin("cloud.api_key") == "environment" {
-		where = apiKeyEnv
-	}
-	a.warn("%s is set and comes before the login session; unset it to use the session", where)
 }
 
 func asWhom(s login.Session) string {

@@ -29,16 +29,18 @@ and you are told.`,
 			if err != nil {
 				return err
 			}
-			ended, warning := login.Logout(cmd.Context(), file, base, a.http())
-			if warning != nil {
-				a.warn("%s", warning)
-			}
-			if !ended {
+			ended, err := login.Logout(cmd.Context(), file, base, a.http())
+			switch {
+			case !ended && err != nil:
+				return err
+			case !ended:
 				a.note("you were not signed in to %s", base)
 				return nil
+			case err != nil:
+				a.warn("%s", err)
 			}
 			a.done("", "signed out of %s", base)
-			if agent.Config().Cloud.APIKey != "" {
+			if _, set := keyOf(agent); set {
 				a.note("an API key is still configured; see `snapcli whoami`")
 			}
 			return nil

@@ -158,10 +158,10 @@ func unreachable(s Session, err error) error {
 	}
 }
 
-// Logout revokes the session at the auth service and deletes it here. It is
-// always deleted; warning says why the service may still hold it. ended is
-// false when there was none.
-func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ended bool, warning error) {
+// Logout deletes the session here and revokes it at the auth service. ended says
+// that it is gone from here; then an error only says why the service may still
+// hold it. It is false without an error when there was none.
+func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ended bool, err error) {
 	var s Session
 	if err := f.change(ctx, func(c *contents) {
 		s, ended = c.Sessions[key(cloudURL)]
