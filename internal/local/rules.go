@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -10,8 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
+
+	"github.com/gofrs/flock"
 
 	"snap"
 	"snap/internal/archive"
@@ -149,29 +151,44 @@ func writeBetween(d draft, o engine.Options, rewrite func(io.Writer) (engine.Inf
 	return archive.Open(file.Name())
 }
 
-// maskKey returns the key of the rules, or the one of this machine, which is
-// made when there is none.
+// maskKey returns the key of the rules, or the one of this machine.
 func (a *Agent) maskKey(rules *sanitize.Rules) ([]byte, error) {
-	if rules.Key != "" {
-		key, err := expand(rules.Key, a.env)
-		if err == nil && len(key) < 16 {
-			err = snap.Usage("the key of the rules is shorter than 16 characters: masked values could be guessed", "use a long random one, by ${NAME} from the environment")
-		}
-		return []byte(key), err
+	if rules.Key == "" {
+		return a.ownMaskKey()
 	}
-	path := filepath.Join(a.data, "mask.key")
-	text, err := os.ReadFile(path)
-	if err == nil && len(strings.TrimSpace(string(text))) >= 32 {
-		return []byte(strings.TrimSpace(string(text))), nil
+	key, err := expand(rules.Key, a.env)
+	if err == nil && len(key) < 16 {
+		err = snap.Usage("the key of the rules is shorter than 16 characters: masked values could be guessed", "use a long random one, by ${NAME} from the environment")
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("read the mask key: %w", err)
-	}
-	var random [32]byte
-	rand.Read(random[:]) // never fails
-	key := hex.EncodeToString(random[:])
+	return []byte(key), err
+}
+
+// ownMaskKey returns the key of this machine, which is made when there is none:
+// one, though several commands need the first at once. One that is damaged is
+// not replaced, because all values would be masked in another way from then on.
+func (a *Agent) ownMaskKey() ([]byte, error) {
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
 		return nil, diskError(err, "make the data folder")
 	}
-	return []byte(key), diskError(disk.Replace(path, []byte(key+"\n"), 0o600), "write the mask key")
+	path := filepath.Join(a.data, "mask.key")
+	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
+	if err := lock.Lock(); err != nil {
+		return nil, diskError(err, "lock the mask key")
+	}
+	defer lock.Unlock()
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		var random [32]byte
+		rand.Read(random[:]) // never fails
+		key := hex.EncodeToString(random[:])
+		return []byte(key), diskError(disk.Replace(path, []byte(key+"\n"), 0o600), "write the mask key")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the mask key: %w", err)
+	}
+	key := bytes.TrimSpace(text)
+	if len(key) < 32 {
+		return nil, snap.Usage(fmt.Sprintf("the mask key in %s is damaged: it has less than 32 characters", path), "bring the file back; if you delete it, a new key is made, and values are masked in another way than before")
+	}
+	return key, nil
 }

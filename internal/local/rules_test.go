@@ -10,10 +10,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"snap"
 	"snap/internal/archive"
+	"snap/internal/sanitize"
 	"snap/internal/servertest"
 )
 
@@ -207,6 +209,40 @@ func texts(t *testing.T, url, query string) (v string) {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// Commands that need this machine's first mask key at once get one key, only its
+// owner can read it, and a damaged one is not replaced.
+func TestMaskKeyOfThisMachine(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	var keys [8]string
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() {
+			key, err := s.maskKey(&sanitize.Rules{})
+			if err != nil {
+				t.Error(err)
+			}
+			keys[i] = string(key)
+		})
+	}
+	all.Wait()
+	for _, key := range keys {
+		if len(key) != 64 || key != keys[0] {
+			t.Errorf("the keys are %q", keys)
+		}
+	}
+	path := filepath.Join(s.data, "mask.key")
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the mode is %v, %v", info, err)
+	}
+	if err := os.WriteFile(path, []byte("short\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if key, err := s.maskKey(&sanitize.Rules{}); snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("a damaged key: %q, %v", key, err)
+	}
 }
 
 // The SQLite samples too.
