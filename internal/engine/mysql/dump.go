@@ -195,7 +195,7 @@ func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error)
 	return c, nil
 }
 
-const storedMode = "NO_AUTO_VALUE_ON_ZERO"
+const storedMode = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 
 // readTables reads all tables, the readers each taking the next one or the next
 // part of one, and sets how many rows they had.

@@ -25,6 +25,8 @@ func limits() string {
 	s.WriteString(", KEY (k0, k1, k2, k3, k4, k5, k6, k7, k8, k9, k10, k11, k12, k13, k14, k15)); INSERT INTO keyed (id, k62) VALUES (1, 2), (-1, NULL);\n")
 	long := strings.Repeat("ü", 64)
 	fmt.Fprintf(&s, "CREATE TABLE `%[1]s` (`%[1]s` INT, KEY `%[1]s` (`%[1]s`), CONSTRAINT `%[1]s` CHECK (`%[1]s` > 0)) COMMENT '%[2]s'; INSERT INTO `%[1]s` VALUES (1);\n", long, strings.Repeat("'' ", 600))
+	s.WriteString("CREATE TABLE `two\nlines` (`a\n  KEY ``b` INT PRIMARY KEY, c INT, KEY `c\nd` (c)); INSERT INTO `two\nlines` VALUES (1, 2);\n")
+	s.WriteString("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'; CREATE TABLE days (d DATE, t DATETIME); INSERT INTO days VALUES ('2020-02-31', '2021-04-31 10:00:00'), ('2020-00-10', '0000-00-00 00:00:00'); SET SESSION sql_mode = DEFAULT;\n")
 	s.WriteString("CREATE TABLE large (id INT PRIMARY KEY, a LONGTEXT, b LONGTEXT); INSERT INTO large VALUES (1, repeat(concat(repeat('x', 1000), '''\\n'), 8000), ''), (2, NULL, NULL);\n")
 	return s.String()
 }
@@ -36,6 +38,8 @@ func TestLimits(t *testing.T) {
 		text := strings.Replace(limits(), ", KEY (k62)", "", 1) // with the one of many columns they are 63
 		if strings.HasPrefix(server, "mysql") {
 			text += "SET SESSION sql_generate_invisible_primary_key = ON; CREATE TABLE unkeyed (a INT); INSERT INTO unkeyed VALUES (3), (3), (NULL);\n"
+		} else {
+			text += "CREATE TABLE checked (a INT CHECK (a < 5)); SET SESSION check_constraint_checks = 0; INSERT INTO checked VALUES (9);\n"
 		}
 		script(t, from, text)
 		d, _ := dumped(t, from)

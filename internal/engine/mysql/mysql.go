@@ -96,6 +96,7 @@ func (d database) open(name string) (*sql.DB, error) {
 	}
 	c.TLSConfig, c.Timeout = d.tls, 10*time.Second
 	c.MaxAllowedPacket = 0 // the server tells
+	c.Params = map[string]string{"wait_timeout": patient}
 	c.Logger = &driver.NopLogger{}
 	connector, err := driver.NewConnector(c)
 	if err != nil {
@@ -103,6 +104,12 @@ func (d database) open(name string) (*sql.DB, error) {
 	}
 	return sql.OpenDB(connector), nil
 }
+
+// patient is what every session of ours begins with: no limit that the server has
+// for others ends what takes long, or leaves rows out without a word, and the sizes
+// of tables are those of now.
+const patient = "31536000, net_write_timeout = 31536000, sql_select_limit = 18446744073709551615 /*!80000 , max_execution_time = 0, information_schema_stats_expiry = 0 */" +
+	"/*M!100300 , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, idle_write_transaction_timeout = 0 */"
 
 func (d database) where() string { return "at " + net.JoinHostPort(d.host, d.port) }
 
@@ -119,6 +126,9 @@ const (
 	erLockTimeout    = 1205
 	erDeadlock       = 1213
 	erEmptyQuery     = 1065
+	erNotNull        = 1048
+	erOutOfRange     = 1264
+	erTruncated      = 1265
 	erWrongText      = 1366
 	erNoVariable     = 1193
 	erWrongValue     = 1231

@@ -364,9 +364,19 @@ func TestRefusalsLeaveTheOldDatabase(t *testing.T) {
 func testRefusals(t *testing.T, server string) {
 	from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 	script(t, from, odd)
-	script(t, to, "CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
+	script(t, to, "CREATE TABLE old (a INT PRIMARY KEY); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
 	before := contents(t, to)
 	d, b := dumped(t, from)
+	place, err := parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := servertest.MySQL(t, server)
+	script(t, other, "CREATE TABLE theirs (a INT, FOREIGN KEY (a) REFERENCES "+quote(place.name)+".old (a))")
+	if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), ".theirs refers") {
+		t.Errorf("tables that another database refers to: %v", err)
+	}
+	script(t, other, "DROP TABLE theirs")
 	wrong := d
 	wrong.Info.Tables = append([]engine.Table{{Name: "parent", Rows: 99}}, d.Info.Tables...)
 	for name, bad := range map[string]engine.Dump{"cut": dumpOf(b[:len(b)*3/4], d.Info), "no dump": dumpOf([]byte("hello\n"), d.Info), "other rows": wrong} {

@@ -32,7 +32,7 @@ func (Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o engin
 		return nil, err
 	}
 	id := randomID()
-	s := &scratch{place: d, here: d.named(scratchPrefix + id), id: id, server: db, o: o}
+	s := &scratch{place: d, here: d.named(scratchPrefix + id), id: id, server: db, o: o, enums: map[string]bool{}}
 	if err := s.fill(ctx, dump); err != nil {
 		return nil, s.place.failure(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
 	}
@@ -49,6 +49,7 @@ type scratch struct {
 	structure   structure
 	packet      int // bytes of a statement that the server takes
 	properties  map[string]string
+	enums       map[string]bool // tables with an ENUM, which may hold a value that is none of it
 	made        bool
 	o           engine.Options
 }
@@ -108,6 +109,8 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		return err
 	}
 	defer c.Close()
+	// A server can refuse tables without a primary key, or give them one, where the user may not say otherwise.
+	_, _ = c.ExecContext(ctx, "SET @unused = 0 /*!80030 , SESSION sql_require_primary_key = 0, SESSION sql_generate_invisible_primary_key = 0 */")
 	var indexes []string
 	for _, q := range s.structure.Sequences {
 		if err := makeSequence(ctx, c, q); err != nil {
@@ -116,6 +119,7 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	}
 	for _, t := range s.structure.Tables {
 		bare, alter := later(t.SQL)
+		s.enums[t.Name] = strings.Contains(t.SQL, "` enum(")
 		if err := makeOne(ctx, c, "TABLE", definition{Name: t.Name, SQL: bare, Mode: storedMode}); err != nil {
 			return err
 		}
@@ -147,7 +151,7 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 // loading opens a connection that loads rows: nothing is checked that the
 // source has checked.
 func (s *scratch) loading(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
-	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0"}
+	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0 /*M!100300 , check_constraint_checks = 0 */"}
 	if s.structure.hasHistory() {
 		settings = append(settings, "SET SESSION system_versioning_insert_history = 1")
 	}
@@ -215,7 +219,7 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 			}
 			n, err := result.RowsAffected()
 			if err == nil {
-				err = notHeld(ctx, c, next.table)
+				err = s.notHeld(ctx, c, next.table)
 			}
 			if err != nil {
 				return err
@@ -226,9 +230,10 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 	return nil
 }
 
-// notHeld is an error when the last statement had a character that its column's
-// character set has not: the server would put a question mark there.
-func notHeld(ctx context.Context, c *sql.Conn, table string) error {
+// notHeld is an error when the last statement had a value that its column cannot
+// hold, or a character that its character set has not: the server would put
+// another one there.
+func (s *scratch) notHeld(ctx context.Context, c *sql.Conn, table string) error {
 	rows, err := c.QueryContext(ctx, "SHOW WARNINGS")
 	if err != nil {
 		return err
@@ -240,10 +245,11 @@ func notHeld(ctx context.Context, c *sql.Conn, table string) error {
 		if err := rows.Scan(&level, &number, &said); err != nil {
 			return err
 		}
-		if number == erWrongText && strings.Contains(said, "string value") {
+		lost := number == erNotNull || number == erOutOfRange || number == erWrongText || number == erTruncated && !s.enums[table]
+		if lost && level != "Note" { // that of a number rounded to its column's digits
 			return &snap.Error{
-				Code: snap.CodeInvalid, Detail: fmt.Sprintf("a text of the table %s has characters that its column cannot hold: %s", table, said),
-				Hint: "mask the column by something that its character set has the characters for; nothing was replaced",
+				Code: snap.CodeInvalid, Detail: fmt.Sprintf("a value of the table %s is none that its column can hold: %s", table, said),
+				Hint: "if it is masked, mask it by something that fits, in characters that the column has; nothing was replaced",
 			}
 		}
 	}

@@ -57,6 +57,16 @@ func TestRewrite(t *testing.T) {
 	if err != nil || n != 3 || bytes.Contains(out.Bytes(), []byte("it\\'s")) {
 		t.Errorf("%d masked rows, %v", n, err)
 	}
+	for column, text := range map[string]string{"parent.id": "99999999999", "parent.child": "none"} {
+		out.Reset()
+		info, err := Engine{}.Rewrite(t.Context(), d, planFor(d.Info.Tables, map[string]engine.Mask{column: func(string) (string, bool) { return text, false }}), &out, engine.Options{})
+		if err == nil {
+			err = load(t, to, dumpOf(out.Bytes(), info), false)
+		}
+		if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "the table parent is none") {
+			t.Errorf("%s as %q: %v", column, text, err)
+		}
+	}
 	c, err := Engine{}.Inspect(t.Context(), d, 10, engine.Options{})
 	if err != nil || len(c.Tables) != 4 || len(c.Tables[0].Samples[1]) != 3 || c.Tables[0].Samples[1][0] != "it's (1),(2); INSERT INTO `x` VALUES (1)" {
 		t.Errorf("%+v, %v", c, err)

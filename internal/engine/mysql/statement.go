@@ -28,8 +28,12 @@ type statement struct {
 func next(in *bufio.Reader) (statement, error) {
 	var s statement
 	var err error
-	if s.start, err = readLine(in, maxHead); err != nil {
-		return s, err
+	for len(s.start) == 0 || bytes.Count(s.start, []byte("`"))%2 > 0 { // a name with a line's end in it
+		line, err := readLine(in, maxHead)
+		if err != nil {
+			return s, err
+		}
+		s.start = append(s.start, line...)
 	}
 	if s.table, s.columns, err = parseStart(s.start); err != nil {
 		return s, err

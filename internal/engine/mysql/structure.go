@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -189,6 +190,10 @@ var collated = late.Regexp(`\bCOLLATE[= ](\w+)`)
 func later(create string) (bare, alter string) {
 	lines := strings.Split(create, "\n")
 	last := len(lines) - 1
+	odd := func(line string) bool { return strings.Count(line, "`")%2 > 0 }
+	if slices.ContainsFunc(lines, odd) { // a name with a line's end in it, perhaps
+		return create, ""
+	}
 	for last > 0 && !strings.HasPrefix(lines[last], ")") {
 		last--
 	}

@@ -55,6 +55,9 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	if err != nil {
 		return err
 	}
+	if err := s.alone(ctx); err != nil {
+		return err
+	}
 	if err := s.clear(ctx, terminate); err != nil {
 		return err
 	}
@@ -137,7 +140,7 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 		text = text[n:]
 	}
 	// The table is the sign that the journal is whole.
-	if _, err := c.ExecContext(ctx, "CREATE TABLE "+quote(journalPrefix+s.id)+".whole (a INT) ENGINE=InnoDB"); err != nil {
+	if _, err := c.ExecContext(ctx, "CREATE TABLE "+quote(journalPrefix+s.id)+".whole (a INT PRIMARY KEY) ENGINE=InnoDB"); err != nil {
 		return err
 	}
 	for _, d := range []string{s.here.name, s.place.name} {
@@ -152,6 +155,20 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 		}
 	}
 	return nil
+}
+
+// alone refuses when a foreign key of another database leads to the old tables: it
+// would follow them, and they could not be dropped.
+func (s *scratch) alone(ctx context.Context) error {
+	who, err := names(ctx, s.server, "SELECT concat(constraint_schema, '.', table_name) FROM information_schema.referential_constraints WHERE unique_constraint_schema = ? AND constraint_schema <> ?", s.place.name, s.place.name)
+	if err != nil || len(who) == 0 {
+		return err
+	}
+	return &snap.Error{
+		Code:   snap.CodeConflict,
+		Detail: fmt.Sprintf("a foreign key of the table %s refers to the database %q, whose tables cannot be replaced then", who[0], s.place.name),
+		Hint:   "drop that foreign key first, and make it again after the load; nothing was changed",
+	}
 }
 
 // clear refuses when others are connected, or ends their connections.
