@@ -75,6 +75,9 @@ organizations:
     users:
       - {email: alice@acme.test, password: x, role: owner}
       - {email: max@acme.test, password: x, role: member}
+  - slug: globex
+    sign_in: {type: local}
+    users: [{email: gail@globex.test, password: x, role: owner}, {email: gary@globex.test, password: x, role: member}]
 `, address, public, dir, database)), 0o600))
 	r.start()
 	t.Cleanup(func() {
