@@ -33,21 +33,22 @@ func (a *app) localDeleteCommand() *cobra.Command {
 }
 
 func (a *app) deleteLocal(ctx context.Context, agent *local.Agent, names []string, yes bool) error {
-	alone := false
+	alone := 0
 	for _, name := range names {
-		s, err := agent.Snapshot(name)
+		s, err := agent.ToDelete(name)
 		if err != nil {
 			return err
 		}
-		alone = alone || len(s.Cloud) == 0
+		if len(s.Cloud) == 0 {
+			alone++
+		}
 	}
-	details := "It is in the cloud too."
-	if alone {
+	what, details := names[0], "It is in the cloud too."
+	if alone > 0 {
 		details = "There is no copy in the cloud."
 	}
-	what := names[0]
 	if len(names) > 1 {
-		what = fmt.Sprintf("these %d snapshots", len(names))
+		what, details = fmt.Sprintf("these %d snapshots", len(names)), fmt.Sprintf("%d of them have no copy in the cloud.", alone)
 	}
 	if err := a.confirm(ctx, yes, "Delete "+what+" from this machine?", details); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -197,7 +198,7 @@ func TestUnknownTargetSuggestsANearOne(t *testing.T) {
 	}
 	_, err = a.Target("shpo")
 	var e *snap.Error
-	if snap.CodeOf(err) != snap.CodeNotFound || !asError(err, &e) || !strings.Contains(e.Hint, `"shop"`) {
+	if snap.CodeOf(err) != snap.CodeNotFound || !errors.As(err, &e) || !strings.Contains(e.Hint, `"shop"`) {
 		t.Errorf("got %v, hint %q", err, e.Hint)
 	}
 }

@@ -192,14 +192,20 @@ func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time
 	}
 }
 
+// ToDelete returns the snapshot of this name, which must be the whole one.
+func (a *Agent) ToDelete(name string) (Snapshot, error) {
+	s, err := a.Snapshot(name)
+	if err == nil && s.Name != name {
+		err = snap.Usage(fmt.Sprintf("%q is not the whole name of a snapshot", name), fmt.Sprintf("to delete it, give the whole name: %s", s.Name))
+	}
+	return s, err
+}
+
 // DeleteSnapshot removes the file and its record from this machine.
 func (a *Agent) DeleteSnapshot(name string) error {
-	s, err := a.Snapshot(name)
+	s, err := a.ToDelete(name)
 	if err != nil {
 		return err
-	}
-	if s.Name != name {
-		return snap.Usage(fmt.Sprintf("%q is not the whole name of a snapshot", name), fmt.Sprintf("to delete it, give the whole name: %s", s.Name))
 	}
 	if err := os.Remove(s.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("delete the snapshot: %w", err)

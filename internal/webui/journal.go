@@ -72,6 +72,7 @@ func takeOver(dir string) ([]unfinished, error) {
 				}
 			}
 		}
+		disk.RemoveLeft(file)
 		os.Remove(file)
 		lock.Unlock()
 		os.Remove(file + ".lock")
