@@ -1,9 +1,12 @@
 package sqlite
 
 import (
+	"bytes"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"snap"
@@ -67,4 +70,51 @@ func sound(t *testing.T, path string, jobs int) bool {
 		t.Fatal(err)
 	}
 	return err == nil
+}
+
+// A database whose program brings collations and functions of its own comes back
+// all the same: only what needs those is not checked.
+func TestCollationsOfAProgram(t *testing.T) {
+	t.Parallel()
+	for _, jobs := range []int{1, 2} {
+		dir := t.TempDir()
+		from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
+		makeDB(t, from, `CREATE TABLE t (a TEXT COLLATE NOCASE, g AS (lower(a)), CHECK (lower(a) <> '')); INSERT INTO t VALUES ('x'); CREATE INDEX i ON t (a); CREATE INDEX j ON t (lower(a));
+			PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(replace(sql, 'NOCASE', 'LOCALIZED'), 'lower', 'mine'); PRAGMA writable_schema = RESET;`)
+		d, b := dumped(t, from)
+		s, err := Engine{}.Restore(t.Context(), URLOf(to), d, engine.Options{Jobs: jobs})
+		if err == nil {
+			err = s.Swap(t.Context(), false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(to); err != nil || !bytes.Equal(got, b) {
+			t.Errorf("the file is another (%v)", err)
+		}
+	}
+}
+
+// A load keeps whose file it is, and who may read it.
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("needs to be root, who can give files away")
+	}
+	path := filepath.Join(t.TempDir(), "shop.db")
+	makeDB(t, path, "CREATE TABLE t (a)")
+	if err := errors.Join(os.Chown(path, 1234, 5678), os.Chmod(path, 0o640)); err != nil {
+		t.Fatal(err)
+	}
+	d, _ := dumped(t, path)
+	if err := load(t, path, d); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if of := file.Sys().(*syscall.Stat_t); of.Uid != 1234 || of.Gid != 5678 || file.Mode().Perm() != 0o640 {
+		t.Errorf("it is of %d:%d, %v", of.Uid, of.Gid, file.Mode())
+	}
 }

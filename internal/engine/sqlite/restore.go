@@ -86,6 +86,7 @@ func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error 
 		if err := file.Chmod(old.Mode().Perm()); err != nil {
 			return err
 		}
+		keepOwner(file, old)
 	}
 	in, err := d.Open()
 	if err != nil {

@@ -354,9 +354,11 @@ func execute(ctx context.Context, tx *sql.Tx, statements []string) error {
 }
 
 // rebuildSearch makes the full-text indexes anew: they keep words of values
-// that are gone.
+// that are gone. They are known by their tables: how they were made can be
+// written in many ways.
 func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
-	names, err := texts(ctx, tx, `SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL TABLE%' AND (sql LIKE '%USING fts5%' OR sql LIKE '%USING fts4%')`)
+	names, err := texts(ctx, tx, `SELECT name FROM pragma_table_list AS v WHERE schema = 'main' AND type = 'virtual'
+		AND EXISTS (SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow' AND name = v.name || '_idx')`)
 	if err != nil {
 		return err
 	}

@@ -168,16 +168,17 @@ func TestNothingSlipsPastTheMasks(t *testing.T) {
 		mask   engine.Mask
 		code   snap.Code
 	}{
-		"an index without the row":  {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT UNIQUE);" + rows + orphan, reversed, snap.CodeCorrupt},
-		"unique, or ignored":        {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT UNIQUE ON CONFLICT IGNORE);" + rows, constant, snap.CodeInvalid},
-		"unique, or replaced":       {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT UNIQUE ON CONFLICT REPLACE);" + rows, constant, snap.CodeInvalid},
-		"a unique index":            {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows + "CREATE UNIQUE INDEX i ON c (v);", constant, snap.CodeInvalid},
-		"indexes of every kind":     {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows + "CREATE INDEX i ON c (v); CREATE INDEX j ON c (lower(v)); CREATE INDEX k ON c (id) WHERE v > 'a'; CREATE UNIQUE INDEX l ON c (id, v);", reversed, ""},
-		"a generated column":        {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT, g TEXT AS (v || '!') STORED); INSERT INTO c (v) VALUES ('top-secret-1'); CREATE INDEX i ON c (g);", reversed, ""},
-		"a key":                     {"CREATE TABLE c (id INT, v TEXT, PRIMARY KEY (v, id)) WITHOUT ROWID;" + rows, reversed, ""},
-		"rows deleted before":       {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows + "DELETE FROM c WHERE id > 1;", reversed, ""},
-		"statistics":                {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows + "CREATE INDEX i ON c (v); ANALYZE;", reversed, ""},
-		"a log that is still there": {"PRAGMA journal_mode = WAL; CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows, reversed, ""},
+		"an index without the row":   {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT UNIQUE);" + rows + orphan, reversed, snap.CodeCorrupt},
+		"unique, or ignored":         {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT UNIQUE ON CONFLICT IGNORE);" + rows, constant, snap.CodeInvalid},
+		"unique, or replaced":        {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT UNIQUE ON CONFLICT REPLACE);" + rows, constant, snap.CodeInvalid},
+		"a unique index":             {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows + "CREATE UNIQUE INDEX i ON c (v);", constant, snap.CodeInvalid},
+		"indexes of every kind":      {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows + "CREATE INDEX i ON c (v); CREATE INDEX j ON c (lower(v)); CREATE INDEX k ON c (id) WHERE v > 'a'; CREATE UNIQUE INDEX l ON c (id, v);", reversed, ""},
+		"a generated column":         {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT, g TEXT AS (v || '!') STORED); INSERT INTO c (v) VALUES ('top-secret-1'); CREATE INDEX i ON c (g);", reversed, ""},
+		"a key":                      {"CREATE TABLE c (id INT, v TEXT, PRIMARY KEY (v, id)) WITHOUT ROWID;" + rows, reversed, ""},
+		"rows deleted before":        {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows + "DELETE FROM c WHERE id > 1;", reversed, ""},
+		"statistics":                 {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows + "CREATE INDEX i ON c (v); ANALYZE;", reversed, ""},
+		"words in an index of texts": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows + "CREATE VIRTUAL TABLE \"f_ %\" USING\n \"FTS5\" (v, content = c, content_rowid = id); INSERT INTO \"f_ %\" (\"f_ %\") VALUES ('rebuild');", reversed, ""},
+		"a log that is still there":  {"PRAGMA journal_mode = WAL; CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows, reversed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,7 +194,7 @@ func TestNothingSlipsPastTheMasks(t *testing.T) {
 			if c.code != "" {
 				return
 			}
-			if raw, err := os.ReadFile(to); err != nil || bytes.Contains(raw, []byte("top-secret")) {
+			if raw, err := os.ReadFile(to); err != nil || bytes.Contains(raw, []byte("secret")) {
 				t.Errorf("an original value is in the file (%v)", err)
 			}
 			if got, want := schemaOf(t, to), schemaOf(t, from); !reflect.DeepEqual(got, want) {
