@@ -35,6 +35,15 @@ const (
 	AuditSessionEnded AuditAction = "session.ended"
 )
 
+// AuditActions are all of these, in the order in which one chooses among them.
+func AuditActions() []AuditAction {
+	return []AuditAction{
+		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditShareRefused, AuditDeclined, AuditDeleted,
+		AuditChannelMade, AuditChannelGone, AuditRetention, AuditWebhookMade, AuditWebhookGone,
+		AuditUserChanged, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded,
+	}
+}
+
 // AuditDetail holds what belongs to some actions only.
 type AuditDetail struct {
 	Target       string     `json:"target,omitempty"`       // of the snapshot

@@ -1,6 +1,9 @@
 package snap_test
 
 import (
+	"os"
+	"regexp"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -59,4 +62,22 @@ func TestAuditChainShowsEveryChange(t *testing.T) {
 			t.Fatal("a bent log verified")
 		}
 	})
+}
+
+// An action that is written down can be chosen, too.
+func TestAuditActionsAreAll(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("audit.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile(`(?m)^\tAudit\w+ +AuditAction = "(.+)"$`).FindAllSubmatch(source, -1)
+	if len(named) < 18 {
+		t.Fatalf("%d actions are named", len(named))
+	}
+	for _, m := range named {
+		if !slices.Contains(snap.AuditActions(), snap.AuditAction(m[1])) {
+			t.Errorf("%s is missing", m[1])
+		}
+	}
 }

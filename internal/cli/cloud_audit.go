@@ -62,11 +62,7 @@ To ask who could see a snapshot on a day, use: snapcli cloud snapshots access`,
 
 func auditActions() []cobra.Completion {
 	var out []cobra.Completion
-	for _, action := range []snap.AuditAction{
-		snap.AuditPushed, snap.AuditPullStarted, snap.AuditPulled, snap.AuditShared, snap.AuditUnshared,
-		snap.AuditShareRefused, snap.AuditDeclined, snap.AuditDeleted, snap.AuditUserChanged,
-		snap.AuditKeyMade, snap.AuditKeyRevoked, snap.AuditSessionBegan, snap.AuditSessionEnded,
-	} {
+	for _, action := range snap.AuditActions() {
 		out = append(out, cobra.Completion(action))
 	}
 	return out

@@ -49,7 +49,7 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 	v := r.URL.Query()
 	page := activityPage{
 		Snapshot: strings.TrimSpace(v.Get("snapshot")), Actor: strings.TrimSpace(v.Get("actor")), Action: snap.AuditAction(v.Get("action")),
-		Actions: auditActions(), Jobs: s.dock(),
+		Actions: snap.AuditActions(), Jobs: s.dock(),
 	}
 	if v.Get("cursor") != "" {
 		page.First = activityURL(v, "")
@@ -83,15 +83,6 @@ func activityURL(v url.Values, cursor string) string {
 		return "/activity"
 	}
 	return "/activity?" + next.Encode()
-}
-
-// auditActions are those one can choose.
-func auditActions() []snap.AuditAction {
-	var all []snap.AuditAction
-	for _, d := range deeds() {
-		all = append(all, d.action)
-	}
-	return all
 }
 
 // inWords makes sentences of the log's lines. A snapshot is called by its name

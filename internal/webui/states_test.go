@@ -114,7 +114,7 @@ func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) 
 	key := api.Me{Organization: "acme", Credential: api.MeCredential{Kind: snap.AgentKey, Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}}
 	code := &login.Code{UserCode: "BCDF-GHJK", URL: "https://cloud.example/device", Expires: later}
 	log := []snap.AuditEntry{{Action: snap.AuditShared, Actor: "mia", Snapshot: "snap_1", Detail: snap.AuditDetail{Group: "eng", Expires: &later}}, {Action: "new.action"}, {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic"}}}
-	for _, action := range auditActions() {
+	for _, action := range snap.AuditActions() {
 		log = append(log, snap.AuditEntry{Action: action, ActorOrg: "acme", Detail: snap.AuditDetail{Name: "n", Bytes: 5, Organization: "globex", Code: snap.CodePolicy}})
 	}
 	return []state{
@@ -124,7 +124,7 @@ func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) 
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", SignIn: signinView{Offered: true, Code: code}}, []string{"BCDF-GHJK", `href="https://cloud.example/device"`}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: unknown, Sessions: []api.Session{{ID: "1", Name: "a", Current: true}, {ID: "2", Name: "b"}}, Keys: []api.Key{{ID: "3", Name: "ci", Hint: "cak_1234…", ExpiresAt: &later}}}, []string{"eng, dba", "no usable groups", "You are in more groups than fit; ask your admin.", "this one", "never used"}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: key}, []string{"pull, push", "service agent"}},
-		{"activity.html", []string{"activity"}, activityPage{Page: page, Entries: inWords(log), Actions: auditActions(), Next: "/n", First: "/f"}, []string{"with the group eng until", "new.action", "vic", "a key of acme", "the operator"}},
+		{"activity.html", []string{"activity"}, activityPage{Page: page, Entries: inWords(log), Actions: snap.AuditActions(), Next: "/n", First: "/f"}, []string{"with the group eng until", "new.action", "vic", "a key of acme", "the operator"}},
 		{"activity.html", nil, activityPage{Page: page}, []string{"Nothing here"}},
 		{"activity.html", nil, activityPage{Page: page, Problem: bad}, []string{"It broke."}},
 	}
@@ -199,6 +199,16 @@ func TestActivityInWords(t *testing.T) {
 	for _, d := range deeds() {
 		if d.verb == string(d.action) || d.icon == "" {
 			t.Errorf("%s is not told in words", d.action)
+		}
+	}
+}
+
+// Every action of the audit log is told in words.
+func TestEveryActionIsTold(t *testing.T) {
+	t.Parallel()
+	for _, action := range snap.AuditActions() {
+		if deedOf(action).verb == string(action) {
+			t.Errorf("%s is not", action)
 		}
 	}
 }

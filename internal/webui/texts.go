@@ -292,7 +292,7 @@ type deed struct {
 	icon, verb string
 }
 
-// deeds are the actions, in the order in which one chooses among them.
+// deeds are how the actions are told.
 func deeds() []deed {
 	return []deed{
 		{snap.AuditPushed, "up", "pushed"},
