@@ -139,6 +139,10 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 			if a.flags.json {
 				return a.printJSON(emptyNotNull(list))
 			}
+			if len(list) == 0 {
+				a.note("the webhook %s was not told of anything yet", args[0])
+				return nil
+			}
 			t := a.newTable(column{title: "When"}, column{title: "Event", least: 8}, column{title: "Attempts", right: true}, column{title: "Result", least: 12}, column{title: "Next attempt", weight: 1})
 			for _, d := range list {
 				next := "-"
