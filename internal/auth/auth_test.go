@@ -7,12 +7,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"snap"
 	"snap/internal/auth"
+	"snap/internal/clocktest"
 	"snap/internal/store"
 )
 
@@ -25,15 +25,13 @@ type gate struct {
 	dir   string
 	org   snap.OrgRef
 	mia   int64
-
-	mu  sync.Mutex
-	now time.Time
+	clock *clocktest.Clock
 }
 
 func newGate(t *testing.T) *gate {
 	t.Helper()
-	g := &gate{t: t, dir: t.TempDir(), now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)}
-	s, err := store.Open(t.Context(), store.Options{DataDir: g.dir, Now: g.time})
+	g := &gate{t: t, dir: t.TempDir(), clock: clocktest.New(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))}
+	s, err := store.Open(t.Context(), store.Options{DataDir: g.dir, Now: g.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,20 +41,8 @@ func newGate(t *testing.T) *gate {
 		t.Fatal(err)
 	}
 	g.mia = g.user("mia", snap.RoleMember)
-	g.Authenticator = auth.New(s, auth.Options{Issuer: "https://cloud.test/auth", PublicURL: "https://cloud.test", Now: g.time})
+	g.Authenticator = auth.New(s, auth.Options{Issuer: "https://cloud.test/auth", PublicURL: "https://cloud.test", Now: g.clock.Now})
 	return g
-}
-
-func (g *gate) time() time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.now
-}
-
-func (g *gate) move(d time.Duration) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.now = g.now.Add(d)
 }
 
 func (g *gate) user(name string, role snap.Role) int64 {
@@ -125,7 +111,7 @@ func TestKeysAndTheirCallers(t *testing.T) {
 func TestBadKeysAreAllTheSame(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
-	expiring, _ := g.key(auth.KeySpec{Kind: snap.UserKey, UserID: g.mia, Expires: g.time().Add(time.Hour)})
+	expiring, _ := g.key(auth.KeySpec{Kind: snap.UserKey, UserID: g.mia, Expires: g.clock.Now().Add(time.Hour)})
 	revoked, key := g.key(auth.KeySpec{Kind: snap.PipelineKey})
 	gone := g.user("gone", snap.RoleMember)
 	disabled, _ := g.key(auth.KeySpec{Kind: snap.UserKey, UserID: gone})
@@ -134,7 +120,7 @@ func TestBadKeysAreAllTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g.move(time.Hour)
+	g.clock.Advance(time.Hour)
 	if err := g.store.RevokeOrgKey(t.Context(), g.org.ID, key.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -168,17 +154,17 @@ func TestKeyRecord(t *testing.T) {
 	if !lastUsed().IsZero() {
 		t.Error("a new key was used already")
 	}
-	start := g.time()
+	start := g.clock.Now()
 	for _, step := range []struct {
 		move time.Duration
 		want time.Duration
 	}{{0, 0}, {30 * time.Second, 0}, {29 * time.Second, 0}, {time.Second, time.Minute}, {59 * time.Second, time.Minute}} {
-		g.move(step.move)
+		g.clock.Advance(step.move)
 		if _, err := g.Agent(withKey(secret)); err != nil {
 			t.Fatal(err)
 		}
 		if got := lastUsed().Sub(start); got != step.want {
-			t.Errorf("after %v: last used %v, want %v", g.time().Sub(start), got, step.want)
+			t.Errorf("after %v: last used %v, want %v", g.clock.Now().Sub(start), got, step.want)
 		}
 	}
 }
@@ -238,7 +224,7 @@ func TestFailuresAreLimitedByAddress(t *testing.T) {
 	if _, err := g.Agent(elsewhere); snap.CodeOf(err) != snap.CodeUnauthenticated {
 		t.Errorf("another address: %v", err)
 	}
-	g.move(time.Minute)
+	g.clock.Advance(time.Minute)
 	if _, err := g.Agent(withKey("cak_wrong")); snap.CodeOf(err) != snap.CodeUnauthenticated {
 		t.Errorf("a minute later: %v", err)
 	}
@@ -305,7 +291,7 @@ func TestKeySpecs(t *testing.T) {
 		"org key of a user":   {Kind: snap.PipelineKey, Name: "n", UserID: g.mia},
 		"user key with scope": {Kind: snap.UserKey, Name: "n", UserID: g.mia, Scopes: []snap.Scope{snap.ScopePull}},
 		"unknown scope":       {Kind: snap.PipelineKey, Name: "n", Scopes: []snap.Scope{"delete"}},
-		"expired":             {Kind: snap.PipelineKey, Name: "n", Expires: g.time()},
+		"expired":             {Kind: snap.PipelineKey, Name: "n", Expires: g.clock.Now()},
 	} {
 		k.OrgID = g.org.ID
 		if _, _, err := g.NewKey(t.Context(), k); snap.CodeOf(err) != snap.CodeInvalid {

@@ -14,7 +14,7 @@ import (
 // signIn signs a user's browser in and returns its cookie.
 func (g *gate) signIn(user int64, r *http.Request) (*http.Cookie, store.Session) {
 	g.t.Helper()
-	b := auth.NewBrowser(g.store, "https://cloud.test", g.time, auth.ConnectionAddress)
+	b := auth.NewBrowser(g.store, "https://cloud.test", g.clock.Now, auth.ConnectionAddress)
 	w := httptest.NewRecorder()
 	n, err := b.SignIn(w, r, user)
 	if err != nil {
@@ -41,7 +41,7 @@ func TestSessionCookie(t *testing.T) {
 		t.Errorf("cookie %+v", c)
 	}
 	w := httptest.NewRecorder()
-	plain := auth.NewBrowser(g.store, "http://127.0.0.1:8080", g.time, auth.ConnectionAddress)
+	plain := auth.NewBrowser(g.store, "http://127.0.0.1:8080", g.clock.Now, auth.ConnectionAddress)
 	if _, err := plain.SignIn(w, request(http.MethodPost, "/"), g.mia); err != nil {
 		t.Fatal(err)
 	}
@@ -111,22 +111,22 @@ func TestSessionEnds(t *testing.T) {
 	g := newGate(t)
 	c, n := g.signIn(g.mia, request(http.MethodPost, "/"))
 	for range 8 { // used often enough, until the week is over
-		g.move(20 * time.Hour)
+		g.clock.Advance(20 * time.Hour)
 		if _, err := g.User(with(c, http.MethodGet)); err != nil {
-			t.Fatalf("after %v: %v", g.time().Sub(n.Created), err)
+			t.Fatalf("after %v: %v", g.clock.Now().Sub(n.Created), err)
 		}
 	}
-	g.move(8 * time.Hour)
+	g.clock.Advance(8 * time.Hour)
 	if _, err := g.User(with(c, http.MethodGet)); snap.CodeOf(err) != snap.CodeUnauthenticated {
 		t.Errorf("after a week: %v", err)
 	}
 	idle, _ := g.signIn(g.mia, request(http.MethodPost, "/"))
-	g.move(24 * time.Hour)
+	g.clock.Advance(24 * time.Hour)
 	if _, err := g.User(with(idle, http.MethodGet)); snap.CodeOf(err) != snap.CodeUnauthenticated {
 		t.Errorf("after a day without use: %v", err)
 	}
 	copied, _ := g.signIn(g.mia, request(http.MethodPost, "/"))
-	b := auth.NewBrowser(g.store, "https://cloud.test", g.time, auth.ConnectionAddress)
+	b := auth.NewBrowser(g.store, "https://cloud.test", g.clock.Now, auth.ConnectionAddress)
 	if err := b.SignOut(httptest.NewRecorder(), with(copied, http.MethodPost)); err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func TestProviderAddressIsGuarded(t *testing.T) {
 		"https://169.254.169.254", "https://127.0.0.1:1", "https://[::1]:1", "https://10.0.0.1", "https://localhost:1",
 		"https://[::ffff:127.0.0.1]:1", "https://0.0.0.0:1", "https://[fd00::1]", "https://100.100.100.200", "https://[64:ff9b::7f00:1]",
 	} {
-		p, err := auth.NewProvider(issuer, false, g.time)
+		p, err := auth.NewProvider(issuer, false, g.clock.Now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,9 @@ type foreign struct {
 	key  atomic.Pointer[ecdsa.PrivateKey]
 	kid  atomic.Value
 	down atomic.Bool
+
+	asked    atomic.Int64 // for whatever
+	provider *auth.Provider
 }
 
 func (g *gate) foreign() *foreign {
@@ -46,6 +49,7 @@ func (g *gate) foreign() *foreign {
 		w.Write([]byte(`{"sub":"s1","email":"mia@acme.test","email_verified":true,"groups":["admins"]}`))
 	})
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.asked.Add(1)
 		if f.down.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
@@ -53,13 +57,13 @@ func (g *gate) foreign() *foreign {
 		mux.ServeHTTP(w, r)
 	}))
 	g.t.Cleanup(f.Close)
-	provider, err := auth.NewProvider(f.URL, true, g.time)
-	if err != nil {
+	var err error
+	if f.provider, err = auth.NewProvider(f.URL, true, g.clock.Now); err != nil {
 		g.t.Fatal(err)
 	}
 	g.Authenticator = auth.New(g.store, auth.Options{
-		Issuer: issuer, PublicURL: audience, Now: g.time,
-		External: &auth.External{Provider: provider, Audience: audience, OrgID: g.org.ID, Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}}},
+		Issuer: issuer, PublicURL: audience, Now: g.clock.Now,
+		External: &auth.External{Provider: f.provider, Audience: audience, OrgID: g.org.ID, Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}}},
 	})
 	return f
 }
@@ -76,7 +80,7 @@ func (f *foreign) rotate(t *testing.T, kid string) {
 
 // token is an access token as this service issues it, with changes.
 func (f *foreign) token(g *gate, typ string, changes ...any) string {
-	now := g.time().Unix()
+	now := g.clock.Now().Unix()
 	claims := map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "iat": now, "exp": now + 600, "jti": rand.Text(), "client_id": "snapcli"}
 	for i := 0; i < len(changes); i += 2 {
 		if claims[changes[i].(string)] = changes[i+1]; changes[i+1] == nil {
@@ -121,7 +125,7 @@ func TestForgedExternalTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := g.time().Unix()
+	now := g.clock.Now().Unix()
 	for name, bad := range map[string]string{
 		"audience":      f.token(g, "at+jwt", "aud", "snapcli"),
 		"no audience":   f.token(g, "at+jwt", "aud", nil),
@@ -165,7 +169,7 @@ func TestEndedExternalSession(t *testing.T) {
 	if _, err := g.callerBy(next); err != nil {
 		t.Errorf("another token: %v", err)
 	}
-	g.move(10 * time.Minute)
+	g.clock.Advance(10 * time.Minute)
 	if _, err := g.callerBy(next); snap.CodeOf(err) != snap.CodeUnauthenticated {
 		t.Errorf("after its time: %v", err)
 	}
@@ -193,8 +197,23 @@ func TestExternalAuthServiceDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.down.Store(true)
-	g.move(time.Minute)
+	g.clock.Advance(time.Minute)
 	if _, err := g.callerBy(token); err != nil {
 		t.Errorf("a running session: %v", err)
+	}
+	g.clock.Advance(time.Hour)
+	asked := f.asked.Load()
+	for range 3 {
+		if _, err := f.provider.Discover(t.Context()); err != nil {
+			t.Errorf("with metadata of before: %v", err)
+		}
+	}
+	if n := f.asked.Load() - asked; n != 1 {
+		t.Errorf("a provider that is down was asked %d times at once, want 1", n)
+	}
+	g.clock.Advance(time.Minute)
+	f.down.Store(false)
+	if _, err := f.provider.Discover(t.Context()); err != nil || f.asked.Load()-asked != 2 {
+		t.Errorf("a minute later: %v, asked %d times", err, f.asked.Load()-asked)
 	}
 }

@@ -29,13 +29,13 @@ type Provider struct {
 
 	mu    sync.Mutex
 	found *Discovered
+	fresh time.Time // until when found serves without asking again
 }
 
 // Discovered is what a provider says of itself.
 type Discovered struct {
 	*oidc.Provider
 	Extras
-	since time.Time
 }
 
 // Extras are members of the metadata that go-oidc does not read.
@@ -44,9 +44,13 @@ type Extras struct {
 	Algorithms  []string `json:"id_token_signing_alg_values_supported"`
 }
 
-// metadataLife is how long a provider's metadata are believed. Its keys are
-// fetched anew whenever an unknown one signs.
-const metadataLife = time.Hour
+// metadataLife is how long a provider's metadata are believed, and metadataRetry
+// how much longer when it does not answer then: who needs them must not each
+// wait for that. Its keys are fetched anew whenever an unknown one signs.
+const (
+	metadataLife  = time.Hour
+	metadataRetry = time.Minute
+)
 
 // NewProvider returns the provider with this issuer. Unless private addresses
 // are allowed, it must be on https and on a public address.
@@ -75,22 +79,28 @@ func (p *Provider) Context(ctx context.Context) context.Context {
 func (p *Provider) Discover(ctx context.Context) (*Discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.found != nil && p.now().Sub(p.found.since) < metadataLife {
+	if p.found != nil && p.now().Before(p.fresh) {
 		return p.found, nil
 	}
+	found, err := p.ask(ctx)
+	switch {
+	case err == nil:
+		p.found, p.fresh = found, p.now().Add(metadataLife)
+	case p.found != nil:
+		p.fresh = p.now().Add(metadataRetry)
+	default:
+		return nil, fmt.Errorf("%w: %w", ErrProviderDown, err)
+	}
+	return p.found, nil
+}
+
+func (p *Provider) ask(ctx context.Context) (*Discovered, error) {
 	found, err := oidc.NewProvider(p.Context(ctx), p.issuer)
-	if err != nil && p.found != nil {
-		return p.found, nil
-	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrProviderDown, err)
+		return nil, err
 	}
-	d := &Discovered{Provider: found, since: p.now()}
-	if err := found.Claims(&d.Extras); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrProviderDown, err)
-	}
-	p.found = d
-	return d, nil
+	d := &Discovered{Provider: found}
+	return d, found.Claims(&d.Extras)
 }
 
 // Verifier returns the verifier of the provider's tokens for an audience. Only

@@ -14,6 +14,7 @@ import (
 
 	"snap"
 	"snap/internal/auth"
+	"snap/internal/clocktest"
 	"snap/internal/servertest"
 	"snap/internal/store"
 )
@@ -31,7 +32,7 @@ func sealer(t *testing.T, with byte) *auth.Sealer {
 }
 
 func (g *gate) sealedTokens(s *auth.Sealer) *auth.Tokens {
-	return auth.NewTokens(g.store, issuer, audience, s, g.time)
+	return auth.NewTokens(g.store, issuer, audience, s, g.clock.Now)
 }
 
 // databaseHolds reports whether bytes stand in one of the database's files.
@@ -123,8 +124,8 @@ func TestChangedSealedKeyIsRefused(t *testing.T) {
 		"cut off":        {KID: stored.KID, Private: stored.Private[:5]},
 	} {
 		other := newGate(t)
-		k.Created = other.time()
-		if err := other.store.AddSigningKey(t.Context(), k, other.time().Add(-time.Hour)); err != nil {
+		k.Created = other.clock.Now()
+		if err := other.store.AddSigningKey(t.Context(), k, other.clock.Now().Add(-time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 		if err := other.sealedTokens(s).Check(t.Context()); err == nil {
@@ -152,8 +153,8 @@ func TestRotationSeals(t *testing.T) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		g := &gate{t: t, now: time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)}
-		s, err := store.Open(t.Context(), store.Options{URL: servertest.Postgres(t), Now: g.time})
+		g := &gate{t: t, clock: clocktest.New(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))}
+		s, err := store.Open(t.Context(), store.Options{URL: servertest.Postgres(t), Now: g.clock.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,13 +168,13 @@ func rotationSeals(t *testing.T, g *gate) {
 	t.Helper()
 	access(t, g.tokens())
 	one, two := g.sealedTokens(sealer(t, 1)), g.sealedTokens(sealer(t, 1))
-	g.move(30*24*time.Hour - time.Second)
+	g.clock.Advance(30*24*time.Hour - time.Second)
 	before := access(t, one)
-	g.move(time.Second)
+	g.clock.Advance(time.Second)
 	after := access(t, two)
 	for name, token := range map[string]string{"before": before, "after": after} {
 		for _, replica := range []*auth.Tokens{one, two} {
-			g.move(2 * time.Second)
+			g.clock.Advance(2 * time.Second)
 			if _, err := replica.Verify(t.Context(), token); err != nil {
 				t.Errorf("the token of %s the rotation: %v", name, err)
 			}

@@ -27,7 +27,9 @@ import (
 
 const issuer, audience = "https://cloud.test/auth", "https://cloud.test"
 
-func (g *gate) tokens() *auth.Tokens { return auth.NewTokens(g.store, issuer, audience, nil, g.time) }
+func (g *gate) tokens() *auth.Tokens {
+	return auth.NewTokens(g.store, issuer, audience, nil, g.clock.Now)
+}
 
 // privateKey reads the key that signs now.
 func (g *gate) privateKey() (crypto.PrivateKey, string) {
@@ -77,7 +79,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	public, _ := x509.MarshalPKIXPublicKey(private.(*ecdsa.PrivateKey).Public())
 	pemKey := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})
 	other, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	now := g.time().Unix()
+	now := g.clock.Now().Unix()
 	claims := func(changes ...any) map[string]any {
 		c := map[string]any{"iss": issuer, "aud": audience, "sub": "1", "iat": now, "exp": now + 60, "sid": strconv.FormatInt(n.ID, 10), "client_id": "snapcli"}
 		for i := 0; i < len(changes); i += 2 {
@@ -187,18 +189,18 @@ func TestSigningKeyRotation(t *testing.T) {
 	}
 	sign(one)
 	first := kids(t, two)
-	g.move(30*24*time.Hour - time.Second)
+	g.clock.Advance(30*24*time.Hour - time.Second)
 	old := sign(two)
 	if len(first) != 1 || len(kids(t, one)) != 1 {
 		t.Fatal("more than one key before the rotation")
 	}
-	g.move(time.Second)
+	g.clock.Advance(time.Second)
 	young := sign(one)
 	both := kids(t, one)
 	if len(both) != 2 || both[1] != first[0] {
 		t.Fatalf("keys after the rotation: %v", both)
 	}
-	g.move(auth.AccessLife - 2*time.Second)
+	g.clock.Advance(auth.AccessLife - 2*time.Second)
 	for name, token := range map[string]string{"old": old, "young": young} {
 		for _, replica := range []*auth.Tokens{one, two} {
 			if _, err := replica.Verify(t.Context(), token); err != nil {
@@ -206,7 +208,7 @@ func TestSigningKeyRotation(t *testing.T) {
 			}
 		}
 	}
-	g.move(time.Hour)
+	g.clock.Advance(time.Hour)
 	if left := kids(t, two); len(left) != 1 || left[0] != both[0] {
 		t.Errorf("keys an hour later: %v", left)
 	}
@@ -216,10 +218,10 @@ func TestSigningKeyRotation(t *testing.T) {
 func TestReplicasRotateTogether(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
-	a := store.SigningKey{KID: "a", Private: []byte("a"), Created: g.time()}
-	b := store.SigningKey{KID: "b", Private: []byte("b"), Created: g.time().Add(time.Second)}
+	a := store.SigningKey{KID: "a", Private: []byte("a"), Created: g.clock.Now()}
+	b := store.SigningKey{KID: "b", Private: []byte("b"), Created: g.clock.Now().Add(time.Second)}
 	for _, k := range []store.SigningKey{a, b} {
-		if err := g.store.AddSigningKey(t.Context(), k, g.time().Add(-time.Hour)); err != nil {
+		if err := g.store.AddSigningKey(t.Context(), k, g.clock.Now().Add(-time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -254,7 +256,7 @@ func TestSigningKeysAreNotReadableByOthers(t *testing.T) {
 		if err := os.Chmod(filepath.Join(g.dir, "snapcloud.db"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		again, err := store.Open(t.Context(), store.Options{DataDir: g.dir, Now: g.time})
+		again, err := store.Open(t.Context(), store.Options{DataDir: g.dir, Now: g.clock.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
