@@ -112,6 +112,9 @@ func (c *Charset) Label(s string) string {
 	return c.read(s, func(out []byte, b byte) []byte { return fmt.Appendf(out, `\x%02X`, b) })
 }
 
+// Readable writes what need not be UTF-8 for people, as [Charset.Label] does.
+func Readable(s string) string { return Mixed("").Label(s) }
+
 // read reads a text, with the bytes that are no character as stray appends them.
 func (c *Charset) read(s string, stray func(out []byte, b byte) []byte) string {
 	if c == nil || isASCII(s) {

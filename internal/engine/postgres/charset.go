@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"unicode/utf8"
-
 	"github.com/jackc/pgx/v5/pgconn"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
@@ -74,13 +72,4 @@ func spoken(database string) string {
 // charsetOn returns the charset of the database that is connected to.
 func charsetOn(conn *pgconn.PgConn) *charset.Charset {
 	return charsetOf(conn.ParameterStatus("server_encoding"))
-}
-
-// readable writes what a server or program says for people, who need not speak
-// the encoding that it stands in.
-func readable(said string) string {
-	if utf8.ValidString(said) {
-		return said
-	}
-	return charset.Mixed("").Label(said)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"snap/internal/engine/charset"
 )
 
 // left names what the database has and a dump does not take along, or takes
@@ -49,5 +51,5 @@ func leftOut(ctx context.Context, conn *pgx.Conn) []string {
 // sentence reads a row that is a sentence for people.
 func sentence(row pgx.CollectableRow) (said string, err error) {
 	err = row.Scan(&said)
-	return readable(said), err
+	return charset.Readable(said), err
 }

@@ -8,6 +8,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/engine/charset"
 )
 
 var _ engine.Inspector = Engine{}
@@ -59,7 +60,7 @@ func missing(ctx context.Context, conn *pgx.Conn, query, database string) ([]eng
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Need, error) {
 		n := engine.Need{Code: snap.CodeDatabase}
 		err := row.Scan(&n.What, &n.Mend)
-		n.What, n.Mend = readable(n.What), readable(n.Mend)
+		n.What, n.Mend = charset.Readable(n.What), charset.Readable(n.Mend)
 		return n, err
 	})
 }

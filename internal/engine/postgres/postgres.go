@@ -23,6 +23,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/engine/charset"
 )
 
 // Engine is the PostgreSQL engine.
@@ -215,9 +216,9 @@ func (d database) failure(err error) error {
 func message(err error) string {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return readable(pg.Message)
+		return charset.Readable(pg.Message)
 	}
-	return readable(err.Error())
+	return charset.Readable(err.Error())
 }
 
 // Check implements [engine.Engine].

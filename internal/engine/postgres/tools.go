@@ -13,6 +13,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/engine/charset"
 	"snap/internal/late"
 )
 
@@ -152,7 +153,7 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Spe
 	if !errors.As(err, &exit) {
 		return fmt.Errorf("run %s: %w", name, err)
 	}
-	what := readable(said.FirstError())
+	what := charset.Readable(said.FirstError())
 	e := &snap.Error{Code: snap.CodeDatabase, Detail: fmt.Sprintf("%s failed: %s", name, what), Cause: err}
 	switch {
 	case strings.Contains(what, "No space left on device"):

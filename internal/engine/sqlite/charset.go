@@ -10,14 +10,13 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// label is a name for people and manifests. SQLite takes any bytes for one.
-func label(name string) string { return charset.Mixed("").Label(name) }
+// SQLite takes any bytes for a name. People and manifests get it readable.
 
 // labelled returns the tables with their names and columns as labels.
 func labelled(all []engine.Table) []engine.Table {
 	all = slices.Clone(all)
 	for i, t := range all {
-		all[i].Name, all[i].Columns = label(t.Name), labels(t.Columns)
+		all[i].Name, all[i].Columns = charset.Readable(t.Name), labels(t.Columns)
 	}
 	return all
 }
@@ -25,7 +24,7 @@ func labelled(all []engine.Table) []engine.Table {
 func labels(columns []engine.Column) []engine.Column {
 	columns = slices.Clone(columns)
 	for i, c := range columns {
-		columns[i].Name, columns[i].Type = label(c.Name), label(c.Type)
+		columns[i].Name, columns[i].Type = charset.Readable(c.Name), charset.Readable(c.Type)
 	}
 	return columns
 }

@@ -20,6 +20,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/engine/charset"
 )
 
 // A dump is masked in a scratch file: one UPDATE a table, with a function of
@@ -118,7 +119,7 @@ func inspect(ctx context.Context, db *sql.DB, samples int) (engine.Contents, err
 		return c, err
 	}
 	for _, t := range list {
-		s := engine.Shape{Name: label(t.Name), Columns: labels(t.Columns), Samples: make([][]string, len(t.Columns))}
+		s := engine.Shape{Name: charset.Readable(t.Name), Columns: labels(t.Columns), Samples: make([][]string, len(t.Columns))}
 		if len(t.Columns) == 0 {
 			return c, snap.Invalid(fmt.Sprintf("the table %s is of a kind that this SQLite does not know", t.Name), "mask the snapshot with a SQL file after dropping it")
 		}
@@ -265,7 +266,7 @@ func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
 	for i, c := range labels(t.Columns) {
 		names[i] = c.Name
 	}
-	masks, drop, err := p.Masks("", label(t.Name), names)
+	masks, drop, err := p.Masks("", charset.Readable(t.Name), names)
 	if m.drop = drop; err != nil || drop {
 		return m, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/engine/charset"
 	"snap/internal/subset"
 )
 
@@ -201,7 +202,7 @@ func graph(ctx context.Context, q querier) (subset.Graph, error) {
 
 // tableOf describes a table, and returns the columns of its primary key.
 func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (subset.Table, []string, error) {
-	t := subset.Table{Name: label(name), From: quote(name)}
+	t := subset.Table{Name: charset.Readable(name), From: quote(name)}
 	rows, err := q.QueryContext(ctx, "SELECT name, pk FROM pragma_table_xinfo(?) ORDER BY pk", name)
 	if err != nil {
 		return t, nil, err
