@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/api"
 )
 
@@ -30,6 +32,9 @@ whole ID; that is for owners and admins.`,
 			when, err := parseTime(at, a.now())
 			if err != nil {
 				return err
+			}
+			if when.After(a.now()) {
+				return snap.Usage(fmt.Sprintf("--at %s is not in the past", at), "leave it out to ask about now")
 			}
 			if when.IsZero() {
 				return a.accessNow(cmd.Context(), args[0], user)

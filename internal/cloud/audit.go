@@ -24,6 +24,9 @@ type auditInput struct {
 }
 
 func (s *Service) listAudit(ctx context.Context, in *auditInput) (*body[api.AuditPage], error) {
+	if in.Action != "" && !slices.Contains(snap.AuditActions(), in.Action) { // or nothing is listed, as if it had never been done
+		return nil, snap.Invalid(fmt.Sprintf("%q is not an action of the audit log", in.Action), "the actions are "+names(snap.AuditActions()))
+	}
 	page, err := s.store.Audit(ctx, callOf(ctx).caller, store.AuditQuery{
 		Snapshot: in.Snapshot, Actor: in.Actor, Action: in.Action, Since: in.Since, Until: in.Until,
 		OldestFirst: in.Order == "oldest", Limit: in.Limit, Cursor: in.Cursor,
@@ -32,6 +35,10 @@ func (s *Service) listAudit(ctx context.Context, in *auditInput) (*body[api.Audi
 		return nil, err
 	}
 	return &body[api.AuditPage]{api.AuditPage{Items: append([]api.AuditEntry{}, page.Items...), NextCursor: page.Next}}, nil
+}
+
+func names(actions []snap.AuditAction) string {
+	return strings.Join(each(actions, func(a snap.AuditAction) string { return string(a) }), ", ")
 }
 
 type pulledInput struct {

@@ -24,6 +24,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/auth"
 	"snap/internal/store"
 )
 
@@ -47,7 +48,7 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	events := in.Body.Events
 	for _, e := range events {
 		if !slices.Contains(store.WebhookEvents(), e) {
-			return nil, snap.Invalid(fmt.Sprintf("%q is not an event", e), fmt.Sprint("the events are ", store.WebhookEvents()))
+			return nil, snap.Invalid(fmt.Sprintf("%q is not an event", e), "the events are "+names(store.WebhookEvents()))
 		}
 	}
 	if len(events) == 0 {
@@ -210,7 +211,7 @@ func newHookClient(allowPrivate bool) *http.Client {
 			return nil
 		}
 		at, err := netip.ParseAddrPort(address)
-		if err != nil || !isPublic(at.Addr().Unmap()) {
+		if err != nil || !auth.IsPublic(at.Addr()) {
 			return errPrivate
 		}
 		return nil
@@ -219,20 +220,4 @@ func newHookClient(allowPrivate bool) *http.Client {
 		Transport:     &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: answerIn, MaxIdleConns: 10, IdleConnTimeout: time.Minute},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-}
-
-// notPublic are the networks that are not of the open Internet though nothing
-// else about their addresses says so (RFC 6890), and those whose addresses hold
-// another one, of which nobody knows where it leads.
-func notPublic() []string {
-	return []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4",
-		"64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fec0::/10",
-	}
-}
-
-// isPublic reports whether an address is one of the open Internet.
-func isPublic(a netip.Addr) bool {
-	within := func(network string) bool { return netip.MustParsePrefix(network).Contains(a) }
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !slices.ContainsFunc(notPublic(), within)
 }
