@@ -229,3 +229,35 @@ func TestRedact(t *testing.T) {
 		}
 	}
 }
+
+// A configuration that is a link, as those who keep their settings in one
+// repository have it, stays one, and what it leads to keeps its mode.
+func TestConfigBehindALink(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, kept := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "kept", "snapcli.yaml")
+	if err := os.Mkdir(filepath.Dir(kept), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(kept, []byte("# mine\n"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(kept, path); err != nil {
+		t.Fatal(err)
+	}
+	a, err := Open(Options{ConfigFile: path, DataDir: dir, Env: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.AddTarget(Target{Name: "shop", Source: "sqlite:///shop.db"}); err != nil {
+		t.Fatal(err)
+	}
+	if link, err := os.Readlink(path); err != nil || link != kept {
+		t.Errorf("the link is %q, %v", link, err)
+	}
+	info, err := os.Stat(kept)
+	text, _ := os.ReadFile(kept)
+	if err != nil || info.Mode().Perm() != 0o640 || !strings.HasPrefix(string(text), "# mine\n") || !strings.Contains(string(text), "sqlite:///shop.db") {
+		t.Errorf("%v, %v: %s", info, err, text)
+	}
+}

@@ -148,9 +148,14 @@ func (f *configFile) lock() (unlock func(), err error) {
 	return func() { _ = l.Unlock() }, nil
 }
 
-// write replaces the file by text, whole or not at all, and reads it again.
+// write replaces the file by text, whole or not at all, and reads it again. A
+// link to it stays one.
 func (f *configFile) write(text []byte) error {
-	if err := disk.Replace(f.path, text, 0o600); err != nil {
+	path := f.path
+	if linked, err := filepath.EvalSymlinks(path); err == nil {
+		path = linked
+	}
+	if err := disk.Replace(path, text, 0o600); err != nil {
 		return diskError(err, "write "+f.path)
 	}
 	return f.read()

@@ -107,8 +107,8 @@ func badURL(why string) error {
 	return snap.Usage("the database URL is not usable: "+why, "use postgres://user@host/database, mysql://user@host/database or sqlite:///path/to/file")
 }
 
-// Redact returns a database URL for people: without its password and without
-// what its query carries.
+// Redact returns a database URL for people: without its password, and without
+// the passwords and keys in its query.
 func Redact(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
