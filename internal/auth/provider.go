@@ -151,15 +151,19 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return err
 	}
-	if !public(at.Addr().Unmap()) {
+	if !IsPublic(at.Addr()) {
 		return fmt.Errorf("%s is a private address; set allow_private if the identity provider is meant to be there", at.Addr())
 	}
 	return nil
 }
 
-// public reports whether an address is on the public internet.
-func public(ip netip.Addr) bool {
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.IsLoopback() || ip.IsLinkLocalUnicast() {
+// IsPublic reports whether an address is one of the open Internet: not of a
+// network that is kept for other ends (RFC 6890), and none that holds another
+// address, of which nobody knows where it leads. It is asked for an address
+// that is dialled, after its name was resolved.
+func IsPublic(ip netip.Addr) bool {
+	ip = ip.Unmap()
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
 		return false
 	}
 	for _, reserved := range []string{

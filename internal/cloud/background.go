@@ -167,13 +167,18 @@ func (s *Service) remove(ctx context.Context, g store.Garbage) error {
 	return s.store.Removed(ctx, g)
 }
 
+// dropPatience is how long a deletion waits for the storage to remove the bytes.
+const dropPatience = 10 * time.Second
+
 // dropBytes removes the bytes of a deleted snapshot; an empty key is of bytes
 // that another snapshot still has. What fails is collected later.
 func (s *Service) dropBytes(ctx context.Context, key string) {
 	if key == "" {
 		return
 	}
-	if err := s.remove(context.WithoutCancel(ctx), store.Garbage{Blob: key}); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
+	defer cancel()
+	if err := s.remove(ctx, store.Garbage{Blob: key}); err != nil {
 		s.log.WarnContext(ctx, "the bytes of a deleted snapshot are removed later", "error", err)
 	}
 }
