@@ -34,6 +34,7 @@ func Allowed(c Caller, do Action, s Snapshot) error {
 		return allowedOrgKey(c, do, s)
 	}
 	own := s.Org.ID == c.Org.ID
+	mine, admin := own && c.owns(s), own && c.Role.IsAdmin()
 	ok := false
 	switch do {
 	case ActView, ActPull, ActReadGroups:
@@ -41,13 +42,13 @@ func Allowed(c Caller, do Action, s Snapshot) error {
 	case ActPush:
 		ok = c.Role != RoleViewer
 	case ActDelete, ActShareOrg:
-		ok = own && c.Role.IsAdmin()
+		ok = admin
 	case ActShare:
-		ok = own && (c.Role.IsAdmin() || c.owns(s) && c.Role != RoleViewer)
+		ok = admin || mine && c.Role != RoleViewer
 	case ActListGroups:
 		ok = own
 	case ActExplain:
-		ok = own && (c.Role.IsAdmin() || c.owns(s))
+		ok = admin || mine
 	case ActDecline:
 		ok = !own && c.Role.IsAdmin()
 	case ActAdminister:
@@ -56,7 +57,7 @@ func Allowed(c Caller, do Action, s Snapshot) error {
 	if ok {
 		return nil
 	}
-	if do == ActShare && own && c.owns(s) {
+	if do == ActShare && mine {
 		return Forbidden("viewers cannot share snapshots, even their own", askForMember)
 	}
 	return refusal(do, own)
