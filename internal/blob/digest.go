@@ -3,6 +3,7 @@ package blob
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"hash"
@@ -81,11 +82,12 @@ func (u *upload) has(n int) bool {
 	return ok
 }
 
-// crcOf returns the checksum of a range of the file.
+// crcOf returns the CRC-64/NVME of a range of the file, as S3 writes it: base64
+// of its big-endian bytes.
 func crcOf(ctx context.Context, file io.ReaderAt, offset, size int64) (string, error) {
 	sum := crc64nvme.New()
 	err := hashRange(ctx, sum, file, offset, size)
-	return crcText(sum.Sum64()), err
+	return base64.StdEncoding.EncodeToString(sum.Sum(nil)), err
 }
 
 // hashRange reads a range of the file into sum. It ends early with the context.

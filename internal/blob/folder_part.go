@@ -2,6 +2,7 @@ package blob
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -178,7 +179,7 @@ func receive(to io.Writer, body io.Reader, p Part) error {
 			return &snap.Error{Code: snap.CodeUnavailable, Detail: "the part ended early", Hint: "send it again", Cause: err}
 		}
 	}
-	if size != p.Size || crcText(sum.Sum64()) != p.CRC64 {
+	if size != p.Size || base64.StdEncoding.EncodeToString(sum.Sum(nil)) != p.CRC64 {
 		return &snap.Error{Code: snap.CodeChecksumMismatch, Detail: "the part does not have the announced checksum", Hint: "send it again"}
 	}
 	return nil

@@ -3,6 +3,7 @@ package transfer
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"hash"
 	"io"
@@ -31,7 +32,7 @@ func (u *uploader) scan(ctx context.Context, plan api.UploadPlan, hashed chan<- 
 		if err := readInto(ctx, u.file, p.offset, p.size, buffer, whole, crc); err != nil {
 			return err
 		}
-		p.PartSpec = api.PartSpec{Number: n, CRC64: crcText(crc.Sum64())}
+		p.PartSpec = api.PartSpec{Number: n, CRC64: base64.StdEncoding.EncodeToString(crc.Sum(nil))}
 		if have := present[n]; have.CRC64 == p.CRC64 && have.Size == p.size {
 			u.meter.done.Add(p.size)
 			continue
