@@ -105,10 +105,10 @@ func (d database) open(name string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// patient is what every session of ours begins with: no limit that the server has
-// for others ends what takes long, or leaves rows out without a word, and the sizes
-// of tables are those of now.
-const patient = "31536000, net_write_timeout = 31536000, sql_select_limit = 18446744073709551615 /*!80000 , max_execution_time = 0, information_schema_stats_expiry = 0 */" +
+// patient is what every session of ours begins with: it may be idle for a day, no
+// limit that the server has for others ends what takes long, or leaves rows out
+// without a word, and the sizes of tables are those of now.
+const patient = "86400, net_write_timeout = 86400, sql_select_limit = 18446744073709551615 /*!80000 , max_execution_time = 0, information_schema_stats_expiry = 0 */" +
 	"/*M!100300 , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, idle_write_transaction_timeout = 0 */"
 
 func (d database) where() string { return "at " + net.JoinHostPort(d.host, d.port) }
