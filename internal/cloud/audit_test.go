@@ -3,6 +3,7 @@ package cloud_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -61,6 +62,11 @@ func TestAuditTellsWhatHappened(t *testing.T) {
 	_, refusal := mia.ShareOrg(ctx, sn.ID, "globex", nil)
 	if snap.CodeOf(refusal) != snap.CodeForbidden {
 		t.Fatal(refusal)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodHead} { // who only asks is refused, and wanted no share
+		if res, _ := send(t, method, c.URL+api.MountAgent+"/snapshots/"+sn.ID+"/org-shares", "", c.Key("mia@acme.test")); res.StatusCode != http.StatusForbidden {
+			t.Fatalf("%s of org-shares by a member: %s", method, res.Status)
+		}
 	}
 	_, err = alice.ShareOrg(ctx, sn.ID, "globex", nil)
 	do(err)

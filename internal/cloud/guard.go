@@ -96,7 +96,7 @@ func (s *Service) guard(rt route) func(huma.Context, func(huma.Context)) {
 		origin := snap.OriginOf(ctx.Context())
 		origin.Caller = c.caller
 		ctx = huma.WithContext(ctx, snap.WithOrigin(context.WithValue(ctx.Context(), callKey{}, c), origin))
-		if key := r.Header.Get("Idempotency-Key"); key != "" && r.Method != http.MethodGet {
+		if key := r.Header.Get("Idempotency-Key"); key != "" && changing(r) {
 			s.once(ctx, c, key, next)
 			return
 		}
@@ -138,7 +138,7 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	}
 	if rt.do != "" {
 		err := snap.Allowed(caller, rt.do, c.snapshot)
-		if err != nil && r.Method != http.MethodGet { // who only asks about shares wanted none
+		if err != nil && changing(r) { // who only asks about shares wanted none
 			err = s.refused(ctx, c, rt.do, err)
 		}
 		if err != nil {
@@ -146,6 +146,11 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 		}
 	}
 	return c, nil
+}
+
+// changing reports whether a request is meant to change something.
+func changing(r *http.Request) bool {
+	return r.Method != http.MethodGet && r.Method != http.MethodHead
 }
 
 // surplus refuses what the route would pass over: a parameter that is given
