@@ -181,14 +181,14 @@ func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time
 	if best.Name != "" {
 		return best, nil
 	}
-	kind := ""
+	kind, from := "", fmt.Sprintf("build one with `snapcli build %q`", target)
 	if typ == snap.TypeSanitized {
-		kind = "sanitized "
+		kind, from = "sanitized ", fmt.Sprintf("mask one with `snapcli sanitize %q`", target)
 	}
 	return Snapshot{}, &snap.Error{
 		Code:   snap.CodeNotFound,
 		Detail: fmt.Sprintf("there is no %ssnapshot of target %q on this machine", kind, target),
-		Hint:   fmt.Sprintf("build one with `snapcli build %q`, or pull one with `snapcli pull %q --cloud`", target, target),
+		Hint:   from + fmt.Sprintf(", or pull one with `snapcli pull %q --cloud`", target),
 	}
 }
 
