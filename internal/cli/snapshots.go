@@ -41,7 +41,11 @@ func (a *app) localListCommand(use string) *cobra.Command {
 					list = append(list, s)
 				}
 			}
-			return a.printLocal(agent, list)
+			none := "there is no snapshot on this machine; take one with `snapcli build TARGET`"
+			if target != "" || typ != "" {
+				none = "no snapshot on this machine matches"
+			}
+			return a.printLocal(agent, list, none)
 		},
 	}
 	cmd.Flags().StringVar(&target, "target", "", "only those of this target")
@@ -109,7 +113,8 @@ func typeOf(s local.Snapshot) string {
 	return kind
 }
 
-func (a *app) printLocal(agent *local.Agent, list []local.Snapshot) error {
+// printLocal prints a list, or as a note that there is none.
+func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string) error {
 	switch {
 	case a.flags.json:
 		views := []localView{}
@@ -123,7 +128,7 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot) error {
 		}
 		return nil
 	case len(list) == 0:
-		a.note("there is no snapshot on this machine; take one with `snapcli build TARGET`")
+		a.note("%s", none)
 		return nil
 	}
 	url := agent.Config().Cloud.URL
