@@ -238,7 +238,7 @@ func TestBrowserUnsharedElsewhere(t *testing.T) {
 		b.run(chromedp.Evaluate[chromedp.Void](`{
 			window.later = false;
 			window.dispatchEvent(new Event("focus"));
-			void setTimeout(() => { window.later = true }, 100);
+			void setTimeout(() => { window.later = true }, 1000); // less than the page waits before it asks by itself
 		}`))
 		b.until("window.later")
 		return eval[int](b, "window.asked")
