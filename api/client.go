@@ -99,6 +99,8 @@ func CheckBaseURL(raw string) (string, error) {
 		return "", snap.Usage("no cloud service is configured", "set cloud.url: `snapcli config edit`, or SNAPCLI_CLOUD__URL=https://...")
 	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return "", snap.Usage(fmt.Sprintf("%q is not the URL of a cloud service", raw), "use one like https://cloud.example")
+	case strings.Contains(u.Path+"/", "/api/v1/"):
+		return "", snap.Usage(fmt.Sprintf("%q is an address of the API", raw), "leave out /api/v1 and what comes after it")
 	case u.Scheme == "http" && !loopback(u.Hostname()):
 		return "", snap.Usage(fmt.Sprintf("%s is not encrypted; credentials would travel in clear", raw), "use https://")
 	}

@@ -40,7 +40,7 @@ func TestCheckBaseURL(t *testing.T) {
 			t.Errorf("%s: got %q, %v", given, got, err)
 		}
 	}
-	for _, bad := range []string{"", "cloud.example", "http://cloud.example", "http://127.0.0.1.evil.test", "ftp://x", "https://user:pw@cloud.example", "https://cloud.example?x=1", "https://cloud.example#x", "https://"} {
+	for _, bad := range []string{"", "cloud.example", "http://cloud.example", "http://127.0.0.1.evil.test", "ftp://x", "https://user:pw@cloud.example", "https://cloud.example?x=1", "https://cloud.example#x", "https://", "https://cloud.example/api/v1", "https://cloud.example/snap/api/v1/users/"} {
 		if _, err := api.CheckBaseURL(bad); snap.CodeOf(err) != snap.CodeUsage {
 			t.Errorf("%q was taken: %v", bad, err)
 		}

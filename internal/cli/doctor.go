@@ -147,6 +147,9 @@ func (x *examination) snapshots(agent *local.Agent) {
 		x.failed("snapshots", bad, fmt.Errorf("the folder %s takes no file: %w", dir, err))
 		return
 	}
+	for _, path := range agent.Damaged() {
+		x.add("snapshots", look, path+" is damaged: the snapshot beside it is not listed", "pull or build it again, and delete both")
+	}
 	x.add("snapshots", good, fmt.Sprintf("%s in %s, %s", plural(len(list), "snapshot", "snapshots"), dir, size(bytes)), "")
 }
 

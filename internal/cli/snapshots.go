@@ -45,6 +45,9 @@ func (a *app) localListCommand(use string) *cobra.Command {
 			if target != "" || typ != "" {
 				none = "no snapshot on this machine matches"
 			}
+			for _, path := range agent.Damaged() {
+				a.warn("%s is damaged: the snapshot beside it is not listed; pull or build it again, and delete both", path)
+			}
 			return a.printLocal(agent, list, none)
 		},
 	}

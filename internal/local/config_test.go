@@ -78,6 +78,21 @@ func TestConfigFileThenEnvironment(t *testing.T) {
 	}
 }
 
+func TestVariableWithOneUnderscore(t *testing.T) {
+	t.Parallel()
+	for meant, name := range map[string]string{
+		"SNAPCLI_CLOUD_URL":           "SNAPCLI_CLOUD__URL",
+		"SNAPCLI_CLOUD_API_KEY":       "SNAPCLI_CLOUD__API_KEY",
+		"SNAPCLI_TARGETS_SHOP_SOURCE": "SNAPCLI_TARGETS__SHOP__SOURCE",
+	} {
+		_, err := openText(t, sampleConfig, map[string]string{meant: "x", name: "https://cloud.example"})
+		var said *snap.Error
+		if !errors.As(err, &said) || said.Code != snap.CodeUsage || !strings.Contains(said.Detail, meant) || !strings.Contains(said.Hint, name) {
+			t.Errorf("%s: %v", meant, err)
+		}
+	}
+}
+
 func TestMissingConfigIsEmpty(t *testing.T) {
 	t.Parallel()
 	a, err := openText(t, "", nil)

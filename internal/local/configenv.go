@@ -15,8 +15,9 @@ const envPrefix = "SNAPCLI_"
 // envKeys returns the settings that the environment makes: SNAPCLI_CLOUD__URL
 // sets cloud.url. Names are compared in lower case; a target that the file has
 // is matched whatever the case of its name, with _ for what cannot stand in a
-// variable's name.
-func envKeys(file *koanf.Koanf, env func(string) string) map[string]any {
+// variable's name. One that would set a key if it had __ for each dot is an
+// error, because nobody sets it to no end.
+func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
 	known := map[string]string{envName("identities"): "identities", envName("postgres_tools"): "postgres_tools"}
 	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key"} {
 		known[envName(key)] = key
@@ -27,6 +28,11 @@ func envKeys(file *koanf.Koanf, env func(string) string) map[string]any {
 				key := strings.Join([]string{group, name, field}, keyDelim)
 				known[envName(key)] = key
 			}
+		}
+	}
+	for name := range known {
+		if meant := strings.ReplaceAll(name, "__", "_"); known[meant] == "" && env(meant) != "" {
+			return nil, snap.Usage(fmt.Sprintf("the environment variable %s sets nothing", meant), "two underscores stand for a dot: "+name)
 		}
 	}
 	for _, pair := range os.Environ() {
@@ -47,7 +53,7 @@ func envKeys(file *koanf.Koanf, env func(string) string) map[string]any {
 			set[key] = value
 		}
 	}
-	return set
+	return set, nil
 }
 
 func fieldsOf(group string) []string {

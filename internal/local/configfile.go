@@ -60,8 +60,12 @@ func (f *configFile) read() error {
 	if err := fromY.Load(confmap.Provider(tree, ""), nil); err != nil {
 		return fmt.Errorf("read %s: %w", f.path, err)
 	}
+	set, err := envKeys(fromY, f.env)
+	if err != nil {
+		return err
+	}
 	fromE := koanf.New(keyDelim)
-	if err := fromE.Load(confmap.Provider(envKeys(fromY, f.env), keyDelim), nil); err != nil {
+	if err := fromE.Load(confmap.Provider(set, keyDelim), nil); err != nil {
 		return fmt.Errorf("read the environment: %w", err)
 	}
 	config, err := merge(fromY, fromE)

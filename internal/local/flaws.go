@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"snap"
 	"snap/api"
@@ -98,6 +99,9 @@ var keyForm = late.Regexp(`^(cak|clt|sak)_[0-9A-Za-z]{38}$`)
 func checkKey(key string) error {
 	if key == "" || keyForm().MatchString(key) {
 		return nil
+	}
+	if strings.Contains(key, "${") {
+		return snap.Usage("${NAME} is replaced in the URLs of databases and storage only", "leave the key out of the file and set SNAPCLI_CLOUD__API_KEY")
 	}
 	return snap.Usage("it does not look like an API key", "a key is cak_, clt_ or sak_ and 38 letters and digits; make one with `snapcli cloud keys create NAME`")
 }

@@ -64,7 +64,7 @@ func (a *Agent) snapshotsDir(target string) string {
 
 // Snapshots lists what is on this machine, newest first; target "" lists all.
 // Files that are still being written, and files without a record, are not
-// listed.
+// listed; see [Agent.Damaged].
 func (a *Agent) Snapshots(target string) ([]Snapshot, error) {
 	targets := []string{target}
 	if target == "" {
@@ -119,6 +119,21 @@ func (a *Agent) snapshotsIn(target string) ([]Snapshot, error) {
 		}
 	}
 	return all, nil
+}
+
+// Damaged returns the paths of the records that cannot be read, whose snapshots
+// nothing lists.
+func (a *Agent) Damaged() []string {
+	dir := a.snapshotsDir("")
+	records, _ := fs.Glob(os.DirFS(dir), "*/*"+recordSuffix) // fails only for a bad pattern
+	var damaged []string
+	for _, name := range records {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if _, err := readRecord(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			damaged = append(damaged, path)
+		}
+	}
+	return damaged
 }
 
 func readRecord(path string) (Snapshot, error) {
