@@ -32,7 +32,7 @@ func (Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o engin
 		return nil, err
 	}
 	id := randomID()
-	s := &scratch{place: d, here: d.named(scratchPrefix + id), id: id, server: db, o: o, enums: map[string]bool{}}
+	s := &scratch{place: d, here: d.named(scratchPrefix + id), id: id, server: db, o: o}
 	if err := s.fill(ctx, dump); err != nil {
 		return nil, s.place.failure(errors.Join(err, s.drop(context.WithoutCancel(ctx))))
 	}
@@ -49,7 +49,6 @@ type scratch struct {
 	structure   structure
 	packet      int // bytes of a statement that the server takes
 	properties  map[string]string
-	enums       map[string]bool // tables with an ENUM, which may hold a value that is none of it
 	made        bool
 	o           engine.Options
 }
@@ -119,7 +118,6 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	}
 	for _, t := range s.structure.Tables {
 		bare, alter := later(t.SQL)
-		s.enums[t.Name] = strings.Contains(t.SQL, "` enum(")
 		if err := makeOne(ctx, c, "TABLE", definition{Name: t.Name, SQL: bare, Mode: storedMode}); err != nil {
 			return err
 		}
@@ -245,7 +243,7 @@ func (s *scratch) notHeld(ctx context.Context, c *sql.Conn, table string) error 
 		if err := rows.Scan(&level, &number, &said); err != nil {
 			return err
 		}
-		lost := number == erNotNull || number == erOutOfRange || number == erWrongText || number == erTruncated && !s.enums[table]
+		lost := number == erNotNull || number == erOutOfRange || number == erWrongText || number == erTruncated && !s.hasEnum(table)
 		if lost && level != "Note" { // that of a number rounded to its column's digits
 			return &snap.Error{
 				Code: snap.CodeInvalid, Detail: fmt.Sprintf("a value of the table %s is none that its column can hold: %s", table, said),
@@ -254,6 +252,14 @@ func (s *scratch) notHeld(ctx context.Context, c *sql.Conn, table string) error 
 		}
 	}
 	return rows.Err()
+}
+
+// hasEnum reports whether a table has an ENUM, which may hold a value that is
+// none of its members.
+func (s *scratch) hasEnum(table string) bool {
+	return slices.ContainsFunc(s.structure.Tables, func(t definition) bool {
+		return t.Name == table && strings.Contains(t.SQL, "` enum(")
+	})
 }
 
 // packetHead is more than what a packet has beside the text of a statement.
