@@ -93,7 +93,10 @@ func (s *Service) expireAll(ctx context.Context) error {
 		return err
 	}
 	for _, org := range orgs {
-		for !org.Closed {
+		if org.Closed {
+			continue
+		}
+		for {
 			old, err := s.store.Outlived(ctx, org.ID, expireBatch)
 			if err != nil {
 				return err
