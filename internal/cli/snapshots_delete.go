@@ -43,12 +43,15 @@ func (a *app) deleteLocal(ctx context.Context, agent *local.Agent, names []strin
 			alone++
 		}
 	}
-	what, details := names[0], "It is in the cloud too."
-	if alone > 0 {
-		details = "There is no copy in the cloud."
-	}
+	what, details := names[0], "There is a copy in the cloud."
 	if len(names) > 1 {
-		what, details = fmt.Sprintf("these %d snapshots", len(names)), fmt.Sprintf("%d of them have no copy in the cloud.", alone)
+		what = fmt.Sprintf("these %d snapshots", len(names))
+	}
+	switch {
+	case alone == len(names):
+		details = "There is no copy in the cloud."
+	case alone > 0:
+		details = fmt.Sprintf("There is no copy of %d of them in the cloud.", alone)
 	}
 	if err := a.confirm(ctx, yes, "Delete "+what+" from this machine?", details); err != nil {
 		return err
