@@ -26,6 +26,7 @@ func limits() string {
 	long := strings.Repeat("ü", 64)
 	fmt.Fprintf(&s, "CREATE TABLE `%[1]s` (`%[1]s` INT, KEY `%[1]s` (`%[1]s`), CONSTRAINT `%[1]s` CHECK (`%[1]s` > 0)) COMMENT '%[2]s'; INSERT INTO `%[1]s` VALUES (1);\n", long, strings.Repeat("'' ", 600))
 	s.WriteString("CREATE TABLE `two\nlines` (`a\n  KEY ``b` INT PRIMARY KEY, c INT, KEY `c\nd` (c)); INSERT INTO `two\nlines` VALUES (1, 2);\n")
+	s.WriteString("CREATE TABLE chosen (e ENUM('x','y')); INSERT INTO chosen VALUES ('z'), ('y'), (NULL);\n") // 'z' is kept as none of them
 	s.WriteString("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'; CREATE TABLE days (d DATE, t DATETIME); INSERT INTO days VALUES ('2020-02-31', '2021-04-31 10:00:00'), ('2020-00-10', '0000-00-00 00:00:00'); SET SESSION sql_mode = DEFAULT;\n")
 	s.WriteString("CREATE TABLE large (id INT PRIMARY KEY, a LONGTEXT, b LONGTEXT); INSERT INTO large VALUES (1, repeat(concat(repeat('x', 1000), '''\\n'), 8000), ''), (2, NULL, NULL);\n")
 	return s.String()
