@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/schema"
 )
 
 // Manifest says what a snapshot file holds. It stands at the end of the file,
@@ -21,6 +22,7 @@ type Manifest struct {
 	Properties    map[string]string `json:"properties,omitempty"` // of the database, such as its encoding
 	Sanitized     *Sanitized        `json:"sanitized,omitempty"`  // how a sanitized snapshot was made
 	Subset        *Subset           `json:"subset,omitempty"`     // what the rows were limited to
+	Schema        *schema.Schema    `json:"schema,omitempty"`     // its objects as data; nil in files of older versions
 	Sections      []Section         `json:"sections"`
 }
 

@@ -8,6 +8,8 @@ package engine
 import (
 	"context"
 	"io"
+
+	"snap/internal/schema"
 )
 
 // Engine is one kind of database. URLs come expanded, with their password if
@@ -61,7 +63,29 @@ type Dump struct {
 	Info Info // what Dump told when it was made
 
 	SHA256 string // of what it is stored as, to tell dumps apart; "" when nobody knows
+
+	Trust        Trust // how far its author is trusted
+	WithPrograms bool  // of Foreign: load the programs too, each after its check
 }
+
+// Trust says how far the author of a dump is trusted, and so how it is read.
+// Every method that takes a [Dump] keeps to it.
+type Trust int
+
+// The degrees of trust. The zero value is for dumps that this user made on this
+// machine.
+const (
+	// Mine is restored complete, by the database's own programs and with the
+	// user's rights.
+	Mine Trust = iota
+	// Ours is restored complete. Each entry is checked first to be one
+	// statement of its kind and name, and it runs with the rights that the
+	// scratch database needs and no more, where such a role can be made.
+	Ours
+	// Foreign is data: no text of the dump reaches a database as SQL. Every
+	// statement is generated from Info.Schema, and programs are left out.
+	Foreign
+)
 
 // Options choose how to work.
 type Options struct {
@@ -70,6 +94,7 @@ type Options struct {
 	Progress func(done, total int64) // bytes; may be nil
 	Phase    func(name string)       // called when a new phase begins; may be nil
 	Subset   *Subset                 // of Dump: dump only some rows; nil is all
+	Notice   func(sentence string)   // called with what a person should know; may be nil
 }
 
 // Report calls Progress.
@@ -86,6 +111,13 @@ func (o Options) Begin(phase string) {
 	}
 }
 
+// Notify calls Notice.
+func (o Options) Notify(sentence string) {
+	if o.Notice != nil {
+		o.Notice(sentence)
+	}
+}
+
 // Info tells about a database.
 type Info struct {
 	ServerVersion string            // of the server, or of the SQLite library
@@ -97,6 +129,7 @@ type Info struct {
 	Properties    map[string]string // what a copy must be created with, such as its encoding
 	Warnings      []string          // what a person should know
 	Subset        *Subset           // what the dump was limited to; nil when it has every row
+	Schema        *schema.Schema    // its objects as data, told by Dump; nil in snapshots of older versions
 }
 
 // Table is one table and how many rows it has; -1 is not counted. Columns are
