@@ -51,7 +51,6 @@ screenshots: ## every state of the web UI, light and dark, at three widths, into
 
 lint: bin/golangci-lint ## the linters
 	$(LINT) run --allow-parallel-runners ./...
-	cd cmd/snapcli/ahead && $(LINT) run --allow-parallel-runners ./...
 
 SNAP_SOAK ?= 10m
 SNAP_KILL_ROUNDS ?= 200
@@ -127,9 +126,9 @@ bin/mysql-9.7: tools/unpack
 bin/mariadb-11.8: tools/unpack
 	-@tools/unpack debian:trixie $@ mariadb-server mariadb-client -- mariadbd mariadb mariadb-dump mariadb-install-db my_print_defaults resolveip
 
-generate: ## the generated pages below docs/, and the help that is answered ahead of time
+generate: ## the generated pages below docs/
 	$(GO) test -run TestErrorsPage -update .
-	$(GO) test -run 'TestReferencePage|TestManPages|TestHelpAhead|TestJSONPage' ./internal/cli -update
+	$(GO) test -run 'TestReferencePage|TestManPages|TestJSONPage' ./internal/cli -update
 
 clean:
 	rm -rf bin dist

@@ -3,7 +3,6 @@ module snap
 go 1.26.0
 
 require (
-	ahead.snap v0.0.0
 	charm.land/huh/v2 v2.0.3
 	charm.land/lipgloss/v2 v2.0.6
 	filippo.io/age v1.3.2
@@ -129,5 +128,3 @@ require (
 
 exclude golang.org/x/exp v0.0.0-20261011100332-faecfb24eb49
 
-// A folder of this repository; see docs/decisions/0046-answers-ahead.md.
-replace ahead.snap => ./cmd/snapcli/ahead

@@ -33,20 +33,20 @@ var house = map[string]struct {
 	"api": {both, []string{".", "internal/near"}},
 
 	"cmd/snapcli":              {client, []string{"internal/cli"}},
-	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/foreign", "internal/webui", "internal/archive", "internal/transfer", "internal/near", "internal/disk", "internal/late", "internal/written", "internal/given"}},
+	"internal/cli":             {client, []string{".", "api", "internal/login", "internal/local", "internal/foreign", "internal/webui", "internal/archive", "internal/transfer", "internal/near", "internal/disk", "internal/written", "internal/given"}},
 	"internal/login":           {client, []string{".", "api", "internal/disk"}},
-	"internal/local":           {client, []string{".", "api", "internal/schema", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/foreign", "internal/transfer", "internal/profile", "internal/near", "internal/disk", "internal/late", "internal/misread"}},
+	"internal/local":           {client, []string{".", "api", "internal/schema", "internal/engine", "internal/engine/postgres", "internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize", "internal/foreign", "internal/transfer", "internal/profile", "internal/near", "internal/disk", "internal/misread"}},
 	"internal/profile":         {client, []string{".", "api", "internal/blob"}},
 	"internal/schema":          {client, []string{"."}},
 	"internal/engine":          {client, []string{".", "internal/schema"}},
 	"internal/engine/charset":  {client, nil},
-	"internal/engine/postgres": {client, []string{".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/disk", "internal/subset", "internal/late"}},
-	"internal/engine/mysql":    {client, []string{".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/subset", "internal/late"}},
+	"internal/engine/postgres": {client, []string{".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/disk", "internal/subset"}},
+	"internal/engine/mysql":    {client, []string{".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/subset"}},
 	"internal/engine/sqlite":   {client, []string{".", "internal/schema", "internal/engine", "internal/engine/charset", "internal/disk", "internal/subset"}},
-	"internal/foreign":         {client, []string{".", "internal/late", "internal/misread"}},
+	"internal/foreign":         {client, []string{".", "internal/misread"}},
 	"internal/subset":          {client, []string{".", "internal/engine"}},
-	"internal/sanitize":        {client, []string{".", "internal/engine", "internal/late", "internal/misread"}},
-	"internal/archive":         {client, []string{".", "internal/schema", "internal/late"}},
+	"internal/sanitize":        {client, []string{".", "internal/engine", "internal/misread"}},
+	"internal/archive":         {client, []string{".", "internal/schema"}},
 	"internal/transfer":        {client, []string{".", "api", "internal/disk"}},
 	"internal/webui":           {client, []string{".", "api", "internal/disk", "internal/local", "internal/login", "internal/look"}},
 
@@ -63,7 +63,6 @@ var house = map[string]struct {
 	"internal/look": {both, nil},
 	"internal/disk": {both, nil},
 	"internal/near": {both, nil},
-	"internal/late": {both, nil},
 
 	"internal/written": {both, nil},
 	"internal/misread": {both, nil},
@@ -95,7 +94,6 @@ var onlyIn = map[string][]string{
 	"charm.land/":                {"internal/cli", "demo"},
 	"filippo.io/age":             {"internal/archive", "internal/local"},
 	"github.com/google/renameio": {"internal/disk"},
-	"ahead.snap":                 {"cmd/snapcli"},
 	"github.com/go-jose/go-jose": {"internal/auth", "internal/signin", "internal/store"},
 }
 

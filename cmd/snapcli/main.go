@@ -7,8 +7,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	_ "ahead.snap" // answers version and --help at once
-
 	"snap/internal/cli"
 )
 

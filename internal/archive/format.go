@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"regexp"
 
 	"snap"
-	"snap/internal/late"
 )
 
 // The versions of the file's layout that this package writes: that of a file
@@ -90,8 +90,8 @@ func readFooter(b []byte, size int64) (footer, error) {
 }
 
 var (
-	sectionName = late.Regexp(`^[a-z][a-z0-9-]{0,62}$`)
-	hexSum      = late.Regexp(`^[0-9a-f]{64}$`)
+	sectionName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+	hexSum      = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
 // check holds the manifest against the format: what a careless or hostile
@@ -108,7 +108,7 @@ func (m Manifest) check(format uint16, end int64) error {
 	}
 	at, seen := int64(headerSize), map[string]bool{}
 	for _, s := range m.Sections {
-		if !sectionName().MatchString(s.Name) || seen[s.Name] || !hexSum().MatchString(s.SHA256) {
+		if !sectionName.MatchString(s.Name) || seen[s.Name] || !hexSum.MatchString(s.SHA256) {
 			return corrupt("its manifest has a section of a wrong form", nil)
 		}
 		if s.Offset != at || s.Stored < 0 || s.Stored > end-at || s.Size < 0 || s.Size > maxStructure {

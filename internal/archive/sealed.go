@@ -48,7 +48,7 @@ func (p public) check(end int64) error {
 		return corrupt("its manifest has another format than its header", nil)
 	case !p.Engine.Valid() || !p.Type.Valid():
 		return corrupt("its manifest does not say what it holds", nil)
-	case p.Encrypted.Offset != headerSize || p.Encrypted.Stored != end-headerSize || !hexSum().MatchString(p.Encrypted.SHA256):
+	case p.Encrypted.Offset != headerSize || p.Encrypted.Stored != end-headerSize || !hexSum.MatchString(p.Encrypted.SHA256):
 		return corrupt("its encrypted part does not fill it", nil)
 	}
 	return nil

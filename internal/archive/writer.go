@@ -55,7 +55,7 @@ func (w *Writer) write(p []byte) (int, error) {
 // Section begins a section; names are lower-case words with hyphens. The
 // section ends when the returned writer is closed.
 func (w *Writer) Section(name string) (io.WriteCloser, error) {
-	if w.open != nil || !sectionName().MatchString(name) || len(w.sections) == maxSections {
+	if w.open != nil || !sectionName.MatchString(name) || len(w.sections) == maxSections {
 		return nil, fmt.Errorf("the section %q cannot begin here", name)
 	}
 	s := &sectionWriter{w: w, section: Section{Name: name, Offset: w.at}, sum: sha256.New()}

@@ -3,8 +3,6 @@ package cli
 import (
 	"regexp"
 	"strings"
-
-	"snap/internal/late"
 )
 
 // maskKey shows of an API key what its hint shows: the first 8 and last 4.
@@ -18,9 +16,9 @@ func maskKey(key string) string {
 	return key[:8] + "…" + key[len(key)-4:]
 }
 
-var passwordInURL = late.Regexp(`(://[^/?#@]*?:)[^/?#@]*@`)
+var passwordInURL = regexp.MustCompile(`(://[^/?#@]*?:)[^/?#@]*@`)
 
-var passwordInQuery = late.Regexp(`(?i)([?&](?:password|secret|token|key|secret_key|access_key)=)[^&#]*`)
+var passwordInQuery = regexp.MustCompile(`(?i)([?&](?:password|secret|token|key|secret_key|access_key)=)[^&#]*`)
 
 // hidePassword masks the passwords in a URL. References such as ${NAME} are no
 // secrets and stay.
@@ -29,13 +27,13 @@ func hidePassword(url string) string {
 		return pattern.ReplaceAllStringFunc(s, func(m string) string {
 			parts := pattern.FindStringSubmatch(m)
 			secret := strings.TrimSuffix(strings.TrimPrefix(m, parts[1]), after)
-			if reference().MatchString(secret) {
+			if reference.MatchString(secret) {
 				return m
 			}
 			return parts[1] + "[hidden]" + after
 		})
 	}
-	return mask(passwordInQuery(), mask(passwordInURL(), url, "@"), "")
+	return mask(passwordInQuery, mask(passwordInURL, url, "@"), "")
 }
 
-var reference = late.Regexp(`^\$\{[A-Za-z_][A-Za-z0-9_]*\}$`)
+var reference = regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]*\}$`)

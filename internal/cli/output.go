@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
 	"charm.land/lipgloss/v2"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-
-	"snap/internal/late"
 )
 
 // result prints a line of the result to standard output.
@@ -185,11 +184,11 @@ func (a *app) say(format string, args ...any) {
 // write puts text of our own on standard error as it is.
 func (a *app) write(text string) { fmt.Fprint(a.io.Err, text) }
 
-var plainWord = late.Regexp(`^[0-9A-Za-z._/@%+=:-]+$`)
+var plainWord = regexp.MustCompile(`^[0-9A-Za-z._/@%+=:-]+$`)
 
 // word writes a name as a person types it to a shell: quoted when it must be.
 func word(name string) string {
-	if plainWord().MatchString(name) {
+	if plainWord.MatchString(name) {
 		return name
 	}
 	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"

@@ -6,23 +6,21 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-
-	"snap/internal/late"
 )
 
 // Shapes of secrets that must not reach a log line (AUTH T9): API keys, JSON
 // web tokens, queries and one-time paths of presigned URLs, passwords in URLs,
 // and bearer headers.
 var secretShapes = []struct {
-	form func() *regexp.Regexp
+	form *regexp.Regexp
 	with string
 }{
-	{late.Regexp(`\b(cak|clt|sak)_[0-9A-Za-z]+`), "${1}_[hidden]"},
-	{late.Regexp(`\beyJ[0-9A-Za-z_-]{8,}(\.[0-9A-Za-z_-]*)*`), "[hidden]"},
-	{late.Regexp(`(?i)\bbearer\s+\S+`), "Bearer [hidden]"},
-	{late.Regexp(`(://[^\s"/?#@]*?):[^\s"/?#@]*@`), "$1:[hidden]@"},
-	{late.Regexp(`(/blobs/(?:parts/)?)[^\s"?/]+`), "$1[hidden]"},
-	{late.Regexp(`(https?://[^\s"?]+)\?[^\s"]*`), "$1?[hidden]"},
+	{regexp.MustCompile(`\b(cak|clt|sak)_[0-9A-Za-z]+`), "${1}_[hidden]"},
+	{regexp.MustCompile(`\beyJ[0-9A-Za-z_-]{8,}(\.[0-9A-Za-z_-]*)*`), "[hidden]"},
+	{regexp.MustCompile(`(?i)\bbearer\s+\S+`), "Bearer [hidden]"},
+	{regexp.MustCompile(`(://[^\s"/?#@]*?):[^\s"/?#@]*@`), "$1:[hidden]@"},
+	{regexp.MustCompile(`(/blobs/(?:parts/)?)[^\s"?/]+`), "$1[hidden]"},
+	{regexp.MustCompile(`(https?://[^\s"?]+)\?[^\s"]*`), "$1?[hidden]"},
 }
 
 // secrets are values known to be secret, such as the access token in use.
@@ -51,7 +49,7 @@ func (s *secrets) redact(line string) string {
 		line = strings.ReplaceAll(line, v, "[hidden]")
 	}
 	for _, shape := range secretShapes {
-		line = shape.form().ReplaceAllString(line, shape.with)
+		line = shape.form.ReplaceAllString(line, shape.with)
 	}
 	return line
 }

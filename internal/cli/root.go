@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,7 +11,6 @@ import (
 
 	"snap"
 	"snap/internal/given"
-	"snap/internal/late"
 	"snap/internal/near"
 )
 
@@ -79,12 +79,12 @@ func (a *app) begin(cmd *cobra.Command) error {
 	return given.Something(cmd.Flags(), "scope") // the default of --scope is empty: SPEC 4.5
 }
 
-var flagsTogether = late.Regexp(`\[([^\]]*)\] were all set`)
+var flagsTogether = regexp.MustCompile(`\[([^\]]*)\] were all set`)
 
 // excluding says which flags exclude each other.
 func excluding(cmd *cobra.Command, err error) error {
 	detail := err.Error()
-	if m := flagsTogether().FindStringSubmatch(detail); m != nil {
+	if m := flagsTogether.FindStringSubmatch(detail); m != nil {
 		detail = "--" + strings.ReplaceAll(m[1], " ", " and --") + " exclude each other"
 	}
 	return snap.Usage(detail, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"snap"
-	"snap/internal/late"
 )
 
 // DBSnapper reads a dbsnapper.yml. home is the user's home folder, for ~ in
@@ -137,8 +137,8 @@ func (r *dbsnapper) target(t *tree) {
 }
 
 var (
-	encrypted = late.Regexp(`\$aes\$[0-9a-fA-F]+`)
-	templated = late.Regexp(`\{\{[^}]*\benv\b[^A-Za-z_}]*([A-Za-z_][A-Za-z0-9_]*)[^}]*\}\}`)
+	encrypted = regexp.MustCompile(`\$aes\$[0-9a-fA-F]+`)
+	templated = regexp.MustCompile(`\{\{[^}]*\benv\b[^A-Za-z_}]*([A-Za-z_][A-Za-z0-9_]*)[^}]*\}\}`)
 )
 
 // url takes over a database URL. What is encrypted with the other tool's key
@@ -147,10 +147,10 @@ func (r *dbsnapper) url(target, role string, t *tree) string {
 	if t == nil || t.text == "" {
 		return ""
 	}
-	raw := templated().ReplaceAllString(t.text, "$${$1}")
-	if encrypted().MatchString(raw) {
+	raw := templated.ReplaceAllString(t.text, "$${$1}")
+	if encrypted.MatchString(raw) {
 		variable := variableOf(target, role)
-		raw = encrypted().ReplaceAllLiteralString(raw, "${"+variable+"}")
+		raw = encrypted.ReplaceAllLiteralString(raw, "${"+variable+"}")
 		r.left(t, "a secret in it is encrypted with the other tool's key: set the environment variable %s to it", variable)
 	}
 	if p, err := url.Parse(raw); err == nil && p.User != nil {

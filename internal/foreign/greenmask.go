@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"snap"
-	"snap/internal/late"
 )
 
 // Greenmask reads a configuration of Greenmask's as one target. name is the
@@ -62,12 +62,12 @@ type greenmask struct {
 	rules  ruleSet
 }
 
-var reference = late.Regexp(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
+var reference = regexp.MustCompile(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
 
 // variables writes references to the environment as they are written here.
 func (g *greenmask) variables(t *tree) string {
-	return reference().ReplaceAllStringFunc(t.text, func(s string) string {
-		m := reference().FindStringSubmatch(s)
+	return reference.ReplaceAllStringFunc(t.text, func(s string) string {
+		m := reference.FindStringSubmatch(s)
 		switch {
 		case s == "$$":
 			return "$"
@@ -378,13 +378,13 @@ func addressMask(template string) (string, bool) {
 	return "", false
 }
 
-var span = late.Regexp(`(\d+)\s*(year|mon|week|day)`)
+var span = regexp.MustCompile(`(\d+)\s*(year|mon|week|day)`)
 
 // daysOf returns the days of an interval as PostgreSQL writes it, at least one
 // when it has any length.
 func daysOf(interval string) int {
 	days := 0
-	for _, m := range span().FindAllStringSubmatch(interval, -1) {
+	for _, m := range span.FindAllStringSubmatch(interval, -1) {
 		n, err := strconv.Atoi(m[1])
 		if err != nil || n > 100_000 {
 			return 0

@@ -3,12 +3,12 @@ package local
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
 	"snap"
 	"snap/api"
-	"snap/internal/late"
 	"snap/internal/profile"
 )
 
@@ -92,12 +92,12 @@ func checkEngine(raw string) error {
 }
 
 // keyForm is what every API key looks like.
-var keyForm = late.Regexp(`^(cak|clt|sak)_[0-9A-Za-z]{38}$`)
+var keyForm = regexp.MustCompile(`^(cak|clt|sak)_[0-9A-Za-z]{38}$`)
 
 // checkKey tells what was mistyped or cut off; the service alone knows whether
 // a key is good.
 func checkKey(key string) error {
-	if key == "" || keyForm().MatchString(key) {
+	if key == "" || keyForm.MatchString(key) {
 		return nil
 	}
 	if strings.Contains(key, "${") {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,6 @@ import (
 	"snap"
 	"snap/internal/archive"
 	"snap/internal/engine/sqlite"
-	"snap/internal/late"
 )
 
 // Preflight is what is known before a load changes anything.
@@ -47,7 +47,7 @@ func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) 
 	return to, nil
 }
 
-var productionWord = late.Regexp(`(?i)(^|[^a-z])(prod|production|live)([^a-z]|$)`)
+var productionWord = regexp.MustCompile(`(?i)(^|[^a-z])(prod|production|live)([^a-z]|$)`)
 
 // production says why a destination must not be replaced without force: it is
 // marked, it is the source itself, or its name says so.
@@ -61,7 +61,7 @@ func (a *Agent) production(t Target, to database) string {
 		}
 	}
 	u, err := url.Parse(to.url)
-	if err == nil && to.kind != snap.SQLite && (productionWord().MatchString(u.Hostname()) || productionWord().MatchString(u.Path)) {
+	if err == nil && to.kind != snap.SQLite && (productionWord.MatchString(u.Hostname()) || productionWord.MatchString(u.Path)) {
 		return "looks like production by its name"
 	}
 	return ""

@@ -2,13 +2,13 @@ package sanitize
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"snap"
 	"snap/internal/engine"
-	"snap/internal/late"
 )
 
 // Coverage counts what a plan does.
@@ -210,11 +210,11 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
-var lengthOf = late.Regexp(`(?i)char[a-z ]*\((\d+)\)`)
+var lengthOf = regexp.MustCompile(`(?i)char[a-z ]*\((\d+)\)`)
 
 // limitOf returns how many characters a column's type takes, 0 for any number.
 func limitOf(columnType string) int {
-	m := lengthOf().FindStringSubmatch(columnType)
+	m := lengthOf.FindStringSubmatch(columnType)
 	if m == nil {
 		return 0
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"snap/internal/engine"
-	"snap/internal/late"
 )
 
 // Suggest writes a first rules file for what a dump holds. It goes by the names
@@ -69,41 +68,41 @@ func yamlKey(name string) (string, error) {
 
 // nameHints are what a column's name says, the first that matches.
 var nameHints = []struct {
-	pattern func() *regexp.Regexp
+	pattern *regexp.Regexp
 	mask    string
 }{
-	{late.Regexp(`(?i)(pass(word|wd|phrase)?|pwd|secret|token|api_?key|salt|hash|digest|session|otp|pin)($|_)`), "hash"},
-	{late.Regexp(`(?i)e.?mail`), "email"},
-	{late.Regexp(`(?i)(phone|fax|mobile|tel(ephone)?($|_))`), "phone"},
-	{late.Regexp(`(?i)(^|_)(first|given|fore).?name`), "first_name"},
-	{late.Regexp(`(?i)(^|_)(last|family|sur).?name|^surname`), "last_name"},
-	{late.Regexp(`(?i)(full|contact|customer|user|employee|person|display|billing|shipping|ship).?name|username|login`), "name"},
-	{late.Regexp(`(?i)(company|organi[sz]ation|employer)`), "company"},
-	{late.Regexp(`(?i)(address|street)`), "address"},
-	{late.Regexp(`(?i)(^|_)(city|town)($|_)|city$`), "city"},
-	{late.Regexp(`(?i)(post(al)?.?code|zip)`), "format"},
-	{late.Regexp(`(?i)(birth|dob|born)`), "shift"},
-	{late.Regexp(`(?i)(ssn|social|passport|tax.?id|iban|card|account.?n|license|vat|national)`), "format"},
-	{late.Regexp(`(?i)(salary|income|wage|balance)`), "noise"},
-	{late.Regexp(`(?i)(^|_)(ip|ip.?addr(ess)?)($|_)`), "format"},
+	{regexp.MustCompile(`(?i)(pass(word|wd|phrase)?|pwd|secret|token|api_?key|salt|hash|digest|session|otp|pin)($|_)`), "hash"},
+	{regexp.MustCompile(`(?i)e.?mail`), "email"},
+	{regexp.MustCompile(`(?i)(phone|fax|mobile|tel(ephone)?($|_))`), "phone"},
+	{regexp.MustCompile(`(?i)(^|_)(first|given|fore).?name`), "first_name"},
+	{regexp.MustCompile(`(?i)(^|_)(last|family|sur).?name|^surname`), "last_name"},
+	{regexp.MustCompile(`(?i)(full|contact|customer|user|employee|person|display|billing|shipping|ship).?name|username|login`), "name"},
+	{regexp.MustCompile(`(?i)(company|organi[sz]ation|employer)`), "company"},
+	{regexp.MustCompile(`(?i)(address|street)`), "address"},
+	{regexp.MustCompile(`(?i)(^|_)(city|town)($|_)|city$`), "city"},
+	{regexp.MustCompile(`(?i)(post(al)?.?code|zip)`), "format"},
+	{regexp.MustCompile(`(?i)(birth|dob|born)`), "shift"},
+	{regexp.MustCompile(`(?i)(ssn|social|passport|tax.?id|iban|card|account.?n|license|vat|national)`), "format"},
+	{regexp.MustCompile(`(?i)(salary|income|wage|balance)`), "noise"},
+	{regexp.MustCompile(`(?i)(^|_)(ip|ip.?addr(ess)?)($|_)`), "format"},
 }
 
 var (
-	textType   = late.Regexp(`(?i)char|text|clob|json|xml|citext|string`)
-	binaryType = late.Regexp(`(?i)blob|bytea|binary|image`)
-	dateType   = late.Regexp(`(?i)date|time`)
-	searchType = late.Regexp(`(?i)tsvector`)
-	numberType = late.Regexp(`(?i)int|serial|numeric|decimal|real|double|float|money|bool|bit|year|uuid`)
-	codeValue  = late.Regexp(`^[A-Z0-9][A-Z0-9_-]{0,11}$`)
-	phoneValue = late.Regexp(`^\+?[0-9][0-9 ()./-]{6,}[0-9]$`)
+	textType   = regexp.MustCompile(`(?i)char|text|clob|json|xml|citext|string`)
+	binaryType = regexp.MustCompile(`(?i)blob|bytea|binary|image`)
+	dateType   = regexp.MustCompile(`(?i)date|time`)
+	searchType = regexp.MustCompile(`(?i)tsvector`)
+	numberType = regexp.MustCompile(`(?i)int|serial|numeric|decimal|real|double|float|money|bool|bit|year|uuid`)
+	codeValue  = regexp.MustCompile(`^[A-Z0-9][A-Z0-9_-]{0,11}$`)
+	phoneValue = regexp.MustCompile(`^\+?[0-9][0-9 ()./-]{6,}[0-9]$`)
 )
 
 // suggest returns a mask for a column and why, if a person should look at it.
 func suggest(c engine.Column, samples []string) (mask, why string) {
-	text := c.Type == "" || textType().MatchString(c.Type)
-	date := dateType().MatchString(c.Type)
+	text := c.Type == "" || textType.MatchString(c.Type)
+	date := dateType.MatchString(c.Type)
 	for _, hint := range nameHints {
-		if !hint.pattern().MatchString(c.Name) {
+		if !hint.pattern.MatchString(c.Name) {
 			continue
 		}
 		switch {
@@ -114,12 +113,12 @@ func suggest(c engine.Column, samples []string) (mask, why string) {
 		}
 	}
 	switch {
-	case searchType().MatchString(c.Type), binaryType().MatchString(c.Type):
+	case searchType.MatchString(c.Type), binaryType.MatchString(c.Type):
 		if c.NotNull {
 			return Undecided, "content that cannot be looked into"
 		}
 		return "null", "content that cannot be looked into"
-	case date, !text && numberType().MatchString(c.Type):
+	case date, !text && numberType.MatchString(c.Type):
 		return "keep", ""
 	}
 	return byValues(samples)
@@ -142,9 +141,9 @@ func byValues(samples []string) (mask, why string) {
 	switch {
 	case share(func(v string) bool { a, err := mail.ParseAddress(v); return err == nil && a.Address == v }):
 		return "email", "its values look like e-mail addresses"
-	case share(phoneValue().MatchString):
+	case share(phoneValue.MatchString):
 		return "phone", "its values look like telephone numbers"
-	case share(codeValue().MatchString):
+	case share(codeValue.MatchString):
 		return "keep", "its values look like codes"
 	case len(samples) < 20 && share(func(v string) bool { return len(v) <= 24 }):
 		return "keep", fmt.Sprintf("%d different short values", len(samples))

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"regexp"
 	"slices"
 	"sync"
 
@@ -17,7 +18,6 @@ import (
 
 	"snap"
 	"snap/internal/engine"
-	"snap/internal/late"
 )
 
 const (
@@ -111,14 +111,14 @@ func slicesOf(parts ...any) []byte {
 // which inserting rows changes, and for what the dump itself has added.
 func sameTables(before, after []definition) bool {
 	return slices.EqualFunc(before, after, func(a, b definition) bool {
-		a.SQL, b.SQL = counter().ReplaceAllString(a.SQL, ""), counter().ReplaceAllString(b.SQL, "")
+		a.SQL, b.SQL = counter.ReplaceAllString(a.SQL, ""), counter.ReplaceAllString(b.SQL, "")
 		b.Period = a.Period
 		return reflect.DeepEqual(a, b)
 	})
 }
 
 // counter is what inserting rows changes of a table's definition.
-var counter = late.Regexp(` AUTO_INCREMENT=\d+`)
+var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
 func changedMeanwhile(why string) error {
 	return &snap.Error{Code: snap.CodeConflict, Detail: "the schema changed while it was built: " + why, Hint: "build again when no migration runs"}

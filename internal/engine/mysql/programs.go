@@ -5,19 +5,19 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"snap"
-	"snap/internal/late"
 )
 
 // makes is what a definition must begin with. A dump is of somebody else: its
 // statements make what they say they make and nothing more.
-var makes = late.Regexp(`^CREATE (?:OR REPLACE )?(?:ALGORITHM=\w+ )?(?:SQL SECURITY \w+ )?(?:AGGREGATE )?(TABLE|SEQUENCE|VIEW|TRIGGER|EVENT|PROCEDURE|FUNCTION|PACKAGE BODY|PACKAGE) `)
+var makes = regexp.MustCompile(`^CREATE (?:OR REPLACE )?(?:ALGORITHM=\w+ )?(?:SQL SECURITY \w+ )?(?:AGGREGATE )?(TABLE|SEQUENCE|VIEW|TRIGGER|EVENT|PROCEDURE|FUNCTION|PACKAGE BODY|PACKAGE) `)
 
 // makeOne runs a definition. The connection takes one statement at a time.
 func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error {
-	if m := makes().FindStringSubmatch(d.SQL); m == nil || m[1] != kind {
+	if m := makes.FindStringSubmatch(d.SQL); m == nil || m[1] != kind {
 		return badDump(fmt.Errorf("%.60q where %s %s should be made", d.SQL, kind, d.Name))
 	}
 	if kind != "TABLE" && kind != "SEQUENCE" {
@@ -44,7 +44,7 @@ func makeSequence(ctx context.Context, c *sql.Conn, d definition) error {
 		return err
 	}
 	round := cmp.Or(d.Round, "0")
-	if !number10().MatchString(d.Next) || !number10().MatchString(round) {
+	if !number10.MatchString(d.Next) || !number10.MatchString(round) {
 		return badDump(fmt.Errorf("%.40q and %.40q where the sequence %s should go on", d.Next, round, d.Name))
 	}
 	_, err := c.ExecContext(ctx, "DO setval("+quote(d.Name)+", "+d.Next+", 0, "+round+")")

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +19,6 @@ import (
 
 	"snap"
 	"snap/internal/engine"
-	"snap/internal/late"
 )
 
 // Restore implements [engine.Engine].
@@ -347,11 +347,11 @@ func (s *scratch) understood(ctx context.Context, from string) error {
 	}
 }
 
-var word = late.Regexp(`^[a-z0-9_]+$`)
+var word = regexp.MustCompile(`^[a-z0-9_]+$`)
 
 func (s *scratch) charset() string {
 	charset, collation := s.properties["charset"], s.properties["collation"]
-	if !word().MatchString(charset) || !word().MatchString(collation) {
+	if !word.MatchString(charset) || !word.MatchString(collation) {
 		return ""
 	}
 	return " CHARACTER SET " + charset + " COLLATE " + collation

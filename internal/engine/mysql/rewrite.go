@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"regexp"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
 
 	"snap"
 	"snap/internal/engine"
-	"snap/internal/late"
 )
 
 // A dump is masked as a stream: the rows of its INSERT statements are written
@@ -23,7 +23,7 @@ import (
 
 var _ engine.Rewriter = Engine{}
 
-var number10 = late.Regexp(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
+var number10 = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?$`)
 
 // columnsOf returns the columns of the tables, as the manifest tells them.
 func columnsOf(dump engine.Dump) (map[string][]engine.Column, error) {

@@ -216,7 +216,7 @@ func unquote(b []byte) string {
 
 // literalOf writes a value as a literal of the kind that it had.
 func literalOf(b []byte, text string, kind int) []byte {
-	if kind == isNumber && !number10().MatchString(text) {
+	if kind == isNumber && !number10.MatchString(text) {
 		kind = isText
 	}
 	return appendBytes(b, []byte(text), kind)

@@ -4,11 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"snap/internal/late"
 )
 
 // structure is what a dump holds beside rows: how everything is made.
@@ -40,7 +39,7 @@ type definition struct {
 
 // definer is a user of the source's server, who need not be on the destination's.
 // What was made with ANSI_QUOTES is shown with other quotes.
-var definer = late.Regexp(`^(CREATE (?:OR REPLACE )?(?:ALGORITHM=\w+ )?)DEFINER=` + quoted + `(?:@` + quoted + `)? `)
+var definer = regexp.MustCompile(`^(CREATE (?:OR REPLACE )?(?:ALGORITHM=\w+ )?)DEFINER=` + quoted + `(?:@` + quoted + `)? `)
 
 const quoted = "(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
 
@@ -125,7 +124,7 @@ func show(ctx context.Context, c *sql.Conn, database, kind, name string) (defini
 	if d.SQL == "" {
 		return d, hiddenBody(kind, name)
 	}
-	d.SQL = definer().ReplaceAllString(d.SQL, "$1")
+	d.SQL = definer.ReplaceAllString(d.SQL, "$1")
 	// A default takes its sequence from this database, whatever its name is.
 	d.SQL = strings.ReplaceAll(d.SQL, "val("+quote(database)+".", "val(")
 	return d, rows.Err()
@@ -136,7 +135,7 @@ func show(ctx context.Context, c *sql.Conn, database, kind, name string) (defini
 // that is the same in both keeps that.
 func (d definition) setting() string {
 	text := "SET sql_mode = '" + literal(d.Mode) + "'"
-	if word().MatchString(d.Charset) && word().MatchString(d.Collation) {
+	if word.MatchString(d.Charset) && word.MatchString(d.Collation) {
 		charset := "utf8mb4"
 		if isASCII(d.SQL) {
 			charset = d.Charset
@@ -159,7 +158,7 @@ func literal(text string) string { return strings.NewReplacer(`\`, `\\`, `'`, `'
 func (s structure) collations() map[string]bool {
 	all := map[string]bool{}
 	for _, t := range s.Tables {
-		for _, m := range collated().FindAllStringSubmatch(t.SQL, -1) {
+		for _, m := range collated.FindAllStringSubmatch(t.SQL, -1) {
 			all[m[1]] = true
 		}
 	}
@@ -170,7 +169,7 @@ func (s structure) collations() map[string]bool {
 func (s structure) charsets() map[string]bool {
 	all := map[string]bool{}
 	for _, t := range s.Tables {
-		for _, m := range encoded().FindAllStringSubmatch(t.SQL, -1) {
+		for _, m := range encoded.FindAllStringSubmatch(t.SQL, -1) {
 			if !straight(m[1]) {
 				all[m[1]] = true
 			}
@@ -179,9 +178,9 @@ func (s structure) charsets() map[string]bool {
 	return all
 }
 
-var encoded = late.Regexp(`\b(?:CHARSET=|CHARACTER SET )(\w+)`)
+var encoded = regexp.MustCompile(`\b(?:CHARSET=|CHARACTER SET )(\w+)`)
 
-var collated = late.Regexp(`\bCOLLATE[= ](\w+)`)
+var collated = regexp.MustCompile(`\bCOLLATE[= ](\w+)`)
 
 // later takes the secondary indexes and foreign keys out of a table's
 // definition, for after its rows: an index is made faster at once than row by
@@ -202,10 +201,10 @@ func later(create string) (bare, alter string) {
 	}
 	primary, auto := "", ""
 	for _, line := range lines[:last] {
-		if m := primaryKey().FindStringSubmatch(line); m != nil {
+		if m := primaryKey.FindStringSubmatch(line); m != nil {
 			primary = m[1]
 		}
-		if m := autoColumn().FindStringSubmatch(line); m != nil {
+		if m := autoColumn.FindStringSubmatch(line); m != nil {
 			auto = m[1]
 		}
 	}
@@ -214,7 +213,7 @@ func later(create string) (bare, alter string) {
 	}
 	kept, added := lines[:1:1], []string{}
 	for _, line := range lines[1:last] {
-		if laterLine().MatchString(line) {
+		if laterLine.MatchString(line) {
 			added = append(added, "ADD "+strings.TrimSuffix(strings.TrimSpace(line), ","))
 			continue
 		}
@@ -230,7 +229,7 @@ func sequenced(tables []definition) []definition {
 	var all []definition
 	for _, t := range tables {
 		for line := range strings.Lines(t.SQL) {
-			if sequenceDefault().MatchString(line) {
+			if sequenceDefault.MatchString(line) {
 				all = append(all, definition{Name: t.Name, SQL: strings.TrimRight(strings.TrimSpace(line), ",")})
 			}
 		}
@@ -238,10 +237,10 @@ func sequenced(tables []definition) []definition {
 	return all
 }
 
-var sequenceDefault = late.Regexp("^  `(?:[^`]|``)*` .* DEFAULT .*(next|last|set)val\\(`")
+var sequenceDefault = regexp.MustCompile("^  `(?:[^`]|``)*` .* DEFAULT .*(next|last|set)val\\(`")
 
 var (
-	primaryKey = late.Regexp("^  PRIMARY KEY \\((`(?:[^`]|``)*`)")
-	autoColumn = late.Regexp("^  (`(?:[^`]|``)*`) .* AUTO_INCREMENT")
-	laterLine  = late.Regexp("^  ((UNIQUE |SPATIAL )?KEY `|CONSTRAINT `(?:[^`]|``)*` FOREIGN KEY )")
+	primaryKey = regexp.MustCompile("^  PRIMARY KEY \\((`(?:[^`]|``)*`)")
+	autoColumn = regexp.MustCompile("^  (`(?:[^`]|``)*`) .* AUTO_INCREMENT")
+	laterLine  = regexp.MustCompile("^  ((UNIQUE |SPATIAL )?KEY `|CONSTRAINT `(?:[^`]|``)*` FOREIGN KEY )")
 )

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"snap"
 	"snap/internal/engine"
 	"snap/internal/engine/charset"
-	"snap/internal/late"
 )
 
 // tool is one installed program of PostgreSQL's.
@@ -23,9 +23,9 @@ type tool struct {
 	version string
 }
 
-var versionText = late.Regexp(`\(PostgreSQL\) (\S+)`)
+var versionText = regexp.MustCompile(`\(PostgreSQL\) (\S+)`)
 
-var missingRole = late.Regexp(`role (".+") does not exist`)
+var missingRole = regexp.MustCompile(`role (".+") does not exist`)
 
 // usualPlaces are where packages put the programs of every version.
 func usualPlaces() []string {
@@ -130,7 +130,7 @@ func toolVersion(path string) string {
 	if err != nil {
 		return ""
 	}
-	if m := versionText().FindSubmatch(out); m != nil {
+	if m := versionText.FindSubmatch(out); m != nil {
 		return string(m[1])
 	}
 	return ""
@@ -160,8 +160,8 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Spe
 		e.Code, e.Hint = snap.CodeStorageFull, "make room on the server's disk and try again; the database is as it was"
 	case strings.Contains(what, "permission denied") || strings.Contains(what, "must be owner") || strings.Contains(what, "must be superuser"):
 		e.Hint = fmt.Sprintf("grant the right to the user %q, or use another user in the target's URL", d.config.User)
-	case missingRole().MatchString(what):
-		e.Hint = fmt.Sprintf("a policy, user mapping or grant names that role; make it on the destination's server: CREATE ROLE %s", missingRole().FindStringSubmatch(what)[1])
+	case missingRole.MatchString(what):
+		e.Hint = fmt.Sprintf("a policy, user mapping or grant names that role; make it on the destination's server: CREATE ROLE %s", missingRole.FindStringSubmatch(what)[1])
 	case strings.Contains(what, "row-level security"):
 		e.Hint = "use a user who sees every row: a superuser, or one with BYPASSRLS"
 	case strings.Contains(what, "extension") && strings.Contains(what, "not available"):

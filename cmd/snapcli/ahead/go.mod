@@ -1,3 +1,0 @@
-module ahead.snap
-
-go 1.26.0

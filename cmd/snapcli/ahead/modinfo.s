@@ -1,1 +1,0 @@
-// An assembly file lets ahead.go declare modinfo without a body.
