@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +17,10 @@ func (a *app) sharesCommand() *cobra.Command {
 		Use:   "shares SNAPSHOT-ID",
 		Short: "List with whom a snapshot is shared",
 		Long: `Shares lists the groups that a snapshot is shared with, then the other
-organizations. The second list is for owners and admins of the organization.`,
+organizations. The second list is for owners and admins of the organization.
+
+Of a snapshot that another organization shares with yours, it shows which
+organization that is and until when.`,
 		Example:           examples("see with whom it is shared", "snapcli cloud snapshots shares snap_7h2k9m"),
 		Args:              oneArg("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
@@ -32,7 +37,14 @@ type sharesList struct {
 	OrgWide       bool             `json:"org_wide"`
 	Groups        []api.GroupShare `json:"groups"`
 	Organizations []api.OrgShare   `json:"organizations"`
+	Received      *receivedShare   `json:"received,omitempty" doc:"set for a snapshot of another organization: all that yours may know"`
 	Note          string           `json:"note,omitempty"`
+}
+
+// receivedShare is what a recipient organization may know of a share.
+type receivedShare struct {
+	From      string     `json:"from" doc:"slug of the organization that shares it"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
 // noteAdmins is what callers read who are no admins (SPEC 7).
@@ -47,7 +59,10 @@ func (a *app) shares(ctx context.Context, typed string) error {
 	if err != nil {
 		return err
 	}
-	list := sharesList{ID: s.ID, OrgWide: s.Shared && !s.Received}
+	if s.Received {
+		return a.receivedShares(s)
+	}
+	list := sharesList{ID: s.ID, OrgWide: s.Shared}
 	if list.Groups, err = conn.GroupShares(ctx, s.ID); err != nil {
 		return err
 	}
@@ -62,6 +77,21 @@ func (a *app) shares(ctx context.Context, typed string) error {
 		return a.printJSON(list)
 	}
 	return a.printShares(list)
+}
+
+// noteOwningAdmins is what a recipient reads instead of the lists.
+const noteOwningAdmins = "whom else it is shared with is shown to owners and admins of %s: an org admin of that organization is required"
+
+// receivedShares prints what the recipient of a snapshot may know of its shares.
+func (a *app) receivedShares(s api.Snapshot) error {
+	note := fmt.Sprintf(noteOwningAdmins, s.Organization)
+	if a.flags.json {
+		received := &receivedShare{From: s.Organization, ExpiresAt: s.ExpiresAt}
+		return a.printJSON(sharesList{ID: s.ID, Groups: []api.GroupShare{}, Received: received, Note: note})
+	}
+	a.result("shared with your organization by %s %s", s.Organization, a.lasting(s.ExpiresAt))
+	a.note("%s", note)
+	return nil
 }
 
 func (a *app) printShares(list sharesList) error {

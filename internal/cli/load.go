@@ -16,21 +16,23 @@ func (a *app) loadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "load TARGET",
 		Short: "Load a snapshot into a target's destination database",
-		Long: `Load replaces the target's destination database by a snapshot: the newest one
-on this machine, or the one that --snapshot names. The file is verified first,
+		Long: `Load replaces the target's destination database by a snapshot: the one that was
+built, sanitized or pulled last on this machine, or the one that --snapshot
+names. It says which one it took. The file is verified first,
 and the database is exchanged whole or not at all. Before a database is
 replaced you are asked; a script agrees with --yes.`,
 		Example: examples(
-			"load the newest snapshot", "snapcli load shop",
+			"load what was built, sanitized or pulled last", "snapcli load shop",
 			"load the newest masked one, without a question", "snapcli load shop --type sanitized --yes",
 			"load one that is encrypted", "snapcli load shop --identity key.txt"),
 		Args:              oneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Took = a.took("the one that was built, sanitized or pulled last")
 			return a.load(cmd.Context(), args[0], o, yes)
 		},
 	}
-	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to load (default the newest)")
+	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to load (default the one built, sanitized or pulled last)")
 	typeFlag(cmd, &o.Type, "load only a snapshot of this type")
 	cmd.Flags().BoolVar(&yes, "yes", false, "replace the destination without asking")
 	cmd.Flags().BoolVar(&o.Terminate, "terminate", false, "end other connections to the destination")

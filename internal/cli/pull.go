@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +22,8 @@ see, or the one that --snapshot-id names by its ID or the beginning of it.
 Without --cloud it comes from a storage profile of the config file, where the ID
 of a snapshot is its name.
 
-A target that is not configured here is made. A pull that was interrupted goes
-on where it stopped.`,
+A missing target is created; if the config file cannot be written, pull says what
+to add to it. An interrupted pull resumes where it stopped.`,
 		Example: examples(
 			"pull the newest snapshot of shop", "snapcli pull shop --cloud",
 			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),
@@ -54,6 +55,7 @@ type pulled struct {
 	Moved         int64     `json:"moved"`
 	Here          bool      `json:"here"`
 	CreatedTarget bool      `json:"created_target"`
+	Unsaved       string    `json:"target_unsaved,omitempty" doc:"why the missing target could not be written to the config file"`
 }
 
 func (a *app) pull(ctx context.Context, target string, o local.PullOptions) error {
@@ -87,17 +89,23 @@ func (a *app) pullProfile(ctx context.Context, profile, target string, o local.P
 func (a *app) printPulled(target string, r local.PullResult) error {
 	s := r.Snapshot
 	if a.flags.json {
-		return a.printJSON(pulled{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget})
+		unsaved := ""
+		if r.Unsaved != nil {
+			unsaved = r.Unsaved.Error()
+		}
+		return a.printJSON(pulled{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget, unsaved})
 	}
 	if r.CreatedTarget {
-		a.note("made the target %s; give it a database with `snapcli targets add %s --destination URL`", target, word(target))
+		a.note("created the target %s; give it a database with `snapcli targets add %s --destination URL`", target, word(target))
 	}
 	if r.Here {
 		a.done(s.Name, "%s is already here, with the same checksum: nothing was fetched", s.Name)
 	} else {
 		a.done(s.Name, "pulled %s (%s, %s), every byte verified", s.Name, string(s.Type), size(s.Size))
 	}
-	if !r.CreatedTarget {
+	if r.Unsaved != nil {
+		a.warn("the target %s could not be saved: %s\nadd it to the config file by hand:\n\ntargets:\n  %s:\n    destination: URL", target, r.Unsaved, strconv.Quote(target))
+	} else if !r.CreatedTarget {
 		a.next("load it with `snapcli load %s`", word(target))
 	}
 	return nil

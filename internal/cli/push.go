@@ -15,10 +15,12 @@ func (a *app) pushCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push TARGET --cloud",
 		Short: "Push a snapshot to the cloud service, or to a storage profile",
-		Long: `Push uploads the target's newest snapshot on this machine, or the one that
---snapshot names. In the cloud it starts private: you and the owners and admins
-of your organization see it. Without --cloud it goes to a storage profile of the
-config file: a bucket or folder of your own.
+		Long: `Push uploads the target's newest snapshot that was built or sanitized on this
+machine, or the one that --snapshot names, and says which one it took. A
+snapshot that you pulled is pushed only by its name. In the cloud it starts
+private: you and the owners and admins of your organization see it. Without
+--cloud it goes to a storage profile of the config file: a bucket or folder of
+your own.
 
 A push that was interrupted goes on where it stopped when it is run again, and a
 snapshot that is there already is not sent twice.`,
@@ -28,6 +30,7 @@ snapshot that is there already is not sent twice.`,
 		Args:              oneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Took = a.took("the newest that was built or sanitized here")
 			if to.cloud {
 				return a.push(cmd.Context(), args[0], o)
 			}
@@ -35,12 +38,18 @@ snapshot that is there already is not sent twice.`,
 		},
 	}
 	a.placeFlags(cmd, &to, "push to the cloud service")
-	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the local snapshot to push (default the newest)")
+	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the local snapshot to push (default the newest built or sanitized here)")
 	typeFlag(cmd, &o.Type, "push only a snapshot of this type")
 	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// took returns a function that says which snapshot a command takes when none
+// was named, and why that one.
+func (a *app) took(why string) func(local.Snapshot) {
+	return func(s local.Snapshot) { a.note("taking %s, %s", s.Name, why) }
 }
 
 // pushed is what push prints as JSON.

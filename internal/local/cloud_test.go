@@ -251,6 +251,74 @@ func TestPushAndPullChoose(t *testing.T) {
 }
 
 // SPEC 5.3, rule 2: what may not be seen behaves as if it did not exist.
+// A colleague's snapshot that was pulled is not pushed as one's own, unless it
+// is named; a load takes it, because it came last.
+func TestPushTakesOwnAndLoadTakesTheLast(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	colleague, alice := machine(t), c.As("alice@acme.test")
+	colleague.made(t, "shop", snap.TypeSanitized, noon.Add(-time.Hour), 1000)
+	theirs, err := colleague.Push(t.Context(), alice, "shop", PushOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alice.Share(t.Context(), theirs.ID); err != nil {
+		t.Fatal(err)
+	}
+	mia, here := c.As("mia@acme.test"), machine(t)
+	var took Snapshot
+	options := PushOptions{Took: func(s Snapshot) { took = s }}
+	pulled, err := here.Pull(t.Context(), mia, "shop", PullOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.Push(t.Context(), mia, "shop", options, nil); snap.CodeOf(err) != snap.CodeNotFound || !strings.Contains(err.Error(), "was pulled") {
+		t.Errorf("with only a pulled one: %v", err)
+	}
+	own := here.made(t, "shop", snap.TypeSnapshot, noon, 2000)
+	if _, err := here.Pull(t.Context(), mia, "shop", PullOptions{}, nil); err != nil { // again: it arrived last
+		t.Fatal(err)
+	}
+	if r, err := here.Push(t.Context(), mia, "shop", options, nil); err != nil || r.Name != own.Name || took.Name != own.Name {
+		t.Errorf("pushed %s, took %s, want %s: %v", r.Name, took.Name, own.Name, err)
+	}
+	last, err := here.toLoad("shop", LoadOptions{Took: func(s Snapshot) { took = s }})
+	if err != nil || last.Name != pulled.Snapshot.Name || took.Name != last.Name {
+		t.Errorf("would load %s, want %s: %v", last.Name, pulled.Snapshot.Name, err)
+	}
+	if r, err := here.Push(t.Context(), mia, "shop", PushOptions{Snapshot: pulled.Snapshot.Name}, nil); err != nil || !r.Exists && r.Moved == 0 {
+		t.Errorf("by its name: %+v, %v", r, err)
+	}
+}
+
+// Where the configuration cannot be written, a pull of an unknown target still
+// brings the snapshot, and says that the target was not saved.
+func TestPullWithAReadOnlyConfiguration(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice, dir := c.As("alice@acme.test"), t.TempDir()
+	colleague := machine(t)
+	item := colleague.made(t, "shop", snap.TypeSnapshot, noon, 1000)
+	if _, err := colleague.Push(t.Context(), alice, "shop", PushOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	blocked := filepath.Join(dir, "config") // a file where the folder would be: nobody can write there, not even root
+	a, err := Open(Options{ConfigFile: filepath.Join(blocked, "config.yaml"), DataDir: filepath.Join(dir, "data"), Env: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(blocked, nil, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	r, err := a.Pull(t.Context(), alice, "shop", PullOptions{}, nil)
+	if err != nil || r.Snapshot.Name != item.Name || r.CreatedTarget || r.Unsaved == nil {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if here, err := a.Snapshots("shop"); err != nil || len(here) != 1 {
+		t.Errorf("%d snapshots, %v", len(here), err)
+	}
+}
+
 func TestPullOfWhatMayNotBeSeen(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -12,8 +12,9 @@ import (
 
 // LoadOptions choose what to load and what is allowed.
 type LoadOptions struct {
-	Snapshot  string                // name; "" is the one that was built or pulled last
+	Snapshot  string                // name; "" is the one that was built, sanitized or pulled last
 	Type      snap.Type             // "" is either
+	Took      func(Snapshot)        // hears which one was taken when none was named; may be nil
 	Confirm   func(Preflight) error // asked before anything is replaced; nil agrees
 	Terminate bool                  // end connections to the destination
 	Force     bool                  // load into a destination that is marked or looks like production
@@ -87,7 +88,11 @@ func (a *Agent) replace(ctx context.Context, r *archive.Reader, to database, o L
 // type asked for never stands in.
 func (a *Agent) toLoad(target string, o LoadOptions) (Snapshot, error) {
 	if o.Snapshot == "" {
-		return a.lastArrived(target, o.Type)
+		s, err := a.lastArrived(target, o.Type)
+		if err == nil && o.Took != nil {
+			o.Took(s)
+		}
+		return s, err
 	}
 	s, err := a.Snapshot(o.Snapshot)
 	switch {

@@ -17,7 +17,7 @@ import (
 // there is. The result's ID is the snapshot's name.
 func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOptions, p Progress) (PushResult, error) {
 	started := a.now()
-	s, err := a.chosen(target, o.Snapshot, o.Type)
+	s, err := a.chosen(target, o)
 	if err != nil {
 		return PushResult{}, err
 	}
@@ -47,7 +47,7 @@ func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOpti
 		return PullResult{}, err
 	}
 	result := PullResult{ID: wanted.ID}
-	if result.CreatedTarget, err = a.ensureTarget(target); err != nil {
+	if err = a.ensureTarget(&result, target); err != nil {
 		return result, err
 	}
 	options := transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull"), HTTP: store.HTTP(), Plain: true}

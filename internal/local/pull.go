@@ -27,11 +27,13 @@ type PullResult struct {
 	ID            string // in the cloud
 	Here          bool   // it was on this machine already
 	CreatedTarget bool   // the target was not in the configuration
+	Unsaved       error  // why the missing target could not be written there; the pull went on
 	Moved         int64  // bytes that had to be fetched
 }
 
 // Pull brings a cloud snapshot to this machine through a presigned URL
-// (SPEC 4.4). A target that is missing is created first. Interrupted at any
+// (SPEC 4.4). A target that is missing is created first; where the configuration
+// cannot be written, the snapshot is pulled all the same. Interrupted at any
 // moment, it goes on where it was. A snapshot with the same checksum that is
 // here already is kept and moves no bytes; another one of the same name is kept
 // too, and the new one gets -2 behind its name.
@@ -45,7 +47,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 		return PullResult{}, err
 	}
 	result := PullResult{ID: wanted.ID}
-	if result.CreatedTarget, err = a.ensureTarget(target); err != nil {
+	if err = a.ensureTarget(&result, target); err != nil {
 		return result, err
 	}
 	s, here, moved, err := a.bring(ctx, c, wanted.ID, wanted, a.options(c, o.Jobs, p.bytes("pull")))
@@ -118,12 +120,18 @@ func newestFrom(ctx context.Context, c *api.Client, target string, typ snap.Type
 	return page.Items[0], nil
 }
 
-// ensureTarget creates the target when the configuration does not have it.
-func (a *Agent) ensureTarget(name string) (created bool, err error) {
+// ensureTarget creates the target when the configuration does not have it, and
+// notes in the result whether that could be saved.
+func (a *Agent) ensureTarget(r *PullResult, name string) error {
 	if _, err := a.Target(name); !errors.Is(err, snap.ErrNotFound) {
-		return false, err
+		return err
 	}
-	return true, a.AddTarget(Target{Name: name})
+	err := a.AddTarget(Target{Name: name})
+	if snap.CodeOf(err) == snap.CodeUsage {
+		return err
+	}
+	r.CreatedTarget, r.Unsaved = err == nil, err
+	return nil
 }
 
 // placeFor returns the record of the local copy, or of the one to be, whose
@@ -150,7 +158,7 @@ func (a *Agent) placeFor(ctx context.Context, wanted api.Snapshot) (s Snapshot, 
 	}
 	s = Snapshot{
 		Target: wanted.Target, Name: wanted.Name, Type: wanted.Type, Engine: wanted.Engine,
-		Size: wanted.Size, SHA256: wanted.SHA256, Created: wanted.Created,
+		Size: wanted.Size, SHA256: wanted.SHA256, Created: wanted.Created, Pulled: true,
 	}
 	for n := 2; taken[s.Name]; n++ {
 		s.Name = fmt.Sprintf("%s-%d", wanted.Name, n)

@@ -13,11 +13,13 @@ import (
 )
 
 // PushOptions choose what to push. Without a snapshot's name it is the newest
-// of the target, of the given type if there is one.
+// of the target that was built or sanitized here, of the given type if there is
+// one. A pulled snapshot is pushed only by its name.
 type PushOptions struct {
 	Snapshot string
 	Type     snap.Type
-	Jobs     int // connections at once; 0: a few
+	Took     func(Snapshot) // hears which one was taken when none was named; may be nil
+	Jobs     int            // connections at once; 0: a few
 }
 
 // PushResult tells what a push came to.
@@ -35,7 +37,7 @@ type PushResult struct {
 // is there already moves no bytes.
 func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOptions, p Progress) (PushResult, error) {
 	started := a.now()
-	s, err := a.chosen(target, o.Snapshot, o.Type)
+	s, err := a.chosen(target, o)
 	if err != nil {
 		return PushResult{}, err
 	}
@@ -61,14 +63,19 @@ func pushOf(s Snapshot) api.PushRequest {
 	return api.PushRequest{Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size, SHA256: s.SHA256}
 }
 
-// chosen returns the local snapshot of a target that is named, or the newest.
-func (a *Agent) chosen(target, name string, typ snap.Type) (Snapshot, error) {
+// chosen returns the local snapshot of a target that is named, or the newest
+// that was made here.
+func (a *Agent) chosen(target string, o PushOptions) (Snapshot, error) {
+	name, typ := o.Snapshot, o.Type
 	target, err := snap.CleanTarget(target)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	if name == "" {
-		s, err := a.newest(target, typ)
+		s, err := a.newestOwn(target, typ)
+		if err == nil && o.Took != nil {
+			o.Took(s)
+		}
 		if errors.Is(err, snap.ErrNotFound) {
 			if _, unknown := a.Target(target); unknown != nil {
 				return Snapshot{}, unknown

@@ -30,7 +30,8 @@ type Snapshot struct {
 	Size    int64             `json:"size"`
 	SHA256  string            `json:"sha256"`
 	Created time.Time         `json:"created"`
-	Arrived time.Time         `json:"arrived"` // when it was built or pulled here
+	Arrived time.Time         `json:"arrived"`          // when it was built, sanitized or pulled here
+	Pulled  bool              `json:"pulled,omitempty"` // it was pulled, not built or sanitized here
 	Path    string            `json:"-"`
 	Cloud   map[string]string `json:"cloud,omitempty"` // cloud URL to snapshot ID, when it was pushed there or pulled from there
 	Tables  []archive.Table   `json:"tables,omitempty"`
@@ -173,34 +174,61 @@ func (a *Agent) Snapshot(name string) (Snapshot, error) {
 // newest returns the target's snapshot that was taken last; typ "" takes
 // either. A sanitized one is never replaced by an original.
 func (a *Agent) newest(target string, typ snap.Type) (Snapshot, error) {
-	return a.last(target, typ, func(s Snapshot) time.Time { return s.Created })
+	best, _, err := a.last(target, typ, func(s Snapshot) time.Time { return s.Created })
+	return best, err
 }
 
-// lastArrived returns the target's snapshot that was built or pulled last: what
-// a person has just pulled is what they load (SPEC 4.4).
+// newestOwn returns the target's snapshot that was built or sanitized here last:
+// the one that push takes. One that was pulled is somebody else's, and is pushed
+// only by its name.
+func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
+	best, pulled, err := a.last(target, typ, func(s Snapshot) time.Time {
+		if s.Pulled {
+			return time.Time{}
+		}
+		return s.Created
+	})
+	if pulled && err != nil {
+		err = &snap.Error{
+			Code:   snap.CodeNotFound,
+			Detail: fmt.Sprintf("every snapshot of target %q on this machine was pulled, and push takes those that were built or sanitized here", target),
+			Hint:   fmt.Sprintf("build one with `snapcli build %q`, or name the one to push with --snapshot", target),
+		}
+	}
+	return best, err
+}
+
+// lastArrived returns the target's snapshot that was built, sanitized or pulled
+// last: what a person has just pulled is what they load (SPEC 4.4).
 func (a *Agent) lastArrived(target string, typ snap.Type) (Snapshot, error) {
-	return a.last(target, typ, func(s Snapshot) time.Time { return s.Arrived })
+	best, _, err := a.last(target, typ, func(s Snapshot) time.Time { return s.Arrived })
+	return best, err
 }
 
-func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time) (Snapshot, error) {
+// last returns the target's snapshot of a type with the latest time. Those of
+// the zero time do not count; passed reports that there were some.
+func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time) (best Snapshot, passed bool, err error) {
 	all, err := a.Snapshots(target)
 	if err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, false, err
 	}
-	var best Snapshot
 	for _, s := range all {
-		if (typ == "" || s.Type == typ) && (best.Name == "" || when(s).After(when(best))) {
+		switch {
+		case typ != "" && s.Type != typ:
+		case when(s).IsZero():
+			passed = true
+		case best.Name == "" || when(s).After(when(best)):
 			best = s
 		}
 	}
 	if best.Name != "" {
-		return best, nil
+		return best, passed, nil
 	}
 	kind, from := "", fmt.Sprintf("build one with `snapcli build %q`", target)
 	if typ == snap.TypeSanitized {
 		kind, from = "sanitized ", fmt.Sprintf("mask one with `snapcli sanitize %q`", target)
 	}
-	return Snapshot{}, &snap.Error{
+	return Snapshot{}, passed, &snap.Error{
 		Code:   snap.CodeNotFound,
 		Detail: fmt.Sprintf("there is no %ssnapshot of target %q on this machine", kind, target),
 		Hint:   from + fmt.Sprintf(", or pull one with `snapcli pull %q --cloud`", target),

@@ -27,6 +27,8 @@ type Page struct {
 	Narrow  bool     // one centred card instead of the full width
 	Styles  []string // further stylesheets, by asset name
 	Scripts []string // ES modules, by asset name
+	// Revision orders fragments of one page; empty where none is replaced.
+	Revision string
 }
 
 // Link is an entry of the navigation.

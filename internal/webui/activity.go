@@ -46,7 +46,7 @@ func (a activity) Who() string {
 }
 
 func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
-	v := r.URL.Query()
+	v, revision := r.URL.Query(), s.revisions.next()
 	page := activityPage{
 		Snapshot: strings.TrimSpace(v.Get("snapshot")), Actor: strings.TrimSpace(v.Get("actor")), Action: snap.AuditAction(v.Get("action")),
 		Actions: snap.AuditActions(), Jobs: s.dock(),
@@ -66,6 +66,7 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	page.Page = s.page(titleActivity, "/activity")
+	page.Revision = revision
 	return s.show(w, r, "activity.html", "activity", page)
 }
 

@@ -13,6 +13,7 @@ import (
 // jobView is a job as a page shows it, at one moment.
 type jobView struct {
 	ID          int
+	Revision    string
 	Kind        string
 	Title       string
 	State       jobState
@@ -76,7 +77,7 @@ func (j jobView) Icon() string {
 // view is called with mu held.
 func (js *jobs) view(j *job) jobView {
 	v := jobView{
-		ID: j.id, Kind: j.kind, Title: j.title, State: j.state, Phase: j.event.Phase,
+		ID: j.id, Revision: j.revision, Kind: j.kind, Title: j.title, State: j.state, Phase: j.event.Phase,
 		Done: j.event.Done, Total: j.event.Total, Result: j.result, Problem: problemOf(j.problem),
 		Snapshot: j.snapshot, Again: j.again, Started: j.started, Took: j.ended.Sub(j.started), Log: append([]logLine(nil), j.log...),
 	}

@@ -29,12 +29,13 @@ const keptJobs = 100
 // jobs are the long actions of this process, newest first. Watchers are told
 // which jobs changed.
 type jobs struct {
-	now     func() time.Time
-	journal *journal // nil keeps nothing
-	log     *slog.Logger
-	ctx     context.Context
-	end     context.CancelFunc
-	wait    sync.WaitGroup
+	now       func() time.Time
+	revisions *revisions
+	journal   *journal // nil keeps nothing
+	log       *slog.Logger
+	ctx       context.Context
+	end       context.CancelFunc
+	wait      sync.WaitGroup
 
 	mu       sync.Mutex
 	last     int
@@ -52,6 +53,7 @@ type job struct {
 	cancel context.CancelFunc
 
 	// Guarded by jobs.mu.
+	revision string // newer after every change
 	state    jobState
 	event    local.Event
 	log      []logLine
@@ -76,13 +78,13 @@ type outcome struct {
 }
 
 // newJobs returns no jobs but those that an earlier process left unfinished.
-func newJobs(now func() time.Time, log *slog.Logger, j *journal, left []unfinished) *jobs {
+func newJobs(now func() time.Time, log *slog.Logger, r *revisions, j *journal, left []unfinished) *jobs {
 	ctx, end := context.WithCancel(context.Background())
-	js := &jobs{now: now, log: log, journal: j, ctx: ctx, end: end, watchers: map[*watcher]bool{}}
+	js := &jobs{now: now, log: log, revisions: r, journal: j, ctx: ctx, end: end, watchers: map[*watcher]bool{}}
 	for _, u := range left {
 		js.last++
 		js.all = append(js.all, &job{
-			id: js.last, kind: u.Kind, title: u.Title, target: u.Target, again: u.Again, state: jobCut,
+			id: js.last, revision: r.next(), kind: u.Kind, title: u.Title, target: u.Target, again: u.Again, state: jobCut,
 			started: u.Started, ended: u.Started, cancel: func() {}, log: []logLine{{u.Started, "started"}},
 		})
 	}
@@ -121,12 +123,12 @@ func (js *jobs) start(t task) (int, error) {
 		js.forgetOldest()
 	}
 	js.note()
+	js.tell(j)
 	js.wait.Go(func() {
 		defer cancel()
 		out, err := t.run(ctx, func(e local.Event) { js.progress(j, e) })
 		js.finish(ctx, j, out, err)
 	})
-	js.tell(j.id)
 	return j.id, nil
 }
 
@@ -153,7 +155,7 @@ func (js *jobs) progress(j *job, e local.Event) {
 		}
 	}
 	j.event = e
-	js.tell(j.id)
+	js.tell(j)
 }
 
 func (js *jobs) finish(ctx context.Context, j *job, out outcome, err error) {
@@ -174,7 +176,7 @@ func (js *jobs) finish(ctx context.Context, j *job, out outcome, err error) {
 	if js.ctx.Err() == nil {
 		js.note()
 	}
-	js.tell(j.id)
+	js.tell(j)
 }
 
 // note writes down what runs. It is called with mu held; a failure is only
@@ -284,10 +286,11 @@ func (w *watcher) rouse() {
 	}
 }
 
-// tell is called with mu held.
-func (js *jobs) tell(id int) {
+// tell says that a job changed. It is called with mu held.
+func (js *jobs) tell(j *job) {
+	j.revision = js.revisions.next()
 	for w := range js.watchers {
-		w.dirty[id] = true
+		w.dirty[j.id] = true
 		w.rouse()
 	}
 }

@@ -9,10 +9,11 @@ import (
 const product = "snapcli"
 
 // page is what every page of ours starts from. It asks nothing of the cloud
-// that is not remembered.
+// that is not remembered. Its revision is taken now: a page that is read before
+// sets one that was taken before.
 func (s *Server) page(title, current string) look.Page {
 	p := look.Page{
-		Title: title, Product: product, Home: "/snapshots",
+		Title: title, Product: product, Home: "/snapshots", Revision: s.revisions.next(),
 		Styles: []string{"app.css"}, Scripts: []string{"app.js"},
 		Nav: []look.Link{
 			{URL: "/snapshots", Text: titleSnapshots, Icon: "load"},

@@ -17,6 +17,8 @@ type row struct {
 	Cloud *api.Snapshot
 	Me    api.Me // the caller in the cloud; zero when not known
 	Back  string // the page to return to after a change without script
+	// Revision is set for a row that is sent alone; in a listing the listing's holds.
+	Revision string
 }
 
 // Place is the badge: where the snapshot is (SPEC 4.6).

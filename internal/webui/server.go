@@ -56,13 +56,14 @@ type Options struct {
 
 // Server is the web UI.
 type Server struct {
-	o      Options
-	assets *look.Assets
-	views  *look.Views
-	gate   *gate
-	cloud  *cloud
-	jobs   *jobs
-	signin *signin // nil when there is nothing to sign in to
+	o         Options
+	assets    *look.Assets
+	views     *look.Views
+	gate      *gate
+	cloud     *cloud
+	jobs      *jobs
+	revisions *revisions
+	signin    *signin // nil when there is nothing to sign in to
 }
 
 // New makes a web UI that does not listen yet.
@@ -87,7 +88,7 @@ func New(o Options) (*Server, error) {
 	if s.views, err = look.Parse(s.assets, o.Now, pageFiles, "pages/*.html"); err != nil {
 		return nil, err
 	}
-	s.gate = newGate(o.Hosts)
+	s.gate, s.revisions = newGate(o.Hosts), newRevisions()
 	dir, err := local.DataDir(o.Env)
 	if err != nil {
 		return nil, err
@@ -96,7 +97,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.jobs = newJobs(o.Now, o.Log, journal, left)
+	s.jobs = newJobs(o.Now, o.Log, s.revisions, journal, left)
 	if s.signin, err = newSignin(o, s.signedInOrOut); err != nil {
 		return nil, err
 	}

@@ -205,6 +205,8 @@ func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sha
 			groups, err = s.cloud.ssoGroups(ctx)
 			return err
 		})
+	}
+	if !one.Cloud.Received {
 		g.Go(func() (err error) {
 			shares, err = s.cloud.client().GroupShares(ctx, id)
 			return err
@@ -273,6 +275,7 @@ func (s *Server) cloudRow(ctx context.Context, id string) (row, error) {
 	if err := s.needCloud(); err != nil {
 		return row{}, err
 	}
+	revision := s.revisions.next()
 	item, err := s.cloud.client().Snapshot(ctx, id)
 	if err != nil {
 		return row{}, err
@@ -285,7 +288,7 @@ func (s *Server) cloudRow(ctx context.Context, id string) (row, error) {
 	if err != nil {
 		return row{}, err
 	}
-	return row{Cloud: &item, Local: copiesOf(here, s.cloud.base()).of(item), Me: me}, nil
+	return row{Cloud: &item, Local: copiesOf(here, s.cloud.base()).of(item), Me: me, Revision: revision}, nil
 }
 
 func (s *Server) needCloud() error {

@@ -63,7 +63,22 @@ func TestSharingDialogOfAnOwner(t *testing.T) {
 	u.must(u.get(path+"/sharing?group=zzz"), http.StatusOK)
 }
 
-// Recipients see when it ends, and no Sharing controls.
+// A colleague who does not own it reads the groups, and changes nothing.
+func TestSharingDialogOfAColleague(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice := c.As("alice@acme.test")
+	item := c.PushAs(alice, "shop", snap.TypeSanitized, []byte("one"))
+	if _, err := alice.ShareGroup(t.Context(), item.ID, "eng"); err != nil {
+		t.Fatal(err)
+	}
+	u := openUI(t, c.As("mia@acme.test"), "")
+	page := u.get("/cloud/" + item.ID + "/sharing")
+	u.must(page, http.StatusOK, `id="group-list"`, ">eng<", "can change this list")
+	u.mustNot(page, `role="switch"`, `name="revoke"`, `name="slug"`)
+}
+
+// Recipients see who shared it and when it ends, and can change nothing.
 func TestReceivedRow(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -75,7 +90,11 @@ func TestReceivedRow(t *testing.T) {
 	u := openUI(t, c.As("gail@globex.test"), "")
 	page := u.get("/snapshots?show=shared")
 	u.must(page, http.StatusOK, item.Name, "ends in 2 days", ">acme<", "/pull")
-	u.mustNot(page, "/cloud/"+item.ID+"/share\"", "/cloud/"+item.ID+"/sharing", "/delete")
+	u.must(page, http.StatusOK, "/cloud/"+item.ID+"/sharing")
+	u.mustNot(page, "/cloud/"+item.ID+"/share\"", "/delete")
+	dialog := u.get("/cloud/" + item.ID + "/sharing")
+	u.must(dialog, http.StatusOK, "Shared with your organization", "acme shares it", "ends in 2 days")
+	u.mustNot(dialog, "Everyone in acme", "Groups", "alice", "<form method=\"post\"")
 	u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"true"}}), http.StatusForbidden)
 	u.must(u.post("/cloud/"+item.ID+"/delete", url.Values{}), http.StatusForbidden)
 }

@@ -76,6 +76,7 @@ func (p snapshotsPage) Narrowed() bool { return p.Query.narrowed() }
 
 // snapshots is the Snapshots page (SPEC 4.6).
 func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
+	revision := s.revisions.next()
 	list, err := s.list(r.Context(), parseQuery(r.URL.Query()))
 	if err != nil {
 		return err
@@ -85,6 +86,7 @@ func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
 		Types: []snap.Type{snap.TypeSanitized, snap.TypeSnapshot},
 		Cloud: s.cloud.configured(), Problem: problemOf(list.Problem), Jobs: s.dock(),
 	}
+	page.Revision = revision
 	for _, t := range s.o.Agent.Targets() {
 		page.Targets = append(page.Targets, t.Name)
 	}

@@ -262,6 +262,11 @@ const (
 
 func alsoTarget(name string) string { return "; the target " + name + " was created" }
 
+// unsavedTarget says that a target could not be written to the configuration.
+func unsavedTarget(name string, why error) string {
+	return fmt.Sprintf(". The target %s could not be saved (%s): add it to the configuration by hand", name, why)
+}
+
 func endFailed(err error) string { return "failed: " + err.Error() }
 
 func errUnderWay(title string) error {

@@ -26,6 +26,9 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) error {
 		if res.CreatedTarget {
 			text += alsoTarget(item.Target)
 		}
+		if res.Unsaved != nil {
+			text += unsavedTarget(item.Target, res.Unsaved)
+		}
 		return outcome{text: text, snapshot: res.Snapshot.Name}, nil
 	})
 }

@@ -80,7 +80,7 @@ function onClick(event) {
 async function open(url) {
   const dialog = document.getElementById("dialog");
   const opener = document.activeElement?.id;
-  if (!(await request(url)) || dialog.open) return;
+  if (!(await latest(url, "open")) || dialog.open) return;
   dialog.showModal();
   dialog.addEventListener("close", () => opener && document.getElementById(opener)?.focus(), { once: true });
 }

@@ -1,5 +1,5 @@
 // Asks for parts of pages and puts them in place. The server sends one or more
-// elements with an id; each replaces the element of that id.
+// elements with an id; each replaces the element of that id, unless that is newer.
 
 const unreachable = "snapcli serve does not answer. Start it again, then open the link that it prints.";
 
@@ -39,9 +39,40 @@ function placeAll(content) {
   }
 }
 
+// shown holds the newest revision of every fragment that was ever shown, by id:
+// also of those that are gone.
+const shown = new Map();
+
+// newest returns the revision of what an element shows: its own, that of the
+// fragment around it, or that of a newer one inside.
+function newest(element) {
+  const all = [element.closest("[data-revision]"), ...element.querySelectorAll("[data-revision]")];
+  return all.reduce((best, e) => (e && older(best, e.dataset.revision) ? e.dataset.revision : best), undefined);
+}
+
+// older compares revisions; those of different runs of the server do not compare.
+function older(a, b) {
+  if (!a || !b) return !a && Boolean(b);
+  const [runA, a1] = a.split("."), [runB, b1] = b.split(".");
+  return runA === runB && Number(a1) < Number(b1);
+}
+
+// outdated reports whether something newer than this fragment was shown.
+function outdated(fresh, old) {
+  const revision = fresh.dataset.revision;
+  if (!revision) return false;
+  return older(revision, shown.get(fresh.id)) || (old ? older(revision, newest(old)) : revision === shown.get(fresh.id));
+}
+
 function place(fresh) {
   const old = document.getElementById(fresh.id);
+  if (outdated(fresh, old)) {
+    if (fresh.id === "listing") document.dispatchEvent(new CustomEvent("listing")); // look again
+    return;
+  }
+  if (fresh.dataset.revision) shown.set(fresh.id, fresh.dataset.revision);
   if (old) {
+    if (old.dataset.revision) old.dataset.revision = fresh.dataset.revision;
     if (old.isEqualNode(fresh)) return;
     const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
     const caret = focused && document.activeElement.selectionEnd;
