@@ -1,6 +1,8 @@
 package signin
 
 import (
+	"encoding/base64"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -39,6 +41,22 @@ func FuzzUserCode(f *testing.F) {
 		}
 		if again, still := cleanUserCode(showUserCode(code)); ok && (!still || again != code) {
 			t.Fatalf("%q became %q, shown and typed again %q", typed, code, again)
+		}
+	})
+}
+
+// FuzzBasicClient: a Basic header names our client only with the client's own
+// ID and an empty secret.
+func FuzzBasicClient(f *testing.F) {
+	for _, seed := range []string{"snapcli:", "snapcli", "snapcli:secret", ":snapcli", "snap%63li:", "%zz:", "snapcli: ", "\x00:"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, pair string) {
+		r := &http.Request{Header: http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(pair))}}}
+		id, ok := basicClient(r)
+		decoded, err := url.QueryUnescape(strings.TrimSuffix(pair, ":"))
+		if ok && (!strings.HasSuffix(pair, ":") || strings.Count(pair, ":") != 1 || err != nil || id != decoded) {
+			t.Fatalf("%q names %q", pair, id)
 		}
 	})
 }

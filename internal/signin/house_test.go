@@ -199,11 +199,20 @@ func (h *house) do(c *http.Client, r *http.Request) answer {
 // post sends a form to the auth service as a program does.
 func (h *house) post(path string, fields ...string) answer {
 	h.t.Helper()
+	return h.postWith("", path, fields...)
+}
+
+// postWith sends a form with an Authorization header, unless that is empty.
+func (h *house) postWith(authorization, path string, fields ...string) answer {
+	h.t.Helper()
 	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/auth"+path, strings.NewReader(form(fields).Encode()))
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
 	return h.do(http.DefaultClient, r)
 }
 

@@ -70,13 +70,36 @@ func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool
 	return r.PostForm, true
 }
 
-// knownClient checks client_id, the only client there is.
-func (s *Service) knownClient(w http.ResponseWriter, f url.Values) bool {
-	if f.Get("client_id") == s.client {
+// knownClient checks that the request names the only client there is. The
+// client is public: it sends client_id in the body, or a Basic header with its
+// ID and an empty secret, as golang.org/x/oauth2 does (RFC 6749 section 2.3.1).
+func (s *Service) knownClient(w http.ResponseWriter, r *http.Request, f url.Values) bool {
+	named := f["client_id"]
+	if scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Basic") {
+		id, ok := basicClient(r)
+		if !ok {
+			w.Header().Set("WWW-Authenticate", `Basic realm="snapcloud"`)
+			s.writeOAuthError(w, http.StatusUnauthorized, "invalid_client", "the client has no secret; send client_id alone")
+			return false
+		}
+		named = append(slices.Clone(named), id)
+	}
+	if len(named) > 0 && !slices.ContainsFunc(named, func(id string) bool { return id != s.client }) {
 		return true
 	}
 	s.writeOAuthError(w, http.StatusUnauthorized, "invalid_client", "unknown client_id")
 	return false
+}
+
+// basicClient returns the client that a Basic header names. It reports false
+// for a malformed header and for one with a secret.
+func basicClient(r *http.Request) (id string, ok bool) {
+	user, secret, ok := r.BasicAuth()
+	if !ok || secret != "" || len(r.Header.Values("Authorization")) != 1 {
+		return "", false
+	}
+	id, err := url.QueryUnescape(user)
+	return id, err == nil
 }
 
 // grantedScope returns the scopes that were asked for and exist, or all by

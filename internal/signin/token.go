@@ -51,7 +51,7 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 
 // deviceGrant answers a poll (RFC 8628 section 3.4).
 func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Values) {
-	if !s.knownClient(w, f) {
+	if !s.knownClient(w, r, f) {
 		return
 	}
 	if f.Get("device_code") == "" {
@@ -91,7 +91,7 @@ func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Valu
 
 // refreshGrant redeems a refresh token (RFC 6749 section 6).
 func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Values) {
-	if !s.knownClient(w, f) {
+	if !s.knownClient(w, r, f) {
 		return
 	}
 	sent := f.Get("refresh_token")
@@ -178,7 +178,7 @@ func newRefreshToken() string { return refreshPrefix + rand.Text() + rand.Text()
 // that is unknown or another client's is answered alike and left alone.
 func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
-	if !ok || !s.knownClient(w, f) {
+	if !ok || !s.knownClient(w, r, f) {
 		return
 	}
 	if f.Get("token") == "" {
