@@ -20,7 +20,7 @@ func TestSignInChecklist(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.Name() == "node_modules" || d.Name() == ".git" || d.Name() == "bin":
+		case d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git" || d.Name() == "bin"):
 			return filepath.SkipDir
 		case !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, ".txtar"):
 			return nil

@@ -61,3 +61,26 @@ func network(host string) string {
 	prefix, _ := ip.Prefix(64)
 	return prefix.String()
 }
+
+// Networks returns the networks that an address, as [ConnectionAddress] returns
+// it, belongs to: the site, which is an IPv6 /56 or the IPv4 address itself,
+// and the network, which is a /48 or /24. Text that is no address is returned
+// as it is.
+func Networks(address string) (site, network string) {
+	ip, err := netip.ParseAddr(strings.TrimSuffix(address, "/64"))
+	if err != nil {
+		return address, address
+	}
+	if ip.Is4() {
+		return address, masked(ip, 24)
+	}
+	return masked(ip, 56), masked(ip, 48)
+}
+
+func masked(ip netip.Addr, bits int) string {
+	prefix, err := ip.WithZone("").Prefix(bits)
+	if err != nil {
+		return ip.String()
+	}
+	return prefix.String()
+}

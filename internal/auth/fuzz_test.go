@@ -79,3 +79,32 @@ func FuzzForwarded(f *testing.F) {
 		}
 	})
 }
+
+// FuzzNetworks: the site of an address is inside its network, and both hold the
+// address. Text that is no address is its own network.
+func FuzzNetworks(f *testing.F) {
+	for _, seed := range []string{"192.0.2.7", "2001:db8:1:2ff::/64", "2001:db8::1", "::1", "x", "", "/64", "1.2.3.4/64", "fe80::1%eth0"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, address string) {
+		site, network := auth.Networks(address)
+		ip, err := netip.ParseAddr(strings.TrimSuffix(address, "/64"))
+		if err != nil {
+			if site != address || network != address {
+				t.Fatalf("%q is in %q and %q", address, site, network)
+			}
+			return
+		}
+		bits := 48
+		if ip.Is4() {
+			bits = 24
+		}
+		prefix, err := netip.ParsePrefix(network)
+		if err != nil || prefix.Bits() != bits || !prefix.Contains(ip.WithZone("")) {
+			t.Fatalf("%q is in the network %q, %v", address, network, err)
+		}
+		if near, err := netip.ParsePrefix(site); !ip.Is4() && (err != nil || near.Bits() != 56 || !prefix.Overlaps(near)) {
+			t.Fatalf("%q is in the site %q and the network %q, %v", address, site, network, err)
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/auth"
 	"snap/internal/store"
 )
 
@@ -19,6 +20,8 @@ const (
 	deviceLife     = 10 * time.Minute
 	deviceInterval = 2 * time.Second
 	maxPerAddress  = 50
+	maxPerSite     = 200 // an IPv6 /56
+	maxPerNetwork  = 500 // an IPv6 /48 or an IPv4 /24
 	maxWaiting     = 10_000
 )
 
@@ -67,15 +70,17 @@ func (s *Service) newGrant(r *http.Request, f url.Values) store.DeviceGrant {
 	if program == "" {
 		program = "a program that does not say its name"
 	}
+	address := s.address(r)
+	site, network := auth.Networks(address)
 	return store.DeviceGrant{
 		ClientID: s.client, Scope: grantedScope(f.Get("scope")), Program: program, Host: printable(f.Get("host"), 80),
-		Address: s.address(r), Expires: s.now().Add(deviceLife), Wait: deviceInterval,
+		Address: address, Site: site, Network: network, Expires: s.now().Add(deviceLife), Wait: deviceInterval,
 	}
 }
 
 // addDeviceGrant gives a grant a user code that is not taken, and stores it.
 func (s *Service) addDeviceGrant(ctx context.Context, g store.DeviceGrant, deviceCode string) (store.DeviceGrant, error) {
-	limits := store.DeviceLimits{PerAddress: maxPerAddress, Total: maxWaiting}
+	limits := store.DeviceLimits{PerAddress: maxPerAddress, PerSite: maxPerSite, PerNetwork: maxPerNetwork, Total: maxWaiting}
 	const attempts = 5
 	var err error
 	for range attempts {

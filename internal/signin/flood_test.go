@@ -1,11 +1,15 @@
 package signin_test
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +55,39 @@ func TestManyLogins(t *testing.T) {
 	if a := h.api(got[0].access); a.body != "mia@acme.test member" {
 		t.Errorf("API: %s", a.body)
 	}
+}
+
+// 10,000 requests from 200 addresses keep nobody from signing in: neither a
+// person somewhere else nor one in a network that takes part, while the flood
+// goes on from new addresses, and however long the person takes.
+func TestLoginDuringAFlood(t *testing.T) {
+	t.Parallel()
+	const requests, addresses = 10_000, 200
+	h := start(t)
+	flood := func(address string) int {
+		r := httptest.NewRequest(http.MethodPost, h.url+"/auth/device_authorization", strings.NewReader("client_id=snapcli"))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.RemoteAddr = address + ":1234"
+		w := httptest.NewRecorder()
+		h.handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	var taken atomic.Int64
+	spread(requests, func(i int) {
+		if flood(fmt.Sprintf("10.0.%d.1", i%addresses)) == http.StatusOK {
+			taken.Add(1)
+		}
+	})
+	if taken.Load() != requests {
+		t.Fatalf("the flood got %d codes; it should have filled all there are", taken.Load())
+	}
+	deviceCode, userCode := h.device() // from 127.0.0.1
+	if status := flood("10.0.7.2"); status != http.StatusOK {
+		t.Errorf("a neighbor in a network of the flood: %d", status)
+	}
+	spread(1000, func(i int) { flood(fmt.Sprintf("10.1.%d.%d", i%250, i%7)) })
+	h.browser().approve(userCode, "mia@acme.test", "mia-password")
+	tokensOf(t, h.poll(deviceCode))
 }
 
 // spread does n things by eight workers.

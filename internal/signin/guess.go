@@ -12,10 +12,11 @@ import (
 // Guessing is limited by user, by address and by account. Only what was wrong
 // is counted, so that nobody is kept out by trying rightly.
 const (
-	maxMisses      = 5
-	missWindow     = 10 * time.Minute
-	maxAddressTrys = 50 // wrong passwords from one address, which may be a whole office
-	alarmMisses    = 100
+	maxMisses       = 5 // wrong codes, and wrong passwords for one account from one address
+	missWindow      = 10 * time.Minute
+	maxAddressTries = 50  // wrong passwords from one address, which may be a whole office
+	maxAccountTries = 200 // wrong passwords for one account, from all addresses
+	alarmMisses     = 100
 )
 
 var errTooMany = &snap.Error{
@@ -44,6 +45,9 @@ func (s *Service) pendingGrant(v *visit, typed string) (store.DeviceGrant, error
 	})
 	if errors.Is(err, snap.ErrNotFound) {
 		s.countAll(ctx)
+	}
+	if err == nil && v.signedIn() && !g.Opened {
+		err = s.store.OpenDevice(ctx, g.UserCode)
 	}
 	return g, err
 }

@@ -56,6 +56,7 @@ type house struct {
 	auth  *auth.Authenticator
 	log   *syncBuffer
 
+	handler  http.Handler
 	listener net.Listener // for the next server
 	public   string       // URL of the service, when it is not that of the server
 }
@@ -126,6 +127,7 @@ func (h *house) serve(orgs []signin.Organization) {
 	mux.Handle("/.well-known/", service.Handler())
 	mux.HandleFunc("/api/user", h.whoami(h.auth.User))
 	mux.HandleFunc("/api/agent", h.whoami(h.auth.Agent))
+	h.handler = mux
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: mux}}
 	server.Start()
 	h.t.Cleanup(server.Close)

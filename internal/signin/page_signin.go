@@ -92,16 +92,23 @@ func (s *Service) postSignIn(v *visit) error {
 var errWrongPassword = &snap.Error{Code: snap.CodeUnauthenticated, Detail: "e-mail or password is wrong", Hint: "check both, and the organization"}
 
 // localSignIn checks e-mail and password, and applies what the configuration
-// says of the user. Wrong ones are counted by account and by address.
+// says of the user. Wrong passwords are counted by account and address
+// together, so that nobody locks another person out; by address, so that one
+// password is not tried on every account; and by account, with a far higher
+// limit, so that many addresses do not guess one password.
 func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) {
 	ctx := v.r.Context()
 	email := strings.ToLower(strings.TrimSpace(f.Get("email")))
 	org, u, known := s.localUser(strings.ToLower(strings.TrimSpace(f.Get("organization"))), email)
 	account, here := "password:account:"+org.Slug+":"+printable(email, 200), "password:address:"+s.address(v.r)
-	if err := s.notFull(ctx, here, maxAddressTrys); err != nil {
-		return 0, err
+	both := account + ":" + s.address(v.r)
+	buckets := map[string]int{both: maxMisses, here: maxAddressTries, account: maxAccountTries}
+	for bucket, max := range buckets {
+		if err := s.notFull(ctx, bucket, max); err != nil {
+			return 0, err
+		}
 	}
-	err = s.guess(ctx, account, map[string]int{account: maxMisses, here: maxAddressTrys}, func() error {
+	err = s.guess(ctx, both, buckets, func() error {
 		if !passwordIs(u, known, f.Get("password")) {
 			return errWrongPassword
 		}

@@ -1,7 +1,9 @@
 package signin_test
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -89,6 +91,45 @@ func TestGuessingPasswordsIsStopped(t *testing.T) {
 	h.clock.Advance(10 * time.Minute)
 	if a := b.signIn("mia@acme.test", "mia-password"); a.url.Path != "/auth/account" {
 		t.Errorf("ten minutes later: %d", a.status)
+	}
+}
+
+// Wrong passwords from one address keep the right person out at that address
+// alone; from very many addresses, they keep everybody out.
+func TestOthersCannotLockAnAccount(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	b := h.browser()
+	csrf := csrfField.FindStringSubmatch(b.get("/auth/signin").body)[1]
+	guess := func(address string) int {
+		r := httptest.NewRequest(http.MethodPost, h.url+"/auth/signin", strings.NewReader(form([]string{
+			"email", "mia@acme.test", "password", "guess", "csrf_token", csrf,
+		}).Encode()))
+		for _, c := range b.c.Jar.Cookies(mustURL(t, h.url)) {
+			r.AddCookie(c)
+		}
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.RemoteAddr = address + ":1234"
+		w := httptest.NewRecorder()
+		h.handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	for i := range 6 {
+		if status := guess("192.0.2.1"); (status == http.StatusTooManyRequests) != (i == 5) {
+			t.Fatalf("guess %d from one address: %d", i+1, status)
+		}
+	}
+	if a := h.browser().signIn("mia@acme.test", "mia-password"); a.url.Path != "/auth/account" {
+		t.Errorf("the right person elsewhere: %d", a.status)
+	}
+	for i := range 195 { // with the five that were judged, 200
+		if status := guess(fmt.Sprintf("198.51.100.%d", i/5)); status != http.StatusUnauthorized {
+			t.Fatalf("guess %d from many addresses: %d", i+1, status)
+		}
+	}
+	if a := h.browser().signIn("mia@acme.test", "mia-password"); a.status != http.StatusTooManyRequests {
+		t.Errorf("after 200 wrong passwords from 40 addresses: %d", a.status)
 	}
 }
 

@@ -17,6 +17,9 @@ type DeviceGrant struct {
 	Program  string // that asks, as it says
 	Host     string // that asks, as it says
 	Address  string // that asked, as seen
+	Site     string // the address's IPv6 /56, or the IPv4 address itself
+	Network  string // the address's /48 or /24
+	Opened   bool   // a signed-in person has looked at it
 	Created  time.Time
 	Expires  time.Time
 	Wait     time.Duration // between two polls
@@ -32,10 +35,12 @@ const (
 )
 
 // DeviceLimits bound the grants that are waiting at one time.
-type DeviceLimits struct{ PerAddress, Total int }
+type DeviceLimits struct{ PerAddress, PerSite, PerNetwork, Total int }
 
-// AddDeviceGrant stores a new grant by the SHA-256 of its device code. It
-// fails with rate_limited when too many are waiting, and with conflict when
+// AddDeviceGrant stores a new grant by the SHA-256 of its device code. Where
+// too many are waiting, the busiest address, site or network gives up its
+// oldest grants that nobody opened. When the new grant belongs to the busiest
+// itself, AddDeviceGrant fails with rate_limited. It fails with conflict when
 // the user code is taken.
 func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, max DeviceLimits) error {
 	now := s.now().UnixMilli()
@@ -43,20 +48,15 @@ func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, 
 		if _, err := tx.ExecContext(ctx, `DELETE FROM device_grants WHERE expires_at < $1`, now-int64(time.Hour/time.Millisecond)); err != nil {
 			return err
 		}
-		var here, total int
-		err := tx.QueryRowContext(ctx, `
-			SELECT (SELECT count(*) FROM device_grants WHERE address = $1 AND expires_at > $2 AND state = 'pending'),
-				(SELECT count(*) FROM device_grants WHERE expires_at > $2 AND state = 'pending')`, g.Address, now).Scan(&here, &total)
-		if err != nil {
-			return err
+		for _, l := range waitingLevels(g, max, now) {
+			if err := l.makeRoom(ctx, tx); err != nil {
+				return err
+			}
 		}
-		if here >= max.PerAddress || total >= max.Total {
-			return &snap.Error{Code: snap.CodeRateLimited, Detail: "too many logins are waiting for approval", Hint: "wait a few minutes and try again"}
-		}
-		_, err = tx.ExecContext(ctx, `
-			INSERT INTO device_grants(hash, user_code, client_id, scope, program, host, address, created_at, expires_at, wait_ms, state)
-			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending')`,
-			hash, g.UserCode, g.ClientID, g.Scope, g.Program, g.Host, g.Address, now, g.Expires.UnixMilli(), g.Wait.Milliseconds())
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO device_grants(hash, user_code, client_id, scope, program, host, address, site, network, created_at, expires_at, wait_ms, state)
+			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending')`,
+			hash, g.UserCode, g.ClientID, g.Scope, g.Program, g.Host, g.Address, g.Site, g.Network, now, g.Expires.UnixMilli(), g.Wait.Milliseconds())
 		return err
 	})
 	if isUnique(err) {
@@ -76,14 +76,22 @@ var errNoGrant = &snap.Error{
 func (s *Store) PendingDevice(ctx context.Context, userCode string) (g DeviceGrant, err error) {
 	var created, expires sql.NullInt64
 	err = s.read.QueryRowContext(ctx, `
-		SELECT user_code, client_id, scope, program, host, address, created_at, expires_at
+		SELECT user_code, client_id, scope, program, host, address, created_at, expires_at, opened_at IS NOT NULL
 		FROM device_grants WHERE user_code = $1 AND state = 'pending' AND expires_at > $2`, userCode, s.now().UnixMilli()).
-		Scan(&g.UserCode, &g.ClientID, &g.Scope, &g.Program, &g.Host, &g.Address, &created, &expires)
+		Scan(&g.UserCode, &g.ClientID, &g.Scope, &g.Program, &g.Host, &g.Address, &created, &expires, &g.Opened)
 	g.Created, g.Expires = timeOf(created), timeOf(expires)
 	if errors.Is(err, sql.ErrNoRows) {
 		return DeviceGrant{}, errNoGrant
 	}
 	return g, err
+}
+
+// OpenDevice notes that a signed-in person has looked at the grant under a user
+// code, so that it is never dropped to make room. There may be none.
+func (s *Store) OpenDevice(ctx context.Context, userCode string) error {
+	_, err := s.write.ExecContext(ctx, `UPDATE device_grants SET opened_at = $1 WHERE user_code = $2 AND opened_at IS NULL`,
+		s.now().UnixMilli(), userCode)
+	return err
 }
 
 // ApproveDevice lets the grant under a user code sign in as a user. It fails

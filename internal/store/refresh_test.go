@@ -23,7 +23,7 @@ func (w *world) login(user snap.Caller, refresh string) store.Session {
 	code := "CODE-" + refresh
 	w.ok(w.AddDeviceGrant(w.ctx, store.DeviceGrant{
 		UserCode: code, ClientID: "snapcli", Program: "snapcli", Host: "laptop", Address: "127.0.0.1", Expires: w.clock.Now().Add(10 * time.Minute), Wait: 5 * time.Second,
-	}, digest(code), store.DeviceLimits{PerAddress: 50, Total: 100}))
+	}, digest(code), store.DeviceLimits{PerAddress: 50, PerSite: 50, PerNetwork: 50, Total: 100}))
 	w.ok(w.ApproveDevice(w.ctx, code, user.User.ID))
 	result, n, _, err := w.PollDevice(w.ctx, store.Poll{
 		Hash: digest(code), ClientID: "snapcli", Refresh: digest(refresh), Idle: w.clock.Now().Add(24 * time.Hour), Expires: w.clock.Now().Add(48 * time.Hour),

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"strconv"
+
+	"snap"
+)
+
+// waitingLevel is a group of device grants whose number is limited: those of an
+// address, of a site, of a network, or all.
+type waitingLevel struct {
+	where string // SQL that holds for the group's grants
+	args  []any  // of where
+	part  string // the column that divides the group
+	mine  string // the new grant's value of part
+	max   int
+}
+
+// waitingLevels returns the groups that a new grant belongs to, the smallest
+// first, so that a group makes room before the group around it is looked at.
+func waitingLevels(g DeviceGrant, max DeviceLimits, now int64) []waitingLevel {
+	const all = `state = 'pending' AND expires_at > $1`
+	const network, site, address = all + ` AND network = $2`, all + ` AND network = $2 AND site = $3`, all + ` AND network = $2 AND site = $3 AND address = $4`
+	args := []any{now, g.Network, g.Site, g.Address}
+	return []waitingLevel{
+		{address, args[:4], "", "", max.PerAddress},
+		{site, args[:3], "address", g.Address, max.PerSite},
+		{network, args[:2], "site", g.Site, max.PerNetwork},
+		{all, args[:1], "network", g.Network, max.Total},
+	}
+}
+
+var errTooManyWaiting = &snap.Error{
+	Code:   snap.CodeRateLimited,
+	Detail: "too many logins are waiting for approval",
+	Hint:   "wait a few minutes and try again",
+}
+
+// makeRoom returns nil when the group has room for one more grant. In a full
+// group, the busiest part gives up its oldest grants that nobody opened, unless
+// the new grant's own part is as busy.
+func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
+	waiting, err := l.count(ctx, tx, "")
+	if err != nil || waiting < l.max {
+		return err
+	}
+	if l.part == "" {
+		return errTooManyWaiting
+	}
+	busiest, had, err := l.busiest(ctx, tx)
+	if err != nil {
+		return err
+	}
+	mine, err := l.count(ctx, tx, " AND "+l.part+" = $"+strconv.Itoa(len(l.args)+1), l.mine)
+	if err != nil {
+		return err
+	}
+	if mine >= had {
+		return errTooManyWaiting
+	}
+	// A tenth at once: a flood does not pay for the search at every request.
+	_, err = tx.ExecContext(ctx, `DELETE FROM device_grants WHERE hash IN (
+		SELECT hash FROM device_grants WHERE `+l.part+` = $1 AND state = 'pending' AND opened_at IS NULL ORDER BY created_at LIMIT $2)`,
+		busiest, had/10+1)
+	return err
+}
+
+// count returns how many of the group's grants wait, of those that also is
+// true for.
+func (l waitingLevel) count(ctx context.Context, tx *sql.Tx, also string, more ...any) (n int, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT count(*) FROM device_grants WHERE `+l.where+also, slices.Concat(l.args, more)...).Scan(&n)
+	return n, err
+}
+
+// busiest returns the part of the group with the most grants that nobody
+// opened, and how many those are. Of equal ones it is the part with the oldest.
+func (l waitingLevel) busiest(ctx context.Context, tx *sql.Tx) (part string, had int, err error) {
+	err = tx.QueryRowContext(ctx, `SELECT `+l.part+`, count(*) FROM device_grants WHERE `+l.where+` AND opened_at IS NULL
+		GROUP BY `+l.part+` ORDER BY count(*) DESC, min(created_at) LIMIT 1`, l.args...).Scan(&part, &had)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", 0, nil
+	}
+	return part, had, err
+}
