@@ -1,7 +1,14 @@
 package schema
 
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
 // Expr is an expression as a small tree. Exactly one of the fields Literal,
-// Column, Op, Call and Cast says what it is.
+// Column, Op, Call, Cast and NextValue says what it is.
 type Expr struct {
 	Literal *Literal `json:"literal,omitempty"`
 	Column  string   `json:"column,omitempty"`
@@ -9,11 +16,136 @@ type Expr struct {
 	Call    string   `json:"call,omitempty"` // a built-in function of the allowed list, in lower case
 	Cast    *Type    `json:"cast,omitempty"` // a cast of the one argument
 	Args    []Expr   `json:"args,omitempty"`
+
+	NextValue *Name `json:"next_value,omitempty"` // of a sequence of the description
 }
 
-// Literal is a constant. Kind is string, number, boolean, null or bytes; bytes
-// are hexadecimal.
+// Literal is a constant. Kind is string, number, boolean, null, bytes or bits.
+// Bytes are hexadecimal digits, bits are binary ones.
 type Literal struct {
 	Kind  string `json:"kind"`
 	Value string `json:"value,omitempty"`
+}
+
+// check reports whether an expression is one that [ParseExpr] could return. A
+// description from a file is not known to come from it. A column is refused
+// when known is not nil and says that there is none of that name.
+func (e Expr) check(d Dialect, known func(column string) bool) error {
+	nodes := 0
+	return e.checkNode(d, known, 0, &nodes)
+}
+
+func (e Expr) checkNode(d Dialect, known func(string) bool, depth int, nodes *int) error {
+	if *nodes++; *nodes > maxNodes || depth > maxDepth*2 || e.forms() != 1 {
+		return errNotAllowed
+	}
+	if err := e.checkForm(d, known); err != nil {
+		return err
+	}
+	for _, arg := range e.Args {
+		if err := arg.checkNode(d, known, depth+1, nodes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forms counts how many of the fields that say what an expression is are set.
+func (e Expr) forms() int {
+	n := 0
+	for _, is := range []bool{e.Literal != nil, e.Column != "", e.Op != "", e.Call != "", e.Cast != nil, e.NextValue != nil} {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+func (e Expr) checkForm(d Dialect, known func(string) bool) error {
+	ok := false
+	switch {
+	case e.Literal != nil:
+		ok = len(e.Args) == 0 && e.Literal.valid()
+	case e.Column != "":
+		ok = len(e.Args) == 0 && validName(e.Column) && (known == nil || known(e.Column))
+	case e.Op == "COLLATE":
+		ok = len(e.Args) == 2 && e.Args[1].isWord(collationName)
+	case e.Op != "":
+		ok = allowedOp(d, e.Op, len(e.Args))
+	case e.Call == "extract":
+		ok = d != SQLite && len(e.Args) == 2 && e.Args[0].isWord(extractField)
+	case e.Call != "":
+		ok = calls[d][e.Call] && len(e.Args) <= 100 && (!bare[e.Call] || len(e.Args) <= 1)
+	case e.Cast != nil:
+		ok = len(e.Args) == 1 && e.Cast.check(d) == nil
+	case e.NextValue != nil:
+		ok = d != SQLite && len(e.Args) == 0 && e.NextValue.valid()
+	}
+	if !ok {
+		return errNotAllowed
+	}
+	return nil
+}
+
+// extractField is what EXTRACT can take out of a time.
+var extractField = regexp.MustCompile(`^[a-z_]{1,20}$`)
+
+// isWord reports whether an expression is a string of a form.
+func (e Expr) isWord(form *regexp.Regexp) bool {
+	return e.Literal != nil && e.Literal.Kind == "string" && form.MatchString(e.Literal.Value)
+}
+
+func (l Literal) valid() bool {
+	switch l.Kind {
+	case "string":
+		return len(l.Value) <= maxText && utf8.ValidString(l.Value) && !strings.Contains(l.Value, "\x00")
+	case "number":
+		return len(l.Value) <= 1000 && isNumber(l.Value)
+	case "boolean":
+		return l.Value == "true" || l.Value == "false"
+	case "null":
+		return l.Value == ""
+	case "bytes":
+		return len(l.Value) <= maxText && len(l.Value)%2 == 0 && strings.Trim(l.Value, "0123456789abcdef") == ""
+	case "bits":
+		return len(l.Value) <= 1000 && strings.Trim(l.Value, "01") == ""
+	}
+	return false
+}
+
+// valid reports whether a name can be one of a database.
+func (n Name) valid() bool { return validName(n.Name) && (n.Schema == "" || validName(n.Schema)) }
+
+// maxName is how many bytes a name may have. PostgreSQL has 63, MySQL 64
+// characters, SQLite no limit.
+const maxName = 512
+
+func validName(s string) bool {
+	return s != "" && len(s) <= maxName && utf8.ValidString(s) && !strings.Contains(s, "\x00")
+}
+
+// check reports whether a type is a built-in one, one of an allowed extension
+// or one of the description's own, in a form that can be written.
+func (t Type) check(d Dialect) error {
+	ok := validName(t.Name) && t.Dims >= 0 && t.Dims <= 6 && len(t.Args) <= 3 && len(t.Labels) <= 65535
+	switch {
+	case t.Own:
+		ok = ok && d == PostgreSQL && Name{t.Schema, t.Name}.valid() && len(t.Args) == 0
+	case t.Extension != "":
+		ok = ok && d == PostgreSQL && slices.Contains(extensionTypes[t.Extension], t.Name)
+	case d == SQLite:
+		ok = sqliteType.MatchString(t.Name) || t.Name == "" && len(t.Args) == 0
+	default:
+		ok = ok && builtinTypes[d][t.Name]
+	}
+	for _, arg := range t.Args {
+		ok = ok && typeArg.MatchString(arg)
+	}
+	for _, label := range t.Labels {
+		ok = ok && d == MySQL && len(label) <= 1024 && utf8.ValidString(label) && !strings.Contains(label, "\x00")
+	}
+	if !ok || d != PostgreSQL && t.Dims != 0 {
+		return errNotAllowed
+	}
+	return nil
 }

@@ -1,0 +1,286 @@
+package schema
+
+import (
+	"fmt"
+
+	"snap"
+)
+
+// The bounds of a description.
+const (
+	maxTables   = 50_000
+	maxColumns  = 1_000_000
+	maxPerTable = 40_000
+	maxPrograms = 1_000_000
+)
+
+// Check reports the first thing in a description that no database can have had,
+// as an error of code corrupt_snapshot: names that are none, types and
+// expressions that are not allowed, columns that do not exist, and more of
+// anything than the bounds. What passes can be written as SQL by its generator.
+func (s *Schema) Check(d Dialect) error {
+	c := &checker{d: d}
+	if len(s.Tables) > maxTables || len(s.Programs) > maxPrograms || len(s.Enums)+len(s.Domains)+len(s.Sequences) > maxColumns {
+		c.fail("it has too many objects")
+	}
+	for _, n := range s.Namespaces {
+		c.name(Name{Name: n.Name})
+		c.once("schema", n.Name)
+	}
+	for _, e := range s.Enums {
+		c.name(e.Name)
+		c.once("type", e.Schema+"\x00"+e.Name.Name)
+		c.labels(e.Labels)
+	}
+	for _, x := range s.Domains {
+		c.once("type", x.Schema+"\x00"+x.Name.Name)
+		c.domain(x)
+	}
+	for _, q := range s.Sequences {
+		c.sequence(q)
+	}
+	for i := range s.Tables {
+		c.table(&s.Tables[i])
+	}
+	for _, p := range s.Programs {
+		if !validName(p.Kind) || len(p.Kind) > 40 || !p.valid() && p.Name.Name != "" {
+			c.fail("a program has no valid name")
+		}
+	}
+	return c.err
+}
+
+// checker keeps the first fault that it finds.
+type checker struct {
+	d       Dialect
+	columns int
+	seen    map[string]bool
+	err     error
+}
+
+func (c *checker) fail(format string, args ...any) {
+	if c.err == nil {
+		c.err = &snap.Error{
+			Code:   snap.CodeCorrupt,
+			Detail: "the snapshot describes its database wrongly: " + fmt.Sprintf(format, args...),
+			Hint:   "ask for a snapshot that was built again",
+		}
+	}
+}
+
+func (c *checker) name(n Name) {
+	if !n.valid() {
+		c.fail("%q cannot be a name", cut(n.Name))
+	}
+}
+
+// cut returns at most 80 bytes of a name from a file.
+func cut(name string) string { return name[:min(len(name), 80)] }
+
+func (c *checker) once(kind, name string) {
+	if c.seen == nil {
+		c.seen = map[string]bool{}
+	}
+	if key := kind + "\x00" + name; !c.seen[key] {
+		c.seen[key] = true
+		return
+	}
+	c.fail("the %s %q is in it twice", kind, cut(name))
+}
+
+func (c *checker) labels(labels []string) {
+	seen := map[string]bool{}
+	for _, l := range labels {
+		if len(l) > maxName || !(Literal{Kind: "string", Value: l}).valid() || seen[l] {
+			c.fail("%q cannot be a label of an enum", cut(l))
+		}
+		seen[l] = true
+	}
+}
+
+func (c *checker) domain(x Domain) {
+	c.name(x.Name)
+	c.typ(x.Name.Name, x.Type)
+	c.expr(x.Name.Name, x.Default, nil)
+	for _, check := range x.Checks {
+		c.expr(x.Name.Name, &check.Expr, func(column string) bool { return column == "value" || column == "VALUE" })
+	}
+}
+
+func (c *checker) sequence(q Sequence) {
+	c.name(q.Name)
+	c.once("table", q.Schema+"\x00"+q.Name.Name)
+	if q.Type != "" && !builtinTypes[c.d][q.Type] {
+		c.fail("the sequence %q has no known type", cut(q.Name.Name))
+	}
+	for _, n := range []string{q.Start, q.Increment, q.Min, q.Max, q.Cache, q.Last} {
+		if n != "" && !isInteger(n) {
+			c.fail("the sequence %q has a value that is not a number", cut(q.Name.Name))
+		}
+	}
+	if q.Owner != nil && (!q.Owner.Table.valid() || !validName(q.Owner.Column)) {
+		c.fail("the sequence %q belongs to no column", cut(q.Name.Name))
+	}
+}
+
+func isInteger(s string) bool {
+	if s[0] == '-' {
+		s = s[1:]
+	}
+	if s == "" || len(s) > 30 {
+		return false
+	}
+	for i := range len(s) {
+		if !isDigit(s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *checker) table(t *Table) {
+	c.name(t.Name)
+	c.once("table", t.Schema+"\x00"+t.Name.Name)
+	if c.columns += len(t.Columns); c.columns > maxColumns || len(t.Columns) > maxPerTable {
+		c.fail("it has too many columns")
+	}
+	columns := make(map[string]bool, len(t.Columns))
+	for i := range t.Columns {
+		col := &t.Columns[i]
+		if !validName(col.Name) || columns[col.Name] {
+			c.fail("the table %q cannot have a column %q", cut(t.Name.Name), cut(col.Name))
+		}
+		columns[col.Name] = true
+		c.column(t, col)
+	}
+	known := func(column string) bool { return columns[column] }
+	c.keys(t, known)
+	for _, check := range t.Checks {
+		c.expr(t.Name.Name, &check.Expr, known)
+		c.optional(check.Name)
+	}
+	c.parts(t)
+	for name, value := range t.Options {
+		if !validName(name) || len(value) > 1000 || !(Literal{Kind: "string", Value: value}).valid() {
+			c.fail("the table %q has an option that is not valid", cut(t.Name.Name))
+		}
+	}
+}
+
+func (c *checker) column(t *Table, col *Column) {
+	c.typ(t.Name.Name+"."+col.Name, col.Type)
+	c.expr(t.Name.Name+"."+col.Name, col.Default, nil)
+	c.expr(t.Name.Name+"."+col.Name, col.OnUpdate, nil)
+	if col.Collation != nil && !collationName.MatchString(col.Collation.Name) || col.Charset != "" && !collationName.MatchString(col.Charset) {
+		c.fail("the column %q has no known collation", cut(col.Name))
+	}
+	if col.Identity != nil && col.Identity.Sequence != nil {
+		c.name(*col.Identity.Sequence)
+	}
+}
+
+// keys checks what refers to columns of the table.
+func (c *checker) keys(t *Table, known func(string) bool) {
+	for _, k := range t.Keys {
+		c.optional(k.Name)
+		c.keyColumns(t, k.Columns, known)
+		c.allKnown(t, k.Include, known)
+	}
+	for _, x := range t.Indexes {
+		c.optional(x.Name)
+		c.keyColumns(t, x.Columns, known)
+		c.allKnown(t, x.Include, known)
+	}
+	for _, f := range t.ForeignKeys {
+		c.optional(f.Name)
+		c.name(f.To)
+		c.allKnown(t, f.Columns, known)
+		c.allKnown(t, f.SetColumns, known)
+		for _, column := range f.ToColumns {
+			c.name(Name{Name: column})
+		}
+		c.action(f.OnUpdate)
+		c.action(f.OnDelete)
+	}
+}
+
+func (c *checker) optional(name string) {
+	if name != "" {
+		c.name(Name{Name: name})
+	}
+}
+
+func (c *checker) action(action string) {
+	switch action {
+	case "", "NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT":
+	default:
+		c.fail("%q is no action of a foreign key", cut(action))
+	}
+}
+
+func (c *checker) keyColumns(t *Table, columns []KeyColumn, known func(string) bool) {
+	for _, k := range columns {
+		c.allKnown(t, []string{k.Name}, known)
+		if k.OpClass != "" && !collationName.MatchString(k.OpClass) || k.Collation != nil && !collationName.MatchString(k.Collation.Name) {
+			c.fail("an index of the table %q is of no known kind", cut(t.Name.Name))
+		}
+	}
+}
+
+func (c *checker) allKnown(t *Table, columns []string, known func(string) bool) {
+	for _, column := range columns {
+		if !known(column) {
+			c.fail("the table %q has no column %q", cut(t.Name.Name), cut(column))
+		}
+	}
+}
+
+// parts checks how a table is divided and what it is a part of.
+func (c *checker) parts(t *Table) {
+	for _, parent := range t.Inherits {
+		c.name(parent)
+	}
+	if t.PartitionOf != nil {
+		c.name(t.PartitionOf.Table)
+		c.bound(t, t.PartitionOf.Bound)
+	}
+	if t.Partitions == nil {
+		return
+	}
+	switch t.Partitions.Method {
+	case "range", "list", "hash", "key":
+	default:
+		c.fail("the table %q is divided in no known way", cut(t.Name.Name))
+	}
+	for _, part := range t.Partitions.Parts {
+		c.name(Name{Name: part.Name})
+		c.bound(t, part.Bound)
+	}
+}
+
+func (c *checker) bound(t *Table, b Bound) {
+	for _, values := range append([][]Expr{b.From, b.To}, b.In...) {
+		for _, v := range values {
+			c.expr(t.Name.Name, &v, func(column string) bool { return column == "minvalue" || column == "maxvalue" })
+		}
+	}
+}
+
+func (c *checker) typ(of string, t Type) {
+	if t.check(c.d) != nil {
+		c.fail("%q has a type that is not allowed: %q", cut(of), cut(t.Name))
+	}
+}
+
+// expr checks an expression. Without known it may not name a column.
+func (c *checker) expr(of string, e *Expr, known func(string) bool) {
+	if e == nil {
+		return
+	}
+	if known == nil {
+		known = func(string) bool { return false }
+	}
+	if e.check(c.d, known) != nil {
+		c.fail("%q has an expression that is not allowed", cut(of))
+	}
+}

@@ -1,0 +1,188 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"snap"
+)
+
+// TestAllowedExpressions writes what was parsed, and parses that to the same
+// tree again.
+func TestAllowedExpressions(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		d          Dialect
+		text, want string
+	}{
+		{PostgreSQL, `'draft'::character varying`, `CAST('draft' AS character varying)`},
+		{PostgreSQL, `nextval('public."Order_seq"'::regclass)`, `pg_catalog.nextval('"public"."Order_seq"'::pg_catalog.regclass)`},
+		{PostgreSQL, `(price > (0)::numeric)`, `("price" > CAST(0 AS numeric))`},
+		{PostgreSQL, `CURRENT_TIMESTAMP`, `CURRENT_TIMESTAMP`},
+		{PostgreSQL, `now() + '30 days'::interval`, `(now() + CAST('30 days' AS interval))`},
+		{PostgreSQL, `((status)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[]))`,
+			`(CAST("status" AS text) = ANY (CAST((ARRAY[CAST('a' AS character varying), CAST('b' AS character varying)]) AS text[])))`},
+		{PostgreSQL, `(kind = 'x'::shop.kind)`, `("kind" = CAST('x' AS "shop"."kind"))`},
+		{PostgreSQL, `'2020-01-01 00:00:00+00'::timestamp(3) with time zone`, `CAST('2020-01-01 00:00:00+00' AS timestamp(3) with time zone)`},
+		{PostgreSQL, `EXTRACT(year FROM born) > (1900)::numeric`, `(EXTRACT('year' FROM "born") > CAST(1900 AS numeric))`},
+		{PostgreSQL, `a IS NOT NULL AND b IS DISTINCT FROM 'x'::text OR NOT c`, `((("a" IS NOT NULL) AND ("b" IS DISTINCT FROM CAST('x' AS text))) OR (NOT "c"))`},
+		{PostgreSQL, `CASE WHEN a THEN 1 ELSE 2 END`, `(CASE WHEN "a" THEN 1 ELSE 2 END)`},
+		{PostgreSQL, `E'a\\b'::text`, `CAST(E'a\\b' AS text)`},
+		{PostgreSQL, `VALUE ~ '^\d+$'::text`, `(VALUE ~ CAST(E'^\\d+$' AS text))`},
+		{PostgreSQL, `B'101'::"bit"`, `CAST(B'101' AS bit)`},
+		{PostgreSQL, `- 1`, `(- 1)`},
+		{PostgreSQL, `a COLLATE pg_catalog."C" < 'b'::text`, `(("a" COLLATE pg_catalog."C") < CAST('b' AS text))`},
+		{MySQL, "(`age` >= 0) and (`age` < 150)", "((`age` >= 0) AND (`age` < 150))"},
+		{MySQL, `_utf8mb4'it''s'`, `'it''s'`},
+		{MySQL, `_utf8mb4'a\\b'`, `_utf8mb4 X'615c62'`},
+		{MySQL, "json_valid(`data`)", "json_valid(`data`)"},
+		{MySQL, "current_timestamp(6)", "current_timestamp(6)"},
+		{MySQL, "`a` in (1,2,3)", "(`a` IN (1, 2, 3))"},
+		{MySQL, "nextval(`s`.`q`)", "NEXTVAL(`q`)"},
+		{SQLite, `length("name") BETWEEN 1 AND 50`, `(length("name") BETWEEN 1 AND 50)`},
+		{SQLite, `a||b = 'x' AND [c d] IS NOT NULL`, `((("a" || "b") = 'x') AND ("c d" IS NOT NULL))`},
+		{SQLite, `x'CAFE'`, `X'cafe'`},
+		{SQLite, `a LIKE '%\%' ESCAPE '\'`, `("a" LIKE '%\%' ESCAPE '\')`},
+		{SQLite, `CAST(a AS INTEGER) = a`, `(CAST("a" AS "integer") = "a")`},
+	}
+	for _, tt := range tests {
+		e, err := ParseExpr(tt.d, tt.text)
+		if err != nil {
+			t.Errorf("%s: %s: %v", tt.d, tt.text, err)
+			continue
+		}
+		got, err := e.SQL(tt.d)
+		if err != nil || got != tt.want {
+			t.Errorf("%s: %s is written as\n%s (%v), want\n%s", tt.d, tt.text, got, err, tt.want)
+		}
+	}
+}
+
+// TestRefusedExpressions has texts that compute more than they may, or that
+// are more than an expression.
+func TestRefusedExpressions(t *testing.T) {
+	t.Parallel()
+	refused := map[Dialect][]string{
+		PostgreSQL: {
+			`public.f(a)`, `pg_read_file('/etc/passwd')`, `pg_sleep(10)`, `(SELECT 1)`, `a); DROP TABLE x; --`, `lo_import('x')`,
+			`a OPERATOR(public.+) b`, `'f'::regproc`, `'x'::regclass`, `query_to_xml('x',true,true,'')`, `repeat('x', 1000000000)`,
+			`a /* x */`, `a -- x`, `$1`, `$$x$$`, `U&'x'`, `E'\x41'`, `current_setting('x')`, `set_config('a','b',true)`,
+			`nextval('x; y'::regclass)`, `nextval((a)::regclass)`, `a COLLATE public."C"`, `t.a = 1`, ``, `)`, `(`, `a b`,
+			strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000), `pg_catalog`, `pg_catalog.x`, `'a`, `"a`,
+		},
+		MySQL: {
+			"load_file('/etc/passwd')", "sleep(10)", "benchmark(1,1)", "@@version", "@a", "(select 1)", "`prod`.`users`", "a /*! b */",
+			"# x", "-- x", "get_lock('a',1)", "a || b", "user()", "`f`(1)", "repeat('a',1000000)", "a := 1",
+		},
+		SQLite: {
+			"load_extension('x')", "randomblob(1000000000)", "zeroblob(1000000000)", "writefile('a','b')", "(select 1)", "printf('%1000000d',1)",
+			"a.b", "1; attach 'x' as y", "fts3_tokenizer('x')", "readfile('x')", "?1", ":a", "match(a,b)", "edit('x')", "a -- b",
+		},
+	}
+	for d, texts := range refused {
+		for _, text := range texts {
+			if e, err := ParseExpr(d, text); err == nil {
+				t.Errorf("%s: %s is accepted as %+v", d, text, e)
+			}
+		}
+	}
+}
+
+// TestCheckRefuses has descriptions that no database can have had.
+func TestCheckRefuses(t *testing.T) {
+	t.Parallel()
+	users := func(change func(*Table)) *Schema {
+		table := Table{Name: Name{"public", "users"}, Columns: []Column{{Name: "id", Type: Type{Name: "bigint"}}}}
+		change(&table)
+		return &Schema{Tables: []Table{table}}
+	}
+	if err := users(func(*Table) {}).Check(PostgreSQL); err != nil {
+		t.Fatal(err)
+	}
+	refused := map[string]*Schema{
+		"no name":     users(func(t *Table) { t.Name.Name = "" }),
+		"NUL":         users(func(t *Table) { t.Name.Name = "a\x00b" }),
+		"long name":   users(func(t *Table) { t.Columns[0].Name = strings.Repeat("x", 10000) }),
+		"type":        users(func(t *Table) { t.Columns[0].Type.Name = "bigint); DROP TABLE x; --" }),
+		"type arg":    users(func(t *Table) { t.Columns[0].Type.Args = []string{"1); DROP"} }),
+		"two columns": users(func(t *Table) { t.Columns = append(t.Columns, t.Columns[0]) }),
+		"key":         users(func(t *Table) { t.Keys = []Key{{Columns: []KeyColumn{{Name: "other"}}}} }),
+		"action":      users(func(t *Table) { t.ForeignKeys = []ForeignKey{{To: Name{"", "x"}, OnDelete: "CASCADE; DROP"}} }),
+		"op class":    users(func(t *Table) { t.Indexes = []Index{{Name: "i", Columns: []KeyColumn{{Name: "id", OpClass: "a b"}}}} }),
+		"default":     users(func(t *Table) { t.Columns[0].Default = &Expr{Call: "pg_read_file"} }),
+		"operator":    users(func(t *Table) { t.Columns[0].Default = &Expr{Op: ") ; --", Args: make([]Expr, 2)} }),
+		"two forms":   users(func(t *Table) { t.Columns[0].Default = &Expr{Call: "now", Column: "x"} }),
+		"collation":   users(func(t *Table) { t.Columns[0].Collation = &Name{Name: `C" x`} }),
+		"two tables":  {Tables: []Table{{Name: Name{"a", "b"}}, {Name: Name{"a", "b"}}}},
+		"label":       {Enums: []Enum{{Name: Name{"a", "b"}, Labels: []string{"x\x00"}}}},
+		"sequence":    {Sequences: []Sequence{{Name: Name{"a", "b"}, Start: "1; DROP"}}},
+	}
+	for what, s := range refused {
+		var e *snap.Error
+		if err := s.Check(PostgreSQL); !errors.As(err, &e) || e.Code != snap.CodeCorrupt {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// FuzzParseExpr holds that what is accepted is written as one expression that
+// reads as the same tree, and that a tree survives JSON.
+func FuzzParseExpr(f *testing.F) {
+	for _, seed := range []string{"a = 1", "now()", "'x'::text", "CASE WHEN a THEN b END", "x'00'", "a in (1)", "-1", "not a is null"} {
+		f.Add(seed, 0)
+		f.Add(seed, 1)
+		f.Add(seed, 2)
+	}
+	dialects := []Dialect{PostgreSQL, MySQL, SQLite}
+	f.Fuzz(func(t *testing.T, text string, n int) {
+		d := dialects[((n%3)+3)%3]
+		e, err := ParseExpr(d, text)
+		if err != nil {
+			return
+		}
+		packed, err := json.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Expr
+		if err := json.Unmarshal(packed, &back); err != nil {
+			t.Fatal(err)
+		}
+		if err := back.check(d, nil); err != nil {
+			t.Fatalf("%s: %q is not allowed after JSON", d, text)
+		}
+		first, err := e.SQL(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseExpr(d, first)
+		if err != nil {
+			return // a form that is only written, such as a name with the schema of the server
+		}
+		second, err := again.SQL(d)
+		if err != nil || first != second {
+			t.Fatalf("%s: %q is written as %q and then %q (%v)", d, text, first, second, err)
+		}
+	})
+}
+
+// TestExprJSON keeps the names of the file format.
+func TestExprJSON(t *testing.T) {
+	t.Parallel()
+	e, err := ParseExpr(PostgreSQL, "lower(a) = 'x'::text")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := json.Marshal(e)
+	want := `{"op":"=","args":[{"call":"lower","args":[{"column":"a"}]},{"cast":{"name":"text"},"args":[{"literal":{"kind":"string","value":"x"}}]}]}`
+	if err != nil || string(packed) != want {
+		t.Errorf("%s, want %s", packed, want)
+	}
+	var back Expr
+	if err := json.Unmarshal([]byte(want), &back); err != nil || !reflect.DeepEqual(back, e) {
+		t.Errorf("%+v, want %+v: %v", back, e, err)
+	}
+}
