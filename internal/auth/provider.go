@@ -100,7 +100,8 @@ func (p *Provider) ask(ctx context.Context) (*Discovered, error) {
 		return nil, err
 	}
 	d := &Discovered{Provider: found}
-	return d, found.Claims(&d.Extras)
+	err = found.Claims(&d.Extras)
+	return d, err
 }
 
 // Verifier returns the verifier of the provider's tokens for an audience. Only

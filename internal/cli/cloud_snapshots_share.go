@@ -183,7 +183,8 @@ func (a *app) expiry(in string) (*time.Time, error) {
 func (a *app) shareOrgWide(ctx context.Context, conn *connection, s api.Snapshot, dry bool) (shareChange, error) {
 	c := shareChange{Share: "org-wide", With: s.Organization, Changed: !s.Shared}
 	if dry {
-		return c, a.foretell(ctx, conn, s, "", &c)
+		err := a.foretell(ctx, conn, s, "", &c)
+		return c, err
 	}
 	if _, err := conn.Share(ctx, s.ID); err != nil {
 		return c, err
@@ -200,7 +201,8 @@ func (a *app) shareGroup(ctx context.Context, conn *connection, s api.Snapshot, 
 	}
 	c.Changed = !slices.ContainsFunc(shares, func(share api.GroupShare) bool { return share.GroupID == g.GroupID })
 	if dry {
-		return c, a.foretell(ctx, conn, s, g.GroupID, &c)
+		err := a.foretell(ctx, conn, s, g.GroupID, &c)
+		return c, err
 	}
 	if _, err := conn.ShareGroup(ctx, s.ID, g.GroupID); err != nil {
 		return c, err

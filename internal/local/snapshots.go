@@ -143,7 +143,8 @@ func readRecord(path string) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	var s Snapshot
-	return s, json.Unmarshal(text, &s)
+	err = json.Unmarshal(text, &s)
+	return s, err
 }
 
 // Snapshot returns the one of this name, or of this beginning of a name when

@@ -150,7 +150,8 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 		spec.Expires = s.Now().Add(d).UTC()
 	}
 	if spec.Kind == snap.UserKey {
-		return spec, s.forUser(ctx, &spec, f)
+		err = s.forUser(ctx, &spec, f)
+		return spec, err
 	}
 	if f.user != "" {
 		return spec, snap.Usage("--user is only for --kind user", "an organization-level key acts as no user")

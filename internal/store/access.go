@@ -110,6 +110,9 @@ func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, 
 		return nil, 0, err
 	}
 	users, err = collect(ctx, s, `SELECT u.id, u.email, u.name`+would+` ORDER BY u.email_folded, u.id LIMIT $4`,
-		func(rows *sql.Rows) (u snap.User, err error) { return u, rows.Scan(&u.ID, &u.Email, &u.Name) }, append(args, limit)...)
+		func(rows *sql.Rows) (u snap.User, err error) {
+			err = rows.Scan(&u.ID, &u.Email, &u.Name)
+			return u, err
+		}, append(args, limit)...)
 	return users, count, err
 }

@@ -165,7 +165,8 @@ func scanEntry(rows *sql.Rows) (e snap.AuditEntry, err error) {
 }
 
 func entryOf(body string) (e snap.AuditEntry, err error) {
-	return e, json.Unmarshal([]byte(body), &e)
+	err = json.Unmarshal([]byte(body), &e)
+	return e, err
 }
 
 // History returns everything the log tells of one snapshot and of the

@@ -86,6 +86,6 @@ func (s *Store) userDetail(ctx context.Context, tx *sql.Tx, where string, args .
 	if err != nil {
 		return d, 0, err
 	}
-	d.Groups, err = drain(rows, func(rows *sql.Rows) (name string, err error) { return name, rows.Scan(&name) })
+	d.Groups, err = drain(rows, scanOne[string])
 	return d, org, err
 }

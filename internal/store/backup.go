@@ -142,7 +142,8 @@ func checkChains(ctx context.Context, q querier) error {
 
 // Count returns how many objects the copy names.
 func (c *Copy) Count(ctx context.Context) (n int64, err error) {
-	return n, c.db.QueryRowContext(ctx, `SELECT count(DISTINCT blob) FROM snapshots`).Scan(&n)
+	err = c.db.QueryRowContext(ctx, `SELECT count(DISTINCT blob) FROM snapshots`).Scan(&n)
+	return n, err
 }
 
 // NeedsObject reports whether a snapshot of the SQLite database in a data
@@ -153,5 +154,6 @@ func NeedsObject(ctx context.Context, dataDir, key string) (needed bool, err err
 		return false, err
 	}
 	defer s.Close()
-	return needed, s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM snapshots WHERE blob = $1)`, key).Scan(&needed)
+	err = s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM snapshots WHERE blob = $1)`, key).Scan(&needed)
+	return needed, err
 }

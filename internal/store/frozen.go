@@ -62,7 +62,8 @@ func (s *Store) has(ctx context.Context, table string) (known bool, err error) {
 	if s.pg {
 		text = `SELECT to_regclass($1) IS NOT NULL`
 	}
-	return known, s.read.QueryRowContext(ctx, text, table).Scan(&known)
+	err = s.read.QueryRowContext(ctx, text, table).Scan(&known)
+	return known, err
 }
 
 // Frozen is a database that is read as of one moment, and that nobody writes
@@ -131,5 +132,8 @@ func objects(ctx context.Context, q querier, after string, limit int) ([]Object,
 	if err != nil {
 		return nil, err
 	}
-	return drain(rows, func(rows *sql.Rows) (o Object, err error) { return o, rows.Scan(&o.Key, &o.Size, &o.SHA256) })
+	return drain(rows, func(rows *sql.Rows) (o Object, err error) {
+		err = rows.Scan(&o.Key, &o.Size, &o.SHA256)
+		return o, err
+	})
 }

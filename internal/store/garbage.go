@@ -19,7 +19,10 @@ func discard(ctx context.Context, tx *sql.Tx, g Garbage) error {
 // Garbage returns at most limit objects that are to be removed.
 func (s *Store) Garbage(ctx context.Context, limit int) ([]Garbage, error) {
 	return collect(ctx, s, `SELECT blob, blob_upload FROM garbage LIMIT $1`,
-		func(rows *sql.Rows) (g Garbage, err error) { return g, rows.Scan(&g.Blob, &g.BlobUpload) }, limit)
+		func(rows *sql.Rows) (g Garbage, err error) {
+			err = rows.Scan(&g.Blob, &g.BlobUpload)
+			return g, err
+		}, limit)
 }
 
 // Removed notes that an object was removed.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -43,11 +42,10 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	if i.Ahead, err = s.ahead(ctx); err != nil || i.Schema == 0 {
 		return i, err
 	}
-	text := func(rows *sql.Rows) (text string, err error) { return text, rows.Scan(&text) }
-	if i.Orgs, err = collect(ctx, s, `SELECT slug FROM orgs ORDER BY slug`, text); err != nil || i.Schema < i.Newest {
+	if i.Orgs, err = collect(ctx, s, `SELECT slug FROM orgs ORDER BY slug`, scanOne[string]); err != nil || i.Schema < i.Newest {
 		return i, err
 	}
-	i.Webhooks, err = collect(ctx, s, `SELECT DISTINCT url FROM webhooks ORDER BY url`, text)
+	i.Webhooks, err = collect(ctx, s, `SELECT DISTINCT url FROM webhooks ORDER BY url`, scanOne[string])
 	return i, err
 }
 

@@ -150,7 +150,7 @@ func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) er
 	if err != nil {
 		return err
 	}
-	have, err := drain(rows, func(rows *sql.Rows) (a snap.Audience, err error) { return a, rows.Scan(&a) })
+	have, err := drain(rows, scanOne[snap.Audience])
 	if err != nil {
 		return err
 	}

@@ -119,7 +119,10 @@ func (d *seeded) walk(c snap.Caller, q store.Query) []int64 {
 		AND $3 IN ('', s.target) AND $4 IN ('', s.type) ORDER BY s.key DESC`,
 		int64(math.MaxInt64), d.clock.Now().UnixMilli(), q.Target, string(q.Type))
 	d.ok(err)
-	all, err := store.Drain(rows, func(rows *sql.Rows) (key int64, err error) { return key, rows.Scan(&key) })
+	all, err := store.Drain(rows, func(rows *sql.Rows) (key int64, err error) {
+		err = rows.Scan(&key)
+		return key, err
+	})
 	d.ok(err)
 	return all
 }

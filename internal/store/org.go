@@ -117,11 +117,13 @@ func scanOrg(row scanner) (o Org, err error) {
 	if err := row.Scan(&o.ID, &o.Slug, &o.Name, &policy, &o.Closed); err != nil {
 		return o, err
 	}
-	return o, json.Unmarshal([]byte(policy), &o.Policy)
+	err = json.Unmarshal([]byte(policy), &o.Policy)
+	return o, err
 }
 
 func scanGroup(rows *sql.Rows) (g snap.Group, err error) {
-	return g, rows.Scan(&g.ID, &g.GroupID, &g.Name)
+	err = rows.Scan(&g.ID, &g.GroupID, &g.Name)
+	return g, err
 }
 
 // GroupCount is an SSO group and how many users were in it at their last sign-in.
@@ -138,7 +140,8 @@ func (s *Store) Groups(ctx context.Context, c snap.Caller) ([]GroupCount, error)
 			WHERE m.audience = g.id * 8 + 3)
 		FROM groups g WHERE g.org_id = $1 ORDER BY g.name, g.group_id`,
 		func(rows *sql.Rows) (g GroupCount, err error) {
-			return g, rows.Scan(&g.ID, &g.GroupID, &g.Name, &g.Members)
+			err = rows.Scan(&g.ID, &g.GroupID, &g.Name, &g.Members)
+			return g, err
 		}, c.Org.ID)
 }
 

@@ -61,6 +61,12 @@ func collect[T any](ctx context.Context, s *Store, text string, scan func(*sql.R
 	return drain(rows, scan)
 }
 
+// scanOne scans a row of one column.
+func scanOne[T any](rows *sql.Rows) (value T, err error) {
+	err = rows.Scan(&value)
+	return value, err
+}
+
 func drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) (all []T, err error) {
 	defer rows.Close()
 	for rows.Next() {

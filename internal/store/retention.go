@@ -24,7 +24,8 @@ func (s *Store) Retentions(ctx context.Context, c snap.Caller) ([]Retention, err
 }
 
 func scanRetention(rows *sql.Rows) (r Retention, err error) {
-	return r, rows.Scan(&r.Target, &r.KeepLast, &r.KeepDays)
+	err = rows.Scan(&r.Target, &r.KeepLast, &r.KeepDays)
+	return r, err
 }
 
 // SetRetention makes or changes a target's rule.

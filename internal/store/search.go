@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"strings"
 
@@ -69,7 +68,7 @@ func (s *Store) targetsLike(ctx context.Context, c snap.Caller, q string) ([]int
 		contains = `strpos(folded, $2) > 0`
 	}
 	return collect(ctx, s, `SELECT target_id FROM org_targets WHERE org_id = $1 AND `+contains+` LIMIT 9`,
-		func(rows *sql.Rows) (id int64, err error) { return id, rows.Scan(&id) }, c.Org.ID, q)
+		scanOne[int64], c.Org.ID, q)
 }
 
 // The columns of snapshots by whose beginning it can be looked up.

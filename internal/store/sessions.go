@@ -93,7 +93,7 @@ func (s *Store) endSessions(ctx context.Context, tx *sql.Tx, where string, args 
 	if err != nil {
 		return 0, err
 	}
-	ids, err := drain(rows, func(rows *sql.Rows) (id int64, err error) { return id, rows.Scan(&id) })
+	ids, err := drain(rows, scanOne[int64])
 	if err != nil {
 		return 0, err
 	}

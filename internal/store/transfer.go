@@ -52,7 +52,8 @@ func (s *Store) Arrived(ctx context.Context, o Object) error {
 
 // HasArrived reports whether an object was copied and verified before.
 func (s *Store) HasArrived(ctx context.Context, o Object) (has bool, err error) {
-	return has, s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM transfer WHERE blob = $1 AND sha256 = $2)`, o.Key, o.SHA256).Scan(&has)
+	err = s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM transfer WHERE blob = $1 AND sha256 = $2)`, o.Key, o.SHA256).Scan(&has)
+	return has, err
 }
 
 // Identity returns a text that names this database's content among others: its

@@ -135,7 +135,7 @@ func (s *Store) Due(ctx context.Context, lease time.Duration, limit int) ([]Deli
 		if err != nil {
 			return err
 		}
-		ids, err = drain(rows, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) })
+		ids, err = drain(rows, scanOne[string])
 		return err
 	})
 	if err != nil || len(ids) == 0 {

@@ -69,7 +69,8 @@ func (s *chooser) Exec(ctx context.Context, statement string) (int64, error) {
 
 // Count implements [subset.Server].
 func (s *chooser) Count(ctx context.Context, query string) (n int64, err error) {
-	return n, s.c.QueryRowContext(ctx, query).Scan(&n)
+	err = s.c.QueryRowContext(ctx, query).Scan(&n)
+	return n, err
 }
 
 // Condition implements [subset.Server].

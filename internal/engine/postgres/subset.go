@@ -231,7 +231,8 @@ func (c *cutter) Insert(ctx context.Context, table, query string) error {
 
 // Count implements [subset.Server].
 func (c *cutter) Count(ctx context.Context, query string) (n int64, err error) {
-	return n, c.conn.QueryRow(ctx, query).Scan(&n)
+	err = c.conn.QueryRow(ctx, query).Scan(&n)
+	return n, err
 }
 
 // Condition implements [subset.Server].

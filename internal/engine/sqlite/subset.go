@@ -151,7 +151,8 @@ func (c *cutter) Insert(ctx context.Context, table, query string) error {
 
 // Count implements [subset.Server].
 func (c *cutter) Count(ctx context.Context, query string) (n int64, err error) {
-	return n, c.tx.QueryRowContext(ctx, query).Scan(&n)
+	err = c.tx.QueryRowContext(ctx, query).Scan(&n)
+	return n, err
 }
 
 // Condition implements [subset.Server].

@@ -1,0 +1,122 @@
+package snap_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReturnsDoNotDependOnEvaluationOrder keeps out `return x, f(&x)`: Go does not define whether x is read before f
+// changes it.
+func TestReturnsDoNotDependOnEvaluationOrder(t *testing.T) {
+	t.Parallel()
+	files := token.NewFileSet()
+	for _, name := range goFiles(t) {
+		file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if statement, is := n.(*ast.ReturnStmt); is && dependsOnOrder(statement) {
+				t.Errorf("%s: assign first, then return", files.Position(n.Pos()))
+			}
+			return true
+		})
+	}
+}
+
+// dependsOnOrder reports whether one result is a variable that the call of another result gets the address of.
+func dependsOnOrder(statement *ast.ReturnStmt) bool {
+	values, addressed := map[string]bool{}, map[string]bool{}
+	for _, result := range statement.Results {
+		if name := variable(result); name != "" {
+			values[name] = true
+		}
+		ast.Inspect(result, func(n ast.Node) bool {
+			call, is := n.(*ast.CallExpr)
+			if !is {
+				_, isFunc := n.(*ast.FuncLit)
+				return !isFunc
+			}
+			for _, arg := range call.Args {
+				if address, is := arg.(*ast.UnaryExpr); is && address.Op == token.AND {
+					addressed[variable(address.X)] = true
+				}
+			}
+			return true
+		})
+	}
+	for name := range values {
+		if addressed[name] {
+			return true
+		}
+	}
+	return false
+}
+
+// variable returns the name of the variable that an expression is, or is a field of, else "".
+func variable(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name
+	case *ast.SelectorExpr:
+		return variable(e.X)
+	}
+	return ""
+}
+
+// TestDependsOnOrder proves that the check above sees what it is for.
+func TestDependsOnOrder(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]bool{
+		"return x, f(&x)":                true,
+		"return x, row.Scan(&x.A)":       true,
+		"return x.A, g(f(&x))":           true,
+		"return x, nil":                  false,
+		"return x, f(&y)":                false,
+		"return &x, f(&x)":               false,
+		"return x, func() { f(&x) }":     false,
+		"return x, &T{Detail: f(other)}": false,
+	} {
+		file, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc _() { "+source+" }", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		statement := file.Decls[0].(*ast.FuncDecl).Body.List[0].(*ast.ReturnStmt)
+		if got := dependsOnOrder(statement); got != want {
+			t.Errorf("%s: %v, want %v", source, got, want)
+		}
+	}
+}
+
+// goFiles returns the module's Go files, tests included.
+func goFiles(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && file != "." && !hasOurCode(file) {
+			return filepath.SkipDir
+		}
+		if !entry.IsDir() && strings.HasSuffix(file, ".go") {
+			names = append(names, file)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// hasOurCode reports whether a folder belongs to the module.
+func hasOurCode(dir string) bool {
+	name := filepath.Base(dir)
+	return !strings.HasPrefix(name, ".") && name != "testdata" && dir != "bin" && !isModule(dir)
+}
