@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,12 +22,19 @@ type Reader struct {
 	size     int64
 	foot     footer
 	manifest Manifest
+	bounds   bounds
 	sealed   *sealed // of an encrypted file
 	closer   io.Closer
 }
 
 // Open opens the file at path. See [NewReader].
-func Open(path string) (*Reader, error) {
+func Open(path string) (*Reader, error) { return open(path, foreignBounds()) }
+
+// OpenOwn opens a file that this user built. It may describe any number of
+// tables.
+func OpenOwn(path string) (*Reader, error) { return open(path, ownBounds()) }
+
+func open(path string, b bounds) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("open the snapshot file: %w", err)
@@ -39,7 +45,7 @@ func Open(path string) (*Reader, error) {
 	}
 	if err == nil {
 		var r *Reader
-		if r, err = NewReader(f, info.Size()); err == nil {
+		if r, err = newReader(f, info.Size(), b); err == nil {
 			r.closer = f
 			return r, nil
 		}
@@ -51,9 +57,14 @@ func Open(path string) (*Reader, error) {
 // NewReader reads header, footer and manifest, and checks them. The sections
 // are not read: use [Reader.Verify] before trusting them. A file that cannot be
 // used is an error of code corrupt_snapshot; one of a newer format, invalid. Of
-// an encrypted file it reads the public part; see [Reader.Unlock].
+// an encrypted file it reads the public part; see [Reader.Unlock]. A manifest
+// that would take more than some 32 MiB of memory is refused as corrupt.
 func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
-	r := &Reader{src: src, size: size}
+	return newReader(src, size, foreignBounds())
+}
+
+func newReader(src io.ReaderAt, size int64, b bounds) (*Reader, error) {
+	r := &Reader{src: src, size: size, bounds: b}
 	if size < headerSize+footerSize {
 		head := make([]byte, min(size, int64(len(headMagic))))
 		if _, err := src.ReadAt(head, 0); err == nil && size > 0 && string(head) == headMagic[:len(head)] {
@@ -81,21 +92,29 @@ func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 	return r, r.readManifest(format)
 }
 
-func (r *Reader) readManifest(format uint16) error {
-	text := make([]byte, r.foot.length)
-	if err := r.readAt(text, int64(r.foot.offset)); err != nil {
+func (r *Reader) readManifest(format uint16) (err error) {
+	if format == FormatEncrypted {
+		return r.readSealed()
+	}
+	text := io.NewSectionReader(readerAt(r.readAt), int64(r.foot.offset), int64(r.foot.length))
+	if r.manifest, err = decodeManifest(text, r.foot.sum, r.bounds); err != nil {
 		return err
 	}
-	if sha256.Sum256(text) != r.foot.sum {
-		return corrupt("its manifest is damaged", nil)
-	}
-	if format == FormatEncrypted {
-		return r.readSealed(text)
-	}
-	if err := json.Unmarshal(text, &r.manifest); err != nil {
-		return corrupt("its manifest is not understood", err)
+	if !r.bounds.names(r.manifest.Tables) {
+		return corrupt("its manifest is out of bounds: a name is too long", nil)
 	}
 	return r.manifest.check(format, int64(r.foot.offset))
+}
+
+// readerAt reads whole pieces at a place.
+type readerAt func(p []byte, at int64) error
+
+// ReadAt implements io.ReaderAt.
+func (f readerAt) ReadAt(p []byte, at int64) (int, error) {
+	if err := f(p, at); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 func (r *Reader) readAt(p []byte, at int64) error {

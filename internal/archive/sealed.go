@@ -17,11 +17,12 @@ import (
 	"snap"
 )
 
-// maxRecipients bounds how many may open a file, and maxAgeHeader what is read
-// of the header that names them.
+// maxRecipients bounds how many may open a file, maxAgeHeader what is read of
+// the header that names them, and maxPublic the public part.
 const (
 	maxRecipients = 256
 	maxAgeHeader  = 1 << 20
+	maxPublic     = 64 << 10
 )
 
 // public is what an encrypted file tells without a key: the manifest of format
@@ -131,8 +132,18 @@ type sealed struct {
 }
 
 // readSealed reads the public part and counts the recipients.
-func (r *Reader) readSealed(text []byte) error {
+func (r *Reader) readSealed() error {
 	r.sealed = &sealed{}
+	if r.foot.length > maxPublic {
+		return corrupt("its manifest is out of bounds", nil)
+	}
+	text := make([]byte, r.foot.length)
+	if err := r.readAt(text, int64(r.foot.offset)); err != nil {
+		return err
+	}
+	if sha256.Sum256(text) != r.foot.sum {
+		return corrupt("its manifest is damaged", nil)
+	}
 	if err := json.Unmarshal(text, &r.sealed.public); err != nil {
 		return corrupt("its manifest is not understood", err)
 	}
@@ -202,7 +213,7 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	case err != nil:
 		return r.unreadable("its encrypted part is damaged", err)
 	}
-	inside, err := NewReader(&authentic{plain, r}, size)
+	inside, err := newReader(&authentic{plain, r}, size, r.bounds)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,287 @@
+package archive
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+
+	"snap/internal/schema"
+)
+
+// bounds limit what reading a manifest may cost. A short text can describe
+// millions of objects, so the size of the text alone bounds nothing.
+type bounds struct {
+	memory  int64 // bytes that the decoded manifest may take, about
+	element int64 // bytes of text of one table, sequence and so on
+	marks   int64 // braces, brackets and commas of one of those
+	name    int   // bytes of the name of a table or column
+}
+
+// ownBounds are for files that this user built: any database fits.
+func ownBounds() bounds {
+	return bounds{memory: 4 << 30, element: maxManifest, marks: maxManifest, name: maxManifest}
+}
+
+// foreignBounds are for all other files. About 10,000 tables of ten columns fit.
+func foreignBounds() bounds {
+	return bounds{memory: 32 << 20, element: 4 << 20, marks: 1 << 17, name: maxName}
+}
+
+// names reports whether no name is longer than the bounds allow.
+func (b bounds) names(tables []Table) bool {
+	return !slices.ContainsFunc(tables, func(t Table) bool {
+		return len(t.Schema) > b.name || len(t.Name) > b.name ||
+			slices.ContainsFunc(t.Columns, func(c Column) bool { return len(c.Name) > b.name })
+	})
+}
+
+// maxDescription is how much of foreignBounds a description may take, so that
+// there is room for the rest of the manifest.
+const maxDescription = 20 << 20
+
+// Fits reports whether a description is small enough to be read from a file of
+// somebody else. [Writer.Close] does not check it.
+func Fits(s *schema.Schema) bool { return weight(reflect.ValueOf(s)) <= maxDescription }
+
+// errBounds is the cause of an error about a manifest that is out of bounds.
+var errBounds = errors.New("it describes more than is read of a file from elsewhere")
+
+// decodeManifest reads a manifest of the given checksum as a stream.
+func decodeManifest(text io.Reader, sum [sha256.Size]byte, b bounds) (Manifest, error) {
+	hash := sha256.New()
+	whole := bufio.NewReaderSize(io.TeeReader(text, hash), 64<<10)
+	d := newDecoder(whole, b)
+	m, err := d.manifest()
+	if errors.Is(err, errBounds) {
+		return Manifest{}, corrupt("its manifest is out of bounds: "+errBounds.Error(), err)
+	}
+	if _, failed := io.Copy(io.Discard, whole); failed != nil {
+		return Manifest{}, failed
+	}
+	if [sha256.Size]byte(hash.Sum(nil)) != sum {
+		return Manifest{}, corrupt("its manifest is damaged", nil)
+	}
+	if err != nil {
+		return Manifest{}, corrupt("its manifest is not understood", err)
+	}
+	return m, nil
+}
+
+// decoder decodes a manifest element by element within bounds.
+type decoder struct {
+	json   *json.Decoder
+	ration *ration
+	bounds bounds
+	used   int64
+}
+
+func newDecoder(r io.Reader, b bounds) *decoder {
+	d := &decoder{ration: &ration{r: r}, bounds: b}
+	d.json = json.NewDecoder(d.ration)
+	return d
+}
+
+// manifest decodes the whole text. The lists that can be long are decoded one
+// element at a time, and the rest together.
+func (d *decoder) manifest() (m Manifest, err error) {
+	rest := map[string]json.RawMessage{}
+	err = d.object(func(key string) error {
+		switch key {
+		case "tables":
+			return decodeList(d, &m.Tables)
+		case "schema":
+			m.Schema = &schema.Schema{}
+			return d.schema(m.Schema)
+		}
+		var value json.RawMessage
+		err := d.decode(&value)
+		rest[key] = value
+		return err
+	})
+	if err != nil {
+		return m, err
+	}
+	if _, err := d.token(); !errors.Is(err, io.EOF) {
+		return m, fmt.Errorf("more follows after its end: %w", err)
+	}
+	text, err := json.Marshal(rest)
+	if err != nil {
+		return m, err
+	}
+	err = d.small(text, &m)
+	return m, err
+}
+
+// small decodes the short fields. Their names are matched without regard to
+// case, so the long lists are put back afterwards.
+func (d *decoder) small(text []byte, m *Manifest) error {
+	tables, described := m.Tables, m.Schema
+	if err := json.Unmarshal(text, m); err != nil {
+		return err
+	}
+	m.Tables, m.Schema = nil, nil
+	err := d.charge(reflect.ValueOf(*m))
+	m.Tables, m.Schema = tables, described
+	return err
+}
+
+func (d *decoder) schema(s *schema.Schema) error {
+	return d.object(func(key string) error {
+		switch key {
+		case "namespaces":
+			return decodeList(d, &s.Namespaces)
+		case "extensions":
+			return decodeList(d, &s.Extensions)
+		case "enums":
+			return decodeList(d, &s.Enums)
+		case "domains":
+			return decodeList(d, &s.Domains)
+		case "sequences":
+			return decodeList(d, &s.Sequences)
+		case "tables":
+			return decodeList(d, &s.Tables)
+		case "programs":
+			return decodeList(d, &s.Programs)
+		case "comment":
+			return d.decode(&s.Comment)
+		}
+		var unknown json.RawMessage
+		return d.decode(&unknown)
+	})
+}
+
+// object calls field for every key of an object, which must read its value.
+// null is an object without keys.
+func (d *decoder) object(field func(key string) error) error {
+	start, err := d.token()
+	if err != nil || start == nil {
+		return err
+	}
+	if start != json.Delim('{') {
+		return fmt.Errorf("%v where an object is expected", start)
+	}
+	for d.json.More() {
+		key, err := d.token()
+		if err != nil {
+			return err
+		}
+		if err := field(fmt.Sprint(key)); err != nil {
+			return err
+		}
+	}
+	_, err = d.token()
+	return err
+}
+
+// decodeList decodes an array one element at a time. A list that comes twice
+// replaces the first.
+func decodeList[T any](d *decoder, list *[]T) error {
+	*list = nil
+	start, err := d.token()
+	if err != nil || start == nil {
+		return err
+	}
+	if start != json.Delim('[') {
+		return fmt.Errorf("%v where a list is expected", start)
+	}
+	for d.json.More() {
+		var one T
+		if err := d.decode(&one); err != nil {
+			return err
+		}
+		*list = append(*list, one)
+	}
+	_, err = d.token()
+	return err
+}
+
+func (d *decoder) token() (json.Token, error) {
+	d.ration.text, d.ration.marks = d.bounds.element, d.bounds.marks
+	return d.json.Token()
+}
+
+// decode reads one value and charges the memory it takes.
+func (d *decoder) decode(v any) error {
+	d.ration.text, d.ration.marks = d.bounds.element, d.bounds.marks
+	if err := d.json.Decode(v); err != nil {
+		return err
+	}
+	value := reflect.ValueOf(v).Elem()
+	// Twice its own size, because a list that grows is copied.
+	d.used += 2 * int64(value.Type().Size())
+	return d.charge(value)
+}
+
+func (d *decoder) charge(v reflect.Value) error {
+	if d.used += weight(v); d.used > d.bounds.memory {
+		return errBounds
+	}
+	return nil
+}
+
+// weight is about how many bytes a value refers to, besides its own.
+func weight(v reflect.Value) (n int64) {
+	switch v.Kind() {
+	case reflect.String:
+		return (int64(v.Len()) + 15) &^ 15
+	case reflect.Pointer:
+		if !v.IsNil() {
+			n = int64(v.Type().Elem().Size()) + weight(v.Elem())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += weight(v.Field(i))
+		}
+	case reflect.Slice:
+		n = int64(v.Cap()) * int64(v.Type().Elem().Size())
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			return n
+		}
+		for i := range v.Len() {
+			n += weight(v.Index(i))
+		}
+	case reflect.Map:
+		for of := v.MapRange(); of.Next(); {
+			n += 96 + weight(of.Key()) + weight(of.Value())
+		}
+	}
+	return n
+}
+
+// ration passes on a text until the element that is being read has had its
+// share. It reads little ahead, so that the share is that element's alone.
+type ration struct {
+	r           io.Reader
+	text, marks int64
+	quoted, esc bool
+}
+
+// readAhead is the most that a read returns.
+const readAhead = 4 << 10
+
+// Read implements io.Reader.
+func (r *ration) Read(p []byte) (int, error) {
+	if r.text <= 0 || r.marks <= 0 {
+		return 0, errBounds
+	}
+	n, err := r.r.Read(p[:min(len(p), readAhead)])
+	r.text -= int64(n)
+	for _, c := range p[:n] {
+		switch {
+		case r.esc:
+			r.esc = false
+		case r.quoted && c == '\\':
+			r.esc = true
+		case c == '"':
+			r.quoted = !r.quoted
+		case !r.quoted && (c == '{' || c == '[' || c == ','):
+			r.marks--
+		}
+	}
+	return n, err
+}
