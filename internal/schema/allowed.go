@@ -25,8 +25,14 @@ var fixedOps = map[string][2]int{
 // missingOps are those of [fixedOps] that a dialect does not have.
 var missingOps = map[Dialect][]string{
 	PostgreSQL: {"XOR", "IS", "IS NOT", "GLOB", "NOT GLOB", "REGEXP", "NOT REGEXP", "DIV", "MOD"},
-	MySQL:      {"IS", "IS NOT", "IS DISTINCT FROM", "IS NOT DISTINCT FROM", "GLOB", "NOT GLOB", "ARRAY", "SUBSCRIPT", "AT TIME ZONE"},
-	SQLite:     {"XOR", "IS UNKNOWN", "IS NOT UNKNOWN", "REGEXP", "NOT REGEXP", "ARRAY", "SUBSCRIPT", "AT TIME ZONE", "DIV", "MOD"},
+	MySQL: {
+		"IS", "IS NOT", "IS DISTINCT FROM", "IS NOT DISTINCT FROM", "GLOB", "NOT GLOB", "ARRAY", "SUBSCRIPT",
+		"AT TIME ZONE",
+	},
+	SQLite: {
+		"XOR", "IS UNKNOWN", "IS NOT UNKNOWN", "REGEXP", "NOT REGEXP", "ARRAY", "SUBSCRIPT", "AT TIME ZONE", "DIV",
+		"MOD",
+	},
 }
 
 // calls are the functions of each dialect. Those that answer the clock or a
@@ -72,8 +78,11 @@ var builtinTypes = map[Dialect]map[string]bool{
 		path, polygon, circle, tsvector, tsquery, int4range, int8range, numrange, tsrange, tstzrange,
 		daterange, int4multirange, int8multirange, nummultirange, tsmultirange, tstzmultirange,
 		datemultirange, oid, xid, xid8, cid, tid, pg_lsn, txid_snapshot, pg_snapshot`),
-	MySQL: set(`
-		tinyint smallint mediumint int integer bigint decimal numeric float double real bit boolean date time datetime timestamp year char varchar binary varbinary tinyblob blob mediumblob longblob tinytext text mediumtext longtext enum set json geometry point linestring polygon multipoint multilinestring multipolygon geometrycollection geomcollection uuid inet4 inet6 vector xmltype signed unsigned`),
+	MySQL: set(`tinyint, smallint, mediumint, int, integer, bigint, decimal, numeric, float, double, real, bit,
+		boolean, date, time, datetime, timestamp, year, char, varchar, binary, varbinary, tinyblob, blob,
+		mediumblob, longblob, tinytext, text, mediumtext, longtext, enum, set, json, geometry, point,
+		linestring, polygon, multipoint, multilinestring, multipolygon, geometrycollection, geomcollection,
+		uuid, inet4, inet6, vector, xmltype, signed, unsigned`),
 }
 
 // extensionTypes are the types of the extensions that a snapshot of somebody

@@ -20,7 +20,8 @@ const (
 // anything than the bounds. What passes can be written as SQL by its generator.
 func (s *Schema) Check(d Dialect) error {
 	c := &checker{d: d}
-	if len(s.Tables) > maxTables || len(s.Programs) > maxPrograms || len(s.Enums)+len(s.Domains)+len(s.Sequences) > maxColumns {
+	small := len(s.Enums) + len(s.Domains) + len(s.Sequences) + len(s.Namespaces)
+	if len(s.Tables) > maxTables || len(s.Programs) > maxPrograms || small > maxColumns {
 		c.fail("it has too many objects")
 	}
 	for _, n := range s.Namespaces {
@@ -171,7 +172,7 @@ func (c *checker) column(t *Table, col *Column) {
 	c.typ(t.Name.Name+"."+col.Name, col.Type)
 	c.expr(t.Name.Name+"."+col.Name, col.Default, nil)
 	c.expr(t.Name.Name+"."+col.Name, col.OnUpdate, nil)
-	if col.Collation != nil && !collationName.MatchString(col.Collation.Name) || col.Charset != "" && !collationName.MatchString(col.Charset) {
+	if !optionalWord(col.Collation) || col.Charset != "" && !collationName.MatchString(col.Charset) {
 		c.fail("the column %q has no known collation", cut(col.Name))
 	}
 	if col.Identity != nil && col.Identity.Sequence != nil {
@@ -204,6 +205,10 @@ func (c *checker) keys(t *Table, known func(string) bool) {
 	}
 }
 
+// optionalWord reports whether a collation is none, or has the form of a
+// built-in one.
+func optionalWord(n *Name) bool { return n == nil || collationName.MatchString(n.Name) }
+
 func (c *checker) optional(name string) {
 	if name != "" {
 		c.name(Name{Name: name})
@@ -221,7 +226,7 @@ func (c *checker) action(action string) {
 func (c *checker) keyColumns(t *Table, columns []KeyColumn, known func(string) bool) {
 	for _, k := range columns {
 		c.allKnown(t, []string{k.Name}, known)
-		if k.OpClass != "" && !collationName.MatchString(k.OpClass) || k.Collation != nil && !collationName.MatchString(k.Collation.Name) {
+		if k.OpClass != "" && !collationName.MatchString(k.OpClass) || !optionalWord(k.Collation) {
 			c.fail("an index of the table %q is of no known kind", cut(t.Name.Name))
 		}
 	}

@@ -53,7 +53,9 @@ func (e Expr) checkNode(d Dialect, known func(string) bool, depth int, nodes *in
 // forms counts how many of the fields that say what an expression is are set.
 func (e Expr) forms() int {
 	n := 0
-	for _, is := range []bool{e.Literal != nil, e.Column != "", e.Op != "", e.Call != "", e.Cast != nil, e.NextValue != nil} {
+	for _, is := range []bool{
+		e.Literal != nil, e.Column != "", e.Op != "", e.Call != "", e.Cast != nil, e.NextValue != nil,
+	} {
 		if is {
 			n++
 		}

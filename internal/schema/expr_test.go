@@ -46,6 +46,7 @@ func TestAllowedExpressions(t *testing.T) {
 		{SQLite, `a||b = 'x' AND [c d] IS NOT NULL`, `((("a" || "b") = 'x') AND ("c d" IS NOT NULL))`},
 		{SQLite, `x'CAFE'`, `X'cafe'`},
 		{SQLite, `a LIKE '%\%' ESCAPE '\'`, `("a" LIKE '%\%' ESCAPE '\')`},
+		{MySQL, "cast(`a` as unsigned) > 1", "(CAST(`a` AS unsigned) > 1)"},
 		{SQLite, `CAST(a AS INTEGER) = a`, `(CAST("a" AS "integer") = "a")`},
 	}
 	for _, tt := range tests {
