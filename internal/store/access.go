@@ -39,13 +39,14 @@ func (s *Store) grantsOn(ctx context.Context, c snap.Caller, sn snap.Snapshot) (
 			coalesce(w.id, 0), coalesce(w.email, ''), coalesce(w.name, ''),
 			coalesce(n.id, 0), coalesce(n.group_id, ''), coalesce(n.name, ''),
 			coalesce(o.id, 0), coalesce(o.slug, ''), coalesce(o.name, ''),
-			(SELECT count(*) FROM membership m JOIN users u ON u.id = m.principal AND u.disabled = 0 WHERE m.audience = r.audience AND r.audience & 7 <> 4)
+			(SELECT count(*) FROM membership m JOIN users u ON u.id = m.principal AND u.disabled = 0
+				WHERE m.audience = r.audience AND r.audience`+isNotRecipients+`)
 		FROM snapshots s JOIN grants r ON r.snapshot = s.key
 		LEFT JOIN users b ON b.id = r.created_by
-		LEFT JOIN users w ON r.audience & 7 = 0 AND w.id = r.audience >> 3
-		LEFT JOIN groups n ON r.audience & 7 = 3 AND n.id = r.audience >> 3
-		LEFT JOIN orgs o ON o.id = CASE WHEN r.audience & 7 IN (0, 3) THEN s.org_id ELSE r.audience >> 3 END
-		WHERE s.key = $3 AND `+visible+` ORDER BY r.audience & 7, o.slug, n.name, r.audience`,
+		LEFT JOIN users w ON r.audience`+isUser+` AND w.id = r.audience`+subjectOf+`
+		LEFT JOIN groups n ON r.audience`+isGroup+` AND n.id = r.audience`+subjectOf+`
+		LEFT JOIN orgs o ON o.id = CASE WHEN r.audience`+isUserOrGroup+` THEN s.org_id ELSE r.audience`+subjectOf+` END
+		WHERE s.key = $3 AND `+visible+` ORDER BY r.audience`+kindOf+`, o.slug, n.name, r.audience`,
 		scanAccess, c.Principal(), s.now().UnixMilli(), sn.Key)
 }
 

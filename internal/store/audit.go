@@ -51,7 +51,7 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 // the organization waits for the end of the chain meanwhile.
 func (s *Store) appendLine(ctx context.Context, tx *sql.Tx, orgID int64, e snap.AuditEntry, body string) error {
 	line := []any{orgID, e.Seq, e.At.UnixMilli(), string(e.Action), e.Actor, e.Snapshot, body, e.Hash}
-	if s.pg {
+	if s.dialect == postgres {
 		_, err := tx.ExecContext(ctx, `WITH line AS (`+insertLine+`), head AS (UPDATE audit_heads SET hash = $8 WHERE org_id = $1) `+insertDeliveries, line...)
 		return err
 	}

@@ -82,7 +82,8 @@ func (s *Store) userDetail(ctx context.Context, tx *sql.Tx, where string, args .
 		return d, 0, err
 	}
 	rows, err := tx.QueryContext(ctx, `
-		SELECT g.group_id FROM membership m JOIN groups g ON g.id = m.audience >> 3 WHERE m.principal = $1 AND m.kind = 3 ORDER BY g.group_id`, id)
+		SELECT g.group_id FROM membership m JOIN groups g ON g.id = m.audience`+subjectOf+` WHERE `+callersGroups+`
+			ORDER BY g.group_id`, id)
 	if err != nil {
 		return d, 0, err
 	}

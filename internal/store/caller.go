@@ -97,8 +97,8 @@ func (s *Store) callerOfKey(ctx context.Context, which string, arg any) (c snap.
 // GroupsOf returns the groups in which the caller is; of an organization, none.
 func (s *Store) GroupsOf(ctx context.Context, c snap.Caller) ([]snap.Group, error) {
 	return collect(ctx, s, `
-		SELECT g.id, g.group_id, g.name FROM membership m JOIN groups g ON g.id = m.audience >> 3
-		WHERE m.principal = $1 AND m.kind = 3 ORDER BY m.audience`, scanGroup, c.Principal())
+		SELECT g.id, g.group_id, g.name FROM membership m JOIN groups g ON g.id = m.audience`+subjectOf+`
+		WHERE `+callersGroups+` ORDER BY m.audience`, scanGroup, c.Principal())
 }
 
 // earliest returns the earlier of two times, of which the second may be zero:

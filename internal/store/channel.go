@@ -177,7 +177,8 @@ func (s *Store) endChannelGrants(ctx context.Context, tx *sql.Tx, c snap.Caller,
 		d  snap.AuditDetail
 	}
 	rows, err := tx.QueryContext(ctx, `SELECT g.audience, s.key, s.id, s.target, coalesce(n.group_id, '') FROM grants g JOIN snapshots s ON s.key = g.snapshot
-		LEFT JOIN groups n ON g.audience & 7 = 3 AND n.id = g.audience >> 3 WHERE g.channel = $1 AND g.snapshot <> $2`, channel, but)
+		LEFT JOIN groups n ON g.audience`+isGroup+` AND n.id = g.audience`+subjectOf+` WHERE g.channel = $1
+			AND g.snapshot <> $2`, channel, but)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid stri
 	}
 	defer conn.Close()
 	begin := []string{`BEGIN IMMEDIATE`}
-	if s.pg {
+	if s.dialect == postgres {
 		begin = []string{`BEGIN`, `SET LOCAL idle_in_transaction_session_timeout = 0`}
 	}
 	for _, text := range begin {
@@ -173,7 +173,7 @@ func (c *copying) edit(t table, columns []string) func(row []any) error {
 }
 
 func (c *copying) write(ctx context.Context, t table, columns []string, rows *rowSource) error {
-	if !c.s.pg {
+	if c.s.dialect == sqlite {
 		return c.insert(ctx, t, columns, rows)
 	}
 	return c.to.Raw(func(driver any) error {
@@ -206,11 +206,11 @@ func (c *copying) count(ctx context.Context, t table) error {
 	if t.identity == "" {
 		return nil
 	}
-	last, err := lastIdentity(ctx, c.from.conn, c.from.s.pg, t)
+	last, err := lastIdentity(ctx, c.from.conn, c.from.s.dialect, t)
 	if err != nil || last == 0 {
 		return err
 	}
-	if c.s.pg {
+	if c.s.dialect == postgres {
 		_, err = c.to.ExecContext(ctx, `SELECT setval(pg_get_serial_sequence($1, $2), $3)`, t.name, t.identity, last)
 		return err
 	}
@@ -226,8 +226,8 @@ func (c *copying) count(ctx context.Context, t table) error {
 }
 
 // lastIdentity returns the last identifier a table's counter gave, 0 for none.
-func lastIdentity(ctx context.Context, conn *sql.Conn, pg bool, t table) (last int64, err error) {
-	if !pg {
+func lastIdentity(ctx context.Context, conn *sql.Conn, d dialect, t table) (last int64, err error) {
+	if d == sqlite {
 		err = conn.QueryRowContext(ctx, `SELECT seq FROM sqlite_sequence WHERE name = $1`, t.name).Scan(&last)
 		if errors.Is(err, sql.ErrNoRows) {
 			return 0, nil

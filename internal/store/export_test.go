@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"math"
 
 	"snap"
@@ -17,7 +18,7 @@ func (s *Store) DB() *sql.DB { return s.write }
 func (s *Store) Reads() *sql.DB { return s.read }
 
 // IsPostgres reports whether the store is in PostgreSQL.
-func (s *Store) IsPostgres() bool { return s.pg }
+func (s *Store) IsPostgres() bool { return s.dialect == postgres }
 
 // Statement is a statement of the store with arguments for it.
 type Statement struct {
@@ -35,12 +36,12 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 				for _, typ := range []snap.Type{"", snap.TypeSanitized} {
 					for _, n := range []int{2, 11, 51, 201} {
 						v := choice{filter, target, typ}
-						sh := shapeOf(c, v, n)
+						sh := s.shapeOf(c, v, n)
 						if seen[sh] {
 							continue
 						}
 						seen[sh] = true
-						all = append(all, Statement{Name: who + " " + string(filter) + " " + string(typ) + sh.kinds, Text: s.listing(sh), Args: s.listingArgs(c, sh, v, math.MaxInt64)})
+						all = append(all, Statement{Name: who + " " + string(filter) + " " + string(typ) + fmt.Sprint(sh.scope.kinds()), Text: s.listing(sh), Args: s.listingArgs(c, sh, v, math.MaxInt64)})
 					}
 				}
 			}

@@ -59,7 +59,7 @@ func EmptyAt(ctx context.Context, o Options) error {
 
 func (s *Store) has(ctx context.Context, table string) (known bool, err error) {
 	text := `SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`
-	if s.pg {
+	if s.dialect == postgres {
 		text = `SELECT to_regclass($1) IS NOT NULL`
 	}
 	err = s.read.QueryRowContext(ctx, text, table).Scan(&known)
@@ -81,7 +81,7 @@ func (s *Store) Freeze(ctx context.Context) (*Frozen, error) {
 		return nil, err
 	}
 	begin := []string{`BEGIN IMMEDIATE`}
-	if s.pg { // the lock comes before the first reading, which fixes what is seen
+	if s.dialect == postgres { // the lock comes before the first reading, which fixes what is seen
 		begin = []string{`BEGIN ISOLATION LEVEL REPEATABLE READ`, `SET LOCAL lock_timeout = '10s'`, `SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE ` + names(tables()) + ` IN SHARE MODE`}
 	}
 	f := &Frozen{s, conn}

@@ -52,7 +52,7 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 // ahead compares PostgreSQL's clock with the middle of the question; SQLite
 // has this machine's.
 func (s *Store) ahead(ctx context.Context) (time.Duration, error) {
-	if !s.pg {
+	if s.dialect == sqlite {
 		return 0, nil
 	}
 	asked := time.Now()

@@ -133,7 +133,7 @@ func (s *Store) choice(ctx context.Context, q Query) (v choice, err error) {
 // list returns the n newest snapshots below a key that the caller may see and
 // v chooses, newest first.
 func (s *Store) list(ctx context.Context, c snap.Caller, v choice, before int64, n int) ([]snap.Snapshot, error) {
-	sh := shapeOf(c, v, n)
+	sh := s.shapeOf(c, v, n)
 	found, err := s.snapshots(ctx, c, s.listing(sh), s.listingArgs(c, sh, v, before)...)
 	if len(found) > n {
 		found = found[:n]

@@ -162,7 +162,8 @@ func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) er
 		}
 	}
 	if added := without(want, have); len(added) > 0 {
-		_, err = tx.ExecContext(ctx, `INSERT INTO membership(principal, kind, audience) SELECT $1, v & 7, v FROM `+s.each("$2")+` AS e`, c.Principal(), list(added))
+		_, err = tx.ExecContext(ctx, `INSERT INTO membership(principal, kind, audience) SELECT $1, v`+kindOf+`, v
+			FROM `+s.each("$2")+` AS e`, c.Principal(), list(added))
 	}
 	return err
 }
@@ -202,7 +203,8 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 		if err != nil {
 			return err
 		}
-		rows, err := tx.QueryContext(ctx, `SELECT audience >> 3, '', '' FROM membership WHERE principal = $1 AND kind = 3`, userID)
+		rows, err := tx.QueryContext(ctx, `SELECT audience`+subjectOf+`, '', '' FROM membership WHERE principal = $1
+			AND kind = 3`, userID)
 		if err != nil {
 			return err
 		}
@@ -278,7 +280,8 @@ func (s *Store) members(ctx context.Context, which string, args ...any) (all []s
 		SELECT u.id, u.email, u.name, u.role, u.disabled, u.groups_unknown, u.groups_as_of,
 			coalesce(g.id, 0), coalesce(g.group_id, ''), coalesce(g.name, '')
 		FROM users u LEFT JOIN membership m ON m.principal = u.id AND m.kind = 3
-		LEFT JOIN groups g ON g.id = m.audience >> 3 `+which+` ORDER BY u.email_folded, u.id, g.name, g.id`, args...)
+		LEFT JOIN groups g ON g.id = m.audience`+subjectOf+` `+which+`
+			ORDER BY u.email_folded, u.id, g.name, g.id`, args...)
 	if err != nil {
 		return nil, err
 	}

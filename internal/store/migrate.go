@@ -19,7 +19,7 @@ var migrations embed.FS
 // lock, SQLite by a lock file beside the database.
 func (s *Store) migrate(ctx context.Context, dir string) error {
 	var options []goose.ProviderOption
-	if s.pg {
+	if s.dialect == postgres {
 		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 600))
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 // versions are the schema's versions in the database's dialect.
 func (s *Store) versions(options ...goose.ProviderOption) (*goose.Provider, error) {
 	dialect, folder := goose.DialectSQLite3, "migrations/sqlite"
-	if s.pg {
+	if s.dialect == postgres {
 		dialect, folder = goose.DialectPostgres, "migrations/postgres"
 	}
 	files, err := fs.Sub(migrations, folder)

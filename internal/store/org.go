@@ -137,7 +137,7 @@ func (s *Store) Groups(ctx context.Context, c snap.Caller) ([]GroupCount, error)
 	return collect(ctx, s, `
 		SELECT g.id, g.group_id, g.name, (
 			SELECT count(*) FROM membership m JOIN users u ON u.id = m.principal AND u.disabled = 0
-			WHERE m.audience = g.id * 8 + 3)
+			WHERE m.audience = g.id`+groupOf+`)
 		FROM groups g WHERE g.org_id = $1 ORDER BY g.name, g.group_id`,
 		func(rows *sql.Rows) (g GroupCount, err error) {
 			err = rows.Scan(&g.ID, &g.GroupID, &g.Name, &g.Members)

@@ -82,7 +82,7 @@ func drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) (all []T, err
 // eachText is a table of the texts in a JSON array that is given as parameter
 // p, with the column value.
 func (s *Store) eachText(p string) string {
-	if s.pg {
+	if s.dialect == postgres {
 		return `json_array_elements_text(` + p + `::json)`
 	}
 	return `json_each(` + p + `)`
@@ -91,7 +91,7 @@ func (s *Store) eachText(p string) string {
 // each is a table of the numbers in a JSON array that is given as parameter p,
 // with the one column v.
 func (s *Store) each(p string) string {
-	if s.pg {
+	if s.dialect == postgres {
 		return `(SELECT value::bigint AS v FROM ` + s.eachText(p) + `)`
 	}
 	return `(SELECT CAST(value AS INTEGER) AS v FROM ` + s.eachText(p) + `)`

@@ -92,7 +92,8 @@ func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap
 	return s.snapshots(ctx, c, selectOne+`s.key IN (
 		SELECT g.snapshot FROM grants g
 		WHERE g.audience = $5 AND g.target_id = (SELECT id FROM targets WHERE name = $6) AND g.type = $7 AND g.snapshot < $8
-		AND NOT EXISTS (SELECT 1 FROM grants r WHERE r.snapshot = g.snapshot AND r.audience & 7 = 4 AND (r.expires_at IS NULL OR r.expires_at > $2))
+		AND NOT EXISTS (SELECT 1 FROM grants r WHERE r.snapshot = g.snapshot AND r.audience`+isRecipients+`
+			AND (r.expires_at IS NULL OR r.expires_at > $2))
 		ORDER BY g.snapshot LIMIT $9)`, append(s.viewer(c), int64(snap.AudienceOf(snap.KindAdmins, c.Org.ID)), r.Target, string(t), before, limit)...)
 }
 
@@ -160,7 +161,7 @@ func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, g
 // transaction ends.
 func (s *Store) mayExpire(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (may bool, err error) {
 	text := `SELECT target, keep_last, keep_days FROM retention WHERE org_id = $1 AND target = $2`
-	if s.pg {
+	if s.dialect == postgres {
 		text += ` FOR SHARE`
 	}
 	var r Retention
@@ -176,7 +177,8 @@ func (s *Store) mayExpire(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (ma
 		return false, err
 	}
 	var shared bool
-	err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM grants WHERE snapshot = $1 AND audience & 7 = 4 AND (expires_at IS NULL OR expires_at > $2))`,
+	err = tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM grants WHERE snapshot = $1
+		AND audience`+isRecipients+` AND (expires_at IS NULL OR expires_at > $2))`,
 		sn.Key, s.now().UnixMilli()).Scan(&shared)
 	return !shared, err
 }

@@ -64,7 +64,7 @@ func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, b
 // them when there are more.
 func (s *Store) targetsLike(ctx context.Context, c snap.Caller, q string) ([]int64, error) {
 	contains := `instr(folded, $2) > 0`
-	if s.pg {
+	if s.dialect == postgres {
 		contains = `strpos(folded, $2) > 0`
 	}
 	return collect(ctx, s, `SELECT target_id FROM org_targets WHERE org_id = $1 AND `+contains+` LIMIT 9`,

@@ -103,8 +103,8 @@ func errNoGroup(groupID string) error {
 func (s *Store) GroupShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.GroupShare, error) {
 	return collect(ctx, s, `
 		SELECT n.id, n.group_id, n.name, g.created_at, coalesce(u.email, ''), coalesce(g.channel, 0)
-		FROM snapshots s JOIN grants g ON g.snapshot = s.key AND g.audience & 7 = 3
-		JOIN groups n ON n.id = g.audience >> 3 LEFT JOIN users u ON u.id = g.created_by
+		FROM snapshots s JOIN grants g ON g.snapshot = s.key AND g.audience`+isGroup+`
+		JOIN groups n ON n.id = g.audience`+subjectOf+` LEFT JOIN users u ON u.id = g.created_by
 		WHERE s.key = $3 AND `+visible+` ORDER BY n.name, n.group_id`,
 		func(rows *sql.Rows) (g snap.GroupShare, err error) {
 			var created int64
@@ -174,8 +174,9 @@ func orgInTx(ctx context.Context, tx *sql.Tx, slug, which string) (o snap.OrgRef
 func (s *Store) OrgShares(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.OrgShare, error) {
 	return collect(ctx, s, `
 		SELECT o.id, o.slug, o.name, r.expires_at, r.created_at, coalesce(u.email, '')
-		FROM snapshots s JOIN grants r ON r.snapshot = s.key AND r.audience & 7 = 4 AND (r.expires_at IS NULL OR r.expires_at > $2)
-		JOIN orgs o ON o.id = r.audience >> 3 LEFT JOIN users u ON u.id = r.created_by
+		FROM snapshots s JOIN grants r ON r.snapshot = s.key AND r.audience`+isRecipients+` AND (r.expires_at IS NULL
+			OR r.expires_at > $2)
+		JOIN orgs o ON o.id = r.audience`+subjectOf+` LEFT JOIN users u ON u.id = r.created_by
 		WHERE s.key = $3 AND `+visible+` ORDER BY o.slug`,
 		func(rows *sql.Rows) (o snap.OrgShare, err error) {
 			var created int64

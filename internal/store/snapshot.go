@@ -21,15 +21,19 @@ func (s *Store) viewer(c snap.Caller) []any {
 const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (SELECT o.slug FROM orgs o WHERE o.id = s.org_id) END,
   CASE WHEN s.org_id <> $3 THEN (SELECT o.name FROM orgs o WHERE o.id = s.org_id) END,
   u.id, u.email, u.name, s.target, s.name, s.type, s.engine, s.size, s.sha256, s.blob, s.created_at,
-  CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key AND g.audience & 7 = 3) ELSE 0 END,
-  CASE WHEN s.widened <> 0 AND $4 <> 0 THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key AND g.audience & 7 = 4 AND ` + liveGrant + `) ELSE 0 END`
+  CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g
+      WHERE g.snapshot = s.key AND g.audience` + isGroup + `) ELSE 0 END,
+  CASE WHEN s.widened <> 0 AND $4 <> 0 THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key
+      AND g.audience` + isRecipients + ` AND ` + liveGrant + `) ELSE 0 END`
 
 // sharedHere and receivedHere probe for the grants that the merge of a listing
 // has at hand. They are no EXISTS, of which PostgreSQL may make a hash table of
 // all grants of the audience.
 const (
-	sharedHere   = `coalesce((SELECT 1 FROM grants g WHERE g.audience = CAST($3 AS bigint) * 8 + 2 AND g.snapshot = s.key AND ` + liveGrant + `), 0)`
-	receivedHere = `(SELECT coalesce(g.expires_at, 0) FROM grants g WHERE g.audience = CAST($3 AS bigint) * 8 + 4 AND g.snapshot = s.key AND ` + liveGrant + `)`
+	sharedHere = `coalesce((SELECT 1 FROM grants g WHERE g.audience = CAST($3 AS bigint)` + membersOf + `
+		AND g.snapshot = s.key AND ` + liveGrant + `), 0)`
+	receivedHere = `(SELECT coalesce(g.expires_at, 0) FROM grants g
+		WHERE g.audience = CAST($3 AS bigint)` + recipientsOf + ` AND g.snapshot = s.key AND ` + liveGrant + `)`
 )
 
 // visible is snap.Visible in SQL, of snapshot s: a live grant on it names one
@@ -37,7 +41,8 @@ const (
 // it, which would read all of the caller's audiences, or the grants of
 // everything.
 const visible = `EXISTS (SELECT 1 FROM grants g WHERE g.snapshot = s.key AND ` + liveGrant + ` AND EXISTS (
-    SELECT 1 FROM membership m WHERE m.principal = $1 AND m.kind = g.audience & 7 AND m.audience = g.audience LIMIT 1 OFFSET 0)
+    SELECT 1 FROM membership m WHERE m.principal = $1 AND m.kind = g.audience` + kindOf + `
+        AND m.audience = g.audience LIMIT 1 OFFSET 0)
   LIMIT 1 OFFSET 0)`
 
 const selectOne = `SELECT ` + snapshotColumns + `, ` + sharedHere + `, ` + receivedHere + `
@@ -152,7 +157,7 @@ func (s *Store) delete(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.S
 // keeps others from changing its shares meanwhile.
 func (s *Store) change(ctx context.Context, c snap.Caller, sn snap.Snapshot, f func(*sql.Tx) error) error {
 	text := `SELECT s.key FROM snapshots s WHERE s.key = $3 AND ` + visible
-	if s.pg {
+	if s.dialect == postgres {
 		text += ` FOR UPDATE OF s`
 	}
 	return s.tx(ctx, func(tx *sql.Tx) error {

@@ -49,10 +49,10 @@ type Options struct {
 
 // Store is an open database, safe for concurrent use.
 type Store struct {
-	write *sql.DB // SQLite: one connection, so that writers queue here
-	read  *sql.DB // PostgreSQL: the same pool as write
-	pg    bool
-	now   func() time.Time
+	write   *sql.DB // SQLite: one connection, so that writers queue here
+	read    *sql.DB // PostgreSQL: the same pool as write
+	dialect dialect
+	now     func() time.Time
 
 	mu       sync.Mutex
 	prepared map[string]*sql.Stmt // statements that listings and checks repeat
@@ -81,10 +81,10 @@ func open(o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{now: o.Now, pg: o.URL != "", prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
+	s := &Store{now: o.Now, dialect: dialectOf(o.URL), prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
 	s.states = &stateReader{store: s}
 	s.version = &joined[Version]{read: s.states.read}
-	if s.pg {
+	if s.dialect == postgres {
 		return s, s.openPostgres(o.URL, o.Watch)
 	}
 	return s, s.openSQLite(o.DataDir, o.Watch)
@@ -181,7 +181,7 @@ func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
 	const attempts = 5
 	for try := 1; ; try++ {
 		err := s.txOnce(ctx, f)
-		if try < attempts && s.pg && retryable(err) {
+		if try < attempts && s.dialect == postgres && retryable(err) {
 			continue
 		}
 		return err

@@ -93,16 +93,16 @@ func (r *stateReader) open(ctx context.Context) (err error) {
 		return err
 	}
 	text := stateSQLite
-	if r.store.pg {
+	if r.store.dialect == postgres {
 		text = statePostgres
 		if err := r.isPostgres(ctx); err != nil {
 			return err
 		}
 	}
 	if r.stmt, err = r.conn.PrepareContext(ctx, text); err != nil {
-		r.never = r.store.pg && !Unavailable(err) // PostgreSQL before 13
+		r.never = r.store.dialect == postgres && !Unavailable(err) // PostgreSQL before 13
 	}
-	if err != nil || !r.store.pg {
+	if err != nil || r.store.dialect == sqlite {
 		return err
 	}
 	return r.try(ctx)

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"modernc.org/sqlite"
+	modernc "modernc.org/sqlite"
 )
 
 // Watch is told of every statement when it begins, as its text with
@@ -105,8 +105,8 @@ type liteDriverConn interface {
 	driver.Pinger
 	driver.SessionResetter
 	driver.Validator
-	NewBackup(to string) (*sqlite.Backup, error)
-	NewRestore(from string) (*sqlite.Backup, error)
+	NewBackup(to string) (*modernc.Backup, error)
+	NewRestore(from string) (*modernc.Backup, error)
 }
 
 type liteConn struct {

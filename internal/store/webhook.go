@@ -124,7 +124,7 @@ func (s *Store) Due(ctx context.Context, lease time.Duration, limit int) ([]Deli
 	now := s.now()
 	until := now.Add(lease).UnixMilli()
 	lock := ``
-	if s.pg {
+	if s.dialect == postgres {
 		lock = ` FOR UPDATE SKIP LOCKED`
 	}
 	var ids []string

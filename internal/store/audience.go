@@ -1,0 +1,21 @@
+package store
+
+// This file is the only one that knows how SQL reads a snap.Audience: the kind is in the three low bits, the subject
+// above them. The first constants follow an audience, the others the identifier of an organization or a group.
+const (
+	kindOf    = ` & 7`
+	subjectOf = ` >> 3`
+
+	isUser          = kindOf + ` = 0`
+	isGroup         = kindOf + ` = 3`
+	isRecipients    = kindOf + ` = 4`
+	isNotRecipients = kindOf + ` <> 4`
+	isUserOrGroup   = kindOf + ` IN (0, 3)`
+
+	membersOf    = ` * 8 + 2`
+	groupOf      = ` * 8 + 3`
+	recipientsOf = ` * 8 + 4`
+)
+
+// callersGroups are the rows m of membership that hold the groups of the principal $1.
+const callersGroups = `m.principal = $1 AND m.kind = 3`
