@@ -114,6 +114,12 @@ type Column struct {
 	Collation *Name  `json:"collation,omitempty"`
 	Charset   string `json:"charset,omitempty"` // of MySQL
 	Comment   string `json:"comment,omitempty"`
+
+	// Of MySQL and MariaDB.
+	Invisible  bool   `json:"invisible,omitempty"`
+	Compressed bool   `json:"compressed,omitempty"`
+	SRID       string `json:"srid,omitempty"`  // of a spatial column, decimal
+	Check      *Expr  `json:"check,omitempty"` // that the column itself declares
 }
 
 // Identity says that the database numbers the column by itself.
@@ -167,6 +173,8 @@ type Check struct {
 	NotValid  bool   `json:"not_valid,omitempty"`
 	NoInherit bool   `json:"no_inherit,omitempty"`
 	Comment   string `json:"comment,omitempty"`
+
+	NotEnforced bool `json:"not_enforced,omitempty"` // of MySQL
 }
 
 // ForeignKey is a foreign key. Actions are in the words of SQL; an empty one is
@@ -195,6 +203,7 @@ type Index struct {
 	Include          []string    `json:"include,omitempty"`
 	NullsNotDistinct bool        `json:"nulls_not_distinct,omitempty"`
 	Invisible        bool        `json:"invisible,omitempty"` // of MySQL and MariaDB
+	Parser           string      `json:"parser,omitempty"`    // of a fulltext index of MySQL: ngram or mecab
 	Clustered        bool        `json:"clustered,omitempty"`
 	ReplicaIdentity  bool        `json:"replica_identity,omitempty"`
 	Comment          string      `json:"comment,omitempty"`
@@ -204,8 +213,10 @@ type Index struct {
 type Partitions struct {
 	Method  string      `json:"method"` // range, list, hash; key of MySQL
 	Columns []KeyColumn `json:"columns"`
-	Parts   []Part      `json:"parts,omitempty"` // of MySQL, where parts are no tables
-	Count   int         `json:"count,omitempty"` // of MySQL's hash and key
+	Expr    *Expr       `json:"expr,omitempty"`   // of MySQL, instead of Columns
+	Linear  bool        `json:"linear,omitempty"` // of MySQL's hash and key
+	Parts   []Part      `json:"parts,omitempty"`  // of MySQL, where parts are no tables
+	Count   int         `json:"count,omitempty"`  // of MySQL's hash and key
 }
 
 // PartitionOf says which rows of another table a table holds.
