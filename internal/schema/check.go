@@ -160,7 +160,7 @@ func (c *checker) table(t *Table) {
 		c.expr(t.Name.Name, &check.Expr, known)
 		c.optional(check.Name)
 	}
-	c.parts(t)
+	c.parts(t, known)
 	for name, value := range t.Options {
 		if !validName(name) || len(value) > 1000 || !(Literal{Kind: "string", Value: value}).valid() {
 			c.fail("the table %q has an option that is not valid", cut(t.Name.Name))
@@ -241,7 +241,7 @@ func (c *checker) allKnown(t *Table, columns []string, known func(string) bool) 
 }
 
 // parts checks how a table is divided and what it is a part of.
-func (c *checker) parts(t *Table) {
+func (c *checker) parts(t *Table, known func(string) bool) {
 	for _, parent := range t.Inherits {
 		c.name(parent)
 	}
@@ -256,6 +256,13 @@ func (c *checker) parts(t *Table) {
 	case "range", "list", "hash", "key":
 	default:
 		c.fail("the table %q is divided in no known way", cut(t.Name.Name))
+	}
+	for _, k := range t.Partitions.Columns {
+		if k.Expr == nil {
+			c.keyColumns(t, []KeyColumn{k}, known)
+			continue
+		}
+		c.expr(t.Name.Name, k.Expr, known)
 	}
 	for _, part := range t.Partitions.Parts {
 		c.name(Name{Name: part.Name})

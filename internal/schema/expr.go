@@ -126,6 +126,9 @@ func validName(s string) bool {
 	return s != "" && len(s) <= maxName && utf8.ValidString(s) && !strings.Contains(s, "\x00")
 }
 
+// Allowed reports whether a type is one that [Schema.Check] accepts.
+func (t Type) Allowed(d Dialect) bool { return t.check(d) == nil }
+
 // check reports whether a type is a built-in one, one of an allowed extension
 // or one of the description's own, in a form that can be written.
 func (t Type) check(d Dialect) error {

@@ -164,6 +164,7 @@ type KeyColumn struct {
 	Prefix     int    `json:"prefix,omitempty"`    // characters or bytes, of MySQL
 	OpClass    string `json:"op_class,omitempty"`  // a built-in one, or one of an allowed extension
 	Collation  *Name  `json:"collation,omitempty"` // a built-in one
+	Expr       *Expr  `json:"expr,omitempty"`      // instead of a name: of what a table is divided by
 }
 
 // Check is a check constraint.
@@ -172,6 +173,7 @@ type Check struct {
 	Expr      Expr   `json:"expr"`
 	NotValid  bool   `json:"not_valid,omitempty"`
 	NoInherit bool   `json:"no_inherit,omitempty"`
+	Inherited bool   `json:"inherited,omitempty"` // declared by a table that this one inherits from
 	Comment   string `json:"comment,omitempty"`
 
 	NotEnforced bool `json:"not_enforced,omitempty"` // of MySQL

@@ -43,27 +43,11 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 		return e.dumpSubset(ctx, d, tool, info, w, o)
 	}
 	o.Begin("dump")
-	var counts map[[2]string]int64
-	var warnings []string
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error {
-		defer conn.Close(context.WithoutCancel(ctx))
-		return d.failure(describe(ctx, conn, &info))
-	})
-	g.Go(func() (err error) {
-		counts, warnings, err = d.dumpAgain(ctx, tool, &engine.Counter{W: w, O: o, Of: 0})
-		return err
-	})
-	if err := g.Wait(); err != nil {
-		return info, err
-	}
-	info.Warnings = append(info.Warnings, warnings...)
-	info.Tables = merge(info.Tables, counts)
-	return info, nil
+	return d.dumpAgain(ctx, conn, tool, info, &engine.Counter{W: w, O: o, Of: 0})
 }
 
-// describe fills in what can be seen of the database, and what a dump of it does
-// not take along.
+// describe fills in what can be seen of the database, and what a dump of it leaves
+// out.
 func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
 	err := look(ctx, conn, info)
 	if err == nil {
@@ -73,30 +57,72 @@ func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
 }
 
 // dumpArguments are those of pg_dump.
-func (d database) dumpArguments(t tool) []string {
-	args := []string{"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions", "--encoding=" + d.encoding}
+func (d database) dumpArguments(t tool, snapshot string) []string {
+	args := []string{
+		"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions", "--encoding=" + d.encoding, "--snapshot=" + snapshot,
+	}
 	if major(t.version) >= 18 { // the planner's statistics hold values of rows
 		args = append(args, "--no-statistics")
 	}
 	return args
 }
 
-// dumpAgain dumps, again when a table was dropped while pg_dump was about to
-// lock all of them: nothing has been written then.
-func (d database) dumpAgain(ctx context.Context, t tool, w *engine.Counter) (counts map[[2]string]int64, warnings []string, err error) {
+// dumpAgain dumps. It dumps again when a table was dropped before pg_dump locked
+// all of them: nothing has been written then.
+func (d database) dumpAgain(ctx context.Context, conn *pgx.Conn, t tool, known engine.Info, w *engine.Counter) (info engine.Info, err error) {
 	for range 5 {
-		counts, warnings, err = d.dump(ctx, t, w)
+		if conn == nil {
+			if conn, err = d.connect(ctx); err != nil {
+				return known, err
+			}
+		}
+		info = known
+		err = d.dumpOnce(ctx, conn, t, &info, w)
+		conn.Close(context.WithoutCancel(ctx))
+		conn = nil
 		if w.Done > 0 || !schemaMoved(err) {
-			return counts, warnings, err
+			return info, err
 		}
 	}
 	var failed *snap.Error
 	if errors.As(err, &failed) {
 		e := *failed
-		e.Hint = "tables are made or dropped all the time; build again when that is over"
+		e.Hint = "tables are created or dropped all the time; build again when that is over"
 		err = &e
 	}
-	return nil, nil, err
+	return info, err
+}
+
+// dumpOnce dumps and describes the database in one snapshot of the server.
+func (d database) dumpOnce(ctx context.Context, conn *pgx.Conn, t tool, info *engine.Info, w io.Writer) error {
+	var snapshot string
+	_, err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	if err == nil {
+		err = conn.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot)
+	}
+	if err != nil {
+		return d.failure(err)
+	}
+	var counts map[[2]string]int64
+	var warnings []string
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		var err error
+		if info.Schema, err = describeSchema(ctx, conn.PgConn()); err == nil {
+			err = describe(ctx, conn, info)
+		}
+		return d.failure(err)
+	})
+	g.Go(func() (err error) {
+		counts, warnings, err = d.dump(ctx, t, snapshot, w)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	info.Warnings = append(info.Warnings, warnings...)
+	info.Tables = merge(info.Tables, counts)
+	return nil
 }
 
 func schemaMoved(err error) bool {
@@ -106,27 +132,27 @@ func schemaMoved(err error) bool {
 // dump runs pg_dump, through a relay where there can be one, and writes its
 // stream condensed. It tells how many rows there are of each table, and what
 // pg_dump warns of.
-func (d database) dump(ctx context.Context, t tool, w io.Writer) (map[[2]string]int64, []string, error) {
+func (d database) dump(ctx context.Context, t tool, snapshot string, w io.Writer) (map[[2]string]int64, []string, error) {
 	via, err := d.relay(ctx)
 	if errors.Is(err, errNoRelay) {
-		return d.dumpVia(ctx, nil, t, w)
+		return d.dumpVia(ctx, nil, t, snapshot, w)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	counts, warnings, err := d.dumpVia(ctx, via, t, w)
+	counts, warnings, err := d.dumpVia(ctx, via, t, snapshot, w)
 	via.close(ctx, err != nil)
 	if errors.Is(err, errUnknownVersion) {
-		return d.dumpVia(ctx, nil, t, w)
+		return d.dumpVia(ctx, nil, t, snapshot, w)
 	}
 	return counts, warnings, err
 }
 
 // dumpVia dumps through a relay, or without one.
-func (d database) dumpVia(ctx context.Context, via *relay, t tool, w io.Writer) (map[[2]string]int64, []string, error) {
-	cmd, said := t.command(ctx, d, d.dumpArguments(t)...)
+func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot string, w io.Writer) (map[[2]string]int64, []string, error) {
+	cmd, said := t.command(ctx, d, d.dumpArguments(t, snapshot)...)
 	if via != nil {
-		cmd, said = via.command(ctx, t, d.dumpArguments(t)...)
+		cmd, said = via.command(ctx, t, d.dumpArguments(t, snapshot)...)
 	}
 	stream, err := cmd.StdoutPipe()
 	if err != nil {

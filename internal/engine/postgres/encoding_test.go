@@ -232,7 +232,12 @@ func TestSnapshotThatWasConverted(t *testing.T) {
 	}
 	var b bytes.Buffer
 	place.encoding = "UTF8"
-	if _, _, err := place.dump(t.Context(), tool, &b); err != nil {
+	conn, snapshot := connectTo(t, from), ""
+	if err := conn.QueryRow(t.Context(), "BEGIN; SELECT pg_export_snapshot()", pgx.QueryExecModeSimpleProtocol).Scan(&snapshot); err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, _, err := place.dump(t.Context(), tool, snapshot, &b); err != nil {
 		t.Fatal(err)
 	}
 	if err := load(t, from, dumpOf(b.Bytes(), d.Info), true); err != nil {

@@ -53,8 +53,8 @@ func connectTo(t testing.TB, url string) *pgx.Conn {
 
 var changing = regexp.MustCompile(`(?m)^(--.*|\\(un)?restrict .*)?\n`)
 
-// schema returns the database's definition as pg_dump writes it.
-func schema(t testing.TB, url string) string {
+// definitionOf returns the database's definition as pg_dump writes it.
+func definitionOf(t testing.TB, url string) string {
 	t.Helper()
 	out, err := exec.Command(filepath.Join(servertest.PostgresBin(), "pg_dump"), "--schema-only", "--no-owner", "--no-privileges", "-d", url).Output()
 	if err != nil {
@@ -96,7 +96,7 @@ func rows(t testing.TB, url string) map[string]string {
 
 func same(t testing.TB, from, to string) {
 	t.Helper()
-	if a, b := schema(t, from), schema(t, to); a != b {
+	if a, b := definitionOf(t, from), definitionOf(t, to); a != b {
 		t.Errorf("the schema differs:\n%s\n---- and\n%s", a, b)
 	}
 	a, b := rows(t, from), rows(t, to)

@@ -38,6 +38,9 @@ func (e Engine) dumpSubset(ctx context.Context, d database, t tool, info engine.
 	if err != nil {
 		return info, c.failure(err)
 	}
+	if info.Schema, err = describeSchema(ctx, conn.PgConn()); err != nil {
+		return info, c.failure(err)
+	}
 	o.Begin("dump")
 	warnings, err := c.dump(ctx, t, snapshot, &engine.Counter{W: w, O: o})
 	if err != nil {
@@ -257,7 +260,7 @@ func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer)
 	if _, err := c.conn.Exec(ctx, "SET search_path = ''"); err != nil { // as pg_dump does, for names in values
 		return nil, c.failure(err)
 	}
-	cmd, said := t.command(ctx, c.d, append(c.d.dumpArguments(t), "--snapshot="+snapshot)...)
+	cmd, said := t.command(ctx, c.d, c.d.dumpArguments(t, snapshot)...)
 	stream, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

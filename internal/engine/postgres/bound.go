@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+
+	"regexp"
+	"snap/internal/schema"
+)
+
+var hashBound = regexp.MustCompile(`^FOR VALUES WITH \(modulus ([0-9]{1,9}), remainder ([0-9]{1,9})\)$`)
+
+// parseBound reads the bound of a partition as pg_get_expr writes it:
+// FOR VALUES FROM ('2020-01-01') TO (MAXVALUE).
+func parseBound(text string) (b schema.Bound, ok bool) {
+	if text == "DEFAULT" {
+		return schema.Bound{Default: true}, true
+	}
+	if m := hashBound.FindStringSubmatch(text); m != nil {
+		b.Modulus, _ = strconv.Atoi(m[1])
+		b.Remainder, _ = strconv.Atoi(m[2])
+		return b, true
+	}
+	if values, is := strings.CutPrefix(text, "FOR VALUES IN ("); is {
+		all, ok := boundValues(strings.TrimSuffix(values, ")"))
+		for _, value := range all {
+			b.In = append(b.In, []schema.Expr{value})
+		}
+		return b, ok
+	}
+	values, is := strings.CutPrefix(text, "FOR VALUES FROM (")
+	if !is {
+		return b, false
+	}
+	// A value can have this text in it: then one of the halves has no end.
+	for at := range values {
+		from, to, ok := cutAt(values, at, ") TO (")
+		if !ok {
+			continue
+		}
+		b.From, ok = boundValues(from)
+		if !ok {
+			continue
+		}
+		b.To, ok = boundValues(strings.TrimSuffix(to, ")"))
+		return b, ok
+	}
+	return b, false
+}
+
+func cutAt(s string, at int, sep string) (before, after string, ok bool) {
+	after, ok = strings.CutPrefix(s[at:], sep)
+	return s[:at], after, ok
+}
+
+// boundValues reads values with commas between them.
+func boundValues(list string) ([]schema.Expr, bool) {
+	e, err := schema.ParseExpr(dialect, "ARRAY["+list+"]")
+	return e.Args, err == nil && e.Op == "ARRAY"
+}
