@@ -71,6 +71,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	if err := parts.keepHistory(ctx, readers[0], name, &info, o); err != nil {
 		return info, err
 	}
+	info.Schema = described(parts)
 	line, err := json.Marshal(parts)
 	if err != nil {
 		return info, fmt.Errorf("write the dump: %w", err)

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// schema is a script that makes a random schema with rows.
-type schema struct {
+// sketch is a script that makes a random schema with rows.
+type sketch struct {
 	strings.Builder
 	r       *rapid.T
 	mariadb bool
@@ -16,7 +16,7 @@ type schema struct {
 }
 
 func generated(r *rapid.T, server string) string {
-	s := &schema{r: r, mariadb: strings.HasPrefix(server, "mariadb")}
+	s := &sketch{r: r, mariadb: strings.HasPrefix(server, "mariadb")}
 	for _, k := range columnKinds() {
 		if strings.HasPrefix(server, k.only) {
 			s.kinds = append(s.kinds, k)
@@ -34,21 +34,21 @@ func generated(r *rapid.T, server string) string {
 	return s.String()
 }
 
-func (s *schema) write(format string, args ...any) { fmt.Fprintf(s, format, args...) }
-func (s *schema) maybe(what string) bool           { return rapid.Bool().Draw(s.r, what) }
-func (s *schema) oneOf(what string, of ...string) string {
+func (s *sketch) write(format string, args ...any) { fmt.Fprintf(s, format, args...) }
+func (s *sketch) maybe(what string) bool           { return rapid.Bool().Draw(s.r, what) }
+func (s *sketch) oneOf(what string, of ...string) string {
 	return rapid.SampledFrom(of).Draw(s.r, what)
 }
 
 // on returns what MariaDB or MySQL says it by.
-func (s *schema) on(mariadb, mysql string) string {
+func (s *sketch) on(mariadb, mysql string) string {
 	if s.mariadb {
 		return mariadb
 	}
 	return mysql
 }
 
-func (s *schema) sequence() {
+func (s *sketch) sequence() {
 	s.write("CREATE SEQUENCE `se``q` %s;\n", s.oneOf("sequence", "", "START 100 INCREMENT 7 CACHE 3", "INCREMENT -1 MINVALUE -50 MAXVALUE 10 START 5 NOCACHE", "MINVALUE 1 MAXVALUE 3 CYCLE", "MINVALUE 1 MAXVALUE 36 INCREMENT 7 CYCLE", "INCREMENT -1 MINVALUE -3 MAXVALUE 0 CYCLE", "START 9223372036854775000 NOCACHE"))
 	for range rapid.IntRange(0, 5).Draw(s.r, "drawn") {
 		s.write("DO nextval(`se``q`);\n")
@@ -56,7 +56,7 @@ func (s *schema) sequence() {
 }
 
 // table makes a table of a random kind, fills it, and makes what hangs on it.
-func (s *schema) table(n int, last bool) {
+func (s *sketch) table(n int, last bool) {
 	name := quote(s.oneOf("name", "t", "T x", "a`b", "ü漢", "select", "it's", "a.b") + fmt.Sprint(n))
 	shape := s.oneOf("shape", "plain", "plain", "plain", "partitioned", "versioned")
 	if shape == "versioned" && !s.mariadb {
@@ -91,7 +91,7 @@ func (s *schema) table(n int, last bool) {
 }
 
 // columns writes random columns; those of partitioned tables are not spatial.
-func (s *schema) columns(partitioned bool) (columns []column, names []string) {
+func (s *sketch) columns(partitioned bool) (columns []column, names []string) {
 	for range rapid.IntRange(1, 12).Draw(s.r, "columns") {
 		c := rapid.SampledFrom(s.kinds).Draw(s.r, "column")
 		if partitioned && strings.Contains(c.values[0], "ST_Geom") {
@@ -105,7 +105,7 @@ func (s *schema) columns(partitioned bool) (columns []column, names []string) {
 }
 
 // extras writes columns that are computed or hidden, checks and keys.
-func (s *schema) extras(n int, shape string) {
+func (s *sketch) extras(n int, shape string) {
 	if s.maybe("generated") {
 		s.WriteString(", `gv` INT GENERATED ALWAYS AS (length(`word`) + 1) VIRTUAL, `gs` VARCHAR(50) GENERATED ALWAYS AS (concat(`word`, ',', '(')) STORED, KEY (`gs`), KEY `on virtual` (`gv`)")
 	}
@@ -136,7 +136,7 @@ func (s *schema) extras(n int, shape string) {
 	}
 }
 
-func (s *schema) rows(name string, columns []column, names []string) {
+func (s *sketch) rows(name string, columns []column, names []string) {
 	for i := range rapid.IntRange(0, 4).Draw(s.r, "rows") {
 		values := []string{fmt.Sprint([]int{0, 1, 5, 70000}[i]), "NULL", "'wörd'"}
 		for _, c := range columns {
@@ -147,7 +147,7 @@ func (s *schema) rows(name string, columns []column, names []string) {
 }
 
 // programs makes routines, events and packages, with settings of their own.
-func (s *schema) programs() {
+func (s *sketch) programs() {
 	if s.maybe("settings") {
 		s.WriteString("SET NAMES latin1, sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES', time_zone = '+05:30';\n")
 	}

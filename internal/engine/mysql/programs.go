@@ -5,19 +5,15 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"snap"
 )
 
-// makes is what a definition must begin with. A dump is of somebody else: its
-// statements make what they say they make and nothing more.
-var makes = regexp.MustCompile(`^CREATE (?:OR REPLACE )?(?:ALGORITHM=\w+ )?(?:SQL SECURITY \w+ )?(?:AGGREGATE )?(TABLE|SEQUENCE|VIEW|TRIGGER|EVENT|PROCEDURE|FUNCTION|PACKAGE BODY|PACKAGE) `)
-
-// makeOne runs a definition. The connection takes one statement at a time.
+// makeOne runs a definition. It must make an object of its kind and name, and
+// the connection takes one statement at a time.
 func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error {
-	if m := makes.FindStringSubmatch(d.SQL); m == nil || m[1] != kind {
+	if h, err := readHeader(d.SQL, modeOf(d.Mode)); err != nil || h.kind != kind {
 		return badDump(fmt.Errorf("%.60q where %s %s should be made", d.SQL, kind, d.Name))
 	}
 	if kind != "TABLE" && kind != "SEQUENCE" {
@@ -132,5 +128,13 @@ func hiddenBody(kind, name string) error {
 		Code:   snap.CodeDatabase,
 		Detail: fmt.Sprintf("the MySQL user may not see how the %s %s is made", strings.ToLower(kind), name),
 		Hint:   "grant it SHOW_ROUTINE (MySQL) or SHOW CREATE ROUTINE (MariaDB), TRIGGER and EVENT on the database: a snapshot leaves nothing out",
+	}
+}
+
+func notRead(kind, name string, cause error) error {
+	return &snap.Error{
+		Code: snap.CodeDatabase, Cause: cause,
+		Detail: fmt.Sprintf("the statement that makes the %s %s cannot be read, so it could not be loaded", strings.ToLower(kind), name),
+		Hint:   "make it again in the database with a plain CREATE statement, and build again",
 	}
 }

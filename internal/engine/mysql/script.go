@@ -28,7 +28,7 @@ func statements(text string) []string {
 			i += len(delimiter)
 			start = i
 		default:
-			i += token(rest)
+			i += tokenLength(rest)
 		}
 	}
 	add(text[start:])
@@ -44,9 +44,9 @@ func isDelimiterLine(rest string) bool {
 	return strings.TrimSpace(line) != ""
 }
 
-// token returns the length of what text begins with: a quoted text, a comment,
+// tokenLength returns the length of what text begins with: a quoted text, a comment,
 // or one byte.
-func token(text string) int {
+func tokenLength(text string) int {
 	end := func(from int, mark string) int {
 		if at := strings.Index(text[min(from, len(text)):], mark); at >= 0 {
 			return from + at + len(mark)

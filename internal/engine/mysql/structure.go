@@ -26,6 +26,7 @@ type structure struct {
 type definition struct {
 	Kind      string `json:"kind,omitempty"` // PROCEDURE, FUNCTION or PACKAGE, of routines
 	Name      string `json:"name"`
+	On        string `json:"on,omitempty"` // the table of a trigger
 	SQL       string `json:"sql"`
 	Mode      string `json:"mode,omitempty"` // sql_mode
 	Charset   string `json:"charset,omitempty"`
@@ -36,12 +37,6 @@ type definition struct {
 
 	Period []string `json:"period,omitempty"` // of a table whose history the dump holds: its rows end with these columns
 }
-
-// definer is a user of the source's server, who need not be on the destination's.
-// What was made with ANSI_QUOTES is shown with other quotes.
-var definer = regexp.MustCompile(`^(CREATE (?:OR REPLACE )?(?:ALGORITHM=\w+ )?)DEFINER=` + quoted + `(?:@` + quoted + `)? `)
-
-const quoted = "(?:`(?:[^`]|``)*`|\"(?:[^\"]|\"\")*\")"
 
 // structureOf reads how a database is made. Its queries come in the order of
 // names, so that an unchanged database gives the same structure.
@@ -124,7 +119,11 @@ func show(ctx context.Context, c *sql.Conn, database, kind, name string) (defini
 	if d.SQL == "" {
 		return d, hiddenBody(kind, name)
 	}
-	d.SQL = definer.ReplaceAllString(d.SQL, "$1")
+	h, err := readHeader(d.SQL, modeOf(d.Mode))
+	if err != nil || h.kind != kind {
+		return d, notRead(kind, name, err)
+	}
+	d.SQL, d.On = h.withoutPlace(d.SQL), h.on.name
 	// A default takes its sequence from this database, whatever its name is.
 	d.SQL = strings.ReplaceAll(d.SQL, "val("+quote(database)+".", "val(")
 	return d, rows.Err()

@@ -1,0 +1,669 @@
+package mysql
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"snap/internal/schema"
+)
+
+// described returns the structure of a database as data. It reads the servers'
+// own statements, which are of the dump's moment already. What it does not know
+// is named among the programs, and a load without programs leaves it out.
+func described(s structure) *schema.Schema {
+	d := &schema.Schema{}
+	for _, q := range s.Sequences {
+		if sequence, err := describeSequence(q); err == nil {
+			d.Sequences = append(d.Sequences, sequence)
+		} else {
+			d.Programs = append(d.Programs, schema.Program{Kind: "sequence", Name: schema.Name{Name: q.Name}})
+		}
+	}
+	known := map[string]bool{}
+	for _, t := range s.Tables {
+		known[t.Name] = true
+	}
+	for _, t := range s.Tables {
+		table, programs, err := describeTable(t, known)
+		if err != nil {
+			programs = []schema.Program{{Kind: "table", Name: schema.Name{Name: t.Name}}}
+		} else {
+			d.Tables = append(d.Tables, table)
+		}
+		d.Programs = append(d.Programs, programs...)
+	}
+	d.Programs = append(d.Programs, s.programs()...)
+	return d
+}
+
+// programs names everything of a structure that is a program as a whole.
+func (s structure) programs() []schema.Program {
+	var all []schema.Program
+	for _, r := range s.Routines {
+		all = append(all, schema.Program{Kind: strings.ToLower(r.Kind), Name: schema.Name{Name: r.Name}})
+	}
+	for _, list := range []struct {
+		kind string
+		of   []definition
+	}{{"trigger", s.Triggers}, {"view", s.Views}, {"event", s.Events}} {
+		for _, d := range list.of {
+			all = append(all, schema.Program{Kind: list.kind, Name: schema.Name{Name: d.Name}, On: d.On})
+		}
+	}
+	return all
+}
+
+// everyVersion says that every executable comment is to be opened: the server that wrote
+// it would.
+func everyVersion(bool, int) bool { return true }
+
+var errNotDescribed = errors.New("a table that cannot be described")
+
+// tableReader describes one table.
+type tableReader struct {
+	table    schema.Table
+	programs []schema.Program
+	known    map[string]bool // the tables of the database
+}
+
+// program notes that a part of the table is one.
+func (t *tableReader) program(kind, name string) {
+	t.programs = append(t.programs, schema.Program{Kind: kind, Name: schema.Name{Name: name}, On: t.table.Name.Name})
+}
+
+// describeTable reads what SHOW CREATE TABLE answers.
+func describeTable(d definition, known map[string]bool) (schema.Table, []schema.Program, error) {
+	t := &tableReader{known: known}
+	t.table.Name.Name = d.Name
+	text, err := opened(d.SQL, lexMode{}, everyVersion)
+	if err != nil {
+		return t.table, nil, err
+	}
+	r, err := read(text, lexMode{})
+	if err != nil {
+		return t.table, nil, err
+	}
+	if !r.take("CREATE", "TABLE") {
+		return t.table, nil, errNotDescribed
+	}
+	r.skip() // its name
+	columns, ok := r.group()
+	if !ok {
+		return t.table, nil, errNotDescribed
+	}
+	for _, item := range columns.items() {
+		if err := t.item(item); err != nil {
+			return t.table, nil, err
+		}
+	}
+	if err := t.options(r); err != nil {
+		return t.table, nil, err
+	}
+	t.withoutComputed()
+	if !slices.ContainsFunc(t.table.Columns, func(c schema.Column) bool { return !c.Computed }) {
+		return t.table, nil, errNotDescribed
+	}
+	return t.table, t.programs, nil
+}
+
+// item reads a column, a key or a constraint.
+func (t *tableReader) item(r *reader) error {
+	name := ""
+	if r.take("CONSTRAINT") {
+		name, _ = r.name()
+	}
+	switch {
+	case r.peek().kind == nameToken && name == "":
+		return t.column(r)
+	case r.take("PRIMARY", "KEY"):
+		t.index(r, schema.Index{Name: "PRIMARY"})
+	case r.take("UNIQUE", "KEY"):
+		t.named(r, schema.Index{Unique: true})
+	case r.take("FULLTEXT", "KEY"):
+		t.named(r, schema.Index{Method: "fulltext"})
+	case r.take("SPATIAL", "KEY"):
+		t.named(r, schema.Index{Method: "spatial"})
+	case r.take("KEY"):
+		t.named(r, schema.Index{})
+	case r.take("FOREIGN", "KEY"):
+		t.foreignKey(r, name)
+	case r.take("CHECK"):
+		t.check(r, name)
+	case r.take("VECTOR", "KEY"):
+		name, _ = r.name()
+		t.program("vector index", name)
+	case r.take("PERIOD", "FOR", "SYSTEM_TIME"): // of the versioning
+	case r.take("PERIOD", "FOR"):
+		name, _ = r.name()
+		t.program("period", name)
+	default:
+		return errNotDescribed
+	}
+	return nil
+}
+
+// column reads a column.
+func (t *tableReader) column(r *reader) error {
+	c := schema.Column{}
+	c.Name, _ = r.name()
+	if err := readType(r, &c.Type); err != nil {
+		return err
+	}
+	for !r.ended() {
+		if period := t.attribute(r, &c); period {
+			return nil // its times are not among the values of the table
+		}
+	}
+	t.table.Columns = append(t.table.Columns, c)
+	return nil
+}
+
+// afterDefault are the words that end the text of a column's default.
+var afterDefault = []string{"ON UPDATE", "AUTO_INCREMENT", "INVISIBLE", "COMMENT", "CHECK", "COLUMN_FORMAT", "STORAGE", "SRID", "REF_SYSTEM_ID", "WITHOUT SYSTEM"}
+
+// attribute reads one attribute of a column. It returns true for the columns of
+// a system-versioned table that hold its times.
+func (t *tableReader) attribute(r *reader, c *schema.Column) (period bool) {
+	switch {
+	case r.take("CHARACTER", "SET"):
+		c.Charset, _ = r.word()
+	case r.take("COLLATE"):
+		name, _ := r.word()
+		c.Collation = &schema.Name{Name: name}
+	case r.take("GENERATED", "ALWAYS", "AS"):
+		if r.is("ROW") {
+			return true
+		}
+		r.group()
+		c.Computed = true
+		t.program("generated column", c.Name)
+	case r.take("NOT", "NULL"):
+		c.NotNull = true
+	case r.take("DEFAULT"):
+		t.defaultOf(r.until(afterDefault...), c)
+	case r.take("ON", "UPDATE"):
+		c.OnUpdate = t.expr(r.until(afterDefault[1:]...), "on update", c.Name)
+	case r.take("AUTO_INCREMENT"):
+		c.Identity = &schema.Identity{}
+	case r.take("INVISIBLE"):
+		c.Invisible = true
+	case r.take("COMMENT"):
+		c.Comment, _ = r.quoted()
+	case r.take("CHECK"):
+		if inside, ok := r.group(); ok {
+			c.Check = t.expr(inside.rest(), "check constraint", c.Name)
+		}
+	case r.take("SRID"), r.take("REF_SYSTEM_ID", "="):
+		c.SRID, _ = r.word()
+	case r.take("COMPRESSED"):
+		c.Compressed = true
+		if r.take("=") {
+			r.skip()
+		}
+	case r.take("NULL"), r.take("STORED"), r.take("VIRTUAL"), r.take("PERSISTENT"), r.take("VISIBLE"):
+	case r.take("WITHOUT", "SYSTEM", "VERSIONING"): // of the table, which is one of the programs
+	case r.take("COLUMN_FORMAT"), r.take("STORAGE"):
+		r.skip()
+	default:
+		r.skip()
+		t.program("column option", c.Name)
+	}
+	return false
+}
+
+func (t *tableReader) defaultOf(text string, c *schema.Column) {
+	if !strings.EqualFold(text, "NULL") {
+		c.Default = t.expr(text, "default", c.Name)
+	}
+}
+
+// expr returns an expression of the allowed list. Any other is a program.
+func (t *tableReader) expr(text, kind, name string) *schema.Expr {
+	e, err := schema.ParseExpr(schema.MySQL, text)
+	if err != nil {
+		t.program(kind, name)
+		return nil
+	}
+	return &e
+}
+
+// readType reads the type of a column.
+func readType(r *reader, to *schema.Type) error {
+	var ok bool
+	if to.Name, ok = r.word(); !ok || !types()[to.Name] {
+		return errNotDescribed
+	}
+	if args, ok := r.group(); ok {
+		for _, a := range args.items() {
+			if label, ok := a.quoted(); ok {
+				to.Labels = append(to.Labels, label)
+			} else {
+				number, _ := a.word()
+				to.Args = append(to.Args, number)
+			}
+		}
+	}
+	to.Unsigned = r.take("UNSIGNED")
+	to.Zerofill = r.take("ZEROFILL")
+	return nil
+}
+
+// types are the types that a column of a description can have.
+var types = sync.OnceValue(func() map[string]bool {
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq(`
+		tinyint smallint mediumint int bigint decimal float double bit date time datetime timestamp year
+		char varchar binary varbinary tinyblob blob mediumblob longblob tinytext text mediumtext longtext
+		enum set json geometry point linestring polygon multipoint multilinestring multipolygon
+		geometrycollection geomcollection uuid inet4 inet6 vector`) {
+		all[name] = true
+	}
+	return all
+})
+
+// named reads an index with its name.
+func (t *tableReader) named(r *reader, x schema.Index) {
+	x.Name, _ = r.name()
+	t.index(r, x)
+}
+
+// index reads the columns of an index and what follows them.
+func (t *tableReader) index(r *reader, x schema.Index) {
+	columns, ok := r.group()
+	if !ok {
+		t.program("index", x.Name)
+		return
+	}
+	for _, item := range columns.items() {
+		c, ok := keyColumn(item)
+		if !ok {
+			t.program("expression index", x.Name)
+			return
+		}
+		x.Columns = append(x.Columns, c)
+	}
+	for !r.ended() {
+		t.indexOption(r, &x)
+	}
+	if x.Name == "PRIMARY" {
+		t.table.Keys = append(t.table.Keys, schema.Key{Primary: true, Columns: x.Columns, Comment: x.Comment})
+		return
+	}
+	t.table.Indexes = append(t.table.Indexes, x)
+}
+
+// keyColumn reads a column of an index. It fails for an expression, and for a
+// period of MariaDB.
+func keyColumn(r *reader) (c schema.KeyColumn, ok bool) {
+	if c.Name, ok = r.name(); !ok {
+		return c, false
+	}
+	if length, ok := r.group(); ok {
+		digits, _ := length.word()
+		c.Prefix, _ = strconv.Atoi(digits)
+	}
+	c.Desc = r.take("DESC")
+	r.take("ASC")
+	return c, r.ended()
+}
+
+func (t *tableReader) indexOption(r *reader, x *schema.Index) {
+	switch {
+	case r.take("USING"):
+		if method, _ := r.word(); x.Method == "" {
+			x.Method = method
+		}
+	case r.take("COMMENT"):
+		x.Comment, _ = r.quoted()
+	case r.take("INVISIBLE"), r.take("IGNORED"):
+		x.Invisible = true
+	case r.take("WITH", "PARSER"):
+		x.Parser, _ = r.name()
+	case r.take("KEY_BLOCK_SIZE"):
+		r.take("=")
+		r.skip()
+	default:
+		r.skip()
+		t.program("index option", x.Name)
+	}
+}
+
+func (t *tableReader) foreignKey(r *reader, name string) {
+	f := schema.ForeignKey{Name: name}
+	columns, ok := r.group()
+	ok = ok && r.take("REFERENCES")
+	if ok {
+		f.To.Name, ok = r.name()
+	}
+	refers, list := r.group()
+	if !ok || !list || !t.known[f.To.Name] { // of another database, perhaps
+		t.program("foreign key", name)
+		return
+	}
+	f.Columns, f.ToColumns = listed(columns), listed(refers)
+	for r.take("ON") {
+		event, _ := r.word()
+		action := strings.ToUpper(r.until("ON"))
+		if event == "delete" {
+			f.OnDelete = action
+		} else {
+			f.OnUpdate = action
+		}
+	}
+	t.table.ForeignKeys = append(t.table.ForeignKeys, f)
+}
+
+// listed reads names with commas between them.
+func listed(r *reader) []string {
+	var all []string
+	for _, item := range r.items() {
+		if name, ok := item.name(); ok {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+func (t *tableReader) check(r *reader, name string) {
+	inside, ok := r.group()
+	if !ok {
+		t.program("check constraint", name)
+		return
+	}
+	if e := t.expr(inside.rest(), "check constraint", name); e != nil {
+		t.table.Checks = append(t.table.Checks, schema.Check{Name: name, Expr: *e, NotEnforced: r.take("NOT", "ENFORCED")})
+	}
+}
+
+// options reads what follows the columns.
+func (t *tableReader) options(r *reader) error {
+	t.table.Options = map[string]string{}
+	for !r.ended() {
+		switch {
+		case r.take("WITH", "SYSTEM", "VERSIONING"):
+			t.program("system versioning", t.table.Name.Name)
+		case r.take("PARTITION", "BY"):
+			t.partitions(r)
+			return nil
+		case r.take("DEFAULT"), r.take(","):
+		default:
+			if err := t.option(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// option reads one option and its value.
+func (t *tableReader) option(r *reader) error {
+	name, _ := r.name()
+	name = strings.ToLower(name)
+	r.take("=")
+	value := r.skip().value
+	switch form := optionForm(name); {
+	case name == "engine" && !engines[strings.ToLower(value)]:
+		return errNotDescribed
+	case name == "comment":
+		t.table.Comment = value
+	case form != nil && form.MatchString(value):
+		t.table.Options[name] = value
+	default:
+		t.program("table option", name)
+	}
+	return nil
+}
+
+// engines are the storage engines that keep rows in the server alone.
+var engines = map[string]bool{"innodb": true, "myisam": true, "aria": true, "memory": true, "archive": true, "csv": true, "rocksdb": true, "blackhole": true}
+
+// optionForm returns the form that the value of a table's option has, or nil for
+// an option that no description has.
+func optionForm(name string) *regexp.Regexp {
+	switch name {
+	case "engine", "charset", "collate", "row_format", "compression":
+		return anyWord
+	case "auto_increment", "key_block_size", "stats_persistent", "stats_auto_recalc", "stats_sample_pages", "checksum", "delay_key_write", "pack_keys",
+		"max_rows", "min_rows", "avg_row_length", "page_checksum", "transactional", "page_compressed", "page_compression_level":
+		return digits
+	}
+	return nil
+}
+
+var (
+	anyWord = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
+	digits  = regexp.MustCompile(`^([0-9]{1,20}|[Dd][Ee][Ff][Aa][Uu][Ll][Tt])$`)
+)
+
+// partitions reads how a table is divided. Ways that a description does not have
+// are programs: the table is whole without them.
+func (t *tableReader) partitions(r *reader) {
+	p, ok := readPartitions(r)
+	if !ok {
+		t.program("partitioning", t.table.Name.Name)
+		return
+	}
+	t.table.Partitions = p
+}
+
+func readPartitions(r *reader) (*schema.Partitions, bool) {
+	p := &schema.Partitions{Linear: r.take("LINEAR")}
+	p.Method, _ = r.word()
+	columns := r.take("COLUMNS") || p.Method == "key"
+	if !slices.Contains([]string{"range", "list", "hash", "key"}, p.Method) {
+		return nil, false
+	}
+	of, ok := r.group()
+	if !ok {
+		return nil, false
+	}
+	if columns {
+		for _, name := range listed(of) {
+			p.Columns = append(p.Columns, schema.KeyColumn{Name: name})
+		}
+	} else if p.Expr = partitionExpr(of); p.Expr == nil {
+		return nil, false
+	}
+	if r.take("PARTITIONS") {
+		count, _ := r.word()
+		p.Count, _ = strconv.Atoi(count)
+	}
+	if list, ok := r.group(); ok {
+		for _, item := range list.items() {
+			part, ok := readPart(item, p.Method)
+			if !ok {
+				return nil, false
+			}
+			p.Parts = append(p.Parts, part)
+		}
+	}
+	return p, r.ended()
+}
+
+// partitionExpr reads what rows are divided by. A name may be without quotes.
+func partitionExpr(r *reader) *schema.Expr {
+	if len(r.tokens) == 1 {
+		if name, ok := r.name(); ok {
+			return &schema.Expr{Column: name}
+		}
+	}
+	e, err := schema.ParseExpr(schema.MySQL, r.rest())
+	if err != nil {
+		return nil
+	}
+	return &e
+}
+
+// readPart reads one partition: its name and its bound.
+func readPart(r *reader, method string) (part schema.Part, ok bool) {
+	r.take("PARTITION")
+	if part.Name, ok = r.name(); !ok {
+		return part, false
+	}
+	switch {
+	case r.take("VALUES", "LESS", "THAN"):
+		part.Bound.To, ok = partValues(r)
+	case r.take("VALUES", "IN"):
+		part.Bound.In, ok = partLists(r)
+	case r.take("DEFAULT"):
+		part.Bound.Default = true
+	default:
+		ok = method == "hash" || method == "key"
+	}
+	return part, ok && !slices.ContainsFunc(r.tokens, func(t token) bool { return strings.EqualFold(t.value, "SUBPARTITION") })
+}
+
+// partValues reads the values that a partition's rows are less than.
+func partValues(r *reader) ([]schema.Expr, bool) {
+	if r.take("MAXVALUE") {
+		return []schema.Expr{{Column: "maxvalue"}}, true
+	}
+	list, ok := r.group()
+	if !ok {
+		return nil, false
+	}
+	var all []schema.Expr
+	for _, item := range list.items() {
+		v, ok := partValue(item)
+		if !ok {
+			return nil, false
+		}
+		all = append(all, v)
+	}
+	return all, true
+}
+
+// partValue reads one value of a bound.
+func partValue(r *reader) (schema.Expr, bool) {
+	if r.take("MAXVALUE") {
+		return schema.Expr{Column: "maxvalue"}, true
+	}
+	e, err := schema.ParseExpr(schema.MySQL, r.rest())
+	return e, err == nil && (e.Literal != nil || negative(e))
+}
+
+// negative reports whether an expression is a number with its sign.
+func negative(e schema.Expr) bool {
+	return e.Op == "NEG" && len(e.Args) == 1 && e.Args[0].Literal != nil
+}
+
+// partLists reads the values that a partition's rows have.
+func partLists(r *reader) ([][]schema.Expr, bool) {
+	list, ok := r.group()
+	if !ok {
+		return nil, false
+	}
+	var all [][]schema.Expr
+	for _, item := range list.items() {
+		var values []schema.Expr
+		if item.is("(") {
+			values, ok = partValues(item)
+		} else {
+			values = make([]schema.Expr, 1)
+			values[0], ok = partValue(item)
+		}
+		if !ok {
+			return nil, false
+		}
+		all = append(all, values)
+	}
+	return all, true
+}
+
+// withoutComputed makes programs of everything that needs a generated column.
+func (t *tableReader) withoutComputed() {
+	computed := map[string]bool{}
+	for _, c := range t.table.Columns {
+		computed[c.Name] = c.Computed
+	}
+	needs := func(columns []schema.KeyColumn) bool {
+		return slices.ContainsFunc(columns, func(c schema.KeyColumn) bool { return computed[c.Name] })
+	}
+	named := func(columns []string) bool {
+		return slices.ContainsFunc(columns, func(c string) bool { return computed[c] })
+	}
+	t.table.Keys = slices.DeleteFunc(t.table.Keys, func(k schema.Key) bool {
+		return needs(k.Columns) && t.left("primary key", t.table.Name.Name)
+	})
+	t.table.Indexes = slices.DeleteFunc(t.table.Indexes, func(x schema.Index) bool { return needs(x.Columns) && t.left("index", x.Name) })
+	t.table.ForeignKeys = slices.DeleteFunc(t.table.ForeignKeys, func(f schema.ForeignKey) bool {
+		return named(f.Columns) && t.left("foreign key", f.Name)
+	})
+	t.table.Checks = slices.DeleteFunc(t.table.Checks, func(c schema.Check) bool {
+		return named(columnsIn(c.Expr)) && t.left("check constraint", c.Name)
+	})
+	for i, c := range t.table.Columns {
+		if c.Check != nil && named(columnsIn(*c.Check)) && t.left("check constraint", c.Name) {
+			t.table.Columns[i].Check = nil
+		}
+	}
+	if p := t.table.Partitions; p != nil && (needs(p.Columns) || p.Expr != nil && named(columnsIn(*p.Expr))) && t.left("partitioning", t.table.Name.Name) {
+		t.table.Partitions = nil
+	}
+}
+
+// left is [tableReader.program], and returns true.
+func (t *tableReader) left(kind, name string) bool {
+	t.program(kind, name)
+	return true
+}
+
+// columnsIn returns the columns that an expression names.
+func columnsIn(e schema.Expr) []string {
+	var all []string
+	if e.Column != "" {
+		all = append(all, e.Column)
+	}
+	for _, arg := range e.Args {
+		all = append(all, columnsIn(arg)...)
+	}
+	return all
+}
+
+// describeSequence reads what SHOW CREATE SEQUENCE answers.
+func describeSequence(d definition) (schema.Sequence, error) {
+	q := schema.Sequence{Name: schema.Name{Name: d.Name}, Last: d.Next}
+	r, err := read(d.SQL, lexMode{})
+	if err != nil {
+		return q, err
+	}
+	if !r.take("CREATE", "SEQUENCE") {
+		return q, errNotDescribed
+	}
+	r.skip() // its name
+	number := func() string {
+		minus := r.take("-")
+		digits, _ := r.word()
+		return map[bool]string{true: "-"}[minus] + digits
+	}
+	for !r.ended() {
+		switch {
+		case r.take("AS"):
+			q.Type = strings.ToLower(r.until("START"))
+		case r.take("START", "WITH"):
+			q.Start = number()
+		case r.take("MINVALUE"):
+			q.Min = number()
+		case r.take("MAXVALUE"):
+			q.Max = number()
+		case r.take("INCREMENT", "BY"):
+			q.Increment = number()
+		case r.take("CACHE"):
+			q.Cache = number()
+		case r.take("NOCACHE"):
+			q.Cache = "0"
+		case r.take("CYCLE"):
+			q.Cycle = true
+		case r.take("NOCYCLE"):
+		case r.take("ENGINE", "="):
+			r.skip()
+		default:
+			return q, errNotDescribed
+		}
+	}
+	return q, nil
+}

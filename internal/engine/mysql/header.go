@@ -1,0 +1,156 @@
+package mysql
+
+import (
+	"fmt"
+	"strings"
+)
+
+// header is the beginning of a statement that makes something: all up to where
+// the object's own text begins.
+type header struct {
+	kind      string // TABLE, SEQUENCE, VIEW, TRIGGER, EVENT, PROCEDURE, FUNCTION, PACKAGE or PACKAGE BODY
+	name      objectName
+	definer   span
+	algorithm string // of a view
+	aggregate bool   // of a function
+
+	moment string // of a trigger: BEFORE INSERT and so on
+	on     objectName
+	order  string // of a trigger: FOLLOWS or PRECEDES, else ""
+	other  string // the trigger it follows or precedes
+
+	body int // where the object's own text begins
+}
+
+// objectName is a name with its database, if it has one, and its place in the
+// statement.
+type objectName struct {
+	database, name string
+	at             span
+}
+
+// span is the place of a part of a text.
+type span struct{ from, to int }
+
+// headTokens is more than how many tokens a header has.
+const headTokens = 60
+
+// readHeader reads the header of a statement. What follows it is not read.
+func readHeader(text string, m lexMode) (header, error) {
+	var h header
+	r := &reader{text: text}
+	for i := 0; i < len(text) && len(r.tokens) < headTokens; {
+		t, err := lexOne(text, i, m)
+		if err != nil {
+			break // the body's matter; a header without its end fails below
+		}
+		if i = t.to; t.kind != endToken {
+			r.tokens = append(r.tokens, t)
+		}
+	}
+	if !r.take("CREATE") {
+		return h, notMade(text)
+	}
+	r.take("OR", "REPLACE")
+	if !h.modifiers(r) || !h.readKind(r) {
+		return h, notMade(text)
+	}
+	r.take("IF", "NOT", "EXISTS")
+	var ok bool
+	if h.name, ok = r.objectName(); !ok || h.kind == "TRIGGER" && !h.trigger(r) {
+		return h, notMade(text)
+	}
+	h.body = r.peek().from
+	return h, nil
+}
+
+func notMade(text string) error { return fmt.Errorf("%.60q makes nothing that is known", text) }
+
+// modifiers reads what may be between CREATE and the kind of object.
+func (h *header) modifiers(r *reader) bool {
+	for {
+		switch {
+		case r.is("DEFINER", "="):
+			h.definer.from = r.peek().from
+			r.take("DEFINER", "=")
+			r.skip()
+			r.take("(", ")")
+			if r.take("@") {
+				r.skip()
+			}
+			h.definer.to = r.peek().from
+		case r.take("ALGORITHM", "="):
+			h.algorithm, _ = r.word()
+		case r.take("SQL", "SECURITY"):
+			r.skip()
+		case r.take("AGGREGATE"):
+			h.aggregate = true
+		default:
+			return true
+		}
+	}
+}
+
+func (h *header) readKind(r *reader) bool {
+	if r.take("PACKAGE", "BODY") {
+		h.kind = "PACKAGE BODY"
+		return true
+	}
+	word, _ := r.word()
+	h.kind = strings.ToUpper(word)
+	switch h.kind {
+	case "TABLE", "SEQUENCE", "VIEW", "TRIGGER", "EVENT", "PROCEDURE", "FUNCTION", "PACKAGE":
+		return true
+	}
+	return false
+}
+
+// objectName takes a name with the database before it, if there is one.
+func (r *reader) objectName() (n objectName, ok bool) {
+	n.at = span{r.peek().from, r.peek().to}
+	if n.name, ok = r.name(); !ok {
+		return n, false
+	}
+	if r.take(".") {
+		n.database, n.at.to = n.name, r.peek().to
+		n.name, ok = r.name()
+	}
+	return n, ok
+}
+
+// trigger reads the part of a header that only triggers have.
+func (h *header) trigger(r *reader) (ok bool) {
+	when, _ := r.word()
+	event, _ := r.word()
+	h.moment = strings.ToUpper(when + " " + event)
+	switch h.moment {
+	case "BEFORE INSERT", "BEFORE UPDATE", "BEFORE DELETE", "AFTER INSERT", "AFTER UPDATE", "AFTER DELETE":
+	default:
+		return false
+	}
+	if !r.take("ON") {
+		return false
+	}
+	if h.on, ok = r.objectName(); !ok || !r.take("FOR", "EACH", "ROW") {
+		return false
+	}
+	for _, order := range []string{"FOLLOWS", "PRECEDES"} {
+		if r.take(order) {
+			h.order = order
+			h.other, ok = r.name()
+		}
+	}
+	return ok
+}
+
+// withoutPlace returns a statement without its definer and without databases
+// before the names: those are of the server that it comes from.
+func (h header) withoutPlace(text string) string {
+	if h.on.database != "" {
+		text = text[:h.on.at.from] + quote(h.on.name) + text[h.on.at.to:]
+	}
+	if h.name.database != "" {
+		text = text[:h.name.at.from] + quote(h.name.name) + text[h.name.at.to:]
+	}
+	return text[:h.definer.from] + text[h.definer.to:]
+}

@@ -1,0 +1,385 @@
+package mysql
+
+import (
+	"errors"
+	"strings"
+)
+
+// The words of a statement, read as the servers read them: the manual's pages
+// on comments, string literals and names. What a definition is called is found
+// this way, never by a prefix or a pattern.
+
+// tokenKind says what a token is.
+type tokenKind int
+
+const (
+	endToken  tokenKind = iota // after the last one
+	wordToken                  // a keyword, a name without quotes, or digits
+	nameToken                  // a name in quotes
+	textToken                  // a string
+	signToken                  // one other character
+)
+
+// token is a part of a statement, at text[from:to].
+type token struct {
+	kind     tokenKind
+	value    string // as written, but of a name or a string what it stands for
+	from, to int
+}
+
+// lexMode is the part of a session's sql_mode that decides where words end.
+type lexMode struct {
+	ansi  bool // double quotes enclose names
+	plain bool // a backslash in a string is a character like others
+}
+
+// modeOf reads a list of SQL modes. Some modes stand for several.
+func modeOf(list string) lexMode {
+	var m lexMode
+	for mode := range strings.SplitSeq(strings.ToUpper(list), ",") {
+		switch strings.TrimSpace(mode) {
+		case "ANSI_QUOTES", "ANSI", "ORACLE", "DB2", "MSSQL", "POSTGRESQL", "MAXDB":
+			m.ansi = true
+		case "NO_BACKSLASH_ESCAPES":
+			m.plain = true
+		}
+	}
+	return m
+}
+
+var (
+	errNotClosed  = errors.New("a quote or a comment that is not closed")
+	errExecutable = errors.New("a comment that some servers execute")
+	errZero       = errors.New("a zero byte")
+)
+
+// lex splits a statement into its tokens. It refuses comments that some servers
+// execute: opened takes them away first.
+func lex(text string, m lexMode) ([]token, error) {
+	var all []token
+	for i := 0; i < len(text); {
+		t, err := lexOne(text, i, m)
+		if err != nil {
+			return nil, err
+		}
+		if i = t.to; t.kind != endToken {
+			all = append(all, t)
+		}
+	}
+	return all, nil
+}
+
+// lexOne reads what is at a place of a statement. White space and comments are
+// tokens of the kind endToken.
+func lexOne(text string, i int, m lexMode) (token, error) {
+	t := token{kind: endToken, from: i, to: i + 1}
+	var err error
+	switch c := text[i]; {
+	case c == 0:
+		return t, errZero
+	case isSpace(c):
+	case c == '/' && strings.HasPrefix(text[i:], "/*"):
+		if executable(text[i:]) {
+			return t, errExecutable
+		}
+		t.to, err = after(text, i+2, "*/")
+	case c == '#', c == '-' && isDashComment(text[i:]):
+		t.to = lineEnd(text, i)
+	case c == '`':
+		t.kind = nameToken
+		t.value, t.to, err = enclosed(text, i, false)
+	case c == '\'', c == '"':
+		t.kind = textToken
+		if c == '"' && m.ansi {
+			t.kind = nameToken
+		}
+		t.value, t.to, err = enclosed(text, i, t.kind == textToken && !m.plain)
+	case isWordByte(c):
+		t.kind = wordToken
+		for t.to < len(text) && isWordByte(text[t.to]) {
+			t.to++
+		}
+		t.value = text[i:t.to]
+	default:
+		t.kind, t.value = signToken, text[i:i+1]
+	}
+	return t, err
+}
+
+func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
+
+func isWordByte(c byte) bool {
+	return c >= 0x80 || c == '_' || c == '$' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+// executable reports whether a comment is one that servers execute.
+func executable(text string) bool {
+	return strings.HasPrefix(text, "/*!") || strings.HasPrefix(text, "/*M!") || strings.HasPrefix(text, "/*m!")
+}
+
+// isDashComment reports whether two dashes begin a comment: a space or a control
+// character must follow them.
+func isDashComment(text string) bool {
+	return strings.HasPrefix(text, "--") && (len(text) == 2 || text[2] <= ' ' || text[2] == 0x7f)
+}
+
+func lineEnd(text string, i int) int {
+	if at := strings.IndexByte(text[i:], '\n'); at >= 0 {
+		return i + at + 1
+	}
+	return len(text)
+}
+
+// after returns the place behind the next mark.
+func after(text string, i int, mark string) (int, error) {
+	at := strings.Index(text[i:], mark)
+	if at < 0 {
+		return len(text), errNotClosed
+	}
+	return i + at + len(mark), nil
+}
+
+// enclosed reads what is between the quote at text[i] and the one that ends it.
+// A quote that is doubled stands for one.
+func enclosed(text string, i int, escapes bool) (value string, end int, err error) {
+	var b strings.Builder
+	quote := text[i]
+	for i++; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == 0:
+			return "", len(text), errZero
+		case c == '\\' && escapes && i+1 < len(text):
+			i++
+			b.WriteString(unescaped(text[i]))
+		case c == quote && i+1 < len(text) && text[i+1] == quote:
+			i++
+			b.WriteByte(quote)
+		case c == quote:
+			return b.String(), i + 1, nil
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return "", len(text), errNotClosed
+}
+
+// unescaped returns what a character stands for behind a backslash.
+func unescaped(c byte) string {
+	switch c {
+	case '0':
+		return "\x00"
+	case 'b':
+		return "\b"
+	case 'n':
+		return "\n"
+	case 'r':
+		return "\r"
+	case 't':
+		return "\t"
+	case 'Z':
+		return "\x1a"
+	case '%', '_':
+		return "\\" + string(rune(c))
+	}
+	return string([]byte{c})
+}
+
+// opened returns a statement without comments that servers execute: of each is
+// left what is in it, when run says that the server would run it, else nothing.
+func opened(text string, m lexMode, run func(mariadb bool, version int) bool) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		if !strings.HasPrefix(text[i:], "/*") || !executable(text[i:]) {
+			t, err := lexOne(text, i, m)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(text[i:t.to])
+			i = t.to
+			continue
+		}
+		mariadb := text[i+2] != '!'
+		i += len("/*!")
+		if mariadb {
+			i++
+		}
+		version, digits := 0, 0
+		for ; digits < 6 && i < len(text) && '0' <= text[i] && text[i] <= '9'; digits++ {
+			version = version*10 + int(text[i]-'0')
+			i++
+		}
+		if digits != 0 && digits < 5 {
+			return "", errExecutable
+		}
+		inside, end, err := untilClosed(text, i, m)
+		if err != nil {
+			return "", err
+		}
+		b.WriteByte(' ')
+		if run(mariadb, version) {
+			b.WriteString(inside)
+			b.WriteByte(' ')
+		}
+		i = end
+	}
+	return b.String(), nil
+}
+
+// untilClosed returns what is in an executable comment, from text[i] on, and the
+// place behind it. Another one in it is refused.
+func untilClosed(text string, i int, m lexMode) (inside string, end int, err error) {
+	for from := i; i < len(text); {
+		if strings.HasPrefix(text[i:], "*/") {
+			return text[from:i], i + 2, nil
+		}
+		t, err := lexOne(text, i, m)
+		if err != nil {
+			return "", len(text), err
+		}
+		i = t.to
+	}
+	return "", len(text), errNotClosed
+}
+
+// reader goes through the tokens of a statement.
+type reader struct {
+	text   string
+	tokens []token
+}
+
+// read returns a reader of a statement that has no executable comments.
+func read(text string, m lexMode) (*reader, error) {
+	tokens, err := lex(text, m)
+	return &reader{text, tokens}, err
+}
+
+func (r *reader) peek() token {
+	if len(r.tokens) == 0 {
+		return token{from: len(r.text), to: len(r.text)}
+	}
+	return r.tokens[0]
+}
+
+func (r *reader) ended() bool { return len(r.tokens) == 0 }
+
+func (r *reader) skip() token {
+	t := r.peek()
+	if len(r.tokens) > 0 {
+		r.tokens = r.tokens[1:]
+	}
+	return t
+}
+
+// is reports whether the next tokens are these words and signs, in any case.
+func (r *reader) is(words ...string) bool {
+	if len(r.tokens) < len(words) {
+		return false
+	}
+	for i, w := range words {
+		t := r.tokens[i]
+		if t.kind != wordToken && t.kind != signToken || !strings.EqualFold(t.value, w) {
+			return false
+		}
+	}
+	return true
+}
+
+// take is [reader.is], and passes them.
+func (r *reader) take(words ...string) bool {
+	if !r.is(words...) {
+		return false
+	}
+	r.tokens = r.tokens[len(words):]
+	return true
+}
+
+// name takes a name, with or without quotes.
+func (r *reader) name() (string, bool) {
+	t := r.peek()
+	if t.kind != nameToken && t.kind != wordToken {
+		return "", false
+	}
+	r.skip()
+	return t.value, true
+}
+
+// word takes a word, in lower case.
+func (r *reader) word() (string, bool) {
+	t := r.peek()
+	if t.kind != wordToken {
+		return "", false
+	}
+	r.skip()
+	return strings.ToLower(t.value), true
+}
+
+// quoted takes a string.
+func (r *reader) quoted() (string, bool) {
+	t := r.peek()
+	if t.kind != textToken {
+		return "", false
+	}
+	r.skip()
+	return t.value, true
+}
+
+// group takes what is between parentheses.
+func (r *reader) group() (*reader, bool) {
+	if !r.is("(") {
+		return nil, false
+	}
+	for i, depth := 0, 0; i < len(r.tokens); i++ {
+		depth += r.tokens[i].nesting()
+		if depth == 0 {
+			inside := &reader{r.text[:r.tokens[i].from], r.tokens[1:i]}
+			r.tokens = r.tokens[i+1:]
+			return inside, true
+		}
+	}
+	return nil, false
+}
+
+// nesting is 1 for a parenthesis that opens and -1 for one that closes.
+func (t token) nesting() int {
+	switch {
+	case t.kind == signToken && t.value == "(":
+		return 1
+	case t.kind == signToken && t.value == ")":
+		return -1
+	}
+	return 0
+}
+
+// items splits what is left at its commas outside of parentheses.
+func (r *reader) items() []*reader {
+	var all []*reader
+	depth, from := 0, 0
+	for i, t := range r.tokens {
+		depth += t.nesting()
+		if depth == 0 && t.kind == signToken && t.value == "," {
+			all = append(all, &reader{r.text[:t.from], r.tokens[from:i]})
+			from = i + 1
+		}
+	}
+	return append(all, &reader{r.text, r.tokens[from:]})
+}
+
+// rest returns the text of what is left.
+func (r *reader) rest() string { return strings.TrimSpace(r.text[r.peek().from:]) }
+
+// until takes everything up to one of these words outside of parentheses, and
+// returns its text.
+func (r *reader) until(words ...string) string {
+	from, depth := r.peek().from, 0
+	for !r.ended() {
+		if depth == 0 {
+			for _, w := range words {
+				if r.is(strings.Fields(w)...) {
+					return strings.TrimSpace(r.text[from:r.peek().from])
+				}
+			}
+		}
+		depth += r.skip().nesting()
+	}
+	return strings.TrimSpace(r.text[from:])
+}
