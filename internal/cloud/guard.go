@@ -63,7 +63,7 @@ func register[I, O any](s *Service, g huma.API, rt route, handler func(context.C
 		Security:      []map[string][]string{{"bearer": {}}},
 		MaxBodyBytes:  1 << 20,
 		DefaultStatus: successStatus[O](),
-		Middlewares:   append(before, s.guard(rt)),
+		Middlewares:   append(before, s.guard(rt, repeatOf[O]())),
 	}, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handler(ctx, in)
 		if err != nil {
@@ -80,8 +80,9 @@ func successStatus[O any]() int {
 	return http.StatusOK
 }
 
-// guard answers who, what, and whether, in that order.
-func (s *Service) guard(rt route) func(huma.Context, func(huma.Context)) {
+// guard authenticates the caller, resolves the target and authorizes the action.
+// A changing request that carries an Idempotency-Key is then carried out once.
+func (s *Service) guard(rt route, again repeat) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		c, err := s.admit(r, rt)
@@ -96,8 +97,8 @@ func (s *Service) guard(rt route) func(huma.Context, func(huma.Context)) {
 		origin := snap.OriginOf(ctx.Context())
 		origin.Caller = c.caller
 		ctx = huma.WithContext(ctx, snap.WithOrigin(context.WithValue(ctx.Context(), callKey{}, c), origin))
-		if key := r.Header.Get("Idempotency-Key"); key != "" && changing(r) {
-			s.once(ctx, c, key, next)
+		if key := r.Header.Get("Idempotency-Key"); key != "" && changing(r) && again != repeatAnew {
+			s.once(ctx, c, key, again, next)
 			return
 		}
 		next(ctx)

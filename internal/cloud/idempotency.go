@@ -11,14 +11,43 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"snap"
+	"snap/api"
 	"snap/internal/store"
 )
 
-// once answers a changing request that carries Idempotency-Key: the first time
-// by its handler, from then on for a day by the same answer. The same key with
-// another request is a conflict. Refusals are not kept, so that a request may
-// be repeated when its cause is mended.
-func (s *Service) once(ctx huma.Context, c *call, key string, next func(huma.Context)) {
+// repeat is what the service answers when a request comes again with the same
+// Idempotency-Key.
+type repeat int
+
+const (
+	repeatAnswer  repeat = iota // the same answer, which is kept for a day
+	repeatRefusal               // that the answer held a secret, which is not kept
+	repeatAnew                  // a new answer: it holds links, and changes nothing that may not be changed twice
+)
+
+// repeatOf returns what a route with this kind of answer does. An answer with a
+// secret must not reach the database, where it would outlive the request.
+func repeatOf[O any]() repeat {
+	switch any((*O)(nil)).(type) {
+	case *body[api.NewKey], *body[api.NewWebhook]:
+		return repeatRefusal
+	case *body[api.PullResponse], *body[api.PartsResponse]:
+		return repeatAnew
+	}
+	return repeatAnswer
+}
+
+var errSecretNotKept = &snap.Error{
+	Code:   snap.CodeConflict,
+	Detail: "this request was carried out before; its answer held a secret, which the service does not keep",
+	Hint:   "if the secret did not reach you, delete what the request created and create another with a new Idempotency-Key",
+}
+
+// once carries out a changing request that carries an Idempotency-Key the first
+// time. For a day from then on it answers the same request as again says. The
+// same key with another request is a conflict. Refusals are not kept, so that a
+// request may be repeated when its cause is mended.
+func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	if len(key) > 200 {
 		s.writeError(w, r, snap.Invalid("Idempotency-Key is longer than 200 characters", ""))
@@ -36,6 +65,10 @@ func (s *Service) once(ctx huma.Context, c *call, key string, next func(huma.Con
 		s.writeError(w, r, err)
 		return
 	}
+	if kept != nil && again == repeatRefusal {
+		s.writeError(w, r, errSecretNotKept)
+		return
+	}
 	if kept != nil {
 		if len(kept.Body) > 0 {
 			w.Header().Set("Content-Type", "application/json")
@@ -44,7 +77,7 @@ func (s *Service) once(ctx huma.Context, c *call, key string, next func(huma.Con
 		w.Write(kept.Body)
 		return
 	}
-	keeper := &bodyKeeper{ResponseWriter: w}
+	keeper := &bodyKeeper{ResponseWriter: w, secret: again == repeatRefusal}
 	defer func() { s.settle(r.Context(), c, key, keeper) }()
 	next(huma.WithContext(humago.NewContext(ctx.Operation(), r, keeper), ctx.Context()))
 }
@@ -64,9 +97,11 @@ func (s *Service) settle(ctx context.Context, c *call, key string, answer *bodyK
 	}
 }
 
-// bodyKeeper passes an answer on and keeps a copy.
+// bodyKeeper passes an answer on and keeps a copy, but of a secret one only the
+// status.
 type bodyKeeper struct {
 	http.ResponseWriter
+	secret bool
 	status int
 	body   bytes.Buffer
 }
@@ -78,6 +113,8 @@ func (k *bodyKeeper) WriteHeader(status int) {
 }
 
 func (k *bodyKeeper) Write(p []byte) (int, error) {
-	k.body.Write(p)
+	if !k.secret {
+		k.body.Write(p)
+	}
 	return k.ResponseWriter.Write(p)
 }

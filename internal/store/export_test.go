@@ -55,7 +55,7 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 	v := s.viewer(c)
 	return []Statement{
-		{"check", selectOne + `s.id = $5 AND ` + visible, append(v, id)},
+		{"check", selectByID, append(v, id)},
 		{"bytes", selectBytes, []any{v[0], v[1], id}},
 		{"prefix of an ID", selectOne + `s.id >= $5 AND s.id < $6 AND s.key < $7 AND ` + visible, append(v, id[:10], id[:10]+"\U0010ffff", int64(math.MaxInt64))},
 		{"prefix of a name", selectOne + `s.folded >= $5 AND s.folded < $6 AND s.key < $7 AND ` + visible, append(v, "shop", "shop\U0010ffff", int64(math.MaxInt64))},

@@ -1,0 +1,87 @@
+package store_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/servertest"
+	"snap/internal/store"
+)
+
+// SPEC 5.3 rule 2: looking up a hidden snapshot is the same work as looking up
+// an ID that was never given, however widely the hidden one is shared: the same
+// steps, rows and pages of the database.
+func TestHiddenAndAbsentAreTheSameWork(t *testing.T) {
+	t.Parallel()
+	d := seed(t, store.Options{URL: servertest.Postgres(t)}, sizes{snapshots: 3000, users: 100, groups: 60})
+	stranger := d.user(d.org("strangers"), "stranger", snap.RoleMember, "a", "b", "c")
+	for _, text := range []string{"VACUUM ANALYZE"} {
+		_, err := d.DB().ExecContext(d.ctx, text)
+		d.ok(err)
+	}
+	ids := slices.Sorted(slices.Values(d.ids))
+	work := func(id string) []step {
+		t.Helper()
+		st := d.Lookups(stranger, id)[0]
+		d.explain(st) // the pages are in memory from here on
+		return d.explain(st)
+	}
+	absent := work(after(ids[len(ids)/2]))
+	if len(absent) < 5 {
+		t.Fatalf("the plan has only %d steps", len(absent))
+	}
+	for i := 1; i < len(ids)-1; i += len(ids) / 40 {
+		if hidden := work(ids[i]); !reflect.DeepEqual(hidden, absent) {
+			t.Fatalf("a hidden snapshot costs\n%v\nand an absent one\n%v", hidden, absent)
+		}
+		if never := work(after(ids[i])); !reflect.DeepEqual(never, absent) {
+			t.Fatalf("one absent snapshot costs\n%v\nand another\n%v", never, absent)
+		}
+	}
+}
+
+// after is an ID that was never given, next to one that was.
+func after(id string) string { return id[:len(id)-1] + string(id[len(id)-1]+1) }
+
+// step is what one step of a plan did.
+type step struct {
+	Type  string  `json:"Node Type"`
+	Index string  `json:"Index Name"`
+	Loops float64 `json:"Actual Loops"`
+	Rows  float64 `json:"Actual Rows"`
+	Pages int     `json:"Shared Hit Blocks"`
+	Read  int     `json:"Shared Read Blocks"`
+	Plans []step
+}
+
+// explain runs a statement on PostgreSQL and returns what each step of it did.
+func (d *seeded) explain(st store.Statement) (all []step) {
+	d.t.Helper()
+	conn, err := d.DB().Conn(d.ctx)
+	d.ok(err)
+	defer conn.Close()
+	text := strings.ReplaceAll(st.Text, "$5", "'"+st.Args[4].(string)+"'")
+	for i, a := range st.Args[:4] {
+		text = strings.ReplaceAll(text, fmt.Sprintf("$%d", i+1), fmt.Sprint(a))
+	}
+	var out string
+	d.ok(conn.QueryRowContext(d.ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF, FORMAT JSON) "+text).Scan(&out))
+	var plans []struct{ Plan step }
+	d.ok(json.Unmarshal([]byte(out), &plans))
+	var flat func(step)
+	flat = func(s step) {
+		inner := s.Plans
+		s.Plans = nil
+		all = append(all, s)
+		for _, p := range inner {
+			flat(p)
+		}
+	}
+	flat(plans[0].Plan)
+	return all
+}
