@@ -96,6 +96,11 @@ func (f *Folder) Serve(w http.ResponseWriter, r *http.Request, key, etag string)
 		return
 	}
 	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		writeProblem(w, diskError("open the object", err))
+		return
+	}
 	// A past deadline is the one thing that also stops a sendfile.
 	stop := context.AfterFunc(r.Context(), func() {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
@@ -105,7 +110,7 @@ func (f *Folder) Serve(w http.ResponseWriter, r *http.Request, key, etag string)
 	h.Set("ETag", `"`+strings.Trim(etag, `"`)+`"`)
 	h.Set("Content-Type", "application/octet-stream")
 	h.Set("Cache-Control", "private, no-store")
-	http.ServeContent(w, r, "", time.Time{}, file)
+	http.ServeContent(w, withoutEmptySuffixes(r, info.Size()), "", time.Time{}, file)
 }
 
 // Stat implements [Store].

@@ -58,6 +58,11 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 		}
 		w.Header().Set("X-Request-Id", i.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+			// net/http hides whether there was a Content-Length too, after which
+			// the connection must be closed (RFC 9112 section 6.3).
+			w.Header().Set("Connection", "close")
+		}
 		if !strings.HasPrefix(r.URL.Path, "/blobs/") {
 			w.Header().Set("Cache-Control", "no-store") // assets say otherwise
 			deadline := started.Add(apiDeadline)

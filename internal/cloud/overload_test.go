@@ -356,6 +356,34 @@ func TestFloodsOfBytesAreRefused(t *testing.T) {
 	}
 }
 
+// RFC 9112 section 6.3: after a request with both Content-Length and
+// Transfer-Encoding, which may be an attempt to smuggle another one in, the
+// connection is closed.
+func TestTwoLengthsCloseTheConnection(t *testing.T) {
+	t.Parallel()
+	r, _ := startLimited(t, "", t.TempDir(), "")
+	const next = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+	for headers, closes := range map[string]bool{
+		"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n": true,
+		"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n": true,
+		"Content-Length: 5\r\n":                               false,
+	} {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
+		must(t, err)
+		defer c.Close()
+		go io.WriteString(c, "POST /auth/token HTTP/1.1\r\nHost: x\r\n"+headers+"\r\n0\r\n\r\n"+next)
+		in := bufio.NewReader(c)
+		res, err := http.ReadResponse(in, nil)
+		must(t, err)
+		_, err = io.Copy(io.Discard, res.Body)
+		must(t, err)
+		_, err = http.ReadResponse(in, nil)
+		if res.Close != closes || (err != nil) != closes {
+			t.Errorf("%q: closed %v, and the next request: %v", headers, res.Close, err)
+		}
+	}
+}
+
 // A download may take as long as it likes while it moves; one that stands
 // still is ended. Time is that of a bubble: it passes while everybody waits.
 func TestDownloadsMoveOrEnd(t *testing.T) {
