@@ -101,12 +101,14 @@ type Table struct {
 
 // Column is one column of a table, in the table's order.
 type Column struct {
-	Name     string    `json:"name"`
-	Type     Type      `json:"type"`
-	NotNull  bool      `json:"not_null,omitempty"`
-	Default  *Expr     `json:"default,omitempty"`
-	OnUpdate *Expr     `json:"on_update,omitempty"` // of MySQL
-	Identity *Identity `json:"identity,omitempty"`
+	Name    string `json:"name"`
+	Type    Type   `json:"type"`
+	NotNull bool   `json:"not_null,omitempty"`
+	Default *Expr  `json:"default,omitempty"`
+	// NotNullConflict is what SQLite does with a row that has NULL there.
+	NotNullConflict string    `json:"not_null_conflict,omitempty"`
+	OnUpdate        *Expr     `json:"on_update,omitempty"` // of MySQL
+	Identity        *Identity `json:"identity,omitempty"`
 	// Computed says that the column is generated. How it is computed is a
 	// program, so a load without programs leaves the column out.
 	Computed  bool   `json:"computed,omitempty"`

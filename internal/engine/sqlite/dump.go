@@ -59,6 +59,9 @@ func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engin
 		return info, err
 	}
 	info.Tables = labelled(all)
+	if info.Schema, err = describe(ctx, tx); err != nil {
+		return info, err
+	}
 	free, err := freePages(ctx, tx)
 	if err != nil {
 		return info, err

@@ -177,7 +177,7 @@ func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w 
 // mask applies the plan, and returns the tables that it changed.
 func (s *scratch) mask(ctx context.Context, p engine.Plan, want engine.Info) (changed []string, err error) {
 	var masks []engine.Mask
-	db, err := openMasking(s.path, &masks)
+	db, err := openMasking(ctx, s.path, &masks)
 	if err != nil {
 		return nil, err
 	}
@@ -330,17 +330,21 @@ func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string
 }
 
 // drop drops triggers or indexes, and returns the statements that make them
-// again.
+// again. The statements come from the file, so each is checked first.
 func drop(ctx context.Context, tx *sql.Tx, kind string, names []string) (makes []string, err error) {
 	for _, name := range names {
-		text, err := texts(ctx, tx, "SELECT sql FROM sqlite_schema WHERE type = ? AND name = ?", kind, name)
+		e := entry{kind: kind, name: name}
+		err := tx.QueryRowContext(ctx, "SELECT tbl_name, sql FROM sqlite_schema WHERE type = ? AND name = ?", kind, name).Scan(&e.table, &e.sql)
+		if err == nil {
+			err = e.check()
+		}
 		if err == nil {
 			err = execute(ctx, tx, []string{"DROP " + kind + " " + quote(name)})
 		}
 		if err != nil {
 			return nil, err
 		}
-		makes = append(makes, text...)
+		makes = append(makes, e.sql)
 	}
 	return makes, nil
 }
@@ -373,7 +377,7 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 
 // openMasking opens the file with the function snapcli_mask(number, value),
 // which applies the mask of that number.
-func openMasking(path string, masks *[]engine.Mask) (*sql.DB, error) {
+func openMasking(ctx context.Context, path string, masks *[]engine.Mask) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
 	err := d.RegisterScalarFunction("snapcli_mask", 2, func(_ *sqlite3.FunctionContext, args []driver.Value) (driver.Value, error) {
 		number, ok := args[0].(int64)
@@ -385,16 +389,7 @@ func openMasking(path string, masks *[]engine.Mask) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register the mask: %w", err)
 	}
-	return openWith(d, path), nil
-}
-
-// openWith opens a scratch file with a driver that knows functions of ours.
-func openWith(d *sqlite3.Driver, path string) *sql.DB {
-	query := url.Values{"mode": {"rw"}, "_pragma": {manyPages, noSync, "foreign_keys(0)", "trusted_schema(0)"}}
-	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
-	db := sql.OpenDB(connector{driver: d, dsn: dsn.String()})
-	db.SetMaxOpenConns(1)
-	return db
+	return confine(ctx, d, path, url.Values{"mode": {"rw"}, "_pragma": {manyPages, noSync, "foreign_keys(0)"}})
 }
 
 // apply masks a value and gives the result the value's own kind, where it is
@@ -431,11 +426,3 @@ func apply(mask engine.Mask, value driver.Value) driver.Value {
 	}
 	return masked
 }
-
-type connector struct {
-	driver *sqlite3.Driver
-	dsn    string
-}
-
-func (c connector) Connect(context.Context) (driver.Conn, error) { return c.driver.Open(c.dsn) }
-func (c connector) Driver() driver.Driver                        { return c.driver }

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"strings"
 
@@ -73,7 +74,7 @@ type cutter struct {
 }
 
 func (c *cutter) cut(ctx context.Context, path string, want engine.Subset) error {
-	db, err := openChoosing(path)
+	db, err := openChoosing(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -284,7 +285,7 @@ func references(ctx context.Context, q querier, g *subset.Graph, child int, name
 
 // openChoosing opens the file with the function snapcli_share(key...), which
 // spreads keys evenly over 32 bits, the same way each time.
-func openChoosing(path string) (*sql.DB, error) {
+func openChoosing(ctx context.Context, path string) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
 	err := d.RegisterDeterministicScalarFunction("snapcli_share", -1, func(_ *sqlite3.FunctionContext, args []driver.Value) (driver.Value, error) {
 		h := sha256.New()
@@ -302,7 +303,7 @@ func openChoosing(path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register the share: %w", err)
 	}
-	return openWith(d, path), nil
+	return confine(ctx, d, path, url.Values{"mode": {"rw"}, "_pragma": {manyPages, noSync, "foreign_keys(0)"}})
 }
 
 // foreignKeys checks every foreign key and says how many rows reference nothing.

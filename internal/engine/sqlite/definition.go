@@ -1,0 +1,665 @@
+package sqlite
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"snap/internal/engine/charset"
+	"snap/internal/schema"
+)
+
+// definition is the statement of a table, read as data.
+type definition struct {
+	schema.Table
+	programs []schema.Program // of the table, that the description leaves out
+	virtual  []bool           // by column: it is computed when it is read, so no row holds it
+	place    int              // among the tables of the catalog
+}
+
+// The options of a table in a description.
+const (
+	withoutRowid = "without_rowid"
+	strict       = "strict"
+)
+
+// tableDefinition reads a CREATE TABLE statement.
+func tableDefinition(text string) (definition, error) {
+	list, err := tokens(text)
+	if err != nil {
+		return definition{}, err
+	}
+	p := &tableParser{reader: reader{list: list}, text: text}
+	if !p.takeAll("CREATE", "TABLE") {
+		return definition{}, errStatement
+	}
+	name, ok := p.name()
+	if !ok || !p.take("(") {
+		return definition{}, errStatement
+	}
+	p.Name.Name = charset.Readable(name)
+	if err := p.body(); err != nil {
+		return definition{}, err
+	}
+	return p.definition, p.finish()
+}
+
+// tableParser reads a CREATE TABLE statement into its definition.
+type tableParser struct {
+	reader
+	definition
+	text       string
+	constraint string // the name that the next constraint has
+}
+
+// body reads the columns and constraints, and the options behind them.
+func (p *tableParser) body() error {
+	for p.startsColumn() {
+		if err := p.column(); err != nil {
+			return err
+		}
+		if !p.take(",") {
+			break
+		}
+	}
+	for !p.take(")") {
+		if err := p.tableConstraint(); err != nil {
+			return err
+		}
+		p.take(",") // SQLite lets it be left out
+	}
+	for !p.done() {
+		switch {
+		case p.takeAll("WITHOUT", "ROWID"):
+			p.option(withoutRowid)
+		case p.take("STRICT"):
+			p.option(strict)
+		default:
+			return errStatement
+		}
+		p.take(",")
+	}
+	return nil
+}
+
+func (p *tableParser) option(name string) {
+	if p.Options == nil {
+		p.Options = map[string]string{}
+	}
+	p.Options[name] = "true"
+}
+
+func (p *tableParser) startsColumn() bool {
+	return !slices.ContainsFunc([]string{"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", ")"}, p.peek)
+}
+
+// column reads a column with its constraints.
+func (p *tableParser) column() error {
+	name, ok := p.name()
+	if !ok {
+		return errStatement
+	}
+	p.Columns, p.definition.virtual = append(p.Columns, schema.Column{Name: charset.Readable(name)}), append(p.definition.virtual, false)
+	c := &p.Columns[len(p.Columns)-1]
+	c.Type = p.columnType()
+	p.constraint = ""
+	for !p.done() && !p.peek(",") && !p.peek(")") {
+		named := p.peek("CONSTRAINT")
+		if err := p.columnConstraint(c); err != nil {
+			return err
+		}
+		if !named {
+			p.constraint = ""
+		}
+	}
+	return nil
+}
+
+// columnType reads the declared type: words and up to two numbers. SQLite takes
+// what the first quotes contain for all of it. A type that is written in
+// another way becomes one of the same affinity.
+func (p *tableParser) columnType() schema.Type {
+	var words []string
+	var inQuotes []bool
+	for !p.done() && !p.startsConstraint() {
+		word, ok := p.name()
+		if !ok {
+			break
+		}
+		words, inQuotes = append(words, word), append(inQuotes, p.list[p.at-1].kind != wordToken)
+	}
+	if len(words) == 0 {
+		return schema.Type{}
+	}
+	var args []string
+	if p.take("(") {
+		args = p.typeArgs()
+	}
+	switch {
+	case inQuotes[0]:
+		words, args = strings.Fields(words[0]), nil
+	case slices.Contains(inQuotes, true):
+		return schema.Type{Name: affinity(strings.Join(words, " "))}
+	}
+	t := schema.Type{Name: strings.Join(words, " "), Args: args}
+	if slices.ContainsFunc(words, func(word string) bool { return !isTypeWord(word) }) {
+		t.Name = affinity(t.Name)
+	}
+	return t
+}
+
+// typeArgs reads the numbers of a type.
+func (p *tableParser) typeArgs() []string {
+	var all []string
+	for !p.done() && !p.take(")") {
+		sign := ""
+		if p.take("-") {
+			sign = "-"
+		} else {
+			p.take("+")
+		}
+		if !p.done() && p.list[p.at].kind == numberToken {
+			all = append(all, sign+p.list[p.at].text)
+		}
+		p.at++
+	}
+	wrong := func(arg string) bool {
+		_, err := strconv.Atoi(arg)
+		return err != nil || len(arg) > 9
+	}
+	if len(all) > 2 || slices.ContainsFunc(all, wrong) {
+		return nil
+	}
+	return all
+}
+
+// startsConstraint reports whether a column's constraint begins here.
+func (p *tableParser) startsConstraint() bool {
+	if p.peek("GENERATED") {
+		return p.at+1 < len(p.list) && p.list[p.at+1].is("ALWAYS")
+	}
+	return slices.ContainsFunc([]string{"CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE", "REFERENCES", "DEFERRABLE", "AS"}, p.peek)
+}
+
+// columnConstraint reads one constraint of a column.
+func (p *tableParser) columnConstraint(c *schema.Column) error {
+	switch {
+	case p.take("CONSTRAINT"):
+		return p.constraintName()
+	case p.takeAll("PRIMARY", "KEY"):
+		return p.columnPrimary(c)
+	case p.takeAll("NOT", "NULL"):
+		c.NotNull = true
+		return p.onConflict(&c.NotNullConflict)
+	case p.take("NULL"):
+		return p.onConflict(new(string))
+	case p.take("UNIQUE"):
+		k := schema.Key{Name: p.constraint, Columns: []schema.KeyColumn{{Name: c.Name}}}
+		err := p.onConflict(&k.OnConflict)
+		p.Keys = append(p.Keys, k)
+		return err
+	case p.take("CHECK"):
+		return p.check()
+	case p.take("DEFAULT"):
+		return p.columnDefault(c)
+	case p.take("COLLATE"):
+		return p.collate(&c.Collation, c.Name)
+	case p.take("REFERENCES"):
+		return p.references([]string{c.Name})
+	case p.peek("DEFERRABLE"), p.peek("NOT"):
+		return p.deferrable()
+	case p.takeAll("GENERATED", "ALWAYS", "AS"), p.take("AS"):
+		return p.computed(c)
+	}
+	return errStatement
+}
+
+func (p *tableParser) constraintName() error {
+	name, ok := p.name()
+	p.constraint = charset.Readable(name)
+	if !ok {
+		return errStatement
+	}
+	return nil
+}
+
+func (p *tableParser) columnPrimary(c *schema.Column) error {
+	k := schema.Key{Name: p.constraint, Primary: true, Columns: []schema.KeyColumn{{Name: c.Name, Desc: p.direction()}}}
+	if err := p.onConflict(&k.OnConflict); err != nil {
+		return err
+	}
+	if p.take("AUTOINCREMENT") {
+		c.Identity = &schema.Identity{}
+	}
+	p.Keys = append(p.Keys, k)
+	return nil
+}
+
+// direction reads ASC or DESC, and reports whether it is DESC.
+func (p *tableParser) direction() bool { return !p.take("ASC") && p.take("DESC") }
+
+// onConflict reads an ON CONFLICT clause, if there is one.
+func (p *tableParser) onConflict(to *string) error {
+	if !p.takeAll("ON", "CONFLICT") {
+		return nil
+	}
+	for _, action := range conflictActions() {
+		if p.take(action) {
+			if *to = action; action == "ABORT" { // the default
+				*to = ""
+			}
+			return nil
+		}
+	}
+	return errStatement
+}
+
+func conflictActions() []string { return []string{"ROLLBACK", "ABORT", "FAIL", "IGNORE", "REPLACE"} }
+
+// parenthesized passes over what stands in parentheses, and returns its text.
+func (p *tableParser) parenthesized() (string, error) {
+	if !p.take("(") || p.done() {
+		return "", errStatement
+	}
+	start := p.list[p.at].start
+	for depth := 1; !p.done(); p.at++ {
+		switch {
+		case p.peek("("):
+			depth++
+		case p.peek(")"):
+			depth--
+		}
+		if depth == 0 {
+			p.at++
+			return p.text[start:p.list[p.at-1].start], nil
+		}
+	}
+	return "", errStatement
+}
+
+// check reads a check. One that the list of expressions does not allow is a
+// program.
+func (p *tableParser) check() error {
+	text, err := p.parenthesized()
+	if err != nil {
+		return err
+	}
+	name := p.constraint
+	if e, err := schema.ParseExpr(schema.SQLite, charset.Readable(text)); err == nil {
+		p.Checks = append(p.Checks, schema.Check{Name: name, Expr: e})
+	} else {
+		p.program("check constraint", cmp.Or(name, unnamed))
+	}
+	return p.onConflict(new(string)) // which SQLite reads and ignores
+}
+
+func (d *definition) program(kind, name string) {
+	d.programs = append(d.programs, schema.Program{Kind: kind, Name: schema.Name{Name: name}, On: d.Name.Name})
+}
+
+// columnDefault reads a default: an expression in parentheses, a literal with
+// or without a sign, or a word.
+func (p *tableParser) columnDefault(c *schema.Column) error {
+	text, err := p.defaultText()
+	if err != nil {
+		return err
+	}
+	if e, err := schema.ParseExpr(schema.SQLite, charset.Readable(text)); err == nil {
+		c.Default = &e
+	} else {
+		p.program("default", c.Name)
+	}
+	return nil
+}
+
+func (p *tableParser) defaultText() (string, error) {
+	if p.peek("(") {
+		return p.parenthesized()
+	}
+	if p.done() {
+		return "", errStatement
+	}
+	start := p.list[p.at]
+	if start.is("-") || start.is("+") {
+		p.at++
+	}
+	if p.done() || p.list[p.at].kind == symbolToken {
+		return "", errStatement
+	}
+	last := p.list[p.at]
+	p.at++
+	if name, ok := last.name(); ok && !isConstantWord(last) {
+		return "'" + strings.ReplaceAll(name, "'", "''") + "'", nil // SQLite takes any name for a text here
+	}
+	return p.text[start.start:last.end], nil
+}
+
+func isConstantWord(t token) bool {
+	return slices.ContainsFunc([]string{"NULL", "TRUE", "FALSE", "CURRENT_TIME", "CURRENT_DATE", "CURRENT_TIMESTAMP"}, t.is)
+}
+
+// collate reads a collation. Only SQLite's own are data.
+func (p *tableParser) collate(to **schema.Name, of string) error {
+	name, ok := p.name()
+	if !ok {
+		return errStatement
+	}
+	known := collation(name)
+	if known == "" {
+		p.program("collation", of)
+		return nil
+	}
+	*to = &schema.Name{Name: known}
+	return nil
+}
+
+// collation returns the name of a collation of SQLite's own, "" for others.
+func collation(name string) string {
+	for _, known := range []string{"BINARY", "NOCASE", "RTRIM"} {
+		if strings.EqualFold(name, known) {
+			return known
+		}
+	}
+	return ""
+}
+
+// computed reads how a column is computed, which is a program.
+func (p *tableParser) computed(c *schema.Column) error {
+	if _, err := p.parenthesized(); err != nil {
+		return err
+	}
+	c.Computed = true
+	p.definition.virtual[len(p.Columns)-1] = !p.take("STORED")
+	p.take("VIRTUAL")
+	p.program("generated column", c.Name)
+	return nil
+}
+
+// tableConstraint reads a constraint of the table.
+func (p *tableParser) tableConstraint() error {
+	p.constraint = ""
+	if p.take("CONSTRAINT") {
+		if err := p.constraintName(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case p.takeAll("PRIMARY", "KEY"):
+		return p.tableKey(schema.Key{Name: p.constraint, Primary: true})
+	case p.take("UNIQUE"):
+		return p.tableKey(schema.Key{Name: p.constraint})
+	case p.take("CHECK"):
+		return p.check()
+	case p.takeAll("FOREIGN", "KEY"):
+		columns, err := p.names()
+		if err != nil || !p.take("REFERENCES") {
+			return errStatement
+		}
+		if err := p.references(columns); err != nil {
+			return err
+		}
+		return p.deferrable()
+	case p.constraint != "": // a name without a constraint, which SQLite takes
+		return nil
+	}
+	return errStatement
+}
+
+// tableKey reads the columns of a key.
+func (p *tableParser) tableKey(k schema.Key) error {
+	if !p.take("(") {
+		return errStatement
+	}
+	for {
+		c, err := p.keyColumn()
+		if err != nil {
+			return err
+		}
+		k.Columns = append(k.Columns, c)
+		if k.Primary && p.take("AUTOINCREMENT") {
+			if at := p.indexOf(c.Name); at >= 0 {
+				p.Columns[at].Identity = &schema.Identity{}
+			}
+		}
+		if p.take(")") {
+			break
+		}
+		if !p.take(",") {
+			return errStatement
+		}
+	}
+	if err := p.onConflict(&k.OnConflict); err != nil {
+		return err
+	}
+	if at := p.indexOf(k.Columns[0].Name); k.Primary && len(k.Columns) == 1 && at >= 0 && isInteger(p.Columns[at].Type) {
+		k.Columns[0].Desc = false // it has a meaning only in the column itself
+	}
+	p.Keys = append(p.Keys, k)
+	return nil
+}
+
+// keyColumn reads a column of a key or an index. Anything else is an expression.
+func (p *tableParser) keyColumn() (schema.KeyColumn, error) {
+	name, ok := p.name()
+	c := schema.KeyColumn{Name: charset.Readable(name)}
+	if !ok {
+		return c, errStatement
+	}
+	if p.take("COLLATE") {
+		if err := p.collate(&c.Collation, c.Name); err != nil {
+			return c, err
+		}
+	}
+	c.Desc = p.direction()
+	if !p.peek(",") && !p.peek(")") && !p.peek("AUTOINCREMENT") {
+		return c, errStatement
+	}
+	return c, nil
+}
+
+// names reads a list of names in parentheses.
+func (p *tableParser) names() ([]string, error) {
+	if !p.take("(") {
+		return nil, errStatement
+	}
+	var all []string
+	for {
+		name, ok := p.name()
+		if !ok {
+			return nil, errStatement
+		}
+		all = append(all, charset.Readable(name))
+		if p.take(")") {
+			return all, nil
+		}
+		if !p.take(",") {
+			return nil, errStatement
+		}
+	}
+}
+
+// references reads the rest of a foreign key.
+func (p *tableParser) references(columns []string) error {
+	name, ok := p.name()
+	if !ok {
+		return errStatement
+	}
+	k := schema.ForeignKey{Name: p.constraint, Columns: columns, To: schema.Name{Name: charset.Readable(name)}}
+	if p.peek("(") {
+		var err error
+		if k.ToColumns, err = p.names(); err != nil {
+			return err
+		}
+	}
+	p.ForeignKeys = append(p.ForeignKeys, k)
+	return p.actions(&p.ForeignKeys[len(p.ForeignKeys)-1])
+}
+
+func (p *tableParser) actions(k *schema.ForeignKey) error {
+	for {
+		switch {
+		case p.take("MATCH"): // which SQLite reads and ignores
+			if _, ok := p.name(); !ok {
+				return errStatement
+			}
+		case p.takeAll("ON", "DELETE"):
+			k.OnDelete = p.action()
+		case p.takeAll("ON", "UPDATE"):
+			k.OnUpdate = p.action()
+		case p.takeAll("ON", "INSERT"): // likewise
+			p.action()
+		default:
+			return nil
+		}
+	}
+}
+
+// action reads what becomes of the rows that reference a row; "" is nothing.
+func (p *tableParser) action() string {
+	for _, action := range [][]string{{"SET", "NULL"}, {"SET", "DEFAULT"}, {"CASCADE"}, {"RESTRICT"}} {
+		if p.takeAll(action...) {
+			return strings.Join(action, " ")
+		}
+	}
+	p.takeAll("NO", "ACTION")
+	return ""
+}
+
+// deferrable reads whether a foreign key is checked at the end of a transaction.
+func (p *tableParser) deferrable() error {
+	not := p.takeAll("NOT", "DEFERRABLE")
+	if !not && !p.take("DEFERRABLE") {
+		return nil
+	}
+	deferred := p.takeAll("INITIALLY", "DEFERRED")
+	if !deferred {
+		p.takeAll("INITIALLY", "IMMEDIATE")
+	}
+	if len(p.ForeignKeys) == 0 {
+		return errStatement
+	}
+	k := &p.ForeignKeys[len(p.ForeignKeys)-1]
+	k.Deferrable, k.InitiallyDeferred = !not, !not && deferred
+	return nil
+}
+
+// finish takes out what needs a computed column, and so is part of the program,
+// and checks that the columns of keys are there.
+func (d *definition) finish() error {
+	if len(d.Columns) == 0 {
+		return errStatement
+	}
+	d.spell()
+	d.Keys = slices.DeleteFunc(d.Keys, func(k schema.Key) bool {
+		return d.computes("unique constraint", k.Name, keyNames(k.Columns))
+	})
+	d.ForeignKeys = slices.DeleteFunc(d.ForeignKeys, func(k schema.ForeignKey) bool {
+		return d.computes("foreign key", k.Name, k.Columns)
+	})
+	d.Checks = slices.DeleteFunc(d.Checks, func(c schema.Check) bool {
+		return d.computes("check constraint", c.Name, exprColumns(c.Expr))
+	})
+	for _, k := range d.Keys {
+		if slices.ContainsFunc(k.Columns, func(c schema.KeyColumn) bool { return d.indexOf(c.Name) < 0 }) {
+			return errStatement
+		}
+	}
+	return nil
+}
+
+// spell writes the columns in constraints as they are declared: SQLite does not
+// tell capital letters apart. A check that names something else is a program.
+func (d *definition) spell() {
+	for _, k := range d.Keys {
+		for i := range k.Columns {
+			k.Columns[i].Name, _ = d.declared(k.Columns[i].Name)
+		}
+	}
+	for _, k := range d.ForeignKeys {
+		for i := range k.Columns {
+			k.Columns[i], _ = d.declared(k.Columns[i])
+		}
+	}
+	d.Checks = slices.DeleteFunc(d.Checks, func(c schema.Check) bool {
+		known := d.spellExpr(&c.Expr)
+		if !known {
+			d.program("check constraint", cmp.Or(c.Name, unnamed))
+		}
+		return !known
+	})
+}
+
+// declared returns a column's name as it is declared, and whether there is one.
+func (d *definition) declared(column string) (string, bool) {
+	if at := d.indexOf(column); at >= 0 {
+		return d.Columns[at].Name, true
+	}
+	return column, false
+}
+
+// spellExpr spells the columns of an expression, and reports whether the table
+// has all of them. Only the nodes below the first are shared with the caller's.
+func (d *definition) spellExpr(e *schema.Expr) bool {
+	known := true
+	if e.Column != "" {
+		e.Column, known = d.declared(e.Column)
+	}
+	for i := range e.Args {
+		known = d.spellExpr(&e.Args[i]) && known
+	}
+	return known
+}
+
+// unnamed stands for the name of a constraint without one.
+const unnamed = "unnamed"
+
+// computes reports whether a constraint is on a computed column, and notes it
+// as a program then.
+func (d *definition) computes(kind, name string, columns []string) bool {
+	if !slices.ContainsFunc(columns, func(c string) bool { at := d.indexOf(c); return at >= 0 && d.Columns[at].Computed }) {
+		return false
+	}
+	d.program(kind, cmp.Or(name, unnamed))
+	return true
+}
+
+func keyNames(columns []schema.KeyColumn) []string {
+	all := make([]string, len(columns))
+	for i, c := range columns {
+		all[i] = c.Name
+	}
+	return all
+}
+
+// exprColumns returns the columns that an expression names.
+func exprColumns(e schema.Expr) []string {
+	var all []string
+	if e.Column != "" {
+		all = append(all, e.Column)
+	}
+	for _, arg := range e.Args {
+		all = append(all, exprColumns(arg)...)
+	}
+	return all
+}
+
+func (d *definition) indexOf(column string) int {
+	return slices.IndexFunc(d.Columns, func(c schema.Column) bool { return strings.EqualFold(c.Name, column) })
+}
+
+// rowidAlias returns the column that is another name of the row number, -1 when
+// there is none.
+func (d *definition) rowidAlias() int {
+	if d.Options[withoutRowid] != "" {
+		return -1
+	}
+	for _, k := range d.Keys {
+		if at := d.indexOf(k.Columns[0].Name); k.Primary && len(k.Columns) == 1 && !k.Columns[0].Desc && isInteger(d.Columns[at].Type) {
+			return at
+		}
+	}
+	return -1
+}
+
+func isInteger(t schema.Type) bool { return strings.EqualFold(t.Name, "INTEGER") && len(t.Args) == 0 }

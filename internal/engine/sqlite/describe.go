@@ -1,0 +1,244 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strconv"
+	"strings"
+
+	"snap/internal/engine/charset"
+	"snap/internal/schema"
+)
+
+// catalog is the schema of a file, read as data.
+type catalog struct {
+	entries []entry
+	schema.Schema
+	tables  map[string]definition // the ordinary tables, by their names in lower case
+	virtual map[string]string     // the modules of the virtual tables, likewise
+}
+
+// catalogOf reads the entries of a file's schema. Entries that are programs, or
+// that cannot be read, are only named.
+func catalogOf(entries []entry) *catalog {
+	c := &catalog{entries: entries, tables: map[string]definition{}, virtual: map[string]string{}}
+	for _, e := range entries {
+		if e.kind == "table" && e.isVirtual() {
+			c.addVirtual(e)
+		}
+	}
+	for _, e := range entries {
+		if e.kind == "table" && !e.isVirtual() && !e.internal() && !c.isShadow(e.name) {
+			c.addTable(e)
+		}
+	}
+	for _, e := range entries {
+		if e.kind != "table" && e.sql != "" {
+			c.addOther(e)
+		}
+	}
+	return c
+}
+
+// isVirtual reports whether the entry is a virtual table, which has no pages.
+func (e entry) isVirtual() bool { return e.kind == "table" && e.root == 0 }
+
+// internal reports whether a table is of SQLite's own.
+func (e entry) internal() bool {
+	return len(e.name) >= 7 && strings.EqualFold(e.name[:7], "sqlite_")
+}
+
+// isShadow reports whether a table holds the content of a virtual table.
+func (c *catalog) isShadow(name string) bool {
+	name = strings.ToLower(name)
+	at := strings.LastIndexByte(name, '_')
+	return at >= 0 && slices.Contains(shadows(c.virtual[name[:at]]), name[at:])
+}
+
+func (c *catalog) addVirtual(e entry) {
+	t, module, err := virtualDefinition(e.sql)
+	c.virtual[strings.ToLower(e.name)] = module
+	if err != nil || t.Name.Name != charset.Readable(e.name) || !describable(t) {
+		c.program("virtual table", e)
+		return
+	}
+	c.Tables = append(c.Tables, t)
+}
+
+func (c *catalog) addTable(e entry) {
+	d, err := tableDefinition(e.sql)
+	if err != nil || d.Name.Name != charset.Readable(e.name) || !describable(d.Table) {
+		c.program("table", e)
+		return
+	}
+	d.place = len(c.Tables)
+	c.tables[strings.ToLower(e.name)] = d
+	c.Tables, c.Programs = append(c.Tables, d.Table), append(c.Programs, d.programs...)
+}
+
+// describable reports whether a description may have the table.
+func describable(t schema.Table) bool {
+	return (&schema.Schema{Tables: []schema.Table{t}}).Check(schema.SQLite) == nil
+}
+
+func (c *catalog) program(kind string, e entry) {
+	p := schema.Program{Kind: kind, Name: schema.Name{Name: charset.Readable(e.name)}}
+	if e.table != e.name {
+		p.On = charset.Readable(e.table)
+	}
+	c.Programs = append(c.Programs, p)
+}
+
+// addOther adds an index, or names a view or a trigger.
+func (c *catalog) addOther(e entry) {
+	if e.kind != "index" {
+		c.program(e.kind, e)
+		return
+	}
+	d, known := c.tables[strings.ToLower(e.table)]
+	if !known {
+		return // of a table that holds the content of another, or that is left out itself
+	}
+	index, kind := indexDefinition(e, d)
+	if kind != "" {
+		c.program(kind, e)
+		return
+	}
+	c.Tables[d.place].Indexes = append(c.Tables[d.place].Indexes, index)
+}
+
+// indexDefinition reads a CREATE INDEX statement. It returns the kind of program
+// that the index is, "" when it is data.
+func indexDefinition(e entry, d definition) (schema.Index, string) {
+	const expression, partial = "expression index", "partial index"
+	index := schema.Index{Name: charset.Readable(e.name)}
+	list, err := tokens(e.sql)
+	if err != nil || e.check() != nil {
+		return index, "index"
+	}
+	p := &tableParser{reader: reader{list: list}, text: e.sql}
+	p.take("CREATE")
+	index.Unique = p.take("UNIQUE")
+	p.at += 2 // INDEX and its name, which were checked
+	p.take("ON")
+	p.name()
+	for more := p.take("("); more; more = p.take(",") {
+		column, err := p.keyColumn()
+		at := d.indexOf(column.Name)
+		if at >= 0 {
+			column.Name = d.Columns[at].Name
+		}
+		if err != nil || at < 0 || d.Columns[at].Computed || len(p.programs) > 0 {
+			return index, expression
+		}
+		index.Columns = append(index.Columns, column)
+	}
+	if !p.take(")") || !p.done() {
+		return index, partial
+	}
+	return index, ""
+}
+
+// entriesOf reads the schema of an open database.
+func entriesOf(ctx context.Context, q querier) ([]entry, error) {
+	rows, err := q.QueryContext(ctx, "SELECT type, name, tbl_name, coalesce(rootpage, 0), coalesce(sql, '') FROM sqlite_schema ORDER BY rowid")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []entry
+	for rows.Next() {
+		var e entry
+		if err := rows.Scan(&e.kind, &e.name, &e.table, &e.root, &e.sql); err != nil {
+			return nil, err
+		}
+		all = append(all, e)
+	}
+	return all, rows.Err()
+}
+
+// describe describes an open database as data. A table of which SQLite says
+// something else than its statement seems to is left to the programs.
+func describe(ctx context.Context, q querier) (*schema.Schema, error) {
+	entries, err := entriesOf(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	c := catalogOf(entries)
+	for _, e := range entries {
+		d, ok := c.tables[strings.ToLower(e.name)]
+		if !ok || e.kind != "table" {
+			continue
+		}
+		same, err := asDefined(ctx, q, e.name, d)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			c.Tables = slices.DeleteFunc(c.Tables, func(t schema.Table) bool { return t.Name == d.Name })
+			c.program("table", e)
+		}
+	}
+	c.Sequences, err = sequences(ctx, q, c)
+	return &c.Schema, err
+}
+
+// asDefined compares a definition with what SQLite says of the table.
+func asDefined(ctx context.Context, q querier, table string, d definition) (bool, error) {
+	rows, err := q.QueryContext(ctx, `SELECT name, "notnull", hidden FROM pragma_table_xinfo(?) ORDER BY cid`, table)
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	same, i := true, 0
+	for ; rows.Next(); i++ {
+		var name string
+		var notNull bool
+		var hidden int
+		if err := rows.Scan(&name, &notNull, &hidden); err != nil {
+			return false, err
+		}
+		if i >= len(d.Columns) {
+			same = false
+			continue
+		}
+		c := d.Columns[i]
+		same = same && c.Name == charset.Readable(name) && (!c.NotNull || notNull) && c.Computed == (hidden > 1) && d.virtual[i] == (hidden == 2)
+	}
+	return same && i == len(d.Columns), rows.Err()
+}
+
+// sequences returns the numbers that tables with AUTOINCREMENT go on from.
+func sequences(ctx context.Context, q querier, c *catalog) ([]schema.Sequence, error) {
+	if !slices.ContainsFunc(c.entries, func(e entry) bool { return e.name == "sqlite_sequence" }) {
+		return nil, nil
+	}
+	rows, err := q.QueryContext(ctx, "SELECT name, seq FROM sqlite_sequence WHERE typeof(seq) = 'integer' ORDER BY rowid")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var all []schema.Sequence
+	for rows.Next() {
+		var name sql.NullString
+		var last int64
+		if err := rows.Scan(&name, &last); err != nil {
+			return nil, err
+		}
+		if d, ok := c.tables[strings.ToLower(name.String)]; ok && d.numbered() != "" {
+			all = append(all, schema.Sequence{Name: schema.Name{Schema: "sqlite_sequence", Name: d.Name.Name}, Last: strconv.FormatInt(last, 10), Owner: &schema.Owner{Table: d.Name, Column: d.numbered()}})
+		}
+	}
+	return all, rows.Err()
+}
+
+// numbered returns the column with AUTOINCREMENT, "" when there is none.
+func (d definition) numbered() string {
+	for _, c := range d.Columns {
+		if c.Identity != nil {
+			return c.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,52 @@
+package sqlite
+
+import "strings"
+
+// keywords are the words that SQLite's grammar uses. None of them is taken for
+// a word of a type, so that a type never says anything but its name.
+const keywords = ` ABORT ACTION ADD AFTER ALL ALTER ALWAYS ANALYZE AND AS ASC ATTACH AUTOINCREMENT BEFORE BEGIN BETWEEN BY
+ CASCADE CASE CAST CHECK COLLATE COLUMN COMMIT CONFLICT CONSTRAINT CREATE CROSS CURRENT CURRENT_DATE CURRENT_TIME
+ CURRENT_TIMESTAMP DATABASE DEFAULT DEFERRABLE DEFERRED DELETE DESC DETACH DISTINCT DO DROP EACH ELSE END ESCAPE EXCEPT
+ EXCLUDE EXCLUSIVE EXISTS EXPLAIN FAIL FILTER FIRST FOLLOWING FOR FOREIGN FROM FULL GENERATED GLOB GROUP GROUPS HAVING IF
+ IGNORE IMMEDIATE IN INDEX INDEXED INITIALLY INNER INSERT INSTEAD INTERSECT INTO IS ISNULL JOIN KEY LAST LEFT LIKE LIMIT
+ MATCH MATERIALIZED NATURAL NO NOT NOTHING NOTNULL NULL NULLS OF OFFSET ON OR ORDER OTHERS OUTER OVER PARTITION PLAN PRAGMA
+ PRECEDING PRIMARY QUERY RAISE RANGE RECURSIVE REFERENCES REGEXP REINDEX RELEASE RENAME REPLACE RESTRICT RETURNING RIGHT
+ ROLLBACK ROW ROWS SAVEPOINT SELECT SET STORED STRICT TABLE TEMP TEMPORARY THEN TIES TO TRANSACTION TRIGGER UNBOUNDED UNION
+ UNIQUE UPDATE USING VACUUM VALUES VIEW VIRTUAL WHEN WHERE WINDOW WITH WITHIN WITHOUT `
+
+// isTypeWord reports whether a word can be part of a type.
+func isTypeWord(word string) bool {
+	for i := range len(word) {
+		if !isIdentifier(word[i]) || word[i] == '$' || word[i] >= 0x80 {
+			return false
+		}
+	}
+	return word != "" && !isDigit(word[0]) && !strings.Contains(strings.ReplaceAll(keywords, "\n", " "), " "+strings.ToUpper(word)+" ")
+}
+
+// affinity returns a type that SQLite treats as it treats the given one, by its
+// rules of type affinity (datatype3, section 3.1).
+func affinity(name string) string {
+	name = strings.ToUpper(name)
+	has := func(words ...string) bool {
+		for _, word := range words {
+			if strings.Contains(name, word) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case name == "":
+		return ""
+	case has("INT"):
+		return "INT"
+	case has("CHAR", "CLOB", "TEXT"):
+		return "TEXT"
+	case has("BLOB"):
+		return "BLOB"
+	case has("REAL", "FLOA", "DOUB"):
+		return "REAL"
+	}
+	return "NUMERIC"
+}

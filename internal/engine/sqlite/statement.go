@@ -1,0 +1,143 @@
+package sqlite
+
+import (
+	"fmt"
+	"strings"
+
+	"snap"
+)
+
+// entry is a row of the schema of a file.
+type entry struct {
+	kind, name, table string
+	root              int64
+	sql               string
+}
+
+// check reports what is wrong with the statement of an entry: it must be exactly
+// one statement that creates an object of the entry's kind and name, in the file
+// itself. Nothing may run it before.
+func (e entry) check() error {
+	list, err := tokens(e.sql)
+	if err == nil {
+		err = e.create(&reader{list: list})
+	}
+	if err != nil {
+		return &snap.Error{
+			Code:   snap.CodeCorrupt,
+			Detail: fmt.Sprintf("the definition of the %s %q is not one statement that creates it", e.kind, e.name),
+			Hint:   "the file was altered by hand: do not use it, or drop the object in it and build the snapshot again",
+		}
+	}
+	return nil
+}
+
+// create reads the statement.
+func (e entry) create(r *reader) error {
+	if !r.take("CREATE") {
+		return errStatement
+	}
+	unique := r.take("UNIQUE")
+	virtual := !unique && r.take("VIRTUAL")
+	if !r.take(e.kind) || unique && e.kind != "index" || virtual && e.kind != "table" {
+		return errStatement
+	}
+	if name, ok := r.name(); !ok || name != e.name || r.peek(".") {
+		return errStatement
+	}
+	switch {
+	case e.kind == "trigger":
+		return r.triggerEnd()
+	case e.kind == "index":
+		return e.onTable(r)
+	case virtual && !r.peek("USING"):
+		return errStatement
+	}
+	return r.end()
+}
+
+// onTable reads the rest of a statement that makes an index, on the table that
+// the entry names.
+func (e entry) onTable(r *reader) error {
+	if !r.take("ON") {
+		return errStatement
+	}
+	if name, ok := r.name(); !ok || !strings.EqualFold(name, e.table) || !r.peek("(") {
+		return errStatement
+	}
+	return r.end()
+}
+
+// reader reads tokens one after another.
+type reader struct {
+	list []token
+	at   int
+}
+
+func (r *reader) done() bool { return r.at >= len(r.list) }
+
+// peek reports whether the next token is a keyword or a symbol.
+func (r *reader) peek(text string) bool { return r.at < len(r.list) && r.list[r.at].is(text) }
+
+// take passes over the next token when it is a keyword or a symbol.
+func (r *reader) take(text string) bool {
+	if r.peek(text) {
+		r.at++
+		return true
+	}
+	return false
+}
+
+// takeAll passes over several tokens, or over none.
+func (r *reader) takeAll(texts ...string) bool {
+	at := r.at
+	for _, text := range texts {
+		if !r.take(text) {
+			r.at = at
+			return false
+		}
+	}
+	return true
+}
+
+// name passes over a name.
+func (r *reader) name() (string, bool) {
+	if r.done() {
+		return "", false
+	}
+	name, ok := r.list[r.at].name()
+	if ok {
+		r.at++
+	}
+	return name, ok
+}
+
+// end passes over the rest, in which no statement may end.
+func (r *reader) end() error {
+	for ; !r.done(); r.at++ {
+		if r.list[r.at].is(";") {
+			return errStatement
+		}
+	}
+	return nil
+}
+
+// triggerEnd passes over the rest of a trigger: its statements end with ";", and
+// the first END that follows one ends the trigger.
+func (r *reader) triggerEnd() error {
+	for !r.done() && !r.peek("BEGIN") {
+		if r.take(";") {
+			return errStatement
+		}
+		r.at++
+	}
+	for ; !r.done(); r.at++ {
+		if r.list[r.at].is(";") && r.at+1 < len(r.list) && r.list[r.at+1].is("END") {
+			if r.at += 2; !r.done() {
+				return errStatement
+			}
+			return nil
+		}
+	}
+	return errStatement
+}

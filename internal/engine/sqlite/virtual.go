@@ -1,0 +1,221 @@
+package sqlite
+
+import (
+	"slices"
+	"strings"
+
+	"snap/internal/engine/charset"
+	"snap/internal/schema"
+)
+
+// The modules of virtual tables that are data: their content is rows.
+const (
+	fts5  = "fts5"
+	rtree = "rtree"
+)
+
+// shadows are the ends of the names of the tables that a module keeps its
+// content in, after the virtual table's name.
+func shadows(module string) []string {
+	switch strings.ToLower(module) {
+	case fts5:
+		return []string{"_data", "_idx", "_content", "_docsize", "_config"}
+	case "fts3", "fts4":
+		return []string{"_content", "_segments", "_segdir", "_docsize", "_stat"}
+	case rtree, "rtree_i32", "geopoly":
+		return []string{"_node", "_rowid", "_parent"}
+	}
+	return nil
+}
+
+// virtualDefinition reads a CREATE VIRTUAL TABLE statement. It returns the module
+// too when the table is a program.
+func virtualDefinition(text string) (t schema.Table, module string, err error) {
+	list, err := tokens(text)
+	if err != nil {
+		return t, "", err
+	}
+	r := &reader{list: list}
+	if !r.takeAll("CREATE", "VIRTUAL", "TABLE") {
+		return t, "", errStatement
+	}
+	name, ok := r.name()
+	if !ok || !r.take("USING") {
+		return t, "", errStatement
+	}
+	t.Name.Name = charset.Readable(name)
+	if module, ok = r.name(); !ok {
+		return t, "", errStatement
+	}
+	switch strings.ToLower(module) {
+	case fts5:
+		t.Virtual = fts5
+		err = searchArguments(r, &t)
+	case rtree:
+		t.Virtual = rtree
+		err = treeArguments(r, &t)
+	default:
+		err = errStatement
+	}
+	return t, module, err
+}
+
+// arguments splits what stands in the parentheses behind a module at the commas.
+func arguments(r *reader) ([]reader, error) {
+	if !r.take("(") {
+		return nil, errStatement
+	}
+	var all []reader
+	start := r.at
+	for ; !r.done(); r.at++ {
+		switch end := r.peek(")"); {
+		case r.peek("("), end && r.at+1 < len(r.list):
+			return nil, errStatement
+		case end || r.peek(","):
+			all = append(all, reader{list: r.list[start:r.at]})
+			start = r.at + 1
+		}
+		if r.peek(")") {
+			return all, nil
+		}
+	}
+	return nil, errStatement
+}
+
+// searchArguments reads the columns and options of a full-text table. One whose
+// texts are not in the file cannot be made again from rows.
+func searchArguments(r *reader, t *schema.Table) error {
+	list, err := arguments(r)
+	if err != nil {
+		return err
+	}
+	t.Options = map[string]string{}
+	for _, a := range list {
+		name, ok := a.name()
+		switch {
+		case !ok:
+			return errStatement
+		case a.take("="):
+			value, ok := a.value()
+			if !ok || !a.done() || !searchOption(strings.ToLower(name), value) {
+				return errStatement
+			}
+			t.Options[strings.ToLower(name)] = value
+		default:
+			c := schema.Column{Name: charset.Readable(name)}
+			if a.take("UNINDEXED") {
+				c.Type.Name = unindexed
+			}
+			if !a.done() {
+				return errStatement
+			}
+			t.Columns = append(t.Columns, c)
+		}
+	}
+	if len(t.Columns) == 0 || t.Options["content_rowid"] != "" && t.Options["content"] == "" {
+		return errStatement
+	}
+	return nil
+}
+
+// value passes over a name, a text or a number.
+func (r *reader) value() (string, bool) {
+	if !r.done() && r.list[r.at].kind == numberToken {
+		r.at++
+		return r.list[r.at-1].text, true
+	}
+	name, ok := r.name()
+	return charset.Readable(name), ok
+}
+
+// searchOption reports whether an option of a full-text table is allowed.
+func searchOption(name, value string) bool {
+	switch name {
+	case "tokenize":
+		return isTokenizer(value)
+	case "prefix":
+		return value != "" && strings.Trim(value, "0123456789 ") == ""
+	case "content", "content_rowid":
+		return value != ""
+	case "columnsize", "tokendata":
+		return value == "0" || value == "1"
+	case "detail":
+		return value == "full" || value == "column" || value == "none"
+	}
+	return false
+}
+
+// isTokenizer reports whether a text names tokenizers of SQLite's own, with
+// their settings.
+func isTokenizer(text string) bool {
+	list, err := tokens(text)
+	if err != nil || len(list) == 0 || len(text) > 1000 {
+		return false
+	}
+	for i, t := range list {
+		word, ok := t.name()
+		if t.kind == numberToken {
+			word, ok = t.text, true
+		}
+		tokenizers := []string{"unicode61", "ascii", "porter", "trigram"}
+		settings := []string{"remove_diacritics", "categories", "tokenchars", "separators", "case_sensitive"}
+		known := slices.Contains(tokenizers, word) || slices.Contains(settings, word)
+		if !ok || i == 0 && !slices.Contains(tokenizers, word) || i > 0 && !known && t.kind != stringToken && t.kind != numberToken {
+			return false
+		}
+	}
+	return true
+}
+
+// treeArguments reads the columns of an r-tree. Those after "+" are rows' own.
+func treeArguments(r *reader, t *schema.Table) error {
+	list, err := arguments(r)
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		c := schema.Column{Type: schema.Type{Name: "REAL"}}
+		if a.take("+") {
+			c.Type.Name = auxiliary
+		}
+		name, ok := a.name()
+		if !ok {
+			return errStatement
+		}
+		c.Name = charset.Readable(name)
+		t.Columns = append(t.Columns, c)
+	}
+	if !isTree(*t) {
+		return errStatement
+	}
+	return nil
+}
+
+// The types of columns that a module treats in their own way.
+const (
+	unindexed = "UNINDEXED" // of a full-text table: only stored
+	auxiliary = "AUXILIARY" // of an r-tree: no coordinate
+)
+
+// isTree reports whether an r-tree has columns that it can have: its number,
+// two coordinates for each of one to five dimensions, and then others.
+func isTree(t schema.Table) bool {
+	n := coordinates(t)
+	return n >= 2 && n <= 10 && n%2 == 0 && len(t.Columns) <= 100 && t.Columns[0].Type.Name != auxiliary
+}
+
+// coordinates returns how many columns of an r-tree are coordinates, -1 when
+// auxiliary columns stand between them.
+func coordinates(t schema.Table) int {
+	n := 0
+	for i, c := range t.Columns[1:] {
+		switch {
+		case c.Type.Name == auxiliary:
+		case n < i:
+			return -1
+		default:
+			n++
+		}
+	}
+	return n
+}
