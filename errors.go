@@ -19,6 +19,7 @@ const (
 	CodeForbidden               Code = "forbidden"
 	CodeUserAttributionRequired Code = "user_attribution_required"
 	CodePolicy                  Code = "policy_refused"
+	CodeConfirm                 Code = "confirmation_required"
 	CodeNotFound                Code = "not_found"
 	CodeOrganizationNotFound    Code = "organization_not_found"
 	CodeGroupNotFound           Code = "group_not_found"
@@ -72,6 +73,7 @@ func Codes() []CodeInfo {
 		{CodeForbidden, http.StatusForbidden, ExitForbidden, "the caller may not do this"},
 		{CodeUserAttributionRequired, http.StatusForbidden, ExitForbidden, "an organization-level key cannot do what must be attributed to a user"},
 		{CodePolicy, http.StatusForbidden, ExitForbidden, "the organization's policy refuses this"},
+		{CodeConfirm, http.StatusPreconditionRequired, ExitUsage, "the organization's policy asks for a confirmation, and none was given"},
 		{CodeNotFound, http.StatusNotFound, ExitNotFound, "it does not exist, or the caller may not see it"},
 		{CodeOrganizationNotFound, http.StatusNotFound, ExitNotFound, "no organization has this slug"},
 		{CodeGroupNotFound, http.StatusNotFound, ExitNotFound, "the organization has no such group"},

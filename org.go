@@ -14,6 +14,9 @@ type Policy struct {
 	// ShareTypes are the snapshot types that may be shared org-wide or with
 	// other organizations; empty means every type.
 	ShareTypes []Type
+	// Unsanitized says what happens when a snapshot that is not sanitized is
+	// shared; empty means [UnsanitizedAllow].
+	Unsanitized UnsanitizedShares
 	// MaxCrossOrgExpiry is the longest a cross-org share may last; zero means
 	// any time, and shares without an end.
 	MaxCrossOrgExpiry time.Duration
@@ -21,9 +24,44 @@ type Policy struct {
 	NoDeviceLogin bool
 }
 
-// CheckType returns a refusal of code policy_refused when snapshots of this
-// type may not be shared org-wide or across organizations.
-func (p Policy) CheckType(t Type) error {
+// UnsanitizedShares says what happens when a snapshot that is not sanitized is
+// shared with anybody.
+type UnsanitizedShares string
+
+// The choices.
+const (
+	UnsanitizedAllow  UnsanitizedShares = "allow"  // share it, with a warning
+	UnsanitizedAsk    UnsanitizedShares = "ask"    // share it when the caller confirms
+	UnsanitizedRefuse UnsanitizedShares = "refuse" // never share it
+)
+
+// Valid reports whether u is one of the choices, or empty.
+func (u UnsanitizedShares) Valid() bool {
+	switch u {
+	case "", UnsanitizedAllow, UnsanitizedAsk, UnsanitizedRefuse:
+		return true
+	}
+	return false
+}
+
+// CheckShares returns a refusal when a snapshot of this type may not be shared
+// with these recipients: of code policy_refused, or confirmation_required when
+// the caller has to confirm and has not.
+func (p Policy) CheckShares(t Type, with Shares, confirmed bool, now time.Time) error {
+	if with.OrgWide || len(with.Orgs) > 0 {
+		if err := p.checkType(t); err != nil {
+			return err
+		}
+	}
+	if len(with.Orgs) > 0 {
+		if err := p.checkExpiry(with.Expires, now); err != nil {
+			return err
+		}
+	}
+	return p.checkUnsanitized(t, confirmed)
+}
+
+func (p Policy) checkType(t Type) error {
 	if len(p.ShareTypes) == 0 || slices.Contains(p.ShareTypes, t) {
 		return nil
 	}
@@ -34,18 +72,44 @@ func (p Policy) CheckType(t Type) error {
 	}
 }
 
-// CheckExpiry returns a refusal of code policy_refused when a cross-org share
-// that ends at expires (zero: never) would outlast the policy.
-func (p Policy) CheckExpiry(expires, now time.Time) error {
+func (p Policy) checkExpiry(expires, now time.Time) error {
 	longest := p.MaxCrossOrgExpiry
 	if longest == 0 || !expires.IsZero() && !expires.After(now.Add(longest)) {
 		return nil
 	}
 	return &Error{
 		Code:   CodePolicy,
-		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization ends shares with other organizations after %s at most", longest),
-		Hint:   "give an earlier expiry; the service's operator sets the policy",
+		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization ends shares with other organizations after %s at most", InWords(longest)),
+		Hint:   "give an earlier expiry, such as --expires-in " + shortest(longest) + "; the service's operator sets the policy",
 	}
+}
+
+// shortest writes a duration as ParseDuration reads it.
+func shortest(d time.Duration) string {
+	if d%(24*time.Hour) == 0 {
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+	return d.String()
+}
+
+func (p Policy) checkUnsanitized(t Type, confirmed bool) error {
+	switch {
+	case t == TypeSanitized:
+		return nil
+	case p.Unsanitized == UnsanitizedRefuse:
+		return &Error{
+			Code:   CodePolicy,
+			Detail: "the policy unsanitized_shares of your organization refuses to share snapshots that are not sanitized",
+			Hint:   "sanitize it with `snapcli sanitize`, and push and share the sanitized copy; the service's operator sets the policy",
+		}
+	case p.Unsanitized == UnsanitizedAsk && !confirmed:
+		return &Error{
+			Code:   CodeConfirm,
+			Detail: "this snapshot is not sanitized: sharing it shows the original, unmasked data, and your organization asks you to confirm that",
+			Hint:   "add --yes to confirm; over the API, add ?confirm_unsanitized=true",
+		}
+	}
+	return nil
 }
 
 var slugForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`) })

@@ -26,6 +26,28 @@ type OrgShare struct {
 // Live reports whether the share holds at the given time.
 func (s OrgShare) Live(now time.Time) bool { return Grant{Until: s.Expires}.Live(now) }
 
+// Shares names recipients of one snapshot: the organization as a whole, SSO
+// groups by their ID, other organizations by their slug.
+type Shares struct {
+	OrgWide bool
+	Groups  []string
+	Orgs    []string
+	Expires time.Time // of the shares with other organizations; zero never ends
+}
+
+// ShareChange is one share that was made, updated or ended. Group and Org are
+// nil for the org-wide share.
+type ShareChange struct {
+	Group   *Group
+	Org     *OrgRef
+	Created time.Time
+	By      string    // e-mail of the user who made the share
+	Expires time.Time // zero never ends
+	// Previous is the live share that this one replaced, if any.
+	Previous *OrgShare
+	Changed  bool // false when nothing was different before
+}
+
 // Filter chooses among the snapshots a caller may see.
 type Filter string
 

@@ -63,8 +63,11 @@ type Snapshot struct {
 	// Expires is when what was received ends; zero is never.
 	Expires time.Time
 	// Groups and Orgs count the live group shares and cross-org shares. They
-	// are 0 for callers who may not manage sharing.
+	// are 0 for callers who may not manage such shares.
 	Groups, Orgs int
+	// Outside is set when it is shared with another organization now. Its owner
+	// and the organization's owners and admins see that.
+	Outside bool
 }
 
 // idAlphabet is Crockford's base32 in lower case: no i, l, o or u.

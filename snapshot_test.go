@@ -125,12 +125,51 @@ func TestErrorTable(t *testing.T) {
 
 func TestPolicy(t *testing.T) {
 	t.Parallel()
-	p := snap.Policy{ShareTypes: []snap.Type{snap.TypeSanitized}, MaxCrossOrgExpiry: time.Hour}
-	if p.CheckType(snap.TypeSanitized) != nil || snap.CodeOf(p.CheckType(snap.TypeSnapshot)) != snap.CodePolicy || (snap.Policy{}).CheckType(snap.TypeSnapshot) != nil {
-		t.Error("share_types")
+	wide, group := snap.Shares{OrgWide: true}, snap.Shares{Groups: []string{"eng"}}
+	until := func(at time.Time) snap.Shares { return snap.Shares{Orgs: []string{"globex"}, Expires: at} }
+	masked := snap.Policy{ShareTypes: []snap.Type{snap.TypeSanitized}}
+	month := snap.Policy{MaxCrossOrgExpiry: 30 * 24 * time.Hour}
+	ask, refuse := snap.Policy{Unsanitized: snap.UnsanitizedAsk}, snap.Policy{Unsanitized: snap.UnsanitizedRefuse}
+	for _, tt := range []struct {
+		name      string
+		policy    snap.Policy
+		typ       snap.Type
+		with      snap.Shares
+		confirmed bool
+		want      snap.Code
+		says      string
+	}{
+		{"no limits", snap.Policy{}, snap.TypeSnapshot, wide, false, "", ""},
+		{"type allowed", masked, snap.TypeSanitized, wide, false, "", ""},
+		{"type refused org-wide", masked, snap.TypeSnapshot, wide, false, snap.CodePolicy, "share_types"},
+		{"type refused across organizations", masked, snap.TypeSnapshot, until(noon), false, snap.CodePolicy, "share_types"},
+		{"groups have any type", masked, snap.TypeSnapshot, group, false, "", ""},
+		{"longest share", month, snap.TypeSanitized, until(noon.Add(720 * time.Hour)), false, "", ""},
+		{"too long", month, snap.TypeSanitized, until(noon.Add(720*time.Hour + 1)), false, snap.CodePolicy, "after 30 days at most"},
+		{"without end", month, snap.TypeSanitized, until(time.Time{}), false, snap.CodePolicy, "after 30 days at most"},
+		{"org-wide shares may be endless", month, snap.TypeSanitized, wide, false, "", ""},
+		{"ask", ask, snap.TypeSnapshot, group, false, snap.CodeConfirm, "not sanitized"},
+		{"ask, confirmed", ask, snap.TypeSnapshot, group, true, "", ""},
+		{"ask, sanitized", ask, snap.TypeSanitized, wide, false, "", ""},
+		{"refuse", refuse, snap.TypeSnapshot, group, true, snap.CodePolicy, "unsanitized_shares"},
+		{"refuse, sanitized", refuse, snap.TypeSanitized, wide, false, "", ""},
+	} {
+		err := tt.policy.CheckShares(tt.typ, tt.with, tt.confirmed, noon)
+		if snap.CodeOf(err) != tt.want || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: %v, want %q with %q", tt.name, err, tt.want, tt.says)
+		}
 	}
-	if p.CheckExpiry(noon.Add(time.Hour), noon) != nil || snap.CodeOf(p.CheckExpiry(noon.Add(time.Hour+1), noon)) != snap.CodePolicy ||
-		snap.CodeOf(p.CheckExpiry(time.Time{}, noon)) != snap.CodePolicy || (snap.Policy{}).CheckExpiry(time.Time{}, noon) != nil {
-		t.Error("max_cross_org_expiry")
+}
+
+func TestInWords(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0 seconds", 5 * time.Second: "5 seconds", time.Minute: "1 minute", 36 * time.Hour: "1 day 12 hours",
+		720 * time.Hour: "30 days", 13*24*time.Hour + time.Hour: "13 days 1 hour", 24*time.Hour + time.Minute: "1 day",
+		90 * time.Second: "1 minute 30 seconds",
+	} {
+		if got := snap.InWords(d); got != want {
+			t.Errorf("%s is %q, want %q", d, got, want)
+		}
 	}
 }

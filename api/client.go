@@ -252,6 +252,25 @@ func (c *Client) Pull(ctx context.Context, id string) (PullResponse, error) {
 	return call[PullResponse](ctx, c, http.MethodPost, snapshotPath(id, "/pull"), nil)
 }
 
+// ShareWith shares a snapshot with all of these recipients, or with none.
+// confirmed says that a person agreed to share data that is not sanitized.
+func (c *Client) ShareWith(ctx context.Context, id string, with SharesRequest, confirmed bool) (ShareChanges, error) {
+	return call[ShareChanges](ctx, c, http.MethodPost, snapshotPath(id, "/shares"+confirming(confirmed)), with)
+}
+
+// confirming is the query that confirms a share of data that is not sanitized.
+func confirming(confirmed bool) string {
+	if confirmed {
+		return "?confirm_unsanitized=true"
+	}
+	return ""
+}
+
+// UnshareWith ends all of these shares, or none.
+func (c *Client) UnshareWith(ctx context.Context, id string, from UnshareRequest) (ShareChanges, error) {
+	return call[ShareChanges](ctx, c, http.MethodPost, snapshotPath(id, "/unshare"), from)
+}
+
 // Share shares a snapshot org-wide. Sharing twice changes nothing.
 func (c *Client) Share(ctx context.Context, id string) (Snapshot, error) {
 	return call[Snapshot](ctx, c, http.MethodPost, snapshotPath(id, "/share"), nil)

@@ -129,9 +129,10 @@ func (c *Client) Channels(ctx context.Context) ([]Channel, error) {
 	return list.Items, err
 }
 
-// AddChannel makes a channel.
-func (c *Client) AddChannel(ctx context.Context, r ChannelRequest) (Channel, error) {
-	return call[Channel](ctx, c, http.MethodPost, "/channels", r)
+// AddChannel makes a channel. confirmed says that a person agreed to share data
+// that is not sanitized.
+func (c *Client) AddChannel(ctx context.Context, r ChannelRequest, confirmed bool) (Channel, error) {
+	return call[Channel](ctx, c, http.MethodPost, "/channels"+confirming(confirmed), r)
 }
 
 // DeleteChannel ends a channel, and what it shares.

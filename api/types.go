@@ -47,6 +47,8 @@ type Snapshot struct {
 	ExpiresAt    *time.Time  `json:"expires_at,omitempty" doc:"when what was received ends; absent is never"`
 	Groups       int         `json:"group_shares" doc:"live group shares; 0 to those who may not manage sharing"`
 	Orgs         int         `json:"org_shares" doc:"live cross-org shares; 0 to those who may not manage sharing"`
+	Outside      bool        `json:"shared_outside" doc:"shared with another organization now; told to its owner and to owners and admins"`
+	Warning      string      `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
 	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only when one snapshot is asked for"`
 }
 
@@ -84,6 +86,7 @@ type GroupShare struct {
 	SharedBy string    `json:"shared_by,omitempty"`
 	SharedAt time.Time `json:"shared_at"`
 	Channel  string    `json:"channel,omitempty" doc:"ID of the channel that made it, if one did"`
+	Warning  string    `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
 }
 
 // OrgShare is a cross-organization share (SPEC 2.3).
@@ -96,6 +99,7 @@ type OrgShare struct {
 	DeclinedAt *time.Time `json:"declined_at,omitempty" doc:"when the recipient sent it back; it then sees nothing until it is shared again"`
 	// PreviousExpiresAt is set in the answer to a re-share that changed the expiry.
 	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
+	Warning           string     `json:"warning,omitempty" doc:"in the answer to a share of a snapshot that is not sanitized: who can now see its data"`
 }
 
 // GroupShareList is the body of GET group-shares.
@@ -116,7 +120,44 @@ type ShareGroupRequest struct {
 // ShareOrgRequest is the body of POST share-org.
 type ShareOrgRequest struct {
 	OrgSlug   string     `json:"org_slug" minLength:"1" maxLength:"63" example:"globex" doc:"slug of the recipient organization"`
-	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; absent never expires"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" example:"2099-12-31T00:00:00Z" doc:"RFC 3339; without it and expires_in the share never expires"`
+	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
+}
+
+// SharesRequest is the body of POST shares: several recipients of one snapshot.
+// All of it is done, or none.
+type SharesRequest struct {
+	OrgWide  bool     `json:"org_wide,omitempty" doc:"every member of the organization"`
+	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"IDs of SSO groups of the organization" example:"[\"eng\",\"dba\"]"`
+	OrgSlugs []string `json:"org_slugs,omitempty" maxItems:"100" doc:"slugs of other organizations"`
+	// The end of the shares with other organizations.
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"when the shares with other organizations end, RFC 3339; without it and expires_in never"`
+	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
+}
+
+// UnshareRequest is the body of POST unshare.
+type UnshareRequest struct {
+	All      bool     `json:"all,omitempty" doc:"end every share; instead of the others"`
+	OrgWide  bool     `json:"org_wide,omitempty" doc:"end the org-wide share"`
+	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"end the shares with these SSO groups" example:"[\"eng\",\"dba\"]"`
+	OrgSlugs []string `json:"org_slugs,omitempty" maxItems:"100" doc:"end the shares with these organizations"`
+}
+
+// ShareChange is one share that was made, updated or ended.
+type ShareChange struct {
+	Kind              string     `json:"kind" enum:"org_wide,group,organization"`
+	GroupID           string     `json:"group_id,omitempty"`
+	GroupName         string     `json:"group_name,omitempty"`
+	OrgSlug           string     `json:"org_slug,omitempty"`
+	ExpiresAt         *time.Time `json:"expires_at,omitempty" doc:"absent is never"`
+	PreviousExpiresAt *time.Time `json:"previous_expires_at,omitempty" doc:"the expiry that a re-share replaced"`
+	Changed           bool       `json:"changed" doc:"false when nothing was different before"`
+}
+
+// ShareChanges answers POST shares and POST unshare.
+type ShareChanges struct {
+	Changes []ShareChange `json:"changes"`
+	Warning string        `json:"warning,omitempty" doc:"when a snapshot that is not sanitized was shared: who can now see its data"`
 }
 
 // Group is an SSO group of the organization.
@@ -275,7 +316,8 @@ type KeyRequest struct {
 	Kind      snap.CredentialKind `json:"kind" enum:"cak,clt,sak"`
 	Name      string              `json:"name" minLength:"1" maxLength:"100"`
 	Scopes    []snap.Scope        `json:"scopes,omitempty"`
-	ExpiresAt *time.Time          `json:"expires_at,omitempty"`
+	ExpiresAt *time.Time          `json:"expires_at,omitempty" doc:"RFC 3339; without it and expires_in the key never expires"`
+	ExpiresIn int64               `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
 }
 
 // NewKey is a key with its secret, which is told only once.

@@ -66,7 +66,7 @@ func channelAudience(c api.Channel) string {
 
 func (a *app) channelsAddCommand() *cobra.Command {
 	var group string
-	var now bool
+	var now, yes bool
 	typ := snap.TypeSanitized
 	cmd := &cobra.Command{
 		Use:   "add TARGET",
@@ -82,11 +82,12 @@ already are left alone, but for the newest one with --now.`,
 		Args:              oneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.addChannel(cmd.Context(), api.ChannelRequest{Target: args[0], Type: typ, Now: now}, group)
+			return a.addChannel(cmd.Context(), api.ChannelRequest{Target: args[0], Type: typ, Now: now}, group, yes)
 		},
 	}
 	cmd.Flags().StringVar(&group, "group", "", "an SSO group, by name or ID (default org-wide)")
 	typeFlag(cmd, &typ, "type of the snapshots that are shared")
+	cmd.Flags().BoolVar(&yes, "yes", false, "share original, unmasked data without being asked")
 	cmd.Flags().BoolVar(&now, "now", false, "share the newest one there is at once")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	a.jsonFlag(cmd)
@@ -95,19 +96,25 @@ already are left alone, but for the newest one with --now.`,
 
 // addChannel makes a channel for the group that a person typed, or org-wide
 // without one.
-func (a *app) addChannel(ctx context.Context, r api.ChannelRequest, group string) error {
+func (a *app) addChannel(ctx context.Context, r api.ChannelRequest, group string, yes bool) error {
 	_, conn, err := a.connect()
 	if err != nil {
 		return err
 	}
 	if group != "" {
-		g, err := findGroup(ctx, conn.Client, group)
+		groups, err := findGroups(ctx, conn.Client, []string{group})
 		if err != nil {
 			return err
 		}
-		r.GroupID = g.GroupID
+		r.GroupID = groups[0].GroupID
 	}
-	channel, err := conn.AddChannel(ctx, r)
+	channel, err := conn.AddChannel(ctx, r, yes)
+	if snap.CodeOf(err) == snap.CodeConfirm && !yes && a.person() {
+		if err := a.confirm(ctx, false, "Share every new snapshot of "+r.Target+" anyway?", err.Error()); err != nil {
+			return err
+		}
+		channel, err = conn.AddChannel(ctx, r, true)
+	}
 	switch {
 	case err != nil:
 		return err

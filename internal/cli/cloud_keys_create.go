@@ -41,11 +41,11 @@ act as the organization, within their scopes, and never change a share.`,
 }
 
 func (a *app) createKey(ctx context.Context, name, kind, expiresIn string, scopes []string) error {
-	expires, err := a.expiry(expiresIn)
+	seconds, err := secondsOf(expiresIn)
 	if err != nil {
 		return err
 	}
-	r := api.KeyRequest{Kind: snap.CredentialKind(kind), Name: name, ExpiresAt: expires}
+	r := api.KeyRequest{Kind: snap.CredentialKind(kind), Name: name, ExpiresIn: seconds}
 	if !r.Kind.IsKey() {
 		return snap.Usage(fmt.Sprintf("%q is not a kind of key", kind), "use --kind cak, clt or sak")
 	}

@@ -16,8 +16,9 @@ import (
 
 // shareFlags choose with whom.
 type shareFlags struct {
-	group, org, expiresIn string
-	dryRun                bool
+	groups, orgs     []string
+	expiresIn        string
+	all, dryRun, yes bool
 }
 
 func (a *app) shareCommand() *cobra.Command {
@@ -25,17 +26,24 @@ func (a *app) shareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "share SNAPSHOT-ID...",
 		Short: "Share with the organization, a group or another organization",
-		Long: `Share lets more people see and pull a snapshot. Without a flag it is shared
-org-wide: with every member of your organization. --group shares it with one
-SSO group, --org with another organization, read-only, until --expires-in has
-passed. Sharing changes nothing in the snapshot, and sharing twice changes
-nothing at all, except that a share with an organization gets the new expiry.
+		Long: `Share lets more people see and pull a snapshot. Without a flag, every member of
+your organization can. --group shares it with an SSO group, --org with another
+organization, read-only. Both can be repeated and combined: a snapshot is shared
+with all of them, or with none if one is refused. --expires-in limits the shares
+with other organizations and is measured by the service's clock.
+
+Sharing never changes the snapshot. Sharing again changes nothing, except that a
+share with an organization gets the new expiry.
+
+Snapshots that are not sanitized hold the original data. Share warns about them
+and says how many more people can see that data, unless your organization's
+policy unsanitized_shares refuses such shares or asks first; --yes confirms.
 
 Org-wide and group shares are for the snapshot's owner and for owners and admins
 of the organization; shares with other organizations for owners and admins.`,
 		Example: examples(
 			"share with everyone in the organization", "snapcli cloud snapshots share snap_7h2k9m",
-			"share with a group, by name or ID", "snapcli cloud snapshots share snap_7h2k9m --group Engineering",
+			"share with two groups, by name or ID", "snapcli cloud snapshots share snap_7h2k9m --group Engineering --group dba",
 			"share with another organization for a week", "snapcli cloud snapshots share snap_7h2k9m --org globex --expires-in 7d",
 			"see what would happen", "snapcli cloud snapshots share snap_7h2k9m snap_p3v8xw --dry-run"),
 		Args:              someArgs("snapshot ID"),
@@ -46,15 +54,15 @@ of the organization; shares with other organizations for owners and admins.`,
 	}
 	a.shareWith(cmd, &f)
 	cmd.Flags().StringVar(&f.expiresIn, "expires-in", "", "with --org: how long, such as 36h, 7d or 2w (default without end)")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "share original, unmasked data without being asked")
 	return cmd
 }
 
 // shareWith gives share and unshare the flags they have in common.
 func (a *app) shareWith(cmd *cobra.Command, f *shareFlags) {
-	cmd.Flags().StringVar(&f.group, "group", "", "an SSO group, by name or ID")
-	cmd.Flags().StringVar(&f.org, "org", "", "another organization, by slug")
+	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "an SSO group, by name or ID; can be repeated")
+	cmd.Flags().StringArrayVar(&f.orgs, "org", nil, "another organization, by slug; can be repeated")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would change, and change nothing")
-	cmd.MarkFlagsMutuallyExclusive("group", "org")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	_ = cmd.RegisterFlagCompletionFunc("org", a.completeOrgs)
 	a.jsonFlag(cmd)
@@ -75,15 +83,15 @@ type shareChange struct {
 	warning   string
 }
 
-// changer makes one change to one snapshot, or with dry only says it. A dry run
-// asks the service what only those are told who may make the change, so that
-// both are refused alike.
-type changer func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error)
+// changer makes the changes to one snapshot, all or none, or with dry only says
+// them. A dry run asks the service a question that only those who may make the
+// change may ask, so that both are refused alike.
+type changer func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange, error)
 
 // changeShares finds every snapshot first, so that a mistyped ID changes
-// nothing, and then makes the change to each. It goes on after a refusal.
+// nothing, and then makes the changes to each. It continues after a refusal.
 func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags, prepare func(context.Context, *connection, shareFlags) (changer, error)) error {
-	if f.expiresIn != "" && f.org == "" {
+	if f.expiresIn != "" && len(f.orgs) == 0 {
 		return snap.Usage("--expires-in is only for a share with another organization", "add --org SLUG")
 	}
 	_, conn, err := a.connect()
@@ -126,18 +134,15 @@ func (a *app) makeChanges(ctx context.Context, list []api.Snapshot, dry bool, ch
 	var failed []error
 	changes := []shareChange{}
 	for _, s := range list {
-		c, err := change(ctx, s, dry)
-		c.ID, c.Name, c.DryRun = s.ID, s.Name, dry
+		made, err := change(ctx, s, dry)
 		if err != nil {
 			failed = append(failed, named(err, s.ID, len(list)))
 			continue
 		}
-		changes = append(changes, c)
-		if c.warning != "" {
-			a.warn("%s", c.warning)
-		}
-		if !a.flags.json {
-			a.done("", "%s", c.Says)
+		for _, c := range made {
+			c.ID, c.Name, c.DryRun = s.ID, s.Name, dry
+			changes = append(changes, c)
+			a.announce(c)
 		}
 	}
 	if a.flags.json {
@@ -148,67 +153,139 @@ func (a *app) makeChanges(ctx context.Context, list []api.Snapshot, dry bool, ch
 	return errors.Join(failed...)
 }
 
-// sharer prepares the change that share makes.
-func (a *app) sharer(ctx context.Context, conn *connection, f shareFlags) (changer, error) {
-	switch {
-	case f.group != "":
-		g, err := findGroup(ctx, conn.Client, f.group)
-		return func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error) {
-			return a.shareGroup(ctx, conn, s, g, dry)
-		}, err
-	case f.org != "":
-		expires, err := a.expiry(f.expiresIn)
-		return func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error) {
-			return a.shareOrg(ctx, conn, s, f.org, expires, dry)
-		}, err
+// announce prints one change, and its warning first.
+func (a *app) announce(c shareChange) {
+	if c.warning != "" {
+		a.warn("%s", c.warning)
 	}
-	return func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error) {
-		return a.shareOrgWide(ctx, conn, s, dry)
-	}, nil
+	if !a.flags.json {
+		a.done("", "%s", c.Says)
+	}
 }
 
-// expiry turns --expires-in into a time; "" is nil, without end.
-func (a *app) expiry(in string) (*time.Time, error) {
-	if in == "" {
-		return nil, nil
-	}
-	d, err := snap.ParseDuration(in)
+// sharer prepares the changes that share makes.
+func (a *app) sharer(ctx context.Context, conn *connection, f shareFlags) (changer, error) {
+	groups, err := findGroups(ctx, conn.Client, f.groups)
 	if err != nil {
 		return nil, err
 	}
-	at := a.now().Add(d).UTC().Truncate(time.Second)
-	return &at, nil
+	with := api.SharesRequest{OrgWide: len(f.groups)+len(f.orgs) == 0, OrgSlugs: f.orgs}
+	for _, g := range groups {
+		with.GroupIDs = append(with.GroupIDs, g.GroupID)
+	}
+	if with.ExpiresIn, err = secondsOf(f.expiresIn); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange, error) {
+		if dry {
+			return a.foretellAll(ctx, conn, s, with, groups)
+		}
+		made, err := a.shareConfirmed(ctx, conn, s, with, f.yes)
+		var changes []shareChange
+		for _, m := range made.Changes {
+			changes = append(changes, a.shareMade(s, m, groups))
+		}
+		if made.Warning != "" {
+			a.warn("%s: %s", s.Name, made.Warning)
+		}
+		return changes, err
+	}, nil
 }
 
-func (a *app) shareOrgWide(ctx context.Context, conn *connection, s api.Snapshot, dry bool) (shareChange, error) {
-	c := shareChange{Share: "org-wide", With: s.Organization, Changed: !s.Shared}
-	if dry {
+// secondsOf reads --expires-in as the service takes it: seconds from now by its
+// own clock, 0 for none.
+func secondsOf(expiresIn string) (int64, error) {
+	if expiresIn == "" {
+		return 0, nil
+	}
+	d, err := snap.ParseDuration(expiresIn)
+	return max(1, int64(d/time.Second)), err
+}
+
+// shareConfirmed shares a snapshot, and asks on a terminal when the
+// organization wants a confirmation.
+func (a *app) shareConfirmed(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest, yes bool) (api.ShareChanges, error) {
+	made, err := conn.ShareWith(ctx, s.ID, with, yes)
+	if snap.CodeOf(err) != snap.CodeConfirm || yes || !a.person() {
+		return made, err
+	}
+	if err := a.confirm(ctx, false, "Share "+s.Name+" anyway?", err.Error()); err != nil {
+		return made, err
+	}
+	return conn.ShareWith(ctx, s.ID, with, true)
+}
+
+// shareMade says one share that the service made.
+func (a *app) shareMade(s api.Snapshot, m api.ShareChange, groups []api.Group) shareChange {
+	c := shareChange{ExpiresAt: m.ExpiresAt, Changed: m.Changed}
+	switch m.Kind {
+	case "group":
+		g := groupIn(groups, m)
+		c.Share, c.With = "group", m.GroupID
+		c.Says = c.shared(s.Name, "with the group "+groupName(g), membersOf(g))
+	case "organization":
+		c.Share, c.With = "organization", m.OrgSlug
+		c.Says = c.shared(s.Name, "with the organization "+m.OrgSlug+" "+a.lasting(m.ExpiresAt), "every member of it")
+		if m.PreviousExpiresAt != nil && m.ExpiresAt == nil {
+			c.warning = a.unlimited(s, m.OrgSlug, m.PreviousExpiresAt, "never ends now")
+		}
+	default:
+		c.Share, c.With = "org-wide", s.Organization
+		c.Says = c.shared(s.Name, "org-wide", "every member of "+s.Organization)
+	}
+	return c
+}
+
+// unlimited warns that a share had an end before and has none any more.
+func (a *app) unlimited(s api.Snapshot, slug string, before *time.Time, it string) string {
+	return fmt.Sprintf("the share of %s with %s ended %s before; it %s", s.Name, slug, a.until(before), it)
+}
+
+// groupIn returns the group of a change, with its members when they are known.
+func groupIn(groups []api.Group, m api.ShareChange) api.Group {
+	for _, g := range groups {
+		if g.GroupID == m.GroupID {
+			return g
+		}
+	}
+	return api.Group{GroupID: m.GroupID, Name: m.GroupName}
+}
+
+// foretellAll says what a share would change.
+func (a *app) foretellAll(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest, groups []api.Group) (all []shareChange, err error) {
+	add := func(c shareChange, err error) error {
+		all = append(all, c)
+		return err
+	}
+	if with.OrgWide {
+		c := shareChange{Share: "org-wide", With: s.Organization, Changed: !s.Shared}
 		err := a.foretell(ctx, conn, s, "", &c)
-		return c, err
+		if err := add(c, err); err != nil {
+			return nil, err
+		}
 	}
-	if _, err := conn.Share(ctx, s.ID); err != nil {
-		return c, err
+	for _, g := range groups {
+		if err := add(a.foretellGroup(ctx, conn, s, g)); err != nil {
+			return nil, err
+		}
 	}
-	c.Says = c.shared(s.Name, "org-wide", "every member of "+s.Organization)
-	return c, nil
+	for _, slug := range with.OrgSlugs {
+		if err := add(a.foretellOrg(ctx, conn, s, slug, with.ExpiresIn)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
-func (a *app) shareGroup(ctx context.Context, conn *connection, s api.Snapshot, g api.Group, dry bool) (shareChange, error) {
+func (a *app) foretellGroup(ctx context.Context, conn *connection, s api.Snapshot, g api.Group) (shareChange, error) {
 	c := shareChange{Share: "group", With: g.GroupID}
 	shares, err := conn.GroupShares(ctx, s.ID)
-	if dry && err != nil {
+	if err != nil {
 		return c, err
 	}
 	c.Changed = !slices.ContainsFunc(shares, func(share api.GroupShare) bool { return share.GroupID == g.GroupID })
-	if dry {
-		err := a.foretell(ctx, conn, s, g.GroupID, &c)
-		return c, err
-	}
-	if _, err := conn.ShareGroup(ctx, s.ID, g.GroupID); err != nil {
-		return c, err
-	}
-	c.Says = c.shared(s.Name, "with the group "+groupName(g), membersOf(g))
-	return c, nil
+	err = a.foretell(ctx, conn, s, g.GroupID, &c)
+	return c, err
 }
 
 // shared says that a snapshot is shared now, or was so already.
@@ -246,28 +323,26 @@ func (a *app) foretell(ctx context.Context, conn *connection, s api.Snapshot, gr
 	return nil
 }
 
-func (a *app) shareOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string, expires *time.Time, dry bool) (shareChange, error) {
-	c := shareChange{Share: "organization", With: slug, ExpiresAt: expires}
+// foretellOrg says what a share with another organization would change. How
+// long it would last is said as a duration: the service's clock measures it.
+func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string, seconds int64) (shareChange, error) {
+	c := shareChange{Share: "organization", With: slug}
 	before, shared, err := orgShare(ctx, conn, s.ID, slug)
-	if dry && err != nil { // else the change itself is refused, which the audit log records
+	if err != nil {
 		return c, err
 	}
-	if !dry {
-		made, err := conn.ShareOrg(ctx, s.ID, slug, expires)
-		if err != nil {
-			return c, err
-		}
-		c.ExpiresAt = made.ExpiresAt
+	lasting := "without end"
+	if seconds > 0 {
+		lasting = "for " + snap.InWords(time.Duration(seconds)*time.Second)
 	}
-	c.Changed = !shared || !sameTime(before.ExpiresAt, c.ExpiresAt)
-	if before.ExpiresAt != nil && expires == nil {
-		c.warning = fmt.Sprintf("the share of %s with %s ended %s before; it %s", s.Name, slug, a.until(before.ExpiresAt), verb(dry, "never ends now", "would never end"))
+	if c.Changed = !shared || seconds > 0 || before.ExpiresAt != nil; !c.Changed {
+		c.Says = fmt.Sprintf("%s is already shared with the organization %s without end: nothing would change", s.Name, slug)
+		return c, nil
 	}
-	with := "with the organization " + slug + " " + a.lasting(c.ExpiresAt)
-	c.Says = c.shared(s.Name, with, "every member of it")
-	if dry && c.Changed {
-		c.Says = fmt.Sprintf("would share %s %s: every member of it could see and pull it", s.Name, with)
+	if before.ExpiresAt != nil && seconds == 0 {
+		c.warning = a.unlimited(s, slug, before.ExpiresAt, "would never end")
 	}
+	c.Says = fmt.Sprintf("would share %s with the organization %s %s: every member of it could see and pull it", s.Name, slug, lasting)
 	return c, nil
 }
 
@@ -281,10 +356,6 @@ func orgShare(ctx context.Context, conn *connection, id, slug string) (share api
 		}
 	}
 	return api.OrgShare{}, false, err
-}
-
-func sameTime(a, b *time.Time) bool {
-	return a == nil && b == nil || a != nil && b != nil && a.Equal(*b)
 }
 
 // lasting writes how long a share lasts.

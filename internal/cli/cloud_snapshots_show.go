@@ -68,8 +68,11 @@ func (a *app) sharing(s api.Snapshot) string {
 	if s.Groups > 0 {
 		state += ", " + plural(s.Groups, "group", "groups")
 	}
-	if s.Orgs > 0 {
+	switch {
+	case s.Orgs > 0:
 		state += ", " + plural(s.Orgs, "other organization", "other organizations")
+	case s.Outside:
+		state += ", shared outside the organization"
 	}
 	return state
 }

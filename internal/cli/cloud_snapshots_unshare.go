@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,14 +17,18 @@ func (a *app) unshareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unshare SNAPSHOT-ID...",
 		Short: "End a share",
-		Long: `Unshare ends the org-wide share of a snapshot; with --group that with an SSO
-group, with --org that with another organization. It acts at once: whoever could
-see the snapshot only by that share no longer finds it, and downloads that have
-begun stop. Other shares stay.`,
+		Long: `Unshare ends the org-wide share of a snapshot. With --group it ends the share
+with an SSO group, with --org the one with another organization; both can be
+repeated and combined, and all of these shares end, or none if one is refused.
+--all ends every share.
+
+It acts at once: whoever could see the snapshot only by that share no longer
+finds it, and downloads in progress stop. Other shares stay.`,
 		Example: examples(
 			"make it private again", "snapcli cloud snapshots unshare snap_7h2k9m",
-			"end the share with a group", "snapcli cloud snapshots unshare snap_7h2k9m --group Engineering",
-			"end the share with another organization", "snapcli cloud snapshots unshare snap_7h2k9m --org globex"),
+			"end the shares with two groups", "snapcli cloud snapshots unshare snap_7h2k9m --group Engineering --group dba",
+			"end the share with another organization", "snapcli cloud snapshots unshare snap_7h2k9m --org globex",
+			"end every share", "snapcli cloud snapshots unshare snap_7h2k9m --all"),
 		Args:              someArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -31,47 +36,159 @@ begun stop. Other shares stay.`,
 		},
 	}
 	a.shareWith(cmd, &f)
+	cmd.Flags().BoolVar(&f.all, "all", false, "end every share")
+	cmd.MarkFlagsMutuallyExclusive("all", "group")
+	cmd.MarkFlagsMutuallyExclusive("all", "org")
 	return cmd
 }
 
-// unsharer prepares the change that unshare makes.
+// unsharer prepares the changes that unshare makes.
 func (a *app) unsharer(_ context.Context, conn *connection, f shareFlags) (changer, error) {
-	return func(ctx context.Context, s api.Snapshot, dry bool) (shareChange, error) {
-		switch {
-		case f.group != "":
-			return a.unshareGroup(ctx, conn, s, f.group, dry)
-		case f.org != "":
-			return a.unshareOrg(ctx, conn, s, f.org, dry)
+	return func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange, error) {
+		from, err := a.endOf(ctx, conn, s, f)
+		if err != nil {
+			return nil, err
 		}
-		return a.unshareOrgWide(ctx, conn, s, dry)
+		end := conn.UnshareWith
+		if dry {
+			end = conn.foretellUnshare
+		}
+		ended, err := end(ctx, s.ID, from)
+		if err != nil {
+			return nil, err
+		}
+		if f.all && len(ended.Changes) == 0 {
+			a.note("%s was not shared with anybody: nothing changed", s.Name)
+		}
+		var changes []shareChange
+		for _, e := range ended.Changes {
+			changes = append(changes, shareEnded(s, e, f.all, dry))
+		}
+		return changes, nil
 	}, nil
 }
 
-func (a *app) unshareOrgWide(ctx context.Context, conn *connection, s api.Snapshot, dry bool) (shareChange, error) {
-	c := shareChange{Share: "org-wide", With: s.Organization, Changed: s.Shared}
-	if err := unlessDry(ctx, conn, s.ID, dry, func() error { return conn.Unshare(ctx, s.ID) }); err != nil {
-		return c, err
+// endOf returns which shares of a snapshot a person wants to end.
+func (a *app) endOf(ctx context.Context, conn *connection, s api.Snapshot, f shareFlags) (api.UnshareRequest, error) {
+	from := api.UnshareRequest{All: f.all, OrgWide: !f.all && len(f.groups)+len(f.orgs) == 0, OrgSlugs: f.orgs}
+	if len(f.groups) == 0 {
+		return from, nil
 	}
-	what := verb(dry, "is no longer shared org-wide", "would no longer be shared org-wide")
-	if !c.Changed {
-		what = "was not shared org-wide"
+	shares, err := conn.GroupShares(ctx, s.ID)
+	if err != nil {
+		return from, err
 	}
-	c.Says = fmt.Sprintf("%s %s: %s can see it%s", s.Name, what, stillSee(s), now(dry))
-	return c, nil
+	for _, typed := range f.groups {
+		g, err := a.sharedGroup(ctx, conn, shares, typed)
+		if err != nil {
+			return from, err
+		}
+		from.GroupIDs = append(from.GroupIDs, g.GroupID)
+	}
+	return from, nil
 }
 
-// unlessDry ends a share; a dry run only asks for what those are told who may.
-func unlessDry(ctx context.Context, conn *connection, id string, dry bool, end func() error) error {
-	if !dry {
-		return end()
+// foretellUnshare returns what UnshareWith would change. It is refused to those
+// who may not do it.
+func (c *connection) foretellUnshare(ctx context.Context, id string, from api.UnshareRequest) (would api.ShareChanges, err error) {
+	var orgs []api.OrgShare
+	if len(from.OrgSlugs) > 0 {
+		if orgs, err = c.OrgShares(ctx, id); err != nil {
+			return would, err
+		}
 	}
-	_, err := conn.Newcomers(ctx, id, "")
-	return err
+	if _, err := c.Newcomers(ctx, id, ""); err != nil {
+		return would, err
+	}
+	s, err := c.Snapshot(ctx, id)
+	if err != nil {
+		return would, err
+	}
+	if s.Outside && from.All {
+		if orgs, err = c.OrgShares(ctx, id); err != nil {
+			return would, err
+		}
+	}
+	groups, err := c.GroupShares(ctx, id)
+	if err != nil {
+		return would, err
+	}
+	if from.All {
+		from = everyShare(s, groups, orgs)
+	}
+	return plannedEnd(s, groups, orgs, from), nil
 }
 
-// stillSee says who sees a snapshot without its org-wide share. Who may not
-// change shares with other organizations is not told of them, so that without
-// one it speaks of the snapshot's own organization alone.
+// everyShare names every live share.
+func everyShare(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare) api.UnshareRequest {
+	from := api.UnshareRequest{OrgWide: s.Shared}
+	for _, g := range groups {
+		from.GroupIDs = append(from.GroupIDs, g.GroupID)
+	}
+	for _, o := range orgs {
+		if o.DeclinedAt == nil {
+			from.OrgSlugs = append(from.OrgSlugs, o.OrgSlug)
+		}
+	}
+	return from
+}
+
+// plannedEnd is the answer the service would give.
+func plannedEnd(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare, from api.UnshareRequest) (would api.ShareChanges) {
+	if from.OrgWide {
+		would.Changes = append(would.Changes, api.ShareChange{Kind: "org_wide", Changed: s.Shared})
+	}
+	for _, id := range from.GroupIDs {
+		change := api.ShareChange{Kind: "group", GroupID: id}
+		for _, g := range groups {
+			if g.GroupID == id {
+				change.Changed, change.GroupName = true, g.Name
+			}
+		}
+		would.Changes = append(would.Changes, change)
+	}
+	for _, slug := range from.OrgSlugs {
+		live := slices.ContainsFunc(orgs, func(o api.OrgShare) bool { return o.OrgSlug == slug && o.DeclinedAt == nil })
+		would.Changes = append(would.Changes, api.ShareChange{Kind: "organization", OrgSlug: slug, Changed: live})
+	}
+	return would
+}
+
+// shareEnded says one share that ended, or would; all is set when every other
+// share ends too.
+func shareEnded(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
+	c := shareChange{Changed: e.Changed}
+	with, then := "org-wide", stillSee(s)+" can see it"+now(dry)
+	c.Share, c.With = "org-wide", s.Organization
+	switch e.Kind {
+	case "group":
+		with = "with the group " + groupName(api.Group{GroupID: e.GroupID, Name: e.GroupName})
+		then = "its members no longer see it unless they may for another reason"
+		c.Share, c.With = "group", e.GroupID
+	case "organization":
+		with, then = "with the organization "+e.OrgSlug, "nobody there can see it"+now(dry)
+		c.Share, c.With = "organization", e.OrgSlug
+	default:
+		if all {
+			s.Groups, s.Orgs = 0, 0
+			then = stillSee(s) + " can see it" + now(dry)
+		}
+		if !e.Changed {
+			c.Says = fmt.Sprintf("%s was not shared org-wide: %s", s.Name, then)
+			return c
+		}
+	}
+	if !e.Changed {
+		c.Says = fmt.Sprintf("%s was not shared %s: nothing changed", s.Name, with)
+		return c
+	}
+	c.Says = fmt.Sprintf("%s %s %s: %s", s.Name, verb(dry, "is no longer shared", "would no longer be shared"), with, then)
+	return c
+}
+
+// stillSee says who sees a snapshot without its org-wide share. Those who may
+// not manage shares with other organizations do not know them, so without such
+// shares it says only who sees it within the organization.
 func stillSee(s api.Snapshot) string {
 	where, admins := "in "+s.Organization+" only ", "the owners and admins"
 	if s.Orgs > 0 {
@@ -93,61 +210,21 @@ func stillSee(s api.Snapshot) string {
 	return where + strings.Join(who[:len(who)-1], ", ") + " and " + who[len(who)-1]
 }
 
-func (a *app) unshareGroup(ctx context.Context, conn *connection, s api.Snapshot, typed string, dry bool) (shareChange, error) {
-	c := shareChange{Share: "group"}
-	shares, err := conn.GroupShares(ctx, s.ID)
-	if err != nil {
-		return c, err
-	}
-	g, shared, err := a.sharedGroup(ctx, conn, shares, typed)
-	if err != nil {
-		return c, err
-	}
-	c.With, c.Changed = g.GroupID, shared
-	if err := unlessDry(ctx, conn, s.ID, dry, func() error { return conn.UnshareGroup(ctx, s.ID, g.GroupID) }); err != nil {
-		return c, err
-	}
-	if !shared {
-		c.Says = fmt.Sprintf("%s was not shared with the group %s: nothing changed", s.Name, groupName(g))
-		return c, nil
-	}
-	c.Says = fmt.Sprintf("%s %s with the group %s: its members no longer see it unless they may for another reason", s.Name,
-		verb(dry, "is no longer shared", "would no longer be shared"), groupName(g))
-	return c, nil
-}
-
 // sharedGroup finds the group that a person typed among those the snapshot is
-// shared with, and else among all, since unsharing what is not shared is fine.
-func (a *app) sharedGroup(ctx context.Context, conn *connection, shares []api.GroupShare, typed string) (g api.Group, shared bool, err error) {
+// shared with, or else among all groups: ending a share that does not exist is
+// no error.
+func (a *app) sharedGroup(ctx context.Context, conn *connection, shares []api.GroupShare, typed string) (g api.Group, err error) {
 	var among []api.Group
 	for _, share := range shares {
 		among = append(among, api.Group{GroupID: share.GroupID, Name: share.Name})
 	}
 	g, err = chooseGroup(among, typed)
 	if snap.CodeOf(err) != snap.CodeGroupNotFound {
-		return g, true, err
+		return g, err
 	}
-	g, err = findGroup(ctx, conn.Client, typed)
-	return g, false, err
-}
-
-func (a *app) unshareOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string, dry bool) (shareChange, error) {
-	c := shareChange{Share: "organization", With: slug}
-	_, shared, err := orgShare(ctx, conn, s.ID, slug)
-	if dry && err != nil {
-		return c, err
+	found, err := findGroups(ctx, conn.Client, []string{typed})
+	if err != nil {
+		return g, err
 	}
-	c.Changed = shared
-	if !dry {
-		if err := conn.UnshareOrg(ctx, s.ID, slug); err != nil {
-			return c, err
-		}
-	}
-	if !shared {
-		c.Says = fmt.Sprintf("%s was not shared with the organization %s: nothing changed", s.Name, slug)
-		return c, nil
-	}
-	c.Says = fmt.Sprintf("%s %s with the organization %s: nobody there can see it%s", s.Name,
-		verb(dry, "is no longer shared", "would no longer be shared"), slug, now(dry))
-	return c, nil
+	return found[0], nil
 }

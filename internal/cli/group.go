@@ -3,19 +3,33 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"snap"
 	"snap/api"
 )
 
-// findGroup returns the organization's group that a person typed by ID or name.
-func findGroup(ctx context.Context, c *api.Client, typed string) (api.Group, error) {
+// findGroups returns the organization's groups that a person typed by ID or
+// name, each once.
+func findGroups(ctx context.Context, c *api.Client, typed []string) (found []api.Group, err error) {
+	if len(typed) == 0 {
+		return nil, nil
+	}
 	groups, err := c.Groups(ctx)
 	if err != nil {
-		return api.Group{}, err
+		return nil, err
 	}
-	return chooseGroup(groups, typed)
+	for _, one := range typed {
+		g, err := chooseGroup(groups, one)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(found, func(f api.Group) bool { return f.GroupID == g.GroupID }) {
+			found = append(found, g)
+		}
+	}
+	return found, nil
 }
 
 // chooseGroup picks a group by ID or name. An ID wins over a name; a name that

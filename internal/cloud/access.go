@@ -8,12 +8,12 @@ import (
 )
 
 type accessInput struct {
-	byID
+	ByID
 	User string `query:"user" maxLength:"320" doc:"e-mail of a user of the organization to explain for"`
 }
 
 type newcomersInput struct {
-	byID
+	ByID
 	Group string `query:"group_id" maxLength:"512" doc:"ID of an SSO group; without it, of the org-wide share"`
 }
 

@@ -42,7 +42,7 @@ func names(actions []snap.AuditAction) string {
 }
 
 type pulledInput struct {
-	byID
+	ByID
 	Body api.PulledRequest
 }
 

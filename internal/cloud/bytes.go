@@ -43,7 +43,7 @@ var errTicket = &snap.Error{
 	Hint:   "pull again to get a new one",
 }
 
-func (s *Service) pullSnapshot(ctx context.Context, _ *byID) (*body[api.PullResponse], error) {
+func (s *Service) pullSnapshot(ctx context.Context, _ *ByID) (*body[api.PullResponse], error) {
 	c := callOf(ctx)
 	if err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPullStarted, snap.AuditDetail{}); err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 )
 
 type channelInput struct {
+	Confirmation
 	Body api.ChannelRequest
 }
 
@@ -26,14 +27,12 @@ func (s *Service) createChannel(ctx context.Context, in *channelInput) (*body[ap
 	if err != nil {
 		return nil, err
 	}
-	if in.Body.GroupID == "" {
-		policy, err := s.policy(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if err := policy.CheckType(in.Body.Type); err != nil {
-			return nil, err
-		}
+	policy, err := s.policy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := policy.CheckShares(in.Body.Type, snap.Shares{OrgWide: in.Body.GroupID == ""}, in.Confirmed, s.now()); err != nil {
+		return nil, err
 	}
 	channel, err := s.store.AddChannel(ctx, callOf(ctx).caller, target, in.Body.Type, in.Body.GroupID, in.Body.Now)
 	if err != nil {
@@ -42,7 +41,7 @@ func (s *Service) createChannel(ctx context.Context, in *channelInput) (*body[ap
 	return &body[api.Channel]{wireChannel(channel)}, nil
 }
 
-func (s *Service) deleteChannel(ctx context.Context, in *byNumber) (*empty, error) {
+func (s *Service) deleteChannel(ctx context.Context, in *ByNumber) (*empty, error) {
 	id, err := in.number()
 	if err != nil {
 		return nil, err
@@ -50,7 +49,7 @@ func (s *Service) deleteChannel(ctx context.Context, in *byNumber) (*empty, erro
 	return &empty{}, s.store.DeleteChannel(ctx, callOf(ctx).caller, id)
 }
 
-func (s *Service) decline(ctx context.Context, _ *byID) (*empty, error) {
+func (s *Service) decline(ctx context.Context, _ *ByID) (*empty, error) {
 	c := callOf(ctx)
 	return &empty{}, s.store.Decline(ctx, c.caller, c.snapshot)
 }

@@ -120,9 +120,10 @@ type LocalUser struct {
 
 // Policy is what an organization limits; see snap.Policy.
 type Policy struct {
-	ShareTypes        []snap.Type `yaml:"share_types" koanf:"share_types"`
-	MaxCrossOrgExpiry string      `yaml:"max_cross_org_expiry" koanf:"max_cross_org_expiry"`
-	DeviceLogin       *bool       `yaml:"device_login" koanf:"device_login"`
+	ShareTypes        []snap.Type            `yaml:"share_types" koanf:"share_types"`
+	UnsanitizedShares snap.UnsanitizedShares `yaml:"unsanitized_shares" koanf:"unsanitized_shares"`
+	MaxCrossOrgExpiry string                 `yaml:"max_cross_org_expiry" koanf:"max_cross_org_expiry"`
+	DeviceLogin       *bool                  `yaml:"device_login" koanf:"device_login"`
 }
 
 const defaultDataDir = "./data"
@@ -366,11 +367,14 @@ func (o Organization) check() (wrong []string) {
 }
 
 func (o Organization) policy() (snap.Policy, error) {
-	p := snap.Policy{ShareTypes: o.Policy.ShareTypes, NoDeviceLogin: o.Policy.DeviceLogin != nil && !*o.Policy.DeviceLogin}
+	p := snap.Policy{ShareTypes: o.Policy.ShareTypes, Unsanitized: o.Policy.UnsanitizedShares, NoDeviceLogin: o.Policy.DeviceLogin != nil && !*o.Policy.DeviceLogin}
 	for _, t := range p.ShareTypes {
 		if !t.Valid() {
 			return p, fmt.Errorf("policy share_types: %q is neither sanitized nor snapshot", t)
 		}
+	}
+	if !p.Unsanitized.Valid() {
+		return p, fmt.Errorf("policy unsanitized_shares: %q is none of allow, ask and refuse", p.Unsanitized)
 	}
 	if o.Policy.MaxCrossOrgExpiry == "" {
 		return p, nil

@@ -56,10 +56,9 @@ func (s *Service) createKey(ctx context.Context, in *createKeyInput) (*body[api.
 			return nil, snap.Invalid("unknown scope "+strconv.Quote(string(scope)), "the scopes are pull and push")
 		}
 	}
-	if r.ExpiresAt != nil {
-		if spec.Expires = r.ExpiresAt.UTC(); !s.now().Before(spec.Expires) {
-			return nil, snap.Invalid("expires_at is not in the future", "leave it out for a key that never expires")
-		}
+	var err error
+	if spec.Expires, err = s.expiry(r.ExpiresAt, r.ExpiresIn); err != nil {
+		return nil, err
 	}
 	secret, key, err := s.auth.NewKey(ctx, spec)
 	if err != nil {
@@ -68,7 +67,7 @@ func (s *Service) createKey(ctx context.Context, in *createKeyInput) (*body[api.
 	return &body[api.NewKey]{api.NewKey{Key: wireKey(key), Secret: secret}}, nil
 }
 
-func (s *Service) revokeKey(ctx context.Context, in *byNumber) (*empty, error) {
+func (s *Service) revokeKey(ctx context.Context, in *ByNumber) (*empty, error) {
 	id, err := in.number()
 	if err != nil {
 		return nil, err
@@ -91,7 +90,7 @@ func (s *Service) listSessions(ctx context.Context, _ *noInput) (*body[api.Sessi
 	})}}, nil
 }
 
-func (s *Service) endSession(ctx context.Context, in *byNumber) (*empty, error) {
+func (s *Service) endSession(ctx context.Context, in *ByNumber) (*empty, error) {
 	id, err := in.number()
 	if err != nil {
 		return nil, err
@@ -99,13 +98,13 @@ func (s *Service) endSession(ctx context.Context, in *byNumber) (*empty, error) 
 	return &empty{}, s.store.EndSession(ctx, callOf(ctx).caller, id)
 }
 
-// byNumber is the input of a route on a key or a session.
-type byNumber struct {
+// ByNumber is the input of a route on a key or a session.
+type ByNumber struct {
 	ID string `path:"id" maxLength:"64" doc:"ID as listed"`
 }
 
 // number returns the ID; what is no number was never an ID.
-func (b byNumber) number() (int64, error) {
+func (b ByNumber) number() (int64, error) {
 	n, err := strconv.ParseInt(b.ID, 10, 64)
 	if err != nil {
 		return 0, &snap.Error{Code: snap.CodeNotFound, Detail: "nothing has this ID", Hint: "list what there is"}

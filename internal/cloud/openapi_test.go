@@ -73,7 +73,7 @@ func (s scene) begun(t *testing.T) string {
 
 func (s scene) channel(t *testing.T) string {
 	t.Helper()
-	channel, err := s.As("alice@acme.test").AddChannel(t.Context(), api.ChannelRequest{Target: "c"})
+	channel, err := s.As("alice@acme.test").AddChannel(t.Context(), api.ChannelRequest{Target: "c"}, false)
 	must(t, err)
 	return channel.ID
 }

@@ -21,7 +21,7 @@ type pushInput struct {
 }
 
 type partsInput struct {
-	byID
+	ByID
 	Body api.PartsRequest
 }
 
@@ -177,7 +177,7 @@ func (s *Service) verify(ctx context.Context, u store.Upload) error {
 
 // completePush verifies the bytes and lists the snapshot. Asked again after it
 // was done, it answers the same snapshot.
-func (s *Service) completePush(ctx context.Context, _ *byID) (*body[api.Snapshot], error) {
+func (s *Service) completePush(ctx context.Context, _ *ByID) (*body[api.Snapshot], error) {
 	c := callOf(ctx)
 	if c.snapshot.ID != "" {
 		return &body[api.Snapshot]{wireSnapshot(c.snapshot)}, nil

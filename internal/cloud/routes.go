@@ -42,6 +42,10 @@ func (s *Service) routes(root huma.API) {
 		"Share with an SSO group"}, s.shareGroup)
 	register(s, both, route{"unshare-group", "DELETE /snapshots/{id}/share-group/{groupId}", snap.ActShare, onSnapshot,
 		"Remove a group share, at once"}, s.unshareGroup)
+	register(s, both, route{"share-with", "POST /snapshots/{id}/shares", snap.ActShare, onSnapshot,
+		"Share with several recipients: with all of them, or none"}, s.shares)
+	register(s, both, route{"unshare-with", "POST /snapshots/{id}/unshare", snap.ActShare, onSnapshot,
+		"End several shares, or all: all of them, or none"}, s.endShares)
 	register(s, both, route{"list-group-shares", "GET /snapshots/{id}/group-shares", snap.ActListGroups, onSnapshot,
 		"List the snapshot's group shares"}, s.groupShares)
 	register(s, both, route{"explain-access", "GET /snapshots/{id}/access", snap.ActExplain, onSnapshot,

@@ -31,9 +31,9 @@ func TestChannels(t *testing.T) {
 	alice, mia := c.As("alice@acme.test"), c.As("mia@acme.test")
 	push := func(content string) api.Snapshot { return c.PushAs(mia, "shop", snap.TypeSanitized, []byte(content)) }
 	old := push("before the channel")
-	channel, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSanitized, GroupID: "dba"})
+	channel, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSanitized, GroupID: "dba"}, false)
 	must(t, err)
-	again, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSanitized, GroupID: "dba"})
+	again, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSanitized, GroupID: "dba"}, false)
 	if err != nil || again.ID != channel.ID {
 		t.Errorf("the same channel twice: %+v, %v", again, err)
 	}
@@ -63,12 +63,12 @@ func TestChannels(t *testing.T) {
 	must(t, alice.DeleteChannel(ctx, channel.ID))
 	seen(third.ID, false, "the channel is gone")
 	seen(first.ID, true, "what was shared by hand stays")
-	_, err = alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSanitized, Now: true})
+	_, err = alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSanitized, Now: true}, false)
 	must(t, err)
 	if got := audience(t, c, third.ID); !strings.Contains(got, "vic") {
 		t.Errorf("org-wide, applied now: seen by %s", got)
 	}
-	if _, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", GroupID: "nobody"}); snap.CodeOf(err) != snap.CodeGroupNotFound {
+	if _, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", GroupID: "nobody"}, false); snap.CodeOf(err) != snap.CodeGroupNotFound {
 		t.Errorf("an unknown group: %v", err)
 	}
 }

@@ -2,15 +2,17 @@ package cloud
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"snap"
 	"snap/api"
 )
 
-// byID is the input of a route on one snapshot.
-type byID struct {
+// ByID is the input of a route on one snapshot.
+type ByID struct {
 	ID string `path:"id" maxLength:"64" doc:"public ID of the snapshot"`
 }
 
@@ -22,64 +24,126 @@ type body[T any] struct {
 // empty is an output without a body: status 204.
 type empty struct{}
 
+// Confirmation is what a share of unsanitized data may need.
+type Confirmation struct {
+	Confirmed bool `query:"confirm_unsanitized" doc:"confirm that original, unmasked data is shared, where the policy unsanitized_shares asks"`
+}
+
+type shareInput struct {
+	ByID
+	Confirmation
+}
+
+type sharesInput struct {
+	ByID
+	Confirmation
+	Body api.SharesRequest
+}
+
+type unshareInput struct {
+	ByID
+	Body api.UnshareRequest
+}
+
 type shareGroupInput struct {
-	byID
+	ByID
+	Confirmation
 	Body api.ShareGroupRequest
 }
 
 type groupInput struct {
-	byID
+	ByID
 	Group string `path:"groupId" maxLength:"512" doc:"ID of the SSO group"`
 }
 
 type shareOrgInput struct {
-	byID
+	ByID
+	Confirmation
 	Body api.ShareOrgRequest
 }
 
 type orgInput struct {
-	byID
+	ByID
 	Slug string `path:"slug" maxLength:"63" doc:"slug of the recipient organization"`
 }
 
-// share is SPEC 3: from Private to Shared.
-func (s *Service) share(ctx context.Context, _ *byID) (*body[api.Snapshot], error) {
+// shareWith makes shares for every route that does: it checks the input and
+// the policy, and words the warning about data that is not sanitized.
+func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed bool) (made []snap.ShareChange, warning string, err error) {
 	c := callOf(ctx)
+	if slices.Contains(with.Orgs, c.caller.Org.Slug) {
+		return nil, "", snap.Invalid(c.caller.Org.Slug+" is your own organization", "share org-wide instead: `snapcli cloud snapshots share "+c.snapshot.ID+"`")
+	}
 	policy, err := s.policy(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := policy.CheckShares(c.snapshot.Type, with, confirmed, s.now()); err != nil {
+		return nil, "", s.refused(ctx, c, snap.ActShare, err)
+	}
+	made, newcomers, err := s.store.ShareWith(ctx, c.caller, c.snapshot, with)
+	return made, unsanitizedWarning(c.snapshot.Type, made, newcomers), err
+}
+
+// unsanitizedWarning says who can now see original data, or nothing when nobody
+// can who could not before.
+func unsanitizedWarning(t snap.Type, made []snap.ShareChange, newcomers int) string {
+	var who []string
+	if newcomers == 1 {
+		who = append(who, "1 more person of your organization")
+	} else if newcomers > 1 {
+		who = append(who, fmt.Sprintf("%d more people of your organization", newcomers))
+	}
+	for _, m := range made {
+		if m.Org != nil && m.Previous == nil {
+			who = append(who, "everyone in "+m.Org.Slug)
+		}
+	}
+	if t == snap.TypeSanitized || len(who) == 0 {
+		return ""
+	}
+	return "this snapshot is not sanitized: " + strings.Join(who, " and ") + " can now see the original, unmasked data"
+}
+
+// share is SPEC 3: from Private to Shared.
+func (s *Service) share(ctx context.Context, in *shareInput) (*body[api.Snapshot], error) {
+	_, warning, err := s.shareWith(ctx, snap.Shares{OrgWide: true}, in.Confirmed)
 	if err != nil {
 		return nil, err
 	}
-	if err := policy.CheckType(c.snapshot.Type); err != nil {
-		return nil, s.refused(ctx, c, snap.ActShare, err)
-	}
-	if err := s.store.Share(ctx, c.caller, c.snapshot); err != nil {
-		return nil, err
-	}
-	c.snapshot.Shared = true
-	return &body[api.Snapshot]{wireSnapshot(c.snapshot)}, nil
+	shared := callOf(ctx).snapshot
+	shared.Shared = true
+	out := wireSnapshot(shared)
+	out.Warning = warning
+	return &body[api.Snapshot]{out}, nil
 }
 
 // unshare is SPEC 3: from Shared to Private, effective immediately.
-func (s *Service) unshare(ctx context.Context, _ *byID) (*empty, error) {
+func (s *Service) unshare(ctx context.Context, _ *ByID) (*empty, error) {
+	return s.unshareFrom(ctx, snap.Shares{OrgWide: true})
+}
+
+func (s *Service) unshareFrom(ctx context.Context, from snap.Shares) (*empty, error) {
 	c := callOf(ctx)
-	return &empty{}, s.store.Unshare(ctx, c.caller, c.snapshot)
+	_, err := s.store.UnshareWith(ctx, c.caller, c.snapshot, from)
+	return &empty{}, err
 }
 
 func (s *Service) shareGroup(ctx context.Context, in *shareGroupInput) (*body[api.GroupShare], error) {
-	c := callOf(ctx)
-	share, err := s.store.ShareGroup(ctx, c.caller, c.snapshot, in.Body.GroupID)
+	made, warning, err := s.shareWith(ctx, snap.Shares{Groups: []string{in.Body.GroupID}}, in.Confirmed)
 	if err != nil {
 		return nil, err
 	}
-	return &body[api.GroupShare]{wireGroupShare(share)}, nil
+	out := wireGroupShare(snap.GroupShare{Group: *made[0].Group, Created: made[0].Created, By: made[0].By})
+	out.Warning = warning
+	return &body[api.GroupShare]{out}, nil
 }
 
 func (s *Service) unshareGroup(ctx context.Context, in *groupInput) (*empty, error) {
-	c := callOf(ctx)
-	return &empty{}, s.store.UnshareGroup(ctx, c.caller, c.snapshot, in.Group)
+	return s.unshareFrom(ctx, snap.Shares{Groups: []string{in.Group}})
 }
 
-func (s *Service) groupShares(ctx context.Context, _ *byID) (*body[api.GroupShareList], error) {
+func (s *Service) groupShares(ctx context.Context, _ *ByID) (*body[api.GroupShareList], error) {
 	c := callOf(ctx)
 	shares, err := s.store.GroupShares(ctx, c.caller, c.snapshot)
 	if err != nil {
@@ -89,48 +153,106 @@ func (s *Service) groupShares(ctx context.Context, _ *byID) (*body[api.GroupShar
 }
 
 // shareOrg creates the share with an organization, or changes its expiry
-// (SPEC 2.3): without expires_at it never ends.
+// (SPEC 2.3): without one it never ends.
 func (s *Service) shareOrg(ctx context.Context, in *shareOrgInput) (*body[api.OrgShare], error) {
-	c := callOf(ctx)
-	var expires time.Time
-	if in.Body.ExpiresAt != nil {
-		expires = in.Body.ExpiresAt.UTC()
-		if !s.now().Before(expires) {
-			return nil, &snap.Error{
-				Code:   snap.CodeInvalid,
-				Detail: "expires_at is not in the future",
-				Hint:   "leave it out for a share that never expires",
-				Fields: []snap.FieldError{{Field: "expires_at", Detail: "is not in the future"}},
-			}
-		}
-	}
-	if in.Body.OrgSlug == c.caller.Org.Slug {
-		return nil, snap.Invalid(in.Body.OrgSlug+" is your own organization", "share org-wide instead: `snapcli cloud snapshots share "+c.snapshot.ID+"`")
-	}
-	policy, err := s.policy(ctx)
+	expires, err := s.expiry(in.Body.ExpiresAt, in.Body.ExpiresIn)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(policy.CheckType(c.snapshot.Type), policy.CheckExpiry(expires, s.now())); err != nil {
-		return nil, s.refused(ctx, c, snap.ActShareOrg, err)
-	}
-	share, previous, err := s.store.ShareOrg(ctx, c.caller, c.snapshot, in.Body.OrgSlug, expires)
+	made, warning, err := s.shareWith(ctx, snap.Shares{Orgs: []string{in.Body.OrgSlug}, Expires: expires}, in.Confirmed)
 	if err != nil {
 		return nil, err
 	}
-	out := wireOrgShare(share)
-	if previous != nil && !previous.Expires.Equal(share.Expires) {
-		out.PreviousExpiresAt = optional(previous.Expires)
-	}
+	m := made[0]
+	out := wireOrgShare(snap.OrgShare{Org: *m.Org, Expires: m.Expires, Created: m.Created, By: m.By})
+	out.PreviousExpiresAt, out.Warning = replacedExpiry(m), warning
 	return &body[api.OrgShare]{out}, nil
 }
 
 func (s *Service) unshareOrg(ctx context.Context, in *orgInput) (*empty, error) {
-	c := callOf(ctx)
-	return &empty{}, s.store.UnshareOrg(ctx, c.caller, c.snapshot, in.Slug)
+	return s.unshareFrom(ctx, snap.Shares{Orgs: []string{in.Slug}})
 }
 
-func (s *Service) orgShares(ctx context.Context, _ *byID) (*body[api.OrgShareList], error) {
+// expiry returns when a share ends: at a time, or so many seconds from now by
+// the service's clock. Without either it is zero, and the share never ends.
+func (s *Service) expiry(at *time.Time, in int64) (time.Time, error) {
+	now := s.now()
+	switch {
+	case at != nil && in != 0:
+		return time.Time{}, wrongExpiry("expires_in", "is given together with expires_at", "give one of the two")
+	case in != 0:
+		return now.Add(time.Duration(in) * time.Second).UTC().Truncate(time.Millisecond), nil
+	case at == nil:
+		return time.Time{}, nil
+	case !now.Before(*at):
+		return time.Time{}, wrongExpiry("expires_at", "is not in the future",
+			"the service's clock says "+now.UTC().Format(time.RFC3339)+"; give a later time, or a duration as expires_in")
+	}
+	return at.UTC(), nil
+}
+
+func wrongExpiry(field, detail, hint string) error {
+	return &snap.Error{
+		Code: snap.CodeInvalid, Detail: field + " " + detail, Hint: hint,
+		Fields: []snap.FieldError{{Field: field, Detail: detail}},
+	}
+}
+
+// shares makes several shares at once, or none.
+func (s *Service) shares(ctx context.Context, in *sharesInput) (*body[api.ShareChanges], error) {
+	r := in.Body
+	expires, err := s.expiry(r.ExpiresAt, r.ExpiresIn)
+	if err != nil {
+		return nil, err
+	}
+	with := snap.Shares{OrgWide: r.OrgWide, Groups: r.GroupIDs, Orgs: r.OrgSlugs, Expires: expires}
+	if err := s.checkRecipients(ctx, with); err != nil {
+		return nil, err
+	}
+	made, warning, err := s.shareWith(ctx, with, in.Confirmed)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.ShareChanges]{api.ShareChanges{Changes: each(made, wireShareChange), Warning: warning}}, nil
+}
+
+// endShares ends several shares at once, or none.
+func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.ShareChanges], error) {
+	c, r := callOf(ctx), in.Body
+	from := snap.Shares{OrgWide: r.OrgWide, Groups: r.GroupIDs, Orgs: r.OrgSlugs}
+	var ended []snap.ShareChange
+	var err error
+	if r.All {
+		if r.OrgWide || len(r.GroupIDs)+len(r.OrgSlugs) > 0 {
+			return nil, snap.Invalid("all is given together with single recipients", "give all alone")
+		}
+		ended, err = s.store.UnshareAll(ctx, c.caller, c.snapshot)
+	} else if err = s.checkRecipients(ctx, from); err == nil {
+		ended, err = s.store.UnshareWith(ctx, c.caller, c.snapshot, from)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.ShareChanges]{api.ShareChanges{Changes: each(ended, wireShareChange)}}, nil
+}
+
+// checkRecipients refuses a change of no share, and one of shares with other
+// organizations by somebody who may only change the rest.
+func (s *Service) checkRecipients(ctx context.Context, with snap.Shares) error {
+	c := callOf(ctx)
+	if !with.OrgWide && len(with.Groups)+len(with.Orgs) == 0 {
+		return snap.Invalid("no recipient is given", "give org_wide, group_ids or org_slugs")
+	}
+	if len(with.Orgs) == 0 {
+		return nil
+	}
+	if err := snap.Allowed(c.caller, snap.ActShareOrg, c.snapshot); err != nil {
+		return s.refused(ctx, c, snap.ActShareOrg, err)
+	}
+	return nil
+}
+
+func (s *Service) orgShares(ctx context.Context, _ *ByID) (*body[api.OrgShareList], error) {
 	c := callOf(ctx)
 	shares, err := s.store.OrgShares(ctx, c.caller, c.snapshot)
 	if err != nil {

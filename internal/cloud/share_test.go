@@ -394,3 +394,175 @@ func TestNothingAtAPath(t *testing.T) {
 		}
 	}
 }
+
+// A duration is measured by the service's clock, and the answer tells the end
+// that was recorded, whatever the caller's clock says.
+func TestADurationIsMeasuredByTheServicesClock(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	start := time.Now().Add(-48 * time.Hour).UTC().Truncate(time.Second) // the caller's clock is two days ahead
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clocktest.New(start)})
+	alice := c.As("alice@acme.test")
+	sn := c.Push(alice, "shop", []byte("x"))
+	made, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{OrgSlugs: []string{"globex"}, ExpiresIn: 3600}, false)
+	must(t, err)
+	want := start.Add(time.Hour)
+	if got := made.Changes[0].ExpiresAt; got == nil || !got.Equal(want) {
+		t.Errorf("the share ends at %v, want %v", got, want)
+	}
+	shares, err := alice.OrgShares(ctx, sn.ID)
+	must(t, err)
+	if !shares[0].ExpiresAt.Equal(want) {
+		t.Errorf("recorded: %v, want %v", shares[0].ExpiresAt, want)
+	}
+	past := start.Add(-time.Minute)
+	_, err = alice.ShareOrg(ctx, sn.ID, "globex", &past)
+	var refusal *snap.Error
+	if !errors.As(err, &refusal) || refusal.Code != snap.CodeInvalid || !strings.Contains(refusal.Hint, "expires_in") || strings.Contains(refusal.Hint, "never") {
+		t.Errorf("an end in the past: %#v", refusal)
+	}
+	_, err = alice.ShareWith(ctx, sn.ID, api.SharesRequest{OrgSlugs: []string{"globex"}, ExpiresIn: 1, ExpiresAt: &want}, false)
+	if snap.CodeOf(err) != snap.CodeInvalid {
+		t.Errorf("both ways to give an end: %v", err)
+	}
+}
+
+// Several recipients are one change: all of it is done, or nothing, with one
+// audit line each.
+func TestSeveralSharesAreOneChange(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice, mia := c.As("alice@acme.test"), c.As("mia@acme.test")
+	sn := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("x"))
+	lines := func(action snap.AuditAction) int {
+		page, err := alice.Audit(ctx, api.AuditOptions{Snapshot: sn.ID, Action: action})
+		must(t, err)
+		return len(page.Items)
+	}
+	for _, r := range []api.SharesRequest{
+		{GroupIDs: []string{"eng", "nobody"}},
+		{GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex", "hooli"}},
+		{OrgSlugs: []string{"globex", "acme"}},
+		{},
+	} {
+		if _, err := alice.ShareWith(ctx, sn.ID, r, false); err == nil {
+			t.Errorf("%+v is accepted", r)
+		}
+	}
+	if _, err := mia.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex"}}, false); snap.CodeOf(err) != snap.CodeForbidden {
+		t.Errorf("a member shares with an organization: %v", err)
+	}
+	if n := lines(snap.AuditShared); n != 0 {
+		t.Fatalf("refused changes left %d shares", n)
+	}
+	made, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng", "dba", "eng"}, OrgSlugs: []string{"globex", "initech"}, ExpiresIn: 60}, false)
+	must(t, err)
+	if len(made.Changes) != 4 || lines(snap.AuditShared) != 4 || made.Warning != "" {
+		t.Errorf("%d changes, %d audit lines, warning %q", len(made.Changes), lines(snap.AuditShared), made.Warning)
+	}
+	if got := audience(t, c, sn.ID); got != "alice adam mia gus gail gary ian" {
+		t.Errorf("seen by %q", got)
+	}
+	if _, err := mia.UnshareWith(ctx, sn.ID, api.UnshareRequest{All: true}); snap.CodeOf(err) != snap.CodeForbidden {
+		t.Errorf("a member ends shares with organizations: %v", err)
+	}
+	if _, err := alice.UnshareWith(ctx, sn.ID, api.UnshareRequest{GroupIDs: []string{"eng", "nobody"}}); snap.CodeOf(err) != snap.CodeGroupNotFound {
+		t.Errorf("an unknown group: %v", err)
+	}
+	if n := lines(snap.AuditUnshared); n != 0 {
+		t.Fatalf("refused changes ended %d shares", n)
+	}
+	ended, err := alice.UnshareWith(ctx, sn.ID, api.UnshareRequest{All: true})
+	must(t, err)
+	if len(ended.Changes) != 4 || lines(snap.AuditUnshared) != 4 {
+		t.Errorf("%d changes, %d audit lines", len(ended.Changes), lines(snap.AuditUnshared))
+	}
+	if got := audience(t, c, sn.ID); got != "alice adam mia" {
+		t.Errorf("after all ended: seen by %q", got)
+	}
+}
+
+// The policy unsanitized_shares covers every way to share.
+func TestUnsanitizedShares(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	start := func(choice snap.UnsanitizedShares) (*cloudtest.Cloud, *api.Client, api.Snapshot) {
+		c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {
+			config.Organizations[0].Policy.UnsanitizedShares = choice
+		}})
+		alice := c.As("alice@acme.test")
+		return c, alice, c.Push(alice, "shop", []byte("raw"))
+	}
+	ways := func(alice *api.Client, id string) map[string]error {
+		_, wide := alice.Share(ctx, id)
+		_, group := alice.ShareGroup(ctx, id, "eng")
+		_, org := alice.ShareOrg(ctx, id, "globex", nil)
+		_, many := alice.ShareWith(ctx, id, api.SharesRequest{GroupIDs: []string{"dba"}}, false)
+		_, channel := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSnapshot, GroupID: "eng"}, false)
+		return map[string]error{"org-wide": wide, "group": group, "organization": org, "several": many, "channel": channel}
+	}
+	for choice, want := range map[snap.UnsanitizedShares]snap.Code{"": "", snap.UnsanitizedAllow: "", snap.UnsanitizedAsk: snap.CodeConfirm, snap.UnsanitizedRefuse: snap.CodePolicy} {
+		_, alice, sn := start(choice)
+		for way, err := range ways(alice, sn.ID) {
+			if snap.CodeOf(err) != want {
+				t.Errorf("%q, %s: %v, want %q", choice, way, err, want)
+			}
+		}
+	}
+	c, alice, sn := start(snap.UnsanitizedAsk)
+	made, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex"}}, true)
+	must(t, err)
+	if want := "this snapshot is not sanitized: 2 more people of your organization and everyone in globex can now see the original, unmasked data"; made.Warning != want {
+		t.Errorf("warning %q, want %q", made.Warning, want)
+	}
+	if again, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}}, true); err != nil || again.Warning != "" {
+		t.Errorf("shared again: %q, %v", again.Warning, err)
+	}
+	if _, err := alice.Share(ctx, c.PushAs(alice, "shop", snap.TypeSanitized, []byte("clean")).ID); err != nil {
+		t.Errorf("a sanitized one: %v", err)
+	}
+	_, alice, sn = start(snap.UnsanitizedAllow)
+	shared, err := alice.Share(ctx, sn.ID)
+	must(t, err)
+	if !strings.Contains(shared.Warning, "4 more people of your organization can now see") {
+		t.Errorf("warning %q", shared.Warning)
+	}
+}
+
+// The owner learns that a share leads outside the organization, and not where
+// to; other members learn nothing of it.
+func TestTheOwnerSeesThatItIsSharedOutside(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	alice, mia, max := c.As("alice@acme.test"), c.As("mia@acme.test"), c.As("max@acme.test")
+	sn := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("x"))
+	_, err := mia.Share(ctx, sn.ID)
+	must(t, err)
+	_, err = alice.ShareOrg(ctx, sn.ID, "globex", nil)
+	must(t, err)
+	sees := func(who *api.Client) (bool, int) {
+		one, err := who.Snapshot(ctx, sn.ID)
+		must(t, err)
+		page, err := who.Snapshots(ctx, api.ListOptions{})
+		must(t, err)
+		if page.Items[0].Outside != one.Outside {
+			t.Errorf("the listing says %v, the record %v", page.Items[0].Outside, one.Outside)
+		}
+		return one.Outside, one.Orgs
+	}
+	if outside, orgs := sees(mia); !outside || orgs != 0 {
+		t.Errorf("the owner: outside %v, %d organizations", outside, orgs)
+	}
+	if outside, orgs := sees(alice); !outside || orgs != 1 {
+		t.Errorf("an admin: outside %v, %d organizations", outside, orgs)
+	}
+	if outside, _ := sees(max); outside {
+		t.Error("another member is told")
+	}
+	must(t, alice.UnshareOrg(ctx, sn.ID, "globex"))
+	if outside, _ := sees(mia); outside {
+		t.Error("the owner is told after it ended")
+	}
+}

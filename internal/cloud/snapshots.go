@@ -30,7 +30,7 @@ func (s *Service) listSnapshots(ctx context.Context, in *listInput) (*body[api.S
 	return &body[api.SnapshotPage]{api.SnapshotPage{Items: each(page.Items, wireSnapshot), NextCursor: page.Next}}, nil
 }
 
-func (s *Service) getSnapshot(ctx context.Context, _ *byID) (*body[api.Snapshot], error) {
+func (s *Service) getSnapshot(ctx context.Context, _ *ByID) (*body[api.Snapshot], error) {
 	c := callOf(ctx)
 	out := wireSnapshot(c.snapshot)
 	out.Can = wireCan(c.caller, c.snapshot)
@@ -39,7 +39,7 @@ func (s *Service) getSnapshot(ctx context.Context, _ *byID) (*body[api.Snapshot]
 
 // deleteSnapshot removes the record and every grant first, so that no one can
 // see it any more, and then the bytes.
-func (s *Service) deleteSnapshot(ctx context.Context, _ *byID) (*empty, error) {
+func (s *Service) deleteSnapshot(ctx context.Context, _ *ByID) (*empty, error) {
 	c := callOf(ctx)
 	key, err := s.store.Delete(ctx, c.caller, c.snapshot)
 	if err != nil {

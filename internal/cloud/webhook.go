@@ -63,7 +63,7 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	return &body[api.NewWebhook]{api.NewWebhook{Webhook: wireWebhook(hook), Secret: "whsec_" + base64.StdEncoding.EncodeToString(secret)}}, nil
 }
 
-func (s *Service) deleteWebhook(ctx context.Context, in *byNumber) (*empty, error) {
+func (s *Service) deleteWebhook(ctx context.Context, in *ByNumber) (*empty, error) {
 	id, err := in.number()
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (s *Service) deleteWebhook(ctx context.Context, in *byNumber) (*empty, erro
 	return &empty{}, s.store.DeleteWebhook(ctx, callOf(ctx).caller, id)
 }
 
-func (s *Service) listDeliveries(ctx context.Context, in *byNumber) (*body[api.DeliveryList], error) {
+func (s *Service) listDeliveries(ctx context.Context, in *ByNumber) (*body[api.DeliveryList], error) {
 	id, err := in.number()
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ func wireSnapshot(s snap.Snapshot) api.Snapshot {
 		ID: s.ID, Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine,
 		Size: s.Size, SHA256: s.SHA256, Created: s.Created,
 		Shared: s.Shared, Received: s.Received, Organization: s.Org.Slug,
-		ExpiresAt: optional(s.Expires), Groups: s.Groups, Orgs: s.Orgs,
+		ExpiresAt: optional(s.Expires), Groups: s.Groups, Orgs: s.Orgs, Outside: s.Outside,
 	}
 	// A recipient learns the owner's organization, not who the owner is.
 	if s.Owner != nil && !s.Received {
@@ -45,6 +45,25 @@ func wireGroupShare(g snap.GroupShare) api.GroupShare {
 
 func wireOrgShare(o snap.OrgShare) api.OrgShare {
 	return api.OrgShare{OrgSlug: o.Org.Slug, Name: o.Org.Name, ExpiresAt: optional(o.Expires), SharedBy: o.By, SharedAt: o.Created, DeclinedAt: optional(o.Declined)}
+}
+
+func wireShareChange(m snap.ShareChange) api.ShareChange {
+	out := api.ShareChange{Kind: "org_wide", ExpiresAt: optional(m.Expires), PreviousExpiresAt: replacedExpiry(m), Changed: m.Changed}
+	switch {
+	case m.Group != nil:
+		out.Kind, out.GroupID, out.GroupName = "group", m.Group.GroupID, m.Group.Name
+	case m.Org != nil:
+		out.Kind, out.OrgSlug = "organization", m.Org.Slug
+	}
+	return out
+}
+
+// replacedExpiry returns the expiry that a share replaced by another one.
+func replacedExpiry(m snap.ShareChange) *time.Time {
+	if m.Previous == nil || m.Previous.Expires.Equal(m.Expires) {
+		return nil
+	}
+	return optional(m.Previous.Expires)
 }
 
 // optional returns nil for the zero time.

@@ -24,12 +24,15 @@ func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (wa
 			ways = append(ways, a)
 		}
 	}
-	err = s.row(ctx, `
-		SELECT count(DISTINCT m.principal) FROM grants g JOIN membership m ON m.audience = g.audience
-		JOIN users u ON u.id = m.principal AND u.disabled = 0
-		WHERE g.snapshot = $1 AND `+liveGrant+` AND u.org_id = $3`, sn.Key, s.now().UnixMilli(), sn.Org.ID).Scan(&people)
+	err = s.row(ctx, countViewers, sn.Key, s.now().UnixMilli(), sn.Org.ID).Scan(&people)
 	return ways, people, err
 }
+
+// countViewers counts the users of the organization $3 who can see the snapshot $1.
+const countViewers = `
+	SELECT count(DISTINCT m.principal) FROM grants g JOIN membership m ON m.audience = g.audience
+	JOIN users u ON u.id = m.principal AND u.disabled = 0
+	WHERE g.snapshot = $1 AND ` + liveGrant + ` AND u.org_id = $3`
 
 // grantsOn returns all grants on a snapshot that the caller can see, ended ones
 // too: by kind, then by name.

@@ -145,10 +145,14 @@ func (s *Store) applyChannels(ctx context.Context, tx *sql.Tx, sn snap.Snapshot,
 
 func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn snap.Snapshot, t snap.Type, h Channel, p snap.Policy) error {
 	audience := snap.AudienceOf(snap.KindMembers, sn.Org.ID)
+	detail := snap.AuditDetail{OrgWide: h.Group == nil, Channel: h.ID}
 	if h.Group != nil {
-		audience = snap.AudienceOf(snap.KindGroup, h.Group.ID)
-	} else if refusal := p.CheckType(t); refusal != nil {
-		return s.recordOn(ctx, tx, by, sn, snap.AuditShareRefused, snap.AuditDetail{OrgWide: true, Code: snap.CodeOf(refusal), Channel: h.ID})
+		audience, detail.Group = snap.AudienceOf(snap.KindGroup, h.Group.ID), h.Group.GroupID
+	}
+	const confirmed = true // when the channel was created
+	if refusal := p.CheckShares(t, snap.Shares{OrgWide: h.Group == nil}, confirmed, s.now()); refusal != nil {
+		detail.Code = snap.CodeOf(refusal)
+		return s.recordOn(ctx, tx, by, sn, snap.AuditShareRefused, detail)
 	}
 	var there bool
 	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM grants WHERE audience = $1 AND snapshot = $2)`, int64(audience), sn.Key).Scan(&there)
@@ -158,7 +162,7 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 	if h.Group != nil {
 		_, err = s.grantGroup(ctx, tx, by, sn, *h.Group)
 	} else {
-		err = s.grantOrg(ctx, tx, by, sn)
+		_, err = s.grantOrg(ctx, tx, by, sn)
 	}
 	if err != nil {
 		return err
@@ -192,7 +196,7 @@ func (s *Store) endChannelGrants(ctx context.Context, tx *sql.Tx, c snap.Caller,
 		return err
 	}
 	for _, e := range all {
-		if err := s.ungrant(ctx, tx, c, e.sn, e.a, e.d); err != nil {
+		if _, err := s.ungrant(ctx, tx, c, e.sn, e.a, e.d); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"time"
 
 	"snap"
 )
@@ -105,4 +106,42 @@ func (s *Store) Reconnect() { s.states.close() }
 // Join returns what calls of a read that is shared by who waits together.
 func Join[T any](read func() (T, error)) func(context.Context) (T, error) {
 	return (&joined[T]{read: read}).get
+}
+
+// Single shares, as tests make and end them.
+
+func (s *Store) Share(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
+	_, _, err := s.ShareWith(ctx, c, sn, snap.Shares{OrgWide: true})
+	return err
+}
+
+func (s *Store) Unshare(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
+	_, err := s.UnshareWith(ctx, c, sn, snap.Shares{OrgWide: true})
+	return err
+}
+
+func (s *Store) ShareGroup(ctx context.Context, c snap.Caller, sn snap.Snapshot, group string) (snap.GroupShare, error) {
+	made, _, err := s.ShareWith(ctx, c, sn, snap.Shares{Groups: []string{group}})
+	if err != nil {
+		return snap.GroupShare{}, err
+	}
+	return snap.GroupShare{Group: *made[0].Group, Created: made[0].Created, By: made[0].By}, nil
+}
+
+func (s *Store) UnshareGroup(ctx context.Context, c snap.Caller, sn snap.Snapshot, group string) error {
+	_, err := s.UnshareWith(ctx, c, sn, snap.Shares{Groups: []string{group}})
+	return err
+}
+
+func (s *Store) ShareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, slug string, expires time.Time) (snap.OrgShare, *snap.OrgShare, error) {
+	made, _, err := s.ShareWith(ctx, c, sn, snap.Shares{Orgs: []string{slug}, Expires: expires})
+	if err != nil {
+		return snap.OrgShare{}, nil, err
+	}
+	return snap.OrgShare{Org: *made[0].Org, Expires: made[0].Expires, Created: made[0].Created, By: made[0].By}, made[0].Previous, nil
+}
+
+func (s *Store) UnshareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, slug string) error {
+	_, err := s.UnshareWith(ctx, c, sn, snap.Shares{Orgs: []string{slug}})
+	return err
 }

@@ -316,7 +316,8 @@ func (h *history) compare(rt *rapid.T) {
 func (h *history) expect(c snap.Caller, p *pushed) (snap.Snapshot, bool) {
 	now := h.clock.Now()
 	sn := p.Snapshot
-	sn.Shared, sn.Groups, sn.Orgs = false, 0, 0
+	sn.Shared, sn.Groups, sn.Orgs, sn.Outside = false, 0, 0, false
+	owner := sn.Org.ID == c.Org.ID && (c.IsAdmin() || c.User != nil && sn.Owner != nil && sn.Owner.ID == c.User.ID)
 	var grants []snap.Grant
 	for a, until := range p.grants {
 		g := snap.Grant{Audience: a, Until: until}
@@ -329,8 +330,11 @@ func (h *history) expect(c snap.Caller, p *pushed) (snap.Snapshot, bool) {
 			sn.Shared, sn.Received, sn.Expires = true, true, until
 		case a.Kind() == snap.KindGroup && snap.Allowed(c, snap.ActShare, sn) == nil:
 			sn.Groups++
-		case a.Kind() == snap.KindRecipients && snap.Allowed(c, snap.ActShareOrg, sn) == nil:
-			sn.Orgs++
+		case a.Kind() == snap.KindRecipients && owner:
+			sn.Outside = true
+			if snap.Allowed(c, snap.ActShareOrg, sn) == nil {
+				sn.Orgs++
+			}
 		}
 	}
 	if c.Org.ID != sn.Org.ID {

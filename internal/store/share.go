@@ -5,82 +5,228 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"snap"
 )
 
-// Every share is one grant. Who may change which is asked before (snap.Allowed).
+// Every share is one grant. Authorization is the caller's job (snap.Allowed).
 // All methods on this page are idempotent, act at once on every replica, and
-// fail with snap.ErrNotFound when the caller cannot see the snapshot any more.
+// fail with snap.ErrNotFound when the caller can no longer see the snapshot.
 
-// Share shares a snapshot org-wide.
-func (s *Store) Share(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
-	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		return s.grantOrg(ctx, tx, c, sn)
+// ShareWith makes all of these shares in one transaction, or none. newcomers
+// counts the users of the snapshot's organization who can see it through them
+// and could not before; it is counted for snapshots that are not sanitized.
+// ShareWith fails with the codes group_not_found and organization_not_found,
+// the latter also for an organization that is closed.
+func (s *Store) ShareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot, with snap.Shares) (made []snap.ShareChange, newcomers int, err error) {
+	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
+		before, err := s.viewers(ctx, tx, sn)
+		if err != nil {
+			return err
+		}
+		if made, err = s.grantAll(ctx, tx, c, sn, with); err != nil {
+			return err
+		}
+		after, err := s.viewers(ctx, tx, sn)
+		newcomers = after - before
+		return err
 	})
+	return made, newcomers, err
 }
 
-func (s *Store) grantOrg(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot) error {
+func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, with snap.Shares) (all []snap.ShareChange, err error) {
+	add := func(one snap.ShareChange, err error) error {
+		all = append(all, one)
+		return err
+	}
+	if with.OrgWide {
+		if err := add(s.grantOrg(ctx, tx, c, sn)); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range ordered(with.Groups) {
+		g, err := groupByID(ctx, tx, sn.Org.ID, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := add(s.grantGroup(ctx, tx, c, sn, g)); err != nil {
+			return nil, err
+		}
+	}
+	for _, slug := range ordered(with.Orgs) {
+		if err := add(s.grantRecipient(ctx, tx, c, sn, slug, with.Expires)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// ordered returns each name once, in one order for all transactions, so that no
+// two of them wait for each other.
+func ordered(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+// viewers counts the users of a snapshot's organization who can see it; it is 0
+// for a sanitized one, where nobody asks.
+func (s *Store) viewers(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (count int, err error) {
+	if sn.Type == snap.TypeSanitized {
+		return 0, nil
+	}
+	err = tx.QueryRowContext(ctx, countViewers, sn.Key, s.now().UnixMilli(), sn.Org.ID).Scan(&count)
+	return count, err
+}
+
+// UnshareWith ends all of these shares in one transaction, or none. It fails
+// with the codes group_not_found and organization_not_found.
+func (s *Store) UnshareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot, from snap.Shares) (ended []snap.ShareChange, err error) {
+	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
+		ended, err = s.ungrantAll(ctx, tx, c, sn, from)
+		return err
+	})
+	return ended, err
+}
+
+// UnshareAll ends every share of a snapshot. It fails with the code forbidden,
+// and ends none, when one of them is with another organization and the caller
+// may not end that.
+func (s *Store) UnshareAll(ctx context.Context, c snap.Caller, sn snap.Snapshot) (ended []snap.ShareChange, err error) {
+	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
+		from, err := s.sharesOf(ctx, tx, sn)
+		if err != nil {
+			return err
+		}
+		if len(from.Orgs) > 0 && snap.Allowed(c, snap.ActShareOrg, sn) != nil {
+			return snap.Forbidden("the snapshot is also shared with another organization, and only owners and admins can end that share",
+				"ask an owner or admin to run this command, or end your own shares one by one")
+		}
+		ended, err = s.ungrantAll(ctx, tx, c, sn, from)
+		return err
+	})
+	return ended, err
+}
+
+// sharesOf returns the live shares of a snapshot.
+func (s *Store) sharesOf(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (all snap.Shares, err error) {
+	rows, err := tx.QueryContext(ctx, `
+		SELECT g.audience & 7, coalesce(n.group_id, ''), coalesce(o.slug, '') FROM grants g
+		LEFT JOIN groups n ON g.audience & 7 = 3 AND n.id = g.audience >> 3
+		LEFT JOIN orgs o ON g.audience & 7 = 4 AND o.id = g.audience >> 3
+		WHERE g.snapshot = $1 AND `+liveGrant, sn.Key, s.now().UnixMilli())
+	if err != nil {
+		return all, err
+	}
+	_, err = drain(rows, func(rows *sql.Rows) (struct{}, error) {
+		var kind snap.AudienceKind
+		var group, org string
+		err := rows.Scan(&kind, &group, &org)
+		switch kind {
+		case snap.KindMembers:
+			all.OrgWide = true
+		case snap.KindGroup:
+			all.Groups = append(all.Groups, group)
+		case snap.KindRecipients:
+			all.Orgs = append(all.Orgs, org)
+		}
+		return struct{}{}, err
+	})
+	return all, err
+}
+
+func (s *Store) ungrantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, from snap.Shares) (all []snap.ShareChange, err error) {
+	end := func(a snap.Audience, one snap.ShareChange, d snap.AuditDetail) (err error) {
+		one.Changed, err = s.ungrant(ctx, tx, c, sn, a, d)
+		all = append(all, one)
+		return err
+	}
+	if from.OrgWide {
+		if err := end(snap.AudienceOf(snap.KindMembers, sn.Org.ID), snap.ShareChange{}, snap.AuditDetail{OrgWide: true}); err != nil {
+			return nil, err
+		}
+	}
+	for _, id := range ordered(from.Groups) {
+		g, err := groupByID(ctx, tx, sn.Org.ID, id)
+		if err != nil {
+			return nil, err
+		}
+		if err := end(snap.AudienceOf(snap.KindGroup, g.ID), snap.ShareChange{Group: &g}, snap.AuditDetail{Group: g.GroupID}); err != nil {
+			return nil, err
+		}
+	}
+	for _, slug := range ordered(from.Orgs) {
+		org, err := orgInTx(ctx, tx, slug, ``)
+		if err != nil {
+			return nil, err
+		}
+		if err := end(snap.AudienceOf(snap.KindRecipients, org.ID), snap.ShareChange{Org: &org}, snap.AuditDetail{Organization: slug}); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *Store) grantOrg(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot) (snap.ShareChange, error) {
 	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID), time.Time{})
 	if err != nil {
-		return err
+		return snap.ShareChange{}, err
 	}
 	return s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{OrgWide: true})
 }
 
-// Unshare ends the org-wide share.
-func (s *Store) Unshare(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
-	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		return s.ungrant(ctx, tx, c, sn, snap.AudienceOf(snap.KindMembers, sn.Org.ID), snap.AuditDetail{OrgWide: true})
-	})
-}
-
-// ShareGroup shares a snapshot with an SSO group of its organization, by the
-// identity provider's identifier. It fails with code group_not_found.
-func (s *Store) ShareGroup(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string) (share snap.GroupShare, err error) {
-	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		g, err := groupByID(ctx, tx, sn.Org.ID, groupID)
-		if err != nil {
-			return err
-		}
-		share, err = s.grantGroup(ctx, tx, c, sn, g)
-		return err
-	})
-	return share, err
-}
-
-func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, g snap.Group) (snap.GroupShare, error) {
-	// Before the grant: a listing must not pass over the group once the grant is there.
+func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, g snap.Group) (snap.ShareChange, error) {
+	// Before the grant: a listing must not pass over the group once the grant exists.
 	if _, err := tx.ExecContext(ctx, `UPDATE groups SET newest = $2 WHERE id = $1 AND newest < $2`, g.ID, sn.Key); err != nil {
-		return snap.GroupShare{}, err
+		return snap.ShareChange{}, err
 	}
 	if err := widen(ctx, tx, sn); err != nil {
-		return snap.GroupShare{}, err
+		return snap.ShareChange{}, err
 	}
 	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindGroup, g.ID), time.Time{})
 	if err != nil {
-		return snap.GroupShare{}, err
+		return snap.ShareChange{}, err
 	}
-	share := snap.GroupShare{Group: g, Created: made.created, By: made.by}
-	return share, s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{Group: g.GroupID})
+	change, err := s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{Group: g.GroupID})
+	change.Group = &g
+	return change, err
+}
+
+// grantRecipient shares a snapshot with another organization until a time, or
+// without end when expires is zero.
+func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, slug string, expires time.Time) (change snap.ShareChange, err error) {
+	org, err := orgInTx(ctx, tx, slug, ` AND closed = 0`)
+	if err != nil {
+		return change, err
+	}
+	if org.ID == sn.Org.ID {
+		return change, snap.Invalid("a snapshot cannot be shared with its own organization this way", "share it org-wide: omit --org")
+	}
+	if err := widen(ctx, tx, sn); err != nil {
+		return change, err
+	}
+	if err := s.listTarget(ctx, tx, org.ID, sn.Target); err != nil {
+		return change, err
+	}
+	made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindRecipients, org.ID), expires)
+	if err != nil {
+		return change, err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM declines WHERE snapshot = $1 AND org_id = $2`, sn.Key, org.ID); err != nil {
+		return change, err
+	}
+	change, err = s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{Organization: slug})
+	change.Org = &org
+	if change.Previous != nil {
+		change.Previous.Org = org
+	}
+	return change, err
 }
 
 // widen notes that shares of the snapshot are to be counted.
 func widen(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
 	_, err := tx.ExecContext(ctx, `UPDATE snapshots SET widened = 1 WHERE key = $1 AND widened = 0`, sn.Key)
 	return err
-}
-
-// UnshareGroup removes a group share. It fails with code group_not_found.
-func (s *Store) UnshareGroup(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string) error {
-	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		g, err := groupByID(ctx, tx, sn.Org.ID, groupID)
-		if err != nil {
-			return err
-		}
-		return s.ungrant(ctx, tx, c, sn, snap.AudienceOf(snap.KindGroup, g.ID), snap.AuditDetail{Group: g.GroupID})
-	})
 }
 
 func groupByID(ctx context.Context, tx *sql.Tx, orgID int64, groupID string) (g snap.Group, err error) {
@@ -112,54 +258,6 @@ func (s *Store) GroupShares(ctx context.Context, c snap.Caller, sn snap.Snapshot
 			g.Created = time.UnixMilli(created).UTC()
 			return g, err
 		}, c.Principal(), s.now().UnixMilli(), sn.Key)
-}
-
-// ShareOrg shares a snapshot with another organization until a time, or
-// forever when expires is zero. previous is the live share that it replaces,
-// if any. It fails with code organization_not_found, also when that one is
-// closed.
-func (s *Store) ShareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, slug string, expires time.Time) (share snap.OrgShare, previous *snap.OrgShare, err error) {
-	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		previous = nil
-		org, err := orgInTx(ctx, tx, slug, ` AND closed = 0`)
-		if err != nil {
-			return err
-		}
-		if org.ID == sn.Org.ID {
-			return snap.Invalid("a snapshot cannot be shared with its own organization this way", "share it org-wide: leave --org out")
-		}
-		if err := widen(ctx, tx, sn); err != nil {
-			return err
-		}
-		if err := s.listTarget(ctx, tx, org.ID, sn.Target); err != nil {
-			return err
-		}
-		made, err := s.grant(ctx, tx, c, sn, snap.AudienceOf(snap.KindRecipients, org.ID), expires)
-		share = snap.OrgShare{Org: org, Expires: made.expires, Created: made.created, By: made.by}
-		if made.old != nil && made.old.Live(s.now()) {
-			made.old.Org = org
-			previous = made.old
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM declines WHERE snapshot = $1 AND org_id = $2`, sn.Key, org.ID); err != nil {
-			return err
-		}
-		return s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{Organization: slug})
-	})
-	return share, previous, err
-}
-
-// UnshareOrg revokes a cross-org share. It fails with code organization_not_found.
-func (s *Store) UnshareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, slug string) error {
-	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
-		org, err := orgInTx(ctx, tx, slug, ``)
-		if err != nil {
-			return err
-		}
-		return s.ungrant(ctx, tx, c, sn, snap.AudienceOf(snap.KindRecipients, org.ID), snap.AuditDetail{Organization: slug})
-	})
 }
 
 func orgInTx(ctx context.Context, tx *sql.Tx, slug, which string) (o snap.OrgRef, err error) {
@@ -228,25 +326,30 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 	return m, err
 }
 
-// recordShare records a share that changed something.
-func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m made, d snap.AuditDetail) error {
-	if m.old != nil && m.old.Live(s.now()) && m.old.Expires.Equal(m.expires) {
-		return nil
+// recordShare records a share that changed something, and returns the change.
+func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m made, d snap.AuditDetail) (snap.ShareChange, error) {
+	change := snap.ShareChange{Created: m.created, By: m.by, Expires: m.expires, Changed: true}
+	if m.old != nil && m.old.Live(s.now()) {
+		change.Previous = m.old
+		change.Changed = !m.old.Expires.Equal(m.expires)
+	}
+	if !change.Changed {
+		return change, nil
 	}
 	if !m.expires.IsZero() {
 		d.Expires = &m.expires
 	}
-	return s.recordOn(ctx, tx, c, sn, snap.AuditShared, d)
+	return change, s.recordOn(ctx, tx, c, sn, snap.AuditShared, d)
 }
 
 // ungrant deletes a grant, and records that if there was one.
-func (s *Store) ungrant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience, d snap.AuditDetail) error {
+func (s *Store) ungrant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience, d snap.AuditDetail) (ended bool, err error) {
 	res, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if n, err := res.RowsAffected(); err != nil || n == 0 {
-		return err
+		return false, err
 	}
-	return s.recordOn(ctx, tx, c, sn, snap.AuditUnshared, d)
+	return true, s.recordOn(ctx, tx, c, sn, snap.AuditUnshared, d)
 }

@@ -23,7 +23,7 @@ const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (S
   u.id, u.email, u.name, s.target, s.name, s.type, s.engine, s.size, s.sha256, s.blob, s.created_at,
   CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g
       WHERE g.snapshot = s.key AND g.audience` + isGroup + `) ELSE 0 END,
-  CASE WHEN s.widened <> 0 AND $4 <> 0 THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key
+  CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key
       AND g.audience` + isRecipients + ` AND ` + liveGrant + `) ELSE 0 END`
 
 // sharedHere and receivedHere probe for the grants that the merge of a listing
@@ -87,8 +87,12 @@ func scanSnapshot(row scanner, c snap.Caller) (f record, err error) {
 	if received.Valid {
 		f.Shared, f.Received, f.Expires = true, true, timeOrNever(received.Int64)
 	}
+	f.Outside = f.Orgs > 0
 	if snap.Allowed(c, snap.ActShare, f.Snapshot) != nil {
-		f.Groups, f.Orgs = 0, 0
+		f.Groups = 0
+	}
+	if snap.Allowed(c, snap.ActShareOrg, f.Snapshot) != nil {
+		f.Orgs = 0
 	}
 	return f, nil
 }
