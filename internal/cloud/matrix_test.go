@@ -151,6 +151,8 @@ var matrix = map[string]struct {
 	"POST /snapshots/{id}/share-group":             {`{"group_id":"eng"}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
 	"DELETE /snapshots/{id}/share-group/{groupId}": {"", cells(done, done, done, no, no, no, nameless, nameless, nameless)},
 	"GET /snapshots/{id}/group-shares":             {"", cells(ok, ok, ok, ok, no, no, ok, ok, ok)},
+	"POST /snapshots/{id}/shares":                  {`{"group_ids":["dba"]}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
+	"POST /snapshots/{id}/unshare":                 {`{"group_ids":["dba"]}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
 	"POST /snapshots/{id}/share-org":               {`{"org_slug":"initech"}`, cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
 	"DELETE /snapshots/{id}/share-org/{slug}":      {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
 	"GET /snapshots/{id}/org-shares":               {"", cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},

@@ -87,7 +87,7 @@ func scanSnapshot(row scanner, c snap.Caller) (f record, err error) {
 	if received.Valid {
 		f.Shared, f.Received, f.Expires = true, true, timeOrNever(received.Int64)
 	}
-	f.Outside = f.Orgs > 0
+	f.Outside = f.Orgs > 0 && f.Org.ID == c.Org.ID
 	if snap.Allowed(c, snap.ActShare, f.Snapshot) != nil {
 		f.Groups = 0
 	}
