@@ -60,7 +60,7 @@ func (s *scratch) check(ctx context.Context, checks []string) error {
 
 // checker does checks until none is left, on a connection of its own.
 func (s *scratch) checker(ctx context.Context, left <-chan string) error {
-	db, err := open(s.path, "rw", manyPages)
+	db, err := s.open(ctx, "rw", manyPages)
 	if err != nil {
 		return err
 	}

@@ -28,18 +28,23 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if !file.Mode().IsRegular() {
 		return engine.Info{}, snap.Usage(fmt.Sprintf("%s is not a file", path), "use sqlite:///path/to/file")
 	}
-	db, err := open(path, "ro")
+	return (&scratch{path: path, o: o}).dump(ctx, w)
+}
+
+// dump writes the whole file in one read transaction.
+func (s *scratch) dump(ctx context.Context, w io.Writer) (engine.Info, error) {
+	db, err := s.open(ctx, "ro")
 	if err != nil {
 		return engine.Info{}, err
 	}
 	defer db.Close()
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
-		return engine.Info{}, failure(path, err)
+		return engine.Info{}, failure(s.path, err)
 	}
 	defer tx.Rollback()
-	info, err := dump(ctx, tx, w, o)
-	return info, failure(path, err)
+	info, err := dump(ctx, tx, w, s.o)
+	return info, failure(s.path, err)
 }
 
 // dump writes all pages as the transaction sees them.

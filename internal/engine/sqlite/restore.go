@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+	sqlite3 "modernc.org/sqlite"
 
 	"snap"
 	"snap/internal/disk"
@@ -27,7 +29,7 @@ func (Engine) Restore(ctx context.Context, raw string, d engine.Dump, o engine.O
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		path = real
 	}
-	s := &scratch{place: path, o: o}
+	s := &scratch{place: path, o: o, trust: d.Trust}
 	if err := s.fill(ctx, d); err != nil {
 		s.remove()
 		return nil, err
@@ -42,6 +44,16 @@ type scratch struct {
 	o     engine.Options
 
 	passing bool // it never takes the place: it need not outlive a power cut
+	trust   engine.Trust
+}
+
+// open opens the file. One that this user did not make is opened on a
+// connection that reaches no other file.
+func (s *scratch) open(ctx context.Context, mode string, pragmas ...string) (*sql.DB, error) {
+	if s.trust == engine.Mine {
+		return open(s.path, mode, pragmas...)
+	}
+	return confine(ctx, &sqlite3.Driver{}, s.path, url.Values{"mode": {mode}, "_defensive": {"1"}, "_pragma": pragmas})
 }
 
 // fill makes the file, with what the dump holds, and checks it while it goes to
@@ -55,7 +67,11 @@ func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
 	s.o.Begin("verify")
 	var g errgroup.Group
 	g.Go(file.Sync)
-	err = s.verify(ctx, d.Info)
+	if d.Trust == engine.Foreign {
+		err = s.sameKeys(ctx, d.Info)
+	} else {
+		err = s.verify(ctx, d.Info)
+	}
 	if unsynced := g.Wait(); err == nil {
 		err = unsynced
 	}
@@ -74,20 +90,52 @@ func (s *scratch) take(ctx context.Context, d engine.Dump) (*os.File, error) {
 	}
 	s.path = file.Name()
 	s.o.Begin("restore")
-	if err := s.copy(ctx, file, d); err != nil {
+	if err := s.put(ctx, file, d); err != nil {
 		file.Close()
 		return nil, err
 	}
 	return file, nil
 }
 
-func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error {
+// put writes what the dump holds into the file, as far as its author is
+// trusted.
+func (s *scratch) put(ctx context.Context, file *os.File, d engine.Dump) error {
 	if old, err := os.Stat(s.place); err == nil {
 		if err := file.Chmod(old.Mode().Perm()); err != nil {
 			return err
 		}
 		keepOwner(file, old)
 	}
+	switch d.Trust {
+	case engine.Mine:
+		return s.copy(ctx, file, d)
+	case engine.Ours:
+		if err := s.copy(ctx, file, d); err != nil {
+			return err
+		}
+		return vet(file)
+	}
+	return s.rebuild(ctx, d)
+}
+
+// vet checks every entry of a file's schema before SQLite opens the file.
+func vet(file *os.File) error {
+	b, err := newBuilder(file, nil, engine.Options{})
+	if err != nil {
+		return refused(err)
+	}
+	for _, e := range b.catalog.entries {
+		if e.sql == "" && e.kind == "index" && e.internal() {
+			continue // of a constraint
+		}
+		if err := e.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error {
 	in, err := d.Open()
 	if err != nil {
 		return err
@@ -101,7 +149,7 @@ func (s *scratch) copy(ctx context.Context, file *os.File, d engine.Dump) error 
 // verify checks the restored file from its inside and counts its rows, both at
 // a time.
 func (s *scratch) verify(ctx context.Context, want engine.Info) error {
-	db, err := open(s.path, "rw")
+	db, err := s.open(ctx, "rw")
 	if err != nil {
 		return err
 	}
@@ -119,12 +167,24 @@ func (s *scratch) verify(ctx context.Context, want engine.Info) error {
 	if err != nil {
 		return damaged("", err)
 	}
-	if keys, ok := want.Properties[engine.ForeignKeys]; ok {
-		if err := sameForeignKeys(ctx, db, keys); err != nil {
-			return err
-		}
+	if err := s.sameKeys(ctx, want); err != nil {
+		return err
 	}
 	return engine.Compare(want.Tables, labelled(got))
+}
+
+// sameKeys checks the foreign keys of a subset that was restored.
+func (s *scratch) sameKeys(ctx context.Context, want engine.Info) error {
+	keys, ok := want.Properties[engine.ForeignKeys]
+	if !ok {
+		return nil
+	}
+	db, err := s.open(ctx, "rw")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return sameForeignKeys(ctx, db, keys)
 }
 
 func damaged(said string, err error) error {
@@ -139,7 +199,7 @@ func (s *scratch) URL() string { return URLOf(s.path) }
 
 // Run implements [engine.Scratch]. Deleted content is overwritten.
 func (s *scratch) Run(ctx context.Context, text string) error {
-	db, err := open(s.path, "rw")
+	db, err := s.open(ctx, "rw")
 	if err != nil {
 		return err
 	}
@@ -176,13 +236,16 @@ func (s *scratch) Scrub(ctx context.Context) error {
 	if s.passing {
 		pragmas = []string{noSync}
 	}
-	db, err := open(s.path, "rw", pragmas...)
+	db, err := s.open(ctx, "rw", pragmas...)
 	if err != nil {
 		return err
 	}
 	var mode string
 	if err = freshStatistics(ctx, db); err == nil {
 		err = db.QueryRowContext(ctx, "PRAGMA journal_mode").Scan(&mode)
+	}
+	if err == nil && s.trust != engine.Mine {
+		err = limit(ctx, db, 1) // which VACUUM needs for the file it writes
 	}
 	if err == nil {
 		_, err = db.ExecContext(ctx, "VACUUM INTO ?", clean)
@@ -191,7 +254,7 @@ func (s *scratch) Scrub(ctx context.Context) error {
 		err = closed
 	}
 	if err == nil && mode == "wal" { // which VACUUM INTO does not keep
-		err = setMode(ctx, clean, mode)
+		err = s.setMode(ctx, clean, mode)
 	}
 	if err == nil {
 		err = os.Rename(clean, s.path)
@@ -205,8 +268,8 @@ func (s *scratch) Scrub(ctx context.Context) error {
 }
 
 // setMode gives a file its journal mode.
-func setMode(ctx context.Context, path, mode string) error {
-	db, err := open(path, "rw")
+func (s *scratch) setMode(ctx context.Context, path, mode string) error {
+	db, err := (&scratch{path: path, trust: s.trust}).open(ctx, "rw")
 	if err != nil {
 		return err
 	}

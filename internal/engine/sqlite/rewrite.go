@@ -37,7 +37,7 @@ func unpack(ctx context.Context, d engine.Dump, o engine.Options) (*scratch, err
 	if err != nil {
 		return nil, fmt.Errorf("find the temporary folder: %w", err)
 	}
-	s := &scratch{place: place, o: o, passing: true}
+	s := &scratch{place: place, o: o, passing: true, trust: d.Trust}
 	if left := s.leftOf(d); left != "" {
 		if _, err := os.Stat(left); err == nil {
 			s.path = left
@@ -60,7 +60,7 @@ func (s *scratch) leftOf(d engine.Dump) string {
 	if d.SHA256 == "" {
 		return ""
 	}
-	return s.place + "-" + d.SHA256
+	return fmt.Sprintf("%s-%s-%d-%t", s.place, d.SHA256, d.Trust, d.WithPrograms)
 }
 
 // leave gives the file to a Rewrite of the same dump, if that can find it.
@@ -85,7 +85,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, o engi
 		return engine.Contents{}, err
 	}
 	defer s.remove()
-	db, err := open(s.path, "ro")
+	db, err := s.open(ctx, "ro")
 	if err != nil {
 		return engine.Contents{}, err
 	}
@@ -158,7 +158,11 @@ func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w 
 		return engine.Info{}, err
 	}
 	o.Begin("mask")
-	changed, err := s.mask(ctx, p, dump.Info)
+	want := dump.Info
+	if dump.Trust == engine.Foreign {
+		want = described(want)
+	}
+	changed, err := s.mask(ctx, p, want)
 	if err != nil {
 		return engine.Info{}, failure(s.path, unreadable(err))
 	}
@@ -167,7 +171,7 @@ func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w 
 	}
 	check, ctx := errgroup.WithContext(ctx)
 	check.Go(func() error { return s.check(ctx, tableChecks(changed)) })
-	info, err := e.Dump(ctx, s.URL(), w, o)
+	info, err := s.dump(ctx, w)
 	if wrong := check.Wait(); wrong != nil {
 		err = wrong
 	}
@@ -177,7 +181,7 @@ func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w 
 // mask applies the plan, and returns the tables that it changed.
 func (s *scratch) mask(ctx context.Context, p engine.Plan, want engine.Info) (changed []string, err error) {
 	var masks []engine.Mask
-	db, err := openMasking(ctx, s.path, &masks)
+	db, err := s.openMasking(ctx, &masks)
 	if err != nil {
 		return nil, err
 	}
@@ -377,7 +381,7 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 
 // openMasking opens the file with the function snapcli_mask(number, value),
 // which applies the mask of that number.
-func openMasking(ctx context.Context, path string, masks *[]engine.Mask) (*sql.DB, error) {
+func (s *scratch) openMasking(ctx context.Context, masks *[]engine.Mask) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
 	err := d.RegisterScalarFunction("snapcli_mask", 2, func(_ *sqlite3.FunctionContext, args []driver.Value) (driver.Value, error) {
 		number, ok := args[0].(int64)
@@ -389,7 +393,16 @@ func openMasking(ctx context.Context, path string, masks *[]engine.Mask) (*sql.D
 	if err != nil {
 		return nil, fmt.Errorf("register the mask: %w", err)
 	}
-	return confine(ctx, d, path, url.Values{"mode": {"rw"}, "_pragma": {manyPages, noSync, "foreign_keys(0)"}})
+	return s.openWith(ctx, d)
+}
+
+// openWith opens a scratch file with a driver that knows functions of ours.
+func (s *scratch) openWith(ctx context.Context, d *sqlite3.Driver) (*sql.DB, error) {
+	query := url.Values{"mode": {"rw"}, "_pragma": {manyPages, noSync, "foreign_keys(0)"}}
+	if s.trust != engine.Mine {
+		query.Set("_defensive", "1")
+	}
+	return confine(ctx, d, s.path, query)
 }
 
 // apply masks a value and gives the result the value's own kind, where it is

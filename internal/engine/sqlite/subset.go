@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 
@@ -33,7 +32,7 @@ func (e Engine) dumpSubset(ctx context.Context, raw string, w io.Writer, o engin
 	defer s.remove()
 	o.Begin("choose")
 	cut := &cutter{}
-	if err := cut.cut(ctx, s.path, want); err != nil {
+	if err := cut.cut(ctx, s, want); err != nil {
 		return engine.Info{}, failure(s.path, err)
 	}
 	if err := s.Scrub(ctx); err != nil {
@@ -73,8 +72,8 @@ type cutter struct {
 	keys  string           // what checking the foreign keys told
 }
 
-func (c *cutter) cut(ctx context.Context, path string, want engine.Subset) error {
-	db, err := openChoosing(ctx, path)
+func (c *cutter) cut(ctx context.Context, s *scratch, want engine.Subset) error {
+	db, err := s.openChoosing(ctx)
 	if err != nil {
 		return err
 	}
@@ -285,7 +284,7 @@ func references(ctx context.Context, q querier, g *subset.Graph, child int, name
 
 // openChoosing opens the file with the function snapcli_share(key...), which
 // spreads keys evenly over 32 bits, the same way each time.
-func openChoosing(ctx context.Context, path string) (*sql.DB, error) {
+func (s *scratch) openChoosing(ctx context.Context) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
 	err := d.RegisterDeterministicScalarFunction("snapcli_share", -1, func(_ *sqlite3.FunctionContext, args []driver.Value) (driver.Value, error) {
 		h := sha256.New()
@@ -303,7 +302,7 @@ func openChoosing(ctx context.Context, path string) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register the share: %w", err)
 	}
-	return confine(ctx, d, path, url.Values{"mode": {"rw"}, "_pragma": {manyPages, noSync, "foreign_keys(0)"}})
+	return s.openWith(ctx, d)
 }
 
 // foreignKeys checks every foreign key and says how many rows reference nothing.

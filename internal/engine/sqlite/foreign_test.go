@@ -1,0 +1,215 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// loadAs restores and swaps with a degree of trust.
+func loadAs(t testing.TB, path string, d engine.Dump, trust engine.Trust) error {
+	t.Helper()
+	d.Trust = trust
+	s, err := Engine{}.Restore(t.Context(), URLOf(path), d, engine.Options{Jobs: 2, TempDir: t.TempDir()})
+	if err != nil {
+		return err
+	}
+	defer s.Drop(t.Context())
+	return s.Swap(t.Context(), false)
+}
+
+// rowsOfDescribed returns every row of the described tables with the kinds of its
+// values, and the numbers of the rows.
+func rowsOfDescribed(t testing.TB, path string, s *schema.Schema) []string {
+	t.Helper()
+	db, err := open(path, "ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var all []string
+	for _, table := range s.Tables {
+		parts := []string{"''"}
+		if name := freeRowid(definition{Table: table}); table.Options[withoutRowid] == "" && name == "rowid" {
+			parts = append(parts, "'#' || rowid")
+		}
+		for _, c := range table.Columns {
+			if !c.Computed {
+				parts = append(parts, fmt.Sprintf("typeof(%[1]s) || quote(%[1]s)", quote(c.Name)))
+			}
+		}
+		got, err := texts(t.Context(), db, "SELECT "+strings.Join(parts, " || ' ' || ")+" FROM "+quote(table.Name.Name)+" ORDER BY 1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(append(all, "table "+table.Name.Name), got...)
+	}
+	return all
+}
+
+// Every kind of file comes through as data: the same rows with the same types,
+// the same settings, and the same description but for the programs.
+func TestForeignFiles(t *testing.T) {
+	t.Parallel()
+	kinds := kindsOfFiles()
+	kinds["described"] = describedTables + `INSERT INTO plain (a, "e f") VALUES ('one word', 'b'), ('two', NULL); INSERT INTO ext (ext) VALUES ('rebuild');
+		INSERT INTO f VALUES ('a title', 'a body'); INSERT INTO tree VALUES (5, 1.5, 2.5, 'five'), (-6, 0, 0, NULL);`
+	kinds["big tree"] = `CREATE VIRTUAL TABLE r USING rtree(id, x0, x1, y0, y1, +a, +b); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+		INSERT INTO r SELECT i, i % 50, i % 50 + 1.25, i % 77, i % 77 + 2, 'label ' || i, i * 2 FROM n;`
+	kinds["added columns"] = `CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2), (3, NULL); ALTER TABLE t ADD COLUMN c DEFAULT 'x'; INSERT INTO t VALUES (4, 5, 6);
+		ALTER TABLE t ADD COLUMN d REAL NOT NULL DEFAULT -7; ALTER TABLE t ADD COLUMN e; INSERT INTO t VALUES (7, 8, 9, 10, 11);`
+	kinds["rowids"] = `CREATE TABLE t (rowid, oid, v); INSERT INTO t (_rowid_, v) VALUES (5, 'a'), (-3, 'b'); CREATE TABLE u (rowid, oid, _rowid_); INSERT INTO u VALUES (1, 2, 3);`
+	for name, script := range kinds {
+		if name == "names" {
+			continue // which are not UTF-8: see TestForeignNames
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
+			makeDB(t, from, script)
+			d, _ := dumped(t, from)
+			if err := loadAs(t, to, d, engine.Foreign); err != nil {
+				t.Fatal(err)
+			}
+			want := append(rowsOfDescribed(t, from, d.Info.Schema), settings(t, from)...)
+			got := append(rowsOfDescribed(t, to, d.Info.Schema), settings(t, to)...)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got  %q\nwant %q", got, want)
+			}
+			described := descriptionOf(t, to)
+			if len(described.Programs) > 0 || len(described.Tables) != len(d.Info.Schema.Tables) || !reflect.DeepEqual(described.Sequences, d.Info.Schema.Sequences) {
+				t.Errorf("the loaded file is described as %+v", described)
+			}
+			soundFile(t, to)
+		})
+	}
+}
+
+// soundFile has SQLite check a file.
+func soundFile(t testing.TB, path string) {
+	t.Helper()
+	db, err := open(path, "rw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if said, err := texts(t.Context(), db, "PRAGMA integrity_check"); err != nil || said[0] != "ok" {
+		t.Errorf("integrity_check of %s: %q, %v", path, said, err)
+	}
+}
+
+// Names that are not UTF-8 come back in a form that people can read.
+func TestForeignNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
+	makeDB(t, from, kindsOfFiles()["names"])
+	d, _ := dumped(t, from)
+	if err := loadAs(t, to, d, engine.Foreign); err != nil {
+		t.Fatal(err)
+	}
+	db, err := open(to, "ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if got := queryTexts(t, db, `SELECT "na\xEFve" FROM "caf\xE9"`); len(got) != 1 || got[0] != "café" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// Generated databases come through as data.
+func TestGeneratedForeignDatabases(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		dir, err := os.MkdirTemp("", "sqlite-foreign-")
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
+		generate(r, from)
+		d, _ := dumped(t, from)
+		d.Trust = engine.Foreign
+		loadGenerated(r, to, d, engine.Options{Jobs: 2, TempDir: dir})
+		if got, want := rowsOfDescribed(t, to, d.Info.Schema), rowsOfDescribed(t, from, d.Info.Schema); !reflect.DeepEqual(got, want) {
+			r.Fatalf("got  %q\nwant %q", got, want)
+		}
+	})
+}
+
+// With programs, the entries that the description names are loaded too.
+func TestForeignPrograms(t *testing.T) {
+	t.Parallel()
+	const script = `CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (a || '!'), h INT AS (id * 2) STORED UNIQUE, CHECK (abs(random()) >= 0 OR printf('%s', a) = ''));
+		INSERT INTO t (a) VALUES ('x'), ('y'); CREATE INDEX e ON t (lower(a)); CREATE INDEX p ON t (a) WHERE id > 3;
+		CREATE VIEW v AS SELECT a FROM t; CREATE TRIGGER tr AFTER DELETE ON t BEGIN SELECT 1; END;`
+	dir := t.TempDir()
+	from, with, without := filepath.Join(dir, "from.db"), filepath.Join(dir, "with.db"), filepath.Join(dir, "without.db")
+	makeDB(t, from, script)
+	d, _ := dumped(t, from)
+	if err := loadAs(t, without, d, engine.Foreign); err != nil {
+		t.Fatal(err)
+	}
+	d.WithPrograms = true
+	if err := loadAs(t, with, d, engine.Foreign); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := contents(t, with), contents(t, from); !reflect.DeepEqual(got, want) {
+		t.Errorf("with programs:\n%q\nwant\n%q", got, want)
+	}
+	db, err := open(without, "ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if got := queryTexts(t, db, "SELECT name FROM sqlite_schema"); !reflect.DeepEqual(got, []string{"t"}) {
+		t.Errorf("without programs there is %q", got)
+	}
+}
+
+// A foreign dump without a description is refused with advice.
+func TestForeignWithoutDescription(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	from := filepath.Join(dir, "from.db")
+	makeDB(t, from, "CREATE TABLE t (a)")
+	d, _ := dumped(t, from)
+	d.Info.Schema = nil
+	err := loadAs(t, filepath.Join(dir, "to.db"), d, engine.Foreign)
+	var e *snap.Error
+	if !errors.As(err, &e) || e.Code != snap.CodeInvalid || !strings.Contains(e.Hint, "build it again") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What the own organization built is loaded complete, after the check.
+func TestOursIsComplete(t *testing.T) {
+	t.Parallel()
+	for name, script := range kindsOfFiles() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
+			makeDB(t, from, script)
+			d, _ := dumped(t, from)
+			if err := loadAs(t, to, d, engine.Ours); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := contents(t, to), contents(t, from); !reflect.DeepEqual(got, want) {
+				t.Errorf("got %q\nwant %q", got, want)
+			}
+		})
+	}
+}

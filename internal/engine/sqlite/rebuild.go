@@ -1,0 +1,375 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	sqlite3 "modernc.org/sqlite"
+	codes "modernc.org/sqlite/lib"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/engine/charset"
+	"snap/internal/engine/sqlite/btree"
+	"snap/internal/schema"
+)
+
+// A file from a stranger is never opened by SQLite. Its rows are read by package
+// btree and inserted as parameters into a new file, whose tables are made from
+// the snapshot's description.
+
+// rebuild makes the scratch file from the rows of a foreign dump.
+func (s *scratch) rebuild(ctx context.Context, d engine.Dump) error {
+	description := d.Info.Schema
+	if description == nil {
+		return &snap.Error{
+			Code:   snap.CodeInvalid,
+			Detail: "the snapshot is from somebody else and has no description of its tables: an old version built it",
+			Hint:   "ask its owner to build it again with the current version",
+		}
+	}
+	if err := description.Check(schema.SQLite); err != nil {
+		return err
+	}
+	raw, err := s.unpacked(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(raw.Name())
+	defer raw.Close()
+	b, err := newBuilder(raw, description, s.o)
+	if err == nil {
+		b.withPrograms = d.WithPrograms
+		err = b.build(ctx, s.path)
+	}
+	if err == nil {
+		err = engine.Compare(described(d.Info).Tables, b.counts())
+	}
+	return refused(err)
+}
+
+// described leaves out the tables that a description does not have: those that
+// are programs, and those that keep the content of virtual tables.
+func described(info engine.Info) engine.Info {
+	if info.Schema == nil {
+		return info
+	}
+	known := map[string]bool{}
+	for _, t := range info.Schema.Tables {
+		known[t.Name.Name] = true
+	}
+	info.Tables = slices.DeleteFunc(slices.Clone(info.Tables), func(t engine.Table) bool { return !known[t.Name] })
+	return info
+}
+
+// counts returns the tables with the rows that were inserted.
+func (b *builder) counts() []engine.Table {
+	var all []engine.Table
+	for _, t := range b.schema.Tables {
+		rows, counted := b.rows[t.Name.Name]
+		if !counted {
+			rows = -1
+		}
+		all = append(all, engine.Table{Name: t.Name.Name, Rows: rows})
+	}
+	return all
+}
+
+// unpacked writes the dump to a temporary file.
+func (s *scratch) unpacked(ctx context.Context, d engine.Dump) (*os.File, error) {
+	file, err := os.CreateTemp(s.o.TempDir, "snapcli-foreign-*.db")
+	if err != nil {
+		return nil, fmt.Errorf("make a temporary file: %w", err)
+	}
+	in, err := d.Open()
+	if err == nil {
+		defer in.Close()
+		_, err = io.Copy(&engine.Counter{W: file, O: s.o, Of: d.Size}, engine.Reader(ctx, in))
+	}
+	if err != nil {
+		file.Close()
+		os.Remove(file.Name())
+		return nil, err
+	}
+	return file, nil
+}
+
+// refused says what is wrong with a foreign file.
+func refused(err error) error {
+	var already *snap.Error
+	switch {
+	case errors.As(err, &already):
+	case errors.Is(err, btree.ErrDamaged):
+		return damaged(err.Error(), err)
+	case errors.Is(err, btree.ErrRow):
+		return &snap.Error{
+			Code:   snap.CodeInvalid,
+			Detail: "the snapshot is from somebody else, and " + err.Error(),
+			Hint:   "trust its owner to load it, or ask for a snapshot without that row",
+			Cause:  err,
+		}
+	case code(err) == codes.SQLITE_CONSTRAINT || code(err) == codes.SQLITE_MISMATCH || code(err) == codes.SQLITE_ERROR:
+		return damaged("its rows or tables are not as its description says: "+err.Error(), err)
+	}
+	return err
+}
+
+// builder makes a new database from a description and the rows of a file.
+type builder struct {
+	file         *btree.File
+	catalog      *catalog
+	schema       *schema.Schema
+	o            engine.Options
+	withPrograms bool
+	conn         *sql.Conn
+	rows         map[string]int64 // by table: how many were inserted
+}
+
+func newBuilder(raw *os.File, description *schema.Schema, o engine.Options) (*builder, error) {
+	info, err := raw.Stat()
+	if err != nil {
+		return nil, err
+	}
+	file, err := btree.Open(raw, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	entries, err := file.Schema()
+	if err != nil {
+		return nil, err
+	}
+	return &builder{file: file, catalog: catalogOf(entriesIn(entries)), schema: description, o: o, rows: map[string]int64{}}, nil
+}
+
+func entriesIn(list []btree.Entry) []entry {
+	all := make([]entry, len(list))
+	for i, e := range list {
+		all[i] = entry{kind: e.Type, name: e.Name, table: e.Table, root: int64(e.Root), sql: e.SQL}
+	}
+	return all
+}
+
+// build fills the file at path, which is empty.
+func (b *builder) build(ctx context.Context, path string) error {
+	db, err := confine(ctx, &sqlite3.Driver{}, path, url.Values{
+		"mode": {"rw"}, "_dqs": {strconv.FormatBool(b.withPrograms)},
+		"_pragma": {b.pageSize(), b.encoding(), b.autoVacuum(), "journal_mode(off)", noSync, "cache_size(-65536)", "locking_mode(exclusive)", "foreign_keys(0)", "temp_store(1)"},
+	})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if b.conn, err = db.Conn(ctx); err != nil {
+		return err
+	}
+	defer b.conn.Close()
+	if err := b.fill(ctx); err != nil {
+		return err
+	}
+	if b.file.WAL {
+		return b.run(ctx, "PRAGMA journal_mode = wal", "PRAGMA locking_mode = normal", "SELECT 1 FROM sqlite_schema")
+	}
+	return nil
+}
+
+func (b *builder) pageSize() string { return fmt.Sprintf("page_size(%d)", b.file.PageSize) }
+
+func (b *builder) encoding() string {
+	name := "UTF-8"
+	switch b.file.Encoding {
+	case btree.UTF16LE:
+		name = "UTF-16le"
+	case btree.UTF16BE:
+		name = "UTF-16be"
+	}
+	return "encoding('" + name + "')"
+}
+
+func (b *builder) autoVacuum() string {
+	switch {
+	case b.file.Incremental:
+		return "auto_vacuum(2)"
+	case b.file.AutoVacuum:
+		return "auto_vacuum(1)"
+	}
+	return "auto_vacuum(0)"
+}
+
+// run executes statements of ours.
+func (b *builder) run(ctx context.Context, statements ...string) error {
+	for _, statement := range statements {
+		if _, err := b.conn.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill makes everything in one transaction. Indexes follow the rows of their
+// table, and virtual tables the tables that they may read.
+func (b *builder) fill(ctx context.Context) error {
+	if err := b.run(ctx, "BEGIN"); err != nil {
+		return err
+	}
+	for _, virtual := range []bool{false, true} {
+		for _, t := range b.schema.Tables {
+			if (t.Virtual != "") != virtual {
+				continue
+			}
+			if err := b.table(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	if err := b.sequences(ctx); err != nil {
+		return err
+	}
+	if b.withPrograms {
+		if err := b.programs(ctx); err != nil {
+			return err
+		}
+	}
+	if slices.ContainsFunc(b.catalog.entries, func(e entry) bool { return e.name == "sqlite_stat1" }) {
+		if err := b.run(ctx, "ANALYZE"); err != nil {
+			return err
+		}
+	}
+	return b.run(ctx, fmt.Sprintf("PRAGMA user_version = %d", b.file.UserVersion), fmt.Sprintf("PRAGMA application_id = %d", b.file.ApplicationID), "COMMIT")
+}
+
+// entry returns the entry of a table in the file.
+func (b *builder) entry(name string) (entry, error) {
+	for _, e := range b.catalog.entries {
+		if e.kind == "table" && charset.Readable(e.name) == name {
+			return e, nil
+		}
+	}
+	return entry{}, damaged(fmt.Sprintf("the table %q of its description is not in it", name), nil)
+}
+
+// table makes a table with its rows and indexes.
+func (b *builder) table(ctx context.Context, t schema.Table) error {
+	text, err := b.statement(t)
+	if err != nil {
+		return err
+	}
+	if err := b.run(ctx, text); err != nil {
+		return err
+	}
+	switch t.Virtual {
+	case fts5:
+		err = b.search(ctx, t)
+	case rtree:
+		err = b.tree(ctx, t)
+	default:
+		err = b.ordinary(ctx, t)
+	}
+	if err != nil {
+		return err
+	}
+	for _, index := range t.Indexes {
+		if err := b.run(ctx, createIndex(t.Name.Name, index)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statement returns what makes a table: our own statement, or the file's where
+// programs of the table are wanted.
+func (b *builder) statement(t schema.Table) (string, error) {
+	ofTable := func(p schema.Program) bool { return p.On == t.Name.Name && slices.Contains(tablePrograms(), p.Kind) }
+	if !b.withPrograms || t.Virtual != "" || !slices.ContainsFunc(b.schema.Programs, ofTable) {
+		return createTable(t)
+	}
+	e, err := b.entry(t.Name.Name)
+	if err == nil {
+		err = e.check()
+	}
+	return e.sql, err
+}
+
+// tablePrograms are the kinds of programs that are part of a table.
+func tablePrograms() []string {
+	return []string{"check constraint", "default", "generated column", "unique constraint", "foreign key", "collation"}
+}
+
+// ordinary copies the rows of an ordinary table. The file must have it with the
+// columns of its description.
+func (b *builder) ordinary(ctx context.Context, t schema.Table) error {
+	e, err := b.entry(t.Name.Name)
+	if err != nil {
+		return err
+	}
+	d, ok := b.catalog.tables[strings.ToLower(e.name)]
+	same := func(x, y schema.Column) bool { return x.Name == y.Name && x.Computed == y.Computed }
+	if !ok || !slices.EqualFunc(d.Columns, t.Columns, same) || d.Options[withoutRowid] != t.Options[withoutRowid] {
+		return damaged(fmt.Sprintf("the table %q is not as its description says", t.Name.Name), nil)
+	}
+	return b.copyRows(ctx, t.Name.Name, e.root, layoutOf(d))
+}
+
+// sequences sets the numbers that tables with AUTOINCREMENT go on from.
+func (b *builder) sequences(ctx context.Context) error {
+	if !slices.ContainsFunc(b.schema.Tables, numbered) {
+		return nil
+	}
+	if err := b.run(ctx, "DELETE FROM sqlite_sequence"); err != nil {
+		return err
+	}
+	for _, q := range b.schema.Sequences {
+		if _, err := b.conn.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) VALUES (?, CAST(? AS INTEGER))", q.Name.Name, q.Last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func numbered(t schema.Table) bool {
+	return slices.ContainsFunc(t.Columns, func(c schema.Column) bool { return c.Identity != nil })
+}
+
+// programs runs the statements of the programs that the description names, each
+// after its check: expression and partial indexes, views and triggers, in this
+// order. Other virtual tables stay left out.
+func (b *builder) programs(ctx context.Context) error {
+	for _, kind := range []string{"index", "view", "trigger"} {
+		for _, e := range b.catalog.entries {
+			if e.kind != kind || !b.announced(e) {
+				continue
+			}
+			if err := e.check(); err != nil {
+				return err
+			}
+			if err := b.run(ctx, e.sql); err != nil {
+				return &snap.Error{
+					Code:   snap.CodeDatabase,
+					Detail: fmt.Sprintf("the %s %q of the snapshot cannot be made: %s", e.kind, e.name, strings.TrimSpace(err.Error())),
+					Hint:   "load the snapshot without its programs",
+					Cause:  err,
+				}
+			}
+		}
+	}
+	for _, p := range b.schema.Programs {
+		if p.Kind == "virtual table" || p.Kind == "table" {
+			b.o.Notify(fmt.Sprintf("left out: the %s %s, which cannot be made from rows", p.Kind, p.Name.Name))
+		}
+	}
+	return nil
+}
+
+// announced reports whether the description names an entry as a program.
+func (b *builder) announced(e entry) bool {
+	return slices.ContainsFunc(b.schema.Programs, func(p schema.Program) bool {
+		return p.Name.Name == charset.Readable(e.name) && (p.Kind == e.kind || e.kind == "index" && strings.HasSuffix(p.Kind, " index"))
+	})
+}

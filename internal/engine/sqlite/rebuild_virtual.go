@@ -1,0 +1,142 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+
+	"snap/internal/engine/charset"
+	"snap/internal/schema"
+)
+
+// shadow returns where the tree of a virtual table's own table begins.
+func (b *builder) shadow(t schema.Table, end string) (int64, error) {
+	e, err := b.entry(t.Name.Name)
+	if err != nil {
+		return 0, err
+	}
+	if !e.isVirtual() || !strings.EqualFold(b.catalog.virtual[strings.ToLower(e.name)], t.Virtual) {
+		return 0, damaged(fmt.Sprintf("the virtual table %q is not as its description says", t.Name.Name), nil)
+	}
+	for _, s := range b.catalog.entries {
+		if s.kind == "table" && charset.Readable(s.name) == t.Name.Name+end {
+			return s.root, nil
+		}
+	}
+	return 0, damaged(fmt.Sprintf("the table %q is not in it", t.Name.Name+end), nil)
+}
+
+// search fills a full-text table with the texts it keeps, or makes its index
+// from the table that has them.
+func (b *builder) search(ctx context.Context, t schema.Table) error {
+	if t.Options["content"] != "" {
+		return b.run(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')", quote(t.Name.Name)))
+	}
+	root, err := b.shadow(t, "_content")
+	if err != nil {
+		return err
+	}
+	l := layout{rowid: "rowid", alias: 0, stored: len(t.Columns) + 1}
+	for i, c := range t.Columns {
+		l.insert, l.columns = append(l.insert, i+1), append(l.columns, c.Name)
+	}
+	return b.copyRows(ctx, t.Name.Name, root, l)
+}
+
+// tree fills an r-tree. The rows are in the leaves among its nodes: those that
+// are no parent of another.
+func (b *builder) tree(ctx context.Context, t schema.Table) error {
+	parents, err := b.parents(t)
+	if err != nil {
+		return err
+	}
+	root, err := b.shadow(t, "_node")
+	if err != nil {
+		return err
+	}
+	n := coordinates(t)
+	names := make([]string, n+1)
+	for i := range names {
+		names[i] = quote(t.Columns[i].Name)
+	}
+	insert := "INSERT INTO " + quote(t.Name.Name) + " (" + strings.Join(names, ",") + ") VALUES (?" + strings.Repeat(",?", n) + ")"
+	err = b.file.Rows(uint32(root), func(number int64, payload []byte) error { //nolint:gosec // it came from 32 bits
+		if parents[number] {
+			return nil
+		}
+		return b.node(ctx, insert, n, payload)
+	})
+	if err != nil || n+1 == len(t.Columns) {
+		return err
+	}
+	return b.auxiliary(ctx, t, n)
+}
+
+// parents returns the nodes of an r-tree that have other nodes.
+func (b *builder) parents(t schema.Table) (map[int64]bool, error) {
+	root, err := b.shadow(t, "_parent")
+	if err != nil {
+		return nil, err
+	}
+	parents := map[int64]bool{}
+	return parents, b.file.Rows(uint32(root), func(_ int64, payload []byte) error { //nolint:gosec // it came from 32 bits
+		values, err := b.file.Values(nil, payload, 2)
+		if err == nil && len(values) == 2 {
+			if parent, ok := values[1].(int64); ok && len(parents) < 1<<20 {
+				parents[parent] = true
+			}
+		}
+		return err
+	})
+}
+
+// node inserts the rows of a leaf: after four bytes, of which the last two
+// count them, each has eight bytes of its number and four of each coordinate.
+func (b *builder) node(ctx context.Context, insert string, n int, payload []byte) error {
+	values, err := b.file.Values(nil, payload, 2)
+	if err != nil {
+		return err
+	}
+	var data []byte
+	if len(values) == 2 {
+		data, _ = values[1].([]byte)
+	}
+	if len(data) < 4 || len(data) < 4+int(binary.BigEndian.Uint16(data[2:]))*(8+4*n) {
+		return damaged("a node of an r-tree is cut off", nil)
+	}
+	args := make([]any, n+1)
+	for i := range int(binary.BigEndian.Uint16(data[2:])) {
+		cell := data[4+i*(8+4*n):]
+		args[0] = int64(binary.BigEndian.Uint64(cell)) //nolint:gosec // it has a sign
+		for j := range n {
+			args[j+1] = float64(math.Float32frombits(binary.BigEndian.Uint32(cell[8+4*j:])))
+		}
+		if _, err := b.conn.ExecContext(ctx, insert, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// auxiliary sets the columns of an r-tree that are no coordinates.
+func (b *builder) auxiliary(ctx context.Context, t schema.Table, n int) error {
+	root, err := b.shadow(t, "_rowid")
+	if err != nil {
+		return err
+	}
+	var sets []string
+	for _, c := range t.Columns[n+1:] {
+		sets = append(sets, quote(c.Name)+" = ?")
+	}
+	update := "UPDATE " + quote(t.Name.Name) + " SET " + strings.Join(sets, ", ") + " WHERE " + quote(t.Columns[0].Name) + " = ?"
+	return b.file.Rows(uint32(root), func(rowid int64, payload []byte) error { //nolint:gosec // it came from 32 bits
+		values, err := b.file.Values(nil, payload, len(sets)+2)
+		if err != nil || len(values) != len(sets)+2 {
+			return err
+		}
+		_, err = b.conn.ExecContext(ctx, update, append(values[2:], rowid)...)
+		return err
+	})
+}

@@ -1,0 +1,316 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap/internal/engine/charset"
+)
+
+// layout says how a table's rows are stored in a file, and which columns they
+// are inserted into.
+type layout struct {
+	rowid   string   // the column that takes the number of the row; "" is none
+	alias   int      // the stored value that stands for it and is NULL, -1 is none
+	stored  int      // how many values a row has at most
+	insert  []int    // the stored values that are inserted, in the order of columns
+	columns []string // into which they are inserted, without the rowid
+	keyed   bool     // it is a table WITHOUT ROWID
+}
+
+// layoutOf returns the layout of a table: columns that are computed when read
+// are not stored, and a table WITHOUT ROWID stores its key first.
+func layoutOf(d definition) layout {
+	l := layout{alias: -1, keyed: d.Options[withoutRowid] != ""}
+	order := make([]int, 0, len(d.Columns)) // of columns, as they are stored
+	if l.keyed {
+		order = keyOrder(d)
+	}
+	for i := range d.Columns {
+		if !d.virtual[i] && !slices.Contains(order, i) {
+			order = append(order, i)
+		}
+	}
+	l.stored = len(order)
+	alias := d.rowidAlias()
+	for at, column := range order {
+		c := d.Columns[column]
+		switch {
+		case column == alias:
+			l.alias, l.rowid = at, c.Name
+		case !c.Computed:
+			l.insert, l.columns = append(l.insert, at), append(l.columns, c.Name)
+		}
+	}
+	if !l.keyed && alias < 0 {
+		l.rowid = freeRowid(d)
+	}
+	return l
+}
+
+func keyOrder(d definition) []int {
+	var order []int
+	for _, k := range d.Keys {
+		for _, c := range k.Columns {
+			if at := d.indexOf(c.Name); k.Primary && !slices.Contains(order, at) {
+				order = append(order, at)
+			}
+		}
+	}
+	return order
+}
+
+// freeRowid returns a name of the row's number that no column has, "" when
+// columns have all of them.
+func freeRowid(d definition) string {
+	for _, name := range []string{"rowid", "_rowid_", "oid"} {
+		if d.indexOf(name) < 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// statement inserts n rows of which the first values are stored.
+func (l layout) statement(table string, values, n int) string {
+	var names []string
+	if l.rowid != "" {
+		names = append(names, quote(l.rowid))
+	}
+	for i, at := range l.insert {
+		if at < values {
+			names = append(names, quote(l.columns[i]))
+		}
+	}
+	if len(names) == 0 {
+		return "INSERT OR ABORT INTO " + quote(table) + " DEFAULT VALUES"
+	}
+	row := "(?" + strings.Repeat(",?", len(names)-1) + ")"
+	return "INSERT OR ABORT INTO " + quote(table) + " (" + strings.Join(names, ",") + ") VALUES " + row + strings.Repeat(","+row, n-1)
+}
+
+// The bounds of a batch: rows that one statement inserts.
+const (
+	batchRows   = 64
+	batchValues = 2000
+	batchBytes  = 256 << 10
+	batches     = 4 // on their way at a time
+)
+
+// batch is rows on their way.
+type batch struct {
+	values []driver.NamedValue
+	rows   int
+	stored int    // how many values the rows have
+	bytes  []byte // the blobs of the rows
+	size   int    // of the rows, about
+}
+
+// copyRows inserts the rows of a tree into a table. One goroutine reads and
+// another inserts.
+func (b *builder) copyRows(ctx context.Context, table string, root int64, l layout) error {
+	label := charset.Readable(table)
+	full, free := make(chan *batch, batches), make(chan *batch, batches)
+	for range batches {
+		free <- &batch{}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(full)
+		r := &rowReader{builder: b, layout: l, full: full, free: free, most: l.batch()}
+		return r.read(ctx, uint32(root)) //nolint:gosec // it came from 32 bits
+	})
+	g.Go(func() error {
+		return b.conn.Raw(func(conn any) error {
+			in := &inserter{conn: conn.(driver.ConnPrepareContext), table: table, layout: l, most: l.batch(), statements: map[[2]int]driver.StmtExecContext{}}
+			defer in.close()
+			for batch := range full {
+				if err := in.insert(batch); err != nil {
+					return err
+				}
+				b.rows[label] += int64(batch.rows)
+				free <- batch
+			}
+			return nil
+		})
+	})
+	return g.Wait()
+}
+
+// batch returns how many rows a batch has at most.
+func (l layout) batch() int {
+	return max(1, min(batchRows, batchValues/(len(l.insert)+1)))
+}
+
+// rowReader reads rows into batches.
+type rowReader struct {
+	*builder
+	layout
+	full   chan<- *batch
+	free   chan *batch
+	most   int
+	next   *batch
+	values []any
+}
+
+func (r *rowReader) read(ctx context.Context, root uint32) error {
+	row := func(rowid int64, payload []byte) error { return r.row(ctx, rowid, payload) }
+	var err error
+	if r.keyed {
+		err = r.file.Keys(root, func(payload []byte) error { return row(0, payload) })
+	} else {
+		err = r.file.Rows(root, row)
+	}
+	if err == nil && r.next != nil {
+		err = r.send(ctx)
+	}
+	return err
+}
+
+// row adds a row to the batch, which is sent when it is full or when the next
+// row has another number of values.
+func (r *rowReader) row(ctx context.Context, rowid int64, payload []byte) error {
+	var err error
+	if r.values, err = r.file.Values(r.values[:0], payload, r.stored); err != nil {
+		return err
+	}
+	if r.next != nil && (r.next.stored != len(r.values) || r.next.rows >= r.most || r.next.size+len(payload) > batchBytes) {
+		if err := r.send(ctx); err != nil {
+			return err
+		}
+	}
+	if r.next == nil {
+		select {
+		case r.next = <-r.free:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		*r.next = batch{values: r.next.values[:0], bytes: r.next.bytes[:0], stored: len(r.values)}
+	}
+	r.add(rowid)
+	r.next.size += len(payload)
+	return nil
+}
+
+func (r *rowReader) add(rowid int64) {
+	n := r.next
+	n.rows++
+	put := func(v any) { n.values = append(n.values, driver.NamedValue{Ordinal: len(n.values) + 1, Value: v}) }
+	if r.rowid != "" {
+		put(rowid)
+	}
+	for _, at := range r.insert {
+		if at >= len(r.values) {
+			break
+		}
+		v := r.values[at]
+		if blob, ok := v.([]byte); ok {
+			start := len(n.bytes)
+			n.bytes = append(n.bytes, blob...)
+			if len(blob) == 0 {
+				n.bytes = append(n.bytes, 0)[:start] // for an empty one must not be nil
+			}
+			v = n.bytes[start:len(n.bytes):len(n.bytes)]
+		}
+		put(v)
+	}
+}
+
+func (r *rowReader) send(ctx context.Context) error {
+	large := r.next.size > batchBytes
+	select {
+	case r.full <- r.next:
+		r.next = nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if large {
+		return r.wait(ctx)
+	}
+	return nil
+}
+
+// wait waits until all batches were inserted, and lets go of what they hold: of
+// large rows there is one in memory at a time.
+func (r *rowReader) wait(ctx context.Context) error {
+	for range batches {
+		select {
+		case <-r.free:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	for range batches {
+		r.free <- &batch{}
+	}
+	return nil
+}
+
+// inserter inserts batches with statements that it keeps.
+type inserter struct {
+	conn       driver.ConnPrepareContext
+	table      string
+	layout     layout
+	most       int
+	statements map[[2]int]driver.StmtExecContext // by values stored, and by rows
+}
+
+// maxStatements is how many statements are kept: a hostile table can have rows
+// of as many lengths as it has columns.
+const maxStatements = 40
+
+func (in *inserter) insert(b *batch) error {
+	if b.rows == in.most {
+		return in.run(b.stored, b.rows, b.values)
+	}
+	width := len(b.values) / b.rows
+	for i := range b.rows {
+		row := b.values[i*width : (i+1)*width]
+		for j := range row {
+			row[j].Ordinal = j + 1
+		}
+		if err := in.run(b.stored, 1, row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *inserter) run(stored, rows int, values []driver.NamedValue) error {
+	key := [2]int{stored, rows}
+	s, ok := in.statements[key]
+	if !ok {
+		if len(in.statements) >= maxStatements {
+			in.close()
+		}
+		prepared, err := in.conn.PrepareContext(context.Background(), in.layout.statement(in.table, stored, rows))
+		if err != nil {
+			return err
+		}
+		if s, ok = prepared.(driver.StmtExecContext); !ok {
+			return errors.New("the driver cannot run statements")
+		}
+		in.statements[key] = s
+	}
+	// Without a context that can end: the driver would start a goroutine for
+	// each statement. Between batches the reader watches the caller's.
+	if _, err := s.ExecContext(context.Background(), values); err != nil {
+		return fmt.Errorf("table %s: %w", in.table, err)
+	}
+	return nil
+}
+
+func (in *inserter) close() {
+	for key, s := range in.statements {
+		if c, ok := s.(driver.Stmt); ok {
+			c.Close()
+		}
+		delete(in.statements, key)
+	}
+}
