@@ -91,18 +91,33 @@ func (s *scratch) session(ctx context.Context, setup []string) (*pgx.Conn, error
 func loadBlock(ctx context.Context, conn *pgx.Conn, b *block, rows io.Reader) (int64, error) {
 	pg := conn.PgConn()
 	if !b.fresh || b.shared {
-		tag, err := pg.CopyFrom(ctx, rows, b.copy)
+		tag, err := pg.CopyFrom(ctx, rows, b.copy+b.options(""))
 		return tag.RowsAffected(), err
 	}
 	if _, err := pg.Exec(ctx, "BEGIN; TRUNCATE TABLE ONLY "+b.table()).ReadAll(); err != nil {
 		return 0, err
 	}
-	tag, err := pg.CopyFrom(ctx, rows, b.copy+" WITH (FREEZE)")
+	tag, err := pg.CopyFrom(ctx, rows, b.copy+b.options("FREEZE"))
 	if err != nil {
 		return 0, err
 	}
 	_, err = pg.Exec(ctx, "COMMIT").ReadAll()
 	return tag.RowsAffected(), err
+}
+
+// options returns the options of the statement that loads the rows.
+func (b *block) options(first string) string {
+	var all []string
+	if first != "" {
+		all = append(all, first)
+	}
+	if b.encoding != "" {
+		all = append(all, "ENCODING "+quoteText(b.encoding))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " WITH (" + strings.Join(all, ", ") + ")"
 }
 
 // dataFailure makes a person's error of a table that could not be filled.

@@ -17,7 +17,8 @@ type layout struct {
 type block struct {
 	schema, name string
 	copy         string // the statement, without its semicolon
-	fresh        bool   // the dump makes the table itself, and the data is for it alone
+	encoding     string // of the rows; "" is the session's
+	fresh        bool   // the load creates the table itself, and the data is for it alone
 
 	shared  bool // several load it at a time
 	settled bool // what the planner is to know of it does not wait for more than its rows

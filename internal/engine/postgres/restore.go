@@ -51,6 +51,9 @@ type scratch struct {
 	made  bool
 	o     engine.Options
 	size  int64 // of the dump
+
+	trust  engine.Trust
+	loader loader // who loads, and owns what is loaded
 }
 
 // fill loads the dump while it is unpacked. Both must succeed.
@@ -61,9 +64,21 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 	}
 	defer u.remove()
 	s.o.Begin("restore")
+	s.trust = dump.Trust
+	foreign := dump.Trust == engine.Foreign && !dump.WithPrograms
+	if foreign {
+		if u.described, err = describedBy(dump.Info); err != nil {
+			return err
+		}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return u.run(ctx, dump, s.o.Jobs) })
-	g.Go(func() error { return s.load(ctx, e, dump.Info, u) })
+	g.Go(func() error {
+		if foreign {
+			return s.loadForeign(ctx, dump.Info, u)
+		}
+		return s.load(ctx, e, dump.Info, u)
+	})
 	return g.Wait()
 }
 
@@ -155,6 +170,11 @@ func randomName(prefix string) string {
 
 // create makes the empty scratch database, closed to everybody but its owner.
 func (s *scratch) create(ctx context.Context, run restoring) error {
+	if s.trust != engine.Mine && s.loader.name == "" {
+		if err := s.makeLoader(ctx); err != nil {
+			return err
+		}
+	}
 	name := randomName("snapcli_scratch_")
 	if err := holdName(ctx, s.admin, name); err != nil {
 		return err
@@ -183,8 +203,10 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 		// Without a core for them, workers make an index cost a fifth more.
 		statements = append(statements, "ALTER DATABASE "+id+" SET max_parallel_maintenance_workers = 0")
 	}
-	_, err = s.admin.PgConn().Exec(ctx, strings.Join(statements, "; ")).ReadAll()
-	return err
+	if _, err = s.admin.PgConn().Exec(ctx, strings.Join(statements, "; ")).ReadAll(); err != nil {
+		return err
+	}
+	return s.confine(ctx)
 }
 
 // tablespace is where the destination is, as far as the user may put another
@@ -332,6 +354,9 @@ func (s *scratch) Drop(ctx context.Context) (err error) {
 	if s.made {
 		_, err = s.admin.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{s.here.name()}.Sanitize()+" WITH (FORCE)")
 	}
+	if dropped := s.dropLoader(ctx); err == nil {
+		err = dropped
+	}
 	_ = s.admin.Close(ctx)
 	s.admin = nil
 	return s.place.failure(err)
@@ -352,7 +377,8 @@ func holdName(ctx context.Context, admin *pgx.Conn, name string) error {
 	return err
 }
 
-// sweep drops what loads that were killed have left on the server.
+// sweep drops what loads that were killed have left on the server. What is still
+// connected to a leftover was started by its load.
 func sweep(ctx context.Context, admin *pgx.Conn) error {
 	rows, err := admin.Query(ctx, `SELECT datname FROM pg_database WHERE datname ~ '^snapcli_(scratch|replaced)_[0-9a-f]{16}$' AND pg_has_role(datdba, 'MEMBER')`)
 	if err != nil {
@@ -362,20 +388,9 @@ func sweep(ctx context.Context, admin *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		var free bool
-		if err := admin.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", name).Scan(&free); err != nil {
-			return err
-		}
-		if !free {
-			continue
-		}
-		// Its load is gone; what is still connected is what that load started.
-		// Somebody else may be sweeping too: an error can wait for the next load.
-		_, _ = admin.Exec(ctx, "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
-		if _, err := admin.Exec(ctx, "SELECT pg_advisory_unlock(hashtextextended($1, 0))", name); err != nil {
-			return err
-		}
+	err = eachFree(ctx, admin, names, func(quoted string) string { return "DROP DATABASE IF EXISTS " + quoted + " WITH (FORCE)" })
+	if err != nil {
+		return err
 	}
-	return nil
+	return sweepRoles(ctx, admin)
 }

@@ -23,6 +23,7 @@ type dumpReader struct {
 	intSize, offset int
 	echo            *bytes.Buffer    // if set, gets what is read
 	stored          *charset.Charset // of the dump's texts, once the table of contents is read
+	lean            bool             // read of the table of contents only what says where rows are
 	err             error
 }
 
@@ -31,6 +32,7 @@ type dumpReader struct {
 type dumpEntry struct {
 	id                                     int
 	tag, desc, definition, copy, namespace string
+	columns                                []string // of the rows, as labels; only of a lean reader
 }
 
 func (d *dumpReader) fail(err error) {
@@ -83,6 +85,12 @@ func (d *dumpReader) text() string {
 		d.fail(errors.New("a string is too long"))
 		return ""
 	}
+	if d.lean && n > leanText {
+		if _, err := io.CopyN(io.Discard, d.r, int64(n)); err != nil {
+			d.fail(err)
+		}
+		return ""
+	}
 	b := make([]byte, n)
 	if _, err := io.ReadFull(d.r, b); err != nil {
 		d.fail(err)
@@ -127,6 +135,7 @@ func (d *dumpReader) header() {
 
 func (d *dumpReader) contents() []dumpEntry {
 	var all []dumpEntry
+	kept := 0
 	for n := d.int(); n > 0 && d.err == nil; n-- {
 		e := d.entry()
 		if e.desc == "ENCODING" { // SET client_encoding = 'LATIN1';
@@ -134,13 +143,38 @@ func (d *dumpReader) contents() []dumpEntry {
 			name, _, _ = strings.Cut(name, "'")
 			d.stored = charsetOf(name)
 		}
-		all = append(all, e)
+		if !d.lean {
+			all = append(all, e)
+		} else if e.desc == "TABLE DATA" || e.desc == "ENCODING" {
+			if kept += len(e.definition) + len(e.copy) + len(e.tag); kept > leanBytes || len(all) == leanEntries {
+				d.fail(errors.New("it has too many tables"))
+			}
+			all = append(all, e)
+		}
 	}
 	for i, e := range all {
 		all[i].tag, all[i].namespace = d.stored.Label(e.tag), d.stored.Label(e.namespace)
+		if d.lean && e.desc == "TABLE DATA" {
+			_, columns, err := parseCopy(e.copy)
+			if err != nil {
+				d.fail(err)
+			}
+			for _, c := range columns {
+				all[i].columns = append(all[i].columns, d.stored.Label(c))
+			}
+			all[i].copy = ""
+		}
 	}
 	return all
 }
+
+// The bounds of what a lean reader keeps: the longest text, all of them, and the
+// most tables.
+const (
+	leanText    = 1 << 20
+	leanBytes   = 64 << 20
+	leanEntries = 100_000
+)
 
 // entry reads one entry of the table of contents.
 func (d *dumpReader) entry() dumpEntry {

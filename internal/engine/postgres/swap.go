@@ -47,7 +47,7 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if err != nil {
 		return s.place.failure(err)
 	}
-	s.made = false
+	s.made, s.loader = false, loader{}
 	if exists {
 		s.leave(old)
 	}
@@ -116,7 +116,7 @@ func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
 	defer tx.Rollback(context.WithoutCancel(ctx))
 	id := func(name string) string { return pgx.Identifier{name}.Sanitize() }
 	here, place := id(s.here.name()), id(s.place.name())
-	statements := []string{"ALTER DATABASE " + here + " RESET ALL", "ALTER ROLE CURRENT_USER IN DATABASE " + here + " RESET ALL", "COMMENT ON DATABASE " + here + " IS NULL"}
+	statements := append(s.retire(), "ALTER DATABASE "+here+" RESET ALL", "ALTER ROLE CURRENT_USER IN DATABASE "+here+" RESET ALL", "COMMENT ON DATABASE "+here+" IS NULL")
 	if exists {
 		inherited, err := inherit(ctx, tx, s.place.name(), here)
 		if err != nil {

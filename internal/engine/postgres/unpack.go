@@ -12,6 +12,7 @@ import (
 	"snap"
 	"snap/internal/disk"
 	"snap/internal/engine"
+	"snap/internal/schema"
 )
 
 // unpacking takes a dump apart: into a file for pg_restore, which holds
@@ -20,6 +21,8 @@ import (
 type unpacking struct {
 	file *os.File // for pg_restore, to its end when the spool has ended
 	rows *spool
+
+	described *schema.Schema // of a foreign dump: then file gets its large objects alone
 
 	known  chan struct{} // closed when layout is set and the file has the table of contents
 	layout *layout       // nil when the dump is of a version that is not known; then file has all of it
@@ -51,8 +54,16 @@ func (u *unpacking) remove() {
 func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 	err := u.parts(ctx, dump, jobs)
 	if errors.Is(err, errUnknownVersion) {
+		if u.described != nil {
+			return u.finish(wrongDump("the dump is damaged, or of a version that is not known"))
+		}
 		err = u.whole(ctx, dump)
 	}
+	return u.finish(err)
+}
+
+// finish says that nothing more comes, and why if it should.
+func (u *unpacking) finish(err error) error {
 	if disk.Full(err) {
 		err = &snap.Error{Code: snap.CodeStorageFull, Detail: "there is no space left on the disk to unpack the snapshot", Hint: "make room in the data folder; nothing was replaced", Cause: err}
 	}
@@ -74,6 +85,9 @@ func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error
 	defer in.Close()
 	from := &reading{r: engine.Reader(ctx, in)}
 	d := &dumpReader{r: bufio.NewReaderSize(from, 1<<20), echo: &bytes.Buffer{}}
+	if u.described != nil {
+		d.echo, d.lean = nil, true
+	}
 	d.header()
 	entries := d.contents()
 	if from.err != nil {
@@ -82,14 +96,26 @@ func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error
 	if d.err != nil {
 		return errUnknownVersion
 	}
+	if err := u.lay(d, entries); err != nil {
+		return err
+	}
+	u.layout.share(dump.Info.Tables, jobs)
+	close(u.known)
+	return u.data(d, from)
+}
+
+// lay finds out how to load the dump.
+func (u *unpacking) lay(d *dumpReader, entries []dumpEntry) (err error) {
+	if u.described != nil {
+		u.layout, err = matchedLayout(entries, u.described)
+		return err
+	}
 	if _, err := u.file.Write(d.echo.Bytes()); err != nil {
 		return err
 	}
 	d.echo = nil
 	u.layout = layoutOf(entries)
-	u.layout.share(dump.Info.Tables, jobs)
-	close(u.known)
-	return u.data(d, from)
+	return nil
 }
 
 // data unpacks what follows the table of contents.
@@ -98,6 +124,10 @@ func (u *unpacking) data(d *dumpReader, from *reading) error {
 	err := d.blocks(func(kind byte, id int) error {
 		if b := u.layout.tables[id]; b != nil && kind == blockData {
 			return u.table(d, b)
+		}
+		if u.described != nil && kind == blockData {
+			d.skip(kind)
+			return d.err
 		}
 		return rest.same(kind, id)
 	})

@@ -1,0 +1,284 @@
+package postgres
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// loadForeign loads a dump as data: everything is made by statements that are
+// generated from its description, and the rows go in as rows.
+func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpacking) error {
+	server, err := version(ctx, s.admin)
+	if err == nil {
+		err = sweep(ctx, s.admin)
+	}
+	if err != nil {
+		return s.place.failure(err)
+	}
+	run := restoring{server: major(server), jobs: s.o.Jobs, properties: info.Properties}
+	if err := s.create(ctx, run); err != nil {
+		return s.place.failure(err)
+	}
+	g := newGenerator(u.described, run.server)
+	if err := s.prepare(ctx, g); err != nil {
+		return olderServer(s.here.failure(err), info.ServerVersion, server)
+	}
+	counts, err := s.generated(ctx, g, u)
+	if err != nil {
+		return olderServer(s.here.failure(err), info.ServerVersion, server)
+	}
+	s.o.Begin("verify")
+	if err := s.verify(ctx, describedTables(info.Tables, u.described), counts); err != nil {
+		return err
+	}
+	return s.place.failure(s.settleData(ctx))
+}
+
+// describedTables are those of a manifest's tables whose rows are loaded.
+func describedTables(tables []engine.Table, d *schema.Schema) []engine.Table {
+	described := map[[2]string]bool{}
+	for _, t := range d.Tables {
+		described[[2]string{t.Schema, t.Name.Name}] = t.Partitions == nil
+	}
+	return slices.DeleteFunc(slices.Clone(tables), func(t engine.Table) bool { return !described[[2]string{t.Schema, t.Name}] })
+}
+
+// prepare creates the extensions, before there is anything else in the database,
+// and learns what the server has. The user's own session does this.
+func (s *scratch) prepare(ctx context.Context, g *generator) error {
+	conn, err := s.place.named(s.here.name()).connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	owner := "CURRENT_USER"
+	if s.loader.name != "" {
+		owner = s.loader.quoted()
+	}
+	for _, x := range g.s.Extensions {
+		create := "CREATE EXTENSION IF NOT EXISTS " + quote(x.Name)
+		if x.Schema != "pg_catalog" {
+			if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+quote(x.Schema)+" AUTHORIZATION "+owner); err != nil {
+				return err
+			}
+			create += " SCHEMA " + quote(x.Schema)
+		}
+		if _, err := conn.Exec(ctx, create); err != nil {
+			return err
+		}
+	}
+	facts := func(query string, see func(name, namespace string)) error {
+		rows, err := conn.Query(ctx, query)
+		if err != nil {
+			return err
+		}
+		var name, namespace string
+		_, err = pgx.ForEachRow(rows, []any{&name, &namespace}, func() error { see(name, namespace); return nil })
+		return err
+	}
+	err = facts("SELECT opcname::text, nspname::text FROM pg_opclass JOIN pg_namespace n ON n.oid = opcnamespace", func(name, namespace string) { g.opClasses[name] = namespace })
+	if err != nil {
+		return err
+	}
+	return facts("SELECT collname::text, '' FROM pg_collation WHERE collnamespace = 'pg_catalog'::regnamespace", func(name, _ string) { g.locales[name] = true })
+}
+
+// generated makes the tables, fills them, and makes the rest.
+func (s *scratch) generated(ctx context.Context, g *generator, u *unpacking) (map[[2]string]int64, error) {
+	definitions, err := g.definitions()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.each(ctx, definitions); err != nil {
+		return nil, err
+	}
+	<-u.known
+	if u.layout == nil {
+		return nil, u.rows.wait()
+	}
+	ahead := newAnalysis(len(u.layout.tables))
+	defer ahead.end()
+	counts, err := s.loadData(ctx, u, s.o.Jobs, ahead)
+	if err == nil {
+		err = u.rows.wait()
+	}
+	if err == nil {
+		err = s.largeObjects(ctx, u)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := s.indexes(ctx, g, u); err != nil {
+		return nil, err
+	}
+	if err := s.inParallel(ctx, g.references()); err != nil {
+		return nil, err
+	}
+	rest := g.rest()
+	return counts, cmp.Or(g.err, s.each(ctx, rest))
+}
+
+// indexes makes the keys and indexes: those of the biggest tables first, and of
+// partitions before those of their tables, which take them as theirs.
+func (s *scratch) indexes(ctx context.Context, g *generator, u *unpacking) error {
+	size, depth := map[schema.Name]int64{}, map[schema.Name]int{}
+	for _, b := range u.layout.tables {
+		size[schema.Name{Schema: b.schema, Name: b.name}] = b.size
+	}
+	parent := map[schema.Name]schema.Name{}
+	for _, t := range g.s.Tables {
+		if t.PartitionOf != nil {
+			parent[t.Name] = t.PartitionOf.Table
+		}
+	}
+	var leaves, roots []schema.Table
+	for _, t := range g.s.Tables {
+		for at, ok := t.Name, true; ok && depth[t.Name] <= len(parent); depth[t.Name]++ {
+			at, ok = parent[at]
+		}
+		if t.Partitions == nil {
+			leaves = append(leaves, t)
+		} else {
+			roots = append(roots, t)
+		}
+	}
+	slices.SortStableFunc(leaves, func(a, b schema.Table) int { return cmp.Compare(size[b.Name], size[a.Name]) })
+	slices.SortStableFunc(roots, func(a, b schema.Table) int { return cmp.Compare(depth[b.Name], depth[a.Name]) })
+	var first, then []string
+	for _, t := range leaves {
+		first = append(first, g.indexes(t)...)
+	}
+	for _, t := range roots {
+		then = append(then, g.indexes(t)...)
+	}
+	if g.err != nil {
+		return g.err
+	}
+	if err := s.inParallel(ctx, first); err != nil {
+		return err
+	}
+	return s.each(ctx, then)
+}
+
+// generatedSession lets nothing but built-in objects be found by bare names.
+var generatedSession = []string{"SET search_path = ''", "SET check_function_bodies = off"}
+
+// statementsAtOnce is how many statements are one transaction: each object that
+// it makes takes locks.
+const statementsAtOnce = 50
+
+// each runs statements one after the other.
+func (s *scratch) each(ctx context.Context, statements []string) error {
+	conn, err := s.session(ctx, generatedSession)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for part := range slices.Chunk(statements, statementsAtOnce) {
+		if _, err := conn.PgConn().Exec(ctx, strings.Join(part, ";\n")).ReadAll(); err != nil {
+			return s.here.failure(err)
+		}
+	}
+	return nil
+}
+
+// stateDeadlock is the SQLSTATE of one of two that waited for each other.
+const stateDeadlock = "40P01"
+
+// inParallel runs statements, as many at a time as there are jobs. Those that
+// waited for each other run again, one after the other.
+func (s *scratch) inParallel(ctx context.Context, statements []string) error {
+	work, again := make(chan string, len(statements)), make(chan string, len(statements))
+	for _, statement := range statements {
+		work <- statement
+	}
+	close(work)
+	g, inner := errgroup.WithContext(ctx)
+	for range min(s.o.Jobs, len(statements)) {
+		g.Go(func() error {
+			conn, err := s.session(inner, generatedSession)
+			if err != nil {
+				return err
+			}
+			defer conn.Close(context.WithoutCancel(inner))
+			for statement := range work {
+				_, err := conn.PgConn().Exec(inner, statement).ReadAll()
+				if state(err) == stateDeadlock {
+					again <- statement
+				} else if err != nil {
+					return s.here.failure(err)
+				}
+			}
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	close(again)
+	var left []string
+	for statement := range again {
+		left = append(left, statement)
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return s.each(ctx, left)
+}
+
+// largeObjects makes the large objects that the unpacking has put aside.
+func (s *scratch) largeObjects(ctx context.Context, u *unpacking) error {
+	if _, err := u.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	d := &dumpReader{r: bufio.NewReaderSize(u.file, 1<<20), intSize: 4, offset: 8}
+	var conn *pgx.Conn
+	err := d.blocks(func(byte, int) (err error) {
+		if conn == nil {
+			if conn, err = s.session(ctx, generatedSession); err != nil {
+				return err
+			}
+		}
+		return s.here.failure(pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error { return fillObjects(ctx, d, tx) }))
+	})
+	if conn != nil {
+		conn.Close(context.WithoutCancel(ctx))
+	}
+	return err
+}
+
+// fillObjects makes the large objects of one block.
+func fillObjects(ctx context.Context, d *dumpReader, tx pgx.Tx) error {
+	all := tx.LargeObjects()
+	for {
+		oid := uint32(d.int()) //nolint:gosec // it has four bytes in the dump
+		if d.err != nil || oid == 0 {
+			return d.err
+		}
+		if _, err := all.Create(ctx, oid); err != nil {
+			return err
+		}
+		object, err := all.Open(ctx, oid, pgx.LargeObjectModeWrite)
+		if err != nil {
+			return err
+		}
+		d.chunks(func(p []byte) {
+			if _, err := object.Write(p); err != nil {
+				d.fail(err)
+			}
+		})
+		if err := cmp.Or(d.err, object.Close()); err != nil {
+			return err
+		}
+	}
+}

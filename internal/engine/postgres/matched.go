@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/schema"
+)
+
+// The rows of a foreign dump are found by names: its table of contents says
+// which table and columns a block belongs to, and nothing of it is executed.
+
+var encodingName = regexp.MustCompile(`^[A-Za-z0-9_]{1,30}$`)
+
+// matchedLayout returns how to load the rows of the described tables. Rows of
+// other tables are passed over.
+func matchedLayout(entries []dumpEntry, s *schema.Schema) (*layout, error) {
+	l := &layout{tables: map[int]*block{}}
+	tables, encoding := map[[2]string]*schema.Table{}, ""
+	for i := range s.Tables {
+		tables[[2]string{s.Tables[i].Schema, s.Tables[i].Name.Name}] = &s.Tables[i]
+	}
+	seen := map[*schema.Table]bool{}
+	for _, e := range entries {
+		if e.desc == "ENCODING" {
+			_, encoding, _ = strings.Cut(e.definition, "'")
+			encoding, _, _ = strings.Cut(encoding, "'")
+			if !encodingName.MatchString(encoding) {
+				return nil, wrongDump("it names no encoding")
+			}
+			continue
+		}
+		t := tables[[2]string{e.namespace, e.tag}]
+		if e.desc != "TABLE DATA" || t == nil {
+			continue
+		}
+		if seen[t] || l.tables[e.id] != nil {
+			return nil, wrongDump(fmt.Sprintf("it has rows of the table %s twice", e.tag))
+		}
+		seen[t] = true
+		b, err := matchedBlock(e, t, tables)
+		if err != nil {
+			return nil, err
+		}
+		b.encoding = encoding
+		l.tables[e.id] = b
+	}
+	return l, nil
+}
+
+func wrongDump(why string) error {
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot's rows are not those that it describes: " + why, Hint: "ask for a snapshot that was built again; nothing was replaced"}
+}
+
+// matchedBlock returns how to load a table's rows, in the order of columns that
+// the dump has.
+func matchedBlock(e dumpEntry, t *schema.Table, tables map[[2]string]*schema.Table) (*block, error) {
+	into := t
+	if strings.Contains(e.definition, "load via partition root") {
+		for range len(tables) {
+			if into.PartitionOf == nil {
+				break
+			}
+			into = tables[[2]string{into.PartitionOf.Table.Schema, into.PartitionOf.Table.Name}]
+		}
+	}
+	var stored []string
+	for _, c := range t.Columns {
+		if !c.Computed {
+			stored = append(stored, c.Name)
+		}
+	}
+	have := slices.Sorted(slices.Values(e.columns))
+	if !slices.Equal(have, slices.Sorted(slices.Values(stored))) {
+		return nil, wrongDump(fmt.Sprintf("the rows of the table %s have other columns", e.tag))
+	}
+	text := "COPY " + quoteName(into.Name)
+	if len(e.columns) > 0 {
+		text += " " + quoteAll(e.columns)
+	}
+	b := &block{schema: e.namespace, name: e.tag, copy: text + " FROM STDIN", fresh: into == t && t.Partitions == nil}
+	b.settled = b.fresh && t.PartitionOf == nil
+	return b, nil
+}

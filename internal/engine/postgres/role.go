@@ -1,0 +1,185 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// A load of somebody else's snapshot is done by a role that is made for it. It
+// may do nothing but what belongs to the scratch database, which it owns. The
+// session of the user who loads runs only statements that are generated here.
+
+// rolePrefix begins the name of such a role.
+const rolePrefix = "snapcli_load_"
+
+// loader is the role of a load; without a name there is none.
+type loader struct{ name, password string }
+
+func (l loader) quoted() string { return pgx.Identifier{l.name}.Sanitize() }
+
+// makeLoader makes a role when the user may. The user becomes a member, so that
+// what the role owns is the user's to change and drop.
+func (s *scratch) makeLoader(ctx context.Context) error {
+	var may bool
+	var server int
+	err := s.admin.QueryRow(ctx, "SELECT rolsuper OR rolcreaterole, current_setting('server_version_num')::int / 10000 FROM pg_roles WHERE rolname = current_user").Scan(&may, &server)
+	if err != nil || !may {
+		return err
+	}
+	l := loader{name: randomName(rolePrefix), password: rand.Text()}
+	if err := holdName(ctx, s.admin, l.name); err != nil {
+		return err
+	}
+	grant := "GRANT " + l.quoted() + " TO CURRENT_USER"
+	if server >= 16 {
+		grant += " WITH INHERIT TRUE, SET TRUE"
+	}
+	create := "CREATE ROLE " + l.quoted() + " LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION PASSWORD " + literal(l.password)
+	for _, statement := range []string{"BEGIN", create, grant, "COMMIT"} {
+		if _, err := s.admin.Exec(ctx, statement); err != nil {
+			_, _ = s.admin.Exec(ctx, "ROLLBACK")
+			return err
+		}
+	}
+	s.loader = l
+	return nil
+}
+
+// enter returns the scratch database as the role reaches it. The server may let
+// roles with a password in only through the network of this machine.
+func (s *scratch) enter(ctx context.Context) (here database, ok bool) {
+	here = s.here.as(s.loader)
+	for _, place := range []database{here, here.onLoopback()} {
+		conn, err := place.connect(ctx)
+		if err == nil {
+			conn.Close(context.WithoutCancel(ctx))
+			return place, true
+		}
+	}
+	return here, false
+}
+
+// as is the database for another user.
+func (d database) as(l loader) database {
+	config := d.config.Copy()
+	config.User, config.Password = l.name, l.password
+	return database{raw: d.raw, config: config, encoding: d.encoding}
+}
+
+// onLoopback is the database by the network of this machine, if it is reached by
+// a socket.
+func (d database) onLoopback() database {
+	if !strings.HasPrefix(d.config.Host, "/") {
+		return d
+	}
+	config := d.config.Copy()
+	config.Host, config.Fallbacks = "127.0.0.1", nil
+	loopback := database{config: config, encoding: d.encoding}
+	loopback.raw = "host=127.0.0.1"
+	return loopback
+}
+
+// confine makes the role of the load the owner of the scratch database. If the
+// server does not let the role in, the database stays the user's, and there is
+// no role.
+func (s *scratch) confine(ctx context.Context) error {
+	if s.loader.name == "" {
+		return nil
+	}
+	id := pgx.Identifier{s.here.name()}.Sanitize()
+	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+id+" OWNER TO "+s.loader.quoted()); err != nil {
+		return err
+	}
+	here, ok := s.enter(ctx)
+	if ok {
+		s.here = here
+		return nil
+	}
+	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+id+" OWNER TO CURRENT_USER"); err != nil {
+		return err
+	}
+	return s.dropLoader(ctx)
+}
+
+// dropLoader drops the role, which owns nothing any more.
+func (s *scratch) dropLoader(ctx context.Context) error {
+	if s.loader.name == "" {
+		return nil
+	}
+	_, err := s.admin.Exec(ctx, "DROP ROLE IF EXISTS "+s.loader.quoted())
+	s.loader = loader{}
+	return err
+}
+
+// settleData gives what the role has made to the user, and drops the role.
+// Nothing in it can compute, so that it may belong to anybody.
+func (s *scratch) settleData(ctx context.Context) error {
+	if s.loader.name == "" {
+		return nil
+	}
+	s.here = s.place.named(s.here.name())
+	id := pgx.Identifier{s.here.name()}.Sanitize()
+	if _, err := s.admin.Exec(ctx, "ALTER DATABASE "+id+" OWNER TO CURRENT_USER"); err != nil {
+		return err
+	}
+	conn, err := s.here.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	for _, statement := range []string{"REASSIGN OWNED BY " + s.loader.quoted() + " TO CURRENT_USER", "DROP OWNED BY " + s.loader.quoted()} {
+		if _, err := conn.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return s.dropLoader(ctx)
+}
+
+// retire leaves the role as the owner of what it has loaded, and nothing else:
+// nobody can log in as it any more.
+func (s *scratch) retire() []string {
+	if s.loader.name == "" {
+		return nil
+	}
+	return []string{
+		"ALTER DATABASE " + pgx.Identifier{s.here.name()}.Sanitize() + " OWNER TO CURRENT_USER",
+		"ALTER ROLE " + s.loader.quoted() + " NOLOGIN PASSWORD NULL",
+	}
+}
+
+// sweepRoles drops the roles of loads that were killed, and of databases that
+// have been replaced since.
+func sweepRoles(ctx context.Context, admin *pgx.Conn) error {
+	rows, err := admin.Query(ctx, `SELECT rolname FROM pg_roles r WHERE rolname ~ '^`+rolePrefix+`[0-9a-f]{16}$' AND pg_has_role(r.oid, 'MEMBER')
+		AND NOT EXISTS (SELECT FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND refobjid = r.oid AND classid <> 'pg_auth_members'::regclass)`)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	return eachFree(ctx, admin, names, func(quoted string) string { return "DROP ROLE IF EXISTS " + quoted })
+}
+
+// eachFree runs a statement for each name that no load holds. Somebody else may
+// be sweeping too: an error can wait for the next load.
+func eachFree(ctx context.Context, admin *pgx.Conn, names []string, statement func(quoted string) string) error {
+	for _, name := range names {
+		var free bool
+		if err := admin.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", name).Scan(&free); err != nil {
+			return err
+		}
+		if !free {
+			continue
+		}
+		_, _ = admin.Exec(ctx, statement(pgx.Identifier{name}.Sanitize()))
+		if _, err := admin.Exec(ctx, "SELECT pg_advisory_unlock(hashtextextended($1, 0))", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

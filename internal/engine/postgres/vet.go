@@ -1,0 +1,228 @@
+package postgres
+
+import (
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// maxName is the most bytes that PostgreSQL keeps of a name. It cuts longer ones,
+// so that two names could become one.
+const maxName = 63
+
+// describedBy returns the description that a foreign dump is loaded from, once
+// it is known to be one of a PostgreSQL database.
+func describedBy(info engine.Info) (*schema.Schema, error) {
+	if info.Schema == nil {
+		return nil, &snap.Error{
+			Code:   snap.CodeInvalid,
+			Detail: "the snapshot was built by an older version and does not describe its tables, so it could only be loaded by running its SQL",
+			Hint:   "ask for it to be built again with a current version",
+		}
+	}
+	if err := info.Schema.Check(dialect); err != nil {
+		return nil, err
+	}
+	v := &vetting{s: info.Schema, types: map[schema.Name]bool{}, tables: map[schema.Name]*schema.Table{}}
+	v.check()
+	return v.s, v.err
+}
+
+// vetting checks of a description what only PostgreSQL has.
+type vetting struct {
+	s          *schema.Schema
+	namespaces []string
+	extensions []schema.Extension
+	types      map[schema.Name]bool
+	tables     map[schema.Name]*schema.Table
+	err        error
+}
+
+func (v *vetting) fail(format string, args ...any) {
+	if v.err == nil {
+		v.err = wrongDescription(format, args...)
+	}
+}
+
+// name checks a name that is made.
+func (v *vetting) name(name string) {
+	if len(name) > maxName {
+		v.fail("the name %.63q is too long", name)
+	}
+}
+
+// made checks the name of an object in a schema.
+func (v *vetting) made(n schema.Name) {
+	v.name(n.Name)
+	if !slices.Contains(v.namespaces, n.Schema) {
+		v.fail("%q is in the schema %q, which is not in it", n.Name, n.Schema)
+	}
+}
+
+// text checks a text that is no name.
+func (v *vetting) text(text string) {
+	if strings.ContainsRune(text, 0) {
+		v.fail("a comment has a NUL character")
+	}
+}
+
+func (v *vetting) check() {
+	for _, n := range v.s.Namespaces {
+		if strings.HasPrefix(n.Name, "pg_") || n.Name == "information_schema" {
+			v.fail("the schema %q belongs to the server", n.Name)
+		}
+		v.name(n.Name)
+		v.text(n.Comment)
+		v.namespaces = append(v.namespaces, n.Name)
+	}
+	for _, x := range v.s.Extensions {
+		if !allowedExtension(x.Name) || x.Schema != "pg_catalog" && !slices.Contains(v.namespaces, x.Schema) {
+			v.fail("the extension %q is not allowed", x.Name)
+		}
+		v.extensions = append(v.extensions, x)
+	}
+	for _, e := range v.s.Enums {
+		v.made(e.Name)
+		v.text(e.Comment)
+		v.types[e.Name] = true
+	}
+	for _, x := range v.s.Domains {
+		v.made(x.Name)
+		v.text(x.Comment)
+		v.types[x.Name] = true
+	}
+	for _, q := range v.s.Sequences {
+		v.made(q.Name)
+		v.text(q.Comment)
+		if !slices.Contains([]string{"", "smallint", "integer", "bigint"}, q.Type) {
+			v.fail("the sequence %q has no known type", q.Name.Name)
+		}
+	}
+	for _, x := range v.s.Domains {
+		v.typ(x.Type)
+		v.expr(x.Default)
+		v.checks(x.Checks)
+	}
+	for i := range v.s.Tables {
+		v.tables[v.s.Tables[i].Name] = &v.s.Tables[i]
+	}
+	for i := range v.s.Tables {
+		v.table(&v.s.Tables[i])
+	}
+}
+
+func (v *vetting) checks(all []schema.Check) {
+	for i := range all {
+		v.name(all[i].Name)
+		v.text(all[i].Comment)
+		v.expr(&all[i].Expr)
+	}
+}
+
+// typ checks that a type is built in or in the description.
+func (v *vetting) typ(t schema.Type) {
+	switch {
+	case t.Own && v.types[schema.Name{Schema: t.Schema, Name: t.Name}]:
+	case t.Extension != "" && slices.Contains(v.extensions, schema.Extension{Name: t.Extension, Schema: t.Schema}):
+	case !t.Own && t.Extension == "" && t.Schema == "":
+	default:
+		v.fail("the type %q is not in it", t.Name)
+	}
+}
+
+func (v *vetting) expr(e *schema.Expr) {
+	if e == nil {
+		return
+	}
+	if e.Cast != nil {
+		v.typ(*e.Cast)
+	}
+	for i := range e.Args {
+		v.expr(&e.Args[i])
+	}
+}
+
+func (v *vetting) table(t *schema.Table) {
+	v.made(t.Name)
+	v.text(t.Comment)
+	stored := map[string]bool{}
+	for _, c := range t.Columns {
+		v.name(c.Name)
+		v.text(c.Comment)
+		v.typ(c.Type)
+		v.expr(c.Default)
+		stored[c.Name] = !c.Computed
+	}
+	v.checks(t.Checks)
+	used := func(columns ...string) {
+		for _, name := range columns {
+			if !stored[name] {
+				v.fail("the column %q of the table %q has no values of its own", name, t.Name.Name)
+			}
+		}
+	}
+	keyed := func(columns []schema.KeyColumn) {
+		if len(columns) == 0 {
+			v.fail("a key or index of the table %q has no columns", t.Name.Name)
+		}
+		for _, k := range columns {
+			if v.expr(k.Expr); k.Expr == nil {
+				used(k.Name)
+			}
+		}
+	}
+	for _, k := range t.Keys {
+		v.name(k.Name)
+		v.text(k.Comment)
+		keyed(k.Columns)
+		used(k.Include...)
+	}
+	for _, x := range t.Indexes {
+		if x.Name == "" {
+			v.fail("an index of the table %q has no name", t.Name.Name)
+		}
+		v.name(x.Name)
+		v.text(x.Comment)
+		keyed(x.Columns)
+		used(x.Include...)
+	}
+	for _, f := range t.ForeignKeys {
+		v.name(f.Name)
+		v.text(f.Comment)
+		used(f.Columns...)
+		v.known(t, f.To)
+	}
+	v.parts(t, keyed)
+}
+
+// known checks that a table refers to one of the description.
+func (v *vetting) known(t *schema.Table, other schema.Name) {
+	if v.tables[other] == nil {
+		v.fail("the table %q refers to %q, which is not in it", t.Name.Name, other.Name)
+	}
+}
+
+func (v *vetting) parts(t *schema.Table, keyed func([]schema.KeyColumn)) {
+	for _, parent := range t.Inherits {
+		v.known(t, parent)
+	}
+	if t.Partitions != nil {
+		keyed(t.Partitions.Columns)
+		if !slices.Contains([]string{"range", "list", "hash"}, t.Partitions.Method) || len(t.Inherits) > 0 {
+			v.fail("the table %q is divided in no known way", t.Name.Name)
+		}
+	}
+	if t.PartitionOf == nil {
+		return
+	}
+	v.known(t, t.PartitionOf.Table)
+	b := t.PartitionOf.Bound
+	for _, values := range append(slices.Clone(b.In), b.From, b.To) {
+		for i := range values {
+			v.expr(&values[i])
+		}
+	}
+}
