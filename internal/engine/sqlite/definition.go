@@ -18,6 +18,9 @@ type definition struct {
 	place    int              // among the tables of the catalog
 }
 
+// maxColumns is how many columns a table has at most in SQLite.
+const maxColumns = 2000
+
 // The options of a table in a description.
 const (
 	withoutRowid = "without_rowid"
@@ -97,7 +100,7 @@ func (p *tableParser) startsColumn() bool {
 // column reads a column with its constraints.
 func (p *tableParser) column() error {
 	name, ok := p.name()
-	if !ok {
+	if !ok || len(p.Columns) >= maxColumns {
 		return errStatement
 	}
 	p.Columns, p.definition.virtual = append(p.Columns, schema.Column{Name: charset.Readable(name)}), append(p.definition.virtual, false)
