@@ -34,7 +34,7 @@ var house = map[string]struct {
 
 	"cmd/snapcli": {client, []string{"internal/cli"}},
 	"internal/cli": {client, []string{
-		".", "api", "internal/login", "internal/local", "internal/foreign", "internal/webui",
+		".", "api", "internal/schema", "internal/login", "internal/local", "internal/foreign", "internal/webui",
 		"internal/archive", "internal/transfer", "internal/near", "internal/disk", "internal/written",
 		"internal/given",
 	}},

@@ -73,12 +73,16 @@ func settings(agent *local.Agent) []setting {
 		key := "targets." + t.Name + "."
 		put(key+"source", hidePassword(t.Source))
 		put(key+"destination", hidePassword(t.Destination))
+		put(key+"scratch", hidePassword(t.Scratch))
 		put(key+"jobs", strconv.Itoa(t.Jobs))
 		put(key+"production", strconv.FormatBool(t.Production))
 		put(key+"encrypt_to", strings.Join(t.EncryptTo, ", "))
 		put(key+"sanitize.rules", t.Sanitize.Rules)
 		put(key+"sanitize.sql", t.Sanitize.SQL)
 		put(key+"subset", rows(t.Subset.Where, t.Subset.Percent))
+	}
+	if own := c.Trust.OwnOrganization; own != nil {
+		put("trust.own_organization", strconv.FormatBool(*own))
 	}
 	put("identities", maskIdentities(c.Identities))
 	put("postgres_tools", strings.Join(c.PostgresTools, ", "))

@@ -29,6 +29,8 @@ var printed = []struct {
 	{"targets, targets list", []targetView{}},
 	{"targets show", targetView{}},
 	{"targets check", []checkedDatabase{}},
+	{"trust list", []trustView{}},
+	{"trust add", trustView{}},
 	{"config, config show", []setting{}},
 	{"config import dbsnapper, config import greenmask", imported{}},
 	{"doctor", []finding{}},

@@ -20,7 +20,12 @@ func (a *app) loadCommand() *cobra.Command {
 built, sanitized or pulled last on this machine, or the one that --snapshot
 names. It says which one it took. The file is verified first,
 and the database is exchanged whole or not at all. Before a database is
-replaced you are asked; a script agrees with --yes.`,
+replaced you are asked; a script agrees with --yes.
+
+A snapshot from another organization, or of unknown origin, is loaded as data:
+nothing that its author wrote runs, and its functions, triggers, views and other
+programs are left out and listed. --with-programs loads them too, if you trust
+the author (` + "`snapcli trust add`" + `) or say so when you are asked; --yes does not.`,
 		Example: examples(
 			"load what was built, sanitized or pulled last", "snapcli load shop",
 			"load the newest masked one, without a question", "snapcli load shop --type sanitized --yes",
@@ -37,6 +42,7 @@ replaced you are asked; a script agrees with --yes.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "replace the destination without asking")
 	cmd.Flags().BoolVar(&o.Terminate, "terminate", false, "end other connections to the destination")
 	cmd.Flags().BoolVar(&o.Force, "force-production", false, "load even into a destination that is marked as, or looks like, production")
+	cmd.Flags().BoolVar(&o.WithPrograms, "with-programs", false, "load also the functions, triggers, views and other programs of another organization's snapshot")
 	jobsFlag(cmd, &o.Jobs, "tables written at once; 0 is the target's setting")
 	identityFlag(cmd, &o.Identity)
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
@@ -52,6 +58,9 @@ type loaded struct {
 	Replaced    bool    `json:"replaced"`
 	Tables      int     `json:"tables"`
 	Seconds     float64 `json:"seconds"`
+
+	Provenance provenanceView `json:"provenance"`
+	LeftOut    []programView  `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that were not loaded"`
 }
 
 func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes bool) error {
@@ -65,6 +74,11 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 		defer func() { tell, end = a.progress() }()
 		return a.confirmLoad(ctx, p, yes)
 	}
+	o.Trust = func(p local.Preflight) error {
+		end()
+		defer func() { tell, end = a.progress() }()
+		return a.askTrust(ctx, p)
+	}
 	r, err := agent.Load(ctx, target, o, func(e local.Event) {
 		if tell != nil {
 			tell(e)
@@ -74,8 +88,14 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	if err != nil {
 		return stopped(ctx, err, "the load", "no half-loaded database is left behind; run the same command again")
 	}
+	for _, sentence := range r.Notices {
+		a.warn("%s", sentence)
+	}
 	if a.flags.json {
-		return a.printJSON(loaded{r.Snapshot.Name, target, r.Destination, r.Replaced, len(r.Tables), r.Elapsed.Seconds()})
+		return a.printJSON(loaded{
+			r.Snapshot.Name, target, r.Destination, r.Replaced, len(r.Tables), r.Elapsed.Seconds(),
+			viewProvenance(r.Snapshot.From), viewPrograms(r.LeftOut),
+		})
 	}
 	a.done(r.Snapshot.Name, "loaded %s into %s%s in %s", r.Snapshot.Name, r.Destination, tablesOf(len(r.Tables)), brief(r.Elapsed))
 	return nil
@@ -83,6 +103,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 
 // confirmLoad shows what would be replaced and asks.
 func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) error {
+	a.showProvenance(p)
 	for _, w := range p.Warnings {
 		a.warn("%s", w)
 	}

@@ -23,7 +23,11 @@ Without --cloud it comes from a storage profile of the config file, where the ID
 of a snapshot is its name.
 
 A missing target is created; if the config file cannot be written, pull says what
-to add to it. An interrupted pull resumes where it stopped.`,
+to add to it. An interrupted pull resumes where it stopped.
+
+What was pulled from another organization is data: ` + "`snapcli load`" + ` runs nothing that
+its author wrote. What was pulled from your own organization, or from a storage
+profile, is loaded with its programs, confined to the database it is loaded into.`,
 		Example: examples(
 			"pull the newest snapshot of shop", "snapcli pull shop --cloud",
 			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),
@@ -56,6 +60,8 @@ type pulled struct {
 	Here          bool      `json:"here"`
 	CreatedTarget bool      `json:"created_target"`
 	Unsaved       string    `json:"target_unsaved,omitempty" doc:"why the missing target could not be written to the config file"`
+
+	Provenance provenanceView `json:"provenance"`
 }
 
 func (a *app) pull(ctx context.Context, target string, o local.PullOptions) error {
@@ -93,7 +99,7 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 		if r.Unsaved != nil {
 			unsaved = r.Unsaved.Error()
 		}
-		return a.printJSON(pulled{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget, unsaved})
+		return a.printJSON(pulled{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget, unsaved, viewProvenance(s.From)})
 	}
 	if r.CreatedTarget {
 		a.note("created the target %s; give it a database with `snapcli targets add %s --destination URL`", target, word(target))
@@ -102,6 +108,9 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 		a.done(s.Name, "%s is already here, with the same checksum: nothing was fetched", s.Name)
 	} else {
 		a.done(s.Name, "pulled %s (%s, %s), every byte verified", s.Name, string(s.Type), size(s.Size))
+	}
+	if s.From.Origin == local.Theirs {
+		a.note("it is %s: a load takes its data, and leaves its programs out", s.From)
 	}
 	if r.Unsaved != nil {
 		a.warn("the target %s could not be saved: %s\nadd it to the config file by hand:\n\ntargets:\n  %s:\n    destination: URL", target, r.Unsaved, strconv.Quote(target))

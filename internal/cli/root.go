@@ -44,7 +44,7 @@ func (a *app) root() *cobra.Command {
 	)
 	add(root, groupMain, a.buildCommand(), a.sanitizeCommand(), a.pushCommand(), a.pullCommand(), a.loadCommand())
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.whoamiCommand())
-	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.configCommand(), a.serveCommand(), a.doctorCommand())
+	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(), a.serveCommand(), a.doctorCommand())
 	add(root, "", a.completionCommand(), a.versionCommand())
 	root.AddCommand(topics()...)
 	return root

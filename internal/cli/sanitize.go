@@ -18,7 +18,10 @@ func (a *app) sanitizeCommand() *cobra.Command {
 		Long: `Sanitize makes a masked copy of the target's newest snapshot, or of the one that
 --snapshot names. How to mask stands in a file of column rules, in a SQL file,
 or in both, given here or in the target's configuration. The original is not
-touched, and nothing leaves this machine. Of an encrypted original the copy is
+touched, and nothing leaves this machine. SQL runs on a scratch copy, on the
+target's destination or scratch server, never on the source. A snapshot of
+another organization is masked as data: nothing that its author wrote runs, and
+the copy has none of its programs. Of an encrypted original the copy is
 encrypted too, unless --no-encrypt says otherwise.
 
 --init writes a first rules file from the snapshot's tables and the look of

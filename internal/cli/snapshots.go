@@ -72,7 +72,21 @@ type localView struct {
 	Tables    []tableView       `json:"tables,omitempty"`
 	Encrypted int               `json:"encrypted,omitempty" doc:"to how many recipients"`
 	Subset    *subsetView       `json:"subset,omitempty" doc:"of a snapshot that does not hold every row"`
+
+	Provenance provenanceView `json:"provenance"`
+	Programs   []programView  `json:"programs,omitempty" doc:"of show: its objects that can compute"`
 }
+
+// provenanceView is where a snapshot is from.
+type provenanceView struct {
+	Origin       local.Origin `json:"origin" doc:"mine, ours, theirs or unknown"`
+	Organization string       `json:"organization,omitempty" doc:"slug of the organization it was pulled from"`
+	Person       string       `json:"person,omitempty" doc:"e-mail of who pushed it, where that is told"`
+	Service      string       `json:"service,omitempty" doc:"URL of the cloud service"`
+	Profile      string       `json:"profile,omitempty" doc:"storage profile it was pulled from"`
+}
+
+func viewProvenance(p local.Provenance) provenanceView { return provenanceView(p) }
 
 // subsetView is how the rows of a subset were chosen.
 type subsetView struct {
@@ -93,6 +107,7 @@ func viewSnapshot(s local.Snapshot) localView {
 	v := localView{
 		Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size, SHA256: s.SHA256,
 		CreatedAt: s.Created, File: s.Path, Cloud: s.Cloud, Encrypted: s.Encrypted,
+		Provenance: viewProvenance(s.From), Programs: viewPrograms(s.Programs),
 	}
 	if s.Subset != nil {
 		v.Subset = (*subsetView)(s.Subset)
@@ -142,9 +157,9 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string)
 	var short shortener
 	short.learn(ids, false)
 	t := a.newTable(column{title: "Target", least: 5, weight: 3}, column{title: "Name", least: 9, cut: keepEnd}, column{title: "Type", least: 4, weight: 2},
-		column{title: "Engine", least: 6, weight: 3}, column{title: "Size", right: true}, column{title: "Cloud"}, momentColumn("Created", 1))
+		column{title: "Engine", least: 6, weight: 3}, column{title: "Size", right: true}, column{title: "From", least: 4, weight: 2}, column{title: "Cloud"}, momentColumn("Created", 1))
 	for _, s := range list {
-		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), short.cut(s.Cloud[url]), moment(s.Created))
+		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), s.From.String(), short.cut(s.Cloud[url]), moment(s.Created))
 	}
 	return t.flush()
 }

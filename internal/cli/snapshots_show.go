@@ -71,6 +71,19 @@ func rows(where map[string]string, percent float64) string {
 	return strings.Join(parts, "; ")
 }
 
+// fromState says where a snapshot is from, and so how it is loaded.
+func fromState(p local.Provenance) string {
+	switch p.Origin {
+	case local.Mine:
+		return "mine: built on this machine"
+	case local.Ours:
+		return p.String() + ": pulled " + first(p.Person, "from your organization or storage")
+	case local.Theirs:
+		return p.String() + ": loaded as data, without its programs"
+	}
+	return "unknown: loaded as data, without its programs"
+}
+
 func (a *app) showLocal(s local.Snapshot) error {
 	if a.flags.json {
 		return a.printJSON(viewSnapshot(s))
@@ -78,10 +91,13 @@ func (a *app) showLocal(s local.Snapshot) error {
 	pairs := []string{
 		"Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
 		"Size", exactSize(s.Size), "SHA-256", s.SHA256,
-		"Created", moment(s.Created), "File", s.Path, "Encrypted", sealedState(s), "Subset", subsetState(s),
+		"From", fromState(s.From), "Created", moment(s.Created), "File", s.Path, "Encrypted", sealedState(s), "Subset", subsetState(s),
 	}
 	for url, id := range s.Cloud {
 		pairs = append(pairs, "Cloud", id+" at "+url)
+	}
+	if len(s.Programs) > 0 {
+		pairs = append(pairs, "Programs", kindsOf(s.Programs))
 	}
 	a.fields(pairs...)
 	if len(s.Tables) == 0 {

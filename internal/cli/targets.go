@@ -39,6 +39,7 @@ type targetView struct {
 	Name        string `json:"name"`
 	Source      string `json:"source,omitempty"`
 	Destination string `json:"destination,omitempty"`
+	Scratch     string `json:"scratch,omitempty" doc:"where SQL for masking runs, instead of the destination's server"`
 	Jobs        int    `json:"jobs"`
 	Production  bool   `json:"production"`
 	Rules       string `json:"sanitize_rules,omitempty"`
@@ -49,7 +50,7 @@ type targetView struct {
 }
 
 func viewTarget(t local.Target) targetView {
-	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), t.Jobs, t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil}
+	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), hidePassword(t.Scratch), t.Jobs, t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil}
 	if rows(t.Subset.Where, t.Subset.Percent) != "" {
 		v.Subset = &subsetView{Where: t.Subset.Where, Percent: t.Subset.Percent}
 	}

@@ -30,7 +30,7 @@ environment when they are needed.`,
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.Name = args[0]
-			if err := errors.Join(databaseFromHere(&t.Source), databaseFromHere(&t.Destination), fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules), keysFromHere(t.EncryptTo)); err != nil {
+			if err := errors.Join(databaseFromHere(&t.Source), databaseFromHere(&t.Destination), databaseFromHere(&t.Scratch), fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules), keysFromHere(t.EncryptTo)); err != nil {
 				return err
 			}
 			return a.addTarget(cmd, t)
@@ -38,6 +38,7 @@ environment when they are needed.`,
 	}
 	cmd.Flags().StringVar(&t.Source, "source", "", "URL of the database to build from")
 	cmd.Flags().StringVar(&t.Destination, "destination", "", "URL of the database that load replaces")
+	cmd.Flags().StringVar(&t.Scratch, "scratch", "", "URL of a database on the server where SQL for masking runs (default the destination)")
 	jobsFlag(cmd, &t.Jobs, "tables at once; 0 is the number of cores")
 	cmd.Flags().BoolVar(&t.Production, "production", false, "the destination is production: load refuses it unless forced")
 	cmd.Flags().StringArrayVar(&t.EncryptTo, "encrypt-to", nil, "public key, or file of them, of who can read its snapshots; may be repeated")
@@ -121,6 +122,7 @@ func keepUnchanged(cmd *cobra.Command, t *local.Target, old local.Target) {
 	}
 	keep("source", func() { t.Source = old.Source })
 	keep("destination", func() { t.Destination = old.Destination })
+	keep("scratch", func() { t.Scratch = old.Scratch })
 	keep("jobs", func() { t.Jobs = old.Jobs })
 	keep("production", func() { t.Production = old.Production })
 	keep("encrypt-to", func() { t.EncryptTo = old.EncryptTo })

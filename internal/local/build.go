@@ -50,6 +50,6 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 		return Snapshot{}, err
 	}
 	p.phase("connect")
-	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: o.subset(t)}
+	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, from: Provenance{Origin: Mine}, to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: o.subset(t)}
 	return a.newSnapshot(ctx, from, d, p)
 }

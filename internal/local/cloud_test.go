@@ -36,7 +36,7 @@ func machine(t *testing.T) *Agent {
 // made puts a snapshot file of some size into the listing, as a build does.
 func (a *Agent) made(t *testing.T, target string, typ snap.Type, at time.Time, size int) Snapshot {
 	t.Helper()
-	s := Snapshot{Target: target, Name: snap.SnapshotName(target, at), Type: typ, Engine: snap.SQLite, Created: at}
+	s := Snapshot{Target: target, Name: snap.SnapshotName(target, at), Type: typ, Engine: snap.SQLite, Created: at, From: Provenance{Origin: Mine}}
 	path, err := a.snapshotFile(s.Target, s.Name)
 	if err != nil {
 		t.Fatal(err)

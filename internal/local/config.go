@@ -9,7 +9,17 @@ type Config struct {
 	StorageProfiles map[string]StorageProfile `yaml:"storage_profiles" koanf:"storage_profiles"`
 	Identities      []string                  `yaml:"identities" koanf:"identities"`         // files of private keys that open encrypted snapshots, or ${NAME} of one
 	PostgresTools   []string                  `yaml:"postgres_tools" koanf:"postgres_tools"` // folders of pg_dump and pg_restore; empty: PATH and the usual places
+	Trust           TrustSpec                 `yaml:"trust,omitempty" koanf:"trust"`
 }
+
+// TrustSpec says whose snapshots are more than data.
+type TrustSpec struct {
+	// OwnOrganization loads the programs of what was pulled from one's own
+	// organization or from a storage profile; nil is true.
+	OwnOrganization *bool `yaml:"own_organization,omitempty" koanf:"own_organization"`
+}
+
+func (t TrustSpec) ownOrganization() bool { return t.OwnOrganization == nil || *t.OwnOrganization }
 
 // Cloud is how to reach the cloud service (SPEC 2.6).
 type Cloud struct {
@@ -32,6 +42,7 @@ type Target struct {
 	Name        string       `yaml:"-" koanf:"-"`
 	Source      string       `yaml:"source,omitempty" koanf:"source"`           // URL of the database to build from
 	Destination string       `yaml:"destination,omitempty" koanf:"destination"` // URL of the database that load replaces
+	Scratch     string       `yaml:"scratch,omitempty" koanf:"scratch"`         // URL of a database on the server that scratch copies are made on; empty: the destination's
 	Jobs        int          `yaml:"jobs,omitempty" koanf:"jobs"`               // 0 is the number of cores
 	Production  bool         `yaml:"production,omitempty" koanf:"production"`   // load refuses this destination unless forced
 	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them, of who can read its snapshots

@@ -19,7 +19,7 @@ const envPrefix = "SNAPCLI_"
 // error, because nobody sets it to no end.
 func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
 	known := map[string]string{envName("identities"): "identities", envName("postgres_tools"): "postgres_tools"}
-	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key"} {
+	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key", "trust" + keyDelim + "own_organization"} {
 		known[envName(key)] = key
 	}
 	for _, group := range []string{"targets", "storage_profiles"} {
@@ -60,7 +60,7 @@ func fieldsOf(group string) []string {
 	if group == "storage_profiles" {
 		return []string{"url"}
 	}
-	return []string{"source", "destination", "jobs", "production", "encrypt_to", "sanitize" + keyDelim + "rules", "sanitize" + keyDelim + "sql", "subset" + keyDelim + "percent"}
+	return []string{"source", "destination", "scratch", "jobs", "production", "encrypt_to", "sanitize" + keyDelim + "rules", "sanitize" + keyDelim + "sql", "subset" + keyDelim + "percent"}
 }
 
 // envName returns the environment variable that sets a key.

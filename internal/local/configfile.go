@@ -129,7 +129,7 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 	}
 	var c Config
 	if err := all.Unmarshal("", &c); err != nil {
-		return Config{}, &snap.Error{Code: snap.CodeUsage, Detail: "an environment variable SNAPCLI_... has a value of the wrong kind", Hint: "jobs takes a whole number, subset.percent a number, production true or false", Cause: err}
+		return Config{}, &snap.Error{Code: snap.CodeUsage, Detail: "an environment variable SNAPCLI_... has a value of the wrong kind", Hint: "jobs takes a whole number, subset.percent a number, production and trust.own_organization true or false", Cause: err}
 	}
 	for name, t := range c.Targets {
 		t.Name = name

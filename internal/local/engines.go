@@ -71,7 +71,7 @@ func dumpIn(r *archive.Reader) engine.Dump {
 	return engine.Dump{
 		Open: func() (io.ReadCloser, error) { return r.Section(dumpSection) },
 		Size: stored.Size, SHA256: stored.SHA256,
-		Info: engine.Info{ServerVersion: m.ServerVersion, ToolVersion: m.ToolVersion, Exists: true, Tables: fromArchive(m.Tables), Properties: m.Properties, Subset: subsetFrom(m.Subset)},
+		Info: engine.Info{ServerVersion: m.ServerVersion, ToolVersion: m.ToolVersion, Exists: true, Tables: fromArchive(m.Tables), Properties: m.Properties, Subset: subsetFrom(m.Subset), Schema: m.Schema},
 	}
 }
 

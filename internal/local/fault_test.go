@@ -249,7 +249,7 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.replace(t.Context(), r, to, LoadOptions{}, 1, nil); snap.CodeOf(err) != snap.CodeStorageFull {
+	if _, err := s.replace(t.Context(), dumpIn(r), to, LoadOptions{Jobs: 1}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
 		t.Errorf("replace: %v", err)
 	}
 	s.untouched(t)

@@ -55,7 +55,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	if t.Source == "" && t.Destination == "" {
 		f.add(Flaw{Key: at, Err: snap.Usage("it has neither a source nor a destination", fmt.Sprintf("run `snapcli targets add %q --source URL`", t.Name)), Doubt: true, Tried: true})
 	}
-	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination}} {
+	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination}, {"scratch", t.Scratch}} {
 		if side.url != "" {
 			one := a.urlFlaw(at+"."+side.name, side.url, checkEngine)
 			one.Tried = true

@@ -8,6 +8,7 @@ import (
 	"snap"
 	"snap/internal/archive"
 	"snap/internal/engine"
+	"snap/internal/schema"
 )
 
 // LoadOptions choose what to load and what is allowed.
@@ -20,6 +21,11 @@ type LoadOptions struct {
 	Force     bool                  // load into a destination that is marked or looks like production
 	Jobs      int
 	Identity  []string // files of private keys that open it; nil: those of the configuration
+
+	// WithPrograms loads the programs of a foreign snapshot too, each after its
+	// check. Trust is asked about an author who is not trusted yet; nil refuses.
+	WithPrograms bool
+	Trust        func(Preflight) error
 }
 
 // LoadResult tells what was loaded.
@@ -29,6 +35,8 @@ type LoadResult struct {
 	Replaced    bool   // a database was there before
 	Tables      []archive.Table
 	Elapsed     time.Duration
+	LeftOut     []schema.Program // that was not loaded, because the snapshot is foreign
+	Notices     []string         // what a person should know about how it was loaded
 }
 
 // Load replaces the target's destination by a snapshot, whole or not at all.
@@ -54,34 +62,56 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 		return LoadResult{}, err
 	}
 	defer r.Close()
-	ready, err := a.preflight(ctx, s, r, to, p)
-	if err == nil && o.Confirm != nil {
-		err = o.Confirm(ready)
+	d, err := a.dumpOf(s, r)
+	if err != nil {
+		return LoadResult{}, err
+	}
+	d.WithPrograms = o.WithPrograms
+	ready, err := a.preflight(ctx, s, r, d, to, p)
+	if err == nil {
+		err = a.agreed(ready, d, o)
 	}
 	if err != nil {
 		return LoadResult{}, err
 	}
-	if err := a.replace(ctx, r, to, o, jobsOf(o.Jobs, t.Jobs), p); err != nil {
-		return LoadResult{}, err
-	}
-	return LoadResult{Snapshot: s, Destination: to.shown, Replaced: ready.Exists, Tables: r.Manifest().Tables, Elapsed: a.now().Sub(started)}, nil
+	o.Jobs = jobsOf(o.Jobs, t.Jobs)
+	notices, err := a.replace(ctx, d, to, o, p)
+	return LoadResult{
+		Snapshot: s, Destination: to.shown, Replaced: ready.Exists, Tables: r.Manifest().Tables,
+		Elapsed: a.now().Sub(started), LeftOut: ready.LeftOut, Notices: notices,
+	}, err
 }
 
-// replace restores beside the destination and swaps.
-func (a *Agent) replace(ctx context.Context, r *archive.Reader, to database, o LoadOptions, jobs int, p Progress) error {
+// agreed has the user decide about programs, and then about the load.
+func (a *Agent) agreed(ready Preflight, d engine.Dump, o LoadOptions) error {
+	if d.Trust == engine.Foreign && d.WithPrograms {
+		if err := a.allowPrograms(ready, o.Trust); err != nil {
+			return err
+		}
+	}
+	if o.Confirm == nil {
+		return nil
+	}
+	return o.Confirm(ready)
+}
+
+// replace restores next to the destination and swaps.
+func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadOptions, p Progress) (notices []string, err error) {
 	dir, done, err := a.workDir()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer done()
 	bytes, begin := p.following("restore")
-	scratch, err := to.engine.Restore(ctx, to.url, dumpIn(r), engine.Options{Jobs: jobs, TempDir: dir, Progress: bytes, Phase: begin})
+	notice := func(sentence string) { notices = append(notices, sentence) }
+	scratch, err := to.engine.Restore(ctx, to.url, d, engine.Options{Jobs: o.Jobs, TempDir: dir, Progress: bytes, Phase: begin, Notice: notice})
 	if err != nil {
-		return diskError(err, "restore the snapshot")
+		return notices, diskError(err, "restore the snapshot")
 	}
 	defer scratch.Drop(context.WithoutCancel(ctx))
 	begin("swap")
-	return scratch.Swap(ctx, o.Terminate)
+	err = scratch.Swap(ctx, o.Terminate)
+	return notices, err
 }
 
 // toLoad returns the snapshot that the options choose. One that is not of the

@@ -13,7 +13,9 @@ import (
 
 	"snap"
 	"snap/internal/archive"
+	"snap/internal/engine"
 	"snap/internal/engine/sqlite"
+	"snap/internal/schema"
 )
 
 // Preflight is what is known before a load changes anything.
@@ -26,6 +28,8 @@ type Preflight struct {
 	Connections   []string
 	ServerVersion string
 	Warnings      []string
+	LeftOut       []schema.Program // of a snapshot that is loaded as data
+	Programs      []schema.Program // of a snapshot that is not the user's own: those that are loaded
 }
 
 // destination returns the database that a load would replace. It refuses one
@@ -106,7 +110,7 @@ func (a *Agent) Preflight(ctx context.Context, target string, o LoadOptions) (Pr
 	if err != nil {
 		return Preflight{}, err
 	}
-	r, err := archive.Open(s.Path)
+	r, err := openSnapshot(s)
 	if err != nil {
 		return Preflight{}, err
 	}
@@ -117,11 +121,16 @@ func (a *Agent) Preflight(ctx context.Context, target string, o LoadOptions) (Pr
 	if err := agree(s, r.Manifest()); err != nil {
 		return Preflight{}, err
 	}
-	return a.preflight(ctx, s, r, to, nil)
+	d, err := a.dumpOf(s, r)
+	if err != nil {
+		return Preflight{}, err
+	}
+	d.WithPrograms = o.WithPrograms
+	return a.preflight(ctx, s, r, d, to, nil)
 }
 
 // preflight looks at the destination and at the room there is.
-func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, to database, p Progress) (Preflight, error) {
+func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d engine.Dump, to database, p Progress) (Preflight, error) {
 	p.phase("preflight")
 	info, err := to.engine.Check(ctx, to.url)
 	if err != nil {
@@ -136,6 +145,12 @@ func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, to
 	}
 	if m := r.Manifest(); leading(m.ServerVersion) > leading(info.ServerVersion) && to.kind != snap.SQLite {
 		f.Warnings = append(f.Warnings, fmt.Sprintf("the snapshot is from version %s and the destination's server is %s: it may not understand everything", m.ServerVersion, info.ServerVersion))
+	}
+	if d.Trust != engine.Mine && d.Info.Schema != nil {
+		f.Programs = d.Info.Schema.Programs
+	}
+	if d.Trust == engine.Foreign && !d.WithPrograms {
+		f.LeftOut, f.Programs = f.Programs, nil
 	}
 	return f, nil
 }

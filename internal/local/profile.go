@@ -21,7 +21,7 @@ func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOpti
 	if err != nil {
 		return PushResult{}, err
 	}
-	store, err := a.profile(ctx, name)
+	store, name, err := a.profile(ctx, name)
 	if err != nil {
 		return PushResult{}, err
 	}
@@ -38,7 +38,7 @@ func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOpti
 	if err != nil {
 		return PullResult{}, err
 	}
-	store, err := a.profile(ctx, name)
+	store, name, err := a.profile(ctx, name)
 	if err != nil {
 		return PullResult{}, err
 	}
@@ -51,7 +51,8 @@ func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOpti
 		return result, err
 	}
 	options := transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull"), HTTP: store.HTTP(), Plain: true}
-	result.Snapshot, result.Here, result.Moved, err = a.bring(ctx, store, store.ID(wanted), wanted, options)
+	from := offer{wanted, Provenance{Origin: Ours, Profile: name}}
+	result.Snapshot, result.Here, result.Moved, err = a.bring(ctx, store, store.ID(wanted), from, options)
 	if err == nil && result.Here {
 		err = a.writeRecord(result.Snapshot)
 	}
@@ -83,8 +84,8 @@ func wantedOf(ctx context.Context, store *profile.Profile, target string, o Pull
 	return all[0], nil
 }
 
-// profile opens the storage profile of this name.
-func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, error) {
+// profile opens the storage profile of this name, and returns its name.
+func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, string, error) {
 	profiles := a.Config().StorageProfiles
 	var names []string
 	for known := range profiles {
@@ -93,19 +94,20 @@ func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, err
 	slices.Sort(names)
 	switch {
 	case len(names) == 0:
-		return nil, snap.Usage("no storage profile is configured", "add --cloud for the cloud service, or a profile below storage_profiles: `snapcli config edit`")
+		return nil, "", snap.Usage("no storage profile is configured", "add --cloud for the cloud service, or a profile below storage_profiles: `snapcli config edit`")
 	case name == "" && len(names) == 1:
 		name = names[0]
 	case name == "":
-		return nil, snap.Usage("there are several storage profiles", "name one with --profile: "+strings.Join(names, ", "))
+		return nil, "", snap.Usage("there are several storage profiles", "name one with --profile: "+strings.Join(names, ", "))
 	}
 	chosen, ok := profiles[name]
 	if !ok {
-		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no storage profile %q", name), Hint: "there are: " + strings.Join(names, ", ")}
+		return nil, "", &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no storage profile %q", name), Hint: "there are: " + strings.Join(names, ", ")}
 	}
 	rawURL, err := expand(chosen.URL, a.env)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return profile.Open(ctx, rawURL, a.now)
+	p, err := profile.Open(ctx, rawURL, a.now)
+	return p, name, err
 }

@@ -50,7 +50,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	if err = a.ensureTarget(&result, target); err != nil {
 		return result, err
 	}
-	s, here, moved, err := a.bring(ctx, c, wanted.ID, wanted, a.options(c, o.Jobs, p.bytes("pull")))
+	s, here, moved, err := a.bring(ctx, c, wanted.ID, offer{wanted, fromCloud(wanted, c.BaseURL())}, a.options(c, o.Jobs, p.bytes("pull")))
 	result.Snapshot, result.Here, result.Moved = s, here, moved
 	if err != nil {
 		return result, err
@@ -65,12 +65,21 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	return result, err
 }
 
+// offer is a snapshot that can be pulled, and where it would be from.
+type offer struct {
+	api.Snapshot
+	from Provenance
+}
+
 // bring finds a snapshot on this machine, or fetches it to its place and into
 // the listing. The record of one that was here is not written yet.
-func (a *Agent) bring(ctx context.Context, c transfer.Service, id string, wanted api.Snapshot, o transfer.Options) (s Snapshot, here bool, moved int64, err error) {
+func (a *Agent) bring(ctx context.Context, c transfer.Service, id string, wanted offer, o transfer.Options) (s Snapshot, here bool, moved int64, err error) {
 	s, here, err = a.placeFor(ctx, wanted)
 	if err != nil || here {
 		s.Arrived = a.now().UTC() // what a person has just pulled is what they load
+		if s.From.Origin == Unknown {
+			s.From = wanted.from
+		}
 		return s, here, 0, err
 	}
 	if err := os.MkdirAll(filepath.Dir(s.Path), 0o700); err != nil {
@@ -138,7 +147,7 @@ func (a *Agent) ensureTarget(r *PullResult, name string) error {
 // name no other snapshot has. A copy whose bytes have changed is taken away. A
 // file without a record is what a pull left that was killed at its end: it may
 // stand at the place, and is verified there.
-func (a *Agent) placeFor(ctx context.Context, wanted api.Snapshot) (s Snapshot, here bool, err error) {
+func (a *Agent) placeFor(ctx context.Context, wanted offer) (s Snapshot, here bool, err error) {
 	local, err := a.Snapshots(wanted.Target)
 	if err != nil {
 		return Snapshot{}, false, err
@@ -149,7 +158,7 @@ func (a *Agent) placeFor(ctx context.Context, wanted api.Snapshot) (s Snapshot, 
 			taken[s.Name] = true
 			continue
 		}
-		err := transfer.Verify(ctx, s.Path, wanted)
+		err := transfer.Verify(ctx, s.Path, wanted.Snapshot)
 		if snap.CodeOf(err) != snap.CodeConflict {
 			return s, err == nil, err
 		}
@@ -158,7 +167,7 @@ func (a *Agent) placeFor(ctx context.Context, wanted api.Snapshot) (s Snapshot, 
 	}
 	s = Snapshot{
 		Target: wanted.Target, Name: wanted.Name, Type: wanted.Type, Engine: wanted.Engine,
-		Size: wanted.Size, SHA256: wanted.SHA256, Created: wanted.Created, Pulled: true,
+		Size: wanted.Size, SHA256: wanted.SHA256, Created: wanted.Created, Pulled: true, From: wanted.from,
 	}
 	for n := 2; taken[s.Name]; n++ {
 		s.Name = fmt.Sprintf("%s-%d", wanted.Name, n)

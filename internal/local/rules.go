@@ -42,7 +42,7 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 		return err
 	}
 	defer m.close()
-	contents, err := m.rewriter.Inspect(ctx, dumpIn(m.reader), sanitize.Samples, m.options)
+	contents, err := m.rewriter.Inspect(ctx, m.dump, sanitize.Samples, m.options)
 	if err != nil {
 		return diskError(err, "inspect the snapshot")
 	}
@@ -56,6 +56,7 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 // masking is what masking a snapshot by rules works with.
 type masking struct {
 	reader   *archive.Reader
+	dump     engine.Dump
 	rewriter engine.Rewriter
 	options  engine.Options
 	done     func()
@@ -84,8 +85,14 @@ func (a *Agent) openMasking(ctx context.Context, s Snapshot, identity []string, 
 		done()
 		return nil, err
 	}
+	dump, err := a.dumpOf(s, r)
+	if err != nil {
+		r.Close()
+		done()
+		return nil, err
+	}
 	bytes, begin := p.following("inspect")
-	return &masking{reader: r, rewriter: rewriter, done: done, options: engine.Options{Jobs: jobsOf(), TempDir: dir, Progress: bytes, Phase: begin}}, nil
+	return &masking{reader: r, dump: dump, rewriter: rewriter, done: done, options: engine.Options{Jobs: jobsOf(), TempDir: dir, Progress: bytes, Phase: begin}}, nil
 }
 
 // byRules makes a masked copy of a snapshot by column rules, and by SQL after
@@ -100,8 +107,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 		return Snapshot{}, err
 	}
 	defer m.close()
-	dump := dumpIn(m.reader)
-	contents, err := m.rewriter.Inspect(ctx, dump, sanitize.Samples, m.options)
+	contents, err := m.rewriter.Inspect(ctx, m.dump, sanitize.Samples, m.options)
 	if err != nil {
 		return Snapshot{}, diskError(err, "inspect the snapshot")
 	}
@@ -116,11 +122,14 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	m.options.Begin("mask")
 	rewrite := func(to io.Writer) (engine.Info, error) {
 		scanner := sanitize.NewScanner(to, prepared.Watch)
-		info, err := m.rewriter.Rewrite(ctx, dump, prepared.Plan, scanner, m.options)
+		info, err := m.rewriter.Rewrite(ctx, m.dump, prepared.Plan, scanner, m.options)
 		if err != nil {
 			return info, err
 		}
-		return info, scanner.Result()
+		if info.Schema == nil && m.dump.Trust != engine.Foreign {
+			info.Schema = m.dump.Info.Schema // rules change rows alone
+		}
+		return describedAs(d.Engine, info), scanner.Result()
 	}
 	if sql.Text == "" {
 		return a.writeSnapshot(d, rewrite)
@@ -131,7 +140,9 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	}
 	defer between.Close()
 	d.Sanitized.SQL = sql.SHA256
-	return a.bySQL(ctx, w.target, between, sql, d, p)
+	dump := dumpIn(between)
+	dump.Trust = m.dump.Trust
+	return a.bySQL(ctx, w.target, dump, sql, d, p)
 }
 
 // writeBetween writes what the rules made where nobody takes it for finished.
@@ -148,7 +159,7 @@ func writeBetween(d draft, o engine.Options, rewrite func(io.Writer) (engine.Inf
 	if err != nil {
 		return nil, err
 	}
-	return archive.Open(file.Name())
+	return archive.OpenOwn(file.Name())
 }
 
 // maskKey returns the key of the rules, or the one of this machine.

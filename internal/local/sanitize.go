@@ -32,8 +32,8 @@ type SanitizeOptions struct {
 //
 // Rules are applied on this machine. A SQL file runs in a scratch database that
 // is gone afterwards: for SQLite a file in the data folder, for PostgreSQL and
-// MySQL a database on the destination's server, or on the source's when the
-// target has no destination.
+// MySQL a database on the target's scratch server, or else on the destination's.
+// Nothing runs on the source.
 func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, p Progress) (Snapshot, error) {
 	t, err := a.Target(target)
 	if err != nil {
@@ -59,8 +59,12 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 		return Snapshot{}, err
 	}
 	defer r.Close()
+	dump, err := a.dumpOf(original, r)
+	if err != nil {
+		return Snapshot{}, err
+	}
 	d := w.draft(r.Manifest(), archive.Sanitized{From: original.Name, SQL: sql.SHA256})
-	return a.bySQL(ctx, t, r, sql, d, p)
+	return a.bySQL(ctx, t, dump, sql, d, p)
 }
 
 // maskedCopy is a masked copy that is to be made of an original.
@@ -83,7 +87,7 @@ func (w maskedCopy) draft(original archive.Manifest, how archive.Sanitized) draf
 		}
 		subset = &archive.Subset{Where: tables, Percent: subset.Percent, Start: subset.Start}
 	}
-	return draft{to: w.to, jobs: w.jobs, Manifest: archive.Manifest{
+	return draft{from: w.original.From, to: w.to, jobs: w.jobs, Manifest: archive.Manifest{
 		Target: w.target.Name, Type: snap.TypeSanitized, Engine: w.original.Engine, Sanitized: &how,
 		Subset: subset, Tables: original.Tables, // for how many rows the source had
 	}}
@@ -99,20 +103,19 @@ func (a *Agent) copyRecipients(e Encryption, t Target, original Snapshot) ([]age
 	return to, err
 }
 
-// bySQL makes a masked copy of what a file holds by running SQL in a scratch
-// database.
-func (a *Agent) bySQL(ctx context.Context, t Target, r *archive.Reader, sql sanitize.SQL, d draft, p Progress) (Snapshot, error) {
+// bySQL makes a masked copy of a dump by running SQL in a scratch database.
+func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanitize.SQL, d draft, p Progress) (Snapshot, error) {
 	dir, done, err := a.workDir()
 	if err != nil {
 		return Snapshot{}, err
 	}
 	defer done()
-	place, err := a.scratchPlace(t, r.Manifest().Engine, dir)
+	place, err := a.scratchPlace(t, d.Engine, dir)
 	if err != nil {
 		return Snapshot{}, err
 	}
 	bytes, begin := p.following("restore")
-	scratch, err := place.engine.Restore(ctx, place.url, dumpIn(r), engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin})
+	scratch, err := place.engine.Restore(ctx, place.url, dump, engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin})
 	if err != nil {
 		return Snapshot{}, diskError(err, "restore the scratch copy")
 	}
@@ -174,18 +177,31 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 	return s, nil
 }
 
-// scratchPlace returns where the scratch copy is made beside.
+// scratchPlace returns where the scratch copy is made: next to a database of
+// the target's scratch server, or else of the destination's. It is never the
+// source, and never production.
 func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, error) {
 	if kind == snap.SQLite {
 		return a.databaseAt(sqlite.URLOf(filepath.Join(dir, "scratch.db")))
 	}
-	for _, raw := range []string{t.Destination, t.Source} {
-		if raw == "" {
-			continue
-		}
-		if place, err := a.databaseAt(raw); err != nil || place.kind == kind {
-			return place, err
-		}
+	hint := fmt.Sprintf("name a %s server for scratch copies with `snapcli targets add %q --scratch URL`", kind, t.Name)
+	raw := t.Scratch
+	if raw == "" {
+		raw = t.Destination
 	}
-	return database{}, snap.Usage(fmt.Sprintf("the target %q has no %s server to make the scratch copy on", t.Name, kind), fmt.Sprintf("give it a destination with `snapcli targets add %q --destination URL`", t.Name))
+	if raw == "" {
+		return database{}, snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and SQL never runs on the source", t.Name), hint)
+	}
+	place, err := a.databaseAt(raw)
+	if err != nil {
+		return database{}, err
+	}
+	t.Production = t.Production && t.Scratch == "" // the mark is the destination's
+	if why := a.production(t, place); why != "" {
+		return database{}, snap.Forbidden(fmt.Sprintf("%s %s, and scratch copies are not made there", place.shown, why), hint)
+	}
+	if place.kind != kind {
+		return database{}, snap.Usage(fmt.Sprintf("the target %q has no %s server to make the scratch copy on", t.Name, kind), hint)
+	}
+	return place, nil
 }

@@ -19,6 +19,7 @@ import (
 	"snap"
 	"snap/internal/archive"
 	"snap/internal/disk"
+	"snap/internal/schema"
 )
 
 // Snapshot is a snapshot file on this machine.
@@ -32,6 +33,7 @@ type Snapshot struct {
 	Created time.Time         `json:"created"`
 	Arrived time.Time         `json:"arrived"`          // when it was built, sanitized or pulled here
 	Pulled  bool              `json:"pulled,omitempty"` // it was pulled, not built or sanitized here
+	From    Provenance        `json:"from"`
 	Path    string            `json:"-"`
 	Cloud   map[string]string `json:"cloud,omitempty"` // cloud URL to snapshot ID, when it was pushed there or pulled from there
 	Tables  []archive.Table   `json:"tables,omitempty"`
@@ -39,14 +41,24 @@ type Snapshot struct {
 	// of an encrypted one tells nothing of its tables.
 	Encrypted int             `json:"encrypted,omitempty"`
 	Subset    *archive.Subset `json:"subset,omitempty"` // when it does not hold every row
+	// Programs are the objects in it that can compute, as [Agent.Describe] tells.
+	Programs []schema.Program `json:"-"`
 	// Warnings are what a person should know who has just built it, such as what
 	// it could not take along.
 	Warnings []string `json:"-"`
 }
 
-// describe takes over what a manifest tells for people.
+// maxRecordTables bounds the tables in the record of a snapshot that this user
+// did not build, because all records are read at once.
+const maxRecordTables = 5000
+
+// describe takes over what a manifest tells for people. Of very many tables of
+// somebody else it takes none; see [Agent.Describe].
 func (s *Snapshot) describe(m archive.Manifest) {
 	s.Tables, s.Subset = slices.Clone(m.Tables), m.Subset
+	if s.From.Origin != Mine && len(s.Tables) > maxRecordTables {
+		s.Tables = nil
+	}
 	for i := range s.Tables { // the manifest tells them; the record stays small
 		s.Tables[i].Columns = nil
 	}
@@ -144,6 +156,7 @@ func readRecord(path string) (Snapshot, error) {
 	}
 	var s Snapshot
 	err = json.Unmarshal(text, &s)
+	s.settle()
 	return s, err
 }
 
@@ -296,7 +309,8 @@ func (a *Agent) adopt(s Snapshot) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	r, err := archive.Open(path)
+	s.Path = path
+	r, err := openSnapshot(s)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -304,7 +318,7 @@ func (a *Agent) adopt(s Snapshot) (Snapshot, error) {
 	if err := agree(s, r.Manifest()); err != nil {
 		return Snapshot{}, err
 	}
-	s.Path, s.Encrypted, s.Arrived = path, r.Encrypted(), a.now().UTC()
+	s.Encrypted, s.Arrived = r.Encrypted(), a.now().UTC()
 	s.describe(r.Manifest())
 	return s, a.writeRecord(s)
 }

@@ -55,7 +55,7 @@ func (a *Agent) AddTarget(t Target) error {
 	if err != nil {
 		return err
 	}
-	for _, raw := range []string{t.Source, t.Destination} {
+	for _, raw := range []string{t.Source, t.Destination, t.Scratch} {
 		if raw == "" {
 			continue
 		}

@@ -24,7 +24,7 @@ func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ..
 	if err != nil {
 		return Verified{}, err
 	}
-	r, err := archive.Open(s.Path)
+	r, err := openSnapshot(s)
 	if err != nil {
 		return Verified{}, err
 	}
@@ -39,13 +39,15 @@ func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ..
 	return Verified{Manifest: r.Manifest(), Encrypted: r.Encrypted(), Inside: !r.Locked()}, err
 }
 
-// Describe fills in what the record of an encrypted snapshot does not tell,
-// when one of the given identities opens it, or one of the configuration's.
+// Describe fills in what a record does not tell: the programs, all about the
+// tables of an encrypted snapshot, when one of the given identities opens it or
+// one of the configuration's, and the tables of somebody else's snapshot that
+// has very many.
 func (a *Agent) Describe(s *Snapshot, identity []string) error {
-	if s.Encrypted == 0 {
+	r, err := openSnapshot(*s)
+	if err != nil && len(s.Tables) > 0 {
 		return nil
 	}
-	r, err := archive.Open(s.Path)
 	if err != nil {
 		return err
 	}
@@ -55,7 +57,12 @@ func (a *Agent) Describe(s *Snapshot, identity []string) error {
 		return nil
 	}
 	if err == nil {
-		s.describe(r.Manifest())
+		m := r.Manifest()
+		s.describe(m)
+		s.Tables = m.Tables
+		if m.Schema != nil {
+			s.Programs = m.Schema.Programs
+		}
 	}
 	return err
 }
@@ -63,7 +70,7 @@ func (a *Agent) Describe(s *Snapshot, identity []string) error {
 // openVerified opens and unlocks a snapshot's file, after every byte of it was
 // checked.
 func (a *Agent) openVerified(ctx context.Context, s Snapshot, p Progress, identity ...string) (*archive.Reader, error) {
-	r, err := archive.Open(s.Path)
+	r, err := openSnapshot(s)
 	if err != nil {
 		return nil, err
 	}

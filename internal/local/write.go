@@ -30,6 +30,7 @@ const partSuffix = ".building"
 // tells, and how.
 type draft struct {
 	archive.Manifest
+	from Provenance
 	to   []age.Recipient // who can read it; nil is everybody
 	jobs int
 
@@ -54,6 +55,7 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 	var warnings []string
 	s, err := a.writeSnapshot(d, func(w io.Writer) (engine.Info, error) {
 		info, err := from.engine.Dump(ctx, from.url, w, o)
+		info = describedAs(from.kind, info)
 		warnings = info.Warnings
 		return info, err
 	})
@@ -76,7 +78,7 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 	if err != nil {
 		return Snapshot{}, diskError(err, "write the snapshot")
 	}
-	s, err = a.adopt(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size, SHA256: sum.SHA256, Created: m.Created})
+	s, err = a.adopt(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size, SHA256: sum.SHA256, Created: m.Created, From: d.from})
 	if err != nil {
 		os.Remove(f.path) // without its record it would stand there unseen
 		return s, err
@@ -109,7 +111,7 @@ func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, err
 	}
 	m = d.Manifest
 	m.ServerVersion, m.ToolVersion = info.ServerVersion, info.ToolVersion
-	m.Tables, m.Properties = toArchive(info.Tables), maps.Clone(info.Properties)
+	m.Tables, m.Properties, m.Schema = toArchive(info.Tables), maps.Clone(info.Properties), info.Schema
 	if m.Sanitized != nil { // masks and dropped rows may have changed what holds
 		delete(m.Properties, engine.ForeignKeys)
 	}

@@ -1,0 +1,241 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap/internal/local"
+	"snap/internal/schema"
+)
+
+func (a *app) trustCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "trust",
+		Short: "Say whose programs you are willing to load",
+		Long: `A snapshot from another organization, and a file of unknown origin, is loaded as
+data: tables and rows, without the functions, triggers, views and other programs
+that its author wrote. For organizations and people that you trust,
+` + "`snapcli load --with-programs`" + ` loads those too. Trust holds for one cloud service.`,
+		Example: examples("trust an organization", "snapcli trust add org:globex"),
+		Args:    knownCommand,
+	}
+	cmd.AddCommand(a.trustListCommand(), a.trustAddCommand(), a.trustRemoveCommand())
+	return cmd
+}
+
+// trustView is somebody who is trusted, as JSON.
+type trustView struct {
+	Name    string    `json:"name" doc:"org:SLUG, or an e-mail address"`
+	Service string    `json:"service" doc:"URL of the cloud service"`
+	Since   time.Time `json:"since"`
+}
+
+func viewTrust(t local.Trusted) trustView { return trustView{t.Name(), t.Service, t.Since} }
+
+func (a *app) trustListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List whose programs you are willing to load",
+		Long:    "List prints the organizations and people whose programs `snapcli load\n--with-programs` loads without a question.",
+		Example: examples("list them", "snapcli trust list"),
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			all, err := agent.Trusts()
+			if err != nil {
+				return err
+			}
+			return a.printTrusts(all)
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) printTrusts(all []local.Trusted) error {
+	if a.flags.json {
+		views := []trustView{}
+		for _, t := range all {
+			views = append(views, viewTrust(t))
+		}
+		return a.printJSON(views)
+	}
+	if len(all) == 0 {
+		a.note("you trust nobody yet; add an organization with `snapcli trust add org:SLUG`")
+		return nil
+	}
+	t := a.newTable(column{title: "Trusted", least: 8}, column{title: "Service", least: 12}, momentColumn("Since", 1))
+	for _, one := range all {
+		t.row(one.Name(), one.Service, moment(one.Since))
+	}
+	return t.flush()
+}
+
+func (a *app) trustAddCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add org:SLUG|EMAIL",
+		Short: "Trust an organization, or a person, of the cloud service",
+		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the programs of what an organization
+of the configured cloud service shares with you. A person is known by e-mail
+address, and only in your own organization: others do not tell who pushed.`,
+		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague", "snapcli trust add mia@acme.example"),
+		Args:    oneArg("name"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			t, added, err := agent.Trust(args[0])
+			if err != nil {
+				return err
+			}
+			if a.flags.json {
+				return a.printJSON(viewTrust(t))
+			}
+			if !added {
+				a.done(t.Name(), "%s of %s was trusted already", t.Name(), t.Service)
+				return nil
+			}
+			a.done(t.Name(), "trusted %s of %s: load --with-programs loads its programs", t.Name(), t.Service)
+			return nil
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) trustRemoveCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "remove org:SLUG|EMAIL",
+		Short:   "Trust an organization or a person no longer",
+		Long:    "Remove takes back what `snapcli trust add` gave. What was loaded stays as it is.",
+		Example: examples("trust an organization no longer", "snapcli trust remove org:globex"),
+		Args:    oneArg("name"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			t, err := agent.Distrust(args[0])
+			if err != nil {
+				return err
+			}
+			a.done(t.Name(), "removed the trust in %s of %s", t.Name(), t.Service)
+			return nil
+		},
+	}
+	return cmd
+}
+
+// programView is an object of a snapshot that can compute, as JSON.
+type programView struct {
+	Kind   string `json:"kind" doc:"in the words of SQL, such as function or trigger"`
+	Schema string `json:"schema,omitempty"`
+	Name   string `json:"name"`
+	On     string `json:"on,omitempty" doc:"table it belongs to"`
+}
+
+func viewPrograms(all []schema.Program) (views []programView) {
+	for _, p := range all {
+		views = append(views, programView{p.Kind, p.Schema, p.Name.Name, p.On})
+	}
+	return views
+}
+
+// kindsOf counts programs by kind: "12 functions, 3 triggers".
+func kindsOf(all []schema.Program) string {
+	var parts []string
+	for _, g := range byKind(all) {
+		parts = append(parts, plural(len(g), g[0].Kind, manyOf(g[0].Kind)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// byKind groups programs by their kind, the kinds in order.
+func byKind(all []schema.Program) (groups [][]schema.Program) {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b schema.Program) int { return strings.Compare(a.Kind, b.Kind) })
+	for i, p := range sorted {
+		if i == 0 || p.Kind != sorted[i-1].Kind {
+			groups = append(groups, nil)
+		}
+		groups[len(groups)-1] = append(groups[len(groups)-1], p)
+	}
+	return groups
+}
+
+// manyOf is the plural of a kind of program.
+func manyOf(kind string) string {
+	switch {
+	case strings.HasSuffix(kind, "y"):
+		return strings.TrimSuffix(kind, "y") + "ies"
+	case strings.HasSuffix(kind, "x"):
+		return kind + "es"
+	}
+	return kind + "s"
+}
+
+// shownPrograms is how many names of a kind are shown.
+const shownPrograms = 10
+
+// listPrograms shows programs by kind and name.
+func (a *app) listPrograms(all []schema.Program) {
+	for _, g := range byKind(all) {
+		var names []string
+		for _, p := range g[:min(len(g), shownPrograms)] {
+			names = append(names, programName(p))
+		}
+		more := ""
+		if n := len(g) - shownPrograms; n > 0 {
+			more = fmt.Sprintf(" and %d more", n)
+		}
+		a.note("  %s: %s%s", manyOf(g[0].Kind), strings.Join(names, ", "), more)
+	}
+}
+
+func programName(p schema.Program) string {
+	name := p.Name.Name
+	if p.Schema != "" {
+		name = p.Schema + "." + name
+	}
+	switch {
+	case name == "":
+		return "on " + p.On
+	case p.On != "":
+		name += " on " + p.On
+	}
+	return name
+}
+
+// showProvenance says whose snapshot is about to be loaded, and what becomes of
+// its programs.
+func (a *app) showProvenance(p local.Preflight) {
+	s := p.Snapshot
+	if s.From.Origin == local.Mine {
+		return
+	}
+	a.note("%s is %s", s.Name, s.From)
+	if len(p.LeftOut) > 0 {
+		a.note("left out: %s; load them with `--with-programs`", kindsOf(p.LeftOut))
+		a.listPrograms(p.LeftOut)
+	}
+}
+
+// askTrust shows the programs of an author who is not trusted, and asks a person
+// whether to load them. No flag answers it.
+func (a *app) askTrust(ctx context.Context, p local.Preflight) error {
+	if !a.person() {
+		return local.Untrusted(p.Snapshot)
+	}
+	a.note("%s is %s. It has programs that would run in your database: %s", p.Snapshot.Name, p.Snapshot.From, kindsOf(p.Programs))
+	a.listPrograms(p.Programs)
+	return a.confirm(ctx, false, "Load these programs too, this time?", "They were written by somebody you have not trusted.")
+}

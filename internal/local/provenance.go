@@ -1,0 +1,130 @@
+package local
+
+import (
+	"fmt"
+	"time"
+
+	"snap"
+	"snap/api"
+	"snap/internal/archive"
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// Origin says whose work a snapshot on this machine is.
+type Origin string
+
+// The origins.
+const (
+	Mine    Origin = "mine"    // built by this user on this machine
+	Ours    Origin = "ours"    // pulled from the user's own organization, or from a storage profile
+	Theirs  Origin = "theirs"  // pulled from another organization
+	Unknown Origin = "unknown" // nothing says where it is from
+)
+
+// Provenance says where a snapshot on this machine is from. It is part of the
+// record beside the file: nothing inside a file sets it. A masked copy has the
+// provenance of its original.
+type Provenance struct {
+	Origin       Origin `json:"origin"`
+	Organization string `json:"organization,omitempty"` // slug of the organization it was pulled from
+	Person       string `json:"person,omitempty"`       // e-mail of who pushed it; other organizations do not tell it
+	Service      string `json:"service,omitempty"`      // URL of the cloud service
+	Profile      string `json:"profile,omitempty"`      // storage profile it was pulled from
+}
+
+// String says it for people: "ours (acme)", "theirs (globex)".
+func (p Provenance) String() string {
+	switch {
+	case p.Organization != "":
+		return fmt.Sprintf("%s (%s)", p.Origin, p.Organization)
+	case p.Profile != "":
+		return fmt.Sprintf("%s (profile %s)", p.Origin, p.Profile)
+	}
+	return string(p.Origin)
+}
+
+// fromCloud returns the provenance of what a cloud service offers.
+func fromCloud(s api.Snapshot, service string) Provenance {
+	p := Provenance{Origin: Ours, Organization: s.Organization, Person: s.Owner, Service: service}
+	if s.Received {
+		p.Origin = Theirs
+	}
+	return p
+}
+
+// settle gives a record the provenance that it can be believed to have. One of
+// an older version has none: it is the user's own when its time is exact to less
+// than a millisecond, which the service's times never are.
+func (s *Snapshot) settle() {
+	switch s.From.Origin {
+	case Mine, Ours, Theirs, Unknown:
+	default:
+		s.From = Provenance{Origin: Unknown}
+		if !s.Pulled && s.Created.Nanosecond()%int(time.Millisecond) != 0 {
+			s.From.Origin = Mine
+		}
+	}
+}
+
+// openSnapshot opens the file of a snapshot, within the bounds for its
+// provenance.
+func openSnapshot(s Snapshot) (*archive.Reader, error) {
+	if s.From.Origin == Mine {
+		return archive.OpenOwn(s.Path)
+	}
+	return archive.Open(s.Path)
+}
+
+// trust says how far the author of a snapshot is trusted.
+func (a *Agent) trust(s Snapshot) engine.Trust {
+	switch {
+	case s.From.Origin == Mine:
+		return engine.Mine
+	case s.From.Origin == Ours && a.Config().Trust.ownOrganization():
+		return engine.Ours
+	}
+	return engine.Foreign
+}
+
+// dumpOf returns what an open snapshot file holds, to be read as far as its
+// author is trusted.
+func (a *Agent) dumpOf(s Snapshot, r *archive.Reader) (engine.Dump, error) {
+	d := dumpIn(r)
+	d.Trust = a.trust(s)
+	if described := d.Info.Schema; described != nil && d.Trust != engine.Mine {
+		return d, described.Check(schema.Dialect(r.Manifest().Engine))
+	}
+	if d.Trust == engine.Foreign {
+		return d, undescribed(s)
+	}
+	return d, nil
+}
+
+// undescribed refuses a snapshot that cannot be loaded as data.
+func undescribed(s Snapshot) error {
+	return &snap.Error{
+		Code:   snap.CodePolicy,
+		Detail: fmt.Sprintf("the snapshot %s is %s and has no description of its tables, so it cannot be loaded as data", s.Name, s.From),
+		Hint:   "ask its owner to update snapcli, build the snapshot again and share that one",
+	}
+}
+
+// describedAs leaves the description of a database out that nobody could use,
+// with a warning.
+func describedAs(kind snap.Engine, info engine.Info) engine.Info {
+	if info.Schema == nil {
+		return info
+	}
+	why := ""
+	if err := info.Schema.Check(schema.Dialect(kind)); err != nil {
+		why = err.Error()
+	} else if !archive.Fits(info.Schema) {
+		why = "the database has too many objects"
+	}
+	if why != "" {
+		info.Schema = nil
+		info.Warnings = append(info.Warnings, "the snapshot has no description of its tables, so other organizations cannot load it: "+why)
+	}
+	return info
+}

@@ -1,0 +1,186 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"snap"
+	"snap/api"
+	"snap/internal/disk"
+)
+
+// Trusted is an organization or a person of one cloud service whose programs
+// the user wants to be able to load.
+type Trusted struct {
+	Service      string    `json:"service"`
+	Organization string    `json:"organization,omitempty"`
+	Person       string    `json:"person,omitempty"`
+	Since        time.Time `json:"since"`
+}
+
+// Name is how the user names it: "org:globex", or an e-mail address.
+func (t Trusted) Name() string {
+	if t.Organization != "" {
+		return "org:" + t.Organization
+	}
+	return t.Person
+}
+
+// covers reports whether the snapshot is from what is trusted.
+func (t Trusted) covers(p Provenance) bool {
+	switch {
+	case p.Service == "" || t.Service != p.Service:
+		return false
+	case t.Organization != "":
+		return t.Organization == p.Organization
+	}
+	return t.Person != "" && strings.EqualFold(t.Person, p.Person)
+}
+
+// Trusts lists whose programs the user trusts, in the order they were added.
+func (a *Agent) Trusts() ([]Trusted, error) {
+	text, err := os.ReadFile(a.trustPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var all []Trusted
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return nil, snap.Usage(fmt.Sprintf("the list of trust %s cannot be read: %s", a.trustPath(), reason(err)), "delete the file and add again whom you trust with `snapcli trust add`")
+	}
+	return all, nil
+}
+
+// trustPath is in the data folder: a configuration file can come from somebody
+// else, with a project.
+func (a *Agent) trustPath() string { return filepath.Join(a.data, "trust.json") }
+
+// Trust adds an organization ("org:SLUG") or a person (an e-mail address) of the
+// configured cloud service. added is false when it is there already.
+func (a *Agent) Trust(name string) (t Trusted, added bool, err error) {
+	if t, err = a.trustNamed(name); err != nil {
+		return t, false, err
+	}
+	t.Since = a.now().UTC()
+	err = a.changeTrust(func(all []Trusted) []Trusted {
+		if added = !slices.ContainsFunc(all, t.same); added {
+			all = append(all, t)
+		}
+		return all
+	})
+	return t, added, err
+}
+
+// Distrust removes what Trust added.
+func (a *Agent) Distrust(name string) (Trusted, error) {
+	t, err := a.trustNamed(name)
+	if err != nil {
+		return t, err
+	}
+	removed := false
+	err = a.changeTrust(func(all []Trusted) []Trusted {
+		before := len(all)
+		all = slices.DeleteFunc(all, t.same)
+		removed = len(all) < before
+		return all
+	})
+	if err == nil && !removed {
+		err = &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s is not trusted", t.Name()), Hint: "list whom you trust with `snapcli trust list`"}
+	}
+	return t, err
+}
+
+func (t Trusted) same(other Trusted) bool {
+	return t.Service == other.Service && t.Name() == other.Name()
+}
+
+// trustNamed reads a name as a person types it.
+func (a *Agent) trustNamed(name string) (Trusted, error) {
+	var t Trusted
+	service, err := api.CheckBaseURL(a.Config().Cloud.URL)
+	if err != nil {
+		return t, err
+	}
+	t.Service = service
+	slug, isOrg := strings.CutPrefix(name, "org:")
+	switch {
+	case isOrg && snap.ValidSlug(slug):
+		t.Organization = slug
+	case !isOrg && strings.Contains(name, "@") && len(name) <= 320:
+		t.Person = strings.ToLower(name)
+	default:
+		return t, snap.Usage(fmt.Sprintf("%q is neither an organization nor a person", name), "name an organization as org:SLUG, or a person by e-mail address")
+	}
+	return t, nil
+}
+
+func (a *Agent) changeTrust(change func([]Trusted) []Trusted) error {
+	if err := os.MkdirAll(a.data, 0o700); err != nil {
+		return diskError(err, "make the data folder")
+	}
+	lock := flock.New(a.trustPath()+".lock", flock.SetPermissions(0o600))
+	if err := lock.Lock(); err != nil {
+		return diskError(err, "lock the list of trust")
+	}
+	defer lock.Unlock()
+	all, err := a.Trusts()
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(change(all), "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the list of trust: %w", err)
+	}
+	return diskError(disk.Replace(a.trustPath(), append(text, '\n'), 0o600), "write the list of trust")
+}
+
+// trusted reports whether the user trusts the author of a snapshot.
+func (a *Agent) trusted(p Provenance) (bool, error) {
+	all, err := a.Trusts()
+	return slices.ContainsFunc(all, func(t Trusted) bool { return t.covers(p) }), err
+}
+
+// allowPrograms decides whether the programs of a foreign snapshot are loaded,
+// which the user has asked for: trust was given before, or is given now.
+func (a *Agent) allowPrograms(p Preflight, ask func(Preflight) error) error {
+	known, err := a.trusted(p.Snapshot.From)
+	switch {
+	case err != nil || known:
+		return err
+	case ask != nil:
+		return ask(p)
+	}
+	return Untrusted(p.Snapshot)
+}
+
+// Untrusted refuses the programs of a snapshot, and says how to trust its
+// author.
+func Untrusted(s Snapshot) error {
+	hint := "ask for it to be shared with you through the cloud service, so that it is known whose it is"
+	if s.From.Organization != "" {
+		hint = fmt.Sprintf("if you trust it, run `snapcli trust add org:%s` first", s.From.Organization)
+	}
+	return snap.Usage(fmt.Sprintf("the programs of %s were written by %s, whom you have not trusted", s.Name, author(s.From)), hint)
+}
+
+// author names who made a snapshot.
+func author(p Provenance) string {
+	switch {
+	case p.Organization != "":
+		return "the organization " + p.Organization
+	case p.Profile != "":
+		return "users of the storage profile " + p.Profile
+	}
+	return "somebody unknown"
+}
