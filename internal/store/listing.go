@@ -47,7 +47,7 @@ type shape struct {
 type scope int
 
 const (
-	scopeMember scope = iota // all that a member or viewer has, groups included
+	scopeMember scope = iota // all of a member or viewer, with their groups
 	scopeAdmin               // an admin's own audience and groups add nothing to the organization's
 	scopeShared
 	scopeMine
