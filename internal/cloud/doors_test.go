@@ -50,9 +50,6 @@ func TestEveryDoorIsTheAccessRule(t *testing.T) {
 				steps[""] = b.tryDoors
 				rt.Repeat(steps)
 			})
-			if listingsKept(t, c) == 0 {
-				t.Error("no listing was answered from memory")
-			}
 		})
 	}
 }
@@ -79,11 +76,6 @@ func (b *building) tryDoors(rt *rapid.T) {
 		for _, t := range b.things {
 			b.tryAudit(rt, v, t)
 			b.tryThen(rt, v, t)
-		}
-	}
-	for range 2 { // the second is answered from memory, and so may be the next step's first
-		for _, v := range b.people {
-			b.tryList(rt, v)
 		}
 	}
 }

@@ -26,7 +26,6 @@ type metrics struct {
 	inFlight prometheus.Gauge
 	refused  *prometheus.CounterVec
 	panics   prometheus.Counter
-	kept     prometheus.Counter
 	ready    *prometheus.GaugeVec
 
 	queries     *prometheus.HistogramVec
@@ -83,7 +82,6 @@ func newMetrics(version string) *metrics {
 		seconds:  make.histogram("snapcloud_http_request_duration_seconds", "Time to answer, by route.", 500*time.Microsecond, "route"),
 		inFlight: make.gauge("snapcloud_http_requests_in_flight", "Requests being answered now.").WithLabelValues(),
 		panics:   make.counter("snapcloud_panics_total", "Requests that ended in a panic.").WithLabelValues(),
-		kept:     make.counter("snapcloud_listings_kept_total", "Listings answered from memory, after the database said that nothing has changed.").WithLabelValues(),
 		ready:    make.gauge("snapcloud_ready", "1 if the last look at /readyz found this working.", "what"),
 
 		queries:     make.histogram("snapcloud_database_query_duration_seconds", "Time of a statement, by kind.", 50*time.Microsecond, "kind"),

@@ -16,7 +16,7 @@ func (s *Service) routes(root huma.API) {
 	user := huma.NewGroup(root, api.MountUser)
 
 	register(s, both, route{"list-snapshots", "GET /snapshots", snap.ActView, onNothing,
-		"List the snapshots the caller may see, newest first"}, s.listSnapshots, s.keep)
+		"List the snapshots the caller may see, newest first"}, s.listSnapshots)
 	register(s, both, route{"get-snapshot", "GET /snapshots/{id}", snap.ActView, onSnapshot,
 		"One snapshot, with what the caller may do with it"}, s.getSnapshot)
 	register(s, both, route{"delete-snapshot", "DELETE /snapshots/{id}", snap.ActDelete, onSnapshot,

@@ -46,7 +46,6 @@ type Service struct {
 	metrics      *metrics
 	tracing      *tracing     // nil when it is not configured
 	hookClient   *http.Client // delivers webhooks
-	kept         *kept
 	noPage       http.Handler // tells a person that there is nothing
 	handler      http.Handler
 	openAPI      *huma.OpenAPI
@@ -89,7 +88,6 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 		return nil, err
 	}
 	s.metrics.watchPools(s.store)
-	s.kept = newKept(s.store)
 	defer func(opened *store.Store) {
 		if err != nil {
 			opened.Close()

@@ -99,15 +99,6 @@ func FillVersion(ctx context.Context, o Options, version int64, statements ...st
 	}
 	return nil
 }
-
-// Reconnect makes the next version be read by another connection.
-func (s *Store) Reconnect() { s.states.close() }
-
-// Join returns what calls of a read that is shared by who waits together.
-func Join[T any](read func() (T, error)) func(context.Context) (T, error) {
-	return (&joined[T]{read: read}).get
-}
-
 // Single shares, as tests make and end them.
 
 func (s *Store) Share(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {

@@ -44,7 +44,7 @@ func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 // and not of one in a hundred that have little.
 func TestMergeLooksAtGroupsWhenTheirRangeIsCut(t *testing.T) {
 	t.Parallel()
-	versions(t, func(t *testing.T, o store.Options) {
+	onEach(t, func(t *testing.T, o store.Options) {
 		n := sizes{snapshots: 6000, users: 100, groups: 600}
 		d := seed(t, o, n)
 		d.rareGroups(n)
@@ -125,4 +125,10 @@ func (d *seeded) walk(c snap.Caller, q store.Query) []int64 {
 	})
 	d.ok(err)
 	return all
+}
+
+// onEach runs a test on each database.
+func onEach(t *testing.T, f func(t *testing.T, o store.Options)) {
+	t.Run("sqlite", func(t *testing.T) { t.Parallel(); f(t, store.Options{DataDir: t.TempDir()}) })
+	t.Run("postgres", func(t *testing.T) { t.Parallel(); f(t, store.Options{URL: servertest.Postgres(t)}) })
 }

@@ -57,9 +57,6 @@ type Store struct {
 	mu       sync.Mutex
 	prepared map[string]*sql.Stmt // statements that listings and checks repeat
 	listings map[shape]string     // their text
-
-	states  *stateReader
-	version *joined[Version]
 }
 
 // Open opens the database, migrates it under a lock to the newest schema, and
@@ -82,8 +79,6 @@ func open(o Options) (*Store, error) {
 		o.Now = time.Now
 	}
 	s := &Store{now: o.Now, dialect: dialectOf(o.URL), prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
-	s.states = &stateReader{store: s}
-	s.version = &joined[Version]{read: s.states.read}
 	if s.dialect == postgres {
 		return s, s.openPostgres(o.URL, o.Watch)
 	}
@@ -104,8 +99,6 @@ func (s *Store) openPostgres(dsn string, watch Watch) (err error) {
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	config.RuntimeParams["random_page_cost"] = "1.1"
 	options := impatient(config)
-	s.states.db = stdlib.OpenDB(*config, options...)
-	s.states.db.SetMaxOpenConns(1)
 	if watch != nil {
 		config.Tracer = multitracer.New(config.Tracer, pgWatch{watch})
 	}
@@ -149,10 +142,6 @@ func (s *Store) openSQLite(dir string, watch Watch) (err error) {
 	}
 	s.read.SetMaxOpenConns(max(2, runtime.NumCPU()))
 	s.read.SetMaxIdleConns(max(2, runtime.NumCPU()))
-	if s.states.db, err = sql.Open("sqlite", file+pragmas+"&_pragma=query_only(1)"); err != nil {
-		return fmt.Errorf("open SQLite: %w", err)
-	}
-	s.states.db.SetMaxOpenConns(1)
 	return nil
 }
 
@@ -161,9 +150,6 @@ func (s *Store) Close() error {
 	err := s.write.Close()
 	if s.read != s.write && s.read != nil {
 		err = errors.Join(err, s.read.Close())
-	}
-	if s.states.db != nil {
-		err = errors.Join(err, s.states.db.Close())
 	}
 	return err
 }
