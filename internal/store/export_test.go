@@ -99,6 +99,7 @@ func FillVersion(ctx context.Context, o Options, version int64, statements ...st
 	}
 	return nil
 }
+
 // Single shares, as tests make and end them.
 
 func (s *Store) Share(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
