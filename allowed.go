@@ -1,6 +1,10 @@
 package snap
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
 
 // Action is something a caller wants to do with a snapshot they may see, or
 // with their organization.
@@ -30,6 +34,22 @@ const (
 //
 // Sources: SPEC 4.2, 5.1, 5.3, 7; the table "who may ..." in the design.
 func Allowed(c Caller, do Action, s Snapshot) error {
+	return withoutGroups(c, allowed(c, do, s))
+}
+
+// withoutGroups adds to a refusal that the caller's role may depend on groups
+// which the identity provider did not send, and what to change there.
+func withoutGroups(c Caller, refusal error) error {
+	var e *Error
+	if !c.GroupsUnknown || c.GroupsWhy == "" || !errors.As(refusal, &e) || e.Code != CodeForbidden {
+		return refusal
+	}
+	more := *e
+	more.Hint = strings.TrimPrefix(e.Hint+"; your groups are unknown: "+c.GroupsWhy, "; ")
+	return &more
+}
+
+func allowed(c Caller, do Action, s Snapshot) error {
 	if c.Credential.Kind.OrgLevel() {
 		return allowedOrgKey(c, do, s)
 	}

@@ -33,6 +33,7 @@ const (
 	AuditKeyRevoked   AuditAction = "key.revoked"
 	AuditSessionBegan AuditAction = "session.started"
 	AuditSessionEnded AuditAction = "session.ended"
+	AuditTokenReused  AuditAction = "session.token_reused" // a refresh token came back after it was replaced; the session was ended
 )
 
 // AuditActions are all of these, in the order in which one chooses among them.
@@ -40,7 +41,7 @@ func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditShareRefused, AuditDeclined, AuditDeleted,
 		AuditChannelMade, AuditChannelGone, AuditRetention, AuditWebhookMade, AuditWebhookGone,
-		AuditUserChanged, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded,
+		AuditUserChanged, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded, AuditTokenReused,
 	}
 }
 
@@ -48,7 +49,7 @@ func AuditActions() []AuditAction {
 type AuditDetail struct {
 	Target       string     `json:"target,omitempty"`       // of the snapshot
 	Name         string     `json:"name,omitempty"`         // of the snapshot, key or session
-	Owner        string     `json:"owner,omitempty"`        // of the snapshot, when pushed
+	Owner        string     `json:"owner,omitempty"`        // of the snapshot, when pushed or shared with another organization
 	OrgWide      bool       `json:"org_wide,omitempty"`     // which share
 	Group        string     `json:"group,omitempty"`        // which share: the group's ID
 	Organization string     `json:"organization,omitempty"` // which share: the recipient's slug

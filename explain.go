@@ -36,6 +36,9 @@ func (a Access) String() string {
 	case KindGroup:
 		return "member of the group " + a.Group.Name
 	case KindRecipients:
+		if a.Org.Slug == "" {
+			return "shared outside the organization; owners and admins know with whom"
+		}
 		if a.Until.IsZero() {
 			return "shared with the organization " + a.Org.Slug
 		}

@@ -258,6 +258,25 @@ type Me struct {
 	GroupsUnknown    bool         `json:"groups_unknown" doc:"the identity provider sent no usable groups; group shares give nothing"`
 	GroupsWhy        string       `json:"groups_unknown_because,omitempty" doc:"why, and what to ask an admin for, as text for people"`
 	Credential       MeCredential `json:"credential"`
+	Policy           Policy       `json:"policy"`
+	Notices          []Notice     `json:"notices" doc:"what happened to the caller's snapshots and sessions in the last 30 days and was not their doing, newest first, at most 20"`
+}
+
+// Policy is what the organization limits about sharing.
+type Policy struct {
+	ShareTypes        []snap.Type            `json:"share_types" doc:"types that may be shared org-wide or with other organizations; empty is every type"`
+	UnsanitizedShares snap.UnsanitizedShares `json:"unsanitized_shares" enum:"allow,ask,refuse" doc:"what happens when a snapshot that is not sanitized is shared"`
+	MaxCrossOrgExpiry int64                  `json:"max_cross_org_expiry,omitempty" doc:"seconds that a share with another organization may last; absent is no limit"`
+}
+
+// Notice tells a person what happened to a snapshot or session of theirs.
+type Notice struct {
+	At       time.Time        `json:"at"`
+	Action   snap.AuditAction `json:"action" enum:"snapshot.shared,session.token_reused"`
+	Snapshot string           `json:"snapshot,omitempty" doc:"public ID of the snapshot"`
+	Target   string           `json:"target,omitempty" doc:"of the snapshot"`
+	Actor    string           `json:"actor,omitempty" doc:"e-mail of who did it"`
+	Text     string           `json:"text" doc:"in words"`
 }
 
 // MyGroup is one of the caller's groups.

@@ -189,23 +189,27 @@ func clip(s string) string {
 
 // RoleOf returns the role that the configuration gives a person: the most
 // powerful that lists one of their groups by ID or, when the provider vouches
-// for it, their e-mail; else member. When their groups are unknown and viewers
-// are told by group, they are a viewer: not knowing must not widen.
-func RoleOf(p Person, roles map[snap.Role][]string) snap.Role {
+// for it, their e-mail; otherwise member. Without known groups the role may
+// depend on them: then known is false, and role is the least that it can be.
+func RoleOf(p Person, roles map[snap.Role][]string) (role snap.Role, known bool) {
 	has := func(entry string) bool {
 		if strings.Contains(entry, "@") && p.Verified && strings.EqualFold(entry, p.Email) {
 			return true
 		}
 		return p.Groups.Known && slices.ContainsFunc(p.Groups.Groups, func(g snap.Group) bool { return g.GroupID == entry })
 	}
+	byGroup := func(entry string) bool { return !strings.Contains(entry, "@") }
+	known = true
 	for _, role := range []snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer} {
 		if slices.ContainsFunc(roles[role], has) {
-			return role
+			return role, known
+		}
+		if !p.Groups.Known && slices.ContainsFunc(roles[role], byGroup) {
+			known = false
 		}
 	}
-	byGroup := func(entry string) bool { return !strings.Contains(entry, "@") }
 	if !p.Groups.Known && slices.ContainsFunc(roles[snap.RoleViewer], byGroup) {
-		return snap.RoleViewer
+		return snap.RoleViewer, known
 	}
-	return snap.RoleMember
+	return snap.RoleMember, known
 }

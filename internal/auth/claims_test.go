@@ -91,16 +91,20 @@ func TestRoles(t *testing.T) {
 		if err := json.Unmarshal([]byte(tc.claims), &claims); err != nil {
 			t.Fatal(err)
 		}
-		if got := auth.RoleOf(auth.PersonFromClaims("https://idp.test", "s", claims, "groups"), roles); got != tc.want {
-			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		got, known := auth.RoleOf(auth.PersonFromClaims("https://idp.test", "s", claims, "groups"), roles)
+		if got != tc.want || known != (tc.name != "unknown groups") {
+			t.Errorf("%s: %s, known %v; want %s", tc.name, got, known, tc.want)
 		}
 	}
 	p := auth.PersonFromClaims("https://idp.test", "subject-7", map[string]any{"email": "boss@acme.test", "email_verified": false}, "groups")
 	if p.Email != "subject-7" || p.Verified {
 		t.Errorf("an e-mail that is not verified is shown as theirs: %+v", p)
 	}
-	if got := auth.RoleOf(auth.Person{Groups: auth.GroupClaim{}}, map[snap.Role][]string{snap.RoleAdmin: {"admins"}}); got != snap.RoleMember {
-		t.Errorf("unknown groups without viewers: %s", got)
+	if got, known := auth.RoleOf(auth.Person{}, map[snap.Role][]string{snap.RoleAdmin: {"admins"}}); got != snap.RoleMember || known {
+		t.Errorf("unknown groups without viewers: %s, known %v", got, known)
+	}
+	if got, known := auth.RoleOf(auth.Person{}, map[snap.Role][]string{snap.RoleAdmin: {"a@acme.test"}}); got != snap.RoleMember || !known {
+		t.Errorf("roles that no group gives: %s, known %v", got, known)
 	}
 }
 

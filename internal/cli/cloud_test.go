@@ -9,6 +9,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"snap"
+	"snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
 
@@ -17,7 +18,9 @@ import (
 func TestCloudScripts(t *testing.T) {
 	t.Parallel()
 	runScripts(t, "testdata/cloud", func(e *testscript.Env) error {
-		c := cloudtest.Start(t, cloudtest.Options{})
+		c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {
+			config.Organizations[2].Policy = cloud.Policy{UnsanitizedShares: snap.UnsanitizedAsk, MaxCrossOrgExpiry: "30d"} // initech
+		}})
 		e.Values[cloudKey{}] = c
 		e.Setenv("CLOUD", c.URL)
 		e.Setenv("SNAPCLI_CLOUD__URL", c.URL)

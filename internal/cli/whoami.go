@@ -73,6 +73,9 @@ func (a *app) whoami(ctx context.Context) error {
 		"Cloud", conn.BaseURL(),
 		"Session", sessionLife(a, id),
 	)
+	for _, n := range me.Notices {
+		a.warn("%s: %s", moment(n.At), n.Text)
+	}
 	if me.GroupsUnknown {
 		a.warn("group shares give you nothing: %s", whyGroupsUnknown(me))
 	}

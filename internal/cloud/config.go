@@ -38,6 +38,7 @@ type Config struct {
 	Private       Private        `yaml:"private" koanf:"private"`
 	Tracing       Tracing        `yaml:"tracing" koanf:"tracing"`
 	TrustProxies  []string       `yaml:"trust_proxies" koanf:"trust_proxies"` // networks whose X-Forwarded-For is believed
+	SignInPage    string         `yaml:"sign_in_page" koanf:"sign_in_page"`   // list or ask for the organizations; see listsOrganizations
 	AllowLocal    bool           `yaml:"allow_local" koanf:"allow_local"`     // let type: local sign in at a public_url that is not loopback
 	Organizations []Organization `yaml:"organizations" koanf:"organizations"`
 }
@@ -104,6 +105,7 @@ type SignIn struct {
 	ClientID     string                 `yaml:"client_id" koanf:"client_id"`
 	ClientSecret string                 `yaml:"client_secret" koanf:"client_secret"`
 	Scopes       []string               `yaml:"scopes" koanf:"scopes"`
+	Domains      []string               `yaml:"domains" koanf:"domains"` // of its people's e-mail addresses
 	GroupsClaim  string                 `yaml:"groups_claim" koanf:"groups_claim"`
 	Roles        map[snap.Role][]string `yaml:"roles" koanf:"roles"`
 	AllowPrivate bool                   `yaml:"allow_private" koanf:"allow_private"`
@@ -283,6 +285,9 @@ func (c Config) Check() error {
 	if _, err := auth.NewSealer(c.Auth.KeyEncryptionKey); err != nil {
 		say("auth.key_encryption_key %v", err)
 	}
+	if c.SignInPage != "" && c.SignInPage != signInList && c.SignInPage != signInAsk {
+		say("sign_in_page %q is neither list nor ask", c.SignInPage)
+	}
 	wrong = append(wrong, c.Limits.check()...)
 	wrong = append(wrong, c.checkOrganizations(isLoopback(u.Hostname()))...)
 	if len(wrong) == 0 {
@@ -407,10 +412,32 @@ func (c Config) proxies() ([]netip.Prefix, error) {
 	return out, nil
 }
 
+// The values of sign_in_page.
+const (
+	signInList = "list"
+	signInAsk  = "ask"
+)
+
+// listsOrganizations reports whether the sign-in page shows everybody the names
+// of all organizations. By default it does so only while trying out: when each
+// has local users and public_url is loopback.
+func (c Config) listsOrganizations() bool {
+	u, err := url.Parse(c.PublicURL)
+	if c.SignInPage != "" || err != nil || !isLoopback(u.Hostname()) {
+		return c.SignInPage == signInList
+	}
+	for _, o := range c.Organizations {
+		if o.SignIn.Type != "local" {
+			return false
+		}
+	}
+	return true
+}
+
 func (c Config) signIn() []signin.Organization {
 	var out []signin.Organization
 	for _, o := range c.Organizations {
-		org := signin.Organization{Slug: o.Slug}
+		org := signin.Organization{Slug: o.Slug, Domains: o.SignIn.Domains}
 		for _, u := range o.Users {
 			org.Local = append(org.Local, signin.LocalUser{Email: u.Email, Name: u.Name, Password: u.Password, Role: u.Role, Groups: u.Groups})
 		}

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"time"
 
 	"snap"
 	"snap/api"
@@ -36,6 +37,14 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	if err != nil {
 		return nil, err
 	}
+	policy, err := s.policy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	notices, err := s.store.Notices(ctx, c)
+	if err != nil {
+		return nil, err
+	}
 	out := api.Me{
 		Organization:     c.Org.Slug,
 		OrganizationName: c.Org.Name,
@@ -47,6 +56,8 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 			return api.MyGroup{GroupID: g.GroupID, Name: g.Name}
 		}),
 		Credential: api.MeCredential{Kind: c.Credential.Kind, Name: c.Credential.Name, Scopes: c.Credential.Scopes},
+		Policy:     wirePolicy(policy),
+		Notices:    each(notices, wireNotice),
 	}
 	if c.User != nil {
 		out.Email, out.Name = c.User.Email, c.User.Name
@@ -57,4 +68,29 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 // authConfig is SPEC 4.3.
 func (s *Service) authConfig(context.Context, *noInput) (*body[api.AuthConfig], error) {
 	return &body[api.AuthConfig]{s.authSettings}, nil
+}
+
+func wirePolicy(p snap.Policy) api.Policy {
+	out := api.Policy{
+		ShareTypes: each(p.ShareTypes, func(t snap.Type) snap.Type { return t }), UnsanitizedShares: p.Unsanitized,
+		MaxCrossOrgExpiry: int64(p.MaxCrossOrgExpiry / time.Second),
+	}
+	if out.UnsanitizedShares == "" {
+		out.UnsanitizedShares = snap.UnsanitizedAllow
+	}
+	return out
+}
+
+// wireNotice words a line of the audit log for the person it concerns. With
+// whom a snapshot is shared, and until when, stays with owners and admins.
+func wireNotice(e snap.AuditEntry) api.Notice {
+	out := api.Notice{At: e.At, Action: e.Action, Snapshot: e.Snapshot, Target: e.Detail.Target, Actor: e.Actor}
+	switch e.Action {
+	case snap.AuditTokenReused:
+		out.Actor = ""
+		out.Text = "a copy of your login was used on another device, so the session " + e.Detail.Name + " was ended; if that was not you, revoke what you do not know with `snapcli cloud sessions`"
+	default:
+		out.Text = e.Actor + " shared your snapshot of " + e.Detail.Target + " outside the organization"
+	}
+	return out
 }

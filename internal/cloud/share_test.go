@@ -561,6 +561,21 @@ func TestTheOwnerSeesThatItIsSharedOutside(t *testing.T) {
 	if outside, _ := sees(max); outside {
 		t.Error("another member is told")
 	}
+	me, err := mia.Me(ctx)
+	must(t, err)
+	if len(me.Notices) != 1 || me.Notices[0].Snapshot != sn.ID || me.Notices[0].Actor != "alice@acme.test" || strings.Contains(me.Notices[0].Text, "globex") {
+		t.Errorf("the owner is told %+v", me.Notices)
+	}
+	access, err := mia.Access(ctx, sn.ID, "")
+	must(t, err)
+	if last := access.Ways[len(access.Ways)-1]; last.Kind != "organization" || last.Organization != "" || !strings.Contains(last.Through, "outside the organization") {
+		t.Errorf("access tells the owner %+v", last)
+	}
+	log, err := alice.Audit(ctx, api.AuditOptions{Snapshot: sn.ID, Action: snap.AuditShared})
+	must(t, err)
+	if got := log.Items[0].Detail; got.Owner != "mia@acme.test" || got.Organization != "globex" {
+		t.Errorf("the event names %+v", got)
+	}
 	must(t, alice.UnshareOrg(ctx, sn.ID, "globex"))
 	if outside, _ := sees(mia); outside {
 		t.Error("the owner is told after it ended")

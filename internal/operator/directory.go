@@ -2,6 +2,7 @@ package operator
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -66,18 +67,51 @@ func (p *program) user() *cobra.Command {
 			})
 		},
 	}, &cobra.Command{
-		Use: "role --org SLUG EMAIL owner|admin|member|viewer", Short: "Set a user's role until their next sign-in", Args: cobra.ExactArgs(2),
+		Use: "role --org SLUG EMAIL owner|admin|member|viewer", Short: "Set a user's role until their next sign-in; for local users the configuration sets it", Args: cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			role := snap.Role(args[1])
 			if !role.Valid() {
 				return snap.Usage(fmt.Sprintf("%q is not a role", args[1]), "the roles are owner, admin, member and viewer")
 			}
 			return p.onUser(c, org, args[0], "now "+args[1], func(s *opened, m snap.Member) error {
+				if err := p.inConfiguration(s.config, org, m.Email, role); err != nil {
+					return err
+				}
 				return s.SetRole(c.Context(), m.ID, role)
 			})
 		},
 	})
 	return c
+}
+
+// inConfiguration refuses to set the role of a local user: the configuration
+// says it, and every start applies that again.
+func (p *program) inConfiguration(config cloud.Config, org, email string, role snap.Role) error {
+	for _, o := range config.Organizations {
+		if o.Slug != org || o.SignIn.Type != "local" {
+			continue
+		}
+		for i, u := range o.Users {
+			if strings.EqualFold(u.Email, email) {
+				return snap.Usage(email+" is a local user, whose role is set in the configuration",
+					fmt.Sprintf("change it there to `role: %s`, %s, and start the service again", role, p.placeOf(u.Email, org, i)))
+			}
+		}
+	}
+	return nil
+}
+
+// placeOf says where the configuration file has a local user.
+func (p *program) placeOf(email, org string, index int) string {
+	text, err := os.ReadFile(p.configFile)
+	if err == nil {
+		for i, line := range strings.Split(string(text), "\n") {
+			if strings.Contains(line, email) {
+				return fmt.Sprintf("in line %d of %s", i+1, p.configFile)
+			}
+		}
+	}
+	return fmt.Sprintf("in users[%d] of the organization %s", index, org)
 }
 
 func (p *program) onUser(c *cobra.Command, org, email, did string, do func(*opened, snap.Member) error) error {

@@ -124,7 +124,7 @@ func TestOperatorCommands(t *testing.T) {
 		{"key list --org acme", 0, "alice@acme.test", ""},
 		{"org list", 0, "acme  Acme Inc  open", ""},
 		{"user list --org acme", 0, "dba, eng", ""},
-		{"user role --org acme vic@acme.test member", 0, "", "now member"},
+		{"user role --org acme vic@acme.test member", snap.ExitUsage, "", "`role: member`, in line 10 of"},
 		{"user disable --org acme vic@acme.test", 0, "", "disabled"},
 		{"user enable --org acme vic@acme.test", 0, "", "enabled"},
 		{"key revoke --org acme 1", 0, "", "revoked key 1"},

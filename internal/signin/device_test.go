@@ -252,3 +252,13 @@ func TestDeny(t *testing.T) {
 	b.submit(b.get("/auth/device/confirm?user_code="+userCode), "/auth/device/confirm", "user_code", userCode, "decision", "deny")
 	wantError(t, h.poll(deviceCode), "access_denied")
 }
+
+// RFC 6749 section 5.2: a scope that does not exist is refused at once.
+func TestUnknownScope(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	wantError(t, h.post("/device_authorization", "client_id", "snapcli", "scope", "openid admin"), "invalid_scope")
+	if a := h.post("/device_authorization", "client_id", "snapcli", "scope", "openid offline_access"); a.status != http.StatusOK {
+		t.Errorf("known scopes: %d %s", a.status, a.body)
+	}
+}

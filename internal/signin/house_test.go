@@ -56,6 +56,7 @@ type house struct {
 	auth  *auth.Authenticator
 	log   *syncBuffer
 
+	listed   bool // the sign-in page lists the organizations
 	handler  http.Handler
 	listener net.Listener // for the next server
 	public   string       // URL of the service, when it is not that of the server
@@ -79,6 +80,18 @@ func globex() signin.Organization {
 func start(t testing.TB, orgs ...signin.Organization) *house {
 	t.Helper()
 	h := &house{t: t, dir: t.TempDir(), clock: newClock(), log: &syncBuffer{}}
+	return h.begin(orgs)
+}
+
+// startListed is start, and the sign-in page lists the organizations.
+func startListed(t testing.TB, orgs ...signin.Organization) *house {
+	t.Helper()
+	h := &house{t: t, dir: t.TempDir(), clock: newClock(), log: &syncBuffer{}, listed: true}
+	return h.begin(orgs)
+}
+
+func (h *house) begin(orgs []signin.Organization) *house {
+	h.t.Helper()
 	return h.open(store.Options{DataDir: h.dir, Now: h.clock.Now}, orgs)
 }
 
@@ -115,7 +128,7 @@ func (h *house) serve(orgs []signin.Organization) {
 		public = h.public
 	}
 	service, err := signin.New(h.t.Context(), h.store, signin.Options{
-		PublicURL: public, ClientID: "snapcli", Organizations: orgs, Now: h.clock.Now,
+		PublicURL: public, ClientID: "snapcli", Organizations: orgs, ListThem: h.listed, Now: h.clock.Now,
 		Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
@@ -34,28 +35,53 @@ func (s *Service) signInPage(v *visit) error {
 	return s.showSignIn(v, http.StatusOK, data, q.Get("organization"))
 }
 
-// showSignIn fills the page in and writes it. When all organizations have
-// local users, which is a trial, one form asks for everything.
+// showSignIn fills the page in and writes it. When all organizations have local
+// users and the page lists them, one form asks for everything.
 func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string) error {
 	slug = strings.ToLower(strings.TrimSpace(slug))
 	if slug == "" && len(s.orgs) == 1 {
 		slug = s.orgs[0].Slug
 	}
-	data.Slug = printable(slug, 63)
-	org, ok := s.organization(slug)
+	data.Slug = printable(slug, 254)
+	org, ok := s.chosen(slug)
+	if s.listed && len(s.orgs) > 1 {
+		data.Listed = s.orgs
+	}
 	switch {
-	case len(s.orgs) > 1 && s.allLocal():
-		data.Local, data.Listed = true, s.orgs
+	case data.Listed != nil && s.allLocal():
+		data.Local = true
 	case ok:
 		data.Organization, data.Local, data.Several = org, org.oidc == nil, len(s.orgs) > 1
+		data.Listed = nil
+		if strings.Contains(slug, "@") && data.Email == "" {
+			data.Email = data.Slug
+		}
 	default:
 		data.Choose = true
 	}
 	if slug != "" && !ok && data.Problem == "" {
 		status = http.StatusNotFound
-		data.Problem, data.Hint = "There is no organization "+data.Slug+" here.", "Check its short name with a colleague."
+		data.Problem, data.Hint = "No organization here is known as "+data.Slug+".", "Type its short name, which a colleague sees in `snapcli whoami`, or your e-mail address at work."
 	}
 	return s.views.Page(v.w, status, "signin.html", data)
+}
+
+// chosen finds the organization that a person means by its slug, or by an
+// e-mail address or domain that belongs to it alone.
+func (s *Service) chosen(typed string) (found organization, ok bool) {
+	if org, ok := s.organization(typed); ok {
+		return org, true
+	}
+	domain := typed[strings.LastIndex(typed, "@")+1:]
+	for _, o := range s.orgs {
+		if slices.Contains(o.domains, domain) {
+			if ok {
+				return organization{}, false
+			}
+			found, ok = o, true
+		}
+	}
+	return found, ok
 }
 
 func (s *Service) allLocal() bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
@@ -41,7 +42,7 @@ func TestChoiceOfTheOrganization(t *testing.T) {
 	t.Parallel()
 	twice := globex()
 	twice.Local = append(twice.Local, signin.LocalUser{Email: "mia@acme.test", Password: "other-password", Role: snap.RoleViewer})
-	h := start(t, acme(), twice)
+	h := startListed(t, acme(), twice)
 	page := h.browser().get("/auth/signin")
 	for _, want := range []string{`<option value="acme"`, `<option value="globex"`} {
 		if !strings.Contains(page.body, want) {
@@ -369,7 +370,7 @@ func TestOrganizationsAreNotListed(t *testing.T) {
 	if strings.Contains(page.body, "Globex") || !strings.Contains(page.body, `name="organization"`) {
 		t.Errorf("the choice: %s", page.body)
 	}
-	if page := b.get("/auth/signin?organization=nowhere"); page.status != http.StatusNotFound || !strings.Contains(page.body, "no organization nowhere") {
+	if page := b.get("/auth/signin?organization=nowhere"); page.status != http.StatusNotFound || !strings.Contains(page.body, "No organization here is known as nowhere.") {
 		t.Errorf("an unknown organization: %d %s", page.status, page.body)
 	}
 	page = b.get("/auth/signin?organization=Acme&next=/auth/device")
@@ -377,5 +378,36 @@ func TestOrganizationsAreNotListed(t *testing.T) {
 		if !strings.Contains(page.body, want) {
 			t.Errorf("the page of acme does not say %q", want)
 		}
+	}
+}
+
+// Local organizations are not listed either, unless the operator wants it: a
+// person types the slug, their e-mail or its domain.
+func TestOrganizationByEMail(t *testing.T) {
+	t.Parallel()
+	third := globex()
+	third.Slug, third.Domains, third.Local = "initech", []string{"Initech.example"}, []signin.LocalUser{{Email: "ian@globex.test", Password: "ian-password", Role: snap.RoleOwner}}
+	h := start(t, acme(), globex(), third)
+	b := h.browser()
+	page := b.get("/auth/signin")
+	for _, name := range []string{"Acme", "Globex", "globex", "Initech"} {
+		if strings.Contains(page.body, name) {
+			t.Errorf("the page names %s: %s", name, page.body)
+		}
+	}
+	for typed, want := range map[string]string{
+		"acme": "Sign in to Acme", "Mia@Acme.test": "Sign in to Acme", "acme.test": "Sign in to Acme",
+		"someone@initech.example": "Sign in to Initech", "globex": "Sign in to Globex",
+		"gail@globex.test": "No organization here is known as", // two organizations have this domain
+		"hooli.test":       "No organization here is known as",
+	} {
+		page := b.get("/auth/signin?organization=" + url.QueryEscape(typed))
+		if !strings.Contains(page.body, want) {
+			t.Errorf("%s: no %q in %s", typed, want, page.body)
+		}
+	}
+	page = b.get("/auth/signin?organization=mia@acme.test")
+	if a := b.submit(page, "/auth/signin", "organization", "acme", "email", "mia@acme.test", "password", "mia-password"); !strings.Contains(a.body, "Acme (acme)") {
+		t.Errorf("signed in: %s", a.body)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,9 +37,10 @@ type OIDC struct {
 
 // Organization is how one organization signs in: exactly one of Local and OIDC.
 type Organization struct {
-	Slug  string
-	Local []LocalUser
-	OIDC  *OIDC
+	Slug    string
+	Domains []string // of its people's e-mail addresses, besides those of Local
+	Local   []LocalUser
+	OIDC    *OIDC
 }
 
 // Options configure a [Service].
@@ -47,6 +49,7 @@ type Options struct {
 	ClientID       string // of the command line
 	Audience       string // of the access tokens; empty is PublicURL
 	Organizations  []Organization
+	ListThem       bool             // the sign-in page lists the organizations to everybody
 	TrustedProxies []netip.Prefix   // whose X-Forwarded-For is believed
 	Sealer         *auth.Sealer     // of the signing keys; nil is none
 	Now            func() time.Time // nil is time.Now
@@ -64,6 +67,7 @@ type Service struct {
 	path    string // of the issuer, such as /auth
 	client  string
 	orgs    []organization
+	listed  bool // the sign-in page lists them
 	tokens  *auth.Tokens
 	browser auth.Browser
 	keys    *auth.Authenticator
@@ -81,6 +85,7 @@ type Service struct {
 type organization struct {
 	snap.OrgRef
 	local    map[string]LocalUser // by e-mail in lower case
+	domains  []string             // of e-mail addresses, in lower case
 	oidc     *OIDC
 	provider *auth.Provider // with oidc
 }
@@ -107,7 +112,7 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 	}
 	issuer, address := public+"/auth", auth.ProxiedAddress(o.TrustedProxies)
 	v := &Service{
-		store: s, issuer: issuer, path: u.Path + "/auth", client: o.ClientID,
+		store: s, issuer: issuer, path: u.Path + "/auth", client: o.ClientID, listed: o.ListThem,
 		tokens:  auth.NewTokens(s, issuer, o.Audience, o.Sealer, o.Now),
 		browser: auth.NewBrowser(s, public, o.Now, address),
 		keys:    auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer, Now: o.Now, Address: address}),
@@ -138,7 +143,7 @@ func (s *Service) applyOrganizations(ctx context.Context, all []Organization) er
 		if (o.OIDC == nil) == (o.Local == nil) {
 			return fmt.Errorf("organization %s: sign_in needs either local users or an identity provider", o.Slug)
 		}
-		org := organization{OrgRef: found.OrgRef, oidc: o.OIDC, local: map[string]LocalUser{}}
+		org := organization{OrgRef: found.OrgRef, oidc: o.OIDC, local: map[string]LocalUser{}, domains: domainsOf(o)}
 		if o.OIDC != nil {
 			if org.provider, err = auth.NewProvider(o.OIDC.Issuer, o.OIDC.AllowPrivate, s.now); err != nil {
 				return fmt.Errorf("organization %s: %w", o.Slug, err)
@@ -155,6 +160,21 @@ func (s *Service) applyOrganizations(ctx context.Context, all []Organization) er
 		s.orgs = append(s.orgs, org)
 	}
 	return nil
+}
+
+// domainsOf returns the domains of the e-mail addresses of an organization's
+// people, in lower case.
+func domainsOf(o Organization) (all []string) {
+	for _, domain := range o.Domains {
+		all = append(all, strings.ToLower(domain))
+	}
+	for _, u := range o.Local {
+		_, domain, _ := strings.Cut(strings.ToLower(u.Email), "@")
+		if domain != "" && !slices.Contains(all, domain) {
+			all = append(all, domain)
+		}
+	}
+	return all
 }
 
 // retireLocalUsers disables the local users that the configuration no longer

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -99,7 +100,7 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "refresh_token is missing")
 		return
 	}
-	if !s.scopeFits(w, r, f.Get("scope")) {
+	if !s.knownScope(w, f.Get("scope")) {
 		return
 	}
 	next := newRefreshToken()
@@ -126,12 +127,16 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 	}
 }
 
-// scopeFits refuses a refresh that asks for a scope that does not exist. Those
-// that exist give no rights, and the answer keeps the scope that was granted.
-func (s *Service) scopeFits(w http.ResponseWriter, _ *http.Request, asked string) bool {
-	if asked != "" && len(strings.Fields(grantedScope(asked))) != len(strings.Fields(asked)) {
-		s.writeOAuthError(w, http.StatusBadRequest, "invalid_scope", "the scope is wider than what was granted")
-		return false
+// knownScope refuses scopes that do not exist (RFC 6749 section 5.2). Those that
+// exist give no rights, so a refresh may ask for any of them; the answer keeps
+// the scope that was granted.
+func (s *Service) knownScope(w http.ResponseWriter, asked string) bool {
+	for _, word := range strings.Fields(asked) {
+		if !slices.Contains(scopes(), word) {
+			s.writeOAuthError(w, http.StatusBadRequest, "invalid_scope",
+				"the scope "+strconv.Quote(printable(word, 40))+" does not exist; the scopes are "+strings.Join(scopes(), ", "))
+			return false
+		}
 	}
 	return true
 }

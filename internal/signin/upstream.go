@@ -193,9 +193,10 @@ func (s *Service) admit(ctx context.Context, org organization, p auth.Person) (u
 	if !p.Groups.Known {
 		s.log.WarnContext(ctx, "groups are unknown: group shares give nothing", "organization", org.Slug, "subject", p.Subject, "why", p.Groups.Why)
 	}
+	role, known := auth.RoleOf(p, org.oidc.Roles)
 	userID, err = s.store.ApplySignIn(ctx, store.SignIn{
 		OrgID: org.ID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
-		Role: auth.RoleOf(p, org.oidc.Roles), Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why,
+		Role: role, RoleUnknown: !known, Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why,
 	})
 	if err != nil {
 		return 0, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/signin"
 	"snap/internal/store"
 )
 
@@ -272,5 +273,47 @@ func TestProviderDown(t *testing.T) {
 	restarted.clock.Advance(h.clock.Now().Sub(restarted.clock.Now()))
 	if page := restarted.browser().get(startAcme); page.url.Path != "/auth/account" {
 		t.Errorf("sign-in after it came back: %d %s", page.status, page.body)
+	}
+}
+
+// A role that depends on groups stays the last known one when the provider
+// sends none; at a first sign-in it is the least that it can be.
+func TestRoleWithoutGroups(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	p := newIDP(t, clock)
+	org := p.organization("acme")
+	org.OIDC.Roles = map[snap.Role][]string{snap.RoleAdmin: {"admins"}, snap.RoleViewer: {"contractors"}}
+	h := (&house{t: t, dir: t.TempDir(), clock: clock, log: &syncBuffer{}}).begin([]signin.Organization{org})
+	for _, tc := range []struct {
+		name, subject string
+		groups        []string
+		want          snap.Role
+	}{
+		{"first, unknown", "subject-9", nil, snap.RoleViewer},
+		{"member", "subject-1", []string{"eng"}, snap.RoleMember},
+		{"unknown", "subject-1", nil, snap.RoleMember},
+		{"admin", "subject-1", []string{"admins"}, snap.RoleAdmin},
+		{"unknown again", "subject-1", nil, snap.RoleAdmin},
+		{"contractor", "subject-1", []string{"contractors"}, snap.RoleViewer},
+		{"still unknown", "subject-1", nil, snap.RoleViewer},
+	} {
+		email := tc.subject + "@acme.test"
+		claims := map[string]any{"sub": tc.subject, "email": email, "email_verified": true}
+		if tc.groups != nil {
+			claims["groups"] = tc.groups
+		}
+		p.lie(func(p *idp) { p.claims, p.userinfo = claims, map[string]any{"sub": tc.subject} })
+		page := h.browser().get(startAcme)
+		m, err := h.member("acme", email)
+		if err != nil {
+			t.Fatalf("%s: %v, %s", tc.name, err, page.body)
+		}
+		if m.Role != tc.want || m.GroupsUnknown != (tc.groups == nil) {
+			t.Errorf("%s: role %s, want %s", tc.name, m.Role, tc.want)
+		}
+		if says := "until then your role stays " + string(tc.want); strings.Contains(page.body, says) != (tc.groups == nil) {
+			t.Errorf("%s: the page should say %q: %s", tc.name, says, page.body)
+		}
 	}
 }

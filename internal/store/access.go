@@ -12,16 +12,23 @@ import (
 // Access returns every live grant on a snapshot: who can see it, through what,
 // until when, and how many users each lets see it (SPEC 5.3). people counts the
 // users of the snapshot's organization who can see it, each once. Whether the
-// caller may ask is judged before (snap.ActExplain). Recipients are told to
-// admins only, and cannot be counted: that is their organization's affair.
+// caller may ask is judged before (snap.ActExplain). Only admins are
+// told the recipients; others learn that there are some. Recipients cannot be
+// counted: that is their organization's affair.
 func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (ways []snap.Access, people int, err error) {
 	all, err := s.grantsOn(ctx, c, sn)
 	if err != nil {
 		return nil, 0, err
 	}
+	outside := false
 	for _, a := range all {
-		if a.Live(s.now()) && (a.Audience.Kind() != snap.KindRecipients || c.IsAdmin()) {
+		switch {
+		case !a.Live(s.now()):
+		case a.Audience.Kind() != snap.KindRecipients || c.IsAdmin():
 			ways = append(ways, a)
+		case !outside: // that it is, and not with whom
+			outside = true
+			ways = append(ways, snap.Access{Grant: snap.Grant{Audience: snap.AudienceOf(snap.KindRecipients, 0)}})
 		}
 	}
 	err = s.row(ctx, countViewers, sn.Key, s.now().UnixMilli(), sn.Org.ID).Scan(&people)

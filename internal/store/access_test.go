@@ -44,8 +44,9 @@ func TestAccessNamesEveryWay(t *testing.T) {
 		if strings.Join(got, "\n") != strings.Join(want, "\n") || people != 4 {
 			t.Errorf("%d people, through\n%s\nwant 4, through\n%s", people, strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		if got, _ := ways(alice); len(got) != 3 {
-			t.Errorf("a member is told of %d ways, want all but the other organization's", len(got))
+		outside := " shared outside the organization; owners and admins know with whom 0 by "
+		if got, _ := ways(alice); len(got) != 4 || got[3] != outside {
+			t.Errorf("a member is told of %q, want the other organization without its name", got)
 		}
 		w.clock.Advance(time.Hour)
 		if got, _ := ways(adam); len(got) != 3 {

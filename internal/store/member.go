@@ -18,6 +18,7 @@ type SignIn struct {
 	OrgID                        int64
 	Issuer, Subject, Email, Name string
 	Role                         snap.Role
+	RoleUnknown                  bool         // Role is the least it can be; the last known role counts, if there is one
 	Groups                       []snap.Group // GroupID and Name
 	GroupsUnknown                bool         // there was no usable groups claim: group shares then give nothing
 	GroupsWhy                    string       // why they are unknown and what to do, for the person; else ignored
@@ -40,6 +41,10 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 		if err != nil {
 			return err
 		}
+		in := in // each attempt of the transaction reads the last known role
+		if err := lastKnownRole(ctx, tx, &in); err != nil {
+			return err
+		}
 		if userID, err = s.applyUser(ctx, tx, in); err != nil {
 			return err
 		}
@@ -57,6 +62,20 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 		return s.recordUser(ctx, tx, userID, before)
 	})
 	return userID, err
+}
+
+// lastKnownRole puts the role that the user has into a sign-in that could not
+// determine it, and says so in the reason.
+func lastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
+	if !in.RoleUnknown {
+		return nil
+	}
+	err := tx.QueryRowContext(ctx, `SELECT role FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3`, in.OrgID, in.Issuer, in.Subject).Scan(&in.Role)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	in.GroupsWhy += "; until then your role stays " + string(in.Role)
+	return nil
 }
 
 // applyUser writes the account. On PostgreSQL it also locks it, so that two

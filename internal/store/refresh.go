@@ -48,7 +48,7 @@ func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err e
 		}
 		if token.superseded || token.used && s.now().Sub(token.usedAt) >= RefreshGrace {
 			outcome = ErrTokenReused
-			return s.endFamily(ctx, tx, n.ID)
+			return s.endReused(ctx, tx, n)
 		}
 		if token.used {
 			moved, err := supersede(ctx, tx, r.Hash)
@@ -57,7 +57,7 @@ func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err e
 			}
 			if moved {
 				outcome = ErrTokenReused
-				return s.endFamily(ctx, tx, n.ID)
+				return s.endReused(ctx, tx, n)
 			}
 		}
 		return s.addSuccessor(ctx, tx, n, token, r)
@@ -158,9 +158,18 @@ func forgetOld(ctx context.Context, tx *sql.Tx, session int64) error {
 	return err
 }
 
-func (s *Store) endFamily(ctx context.Context, tx *sql.Tx, session int64) error {
-	_, err := s.endSessions(ctx, tx, `id = $2`, session)
-	return err
+// endReused ends a session whose refresh token was used by two, and tells its
+// user.
+func (s *Store) endReused(ctx context.Context, tx *sql.Tx, n Session) error {
+	ended, err := s.endSessionsAs(ctx, tx, snap.AuditTokenReused, `id = $2`, n.ID)
+	if err != nil || ended == 0 {
+		return err
+	}
+	var org int64
+	if err := tx.QueryRowContext(ctx, `SELECT org_id FROM users WHERE id = $1`, n.UserID).Scan(&org); err != nil {
+		return err
+	}
+	return s.notify(ctx, tx, org, n.UserID)
 }
 
 // RevokeRefresh ends the session of a refresh token if it is this client's

@@ -144,3 +144,33 @@ func TestMisses(t *testing.T) {
 		}
 	})
 }
+
+// A reused token has an action of its own in the audit log, and its user is
+// told for 30 days.
+func TestReuseIsToldToTheUser(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		mia := w.user(w.acme, "mia", snap.RoleMember)
+		w.login(mia, "r0")
+		w.ok(w.rotate("r0", "lost"))
+		w.ok(w.rotate("r0", "r1"))
+		if err := w.rotate("lost", "r2"); !errors.Is(err, store.ErrTokenReused) {
+			t.Fatalf("the superseded token: %v", err)
+		}
+		page, err := w.Audit(w.ctx, mia, store.AuditQuery{Action: snap.AuditTokenReused, Limit: 10})
+		w.ok(err)
+		ended, err := w.Audit(w.ctx, mia, store.AuditQuery{Action: snap.AuditSessionEnded, Limit: 10})
+		w.ok(err)
+		if len(page.Items) != 1 || len(ended.Items) != 0 {
+			t.Errorf("%d lines of reuse and %d of an end", len(page.Items), len(ended.Items))
+		}
+		told, err := w.Notices(w.ctx, mia)
+		w.ok(err)
+		if len(told) != 1 || told[0].Action != snap.AuditTokenReused {
+			t.Errorf("told %+v", told)
+		}
+		w.clock.Advance(31 * 24 * time.Hour)
+		if told, err = w.Notices(w.ctx, mia); err != nil || len(told) != 0 {
+			t.Errorf("after 31 days: %+v, %v", told, err)
+		}
+	})
+}

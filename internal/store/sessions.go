@@ -88,6 +88,11 @@ func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash [
 // endSessions ends the live sessions of a condition and returns how many there
 // were.
 func (s *Store) endSessions(ctx context.Context, tx *sql.Tx, where string, args ...any) (ended int, err error) {
+	return s.endSessionsAs(ctx, tx, snap.AuditSessionEnded, where, args...)
+}
+
+// endSessionsAs is endSessions, recorded as this action.
+func (s *Store) endSessionsAs(ctx context.Context, tx *sql.Tx, action snap.AuditAction, where string, args ...any) (ended int, err error) {
 	rows, err := tx.QueryContext(ctx, `UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND `+where+` RETURNING id`,
 		append([]any{s.now().UnixMilli()}, args...)...)
 	if err != nil {
@@ -98,7 +103,7 @@ func (s *Store) endSessions(ctx context.Context, tx *sql.Tx, where string, args 
 		return 0, err
 	}
 	for _, id := range ids {
-		if err := s.recordSession(ctx, tx, id, snap.AuditSessionEnded); err != nil {
+		if err := s.recordSession(ctx, tx, id, action); err != nil {
 			return 0, err
 		}
 	}

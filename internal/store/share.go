@@ -339,7 +339,14 @@ func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn s
 	if !m.expires.IsZero() {
 		d.Expires = &m.expires
 	}
-	return change, s.recordOn(ctx, tx, c, sn, snap.AuditShared, d)
+	if d.Organization == "" || sn.Owner == nil {
+		return change, s.recordOn(ctx, tx, c, sn, snap.AuditShared, d)
+	}
+	d.Owner = sn.Owner.Email
+	if err := s.recordOn(ctx, tx, c, sn, snap.AuditShared, d); err != nil || c.User != nil && c.User.ID == sn.Owner.ID {
+		return change, err
+	}
+	return change, s.notify(ctx, tx, sn.Org.ID, sn.Owner.ID)
 }
 
 // ungrant deletes a grant, and records that if there was one.

@@ -34,6 +34,7 @@ func tables() []table {
 		{name: "idempotency"},
 		{name: "audit"},
 		{name: "audit_heads"},
+		{name: "notices"},
 		{name: "webhooks", identity: "id"},
 		{name: "deliveries"},
 		{name: "uploads", stays: "a push that is going on is known to one storage only; it is begun again"},

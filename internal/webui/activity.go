@@ -22,6 +22,7 @@ type activityPage struct {
 	Next            string
 	First           string // the address of the newest page; empty on it
 	Problem         *problem
+	Notices         []api.Notice // what concerns the caller's own snapshots and sessions
 	Jobs            []jobView
 }
 
@@ -58,6 +59,9 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 		page.Problem = problemOf(err)
 	} else {
 		o := api.AuditOptions{Snapshot: page.Snapshot, Actor: page.Actor, Action: page.Action, Cursor: v.Get("cursor"), Limit: pageSize}
+		if me, err := s.cloud.whoami(r.Context()); err == nil {
+			page.Notices = me.Notices
+		}
 		log, err := s.cloud.client().Audit(r.Context(), o)
 		page.Problem = problemOf(err)
 		page.Entries = inWords(log.Items)

@@ -11,6 +11,10 @@ type confirmPage struct {
 	Icon     string
 	Button   string
 	Action   string
-	Shared   bool // the form sends shared=true
+	Fields   []confirmField
+	Stays    bool // the dialog stays open for what the answer puts into it
 	Back     string
 }
+
+// confirmField is a value that the form sends along.
+type confirmField struct{ Name, Value string }

@@ -43,7 +43,7 @@ func TestBrowserSharingControl(t *testing.T) {
 // shares it, and the focus stays in the row (SPEC 3).
 func TestBrowserUnsanitizedIsAskedAbout(t *testing.T) {
 	t.Parallel()
-	c := cloudtest.Start(t, cloudtest.Options{})
+	c := cloudtest.Start(t, unsanitizedShares(snap.UnsanitizedAsk))
 	mia := c.As("mia@acme.test")
 	item := c.Push(mia, "shop", []byte("one"))
 	b := browse(t, openUI(t, mia, ""))
@@ -61,6 +61,26 @@ func TestBrowserUnsanitizedIsAskedAbout(t *testing.T) {
 	b.until(`!document.querySelector("#dialog").open && document.querySelector("` + state + `").getAttribute("aria-pressed") === "true" && document.activeElement.id === "state-` + item.ID + `"`)
 	if _, err := c.As("max@acme.test").Snapshot(t.Context(), item.ID); err != nil {
 		t.Errorf("a colleague, after: %v", err)
+	}
+}
+
+// By default the click shares at once; a warning counts the people and offers
+// Undo.
+func TestBrowserUnsanitizedShareIsUndone(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia, max := c.As("mia@acme.test"), c.As("max@acme.test")
+	item := c.Push(mia, "shop", []byte("one"))
+	b := browse(t, openUI(t, mia, ""))
+	b.click("#state-" + item.ID)
+	b.until(`document.querySelector("#widened")?.textContent.includes("3 more people of your organization")`)
+	if _, err := max.Snapshot(t.Context(), item.ID); err != nil {
+		t.Errorf("a colleague, after the click: %v", err)
+	}
+	b.click("#undo")
+	b.until(`!document.querySelector("#widened") && document.querySelector("#state-` + item.ID + `").textContent === "Private"`)
+	if _, err := max.Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("a colleague, after Undo: %v", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
+	"slices"
 	"time"
 
 	"snap"
@@ -95,9 +96,29 @@ func (r row) Owner() string {
 // MayShare reports whether the Sharing control is a button for this caller.
 func (r row) MayShare() bool { return r.Cloud != nil && may(r.Me, snap.ActShare, *r.Cloud) }
 
-// MustAsk reports whether the Sharing control asks before it shares: the click
-// would show data that is not masked to the whole organization.
-func (r row) MustAsk() bool { return r.MayShare() && !r.Cloud.Shared && !r.Sanitized() }
+// MustAsk reports whether the Sharing control asks before it shares original
+// data with the whole organization, as the organization's policy wants.
+func (r row) MustAsk() bool {
+	return r.MayShare() && !r.Cloud.Shared && !r.Sanitized() && r.Me.Policy.UnsanitizedShares == snap.UnsanitizedAsk
+}
+
+// Refusal says why the organization's policy forbids to share the snapshot
+// org-wide and with other organizations; it is empty when the policy allows it.
+func (r row) Refusal() string {
+	types := r.Me.Policy.ShareTypes
+	switch {
+	case r.refusedUnmasked():
+		return textUnmaskedRefused
+	case len(types) > 0 && !slices.Contains(types, r.Type()):
+		return textTypeRefused(r.Type())
+	}
+	return ""
+}
+
+// refusedUnmasked reports whether the policy forbids every share of the snapshot.
+func (r row) refusedUnmasked() bool {
+	return r.Me.Policy.UnsanitizedShares == snap.UnsanitizedRefuse && !r.Sanitized()
+}
 
 // MayDelete reports whether the cloud copy can be deleted by this caller.
 func (r row) MayDelete() bool { return r.Cloud != nil && may(r.Me, snap.ActDelete, *r.Cloud) }

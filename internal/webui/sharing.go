@@ -27,14 +27,21 @@ type sharingPage struct {
 	Orgs   []api.OrgShare
 	Expiry []expiryChoice
 	Today  string
-	Access *api.Access    // who can see it; nil when the caller may not ask
-	Asked  string         // the e-mail of a user asked about
-	Adds   *api.Newcomers // whom sharing org-wide would add; nil when not asked
+	Latest string // the last day on which a share may end; empty for any
+	Limit  string // how long a share with another organization may last, in words
+	// Refusal says why the policy forbids to share it org-wide and with other
+	// organizations; empty when it allows that.
+	Refusal string
+	Widened widened
+	Access  *api.Access    // who can see it; nil when the caller may not ask
+	Asked   string         // the e-mail of a user asked about
+	Adds    *api.Newcomers // whom sharing org-wide would add; nil when not asked
 }
 
 type groupChoice struct {
 	api.Group
-	On bool
+	On      bool
+	Refused bool // the policy forbids to switch it on
 }
 
 type expiryChoice struct{ Value, Text string }
@@ -46,26 +53,83 @@ const groupsShown = 40
 type rowPage struct {
 	look.Page
 	Row     row
-	Widened bool // it was just shared org-wide, and is not sanitized
+	Widened widened
 }
 
-// confirmShare asks before a snapshot that is not sanitized is shared org-wide,
-// and says whom that adds.
+// widened is a share that just showed original data to more people, and the
+// form that takes it back. The zero widened is none.
+type widened struct {
+	Warning             string
+	Action, Name, Value string
+	Dialog              bool // it was made in the Sharing dialog
+}
+
+// confirmShare asks before a snapshot that is not sanitized is shared org-wide.
 func (s *Server) confirmShare(w http.ResponseWriter, r *http.Request) error {
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
+	page := s.confirmation(r.Context(), one, api.SharesRequest{OrgWide: true})
+	page.Action, page.Fields = one.Action("share"), []confirmField{{"shared", "true"}, {"confirmed", "true"}}
+	return s.show(w, r, "confirm.html", "dialog", page)
+}
+
+// confirmation asks whether to share original data, and says whom that adds.
+func (s *Server) confirmation(ctx context.Context, one row, with api.SharesRequest) confirmPage {
+	audience, group := one.Cloud.Organization, ""
+	if len(with.GroupIDs) > 0 {
+		group = with.GroupIDs[0]
+		audience = group
+	}
+	if len(with.OrgSlugs) > 0 {
+		audience = with.OrgSlugs[0]
+	}
 	adds := 0
-	if n, err := s.cloud.client().Newcomers(r.Context(), one.Cloud.ID, ""); err == nil {
-		adds = n.Count
+	if len(with.OrgSlugs) == 0 {
+		if n, err := s.cloud.client().Newcomers(ctx, one.Cloud.ID, group); err == nil {
+			adds = n.Count
+		}
 	}
 	page := confirmPage{
-		Page: s.page(titleShare, "/snapshots"), Question: askShare(one.Name(), one.Cloud.Organization),
-		Detail: tellShare(one.Cloud.Organization, adds),
-		Icon:   "people", Button: buttonShare, Action: one.Action("share"), Shared: true, Back: "/snapshots",
+		Page: s.page(titleShare, "/snapshots"), Question: askShare(one.Name(), audience),
+		Detail: tellShare(audience, adds), Icon: "people", Button: buttonShare, Back: "/snapshots",
 	}
 	page.Narrow = true
+	return page
+}
+
+// shareWith makes one share. Where the organization's policy wants a
+// confirmation, it answers with the question instead.
+func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.SharesRequest, undo widened) error {
+	made, err := s.cloud.client().ShareWith(r.Context(), r.PathValue("id"), with, r.PostFormValue("confirmed") == "true")
+	if snap.CodeOf(err) == snap.CodeConfirm {
+		return s.askAgain(w, r, with)
+	}
+	if err != nil {
+		return err
+	}
+	if undo.Warning = made.Warning; undo.Warning == "" {
+		undo = widened{}
+	}
+	return s.sharingChanged(w, r, undo)
+}
+
+// askAgain answers a form with the question whether it is meant; yes sends the
+// same form again.
+func (s *Server) askAgain(w http.ResponseWriter, r *http.Request, with api.SharesRequest) error {
+	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	page := s.confirmation(r.Context(), one, with)
+	page.Action, page.Fields = r.URL.Path, []confirmField{{"confirmed", "true"}}
+	for _, name := range []string{"shared", "grant", "slug", "expires", "date", "from"} {
+		if value := r.PostFormValue(name); value != "" {
+			page.Fields = append(page.Fields, confirmField{name, value})
+		}
+	}
+	page.Stays, page.Back = r.PostFormValue("from") == "dialog", back(r)
 	return s.show(w, r, "confirm.html", "dialog", page)
 }
 
@@ -74,22 +138,18 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err
 	}
-	id, on := r.PathValue("id"), r.PostFormValue("shared") == "true"
-	var err error
-	if on {
-		_, err = s.cloud.client().Share(r.Context(), id)
-	} else {
-		err = s.cloud.client().Unshare(r.Context(), id)
+	if r.PostFormValue("shared") == "true" {
+		return s.shareWith(w, r, api.SharesRequest{OrgWide: true}, widened{Action: r.URL.Path, Name: "shared", Value: "false"})
 	}
-	if err != nil {
+	if err := s.cloud.client().Unshare(r.Context(), r.PathValue("id")); err != nil {
 		return err
 	}
-	return s.sharingChanged(w, r)
+	return s.sharingChanged(w, r, widened{})
 }
 
 // sharingChanged answers a change of shares with what shows them: the row, and
 // the dialog when it was made there.
-func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request) error {
+func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, undo widened) error {
 	s.cloud.changed()
 	if !fragment(r) {
 		http.Redirect(w, r, back(r), http.StatusSeeOther)
@@ -100,6 +160,8 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
+		undo.Dialog = true
+		page.Widened = undo
 		return s.views.Part(w, http.StatusOK, "sharing.html", "changed", page)
 	}
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
@@ -107,7 +169,7 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	one.Back = back(r)
-	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Widened: r.PostFormValue("shared") == "true" && !one.Sanitized()})
+	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Widened: undo})
 }
 
 // sharing is the dialog, or without script a page of its own.
@@ -123,22 +185,22 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err
 	}
-	id := r.PathValue("id")
-	if group := r.PostFormValue("revoke"); group != "" {
-		if err := s.cloud.client().UnshareGroup(r.Context(), id, group); err != nil {
-			return err
-		}
-	} else if _, err := s.cloud.client().ShareGroup(r.Context(), id, r.PostFormValue("grant")); err != nil {
+	group := r.PostFormValue("revoke")
+	if group == "" {
+		group = r.PostFormValue("grant")
+		return s.shareWith(w, r, api.SharesRequest{GroupIDs: []string{group}}, widened{Action: r.URL.Path, Name: "revoke", Value: group})
+	}
+	if err := s.cloud.client().UnshareGroup(r.Context(), r.PathValue("id"), group); err != nil {
 		return err
 	}
-	return s.sharingChanged(w, r)
+	return s.sharingChanged(w, r, widened{})
 }
 
 func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err
 	}
-	expires, err := expiryOf(r.PostFormValue("expires"), r.PostFormValue("date"), s.o.Now())
+	with, err := expiryOf(r.PostFormValue("expires"), r.PostFormValue("date"))
 	if err != nil {
 		return err
 	}
@@ -146,10 +208,8 @@ func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	if slug == "" {
 		return errNoSlug()
 	}
-	if _, err := s.cloud.client().ShareOrg(r.Context(), r.PathValue("id"), slug, expires); err != nil {
-		return err
-	}
-	return s.sharingChanged(w, r)
+	with.OrgSlugs = []string{slug}
+	return s.shareWith(w, r, with, widened{Action: r.URL.Path + "/revoke", Name: "slug", Value: slug})
 }
 
 func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
@@ -159,34 +219,32 @@ func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := s.cloud.client().UnshareOrg(r.Context(), r.PathValue("id"), r.PostFormValue("slug")); err != nil {
 		return err
 	}
-	return s.sharingChanged(w, r)
+	return s.sharingChanged(w, r, widened{})
 }
 
 // expiryOf reads the expiry choice: nothing is never, "date" is the end of the
-// given day in UTC, the rest is a duration from now.
-func expiryOf(choice, date string, now time.Time) (*time.Time, error) {
+// given day in UTC, the rest is a duration, which the service's clock measures.
+func expiryOf(choice, date string) (with api.SharesRequest, err error) {
 	switch choice {
 	case "":
-		return nil, nil
+		return with, nil
 	case "date":
 		day, err := time.Parse(time.DateOnly, date)
 		if err != nil {
-			return nil, errNoDate()
+			return with, errNoDate()
 		}
 		end := day.Add(24*time.Hour - time.Second)
-		return &end, nil
+		with.ExpiresAt = &end
+		return with, nil
 	}
 	d, err := snap.ParseDuration(choice)
-	if err != nil {
-		return nil, err
-	}
-	at := now.Add(d).UTC().Truncate(time.Second)
-	return &at, nil
+	with.ExpiresIn = int64(d / time.Second)
+	return with, err
 }
 
 // sharingOf gathers the dialog's data, asking the service for all of it at once.
 func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sharingPage, error) {
-	page := sharingPage{Page: s.page(titleSharing, "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")), Asked: strings.TrimSpace(r.FormValue("user")), Expiry: expiryChoices(), Today: s.o.Now().UTC().Format(time.DateOnly)}
+	page := sharingPage{Page: s.page(titleSharing, "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")), Asked: strings.TrimSpace(r.FormValue("user")), Today: s.o.Now().UTC().Format(time.DateOnly)}
 	one, err := s.cloudRow(ctx, id)
 	if err != nil {
 		return page, err
@@ -197,6 +255,7 @@ func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sha
 		page.Can = *one.Cloud.Can
 	}
 	page.Narrow = true
+	page.limit(s.o.Now())
 	var groups []api.Group
 	var shares []api.GroupShare
 	g, ctx := errgroup.WithContext(ctx)
@@ -247,6 +306,18 @@ func (s *Server) askAccess(ctx context.Context, g *errgroup.Group, page *sharing
 	}
 }
 
+// limit offers what the organization's policy allows.
+func (p *sharingPage) limit(now time.Time) {
+	p.Refusal = p.Row.Refusal()
+	policy := p.Row.Me.Policy
+	longest := time.Duration(policy.MaxCrossOrgExpiry) * time.Second
+	p.Expiry = expiryChoices(longest)
+	if longest > 0 {
+		p.Limit = snap.InWords(longest)
+		p.Latest = now.Add(longest - 24*time.Hour + time.Second).UTC().Format(time.DateOnly)
+	}
+}
+
 // choose splits the groups into those shared with and the others that match.
 func (p *sharingPage) choose(groups []api.Group, shares []api.GroupShare) {
 	p.Total = len(groups)
@@ -266,7 +337,7 @@ func (p *sharingPage) choose(groups []api.Group, shares []api.GroupShare) {
 			p.More++
 			continue
 		}
-		p.Others = append(p.Others, groupChoice{Group: g})
+		p.Others = append(p.Others, groupChoice{Group: g, Refused: p.Row.refusedUnmasked()})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"snap"
 	"snap/api"
+	service "snap/internal/cloud"
 	"snap/internal/cloudtest"
 )
 
@@ -114,24 +115,119 @@ func TestManyGroupsAreSearched(t *testing.T) {
 
 func TestExpiryOf(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	for _, try := range []struct{ choice, date, want string }{
-		{"", "", ""},
-		{"7d", "", "2026-11-28T10:00:00Z"},
-		{"date", "2026-12-31", "2026-12-31T23:59:59Z"},
+	for _, try := range []struct {
+		choice, date, at string
+		in               int64
+	}{
+		{"", "", "", 0},
+		{"7d", "", "", 604800},
+		{"date", "2026-12-31", "2026-12-31T23:59:59Z", 0},
 	} {
-		got, err := expiryOf(try.choice, try.date, now)
+		got, err := expiryOf(try.choice, try.date)
 		text := ""
-		if got != nil {
-			text = got.Format(time.RFC3339)
+		if got.ExpiresAt != nil {
+			text = got.ExpiresAt.Format(time.RFC3339)
 		}
-		if err != nil || text != try.want {
-			t.Errorf("%s %s: %q, %v; want %q", try.choice, try.date, text, err, try.want)
+		if err != nil || text != try.at || got.ExpiresIn != try.in {
+			t.Errorf("%s %s: %q and %d, %v", try.choice, try.date, text, got.ExpiresIn, err)
 		}
 	}
-	if _, err := expiryOf("soon", "", now); snap.CodeOf(err) != snap.CodeUsage {
+	if _, err := expiryOf("soon", ""); snap.CodeOf(err) != snap.CodeUsage {
 		t.Errorf("soon: %v", err)
 	}
+}
+
+// The click shares original data at once by default, says how many people that
+// adds, and offers to take it back.
+func TestUnsanitizedShareOffersUndo(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.Push(mia, "shop", []byte("one"))
+	u := openUI(t, mia, "")
+	path := "/cloud/" + item.ID
+	page := u.get("/snapshots")
+	u.must(page, http.StatusOK, `action="`+path+`/share"`)
+	u.mustNot(page, `href="`+path+`/share"`)
+	on := u.post(path+"/share", url.Values{"shared": {"true"}}, "Fragment", "1")
+	u.must(on, http.StatusOK, "3 more people of your organization can now see the original, unmasked data.", ">Undo<", `value="false"`)
+	u.must(u.post(path+"/share", url.Values{"shared": {"false"}}, "Fragment", "1"), http.StatusOK, "Private")
+	group := u.post(path+"/groups", url.Values{"grant": {"eng"}, "from": {"dialog"}}, "Fragment", "1")
+	u.must(group, http.StatusOK, "1 more person of your organization", `name="revoke" value="eng">Undo`)
+}
+
+// unsanitizedShares starts a service where acme has this policy.
+func unsanitizedShares(choice snap.UnsanitizedShares) cloudtest.Options {
+	return cloudtest.Options{Config: func(config *service.Config) {
+		config.Organizations[0].Policy.UnsanitizedShares = choice
+	}}
+}
+
+// Under the policy ask, the same clicks ask first; under refuse, the controls
+// are closed and say why.
+func TestUnsanitizedShareByPolicy(t *testing.T) {
+	t.Parallel()
+	start := func(choice snap.UnsanitizedShares) (*ui, api.Snapshot, *api.Client) {
+		c := cloudtest.Start(t, unsanitizedShares(choice))
+		alice := c.As("alice@acme.test")
+		item := c.Push(alice, "shop", []byte("one"))
+		return openUI(t, alice, ""), item, alice
+	}
+	u, item, alice := start(snap.UnsanitizedAsk)
+	path := "/cloud/" + item.ID
+	u.must(u.get("/snapshots"), http.StatusOK, `href="`+path+`/share"`)
+	u.must(u.get(path+"/share", "Fragment", "1"), http.StatusOK, "Sharing it adds 4 people", `name="confirmed" value="true"`)
+	asked := u.post(path+"/groups", url.Values{"grant": {"eng"}, "from": {"dialog"}}, "Fragment", "1")
+	u.must(asked, http.StatusOK, "Share anyway", `name="grant" value="eng"`, `name="from" value="dialog"`)
+	if shares, err := alice.GroupShares(t.Context(), item.ID); err != nil || len(shares) != 0 {
+		t.Errorf("before the confirmation: %v, %v", shares, err)
+	}
+	yes := url.Values{"grant": {"eng"}, "from": {"dialog"}, "confirmed": {"true"}}
+	u.must(u.post(path+"/groups", yes, "Fragment", "1"), http.StatusOK, `name="revoke" value="eng"`)
+
+	u, item, _ = start(snap.UnsanitizedRefuse)
+	path = "/cloud/" + item.ID
+	page := u.get("/snapshots")
+	u.must(page, http.StatusOK, "policy refuses to share snapshots that are not sanitized")
+	u.mustNot(page, path+`/share"`)
+	dialog := u.get(path + "/sharing")
+	u.must(dialog, http.StatusOK, `id="refusal"`, " disabled")
+	u.mustNot(dialog, `name="slug"`)
+	u.must(u.post(path+"/share", url.Values{"shared": {"true"}}, "Fragment", "1"), http.StatusForbidden, "Not allowed")
+}
+
+// The dialog offers what the policy allows, and says the limit.
+func TestTheDialogOffersWhatThePolicyAllows(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{Config: func(config *service.Config) {
+		config.Organizations[0].Policy.MaxCrossOrgExpiry = "30d"
+	}})
+	alice := c.As("alice@acme.test")
+	item := c.PushAs(alice, "shop", snap.TypeSanitized, []byte("one"))
+	u := openUI(t, alice, "")
+	page := u.get("/cloud/" + item.ID + "/sharing")
+	u.must(page, http.StatusOK, ">in 30 days<", "after 30 days at most", ` max="`)
+	u.mustNot(page, ">in 90 days<", ">never<", "720h")
+	refused := u.post("/cloud/"+item.ID+"/organizations", url.Values{"slug": {"globex"}, "expires": {"90d"}}, "Fragment", "1")
+	u.must(refused, http.StatusForbidden, "after 30 days at most")
+}
+
+// The owner sees that an admin shared it outside, and not with whom.
+func TestTheOwnerSeesSharedOutside(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	mia := c.As("mia@acme.test")
+	item := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("one"))
+	if _, err := c.As("alice@acme.test").ShareOrg(t.Context(), item.ID, "globex", nil); err != nil {
+		t.Fatal(err)
+	}
+	u := openUI(t, mia, "")
+	u.must(u.get("/snapshots"), http.StatusOK, "shared outside")
+	dialog := u.get("/cloud/" + item.ID + "/sharing")
+	u.must(dialog, http.StatusOK, "shared this snapshot outside the organization", "another organization, by an owner or admin")
+	u.mustNot(dialog, "globex")
+	u.must(u.get("/activity"), http.StatusOK, "shared your snapshot of shop outside the organization")
+	u.mustNot(u.get("/activity"), "globex")
 }
 
 // The dialog says who can see it and why, and answers for one colleague.

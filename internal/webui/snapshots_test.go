@@ -101,11 +101,11 @@ func TestSharingControl(t *testing.T) {
 	}
 }
 
-// What is not sanitized is asked about first, in a page of its own without
-// script: how many it adds, and what they get (SPEC 3).
+// Under the policy ask, a page of its own asks without script: how many people
+// it adds, and what they get.
 func TestUnsanitizedIsAskedAbout(t *testing.T) {
 	t.Parallel()
-	c := cloudtest.Start(t, cloudtest.Options{})
+	c := cloudtest.Start(t, unsanitizedShares(snap.UnsanitizedAsk))
 	mia := c.As("mia@acme.test")
 	raw, masked := c.Push(mia, "shop", []byte("one")), c.PushAs(mia, "shop", snap.TypeSanitized, []byte("two"))
 	u := openUI(t, mia, "")
@@ -113,7 +113,8 @@ func TestUnsanitizedIsAskedAbout(t *testing.T) {
 	u.must(page, http.StatusOK, `href="/cloud/`+raw.ID+`/share"`, `action="/cloud/`+masked.ID+`/share"`)
 	u.mustNot(page, `action="/cloud/`+raw.ID+`/share"`)
 	u.must(u.get("/cloud/"+raw.ID+"/share"), http.StatusOK, "not sanitized", "adds 3 people, who could see", `name="shared" value="true"`, `action="/cloud/`+raw.ID+`/share"`)
-	u.must(u.post("/cloud/"+raw.ID+"/share", url.Values{"shared": {"true"}}), http.StatusOK, `action="/cloud/`+raw.ID+`/share"`, `aria-pressed="true"`)
+	u.must(u.post("/cloud/"+raw.ID+"/share", url.Values{"shared": {"true"}}), http.StatusOK, "Share anyway", `name="confirmed" value="true"`)
+	u.must(u.post("/cloud/"+raw.ID+"/share", url.Values{"shared": {"true"}, "confirmed": {"true"}}), http.StatusOK, `action="/cloud/`+raw.ID+`/share"`, `aria-pressed="true"`)
 }
 
 // Who may not change shares sees the state as a word, and is refused when they

@@ -70,8 +70,8 @@ func states(page look.Page) []state {
 	rows := []row{{Local: &here}, {Local: &sealed}, {Cloud: &cloud, Me: admin}, {Cloud: &received, Me: admin}, {Local: &here, Cloud: &cloud}}
 	list := listing{Query: query{Show: showAll, Q: "x", Target: "shop", Sort: bySize, Cursor: "c"}, Rows: rows, Next: &query{Show: showCloud}, SortedOnly: true, Counts: counts{All: tally{N: 200, More: true, Known: true}}}
 	sharing := sharingPage{
-		Page: page, Row: row{Cloud: &cloud, Me: admin}, Can: api.Can{Share: true, ShareOrg: true, Explain: true}, Search: "e", Total: 2000, More: 9, Expiry: expiryChoices(),
-		Shared: []groupChoice{{api.Group{GroupID: "g", Name: "G", Members: 1}, true}}, Others: []groupChoice{{api.Group{GroupID: "h", Name: "h"}, false}},
+		Page: page, Row: row{Cloud: &cloud, Me: admin}, Can: api.Can{Share: true, ShareOrg: true, Explain: true}, Search: "e", Total: 2000, More: 9, Expiry: expiryChoices(0),
+		Shared: []groupChoice{{Group: api.Group{GroupID: "g", Name: "G", Members: 1}, On: true}}, Others: []groupChoice{{Group: api.Group{GroupID: "h", Name: "h"}}},
 		Orgs: []api.OrgShare{{OrgSlug: "globex", Name: "Globex", ExpiresAt: &later}, {OrgSlug: "x", Name: "x"}, {OrgSlug: "y", DeclinedAt: &now}},
 		Adds: &api.Newcomers{Count: 1}, Asked: "a@b",
 		Access: &api.Access{Ways: []api.AccessWay{{Kind: "owner", Owner: "mia"}, {Kind: "admins", People: 2}, {Kind: "org_wide"}, {Kind: "group", GroupID: "g"}, {Kind: "organization", Organization: "globex", ExpiresAt: &later}, {Kind: "new", Through: "something new"}}, User: &api.AccessVerdict{Email: "a@b", Why: "not a member"}},
@@ -80,16 +80,17 @@ func states(page look.Page) []state {
 	flight := local.Preflight{Destination: "postgres://h/shop_dev", Exists: true, Tables: 1, Size: 9, Connections: []string{"psql"}, ServerVersion: "15", Warnings: []string{"older server"}}
 	return append([]state{
 		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"}, Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)}, []string{"200&#43;", "Only the newest 1,000", "ends in 2 days", "Decline for acme", "2 groups, 1 organization", "Resume", "Interrupted", "encrypted to 2 recipients", "a subset of the rows"}},
-		{"snapshots.html", []string{"one-row"}, rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[2], true}, []string{"Nothing on this machine yet"}},
+		{"snapshots.html", []string{"one-row"}, rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[2], widened{Warning: "it was shared", Action: "/x", Name: "shared", Value: "false"}}, []string{"Nothing on this machine yet"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, Problem: bad, listing: listing{Query: query{Show: showCloud}}}, []string{"without the cloud", "<code>this</code>"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showCloud}}}, []string{"Nothing in the cloud that you may see"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showShared}}}, []string{"Nothing is shared yet"}},
 		{"sharing.html", []string{"dialog", "changed"}, sharing, []string{"2,000 groups", "and 9 more", "declined", "no end", "Sharing it adds 1 person", "something new", "Not a member."}},
-		{"sharing.html", []string{"dialog"}, viewer, []string{"needs the role owner or admin", "Only its owner"}},
+		{"sharing.html", []string{"dialog"}, viewer, []string{"Shared with your organization"}},
+		{"sharing.html", []string{"dialog"}, sharingPage{Page: page, Row: row{Cloud: &cloud, Me: admin}}, []string{"needs the role owner or admin", "Only its owner"}},
 		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Flight: flight, Database: "shop_dev", Back: "/"}, []string{"Older server.", "psql", "shop_dev", "1 table"}},
 		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Problem: bad, Back: "/"}, []string{"It broke."}},
 		{"load.html", nil, loadPage{Page: page, Snapshot: here, Back: "/"}, []string{"will be made"}},
-		{"confirm.html", []string{"dialog"}, confirmPage{Page: page, Question: "Q?", Detail: "D", Icon: "people", Shared: true, Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
+		{"confirm.html", []string{"dialog"}, confirmPage{Page: page, Question: "Q?", Detail: "D", Icon: "people", Fields: []confirmField{{"shared", "true"}}, Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
 		{"jobs.html", nil, jobsData{Page: page}, []string{"No jobs yet"}},
 		{"jobs.html", nil, jobsData{Page: page, Jobs: jobStates(now)}, []string{"Try again", "Resume", "Canceled", `value="42"`}},
 		{"targets.html", nil, targetsPage{Page: page, Config: "/c"}, []string{"No targets yet"}},
@@ -104,7 +105,7 @@ func states(page look.Page) []state {
 type rowStates struct {
 	snapshotsPage
 	Row     row
-	Widened bool
+	Widened widened
 }
 
 func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) []state {

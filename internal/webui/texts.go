@@ -2,6 +2,7 @@ package webui
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -168,7 +169,14 @@ func tellDecline(recipient, owner string) string {
 
 // Sharing: the question about data that is not masked, and the dialog.
 
-const buttonShare = "Share it all the same"
+const (
+	buttonShare         = "Share anyway"
+	textUnmaskedRefused = "Your organization's policy refuses to share snapshots that are not sanitized. Make a sanitized copy, and share that."
+)
+
+func textTypeRefused(t snap.Type) string {
+	return "Your organization's policy does not let snapshots of the type " + string(t) + " be shared with everyone or with other organizations."
+}
 
 func askShare(name, organization string) string {
 	return "Share " + name + " with everyone in " + organization + "?"
@@ -199,11 +207,28 @@ func tellShare(organization string, newcomers int) string {
 	if newcomers > 0 {
 		who = "Sharing it adds " + look.People(newcomers) + ", who"
 	}
-	return "It is not sanitized. " + who + " could see and pull the data as it was."
+	return "It is not sanitized. " + who + " could see and pull the original, unmasked data."
 }
 
-func expiryChoices() []expiryChoice {
-	return []expiryChoice{{"7d", "in 7 days"}, {"1d", "in 1 day"}, {"30d", "in 30 days"}, {"90d", "in 90 days"}, {"date", "on a date…"}, {"", "never"}}
+// expiryChoices are the ends that the dialog offers, of those the policy allows;
+// zero is no limit.
+func expiryChoices(longest time.Duration) (offered []expiryChoice) {
+	const day = 24 * time.Hour
+	for _, days := range []time.Duration{7, 1, 30, 90} {
+		if longest == 0 || days*day <= longest {
+			offered = append(offered, expiryChoice{fmt.Sprintf("%dd", int(days)), "in " + snap.InWords(days*day)})
+		}
+	}
+	if longest == 0 {
+		return append(offered, expiryChoice{"date", "on a date…"}, expiryChoice{"", "never"})
+	}
+	if !slices.Contains([]time.Duration{day, 7 * day, 30 * day, 90 * day}, longest) {
+		offered = append(offered, expiryChoice{longest.String(), "in " + snap.InWords(longest)})
+	}
+	if longest > day {
+		offered = append(offered, expiryChoice{"date", "on a date…"})
+	}
+	return offered
 }
 
 func errNoSlug() error {
@@ -318,6 +343,7 @@ func deeds() []deed {
 		{snap.AuditKeyRevoked, "key", "revoked the key"},
 		{snap.AuditSessionBegan, "person", "signed in by"},
 		{snap.AuditSessionEnded, "person", "signed out of"},
+		{snap.AuditTokenReused, "warn", "was signed out, because a copy of their login was used, of"},
 	}
 }
 

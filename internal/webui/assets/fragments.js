@@ -111,5 +111,5 @@ function showToast(box) {
   (dialog ?? document.body).append(list); // above an open dialog
   if ("refresh" in box.dataset) document.dispatchEvent(new CustomEvent("listing"));
   list.replaceChildren(...[...list.children].slice(-2), box);
-  setTimeout(() => box.remove(), 9000);
+  setTimeout(() => box.remove(), 10000); // as long as Undo is offered
 }

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"snap"
+)
+
+// A notice tells a user of a line of the audit log that concerns a snapshot or
+// a session of theirs and was not their doing.
+
+const (
+	noticeLife  = 30 * 24 * time.Hour
+	mostNotices = 20
+)
+
+// notify adds the newest line of an organization's log to a user's notices.
+func (s *Store) notify(ctx context.Context, tx *sql.Tx, orgID, userID int64) error {
+	now := s.now()
+	if _, err := tx.ExecContext(ctx, `DELETE FROM notices WHERE user_id = $1 AND at < $2`, userID, now.Add(-noticeLife).UnixMilli()); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `INSERT INTO notices(user_id, org_id, seq, at)
+		SELECT $1, org_id, max(seq), $3 FROM audit WHERE org_id = $2 GROUP BY org_id`, userID, orgID, now.UnixMilli())
+	return err
+}
+
+// Notices returns the newest notices of the caller, the newest first.
+func (s *Store) Notices(ctx context.Context, c snap.Caller) ([]snap.AuditEntry, error) {
+	if c.User == nil {
+		return nil, nil
+	}
+	return collect(ctx, s, `SELECT a.body FROM notices n JOIN audit a ON a.org_id = n.org_id AND a.seq = n.seq
+		WHERE n.user_id = $1 AND n.at > $2 ORDER BY n.at DESC, n.seq DESC LIMIT $3`,
+		scanEntry, c.User.ID, s.now().Add(-noticeLife).UnixMilli(), mostNotices)
+}
