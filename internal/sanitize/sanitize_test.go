@@ -251,3 +251,39 @@ func TestMasksAtATime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Whatever tables and columns are called, the first rules file is read back and
+// covers them.
+func TestSuggestWritesAnyName(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
+			"a\nb", "a\n  b: keep", "\x1b[31mred", "a: b", "- a", "#", "'", `"`, `\`, "{}", "null", "true", "1", "~", "\x85", "\u2028", "\ufeff", "\t", " a ", "a #b", "|-", "<<", "&a", "*", "\x7f", "a\rb",
+		}))
+		shape := engine.Shape{Name: name.Draw(t, "table"), Columns: []engine.Column{{Name: name.Draw(t, "column"), Type: "integer"}}, Samples: [][]string{nil}}
+		text, err := Suggest(engine.Contents{Tables: []engine.Shape{shape}})
+		if snap.CodeOf(err) == snap.CodeInvalid && err != nil {
+			t.Skip("it says that it cannot")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules, err := parseRules("rules.yaml", text)
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, text)
+		}
+		if _, _, ok := rules.find(shape, shape.Columns[0].Name); !ok {
+			t.Fatalf("%q is not covered:\n%s", shape.Name, text)
+		}
+	})
+}
+
+// Names that the first rules file could not hold before are in it.
+func TestSuggestWritesEscapesAndNewlines(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a\nb", "\x1b[31mred", "a\rb", "tab\there", "quote\"d", `back\slash`, "größe 東京"} {
+		if key, err := yamlKey(name); err != nil {
+			t.Errorf("%q: %v, %s", name, err, key)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package sanitize
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/mail"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"snap"
 	"snap/internal/engine"
 )
 
@@ -49,6 +51,10 @@ func Suggest(c engine.Contents) ([]byte, error) {
 			b.WriteString(line + "\n")
 		}
 	}
+	// Two tables can have the same label, which no rules file can tell apart.
+	if err := CheckRules("the first rules file", []byte(b.String())); err != nil {
+		return nil, err
+	}
 	return []byte(b.String()), nil
 }
 
@@ -61,9 +67,22 @@ const head = `# What becomes of every column when a snapshot is sanitized.
 # key: ${SNAPCLI_MASK_KEY}    # to share it with a team; else one is made on this machine
 `
 
+// yamlKey writes a name so that it is read back as the same key. A name comes
+// from the database and can hold any character, so the result is tried.
 func yamlKey(name string) (string, error) {
-	text, err := yaml.Marshal(name)
-	return strings.TrimSpace(string(text)), err
+	for _, write := range []func(any) ([]byte, error){yaml.Marshal, json.Marshal} {
+		text, err := write(name)
+		if err != nil {
+			continue
+		}
+		key := strings.TrimSpace(string(text))
+		var read map[string]map[string]int
+		err = yaml.Unmarshal([]byte("outer:\n  "+key+": 1\n"), &read)
+		if err == nil && !strings.Contains(key, "\n") && len(read["outer"]) == 1 && read["outer"][name] == 1 {
+			return key, nil
+		}
+	}
+	return "", snap.Invalid(fmt.Sprintf("the name %q cannot be written into a rules file", name), "rename it in the database, or mask with a SQL file")
 }
 
 // nameHints are what a column's name says, the first that matches.
