@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"snap"
 	"snap/internal/engine"
 	"snap/internal/schema"
 )
@@ -61,19 +62,8 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	owner := "CURRENT_USER"
-	if s.loader.name != "" {
-		owner = s.loader.quoted()
-	}
 	for _, x := range g.s.Extensions {
-		create := "CREATE EXTENSION IF NOT EXISTS " + quote(x.Name)
-		if x.Schema != "pg_catalog" {
-			if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+quote(x.Schema)+" AUTHORIZATION "+owner); err != nil {
-				return err
-			}
-			create += " SCHEMA " + quote(x.Schema)
-		}
-		if _, err := conn.Exec(ctx, create); err != nil {
+		if err := s.extend(ctx, conn, x); err != nil {
 			return err
 		}
 	}
@@ -91,6 +81,78 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 		return err
 	}
 	return facts("SELECT collname::text, '' FROM pg_collation WHERE collnamespace = 'pg_catalog'::regnamespace", func(name, _ string) { g.locales[name] = true })
+}
+
+// extend creates an extension in a schema of the load's.
+func (s *scratch) extend(ctx context.Context, conn *pgx.Conn, x schema.Extension) error {
+	owner := "CURRENT_USER"
+	if s.loader.name != "" {
+		owner = s.loader.quoted()
+	}
+	create := "CREATE EXTENSION IF NOT EXISTS " + quote(x.Name)
+	if x.Schema != "pg_catalog" {
+		if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+quote(x.Schema)+" AUTHORIZATION "+owner); err != nil {
+			return err
+		}
+		create += " SCHEMA " + quote(x.Schema)
+	}
+	_, err := conn.Exec(ctx, create)
+	return err
+}
+
+// admit prepares for the entries of a dump that were checked: it refuses them
+// where they would run with more rights than they need, and creates their
+// extensions. Those that are not on the list are created by the role of the load.
+func (s *scratch) admit(ctx context.Context, u *unpacking) error {
+	if u.review == nil {
+		return nil
+	}
+	if err := s.confined(ctx); err != nil {
+		return err
+	}
+	for _, what := range u.review.left {
+		s.o.Notify("left out, because only a superuser may create it: " + what)
+	}
+	for _, x := range u.layout.extensions {
+		place := s.here
+		if allowedExtension(x.Name) {
+			place = s.place.named(s.here.name())
+		}
+		conn, err := place.connect(ctx)
+		if err != nil {
+			return err
+		}
+		err = s.extend(ctx, conn, x)
+		conn.Close(context.WithoutCancel(ctx))
+		if err != nil && allowedExtension(x.Name) {
+			return s.here.failure(err)
+		}
+		if err != nil {
+			s.o.Notify("left out: the extension " + x.Name + ": " + message(err))
+		}
+	}
+	return nil
+}
+
+// confined refuses to restore somebody else's programs with a superuser's
+// rights, and a stranger's with anybody's but those of a role for the load.
+func (s *scratch) confined(ctx context.Context) error {
+	if s.loader.name != "" {
+		return nil
+	}
+	var super bool
+	if err := s.admin.QueryRow(ctx, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user").Scan(&super); err != nil {
+		return s.place.failure(err)
+	}
+	if super || s.trust == engine.Foreign {
+		return &snap.Error{
+			Code:   snap.CodeDatabase,
+			Detail: "the snapshot's programs need a role of their own, and the server " + s.place.where() + " does not let the user " + s.place.config.User + " make one that can log in",
+			Hint:   "grant CREATEROLE and let roles log in with a password in pg_hba.conf, or load without programs; nothing was replaced",
+		}
+	}
+	s.o.Notify("the snapshot's functions and views are loaded with the rights of the user " + s.place.config.User + ", who cannot create a role for them")
+	return nil
 }
 
 // generated makes the tables, fills them, and makes the rest.

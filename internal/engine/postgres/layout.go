@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"snap/internal/engine"
+	"snap/internal/schema"
 )
 
 // layout is what a dump's table of contents says about how to load it.
@@ -11,6 +12,8 @@ type layout struct {
 	setup  []string       // statements for every session that loads: encoding, search path
 	tables map[int]*block // the data of tables, by its number
 	others []int          // the table of contents without the data of tables, in its order
+
+	extensions []schema.Extension // to create before all else, of a dump whose entries are checked
 }
 
 // block is one table's data.

@@ -66,9 +66,16 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 	s.o.Begin("restore")
 	s.trust = dump.Trust
 	foreign := dump.Trust == engine.Foreign && !dump.WithPrograms
-	if foreign {
-		if u.described, err = describedBy(dump.Info); err != nil {
+	if !foreign {
+		u.review = reviewOf(dump)
+	}
+	if dump.Trust == engine.Foreign {
+		described, err := describedBy(dump.Info)
+		if err != nil {
 			return err
+		}
+		if foreign {
+			u.described = described
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -140,9 +147,17 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 		}
 		return nil, s.restore(ctx, run)
 	}
+	list, err := useList(s.o.TempDir, u.layout)
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(list)
 	definitions := run
 	definitions.jobs = 1 // they are made one after the other anyway
-	if err := s.restore(ctx, definitions, "--section=pre-data"); err != nil {
+	if err := s.admit(ctx, u); err != nil {
+		return nil, err
+	}
+	if err := s.restore(ctx, definitions, "--section=pre-data", "--use-list="+list); err != nil {
 		return nil, err
 	}
 	ahead := newAnalysis(len(u.layout.tables))
@@ -154,11 +169,6 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 	if err != nil {
 		return nil, err
 	}
-	list, err := useList(s.o.TempDir, u.layout)
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(list)
 	return counts, s.restore(ctx, run, "--section=data", "--section=post-data", "--use-list="+list)
 }
 

@@ -32,6 +32,7 @@ type dumpReader struct {
 type dumpEntry struct {
 	id                                     int
 	tag, desc, definition, copy, namespace string
+	broken                                 bool     // a text beside the statements has a line break
 	columns                                []string // of the rows, as labels; only of a lean reader
 }
 
@@ -188,12 +189,12 @@ func (d *dumpReader) entry() dumpEntry {
 	d.text() // drop statement
 	e.copy = d.text()
 	e.namespace = d.text()
-	d.text() // tablespace
-	d.text() // access method
+	others := []string{e.tag, e.desc, e.namespace, d.text(), d.text()} // with the tablespace and the access method
 	if d.version >= 116 {
 		d.int() // kind of relation
 	}
-	d.text() // owner
+	others = append(others, d.text()) // the owner
+	e.broken = strings.ContainsAny(strings.Join(others, ""), "\r\n\x00")
 	d.text() // "false"
 	for d.err == nil && d.more() {
 		d.text() // a dependency

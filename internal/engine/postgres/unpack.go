@@ -22,6 +22,7 @@ type unpacking struct {
 	file *os.File // for pg_restore, to its end when the spool has ended
 	rows *spool
 
+	review    *review        // of a dump whose entries are checked
 	described *schema.Schema // of a foreign dump: then file gets its large objects alone
 
 	known  chan struct{} // closed when layout is set and the file has the table of contents
@@ -54,7 +55,7 @@ func (u *unpacking) remove() {
 func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 	err := u.parts(ctx, dump, jobs)
 	if errors.Is(err, errUnknownVersion) {
-		if u.described != nil {
+		if u.described != nil || u.review != nil {
 			return u.finish(wrongDump("the dump is damaged, or of a version that is not known"))
 		}
 		err = u.whole(ctx, dump)
@@ -114,7 +115,14 @@ func (u *unpacking) lay(d *dumpReader, entries []dumpEntry) (err error) {
 		return err
 	}
 	d.echo = nil
-	u.layout = layoutOf(entries)
+	l := layoutOf(entries)
+	if u.review != nil {
+		u.review.stored = d.stored
+		if l.others, l.extensions, err = u.review.entries(entries); err != nil {
+			return err
+		}
+	}
+	u.layout = l
 	return nil
 }
 

@@ -1,0 +1,318 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/engine/charset"
+	"snap/internal/schema"
+)
+
+// The programs of somebody else are restored by pg_restore, after each entry of
+// the dump was found to be what it says: statements of its kind for its name.
+
+// forms are the statements that an entry of a kind consists of: the first, and
+// those that may follow it. NAME is the entry's name, ANY a name, and a word in
+// brackets may be missing.
+var forms = map[string]struct{ first, then []string }{
+	"SCHEMA": {first: []string{"create schema NAME"}},
+	"TYPE":   {first: []string{"create type NAME as"}}, "SHELL TYPE": {first: []string{"create type NAME"}},
+	"DOMAIN":   {first: []string{"create domain NAME as"}},
+	"FUNCTION": {first: []string{"create [or] [replace] function NAME ("}}, "PROCEDURE": {first: []string{"create [or] [replace] procedure NAME ("}},
+	"AGGREGATE": {first: []string{"create aggregate NAME ("}}, "OPERATOR": {first: []string{"create operator"}}, "CAST": {first: []string{"create cast ("}},
+	"COLLATION": {first: []string{"create collation NAME ("}}, "CONVERSION": {first: []string{"create [default] conversion NAME for"}},
+	"TEXT SEARCH CONFIGURATION": {first: []string{"create text search configuration NAME ("}, then: []string{"alter text search configuration NAME add mapping"}},
+	"TEXT SEARCH DICTIONARY":    {first: []string{"create text search dictionary NAME ("}},
+	"STATISTICS":                {first: []string{"create statistics NAME"}, then: []string{"alter statistics NAME set statistics"}},
+	"SEQUENCE":                  {first: []string{"create [unlogged] sequence NAME", "alter table [only] ANY alter column ANY add generated"}, then: []string{"alter sequence NAME set"}},
+	"SEQUENCE OWNED BY":         {first: []string{"alter sequence NAME owned by"}},
+	"SEQUENCE SET":              {first: []string{"select pg_catalog . setval ("}},
+	"TABLE":                     {first: []string{"create [unlogged] table NAME (", "create [unlogged] table NAME of", "create [unlogged] table NAME partition of"}, then: []string{"alter table [only] NAME"}},
+	"TABLE ATTACH":              {first: []string{"alter table only ANY attach partition NAME"}},
+	"INDEX":                     {first: []string{"create [unique] index NAME on"}, then: []string{"alter table [only] ANY cluster on NAME", "alter table [only] ANY replica identity using index NAME", "alter index NAME"}},
+	"INDEX ATTACH":              {first: []string{"alter index ANY attach partition NAME"}},
+	"CONSTRAINT":                {first: []string{"alter table [only] ANY add constraint"}, then: []string{"alter table [only] ANY cluster on", "alter table [only] ANY replica identity using index"}},
+	"FK CONSTRAINT":             {first: []string{"alter table [only] ANY add constraint"}},
+	"CHECK CONSTRAINT":          {first: []string{"alter table [only] ANY add constraint", "alter domain ANY add constraint"}},
+	"DEFAULT":                   {first: []string{"alter table [only] ANY alter column ANY set default"}},
+	"VIEW":                      {first: []string{"create [or] [replace] [recursive] view NAME"}, then: []string{"alter table [only] NAME alter column", "alter view NAME alter column"}},
+	"MATERIALIZED VIEW":         {first: []string{"create materialized view NAME"}, then: []string{"alter table [only] NAME", "alter materialized view NAME"}},
+	"MATERIALIZED VIEW DATA":    {first: []string{"refresh materialized view NAME"}},
+	"RULE":                      {first: []string{"create [or] [replace] rule ANY as on"}, then: []string{"alter table [only] ANY enable", "alter table [only] ANY disable"}},
+	"TRIGGER":                   {first: []string{"create [constraint] trigger ANY"}, then: []string{"alter table [only] ANY enable", "alter table [only] ANY disable"}},
+	"POLICY":                    {first: []string{"create policy ANY on"}}, "ROW SECURITY": {first: []string{"alter table [only] NAME enable row level security", "alter table [only] NAME force row level security"}, then: []string{"alter table [only] NAME force row level security"}},
+	"PUBLICATION": {first: []string{"create publication NAME"}}, "PUBLICATION TABLE": {first: []string{"alter publication ANY add table"}},
+	"PUBLICATION TABLES IN SCHEMA": {first: []string{"alter publication ANY add tables in schema"}},
+	"COMMENT":                      {first: []string{"comment on"}}, "BLOB": {first: []string{"select pg_catalog . lo_create ("}},
+	"ENCODING": {first: []string{"set client_encoding ="}}, "STDSTRINGS": {first: []string{"set standard_conforming_strings ="}},
+	"SEARCHPATH": {first: []string{"select pg_catalog . set_config ("}},
+	"TABLE DATA": {}, "BLOBS": {}, "BLOB METADATA": {},
+}
+
+// passedOver are the kinds of entries that a load never restores.
+var passedOver = []string{"ACL", "DEFAULT ACL", "DATABASE", "DATABASE PROPERTIES", "SECURITY LABEL", "STATISTICS DATA", "SUBSCRIPTION", "SUBSCRIPTION TABLE", "EXTENSION"}
+
+// leftToSuperusers are the kinds of objects that only a superuser may create, or
+// that lead out of the database.
+var leftToSuperusers = []string{
+	"PROCEDURAL LANGUAGE", "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "SERVER", "USER MAPPING", "FOREIGN TABLE", "ACCESS METHOD", "OPERATOR CLASS",
+	"OPERATOR FAMILY", "TRANSFORM", "TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE",
+}
+
+// clientEncodings have characters with bytes of ASCII in them.
+var clientEncodings = []string{"SJIS", "SHIFT_JIS_2004", "BIG5", "GBK", "UHC", "GB18030", "JOHAB"}
+
+// review checks the entries of a dump before pg_restore gets them.
+type review struct {
+	stored    *charset.Charset
+	announced *schema.Schema // what a foreign snapshot says that it has; nil for others
+	left      []string       // what is not restored
+}
+
+func notRestored(e dumpEntry, why string) error {
+	return &snap.Error{
+		Code:   snap.CodeInvalid,
+		Detail: fmt.Sprintf("the snapshot's %s %q is not restored: %s", strings.ToLower(e.desc), e.tag, why),
+		Hint:   "load it without programs, or ask for a snapshot that was built again; nothing was replaced",
+	}
+}
+
+// entries returns the numbers of the entries to restore, and the extensions to
+// create before them.
+func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension, err error) {
+	seen := map[int]bool{}
+	ahead := map[string]bool{"public": true}
+	for _, e := range all {
+		if e.desc != "EXTENSION" {
+			continue
+		}
+		x, err := r.extension(e)
+		if err != nil {
+			return nil, nil, err
+		}
+		wanted, ahead[x.Schema] = append(wanted, x), true
+	}
+	for _, e := range all {
+		if seen[e.id] || e.broken {
+			return nil, nil, notRestored(e, "its number or a line break in its name could hide another entry")
+		}
+		seen[e.id] = true
+		switch {
+		case slices.Contains(passedOver, e.desc), e.desc == "SCHEMA" && ahead[e.tag], e.desc == "COMMENT" && r.leftComment(e.tag):
+			continue
+		case slices.Contains(leftToSuperusers, e.desc):
+			r.left = append(r.left, strings.ToLower(e.desc)+" "+e.tag)
+			continue
+		}
+		if err := r.entry(e); err != nil {
+			return nil, nil, err
+		}
+		if e.desc != "TABLE DATA" {
+			ids = append(ids, e.id)
+		}
+	}
+	return ids, wanted, nil
+}
+
+// leftComment reports whether a comment is on an object that is not restored.
+func (r *review) leftComment(tag string) bool {
+	return tag == "SCHEMA public" || slices.ContainsFunc(append([]string{"EXTENSION"}, leftToSuperusers...), func(kind string) bool { return strings.HasPrefix(tag, kind+" ") })
+}
+
+// extension reads CREATE EXTENSION IF NOT EXISTS x WITH SCHEMA y.
+func (r *review) extension(e dumpEntry) (x schema.Extension, err error) {
+	all, err := statements(e.definition)
+	if err != nil || len(all) != 1 {
+		return x, notRestored(e, "it is not one statement")
+	}
+	rest, ok := r.match("create extension if not exists NAME with schema", all[0], e)
+	if !ok || len(rest) != 1 || rest[0].kind > name {
+		return x, notRestored(e, "it is not a statement of its kind")
+	}
+	return schema.Extension{Name: e.tag, Schema: r.stored.Label(rest[0].text)}, nil
+}
+
+// entry checks one entry.
+func (r *review) entry(e dumpEntry) error {
+	form, ok := forms[e.desc]
+	if !ok {
+		return notRestored(e, "it is of no known kind")
+	}
+	if form.first == nil {
+		return r.rows(e)
+	}
+	all, err := statements(e.definition)
+	if err != nil {
+		return notRestored(e, err.Error())
+	}
+	if len(all) == 0 {
+		return notRestored(e, "it has no statement")
+	}
+	for i, statement := range all {
+		patterns := form.first
+		if i > 0 {
+			patterns = form.then
+		}
+		if !slices.ContainsFunc(patterns, func(p string) bool { _, ok := r.match(p, statement, e); return ok }) {
+			return notRestored(e, "it has a statement that does not belong to it")
+		}
+		if why := r.contents(e, statement); why != "" {
+			return notRestored(e, why)
+		}
+	}
+	return r.announcedFor(e)
+}
+
+// contents checks what follows the name of an entry, where that could do more
+// than make the object. It returns why it is refused.
+func (r *review) contents(e dumpEntry, s []token) string {
+	has := func(i int, texts ...string) bool {
+		return i+1 < len(s) && s[i].kind == word && slices.Contains(texts, s[i].text)
+	}
+	depth := 0
+	for i, t := range s {
+		switch {
+		case t.is(symbol, "("):
+			depth++
+		case t.is(symbol, ")"):
+			depth--
+		case (e.desc == "FUNCTION" || e.desc == "PROCEDURE") && has(i, "language") && slices.Contains([]string{"c", "internal"}, lower(s[i+1].text)):
+			return "its language is for superusers"
+		case e.desc == "TABLE" && depth == 0 && t.is(word, "as"):
+			return "it runs a query"
+		}
+	}
+	exact := map[string][]string{
+		"STDSTRINGS": {"set", "standard_conforming_strings", "=", "on"}, "SEARCHPATH": {"select", "pg_catalog", ".", "set_config", "(", "search_path", ",", "", ",", "false", ")"},
+	}
+	if want := exact[e.desc]; want != nil && !slices.EqualFunc(s, want, func(t token, w string) bool { return t.text == w }) {
+		return "it sets something else"
+	}
+	kinds := map[string][]tokenKind{"ENCODING": {word, word, symbol, str}, "SEQUENCE SET": {word, word, symbol, word, symbol, str, symbol, number, symbol, word, symbol}, "BLOB": {word, word, symbol, word, symbol, str, symbol}}
+	if want := kinds[e.desc]; want != nil {
+		s = slices.DeleteFunc(slices.Clone(s), func(t token) bool { return t.is(symbol, "-") }) // of a negative value
+		if !slices.EqualFunc(s, want, func(t token, k tokenKind) bool { return t.kind == k }) {
+			return "it computes something"
+		}
+		if e.desc == "ENCODING" && slices.Contains(clientEncodings, strings.ToUpper(s[3].text)) {
+			return "its encoding is not one of databases"
+		}
+	}
+	return ""
+}
+
+// rows checks an entry that has rows and no statement but COPY.
+func (r *review) rows(e dumpEntry) error {
+	if strings.Trim(e.definition, "0123456789\n") != "" {
+		if all, err := statements(e.definition); err != nil || len(all) > 0 {
+			return notRestored(e, "it has a statement")
+		}
+	}
+	if e.desc != "TABLE DATA" {
+		return nil
+	}
+	all, err := statements(e.copy)
+	if err != nil || len(all) != 1 {
+		return notRestored(e, "its rows are not loaded by one statement")
+	}
+	rest, ok := r.match("copy ANY", all[0], e)
+	if ok && len(rest) > 2 && rest[0].is(symbol, "(") {
+		end := slices.IndexFunc(rest, func(t token) bool { return t.is(symbol, ")") })
+		ok = end > 0 && !slices.ContainsFunc(rest[1:end], func(t token) bool { return t.kind > name && !t.is(symbol, ",") })
+		rest = rest[end+1:]
+	}
+	if !ok || len(rest) != 2 || !rest[0].is(word, "from") || !rest[1].is(word, "stdin") {
+		return notRestored(e, "its rows are not loaded as rows")
+	}
+	return nil
+}
+
+// match returns what follows a pattern at the start of a statement.
+func (r *review) match(pattern string, s []token, e dumpEntry) (rest []token, ok bool) {
+	for want := range strings.FieldsSeq(pattern) {
+		optional := strings.HasPrefix(want, "[")
+		want = strings.Trim(want, "[]")
+		switch {
+		case want == "NAME" || want == "ANY":
+			namespace, last, after, ok := qualified(s)
+			if !ok || want == "NAME" && !r.named(e, namespace, last) {
+				return nil, false
+			}
+			s = after
+		case len(s) > 0 && s[0].text == want && (s[0].kind == word || s[0].kind == symbol):
+			s = s[1:]
+		case !optional:
+			return nil, false
+		}
+	}
+	return s, true
+}
+
+// qualified takes a name with at most one qualifier.
+func qualified(s []token) (namespace, last string, rest []token, ok bool) {
+	for range 2 {
+		if len(s) == 0 || s[0].kind > name {
+			return "", "", nil, false
+		}
+		namespace, last, s = last, s[0].text, s[1:]
+		if len(s) == 0 || !s[0].is(symbol, ".") {
+			return namespace, last, s, true
+		}
+		s = s[1:]
+	}
+	return "", "", nil, false
+}
+
+// named reports whether a name is that of the entry.
+func (r *review) named(e dumpEntry, namespace, last string) bool {
+	want := e.tag
+	if e.desc == "FUNCTION" || e.desc == "PROCEDURE" || e.desc == "AGGREGATE" {
+		return strings.HasPrefix(want, r.stored.Label(last)+"(") && (namespace == "" || r.stored.Label(namespace) == e.namespace)
+	}
+	return r.stored.Label(last) == want && (namespace == "" || e.namespace == "" || r.stored.Label(namespace) == e.namespace)
+}
+
+// announcedKinds are the kinds of programs by the kinds of entries.
+var announcedKinds = map[string][]string{
+	"FUNCTION": {"function"}, "PROCEDURE": {"procedure"}, "AGGREGATE": {"aggregate"}, "TRIGGER": {"trigger"}, "RULE": {"rule"}, "POLICY": {"policy"},
+	"VIEW": {"view"}, "MATERIALIZED VIEW": {"materialized view"}, "CAST": {"cast"}, "OPERATOR": {"operator"}, "COLLATION": {"collation"},
+	"CONVERSION": {"conversion"}, "STATISTICS": {"statistics"}, "TEXT SEARCH CONFIGURATION": {"text search configuration"},
+	"TEXT SEARCH DICTIONARY": {"text search dictionary"}, "PUBLICATION": {"publication"},
+}
+
+// announcedFor checks that a foreign snapshot has named the entry, so that the
+// person who chose its programs has seen it.
+func (r *review) announcedFor(e dumpEntry) error {
+	if r.announced == nil {
+		return nil
+	}
+	kinds := announcedKinds[e.desc]
+	listed := slices.ContainsFunc(r.announced.Programs, func(p schema.Program) bool {
+		called := p.Name.Name
+		if p.On != "" {
+			called = p.On + " " + called
+		}
+		return slices.Contains(kinds, p.Kind) && called == e.tag && (p.Schema == "" || p.Schema == e.namespace)
+	})
+	if e.desc == "TABLE" {
+		listed, kinds = slices.ContainsFunc(r.announced.Tables, func(t schema.Table) bool { return t.Schema == e.namespace && t.Name.Name == e.tag }), []string{"table"}
+	}
+	if kinds != nil && !listed {
+		return notRestored(e, "the snapshot's list of its objects does not have it")
+	}
+	return nil
+}
+
+// reviewOf returns how the entries of a dump are checked; nil if they are not.
+func reviewOf(d engine.Dump) *review {
+	switch d.Trust {
+	case engine.Ours:
+		return &review{}
+	case engine.Foreign:
+		return &review{announced: d.Info.Schema}
+	}
+	return nil
+}
