@@ -14,7 +14,7 @@ RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
 UNWATCHED = $(if $(RACE),$(patsubst %,-gcflags=%=-race=false,modernc.org/... github.com/klauspost/compress/... golang.org/x/crypto/blowfish))
 TIMEOUT ?= 30m
 
-.PHONY: soak lint-deploy fuzz vuln build demo recording test bench load lint fmt screenshots tools axe servers databases generate clean
+.PHONY: soak lint-deploy fuzz vuln build demo recording check test bench load lint fmt screenshots tools axe servers databases generate clean
 
 build: ## both programs into bin/
 	@mkdir -p bin
@@ -33,6 +33,11 @@ recording: build ## the demo's real output into docs/recording.txt, and its stor
 test: servers databases bin/versitygw bin/dex bin/zitadel axe ## everything, with what was skipped named at the end; `make lint` vets
 	@$(BUILD) -o bin/testreport ./internal/testreport
 	@GORACE=atexit_sleep_ms=0 SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -json -vet=off $(RACE) $(UNWATCHED) -timeout $(TIMEOUT) $(ARGS) ./... | bin/testreport
+
+check: ## what to run at every change: no servers, no browser, about a minute
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "run make fmt"; exit 1; }
+	$(GO) vet ./...
+	$(GO) test -short ./...
 
 # The folders that have benchmarks.
 BENCHED = $(sort $(dir $(shell grep -rl --include='*_test.go' --exclude-dir=tools '^func Benchmark' .)))

@@ -16,6 +16,8 @@ import (
 	"pgregory.net/rapid"
 
 	"snap"
+
+	"snap/internal/servertest"
 )
 
 func sampleManifest() Manifest {
@@ -141,6 +143,7 @@ func TestManyBlocksInOrder(t *testing.T) {
 // Every byte is covered: whichever is changed, the file is refused.
 func TestEveryChangedByteIsFound(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	file, _ := pack(t, map[string][]byte{"dump": noise(1200, 3)})
 	for i := range file {
 		for _, flip := range []byte{1, 0x80, 0xff} {

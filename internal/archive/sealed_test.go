@@ -17,6 +17,8 @@ import (
 	"filippo.io/age"
 
 	"snap"
+
+	"snap/internal/servertest"
 )
 
 func identity(t testing.TB) *age.X25519Identity {
@@ -146,6 +148,7 @@ func TestLockedFileTellsLittle(t *testing.T) {
 // Whichever byte is changed, the file is refused with the key and without.
 func TestEveryChangedByteOfAnEncryptedFileIsFound(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	id := identity(t)
 	file, _ := packFor(t, noise(300, 3), id.Recipient())
 	for i := range file {

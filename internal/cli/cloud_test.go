@@ -11,12 +11,14 @@ import (
 	"snap"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // TestCloudScripts runs the command line against a whole cloud service, a fresh
 // one for every script. The people are those of cloudtest.
 func TestCloudScripts(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	runScripts(t, "testdata/cloud", func(e *testscript.Env) error {
 		c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {
 			config.Organizations[2].Policy = cloud.Policy{UnsanitizedShares: snap.UnsanitizedAsk, MaxCrossOrgExpiry: "30d"} // initech

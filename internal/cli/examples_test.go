@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // TestExamples runs every example of every command's help, as it stands, before
@@ -18,6 +19,7 @@ import (
 // example would ask, --yes is added: there is nobody to answer here.
 func TestExamples(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	dir := t.TempDir()
 	for _, c := range commands(referenceApp().root()) {
 		if c.Example == "" || needsMore[c.CommandPath()] != "" {

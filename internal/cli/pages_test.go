@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // needsAPerson names the blocks of the pages that are not run here, by page and
@@ -37,6 +38,7 @@ var actors = map[string]map[int]string{
 // speaks of, with a configuration of its own for every page.
 func TestPagesRun(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	dir, ran := t.TempDir(), 0
 	for _, page := range writtenPages(t) {
 		blocks := shellBlocks(t, page)

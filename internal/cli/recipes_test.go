@@ -11,6 +11,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"snap/internal/servertest"
 )
 
 // job is what the recipes for GitHub and GitLab have in common.
@@ -27,6 +29,7 @@ type job struct {
 // loads it, and what arrives is masked.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	github := struct{ Jobs map[string]job }{}
 	readYAML(t, "github-actions.yaml", &github)
 	gitlab := struct{ Push, Test job }{}

@@ -17,6 +17,7 @@ import (
 	"snap/internal/clocktest"
 	"snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // scene is one snapshot of acme, pushed by mia, shared with the group dba and
@@ -167,6 +168,7 @@ var onlyUsers = []string{"GET /keys", "POST /keys", "DELETE /keys/{id}", "GET /s
 // On the agent mount, by API keys.
 func TestEveryRouteForEveryCaller(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{Clock: clocktest.New(time.Now()), Config: behindProxy})
 	c.ExpiredKey("acme")
 	for _, pattern := range c.Service.Routes() {
@@ -196,6 +198,7 @@ func TestEveryRouteForEveryCaller(t *testing.T) {
 // same answers, and no API key is taken (DESIGN 3).
 func TestEveryRouteOnTheUserMount(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{Clock: clocktest.New(time.Now()), Config: behindProxy})
 	c.ExpiredKey("acme")
 	for pattern, row := range matrix {

@@ -39,6 +39,7 @@ func MySQLServers() []string { return []string{"mariadb", "mariadb-11.8", "mysql
 // not there.
 func MySQL(t testing.TB, server string) string {
 	t.Helper()
+	RequireServers(t, "MySQL")
 	s := mysqlServer(server, filepath.Join(Root(t), "bin", server))
 	if errors.Is(s.err, errNoMariaDB) && server == "mariadb" {
 		t.Skip("needs MariaDB: install the package mariadb-server")
@@ -94,6 +95,7 @@ func CrashingMySQL(t testing.TB, server string) (url string, crash func()) {
 
 func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
 	t.Helper()
+	RequireServers(t, "MySQL")
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // else its user does not come to dir
 		t.Fatal(err)
 	}

@@ -40,6 +40,7 @@ func Zitadel(t testing.TB, o OIDC) (issuer string) { return built(t, "zitadel", 
 // built runs a program of tools/providers. Without it the test is skipped.
 func built(t testing.TB, name string, o OIDC) (issuer string) {
 	t.Helper()
+	RequireServers(t, "an identity provider")
 	program := filepath.Join(Root(t), "bin", name)
 	if _, err := os.Stat(program); err != nil {
 		t.Skipf("needs the identity provider %s: run make bin/%s", name, name)
@@ -73,6 +74,7 @@ type Program struct {
 // Node runs a program of tools/oidc with more environment until the test ends.
 func Node(t testing.TB, name string, env ...string) *Program {
 	t.Helper()
+	RequireServers(t, "Node.js")
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("needs Node.js: not installed")

@@ -30,6 +30,7 @@ import (
 // The server runs without fsync: it is for tests, not for measuring writes.
 func Postgres(t testing.TB) string {
 	t.Helper()
+	RequireServers(t, "PostgreSQL")
 	server := sharedServer()
 	if errors.Is(server.err, errNotInstalled) {
 		t.Skip("needs PostgreSQL: install the package postgresql")
@@ -47,6 +48,7 @@ func Postgres(t testing.TB) string {
 // that crashes and restarts it: it returns when the server answers again.
 func CrashingPostgres(t testing.TB) (url string, crash func()) {
 	t.Helper()
+	RequireServers(t, "PostgreSQL")
 	return crashing(t, start())
 }
 

@@ -46,6 +46,7 @@ var versions sync.Map
 // runs as must be able to reach.
 func serverBin(t testing.TB, major int) string {
 	t.Helper()
+	RequireServers(t, "PostgreSQL")
 	for _, bin := range []string{
 		fmt.Sprintf("/usr/lib/postgresql/%d/bin", major),
 		filepath.Join(Root(t), "tools", "postgres", "node_modules", "postgres-"+strconv.Itoa(major), "native", "bin"),

@@ -40,6 +40,7 @@ func S3(t testing.TB) string {
 // own, or skips the test.
 func S3Program(t testing.TB) string {
 	t.Helper()
+	RequireServers(t, "an S3 server")
 	program := os.Getenv("SNAP_VERSITYGW")
 	if program == "" {
 		program = filepath.Join(Root(t), "bin", "versitygw")

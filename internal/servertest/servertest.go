@@ -38,3 +38,21 @@ func Samples(t testing.TB) string {
 	}
 	return dir
 }
+
+// RequireServers skips a test that uses a server or a browser when the tests run
+// with -short, as `make check` does.
+func RequireServers(t testing.TB, what string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short leaves out tests with " + what)
+	}
+}
+
+// Thorough skips a test that takes seconds of processor time when the tests run
+// with -short, as `make check` does.
+func Thorough(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short leaves out thorough tests")
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -62,6 +63,7 @@ func TestManyLogins(t *testing.T) {
 // goes on from new addresses, and however long the person takes.
 func TestLoginDuringAFlood(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	const requests, addresses = 10_000, 200
 	h := start(t)
 	flood := func(address string) int {

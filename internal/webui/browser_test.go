@@ -11,6 +11,8 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"snap/internal/servertest"
 )
 
 // chromium is the one browser of the test process.
@@ -76,6 +78,7 @@ func browse(t testing.TB, u *ui) *tab {
 // newTab is a tab for the pages at this address, with nothing open yet.
 func newTab(t testing.TB, address string) *tab {
 	t.Helper()
+	servertest.RequireServers(t, "a browser")
 	shared.once.Do(shared.start)
 	if shared.err != nil {
 		t.Skipf("needs Chromium: %v", shared.err)
