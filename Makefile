@@ -107,8 +107,8 @@ bin/zitadel: tools/providers/go.mod tools/providers/zitadel/main.go
 	cd tools/providers && $(BUILD) -ldflags '-s -w' -o ../../bin/zitadel ./zitadel
 	@touch $@
 
-axe: # what tests take from npm, where it is at hand: accessibility rules, an identity provider, a sign-in client, PostgreSQL's versions
-	@if command -v npm >/dev/null; then for d in axe oidc postgres; do [ -d tools/$$d/node_modules ] || npm ci --silent --prefix tools/$$d || true; done; fi
+axe: # what tests take from npm, where npm is present: accessibility rules, an identity provider, a sign-in client, an OpenAPI linter and generator, PostgreSQL's versions
+	@if command -v npm >/dev/null; then for d in axe oidc openapi postgres; do [ -d tools/$$d/node_modules ] || npm ci --silent --prefix tools/$$d || true; done; fi
 
 servers: ## install the servers and the browser that the tests use, as root; else say what is missing
 	@tools/servers

@@ -60,7 +60,6 @@ func register[I, O any](s *Service, g huma.API, rt route, handler func(context.C
 		Method:        method,
 		Path:          path,
 		Summary:       rt.summary,
-		Security:      []map[string][]string{{"bearer": {}}},
 		MaxBodyBytes:  1 << 20,
 		DefaultStatus: successStatus[O](),
 		Middlewares:   append(before, s.guard(rt, repeatOf[O]())),

@@ -100,7 +100,7 @@ func (s *Service) endSession(ctx context.Context, in *ByNumber) (*empty, error) 
 
 // ByNumber is the input of a route on a key or a session.
 type ByNumber struct {
-	ID string `path:"id" maxLength:"64" doc:"ID as listed"`
+	ID string `path:"id" maxLength:"64" doc:"ID as listed" example:"17"`
 }
 
 // number returns the ID; what is no number was never an ID.

@@ -18,21 +18,21 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"list-snapshots", "GET /snapshots", snap.ActView, onNothing,
 		"List the snapshots the caller may see, newest first"}, s.listSnapshots)
 	register(s, both, route{"get-snapshot", "GET /snapshots/{id}", snap.ActView, onSnapshot,
-		"One snapshot, with what the caller may do with it"}, s.getSnapshot)
+		"Get one snapshot, with what the caller may do with it"}, s.getSnapshot)
 	register(s, both, route{"delete-snapshot", "DELETE /snapshots/{id}", snap.ActDelete, onSnapshot,
 		"Delete a snapshot and its bytes"}, s.deleteSnapshot)
 	register(s, both, route{"pull-snapshot", "POST /snapshots/{id}/pull", snap.ActPull, onSnapshot,
-		"A presigned URL of the snapshot's bytes"}, s.pullSnapshot)
+		"Get a presigned URL of the snapshot's file"}, s.pullSnapshot)
 
 	register(s, both, route{"pulled-snapshot", "POST /snapshots/{id}/pulled", snap.ActPull, onSnapshot,
-		"Tell that a pull has ended well, for the audit log"}, s.pulled)
+		"Record in the audit log that a pull is complete"}, s.pulled)
 
 	register(s, both, route{"begin-push", "POST /snapshots", snap.ActPush, onNothing,
-		"Begin a push, or find it begun or done"}, s.beginPush)
+		"Begin a push, or resume one"}, s.beginPush)
 	register(s, both, route{"sign-parts", "POST /snapshots/{id}/parts", snap.ActPush, onUpload,
-		"Presign uploads of parts, and tell which are present"}, s.signParts)
+		"Presign uploads of parts, and list those that arrived"}, s.signParts)
 	register(s, both, route{"complete-push", "POST /snapshots/{id}/complete", snap.ActPush, onPush,
-		"End a push: size and checksum are verified, then the snapshot is listed"}, s.completePush)
+		"Complete a push: verify size and checksum, then list the snapshot"}, s.completePush)
 
 	register(s, both, route{"share", "POST /snapshots/{id}/share", snap.ActShare, onSnapshot,
 		"Share org-wide"}, s.share)
@@ -43,15 +43,15 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"unshare-group", "DELETE /snapshots/{id}/share-group/{groupId}", snap.ActShare, onSnapshot,
 		"Remove a group share, at once"}, s.unshareGroup)
 	register(s, both, route{"share-with", "POST /snapshots/{id}/shares", snap.ActShare, onSnapshot,
-		"Share with several recipients: with all of them, or none"}, s.shares)
+		"Share with several recipients at once: all of them, or none"}, s.shares)
 	register(s, both, route{"unshare-with", "POST /snapshots/{id}/unshare", snap.ActShare, onSnapshot,
-		"End several shares, or all: all of them, or none"}, s.endShares)
+		"End several shares at once, or every share: all of them, or none"}, s.endShares)
 	register(s, both, route{"list-group-shares", "GET /snapshots/{id}/group-shares", snap.ActListGroups, onSnapshot,
 		"List the snapshot's group shares"}, s.groupShares)
 	register(s, both, route{"explain-access", "GET /snapshots/{id}/access", snap.ActExplain, onSnapshot,
-		"Who can see the snapshot, through what, and why one user can or cannot"}, s.explain)
+		"Explain who can see the snapshot, and why one user can or cannot"}, s.explain)
 	register(s, both, route{"newcomers", "GET /snapshots/{id}/newcomers", snap.ActShare, onSnapshot,
-		"Whom a share would add"}, s.newcomers)
+		"Count the people whom a share would add"}, s.newcomers)
 	register(s, both, route{"share-org", "POST /snapshots/{id}/share-org", snap.ActShareOrg, onSnapshot,
 		"Create or update a cross-organization share"}, s.shareOrg)
 	register(s, both, route{"unshare-org", "DELETE /snapshots/{id}/share-org/{slug}", snap.ActShareOrg, onSnapshot,
@@ -64,51 +64,51 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"list-members", "GET /org/members", snap.ActReadGroups, onNothing,
 		"List the organization's members"}, s.listMembers)
 	register(s, both, route{"me", "GET /me", "", onNothing,
-		"Who is calling, and by what credential"}, s.me)
+		"Get the caller: user, role, groups and credential"}, s.me)
 
 	register(s, both, route{"list-audit", "GET /audit", snap.ActAdminister, onNothing,
-		"The organization's audit log, the newest first"}, s.listAudit)
+		"List the organization's audit log, newest first"}, s.listAudit)
 	register(s, both, route{"audience-then", "GET /audit/access", snap.ActAdminister, onNothing,
-		"Who could see a snapshot at a time in the past, from the audit log"}, s.audienceThen)
+		"List who could see a snapshot at a time in the past"}, s.audienceThen)
 
 	register(s, both, route{"decline", "DELETE /snapshots/{id}/received", snap.ActDecline, onSnapshot,
-		"Send back what another organization shared"}, s.decline)
+		"Decline a snapshot that another organization shared"}, s.decline)
 	register(s, both, route{"list-channels", "GET /channels", snap.ActAdminister, onNothing,
-		"List the standing rules that share what is pushed"}, s.listChannels)
+		"List the channels"}, s.listChannels)
 	register(s, both, route{"create-channel", "POST /channels", snap.ActAdminister, onNothing,
-		"Share the newest snapshot of a target from now on"}, s.createChannel)
+		"Create a channel: share the newest snapshot of a target from now on"}, s.createChannel)
 	register(s, both, route{"delete-channel", "DELETE /channels/{id}", snap.ActAdminister, onNothing,
-		"End a channel, and what it shares"}, s.deleteChannel)
+		"Delete a channel and the shares it made"}, s.deleteChannel)
 	register(s, both, route{"list-retention", "GET /retention", snap.ActAdminister, onNothing,
-		"List how long which snapshots are kept"}, s.listRetention)
+		"List the retention rules"}, s.listRetention)
 	register(s, both, route{"set-retention", "POST /retention", snap.ActAdminister, onNothing,
-		"Say how long a target's snapshots are kept"}, s.setRetention)
+		"Set how long a target's snapshots are kept"}, s.setRetention)
 	register(s, both, route{"delete-retention", "DELETE /retention/{target}", snap.ActAdminister, onNothing,
-		"Keep a target's snapshots for ever"}, s.deleteRetention)
+		"Delete a target's retention rule; its snapshots are then kept indefinitely"}, s.deleteRetention)
 	register(s, both, route{"run-retention", "POST /retention/run", snap.ActAdminister, onNothing,
-		"Apply the retention rules now, or tell what they would delete"}, s.runRetention)
+		"Apply the retention rules now, or list what they would delete"}, s.runRetention)
 	register(s, both, route{"list-webhooks", "GET /webhooks", snap.ActAdminister, onNothing,
-		"List where the organization is told of events"}, s.listWebhooks)
+		"List the webhooks"}, s.listWebhooks)
 	register(s, both, route{"create-webhook", "POST /webhooks", snap.ActAdminister, onNothing,
-		"Tell a URL of events; its secret is told only here"}, s.createWebhook)
+		"Create a webhook; the answer has its secret, once"}, s.createWebhook)
 	register(s, both, route{"delete-webhook", "DELETE /webhooks/{id}", snap.ActAdminister, onNothing,
 		"Remove a webhook"}, s.deleteWebhook)
 	register(s, both, route{"list-deliveries", "GET /webhooks/{id}/deliveries", snap.ActAdminister, onNothing,
 		"List the newest deliveries of a webhook"}, s.listDeliveries)
 
 	register(s, user, route{"list-keys", "GET /keys", "", onNothing,
-		"List API keys: one's own, and for owners and admins the organization's"}, s.listKeys)
+		"List the caller's API keys, or for owners and admins all of them"}, s.listKeys)
 	register(s, user, route{"create-key", "POST /keys", "", onNothing,
-		"Make an API key; its secret is told only here"}, s.createKey)
+		"Create an API key; the answer has its secret, once"}, s.createKey)
 	register(s, user, route{"revoke-key", "DELETE /keys/{id}", "", onNothing,
 		"Revoke an API key, at once"}, s.revokeKey)
 	register(s, user, route{"list-sessions", "GET /sessions", "", onNothing,
-		"List where the caller is signed in"}, s.listSessions)
+		"List the caller's signed-in devices and browsers"}, s.listSessions)
 	register(s, user, route{"end-session", "DELETE /sessions/{id}", "", onNothing,
 		"Sign one device or browser out, at once"}, s.endSession)
 
 	huma.Register(root, huma.Operation{
 		OperationID: "auth-config", Method: "GET", Path: api.PathAuthConfig,
-		Summary: "Where and as which client to sign in (no authentication)",
+		Summary: "Get the auth service and client ID to sign in with",
 	}, s.authConfig)
 }

@@ -191,6 +191,7 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 func (s *Service) build(version string) (http.Handler, error) {
 	mux := http.NewServeMux()
 	s.routes(humago.New(mux, s.humaConfig(version)))
+	s.completeOpenAPI()
 	mux.HandleFunc("GET /openapi.json", s.serveOpenAPI)
 	mux.HandleFunc("GET /blobs/{token}", s.serveBytes)
 	if s.parts != nil {
@@ -217,9 +218,6 @@ func (s *Service) humaConfig(version string) huma.Config {
 	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
 	c.Info.Description = "Share database snapshots: private, org-wide, with an SSO group, with another organization."
 	c.Servers = []*huma.Server{{URL: s.config.PublicURL}}
-	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
-		"bearer": {Type: "http", Scheme: "bearer", Description: "an API key below " + api.MountAgent + ", an access token below " + api.MountUser},
-	}
 	s.openAPI = c.OpenAPI
 	return c
 }

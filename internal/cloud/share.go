@@ -13,7 +13,7 @@ import (
 
 // ByID is the input of a route on one snapshot.
 type ByID struct {
-	ID string `path:"id" maxLength:"64" doc:"public ID of the snapshot"`
+	ID string `path:"id" maxLength:"64" doc:"public ID of the snapshot" example:"snap_7h2k9m4qw8xvbn3t"`
 }
 
 // body is an output that has one.
@@ -53,7 +53,7 @@ type shareGroupInput struct {
 
 type groupInput struct {
 	ByID
-	Group string `path:"groupId" maxLength:"512" doc:"ID of the SSO group"`
+	Group string `path:"groupId" maxLength:"512" doc:"ID of the SSO group" example:"eng"`
 }
 
 type shareOrgInput struct {
@@ -64,7 +64,7 @@ type shareOrgInput struct {
 
 type orgInput struct {
 	ByID
-	Slug string `path:"slug" maxLength:"63" doc:"slug of the recipient organization"`
+	Slug string `path:"slug" maxLength:"63" doc:"slug of the recipient organization" example:"globex"`
 }
 
 // shareWith makes shares for every route that does: it checks the input and

@@ -1,0 +1,178 @@
+package cloud
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"snap"
+	"snap/api"
+)
+
+// This page completes the OpenAPI document with what the routes' types do not
+// say: tags, ways to authenticate, and the error codes of every operation.
+
+// tags are the resources, in the order in which the document lists them.
+func tags() []*huma.Tag {
+	return []*huma.Tag{
+		{Name: "snapshots", Description: "Cloud snapshots: list, show, pull and delete."},
+		{Name: "pushes", Description: "Uploads of new snapshots, part by part."},
+		{Name: "shares", Description: "Who can see a snapshot: org-wide, SSO groups, other organizations."},
+		{Name: "organization", Description: "The caller, and the members and SSO groups of their organization."},
+		{Name: "audit", Description: "What happened, for owners and admins."},
+		{Name: "channels", Description: "Standing rules that share what is pushed."},
+		{Name: "retention", Description: "How long snapshots are kept."},
+		{Name: "webhooks", Description: "URLs that receive events."},
+		{Name: "credentials", Description: "API keys and signed-in devices."},
+		{Name: "sign-in", Description: "Where a client signs in."},
+	}
+}
+
+// tagOf returns the tag of a path below a mount.
+func tagOf(path string) string {
+	last := path[strings.LastIndex(path, "/")+1:]
+	switch first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/"); first {
+	case "audit", "channels", "retention", "webhooks":
+		return first
+	case "keys", "sessions":
+		return "credentials"
+	case "org", "me":
+		return "organization"
+	case "snapshots":
+		switch {
+		case last == "parts" || last == "complete":
+			return "pushes"
+		case strings.Contains(path, "share") || slices.Contains([]string{"access", "newcomers", "received"}, last):
+			return "shares"
+		}
+		return "snapshots"
+	}
+	return "sign-in"
+}
+
+// The ways to authenticate.
+const (
+	byBearer = "bearer"
+	byKey    = "apiKey"
+	byCookie = "session"
+)
+
+func (s *Service) securitySchemes() map[string]*huma.SecurityScheme {
+	cookie := "snap_session"
+	if strings.HasPrefix(s.config.PublicURL, "https:") {
+		cookie = "__Host-" + cookie
+	}
+	return map[string]*huma.SecurityScheme{
+		byBearer: {Type: "http", Scheme: "bearer", Description: "An API key below " + api.MountAgent + ", an access token below " + api.MountUser + "."},
+		byKey:    {Type: "apiKey", In: "header", Name: "X-API-Key", Description: "An API key, below " + api.MountAgent + " only."},
+		byCookie: {Type: "apiKey", In: "cookie", Name: cookie, Description: "The session of a browser, below " + api.MountUser + " only."},
+	}
+}
+
+// completeOpenAPI completes the document after all routes are registered.
+func (s *Service) completeOpenAPI() {
+	doc := s.openAPI
+	doc.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	doc.Tags = tags()
+	doc.Components.SecuritySchemes = s.securitySchemes()
+	table := map[string]route{}
+	for _, rt := range s.table {
+		table[rt.pattern] = rt
+	}
+	for path, item := range doc.Paths {
+		for method, op := range methods(item) {
+			below, ways := strings.TrimPrefix(path, api.MountUser), []string{byBearer, byCookie}
+			if agent, ok := strings.CutPrefix(path, api.MountAgent); ok {
+				below, ways = agent, []string{byBearer, byKey}
+			}
+			rt, known := table[method+" "+below]
+			op.Tags, op.Security = []string{tagOf(below)}, []map[string][]string{}
+			if method == http.MethodPost && below == "/snapshots" {
+				op.Tags = []string{"pushes"}
+			}
+			if known {
+				for _, way := range ways {
+					op.Security = append(op.Security, map[string][]string{way: {}})
+				}
+			}
+			describeErrors(op, codesOf(op, method, rt, known))
+			describeParameters(op)
+		}
+	}
+}
+
+// describeErrors lists the statuses of an operation's errors, each with its codes.
+func describeErrors(op *huma.Operation, codes []snap.Code) {
+	unspecified := op.Responses["default"]
+	if unspecified == nil {
+		return // the operation's twin on the other mount has the same responses
+	}
+	problem := unspecified.Content
+	delete(op.Responses, "default")
+	byStatus := map[int][]snap.CodeInfo{}
+	for _, code := range codes {
+		info := code.Info()
+		byStatus[info.Status] = append(byStatus[info.Status], info)
+	}
+	for status, infos := range byStatus {
+		response := &huma.Response{Content: map[string]*huma.MediaType{}}
+		media := &huma.MediaType{Schema: problem["application/problem+json"].Schema, Examples: map[string]*huma.Example{}}
+		var says []string
+		for _, info := range infos {
+			says = append(says, "`"+string(info.Code)+"`: "+info.Title)
+			media.Examples[string(info.Code)] = &huma.Example{Value: api.Problem{
+				Type: "about:blank", Title: info.Title, Status: status, Detail: info.Title, Code: info.Code, RequestID: "Q7XK2B4M",
+			}}
+		}
+		response.Description = strings.Join(says, "; ")
+		response.Content["application/problem+json"] = media
+		op.Responses[strconv.Itoa(status)] = response
+	}
+}
+
+// codesOf returns the error codes that an operation can answer, besides those
+// that the code of its handler never leads to.
+func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []snap.Code {
+	codes := []snap.Code{snap.CodeInvalid, snap.CodeRateLimited, snap.CodeInternal, snap.CodeUnavailable}
+	add := func(when bool, more ...snap.Code) {
+		if when {
+			codes = append(codes, more...)
+		}
+	}
+	below := rt.pattern[strings.Index(rt.pattern, " ")+1:]
+	has := func(part string) bool { return strings.Contains(below, part) }
+	sharing := rt.do == snap.ActShare || rt.do == snap.ActShareOrg
+	makes := method == http.MethodPost && sharing && rt.id != "unshare-with"
+	add(authenticated, snap.CodeUnauthenticated)
+	add(authenticated && (rt.do != "" || rt.id == "create-key" || rt.id == "list-keys"), snap.CodeForbidden)
+	add(sharing || rt.do == snap.ActDelete || rt.do == snap.ActDecline, snap.CodeUserAttributionRequired)
+	add(makes || rt.id == "create-channel", snap.CodePolicy, snap.CodeConfirm)
+	add(has("{") || rt.id == "explain-access" || rt.id == "audience-then", snap.CodeNotFound)
+	add(has("group") && sharing || slices.Contains([]string{"share-with", "unshare-with", "newcomers", "create-channel"}, rt.id), snap.CodeGroupNotFound)
+	add(has("share-org") || rt.id == "share-with" || rt.id == "unshare-with", snap.CodeOrganizationNotFound)
+	add(authenticated && method != http.MethodGet, snap.CodeConflict)
+	add(op.RequestBody != nil, snap.CodeTooLarge, snap.CodeMediaType)
+	add(rt.on == onUpload || rt.on == onPush || rt.id == "begin-push", snap.CodeStorageFull)
+	add(rt.id == "complete-push", snap.CodeUploadIncomplete, snap.CodeChecksumMismatch, snap.CodeVerifying)
+	slices.SortFunc(codes, func(a, b snap.Code) int { return cmp.Compare(a, b) })
+	return slices.Compact(codes)
+}
+
+// describeParameters gives every parameter an example: its own, or its default.
+func describeParameters(op *huma.Operation) {
+	for _, p := range op.Parameters {
+		switch {
+		case p.Example != nil:
+		case p.Schema != nil && len(p.Schema.Examples) > 0:
+			p.Example = p.Schema.Examples[0]
+		case p.Schema != nil && p.Schema.Default != nil:
+			p.Example = p.Schema.Default
+		case p.Schema != nil && len(p.Schema.Enum) > 0:
+			p.Example = p.Schema.Enum[0]
+		}
+	}
+}
