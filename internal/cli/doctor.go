@@ -21,17 +21,23 @@ import (
 )
 
 func (a *app) doctorCommand() *cobra.Command {
+	var fix bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check everything that snapcli needs, and say how to mend it",
 		Long: `Doctor checks what a support engineer would ask for: versions, the config file
 and its permissions, the folder of the snapshots, the databases of every target
 and the programs they need, the cloud service, its clock, and your credential.
-Nothing is changed. It fails when something is broken.`,
+Nothing is changed. It fails when something is broken.
+
+It also names what failed and killed commands left behind: temporary files, and
+scratch databases, journals and roles on the servers of destinations. --fix
+removes those.`,
 		Example: examples("check everything", "snapcli doctor", "for a bug report", "snapcli doctor --json"),
 		Args:    noArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix) },
 	}
+	cmd.Flags().BoolVar(&fix, "fix", false, "remove what failed and killed commands left behind")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -68,7 +74,7 @@ func (x *examination) failed(what, verdict string, err error) {
 	x.findings = append(x.findings, finding{what, verdict, x.known.redact(e.Error()), e.Hint, e.Code})
 }
 
-func (a *app) doctor(ctx context.Context) error {
+func (a *app) doctor(ctx context.Context, fix bool) error {
 	x := &examination{app: a}
 	x.add("snapcli", good, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH), "")
 	if agent := x.configuration(); agent != nil {
@@ -76,6 +82,7 @@ func (a *app) doctor(ctx context.Context) error {
 		for _, t := range agent.Targets() {
 			x.target(ctx, agent, t)
 		}
+		x.leftovers(ctx, agent, fix)
 		x.cloudService(ctx, agent)
 	}
 	if ctx.Err() != nil {
@@ -185,6 +192,22 @@ func (x *examination) target(ctx context.Context, agent *local.Agent, t local.Ta
 	}
 	for _, c := range checks {
 		x.database(what+" "+c.Role, c)
+	}
+}
+
+// leftovers tells what commands left behind, and removes it when asked to.
+func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix bool) {
+	if fix {
+		removed, err := agent.Mend(ctx)
+		for _, l := range removed {
+			x.add("left behind", good, "removed "+l.Name+" from "+l.Where, "")
+		}
+		if err != nil {
+			x.failed("left behind", look, err)
+		}
+	}
+	for _, l := range agent.Leftovers(ctx) {
+		x.add("left behind", look, l.Name+" in "+l.Where, "run: snapcli doctor --fix")
 	}
 }
 

@@ -390,11 +390,7 @@ func holdName(ctx context.Context, admin *pgx.Conn, name string) error {
 // sweep drops what loads that were killed have left on the server. What is still
 // connected to a leftover was started by its load.
 func sweep(ctx context.Context, admin *pgx.Conn) error {
-	rows, err := admin.Query(ctx, `SELECT datname FROM pg_database WHERE datname ~ '^snapcli_(scratch|replaced)_[0-9a-f]{16}$' AND pg_has_role(datdba, 'MEMBER')`)
-	if err != nil {
-		return err
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := collect(ctx, admin, leftDatabases)
 	if err != nil {
 		return err
 	}

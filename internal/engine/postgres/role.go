@@ -153,12 +153,7 @@ func (s *scratch) retire() []string {
 // sweepRoles drops the roles of loads that were killed, and of databases that
 // have been replaced since.
 func sweepRoles(ctx context.Context, admin *pgx.Conn) error {
-	rows, err := admin.Query(ctx, `SELECT rolname FROM pg_roles r WHERE rolname ~ '^`+rolePrefix+`[0-9a-f]{16}$' AND pg_has_role(r.oid, 'MEMBER')
-		AND NOT EXISTS (SELECT FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND refobjid = r.oid AND classid <> 'pg_auth_members'::regclass)`)
-	if err != nil {
-		return err
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := collect(ctx, admin, leftRoles)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,119 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gofrs/flock"
+
+	"snap/internal/engine"
+)
+
+// Leftover is something that a command left behind that failed or was killed.
+type Leftover struct {
+	Where string // a folder, or a database's URL without its password
+	Name  string
+}
+
+// Leftovers finds what commands have left in the data folder, and on the servers
+// of the destinations and scratch servers. Servers that do not answer are
+// passed over: [Agent.CheckTarget] tells of them.
+func (a *Agent) Leftovers(ctx context.Context) []Leftover {
+	all := a.leftFiles()
+	a.eachServer(func(d database, m engine.Mender) {
+		names, err := m.Leftovers(ctx, d.url)
+		if err != nil {
+			a.log.Warn("what loads have left on a server is not known", "server", d.shown, "err", err)
+		}
+		all = append(all, leftAt(d.shown, names)...)
+	})
+	return all
+}
+
+// Mend removes what Leftovers finds, and returns what it removed. The error is
+// the first of a server that could not be mended.
+func (a *Agent) Mend(ctx context.Context) (removed []Leftover, err error) {
+	removed = a.leftFiles()
+	sweepWork(a.tempDir())
+	for _, dir := range a.snapshotFolders() {
+		sweepParts(dir)
+	}
+	a.eachServer(func(d database, m engine.Mender) {
+		names, failed := m.Mend(ctx, d.url)
+		removed = append(removed, leftAt(d.shown, names)...)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("clean up %s: %w", d.shown, failed)
+		}
+	})
+	return removed, err
+}
+
+func leftAt(where string, names []string) (all []Leftover) {
+	for _, name := range names {
+		all = append(all, Leftover{where, name})
+	}
+	return all
+}
+
+// eachServer calls f once for each destination and scratch server.
+func (a *Agent) eachServer(f func(database, engine.Mender)) {
+	seen := map[string]bool{}
+	for _, t := range a.Targets() {
+		for _, raw := range []string{t.Destination, t.Scratch} {
+			if raw == "" {
+				continue
+			}
+			d, err := a.databaseAt(raw)
+			if err != nil || seen[place(d)] {
+				continue
+			}
+			seen[place(d)] = true
+			if m, ok := d.engine.(engine.Mender); ok {
+				f(d, m)
+			}
+		}
+	}
+}
+
+// leftFiles are the temporary files whose command no longer runs.
+func (a *Agent) leftFiles() (all []Leftover) {
+	locks, _ := filepath.Glob(filepath.Join(a.tempDir(), "work-*.lock"))
+	for _, path := range locks {
+		if unlocked(path) {
+			all = append(all, Leftover{a.tempDir(), strings.TrimSuffix(filepath.Base(path), ".lock")})
+		}
+	}
+	for _, dir := range a.snapshotFolders() {
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if strings.HasSuffix(e.Name(), partSuffix) && unlocked(filepath.Join(dir, e.Name())) {
+				all = append(all, Leftover{dir, e.Name()})
+			}
+		}
+	}
+	return all
+}
+
+// snapshotFolders are the folders of all targets' snapshots.
+func (a *Agent) snapshotFolders() (dirs []string) {
+	entries, _ := os.ReadDir(a.snapshotsDir(""))
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, a.snapshotsDir(e.Name()))
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+// unlocked reports whether no process holds the lock of a file.
+func unlocked(path string) bool {
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
+	defer lock.Close()
+	free, err := lock.TryLock()
+	return err == nil && free
+}

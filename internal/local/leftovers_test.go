@@ -1,0 +1,54 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gofrs/flock"
+)
+
+// What killed commands left is named and removed; what runs is neither.
+func TestLeftoversAreFoundAndMended(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	held, done, err := s.workDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	dir := s.snapshotsDir(shopTarget)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dead := filepath.Join(s.tempDir(), "work-1")
+	for _, path := range []string{dead + ".lock", filepath.Join(dir, "x.snap"+partSuffix), filepath.Join(dir, "y.snap"+partSuffix)} {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(dead, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	building := flock.New(filepath.Join(dir, "y.snap"+partSuffix))
+	if ok, err := building.TryLock(); !ok || err != nil {
+		t.Fatal(err)
+	}
+	defer building.Close()
+	want := []Leftover{{s.tempDir(), "work-1"}, {dir, "x.snap" + partSuffix}}
+	same := func(got []Leftover) bool {
+		return len(got) == len(want) && got[0] == want[0] && got[1] == want[1]
+	}
+	if got := s.Leftovers(t.Context()); !same(got) {
+		t.Errorf("left: %+v, want %+v", got, want)
+	}
+	if got, err := s.Mend(t.Context()); err != nil || !same(got) {
+		t.Errorf("mended: %+v, %v", got, err)
+	}
+	if got := s.Leftovers(t.Context()); len(got) != 0 {
+		t.Errorf("left after mending: %+v", got)
+	}
+	if _, err := os.Stat(held); err != nil {
+		t.Errorf("the folder of a running command: %v", err)
+	}
+}
