@@ -13,7 +13,11 @@ import (
 func TestMendDropsWhatNoLoadHolds(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
-	holder, conn := connectTo(t, url), connectTo(t, url)
+	conn, place := connectTo(t, url), servedAt(t, url)
+	holder, err := place.maintenance(t.Context()) // locks are of one database
+	if err != nil {
+		t.Fatal(err)
+	}
 	name := randomName("snapcli_scratch_")
 	if err := holdName(t.Context(), holder, name); err != nil {
 		t.Fatal(err)
@@ -43,4 +47,13 @@ func TestMendDropsWhatNoLoadHolds(t *testing.T) {
 	if left, err := (Engine{}).Leftovers(t.Context(), url); err != nil || slices.Contains(left, name) {
 		t.Errorf("left after mending: %v, %v", left, err)
 	}
+}
+
+func servedAt(t *testing.T, url string) database {
+	t.Helper()
+	d, err := parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
