@@ -51,7 +51,7 @@ command takes the beginning of an ID.`,
 	}
 	cmd.Flags().StringVar(&f.target, "target", "", "only those of this target")
 	typeFlag(cmd, &f.typ, "only those of this type")
-	cmd.Flags().StringVar(&f.search, "search", "", "only those whose name has this in it")
+	cmd.Flags().StringVar(&f.search, "search", "", "only those whose target contains this, or whose name begins with it")
 	cmd.Flags().BoolVar(&f.shared, "shared", false, "only those whose Shared column says Yes")
 	cmd.Flags().BoolVar(&f.mine, "mine", false, "only those you pushed")
 	cmd.Flags().BoolVar(&f.received, "received", false, "only those that other organizations share with yours")
