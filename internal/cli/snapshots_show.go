@@ -97,7 +97,7 @@ func (a *app) showLocal(s local.Snapshot) error {
 		pairs = append(pairs, "Cloud", id+" at "+url)
 	}
 	if len(s.Programs) > 0 {
-		pairs = append(pairs, "Programs", kindsOf(s.Programs))
+		pairs = append(pairs, "Programs", local.CountPrograms(s.Programs))
 	}
 	a.fields(pairs...)
 	if len(s.Tables) == 0 {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -150,54 +149,21 @@ func viewPrograms(all []schema.Program) (views []programView) {
 	return views
 }
 
-// kindsOf counts programs by kind: "12 functions, 3 triggers".
-func kindsOf(all []schema.Program) string {
-	var parts []string
-	for _, g := range byKind(all) {
-		parts = append(parts, plural(len(g), g[0].Kind, manyOf(g[0].Kind)))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// byKind groups programs by their kind, the kinds in order.
-func byKind(all []schema.Program) (groups [][]schema.Program) {
-	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b schema.Program) int { return strings.Compare(a.Kind, b.Kind) })
-	for i, p := range sorted {
-		if i == 0 || p.Kind != sorted[i-1].Kind {
-			groups = append(groups, nil)
-		}
-		groups[len(groups)-1] = append(groups[len(groups)-1], p)
-	}
-	return groups
-}
-
-// manyOf is the plural of a kind of program.
-func manyOf(kind string) string {
-	switch {
-	case strings.HasSuffix(kind, "y"):
-		return strings.TrimSuffix(kind, "y") + "ies"
-	case strings.HasSuffix(kind, "x"):
-		return kind + "es"
-	}
-	return kind + "s"
-}
-
 // shownPrograms is how many names of a kind are shown.
 const shownPrograms = 10
 
 // listPrograms shows programs by kind and name.
 func (a *app) listPrograms(all []schema.Program) {
-	for _, g := range byKind(all) {
+	for _, kind := range local.KindsOf(all) {
 		var names []string
-		for _, p := range g[:min(len(g), shownPrograms)] {
+		for _, p := range kind.Programs[:min(len(kind.Programs), shownPrograms)] {
 			names = append(names, programName(p))
 		}
 		more := ""
-		if n := len(g) - shownPrograms; n > 0 {
+		if n := len(kind.Programs) - shownPrograms; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		a.note("  %s: %s%s", manyOf(g[0].Kind), strings.Join(names, ", "), more)
+		a.note("  %s: %s%s", kind.Many, strings.Join(names, ", "), more)
 	}
 }
 
@@ -224,7 +190,7 @@ func (a *app) showProvenance(p local.Preflight) {
 	}
 	a.note("%s is %s", s.Name, s.From)
 	if len(p.LeftOut) > 0 {
-		a.note("left out: %s; load them with `--with-programs`", kindsOf(p.LeftOut))
+		a.note("left out: %s; load them with `--with-programs`", local.CountPrograms(p.LeftOut))
 		a.listPrograms(p.LeftOut)
 	}
 }
@@ -235,7 +201,7 @@ func (a *app) askTrust(ctx context.Context, p local.Preflight) error {
 	if !a.person() {
 		return local.Untrusted(p.Snapshot)
 	}
-	a.note("%s is %s. It has programs that would run in your database: %s", p.Snapshot.Name, p.Snapshot.From, kindsOf(p.Programs))
+	a.note("%s is %s. It has programs that would run in your database: %s", p.Snapshot.Name, p.Snapshot.From, local.CountPrograms(p.Programs))
 	a.listPrograms(p.Programs)
 	return a.confirm(ctx, false, "Load these programs too, this time?", "They were written by somebody you have not trusted.")
 }

@@ -60,6 +60,9 @@ type loadPage struct {
 // Action is where the form leads.
 func (p loadPage) Action() string { return "/local/" + url.PathEscape(p.Snapshot.Name) + "/load" }
 
+// LeftOut counts the programs that are not loaded, by kind.
+func (p loadPage) LeftOut() string { return local.CountPrograms(p.Flight.LeftOut) }
+
 // confirmLoad shows what a load would replace, and asks for the database's name.
 func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))

@@ -116,8 +116,8 @@ func TestBuildPushPullLoad(t *testing.T) {
 	if sent := theirs.ended(); !strings.Contains(sent, "pulled,") || !strings.Contains(sent, "/local/"+name+"/load") {
 		t.Fatalf("the pull:\n%s", sent)
 	}
-	colleague.must(colleague.get("/snapshots"), http.StatusOK, ">synced</span>")
-	colleague.must(colleague.get("/local/"+name+"/load"), http.StatusOK, "shop_dev.db", "To go on, type the name")
+	colleague.must(colleague.get("/snapshots"), http.StatusOK, ">synced</span>", "ours (acme)")
+	colleague.must(colleague.get("/local/"+name+"/load"), http.StatusOK, "shop_dev.db", "<dd>ours (acme)</dd>", "To go on, type the name")
 	colleague.must(colleague.post("/local/"+name+"/load", url.Values{"database": {"shop"}}, "Fragment", "1"), http.StatusBadRequest, "not that of the database")
 	colleague.must(colleague.post("/local/"+name+"/load", url.Values{"database": {"shop_dev.db"}}, "Fragment", "1"), http.StatusAccepted)
 	if sent := theirs.ended(); !strings.Contains(sent, "loaded into shop_dev.db") {

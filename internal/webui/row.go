@@ -75,6 +75,15 @@ func (r row) Seal() string { return encryptedTo(r.Encrypted()) }
 // Subset says that the copy on this machine does not hold every row, if so.
 func (r row) Subset() string { return subsetOf(r.Local != nil && r.Local.Subset != nil) }
 
+// From says where the copy on this machine is from; nothing for one that was
+// built here.
+func (r row) From() string {
+	if r.Local == nil || r.Local.From.Origin == local.Mine {
+		return ""
+	}
+	return r.Local.From.String()
+}
+
 // Sanitized reports whether the data is masked.
 func (r row) Sanitized() bool { return r.Type() == snap.TypeSanitized }
 

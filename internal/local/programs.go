@@ -1,0 +1,57 @@
+package local
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap/internal/schema"
+)
+
+// Kind is the programs of one kind.
+type Kind struct {
+	One, Many string // such as "trigger", "triggers"
+	Programs  []schema.Program
+}
+
+// String counts them: "3 triggers".
+func (k Kind) String() string {
+	if len(k.Programs) == 1 {
+		return "1 " + k.One
+	}
+	return fmt.Sprintf("%d %s", len(k.Programs), k.Many)
+}
+
+// KindsOf groups programs by kind, in the order of the kinds.
+func KindsOf(all []schema.Program) (kinds []Kind) {
+	sorted := slices.Clone(all)
+	slices.SortStableFunc(sorted, func(a, b schema.Program) int { return strings.Compare(a.Kind, b.Kind) })
+	for i, p := range sorted {
+		if i == 0 || p.Kind != sorted[i-1].Kind {
+			kinds = append(kinds, Kind{One: p.Kind, Many: manyOf(p.Kind)})
+		}
+		last := &kinds[len(kinds)-1]
+		last.Programs = append(last.Programs, p)
+	}
+	return kinds
+}
+
+// CountPrograms counts programs by kind: "12 functions, 3 triggers".
+func CountPrograms(all []schema.Program) string {
+	var parts []string
+	for _, k := range KindsOf(all) {
+		parts = append(parts, k.String())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// manyOf is the plural of a kind of program.
+func manyOf(kind string) string {
+	switch {
+	case strings.HasSuffix(kind, "y"):
+		return strings.TrimSuffix(kind, "y") + "ies"
+	case strings.HasSuffix(kind, "x"):
+		return kind + "es"
+	}
+	return kind + "s"
+}
