@@ -17,7 +17,12 @@ type catalog struct {
 	schema.Schema
 	tables  map[string]definition // the ordinary tables, by their names in lower case
 	virtual map[string]string     // the modules of the virtual tables, likewise
+	columns int                   // of the ordinary tables
 }
+
+// allColumns is how many columns the tables of a file have at most together:
+// each takes a hundred times the memory of its shortest text.
+const allColumns = 100_000
 
 // catalogOf reads the entries of a file's schema. Entries that are programs, or
 // that cannot be read, are only named.
@@ -68,7 +73,7 @@ func (c *catalog) addVirtual(e entry) {
 
 func (c *catalog) addTable(e entry) {
 	d, err := tableDefinition(e.sql)
-	if err != nil || d.Name.Name != charset.Readable(e.name) || !describable(d.Table) {
+	if c.columns += len(d.Columns); c.columns > allColumns || err != nil || d.Name.Name != charset.Readable(e.name) || !describable(d.Table) {
 		c.program("table", e)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	sqlite3 "modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
@@ -27,7 +28,7 @@ import (
 // the snapshot's description.
 
 // rebuild makes the scratch file from the rows of a foreign dump.
-func (s *scratch) rebuild(ctx context.Context, d engine.Dump) error {
+func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) error {
 	description := d.Info.Schema
 	if description == nil {
 		return &snap.Error{
@@ -48,7 +49,9 @@ func (s *scratch) rebuild(ctx context.Context, d engine.Dump) error {
 	b, err := newBuilder(raw, description, s.o)
 	if err == nil {
 		b.withPrograms = d.WithPrograms
+		stop := b.flushing(file)
 		err = b.build(ctx, s.path)
+		stop()
 	}
 	if err == nil {
 		err = engine.Compare(described(d.Info).Tables, b.counts())
@@ -131,6 +134,37 @@ type builder struct {
 	withPrograms bool
 	conn         *sql.Conn
 	rows         map[string]int64 // by table: how many were inserted
+	unflushed    int              // bytes of rows
+	flush        chan struct{}
+}
+
+// flushBytes is how many bytes of rows are inserted before the disk gets them.
+const flushBytes = 8 << 20
+
+// flushing sends the file to the disk while it grows, so that little is left to
+// wait for in the end. Errors show then.
+func (b *builder) flushing(file *os.File) (stop func()) {
+	b.flush = make(chan struct{}, 1)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for range b.flush {
+			_ = file.Sync()
+		}
+	})
+	return func() { close(b.flush); done.Wait() }
+}
+
+// inserted counts a batch.
+func (b *builder) inserted(table string, rows, size int) {
+	b.rows[table] += int64(rows)
+	if b.unflushed += size; b.unflushed < flushBytes {
+		return
+	}
+	b.unflushed = 0
+	select {
+	case b.flush <- struct{}{}:
+	default:
+	}
 }
 
 func newBuilder(raw *os.File, description *schema.Schema, o engine.Options) (*builder, error) {
@@ -161,7 +195,7 @@ func entriesIn(list []btree.Entry) []entry {
 func (b *builder) build(ctx context.Context, path string) error {
 	db, err := confine(ctx, &sqlite3.Driver{}, path, url.Values{
 		"mode": {"rw"}, "_dqs": {strconv.FormatBool(b.withPrograms)},
-		"_pragma": {b.pageSize(), b.encoding(), b.autoVacuum(), "journal_mode(off)", noSync, "cache_size(-65536)", "locking_mode(exclusive)", "foreign_keys(0)", "temp_store(1)"},
+		"_pragma": {b.pageSize(), b.encoding(), b.autoVacuum(), "journal_mode(off)", noSync, "cache_size(-4096)", "locking_mode(exclusive)", "foreign_keys(0)", "temp_store(1)"},
 	})
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sync/errgroup"
 	sqlite3 "modernc.org/sqlite"
 
@@ -22,12 +23,9 @@ import (
 // Restore implements [engine.Engine]: the scratch database is a file in the
 // folder of the one it is to replace, so that the swap is one rename.
 func (Engine) Restore(ctx context.Context, raw string, d engine.Dump, o engine.Options) (engine.Scratch, error) {
-	path, err := Path(raw)
+	path, err := placeOf(raw)
 	if err != nil {
 		return nil, err
-	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
 	}
 	s := &scratch{place: path, o: o, trust: d.Trust}
 	if err := s.fill(ctx, d); err != nil {
@@ -45,6 +43,7 @@ type scratch struct {
 
 	passing bool // it never takes the place: it need not outlive a power cut
 	trust   engine.Trust
+	lock    *flock.Flock // says to others that the file is in use
 }
 
 // open opens the file. One that this user did not make is opened on a
@@ -81,14 +80,13 @@ func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
 // take makes the file, with what the dump holds. It is open, and not synced.
 func (s *scratch) take(ctx context.Context, d engine.Dump) (*os.File, error) {
 	sweep(s.place)
-	file, err := os.CreateTemp(filepath.Dir(s.place), tempPrefix(s.place)+"*"+tempSuffix)
+	file, err := s.create()
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no folder %s to load into", filepath.Dir(s.place)), Hint: "make the folder, or correct the target's destination"}
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.path = file.Name()
 	s.o.Begin("restore")
 	if err := s.put(ctx, file, d); err != nil {
 		file.Close()
@@ -115,7 +113,7 @@ func (s *scratch) put(ctx context.Context, file *os.File, d engine.Dump) error {
 		}
 		return vet(file)
 	}
-	return s.rebuild(ctx, d)
+	return s.rebuild(ctx, file, d)
 }
 
 // vet checks every entry of a file's schema before SQLite opens the file.
@@ -301,6 +299,7 @@ func (s *scratch) remove() {
 		os.Remove(s.path + "-clean")
 		removeSides(s.path)
 	}
+	s.release()
 }
 
 // removeSides removes the files that SQLite keeps beside a database.
@@ -309,7 +308,3 @@ func removeSides(path string) {
 		os.Remove(path + side)
 	}
 }
-
-const tempSuffix = ".snapcli-tmp"
-
-func tempPrefix(place string) string { return "." + filepath.Base(place) + "." }

@@ -74,6 +74,7 @@ func (s *scratch) leave(d engine.Dump) error {
 	}
 	removeSides(s.path)
 	s.path = ""
+	s.release()
 	return nil
 }
 

@@ -134,7 +134,7 @@ func (b *builder) copyRows(ctx context.Context, table string, root int64, l layo
 				if err := in.insert(batch); err != nil {
 					return err
 				}
-				b.rows[label] += int64(batch.rows)
+				b.inserted(label, batch.rows, batch.size)
 				free <- batch
 			}
 			return nil
@@ -193,8 +193,11 @@ func (r *rowReader) row(ctx context.Context, rowid int64, payload []byte) error 
 		}
 		*r.next = batch{values: r.next.values[:0], bytes: r.next.bytes[:0], stored: len(r.values)}
 	}
-	r.add(rowid)
 	r.next.size += len(payload)
+	r.add(rowid)
+	if r.next.size > batchBytes {
+		return r.send(ctx) // while the payload is valid, for it was not copied
+	}
 	return nil
 }
 
@@ -210,7 +213,7 @@ func (r *rowReader) add(rowid int64) {
 			break
 		}
 		v := r.values[at]
-		if blob, ok := v.([]byte); ok {
+		if blob, ok := v.([]byte); ok && n.size <= batchBytes {
 			start := len(n.bytes)
 			n.bytes = append(n.bytes, blob...)
 			if len(blob) == 0 {

@@ -35,6 +35,7 @@ func (s *scratch) Swap(ctx context.Context, _ bool) error {
 		return failure(s.place, err)
 	}
 	s.path = ""
+	s.release()
 	return disk.SyncDir(filepath.Dir(s.place))
 }
 
@@ -92,21 +93,4 @@ func lock(ctx context.Context, conn *sql.Conn) error {
 		_, err := driver.(sqlite3.FileControl).FileControlPersistWAL("main", 1)
 		return err
 	})
-}
-
-// sweep removes scratch files that a killed load left beside a database and
-// that no process has open.
-func sweep(place string) {
-	left, _ := filepath.Glob(escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix)
-	for _, path := range left {
-		if stale(path) {
-			os.Remove(path)
-			removeSides(path)
-		}
-	}
-}
-
-// escape makes a path a pattern that matches only it.
-func escape(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

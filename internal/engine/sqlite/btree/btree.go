@@ -11,13 +11,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // ErrDamaged is wrapped by the errors about files that are not as they must be.
 var ErrDamaged = errors.New("not a sound SQLite file")
 
 // MaxRow is the most bytes that a row may have.
-const MaxRow = 32 << 20
+const MaxRow = 16 << 20
 
 // ErrRow is wrapped by the error about a row with more bytes than [MaxRow].
 var ErrRow = fmt.Errorf("a row has more than %d MiB", MaxRow>>20)
@@ -300,7 +301,7 @@ func (w *walk) payload(cell []byte, length uint64) ([]byte, error) {
 	if len(cell) < local+4 {
 		return nil, damaged("a cell is cut off")
 	}
-	w.long = append(w.long[:0], cell[:local]...)
+	w.long = append(slices.Grow(w.long[:0], min(total, int(w.pages)*w.PageSize)), cell[:local]...)
 	err := w.overflowed(binary.BigEndian.Uint32(cell[local:]), total)
 	return w.long, err
 }

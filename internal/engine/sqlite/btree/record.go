@@ -100,7 +100,7 @@ type Entry struct {
 // The bounds of a schema.
 const (
 	maxEntries = 100_000
-	maxSchema  = 32 << 20 // bytes of text
+	maxSchema  = 4 << 20 // bytes of text
 )
 
 // Schema reads the schema, once.

@@ -1,0 +1,157 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"snap/internal/engine"
+)
+
+var _ engine.Cleaner = Engine{}
+
+// A scratch file lies next to the database that it is to replace. While a
+// process uses it, that process holds a lock on a file next to it, which the
+// system takes back when the process is killed.
+const (
+	tempSuffix = ".snapcli-tmp"
+	lockSuffix = "-lock"
+)
+
+func tempPrefix(place string) string { return "." + filepath.Base(place) + "." }
+
+// create makes the scratch file, locked before it is there.
+func (s *scratch) create() (*os.File, error) {
+	lock, err := os.CreateTemp(filepath.Dir(s.place), tempPrefix(s.place)+"*"+tempSuffix+lockSuffix)
+	if err != nil {
+		return nil, err
+	}
+	lock.Close()
+	s.lock = flock.New(lock.Name())
+	if _, err := s.lock.TryLock(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		s.release()
+		return nil, err
+	}
+	path := strings.TrimSuffix(lock.Name(), lockSuffix)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		s.release()
+		return nil, err
+	}
+	s.path = path
+	return file, nil
+}
+
+// release ends the lock.
+func (s *scratch) release() {
+	if s.lock != nil {
+		s.lock.Unlock()
+		os.Remove(s.lock.Path())
+		s.lock = nil
+	}
+}
+
+// leftBehind returns the scratch files of a database that no process uses any
+// more.
+func leftBehind(place string) []string {
+	pattern := escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix
+	files, _ := filepath.Glob(pattern)
+	var all []string
+	for _, path := range files {
+		if abandoned(path) {
+			all = append(all, path)
+		}
+	}
+	locks, _ := filepath.Glob(pattern + lockSuffix)
+	for _, path := range locks {
+		if _, err := os.Stat(strings.TrimSuffix(path, lockSuffix)); err != nil && old(path) {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
+// abandoned reports whether nobody uses a scratch file. One without a lock, of
+// an older version, is abandoned after a day.
+func abandoned(path string) bool {
+	if _, err := os.Stat(path + lockSuffix); err != nil {
+		return old(path)
+	}
+	lock := flock.New(path + lockSuffix)
+	free, err := lock.TryLock()
+	if !free || err != nil {
+		return false
+	}
+	lock.Unlock()
+	return true
+}
+
+func old(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && time.Since(info.ModTime()) > 24*time.Hour
+}
+
+// sweep removes the scratch files that killed loads left next to a database, and
+// returns those that it could not remove.
+func sweep(place string) map[string]error {
+	failed := map[string]error{}
+	for _, path := range leftBehind(place) {
+		if err := os.Remove(path); err != nil {
+			failed[path] = err
+			continue
+		}
+		os.Remove(path + lockSuffix)
+		os.Remove(path + "-clean")
+		removeSides(path)
+	}
+	return failed
+}
+
+// Leftovers implements [engine.Cleaner].
+func (Engine) Leftovers(_ context.Context, raw string) ([]engine.Leftover, error) {
+	place, err := placeOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	var all []engine.Leftover
+	for _, path := range leftBehind(place) {
+		all = append(all, engine.Leftover{Kind: "file", Name: path})
+	}
+	return all, nil
+}
+
+// Clean implements [engine.Cleaner].
+func (Engine) Clean(_ context.Context, raw string) ([]engine.Leftover, error) {
+	place, err := placeOf(raw)
+	if err != nil {
+		return nil, err
+	}
+	var all []engine.Leftover
+	for path, err := range sweep(place) {
+		all = append(all, engine.Leftover{Kind: "file", Name: path, Reason: fmt.Sprintf("it cannot be removed: %v", err)})
+	}
+	return all, nil
+}
+
+// placeOf returns the file that a database URL leads to.
+func placeOf(raw string) (string, error) {
+	path, err := Path(raw)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path, nil
+}
+
+// escape makes a path a pattern that matches only it.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
