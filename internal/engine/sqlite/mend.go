@@ -1,38 +1,151 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"snap/internal/engine"
 )
 
-// Leftovers implements engine.Mender: the scratch files of loads that were
-// killed, next to the database at url.
-func (Engine) Leftovers(_ context.Context, url string) ([]string, error) {
-	place, err := Path(url)
+var _ engine.Mender = Engine{}
+
+// A scratch file lies next to the database that it is to replace. While a
+// process uses it, that process holds a lock on a file next to it, which the
+// system takes back when the process is killed.
+const (
+	tempSuffix = ".snapcli-tmp"
+	lockSuffix = "-lock"
+)
+
+func tempPrefix(place string) string { return "." + filepath.Base(place) + "." }
+
+// create makes the scratch file, locked before it is there.
+func (s *scratch) create() (*os.File, error) {
+	lock, err := os.CreateTemp(filepath.Dir(s.place), tempPrefix(s.place)+"*"+tempSuffix+lockSuffix)
 	if err != nil {
 		return nil, err
 	}
-	return leftFiles(place), nil
-}
-
-// Mend implements engine.Mender: it removes what Leftovers names.
-func (Engine) Mend(_ context.Context, url string) (removed []string, err error) {
-	place, err := Path(url)
-	if err != nil {
+	lock.Close()
+	s.lock = flock.New(lock.Name())
+	if _, err := s.lock.TryLock(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		s.release()
 		return nil, err
 	}
-	removed = leftFiles(place)
-	sweep(place)
-	return removed, nil
+	path := strings.TrimSuffix(lock.Name(), lockSuffix)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		s.release()
+		return nil, err
+	}
+	s.path = path
+	return file, nil
 }
 
-// leftFiles are the scratch files next to a database that no load writes.
-func leftFiles(place string) (left []string) {
-	all, _ := filepath.Glob(escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix)
-	for _, path := range all {
-		if stale(path) {
-			left = append(left, path)
+// release ends the lock.
+func (s *scratch) release() {
+	if s.lock != nil {
+		s.lock.Unlock()
+		os.Remove(s.lock.Path())
+		s.lock = nil
+	}
+}
+
+// leftBehind returns the scratch files of a database that no process uses any
+// more.
+func leftBehind(place string) []string {
+	pattern := escape(filepath.Join(filepath.Dir(place), tempPrefix(place))) + "*" + tempSuffix
+	files, _ := filepath.Glob(pattern)
+	var all []string
+	for _, path := range files {
+		if abandoned(path) {
+			all = append(all, path)
 		}
 	}
-	return left
+	locks, _ := filepath.Glob(pattern + lockSuffix)
+	for _, path := range locks {
+		if _, err := os.Stat(strings.TrimSuffix(path, lockSuffix)); err != nil && old(path) {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
+// abandoned reports whether nobody uses a scratch file. One without a lock, of
+// an older version, is abandoned after a day.
+func abandoned(path string) bool {
+	if _, err := os.Stat(path + lockSuffix); err != nil {
+		return old(path)
+	}
+	lock := flock.New(path + lockSuffix)
+	free, err := lock.TryLock()
+	if !free || err != nil {
+		return false
+	}
+	lock.Unlock()
+	return true
+}
+
+func old(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && time.Since(info.ModTime()) > 24*time.Hour
+}
+
+// sweep removes the scratch files that killed loads left next to a database. It
+// returns those it removed, and the first error.
+func sweep(place string) (removed []string, err error) {
+	for _, path := range leftBehind(place) {
+		if failed := os.Remove(path); failed != nil {
+			err = cmp.Or(err, failed)
+			continue
+		}
+		os.Remove(path + lockSuffix)
+		os.Remove(path + "-clean")
+		removeSides(path)
+		removed = append(removed, path)
+	}
+	return removed, err
+}
+
+// Leftovers implements [engine.Mender]: the scratch files of loads that were
+// killed, next to the database at url.
+func (Engine) Leftovers(_ context.Context, url string) ([]string, error) {
+	place, err := placeOf(url)
+	if err != nil {
+		return nil, err
+	}
+	return leftBehind(place), nil
+}
+
+// Mend implements [engine.Mender].
+func (Engine) Mend(_ context.Context, url string) (removed []string, err error) {
+	place, err := placeOf(url)
+	if err != nil {
+		return nil, err
+	}
+	removed, err = sweep(place)
+	return removed, failure(place, err)
+}
+
+// placeOf returns the file that a database URL leads to.
+func placeOf(raw string) (string, error) {
+	path, err := Path(raw)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	return path, nil
+}
+
+// escape makes a path a pattern that matches only it.
+func escape(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
