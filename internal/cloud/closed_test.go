@@ -47,12 +47,12 @@ func TestUnlistedOrganizationsAreClosed(t *testing.T) {
 			h.check(true)
 			for range 2 { // a start that lists it no more changes nothing the second time
 				log, page := restart(t, c, "acme", "initech")
-				if strings.Count(log, "is closed") != 1 || !strings.Contains(log, "organization=globex") || !strings.Contains(page, "no organization globex") {
+				if strings.Count(log, "is closed") != 1 || !strings.Contains(log, "organization=globex") || !strings.Contains(page, "No organization here is known as globex") {
 					t.Errorf("the start says %s, and the sign-in page %s", log, page)
 				}
 				h.check(false)
 			}
-			if log, page := restart(t, c, "acme", "globex", "initech"); strings.Contains(log, "is closed") || strings.Contains(page, "no organization") {
+			if log, page := restart(t, c, "acme", "globex", "initech"); strings.Contains(log, "is closed") || strings.Contains(page, "No organization") {
 				t.Errorf("listed again, the start says %s, and the sign-in page %s", log, page)
 			}
 			h.check(true)

@@ -16,8 +16,8 @@ const (
 	mostNotices = 20
 )
 
-// notify adds the newest line of an organization's log to a user's notices.
-func (s *Store) notify(ctx context.Context, tx *sql.Tx, orgID, userID int64) error {
+// addNotice adds the newest line of an organization's log to a user's notices.
+func (s *Store) addNotice(ctx context.Context, tx *sql.Tx, orgID, userID int64) error {
 	now := s.now()
 	if _, err := tx.ExecContext(ctx, `DELETE FROM notices WHERE user_id = $1 AND at < $2`, userID, now.Add(-noticeLife).UnixMilli()); err != nil {
 		return err

@@ -169,7 +169,7 @@ func (s *Store) endReused(ctx context.Context, tx *sql.Tx, n Session) error {
 	if err := tx.QueryRowContext(ctx, `SELECT org_id FROM users WHERE id = $1`, n.UserID).Scan(&org); err != nil {
 		return err
 	}
-	return s.notify(ctx, tx, org, n.UserID)
+	return s.addNotice(ctx, tx, org, n.UserID)
 }
 
 // RevokeRefresh ends the session of a refresh token if it is this client's

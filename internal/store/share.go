@@ -346,7 +346,7 @@ func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn s
 	if err := s.recordOn(ctx, tx, c, sn, snap.AuditShared, d); err != nil || c.User != nil && c.User.ID == sn.Owner.ID {
 		return change, err
 	}
-	return change, s.notify(ctx, tx, sn.Org.ID, sn.Owner.ID)
+	return change, s.addNotice(ctx, tx, sn.Org.ID, sn.Owner.ID)
 }
 
 // ungrant deletes a grant, and records that if there was one.
