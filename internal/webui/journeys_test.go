@@ -145,7 +145,7 @@ func TestBrowserSearchAndFilters(t *testing.T) {
 // The same pages without script: every step is a form or a link.
 func TestBrowserWithoutScript(t *testing.T) {
 	t.Parallel()
-	c := cloudtest.Start(t, cloudtest.Options{})
+	c := cloudtest.Start(t, unsanitizedShares(snap.UnsanitizedAsk))
 	alice := c.As("alice@acme.test")
 	item := c.Push(alice, "shop", []byte("one"))
 	b := browse(t, openUI(t, alice, ""))
