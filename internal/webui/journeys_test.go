@@ -153,15 +153,19 @@ func TestBrowserWithoutScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.open("/snapshots")
-	b.click("#state-" + item.ID) // not sanitized: a page asks first
+	b.click("#state-" + item.ID) // the policy asks: a page of its own
 	b.run(chromedp.WaitVisible(chromedp.CSS("#confirm")))
 	b.click("#confirm")
 	b.run(chromedp.WaitVisible(chromedp.CSS("#state-" + item.ID + `[aria-pressed="true"]`)))
 	b.click("#also-" + item.ID)
 	b.run(chromedp.WaitVisible(chromedp.CSS("#gs-dba")))
 	b.click("#gs-dba")
+	b.run(chromedp.WaitVisible(chromedp.CSS("#confirm")))
+	b.click("#confirm")
 	b.run(chromedp.WaitVisible(chromedp.CSS(`#gs-dba[aria-checked="true"]`)))
 	b.keys("#slug", "globex\r")
+	b.run(chromedp.WaitVisible(chromedp.CSS("#confirm")))
+	b.click("#confirm")
 	b.run(chromedp.WaitVisible(chromedp.CSS("#revoke-globex")))
 	shares, err := alice.OrgShares(t.Context(), item.ID)
 	if err != nil || len(shares) != 1 || shares[0].ExpiresAt == nil {
