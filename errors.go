@@ -31,6 +31,7 @@ const (
 	CodeMediaType               Code = "unsupported_media_type"
 	CodeRateLimited             Code = "rate_limited"
 	CodeStorageFull             Code = "storage_full"
+	CodeQuota                   Code = "quota_exceeded"
 	CodeUnavailable             Code = "unavailable"
 	CodeVerifying               Code = "still_verifying"
 	CodeUnreachable             Code = "unreachable"
@@ -85,6 +86,7 @@ func Codes() []CodeInfo {
 		{CodeMediaType, http.StatusUnsupportedMediaType, ExitInternal, "the body is not of a media type that is understood"},
 		{CodeRateLimited, http.StatusTooManyRequests, ExitUnreachable, "too many requests"},
 		{CodeStorageFull, http.StatusInsufficientStorage, ExitInternal, "there is no space left for it"},
+		{CodeQuota, http.StatusForbidden, ExitForbidden, "the user or the organization has used up its quota"},
 		{CodeUnavailable, http.StatusServiceUnavailable, ExitUnreachable, "the service, or one it needs, is not available now"},
 		{CodeVerifying, http.StatusServiceUnavailable, ExitUnreachable, "the bytes have arrived and are still being verified"},
 		{CodeUnreachable, 0, ExitUnreachable, "the service cannot be reached"},

@@ -331,6 +331,17 @@ func (c *Client) Me(ctx context.Context) (Me, error) {
 	return call[Me](ctx, c, http.MethodGet, "/me", nil)
 }
 
+// Uploads lists the caller's unfinished pushes.
+func (c *Client) Uploads(ctx context.Context) ([]Upload, error) {
+	list, err := call[UploadList](ctx, c, http.MethodGet, "/uploads", nil)
+	return list.Items, err
+}
+
+// AbortUpload ends an unfinished push of the caller's and removes its bytes.
+func (c *Client) AbortUpload(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, "/uploads/"+url.PathEscape(id), nil, nil)
+}
+
 // Keys lists the caller's API keys.
 func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 	list, err := call[KeyList](ctx, c, http.MethodGet, "/keys", nil)

@@ -260,6 +260,8 @@ type Me struct {
 	Credential       MeCredential `json:"credential"`
 	Policy           Policy       `json:"policy"`
 	Notices          []Notice     `json:"notices" doc:"what happened to the caller's snapshots and sessions in the last 30 days and was not their doing, newest first, at most 20"`
+	Usage            *Usage       `json:"usage,omitempty" doc:"what the caller has at the service; of an organization-level key, what such keys have"`
+	OrgUsage         *Usage       `json:"organization_usage,omitempty" doc:"what the whole organization has; for owners and admins"`
 }
 
 // Policy is what the organization limits about sharing.
@@ -277,6 +279,32 @@ type Notice struct {
 	Target   string           `json:"target,omitempty" doc:"of the snapshot"`
 	Actor    string           `json:"actor,omitempty" doc:"e-mail of who did it"`
 	Text     string           `json:"text" doc:"in words"`
+}
+
+// Usage is what somebody has at the service, and how much of it is allowed.
+type Usage struct {
+	Snapshots  int   `json:"snapshots"`
+	Bytes      int64 `json:"bytes" doc:"of the snapshots"`
+	BytesMax   int64 `json:"bytes_max,omitempty" doc:"bytes that are allowed; absent when there is no limit"`
+	Uploads    int   `json:"uploads" doc:"begun and not finished"`
+	UploadsMax int   `json:"uploads_max,omitempty" doc:"unfinished uploads that are allowed; absent when there is no limit"`
+}
+
+// Upload is a push that has begun and is not finished.
+type Upload struct {
+	ID        string      `json:"id" doc:"ID that the snapshot will have"`
+	Target    string      `json:"target"`
+	Name      string      `json:"name"`
+	Type      snap.Type   `json:"type" enum:"snapshot,sanitized"`
+	Engine    snap.Engine `json:"engine" enum:"postgres,mysql,sqlite"`
+	Size      int64       `json:"size" doc:"bytes that were announced"`
+	CreatedAt time.Time   `json:"created_at"`
+	TouchedAt time.Time   `json:"touched_at" doc:"when it last moved; two days later it is removed"`
+}
+
+// UploadList is a list of uploads.
+type UploadList struct {
+	Items []Upload `json:"items"`
 }
 
 // MyGroup is one of the caller's groups.

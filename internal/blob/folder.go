@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"snap"
@@ -24,7 +25,7 @@ const PartsPath = "/blobs/parts/"
 //
 //	objects/3f/acme%2Fsnap_7h2k    an object, below two digits of its key's hash
 //	uploads/<id>/head              what was announced
-//	uploads/<id>/data              the object to be, preallocated; parts land in place
+//	uploads/<id>/data              the object to be, with holes where parts are missing
 //	uploads/<id>/journal           which parts landed, one a line
 //
 // A process that is killed loses nothing that it confirmed. A part that an
@@ -37,7 +38,9 @@ type Folder struct {
 	now    func() time.Time
 	// patience is how long a listing of parts waits for them to be hashed again.
 	patience time.Duration
-	doubting Tasks // hash again what an earlier process confirmed
+	doubting Tasks        // hash again what an earlier process confirmed
+	leave    int64        // bytes of the disk that uploads must leave free
+	arriving atomic.Int64 // bytes of the parts that are being received
 
 	mu      sync.Mutex
 	uploads map[string]*upload

@@ -69,6 +69,11 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	if have {
 		return receive(io.Discard, body, p)
 	}
+	f.arriving.Add(p.Size)
+	defer f.arriving.Add(-p.Size)
+	if err := f.hasRoom(0); err != nil {
+		return err
+	}
 	return u.write(body, p)
 }
 

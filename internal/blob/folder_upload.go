@@ -62,13 +62,18 @@ func newUpload(id, dir string, h head) *upload {
 func (u *upload) data() string    { return filepath.Join(u.dir, "data") }
 func (u *upload) journal() string { return filepath.Join(u.dir, "journal") }
 
-// Begin implements [Store]. The room on the disk is taken at once.
+// Begin implements [Store]. It takes no room on the disk, which parts take when
+// they arrive. It fails with storage_full when there is no room for the whole
+// now.
 func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (string, error) {
 	if err := checkKey(key); err != nil {
 		return "", err
 	}
 	if size < 1 || partSize < 1 {
 		return "", snap.Invalid("an object has at least one byte", "")
+	}
+	if err := f.hasRoom(size); err != nil {
+		return "", err
 	}
 	var random [16]byte
 	rand.Read(random[:]) // never fails, see crypto/rand
@@ -109,7 +114,7 @@ func (f *Folder) create(u *upload) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(disk.Preallocate(data, u.head.Size), data.Close()); err != nil {
+	if err := errors.Join(data.Truncate(u.head.Size), data.Close()); err != nil {
 		return err
 	}
 	if err := os.Rename(making, u.dir); err != nil {

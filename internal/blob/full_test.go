@@ -11,39 +11,74 @@ import (
 
 	"snap"
 	"snap/internal/blob"
+	"snap/internal/disk"
 	"snap/internal/servertest"
 )
 
-// A full disk shows when an upload begins, not at its end, and what is there
-// stays whole.
-func TestFolderOnAFullDisk(t *testing.T) {
-	t.Parallel()
+// smallFolder is a folder on a disk of its own.
+func smallFolder(t *testing.T, size int64) (s site, folder *blob.Folder, dir string) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	dir := filepath.Join(servertest.SmallDisk(t, 24<<20), "blobs")
+	dir = filepath.Join(servertest.SmallDisk(t, size), "blobs")
 	folder, err := blob.OpenFolder(dir, server.URL, []byte("0123456789abcdef"), nil)
 	mustBe(t, err, nil)
 	mux.Handle(blob.PartsPath, folder.Handler())
-	s := serve(mux, server, folder)
+	return serve(mux, server, folder), folder, dir
+}
 
+// Beginning uploads takes no room on the disk, however many there are. Where
+// there is none, that shows at the beginning, and what is there stays whole.
+func TestFolderOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	s, _, dir := smallFolder(t, 24<<20)
 	data := random(3 * partSize)
+	before, _ := disk.Free(dir)
 	id := begin(t, s, "first", data)
-	full := &snap.Error{Code: snap.CodeStorageFull}
-	_, err = s.Begin(t.Context(), "second", int64(len(data)), partSize)
-	mustBe(t, err, full)
-	if left, err := os.ReadDir(filepath.Join(dir, "uploads")); err != nil || len(left) != 1 {
-		t.Errorf("a refused upload leaves %v, %v", left, err)
+	for range 20 {
+		begin(t, s, "another", data)
+	}
+	if after, _ := disk.Free(dir); before-after > 1<<20 {
+		t.Errorf("beginning took %d bytes", before-after)
 	}
 	for _, n := range []int{1, 2, 3} {
 		s.put(t, "first", id, data, n)
 	}
+	_, err := s.Begin(t.Context(), "second", int64(len(data)), partSize)
+	mustBe(t, err, &snap.Error{Code: snap.CodeStorageFull})
 	mustBe(t, s.Complete(t.Context(), "first", id, int64(len(data)), sum(data)), nil)
 	if got := s.read(t, "first", "", http.StatusOK); !bytes.Equal(got, data) {
 		t.Error("the object on the full disk is not what was put")
 	}
 	mustBe(t, s.Delete(t.Context(), "first"), nil)
 	begin(t, s, "second", data)
+}
+
+// Uploads leave free what others need, whether it is taken when an upload
+// begins or when a part arrives.
+func TestUploadsStopAtTheLowWaterMark(t *testing.T) {
+	t.Parallel()
+	s, folder, dir := smallFolder(t, 24<<20)
+	folder.LeaveFree(10 << 20)
+	data := random(2 * partSize)
+	one, two := begin(t, s, "one", data), begin(t, s, "two", data)
+	s.put(t, "one", one, data, 1)
+	s.put(t, "one", one, data, 2)
+	signed, err := s.SignPart(t.Context(), "two", two, partOf(data, 1), time.Hour)
+	mustBe(t, err, nil)
+	if status := send(t, signed, cut(data, 1)); status != http.StatusInsufficientStorage {
+		t.Errorf("a part that would use what must stay free: status %d, want 507", status)
+	}
+	_, err = s.Begin(t.Context(), "three", partSize, partSize)
+	mustBe(t, err, &snap.Error{Code: snap.CodeStorageFull})
+	if free, _ := disk.Free(dir); free < 10<<20 {
+		t.Errorf("%d bytes are free, want at least 10 MiB", free)
+	}
+	mustBe(t, s.Complete(t.Context(), "one", one, int64(len(data)), sum(data)), nil)
+	mustBe(t, s.Delete(t.Context(), "one"), nil)
+	if status := send(t, signed, cut(data, 1)); status != http.StatusOK {
+		t.Errorf("the part when there is room again: status %d, want 200", status)
+	}
 }
 
 // Room can also run out between Begin and a part, where the file system does
@@ -53,8 +88,8 @@ func TestFolderConfirmsNoPartThatItCannotNote(t *testing.T) {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	disk := servertest.SmallDisk(t, 16<<20)
-	folder, err := blob.OpenFolder(filepath.Join(disk, "blobs"), server.URL, []byte("0123456789abcdef"), nil)
+	small := servertest.SmallDisk(t, 16<<20)
+	folder, err := blob.OpenFolder(filepath.Join(small, "blobs"), server.URL, []byte("0123456789abcdef"), nil)
 	mustBe(t, err, nil)
 	mux.Handle(blob.PartsPath, folder.Handler())
 	s := serve(mux, server, folder)
@@ -62,14 +97,14 @@ func TestFolderConfirmsNoPartThatItCannotNote(t *testing.T) {
 	id := begin(t, s, "k", data)
 	signed, err := s.SignPart(t.Context(), "k", id, partOf(data, 1), time.Hour)
 	mustBe(t, err, nil)
-	fill(t, filepath.Join(disk, "ballast"))
+	fill(t, filepath.Join(small, "ballast"))
 	if status := send(t, signed, data); status != http.StatusInsufficientStorage {
 		t.Errorf("status %d, want 507", status)
 	}
 	if parts, err := s.Parts(t.Context(), "k", id); err != nil || len(parts) != 0 {
 		t.Errorf("Parts = %v, %v; want none", parts, err)
 	}
-	mustBe(t, os.Remove(filepath.Join(disk, "ballast")), nil)
+	mustBe(t, os.Remove(filepath.Join(small, "ballast")), nil)
 	if status := send(t, signed, data); status != http.StatusOK {
 		t.Errorf("status %d with room again, want 200", status)
 	}

@@ -57,6 +57,7 @@ var printed = []struct {
 	{"cloud keys, cloud keys list", []api.Key{}},
 	{"cloud keys create", api.NewKey{}},
 	{"cloud sessions, cloud sessions list", []api.Session{}},
+	{"cloud uploads, cloud uploads list", []api.Upload{}},
 	{"cloud audit", []api.AuditEntry{}},
 	{"cloud audit --verify", auditVerdict{}},
 	{"version", build{}},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,6 +70,8 @@ func (a *app) whoami(ctx context.Context) error {
 		"Organization", nameAnd(me.OrganizationName, me.Organization),
 		"Role", string(me.Role),
 		"Groups", a.groupsOf(me),
+		"Stored", a.usage(me.Usage),
+		"Organization stores", a.usage(me.OrgUsage),
 		"Credential", credentialOf(me, conn.credential),
 		"Cloud", conn.BaseURL(),
 		"Session", sessionLife(a, id),
@@ -150,6 +153,25 @@ func (a *app) groupsOf(me api.Me) string {
 	}
 	if me.GroupsAsOf != nil {
 		text += " (as of " + a.relative(*me.GroupsAsOf) + ")"
+	}
+	return text
+}
+
+// usage says in words what somebody has at the service, of how much.
+func (a *app) usage(u *api.Usage) string {
+	if u == nil {
+		return "" // an earlier service does not say
+	}
+	text := plural(u.Snapshots, "snapshot", "snapshots") + ", " + size(u.Bytes)
+	if u.BytesMax > 0 {
+		text += " of " + size(u.BytesMax)
+	}
+	if u.Uploads == 0 {
+		return text
+	}
+	text += "; " + plural(u.Uploads, "unfinished upload", "unfinished uploads")
+	if u.UploadsMax > 0 {
+		text += " of " + strconv.Itoa(u.UploadsMax)
 	}
 	return text
 }

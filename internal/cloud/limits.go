@@ -13,6 +13,16 @@ import (
 type Limits struct {
 	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; default 5 TiB
 
+	// Of one user, of what organization-level keys push, and of an organization.
+	UploadsPerUser         int   `yaml:"uploads_per_user" koanf:"uploads_per_user"`
+	UploadsPerOrganization int   `yaml:"uploads_per_organization" koanf:"uploads_per_organization"`
+	BytesPerUser           int64 `yaml:"bytes_per_user" koanf:"bytes_per_user"`
+	BytesPerOrganization   int64 `yaml:"bytes_per_organization" koanf:"bytes_per_organization"`
+
+	// DiskReserve is how many bytes of data_dir's disk uploads leave free, for the
+	// database and for what takes access away.
+	DiskReserve int64 `yaml:"disk_reserve" koanf:"disk_reserve"`
+
 	// A minute, shared by all replicas.
 	RequestsPerCredential    int `yaml:"requests_per_credential" koanf:"requests_per_credential"`
 	RequestsPerAddress       int `yaml:"requests_per_address" koanf:"requests_per_address"`
@@ -38,6 +48,7 @@ const (
 	defaultQueued        = 1000
 	defaultQueueWait     = 2 * time.Second
 	defaultConnections   = 10_000
+	defaultDiskReserve   = 256 << 20
 )
 
 // bound is a limit as it is used: 0 is none.
@@ -52,6 +63,21 @@ func bound(configured, byDefault int) int {
 }
 
 func rate(configured, byDefault int) limit.Rate { return limit.Rate(bound(configured, byDefault)) }
+
+// diskReserve returns how many bytes uploads leave free; 0 is no reserve.
+func (l Limits) diskReserve() int64 {
+	switch {
+	case l.DiskReserve < 0:
+		return 0
+	case l.DiskReserve == 0:
+		return defaultDiskReserve
+	}
+	return l.DiskReserve
+}
+
+// DatabaseReserve returns how much of it is held back for requests that take
+// access away: each of them needs some kilobytes.
+func (l Limits) DatabaseReserve() int64 { return l.diskReserve() / 16 }
 
 // atOnce is how many requests are worked on at once by default: more than there
 // are connections to the database, so that none of those is ever idle.

@@ -160,6 +160,8 @@ var matrix = map[string]struct {
 	"GET /org/sso/groups":                          {"", everyone(ok)},
 	"GET /org/members":                             {"", everyone(ok)},
 	"GET /me":                                      {"", everyone(ok)},
+	"GET /uploads":                                 {"", with(everyone(ok), "viewer", no, "pull-only key", no)},
+	"DELETE /uploads/{id}":                         {"", everyone(hidden)},
 }
 
 // onlyUsers are the routes that the agent mount does not have.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/store"
 )
 
 // info is what one request carries along for its log line.
@@ -73,6 +74,9 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 			defer cancel()
 			r = r.WithContext(bounded)
 		}
+		if takesAway(r) {
+			r = r.WithContext(store.TakingAway(r.Context()))
+		}
 		ctx := snap.WithOrigin(r.Context(), snap.Origin{Address: s.address(r), RequestID: i.id})
 		r = r.WithContext(context.WithValue(ctx, infoKey{}, i))
 		ctx, ended := s.tracing.request(r)
@@ -95,6 +99,12 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(out, r)
 	})
+}
+
+// takesAway reports whether a request takes access away, so that it may use the
+// database's reserve on a full disk.
+func takesAway(r *http.Request) bool {
+	return r.Method == http.MethodDelete || r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/unshare")
 }
 
 // observe counts and logs an answer, and returns the route that gave it.

@@ -47,7 +47,7 @@ func fill(t *testing.T, s scene, path string) string {
 	t.Helper()
 	id, number := s.id, "0"
 	switch {
-	case strings.HasSuffix(path, "/parts"), strings.HasSuffix(path, "/complete"):
+	case strings.HasSuffix(path, "/parts") || strings.Contains(path, "/uploads/"), strings.HasSuffix(path, "/complete"):
 		id = s.begun(t)
 	case strings.Contains(path, "/channels/"):
 		number = s.channel(t)

@@ -62,6 +62,9 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	if c.User != nil {
 		out.Email, out.Name = c.User.Email, c.User.Name
 	}
+	if err := s.addUsage(ctx, c, &out); err != nil {
+		return nil, err
+	}
 	return &body[api.Me]{out}, nil
 }
 

@@ -34,6 +34,11 @@ func (s *Service) routes(root huma.API) {
 	register(s, both, route{"complete-push", "POST /snapshots/{id}/complete", snap.ActPush, onPush,
 		"Complete a push: verify size and checksum, then list the snapshot"}, s.completePush)
 
+	register(s, both, route{"list-uploads", "GET /uploads", snap.ActPush, onNothing,
+		"List the caller's unfinished pushes, newest first"}, s.listUploads)
+	register(s, both, route{"abort-upload", "DELETE /uploads/{id}", snap.ActPush, onUpload,
+		"End an unfinished push and remove its bytes"}, s.abortUpload)
+
 	register(s, both, route{"share", "POST /snapshots/{id}/share", snap.ActShare, onSnapshot,
 		"Share org-wide"}, s.share)
 	register(s, both, route{"unshare", "DELETE /snapshots/{id}/share", snap.ActShare, onSnapshot,

@@ -83,11 +83,12 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := store.Restored(store.Options{URL: c.Database.URL, DataDir: c.DataDir}); err != nil {
 		return nil, err
 	}
-	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now, Watch: s.watchStatement})
+	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now, Watch: s.watchStatement, Quotas: c.Limits.quotas(), Reserve: c.Limits.DatabaseReserve()})
 	if err != nil {
 		return nil, err
 	}
 	s.metrics.watchPools(s.store)
+	s.metrics.registry.MustRegister(newUsageCollector(s))
 	defer func(opened *store.Store) {
 		if err != nil {
 			opened.Close()
@@ -133,6 +134,7 @@ func (s *Service) openBlobs(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the blob folder: %w", err)
 	}
+	folder.LeaveFree(s.config.Limits.diskReserve())
 	s.blobs, s.parts = folder, folder.Handler()
 	return nil
 }

@@ -100,7 +100,7 @@ func configuration(t testing.TB, o Options, address string) cloud.Config {
 		Database: cloud.Database{URL: o.DatabaseURL}, Blob: cloud.Blob{URL: o.BlobURL},
 		Auth: cloud.Auth{ClientID: "snapcli"},
 		// Tests ask faster than any person, and some by a clock that stands still.
-		Limits: cloud.Limits{RequestsPerCredential: -1, RequestsPerAddress: -1, SignInRequestsPerAddress: -1},
+		Limits: cloud.Limits{RequestsPerCredential: -1, RequestsPerAddress: -1, SignInRequestsPerAddress: -1, DiskReserve: -1},
 		Organizations: []cloud.Organization{
 			{Slug: "acme", Name: "Acme Inc", SignIn: cloud.SignIn{Type: "local"}, Users: []cloud.LocalUser{
 				person("alice", "acme", snap.RoleOwner), person("adam", "acme", snap.RoleAdmin),

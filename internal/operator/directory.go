@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/internal/cloud"
+	"snap/internal/store"
 )
 
 func (p *program) org() *cobra.Command {
@@ -56,7 +57,7 @@ func (p *program) user() *cobra.Command {
 		Use: "disable --org SLUG EMAIL", Short: "Lock a user out, from their next request on", Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.onUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {
-				return s.SetDisabled(c.Context(), m.ID, true)
+				return s.SetDisabled(store.TakingAway(c.Context()), m.ID, true)
 			})
 		},
 	}, &cobra.Command{

@@ -28,7 +28,7 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	if err != nil {
 		return err
 	}
-	o := store.Options{URL: config.Database.URL, DataDir: config.DataDir}
+	o := store.Options{URL: config.Database.URL, DataDir: config.DataDir, Reserve: config.Limits.DatabaseReserve()}
 	if err := store.Restored(o); err != nil {
 		return err
 	}
@@ -261,7 +261,7 @@ func (p *program) keyRevoke() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := s.RevokeOrgKey(c.Context(), o.ID, id); err != nil {
+				if err := s.RevokeOrgKey(store.TakingAway(c.Context()), o.ID, id); err != nil {
 					if snap.CodeOf(err) == snap.CodeNotFound {
 						return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s has no live key %d", org, id), Hint: "`snapcloud key list --org " + org + "` shows them"}
 					}

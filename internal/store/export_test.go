@@ -12,6 +12,9 @@ import (
 
 // What tests and benchmarks look at from outside.
 
+// SetQuotas sets what users and organizations may push.
+func (s *Store) SetQuotas(q Quotas) { s.quotas = q }
+
 // DB is the store's database.
 func (s *Store) DB() *sql.DB { return s.write }
 

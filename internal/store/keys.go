@@ -63,7 +63,7 @@ func (s *Store) TouchKey(ctx context.Context, id int64, used time.Time) error {
 	_, err := s.write.ExecContext(ctx,
 		`UPDATE api_keys SET last_used_at = $1 WHERE id = $2 AND (last_used_at IS NULL OR last_used_at <= $3)`,
 		now.UnixMilli(), id, now.Add(-touchEvery).UnixMilli())
-	return err
+	return exceptFull(err)
 }
 
 // Keys returns the caller's own keys or, with all, every key of the

@@ -142,7 +142,7 @@ func (s *Store) TouchSession(ctx context.Context, n Session, address string, idl
 	_, err := s.write.ExecContext(ctx,
 		`UPDATE sessions SET last_used_at = $1, address = $2, idle_until = $3 WHERE id = $4 AND last_used_at <= $5`,
 		now.UnixMilli(), address, idle.UnixMilli(), n.ID, now.Add(-touchEvery).UnixMilli())
-	return err
+	return exceptFull(err)
 }
 
 // Sessions returns the caller's live sessions, the newest first.

@@ -43,6 +43,11 @@ type Options struct {
 	DataDir string
 	// Now is the clock; nil is time.Now. Expiry is judged by it.
 	Now func() time.Time
+	// Reserve is how many bytes of the disk are kept for requests that take
+	// access away; see [TakingAway]. For SQLite only; zero is none.
+	Reserve int64
+	// Quotas bound what users and organizations may push.
+	Quotas Quotas
 	// Watch is told of every statement; nil is nobody, at no cost.
 	Watch Watch
 }
@@ -53,6 +58,8 @@ type Store struct {
 	read    *sql.DB // PostgreSQL: the same pool as write
 	dialect dialect
 	now     func() time.Time
+	quotas  Quotas
+	reserve reserve
 
 	mu       sync.Mutex
 	prepared map[string]*sql.Stmt // statements that listings and checks repeat
@@ -78,10 +85,11 @@ func open(o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{now: o.Now, dialect: dialectOf(o.URL), prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
+	s := &Store{now: o.Now, quotas: o.Quotas, dialect: dialectOf(o.URL), prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
 	if s.dialect == postgres {
 		return s, s.openPostgres(o.URL, o.Watch)
 	}
+	s.reserve = newReserve(o.DataDir, o.Reserve)
 	return s, s.openSQLite(o.DataDir, o.Watch)
 }
 
@@ -127,6 +135,7 @@ func (s *Store) openSQLite(dir string, watch Watch) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
+	s.reserve.fill()
 	path := filepath.Join(dir, "snapcloud.db")
 	if err := ownerOnly(path); err != nil {
 		return fmt.Errorf("open SQLite: %w", err)
@@ -164,13 +173,21 @@ func (s *Store) Now() time.Time { return s.now() }
 // PostgreSQL a transaction that lost a race (serialization failure, deadlock)
 // is run again, so f must have no effect outside tx.
 func (s *Store) tx(ctx context.Context, f func(*sql.Tx) error) error {
+	if err := s.reserve.admit(ctx); err != nil {
+		return err
+	}
 	const attempts = 5
 	for try := 1; ; try++ {
 		err := s.txOnce(ctx, f)
 		if try < attempts && s.dialect == postgres && retryable(err) {
 			continue
 		}
-		return err
+		if !full(err) {
+			return err
+		}
+		if !s.reserve.release(ctx) {
+			return errDiskFull(err)
+		}
 	}
 }
 

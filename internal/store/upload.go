@@ -31,9 +31,13 @@ func userID(c snap.Caller) sql.NullInt64 {
 	return nullID(c.User.ID)
 }
 
-// BeginUpload remembers that the caller begins to push.
+// BeginUpload remembers that the caller begins to push. It fails with
+// quota_exceeded when the caller or the organization has no room for it.
 func (s *Store) BeginUpload(ctx context.Context, c snap.Caller, u Upload) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
+		if err := s.checkQuotas(ctx, tx, c, u.Size); err != nil {
+			return err
+		}
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO uploads(id, org_id, owner_id, pushed_with, target, name, type, engine, size, sha256, blob, blob_upload, part_size, created_at, touched_at)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14)`,
@@ -99,7 +103,8 @@ func ownUpload(ctx context.Context, tx *sql.Tx, c snap.Caller, id string) (Uploa
 
 // CompleteUpload turns the caller's upload, whose bytes have been verified,
 // into a snapshot: private, seen by its owner and the organization's admins
-// (SPEC 1). Doing so again returns the same snapshot.
+// (SPEC 1). Doing so again returns the same snapshot. It fails with quota_exceeded
+// when the organization has no room for it any more.
 func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (snap.Snapshot, error) {
 	err := s.txUnique(ctx, func(tx *sql.Tx) error {
 		begun, err := ownUpload(ctx, tx, c, u.ID)
@@ -107,6 +112,9 @@ func (s *Store) CompleteUpload(ctx context.Context, c snap.Caller, u Upload) (sn
 			return nil // done before, or never begun: looked up below
 		}
 		if err != nil {
+			return err
+		}
+		if err := s.checkStored(ctx, tx, c, begun.Size); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1`, u.ID); err != nil {

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"snap/api"
+)
+
+func (a *app) cloudUploadsCommand() *cobra.Command {
+	cmd := a.uploadsListCommand("uploads")
+	cmd.Short = "List your unfinished uploads, and end them"
+	cmd.Args = knownCommand
+	cmd.AddCommand(a.uploadsListCommand("list"), a.uploadsAbortCommand())
+	return cmd
+}
+
+func (a *app) uploadsListCommand(use string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "List your unfinished uploads",
+		Long: `Lists the pushes that you began and did not finish. Run the same push again to
+resume one. An upload that does not move for two days is removed.`,
+		Example: examples("see your unfinished uploads", "snapcli cloud uploads"),
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			uploads, err := conn.Uploads(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printUploads(uploads)
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) printUploads(uploads []api.Upload) error {
+	if a.flags.json {
+		return a.printJSON(emptyNotNull(uploads))
+	}
+	if len(uploads) == 0 {
+		a.note("you have no unfinished uploads")
+		return nil
+	}
+	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 6}, column{title: "Name", least: 10}, column{title: "Type", least: 8},
+		column{title: "Size"}, column{title: "Last moved", least: 10, weight: 1})
+	for _, u := range uploads {
+		t.row(u.ID, u.Target, u.Name, string(u.Type), size(u.Size), a.relative(u.TouchedAt))
+	}
+	return t.flush()
+}
+
+func (a *app) uploadsAbortCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "abort UPLOAD-ID",
+		Short: "End an unfinished upload and remove its bytes",
+		Long: `Abort ends one of your unfinished uploads. The service removes the bytes that
+arrived. Your local snapshot stays, and pushing it again starts from the
+beginning.`,
+		Example: examples("give up a push that was begun", "snapcli cloud uploads abort snap_7h2k"),
+		Args:    oneArg("upload ID"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, conn, err := a.connect()
+			if err != nil {
+				return err
+			}
+			if err := conn.AbortUpload(cmd.Context(), args[0]); err != nil {
+				return noSuch(err, "upload", args[0], "list them with `snapcli cloud uploads`")
+			}
+			a.done("", "ended the upload %s", args[0])
+			return nil
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var out []cobra.Completion
+			a.live(cmd, func(ctx context.Context, c *connection) error {
+				uploads, err := c.Uploads(ctx)
+				for _, u := range uploads {
+					out = append(out, cobra.CompletionWithDesc(u.ID, clean(u.Name)))
+				}
+				return err
+			})
+			return out, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+}

@@ -1,0 +1,141 @@
+package cloud_test
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"snap"
+	"snap/api"
+	"snap/internal/cloud"
+	"snap/internal/cloudtest"
+	"snap/internal/servertest"
+)
+
+// Access can be taken away on a full disk: uploads stop before it, and when
+// something else fills the rest, an unshare, the revocation of a key and the
+// end of a session have a reserve that nothing else can use.
+func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	small := servertest.SmallDisk(t, 64<<20)
+	dir := filepath.Join(small, "data")
+	c := cloudtest.Start(t, cloudtest.Options{DataDir: dir, Config: func(o *cloud.Config) { o.Limits.DiskReserve = 32 << 20 }})
+	ctx := context.Background()
+	alice := c.As("alice@acme.test")
+	sn := c.Push(alice, "shop", []byte("rows"))
+	for _, slug := range []string{"globex", "initech"} {
+		_, err := alice.ShareOrg(ctx, sn.ID, slug, nil)
+		must(t, err)
+	}
+	admin := c.SignedIn("alice@acme.test")
+	key, err := admin.NewKey(ctx, api.KeyRequest{Name: "ci", Kind: snap.UserKey})
+	must(t, err)
+	_, err = alice.Push(ctx, api.PushRequest{
+		Target: "shop", Name: "shop-big", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 40 << 20, SHA256: sn.SHA256,
+	})
+	if snap.CodeOf(err) != snap.CodeStorageFull {
+		t.Errorf("a push that would use the reserve: %v", err)
+	}
+	gary := c.As("gary@globex.test")
+	if !sees(t, gary, sn.ID) {
+		t.Fatal("globex does not see the snapshot")
+	}
+	ballast := filepath.Join(small, "ballast")
+	fillDisk(t, ballast)
+
+	if _, err := alice.Share(ctx, sn.ID); snap.CodeOf(err) != snap.CodeStorageFull {
+		t.Errorf("a share on the full disk: %v", err)
+	}
+	must(t, alice.UnshareOrg(ctx, sn.ID, "globex"))
+	if sees(t, gary, sn.ID) {
+		t.Error("globex still sees the snapshot")
+	}
+	_, err = alice.UnshareWith(ctx, sn.ID, api.UnshareRequest{All: true})
+	must(t, err)
+	must(t, admin.RevokeKey(ctx, key.ID))
+	if _, err := c.Client(key.Secret).Me(ctx); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("the revoked key: %v", err)
+	}
+	for range 20 { // others do not use up what was set free
+		if _, err := alice.Share(ctx, sn.ID); snap.CodeOf(err) != snap.CodeStorageFull {
+			t.Fatalf("a share with the reserve: %v", err)
+		}
+	}
+	c.Browser().SignIn("adam@acme.test") // a person may have to sign in before they can end anything
+	sessions, err := admin.Sessions(ctx)
+	must(t, err)
+	for _, s := range sessions {
+		if s.Current {
+			must(t, admin.EndSession(ctx, s.ID))
+		}
+	}
+	if _, err := admin.Me(ctx); snap.CodeOf(err) != snap.CodeUnauthenticated {
+		t.Errorf("the ended session: %v", err)
+	}
+
+	must(t, os.Remove(ballast))
+	_, err = alice.Share(ctx, sn.ID)
+	must(t, err)
+	if info, err := os.Stat(filepath.Join(dir, "reserve")); err != nil || info.Size() != 2<<20 {
+		t.Errorf("with room again, the reserve is %v, %v", info, err)
+	}
+}
+
+// fillDisk writes until there is no room for another byte.
+func fillDisk(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.Create(path)
+	must(t, err)
+	defer f.Close()
+	for _, size := range []int{1 << 20, 4096, 1} {
+		block := bytes.Repeat([]byte{1}, size)
+		for err = nil; err == nil; {
+			_, err = f.Write(block)
+		}
+	}
+}
+
+// A member ends uploads of their own and sees what they use.
+func TestUploadsAreListedAndEnded(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{Config: func(o *cloud.Config) { o.Limits.UploadsPerUser = 2 }})
+	ctx := context.Background()
+	mia, gus := c.As("mia@acme.test"), c.As("gus@acme.test")
+	c.Push(mia, "shop", []byte("rows"))
+	begin := func(name string) (api.UploadPlan, error) {
+		return mia.Push(ctx, api.PushRequest{
+			Target: "shop", Name: name, Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 3 << 30,
+			SHA256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+		})
+	}
+	one, err := begin("one")
+	must(t, err)
+	_, err = begin("two")
+	must(t, err)
+	if _, err := begin("three"); snap.CodeOf(err) != snap.CodeQuota {
+		t.Errorf("a third upload: %v, want quota_exceeded", err)
+	}
+	if err := gus.AbortUpload(ctx, one.ID); snap.CodeOf(err) != snap.CodeNotFound {
+		t.Errorf("somebody else ends it: %v", err)
+	}
+	must(t, mia.AbortUpload(ctx, one.ID))
+	if left, err := mia.Uploads(ctx); err != nil || len(left) != 1 || left[0].Name != "two" {
+		t.Errorf("uploads %+v, %v", left, err)
+	}
+	_, err = begin("three")
+	must(t, err)
+	me, err := mia.Me(ctx)
+	if want := (api.Usage{Snapshots: 1, Bytes: 4, Uploads: 2, UploadsMax: 2}); err != nil || me.Usage == nil || *me.Usage != want || me.OrgUsage != nil {
+		t.Errorf("usage %+v, %+v, %v", me.Usage, me.OrgUsage, err)
+	}
+	if me, err := c.As("alice@acme.test").Me(ctx); err != nil || me.OrgUsage == nil || me.OrgUsage.Uploads != 2 || me.OrgUsage.Bytes != 4 {
+		t.Errorf("an owner sees %+v, %v", me.OrgUsage, err)
+	}
+	res, data := send(t, http.MethodDelete, c.URL+api.MountAgent+"/uploads/"+one.ID, "", c.Key("mia@acme.test"))
+	if res.StatusCode != http.StatusNotFound {
+		t.Errorf("ending it again: %d %s", res.StatusCode, data)
+	}
+}

@@ -1,0 +1,77 @@
+package cloud
+
+import (
+	"context"
+
+	"snap"
+	"snap/api"
+	"snap/internal/store"
+)
+
+// The defaults of unfinished uploads. A person pushes a few targets at a time,
+// and pipelines of an organization some dozens.
+const (
+	defaultUploadsPerUser = 20
+	defaultUploadsPerOrg  = 500
+)
+
+// quotas returns the configured quotas as the store takes them: 0 is no limit.
+func (l Limits) quotas() store.Quotas {
+	return store.Quotas{
+		UserUploads: bound(l.UploadsPerUser, defaultUploadsPerUser),
+		OrgUploads:  bound(l.UploadsPerOrganization, defaultUploadsPerOrg),
+		UserBytes:   max(0, l.BytesPerUser),
+		OrgBytes:    max(0, l.BytesPerOrganization),
+	}
+}
+
+func (s *Service) listUploads(ctx context.Context, _ *noInput) (*body[api.UploadList], error) {
+	all, err := s.store.Uploads(ctx, callOf(ctx).caller)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.UploadList]{api.UploadList{Items: each(all, func(u store.Upload) api.Upload {
+		return api.Upload{
+			ID: u.ID, Target: u.Target, Name: u.Name, Type: u.Type, Engine: u.Engine, Size: u.Size, CreatedAt: u.Created, TouchedAt: u.Touched,
+		}
+	})}}, nil
+}
+
+// abortUpload removes what arrived at once. When the storage does not answer,
+// the collection of garbage removes it later.
+func (s *Service) abortUpload(ctx context.Context, _ *ByID) (*empty, error) {
+	c := callOf(ctx)
+	if err := s.store.AbortUpload(ctx, c.caller, c.upload); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
+	defer cancel()
+	if err := s.remove(ctx, store.Garbage{Blob: c.upload.Blob, BlobUpload: c.upload.BlobUpload}); err != nil {
+		s.log.WarnContext(ctx, "the bytes of an aborted upload are removed later", "error", err)
+	}
+	return &empty{}, nil
+}
+
+// addUsage adds what the caller has and, for owners and admins, what the
+// organization has.
+func (s *Service) addUsage(ctx context.Context, c snap.Caller, me *api.Me) error {
+	q := s.config.Limits.quotas()
+	mine, err := s.store.Usage(ctx, c)
+	if err != nil {
+		return err
+	}
+	me.Usage = wireUsage(mine, q.UserBytes, q.UserUploads)
+	if !c.IsAdmin() {
+		return nil
+	}
+	org, err := s.store.OrgUsage(ctx, c.Org.ID)
+	if err != nil {
+		return err
+	}
+	me.OrgUsage = wireUsage(org, q.OrgBytes, q.OrgUploads)
+	return nil
+}
+
+func wireUsage(u store.Usage, bytesMax int64, uploadsMax int) *api.Usage {
+	return &api.Usage{Snapshots: u.Snapshots, Bytes: u.Bytes, BytesMax: bytesMax, Uploads: u.Uploads, UploadsMax: uploadsMax}
+}

@@ -1,0 +1,15 @@
+//go:build linux || darwin || freebsd
+
+package disk
+
+import "golang.org/x/sys/unix"
+
+// Free returns how many bytes this user may still write in a folder. It reports
+// false when that is not known.
+func Free(dir string) (bytes int64, known bool) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return 0, false
+	}
+	return int64(uint64(s.Bavail) * uint64(s.Bsize)), true //nolint:unconvert // the types differ between systems
+}

@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	sqlitedriver "modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
+	"snap"
+	"snap/internal/disk"
+)
+
+type takingAwayKey struct{}
+
+// TakingAway marks a request that takes access away, such as an unshare or the
+// revocation of a key, or that a person needs before they can do so, such as a
+// sign-in. On a full disk it may use the reserve.
+func TakingAway(ctx context.Context) context.Context {
+	return context.WithValue(ctx, takingAwayKey{}, true)
+}
+
+// reserve is a file beside the SQLite database that does nothing but take room
+// on the disk. When the disk is full, it is removed for a request that takes
+// access away, and what became free is left to such requests. The file is made
+// again once there is room for it. The file itself says whether the reserve is
+// held, so several processes agree.
+type reserve struct {
+	path string
+	size int64 // 0 is no reserve
+}
+
+func newReserve(dir string, size int64) reserve {
+	return reserve{filepath.Join(dir, "reserve"), size}
+}
+
+// held reports whether the reserve takes its room.
+func (r reserve) held() bool {
+	info, err := os.Stat(r.path)
+	return err == nil && info.Size() >= r.size
+}
+
+// fill takes the room if the disk has twice as much.
+func (r reserve) fill() {
+	free, known := disk.Free(filepath.Dir(r.path))
+	if r.size == 0 || r.held() || !known || free < 2*r.size {
+		return
+	}
+	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return
+	}
+	err = disk.Preallocate(file, r.size)
+	if file.Close() != nil || err != nil {
+		_ = os.Remove(r.path)
+	}
+}
+
+// release gives the room to a request that takes access away. It reports
+// whether there was some.
+func (r reserve) release(ctx context.Context) bool {
+	return r.size > 0 && ctx.Value(takingAwayKey{}) != nil && os.Remove(r.path) == nil
+}
+
+// admit refuses a transaction that would use what a released reserve left.
+func (r reserve) admit(ctx context.Context) error {
+	if r.size == 0 || ctx.Value(takingAwayKey{}) != nil || r.held() {
+		return nil
+	}
+	if r.fill(); r.held() {
+		return nil
+	}
+	if free, known := disk.Free(filepath.Dir(r.path)); known && free < r.size {
+		return errDiskFull(nil)
+	}
+	return nil
+}
+
+// full reports whether err says that the database's disk has no room.
+func full(err error) bool {
+	var e *sqlitedriver.Error
+	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_FULL || e.Code() == lib.SQLITE_IOERR_SHMSIZE) || disk.Full(err)
+}
+
+// exceptFull passes over a full disk, for a write that a request can do without.
+func exceptFull(err error) error {
+	if full(err) {
+		return nil
+	}
+	return err
+}
+
+func errDiskFull(cause error) error {
+	return &snap.Error{
+		Code:   snap.CodeStorageFull,
+		Detail: "the disk of the service's database is full",
+		Hint:   "ask the service's operator to free some space; unshares, revocations and sign-outs still work",
+		Cause:  cause,
+	}
+}

@@ -1,0 +1,158 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"snap"
+)
+
+// Quotas bound what one user and one organization may have. Zero is no bound.
+// What organization-level keys push counts as one user's.
+type Quotas struct {
+	UserUploads, OrgUploads int   // open at one time
+	UserBytes, OrgBytes     int64 // of stored snapshots
+}
+
+// Usage is what a user or an organization has.
+type Usage struct {
+	Snapshots int
+	Bytes     int64 // of the snapshots
+	Uploads   int   // begun and not complete
+	Announced int64 // bytes that the uploads will have
+}
+
+// The usage of a user of an organization, and of a whole organization. Each sum
+// reads an index alone.
+const (
+	userUsage = `SELECT (SELECT count(*) FROM snapshots WHERE org_id = $1 AND coalesce(owner_id, 0) = $2),
+  (SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM snapshots WHERE org_id = $1 AND coalesce(owner_id, 0) = $2),
+  (SELECT count(*) FROM uploads WHERE org_id = $1 AND coalesce(owner_id, 0) = $2),
+  (SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM uploads WHERE org_id = $1 AND coalesce(owner_id, 0) = $2)`
+	orgUsage = `SELECT (SELECT count(*) FROM snapshots WHERE org_id = $1),
+  (SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM snapshots WHERE org_id = $1),
+  (SELECT count(*) FROM uploads WHERE org_id = $1),
+  (SELECT CAST(coalesce(sum(size), 0) AS bigint) FROM uploads WHERE org_id = $1)`
+)
+
+func scanUsage(row scanner) (u Usage, err error) {
+	err = row.Scan(&u.Snapshots, &u.Bytes, &u.Uploads, &u.Announced)
+	return u, err
+}
+
+// Usage returns what the caller has: the user, or what the organization-level
+// keys of the organization pushed.
+func (s *Store) Usage(ctx context.Context, c snap.Caller) (Usage, error) {
+	return scanUsage(s.row(ctx, userUsage, c.Org.ID, userID(c).Int64))
+}
+
+// OrgUsage returns what an organization has.
+func (s *Store) OrgUsage(ctx context.Context, orgID int64) (Usage, error) {
+	return scanUsage(s.row(ctx, orgUsage, orgID))
+}
+
+// checkQuotas fails with quota_exceeded when the caller may not begin to push
+// this many bytes more. Others cannot use up an organization's bytes by
+// announcing: of those that have not arrived, only the user's own count.
+func (s *Store) checkQuotas(ctx context.Context, tx *sql.Tx, c snap.Caller, size int64) error {
+	q := s.quotas
+	if q == (Quotas{}) {
+		return nil
+	}
+	if err := s.lockOrg(ctx, tx, c); err != nil {
+		return err
+	}
+	mine, err := scanUsage(tx.QueryRowContext(ctx, userUsage, c.Org.ID, userID(c).Int64))
+	if err != nil {
+		return err
+	}
+	if q.UserUploads > 0 && mine.Uploads >= q.UserUploads {
+		return tooManyUploads("you have", mine.Uploads)
+	}
+	if q.UserBytes > 0 && mine.Bytes+mine.Announced+size > q.UserBytes {
+		return noBytesLeft("you", mine.Bytes+mine.Announced, size, q.UserBytes)
+	}
+	if q.OrgUploads == 0 && q.OrgBytes == 0 {
+		return nil
+	}
+	org, err := scanUsage(tx.QueryRowContext(ctx, orgUsage, c.Org.ID))
+	if err != nil {
+		return err
+	}
+	if q.OrgUploads > 0 && org.Uploads >= q.OrgUploads {
+		return tooManyUploads("your organization has", org.Uploads)
+	}
+	return q.checkOrgBytes(org, size)
+}
+
+// checkStored fails with quota_exceeded when the organization has no room left
+// for an upload whose bytes have arrived: several may have been begun when
+// there was room for one of them.
+func (s *Store) checkStored(ctx context.Context, tx *sql.Tx, c snap.Caller, size int64) error {
+	if s.quotas.OrgBytes == 0 {
+		return nil
+	}
+	if err := s.lockOrg(ctx, tx, c); err != nil {
+		return err
+	}
+	org, err := scanUsage(tx.QueryRowContext(ctx, orgUsage, c.Org.ID))
+	if err != nil {
+		return err
+	}
+	return s.quotas.checkOrgBytes(org, size)
+}
+
+func (q Quotas) checkOrgBytes(org Usage, size int64) error {
+	if q.OrgBytes > 0 && org.Bytes+size > q.OrgBytes {
+		return noBytesLeft("your organization", org.Bytes, size, q.OrgBytes)
+	}
+	return nil
+}
+
+// lockOrg makes pushes of one organization wait for each other, so that those
+// that come at once cannot pass a quota together. SQLite has one writer anyway.
+func (s *Store) lockOrg(ctx context.Context, tx *sql.Tx, c snap.Caller) error {
+	if s.dialect != postgres {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `SELECT id FROM orgs WHERE id = $1 FOR NO KEY UPDATE`, c.Org.ID)
+	return err
+}
+
+func tooManyUploads(who string, n int) error {
+	return &snap.Error{
+		Code:   snap.CodeQuota,
+		Detail: fmt.Sprintf("%s %d unfinished uploads; more are not allowed", who, n),
+		Hint:   "finish one, or end one with `snapcli cloud uploads abort ID`; `snapcli cloud uploads` lists yours",
+	}
+}
+
+func noBytesLeft(who string, used, size, most int64) error {
+	return &snap.Error{
+		Code:   snap.CodeQuota,
+		Detail: fmt.Sprintf("the snapshot has %d bytes, and %s already store or announced %d of the %d bytes allowed", size, who, used, most),
+		Hint:   "delete snapshots that are not needed any more, or ask the service's operator to raise the quota",
+	}
+}
+
+// Uploads returns the caller's pushes that have begun and are not complete, the
+// newest first.
+func (s *Store) Uploads(ctx context.Context, c snap.Caller) ([]Upload, error) {
+	return collect(ctx, s, selectUpload+`WHERE p.org_id = $1 AND coalesce(p.owner_id, 0) = $2 ORDER BY p.created_at DESC, p.id`,
+		func(rows *sql.Rows) (Upload, error) { return scanUpload(rows) }, c.Org.ID, userID(c).Int64)
+}
+
+// AbortUpload gives up a push that the caller began. What arrived of it is
+// garbage from then on. It fails with snap.ErrNotFound when there is none.
+func (s *Store) AbortUpload(ctx context.Context, c snap.Caller, u Upload) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if _, err := ownUpload(ctx, tx, c, u.ID); err != nil {
+			return hide(err)
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1`, u.ID); err != nil {
+			return err
+		}
+		return discard(ctx, tx, Garbage{u.Blob, u.BlobUpload})
+	})
+}
