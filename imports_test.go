@@ -80,14 +80,14 @@ var house = map[string]struct {
 	}},
 	"internal/cloud": {server, []string{
 		".", "api", "internal/auth", "internal/limit", "internal/signin", "internal/store",
-		"internal/blob", "internal/look", "internal/misread",
+		"internal/blob", "internal/disk", "internal/look", "internal/misread",
 	}},
 	"internal/auth":  {server, []string{".", "internal/limit", "internal/store"}},
 	"internal/limit": {server, nil},
 	"internal/signin": {server, []string{
 		".", "internal/auth", "internal/store", "internal/look",
 	}},
-	"internal/store": {server, []string{"."}},
+	"internal/store": {server, []string{".", "internal/disk"}},
 
 	"internal/look": {both, nil},
 	"internal/disk": {both, nil},
