@@ -3,6 +3,7 @@ package postgres
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"snap"
 	"snap/internal/engine"
@@ -52,6 +53,7 @@ func (v *vetting) name(name string) {
 	if len(name) > maxName {
 		v.fail("the name %.63q is too long", name)
 	}
+	v.text(name)
 }
 
 // made checks the name of an object in a schema.
@@ -62,10 +64,10 @@ func (v *vetting) made(n schema.Name) {
 	}
 }
 
-// text checks a text that is no name.
+// text checks a name or a comment.
 func (v *vetting) text(text string) {
-	if strings.ContainsRune(text, 0) {
-		v.fail("a comment has a NUL character")
+	if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
+		v.fail("%.63q is not a text", text)
 	}
 }
 
@@ -122,8 +124,14 @@ func (v *vetting) checks(all []schema.Check) {
 	}
 }
 
-// typ checks that a type is built in or in the description.
+// typ checks that a type is built in or in the description. The arguments of
+// those that are part of PostgreSQL are numbers.
 func (v *vetting) typ(t schema.Type) {
+	for _, arg := range t.Args {
+		if t.Extension == "" && strings.Trim(arg, "-0123456789") != "" {
+			v.fail("the type %q has the argument %q", t.Name, arg)
+		}
+	}
 	switch {
 	case t.Own && v.types[schema.Name{Schema: t.Schema, Name: t.Name}]:
 	case t.Extension != "" && slices.Contains(v.extensions, schema.Extension{Name: t.Extension, Schema: t.Schema}):

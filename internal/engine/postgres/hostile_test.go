@@ -1,0 +1,321 @@
+package postgres
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/schema"
+	"snap/internal/servertest"
+)
+
+// victim is a server of the test's own, with another database and a role that an
+// attack could reach.
+type victim struct {
+	url   string
+	plain string // of a user who may create databases and nothing else
+	files string // a folder that the server can write to
+}
+
+func newVictim(t *testing.T) victim {
+	t.Helper()
+	url, _ := servertest.CrashingPostgres(t)
+	dir, err := os.MkdirTemp("", "hostile-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // the server's user is another one
+		t.Fatal(err)
+	}
+	psql(t, url, script(t, "CREATE ROLE plain LOGIN CREATEDB PASSWORD 'plain'; CREATE DATABASE prod OWNER plain; CREATE DATABASE dev OWNER plain"))
+	v := victim{url: url, plain: strings.Replace(strings.Replace(url, "postgres@", "plain:plain@", 1), "/test", "/dev", 1), files: dir}
+	psql(t, strings.Replace(url, "/test", "/prod", 1), script(t, "CREATE TABLE users (a text); INSERT INTO users VALUES ('secret')"))
+	return v
+}
+
+// state is everything that an attack must not change: files, other databases,
+// roles, memberships and settings.
+func (v victim) state(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(v.files, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Concat(found,
+		linesOf(t, v.url, "SELECT rolname || ' ' || a::text FROM pg_authid a WHERE rolname NOT LIKE 'snapcli\\_%' ORDER BY 1"),
+		linesOf(t, v.url, "SELECT datname || ' ' || pg_get_userbyid(datdba) || CASE WHEN datname IN ('dev', 'test') THEN '' ELSE coalesce(datacl::text, '') END FROM pg_database WHERE datname NOT LIKE 'snapcli\\_%' ORDER BY 1"),
+		linesOf(t, v.url, "SELECT setdatabase || ' ' || setrole || setconfig::text FROM pg_db_role_setting s WHERE setdatabase = 0 OR setdatabase IN (SELECT oid FROM pg_database WHERE datname IN ('prod', 'test', 'postgres', 'template1')) ORDER BY 1"),
+		linesOf(t, v.url, "SELECT pg_get_userbyid(member) || ' in ' || pg_get_userbyid(roleid) FROM pg_auth_members WHERE pg_get_userbyid(roleid) NOT LIKE 'snapcli\\_%' OR pg_get_userbyid(member) LIKE 'snapcli\\_%' ORDER BY 1"),
+		linesOf(t, v.url, "SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'snapcli\\_%' AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)"),
+		linesOf(t, v.url, "SELECT name || '=' || coalesce(setting, '') FROM pg_file_settings ORDER BY 1"),
+		linesOf(t, v.url, "SELECT spcname::text FROM pg_tablespace ORDER BY 1"),
+		linesOf(t, strings.Replace(v.url, "/test", "/prod", 1), "SELECT a FROM users"),
+		linesOf(t, strings.Replace(v.url, "/test", "/postgres", 1), "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"),
+	)
+	return strings.Join(all, "\n")
+}
+
+// way is one way to load a dump.
+type way struct {
+	trust        engine.Trust
+	withPrograms bool
+}
+
+// everyWay are the degrees of trust that a hostile dump can have.
+var everyWay = []way{{engine.Foreign, true}, {engine.Ours, false}, {engine.Foreign, false}}
+
+// attack loads a dump, by a superuser and by a user who may only create
+// databases. It may fail or not: nothing else may change. It returns what became
+// of the load as data.
+func (v victim) attack(t *testing.T, what string, d engine.Dump, urls []string, ways ...way) (data error) {
+	t.Helper()
+	before := v.state(t)
+	for _, url := range urls {
+		for _, how := range ways {
+			d.Trust, d.WithPrograms = how.trust, how.withPrograms
+			err := load(t, url, d, true)
+			if how.trust == engine.Foreign && !how.withPrograms {
+				data = err
+			}
+			if after := v.state(t); after != before {
+				t.Fatalf("%s (%v, %v) changed the server:\n%s\nbefore\n%s", what, how, err, without(after, before), without(before, after))
+			}
+		}
+	}
+	return data
+}
+
+// without returns the lines that only the first text has.
+func without(text, other string) string {
+	has := strings.Split(other, "\n")
+	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return slices.Contains(has, line) }), "\n")
+}
+
+// Programs of every kind try to leave the database, each as it would in the
+// dump of a hostile database.
+func TestHostilePrograms(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t)
+	escape := `EXECUTE 'COPY (SELECT 1) TO PROGRAM ''touch ` + v.files + `/program''';`
+	tries := ""
+	for i, evil := range []string{
+		"COPY (SELECT 1) TO PROGRAM 'touch " + v.files + "/program'", "COPY (SELECT 1) TO '" + v.files + "/copy'", "ALTER ROLE plain PASSWORD 'owned'", "ALTER ROLE postgres RENAME TO owned", "CREATE ROLE evil SUPERUSER", "RESET ROLE", "SET ROLE postgres",
+		"SET SESSION AUTHORIZATION DEFAULT", "RESET SESSION AUTHORIZATION", "ALTER SYSTEM SET work_mem = '1GB'", "ALTER DATABASE prod SET work_mem = '1GB'", "ALTER DATABASE prod RENAME TO gone", "CREATE EXTENSION dblink", "CREATE EXTENSION file_fdw",
+		"SELECT lo_export(1, '" + v.files + "/lo')", "SELECT pg_read_file('/etc/passwd')", "SELECT set_config('role', 'postgres', false)", "SELECT set_config('session_authorization', 'postgres', false)", "GRANT pg_execute_server_program TO PUBLIC", "GRANT postgres TO plain",
+		"ALTER ROLE plain SET session_preload_libraries = 'x'", "LOAD '/tmp/x.so'", "CREATE TABLESPACE evil LOCATION '" + v.files + "'",
+	} {
+		tries += fmt.Sprintf("BEGIN EXECUTE %s; EXCEPTION WHEN OTHERS THEN NULL; END; /* %d */\n", quoteText(evil), i)
+	}
+	base := `CREATE FUNCTION work(x int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN x; END $$; CREATE FUNCTION calm(x int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RETURN public.work(x); END $$; CREATE TABLE t (a int); INSERT INTO t VALUES (1), (2);
+		CREATE FUNCTION trg() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;`
+	evil := `CREATE FUNCTION public.work(x int) RETURNS int LANGUAGE plpgsql %s AS $body$ BEGIN IF current_database() LIKE 'snapcli%%' OR current_database() IN ('dev', 'test') THEN ` + strings.ReplaceAll(tries, "%", "%%") + strings.ReplaceAll(escape, "%", "%%") + ` END IF; RETURN x; END $body$;`
+	var real engine.Dump
+	for name, text := range map[string]string{
+		"index": "CREATE INDEX ON t (calm(a));", "predicate": "CREATE INDEX ON t (a) WHERE calm(a) > 0;", "check": "ALTER TABLE t ADD CHECK (calm(a) > 0);", "default": "ALTER TABLE t ADD b int DEFAULT calm(1);",
+		"generated": "ALTER TABLE t ADD b int GENERATED ALWAYS AS (calm(a)) STORED;", "materialized view": "CREATE MATERIALIZED VIEW m AS SELECT calm(a) FROM t;", "domain": "CREATE DOMAIN d AS int CHECK (calm(value) > 0); ALTER TABLE t ADD b d DEFAULT 1;",
+		"view": "CREATE VIEW v AS SELECT calm(a) FROM t;", "rule": "CREATE RULE r AS ON INSERT TO t DO ALSO SELECT calm(1);", "policy": "ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (calm(a) > 0);",
+		"trigger": "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION trg(); ALTER TABLE t ENABLE ALWAYS TRIGGER tr;", "event trigger": "CREATE FUNCTION ev() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM calm(1); END $$; CREATE EVENT TRIGGER ev ON ddl_command_end EXECUTE FUNCTION ev();",
+		"cast": "CREATE TYPE mood AS ENUM ('1'); CREATE FUNCTION tomood(x int) RETURNS mood LANGUAGE sql AS $$ SELECT calm(1)::text::mood $$; CREATE CAST (int AS mood) WITH FUNCTION tomood(int) AS IMPLICIT;", "aggregate": "CREATE AGGREGATE agg(int) (SFUNC = int4pl, STYPE = int);",
+		"partition": "CREATE TABLE parts (a int) PARTITION BY RANGE (calm(a)); CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);", "statistics": "CREATE STATISTICS st ON (calm(a)), a FROM t;",
+		"operator": "CREATE FUNCTION opf(int, int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT calm($1) > 0 $$; CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = opf); ALTER TABLE t ADD CHECK (a ### a);",
+	} {
+		definer := map[bool]string{true: "SECURITY DEFINER", false: ""}[len(name)%2 == 0]
+		psql(t, v.url, script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+base+text))
+		d, raw := dumped(t, v.url)
+		calm := []byte("CREATE FUNCTION public.work(x integer) RETURNS integer\n    LANGUAGE plpgsql\n    AS $$ BEGIN RETURN x; END $$;")
+		hostile := fmt.Sprintf(evil, definer)
+		changed := changeContents(t, raw, func(i int, e [][]byte) {
+			if bytes.Contains(e[definitionField], calm) {
+				e[definitionField] = bytes.Replace(e[definitionField], calm, []byte(hostile), 1)
+			}
+		})
+		urls, ways := []string{v.url}, []way{{engine.Ours, false}}
+		if slices.Contains([]string{"index", "domain", "partition"}, name) {
+			urls, ways = []string{v.plain, v.url}, everyWay
+		}
+		if err := v.attack(t, name, dumpOf(changed, d.Info), urls, ways...); err != nil {
+			t.Errorf("%s: the data was not loaded: %v", name, err)
+		}
+		if name == "index" {
+			real = dumpOf(changed, d.Info)
+		}
+	}
+	// As one's own it does all that it can, so the attack is a real one.
+	if err := load(t, v.url, real, true); len(linesOf(t, v.url, "SELECT datname::text FROM pg_database WHERE datname = 'gone'")) == 0 {
+		t.Errorf("the attack does nothing to those who load it as their own: %v", err)
+	}
+}
+
+// Tables of contents are altered: statements are added to definitions, names,
+// rows and settings. As data the snapshot loads or fails, and nothing runs.
+func TestHostileContentsOnAServer(t *testing.T) {
+	t.Parallel()
+	v := newVictim(t)
+	psql(t, v.url, script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+odd))
+	d, raw := dumped(t, v.url)
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same attacks in every run
+	attacks := []string{
+		"; COPY (SELECT 1) TO PROGRAM 'touch " + v.files + "/program';", "; DROP DATABASE prod;", "; ALTER ROLE plain PASSWORD 'owned';", "\n\\! touch " + v.files + "/psql\n", "; SET ROLE postgres; CREATE ROLE evil SUPERUSER;", "\n; DROP DATABASE prod; --", "\r\nDROP DATABASE prod;\r\n",
+		"'; DROP DATABASE prod; --", `"; DROP DATABASE prod; --`, "$$; DROP DATABASE prod; --", "*/ DROP DATABASE prod; /*", "\x00; DROP DATABASE prod;", "; ALTER SYSTEM SET work_mem = '1GB';", "; CREATE TABLE prod.public.x (a int);", "; ALTER DATABASE prod OWNER TO postgres;",
+	}
+	for range 5 {
+		what := attacks[random.IntN(len(attacks))]
+		field, share := random.IntN(10), random.IntN(8)
+		changed := changeContents(t, raw, func(i int, e [][]byte) {
+			if at := textFields[field%len(textFields)]; (i+share)%4 == 0 && e[at] != nil {
+				e[at] = append(slices.Clone(e[at]), what...)
+			}
+		})
+		_ = v.attack(t, fmt.Sprintf("field %d with %q", field, what), dumpOf(changed, d.Info), []string{v.plain, v.url}, everyWay...)
+	}
+}
+
+// Descriptions that lie about the rows, or about themselves, are refused.
+func TestHostileDescriptionsOnAServer(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, "CREATE TYPE mood AS ENUM ('a'); CREATE TABLE t (a int PRIMARY KEY, m mood); CREATE TABLE u (b text); INSERT INTO t VALUES (1, 'a')"))
+	d, _ := dumped(t, from)
+	for name, change := range map[string]func(s *schema.Schema){
+		"a column is missing": func(s *schema.Schema) { s.Tables[0].Columns = s.Tables[0].Columns[:1] }, "another type": func(s *schema.Schema) { s.Tables[0].Columns[1].Type = schema.Type{Name: "regclass"} },
+		"unknown type": func(s *schema.Schema) { s.Enums = nil }, "twice": func(s *schema.Schema) { s.Tables = append(s.Tables, s.Tables[0]) }, "catalog": func(s *schema.Schema) { s.Namespaces = append(s.Namespaces, schema.Namespace{Name: "pg_evil"}) },
+		"catalog's table": func(s *schema.Schema) { s.Tables[1].Name = schema.Name{Schema: "pg_catalog", Name: "pg_authid"} }, "NUL": func(s *schema.Schema) { s.Tables[0].Columns[0].Name = "a\x00b" }, "long": func(s *schema.Schema) { s.Tables[1].Name.Name = strings.Repeat("u", 64) },
+		"look-alike": func(s *schema.Schema) { s.Tables[0].Columns[0].Name = "\u0430" }, "extension": func(s *schema.Schema) {
+			s.Extensions = []schema.Extension{{Name: "file_fdw", Schema: "public"}}
+		}, "in itself": func(s *schema.Schema) { s.Tables[0].Inherits = []schema.Name{s.Tables[0].Name} },
+		"function": func(s *schema.Schema) { s.Tables[1].Columns[0].Default = &schema.Expr{Call: "pg_read_file"} },
+	} {
+		bad := d
+		bad.Info.Schema = describeAgain(t, from)
+		change(bad.Info.Schema)
+		if err := load(t, to, foreign(bad), false); snap.CodeOf(err) != snap.CodeCorrupt {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left := leftovers(t, to); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func describeAgain(t *testing.T, url string) *schema.Schema {
+	t.Helper()
+	conn := connectTo(t, url)
+	defer conn.Close(t.Context())
+	s, err := describeSchema(t.Context(), conn.PgConn())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// The texts of an entry in a dump's table of contents, by their order.
+const definitionField = 4
+
+var textFields = []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 4}
+
+// changeContents changes the texts of the entries of a dump of version 1.14. A
+// text is nil when there is none.
+func changeContents(t *testing.T, dump []byte, change func(i int, texts [][]byte)) []byte {
+	t.Helper()
+	if string(dump[:5]) != "PGDMP" || dump[6] < 14 || dump[6] > 16 {
+		t.Fatalf("a dump of the version %d", dump[6])
+	}
+	in, version := bytes.NewReader(dump), dump[6]
+	var out bytes.Buffer
+	read := func(n int) []byte {
+		b := make([]byte, n)
+		if _, err := in.Read(b); err != nil && n > 0 {
+			t.Fatal(err)
+		}
+		return b
+	}
+	integer := func() int {
+		b := read(5)
+		n := int(binary.LittleEndian.Uint32(b[1:]))
+		if b[0] != 0 {
+			n = -n
+		}
+		return n
+	}
+	text := func() []byte {
+		if n := integer(); n >= 0 {
+			return read(n)
+		}
+		return nil
+	}
+	putInt := func(n int) {
+		sign := byte(0)
+		if n < 0 {
+			sign, n = 1, -n
+		}
+		out.Write(binary.LittleEndian.AppendUint32([]byte{sign}, uint32(n))) //nolint:gosec // it is small
+	}
+	putText := func(b []byte) {
+		if b == nil {
+			putInt(-1)
+			return
+		}
+		putInt(len(b))
+		out.Write(b)
+	}
+	out.Write(read(11))
+	if version >= 15 {
+		out.Write(read(1))
+	} else {
+		putInt(integer())
+	}
+	for range 7 {
+		putInt(integer())
+	}
+	for range 3 {
+		putText(text())
+	}
+	count := integer()
+	putInt(count)
+	for i := range count {
+		putInt(integer()) // its number
+		putInt(integer()) // whether it has data
+		texts := [][]byte{text(), text(), text(), text()}
+		section := integer()
+		for range 6 { // definition, drop, copy, namespace, tablespace, access method
+			texts = append(texts, text())
+		}
+		kind := 0
+		if version >= 16 {
+			kind = integer()
+		}
+		texts = append(texts, text()) // owner
+		change(i, texts)
+		for _, b := range texts[:4] {
+			putText(b)
+		}
+		putInt(section)
+		for _, b := range texts[4:10] {
+			putText(b)
+		}
+		if version >= 16 {
+			putInt(kind)
+		}
+		putText(texts[10])
+		putText(text()) // whether it has oids
+		for {
+			dependency := text()
+			putText(dependency)
+			if dependency == nil {
+				break
+			}
+		}
+		out.Write(read(9))
+	}
+	out.Write(dump[len(dump)-in.Len():])
+	return out.Bytes()
+}
