@@ -21,6 +21,9 @@ type Verdict struct {
 	What   string
 	Detail string
 	Err    error
+	// Warning is set when Err does not keep the service from starting and from
+	// serving everybody else.
+	Warning bool
 }
 
 // maxAhead is how far clocks may be apart: an access token lives ten minutes,
@@ -36,6 +39,7 @@ const checkTimeout = 20 * time.Second
 // for a moment.
 func Verdicts(ctx context.Context, c Config) []Verdict {
 	out := []Verdict{Configured(c)}
+	warn := func() { out[len(out)-1].Warning = out[len(out)-1].Err != nil }
 	add := func(what string, try func(context.Context) (string, error)) {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 		defer cancel()
@@ -61,22 +65,28 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	add("storage", func(ctx context.Context) (string, error) {
 		return "written, read and removed an object", tryStorage(ctx, c)
 	})
+	if c.Blob.URL != "" { // it may be away for a while; a folder that cannot be written is a mistake here
+		warn()
+	}
 	for _, o := range c.signIn() {
 		if o.OIDC != nil {
 			add("sign-in "+o.Slug, func(ctx context.Context) (string, error) {
 				return "discovered " + o.OIDC.Issuer, discover(ctx, *o.OIDC)
 			})
+			warn()
 		}
 	}
 	for _, base := range webhookHosts(seen.Webhooks) {
 		add("webhooks", func(ctx context.Context) (string, error) {
 			return "reached " + base, reach(ctx, newHookClient(c.Webhooks.AllowPrivate), base)
 		})
+		warn()
 	}
 	if c.Tracing.Endpoint != "" {
 		add("tracing", func(ctx context.Context) (string, error) {
 			return "reached " + c.Tracing.Endpoint, reach(ctx, http.DefaultClient, c.Tracing.endpoint())
 		})
+		warn()
 	}
 	return out
 }

@@ -15,8 +15,9 @@ func (s *Service) healthz(w http.ResponseWriter, _ *http.Request) {
 	io.WriteString(w, `{"status":"ok"}`+"\n")
 }
 
-// readyz says whether database and storage answer; a load balancer sends no
-// requests to a replica that says 503.
+// readyz says whether database and storage answer. Its status is about the
+// database alone: without the storage, a replica still lists and unshares, and
+// a load balancer that takes every replica out would end that.
 func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()
@@ -28,8 +29,11 @@ func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 		s.metrics.ready.WithLabelValues(name).Set(number(err == nil))
 		if err != nil {
 			s.log.WarnContext(ctx, "not ready", "what", name, "error", err)
-			answer[name], status = "unavailable", http.StatusServiceUnavailable
+			answer[name] = "unavailable"
 		}
+	}
+	if checks["database"] != nil {
+		status = http.StatusServiceUnavailable
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

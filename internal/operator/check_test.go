@@ -31,8 +31,8 @@ func TestCheckTriesEverything(t *testing.T) {
 			before := map[bool]string{true: "not there yet", false: "the schema is at 0"}[url == ""]
 			for _, want := range []string{before, "is up to date"} {
 				code, stdout, _ := run(t, config, "check")
-				if code != snap.ExitUnreachable || !strings.Contains(stdout, want) || !strings.Contains(stdout, "ok    storage        written, read and removed") ||
-					!strings.Contains(stdout, "ok    clock") || !strings.Contains(stdout, "FAIL  tracing") {
+				if code != 0 || !strings.Contains(stdout, want) || !strings.Contains(stdout, "ok    storage        written, read and removed") ||
+					!strings.Contains(stdout, "ok    clock") || !strings.Contains(stdout, "warn  tracing") {
 					t.Errorf("exit code %d, want %q in\n%s", code, want, stdout)
 				}
 				if code, stdout, stderr := run(t, config, "migrate"); code != 0 {

@@ -183,7 +183,9 @@ func (p *program) check() *cobra.Command {
 		Use:   "check",
 		Short: "Try everything the configuration names",
 		Long: "Reads the configuration and tries what it names, each with a verdict: the database and its schema, the clock,\n" +
-			"writing and reading the storage, each identity provider, the hosts of webhooks, the collector of traces. Nothing is changed.",
+			"writing and reading the storage, each identity provider, the hosts of webhooks, the collector of traces. Nothing is changed.\n\n" +
+			"An S3 storage, an identity provider, a webhook or a collector that does not answer is a warning: the service starts\n" +
+			"and serves everybody else. Everything else fails the check. Before a start, use --offline.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.config()
@@ -204,15 +206,16 @@ func (p *program) check() *cobra.Command {
 type finding struct {
 	What   string `json:"what"`
 	OK     bool   `json:"ok"`
+	Warn   bool   `json:"warning,omitempty"`
 	Detail string `json:"detail"`
 }
 
-// verdicts prints what was found, and fails if anything is not as it must be.
+// verdicts prints what was found, and fails if anything but a warning is wrong.
 func (p *program) verdicts(all []cloud.Verdict) error {
 	findings, failed := []finding{}, false
 	for _, v := range all {
-		findings = append(findings, finding{v.What, v.Err == nil, v.Detail})
-		failed = failed || v.Err != nil
+		findings = append(findings, finding{v.What, v.Err == nil, v.Warning, v.Detail})
+		failed = failed || v.Err != nil && !v.Warning
 	}
 	if p.asJSON {
 		if err := p.json(findings); err != nil {
@@ -220,12 +223,18 @@ func (p *program) verdicts(all []cloud.Verdict) error {
 		}
 	} else {
 		for _, f := range findings {
-			mark := map[bool]string{true: "ok  ", false: "FAIL"}[f.OK]
+			mark := "FAIL"
+			switch {
+			case f.OK:
+				mark = "ok  "
+			case f.Warn:
+				mark = "warn"
+			}
 			fmt.Fprintf(p.stdout, "%s  %-14s %s\n", mark, f.What, f.Detail)
 		}
 	}
 	if failed {
-		return &snap.Error{Code: snap.CodeUnavailable, Detail: "something is not as it must be", Hint: "see what is marked FAIL"}
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "one or more checks failed", Hint: "see what is marked FAIL"}
 	}
 	return nil
 }

@@ -239,32 +239,38 @@ func (w *world) startAgain(p *process) error {
 	return err
 }
 
-// away cuts a replica off from database or storage, waits until it says that
-// it is not ready, and then that it is.
+// away cuts a replica off from database or storage, waits until it says so, and
+// then that it is back. Only without the database it is not ready.
 func (w *world) away(r *replica, l *link, f fault) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
-	ready := func(want int) func() error {
+	part, without := "storage", http.StatusOK
+	if l == r.db {
+		part, without = "database", http.StatusServiceUnavailable
+	}
+	ready := func(want int, state string) func() error {
 		return func() error {
 			res, err := client.Get("http://" + r.listen + "/readyz")
 			if err != nil {
 				return err
 			}
-			res.Body.Close()
-			if res.StatusCode != want {
-				return fmt.Errorf("/readyz answers %d", res.StatusCode)
+			defer res.Body.Close()
+			var parts map[string]string
+			err = json.NewDecoder(res.Body).Decode(&parts)
+			if err != nil || res.StatusCode != want || parts[part] != state {
+				return fmt.Errorf("/readyz answers %d, %v, %v", res.StatusCode, parts, err)
 			}
 			return nil
 		}
 	}
 	l.set(cut)
-	if _, err := w.until(ready(http.StatusServiceUnavailable)); err != nil {
-		w.violated("%s says that it is ready while %s is away: %v", r.name, l.name, err)
+	if _, err := w.until(ready(without, "unavailable")); err != nil {
+		w.violated("%s does not say that %s is away: %v", r.name, l.name, err)
 	}
 	w.wait(f.lasts)
 	l.set(pass)
 	if r.alive() {
-		w.mustSoon("ready again", ready(http.StatusOK))
+		w.mustSoon("ready again", ready(http.StatusOK, "ok"))
 	}
 }
 
