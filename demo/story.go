@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"snap/internal/sample"
@@ -182,6 +183,11 @@ func (s *story) equal(ctx context.Context, p person) error {
 	if err != nil {
 		return err
 	}
+	whole := "every table, index, view and trigger"
+	if p.org != alice.org {
+		// The snapshot of another organization is loaded without its programs.
+		want, got, whole = withoutSchema(want), withoutSchema(got), "every row of every table"
+	}
 	if err := same(want, got); err != nil {
 		return fmt.Errorf("the database of %s is not what alice masked: %w", p.prompt(), err)
 	}
@@ -189,7 +195,7 @@ func (s *story) equal(ctx context.Context, p person) error {
 	for _, t := range got {
 		s.out.line("  %-13s %7d rows  %s", t.Name, t.Rows, t.Sum[:16])
 	}
-	s.out.kept("every table, index, view and trigger in the database of %s equals the masked original", p.prompt())
+	s.out.kept("%s in the database of %s equals the masked original", whole, p.prompt())
 	return nil
 }
 
@@ -239,6 +245,11 @@ func (s *story) refused(ctx context.Context, p person, want int, args ...string)
 	}
 	s.out.kept("refused, exit code %d", code)
 	return nil
+}
+
+// withoutSchema leaves out the entry that stands for all definitions.
+func withoutSchema(tables []sample.Table) []sample.Table {
+	return slices.DeleteFunc(slices.Clone(tables), func(t sample.Table) bool { return t.Name == "schema" })
 }
 
 // same compares two databases.

@@ -22,12 +22,12 @@ see, or the one that --snapshot-id names by its ID or the beginning of it.
 Without --cloud it comes from a storage profile of the config file, where the ID
 of a snapshot is its name.
 
-A missing target is created; if the config file cannot be written, pull says what
-to add to it. An interrupted pull resumes where it stopped.
+A missing target is created; if the config file cannot be written, pull says
+what to add to it. An interrupted pull resumes where it stopped.
 
-What was pulled from another organization is data: ` + "`snapcli load`" + ` runs nothing that
-its author wrote. What was pulled from your own organization, or from a storage
-profile, is loaded with its programs, confined to the database it is loaded into.`,
+A snapshot of another organization is data: ` + "`snapcli load`" + ` runs nothing that its
+author wrote. A snapshot of your own organization, or from a storage profile, is
+loaded with its programs, confined to the database that it is loaded into.`,
 		Example: examples(
 			"pull the newest snapshot of shop", "snapcli pull shop --cloud",
 			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),

@@ -16,10 +16,11 @@ func (a *app) trustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust",
 		Short: "Say whose programs you are willing to load",
-		Long: `A snapshot from another organization, and a file of unknown origin, is loaded as
-data: tables and rows, without the functions, triggers, views and other programs
-that its author wrote. For organizations and people that you trust,
-` + "`snapcli load --with-programs`" + ` loads those too. Trust holds for one cloud service.`,
+		Long: `A snapshot from another organization, and a file of unknown origin, is loaded
+as data: tables and rows, without the functions, triggers, views and other
+programs that its author wrote. For organizations and people that you trust,
+` + "`snapcli load --with-programs`" + ` loads those too. Trust holds for one cloud
+service.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex"),
 		Args:    knownCommand,
 	}
@@ -82,9 +83,10 @@ func (a *app) trustAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add org:SLUG|EMAIL",
 		Short: "Trust an organization, or a person, of the cloud service",
-		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the programs of what an organization
-of the configured cloud service shares with you. A person is known by e-mail
-address, and only in your own organization: others do not tell who pushed.`,
+		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the programs of what an
+organization of the configured cloud service shares with you. A person is known
+by e-mail address, and only in your own organization: other organizations do not
+say who pushed.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague", "snapcli trust add mia@acme.example"),
 		Args:    oneArg("name"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -115,7 +117,7 @@ func (a *app) trustRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove org:SLUG|EMAIL",
 		Short:   "Trust an organization or a person no longer",
-		Long:    "Remove takes back what `snapcli trust add` gave. What was loaded stays as it is.",
+		Long:    "Remove takes back the trust that `snapcli trust add` gave. Databases that were\nloaded do not change.",
 		Example: examples("trust an organization no longer", "snapcli trust remove org:globex"),
 		Args:    oneArg("name"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -61,7 +61,7 @@ func TestNoSecretIsKeptForAnIdempotencyKey(t *testing.T) {
 		if status != tc.again || status == http.StatusConflict && strings.Contains(second, found[1]) {
 			t.Errorf("%s again: %d %s", path, status, second)
 		}
-		said := found[1][strings.LastIndexAny(found[1], "/_")+1:]
+		said := found[1][len(found[1])-20:]
 		if dump := read(t, dir); bytes.Contains(dump, []byte(said)) || !bytes.Contains(dump, []byte("the-same-for-every-path/keys")) {
 			t.Errorf("%s: the secret %s is in the database, or the search does not work", path, said)
 		}
