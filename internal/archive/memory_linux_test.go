@@ -23,7 +23,7 @@ func TestHostileManifestsTakeLittleMemory(t *testing.T) {
 	base, _ := readElsewhere(t, `"tables":[]`, "", "")
 	columns := strings.Repeat("{},", 20_000) + "{}"
 	most := 100 // MiB
-	if watched() {
+	if raced() {
 		most = 300
 	}
 	for name, m := range map[string]struct{ before, repeated, after string }{
@@ -127,9 +127,9 @@ func writeManifest(t *testing.T, path, before, repeated, after string) {
 	}
 }
 
-// watched reports whether the race detector is in this program. It multiplies
+// raced reports whether the race detector is in this program. It multiplies
 // the memory of everything that it watches.
-func watched() bool {
+func raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
