@@ -82,5 +82,6 @@ func (s *scratch) checker(ctx context.Context, left <-chan string) error {
 // database's own program has. That the file is the one that was built is known
 // without it.
 func ofItsProgram(err error) bool {
-	return code(err) == codes.SQLITE_ERROR && (strings.Contains(err.Error(), "no such collation sequence") || strings.Contains(err.Error(), "unknown function"))
+	return code(err) == codes.SQLITE_ERROR && (strings.Contains(err.Error(), "no such collation sequence") ||
+		strings.Contains(err.Error(), "unknown function"))
 }

@@ -17,7 +17,8 @@ import (
 // cannot attach databases or load extensions, and the functions and virtual
 // tables with effects outside the database are not for views and triggers.
 func confine(ctx context.Context, d *sqlite3.Driver, path string, query url.Values) (*sql.DB, error) {
-	query["_pragma"] = append(query["_pragma"], "busy_timeout(5000)", "trusted_schema(0)", "cell_size_check(1)", "mmap_size(0)")
+	query["_pragma"] = append(query["_pragma"], "busy_timeout(5000)", "trusted_schema(0)",
+		"cell_size_check(1)", "mmap_size(0)")
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
 	db := sql.OpenDB(&connector{driver: d, dsn: dsn.String()})
 	db.SetMaxOpenConns(1)

@@ -103,7 +103,8 @@ func (p *tableParser) column() error {
 	if !ok || len(p.Columns) >= maxColumns {
 		return errStatement
 	}
-	p.Columns, p.definition.virtual = append(p.Columns, schema.Column{Name: charset.Readable(name)}), append(p.definition.virtual, false)
+	p.Columns, p.definition.virtual = append(p.Columns, schema.Column{Name: charset.Readable(name)}),
+		append(p.definition.virtual, false)
 	c := &p.Columns[len(p.Columns)-1]
 	c.Type = p.columnType()
 	p.constraint = ""
@@ -182,7 +183,8 @@ func (p *tableParser) startsConstraint() bool {
 	if p.peek("GENERATED") {
 		return p.at+1 < len(p.list) && p.list[p.at+1].is("ALWAYS")
 	}
-	return slices.ContainsFunc([]string{"CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE", "REFERENCES", "DEFERRABLE", "AS"}, p.peek)
+	return slices.ContainsFunc([]string{"CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT",
+		"COLLATE", "REFERENCES", "DEFERRABLE", "AS"}, p.peek)
 }
 
 // columnConstraint reads one constraint of a column.
@@ -339,7 +341,8 @@ func (p *tableParser) defaultText() (string, error) {
 }
 
 func isConstantWord(t token) bool {
-	return slices.ContainsFunc([]string{"NULL", "TRUE", "FALSE", "CURRENT_TIME", "CURRENT_DATE", "CURRENT_TIMESTAMP"}, t.is)
+	return slices.ContainsFunc([]string{"NULL", "TRUE", "FALSE", "CURRENT_TIME", "CURRENT_DATE",
+		"CURRENT_TIMESTAMP"}, t.is)
 }
 
 // collate reads a collation. Only SQLite's own are data.
@@ -620,7 +623,11 @@ const unnamed = "unnamed"
 // computes reports whether a constraint is on a computed column, and notes it
 // as a program then.
 func (d *definition) computes(kind, name string, columns []string) bool {
-	if !slices.ContainsFunc(columns, func(c string) bool { at := d.indexOf(c); return at >= 0 && d.Columns[at].Computed }) {
+	if !slices.ContainsFunc(columns, func(c string) bool {
+		at := d.indexOf(c)
+		return at >= 0 &&
+			d.Columns[at].Computed
+	}) {
 		return false
 	}
 	d.program(kind, cmp.Or(name, unnamed))
@@ -658,7 +665,8 @@ func (d *definition) rowidAlias() int {
 		return -1
 	}
 	for _, k := range d.Keys {
-		if at := d.indexOf(k.Columns[0].Name); k.Primary && len(k.Columns) == 1 && !k.Columns[0].Desc && isInteger(d.Columns[at].Type) {
+		if at := d.indexOf(k.Columns[0].Name); k.Primary && len(k.Columns) == 1 && !k.Columns[0].Desc &&
+			isInteger(d.Columns[at].Type) {
 			return at
 		}
 	}

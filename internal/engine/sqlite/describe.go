@@ -73,7 +73,8 @@ func (c *catalog) addVirtual(e entry) {
 
 func (c *catalog) addTable(e entry) {
 	d, err := tableDefinition(e.sql)
-	if c.columns += len(d.Columns); c.columns > allColumns || err != nil || d.Name.Name != charset.Readable(e.name) || !describable(d.Table) {
+	if c.columns += len(d.Columns); c.columns > allColumns || err != nil ||
+		d.Name.Name != charset.Readable(e.name) || !describable(d.Table) {
 		c.program("table", e)
 		return
 	}
@@ -209,7 +210,8 @@ func asDefined(ctx context.Context, q querier, table string, d definition) (bool
 			continue
 		}
 		c := d.Columns[i]
-		same = same && c.Name == charset.Readable(name) && (!c.NotNull || notNull) && c.Computed == (hidden > 1) && d.virtual[i] == (hidden == 2)
+		same = same && c.Name == charset.Readable(name) && (!c.NotNull || notNull) &&
+			c.Computed == (hidden > 1) && d.virtual[i] == (hidden == 2)
 	}
 	return same && i == len(d.Columns), rows.Err()
 }
@@ -232,7 +234,8 @@ func sequences(ctx context.Context, q querier, c *catalog) ([]schema.Sequence, e
 			return nil, err
 		}
 		if d, ok := c.tables[strings.ToLower(name.String)]; ok && d.numbered() != "" {
-			all = append(all, schema.Sequence{Name: schema.Name{Schema: "sqlite_sequence", Name: d.Name.Name}, Last: strconv.FormatInt(last, 10), Owner: &schema.Owner{Table: d.Name, Column: d.numbered()}})
+			all = append(all, schema.Sequence{Name: schema.Name{Schema: "sqlite_sequence", Name: d.Name.Name},
+				Last: strconv.FormatInt(last, 10), Owner: &schema.Owner{Table: d.Name, Column: d.numbered()}})
 		}
 	}
 	return all, rows.Err()

@@ -37,7 +37,8 @@ func createTable(t schema.Table) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return "CREATE TABLE " + quote(t.Name.Name) + " (" + strings.Join(append(parts, rest...), ", ") + ")" + tableOptions(t), nil
+	return "CREATE TABLE " + quote(t.Name.Name) + " (" + strings.Join(append(parts, rest...), ", ") + ")" +
+		tableOptions(t), nil
 }
 
 // columnText returns a column with its type, default and collation.

@@ -180,7 +180,8 @@ func newBuilder(raw *os.File, description *schema.Schema, o engine.Options) (*bu
 	if err != nil {
 		return nil, err
 	}
-	return &builder{file: file, catalog: catalogOf(entriesIn(entries)), schema: description, o: o, rows: map[string]int64{}}, nil
+	return &builder{file: file, catalog: catalogOf(entriesIn(entries)), schema: description, o: o,
+		rows: map[string]int64{}}, nil
 }
 
 func entriesIn(list []btree.Entry) []entry {
@@ -195,7 +196,8 @@ func entriesIn(list []btree.Entry) []entry {
 func (b *builder) build(ctx context.Context, path string) error {
 	db, err := confine(ctx, &sqlite3.Driver{}, path, url.Values{
 		"mode": {"rw"}, "_dqs": {strconv.FormatBool(b.withPrograms)},
-		"_pragma": {b.pageSize(), b.encoding(), b.autoVacuum(), "journal_mode(off)", noSync, "cache_size(-4096)", "locking_mode(exclusive)", "foreign_keys(0)", "temp_store(1)"},
+		"_pragma": {b.pageSize(), b.encoding(), b.autoVacuum(), "journal_mode(off)", noSync,
+			"cache_size(-4096)", "locking_mode(exclusive)", "foreign_keys(0)", "temp_store(1)"},
 	})
 	if err != nil {
 		return err
@@ -276,7 +278,8 @@ func (b *builder) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.run(ctx, fmt.Sprintf("PRAGMA user_version = %d", b.file.UserVersion), fmt.Sprintf("PRAGMA application_id = %d", b.file.ApplicationID), "COMMIT")
+	return b.run(ctx, fmt.Sprintf("PRAGMA user_version = %d", b.file.UserVersion),
+		fmt.Sprintf("PRAGMA application_id = %d", b.file.ApplicationID), "COMMIT")
 }
 
 // entry returns the entry of a table in the file.
@@ -385,10 +388,11 @@ func (b *builder) programs(ctx context.Context) error {
 			}
 			if err := b.run(ctx, e.sql); err != nil {
 				return &snap.Error{
-					Code:   snap.CodeDatabase,
-					Detail: fmt.Sprintf("the %s %q of the snapshot cannot be made: %s", e.kind, e.name, strings.TrimSpace(err.Error())),
-					Hint:   "load the snapshot without its programs",
-					Cause:  err,
+					Code: snap.CodeDatabase,
+					Detail: fmt.Sprintf("the %s %q of the snapshot cannot be made: %s", e.kind, e.name,
+						strings.TrimSpace(err.Error())),
+					Hint:  "load the snapshot without its programs",
+					Cause: err,
 				}
 			}
 		}
@@ -404,6 +408,7 @@ func (b *builder) programs(ctx context.Context) error {
 // announced reports whether the description names an entry as a program.
 func (b *builder) announced(e entry) bool {
 	return slices.ContainsFunc(b.schema.Programs, func(p schema.Program) bool {
-		return p.Name.Name == charset.Readable(e.name) && (p.Kind == e.kind || e.kind == "index" && strings.HasSuffix(p.Kind, " index"))
+		return p.Name.Name == charset.Readable(e.name) && (p.Kind == e.kind || e.kind == "index" &&
+			strings.HasSuffix(p.Kind, " index"))
 	})
 }

@@ -61,7 +61,8 @@ func (b *builder) tree(ctx context.Context, t schema.Table) error {
 	for i := range names {
 		names[i] = quote(t.Columns[i].Name)
 	}
-	insert := "INSERT INTO " + quote(t.Name.Name) + " (" + strings.Join(names, ",") + ") VALUES (?" + strings.Repeat(",?", n) + ")"
+	insert := "INSERT INTO " + quote(t.Name.Name) + " (" + strings.Join(names, ",") + ") VALUES (?" +
+		strings.Repeat(",?", n) + ")"
 	err = b.file.Rows(uint32(root), func(number int64, payload []byte) error { //nolint:gosec // it came from 32 bits
 		if parents[number] {
 			return nil
@@ -130,7 +131,8 @@ func (b *builder) auxiliary(ctx context.Context, t schema.Table, n int) error {
 	for _, c := range t.Columns[n+1:] {
 		sets = append(sets, quote(c.Name)+" = ?")
 	}
-	update := "UPDATE " + quote(t.Name.Name) + " SET " + strings.Join(sets, ", ") + " WHERE " + quote(t.Columns[0].Name) + " = ?"
+	update := "UPDATE " + quote(t.Name.Name) + " SET " + strings.Join(sets, ", ") + " WHERE " +
+		quote(t.Columns[0].Name) + " = ?"
 	return b.file.Rows(uint32(root), func(rowid int64, payload []byte) error { //nolint:gosec // it came from 32 bits
 		values, err := b.file.Values(nil, payload, len(sets)+2)
 		if err != nil || len(values) != len(sets)+2 {

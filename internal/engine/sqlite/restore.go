@@ -82,7 +82,11 @@ func (s *scratch) take(ctx context.Context, d engine.Dump) (*os.File, error) {
 	_, _ = sweep(s.place) // those that stay are for doctor to name
 	file, err := s.create()
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no folder %s to load into", filepath.Dir(s.place)), Hint: "make the folder, or correct the target's destination"}
+		return nil, &snap.Error{
+			Code:   snap.CodeNotFound,
+			Detail: fmt.Sprintf("there is no folder %s to load into", filepath.Dir(s.place)),
+			Hint:   "make the folder, or correct the target's destination",
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -190,7 +194,12 @@ func damaged(said string, err error) error {
 	if said == "" && err != nil {
 		said = err.Error()
 	}
-	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the database in the snapshot is damaged: " + said, Hint: "build the snapshot again; nothing was replaced", Cause: err}
+	return &snap.Error{
+		Code:   snap.CodeCorrupt,
+		Detail: "the database in the snapshot is damaged: " + said,
+		Hint:   "build the snapshot again; nothing was replaced",
+		Cause:  err,
+	}
 }
 
 func (s *scratch) URL() string { return URLOf(s.path) }
@@ -222,7 +231,12 @@ func statementError(err error) error {
 	if errors.Is(err, context.Canceled) || code(err) == 0 || disk.Full(err) {
 		return failure("the scratch copy", err)
 	}
-	return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + strings.TrimSpace(err.Error()), Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}
+	return &snap.Error{
+		Code:   snap.CodeDatabase,
+		Detail: "the SQL failed: " + strings.TrimSpace(err.Error()),
+		Hint:   "correct the SQL and try again; nothing was kept of this run",
+		Cause:  err,
+	}
 }
 
 // Scrub implements [engine.Scratch]: it writes the database anew, without the

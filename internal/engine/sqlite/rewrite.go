@@ -120,9 +120,11 @@ func inspect(ctx context.Context, db *sql.DB, samples int) (engine.Contents, err
 		return c, err
 	}
 	for _, t := range list {
-		s := engine.Shape{Name: charset.Readable(t.Name), Columns: labels(t.Columns), Samples: make([][]string, len(t.Columns))}
+		s := engine.Shape{Name: charset.Readable(t.Name), Columns: labels(t.Columns), Samples: make([][]string,
+			len(t.Columns))}
 		if len(t.Columns) == 0 {
-			return c, snap.Invalid(fmt.Sprintf("the table %s is of a kind that this SQLite does not know", t.Name), "mask the snapshot with a SQL file after dropping it")
+			return c, snap.Invalid(fmt.Sprintf("the table %s is of a kind that this SQLite does not know",
+				t.Name), "mask the snapshot with a SQL file after dropping it")
 		}
 		for i, column := range t.Columns {
 			if s.Samples[i], err = sample(ctx, db, t.Name, column.Name, samples); err != nil {
@@ -303,7 +305,12 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 
 func maskFailure(table string, err error) error {
 	if code(err) == 19 { // SQLITE_CONSTRAINT
-		return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("the masks of the table %s break a constraint of it: %s", table, strings.TrimSpace(err.Error())), Hint: "use the mask hash for values that must stay unique", Cause: err}
+		return &snap.Error{
+			Code:   snap.CodeInvalid,
+			Detail: fmt.Sprintf("the masks of the table %s break a constraint of it: %s", table, strings.TrimSpace(err.Error())),
+			Hint:   "use the mask hash for values that must stay unique",
+			Cause:  err,
+		}
 	}
 	return err
 }
@@ -339,7 +346,8 @@ func dropIndexes(ctx context.Context, tx *sql.Tx, table string, columns []string
 func drop(ctx context.Context, tx *sql.Tx, kind string, names []string) (makes []string, err error) {
 	for _, name := range names {
 		e := entry{kind: kind, name: name}
-		err := tx.QueryRowContext(ctx, "SELECT tbl_name, sql FROM sqlite_schema WHERE type = ? AND name = ?", kind, name).Scan(&e.table, &e.sql)
+		err := tx.QueryRowContext(ctx, "SELECT tbl_name, sql FROM sqlite_schema WHERE type = ? AND name = ?",
+			kind, name).Scan(&e.table, &e.sql)
 		if err == nil {
 			err = e.check()
 		}
@@ -373,7 +381,8 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 		return err
 	}
 	for _, name := range names {
-		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')", quote(name))); err != nil {
+		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')",
+			quote(name))); err != nil {
 			return snap.Invalid(fmt.Sprintf("the full-text index %s cannot be made anew, and may hold words of masked values", name), "drop it with a SQL file instead")
 		}
 	}
@@ -384,7 +393,8 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 // which applies the mask of that number.
 func (s *scratch) openMasking(ctx context.Context, masks *[]engine.Mask) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
-	err := d.RegisterScalarFunction("snapcli_mask", 2, func(_ *sqlite3.FunctionContext, args []driver.Value) (driver.Value, error) {
+	err := d.RegisterScalarFunction("snapcli_mask", 2, func(_ *sqlite3.FunctionContext,
+		args []driver.Value) (driver.Value, error) {
 		number, ok := args[0].(int64)
 		if !ok || number < 0 || int(number) >= len(*masks) {
 			return nil, fmt.Errorf("there is no mask %v", args[0])

@@ -92,7 +92,8 @@ func (l layout) statement(table string, values, n int) string {
 		return "INSERT OR ABORT INTO " + quote(table) + " DEFAULT VALUES"
 	}
 	row := "(?" + strings.Repeat(",?", len(names)-1) + ")"
-	return "INSERT OR ABORT INTO " + quote(table) + " (" + strings.Join(names, ",") + ") VALUES " + row + strings.Repeat(","+row, n-1)
+	return "INSERT OR ABORT INTO " + quote(table) + " (" + strings.Join(names, ",") + ") VALUES " + row +
+		strings.Repeat(","+row, n-1)
 }
 
 // The bounds of a batch: rows that one statement inserts.
@@ -128,7 +129,8 @@ func (b *builder) copyRows(ctx context.Context, table string, root int64, l layo
 	})
 	g.Go(func() error {
 		return b.conn.Raw(func(conn any) error {
-			in := &inserter{conn: conn.(driver.ConnPrepareContext), table: table, layout: l, most: l.batch(), statements: map[[2]int]driver.StmtExecContext{}}
+			in := &inserter{conn: conn.(driver.ConnPrepareContext), table: table, layout: l, most: l.batch(),
+				statements: map[[2]int]driver.StmtExecContext{}}
 			defer in.close()
 			for batch := range full {
 				if err := in.insert(batch); err != nil {
@@ -180,7 +182,8 @@ func (r *rowReader) row(ctx context.Context, rowid int64, payload []byte) error 
 	if r.values, err = r.file.Values(r.values[:0], payload, r.stored); err != nil {
 		return err
 	}
-	if r.next != nil && (r.next.stored != len(r.values) || r.next.rows >= r.most || r.next.size+len(payload) > batchBytes) {
+	if r.next != nil && (r.next.stored != len(r.values) || r.next.rows >= r.most ||
+		r.next.size+len(payload) > batchBytes) {
 		if err := r.send(ctx); err != nil {
 			return err
 		}

@@ -201,7 +201,8 @@ func code(err error) int {
 // the database at path.
 func failure(path string, err error) error {
 	var already *snap.Error
-	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) || errors.Is(err,
+		context.DeadlineExceeded) {
 		return err
 	}
 	e := &snap.Error{Code: snap.CodeDatabase, Cause: err}
@@ -222,7 +223,8 @@ func failure(path string, err error) error {
 		e.Hint = "make room and try again; the database is as it was"
 	case errors.Is(err, os.ErrNotExist):
 		return missing(path)
-	case errors.Is(err, os.ErrPermission) || code(err) == codes.SQLITE_READONLY || code(err) == codes.SQLITE_PERM || code(err) == codes.SQLITE_CANTOPEN:
+	case errors.Is(err, os.ErrPermission) || code(err) == codes.SQLITE_READONLY ||
+		code(err) == codes.SQLITE_PERM || code(err) == codes.SQLITE_CANTOPEN:
 		e.Detail = fmt.Sprintf("the database %s cannot be opened", path)
 		e.Hint = "check the permissions of the file and of its folder"
 	default:
@@ -232,5 +234,9 @@ func failure(path string, err error) error {
 }
 
 func missing(path string) error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no database file %s", path), Hint: "check the target's URL: snapcli targets"}
+	return &snap.Error{
+		Code:   snap.CodeNotFound,
+		Detail: fmt.Sprintf("there is no database file %s", path),
+		Hint:   "check the target's URL: snapcli targets",
+	}
 }

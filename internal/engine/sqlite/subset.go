@@ -39,7 +39,8 @@ func (e Engine) dumpSubset(ctx context.Context, raw string, w io.Writer, o engin
 		return engine.Info{}, err
 	}
 	info, err := e.Dump(ctx, s.URL(), w, o)
-	info.Subset, info.Properties = &engine.Subset{Where: want.Where, Percent: want.Percent, Start: cut.start}, map[string]string{engine.ForeignKeys: cut.keys}
+	info.Subset, info.Properties = &engine.Subset{Where: want.Where, Percent: want.Percent, Start: cut.start},
+		map[string]string{engine.ForeignKeys: cut.keys}
 	for i, t := range info.Tables {
 		info.Tables[i].Of = cut.of[t.Name]
 	}
@@ -127,7 +128,8 @@ func (c *cutter) remove(ctx context.Context, g subset.Graph, choice *subset.Choi
 		if kept == "" {
 			continue
 		}
-		if _, err := c.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s)", t.From, kept, choice.Match(i, t.From+".", "k."))); err != nil {
+		if _, err := c.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s)",
+			t.From, kept, choice.Match(i, t.From+".", "k."))); err != nil {
 			return err
 		}
 	}
@@ -160,7 +162,13 @@ func (c *cutter) Condition(table, condition string, err error) error {
 	if code(err) != 1 { // SQLITE_ERROR
 		return err
 	}
-	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s", table, condition, strings.TrimSpace(err.Error())), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}
+	return &snap.Error{
+		Code: snap.CodeUsage,
+		Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s", table, condition,
+			strings.TrimSpace(err.Error())),
+		Hint:  "write it as behind WHERE in a SELECT of that table",
+		Cause: err,
+	}
 }
 
 // graph reads the tables and their foreign keys. Virtual tables are no part of
@@ -269,7 +277,8 @@ func references(ctx context.Context, q querier, g *subset.Graph, child int, name
 			continue
 		}
 		if id != last {
-			g.Keys = append(g.Keys, subset.ForeignKey{Child: child, Parent: parent, ChildFrom: g.Tables[child].From, ParentFrom: g.Tables[parent].From})
+			g.Keys = append(g.Keys, subset.ForeignKey{Child: child, Parent: parent,
+				ChildFrom: g.Tables[child].From, ParentFrom: g.Tables[parent].From})
 			last, seq = id, 0
 		}
 		if !refers.Valid && seq < len(primary[parent]) {
@@ -286,7 +295,8 @@ func references(ctx context.Context, q querier, g *subset.Graph, child int, name
 // spreads keys evenly over 32 bits, the same way each time.
 func (s *scratch) openChoosing(ctx context.Context) (*sql.DB, error) {
 	d := &sqlite3.Driver{}
-	err := d.RegisterDeterministicScalarFunction("snapcli_share", -1, func(_ *sqlite3.FunctionContext, args []driver.Value) (driver.Value, error) {
+	err := d.RegisterDeterministicScalarFunction("snapcli_share", -1, func(_ *sqlite3.FunctionContext,
+		args []driver.Value) (driver.Value, error) {
 		h := sha256.New()
 		for i, arg := range args {
 			if i > 0 {

@@ -21,7 +21,11 @@ import (
 // terminate changes nothing.
 func (s *scratch) Swap(ctx context.Context, _ bool) error {
 	if who := users(s.place); len(who) > 0 {
-		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the database %s is in use by %s", s.place, strings.Join(who, ", ")), Hint: "close the programs that use it and try again"}
+		return &snap.Error{
+			Code:   snap.CodeConflict,
+			Detail: fmt.Sprintf("the database %s is in use by %s", s.place, strings.Join(who, ", ")),
+			Hint:   "close the programs that use it and try again",
+		}
 	}
 	release, err := seize(ctx, s.place)
 	if err != nil {
@@ -71,7 +75,8 @@ func seize(ctx context.Context, place string) (release func(), err error) {
 // lock takes the exclusive lock, which in exclusive mode stays after the
 // commit, and moves the log into the file.
 func lock(ctx context.Context, conn *sql.Conn) error {
-	for _, statement := range []string{"PRAGMA busy_timeout = 1000", "PRAGMA locking_mode = EXCLUSIVE", "BEGIN EXCLUSIVE", "COMMIT"} {
+	for _, statement := range []string{"PRAGMA busy_timeout = 1000", "PRAGMA locking_mode = EXCLUSIVE",
+		"BEGIN EXCLUSIVE", "COMMIT"} {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -85,7 +90,11 @@ func lock(ctx context.Context, conn *sql.Conn) error {
 		return err
 	}
 	if busy != 0 {
-		return &snap.Error{Code: snap.CodeConflict, Detail: "the database is in use", Hint: "close the programs that use it and try again"}
+		return &snap.Error{
+			Code:   snap.CodeConflict,
+			Detail: "the database is in use",
+			Hint:   "close the programs that use it and try again",
+		}
 	}
 	// The connection must not remove the log when it closes: by then the name
 	// may belong to a connection to the new file.

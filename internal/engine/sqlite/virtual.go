@@ -160,7 +160,8 @@ func isTokenizer(text string) bool {
 		tokenizers := []string{"unicode61", "ascii", "porter", "trigram"}
 		settings := []string{"remove_diacritics", "categories", "tokenchars", "separators", "case_sensitive"}
 		known := slices.Contains(tokenizers, word) || slices.Contains(settings, word)
-		if !ok || i == 0 && !slices.Contains(tokenizers, word) || i > 0 && !known && t.kind != stringToken && t.kind != numberToken {
+		if !ok || i == 0 && !slices.Contains(tokenizers, word) || i > 0 && !known && t.kind != stringToken &&
+			t.kind != numberToken {
 			return false
 		}
 	}
