@@ -101,15 +101,10 @@ func CheckBaseURL(raw string) (string, error) {
 		return "", snap.Usage(fmt.Sprintf("%q is not the URL of a cloud service", raw), "use one like https://cloud.example")
 	case strings.Contains(u.Path+"/", "/api/v1/"):
 		return "", snap.Usage(fmt.Sprintf("%q is an address of the API", raw), "leave out /api/v1 and what comes after it")
-	case u.Scheme == "http" && !loopback(u.Hostname()):
+	case u.Scheme == "http" && !snap.IsLoopback(u.Hostname()):
 		return "", snap.Usage(fmt.Sprintf("%s is not encrypted; credentials would travel in clear", raw), "use https://")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // BaseURL returns the service's URL.
@@ -494,7 +489,7 @@ func problem(res *http.Response, data []byte) error {
 	if json.Unmarshal(data, &p) != nil || p.Code == "" {
 		return notTheService(res.Request.URL.Scheme+"://"+res.Request.URL.Host, res.StatusCode)
 	}
-	return &snap.Error{Code: p.Code, Detail: clean(p.Detail), Hint: clean(p.Hint), Fields: p.Errors, RequestID: p.RequestID}
+	return &snap.Error{Code: p.Code, Detail: snap.CleanText(p.Detail), Hint: snap.CleanText(p.Hint), Fields: p.Errors, RequestID: p.RequestID}
 }
 
 func notTheService(base string, status int) error {
@@ -507,15 +502,4 @@ func notTheService(base string, status int) error {
 		Detail: fmt.Sprintf("%s answered with status %d and not as the cloud service does", base, status),
 		Hint:   "check cloud.url, and any proxy in between",
 	}
-}
-
-// clean strips control characters from text that the service sent, so that it
-// cannot steer the terminal it is printed on.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"snap"
 )
 
 func (a *app) keysRevokeCommand() *cobra.Command {
@@ -35,7 +37,7 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 		a.liveSession(cmd, func(ctx context.Context, c *connection) error {
 			keys, err := c.Keys(ctx)
 			for _, k := range keys {
-				out = append(out, cobra.CompletionWithDesc(k.ID, clean(k.Name+" "+k.Hint)))
+				out = append(out, cobra.CompletionWithDesc(k.ID, snap.CleanText(k.Name+" "+k.Hint)))
 			}
 			return err
 		})

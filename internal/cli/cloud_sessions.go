@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/api"
 )
 
@@ -78,7 +79,7 @@ func (a *app) sessionsEndCommand() *cobra.Command {
 			a.liveSession(cmd, func(ctx context.Context, c *connection) error {
 				sessions, err := c.Sessions(ctx)
 				for _, s := range sessions {
-					out = append(out, cobra.CompletionWithDesc(s.ID, clean(s.Name)))
+					out = append(out, cobra.CompletionWithDesc(s.ID, snap.CleanText(s.Name)))
 				}
 				return err
 			})

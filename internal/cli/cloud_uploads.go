@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/api"
 )
 
@@ -81,7 +82,7 @@ beginning.`,
 			a.live(cmd, func(ctx context.Context, c *connection) error {
 				uploads, err := c.Uploads(ctx)
 				for _, u := range uploads {
-					out = append(out, cobra.CompletionWithDesc(u.ID, clean(u.Name)))
+					out = append(out, cobra.CompletionWithDesc(u.ID, snap.CleanText(u.Name)))
 				}
 				return err
 			})

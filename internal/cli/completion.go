@@ -57,7 +57,7 @@ func (a *app) completeTargets(_ *cobra.Command, args []string, _ string) ([]cobr
 	}
 	var out []cobra.Completion
 	for _, t := range agent.Targets() {
-		out = append(out, clean(t.Name))
+		out = append(out, snap.CleanText(t.Name))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
@@ -74,7 +74,7 @@ func (a *app) completeLocal(*cobra.Command, []string, string) ([]cobra.Completio
 	}
 	var out []cobra.Completion
 	for _, s := range list {
-		out = append(out, cobra.CompletionWithDesc(clean(s.Name), fmt.Sprintf("%s, %s", s.Type, size(s.Size))))
+		out = append(out, cobra.CompletionWithDesc(snap.CleanText(s.Name), fmt.Sprintf("%s, %s", s.Type, size(s.Size))))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
@@ -89,7 +89,7 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 	a.live(cmd, func(ctx context.Context, c *connection) error {
 		page, err := c.Snapshots(ctx, api.ListOptions{IDPrefix: prefix, Limit: api.DefaultLimit})
 		for _, s := range page.Items {
-			out = append(out, cobra.CompletionWithDesc(clean(s.ID), clean(fmt.Sprintf("%s, %s, %s", s.Name, s.Type, moment(s.Created)))))
+			out = append(out, cobra.CompletionWithDesc(snap.CleanText(s.ID), snap.CleanText(fmt.Sprintf("%s, %s, %s", s.Name, s.Type, moment(s.Created)))))
 		}
 		return err
 	})
@@ -107,7 +107,7 @@ func (a *app) completeGroups(cmd *cobra.Command, _ []string, _ string) ([]cobra.
 	a.live(cmd, func(ctx context.Context, c *connection) error {
 		groups, err := c.Groups(ctx)
 		for _, g := range groups {
-			out = append(out, cobra.CompletionWithDesc(clean(g.Name), clean(g.GroupID)))
+			out = append(out, cobra.CompletionWithDesc(snap.CleanText(g.Name), snap.CleanText(g.GroupID)))
 		}
 		return err
 	})
@@ -132,7 +132,7 @@ func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra
 			for _, share := range shares {
 				if !seen[share.OrgSlug] {
 					seen[share.OrgSlug] = true
-					out = append(out, cobra.CompletionWithDesc(clean(share.OrgSlug), clean(share.Name)))
+					out = append(out, cobra.CompletionWithDesc(snap.CleanText(share.OrgSlug), snap.CleanText(share.Name)))
 				}
 			}
 		}
@@ -177,7 +177,7 @@ func (a *app) completeProfiles(*cobra.Command, []string, string) ([]cobra.Comple
 	}
 	var out []cobra.Completion
 	for name := range agent.Config().StorageProfiles {
-		out = append(out, clean(name))
+		out = append(out, snap.CleanText(name))
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }

@@ -43,7 +43,7 @@ func (a *app) passphrase() func(path string) ([]byte, error) {
 		return nil
 	}
 	return func(path string) ([]byte, error) {
-		phrase, err := readHidden(int(in.Fd()), in, a.io.Err, fmt.Sprintf("Passphrase of %s: ", clean(path)))
+		phrase, err := readHidden(int(in.Fd()), in, a.io.Err, fmt.Sprintf("Passphrase of %s: ", snap.CleanText(path)))
 		if err != nil || len(phrase) == 0 {
 			return nil, &snap.Error{Code: snap.CodeInterrupted, Detail: "no passphrase was given", Cause: err}
 		}

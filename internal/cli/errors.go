@@ -89,15 +89,15 @@ func asError(err error) *snap.Error {
 }
 
 func (a *app) writeError(e *snap.Error) {
-	fmt.Fprintf(a.io.Err, "%s %s\n", a.paintErr(red, "snapcli:"), clean(a.known.redact(e.Error())))
+	fmt.Fprintf(a.io.Err, "%s %s\n", a.paintErr(red, "snapcli:"), snap.CleanText(a.known.redact(e.Error())))
 	for _, f := range e.Fields {
-		fmt.Fprintf(a.io.Err, "  %s: %s\n", clean(f.Field), clean(f.Detail))
+		fmt.Fprintf(a.io.Err, "  %s: %s\n", snap.CleanText(f.Field), snap.CleanText(f.Detail))
 	}
 	if e.Hint != "" {
-		fmt.Fprintf(a.io.Err, "  %s %s\n", a.paintErr(faint, "hint:"), clean(e.Hint))
+		fmt.Fprintf(a.io.Err, "  %s %s\n", a.paintErr(faint, "hint:"), snap.CleanText(e.Hint))
 	}
 	if e.RequestID != "" && (a.flags.debug || forSupport(e.Code)) {
-		fmt.Fprintf(a.io.Err, "  %s %s\n", a.paintErr(faint, "request:"), clean(e.RequestID))
+		fmt.Fprintf(a.io.Err, "  %s %s\n", a.paintErr(faint, "request:"), snap.CleanText(e.RequestID))
 	}
 }
 

@@ -152,7 +152,7 @@ func (p *loginPrompt) Code(c login.Code) {
 		p.say("and enter this code:")
 	}
 	p.say("")
-	p.say("  %s", raw(p.paintErr(bold, clean(c.UserCode))))
+	p.say("  %s", raw(p.paintErr(bold, snap.CleanText(c.UserCode))))
 	p.say("")
 	if p.qr {
 		p.draw(first(c.Complete, c.URL))

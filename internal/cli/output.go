@@ -11,6 +11,8 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
+
+	"snap"
 )
 
 // result prints a line of the result to standard output.
@@ -81,12 +83,12 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// escapeControls writes the characters that clean would remove, and that JSON
+// escapeControls writes the characters that snap.CleanText would remove, and that JSON
 // allows unescaped, as JSON escapes. Nothing is lost by it.
 func escapeControls(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		if r >= ' ' && steers(r) {
+		if r >= ' ' && snap.CleanText(string(r)) == "" {
 			fmt.Fprintf(&b, `\u%04x`, r)
 			continue
 		}

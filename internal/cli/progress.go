@@ -9,6 +9,7 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"snap"
 	"snap/internal/local"
 )
 
@@ -35,7 +36,7 @@ func phases(w io.Writer, p *pulse) local.Progress {
 	return func(e local.Event) {
 		if e.Phase != last {
 			last = e.Phase
-			fmt.Fprintf(w, "%s ...\n", clean(e.Phase))
+			fmt.Fprintf(w, "%s ...\n", snap.CleanText(e.Phase))
 		}
 		p.tell(e)
 	}
@@ -55,10 +56,10 @@ func (b *bars) tell(e local.Event) {
 	if e.Phase != b.phase || b.bar == nil || b.spins && e.Total > 0 {
 		b.finish()
 		b.phase, b.spins = e.Phase, e.Total <= 0
-		b.bar = b.add(clean(e.Phase), e.Total)
+		b.bar = b.add(snap.CleanText(e.Phase), e.Total)
 	}
 	b.mu.Lock()
-	b.detail = clean(e.Detail)
+	b.detail = snap.CleanText(e.Detail)
 	b.mu.Unlock()
 	if e.Total > 0 {
 		b.bar.SetTotal(e.Total, false)

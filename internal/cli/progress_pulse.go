@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"snap"
 	"snap/internal/local"
 )
 
@@ -62,7 +63,7 @@ func (a *app) sayEvent(e progressEvent) {
 }
 
 func (a *app) sayLine(e progressEvent) {
-	line := clean(e.Phase) + ": " + size(e.Done)
+	line := snap.CleanText(e.Phase) + ": " + size(e.Done)
 	if e.Total > 0 {
 		line += fmt.Sprintf(" of %s (%d %%)", size(e.Total), 100*e.Done/e.Total)
 	}

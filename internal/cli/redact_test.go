@@ -27,23 +27,6 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// TestClean: A4, nothing that steers a terminal is left, everything else is.
-func TestClean(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"plain Größe 東京 👍":          "plain Größe 東京 👍",
-		"\x1b]0;title\x07x\x1b[2J":  "]0;titlex[2J",
-		"a\u009b31mb\x7fc":          "a31mbc",
-		"abc\u202edef\u2066g\u200f": "abcdefg",
-		"two\r\nlines\tand tab":     "twolinesand tab",
-		"bad \xff utf8":             "bad \uFFFD utf8",
-	} {
-		if got := clean(in); got != want {
-			t.Errorf("clean(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 // TestHidePassword: secrets in URLs are masked, references are not.
 func TestHidePassword(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,8 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/mattn/go-runewidth"
+
+	"snap"
 )
 
 // column is one column of a table.
@@ -57,7 +59,7 @@ func (a *app) tableWidth() int {
 // row adds one row. Cells are cleaned of what could steer the terminal.
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
-		cells[i] = clean(c)
+		cells[i] = snap.CleanText(c)
 	}
 	t.rows = append(t.rows, cells)
 }

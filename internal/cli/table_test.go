@@ -7,6 +7,8 @@ import (
 
 	"github.com/mattn/go-runewidth"
 	"pgregory.net/rapid"
+
+	"snap"
 )
 
 // TestTableFits: whatever the cells are, no line is wider than --width, and
@@ -34,7 +36,7 @@ func TestTableFits(t *testing.T) {
 				t.Fatalf("line %q is %d wide, more than %d", line, got, width)
 			}
 			for _, c := range rowOf(rows, i-1) {
-				if width == 0 && !strings.Contains(line, clean(c)) {
+				if width == 0 && !strings.Contains(line, snap.CleanText(c)) {
 					t.Fatalf("line %q lacks the cell %q", line, c)
 				}
 			}

@@ -289,7 +289,7 @@ func (c Config) Check() error {
 		say("sign_in_page %q is neither list nor ask", c.SignInPage)
 	}
 	wrong = append(wrong, c.Limits.check()...)
-	wrong = append(wrong, c.checkOrganizations(isLoopback(u.Hostname()))...)
+	wrong = append(wrong, c.checkOrganizations(snap.IsLoopback(u.Hostname()))...)
 	if len(wrong) == 0 {
 		return nil
 	}
@@ -423,7 +423,7 @@ const (
 // has local users and public_url is loopback.
 func (c Config) listsOrganizations() bool {
 	u, err := url.Parse(c.PublicURL)
-	if c.SignInPage != "" || err != nil || !isLoopback(u.Hostname()) {
+	if c.SignInPage != "" || err != nil || !snap.IsLoopback(u.Hostname()) {
 		return c.SignInPage == signInList
 	}
 	for _, o := range c.Organizations {
@@ -451,9 +451,4 @@ func (c Config) signIn() []signin.Organization {
 		out = append(out, org)
 	}
 	return out
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 
+	"snap"
 	"snap/internal/blob"
 )
 
@@ -20,4 +21,4 @@ func (s *Service) warnOfPlain(ctx context.Context) {
 }
 
 // plain reports whether what goes to a URL can be read on a network.
-func plain(u *url.URL) bool { return u.Scheme == "http" && !isLoopback(u.Hostname()) }
+func plain(u *url.URL) bool { return u.Scheme == "http" && !snap.IsLoopback(u.Hostname()) }

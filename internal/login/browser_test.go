@@ -59,19 +59,3 @@ func TestOnlyWebPagesAreOpened(t *testing.T) {
 		}
 	}
 }
-
-// A4: what a server sends cannot steer the terminal.
-func TestCleanText(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"BCDF-GHJK":                "BCDF-GHJK",
-		"\x1b[2J\x1b]0;owned\x07":  "[2J]0;owned",
-		"a\r\nb\tc\u0085d":         "abcd",
-		"https://x.test/\u202egpj": "https://x.test/gpj",
-		"bad \xff utf8":            "bad  utf8",
-	} {
-		if got := clean(in); got != want {
-			t.Errorf("clean(%q) = %q, want %q", in, got, want)
-		}
-	}
-}

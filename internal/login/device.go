@@ -62,7 +62,7 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return fmt.Sprintf("the auth service answered %d %s: %s", r.status, clean(r.Code), clean(r.Description))
+	return fmt.Sprintf("the auth service answered %d %s: %s", r.status, snap.CleanText(r.Code), snap.CleanText(r.Description))
 }
 
 // errTorn says that the service agreed, but what it said was lost.
@@ -133,11 +133,11 @@ func (d *device) notStarted(ctx context.Context, err error) error {
 	case errors.As(err, &r) && r.status == http.StatusTooManyRequests:
 		return &snap.Error{Code: snap.CodeRateLimited, Detail: "the auth service has too many logins waiting", Hint: "try again in a few minutes", Cause: err}
 	case errors.As(err, &r) && (r.Code == "invalid_client" || r.Code == "unauthorized_client"):
-		return &snap.Error{Code: snap.CodeForbidden, Detail: "the auth service does not know the client " + clean(d.ClientID), Hint: "check --client-id", Cause: err}
+		return &snap.Error{Code: snap.CodeForbidden, Detail: "the auth service does not know the client " + snap.CleanText(d.ClientID), Hint: "check --client-id", Cause: err}
 	case errors.As(err, &r) && r.Code == "invalid_scope":
-		return snap.Usage("the auth service does not know the scope "+clean(d.Scope), "leave --scope out")
+		return snap.Usage("the auth service does not know the scope "+snap.CleanText(d.Scope), "leave --scope out")
 	}
-	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service at " + clean(hostOf(d.AuthURL)) + " did not begin a login", Hint: "try again in a while", Cause: err}
+	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service at " + snap.CleanText(hostOf(d.AuthURL)) + " did not begin a login", Hint: "try again in a while", Cause: err}
 }
 
 // The service may tell nonsense; these bound it.
@@ -165,9 +165,9 @@ func interval(seconds int, otherwise time.Duration) time.Duration {
 
 // show prints code and URL, and opens a browser only afterwards.
 func (d *device) show() {
-	c := Code{UserCode: clean(d.began.UserCode), URL: clean(d.began.URL), Expires: d.deadline}
+	c := Code{UserCode: snap.CleanText(d.began.UserCode), URL: snap.CleanText(d.began.URL), Expires: d.deadline}
 	if checkURL(d.began.Complete, "") == nil {
-		c.Complete = clean(d.began.Complete)
+		c.Complete = snap.CleanText(d.began.Complete)
 	}
 	if !d.NoBrowser {
 		c.Opened, c.Why = d.Browser()
@@ -181,7 +181,7 @@ func (d *device) show() {
 		target = c.URL
 	}
 	if err := d.OpenURL(target); err != nil {
-		d.Prompt.Note("no browser could be opened: " + clean(err.Error()))
+		d.Prompt.Note("no browser could be opened: " + snap.CleanText(err.Error()))
 	}
 }
 
@@ -234,7 +234,7 @@ func (d *device) judge(err error) error {
 }
 
 func denied(reason string) string {
-	if reason = clean(reason); reason == "" {
+	if reason = snap.CleanText(reason); reason == "" {
 		return "the login was denied"
 	}
 	return reason

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -61,7 +60,7 @@ func discover(ctx context.Context, h *http.Client, issuer string) (provider, err
 	}
 	return provider{}, &snap.Error{
 		Code:   snap.CodeUnreachable,
-		Detail: "cannot read what the auth service at " + clean(issuer) + " offers",
+		Detail: "cannot read what the auth service at " + snap.CleanText(issuer) + " offers",
 		Hint:   "check cloud.url or --auth-url, and your network",
 		Cause:  last,
 	}
@@ -101,14 +100,14 @@ func (p provider) check(issuer string) error {
 	if strings.TrimRight(p.Issuer, "/") != strings.TrimRight(issuer, "/") {
 		return &snap.Error{
 			Code:   snap.CodeUnreachable,
-			Detail: fmt.Sprintf("the auth service at %s calls itself %s", clean(issuer), clean(p.Issuer)),
+			Detail: fmt.Sprintf("the auth service at %s calls itself %s", snap.CleanText(issuer), snap.CleanText(p.Issuer)),
 			Hint:   "check cloud.url or --auth-url: the two must be equal",
 		}
 	}
 	if p.DeviceAuthorization == "" || p.Token == "" {
 		return &snap.Error{
 			Code:   snap.CodeUnavailable,
-			Detail: "the auth service at " + clean(issuer) + " offers no login by device code",
+			Detail: "the auth service at " + snap.CleanText(issuer) + " offers no login by device code",
 			Hint:   "use an API key: set cloud.api_key",
 		}
 	}
@@ -127,10 +126,10 @@ func (p provider) check(issuer string) error {
 func checkURL(raw, what string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
-		return snap.Usage(fmt.Sprintf("%q is not the URL of %s", clean(raw), what), "use one like https://auth.example")
+		return snap.Usage(fmt.Sprintf("%q is not the URL of %s", snap.CleanText(raw), what), "use one like https://auth.example")
 	}
-	if ip := net.ParseIP(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return snap.Usage(fmt.Sprintf("%s, %s, is not encrypted", what, clean(raw)), "use https://")
+	if u.Scheme == "http" && !snap.IsLoopback(u.Hostname()) {
+		return snap.Usage(fmt.Sprintf("%s, %s, is not encrypted", what, snap.CleanText(raw)), "use https://")
 	}
 	return nil
 }
@@ -156,15 +155,4 @@ func (p provider) scope(wanted string, suggested []string) string {
 
 func interrupted(ctx context.Context) error {
 	return &snap.Error{Code: snap.CodeInterrupted, Detail: "interrupted; you are not signed in", Cause: context.Cause(ctx)}
-}
-
-// clean strips control characters from text that a server sent, so that it
-// cannot steer the terminal it is printed on.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(s, ""))
 }

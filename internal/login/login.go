@@ -140,14 +140,14 @@ func (o *Options) settle(ctx context.Context) (scopes []string, err error) {
 	}
 	before := known.AuthURLs[key(o.CloudURL)]
 	if !pinned && before != "" && before != o.AuthURL {
-		question := fmt.Sprintf("%s used to sign in at %s and now names %s. Sign in there?", o.CloudURL, clean(before), clean(o.AuthURL))
+		question := fmt.Sprintf("%s used to sign in at %s and now names %s. Sign in there?", o.CloudURL, snap.CleanText(before), snap.CleanText(o.AuthURL))
 		if !o.Confirm(question) {
-			return nil, snap.Usage(fmt.Sprintf("the cloud service now names another auth service: %s, not %s", clean(o.AuthURL), clean(before)),
-				"ask its operator; if that is right, run `snapcli login --auth-url "+clean(o.AuthURL)+"`")
+			return nil, snap.Usage(fmt.Sprintf("the cloud service now names another auth service: %s, not %s", snap.CleanText(o.AuthURL), snap.CleanText(before)),
+				"ask its operator; if that is right, run `snapcli login --auth-url "+snap.CleanText(o.AuthURL)+"`")
 		}
 	}
 	if host := hostOf(o.AuthURL); host != hostOf(o.CloudURL) {
-		o.Prompt.Note("signing in at " + clean(host))
+		o.Prompt.Note("signing in at " + snap.CleanText(host))
 	}
 	return scopes, nil
 }

@@ -143,7 +143,7 @@ func (f *File) forget(cloudURL, token string, cause error) error {
 func notNow(s Session, r *refusal) error {
 	return &snap.Error{
 		Code:   snap.CodeForbidden,
-		Detail: hostOf(s.AuthURL) + " does not let you in: " + clean(r.Description),
+		Detail: hostOf(s.AuthURL) + " does not let you in: " + snap.CleanText(r.Description),
 		Hint:   "ask the operator of the service; you need not sign in again afterwards",
 		Cause:  r,
 	}

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"snap"
 )
 
 // The grants of the token endpoint; no other is taken.
@@ -122,12 +124,7 @@ func hasScope(granted, scope string) bool { return slices.Contains(strings.Field
 // printable keeps the printable characters of text that a client sent, up to
 // max of them.
 func printable(text string, max int) string {
-	clean := strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == 0x2028 || r == 0x2029 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
+	clean := snap.CleanText(text)
 	if runes := []rune(clean); len(runes) > max {
 		clean = string(runes[:max])
 	}

@@ -2,7 +2,6 @@ package transfer
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 
 	"snap"
@@ -15,14 +14,9 @@ func (o Options) mayUse(rawURL string) error {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return &snap.Error{Code: snap.CodeInternal, Detail: "the service names an address of the storage that cannot be used", Hint: "tell who runs the service"}
 	}
-	if u.Scheme == "https" || o.Plain || loopback(u.Hostname()) {
+	if u.Scheme == "https" || o.Plain || snap.IsLoopback(u.Hostname()) {
 		return nil
 	}
 	return snap.Usage(fmt.Sprintf("the service keeps its bytes at http://%s, which is not encrypted: they would travel in clear", u.Host),
 		"ask who runs the service to give the storage https; if you trust the network in between, set cloud.plain_storage: true, or SNAPCLI_CLOUD__PLAIN_STORAGE=true")
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

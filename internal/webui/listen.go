@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os/exec"
 	"runtime"
 	"strconv"
 	"syscall"
+
+	"snap"
 )
 
 const (
@@ -29,7 +30,7 @@ func listen(ctx context.Context, address string, allowRemote bool) (net.Listener
 	if err != nil {
 		return nil, errNoAddress(address)
 	}
-	if !isLoopback(host) && !allowRemote {
+	if !snap.IsLoopback(host) && !allowRemote {
 		return nil, errRemote(address)
 	}
 	ln, err := lc.Listen(ctx, "tcp", address)
@@ -50,11 +51,6 @@ func listenNext(ctx context.Context, lc net.ListenConfig) (net.Listener, error) 
 		}
 	}
 	return nil, errPortsTaken(defaultPort, defaultPort+portTries-1)
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
 // openBrowser starts the system's browser and does not wait for it.

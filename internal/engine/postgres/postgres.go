@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -143,8 +142,7 @@ func (d database) maintenance(ctx context.Context) (*pgx.Conn, error) {
 // local reports whether the server is on this machine, as far as its address
 // tells.
 func (d database) local() bool {
-	ip, err := netip.ParseAddr(d.config.Host)
-	return d.config.Host == "localhost" || strings.HasPrefix(d.config.Host, "/") || err == nil && ip.IsLoopback()
+	return snap.IsLoopback(d.config.Host) || strings.HasPrefix(d.config.Host, "/")
 }
 
 func (d database) where() string {

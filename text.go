@@ -1,0 +1,38 @@
+package snap
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// CleanText removes from text that came from elsewhere everything that could
+// control the terminal or page that shows it: control characters, also those of
+// the second block (C1), line and paragraph separators, and marks that change
+// the direction of writing (AUTH A4). Bytes that are not UTF-8 become U+FFFD.
+func CleanText(text string) string {
+	return strings.Map(func(r rune) rune {
+		if controls(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+func controls(r rune) bool {
+	switch {
+	case r < ' ', r >= 0x7f && r < 0xa0:
+		return true
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c:
+		return true
+	case r == 0x2028, r == 0x2029: // line and paragraph separator
+		return true
+	}
+	return false
+}
+
+// IsLoopback reports whether a host, a name or a number without port, is this
+// machine: localhost, or an address that never leaves it.
+func IsLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
