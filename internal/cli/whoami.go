@@ -71,7 +71,7 @@ func (a *app) whoami(ctx context.Context) error {
 		"Role", string(me.Role),
 		"Groups", a.groupsOf(me),
 		"Stored", a.usage(me.Usage),
-		"Organization stores", a.usage(me.OrgUsage),
+		"Stored by all", a.usage(me.OrgUsage),
 		"Credential", credentialOf(me, conn.credential),
 		"Cloud", conn.BaseURL(),
 		"Session", sessionLife(a, id),
