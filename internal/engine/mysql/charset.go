@@ -63,9 +63,20 @@ func appendBytesIn(b, v []byte, charset string) []byte {
 	if plain(v, charset) {
 		return appendQuoted(b, v)
 	}
+	return appendHexIn(b, v, charset)
+}
+
+func appendHexIn(b, v []byte, charset string) []byte {
 	b = append(append(append(b, '_'), charset...), " X'"...)
 	return append(hex.AppendEncode(b, v), '\'')
 }
+
+// allCharsets returns the names of the character sets of all servers.
+var allCharsets = sync.OnceValue(func() []string {
+	return strings.Fields(`armscii8 ascii big5 binary cp1250 cp1251 cp1256 cp1257 cp850 cp852 cp866 cp932
+		dec8 eucjpms euckr gb18030 gb2312 gbk geostd8 greek hebrew hp8 keybcs2 koi8r koi8u latin1 latin2
+		latin5 latin7 macce macroman sjis swe7 tis620 ucs2 ujis utf16 utf16le utf32 utf8 utf8mb3 utf8mb4`)
+})
 
 // plain reports whether a text is ASCII, and has none of what the character set
 // has another character for: Swedish letters, or the yen of Shift_JIS.

@@ -99,6 +99,7 @@ func sessionOf(t testing.TB, url string) *sql.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
+	db.SetMaxIdleConns(0) // else the database is in use
 	return c
 }
 
@@ -143,12 +144,12 @@ func TestEverythingIsDescribedOrNamed(t *testing.T) {
 	})
 }
 
-const everything = "CREATE TABLE parent (id BIGINT UNSIGNED PRIMARY KEY);" +
+const everything = "CREATE TABLE owners (id BIGINT UNSIGNED PRIMARY KEY);" +
 	"CREATE TABLE t1 (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, v VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL DEFAULT 'it''s \\\\ x' COMMENT 'a\\nb''c', j JSON," +
 	" ts TIMESTAMP(6) NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), b BIT(5) DEFAULT b'10101', d DECIMAL(10,3) DEFAULT -1.5, e ENUM('x','it''s','') CHARACTER SET latin1," +
 	" dd DATE DEFAULT '2024-01-01', du DOUBLE DEFAULT -1.5e-300, x VARCHAR(40) DEFAULT (concat('a''b', 1 + 1)), tx TEXT DEFAULT ('a''b\\\\c'), KEY k (v(3), ts) COMMENT 'k''s', UNIQUE KEY (d), KEY down (v DESC)," +
 	" FULLTEXT KEY ft (v), CHECK (d IS NULL OR d >= 0 AND v <> 'a)('), CONSTRAINT `ch 2` CHECK (length(v) > 1 OR d IN (1,2) OR d BETWEEN 1 AND 3 OR v LIKE 'a%')," +
-	" CONSTRAINT fk FOREIGN KEY (id) REFERENCES parent (id) ON DELETE CASCADE) CHARSET utf8mb4 COMMENT='tab''s' ROW_FORMAT=DYNAMIC;" +
+	" CONSTRAINT owner FOREIGN KEY (id) REFERENCES owners (id) ON DELETE CASCADE) CHARSET utf8mb4 COMMENT='tab''s' ROW_FORMAT=DYNAMIC;" +
 	"CREATE TABLE t (id INT PRIMARY KEY, d INT, g INT GENERATED ALWAYS AS (d + 1) VIRTUAL, KEY kg (g)) ENGINE=InnoDB STATS_PERSISTENT=1 KEY_BLOCK_SIZE=0;" +
 	"CREATE TABLE parts (id INT, d DATE, PRIMARY KEY (id,d)) PARTITION BY RANGE (year(d)) (PARTITION p0 VALUES LESS THAN (2000), PARTITION p1 VALUES LESS THAN MAXVALUE);" +
 	"CREATE TABLE parts2 (id INT, d VARCHAR(10), PRIMARY KEY (id,d)) PARTITION BY LIST COLUMNS (d) (PARTITION p0 VALUES IN ('a','b'''), PARTITION p1 VALUES IN ('c'));" +

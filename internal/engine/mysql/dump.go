@@ -238,11 +238,12 @@ func readTables(ctx context.Context, readers []*sql.Conn, name string, parts str
 	return nil
 }
 
-// split reads the first line of a dump and returns the rest.
-func split(r io.Reader) (structure, *bufio.Reader, error) {
+// split reads the first line of a dump, of at most so many bytes, and returns the
+// rest.
+func split(r io.Reader, most int) (structure, *bufio.Reader, error) {
 	var s structure
 	in := bufio.NewReaderSize(r, chunkSize)
-	line, err := readLine(in, maxHead)
+	line, err := readLine(in, most)
 	if err != nil {
 		return s, nil, badDump(err)
 	}
@@ -254,6 +255,25 @@ func split(r io.Reader) (structure, *bufio.Reader, error) {
 		return s, nil, badDump(err)
 	}
 	return s, in, nil
+}
+
+// pastHead passes the first line of a dump without looking into it.
+func pastHead(r io.Reader) (*bufio.Reader, error) {
+	in := bufio.NewReaderSize(r, chunkSize)
+	if start, err := in.Peek(len(head)); err != nil || string(start) != head {
+		return nil, badDump(err)
+	}
+	for {
+		switch _, err := in.ReadSlice('\n'); {
+		case err == nil:
+			return in, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			return nil, badDump(io.ErrUnexpectedEOF)
+		default:
+			return nil, err
+		}
+	}
 }
 
 // readLine reads to the end of a line, or of what there is. io.EOF comes alone.

@@ -13,7 +13,8 @@ import (
 // makeOne runs a definition. It must make an object of its kind and name, and
 // the connection takes one statement at a time.
 func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error {
-	if h, err := readHeader(d.SQL, modeOf(d.Mode)); err != nil || h.kind != kind {
+	h, err := readHeader(d.SQL, modeOf(d.Mode))
+	if err != nil || h.kind != kind {
 		return badDump(fmt.Errorf("%.60q where %s %s should be made", d.SQL, kind, d.Name))
 	}
 	if kind != "TABLE" && kind != "SEQUENCE" {
@@ -49,28 +50,28 @@ func makeSequence(ctx context.Context, c *sql.Conn, d definition) error {
 
 // makePrograms makes routines, triggers and views, but no events: those would
 // run.
-func makePrograms(ctx context.Context, c *sql.Conn, s structure) error {
+func makePrograms(ctx context.Context, m maker, s structure) error {
 	for _, d := range s.Routines {
-		if err := makeOne(ctx, c, d.Kind, d); err != nil {
+		if err := m.one(ctx, d.Kind, d); err != nil {
 			return err
 		}
 	}
 	for _, d := range s.Triggers {
-		if err := makeOne(ctx, c, "TRIGGER", d); err != nil {
+		if err := m.one(ctx, "TRIGGER", d); err != nil {
 			return err
 		}
 	}
-	return makeViews(ctx, c, s.Views)
+	return makeViews(ctx, m, s.Views)
 }
 
 // makeViews makes views, each after those that it needs: as long as one more
 // can be made, the others are tried again.
-func makeViews(ctx context.Context, c *sql.Conn, views []definition) error {
+func makeViews(ctx context.Context, m maker, views []definition) error {
 	for len(views) > 0 {
 		var left []definition
 		var failed error
 		for _, v := range views {
-			if err := makeOne(ctx, c, "VIEW", v); err != nil {
+			if err := m.one(ctx, "VIEW", v); err != nil {
 				left, failed = append(left, v), err
 			}
 		}
@@ -82,8 +83,9 @@ func makeViews(ctx context.Context, c *sql.Conn, views []definition) error {
 	return nil
 }
 
-// replacePrograms removes the programs of a database and makes others.
-func replacePrograms(ctx context.Context, c *sql.Conn, name string, s structure) error {
+// replacePrograms removes the programs of a database on one connection, and makes
+// others by m.
+func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s structure) error {
 	for _, kind := range []struct{ word, query string }{
 		{"VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ?"},
 		{"TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?"},
@@ -103,20 +105,20 @@ func replacePrograms(ctx context.Context, c *sql.Conn, name string, s structure)
 		}
 	}
 	if len(s.Defaults) > 0 { // the history of a table stays as it is
-		if _, err := c.ExecContext(ctx, "SET SESSION system_versioning_alter_history = KEEP"); err != nil {
+		if _, err := m.c.ExecContext(ctx, "SET SESSION system_versioning_alter_history = KEEP"); err != nil {
 			return err
 		}
 	}
 	for _, d := range s.Defaults {
-		if _, err := c.ExecContext(ctx, "ALTER TABLE "+quote(d.Name)+" MODIFY "+d.SQL); err != nil {
+		if _, err := m.c.ExecContext(ctx, "ALTER TABLE "+quote(d.Name)+" MODIFY "+d.SQL); err != nil {
 			return err
 		}
 	}
-	if err := makePrograms(ctx, c, s); err != nil {
+	if err := makePrograms(ctx, m, s); err != nil {
 		return err
 	}
 	for _, d := range s.Events {
-		if err := makeOne(ctx, c, "EVENT", d); err != nil {
+		if err := m.one(ctx, "EVENT", d); err != nil {
 			return err
 		}
 	}

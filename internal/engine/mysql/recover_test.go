@@ -105,7 +105,7 @@ func TestTablesChangePlacesAlone(t *testing.T) {
 			stop()
 			recovered := make(chan error, 1)
 			if lost {
-				go func() { recovered <- recoverSwap(t.Context(), s.server, s.id) }()
+				go func() { recovered <- recoverSwap(t.Context(), s.server, s.place, s.id) }()
 				waiting(t, s.server, "%get_lock(%, 30)%")
 			} else {
 				recovered <- nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -51,6 +52,14 @@ type scratch struct {
 	properties  map[string]string
 	made        bool
 	o           engine.Options
+
+	version string             // of the server
+	trust   trust              // how far the dump is
+	forms   map[string]rowForm // how rows must be, by table; nil when the dump is trusted
+	left    map[string]bool    // tables of the dump that are not made
+	account account            // that everything is made as, or none
+
+	needsAccount bool // the dump is not loaded without one
 }
 
 func randomID() string {
@@ -64,7 +73,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	if s.lock, err = s.server.Conn(ctx); err != nil {
 		return err
 	}
-	if err := sweep(ctx, s.server, s.lock); err != nil {
+	if err := sweep(ctx, s.server, s.lock, s.place, s.o); err != nil {
 		return err
 	}
 	if _, err := s.lock.ExecContext(ctx, "SELECT get_lock(?, 0)", s.id); err != nil {
@@ -76,8 +85,12 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	}
 	defer in.Close()
 	counted := &engine.Counter{W: io.Discard, O: s.o, Of: dump.Size}
-	var rows *bufio.Reader
-	if s.structure, rows, err = split(io.TeeReader(engine.Reader(ctx, in), counted)); err != nil {
+	if err := s.server.QueryRowContext(ctx, "SELECT version()").Scan(&s.version); err != nil {
+		return err
+	}
+	s.trust = trustOf(dump)
+	rows, err := s.read(dump, io.TeeReader(engine.Reader(ctx, in), counted))
+	if err != nil {
 		return err
 	}
 	s.properties = dump.Info.Properties
@@ -92,13 +105,19 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 	if err != nil {
 		return err
 	}
+	if err := s.confine(ctx); err != nil {
+		return err
+	}
 	s.o.Begin("restore")
-	db, err := s.here.open(s.here.name)
+	db, err := s.inside().open(s.here.name)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	return s.restore(ctx, db, rows, dump.Info.Tables)
+	if err := s.restore(ctx, db, rows, s.wanted(dump.Info)); err != nil {
+		return err
+	}
+	return s.stayedInside(ctx)
 }
 
 // restore makes everything in the scratch database and compares its rows.
@@ -143,7 +162,21 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		}
 	}
 	// That the programs are understood here is found out now, not after the swap.
-	return makePrograms(ctx, c, s.structure)
+	m := maker{c: c, account: s.account}
+	if s.account.made() {
+		if m.own, err = session(ctx, s.server, "USE "+quote(s.here.name)); err != nil {
+			return err
+		}
+		defer endSession(m.own)
+	}
+	return makePrograms(ctx, m, s.structure)
+}
+
+// endSession closes a connection whose database and modes must not be the next
+// one's.
+func endSession(c *sql.Conn) {
+	_ = c.Raw(func(any) error { return sqldriver.ErrBadConn })
+	_ = c.Close()
 }
 
 // loading opens a connection that loads rows: nothing is checked that the
@@ -168,16 +201,23 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 		known[t.Name] = true
 	}
 	queue := make(chan statement)
+	most := maxStatement
+	if s.trust != complete {
+		most = s.packet + chunkSize // the server takes no bigger row
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		defer close(queue)
 		for {
-			next, err := next(in)
+			next, err := next(in, most)
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
+			if err == nil && s.left[next.table] {
+				continue
+			}
 			if err == nil && !known[next.table] {
-				err = badDump(fmt.Errorf("rows of %s, which is no table of it", next.table))
+				err = badDump(fmt.Errorf("rows of %.80q, which is no table of it", next.table))
 			}
 			if err != nil {
 				return err
@@ -210,6 +250,13 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 	}
 	defer c.Close()
 	for next := range queue {
+		if form, ok := s.forms[next.table]; ok {
+			var left int64
+			if next, left, err = form.rewritten(next); err != nil {
+				return err
+			}
+			took(next.table, left)
+		}
 		for text := range next.within(s.packet - packetHead) {
 			result, err := persistent(ctx, c, text)
 			if err != nil {
@@ -424,7 +471,7 @@ func (s *scratch) drop(ctx context.Context) error {
 	}
 	var err error
 	if s.made {
-		err = s.dropDatabase(ctx)
+		err = errors.Join(s.dropDatabase(ctx), s.account.dropUnused(ctx, s.server))
 	}
 	if s.lock != nil {
 		_ = s.lock.Close()

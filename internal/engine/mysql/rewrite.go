@@ -83,13 +83,13 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 		return c, err
 	}
 	defer in.Close()
-	parts, tables, err := split(engine.Reader(ctx, in))
+	parts, tables, err := split(engine.Reader(ctx, in), headLimit(dump))
 	if err != nil {
 		return c, err
 	}
 	c.Stored = storedIn(parts.charsets())
 	for {
-		s, err := next(tables)
+		s, err := next(tables, rowLimit(dump))
 		if errors.Is(err, io.EOF) {
 			return c, nil
 		}
@@ -161,7 +161,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 		return engine.Info{}, err
 	}
 	defer in.Close()
-	parts, tables, err := split(engine.Reader(ctx, in))
+	parts, tables, err := split(engine.Reader(ctx, in), headLimit(dump))
 	if err != nil {
 		return engine.Info{}, err
 	}
@@ -173,7 +173,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 	if _, err := fmt.Fprintf(counted, "%s%s\n", head, line); err != nil {
 		return engine.Info{}, err
 	}
-	m := masker{plan: p, known: known, parts: parts, rows: map[string]int64{}}
+	m := masker{most: rowLimit(dump), plan: p, known: known, parts: parts, rows: map[string]int64{}}
 	for table := range known { // also those without a row must be covered
 		if _, _, err := m.masks(table); err != nil {
 			return engine.Info{}, err
@@ -192,6 +192,7 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out 
 
 // masker applies a plan to statements.
 type masker struct {
+	most  int // bytes of a statement
 	plan  engine.Plan
 	known map[string][]engine.Column
 	parts structure
@@ -220,7 +221,7 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 	g.Go(func() error {
 		defer close(order)
 		for {
-			s, err := next(in)
+			s, err := next(in, m.most)
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
@@ -318,4 +319,22 @@ func appendMasked(out, literal []byte, mask engine.Mask) ([]byte, error) {
 		return literalOf(out, now, kind), nil
 	}
 	return append(out, "NULL"...), nil
+}
+
+// maxForeign is the most bytes of a statement, or of the first line, of a dump
+// that somebody else made: they are held in memory.
+const maxForeign = 64 << 20
+
+func rowLimit(dump engine.Dump) int {
+	if dump.Trust == engine.Mine {
+		return maxStatement
+	}
+	return maxForeign
+}
+
+func headLimit(dump engine.Dump) int {
+	if dump.Trust == engine.Mine {
+		return maxHead
+	}
+	return maxForeign / 4
 }

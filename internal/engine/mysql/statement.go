@@ -15,6 +15,10 @@ import (
 // server can take at most, as text.
 const maxStatement = 2 << 30
 
+// maxStart is the most bytes of a statement before its rows: the names of 4,096
+// columns are shorter.
+const maxStart = 4 << 20
+
 // statement is one INSERT of a dump: its start, and its rows, one a line.
 type statement struct {
 	table   string
@@ -24,16 +28,19 @@ type statement struct {
 	count   int64
 }
 
-// next reads the next statement. io.EOF comes at the end of the dump.
-func next(in *bufio.Reader) (statement, error) {
+// next reads the next statement, of at most so many bytes. io.EOF comes at the
+// end of the dump.
+func next(in *bufio.Reader, most int) (statement, error) {
 	var s statement
 	var err error
 	for len(s.start) == 0 || bytes.Count(s.start, []byte("`"))%2 > 0 { // a name with a line's end in it
-		line, err := readLine(in, maxHead)
+		line, err := readLine(in, maxStart)
 		if err != nil {
 			return s, err
 		}
-		s.start = append(s.start, line...)
+		if s.start = append(s.start, line...); len(s.start) > maxStart {
+			return s, badDump(errors.New("a statement that is too long"))
+		}
 	}
 	if s.table, s.columns, err = parseStart(s.start); err != nil {
 		return s, err
@@ -42,7 +49,7 @@ func next(in *bufio.Reader) (statement, error) {
 		part, err := in.ReadSlice('\n')
 		s.rows = append(s.rows, part...)
 		switch {
-		case len(s.rows) > maxStatement:
+		case len(s.rows) > most:
 			return s, badDump(errors.New("a statement that is too long"))
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue

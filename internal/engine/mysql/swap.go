@@ -3,7 +3,6 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"snap"
+	"snap/internal/engine"
 )
 
 // Databases that a load makes beside the destination, by one id: the new
@@ -29,6 +29,7 @@ type journal struct {
 	Place    string       `json:"place"`
 	Triggers []definition `json:"triggers"` // of the old tables
 	New      structure    `json:"new"`      // without tables and sequences
+	Account  account      `json:"account"`  // that the new programs belong to, or none
 }
 
 // Swap implements [engine.Scratch]. All tables change places in one RENAME
@@ -64,7 +65,20 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	err = s.exchange(ctx)
 	// The new tables may be in place: what follows must not be left half done by
 	// an interruption.
-	return errors.Join(err, recoverSwap(context.WithoutCancel(ctx), s.server, s.id))
+	ctx = context.WithoutCancel(ctx)
+	if recovered := recoverSwap(ctx, s.server, s.place, s.id); recovered != nil {
+		return errors.Join(err, setAside(ctx, s.server, s.place, s.id, recovered))
+	}
+	if err != nil {
+		return err
+	}
+	if err := dropAside(ctx, s.server, s.place.name); err != nil {
+		return err
+	}
+	if err := sweepAccounts(ctx, s.server, s.lock); err != nil { // the next load does it
+		s.o.Notify("users of replaced programs are still on the server: " + err.Error())
+	}
+	return nil
 }
 
 // exchange gives the tables each other's places, or leaves them where they are.
@@ -116,7 +130,7 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	if err != nil {
 		return err
 	}
-	j := journal{Place: s.place.name, Triggers: old.Triggers, New: s.structure}
+	j := journal{Place: s.place.name, Triggers: old.Triggers, New: s.structure, Account: s.account}
 	j.New.Tables, j.New.Sequences, j.New.Defaults = nil, nil, sequenced(s.structure.Tables)
 	text, err := json.Marshal(j)
 	if err != nil {
@@ -210,7 +224,7 @@ func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 
 // recoverSwap finishes the swap of an id when its tables have changed places,
 // and undoes it when they have not. Then it removes what the swap made.
-func recoverSwap(ctx context.Context, server *sql.DB, id string) error {
+func recoverSwap(ctx context.Context, server *sql.DB, place database, id string) error {
 	if err := exchanged(ctx, server, id); err != nil {
 		return err
 	}
@@ -223,15 +237,20 @@ func recoverSwap(ctx context.Context, server *sql.DB, id string) error {
 		at[t] = true
 	}
 	if at["whole"] { // else nothing was touched yet
-		if err := finish(ctx, server, id, at["after"]); err != nil {
+		if err := finish(ctx, server, place, id, at["after"]); err != nil {
 			return err
 		}
 	}
+	return dropJournal(ctx, server, id, at["whole"])
+}
+
+// dropJournal removes what a swap made.
+func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) error {
 	// The sign goes first, as servers may drop a database table by table: a
 	// journal that lost another one would be read wrongly. The journal's database
 	// goes last: as long as it is there, this can be done again.
 	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " + quote(journalPrefix+id)}
-	if at["whole"] {
+	if whole {
 		statements = append([]string{"DROP TABLE " + quote(journalPrefix+id) + ".whole"}, statements...)
 	}
 	for _, statement := range statements {
@@ -242,22 +261,29 @@ func recoverSwap(ctx context.Context, server *sql.DB, id string) error {
 	return nil
 }
 
-func finish(ctx context.Context, server *sql.DB, id string, swapped bool) error {
-	side := map[bool]string{true: "after", false: "before"}[swapped]
+// journalOf reads a journal from the table of one of its sides.
+func journalOf(ctx context.Context, server querier, id, side string) (journal, error) {
+	var j journal
 	parts, err := names(ctx, server, "SELECT text FROM "+quote(journalPrefix+id)+"."+quote(side)+" WHERE ? <> '' ORDER BY part", id)
 	if err != nil {
-		return err
+		return j, err
 	}
-	var j journal
 	if err := json.Unmarshal([]byte(strings.Join(parts, "")), &j); err != nil {
-		return fmt.Errorf("read the journal of a load: %w", err)
+		return j, fmt.Errorf("read the journal of a load: %w", err)
+	}
+	return j, nil
+}
+
+func finish(ctx context.Context, server *sql.DB, place database, id string, swapped bool) error {
+	j, err := journalOf(ctx, server, id, map[bool]string{true: "after", false: "before"}[swapped])
+	if err != nil {
+		return err
 	}
 	c, err := session(ctx, server, "USE "+quote(j.Place))
 	if err != nil {
 		return err
 	}
-	// Its database and modes must not be the next one's.
-	defer func() { _ = c.Raw(func(any) error { return driver.ErrBadConn }); c.Close() }()
+	defer endSession(c)
 	have, err := triggersOf(ctx, c, j.Place)
 	if err != nil {
 		return err
@@ -266,7 +292,7 @@ func finish(ctx context.Context, server *sql.DB, id string, swapped bool) error 
 		return err
 	}
 	if swapped {
-		return replacePrograms(ctx, c, j.Place, j.New)
+		return replaceBy(ctx, server, place.named(j.Place), c, j)
 	}
 	for _, t := range j.Triggers {
 		if have[t.Name] {
@@ -277,6 +303,23 @@ func finish(ctx context.Context, server *sql.DB, id string, swapped bool) error 
 		}
 	}
 	return nil
+}
+
+// replaceBy replaces the programs of a database by those of a journal. When they
+// belong to an account, it makes them.
+func replaceBy(ctx context.Context, server *sql.DB, place database, c *sql.Conn, j journal) error {
+	m := maker{c: c}
+	if j.Account.made() && (j.New.hasPrograms() || len(j.New.Defaults) > 0) {
+		db, owner, err := j.Account.asOwner(ctx, server, place)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		defer owner.Close()
+		m = maker{c: owner, own: c, account: j.Account}
+	}
+	err := replacePrograms(ctx, c, m, place.name, j.New)
+	return errors.Join(err, j.Account.dropUnused(ctx, server))
 }
 
 // triggersOf returns the names of a database's triggers.
@@ -316,7 +359,7 @@ func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have 
 }
 
 // sweep finishes or undoes what loads that were killed have left on the server.
-func sweep(ctx context.Context, server *sql.DB, c *sql.Conn) error {
+func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o engine.Options) error {
 	left, err := names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ?", ofLoads)
 	if err != nil {
 		return err
@@ -332,16 +375,19 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn) error {
 		if slices.Contains(left, journalPrefix+id) { // its load may have been killed a moment ago
 			patience = 10
 		}
-		if err := sweepOne(ctx, server, c, id, patience); err != nil {
-			return err
+		if err := sweepOne(ctx, server, c, place, id, patience); err != nil {
+			if !isAside(err) {
+				return err
+			}
+			o.Notify(err.Error())
 		}
 	}
-	return nil
+	return sweepAccounts(ctx, server, c)
 }
 
 // sweepOne holds the id's lock while it clears up: one that stays held for so
 // many seconds is of a load that runs, or of somebody else who clears up.
-func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, id string, patience int) error {
+func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, place database, id string, patience int) error {
 	var free sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, ?)", id, patience).Scan(&free); err != nil {
 		return err
@@ -350,9 +396,15 @@ func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, id string, patie
 		return nil
 	}
 	defer func() { _, _ = c.ExecContext(context.WithoutCancel(ctx), "SELECT release_lock(?)", id) }()
-	if err := recoverSwap(ctx, server, id); err != nil {
+	aside, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name = 'aside'", journalPrefix+id)
+	if err != nil {
 		return err
 	}
-	_, err := server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(scratchPrefix+id))
+	if len(aside) == 0 {
+		if err := recoverSwap(ctx, server, place, id); err != nil {
+			return setAside(ctx, server, place, id, err)
+		}
+	}
+	_, err = server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(scratchPrefix+id))
 	return err
 }

@@ -1,0 +1,148 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// A journal that the server will not let finish is set aside: the load that it
+// is of stays as it is, and later loads pass it. A load that replaces the same
+// database removes it, since nothing is left to finish then.
+
+// asideError says that a journal was set aside.
+type asideError struct{ said *snap.Error }
+
+func (e asideError) Error() string { return e.said.Error() }
+func (e asideError) Unwrap() error { return e.said }
+
+func isAside(err error) bool {
+	var e asideError
+	return errors.As(err, &e)
+}
+
+// setAside sets the journal of an id aside, since it could not be finished, and
+// returns an error that says so. A server that is away, or busy, is another
+// matter: the next load tries again.
+func setAside(ctx context.Context, server *sql.DB, place database, id string, why error) error {
+	n := number(why)
+	var e *snap.Error
+	if ctx.Err() != nil || lost(why) || n == erLockTimeout || n == erDeadlock || errors.As(why, &e) && e.Code == snap.CodeConflict {
+		return why
+	}
+	name := quote(journalPrefix + id)
+	if _, err := server.ExecContext(ctx, "RENAME TABLE "+name+".whole TO "+name+".aside"); err != nil {
+		return errors.Join(why, err)
+	}
+	said := place.failure(why).Error()
+	return asideError{said: &snap.Error{
+		Code: snap.CodeDatabase, Cause: why,
+		Detail: fmt.Sprintf("a load could not be finished: %s; its journal %s was set aside", said, journalPrefix+id),
+		Hint:   "load again, which replaces what it left, or run: snapcli doctor --fix",
+	}}
+}
+
+// journalsAside returns the ids of the journals that were set aside.
+func journalsAside(ctx context.Context, server querier) ([]string, error) {
+	all, err := names(ctx, server, "SELECT table_schema FROM information_schema.tables WHERE table_name = 'aside' AND table_schema REGEXP ?", ofLoads)
+	for i, name := range all {
+		all[i] = strings.TrimPrefix(name, journalPrefix)
+	}
+	return all, err
+}
+
+// sideOf returns on which side of its exchange a journal is.
+func sideOf(ctx context.Context, server querier, id string) (string, error) {
+	side, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name IN ('before', 'after')", journalPrefix+id)
+	if err == nil && len(side) == 0 {
+		err = errors.New("a journal without its text")
+	}
+	if err != nil {
+		return "", err
+	}
+	return side[0], nil
+}
+
+// dropAside removes the journals that were set aside of loads into a database
+// that was replaced since.
+func dropAside(ctx context.Context, server *sql.DB, database string) error {
+	ids, err := journalsAside(ctx, server)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if side, err := sideOf(ctx, server, id); err == nil {
+			if j, err := journalOf(ctx, server, id, side); err == nil && j.Place != database {
+				continue
+			}
+		}
+		if err := dropJournal(ctx, server, id, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Leftovers names what ended loads have left on the server of a database, for a
+// person to read. It changes nothing.
+func (Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
+	d, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	db, err := d.open("")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	left, err := names(ctx, db, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? AND is_free_lock(right(schema_name, 16))", ofLoads)
+	return left, d.failure(err)
+}
+
+// Mend finishes or undoes what ended loads have left on the server of a
+// database, and removes what cannot be finished. It returns what it removed
+// without finishing it.
+func (Engine) Mend(ctx context.Context, raw string) ([]string, error) {
+	d, err := parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	db, err := d.open("")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	removed, err := mend(ctx, db, d)
+	return removed, d.failure(err)
+}
+
+func mend(ctx context.Context, server *sql.DB, place database) ([]string, error) {
+	c, err := server.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	aside, err := journalsAside(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	var removed []string
+	for _, id := range aside {
+		side, err := sideOf(ctx, server, id)
+		if err == nil {
+			err = finish(ctx, server, place, id, side == "after")
+		}
+		if err != nil {
+			removed = append(removed, fmt.Sprintf("%s: %v", journalPrefix+id, place.failure(err)))
+		}
+		if err := dropJournal(ctx, server, id, false); err != nil {
+			return removed, err
+		}
+	}
+	return removed, sweep(ctx, server, c, place, engine.Options{Notice: func(text string) { removed = append(removed, text) }})
+}

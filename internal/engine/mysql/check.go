@@ -1,0 +1,265 @@
+package mysql
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/schema"
+)
+
+// checker checks the statements of a dump that is not the user's own. Each must
+// make one object of its kind and name, in the database that is loaded. The part
+// of a statement up to the object's own text is written again here.
+type checker struct {
+	mariadb bool
+	version int            // of the server
+	known   *schema.Schema // what the manifest announces, or nil in older snapshots
+}
+
+// runs reports whether the server executes a comment for this version.
+func (k checker) runs(mariadb bool, version int) bool {
+	if mariadb && !k.mariadb || k.mariadb && !mariadb && 50700 <= version && version <= 99999 {
+		return false
+	}
+	return version <= k.version
+}
+
+// structure returns the statements, each checked.
+func (k checker) structure(s structure) (structure, error) {
+	out := structure{}
+	announced := k.announced()
+	tables := map[string]bool{}
+	for _, t := range s.Tables {
+		tables[t.Name] = true
+	}
+	for _, list := range []struct {
+		kind string
+		from []definition
+		to   *[]definition
+	}{{"SEQUENCE", s.Sequences, &out.Sequences}, {"TABLE", s.Tables, &out.Tables}, {"", s.Routines, &out.Routines}, {"TRIGGER", s.Triggers, &out.Triggers}, {"VIEW", s.Views, &out.Views}, {"EVENT", s.Events, &out.Events}} {
+		for _, d := range list.from {
+			kind := cmp.Or(list.kind, d.Kind)
+			checked, err := k.definition(kind, d, tables)
+			if err == nil && announced != nil && !announced[strings.ToLower(kind)+" "+d.Name] {
+				err = fmt.Errorf("the manifest does not announce it")
+			}
+			if err != nil {
+				return out, refused(kind, d.Name, err)
+			}
+			*list.to = append(*list.to, checked)
+		}
+	}
+	return out, nil
+}
+
+func refused(kind, name string, why error) error {
+	return &snap.Error{
+		Code: snap.CodeInvalid, Cause: why,
+		Detail: fmt.Sprintf("the %.20s %.80q of the snapshot is not made by one plain statement: %v", strings.ToLower(kind), name, why),
+		Hint:   "nothing was run; ask for a snapshot that was built again with a current snapcli",
+	}
+}
+
+// announced returns what the manifest says is in the dump, as kind and name.
+func (k checker) announced() map[string]bool {
+	if k.known == nil {
+		return nil
+	}
+	all := map[string]bool{}
+	for _, q := range k.known.Sequences {
+		all["sequence "+q.Name.Name] = true
+	}
+	for _, t := range k.known.Tables {
+		all["table "+t.Name.Name] = true
+	}
+	for _, p := range k.known.Programs {
+		if p.Kind == "table" || p.On == "" || p.Kind == "trigger" {
+			all[p.Kind+" "+p.Name.Name] = true
+		}
+	}
+	return all
+}
+
+var (
+	someMode = regexp.MustCompile(`^[A-Z0-9_,]*$`)
+	someZone = regexp.MustCompile(`^[A-Za-z0-9_+:/-]*$`)
+)
+
+// definition checks one statement and the settings that it is made with.
+func (k checker) definition(kind string, d definition, tables map[string]bool) (definition, error) {
+	if !someMode.MatchString(d.Mode) || !someZone.MatchString(d.TimeZone) || len(d.Period) != 0 && len(d.Period) != 2 {
+		return d, fmt.Errorf("its settings are not known")
+	}
+	if err := nameable(append([]string{d.Name}, d.Period...)...); err != nil {
+		return d, err
+	}
+	if d.Charset != "" && !slices.Contains([]string{"utf8mb4", "utf8mb3", "utf8", "latin1", "ascii"}, d.Charset) {
+		d.Charset, d.Collation = "", ""
+	}
+	if kind == "SEQUENCE" {
+		q, err := describeSequence(d)
+		if err == nil {
+			d.SQL, err = sequenceSQL(q)
+		}
+		return d, err
+	}
+	m := modeOf(d.Mode)
+	if kind == "TABLE" {
+		m = modeOf(storedMode)
+	}
+	text, err := opened(d.SQL, m, k.runs)
+	if err != nil {
+		return d, err
+	}
+	h, err := readHeader(text, m)
+	if err != nil {
+		return d, err
+	}
+	if h.kind != kind || h.name.name != d.Name || h.name.database != "" || h.on.database != "" {
+		return d, fmt.Errorf("it makes %.40q", text)
+	}
+	body, err := read(text[h.body:], m)
+	if err != nil {
+		return d, err
+	}
+	d.SQL, err = k.again(h, body, tables)
+	return d, err
+}
+
+// again writes a statement with a header of ours.
+func (k checker) again(h header, body *reader, tables map[string]bool) (string, error) {
+	text, ok := "CREATE "+h.kind+" "+quote(h.name.name), false
+	switch h.kind {
+	case "TABLE":
+		return text + " " + body.text, k.table(body)
+	case "VIEW":
+		text = "CREATE ALGORITHM=" + viewAlgorithm(h.algorithm) + " SQL SECURITY DEFINER VIEW " + quote(h.name.name)
+		ok = (body.is("AS") || body.is("(")) && !body.has(";")
+	case "TRIGGER":
+		if !tables[h.on.name] {
+			return "", fmt.Errorf("it is on a table that the snapshot does not have")
+		}
+		text += " " + h.moment + " ON " + quote(h.on.name) + " FOR EACH ROW"
+		if h.order != "" {
+			text += " " + h.order + " " + quote(h.other)
+		}
+		ok = !body.ended()
+	case "EVENT":
+		ok = body.is("ON", "SCHEDULE")
+	case "FUNCTION":
+		if h.aggregate {
+			text = "CREATE AGGREGATE FUNCTION " + quote(h.name.name)
+		}
+		ok = (body.is("(") || body.is("RETURN")) && !body.has("SONAME")
+	case "PROCEDURE":
+		ok = body.is("(") || body.is("AS") || body.is("IS")
+	case "PACKAGE", "PACKAGE BODY":
+		ok = !body.has("SQL", "SECURITY")
+	}
+	if !ok || !body.oneStatement() {
+		return "", fmt.Errorf("it is not one %s", strings.ToLower(h.kind))
+	}
+	return text + " " + body.text, nil
+}
+
+func viewAlgorithm(name string) string {
+	switch name = strings.ToUpper(name); name {
+	case "MERGE", "TEMPTABLE":
+		return name
+	}
+	return "UNDEFINED"
+}
+
+// has reports whether these words follow each other anywhere.
+func (r *reader) has(words ...string) bool {
+	for i := range r.tokens {
+		if (&reader{r.text, r.tokens[i:]}).is(words...) {
+			return true
+		}
+	}
+	return false
+}
+
+// oneStatement reports whether a body is one statement: one without a semicolon,
+// or a compound one, which ends with END. The server takes no second statement
+// either.
+func (r *reader) oneStatement() bool {
+	tokens := r.tokens
+	if n := len(tokens); n > 0 && tokens[n-1].kind == signToken && tokens[n-1].value == ";" {
+		tokens = tokens[:n-1]
+	}
+	body := &reader{r.text, tokens}
+	if !body.has(";") {
+		return true
+	}
+	for i := max(0, len(tokens)-3); i < len(tokens); i++ { // END, END IF, END label
+		if (&reader{r.text, tokens[i:]}).is("END") {
+			return true
+		}
+	}
+	return false
+}
+
+// table checks a table's columns and options: nothing of another database, no
+// files, no other server, and no rows of a query.
+func (k checker) table(body *reader) error {
+	if !body.is("(") || body.has(";") {
+		return fmt.Errorf("it has no columns")
+	}
+	for i, t := range body.tokens {
+		rest := &reader{body.text, body.tokens[i:]}
+		if t.kind == wordToken && !isDigit(t.value[0]) || t.kind == nameToken {
+			if len(rest.tokens) > 1 && rest.tokens[1].kind == signToken && rest.tokens[1].value == "." {
+				return fmt.Errorf("it names a database")
+			}
+		}
+		for _, word := range []string{"SELECT", "UNION", "DIRECTORY", "CONNECTION", "TABLESPACE", "LIKE", "TABLE", "VALUES"} {
+			if rest.is(word) && !rest.is("VALUES", "LESS") && !rest.is("VALUES", "IN") && !(word == "LIKE" && k.inside(body, i)) {
+				return fmt.Errorf("it has the word %s", word)
+			}
+		}
+		if rest.take("ENGINE") {
+			rest.take("=")
+			if name, _ := rest.name(); !engines[strings.ToLower(name)] {
+				return fmt.Errorf("its engine is %.40q", name)
+			}
+		}
+	}
+	return nil
+}
+
+// inside reports whether a token is within parentheses in parentheses: in an
+// expression.
+func (k checker) inside(r *reader, at int) bool {
+	depth := 0
+	for _, t := range r.tokens[:at] {
+		depth += t.nesting()
+	}
+	return depth > 1
+}
+
+// riskyWords are what a program could reach files with, as a user who may.
+func (s structure) riskyWords() error {
+	for _, list := range [][]definition{s.Routines, s.Triggers, s.Views, s.Events} {
+		for _, d := range list {
+			r, err := read(d.SQL, modeOf(d.Mode))
+			if err != nil {
+				return err
+			}
+			for _, word := range []string{"OUTFILE", "DUMPFILE", "LOAD_FILE", "INFILE"} {
+				if r.has(word) {
+					return refused(d.Kind+" program", d.Name, fmt.Errorf("it uses %s", word))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s structure) hasPrograms() bool {
+	return len(s.Routines)+len(s.Triggers)+len(s.Views)+len(s.Events) > 0
+}

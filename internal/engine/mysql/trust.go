@@ -1,0 +1,217 @@
+package mysql
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/schema"
+)
+
+// trust says what of a dump is run.
+type trust int
+
+const (
+	complete trust = iota // everything, as it comes
+	checked               // each statement after its check, as a user who reaches the scratch database only
+	dataOnly              // no word of it: statements are made from its description
+)
+
+func trustOf(dump engine.Dump) trust {
+	switch {
+	case dump.Trust == engine.Mine:
+		return complete
+	case dump.Trust == engine.Ours, dump.WithPrograms:
+		return checked
+	}
+	return dataOnly
+}
+
+func (s *scratch) mariadb() bool { return strings.Contains(s.version, "MariaDB") }
+
+// read takes from a dump how everything is made, as far as the dump is trusted,
+// and returns its rows.
+func (s *scratch) read(dump engine.Dump, r io.Reader) (rows *bufio.Reader, err error) {
+	switch s.trust {
+	case complete:
+		s.structure, rows, err = split(r, maxHead)
+		return rows, err
+	case checked:
+		if s.structure, rows, err = split(r, headLimit(dump)); err != nil {
+			return nil, err
+		}
+		return rows, s.check(dump)
+	}
+	if s.structure, err = statementsFor(dump.Info.Schema, s.mariadb()); err != nil {
+		return nil, err
+	}
+	s.describeRows(dump.Info.Schema)
+	return pastHead(r)
+}
+
+// describeRows sets how rows must be by a description.
+func (s *scratch) describeRows(d *schema.Schema) {
+	s.forms, s.left = map[string]rowForm{}, map[string]bool{}
+	versioned := map[string]bool{}
+	for _, p := range d.Programs {
+		switch p.Kind {
+		case "table":
+			s.left[p.Name.Name] = true
+		case "system versioning":
+			versioned[p.Name.Name] = true
+		}
+	}
+	for _, t := range d.Tables {
+		form := rowForm{newest: versioned[t.Name.Name]}
+		for _, c := range t.Columns {
+			if !c.Computed {
+				form.columns = append(form.columns, c.Name)
+			}
+		}
+		delete(s.left, t.Name.Name)
+		s.forms[t.Name.Name] = form
+	}
+}
+
+// check takes only what passes the check of a structure that is not trusted.
+func (s *scratch) check(dump engine.Dump) error {
+	k := checker{mariadb: s.mariadb(), version: serverVersion(s.version), known: dump.Info.Schema}
+	if dump.Trust == engine.Foreign && k.known == nil {
+		return notDescribed()
+	}
+	if k.known != nil {
+		if err := k.known.Check(schema.MySQL); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.structure, err = k.structure(s.structure); err != nil {
+		return err
+	}
+	s.forms = map[string]rowForm{}
+	periods := map[string]bool{}
+	for _, t := range s.structure.Tables {
+		periods[t.Name] = t.Period != nil
+	}
+	for _, t := range dump.Info.Tables {
+		form := rowForm{period: periods[t.Name]}
+		for _, c := range withoutGenerated(t.Columns) {
+			form.columns = append(form.columns, c.Name)
+		}
+		s.forms[t.Name] = form
+	}
+	for _, t := range s.structure.Tables {
+		if _, ok := s.forms[t.Name]; !ok {
+			return badSchema("the columns of the table %.80q are missing", t.Name)
+		}
+	}
+	s.needsAccount = dump.Trust == engine.Foreign
+	return nil
+}
+
+// wanted returns the tables that the restored database must have.
+func (s *scratch) wanted(info engine.Info) []engine.Table {
+	return slices.DeleteFunc(slices.Clone(info.Tables), func(t engine.Table) bool { return s.left[t.Name] })
+}
+
+// serverVersion returns the number that the executable comments of a server
+// compare with: 80036 for 8.0.36.
+func serverVersion(version string) int {
+	n := 0
+	version = strings.TrimPrefix(version, "5.5.5-")
+	for i, part := range strings.SplitN(version, ".", 3) {
+		digits := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
+		if digits >= 0 {
+			part = part[:digits]
+		}
+		v, _ := strconv.Atoi(part)
+		n += v * []int{10000, 100, 1}[i]
+	}
+	return n
+}
+
+// stayedInside is an error when something that was made from a checked dump
+// reaches another database.
+func (s *scratch) stayedInside(ctx context.Context) error {
+	if s.trust == complete {
+		return nil
+	}
+	out, err := names(ctx, s.server, "SELECT concat(table_name, '.', constraint_name) FROM information_schema.referential_constraints WHERE constraint_schema = ? AND unique_constraint_schema <> ?", s.here.name, s.here.name)
+	if err != nil {
+		return err
+	}
+	if len(out) > 0 {
+		return reaches("foreign key", out[0])
+	}
+	if s.trust == dataOnly {
+		return nil
+	}
+	others, err := names(ctx, s.server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN (?, ?)", s.here.name, s.place.name)
+	if err != nil {
+		return err
+	}
+	for _, kind := range []struct{ word, query string }{
+		{"view", "SELECT table_name, view_definition FROM information_schema.views WHERE table_schema = ?"},
+		{"trigger", "SELECT trigger_name, action_statement FROM information_schema.triggers WHERE trigger_schema = ?"},
+	} {
+		if err := s.eachInside(ctx, kind.word, kind.query, others); err != nil {
+			return err
+		}
+	}
+	for _, e := range s.structure.Events { // made after the exchange: they would run
+		if namesDatabase(e.SQL, modeOf(e.Mode), others) {
+			return reaches("event", e.Name)
+		}
+	}
+	return nil
+}
+
+// eachInside checks the texts of one kind of object, as the server has them.
+func (s *scratch) eachInside(ctx context.Context, kind, query string, others []string) error {
+	rows, err := s.server.QueryContext(ctx, query, s.here.name)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, text string
+		if err := rows.Scan(&name, &text); err != nil {
+			return err
+		}
+		if namesDatabase(text, lexMode{}, others) && namesDatabase(text, lexMode{ansi: true}, others) {
+			return reaches(kind, name)
+		}
+	}
+	return rows.Err()
+}
+
+// namesDatabase reports whether a text has the name of one of these databases
+// before a dot. What cannot be read is taken for one.
+func namesDatabase(text string, m lexMode, databases []string) bool {
+	tokens, err := lex(text, m)
+	if err != nil {
+		return true
+	}
+	for i := range max(0, len(tokens)-1) {
+		t, dot := tokens[i], tokens[i+1]
+		first := i == 0 || tokens[i-1].kind != signToken || tokens[i-1].value != "."
+		if (t.kind == wordToken || t.kind == nameToken) && dot.kind == signToken && dot.value == "." && first &&
+			slices.ContainsFunc(databases, func(d string) bool { return strings.EqualFold(d, t.value) }) {
+			return true
+		}
+	}
+	return false
+}
+
+func reaches(kind, name string) error {
+	return &snap.Error{
+		Code: snap.CodeInvalid, Detail: fmt.Sprintf("the %s %.80q of the snapshot reaches into another database", kind, name),
+		Hint: "a snapshot that you did not build here may use its own database only; nothing was replaced",
+	}
+}
