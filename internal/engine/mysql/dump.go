@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -72,6 +73,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 		return info, err
 	}
 	info.Schema = described(parts)
+	info.Warnings = append(info.Warnings, loadable(parts, info)...)
 	line, err := json.Marshal(parts)
 	if err != nil {
 		return info, fmt.Errorf("write the dump: %w", err)
@@ -93,6 +95,21 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 		err = changedMeanwhile("its tables are not what they were at the start")
 	}
 	return info, err
+}
+
+// loadable warns when what was read could not be loaded by others: the loader's
+// own checks say so.
+func loadable(parts structure, info engine.Info) []string {
+	mariadb := strings.Contains(info.ServerVersion, "MariaDB")
+	_, data := statementsFor(info.Schema, mariadb)
+	_, programs := checker{mariadb: mariadb, version: serverVersion(info.ServerVersion), known: info.Schema}.structure(parts)
+	var all []string
+	for _, err := range []error{data, programs} {
+		if err != nil {
+			all = append(all, "only you can load this snapshot: "+err.Error())
+		}
+	}
+	return all
 }
 
 func slicesOf(parts ...any) []byte {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,9 +89,11 @@ func testForeignDumps(t *testing.T, server string) {
 // invoker returns contents as a checked load makes them: with headers written
 // again, and everything run by its definer's rights.
 func invoker(text string) string {
-	text = strings.ReplaceAll(text, "CREATE trigger lower before insert on t for each row", "CREATE TRIGGER `lower` BEFORE INSERT ON `t` FOR EACH ROW")
+	text = ofTriggers.ReplaceAllString(text, "CREATE TRIGGER `$1` BEFORE INSERT ON `$2` FOR EACH ROW")
 	return strings.ReplaceAll(strings.ReplaceAll(text, "SQL SECURITY INVOKER VIEW", "SQL SECURITY DEFINER VIEW"), "    SQL SECURITY INVOKER\n", "")
 }
+
+var ofTriggers = regexp.MustCompile("(?i)CREATE TRIGGER `?(\\w+)`? BEFORE INSERT ON `?(\\w+)`? FOR EACH ROW")
 
 // sameData compares the rows of the tables that a description has, in the
 // columns that it has.

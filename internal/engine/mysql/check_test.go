@@ -1,0 +1,176 @@
+package mysql
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/schema"
+	"snap/internal/servertest"
+)
+
+// A trigger that was made in lower case, or with its database, which MariaDB
+// keeps as it was written, is loaded as any other.
+func TestTriggersAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
+		_, at := openURL(t, from)
+		script(t, from, "CREATE TABLE t (a INT); create trigger lower before insert on t for each row set new.a = 1;"+
+			"create trigger "+at.name+".qualified after insert on "+at.name+".t for each row set @a = 1; CREATE /* a comment */ TRIGGER IF NOT EXISTS `it's` BEFORE DELETE ON t FOR EACH ROW SET @b = 2")
+		d, _ := dumped(t, from)
+		for _, trust := range []engine.Trust{engine.Mine, engine.Ours} {
+			if err := load(t, to, as(d, trust, false), false); err != nil {
+				t.Fatal(err)
+			}
+			script(t, to, "INSERT INTO t VALUES (5)")
+			if got := sorted(t, to, "SELECT concat(a, (SELECT count(*) FROM information_schema.triggers WHERE trigger_schema = database())) FROM t")[0]; got != "13" {
+				t.Errorf("trust %d: %s", trust, got)
+			}
+		}
+	})
+}
+
+// A user who may not make accounts loads the own organization's programs with
+// the own rights and is told so, and is refused those of others.
+func TestWithoutTheRightToMakeAccounts(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.MariaDB(t), servertest.OwnMySQL(t, "mariadb", t.TempDir())
+	script(t, from, odd)
+	script(t, to, "CREATE USER poor@'127.0.0.1'; CREATE USER poor@localhost; GRANT ALL ON `own`.* TO poor@'127.0.0.1'; GRANT ALL ON `snapcli\\_%`.* TO poor@'127.0.0.1'; GRANT ALL ON `own`.* TO poor@localhost; GRANT ALL ON `snapcli\\_%`.* TO poor@localhost")
+	d, _ := dumped(t, from)
+	u, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User("poor")
+	if err := load(t, u.String(), as(d, engine.Foreign, true), false); snap.CodeOf(err) != snap.CodeForbidden {
+		t.Errorf("programs of others: %v", err)
+	}
+	var said []string
+	s, err := Engine{}.Restore(t.Context(), u.String(), as(d, engine.Ours, false), engine.Options{Jobs: 1, Notice: func(text string) { said = append(said, text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Drop(t.Context())
+	if len(said) != 1 || !strings.Contains(said[0], `rights of "poor"`) {
+		t.Errorf("%q", said)
+	}
+	if err := s.Swap(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := invoker(contents(t, from)), invoker(contents(t, to)); a != b {
+		t.Errorf("the copy differs: %s", difference(a, b))
+	}
+	if err := load(t, u.String(), as(d, engine.Foreign, false), false); err != nil {
+		t.Errorf("data of others: %v", err)
+	}
+	script(t, from, "CREATE VIEW readsit AS SELECT load_file('/etc/passwd') AS a")
+	d, _ = dumped(t, from)
+	if err := load(t, u.String(), as(d, engine.Ours, false), false); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "LOAD_FILE") {
+		t.Errorf("a view that reads files: %v", err)
+	}
+}
+
+// With a binary log, only privileged users may make triggers and functions: they
+// belong to the account of the load all the same.
+func TestBinaryLog(t *testing.T) {
+	t.Parallel()
+	from := servertest.MySQL(t, "mysql-8.0")
+	script(t, from, odd)
+	to := servertest.OwnMySQL(t, "mysql-8.0", t.TempDir(), "--log-bin=binlog", "--server-id=1")
+	d, _ := dumped(t, from)
+	if err := load(t, to, as(d, engine.Ours, false), false); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := invoker(contents(t, from)), invoker(contents(t, to)); a != b {
+		t.Errorf("the copy differs: %s", difference(a, b))
+	}
+	for _, owner := range sorted(t, to, "SELECT definer FROM information_schema.triggers WHERE trigger_schema = database() UNION ALL SELECT definer FROM information_schema.routines WHERE routine_schema = database()") {
+		if !strings.HasPrefix(owner, "snapcli_") {
+			t.Errorf("a program belongs to %s", owner)
+		}
+	}
+}
+
+// Programs that a load made run with rights on their own database only, whoever
+// calls them.
+func TestProgramsStayInTheirDatabase(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		from, to, prod := servertest.MySQL(t, server), servertest.MySQL(t, server), servertest.MySQL(t, server)
+		_, p := openURL(t, prod)
+		script(t, prod, "CREATE TABLE users (id INT)")
+		script(t, from, "DELIMITER //\nCREATE PROCEDURE drops() SQL SECURITY INVOKER BEGIN SET @q = concat('DROP TABLE ', '"+p.name+"', '.users'); PREPARE s FROM @q; EXECUTE s; END //\nDELIMITER ;\n"+
+			"CREATE PROCEDURE readsit() SELECT load_file('/etc/hostname') AS a; CREATE PROCEDURE writes() SELECT 1 INTO OUTFILE '/tmp/snapcli-hostile'; CREATE TABLE t (a INT); CREATE VIEW files AS SELECT load_file('/etc/hostname') AS a;")
+		d, _ := dumped(t, from)
+		if err := load(t, to, as(d, engine.Foreign, true), false); err != nil {
+			t.Fatal(err)
+		}
+		db, _ := openURL(t, to)
+		defer db.Close()
+		for _, call := range []string{"CALL drops()", "CALL writes()"} {
+			if _, err := db.Exec(call); number(err) == 0 {
+				t.Errorf("%s: %v", call, err)
+			}
+		}
+		if got := sorted(t, to, "SELECT count(*) FROM files WHERE a IS NOT NULL")[0]; got != "0" {
+			t.Error("a view reads files")
+		}
+		if got := sorted(t, prod, "SELECT count(*) FROM users")[0]; got != "0" {
+			t.Error("the table of another database is gone")
+		}
+	})
+}
+
+// FuzzStatements: whatever a statement is, what passes the check has our header,
+// and passes it again as it is.
+func FuzzStatements(f *testing.F) {
+	for _, p := range hostilePrograms() {
+		f.Add(p.kind, p.SQL, p.Mode)
+	}
+	for _, sql := range hostileTables() {
+		f.Add("TABLE", sql, "")
+	}
+	f.Fuzz(func(t *testing.T, kind, sql, mode string) {
+		k := checker{mariadb: true, version: 101100}
+		d, err := k.definition(kind, definition{Kind: kind, Name: "x", SQL: sql, Mode: mode}, map[string]bool{"s": true})
+		if err != nil {
+			return
+		}
+		h, err := readHeader(d.SQL, modeOf(d.Mode))
+		if err != nil || h.kind != kind || h.name.name != "x" || h.name.database != "" || h.on.database != "" || h.definer.to > 0 {
+			t.Fatalf("%q became %q: %+v, %v", sql, d.SQL, h, err)
+		}
+		if strings.Contains(d.SQL, "`x`.") || h.on.name != "" && h.on.name != "s" {
+			t.Fatalf("%q became %q", sql, d.SQL)
+		}
+		again, err := k.definition(kind, d, map[string]bool{"s": true})
+		if err != nil || again.SQL != d.SQL && strings.Join(strings.Fields(again.SQL), "") != strings.Join(strings.Fields(d.SQL), "") {
+			t.Fatalf("%q became %q and %q, %v", sql, d.SQL, again.SQL, err)
+		}
+	})
+}
+
+// FuzzDescribe: whatever SHOW CREATE TABLE answers, its description is refused,
+// or makes one table of that name without another database.
+func FuzzDescribe(f *testing.F) {
+	for _, sql := range append(hostileTables(), "CREATE TABLE `t` (\n  `a` int DEFAULT 1,\n  KEY `k` (`a`)\n) ENGINE=InnoDB PARTITION BY HASH (`a`) PARTITIONS 2") {
+		f.Add(sql)
+	}
+	f.Fuzz(func(t *testing.T, sql string) {
+		table, programs, err := describeTable(definition{Name: "t", SQL: sql}, map[string]bool{"t": true})
+		if err != nil {
+			return
+		}
+		s, err := statementsFor(&schema.Schema{Tables: []schema.Table{table}, Programs: programs}, true)
+		if err != nil {
+			return
+		}
+		if again, err := (checker{mariadb: true, version: 101100}).definition("TABLE", s.Tables[0], nil); err != nil {
+			t.Fatalf("%q became %q, which is refused: %v", sql, again.SQL, err)
+		}
+	})
+}
