@@ -98,14 +98,37 @@ func newPassword() string {
 // grantOn gives an account its rights on one database. In its name the server
 // takes _ for any character, but where rights can be taken away in part.
 func grantOn(ctx context.Context, server *sql.DB, database string, a account) error {
+	_, err := server.ExecContext(ctx, "GRANT "+accountRights+" ON "+pattern(ctx, server, database)+".* TO "+a.quoted())
+	return err
+}
+
+// pattern is a database's name as GRANT and REVOKE read it.
+func pattern(ctx context.Context, server querier, database string) string {
 	var literally sql.NullString
 	_ = server.QueryRowContext(ctx, "SELECT @@partial_revokes").Scan(&literally) // servers without it know patterns
-	pattern := quote(database)
-	if literally.String != "1" {
-		pattern = strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(pattern)
+	if literally.String == "1" {
+		return quote(database)
 	}
-	_, err := server.ExecContext(ctx, "GRANT "+accountRights+" ON "+pattern+".* TO "+a.quoted())
-	return err
+	return strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(quote(database))
+}
+
+// settle takes the rights from an account that only making its views and routines
+// needed. With them, a program could make a view that reads files for whoever
+// looks at it, or a routine that runs with its caller's rights.
+func (m maker) settle(ctx context.Context, database string, routines []definition) error {
+	if !m.account.made() {
+		return nil
+	}
+	if _, err := m.own.ExecContext(ctx, "REVOKE CREATE VIEW, CREATE ROUTINE, ALTER ROUTINE ON "+pattern(ctx, m.own, database)+".* FROM "+m.account.quoted()); err != nil {
+		return err
+	}
+	for _, r := range routines { // the server gives it to who makes a routine
+		_, err := m.own.ExecContext(ctx, "REVOKE ALTER ROUTINE ON "+r.Kind+" "+quote(database)+"."+quote(r.Name)+" FROM "+m.account.quoted())
+		if err != nil && number(err) != erNoGrant && number(err) != erNoGrantOn {
+			return err
+		}
+	}
+	return nil
 }
 
 // inside is the scratch database as the load reaches it.
@@ -125,11 +148,13 @@ type maker struct {
 	account account
 }
 
-// Error numbers of servers with a binary log: only a user with more rights may
+// Error numbers about rights. With a binary log, only a user with more of them may
 // make functions and triggers.
 const (
 	erUnsafeFunction = 1418
 	erNeedsSuper     = 1419
+	erNoGrant        = 1141
+	erNoGrantOn      = 1403 // a routine
 )
 
 // one makes one program. In a server with a binary log the user makes it in the

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"snap"
@@ -88,8 +89,9 @@ func dropAside(ctx context.Context, server *sql.DB, database string) error {
 	return nil
 }
 
-// Leftovers names what ended loads have left on the server of a database, for a
-// person to read. It changes nothing.
+var _ engine.Mender = Engine{}
+
+// Leftovers implements [engine.Mender]: the databases of loads that no longer run.
 func (Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -100,13 +102,16 @@ func (Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 		return nil, err
 	}
 	defer db.Close()
-	left, err := names(ctx, db, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? AND is_free_lock(right(schema_name, 16))", ofLoads)
+	left, err := leftOn(ctx, db)
 	return left, d.failure(err)
 }
 
-// Mend finishes or undoes what ended loads have left on the server of a
-// database, and removes what cannot be finished. It returns what it removed
-// without finishing it.
+func leftOn(ctx context.Context, server querier) ([]string, error) {
+	return names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? AND is_free_lock(right(schema_name, 16)) ORDER BY schema_name", ofLoads)
+}
+
+// Mend implements [engine.Mender]. A journal that was set aside is tried once
+// more, and removed then, finished or not.
 func (Engine) Mend(ctx context.Context, raw string) ([]string, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -117,32 +122,33 @@ func (Engine) Mend(ctx context.Context, raw string) ([]string, error) {
 		return nil, err
 	}
 	defer db.Close()
-	removed, err := mend(ctx, db, d)
-	return removed, d.failure(err)
+	before, err := leftOn(ctx, db)
+	if err != nil {
+		return nil, d.failure(err)
+	}
+	err = mend(ctx, db, d)
+	after, failed := leftOn(ctx, db)
+	removed := slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
+	return removed, d.failure(errors.Join(err, failed))
 }
 
-func mend(ctx context.Context, server *sql.DB, place database) ([]string, error) {
+func mend(ctx context.Context, server *sql.DB, place database) error {
 	c, err := server.Conn(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer c.Close()
 	aside, err := journalsAside(ctx, server)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var removed []string
 	for _, id := range aside {
-		side, err := sideOf(ctx, server, id)
-		if err == nil {
-			err = finish(ctx, server, place, id, side == "after")
-		}
-		if err != nil {
-			removed = append(removed, fmt.Sprintf("%s: %v", journalPrefix+id, place.failure(err)))
+		if side, err := sideOf(ctx, server, id); err == nil {
+			_ = finish(ctx, server, place, id, side == "after") // it failed before
 		}
 		if err := dropJournal(ctx, server, id, false); err != nil {
-			return removed, err
+			return err
 		}
 	}
-	return removed, sweep(ctx, server, c, place, engine.Options{Notice: func(text string) { removed = append(removed, text) }})
+	return sweep(ctx, server, c, place, engine.Options{})
 }

@@ -138,7 +138,8 @@ func (k checker) again(h header, body *reader, tables map[string]bool) (string, 
 		return text + " " + body.text, k.table(body)
 	case "VIEW":
 		text = "CREATE ALGORITHM=" + viewAlgorithm(h.algorithm) + " SQL SECURITY DEFINER VIEW " + quote(h.name.name)
-		ok = (body.is("AS") || body.is("(")) && !body.has(";")
+		// The server reads files for a view with the rights of who looks at it.
+		ok = (body.is("AS") || body.is("(")) && !body.has(";") && !body.calls("LOAD_FILE")
 	case "TRIGGER":
 		if !tables[h.on.name] {
 			return "", fmt.Errorf("it is on a table that the snapshot does not have")
@@ -184,6 +185,17 @@ func (r *reader) has(words ...string) bool {
 	return false
 }
 
+// calls reports whether there is a call of a function, with its name in quotes
+// or not.
+func (r *reader) calls(function string) bool {
+	for i, t := range r.tokens[:max(0, len(r.tokens)-1)] {
+		if (t.kind == wordToken || t.kind == nameToken) && strings.EqualFold(t.value, function) && r.tokens[i+1].nesting() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // oneStatement reports whether a body is one statement: one without a semicolon,
 // or a compound one, which ends with END. The server takes no second statement
 // either.
@@ -207,8 +219,8 @@ func (r *reader) oneStatement() bool {
 // table checks a table's columns and options: nothing of another database, no
 // files, no other server, and no rows of a query.
 func (k checker) table(body *reader) error {
-	if !body.is("(") || body.has(";") {
-		return fmt.Errorf("it has no columns")
+	if !body.is("(") || body.has(";") || body.calls("LOAD_FILE") {
+		return fmt.Errorf("it is not one table")
 	}
 	for i, t := range body.tokens {
 		rest := &reader{body.text, body.tokens[i:]}
@@ -251,7 +263,7 @@ func (s structure) riskyWords() error {
 				return err
 			}
 			for _, word := range []string{"OUTFILE", "DUMPFILE", "LOAD_FILE", "INFILE"} {
-				if r.has(word) {
+				if r.has(word) || r.calls(word) {
 					return refused(d.Kind+" program", d.Name, fmt.Errorf("it uses %s", word))
 				}
 			}

@@ -158,7 +158,12 @@ func hostileDump(t testing.TB, s structure, rows string, d schema.Schema, tables
 // whatever its author writes and however far it is trusted; most is refused.
 func TestHostileDumps(t *testing.T) {
 	t.Parallel()
-	onEach(t, testHostileDumps)
+	for _, server := range []string{"mariadb", "mysql-8.0"} { // the others read as these do
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			testHostileDumps(t, server)
+		})
+	}
 }
 
 func testHostileDumps(t *testing.T, server string) {
@@ -191,9 +196,9 @@ func testHostileDumps(t *testing.T, server string) {
 				}
 				script(t, to, "CREATE TABLE old (a INT)")
 			}
-			if after := state(t, to, prod, to); after != before {
-				t.Fatalf("%s: with trust %d the server changed: %s", name, trust.Trust, difference(before, after))
-			}
+		}
+		if after := state(t, to, prod, to); after != before {
+			t.Fatalf("%s: the server changed: %s", name, difference(before, after))
 		}
 	}
 	table := definition{Name: "s", SQL: "CREATE TABLE `s` (\n  `a` text\n) ENGINE=InnoDB"}
@@ -247,7 +252,7 @@ func hostileTables() []string {
 		"CREATE TABLE `s` (a INT) /*!50100 DATA DIRECTORY='/tmp' */", "CREATE TABLE `s` (a INT, FOREIGN KEY (a) REFERENCES prod.users (id))", "CREATE TABLE `s` (a INT, FOREIGN KEY (a) REFERENCES prod/*!99999 , */.users (id))",
 		"CREATE /*!99999 TABLE `s` (a INT) */ /*!50000 TABLE `prod`.`x` (a INT) */", "/*! DROP DATABASE prod */", "CREATE OR REPLACE TABLE prod.users (a INT)", "DROP TABLE prod.users", "CREATE TABLE `s2` (a TEXT)",
 		"CREATE TABLE `s` (a TEXT)\x00 ENGINE=InnoDB", "CREATE TABLE `#mysql50#..` (a TEXT)", "CREATE TABLE `S` (a TEXT)", "CREATE TABLE `s\u200b` (a TEXT)", "CREATE TABLE `" + strings.Repeat("s", 65) + "` (a TEXT)",
-		"CREATE TEMPORARY TABLE `s` (a TEXT)", "CREATE DEFINER=root@localhost TABLE `s` (a TEXT) ENGINE=CONNECT TABLE_TYPE=CSV FILE_NAME='/etc/passwd'", "DELIMITER //\nCREATE TABLE `s` (a TEXT)//", "CREATE TABLE `s` (a TEXT",
+		"CREATE TEMPORARY TABLE `s` (a TEXT)", "CREATE DEFINER=root@localhost TABLE `s` (a TEXT) ENGINE=CONNECT TABLE_TYPE=CSV FILE_NAME='/etc/passwd'", "DELIMITER //\nCREATE TABLE `s` (a TEXT)//", "CREATE TABLE `s` (a TEXT", "CREATE TABLE `s` (a TEXT DEFAULT (load_file('/etc/passwd')))", "CREATE TABLE `s` (a TEXT DEFAULT (`load_file`('/etc/passwd')))",
 	}
 }
 
@@ -281,7 +286,7 @@ func hostilePrograms() []hostileProgram {
 	}
 	add("VIEW", false, "CREATE VIEW `prod`.`x` AS SELECT 1", "CREATE OR REPLACE VIEW prod.v AS SELECT 2 AS a", "CREATE VIEW `x` AS SELECT * FROM prod.users", "CREATE VIEW `x` AS SELECT * FROM `prod` . `users`", "CREATE VIEW `x` AS SELECT * FROM prod/**/.users",
 		"CREATE VIEW `x` AS SELECT * FROM /*! prod. */ users", "CREATE VIEW `x` AS SELECT * FROM mysql.user", "CREATE VIEW x AS SELECT 1; DROP DATABASE prod", "CREATE VIEW y AS SELECT 1", "CREATE /*! VIEW prod.x AS SELECT 1 */ VIEW x AS SELECT 1", "CREATE TABLE x (a INT)")
-	add("VIEW", true, "CREATE VIEW x AS SELECT load_file('/etc/passwd') AS a")
+	add("VIEW", false, "CREATE VIEW x AS SELECT load_file('/etc/passwd') AS a", "CREATE VIEW x AS SELECT `Load_File` /**/ ('/etc/passwd') AS a", "CREATE VIEW x AS SELECT /*!50000 load_file*/ ('/etc/passwd') AS a")
 	add("TRIGGER", false, "CREATE TRIGGER prod.x BEFORE INSERT ON prod.users FOR EACH ROW SET @a = 1", "CREATE TRIGGER x BEFORE INSERT ON prod.users FOR EACH ROW SET @a = 1", "CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW DELETE FROM prod.users",
 		"CREATE TRIGGER x BEFORE INSERT ON other FOR EACH ROW SET @a = 1", "CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW SET @a = 1; DROP DATABASE prod", "CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW", "create trigger x before insert on s for each row insert into `prod`.users values (2, 'x')",
 		"CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW not sql at all")
@@ -372,7 +377,7 @@ func TestJournalsAreSetAside(t *testing.T) {
 	if err != nil || !slices.Contains(left, journalPrefix+id) {
 		t.Errorf("%q, %v", left, err)
 	}
-	if removed, err := (Engine{}).Mend(t.Context(), to); err != nil || len(removed) != 1 {
+	if removed, err := (Engine{}).Mend(t.Context(), to); err != nil || !slices.Contains(removed, journalPrefix+id) {
 		t.Errorf("%q, %v", removed, err)
 	}
 	if left, err := (Engine{}).Leftovers(t.Context(), to); err != nil || len(left) > 0 {

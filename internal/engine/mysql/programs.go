@@ -117,6 +117,9 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 	if err := makePrograms(ctx, m, s); err != nil {
 		return err
 	}
+	if err := m.settle(ctx, name, s.Routines); err != nil {
+		return err
+	}
 	for _, d := range s.Events {
 		if err := m.one(ctx, "EVENT", d); err != nil {
 			return err
