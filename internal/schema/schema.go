@@ -231,8 +231,9 @@ type PartitionOf struct {
 
 // Part is a partition of MySQL.
 type Part struct {
-	Name  string `json:"name"`
-	Bound Bound  `json:"bound"`
+	Name    string `json:"name"`
+	Bound   Bound  `json:"bound"`
+	Comment string `json:"comment,omitempty"`
 }
 
 // Bound is the bound of a partition. A value is a literal, or MINVALUE or

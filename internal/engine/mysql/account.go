@@ -37,7 +37,8 @@ func (a account) quoted() string { return quoteText(a.User) + "@" + quoteText(a.
 func (a account) definer() string { return quote(a.User) + "@" + quote(a.Host) }
 
 // accountRights are what an account may do in its database.
-const accountRights = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
+const accountRights = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY " +
+	"TABLES, LOCK TABLES, EXECUTE, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
 
 // confine makes the account of a load whose dump is checked. Where that is not
 // possible, a dump of the user's own organization is loaded with the user's
@@ -53,14 +54,16 @@ func (s *scratch) confine(ctx context.Context) error {
 	if s.needsAccount {
 		return &snap.Error{
 			Code: snap.CodeForbidden, Cause: err,
-			Detail: fmt.Sprintf("the MySQL user %q may not make a user for this load, without which programs of somebody else are not run", s.place.user),
-			Hint:   "load without programs, or use a MySQL user with the rights CREATE USER and GRANT OPTION",
+			Detail: fmt.Sprintf("the MySQL user %q may not make a user for this load, without which programs of "+
+				"somebody else are not run", s.place.user),
+			Hint: "load without programs, or use a MySQL user with the rights CREATE USER and GRANT OPTION",
 		}
 	}
 	if err := s.structure.riskyWords(); err != nil {
 		return err
 	}
-	s.o.Notify(fmt.Sprintf("the MySQL user %q may not make a user for this load, so the snapshot's programs are loaded with the rights of %[1]q", s.place.user))
+	s.o.Notify(fmt.Sprintf("the MySQL user %q may not make a user for this load, so the snapshot's programs are "+
+		"loaded with the rights of %[1]q", s.place.user))
 	return nil
 }
 
@@ -70,7 +73,8 @@ func (s *scratch) makeAccount(ctx context.Context) error {
 	if err := s.server.QueryRowContext(ctx, "SELECT substring_index(user(), '@', -1)").Scan(&a.Host); err != nil {
 		return err
 	}
-	if _, err := s.server.ExecContext(ctx, "CREATE USER "+a.quoted()+" IDENTIFIED BY "+quoteText(a.password)); err != nil {
+	if _, err := s.server.ExecContext(ctx, "CREATE USER "+a.quoted()+" IDENTIFIED BY "+
+		quoteText(a.password)); err != nil {
 		return err
 	}
 	s.account = a
@@ -119,11 +123,13 @@ func (m maker) settle(ctx context.Context, database string, routines []definitio
 	if !m.account.made() {
 		return nil
 	}
-	if _, err := m.own.ExecContext(ctx, "REVOKE CREATE VIEW, CREATE ROUTINE, ALTER ROUTINE ON "+pattern(ctx, m.own, database)+".* FROM "+m.account.quoted()); err != nil {
+	if _, err := m.own.ExecContext(ctx, "REVOKE CREATE VIEW, CREATE ROUTINE, ALTER ROUTINE ON "+
+		pattern(ctx, m.own, database)+".* FROM "+m.account.quoted()); err != nil {
 		return err
 	}
 	for _, r := range routines { // the server gives it to who makes a routine
-		_, err := m.own.ExecContext(ctx, "REVOKE ALTER ROUTINE ON "+r.Kind+" "+quote(database)+"."+quote(r.Name)+" FROM "+m.account.quoted())
+		_, err := m.own.ExecContext(ctx, "REVOKE ALTER ROUTINE ON "+r.Kind+" "+quote(database)+"."+quote(r.Name)+
+			" FROM "+m.account.quoted())
 		if err != nil && number(err) != erNoGrant && number(err) != erNoGrantOn {
 			return err
 		}
@@ -178,7 +184,8 @@ func (m maker) one(ctx context.Context, kind string, d definition) error {
 // new then. The caller closes what it gets, and locks the account.
 func (a account) asOwner(ctx context.Context, server *sql.DB, place database) (*sql.DB, *sql.Conn, error) {
 	a.password = newPassword()
-	for _, statement := range []string{"ALTER USER " + a.quoted() + " IDENTIFIED BY " + quoteText(a.password), "ALTER USER " + a.quoted() + " ACCOUNT UNLOCK"} {
+	for _, statement := range []string{"ALTER USER " + a.quoted() + " IDENTIFIED BY " + quoteText(a.password),
+		"ALTER USER " + a.quoted() + " ACCOUNT UNLOCK"} {
 		if _, err := server.ExecContext(ctx, statement); err != nil {
 			return nil, nil, err
 		}
@@ -243,7 +250,8 @@ func sweepAccounts(ctx context.Context, server *sql.DB, c *sql.Conn) error {
 	for _, a := range all {
 		id := strings.TrimPrefix(a.User, "snapcli_")
 		var free sql.NullInt64
-		if err := c.QueryRowContext(ctx, "SELECT is_free_lock(?) AND NOT EXISTS (SELECT 1 FROM information_schema.schemata WHERE schema_name = ?)", id, journalPrefix+id).Scan(&free); err != nil {
+		if err := c.QueryRowContext(ctx, "SELECT is_free_lock(?) AND NOT EXISTS (SELECT 1 FROM "+
+			"information_schema.schemata WHERE schema_name = ?)", id, journalPrefix+id).Scan(&free); err != nil {
 			return err
 		}
 		if free.Int64 != 1 {

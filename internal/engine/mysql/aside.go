@@ -33,7 +33,8 @@ func isAside(err error) bool {
 func setAside(ctx context.Context, server *sql.DB, place database, id string, why error) error {
 	n := number(why)
 	var e *snap.Error
-	if ctx.Err() != nil || lost(why) || n == erLockTimeout || n == erDeadlock || errors.As(why, &e) && e.Code == snap.CodeConflict {
+	if ctx.Err() != nil || lost(why) || n == erLockTimeout || n == erDeadlock || errors.As(why, &e) &&
+		e.Code == snap.CodeConflict {
 		return why
 	}
 	name := quote(journalPrefix + id)
@@ -50,7 +51,8 @@ func setAside(ctx context.Context, server *sql.DB, place database, id string, wh
 
 // journalsAside returns the ids of the journals that were set aside.
 func journalsAside(ctx context.Context, server querier) ([]string, error) {
-	all, err := names(ctx, server, "SELECT table_schema FROM information_schema.tables WHERE table_name = 'aside' AND table_schema REGEXP ?", ofLoads)
+	all, err := names(ctx, server, "SELECT table_schema FROM information_schema.tables WHERE table_name = 'aside' "+
+		"AND table_schema REGEXP ?", ofLoads)
 	for i, name := range all {
 		all[i] = strings.TrimPrefix(name, journalPrefix)
 	}
@@ -59,7 +61,8 @@ func journalsAside(ctx context.Context, server querier) ([]string, error) {
 
 // sideOf returns on which side of its exchange a journal is.
 func sideOf(ctx context.Context, server querier, id string) (string, error) {
-	side, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name IN ('before', 'after')", journalPrefix+id)
+	side, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
+		"table_name IN ('before', 'after')", journalPrefix+id)
 	if err == nil && len(side) == 0 {
 		err = errors.New("a journal without its text")
 	}
@@ -107,7 +110,8 @@ func (Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 }
 
 func leftOn(ctx context.Context, server querier) ([]string, error) {
-	return names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? AND is_free_lock(right(schema_name, 16)) ORDER BY schema_name", ofLoads)
+	return names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? AND "+
+		"is_free_lock(right(schema_name, 16)) ORDER BY schema_name", ofLoads)
 }
 
 // Mend implements [engine.Mender]. A journal that was set aside is tried once

@@ -68,6 +68,7 @@ type tableReader struct {
 	table    schema.Table
 	programs []schema.Program
 	known    map[string]bool // the tables of the database
+	period   []string        // columns with the times of a system-versioned table
 }
 
 // program notes that a part of the table is one.
@@ -103,7 +104,9 @@ func describeTable(d definition, known map[string]bool) (schema.Table, []schema.
 	if err := t.options(r); err != nil {
 		return t.table, nil, err
 	}
+	t.withoutPeriod()
 	t.withoutComputed()
+	t.withoutNumbers()
 	if !slices.ContainsFunc(t.table.Columns, func(c schema.Column) bool { return !c.Computed }) {
 		return t.table, nil, errNotDescribed
 	}
@@ -155,6 +158,7 @@ func (t *tableReader) column(r *reader) error {
 	}
 	for !r.ended() {
 		if period := t.attribute(r, &c); period {
+			t.period = append(t.period, c.Name)
 			return nil // its times are not among the values of the table
 		}
 	}
@@ -163,7 +167,8 @@ func (t *tableReader) column(r *reader) error {
 }
 
 // afterDefault are the words that end the text of a column's default.
-var afterDefault = []string{"ON UPDATE", "AUTO_INCREMENT", "INVISIBLE", "COMMENT", "CHECK", "COLUMN_FORMAT", "STORAGE", "SRID", "REF_SYSTEM_ID", "WITHOUT SYSTEM"}
+var afterDefault = []string{"ON UPDATE", "AUTO_INCREMENT", "INVISIBLE", "COMMENT", "CHECK", "COLUMN_FORMAT", "STORAGE",
+	"SRID", "REF_SYSTEM_ID", "WITHOUT SYSTEM"}
 
 // attribute reads one attribute of a column. It returns true for the columns of
 // a system-versioned table that hold its times.
@@ -375,7 +380,8 @@ func (t *tableReader) check(r *reader, name string) {
 		return
 	}
 	if e := t.expr(inside.rest(), "check constraint", name); e != nil {
-		t.table.Checks = append(t.table.Checks, schema.Check{Name: name, Expr: *e, NotEnforced: r.take("NOT", "ENFORCED")})
+		t.table.Checks = append(t.table.Checks, schema.Check{Name: name, Expr: *e,
+			NotEnforced: r.take("NOT", "ENFORCED")})
 	}
 }
 
@@ -419,7 +425,8 @@ func (t *tableReader) option(r *reader) error {
 }
 
 // engines are the storage engines that keep rows in the server alone.
-var engines = map[string]bool{"innodb": true, "myisam": true, "aria": true, "memory": true, "archive": true, "csv": true, "rocksdb": true, "blackhole": true}
+var engines = map[string]bool{"innodb": true, "myisam": true, "aria": true, "memory": true, "archive": true,
+	"csv": true, "rocksdb": true, "blackhole": true}
 
 // optionForm returns the form that the value of a table's option has, or nil for
 // an option that no description has.
@@ -427,8 +434,10 @@ func optionForm(name string) *regexp.Regexp {
 	switch name {
 	case "engine", "charset", "collate", "row_format", "compression":
 		return anyWord
-	case "auto_increment", "key_block_size", "stats_persistent", "stats_auto_recalc", "stats_sample_pages", "checksum", "delay_key_write", "pack_keys",
-		"max_rows", "min_rows", "avg_row_length", "page_checksum", "transactional", "page_compressed", "page_compression_level":
+	case "auto_increment", "key_block_size", "stats_persistent", "stats_auto_recalc", "stats_sample_pages", "checksum",
+		"delay_key_write", "pack_keys",
+		"max_rows", "min_rows", "avg_row_length", "page_checksum", "transactional", "page_compressed",
+		"page_compression_level":
 		return digits
 	}
 	return nil
@@ -514,7 +523,18 @@ func readPart(r *reader, method string) (part schema.Part, ok bool) {
 	default:
 		ok = method == "hash" || method == "key"
 	}
-	return part, ok && !slices.ContainsFunc(r.tokens, func(t token) bool { return strings.EqualFold(t.value, "SUBPARTITION") })
+	for !r.ended() {
+		switch {
+		case r.take("COMMENT"):
+			r.take("=")
+			part.Comment, _ = r.quoted()
+		case r.is("("): // parts of the part
+			return part, false
+		default: // options that say how it is kept
+			r.skip()
+		}
+	}
+	return part, ok
 }
 
 // partValues reads the values that a partition's rows are less than.
@@ -574,6 +594,42 @@ func partLists(r *reader) ([][]schema.Expr, bool) {
 	return all, true
 }
 
+// withoutPeriod takes the times of a system-versioned table out of its keys: the
+// rows of now have the keys without them.
+func (t *tableReader) withoutPeriod() {
+	without := func(columns []schema.KeyColumn) []schema.KeyColumn {
+		return slices.DeleteFunc(columns, func(c schema.KeyColumn) bool { return slices.Contains(t.period, c.Name) })
+	}
+	for i, k := range t.table.Keys {
+		t.table.Keys[i].Columns = without(k.Columns)
+	}
+	for i, x := range t.table.Indexes {
+		t.table.Indexes[i].Columns = without(x.Columns)
+	}
+	t.table.Indexes = slices.DeleteFunc(t.table.Indexes, func(x schema.Index) bool { return len(x.Columns) == 0 })
+}
+
+// withoutNumbers makes a program of AUTO_INCREMENT when nothing is left of the
+// key that it needs.
+func (t *tableReader) withoutNumbers() {
+	var keyed []string
+	for _, k := range t.table.Keys {
+		for _, c := range k.Columns {
+			keyed = append(keyed, c.Name)
+		}
+	}
+	for _, x := range t.table.Indexes {
+		for _, c := range x.Columns {
+			keyed = append(keyed, c.Name)
+		}
+	}
+	for i, c := range t.table.Columns {
+		if c.Identity != nil && !slices.Contains(keyed, c.Name) && t.left("auto_increment", c.Name) {
+			t.table.Columns[i].Identity = nil
+		}
+	}
+}
+
 // withoutComputed makes programs of everything that needs a generated column.
 func (t *tableReader) withoutComputed() {
 	computed := map[string]bool{}
@@ -589,7 +645,9 @@ func (t *tableReader) withoutComputed() {
 	t.table.Keys = slices.DeleteFunc(t.table.Keys, func(k schema.Key) bool {
 		return needs(k.Columns) && t.left("primary key", t.table.Name.Name)
 	})
-	t.table.Indexes = slices.DeleteFunc(t.table.Indexes, func(x schema.Index) bool { return needs(x.Columns) && t.left("index", x.Name) })
+	t.table.Indexes = slices.DeleteFunc(t.table.Indexes, func(x schema.Index) bool {
+		return needs(x.Columns) && t.left("index", x.Name)
+	})
 	t.table.ForeignKeys = slices.DeleteFunc(t.table.ForeignKeys, func(f schema.ForeignKey) bool {
 		return named(f.Columns) && t.left("foreign key", f.Name)
 	})
@@ -601,7 +659,8 @@ func (t *tableReader) withoutComputed() {
 			t.table.Columns[i].Check = nil
 		}
 	}
-	if p := t.table.Partitions; p != nil && (needs(p.Columns) || p.Expr != nil && named(columnsIn(*p.Expr))) && t.left("partitioning", t.table.Name.Name) {
+	if p := t.table.Partitions; p != nil && (needs(p.Columns) || p.Expr != nil && named(columnsIn(*p.Expr))) &&
+		t.left("partitioning", t.table.Name.Name) {
 		t.table.Partitions = nil
 	}
 }

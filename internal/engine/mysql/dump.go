@@ -102,7 +102,8 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 func loadable(parts structure, info engine.Info) []string {
 	mariadb := strings.Contains(info.ServerVersion, "MariaDB")
 	_, data := statementsFor(info.Schema, mariadb)
-	_, programs := checker{mariadb: mariadb, version: serverVersion(info.ServerVersion), known: info.Schema}.structure(parts)
+	_, programs := checker{mariadb: mariadb, version: serverVersion(info.ServerVersion),
+		known: info.Schema}.structure(parts)
 	var all []string
 	for _, err := range []error{data, programs} {
 		if err != nil {
@@ -139,7 +140,8 @@ func sameTables(before, after []definition) bool {
 var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
 func changedMeanwhile(why string) error {
-	return &snap.Error{Code: snap.CodeConflict, Detail: "the schema changed while it was built: " + why, Hint: "build again when no migration runs"}
+	return &snap.Error{Code: snap.CodeConflict, Detail: "the schema changed while it was built: " + why,
+		Hint: "build again when no migration runs"}
 }
 
 // writer is what all readers write to, one statement at a time.
@@ -204,7 +206,8 @@ func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error)
 	if err != nil {
 		return nil, err
 	}
-	for _, statement := range append([]string{"SET NAMES utf8mb4", "SET SESSION time_zone = '+00:00', sql_mode = '" + storedMode + "', sql_quote_show_create = 1"}, more...) {
+	for _, statement := range append([]string{"SET NAMES utf8mb4", "SET SESSION time_zone = '+00:00', sql_mode = '" +
+		storedMode + "', sql_quote_show_create = 1"}, more...) {
 		if _, err := c.ExecContext(ctx, statement); err != nil {
 			c.Close()
 			return nil, err
@@ -217,7 +220,8 @@ const storedMode = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 
 // readTables reads all tables, the readers each taking the next one or the next
 // part of one, and sets how many rows they had.
-func readTables(ctx context.Context, readers []*sql.Conn, name string, parts structure, tables []engine.Table, where map[string]string, out *writer) error {
+func readTables(ctx context.Context, readers []*sql.Conn, name string, parts structure, tables []engine.Table,
+	where map[string]string, out *writer) error {
 	sources, err := sourcesOf(ctx, readers[0], name, tables)
 	if err != nil {
 		return err
@@ -312,5 +316,6 @@ func readLine(r *bufio.Reader, most int) ([]byte, error) {
 }
 
 func badDump(cause error) error {
-	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot does not hold a dump of a MySQL database", Hint: "build it again", Cause: cause}
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot does not hold a dump of a MySQL database",
+		Hint: "build it again", Cause: cause}
 }

@@ -45,17 +45,20 @@ func statementsFor(d *schema.Schema, mariadb bool) (structure, error) {
 
 func notDescribed() error {
 	return &snap.Error{
-		Code: snap.CodeInvalid, Detail: "the snapshot has no description of its tables, without which one from somebody else is not loaded",
+		Code: snap.CodeInvalid, Detail: "the snapshot has no description of its tables, without which one from " +
+			"somebody else is not loaded",
 		Hint: "ask for it to be built again with a current snapcli",
 	}
 }
 
 func otherKind(what string) error {
-	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot has " + what, Hint: "load it into a server of the kind that it is from; nothing was replaced"}
+	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot has " + what,
+		Hint: "load it into a server of the kind that it is from; nothing was replaced"}
 }
 
 func badSchema(format string, args ...any) error {
-	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot describes its database wrongly: " + fmt.Sprintf(format, args...), Hint: "ask for a snapshot that was built again"}
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot describes its database wrongly: " +
+		fmt.Sprintf(format, args...), Hint: "ask for a snapshot that was built again"}
 }
 
 // nameable is an error for a name that a server could take for something else:
@@ -63,7 +66,8 @@ func badSchema(format string, args ...any) error {
 func nameable(names ...string) error {
 	for _, n := range names {
 		lower := strings.ToLower(n)
-		if n == "" || len([]rune(n)) > 64 || strings.HasPrefix(lower, "#mysql50#") || strings.HasPrefix(lower, "#sql") || strings.ContainsRune(n, 0) || strings.TrimRight(n, " ") != n {
+		if n == "" || len([]rune(n)) > 64 || strings.HasPrefix(lower, "#mysql50#") ||
+			strings.HasPrefix(lower, "#sql") || strings.ContainsRune(n, 0) || strings.TrimRight(n, " ") != n {
 			return badSchema("%.40q cannot be a name", n)
 		}
 	}
@@ -85,7 +89,8 @@ func sequenceSQL(q schema.Sequence) (string, error) {
 	default:
 		return "", badSchema("the sequence %q has no known type", q.Name.Name)
 	}
-	for _, part := range []struct{ word, value string }{{"START WITH", q.Start}, {"MINVALUE", q.Min}, {"MAXVALUE", q.Max}, {"INCREMENT BY", q.Increment}, {"CACHE", q.Cache}} {
+	for _, part := range []struct{ word, value string }{{"START WITH", q.Start}, {"MINVALUE", q.Min},
+		{"MAXVALUE", q.Max}, {"INCREMENT BY", q.Increment}, {"CACHE", q.Cache}} {
 		if part.value != "" { // a whole number: the description was checked
 			text += " " + part.word + " " + part.value
 		}
@@ -234,7 +239,8 @@ func defaultSQL(c schema.Column) (string, error) {
 // hasTextDefault reports whether MySQL takes a constant as a default of a type
 // only in parentheses.
 func hasTextDefault(name string) bool {
-	return strings.HasSuffix(name, "text") || strings.HasSuffix(name, "blob") || name == "json" || kindOf(name) == isBinary && !strings.HasSuffix(name, "binary")
+	return strings.HasSuffix(name, "text") || strings.HasSuffix(name, "blob") || name == "json" ||
+		kindOf(name) == isBinary && !strings.HasSuffix(name, "binary")
 }
 
 // quoteText writes a text for a session without NO_BACKSLASH_ESCAPES.
@@ -366,7 +372,8 @@ func (g *generator) foreignKey(f schema.ForeignKey) error {
 	if err := nameable(append(append([]string{f.To.Name}, f.Columns...), f.ToColumns...)...); err != nil {
 		return err
 	}
-	text := "  CONSTRAINT " + quote(f.Name) + " FOREIGN KEY (" + quoted(f.Columns) + ") REFERENCES " + quote(f.To.Name) + " (" + quoted(f.ToColumns) + ")"
+	text := "  CONSTRAINT " + quote(f.Name) + " FOREIGN KEY (" + quoted(f.Columns) + ") REFERENCES " +
+		quote(f.To.Name) + " (" + quoted(f.ToColumns) + ")"
 	if f.Name == "" {
 		return badSchema("a foreign key of %q has no name", g.table.Name.Name)
 	}
@@ -466,7 +473,7 @@ func (g *generator) partitions() (string, error) {
 		if err = cmp.Or(err, nameable(part.Name)); err != nil {
 			return "", err
 		}
-		parts = append(parts, "PARTITION "+quote(part.Name)+bound)
+		parts = append(parts, "PARTITION "+quote(part.Name)+bound+commentSQL(part.Comment))
 	}
 	if len(parts) > 0 {
 		text += "\n(" + strings.Join(parts, ",\n ") + ")"

@@ -32,11 +32,15 @@ func TestForeignDumps(t *testing.T) {
 func testForeignDumps(t *testing.T, server string) {
 	from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 	mariadb := strings.HasPrefix(server, "mariadb")
-	script(t, from, oddFor(server)+";"+everything[:strings.Index(everything, "create trigger")]+"create trigger lower before insert on t for each row set new.d = 1;"+
-		"CREATE SQL SECURITY INVOKER VIEW v3 AS SELECT * FROM parent; CREATE FUNCTION mine() RETURNS INT DETERMINISTIC SQL SECURITY INVOKER RETURN 1;"+
-		"INSERT INTO parts4 VALUES (1), (2); INSERT INTO owners VALUES (5); INSERT INTO t1 (id, v, j, tx, d) VALUES (5, 'aä''\\\\', '{\"a\": 1}', 'x\\ny', 1);")
+	script(t, from, oddFor(server)+";"+everything[:strings.Index(everything, "create trigger")]+
+		"create trigger lower before insert on t for each row set new.d = 1;"+
+		"CREATE SQL SECURITY INVOKER VIEW v3 AS SELECT * FROM parent; CREATE FUNCTION mine() RETURNS INT "+
+		"DETERMINISTIC SQL SECURITY INVOKER RETURN 1;"+
+		"INSERT INTO parts4 VALUES (1), (2); INSERT INTO owners VALUES (5); INSERT INTO t1 (id, v, j, tx, d) VALUES "+
+		"(5, 'aä''\\\\', '{\"a\": 1}', 'x\\ny', 1);")
 	if mariadb {
-		script(t, from, "CREATE TABLE ve (a INT) WITH SYSTEM VERSIONING; INSERT INTO ve VALUES (1), (2); UPDATE ve SET a = 3 WHERE a = 1; DELETE FROM ve WHERE a = 2")
+		script(t, from, "CREATE TABLE ve (a INT) WITH SYSTEM VERSIONING; INSERT INTO ve VALUES (1), (2); UPDATE ve "+
+			"SET a = 3 WHERE a = 1; DELETE FROM ve WHERE a = 2")
 	}
 	d, b := dumped(t, from)
 	d.Info.Schema = throughJSON(t, d.Info.Schema)
@@ -45,8 +49,10 @@ func testForeignDumps(t *testing.T, server string) {
 	}
 	sameData(t, from, to, d.Info.Schema)
 	for _, query := range []string{
-		"SELECT count(*) FROM information_schema.triggers WHERE trigger_schema = database()", "SELECT count(*) FROM information_schema.views WHERE table_schema = database()",
-		"SELECT count(*) FROM information_schema.routines WHERE routine_schema = database()", "SELECT count(*) FROM information_schema.events WHERE event_schema = database()",
+		"SELECT count(*) FROM information_schema.triggers WHERE trigger_schema = database()",
+		"SELECT count(*) FROM information_schema.views WHERE table_schema = database()",
+		"SELECT count(*) FROM information_schema.routines WHERE routine_schema = database()",
+		"SELECT count(*) FROM information_schema.events WHERE event_schema = database()",
 	} {
 		if got := sorted(t, to, query)[0]; got != "0" {
 			t.Errorf("%s: %s", query, got)
@@ -54,10 +60,12 @@ func testForeignDumps(t *testing.T, server string) {
 	}
 	old := as(dumpOf(b, d.Info), engine.Foreign, false)
 	old.Info.Schema = nil
-	if err := load(t, to, old, false); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "no description") {
+	if err := load(t, to, old, false); snap.CodeOf(err) != snap.CodeInvalid ||
+		!strings.Contains(err.Error(), "no description") {
 		t.Errorf("without a description: %v", err)
 	}
-	for _, whole := range []engine.Dump{as(d, engine.Foreign, true), as(d, engine.Ours, false), as(old, engine.Ours, false)} {
+	for _, whole := range []engine.Dump{as(d, engine.Foreign, true), as(d, engine.Ours, false),
+		as(old, engine.Ours, false)} {
 		if err := load(t, to, whole, false); err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +86,8 @@ func testForeignDumps(t *testing.T, server string) {
 		t.Fatal(err)
 	}
 	_, at := openURL(t, to)
-	if left := sorted(t, to, "SELECT user FROM mysql.user u WHERE user LIKE 'snapcli\\_%' AND EXISTS (SELECT 1 FROM mysql.db d WHERE d.user = u.user AND replace(d.db, '\\\\', '') = '"+at.name+"')"); len(left) > 0 {
+	if left := sorted(t, to, "SELECT user FROM mysql.user u WHERE user LIKE 'snapcli\\_%' AND EXISTS (SELECT 1 FROM "+
+		"mysql.db d WHERE d.user = u.user AND replace(d.db, '\\\\', '') = '"+at.name+"')"); len(left) > 0 {
 		t.Errorf("accounts are left: %q", left)
 	}
 	if left := leftovers(t, to); len(left) > 0 {
@@ -90,7 +99,8 @@ func testForeignDumps(t *testing.T, server string) {
 // again, and everything run by its definer's rights.
 func invoker(text string) string {
 	text = ofTriggers.ReplaceAllString(text, "CREATE TRIGGER `$1` BEFORE INSERT ON `$2` FOR EACH ROW")
-	return strings.ReplaceAll(strings.ReplaceAll(text, "SQL SECURITY INVOKER VIEW", "SQL SECURITY DEFINER VIEW"), "    SQL SECURITY INVOKER\n", "")
+	return strings.ReplaceAll(strings.ReplaceAll(text, "SQL SECURITY INVOKER VIEW", "SQL SECURITY DEFINER VIEW"),
+		"    SQL SECURITY INVOKER\n", "")
 }
 
 var ofTriggers = regexp.MustCompile("(?i)CREATE TRIGGER `?(\\w+)`? BEFORE INSERT ON `?(\\w+)`? FOR EACH ROW")
@@ -120,9 +130,11 @@ func state(t *testing.T, url string, others ...string) string {
 	all := []string{}
 	for _, query := range []string{
 		"SELECT schema_name FROM information_schema.schemata",
-		"SELECT concat_ws('|', table_schema, table_name, table_type, coalesce(create_time, '')) FROM information_schema.tables WHERE table_schema IN ('mysql', 'sys') OR table_schema LIKE 'snapcli%'",
+		"SELECT concat_ws('|', table_schema, table_name, table_type, coalesce(create_time, '')) FROM " +
+			"information_schema.tables WHERE table_schema IN ('mysql', 'sys') OR table_schema LIKE 'snapcli%'",
 		"SELECT concat_ws('|', user, host) FROM mysql.user", "SELECT concat_ws('|', user, host, db) FROM mysql.db",
-		"SELECT concat_ws('|', event_schema, event_name) FROM information_schema.events", "SELECT concat_ws('|', name, dl) FROM mysql.func",
+		"SELECT concat_ws('|', event_schema, event_name) FROM information_schema.events",
+		"SELECT concat_ws('|', name, dl) FROM mysql.func",
 	} {
 		all = append(all, sorted(t, url, query)...)
 	}
@@ -176,13 +188,15 @@ func testHostileDumps(t *testing.T, server string) {
 	}
 	db.Close()
 	prod := place.named("prod").url()
-	script(t, prod, "CREATE TABLE users (id INT PRIMARY KEY, password TEXT); INSERT INTO users VALUES (1, 's3cret'); CREATE VIEW v AS SELECT 1 AS a; CREATE PROCEDURE p() SELECT 1")
+	script(t, prod, "CREATE TABLE users (id INT PRIMARY KEY, password TEXT); INSERT INTO users VALUES (1, 's3cret'); "+
+		"CREATE VIEW v AS SELECT 1 AS a; CREATE PROCEDURE p() SELECT 1")
 	to := place.named("loaded").url()
 	script(t, to, "CREATE TABLE old (a INT)")
 	before := state(t, to, prod, to)
 	attack := func(name string, d engine.Dump, mayLoad bool) {
 		t.Helper()
-		for _, trust := range []engine.Dump{as(d, engine.Foreign, false), as(d, engine.Foreign, true), as(d, engine.Ours, false)} {
+		for _, trust := range []engine.Dump{as(d, engine.Foreign, false), as(d, engine.Foreign, true),
+			as(d, engine.Ours, false)} {
 			err := load(t, to, trust, true)
 			if err == nil && (trust.Trust == engine.Ours || trust.WithPrograms) && !mayLoad {
 				t.Errorf("%s: loaded with trust %d", name, trust.Trust)
@@ -202,7 +216,8 @@ func testHostileDumps(t *testing.T, server string) {
 		}
 	}
 	table := definition{Name: "s", SQL: "CREATE TABLE `s` (\n  `a` text\n) ENGINE=InnoDB"}
-	known := schema.Schema{Tables: []schema.Table{{Name: schema.Name{Name: "s"}, Columns: []schema.Column{{Name: "a", Type: schema.Type{Name: "text"}}}}}}
+	known := schema.Schema{Tables: []schema.Table{{Name: schema.Name{Name: "s"},
+		Columns: []schema.Column{{Name: "a", Type: schema.Type{Name: "text"}}}}}}
 	shape := engine.Table{Name: "s", Columns: []engine.Column{{Name: "a", Type: "text"}}}
 	for _, sql := range hostileTables() {
 		attack(sql, hostileDump(t, structure{Tables: []definition{{Name: "s", SQL: sql}}}, "", known, shape), false)
@@ -217,7 +232,8 @@ func testHostileDumps(t *testing.T, server string) {
 	for _, p := range hostilePrograms() {
 		s := structure{Tables: []definition{table}}
 		announced := known
-		announced.Programs = []schema.Program{{Kind: strings.ToLower(p.kind), Name: schema.Name{Name: p.Name}, On: map[bool]string{true: "s"}[p.kind == "TRIGGER"]}}
+		announced.Programs = []schema.Program{{Kind: strings.ToLower(p.kind), Name: schema.Name{Name: p.Name},
+			On: map[bool]string{true: "s"}[p.kind == "TRIGGER"]}}
 		switch p.kind {
 		case "VIEW":
 			s.Views = []definition{p.definition}
@@ -246,29 +262,51 @@ func emptyDump(t testing.TB) engine.Dump { return hostileDump(t, structure{}, ""
 
 func hostileTables() []string {
 	return []string{
-		"CREATE TABLE `prod`.`s` (a TEXT)", "CREATE TABLE prod.s (a TEXT)", "CREATE TABLE /* s */ `prod` . `s` (a TEXT)", "CREATE TABLE `s` (a TEXT); DROP DATABASE prod",
-		"CREATE TABLE `s` (a TEXT) SELECT password AS a FROM prod.users", "CREATE TABLE `s` (a TEXT) AS TABLE prod.users", "CREATE TABLE `s` LIKE prod.users", "CREATE TABLE `s` (LIKE prod.users)",
-		"CREATE TABLE `s` (a TEXT) ENGINE=MERGE UNION=(prod.users)", "CREATE TABLE `s` (a TEXT) ENGINE=FEDERATED CONNECTION='mysql://root@127.0.0.1/prod/users'", "CREATE TABLE `s` (a INT) DATA DIRECTORY='/tmp'",
-		"CREATE TABLE `s` (a INT) /*!50100 DATA DIRECTORY='/tmp' */", "CREATE TABLE `s` (a INT, FOREIGN KEY (a) REFERENCES prod.users (id))", "CREATE TABLE `s` (a INT, FOREIGN KEY (a) REFERENCES prod/*!99999 , */.users (id))",
-		"CREATE /*!99999 TABLE `s` (a INT) */ /*!50000 TABLE `prod`.`x` (a INT) */", "/*! DROP DATABASE prod */", "CREATE OR REPLACE TABLE prod.users (a INT)", "DROP TABLE prod.users", "CREATE TABLE `s2` (a TEXT)",
-		"CREATE TABLE `s` (a TEXT)\x00 ENGINE=InnoDB", "CREATE TABLE `#mysql50#..` (a TEXT)", "CREATE TABLE `S` (a TEXT)", "CREATE TABLE `s\u200b` (a TEXT)", "CREATE TABLE `" + strings.Repeat("s", 65) + "` (a TEXT)",
-		"CREATE TEMPORARY TABLE `s` (a TEXT)", "CREATE DEFINER=root@localhost TABLE `s` (a TEXT) ENGINE=CONNECT TABLE_TYPE=CSV FILE_NAME='/etc/passwd'", "DELIMITER //\nCREATE TABLE `s` (a TEXT)//", "CREATE TABLE `s` (a TEXT", "CREATE TABLE `s` (a TEXT DEFAULT (load_file('/etc/passwd')))", "CREATE TABLE `s` (a TEXT DEFAULT (`load_file`('/etc/passwd')))",
+		"CREATE TABLE `prod`.`s` (a TEXT)", "CREATE TABLE prod.s (a TEXT)",
+		"CREATE TABLE /* s */ `prod` . `s` (a TEXT)", "CREATE TABLE `s` (a TEXT); DROP DATABASE prod",
+		"CREATE TABLE `s` (a TEXT) SELECT password AS a FROM prod.users",
+		"CREATE TABLE `s` (a TEXT) AS TABLE prod.users", "CREATE TABLE `s` LIKE prod.users",
+		"CREATE TABLE `s` (LIKE prod.users)",
+		"CREATE TABLE `s` (a TEXT) ENGINE=MERGE UNION=(prod.users)",
+		"CREATE TABLE `s` (a TEXT) ENGINE=FEDERATED CONNECTION='mysql://root@127.0.0.1/prod/users'",
+		"CREATE TABLE `s` (a INT) DATA DIRECTORY='/tmp'",
+		"CREATE TABLE `s` (a INT) /*!50100 DATA DIRECTORY='/tmp' */",
+		"CREATE TABLE `s` (a INT, FOREIGN KEY (a) REFERENCES prod.users (id))",
+		"CREATE TABLE `s` (a INT, FOREIGN KEY (a) REFERENCES prod/*!99999 , */.users (id))",
+		"CREATE /*!99999 TABLE `s` (a INT) */ /*!50000 TABLE `prod`.`x` (a INT) */", "/*! DROP DATABASE prod */",
+		"CREATE OR REPLACE TABLE prod.users (a INT)", "DROP TABLE prod.users", "CREATE TABLE `s2` (a TEXT)",
+		"CREATE TABLE `s` (a TEXT)\x00 ENGINE=InnoDB", "CREATE TABLE `#mysql50#..` (a TEXT)",
+		"CREATE TABLE `S` (a TEXT)", "CREATE TABLE `s\u200b` (a TEXT)",
+		"CREATE TABLE `" + strings.Repeat("s", 65) + "` (a TEXT)",
+		"CREATE TEMPORARY TABLE `s` (a TEXT)", "CREATE DEFINER=root@localhost TABLE `s` (a TEXT) ENGINE=CONNECT " +
+			"TABLE_TYPE=CSV FILE_NAME='/etc/passwd'", "DELIMITER //\nCREATE TABLE `s` (a TEXT)//",
+		"CREATE TABLE `s` (a TEXT", "CREATE TABLE `s` (a TEXT DEFAULT (load_file('/etc/passwd')))",
+		"CREATE TABLE `s` (a TEXT DEFAULT (`load_file`('/etc/passwd')))",
 	}
 }
 
 func hostileRows() []string {
 	const start = "INSERT INTO `s` (`a`) VALUES\n"
 	rows := []string{
-		"INSERT INTO `prod`.`users` (`a`) VALUES\n('x');\n", "INSERT INTO `users` (`a`) VALUES\n('x');\n", "INSERT INTO `s` (`b`) VALUES\n('x');\n", "INSERT INTO `s` () VALUES\n();\n", "INSERT INTO `s` (`a`,`a`) VALUES\n('x','y');\n",
-		"INSERT INTO `s` (`a`) SELECT password FROM prod.users;\n", "REPLACE INTO `s` (`a`) VALUES\n('x');\n", "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE s;\n",
+		"INSERT INTO `prod`.`users` (`a`) VALUES\n('x');\n", "INSERT INTO `users` (`a`) VALUES\n('x');\n",
+		"INSERT INTO `s` (`b`) VALUES\n('x');\n", "INSERT INTO `s` () VALUES\n();\n",
+		"INSERT INTO `s` (`a`,`a`) VALUES\n('x','y');\n",
+		"INSERT INTO `s` (`a`) SELECT password FROM prod.users;\n", "REPLACE INTO `s` (`a`) VALUES\n('x');\n",
+		"LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE s;\n",
 	}
 	for _, value := range []string{
-		"LOAD_FILE('/etc/passwd')", "(SELECT password FROM prod.users)", "@@datadir", "@a", "user()", "a", "`a`", "DEFAULT", "1+1", "--1", "- 1", "'a' 'b'", "'a''b'", "'a'||'b'", "x'00'", "X'00'", "b'1'", "0b1", "N'x'", "_utf8mb4'x'", "_binary 'x' COLLATE binary",
-		"_nocharset X'00'", "_latin1 X'0'", "_latin1 X'zz'", "_latin1 x'00'", "TRUE", "CURRENT_USER", "NULL/**/", "NULL -- ", "1#", "'x' /*! , 1 */", "'a\\'", "'a\x00b'", "'a\\qb'", "'a\\%'", "0x", "0x0", "0xZZ", "1.", ".5", "1e", "1e+", "'x'),('y'); DROP DATABASE prod; -- ", "''; DROP DATABASE prod", "NULL,NULL", "", "\"x\"",
+		"LOAD_FILE('/etc/passwd')", "(SELECT password FROM prod.users)", "@@datadir", "@a", "user()", "a", "`a`",
+		"DEFAULT", "1+1", "--1", "- 1", "'a' 'b'", "'a''b'", "'a'||'b'", "x'00'", "X'00'", "b'1'", "0b1", "N'x'",
+		"_utf8mb4'x'", "_binary 'x' COLLATE binary",
+		"_nocharset X'00'", "_latin1 X'0'", "_latin1 X'zz'", "_latin1 x'00'", "TRUE", "CURRENT_USER", "NULL/**/",
+		"NULL -- ", "1#", "'x' /*! , 1 */", "'a\\'", "'a\x00b'", "'a\\qb'", "'a\\%'", "0x", "0x0", "0xZZ", "1.",
+		".5", "1e", "1e+", "'x'),('y'); DROP DATABASE prod; -- ", "''; DROP DATABASE prod", "NULL,NULL", "",
+		"\"x\"",
 	} {
 		rows = append(rows, start+"("+value+");\n")
 	}
-	return append(rows, start+"('x'),\n", start+"('x'); \n", start+"('x')\nON DUPLICATE KEY UPDATE a = load_file('x');\n", start+"('x');DROP TABLE s;\n")
+	return append(rows, start+"('x'),\n", start+"('x'); \n", start+
+		"('x')\nON DUPLICATE KEY UPDATE a = load_file('x');\n", start+"('x');DROP TABLE s;\n")
 }
 
 type hostileProgram struct {
@@ -284,26 +322,51 @@ func hostilePrograms() []hostileProgram {
 			all = append(all, hostileProgram{kind, definition{Name: "x", SQL: sql}, mayLoad})
 		}
 	}
-	add("VIEW", false, "CREATE VIEW `prod`.`x` AS SELECT 1", "CREATE OR REPLACE VIEW prod.v AS SELECT 2 AS a", "CREATE VIEW `x` AS SELECT * FROM prod.users", "CREATE VIEW `x` AS SELECT * FROM `prod` . `users`", "CREATE VIEW `x` AS SELECT * FROM prod/**/.users",
-		"CREATE VIEW `x` AS SELECT * FROM /*! prod. */ users", "CREATE VIEW `x` AS SELECT * FROM mysql.user", "CREATE VIEW x AS SELECT 1; DROP DATABASE prod", "CREATE VIEW y AS SELECT 1", "CREATE /*! VIEW prod.x AS SELECT 1 */ VIEW x AS SELECT 1", "CREATE TABLE x (a INT)")
-	add("VIEW", false, "CREATE VIEW x AS SELECT load_file('/etc/passwd') AS a", "CREATE VIEW x AS SELECT `Load_File` /**/ ('/etc/passwd') AS a", "CREATE VIEW x AS SELECT /*!50000 load_file*/ ('/etc/passwd') AS a")
-	add("TRIGGER", false, "CREATE TRIGGER prod.x BEFORE INSERT ON prod.users FOR EACH ROW SET @a = 1", "CREATE TRIGGER x BEFORE INSERT ON prod.users FOR EACH ROW SET @a = 1", "CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW DELETE FROM prod.users",
-		"CREATE TRIGGER x BEFORE INSERT ON other FOR EACH ROW SET @a = 1", "CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW SET @a = 1; DROP DATABASE prod", "CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW", "create trigger x before insert on s for each row insert into `prod`.users values (2, 'x')",
+	add("VIEW", false, "CREATE VIEW `prod`.`x` AS SELECT 1", "CREATE OR REPLACE VIEW prod.v AS SELECT 2 AS a",
+		"CREATE VIEW `x` AS SELECT * FROM prod.users", "CREATE VIEW `x` AS SELECT * FROM `prod` . `users`",
+		"CREATE VIEW `x` AS SELECT * FROM prod/**/.users",
+		"CREATE VIEW `x` AS SELECT * FROM /*! prod. */ users", "CREATE VIEW `x` AS SELECT * FROM mysql.user",
+		"CREATE VIEW x AS SELECT 1; DROP DATABASE prod", "CREATE VIEW y AS SELECT 1",
+		"CREATE /*! VIEW prod.x AS SELECT 1 */ VIEW x AS SELECT 1", "CREATE TABLE x (a INT)")
+	add("VIEW", false, "CREATE VIEW x AS SELECT load_file('/etc/passwd') AS a",
+		"CREATE VIEW x AS SELECT `Load_File` /**/ ('/etc/passwd') AS a",
+		"CREATE VIEW x AS SELECT /*!50000 load_file*/ ('/etc/passwd') AS a")
+	add("TRIGGER", false, "CREATE TRIGGER prod.x BEFORE INSERT ON prod.users FOR EACH ROW SET @a = 1",
+		"CREATE TRIGGER x BEFORE INSERT ON prod.users FOR EACH ROW SET @a = 1",
+		"CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW DELETE FROM prod.users",
+		"CREATE TRIGGER x BEFORE INSERT ON other FOR EACH ROW SET @a = 1",
+		"CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW SET @a = 1; DROP DATABASE prod",
+		"CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW",
+		"create trigger x before insert on s for each row insert into `prod`.users values (2, 'x')",
 		"CREATE TRIGGER x BEFORE INSERT ON s FOR EACH ROW not sql at all")
-	add("EVENT", false, "CREATE EVENT prod.x ON SCHEDULE EVERY 1 SECOND DO DELETE FROM users", "CREATE EVENT x ON SCHEDULE EVERY 1 SECOND DO DELETE FROM prod.users", "CREATE EVENT x ON SCHEDULE EVERY 1 DAY DO SET @a = 1; DROP DATABASE prod", "CREATE USER x IDENTIFIED BY 'x'", "CREATE EVENT x DO DROP DATABASE prod")
-	add("FUNCTION", false, "CREATE FUNCTION x RETURNS STRING SONAME 'lib_mysqludf_sys.so'", "CREATE FUNCTION prod.x() RETURNS INT DETERMINISTIC RETURN 1", "CREATE FUNCTION x() RETURNS INT DETERMINISTIC RETURN 1; DROP DATABASE prod", "CREATE FUNCTION `x`/*!() RETURNS INT DETERMINISTIC RETURN 1 */; GRANT ALL ON *.* TO x", "SET GLOBAL general_log = 1")
-	add("PROCEDURE", false, "CREATE PROCEDURE prod.x() SELECT 1", "CREATE PROCEDURE x() SELECT 1; DROP DATABASE prod", "CREATE PROCEDURE x() SELECT 'not closed", "CREATE PROCEDURE x() /* not closed", "DROP PROCEDURE prod.p", "CALL prod.p()")
-	add("PROCEDURE", true, "CREATE PROCEDURE x() SQL SECURITY INVOKER DROP DATABASE prod", "CREATE DEFINER=root@localhost PROCEDURE x() DROP DATABASE prod", "CREATE PROCEDURE x() SELECT 1 INTO OUTFILE '/tmp/snapcli-hostile'")
+	add("EVENT", false, "CREATE EVENT prod.x ON SCHEDULE EVERY 1 SECOND DO DELETE FROM users",
+		"CREATE EVENT x ON SCHEDULE EVERY 1 SECOND DO DELETE FROM prod.users",
+		"CREATE EVENT x ON SCHEDULE EVERY 1 DAY DO SET @a = 1; DROP DATABASE prod", "CREATE USER x IDENTIFIED BY 'x'",
+		"CREATE EVENT x DO DROP DATABASE prod")
+	add("FUNCTION", false, "CREATE FUNCTION x RETURNS STRING SONAME 'lib_mysqludf_sys.so'",
+		"CREATE FUNCTION prod.x() RETURNS INT DETERMINISTIC RETURN 1",
+		"CREATE FUNCTION x() RETURNS INT DETERMINISTIC RETURN 1; DROP DATABASE prod",
+		"CREATE FUNCTION `x`/*!() RETURNS INT DETERMINISTIC RETURN 1 */; GRANT ALL ON *.* TO x",
+		"SET GLOBAL general_log = 1")
+	add("PROCEDURE", false, "CREATE PROCEDURE prod.x() SELECT 1", "CREATE PROCEDURE x() SELECT 1; DROP DATABASE prod",
+		"CREATE PROCEDURE x() SELECT 'not closed", "CREATE PROCEDURE x() /* not closed", "DROP PROCEDURE prod.p",
+		"CALL prod.p()")
+	add("PROCEDURE", true, "CREATE PROCEDURE x() SQL SECURITY INVOKER DROP DATABASE prod",
+		"CREATE DEFINER=root@localhost PROCEDURE x() DROP DATABASE prod",
+		"CREATE PROCEDURE x() SELECT 1 INTO OUTFILE '/tmp/snapcli-hostile'")
 	add("SERVER", false, "CREATE SERVER x FOREIGN DATA WRAPPER mysql OPTIONS (HOST 'h')")
-	all = append(all, hostileProgram{"VIEW", definition{Name: "x", SQL: "CREATE VIEW x AS SELECT 1", Mode: "'; DROP DATABASE prod; -- "}, false})
-	all = append(all, hostileProgram{"EVENT", definition{Name: "x", SQL: "CREATE EVENT x ON SCHEDULE EVERY 1 DAY DO SET @a = 1", TimeZone: "', GLOBAL general_log = '1"}, false})
+	all = append(all, hostileProgram{"VIEW", definition{Name: "x", SQL: "CREATE VIEW x AS SELECT 1",
+		Mode: "'; DROP DATABASE prod; -- "}, false})
+	all = append(all, hostileProgram{"EVENT", definition{Name: "x",
+		SQL: "CREATE EVENT x ON SCHEDULE EVERY 1 DAY DO SET @a = 1", TimeZone: "', GLOBAL general_log = '1"}, false})
 	return all
 }
 
 func hostileDescriptions() map[string]schema.Schema {
 	all := map[string]schema.Schema{}
 	add := func(name string, change func(t *schema.Table)) {
-		table := schema.Table{Name: schema.Name{Name: "s"}, Columns: []schema.Column{{Name: "a", Type: schema.Type{Name: "int"}}}, Options: map[string]string{}}
+		table := schema.Table{Name: schema.Name{Name: "s"}, Columns: []schema.Column{{Name: "a",
+			Type: schema.Type{Name: "int"}}}, Options: map[string]string{}}
 		change(&table)
 		all[name] = schema.Schema{Tables: []schema.Table{table}}
 	}
@@ -317,7 +380,8 @@ func hostileDescriptions() map[string]schema.Schema {
 	add("collation", func(t *schema.Table) { t.Columns[0].Collation = &schema.Name{Name: "x) SELECT"} })
 	add("srid", func(t *schema.Table) { t.Columns[0].SRID = "0) SELECT" })
 	add("call", func(t *schema.Table) {
-		t.Columns[0].Default = &schema.Expr{Call: "load_file", Args: []schema.Expr{{Literal: &schema.Literal{Kind: "string", Value: "/etc/passwd"}}}}
+		t.Columns[0].Default = &schema.Expr{Call: "load_file",
+			Args: []schema.Expr{{Literal: &schema.Literal{Kind: "string", Value: "/etc/passwd"}}}}
 	})
 	add("literal", func(t *schema.Table) {
 		t.Columns[0].Default = &schema.Expr{Literal: &schema.Literal{Kind: "number", Value: "1) SELECT"}}
@@ -329,10 +393,12 @@ func hostileDescriptions() map[string]schema.Schema {
 	add("option", func(t *schema.Table) { t.Options["data directory"] = "/tmp" })
 	add("option's value", func(t *schema.Table) { t.Options["row_format"] = "x DATA DIRECTORY='/tmp'" })
 	add("foreign key", func(t *schema.Table) {
-		t.ForeignKeys = []schema.ForeignKey{{Name: "f", Columns: []string{"a"}, To: schema.Name{Schema: "prod", Name: "users"}, ToColumns: []string{"id"}}}
+		t.ForeignKeys = []schema.ForeignKey{{Name: "f", Columns: []string{"a"},
+			To: schema.Name{Schema: "prod", Name: "users"}, ToColumns: []string{"id"}}}
 	})
 	add("action", func(t *schema.Table) {
-		t.ForeignKeys = []schema.ForeignKey{{Name: "f", Columns: []string{"a"}, To: schema.Name{Name: "s"}, ToColumns: []string{"a"}, OnDelete: "CASCADE) SELECT"}}
+		t.ForeignKeys = []schema.ForeignKey{{Name: "f", Columns: []string{"a"}, To: schema.Name{Name: "s"},
+			ToColumns: []string{"a"}, OnDelete: "CASCADE) SELECT"}}
 	})
 	add("method", func(t *schema.Table) {
 		t.Indexes = []schema.Index{{Name: "i", Method: "hash) SELECT", Columns: []schema.KeyColumn{{Name: "a"}}}}
@@ -342,10 +408,12 @@ func hostileDescriptions() map[string]schema.Schema {
 	})
 	add("partitions", func(t *schema.Table) { t.Partitions = &schema.Partitions{Method: "range) SELECT"} })
 	add("partition's bound", func(t *schema.Table) {
-		t.Partitions = &schema.Partitions{Method: "range", Columns: []schema.KeyColumn{{Name: "a"}}, Parts: []schema.Part{{Name: "p", Bound: schema.Bound{To: []schema.Expr{{Call: "load_file"}}}}}}
+		t.Partitions = &schema.Partitions{Method: "range", Columns: []schema.KeyColumn{{Name: "a"}},
+			Parts: []schema.Part{{Name: "p", Bound: schema.Bound{To: []schema.Expr{{Call: "load_file"}}}}}}
 	})
 	add("no column", func(t *schema.Table) { t.Columns[0].Computed = true })
-	all["sequence"] = schema.Schema{Sequences: []schema.Sequence{{Name: schema.Name{Name: "q"}, Start: "1; DROP DATABASE prod"}}}
+	all["sequence"] = schema.Schema{Sequences: []schema.Sequence{{Name: schema.Name{Name: "q"},
+		Start: "1; DROP DATABASE prod"}}}
 	return all
 }
 
@@ -366,7 +434,9 @@ func TestJournalsAreSetAside(t *testing.T) {
 	}
 	db.Close()
 	var said []string
-	s, err := Engine{}.Restore(t.Context(), to, d, engine.Options{Jobs: 1, Notice: func(text string) { said = append(said, text) }})
+	s, err := Engine{}.Restore(t.Context(), to, d, engine.Options{Jobs: 1, Notice: func(text string) {
+		said = append(said, text)
+	}})
 	if err != nil || len(said) != 1 || !strings.Contains(said[0], journalPrefix+id) {
 		t.Fatalf("%v, %q", err, said)
 	}

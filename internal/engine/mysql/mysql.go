@@ -44,10 +44,13 @@ type database struct {
 // ?socket=/path for a local server.
 func parse(raw string) (database, error) {
 	u, err := url.Parse(raw)
-	if err != nil || strings.Trim(u.Path, "/") == "" || strings.Contains(strings.Trim(u.Path, "/"), "/") || !isHost(u.Hostname()) {
-		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is not usable", Hint: "use mysql://user@host:3306/database"}
+	if err != nil || strings.Trim(u.Path, "/") == "" || strings.Contains(strings.Trim(u.Path, "/"), "/") ||
+		!isHost(u.Hostname()) {
+		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is not usable",
+			Hint: "use mysql://user@host:3306/database"}
 	}
-	d := database{name: strings.Trim(u.Path, "/"), host: u.Hostname(), port: u.Port(), socket: u.Query().Get("socket"), tls: u.Query().Get("tls")}
+	d := database{name: strings.Trim(u.Path, "/"), host: u.Hostname(), port: u.Port(), socket: u.Query().Get("socket"),
+		tls: u.Query().Get("tls")}
 	if d.host == "" {
 		d.host = "127.0.0.1"
 	}
@@ -75,7 +78,8 @@ func (d database) named(name string) database {
 
 // url is the database's URL, with its password.
 func (d database) url() string {
-	u := url.URL{Scheme: "mysql", Host: net.JoinHostPort(d.host, d.port), Path: "/" + d.name, User: url.UserPassword(d.user, d.password)}
+	u := url.URL{Scheme: "mysql", Host: net.JoinHostPort(d.host, d.port), Path: "/" + d.name,
+		User: url.UserPassword(d.user, d.password)}
 	q := url.Values{}
 	for key, value := range map[string]string{"socket": d.socket, "tls": d.tls} {
 		if value != "" {
@@ -100,7 +104,8 @@ func (d database) open(name string) (*sql.DB, error) {
 	c.Logger = &driver.NopLogger{}
 	connector, err := driver.NewConnector(c)
 	if err != nil {
-		return nil, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is not usable", Hint: "use mysql://user@host:3306/database", Cause: err}
+		return nil, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is not usable",
+			Hint: "use mysql://user@host:3306/database", Cause: err}
 	}
 	return sql.OpenDB(connector), nil
 }
@@ -108,8 +113,10 @@ func (d database) open(name string) (*sql.DB, error) {
 // patient is what every session of ours begins with: it may be idle for a day, no
 // limit that the server has for others ends what takes long, or leaves rows out
 // without a word, and the sizes of tables are those of now.
-const patient = "86400, net_write_timeout = 86400, sql_select_limit = 18446744073709551615 /*!80000 , max_execution_time = 0, information_schema_stats_expiry = 0 */" +
-	"/*M!100300 , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, idle_write_transaction_timeout = 0 */"
+const patient = "86400, net_write_timeout = 86400, sql_select_limit = 18446744073709551615 /*!80000 , " +
+	"max_execution_time = 0, information_schema_stats_expiry = 0 */" +
+	"/*M!100300 , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, " +
+	"idle_write_transaction_timeout = 0 */"
 
 func (d database) where() string { return "at " + net.JoinHostPort(d.host, d.port) }
 
@@ -192,7 +199,8 @@ func (d database) failure(err error) error {
 
 // lost reports whether a connection broke that was there.
 func lost(err error) bool {
-	return errors.Is(err, driver.ErrInvalidConn) || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+	return errors.Is(err, driver.ErrInvalidConn) || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
@@ -218,7 +226,8 @@ func look(ctx context.Context, db *sql.DB, name string) (engine.Info, error) {
 		return info, err
 	}
 	var charset, collation string
-	err := db.QueryRowContext(ctx, "SELECT default_character_set_name, default_collation_name FROM information_schema.schemata WHERE schema_name = ?", name).Scan(&charset, &collation)
+	err := db.QueryRowContext(ctx, "SELECT default_character_set_name, default_collation_name FROM "+
+		"information_schema.schemata WHERE schema_name = ?", name).Scan(&charset, &collation)
 	if errors.Is(err, sql.ErrNoRows) {
 		return info, nil
 	}
@@ -229,15 +238,18 @@ func look(ctx context.Context, db *sql.DB, name string) (engine.Info, error) {
 	if info.Tables, err = listTables(ctx, db, name); err != nil {
 		return info, err
 	}
-	if err := db.QueryRowContext(ctx, "SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0) FROM information_schema.tables WHERE table_schema = ?", name).Scan(&info.Size); err != nil {
+	if err := db.QueryRowContext(ctx, "SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0) FROM "+
+		"information_schema.tables WHERE table_schema = ?", name).Scan(&info.Size); err != nil {
 		return info, err
 	}
-	unsafe, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE' AND engine NOT IN ('InnoDB', 'ROCKSDB', 'MEMORY')", name)
+	unsafe, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
+		"table_type = 'BASE TABLE' AND engine NOT IN ('InnoDB', 'ROCKSDB', 'MEMORY')", name)
 	if err != nil {
 		return info, err
 	}
 	if len(unsafe) > 0 {
-		info.Warnings = append(info.Warnings, "these tables are not transactional, so they may be of a later moment: "+strings.Join(unsafe, ", "))
+		info.Warnings = append(info.Warnings, "these tables are not transactional, so they may be of a later moment: "+
+			strings.Join(unsafe, ", "))
 	}
 	_, lost, err := histories(ctx, db, name)
 	if err != nil {
@@ -251,7 +263,8 @@ func look(ctx context.Context, db *sql.DB, name string) (engine.Info, error) {
 		return info, err
 	}
 	info.Warnings = append(info.Warnings, hidden...)
-	info.Connections, err = names(ctx, db, "SELECT concat(user, ' from ', host) FROM information_schema.processlist WHERE db = ? AND id <> connection_id()", name)
+	info.Connections, err = names(ctx, db, "SELECT concat(user, ' from ', host) FROM information_schema.processlist "+
+		"WHERE db = ? AND id <> connection_id()", name)
 	return info, err
 }
 
@@ -281,7 +294,8 @@ func names(ctx context.Context, db querier, query string, args ...any) ([]string
 
 // listTables lists the tables with their columns; rows are not counted.
 func listTables(ctx context.Context, db querier, name string) ([]engine.Table, error) {
-	list, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name", name)
+	list, err := names(ctx, db, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
+		"table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name", name)
 	if err != nil {
 		return nil, err
 	}

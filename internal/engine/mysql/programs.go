@@ -27,7 +27,8 @@ func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error 
 			return err
 		}
 		defer func() {
-			_, _ = c.ExecContext(context.WithoutCancel(ctx), "SET NAMES utf8mb4, SESSION time_zone = '+00:00', sql_mode = '"+storedMode+"'")
+			_, _ = c.ExecContext(context.WithoutCancel(ctx),
+				"SET NAMES utf8mb4, SESSION time_zone = '+00:00', sql_mode = '"+storedMode+"'")
 		}()
 	}
 	if _, err := c.ExecContext(ctx, d.SQL); err != nil {
@@ -89,9 +90,12 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 	for _, kind := range []struct{ word, query string }{
 		{"VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ?"},
 		{"TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?"},
-		{"PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'PROCEDURE' AND routine_schema = ?"},
-		{"FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'FUNCTION' AND routine_schema = ?"},
-		{"PACKAGE", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'PACKAGE' AND routine_schema = ?"},
+		{"PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'PROCEDURE' AND " +
+			"routine_schema = ?"},
+		{"FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'FUNCTION' AND " +
+			"routine_schema = ?"},
+		{"PACKAGE", "SELECT routine_name FROM information_schema.routines WHERE routine_type = 'PACKAGE' AND " +
+			"routine_schema = ?"},
 		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ?"},
 	} {
 		list, err := names(ctx, c, kind.query, name)
@@ -132,14 +136,16 @@ func hiddenBody(kind, name string) error {
 	return &snap.Error{
 		Code:   snap.CodeDatabase,
 		Detail: fmt.Sprintf("the MySQL user may not see how the %s %s is made", strings.ToLower(kind), name),
-		Hint:   "grant it SHOW_ROUTINE (MySQL) or SHOW CREATE ROUTINE (MariaDB), TRIGGER and EVENT on the database: a snapshot leaves nothing out",
+		Hint: "grant it SHOW_ROUTINE (MySQL) or SHOW CREATE ROUTINE (MariaDB), TRIGGER and EVENT on the database: " +
+			"a snapshot leaves nothing out",
 	}
 }
 
 func notRead(kind, name string, cause error) error {
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: cause,
-		Detail: fmt.Sprintf("the statement that makes the %s %s cannot be read, so it could not be loaded", strings.ToLower(kind), name),
-		Hint:   "make it again in the database with a plain CREATE statement, and build again",
+		Detail: fmt.Sprintf("the statement that makes the %s %s cannot be read, so it could not be loaded",
+			strings.ToLower(kind), name),
+		Hint: "make it again in the database with a plain CREATE statement, and build again",
 	}
 }

@@ -128,7 +128,8 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	}
 	defer c.Close()
 	// A server can refuse tables without a primary key, or give them one, where the user may not say otherwise.
-	_, _ = c.ExecContext(ctx, "SET @unused = 0 /*!80030 , SESSION sql_require_primary_key = 0, SESSION sql_generate_invisible_primary_key = 0 */")
+	_, _ = c.ExecContext(ctx, "SET @unused = 0 /*!80030 , SESSION sql_require_primary_key = 0, SESSION "+
+		"sql_generate_invisible_primary_key = 0 */")
 	var indexes []string
 	for _, q := range s.structure.Sequences {
 		if err := makeSequence(ctx, c, q); err != nil {
@@ -182,7 +183,8 @@ func endSession(c *sql.Conn) {
 // loading opens a connection that loads rows: nothing is checked that the
 // source has checked.
 func (s *scratch) loading(ctx context.Context, db *sql.DB) (*sql.Conn, error) {
-	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0 /*M!100300 , check_constraint_checks = 0 */"}
+	settings := []string{"SET SESSION foreign_key_checks = 0, unique_checks = 0 /*M!100300 , check_constraint_checks " +
+		"= 0 */"}
 	if s.structure.hasHistory() {
 		settings = append(settings, "SET SESSION system_versioning_insert_history = 1")
 	}
@@ -243,7 +245,8 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 
 // insert runs the statements that come, each a transaction, or several when
 // the server does not take it whole.
-func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement, took func(table string, rows int64)) error {
+func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement,
+	took func(table string, rows int64)) error {
 	c, err := s.loading(ctx, db)
 	if err != nil {
 		return err
@@ -290,11 +293,14 @@ func (s *scratch) notHeld(ctx context.Context, c *sql.Conn, table string) error 
 		if err := rows.Scan(&level, &number, &said); err != nil {
 			return err
 		}
-		lost := number == erNotNull || number == erOutOfRange || number == erWrongText || number == erTruncated && !s.hasEnum(table)
+		lost := number == erNotNull || number == erOutOfRange || number == erWrongText || number == erTruncated &&
+			!s.hasEnum(table)
 		if lost && level != "Note" { // that of a number rounded to its column's digits
 			return &snap.Error{
-				Code: snap.CodeInvalid, Detail: fmt.Sprintf("a value of the table %s is none that its column can hold: %s", table, said),
-				Hint: "if it is masked, mask it by something that fits, in characters that the column has; nothing was replaced",
+				Code: snap.CodeInvalid, Detail: fmt.Sprintf("a value of the table %s is none that its column can "+
+					"hold: %s", table, said),
+				Hint: "if it is masked, mask it by something that fits, in characters that the column has; nothing " +
+					"was replaced",
 			}
 		}
 	}
@@ -319,8 +325,10 @@ func (s *scratch) tooLarge(table string, size int, err error) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: err,
-		Detail: fmt.Sprintf("a row of the table %s takes %d bytes to insert, and the MySQL server %s accepts %d", table, size, s.place.where(), s.packet),
-		Hint:   fmt.Sprintf("raise it there with SET GLOBAL max_allowed_packet = %d, and in its configuration to keep it, and load again; nothing was replaced", roundUp(size+packetHead)),
+		Detail: fmt.Sprintf("a row of the table %s takes %d bytes to insert, and the MySQL server %s accepts %d",
+			table, size, s.place.where(), s.packet),
+		Hint: fmt.Sprintf("raise it there with SET GLOBAL max_allowed_packet = %d, and in its configuration to "+
+			"keep it, and load again; nothing was replaced", roundUp(size+packetHead)),
 	}
 }
 
@@ -359,7 +367,8 @@ func persistent(ctx context.Context, c *sql.Conn, text string) (result sql.Resul
 // understood refuses a dump with collations that the server does not know:
 // another one in their place would order and compare differently.
 func (s *scratch) understood(ctx context.Context, from string) error {
-	all, err := s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations UNION SELECT full_collation_name FROM information_schema.collation_character_set_applicability")
+	all, err := s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations UNION SELECT "+
+		"full_collation_name FROM information_schema.collation_character_set_applicability")
 	if err != nil { // MySQL has no full names
 		all, err = s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations")
 	}
@@ -388,9 +397,10 @@ func (s *scratch) understood(ctx context.Context, from string) error {
 	}
 	slices.Sort(missing)
 	return &snap.Error{
-		Code:   snap.CodeInvalid,
-		Detail: fmt.Sprintf("the server %s does not know the collation %s of this snapshot, which is from %s", s.place.where(), strings.Join(missing, ", "), from),
-		Hint:   "load it into a server of the kind and version it is from; nothing was replaced",
+		Code: snap.CodeInvalid,
+		Detail: fmt.Sprintf("the server %s does not know the collation %s of this snapshot, which is from %s",
+			s.place.where(), strings.Join(missing, ", "), from),
+		Hint: "load it into a server of the kind and version it is from; nothing was replaced",
 	}
 }
 
@@ -443,7 +453,8 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 		}
 		var said *driver.MySQLError
 		errors.As(err, &said)
-		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + said.Message + ", in: " + firstLine(statement), Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}
+		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + said.Message + ", in: " +
+			firstLine(statement), Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}
 	}
 	_, err = c.ExecContext(ctx, "COMMIT") // what the text left open
 	return s.place.failure(err)

@@ -38,7 +38,8 @@ func columnsOf(dump engine.Dump) (map[string][]engine.Column, error) {
 }
 
 func cannotMask(why string, cause error) error {
-	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot cannot be masked by rules: " + why, Hint: "build it again with this snapcli, or mask it with a SQL file", Cause: cause}
+	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot cannot be masked by rules: " + why,
+		Hint: "build it again with this snapcli, or mask it with a SQL file", Cause: cause}
 }
 
 // agreeing returns the columns that the rows of a statement have: those of its
@@ -151,7 +152,8 @@ func rowsOf(rows []byte) iter.Seq[[]byte] {
 
 // Rewrite implements [engine.Rewriter]. Statements are masked several at a time
 // and written in their order.
-func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out io.Writer, o engine.Options) (engine.Info, error) {
+func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, out io.Writer,
+	o engine.Options) (engine.Info, error) {
 	known, err := columnsOf(dump)
 	if err != nil {
 		return engine.Info{}, err

@@ -88,7 +88,8 @@ func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n in
 	}
 	if from.period != nil {
 		period := []string{quote(from.period[0]), quote(from.period[1])}
-		list, asked, forms, versions = append(list, period...), append(asked, period...), append(forms, form{kind: isText}, form{kind: isEnd}), " FOR SYSTEM_TIME ALL"
+		list, asked, forms, versions = append(list, period...), append(asked, period...),
+			append(forms, form{kind: isText}, form{kind: isEnd}), " FOR SYSTEM_TIME ALL"
 	}
 	columns := strings.Join(asked, ",")
 	b := batch{out: out, start: "INSERT INTO " + quote(t.Name) + " (" + strings.Join(list, ",") + ") VALUES\n"}
@@ -174,7 +175,8 @@ func kindOf(columnType string) int {
 	case "bit":
 		return isBits
 	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector",
-		"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon", "geometrycollection", "geomcollection":
+		"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+		"geometrycollection", "geomcollection":
 		return isBinary
 	}
 	return isText

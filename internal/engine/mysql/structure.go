@@ -18,7 +18,8 @@ type structure struct {
 	Triggers  []definition `json:"triggers,omitempty"`
 	Views     []definition `json:"views,omitempty"`
 	Events    []definition `json:"events,omitempty"`
-	Defaults  []definition `json:"defaults,omitempty"` // of the journal: columns that take their default from a sequence
+	// of the journal: columns that take their default from a sequence
+	Defaults []definition `json:"defaults,omitempty"`
 }
 
 // definition is one statement that makes something, and the session's settings
@@ -35,7 +36,8 @@ type definition struct {
 	Next      string `json:"next,omitempty"`  // a sequence's next value
 	Round     string `json:"round,omitempty"` // how often a sequence began anew
 
-	Period []string `json:"period,omitempty"` // of a table whose history the dump holds: its rows end with these columns
+	// of a table whose history the dump holds: its rows end with these columns
+	Period []string `json:"period,omitempty"`
 }
 
 // structureOf reads how a database is made. Its queries come in the order of
@@ -47,15 +49,23 @@ func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, erro
 		into        *[]definition
 		kind, query string
 	}{
-		{&s.Sequences, "SEQUENCE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'SEQUENCE' ORDER BY table_name"},
-		{&s.Tables, "TABLE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name"},
-		{&s.Routines, "FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'FUNCTION' ORDER BY routine_name"},
-		{&s.Routines, "PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PROCEDURE' ORDER BY routine_name"},
-		{&s.Routines, "PACKAGE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE' ORDER BY routine_name"},
-		{&s.Routines, "PACKAGE BODY", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE BODY' ORDER BY routine_name"},
-		{&s.Triggers, "TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ? ORDER BY event_object_table, action_timing, event_manipulation, action_order"},
+		{&s.Sequences, "SEQUENCE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND " +
+			"table_type = 'SEQUENCE' ORDER BY table_name"},
+		{&s.Tables, "TABLE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type " +
+			"IN ('BASE TABLE', 'SYSTEM VERSIONED') ORDER BY table_name"},
+		{&s.Routines, "FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND " +
+			"routine_type = 'FUNCTION' ORDER BY routine_name"},
+		{&s.Routines, "PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? " +
+			"AND routine_type = 'PROCEDURE' ORDER BY routine_name"},
+		{&s.Routines, "PACKAGE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND " +
+			"routine_type = 'PACKAGE' ORDER BY routine_name"},
+		{&s.Routines, "PACKAGE BODY", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? " +
+			"AND routine_type = 'PACKAGE BODY' ORDER BY routine_name"},
+		{&s.Triggers, "TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ? " +
+			"ORDER BY event_object_table, action_timing, event_manipulation, action_order"},
 		{&s.Views, "VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ? ORDER BY table_name"},
-		{&s.Events, "EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY event_name"},
+		{&s.Events, "EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY " +
+			"event_name"},
 	} {
 		list, err := names(ctx, c, part.query, name)
 		if err != nil {
@@ -70,7 +80,8 @@ func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, erro
 		}
 	}
 	for i, q := range s.Sequences {
-		err = c.QueryRowContext(ctx, "SELECT next_not_cached_value, cycle_count FROM "+quote(name)+"."+quote(q.Name)).Scan(&s.Sequences[i].Next, &s.Sequences[i].Round)
+		err = c.QueryRowContext(ctx, "SELECT next_not_cached_value, cycle_count FROM "+quote(name)+"."+
+			quote(q.Name)).Scan(&s.Sequences[i].Next, &s.Sequences[i].Round)
 		if err != nil {
 			return s, err
 		}
@@ -195,7 +206,8 @@ func later(create string) (bare, alter string) {
 	for last > 0 && !strings.HasPrefix(lines[last], ")") {
 		last--
 	}
-	if last == 0 || !strings.Contains(lines[last], "ENGINE=InnoDB") || strings.Contains(create, "WITH SYSTEM VERSIONING") {
+	if last == 0 || !strings.Contains(lines[last], "ENGINE=InnoDB") ||
+		strings.Contains(create, "WITH SYSTEM VERSIONING") {
 		return create, ""
 	}
 	primary, auto := "", ""

@@ -18,7 +18,8 @@ import (
 // choose chooses the rows of a subset, and returns the conditions to read them
 // by, by table. It does so in temporary tables of the one connection that reads:
 // they live as long as it. Without a subset it does nothing.
-func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info, o engine.Options) (map[string]string, error) {
+func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info, o engine.Options) (map[string]string,
+	error) {
 	if o.Subset == nil {
 		return nil, nil //nolint:nilnil // no table has a condition
 	}
@@ -39,7 +40,8 @@ func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info
 			return nil, err
 		}
 		if kept := choice.Kept(i); kept != "" {
-			where[t.Name] = " WHERE EXISTS (SELECT 1 FROM " + kept + " k WHERE " + choice.Match(i, t.From+".", "k.") + ")"
+			where[t.Name] = " WHERE EXISTS (SELECT 1 FROM " + kept + " k WHERE " + choice.Match(i, t.From+".", "k.") +
+				")"
 		}
 	}
 	orphans, err := orphansOf(ctx, c, g, where)
@@ -59,7 +61,9 @@ type chooser struct {
 func (s *chooser) Exec(ctx context.Context, statement string) (int64, error) {
 	done, err := s.c.ExecContext(ctx, statement)
 	if number(err) == erDatabaseDenied {
-		return 0, &snap.Error{Code: snap.CodeDatabase, Detail: "the rows of a subset are chosen in temporary tables, which the user may not make", Hint: "grant the right CREATE TEMPORARY TABLES on the database", Cause: err}
+		return 0, &snap.Error{Code: snap.CodeDatabase,
+			Detail: "the rows of a subset are chosen in temporary tables, which the user may not make",
+			Hint:   "grant the right CREATE TEMPORARY TABLES on the database", Cause: err}
 	}
 	if err != nil {
 		return 0, err
@@ -79,7 +83,8 @@ func (s *chooser) Condition(table, condition string, err error) error {
 	case 0, erDatabaseDenied:
 		return err
 	}
-	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s", table, condition, err), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}
+	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s",
+		table, condition, err), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}
 }
 
 // Insert implements [subset.Server]. The rows come to this machine and go back:
@@ -149,7 +154,8 @@ func (s *chooser) read(ctx context.Context, query string, w io.Writer) error {
 				line = append(line, ',')
 			}
 			kind := isText
-			if base := strings.ToUpper(columns[i].DatabaseTypeName()); strings.Contains(base, "BINARY") || strings.Contains(base, "BLOB") || base == "BIT" {
+			if base := strings.ToUpper(columns[i].DatabaseTypeName()); strings.Contains(base, "BINARY") ||
+				strings.Contains(base, "BLOB") || base == "BIT" {
 				kind = isBinary
 			}
 			line = appendBytes(line, v, kind)
@@ -232,7 +238,9 @@ func tableOf(t engine.Table, primary, types []string) subset.Table {
 	identity := hashed
 	if direct {
 		for i, column := range primary {
-			out.Key = append(out.Key, subset.Key{Type: types[i], Expr: func(prefix string) string { return prefix + quote(column) }})
+			out.Key = append(out.Key, subset.Key{Type: types[i], Expr: func(prefix string) string {
+				return prefix + quote(column)
+			}})
 		}
 		identity = func(prefix string) string {
 			var parts []string
@@ -242,7 +250,9 @@ func tableOf(t engine.Table, primary, types []string) subset.Table {
 			return "sha2(concat_ws(char(31), " + strings.Join(parts, ", ") + "), 256)"
 		}
 	} else {
-		out.Key = []subset.Key{{Type: "binary(32)", Expr: func(prefix string) string { return "unhex(" + hashed(prefix) + ")" }}}
+		out.Key = []subset.Key{{Type: "binary(32)", Expr: func(prefix string) string {
+			return "unhex(" + hashed(prefix) + ")"
+		}}}
 	}
 	out.Share = func(prefix string) string {
 		return "CAST(conv(substr(" + identity(prefix) + ", 1, 8), 16, 10) AS UNSIGNED)"
@@ -297,7 +307,8 @@ func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[strin
 			rows = child.From
 		}
 		var n int64
-		err := c.QueryRowContext(ctx, "SELECT count(*) FROM "+rows+" c WHERE "+strings.Join(set, " AND ")+" AND NOT EXISTS (SELECT 1 FROM "+k.ParentFrom+" p WHERE "+strings.Join(same, " AND ")+")").Scan(&n)
+		err := c.QueryRowContext(ctx, "SELECT count(*) FROM "+rows+" c WHERE "+strings.Join(set, " AND ")+
+			" AND NOT EXISTS (SELECT 1 FROM "+k.ParentFrom+" p WHERE "+strings.Join(same, " AND ")+")").Scan(&n)
 		if err != nil {
 			return "", err
 		}
@@ -323,7 +334,9 @@ func sameOrphans(ctx context.Context, c *sql.Conn, database string, tables []eng
 	}
 	got, err := orphansOf(ctx, c, g, nil)
 	if err == nil && got != want {
-		err = &snap.Error{Code: snap.CodeCorrupt, Detail: "the restored database is not what the snapshot says: its foreign keys: " + got + "; they should: " + want, Hint: "build the snapshot again; nothing was replaced"}
+		err = &snap.Error{Code: snap.CodeCorrupt,
+			Detail: "the restored database is not what the snapshot says: its foreign keys: " + got +
+				"; they should: " + want, Hint: "build the snapshot again; nothing was replaced"}
 	}
 	return err
 }

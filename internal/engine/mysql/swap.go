@@ -49,7 +49,8 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 }
 
 func (s *scratch) swap(ctx context.Context, terminate bool) error {
-	there, err := names(ctx, s.lock, "SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?", s.place.name)
+	there, err := names(ctx, s.lock, "SELECT schema_name FROM information_schema.schemata WHERE schema_name = ?",
+		s.place.name)
 	if err == nil && len(there) == 0 { // MySQL would wait for who reads in it
 		_, err = s.lock.ExecContext(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(s.place.name)+s.charset())
 	}
@@ -116,9 +117,12 @@ func exchanging(id string) string { return id + "_exchange" }
 // exchanged waits until no statement of an id's exchange runs on the server.
 func exchanged(ctx context.Context, server *sql.DB, id string) error {
 	var free sql.NullInt64
-	err := server.QueryRowContext(ctx, "SELECT CASE WHEN get_lock(?, 30) = 1 THEN release_lock(?) END", exchanging(id), exchanging(id)).Scan(&free)
+	err := server.QueryRowContext(ctx, "SELECT CASE WHEN get_lock(?, 30) = 1 THEN release_lock(?) END", exchanging(id),
+		exchanging(id)).Scan(&free)
 	if err == nil && free.Int64 != 1 {
-		err = &snap.Error{Code: snap.CodeConflict, Detail: "the server is still exchanging the tables of a load that has ended", Hint: "load again in a minute: that first finishes it, or undoes it"}
+		err = &snap.Error{Code: snap.CodeConflict,
+			Detail: "the server is still exchanging the tables of a load that has ended",
+			Hint:   "load again in a minute: that first finishes it, or undoes it"}
 	}
 	return err
 }
@@ -154,11 +158,13 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 		text = text[n:]
 	}
 	// The table is the sign that the journal is whole.
-	if _, err := c.ExecContext(ctx, "CREATE TABLE "+quote(journalPrefix+s.id)+".whole (a INT PRIMARY KEY) ENGINE=InnoDB"); err != nil {
+	if _, err := c.ExecContext(ctx, "CREATE TABLE "+quote(journalPrefix+s.id)+
+		".whole (a INT PRIMARY KEY) ENGINE=InnoDB"); err != nil {
 		return err
 	}
 	for _, d := range []string{s.here.name, s.place.name} {
-		triggers, err := names(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?", d)
+		triggers, err := names(ctx, c, "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ?",
+			d)
 		if err != nil {
 			return err
 		}
@@ -174,20 +180,24 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 // alone refuses when a foreign key of another database leads to the old tables: it
 // would follow them, and they could not be dropped.
 func (s *scratch) alone(ctx context.Context) error {
-	who, err := names(ctx, s.server, "SELECT concat(constraint_schema, '.', table_name) FROM information_schema.referential_constraints WHERE unique_constraint_schema = ? AND constraint_schema <> ?", s.place.name, s.place.name)
+	who, err := names(ctx, s.server, "SELECT concat(constraint_schema, '.', table_name) FROM "+
+		"information_schema.referential_constraints WHERE unique_constraint_schema = ? AND constraint_schema <> ?",
+		s.place.name, s.place.name)
 	if err != nil || len(who) == 0 {
 		return err
 	}
 	return &snap.Error{
-		Code:   snap.CodeConflict,
-		Detail: fmt.Sprintf("a foreign key of the table %s refers to the database %q, whose tables cannot be replaced then", who[0], s.place.name),
-		Hint:   "drop that foreign key first, and make it again after the load; nothing was changed",
+		Code: snap.CodeConflict,
+		Detail: fmt.Sprintf("a foreign key of the table %s refers to the database %q, whose tables cannot be "+
+			"replaced then", who[0], s.place.name),
+		Hint: "drop that foreign key first, and make it again after the load; nothing was changed",
 	}
 }
 
 // clear refuses when others are connected, or ends their connections.
 func (s *scratch) clear(ctx context.Context, terminate bool) error {
-	who, err := names(ctx, s.server, "SELECT concat(user, ' from ', host) FROM information_schema.processlist WHERE db = ?", s.place.name)
+	who, err := names(ctx, s.server, "SELECT concat(user, ' from ', host) FROM information_schema.processlist WHERE "+
+		"db = ?", s.place.name)
 	if err != nil || len(who) == 0 {
 		return err
 	}
@@ -209,8 +219,10 @@ func (s *scratch) clear(ctx context.Context, terminate bool) error {
 // other side, in one statement.
 func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 	moves := []string{fmt.Sprintf("%[1]s.`before` TO %[1]s.`after`", quote(journalPrefix+s.id))}
-	for _, move := range []struct{ from, to string }{{s.place.name, replacedPrefix + s.id}, {s.here.name, s.place.name}} {
-		tables, err := names(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED')", move.from)
+	for _, move := range []struct{ from, to string }{{s.place.name, replacedPrefix + s.id},
+		{s.here.name, s.place.name}} {
+		tables, err := names(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
+			"table_type IN ('BASE TABLE', 'SEQUENCE', 'SYSTEM VERSIONED')", move.from)
 		if err != nil {
 			return err
 		}
@@ -228,7 +240,8 @@ func recoverSwap(ctx context.Context, server *sql.DB, place database, id string)
 	if err := exchanged(ctx, server, id); err != nil {
 		return err
 	}
-	tables, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ?", journalPrefix+id)
+	tables, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ?",
+		journalPrefix+id)
 	if err != nil {
 		return err
 	}
@@ -249,7 +262,8 @@ func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) err
 	// The sign goes first, as servers may drop a database table by table: a
 	// journal that lost another one would be read wrongly. The journal's database
 	// goes last: as long as it is there, this can be done again.
-	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " + quote(journalPrefix+id)}
+	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " +
+		quote(journalPrefix+id)}
 	if whole {
 		statements = append([]string{"DROP TABLE " + quote(journalPrefix+id) + ".whole"}, statements...)
 	}
@@ -264,7 +278,8 @@ func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) err
 // journalOf reads a journal from the table of one of its sides.
 func journalOf(ctx context.Context, server querier, id, side string) (journal, error) {
 	var j journal
-	parts, err := names(ctx, server, "SELECT text FROM "+quote(journalPrefix+id)+"."+quote(side)+" WHERE ? <> '' ORDER BY part", id)
+	parts, err := names(ctx, server, "SELECT text FROM "+quote(journalPrefix+id)+"."+quote(side)+
+		" WHERE ? <> '' ORDER BY part", id)
 	if err != nil {
 		return j, err
 	}
@@ -350,7 +365,8 @@ func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have 
 			if in == j.Place && listed[strings.ToLower(t.Name)] {
 				continue
 			}
-			if _, err := c.ExecContext(ctx, "DROP TRIGGER IF EXISTS "+quote(in)+"."+quote(t.Name)); err != nil && number(err) != erNoDatabase {
+			if _, err := c.ExecContext(ctx, "DROP TRIGGER IF EXISTS "+quote(in)+"."+quote(t.Name)); err != nil &&
+				number(err) != erNoDatabase {
 				return err
 			}
 		}
@@ -360,7 +376,8 @@ func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have 
 
 // sweep finishes or undoes what loads that were killed have left on the server.
 func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o engine.Options) error {
-	left, err := names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ?", ofLoads)
+	left, err := names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ?",
+		ofLoads)
 	if err != nil {
 		return err
 	}
@@ -396,7 +413,8 @@ func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, place database, 
 		return nil
 	}
 	defer func() { _, _ = c.ExecContext(context.WithoutCancel(ctx), "SELECT release_lock(?)", id) }()
-	aside, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_name = 'aside'", journalPrefix+id)
+	aside, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
+		"table_name = 'aside'", journalPrefix+id)
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,9 @@ func (s *scratch) stayedInside(ctx context.Context) error {
 	if s.trust == complete {
 		return nil
 	}
-	out, err := names(ctx, s.server, "SELECT concat(table_name, '.', constraint_name) FROM information_schema.referential_constraints WHERE constraint_schema = ? AND unique_constraint_schema <> ?", s.here.name, s.here.name)
+	out, err := names(ctx, s.server, "SELECT concat(table_name, '.', constraint_name) FROM "+
+		"information_schema.referential_constraints WHERE constraint_schema = ? AND unique_constraint_schema <> ?",
+		s.here.name, s.here.name)
 	if err != nil {
 		return err
 	}
@@ -152,7 +154,8 @@ func (s *scratch) stayedInside(ctx context.Context) error {
 	if s.trust == dataOnly {
 		return nil
 	}
-	others, err := names(ctx, s.server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN (?, ?)", s.here.name, s.place.name)
+	others, err := names(ctx, s.server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT "+
+		"IN (?, ?)", s.here.name, s.place.name)
 	if err != nil {
 		return err
 	}
@@ -211,7 +214,8 @@ func namesDatabase(text string, m lexMode, databases []string) bool {
 
 func reaches(kind, name string) error {
 	return &snap.Error{
-		Code: snap.CodeInvalid, Detail: fmt.Sprintf("the %s %.80q of the snapshot reaches into another database", kind, name),
+		Code: snap.CodeInvalid, Detail: fmt.Sprintf("the %s %.80q of the snapshot reaches into another database", kind,
+			name),
 		Hint: "a snapshot that you did not build here may use its own database only; nothing was replaced",
 	}
 }
