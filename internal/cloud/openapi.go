@@ -1,7 +1,6 @@
 package cloud
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -158,7 +157,7 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	add(op.RequestBody != nil, snap.CodeTooLarge, snap.CodeMediaType)
 	add(rt.on == onUpload || rt.on == onPush || rt.id == "begin-push", snap.CodeStorageFull)
 	add(rt.id == "complete-push", snap.CodeUploadIncomplete, snap.CodeChecksumMismatch, snap.CodeVerifying)
-	slices.SortFunc(codes, func(a, b snap.Code) int { return cmp.Compare(a, b) })
+	slices.Sort(codes)
 	return slices.Compact(codes)
 }
 

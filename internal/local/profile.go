@@ -21,7 +21,7 @@ func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOpti
 	if err != nil {
 		return PushResult{}, err
 	}
-	store, name, err := a.profile(ctx, name)
+	store, _, err := a.profile(ctx, name)
 	if err != nil {
 		return PushResult{}, err
 	}

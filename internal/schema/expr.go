@@ -70,14 +70,10 @@ func (e Expr) checkForm(d Dialect, known func(string) bool) error {
 		ok = len(e.Args) == 0 && e.Literal.valid()
 	case e.Column != "":
 		ok = len(e.Args) == 0 && validName(e.Column) && (known == nil || known(e.Column))
-	case e.Op == "COLLATE":
-		ok = len(e.Args) == 2 && e.Args[1].isWord(collationName)
 	case e.Op != "":
-		ok = allowedOp(d, e.Op, len(e.Args))
-	case e.Call == "extract":
-		ok = d != SQLite && len(e.Args) == 2 && e.Args[0].isWord(extractField)
+		ok = e.allowedOp(d)
 	case e.Call != "":
-		ok = calls[d][e.Call] && len(e.Args) <= 100 && (!bare[e.Call] || len(e.Args) <= 1)
+		ok = e.allowedCall(d)
 	case e.Cast != nil:
 		ok = len(e.Args) == 1 && e.Cast.check(d) == nil
 	case e.NextValue != nil:
@@ -87,6 +83,20 @@ func (e Expr) checkForm(d Dialect, known func(string) bool) error {
 		return errNotAllowed
 	}
 	return nil
+}
+
+func (e Expr) allowedOp(d Dialect) bool {
+	if e.Op == "COLLATE" {
+		return len(e.Args) == 2 && e.Args[1].isWord(collationName)
+	}
+	return allowedOp(d, e.Op, len(e.Args))
+}
+
+func (e Expr) allowedCall(d Dialect) bool {
+	if e.Call == "extract" {
+		return d != SQLite && len(e.Args) == 2 && e.Args[0].isWord(extractField)
+	}
+	return calls[d][e.Call] && len(e.Args) <= 100 && (!bare[e.Call] || len(e.Args) <= 1)
 }
 
 // extractField is what EXTRACT can take out of a time.
@@ -132,25 +142,38 @@ func (t Type) Allowed(d Dialect) bool { return t.check(d) == nil }
 // check reports whether a type is a built-in one, one of an allowed extension
 // or one of the description's own, in a form that can be written.
 func (t Type) check(d Dialect) error {
-	ok := validName(t.Name) && t.Dims >= 0 && t.Dims <= 6 && len(t.Args) <= 3 && len(t.Labels) <= 65535
-	switch {
-	case t.Own:
-		ok = ok && d == PostgreSQL && Name{t.Schema, t.Name}.valid() && len(t.Args) == 0
-	case t.Extension != "":
-		ok = ok && d == PostgreSQL && slices.Contains(extensionTypes[t.Extension], t.Name)
-	case d == SQLite:
-		ok = sqliteType.MatchString(t.Name) || t.Name == "" && len(t.Args) == 0
-	default:
-		ok = ok && builtinTypes[d][t.Name]
-	}
-	for _, arg := range t.Args {
-		ok = ok && typeArg.MatchString(arg)
-	}
-	for _, label := range t.Labels {
-		ok = ok && d == MySQL && len(label) <= 1024 && utf8.ValidString(label) && !strings.Contains(label, "\x00")
-	}
-	if !ok || d != PostgreSQL && t.Dims != 0 {
+	if !t.allowedName(d) || !t.allowedParts(d) {
 		return errNotAllowed
 	}
 	return nil
+}
+
+func (t Type) allowedName(d Dialect) bool {
+	switch {
+	case t.Own:
+		return d == PostgreSQL && validName(t.Name) && Name{t.Schema, t.Name}.valid() && len(t.Args) == 0
+	case t.Extension != "":
+		return d == PostgreSQL && slices.Contains(extensionTypes[t.Extension], t.Name)
+	case d == SQLite:
+		return sqliteType.MatchString(t.Name) || t.Name == "" && len(t.Args) == 0
+	}
+	return builtinTypes[d][t.Name]
+}
+
+// allowedParts checks everything about a type but its name.
+func (t Type) allowedParts(d Dialect) bool {
+	if t.Dims < 0 || t.Dims > 6 || t.Dims > 0 && d != PostgreSQL || len(t.Args) > 3 || len(t.Labels) > 65535 {
+		return false
+	}
+	for _, arg := range t.Args {
+		if !typeArg.MatchString(arg) {
+			return false
+		}
+	}
+	for _, label := range t.Labels {
+		if d != MySQL || len(label) > 1024 || !utf8.ValidString(label) || strings.Contains(label, "\x00") {
+			return false
+		}
+	}
+	return true
 }

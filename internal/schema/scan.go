@@ -177,21 +177,28 @@ func (s scanner) word() (token, string, error) {
 	if !strings.HasPrefix(rest, "'") {
 		return token{word, name}, rest, nil
 	}
-	escapes := s.d == MySQL || name == "e"
-	value, rest, err := scanner{s.d, rest}.between('\'', escapes)
-	switch {
-	case err != nil:
+	value, rest, err := scanner{s.d, rest}.between('\'', s.d == MySQL || name == "e")
+	if err != nil {
 		return token{}, "", err
-	case name == "e" && s.d == PostgreSQL && !strings.Contains(s.text, "\\x") && simpleEscapes(s.text):
-		return token{text, value}, rest, nil
-	case name == "n" && s.d == MySQL, strings.HasPrefix(name, "_") && s.d == MySQL:
-		return token{text, value}, rest, nil
-	case name == "x" && s.d != PostgreSQL:
-		return token{bytes, strings.ToLower(value)}, rest, nil
-	case name == "b" && s.d != SQLite:
-		return token{bits, value}, rest, nil
 	}
-	return token{}, "", errNotAllowed
+	t, err := s.prefixed(name, value)
+	return t, rest, err
+}
+
+// prefixed returns the string that stands behind a prefix such as the X of
+// X'00'.
+func (s scanner) prefixed(prefix, value string) (token, error) {
+	switch {
+	case prefix == "e" && s.d == PostgreSQL && simpleEscapes(s.text):
+		return token{text, value}, nil
+	case s.d == MySQL && (prefix == "n" || strings.HasPrefix(prefix, "_")):
+		return token{text, value}, nil
+	case prefix == "x" && s.d != PostgreSQL:
+		return token{bytes, strings.ToLower(value)}, nil
+	case prefix == "b" && s.d != SQLite:
+		return token{bits, value}, nil
+	}
+	return token{}, errNotAllowed
 }
 
 // simpleEscapes reports whether every backslash of a text escapes a backslash

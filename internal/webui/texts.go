@@ -214,9 +214,9 @@ func tellShare(organization string, newcomers int) string {
 // zero is no limit.
 func expiryChoices(longest time.Duration) (offered []expiryChoice) {
 	const day = 24 * time.Hour
-	for _, days := range []time.Duration{7, 1, 30, 90} {
-		if longest == 0 || days*day <= longest {
-			offered = append(offered, expiryChoice{fmt.Sprintf("%dd", int(days)), "in " + snap.InWords(days*day)})
+	for _, long := range []time.Duration{7 * day, day, 30 * day, 90 * day} {
+		if longest == 0 || long <= longest {
+			offered = append(offered, expiryChoice{fmt.Sprintf("%dd", int(long/day)), "in " + snap.InWords(long)})
 		}
 	}
 	if longest == 0 {

@@ -1,10 +1,10 @@
 package postgres
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
-	"regexp"
 	"snap/internal/schema"
 )
 

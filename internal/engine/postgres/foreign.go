@@ -323,7 +323,7 @@ func (s *scratch) largeObjects(ctx context.Context, u *unpacking) error {
 func fillObjects(ctx context.Context, d *dumpReader, tx pgx.Tx) error {
 	all := tx.LargeObjects()
 	for {
-		oid := uint32(d.int()) //nolint:gosec // it has four bytes in the dump
+		oid := uint32(d.int())
 		if d.err != nil || oid == 0 {
 			return d.err
 		}

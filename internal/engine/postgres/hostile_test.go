@@ -33,7 +33,7 @@ func newVictim(t *testing.T) victim {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // the server's user is another one
+	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	psql(t, url, script(t, "CREATE ROLE plain LOGIN CREATEDB PASSWORD 'plain'; CREATE DATABASE prod OWNER plain; CREATE DATABASE dev OWNER plain"))
@@ -134,9 +134,7 @@ func TestHostilePrograms(t *testing.T) {
 		calm := []byte("CREATE FUNCTION public.work(x integer) RETURNS integer\n    LANGUAGE plpgsql\n    AS $$ BEGIN RETURN x; END $$;")
 		hostile := fmt.Sprintf(evil, definer)
 		changed := changeContents(t, raw, func(i int, e [][]byte) {
-			if bytes.Contains(e[definitionField], calm) {
-				e[definitionField] = bytes.Replace(e[definitionField], calm, []byte(hostile), 1)
-			}
+			e[definitionField] = bytes.Replace(e[definitionField], calm, []byte(hostile), 1)
 		})
 		urls, ways := []string{v.url}, []way{{engine.Ours, false}}
 		if slices.Contains([]string{"index", "domain", "partition"}, name) {
@@ -162,7 +160,7 @@ func TestHostileContentsOnAServer(t *testing.T) {
 	v := newVictim(t)
 	psql(t, v.url, script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+odd))
 	d, raw := dumped(t, v.url)
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same attacks in every run
+	random := rand.New(rand.NewPCG(1, 2))
 	attacks := []string{
 		"; COPY (SELECT 1) TO PROGRAM 'touch " + v.files + "/program';", "; DROP DATABASE prod;", "; ALTER ROLE plain PASSWORD 'owned';", "\n\\! touch " + v.files + "/psql\n", "; SET ROLE postgres; CREATE ROLE evil SUPERUSER;", "\n; DROP DATABASE prod; --", "\r\nDROP DATABASE prod;\r\n",
 		"'; DROP DATABASE prod; --", `"; DROP DATABASE prod; --`, "$$; DROP DATABASE prod; --", "*/ DROP DATABASE prod; /*", "\x00; DROP DATABASE prod;", "; ALTER SYSTEM SET work_mem = '1GB';", "; CREATE TABLE prod.public.x (a int);", "; ALTER DATABASE prod OWNER TO postgres;",
@@ -257,7 +255,7 @@ func changeContents(t *testing.T, dump []byte, change func(i int, texts [][]byte
 		if n < 0 {
 			sign, n = 1, -n
 		}
-		out.Write(binary.LittleEndian.AppendUint32([]byte{sign}, uint32(n))) //nolint:gosec // it is small
+		out.Write(binary.LittleEndian.AppendUint32([]byte{sign}, uint32(n)))
 	}
 	putText := func(b []byte) {
 		if b == nil {

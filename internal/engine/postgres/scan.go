@@ -31,12 +31,11 @@ var errScan = errors.New("it is not SQL that pg_dump writes")
 // statements splits a text into its statements. It fails for what no dump has
 // and what could be read in two ways: strings that are continued on another
 // line, backslashes outside of strings, and NUL.
-func statements(text string) (all [][]token, err error) {
+func statements(text string) ([][]token, error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, errScan
 	}
-	var one []token
-	depth, atomic := 0, false
+	var s splitter
 	for {
 		t, rest, err := nextToken(text)
 		if err != nil {
@@ -46,40 +45,74 @@ func statements(text string) (all [][]token, err error) {
 			break
 		}
 		text = rest
-		if t.kind == str && len(one) > 0 && one[len(one)-1].kind == str {
-			return nil, errScan
+		if err := s.add(t, text); err != nil {
+			return nil, err
 		}
-		switch {
-		case t.is(symbol, "("), t.is(symbol, "["):
-			depth++
-		case t.is(symbol, ")"), t.is(symbol, "]"):
-			depth--
-		case t.is(word, "atomic") && len(one) > 0 && one[len(one)-1].is(word, "begin"):
-			atomic = true
-		case atomic && t.is(word, "case"):
-			return nil, errScan // its END could be taken for that of the body
-		case atomic && t.is(word, "end"):
-			atomic = false
-			if strings.TrimSpace(text) != ";" { // only the end of the text is surely that of the body
-				return nil, errScan
-			}
-		}
-		if depth < 0 {
-			return nil, errScan
-		}
-		if t.is(symbol, ";") && depth == 0 && !atomic {
-			if len(one) > 0 {
-				all = append(all, one)
-			}
-			one = nil
-			continue
-		}
-		one = append(one, t)
 	}
-	if len(one) > 0 || depth != 0 || atomic {
+	if len(s.one) > 0 || s.depth != 0 || s.atomic {
 		return nil, errScan
 	}
-	return all, nil
+	return s.all, nil
+}
+
+// splitter collects tokens into statements.
+type splitter struct {
+	all    [][]token
+	one    []token // the statement that has begun
+	depth  int     // of parentheses and brackets
+	atomic bool    // inside BEGIN ATOMIC
+}
+
+// add takes the next token, which rest follows.
+func (s *splitter) add(t token, rest string) error {
+	if t.kind == str && s.after(str, "") {
+		return errScan
+	}
+	if err := s.nest(t, rest); err != nil {
+		return err
+	}
+	if !t.is(symbol, ";") || s.depth != 0 || s.atomic {
+		s.one = append(s.one, t)
+		return nil
+	}
+	if len(s.one) > 0 {
+		s.all = append(s.all, s.one)
+	}
+	s.one = nil
+	return nil
+}
+
+// after reports whether the token before is of a kind, and a text unless that
+// is empty.
+func (s *splitter) after(kind tokenKind, text string) bool {
+	if len(s.one) == 0 {
+		return false
+	}
+	last := s.one[len(s.one)-1]
+	return last.kind == kind && (text == "" || last.text == text)
+}
+
+// nest follows parentheses, brackets and the body of a function.
+func (s *splitter) nest(t token, rest string) error {
+	switch {
+	case t.is(symbol, "("), t.is(symbol, "["):
+		s.depth++
+	case t.is(symbol, ")"), t.is(symbol, "]"):
+		s.depth--
+	case t.is(word, "atomic") && s.after(word, "begin"):
+		s.atomic = true
+	case s.atomic && t.is(word, "case"):
+		return errScan // its END could be taken for that of the body
+	case s.atomic && t.is(word, "end"):
+		s.atomic = false
+		if strings.TrimSpace(rest) != ";" { // only the end of the text is surely that of the body
+			return errScan
+		}
+	}
+	if s.depth < 0 {
+		return errScan
+	}
+	return nil
 }
 
 // nextToken takes a token from the start of a text. The rest is the text itself

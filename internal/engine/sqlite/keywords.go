@@ -45,7 +45,7 @@ func affinity(name string) string {
 		return "TEXT"
 	case has("BLOB"):
 		return "BLOB"
-	case has("REAL", "FLOA", "DOUB"):
+	case has("REAL", "FLOA", "DOUB"): //nolint:misspell // the part of a name that SQLite looks for
 		return "REAL"
 	}
 	return "NUMERIC"

@@ -63,7 +63,7 @@ func (b *builder) tree(ctx context.Context, t schema.Table) error {
 	}
 	insert := "INSERT INTO " + quote(t.Name.Name) + " (" + strings.Join(names, ",") + ") VALUES (?" +
 		strings.Repeat(",?", n) + ")"
-	err = b.file.Rows(uint32(root), func(number int64, payload []byte) error { //nolint:gosec // it came from 32 bits
+	err = b.file.Rows(uint32(root), func(number int64, payload []byte) error {
 		if parents[number] {
 			return nil
 		}
@@ -82,7 +82,7 @@ func (b *builder) parents(t schema.Table) (map[int64]bool, error) {
 		return nil, err
 	}
 	parents := map[int64]bool{}
-	return parents, b.file.Rows(uint32(root), func(_ int64, payload []byte) error { //nolint:gosec // it came from 32 bits
+	return parents, b.file.Rows(uint32(root), func(_ int64, payload []byte) error {
 		values, err := b.file.Values(nil, payload, 2)
 		if err == nil && len(values) == 2 {
 			if parent, ok := values[1].(int64); ok && len(parents) < 1<<20 {
@@ -110,7 +110,7 @@ func (b *builder) node(ctx context.Context, insert string, n int, payload []byte
 	args := make([]any, n+1)
 	for i := range int(binary.BigEndian.Uint16(data[2:])) {
 		cell := data[4+i*(8+4*n):]
-		args[0] = int64(binary.BigEndian.Uint64(cell)) //nolint:gosec // it has a sign
+		args[0] = int64(binary.BigEndian.Uint64(cell))
 		for j := range n {
 			args[j+1] = float64(math.Float32frombits(binary.BigEndian.Uint32(cell[8+4*j:])))
 		}
@@ -133,7 +133,7 @@ func (b *builder) auxiliary(ctx context.Context, t schema.Table, n int) error {
 	}
 	update := "UPDATE " + quote(t.Name.Name) + " SET " + strings.Join(sets, ", ") + " WHERE " +
 		quote(t.Columns[0].Name) + " = ?"
-	return b.file.Rows(uint32(root), func(rowid int64, payload []byte) error { //nolint:gosec // it came from 32 bits
+	return b.file.Rows(uint32(root), func(rowid int64, payload []byte) error {
 		values, err := b.file.Values(nil, payload, len(sets)+2)
 		if err != nil || len(values) != len(sets)+2 {
 			return err

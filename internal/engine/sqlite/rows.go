@@ -125,7 +125,7 @@ func (b *builder) copyRows(ctx context.Context, table string, root int64, l layo
 	g.Go(func() error {
 		defer close(full)
 		r := &rowReader{builder: b, layout: l, full: full, free: free, most: l.batch()}
-		return r.read(ctx, uint32(root)) //nolint:gosec // it came from 32 bits
+		return r.read(ctx, uint32(root))
 	})
 	g.Go(func() error {
 		return b.conn.Raw(func(conn any) error {
@@ -315,7 +315,7 @@ func (in *inserter) run(stored, rows int, values []driver.NamedValue) error {
 func (in *inserter) close() {
 	for key, s := range in.statements {
 		if c, ok := s.(driver.Stmt); ok {
-			c.Close()
+			_ = c.Close() // its connection is closed next
 		}
 		delete(in.statements, key)
 	}

@@ -57,7 +57,7 @@ const skipped tokenKind = -1
 // when SQLite would refuse it, or when no stored statement can contain it.
 func nextToken(s string) (tokenKind, int) {
 	switch c := s[0]; {
-	case c == ' ' || c >= '\t' && c <= '\r' && c != '\v':
+	case strings.IndexByte(" \t\n\f\r", c) >= 0:
 		return skipped, 1
 	case strings.HasPrefix(s, "--"):
 		return skipped, lineComment(s)
@@ -129,7 +129,7 @@ func blobLength(s string) int {
 
 // numberLength returns the length of a number, 0 when letters follow it.
 func numberLength(s string) int {
-	i := 0
+	var i int
 	if len(s) > 2 && s[0] == '0' && (s[1] == 'x' || s[1] == 'X') && isHex(s[2]) {
 		for i = 2; i < len(s) && (isHex(s[i]) || s[i] == '_'); {
 			i++

@@ -83,8 +83,8 @@ func Open(in io.ReaderAt, size int64) (*File, error) {
 	if f.Encoding > UTF16BE {
 		return nil, damaged("its texts are in no known encoding")
 	}
-	f.UserVersion = int32(binary.BigEndian.Uint32(b[60:]))   //nolint:gosec // it has a sign
-	f.ApplicationID = int32(binary.BigEndian.Uint32(b[68:])) //nolint:gosec // likewise
+	f.UserVersion = int32(binary.BigEndian.Uint32(b[60:]))
+	f.ApplicationID = int32(binary.BigEndian.Uint32(b[68:]))
 	pages := size / int64(f.PageSize)
 	if pages < 1 || pages > 1<<32-2 {
 		return nil, damaged("it has no valid size")
@@ -262,7 +262,7 @@ func (w *walk) cell(cell []byte) error {
 		if n == 0 {
 			return damaged("a cell is cut off")
 		}
-		rowid, cell = int64(u), cell[n:] //nolint:gosec // it has a sign
+		rowid, cell = int64(u), cell[n:]
 		if w.any && rowid <= w.last {
 			return damaged("row numbers do not ascend")
 		}
@@ -285,7 +285,7 @@ func (w *walk) payload(cell []byte, length uint64) ([]byte, error) {
 	if !w.tree {
 		most = (w.usable-12)*64/255 - 23
 	}
-	total := int(length) //nolint:gosec // at most MaxRow
+	total := int(length)
 	local := total
 	if total > most {
 		if local = least + (total-least)%(w.usable-4); local > most {

@@ -46,7 +46,7 @@ func (f *File) value(kind uint64, b []byte) (v any, size int, ok bool) {
 	case kind < 12 || (kind-12)/2 > uint64(len(b)):
 		return nil, 0, false
 	}
-	size = int(kind-12) / 2 //nolint:gosec // at most the length of b
+	size = int(kind-12) / 2
 	if kind%2 == 0 {
 		return b[:size], size, true
 	}
@@ -58,7 +58,7 @@ func integer(kind int, b []byte) (any, int, bool) {
 	if len(b) < size {
 		return nil, 0, false
 	}
-	v := int64(int8(b[0])) //nolint:gosec // it has a sign
+	v := int64(int8(b[0]))
 	for _, c := range b[1:size] {
 		v = v<<8 | int64(c)
 	}
