@@ -89,7 +89,7 @@ var house = map[string]struct {
 	}},
 	"internal/store": {server, []string{".", "internal/disk"}},
 
-	"internal/look": {both, nil},
+	"internal/look": {both, []string{"."}},
 	"internal/disk": {both, nil},
 	"internal/near": {both, nil},
 

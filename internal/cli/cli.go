@@ -68,13 +68,14 @@ type app struct {
 	jsonErrors bool         // the command line asks for --json, even if it cannot be understood
 }
 
-// globals are the flags that every command takes (SPEC 4.5), and --json, which
-// those that list or show take.
+// globals are the flags that every command takes (SPEC 4.5, and --utc), and
+// --json, which those that list or show take.
 type globals struct {
 	config string
 	debug  bool
 	quiet  bool
 	width  int
+	utc    bool
 	json   bool
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mattn/go-runewidth"
 	"github.com/spf13/cobra"
 
 	"snap"
@@ -29,7 +30,7 @@ func (a *app) cloudAuditCommand() *cobra.Command {
 shares and their refusals, deletions, keys, sessions and roles, with who, by
 what credential and from where. Lines are only ever added, and each holds the
 hash of the one before; --verify checks the whole chain on this machine. For
-owners and admins.
+owners and admins. On a narrow terminal every entry takes two lines.
 
 To ask who could see a snapshot on a day, use: snapcli cloud snapshots access`,
 		Example: examples(
@@ -138,13 +139,17 @@ func wholeID(ctx context.Context, conn *connection, typed string) (string, error
 	return s.ID, err
 }
 
-// auditList writes lines of the log, a table in pages or a JSON array.
+// auditList writes lines of the log: a table in pages where one fits, else two
+// lines for each, or a JSON array. Who, what, which snapshot, when and from where
+// are never cut.
 type auditList struct {
 	*app
-	table *table
-	json  jsonArray
-	count int
-	more  bool
+	page   []api.AuditEntry // not written yet
+	table  *table           // nil before the first page
+	narrow bool             // the table does not fit
+	json   jsonArray
+	count  int
+	more   bool
 }
 
 func (l *auditList) add(e api.AuditEntry) error {
@@ -153,16 +158,54 @@ func (l *auditList) add(e api.AuditEntry) error {
 		l.json.to = l.io.Out
 		return l.json.add(e)
 	}
-	if l.table == nil {
-		l.table = l.newTable(column{title: "Line", right: true}, momentColumn("When", 1), column{title: "Action", least: 10, weight: 4, cut: keepEnd},
-			column{title: "Who", least: 8, weight: 3}, column{title: "What", least: 12, weight: 2},
-			column{title: "By", least: 7, spare: true}, column{title: "From", least: 9, weight: 1, spare: true})
-	}
-	l.table.row(strconv.FormatInt(e.Seq, 10), moment(e.At), string(e.Action), actorOf(e), whatOf(e), e.Credential, e.Address)
-	if len(l.table.rows) == api.DefaultLimit {
-		return l.table.flush()
+	l.page = append(l.page, e)
+	if len(l.page) == api.DefaultLimit {
+		return l.flush()
 	}
 	return nil
+}
+
+// flush writes the page. The first one decides between table and lines.
+func (l *auditList) flush() error {
+	first := l.table == nil
+	if first {
+		l.table = l.newTable(column{title: "Line", right: true}, column{title: "When"}, column{title: "Who"}, column{title: "Action"},
+			column{title: "Snapshot"}, column{title: "From"}, column{title: "Details", least: 12, weight: 1}, column{title: "By", least: 7, spare: true})
+	}
+	for _, e := range l.page {
+		l.table.row(strconv.FormatInt(e.Seq, 10), l.moment(e.At), actorOf(e), string(e.Action), e.Snapshot, e.Address, l.whatOf(e), e.Credential)
+	}
+	if first {
+		l.narrow = !l.table.fits()
+	}
+	page := l.page
+	l.page = nil
+	if !l.narrow {
+		return l.table.flush()
+	}
+	l.table.rows = nil
+	for _, e := range page {
+		l.lines(e)
+	}
+	return nil
+}
+
+// lines writes one entry on two lines: when, what and which snapshot, then who
+// and from where.
+func (l *auditList) lines(e api.AuditEntry) {
+	at := l.moment(e.At)
+	if l.colour(l.io.OutTerminal) {
+		at = faint.Render(at)
+	}
+	l.result("%s  %s", raw(at), strings.TrimRight(string(e.Action)+"  "+e.Snapshot, " "))
+	who := "  " + actorOf(e)
+	if e.Address != "" {
+		who += " from " + e.Address
+	}
+	if what := l.whatOf(e); what != "" {
+		who += ": " + what
+	}
+	l.result("%s", runewidth.Truncate(clean(who), max(l.tableWidth(), runewidth.StringWidth("  "+actorOf(e)+" from "+e.Address)), "…"))
 }
 
 func (l *auditList) end() error {
@@ -174,7 +217,7 @@ func (l *auditList) end() error {
 		l.note("no line of the audit log matches")
 		return nil
 	}
-	if err := l.table.flush(); err != nil {
+	if err := l.flush(); err != nil {
 		return err
 	}
 	if l.more {
@@ -194,9 +237,12 @@ func actorOf(e api.AuditEntry) string {
 }
 
 // whatOf says in a few words what a line is about.
-func whatOf(e api.AuditEntry) string {
+func (a *app) whatOf(e api.AuditEntry) string {
 	d := e.Detail
-	parts := []string{first(d.Name, d.Target, e.Snapshot, d.User, d.URL)}
+	var parts []string
+	if about := first(d.Name, d.Target, d.User, d.URL); about != "" {
+		parts = append(parts, about)
+	}
 	say := func(when bool, format string, args ...any) {
 		if when {
 			parts = append(parts, fmt.Sprintf(format, args...))
@@ -206,7 +252,7 @@ func whatOf(e api.AuditEntry) string {
 	say(d.Group != "", "group %s", d.Group)
 	say(d.Organization != "", "organization %s", d.Organization)
 	if d.Expires != nil {
-		say(true, "until %s", moment(*d.Expires))
+		say(true, "until %s", a.moment(*d.Expires))
 	}
 	say(d.Bytes > 0, "%s", size(d.Bytes))
 	say(d.Code != "", "refused: %s", d.Code)

@@ -52,7 +52,7 @@ func (a *app) printChannels(channels []api.Channel) error {
 	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 8}, column{title: "Type"},
 		column{title: "Shared with", least: 10}, column{title: "Made by", least: 8, weight: 1}, column{title: "Since", weight: 1})
 	for _, c := range channels {
-		t.row(c.ID, c.Target, string(c.Type), channelAudience(c), c.CreatedBy, moment(c.CreatedAt))
+		t.row(c.ID, c.Target, string(c.Type), channelAudience(c), c.CreatedBy, a.moment(c.CreatedAt))
 	}
 	return t.flush()
 }

@@ -47,11 +47,11 @@ func (a *app) printKeys(keys []api.Key) error {
 		return nil
 	}
 	t := a.newTable(column{title: "ID"}, column{title: "Kind"}, column{title: "Name", least: 8}, column{title: "Key", least: 8},
-		column{title: "Last used", least: 10, weight: 1}, momentColumn("Expires", 2))
+		momentColumn("Last used", 1), momentColumn("Expires", 2))
 	for _, k := range keys {
 		used := "never"
 		if k.LastUsed != nil {
-			used = a.relative(*k.LastUsed)
+			used = a.when(*k.LastUsed)
 		}
 		t.row(k.ID, string(k.Kind), k.Name, k.Hint, used, a.until(k.ExpiresAt))
 	}

@@ -45,13 +45,13 @@ func (a *app) printSessions(sessions []api.Session) error {
 		return a.printJSON(emptyNotNull(sessions))
 	}
 	t := a.newTable(column{title: "ID"}, column{title: "Kind"}, column{title: "Name", least: 10}, column{title: "Address", least: 8},
-		column{title: "Last used", least: 10, weight: 1}, momentColumn("Expires", 0), column{title: "This one", paint: paintShared})
+		momentColumn("Last used", 1), momentColumn("Expires", 0), column{title: "This one", paint: paintShared})
 	for _, s := range sessions {
 		this := ""
 		if s.Current {
 			this = "Yes"
 		}
-		t.row(s.ID, s.Kind, s.Name, s.Address, a.relative(s.LastUsed), moment(s.ExpiresAt), this)
+		t.row(s.ID, s.Kind, s.Name, s.Address, a.when(s.LastUsed), a.moment(s.ExpiresAt), this)
 	}
 	return t.flush()
 }

@@ -172,7 +172,7 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	}
 	l.short.learn(ids, l.more)
 	for _, s := range p.Items {
-		l.table.row(l.short.id(s.ID), s.Target, s.Name, string(s.Type), size(s.Size), yesNo(s.Shared), moment(s.Created))
+		l.table.row(l.short.id(s.ID), s.Target, s.Name, string(s.Type), size(s.Size), yesNo(s.Shared), l.moment(s.Created))
 	}
 	return l.table.flush()
 }

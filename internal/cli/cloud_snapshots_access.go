@@ -76,7 +76,7 @@ func (a *app) accessNow(ctx context.Context, typed, user string) error {
 	}
 	t := a.newTable(column{title: "Through", least: 20, weight: 2}, column{title: "People", right: true}, momentColumn("Since", 0), column{title: "Granted by", least: 8, weight: 1})
 	for _, way := range report.Ways {
-		t.row(way.Through, people(way), moment(way.Since), way.GrantedBy)
+		t.row(way.Through, people(way), a.moment(way.Since), way.GrantedBy)
 	}
 	if err := t.flush(); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (a *app) access(ctx context.Context, typed string, at time.Time) error {
 
 func (a *app) printAccess(then api.AudienceThen) error {
 	if !then.Existed {
-		a.note("%s did not exist at %s", then.Snapshot, moment(then.At))
+		a.note("%s did not exist at %s", then.Snapshot, a.moment(then.At))
 		return nil
 	}
 	a.heading("It can be seen through")

@@ -121,7 +121,7 @@ func (a *app) printGroupShares(shares []api.GroupShare) error {
 		if share.Channel != "" {
 			by = "channel " + share.Channel
 		}
-		t.row(share.Name, share.GroupID, by, moment(share.SharedAt))
+		t.row(share.Name, share.GroupID, by, a.moment(share.SharedAt))
 	}
 	return t.flush()
 }
@@ -135,10 +135,10 @@ func (a *app) printOrgShares(shares []api.OrgShare) error {
 	t := a.newTable(column{title: "Organization", least: 8, weight: 2}, column{title: "Slug"}, momentColumn("Expires", 3), column{title: "Shared by", least: 6}, momentColumn("Since", 0))
 	for _, share := range shares {
 		if share.DeclinedAt != nil {
-			t.row(share.Name, share.OrgSlug, "declined "+moment(*share.DeclinedAt), "", "")
+			t.row(share.Name, share.OrgSlug, "declined "+a.moment(*share.DeclinedAt), "", "")
 			continue
 		}
-		t.row(share.Name, share.OrgSlug, a.until(share.ExpiresAt), share.SharedBy, moment(share.SharedAt))
+		t.row(share.Name, share.OrgSlug, a.until(share.ExpiresAt), share.SharedBy, a.moment(share.SharedAt))
 	}
 	return t.flush()
 }

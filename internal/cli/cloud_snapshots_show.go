@@ -47,7 +47,7 @@ func (a *app) showCloud(ctx context.Context, typed string) error {
 		"Engine", string(s.Engine),
 		"Size", exactSize(s.Size),
 		"SHA-256", s.SHA256,
-		"Created", moment(s.Created),
+		"Created", a.moment(s.Created),
 		"Organization", s.Organization,
 		"Owner", s.Owner,
 		"Sharing", a.sharing(s),

@@ -45,7 +45,7 @@ admins of the organization keep them.`,
 			}
 			t := a.newTable(column{title: "ID"}, column{title: "URL", least: 16}, column{title: "Events", least: 10, weight: 1}, column{title: "Since", weight: 2})
 			for _, h := range hooks {
-				t.row(h.ID, h.URL, eventNames(h.Events), moment(h.CreatedAt))
+				t.row(h.ID, h.URL, eventNames(h.Events), a.moment(h.CreatedAt))
 			}
 			return t.flush()
 		},
@@ -147,9 +147,9 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 			for _, d := range list {
 				next := "-"
 				if d.NextAt != nil {
-					next = a.relative(*d.NextAt)
+					next = a.when(*d.NextAt)
 				}
-				t.row(moment(d.CreatedAt), strings.TrimPrefix(string(d.Event), "snapshot."), strconv.Itoa(d.Attempts), d.Status, next)
+				t.row(a.moment(d.CreatedAt), strings.TrimPrefix(string(d.Event), "snapshot."), strconv.Itoa(d.Attempts), d.Status, next)
 			}
 			return t.flush()
 		},

@@ -89,7 +89,7 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 	a.live(cmd, func(ctx context.Context, c *connection) error {
 		page, err := c.Snapshots(ctx, api.ListOptions{IDPrefix: prefix, Limit: api.DefaultLimit})
 		for _, s := range page.Items {
-			out = append(out, cobra.CompletionWithDesc(snap.CleanText(s.ID), snap.CleanText(fmt.Sprintf("%s, %s, %s", s.Name, s.Type, moment(s.Created)))))
+			out = append(out, cobra.CompletionWithDesc(snap.CleanText(s.ID), snap.CleanText(fmt.Sprintf("%s, %s, %s", s.Name, s.Type, a.moment(s.Created)))))
 		}
 		return err
 	})

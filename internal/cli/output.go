@@ -143,24 +143,27 @@ func exactSize(bytes int64) string {
 	return fmt.Sprintf("%s (%d bytes)", size(bytes), bytes)
 }
 
-// moment writes a time for people, in their time zone.
-func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+// moment writes a time for people with its zone: theirs, or UTC with --utc.
+func (a *app) moment(t time.Time) string {
+	if a.flags.utc {
+		t = t.UTC()
+	} else {
+		t = t.Local()
+	}
+	return t.Format("2006-01-02 15:04 MST")
+}
 
-// until writes when something ends, with how long that is from now.
+// when writes a time, and how far it is from now.
+func (a *app) when(t time.Time) string {
+	return a.moment(t) + " (" + snap.Distance(a.now(), t) + ")"
+}
+
+// until writes when something ends.
 func (a *app) until(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return "never"
 	}
-	return moment(*t) + " (" + a.relative(*t) + ")"
-}
-
-// relative writes a time as a distance from now. What ends in a moment less
-// than a week ends in a week.
-func (a *app) relative(t time.Time) string {
-	if t.After(a.now()) {
-		t = t.Add(30 * time.Second)
-	}
-	return humanize.RelTime(t, a.now(), "ago", "from now")
+	return a.when(*t)
 }
 
 func yesNo(b bool) string {

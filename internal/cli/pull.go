@@ -22,7 +22,7 @@ see, or the one that --snapshot-id names by its ID or the beginning of it.
 Without --cloud it comes from a storage profile of the config file, where the ID
 of a snapshot is its name.
 
-A missing target is created; if the config file cannot be written, pull says
+A missing target is created; if the config file cannot be written, pull prints
 what to add to it. An interrupted pull resumes where it stopped.
 
 A snapshot of another organization is data: ` + "`snapcli load`" + ` runs nothing that its

@@ -57,11 +57,12 @@ func add(parent *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// globalFlags are those of SPEC 4.5.
+// globalFlags are those of SPEC 4.5, and --utc.
 func (a *app) globalFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.flags.config, "config", "", "path to the config file (default <config-dir>/config.yaml)")
 	f.BoolVar(&a.flags.debug, "debug", false, "enable debug logging")
 	f.BoolVar(&a.flags.quiet, "quiet", false, "suppress non-essential output")
+	f.BoolVar(&a.flags.utc, "utc", false, "print times in UTC instead of your time zone")
 	f.IntVar(&a.flags.width, "width", 0, "table width; 0 means auto-detect the terminal width")
 }
 

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"testing"
+	_ "time/tzdata" // scripts set TZ, and not every machine has the zones
 
 	"github.com/rogpeppe/go-internal/testscript"
 

@@ -113,6 +113,15 @@ func (t *table) settle() {
 	}
 }
 
+// fits settles the widths by the rows so far, and reports whether no column has
+// to be narrower than its least.
+func (t *table) fits() bool {
+	t.settle()
+	fits := t.width <= 0 || t.excess() <= 0 && t.gap > 1
+	t.widths, t.gap = nil, 2
+	return fits
+}
+
 // cut takes the excess from the columns, the least important ones first.
 func (t *table) cut() {
 	for weight := 0; weight <= maxWeight && t.excess() > 0; weight++ {
@@ -211,13 +220,16 @@ func keepEnd(cell string, room int) string {
 
 // momentColumn holds moments, which are cut to their day and no further.
 func momentColumn(title string, weight int) column {
-	return column{title: title, least: len("2006-01-02"), weight: weight, cut: keepDay}
+	return column{title: title, least: len("2006-01-02"), weight: weight, cut: keepMoment}
 }
 
-// keepDay cuts a moment to its day.
-func keepDay(cell string, room int) string {
-	if day, _, found := strings.Cut(cell, " "); found && runewidth.StringWidth(day) <= room {
-		return day
+// keepMoment cuts a moment: first its distance from now, then all but its day. A
+// time of day is never shown without its zone.
+func keepMoment(cell string, room int) string {
+	for _, end := range []string{" (", " "} {
+		if begin, _, found := strings.Cut(cell, end); found && runewidth.StringWidth(begin) <= room {
+			return begin
+		}
 	}
 	return cell
 }

@@ -121,7 +121,7 @@ func sessionLife(a *app, id identity) string {
 	if id.ExpiresAt == nil {
 		return ""
 	}
-	return "valid; its access token ends " + a.relative(*id.ExpiresAt) + " and is refreshed by itself"
+	return "valid; its access token expires " + a.when(*id.ExpiresAt) + " and is renewed automatically"
 }
 
 func userOf(me api.Me) string {
@@ -152,7 +152,7 @@ func (a *app) groupsOf(me api.Me) string {
 		text = strings.Join(names, ", ")
 	}
 	if me.GroupsAsOf != nil {
-		text += " (as of " + a.relative(*me.GroupsAsOf) + ")"
+		text += ", as of " + a.when(*me.GroupsAsOf)
 	}
 	return text
 }

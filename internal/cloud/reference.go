@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -53,7 +54,7 @@ type home struct {
 
 func (s *Service) openPages(mux *http.ServeMux, version string) error {
 	assets := look.NewAssets("/assets/", look.Files())
-	views, err := look.Parse(assets, s.now, pageFiles, "pages/*.html")
+	views, err := look.Parse(assets, func() time.Time { return s.now().UTC() }, pageFiles, "pages/*.html")
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/dustin/go-humanize"
+
+	"snap"
 )
 
-// funcs are what templates may call besides what the template language has.
+// funcs are what templates may call besides what the template language has. Times
+// are in the clock's zone.
 func funcs(a *Assets, now func() time.Time) template.FuncMap {
 	return template.FuncMap{
 		"asset":   a.URL,
@@ -18,9 +21,10 @@ func funcs(a *Assets, now func() time.Time) template.FuncMap {
 		"bytes":   Bytes,
 		"count":   func(n int) string { return humanize.Comma(int64(n)) },
 		"plural":  plural,
-		"ago":     func(t time.Time) string { return Relative(now(), t) },
+		"ago":     func(t time.Time) string { return snap.Distance(now(), t) },
 		"ends":    func(t time.Time) string { return ends(now(), t) },
-		"exact":   Exact,
+		"exact":   func(t time.Time) string { return Exact(t.In(now().Location())) },
+		"clock":   func(t time.Time) string { return t.In(now().Location()).Format("15:04:05 MST") },
 		"shortid": shortID,
 		"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"prose":   prose,
@@ -31,37 +35,8 @@ func funcs(a *Assets, now func() time.Time) template.FuncMap {
 // Bytes writes a size for people, such as "12 MB".
 func Bytes(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
 
-// Exact writes a time to the second, in UTC.
-func Exact(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04:05 UTC") }
-
-// Relative writes how long before or after now a time is, such as "5 minutes
-// ago" or "in 3 days"; a day from far away is written as a date.
-func Relative(now, t time.Time) string {
-	d := now.Sub(t)
-	future := d < 0
-	if future {
-		d = -d
-	}
-	var text string
-	switch {
-	case d < 45*time.Second && !future:
-		return "just now"
-	case d < 90*time.Second:
-		text = "1 minute"
-	case d < time.Hour:
-		text = plural(int(d.Round(time.Minute)/time.Minute), "minute")
-	case d < 24*time.Hour:
-		text = plural(max(1, int(d.Round(time.Hour)/time.Hour)), "hour")
-	case d < 30*24*time.Hour:
-		text = plural(max(1, int((d+12*time.Hour)/(24*time.Hour))), "day")
-	default:
-		return t.UTC().Format("2 Jan 2006")
-	}
-	if future {
-		return "in " + text
-	}
-	return text + " ago"
-}
+// Exact writes a time to the minute, with its zone.
+func Exact(t time.Time) string { return t.Format("2 Jan 2006, 15:04 MST") }
 
 // People writes how many, such as "1 person" or "2 people".
 func People(n int) string { return pluralOf(n, "person", "people") }
@@ -80,10 +55,7 @@ func ends(now, t time.Time) string {
 	if !now.Before(t) {
 		return "ended"
 	}
-	if t.Sub(now) > 30*24*time.Hour {
-		return "ends " + t.UTC().Format("2 Jan 2006")
-	}
-	return "ends " + Relative(now, t)
+	return "ends " + snap.Distance(now, t)
 }
 
 // shortID is the beginning of a snapshot's ID, enough to tell it from others in

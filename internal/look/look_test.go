@@ -121,20 +121,28 @@ type failing struct{ Page }
 
 func (failing) Fail() (string, error) { return "", errors.New("failed") }
 
-func TestRelative(t *testing.T) {
+// Times are in the clock's zone, and next to how far away they are.
+func TestTimes(t *testing.T) {
 	t.Parallel()
-	now := at("2026-11-21T10:00:00Z")
-	for text, want := range map[string]string{
-		"2026-11-21T09:59:50Z": "just now",
-		"2026-11-21T09:59:00Z": "1 minute ago",
-		"2026-11-21T09:18:00Z": "42 minutes ago",
-		"2026-11-21T05:00:00Z": "5 hours ago",
-		"2026-11-19T10:00:00Z": "2 days ago",
-		"2026-11-28T10:00:00Z": "in 7 days",
-		"2025-01-02T10:00:00Z": "2 Jan 2025",
+	tokyo := time.FixedZone("JST", 9*60*60)
+	now := func() time.Time { return at("2026-11-21T10:00:00Z").In(tokyo) }
+	v, err := Parse(NewAssets("/", Files()), now, fstest.MapFS{"one.html": {Data: []byte(`{{define "main"}}{{template "time" .}}|{{template "ending" .}}{{end}}`)}}, "*.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]string{
+		"2026-11-20T09:59:50Z": {"20 Nov 2026, 18:59 JST", "(1 day ago)", "ended"},
+		"2026-11-21T09:59:55Z": {"21 Nov 2026, 18:59 JST", "(5 seconds ago)"},
+		"2026-11-22T22:00:00Z": {"23 Nov 2026, 07:00 JST", "(in 1 day 12 hours)", "ends in 1 day 12 hours"},
 	} {
-		if got := Relative(now, at(text)); got != want {
-			t.Errorf("%s: %q, want %q", text, got, want)
+		var b strings.Builder
+		if err := v.Write(&b, "one.html", "main", at(text)); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(b.String(), w) {
+				t.Errorf("%s lacks %q:\n%s", text, w, b.String())
+			}
 		}
 	}
 }

@@ -125,7 +125,7 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 		return nil, fmt.Errorf("read the secret of forms: %w", err)
 	}
 	v.assets = look.NewAssets(v.path+"/assets/", look.Files())
-	if v.views, err = look.Parse(v.assets, o.Now, pageFiles, "pages/*.html"); err != nil {
+	if v.views, err = look.Parse(v.assets, func() time.Time { return o.Now().UTC() }, pageFiles, "pages/*.html"); err != nil {
 		return nil, err
 	}
 	return v, v.applyOrganizations(ctx, o.Organizations)

@@ -90,11 +90,11 @@ func TestReceivedRow(t *testing.T) {
 	}
 	u := openUI(t, c.As("gail@globex.test"), "")
 	page := u.get("/snapshots?show=shared")
-	u.must(page, http.StatusOK, item.Name, "ends in 2 days", ">acme<", "/pull")
+	u.must(page, http.StatusOK, item.Name, "ends in 2 days 2 hours", ">acme<", "/pull")
 	u.must(page, http.StatusOK, "/cloud/"+item.ID+"/sharing")
 	u.mustNot(page, "/cloud/"+item.ID+"/share\"", "/delete")
 	dialog := u.get("/cloud/" + item.ID + "/sharing")
-	u.must(dialog, http.StatusOK, "Shared with your organization", "acme shares it", "ends in 2 days")
+	u.must(dialog, http.StatusOK, "Shared with your organization", "acme shares it", "ends in 2 days 2 hours")
 	u.mustNot(dialog, "Everyone in acme", "Groups", "alice", "<form method=\"post\"")
 	u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"true"}}), http.StatusForbidden)
 	u.must(u.post("/cloud/"+item.ID+"/delete", url.Values{}), http.StatusForbidden)

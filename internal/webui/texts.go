@@ -391,7 +391,7 @@ func until(expires *time.Time) string {
 	if expires == nil {
 		return ""
 	}
-	return " until " + look.Exact(*expires)
+	return " until " + look.Exact(expires.Local())
 }
 
 // Account: by what the service knows the caller.

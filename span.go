@@ -1,0 +1,53 @@
+package snap
+
+import (
+	"fmt"
+	"time"
+)
+
+// spanUnits are the units of [Span], the longest first. There are no weeks and
+// months: "13 days" says more than "1 week".
+var spanUnits = [...]struct {
+	name   string
+	length time.Duration
+}{
+	{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second},
+}
+
+// Span writes how long something lasts, exact to two units: "1 day 12 hours",
+// "59 seconds". The smaller unit is rounded. Less than half a second is "0
+// seconds"; the sign does not matter.
+func Span(d time.Duration) string {
+	d = d.Abs().Round(time.Second)
+	for i, unit := range spanUnits[:len(spanUnits)-1] {
+		next := spanUnits[i+1]
+		if rounded := d.Round(next.length); rounded >= unit.length {
+			text := spanCount(rounded/unit.length, unit.name)
+			if rest := rounded % unit.length / next.length; rest > 0 {
+				text += " " + spanCount(rest, next.name)
+			}
+			return text
+		}
+	}
+	return spanCount(d/time.Second, "second")
+}
+
+func spanCount(n time.Duration, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return fmt.Sprintf("%d %ss", n, unit)
+}
+
+// Distance writes how far a time is from now, by [Span]: "in 1 day 12 hours",
+// "5 seconds ago", or "now". Print it next to the time itself.
+func Distance(now, t time.Time) string {
+	d := t.Sub(now).Round(time.Second)
+	switch {
+	case d > 0:
+		return "in " + Span(d)
+	case d < 0:
+		return Span(d) + " ago"
+	}
+	return "now"
+}
