@@ -76,7 +76,8 @@ func states(page look.Page) []state {
 		Adds: &api.Newcomers{Count: 1}, Asked: "a@b",
 		Access: &api.Access{Ways: []api.AccessWay{{Kind: "owner", Owner: "mia"}, {Kind: "admins", People: 2}, {Kind: "org_wide"}, {Kind: "group", GroupID: "g"}, {Kind: "organization", Organization: "globex", ExpiresAt: &later}, {Kind: "new", Through: "something new"}}, User: &api.AccessVerdict{Email: "a@b", Why: "not a member"}},
 	}
-	viewer := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}}}
+	recipient := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}}}
+	viewer := sharingPage{Page: page, Row: row{Cloud: &cloud, Me: admin}, Shared: []groupChoice{{api.Group{GroupID: "g", Name: "G"}, true}}}
 	flight := local.Preflight{Destination: "postgres://h/shop_dev", Exists: true, Tables: 1, Size: 9, Connections: []string{"psql"}, ServerVersion: "15", Warnings: []string{"older server"}}
 	return append([]state{
 		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"}, Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)}, []string{"200&#43;", "Only the newest 1,000", "ends in 2 days", "Decline for acme", "2 groups, 1 organization", "Resume", "Interrupted", "encrypted to 2 recipients", "a subset of the rows"}},
@@ -85,8 +86,8 @@ func states(page look.Page) []state {
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showCloud}}}, []string{"Nothing in the cloud that you may see"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showShared}}}, []string{"Nothing is shared yet"}},
 		{"sharing.html", []string{"dialog", "changed"}, sharing, []string{"2,000 groups", "and 9 more", "declined", "no end", "Sharing it adds 1 person", "something new", "Not a member."}},
-		{"sharing.html", []string{"dialog"}, viewer, []string{"Shared with your organization"}},
-		{"sharing.html", []string{"dialog"}, sharingPage{Page: page, Row: row{Cloud: &cloud, Me: admin}}, []string{"needs the role owner or admin", "Only its owner"}},
+		{"sharing.html", []string{"dialog"}, viewer, []string{"needs the role owner or admin", "Only its owner"}},
+		{"sharing.html", []string{"dialog"}, recipient, []string{"Shared with your organization", "Only owners and admins of"}},
 		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Flight: flight, Database: "shop_dev", Back: "/"}, []string{"Older server.", "psql", "shop_dev", "1 table"}},
 		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Problem: bad, Back: "/"}, []string{"It broke."}},
 		{"load.html", nil, loadPage{Page: page, Snapshot: here, Back: "/"}, []string{"will be made"}},
@@ -182,7 +183,7 @@ func TestActivityInWords(t *testing.T) {
 	t.Parallel()
 	later := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, e := range map[string]snap.AuditEntry{
-		"shared shop-1 with the group eng until 2 Jan 2027, 03:04:05 UTC": {Action: snap.AuditShared, Snapshot: "snap_1", Detail: snap.AuditDetail{Name: "shop-1", Group: "eng", Expires: &later}},
+		"shared shop-1 with the group eng until " + look.Exact(later.Local()): {Action: snap.AuditShared, Snapshot: "snap_1", Detail: snap.AuditDetail{Name: "shop-1", Group: "eng", Expires: &later}},
 		"was refused to share snap_1 (forbidden)":                         {Action: snap.AuditShareRefused, Snapshot: "snap_1", Detail: snap.AuditDetail{Code: snap.CodeForbidden}},
 		"made a channel of shop with everyone":                            {Action: snap.AuditChannelMade, Detail: snap.AuditDetail{Channel: 1, Target: "shop", OrgWide: true}},
 		"ended a channel of shop":                                         {Action: snap.AuditChannelGone, Detail: snap.AuditDetail{Channel: 1, Target: "shop"}},
