@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"iter"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -162,6 +160,9 @@ func (c *Client) AllSnapshots(ctx context.Context, o ListOptions) iter.Seq2[Snap
 // match, naming them.
 func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	prefix, ok := snap.CleanIDPrefix(typed)
+	if strings.ToLower(strings.TrimSpace(typed)) == snap.IDPrefix {
+		return Snapshot{}, snap.Usage(fmt.Sprintf("%q is the beginning of every snapshot ID", typed), "an ID looks like snap_7h2k9m4cq8w1x5yz; give some of the characters after snap_")
+	}
 	if !ok {
 		return Snapshot{}, c.unresolved(ctx, typed)
 	}
@@ -461,23 +462,11 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return &snap.Error{Code: snap.CodeInterrupted, Cause: context.Cause(ctx)}
 	}
-	why := "it does not answer"
-	var timeout net.Error
-	var dns *net.DNSError
-	switch {
-	case errors.As(err, &dns):
-		why = "the name " + dns.Name + " is not known"
-	case errors.As(err, &timeout) && timeout.Timeout():
-		why = "it does not answer in time"
-	case strings.Contains(err.Error(), "connection refused"):
-		why = "nothing listens there"
-	case strings.Contains(err.Error(), "certificate"):
-		why = "its certificate is not trusted"
-	}
+	why, hint := whyUnreachable(err, c.proxy())
 	return &snap.Error{
 		Code:   snap.CodeUnreachable,
 		Detail: fmt.Sprintf("cannot reach the cloud service at %s: %s", c.base, why),
-		Hint:   "check cloud.url and your network",
+		Hint:   hint,
 		Cause:  err,
 	}
 }

@@ -94,6 +94,28 @@ func CrossOrigin(publicURL string) *http.CrossOriginProtection {
 	return p
 }
 
+// A credential on the mount of the other kind is told by its form alone, whether
+// it is valid or not.
+var (
+	errTokenHere = &snap.Error{
+		Code: snap.CodeUnauthenticated, Detail: "this is an access token, and paths below /api/v1/agents take API keys",
+		Hint: "send it to the same path below /api/v1",
+	}
+	errKeyHere = &snap.Error{
+		Code: snap.CodeUnauthenticated, Detail: "this is an API key, and paths directly below /api/v1 take access tokens and browser sessions",
+		Hint: "send it to the same path below /api/v1/agents",
+	}
+)
+
+func looksLikeKey(credential string) bool {
+	for _, prefix := range []string{"cak_", "clt_", "sak_"} {
+		if strings.HasPrefix(credential, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
 // Agent returns the caller of a request on the agent mount, by the API key in
 // Authorization: Bearer or X-API-Key. It fails with snap.ErrUnauthenticated or
 // rate_limited.
@@ -102,6 +124,9 @@ func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
 		key := r.Header.Get("X-API-Key")
 		if key == "" {
 			key = bearer(r)
+		}
+		if strings.Count(key, ".") == 2 {
+			return snap.Caller{}, errTokenHere
 		}
 		return a.byKey(r.Context(), key)
 	})
@@ -115,7 +140,13 @@ func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
 func (a *Authenticator) User(r *http.Request) (snap.Caller, error) {
 	return a.guarded(r, func() (snap.Caller, error) {
 		if token := bearer(r); token != "" {
+			if looksLikeKey(token) {
+				return snap.Caller{}, errKeyHere
+			}
 			return a.byToken(r.Context(), token)
+		}
+		if looksLikeKey(r.Header.Get("X-API-Key")) {
+			return snap.Caller{}, errKeyHere
 		}
 		if r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != "" {
 			return snap.Caller{}, snap.ErrUnauthenticated

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -296,6 +297,25 @@ func TestKeySpecs(t *testing.T) {
 		k.OrgID = g.org.ID
 		if _, _, err := g.NewKey(t.Context(), k); snap.CodeOf(err) != snap.CodeInvalid {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A credential on the mount of the other kind is told so, whether it is valid or
+// not.
+func TestCredentialOnTheWrongMount(t *testing.T) {
+	t.Parallel()
+	g := newGate(t)
+	if _, err := g.Agent(withKey("eyJhbGciOiJFUzI1NiJ9.e30.c2ln")); snap.CodeOf(err) != snap.CodeUnauthenticated || !strings.Contains(err.Error(), "access token") {
+		t.Errorf("a token on the agent mount: %v", err)
+	}
+	bearer := httptest.NewRequest(http.MethodGet, "/", nil)
+	bearer.Header.Set("Authorization", "Bearer clt_1")
+	header := httptest.NewRequest(http.MethodGet, "/", nil)
+	header.Header.Set("X-API-Key", "cak_1")
+	for _, r := range []*http.Request{bearer, header} {
+		if _, err := g.User(r); snap.CodeOf(err) != snap.CodeUnauthenticated || !strings.Contains(err.Error(), "API key") {
+			t.Errorf("a key on the user mount: %v", err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"io"
 	"log/slog"
 	"os"
@@ -43,7 +44,7 @@ func Stdio() IO {
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
 	out := written.To(stdio.Out)
 	stdio.Out = out
-	a := &app{io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler)}
+	a := &app{io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler), patience: interactive(), args: args}
 	a.jsonErrors = asksForJSON(args)
 	root := a.root()
 	root.SetArgs(args)
@@ -65,7 +66,10 @@ type app struct {
 	flags      globals
 	log        *slog.Logger // goes to standard error with --debug, else nowhere
 	known      secrets      // values that no log line may hold
-	jsonErrors bool         // the command line asks for --json, even if it cannot be understood
+	patience   patience
+	args       []string       // the command line, without the program's name
+	roots      *x509.CertPool // who may vouch for the service; nil is whom the system trusts
+	jsonErrors bool           // the command line asks for --json, even if it cannot be understood
 }
 
 // globals are the flags that every command takes (SPEC 4.5, and --utc), and

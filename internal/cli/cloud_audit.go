@@ -205,7 +205,7 @@ func (l *auditList) lines(e api.AuditEntry) {
 	if what := l.whatOf(e); what != "" {
 		who += ": " + what
 	}
-	l.result("%s", runewidth.Truncate(clean(who), max(l.tableWidth(), runewidth.StringWidth("  "+actorOf(e)+" from "+e.Address)), "…"))
+	l.result("%s", runewidth.Truncate(snap.CleanText(who), max(l.tableWidth(), runewidth.StringWidth("  "+actorOf(e)+" from "+e.Address)), "…"))
 }
 
 func (l *auditList) end() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"time"
 
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ func (a *app) cloudSnapshotsCommand() *cobra.Command {
 
 // listFlags choose what is listed.
 type listFlags struct {
-	target, search         string
+	target, search, since  string
 	typ                    snap.Type
 	shared, mine, received bool
 	limit                  int
@@ -41,10 +42,13 @@ shared with the organization or a group of yours, and what other organizations
 share with yours. Owners and admins see every snapshot of their organization.
 
 An ID is shown as long as it needs to be to stay unique in the list. Every
-command takes the beginning of an ID.`,
+command takes the beginning of an ID.
+
+Filters combine: a snapshot is listed when all of them hold.`,
 		Example: examples(
 			"the newest ones", "snapcli cloud snapshots",
 			"masked ones of one target that are shared", "snapcli cloud snapshots --target shop --type sanitized --shared",
+			"what you pushed and shared in the last week", "snapcli cloud snapshots --mine --shared --since 7d",
 			"every ID, for a script", "snapcli cloud snapshots --all --json | jq -r '.[].id'"),
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listCloud(cmd.Context(), f) },
@@ -57,7 +61,7 @@ command takes the beginning of an ID.`,
 	cmd.Flags().BoolVar(&f.received, "received", false, "only those that other organizations share with yours")
 	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most so many")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
-	cmd.MarkFlagsMutuallyExclusive("shared", "mine", "received")
+	cmd.Flags().StringVar(&f.since, "since", "", "only those created from this time on: 2026-11-21, or 7d for seven days ago")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
 	a.jsonFlag(cmd)
@@ -69,23 +73,55 @@ func (f listFlags) options() (api.ListOptions, error) {
 	if f.limit < 1 {
 		return api.ListOptions{}, snap.Usage(fmt.Sprintf("--limit %d is less than one", f.limit), "use a number like 20, or --all")
 	}
+	if f.mine && f.received {
+		return api.ListOptions{}, snap.Usage("--mine and --received exclude each other", "a snapshot that you pushed is of your own organization; leave one of them out")
+	}
 	o := api.ListOptions{Target: f.target, Type: f.typ, Q: f.search, Limit: min(f.limit, api.MaxLimit)}
-	switch {
-	case f.shared:
-		o.Filter = snap.FilterShared
+	switch { // the service applies one of these, the narrowest; keep applies the others
 	case f.mine:
 		o.Filter = snap.FilterMine
 	case f.received:
 		o.Filter = snap.FilterReceived
+	case f.shared:
+		o.Filter = snap.FilterShared
 	}
-	if f.all {
+	if f.all || f.picky() {
 		o.Limit = api.MaxLimit
 	}
 	return o, nil
 }
 
+// picky reports whether rows that the service lists may be left out here.
+func (f listFlags) picky() bool { return f.since != "" || f.shared && (f.mine || f.received) }
+
+// keep returns the rows of a page that all filters choose, at most room of them
+// unless that is 0. The list ends where its snapshots are older than since.
+func (f listFlags) keep(page api.SnapshotPage, since time.Time, room int) (kept api.SnapshotPage, ended bool) {
+	kept.NextCursor = page.NextCursor
+	for i, s := range page.Items {
+		if s.Created.Before(since) {
+			kept.NextCursor = ""
+			return kept, true
+		}
+		if f.shared && !s.Shared {
+			continue
+		}
+		if kept.Items = append(kept.Items, s); room > 0 && len(kept.Items) == room {
+			if i+1 < len(page.Items) && kept.NextCursor == "" {
+				kept.NextCursor = "more"
+			}
+			return kept, true
+		}
+	}
+	return kept, kept.NextCursor == ""
+}
+
 func (a *app) listCloud(ctx context.Context, f listFlags) error {
 	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	since, err := parseTime(f.since, a.now())
 	if err != nil {
 		return err
 	}
@@ -97,13 +133,21 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 	if f.all {
 		most = 0
 	}
+	asked := most
+	if f.picky() {
+		asked = 0 // until enough of them are kept
+	}
 	list := &cloudList{app: a}
-	for page, err := range pages(ctx, conn.Client, o, most) {
+	for page, err := range pages(ctx, conn.Client, o, asked) {
 		if err != nil {
 			return err
 		}
-		if err := list.page(page); err != nil {
+		kept, ended := f.keep(page, since, max(0, most-list.count))
+		if err := list.page(kept); err != nil {
 			return err
+		}
+		if ended {
+			break
 		}
 	}
 	return list.end(f)
@@ -177,17 +221,17 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	return l.table.flush()
 }
 
-// cloudColumns are the columns of SPEC 2.1. The name repeats target and time,
-// so it is cut first.
+// cloudColumns are the columns of SPEC 2.1. On a narrow terminal the name stays
+// whole as long as it can: it repeats the target, and the day of the creation.
 func cloudColumns() []column {
 	return []column{
 		{title: "ID"},
-		{title: "Target", least: 5, weight: 3},
-		{title: "Name", least: 6, weight: 0, cut: keepEnd},
-		{title: "Type", least: 4, weight: 2},
+		{title: "Target", least: 5, weight: 1, spare: true},
+		{title: "Name", least: 6, weight: 4, cut: keepEnd},
+		{title: "Type", least: 4, weight: 2, spare: true},
 		{title: "Size", right: true},
 		{title: "Shared", paint: paintShared},
-		momentColumn("Created", 1),
+		momentColumn("Created", 0),
 	}
 }
 
@@ -218,5 +262,5 @@ func (l *cloudList) end(f listFlags) error {
 
 // chosen reports whether the flags leave anything out.
 func (f listFlags) chosen() bool {
-	return f.target != "" || f.typ != "" || f.search != "" || f.shared || f.mine || f.received
+	return f.target != "" || f.typ != "" || f.search != "" || f.since != "" || f.shared || f.mine || f.received
 }

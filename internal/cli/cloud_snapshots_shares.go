@@ -115,7 +115,7 @@ func (a *app) printGroupShares(shares []api.GroupShare) error {
 		a.result("  none")
 		return nil
 	}
-	t := a.newTable(column{title: "Group", least: 8, weight: 2}, column{title: "ID", least: 8, weight: 1}, column{title: "Shared by", least: 6}, momentColumn("Since", 0))
+	t := a.newTable(column{title: "Group", least: 8, weight: 1}, column{title: "ID", least: 8, weight: 3}, column{title: "Shared by", least: 6}, momentColumn("Since", 0))
 	for _, share := range shares {
 		by := share.SharedBy
 		if share.Channel != "" {

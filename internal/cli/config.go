@@ -66,6 +66,9 @@ func settings(agent *local.Agent) []setting {
 	}
 	put("cloud.url", c.Cloud.URL)
 	put("cloud.api_key", maskKey(c.Cloud.APIKey))
+	if c.Cloud.CAFile != "" {
+		put("cloud.ca_file", c.Cloud.CAFile)
+	}
 	if c.Cloud.PlainStorage {
 		put("cloud.plain_storage", "true")
 	}

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/internal/foreign"
 	"snap/internal/local"
 )
@@ -14,7 +17,10 @@ func (a *app) configImportCommand() *cobra.Command {
 	cmd := parent("import", "Take over the configuration of another tool", `Import reads the configuration of another tool and writes targets, storage
 profiles and masking rules as far as there are equals. What has none is named
 with its line; a column whose masking has none gets no rule, so that sanitizing
-stops there until you have decided.`)
+stops there until you have decided.
+
+A URL with ${NAME} sends that environment variable's value to its host. Import
+asks for each such name; a script allows it with --allow-env NAME.`)
 	cmd.AddCommand(a.importFrom("dbsnapper", "dbsnapper.yml", `Import dbsnapper takes over targets with their databases and the SQL that masks,
 and storage profiles. A secret that is encrypted in the file becomes the name of
 an environment variable.`), a.importFrom("greenmask", "greenmask.yml", `Import greenmask takes over the databases as one target, the transformers of
@@ -25,6 +31,7 @@ columns as masking rules, and the storage as a storage profile.`))
 func (a *app) importFrom(tool, file, long string) *cobra.Command {
 	var target string
 	var dry bool
+	var allowed []string
 	cmd := &cobra.Command{
 		Use:   tool + " FILE",
 		Short: "Take over a " + file,
@@ -33,12 +40,15 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 			"see what it would come to", "snapcli config import "+tool+" "+file+" --dry-run",
 			"take it over", "snapcli config import "+tool+" "+file),
 		Args: oneArg("file"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			agent, err := a.agent()
 			if err != nil {
 				return err
 			}
 			i, err := agent.ReadForeign(tool, args[0], target)
+			if err == nil && !dry {
+				err = a.allowVariables(cmd.Context(), i, allowed)
+			}
 			if err == nil && !dry {
 				err = agent.Import(i)
 			}
@@ -49,11 +59,34 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what it would come to")
+	cmd.Flags().StringArrayVar(&allowed, "allow-env", nil, "let the imported URLs use this environment variable; repeat it for each")
 	if tool == "greenmask" {
 		cmd.Flags().StringVar(&target, "target", "", "name of the target (default that of the database)")
 	}
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// allowVariables asks for every ${NAME} that a foreign file puts into a URL: a
+// later build would send the variable's value to the host of that URL.
+func (a *app) allowVariables(ctx context.Context, i local.Import, allowed []string) error {
+	for _, v := range i.Variables() {
+		if slices.Contains(allowed, v.Name) {
+			continue
+		}
+		what := fmt.Sprintf("the file puts the environment variable %s into a URL of %s, which its value would be sent to", v.Name, v.Host)
+		if !a.person() {
+			return snap.Usage(what, "if you want that, allow it with --allow-env "+v.Name)
+		}
+		yes, err := a.ask(ctx, "Let "+v.Host+" have the value of "+v.Name+"?", "The file puts that environment variable into a URL of this host.")
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return snap.Usage(what, "remove ${"+v.Name+"} from the file and import it again")
+		}
+	}
+	return nil
 }
 
 // imported is what config import prints as JSON.

@@ -3,9 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
-	"time"
 
 	"snap"
 	"snap/api"
@@ -21,6 +19,9 @@ func (a *app) agent() (*local.Agent, error) {
 	}
 	a.known.add(agent.Config().Cloud.APIKey)
 	a.log.Debug("configuration", "file", agent.ConfigPath())
+	if a.roots, err = agent.Roots(); err != nil {
+		return nil, err
+	}
 	if a.flags.config != "" && !agent.ConfigExists() {
 		a.note("the configuration file %s does not exist yet", agent.ConfigPath())
 	}
@@ -60,7 +61,7 @@ func (a *app) cloud(agent *local.Agent) (*connection, error) {
 		return nil, err
 	}
 	if c, set := keyOf(agent); set {
-		return a.dial(base, api.MountAgent, api.StaticToken(c.key), c)
+		return a.dial(base, api.MountAgent, c.token(), c)
 	}
 	return a.cloudBySession(agent)
 }
@@ -72,6 +73,21 @@ func keyOf(agent *local.Agent) (c credential, set bool) {
 		c.Source, c.Where = fromEnvironment, apiKeyEnv
 	}
 	return c, c.key != ""
+}
+
+// token is the source of an API key. When the service refuses the key, the error
+// says which key that was.
+func (c credential) token() api.TokenSource {
+	return func(_ context.Context, refused string) (string, error) {
+		if refused == "" {
+			return c.key, nil
+		}
+		hint := "check that key, or remove it to use the login session of `snapcli login`"
+		if c.Source == fromEnvironment {
+			hint = "unset " + apiKeyEnv + " to use the login session of `snapcli login`, or set it to a valid key"
+		}
+		return "", &snap.Error{Code: snap.CodeUnauthenticated, Detail: "the service refused the API key of " + c.Where, Hint: hint}
+	}
 }
 
 // cloudBySession connects with the login session, whatever keys there are: for
@@ -142,26 +158,6 @@ func (a *app) credentials() (*login.File, error) {
 	f := login.OpenFile(dir)
 	f.Warn = func(text string) { a.warn("%s", text) }
 	return f, nil
-}
-
-// http is the client for small requests, which tells the log what it does.
-func (a *app) http() *http.Client {
-	return &http.Client{Timeout: 60 * time.Second, Transport: logged{a}}
-}
-
-// logged writes a debug line for every request: never a header, a query or a body.
-type logged struct{ a *app }
-
-func (l logged) RoundTrip(req *http.Request) (*http.Response, error) {
-	began := l.a.now()
-	res, err := http.DefaultTransport.RoundTrip(req)
-	line := l.a.log.With("method", req.Method, "host", req.URL.Host, "path", req.URL.Path, "took", l.a.now().Sub(began).Round(time.Millisecond))
-	if err != nil {
-		line.Debug("request failed", "error", err)
-		return nil, err
-	}
-	line.Debug("request", "status", res.StatusCode, "id", res.Header.Get("X-Request-Id"))
-	return res, nil
 }
 
 // signedIn connects by the login session, which no API key stands in for.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ const (
 
 // root is the whole tree of commands.
 func (a *app) root() *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:               "snapcli",
 		Short:             "Take, mask, share and load database snapshots",
@@ -31,12 +33,23 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin(cmd) },
-		RunE:              showHelp,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if version {
+				return a.printVersion()
+			}
+			return showHelp(cmd, args)
+		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if unknown := a.unknownCommand(cmd); unknown != nil {
+			return unknown
+		}
+		return flagError(cmd, err)
+	})
 	root.SetUsageTemplate(usageTemplate)
 	a.globalFlags(root.PersistentFlags())
+	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Take, mask, move and load snapshots:"},
 		&cobra.Group{ID: groupCloud, Title: "Sign in and share:"},
@@ -124,6 +137,20 @@ func path(cmd *cobra.Command, words ...string) string {
 		all = all[1:]
 	}
 	return strings.Join(append(all, words...), " ")
+}
+
+// unknownCommand is the error for a word that is no subcommand, which matters more
+// than the flags after it.
+func (a *app) unknownCommand(cmd *cobra.Command) error {
+	if !cmd.HasSubCommands() {
+		return nil
+	}
+	words := slices.DeleteFunc(slices.Clone(a.args), func(arg string) bool { return strings.HasPrefix(arg, "-") })
+	words = words[min(len(words), len(strings.Fields(cmd.CommandPath()))-1):]
+	if len(words) == 0 {
+		return nil
+	}
+	return knownCommand(cmd, words[:1])
 }
 
 func noArgs(cmd *cobra.Command, args []string) error {

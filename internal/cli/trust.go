@@ -74,7 +74,7 @@ func (a *app) printTrusts(all []local.Trusted) error {
 	}
 	t := a.newTable(column{title: "Trusted", least: 8}, column{title: "Service", least: 12}, momentColumn("Since", 1))
 	for _, one := range all {
-		t.row(one.Name(), one.Service, moment(one.Since))
+		t.row(one.Name(), one.Service, a.moment(one.Since))
 	}
 	return t.flush()
 }

@@ -26,18 +26,21 @@ func (a *app) versionCommand() *cobra.Command {
 		Long:    "Version prints what is running: the version, and what it was built with and for.",
 		Example: "  snapcli version\n  snapcli version --json",
 		Args:    noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if a.flags.json {
-				return a.printJSON(build{snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
-			}
-			if a.flags.quiet {
-				a.result("%s", snap.Version())
-				return nil
-			}
-			a.result("snapcli %s (%s, %s/%s)", snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return nil
-		},
+		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },
 	}
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// printVersion is both `snapcli version` and `snapcli --version`.
+func (a *app) printVersion() error {
+	switch {
+	case a.flags.json:
+		return a.printJSON(build{snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH})
+	case a.flags.quiet:
+		a.result("%s", snap.Version())
+	default:
+		a.result("snapcli %s (%s, %s/%s)", snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	}
+	return nil
 }

@@ -77,7 +77,7 @@ func (a *app) whoami(ctx context.Context) error {
 		"Session", sessionLife(a, id),
 	)
 	for _, n := range me.Notices {
-		a.warn("%s: %s", moment(n.At), n.Text)
+		a.warn("%s: %s", a.moment(n.At), n.Text)
 	}
 	if me.GroupsUnknown {
 		a.warn("group shares give you nothing: %s", whyGroupsUnknown(me))

@@ -271,9 +271,12 @@ func (c Config) Check() error {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	u, err := url.Parse(c.PublicURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		say("public_url %q is not the URL of a host", c.PublicURL)
 		u = &url.URL{}
+	} else if strings.Trim(u.Path, "/") != "" {
+		return snap.Usage(fmt.Sprintf("public_url %q has a path, and the service runs only at the root of a host", c.PublicURL),
+			fmt.Sprintf("give the service a host name of its own, and set public_url: %s://%s without a path", u.Scheme, u.Host))
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		say("listen %q is not an address like 127.0.0.1:8080", c.Listen)

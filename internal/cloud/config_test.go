@@ -103,6 +103,7 @@ func TestConfigIsRefusedWithWhatIsWrong(t *testing.T) {
 		"bad type":         {"organizations: [{slug: a, sign_in: {type: local}, policy: {share_types: [raw]}}]", "share_types"},
 		"no environment":   {"data_dir: ${NOT_THERE}", "NOT_THERE"},
 		"bad public_url":   {"public_url: ftp://x", "public_url"},
+		"path":             {"public_url: https://snap.example/snap", `public_url "https://snap.example/snap" has a path, and the service runs only at the root of a host`},
 		"bad listen":       {"listen: nowhere", "listen"},
 		"local, not local": {"public_url: https://snap.example\norganizations: [{slug: a, sign_in: {type: local}}]", "allow_local"},
 	} {

@@ -25,6 +25,9 @@ func (t TrustSpec) ownOrganization() bool { return t.OwnOrganization == nil || *
 type Cloud struct {
 	URL    string `yaml:"url" koanf:"url"`
 	APIKey string `yaml:"api_key" koanf:"api_key"`
+	// CAFile names a file of certificates in PEM, of authorities that are trusted
+	// besides the system's. A relative path starts at the configuration file's folder.
+	CAFile string `yaml:"ca_file,omitempty" koanf:"ca_file"`
 	// PlainStorage lets bytes travel over plain http between this machine and
 	// the storage of a service that is itself reached over https.
 	PlainStorage bool `yaml:"plain_storage,omitempty" koanf:"plain_storage"`

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
 	"snap"
 	"snap/internal/disk"
@@ -161,4 +165,50 @@ func (a *Agent) writeImport(i Import) error {
 		}
 	}
 	return nil
+}
+
+// Variable is an environment variable that an imported URL uses.
+type Variable struct {
+	Name string
+	Host string // where its value would be sent
+}
+
+// Variables returns every ${NAME} that the imported URLs use, with the hosts, in
+// order and each once.
+func (i Import) Variables() []Variable {
+	var urls []string
+	for _, t := range i.Targets {
+		urls = append(urls, t.Source, t.Destination)
+	}
+	for _, name := range slices.Sorted(maps.Keys(i.Profiles)) {
+		urls = append(urls, i.Profiles[name])
+	}
+	var found []Variable
+	for _, raw := range urls {
+		for _, m := range reference.FindAllStringSubmatch(raw, -1) {
+			v := Variable{Name: m[1], Host: hostOf(raw)}
+			if !slices.Contains(found, v) {
+				found = append(found, v)
+			}
+		}
+	}
+	return found
+}
+
+var reference = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+// hostOf is the host of a URL that may hold ${NAME} anywhere, for people.
+func hostOf(raw string) string {
+	_, rest, _ := strings.Cut(raw, "://")
+	authority, query, _ := strings.Cut(rest, "/")
+	if values, err := url.ParseQuery(query[strings.Index(query, "?")+1:]); err == nil && values.Get("endpoint") != "" {
+		return values.Get("endpoint")
+	}
+	if at := strings.LastIndex(authority, "@"); at >= 0 {
+		authority = authority[at+1:]
+	}
+	if authority == "" {
+		return "an unknown host"
+	}
+	return authority
 }

@@ -51,11 +51,13 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	}, err
 }
 
-// options of a transfer with the service. Over https, nothing of it travels in
-// clear, unless the configuration lets it.
+// options of a transfer with the service. Over https, nothing is sent unencrypted,
+// unless the configuration allows it. Only a service on this machine may name a
+// storage on this machine.
 func (a *Agent) options(c *api.Client, jobs int, tell transfer.Progress) transfer.Options {
+	roots, _ := a.Roots() // whoever made the client has reported its error
 	plain := a.Config().Cloud.PlainStorage || strings.HasPrefix(c.BaseURL(), "http:")
-	return transfer.Options{Jobs: jobs, Progress: tell, Plain: plain}
+	return transfer.Options{Jobs: jobs, Progress: tell, Plain: plain, Remote: !c.OnLoopback(), Roots: roots}
 }
 
 // pushOf announces a snapshot.

@@ -226,11 +226,19 @@ func (d *device) judge(err error) error {
 		d.wait = max(d.wait+5*time.Second, interval(r.Interval, 0))
 		return errPending
 	case "access_denied":
-		return &snap.Error{Code: snap.CodeForbidden, Detail: denied(r.Description), Hint: "if that was not you, run `snapcli login` again"}
+		return &snap.Error{Code: snap.CodeForbidden, Detail: denied(r.Description), Hint: deniedHint(r.Description)}
 	case "expired_token":
 		return expired()
 	}
 	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "the auth service ended the login", Hint: "run `snapcli login` again", Cause: r}
+}
+
+// deniedHint never advises to try again what the organization does not allow.
+func deniedHint(reason string) string {
+	if strings.Contains(reason, "does not allow") {
+		return "use an API key: set SNAPCLI_CLOUD__API_KEY, or ask an owner of the organization to allow login from a terminal"
+	}
+	return "if that was not you, run `snapcli login` again"
 }
 
 func denied(reason string) string {

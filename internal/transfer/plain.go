@@ -1,22 +1,74 @@
 package transfer
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"net/http"
 	"net/url"
+	"sync"
+	"syscall"
 
 	"snap"
 )
 
-// mayUse refuses an address to which bytes, and the permission in the URL,
-// would travel in clear: plain http, but to this machine or when Plain is set.
+// mayUse refuses an address to which bytes, and the permission in the URL, would
+// be sent unencrypted: plain http, except to this machine or when Plain is set. It
+// also refuses this machine itself when the service is elsewhere.
 func (o Options) mayUse(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return &snap.Error{Code: snap.CodeInternal, Detail: "the service names an address of the storage that cannot be used", Hint: "tell who runs the service"}
+		return &snap.Error{Code: snap.CodeInternal, Detail: "the service names an address of the object store that cannot be used", Hint: "tell the service's operator"}
+	}
+	if o.Remote && (u.Hostname() == "localhost" || inside(net.ParseIP(u.Hostname()))) {
+		return errInside(u.Host)
 	}
 	if u.Scheme == "https" || o.Plain || snap.IsLoopback(u.Hostname()) {
 		return nil
 	}
-	return snap.Usage(fmt.Sprintf("the service keeps its bytes at http://%s, which is not encrypted: they would travel in clear", u.Host),
-		"ask who runs the service to give the storage https; if you trust the network in between, set cloud.plain_storage: true, or SNAPCLI_CLOUD__PLAIN_STORAGE=true")
+	return snap.Usage(fmt.Sprintf("the service keeps its bytes at http://%s, which is not encrypted", u.Host),
+		"ask the service's operator to give the object store https; if you trust the network in between, set cloud.plain_storage: true, or SNAPCLI_CLOUD__PLAIN_STORAGE=true")
+}
+
+// inside reports whether an address is this machine's own or link-local, where
+// the metadata of cloud machines with their credentials is.
+func inside(ip net.IP) bool {
+	return ip != nil && (ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast())
+}
+
+func errInside(host string) error {
+	return snap.Usage(fmt.Sprintf("the service directs this machine to its own or a link-local address, %s, and was not followed", host),
+		"check cloud.url; if it is right, tell the service's operator that the object store's address is wrong")
+}
+
+// reach makes connections. It refuses what inside reports, when the service is
+// remote, by the address that a name has at the moment of the connection.
+type reach struct {
+	direct  *net.Dialer
+	remote  bool
+	proxies *sync.Map // addresses of proxies, which the user chose and may be anywhere
+}
+
+func (r reach) proxy(req *http.Request) (*url.URL, error) {
+	u, err := http.ProxyFromEnvironment(req)
+	if u != nil {
+		r.proxies.Store(u.Hostname(), true)
+	}
+	return u, err
+}
+
+func (r reach) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, _, _ := net.SplitHostPort(address)
+	if _, proxy := r.proxies.Load(host); !r.remote || proxy {
+		return r.direct.DialContext(ctx, network, address)
+	}
+	guarded := *r.direct
+	guarded.Control = func(_, resolved string, _ syscall.RawConn) error {
+		ip, _, err := net.SplitHostPort(resolved)
+		if err == nil && inside(net.ParseIP(ip)) {
+			return errInside(address)
+		}
+		return err
+	}
+	return guarded.DialContext(ctx, network, address)
 }

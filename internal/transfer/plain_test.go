@@ -82,3 +82,26 @@ func TestRedirectToPlainStorageIsRefused(t *testing.T) {
 	_, _, err := transfer.Download(t.Context(), s.client(), id, target(t), quick())
 	wantCode(t, err, snap.CodeUsage)
 }
+
+// A service elsewhere does not direct this machine to itself or to a link-local
+// address, by number, by name or by redirect; a service on this machine does.
+func TestStorageInsideIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	file, req := writeFile(t, random(snapSize, 74))
+	id := s.pushed(random(snapSize, 75))
+	o := quick()
+	o.Remote = true
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.public, "http://"), ":")
+	for _, storage := range []string{s.public, "http://localhost:" + port, "http://169.254.169.254", "https://[fe80::1]", "https://0.0.0.0"} {
+		there := elsewhere{s.client(), s.public, storage}
+		_, err := transfer.Upload(t.Context(), there, file, req, o)
+		wantCode(t, err, snap.CodeUsage)
+		_, _, err = transfer.Download(t.Context(), there, id, target(t), o)
+		wantCode(t, err, snap.CodeUsage)
+	}
+	o.Remote = false
+	if _, err := transfer.Upload(t.Context(), s.client(), file, req, o); err != nil {
+		t.Errorf("a service on this machine: %v", err)
+	}
+}

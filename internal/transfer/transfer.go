@@ -17,6 +17,8 @@ package transfer
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"sync"
@@ -48,6 +50,11 @@ type Options struct {
 	// Plain lets bytes travel over plain http, which is otherwise refused but
 	// on this machine.
 	Plain bool
+	// Remote says that the service is on another machine. It may then not name a
+	// storage on this machine or at a link-local address, where services answer
+	// that trust whoever can reach them.
+	Remote bool
+	Roots  *x509.CertPool // who may vouch for the storage; nil is whom the system trusts
 	// Wait pauses before a retry; nil waits for real. It returns early with
 	// the context's error.
 	Wait func(ctx context.Context, d time.Duration) error
@@ -70,7 +77,7 @@ func (o Options) complete() Options {
 	if o.still <= 0 {
 		o.still = stall
 	}
-	client := http.Client{Transport: newTransport(o.Jobs)}
+	client := http.Client{Transport: o.transport()}
 	if o.HTTP != nil {
 		client = *o.HTTP
 	}
@@ -81,12 +88,15 @@ func (o Options) complete() Options {
 
 // newTransport returns one for few connections with large bodies. HTTP/2 would
 // put all parts on one connection, and so on one lost packet.
-func newTransport(jobs int) *http.Transport {
+func (o Options) transport() *http.Transport {
+	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+	reach := reach{direct: dial, remote: o.Remote, proxies: &sync.Map{}}
 	return &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dialer((&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext).hearing,
+		Proxy:               reach.proxy,
+		DialContext:         dialer(reach.dial).hearing,
+		TLSClientConfig:     &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout: 10 * time.Second,
-		MaxIdleConnsPerHost: jobs,
+		MaxIdleConnsPerHost: o.Jobs,
 		IdleConnTimeout:     30 * time.Second,
 		DisableCompression:  true,
 		Protocols:           onlyHTTP1(),

@@ -77,7 +77,7 @@ func states(page look.Page) []state {
 		Access: &api.Access{Ways: []api.AccessWay{{Kind: "owner", Owner: "mia"}, {Kind: "admins", People: 2}, {Kind: "org_wide"}, {Kind: "group", GroupID: "g"}, {Kind: "organization", Organization: "globex", ExpiresAt: &later}, {Kind: "new", Through: "something new"}}, User: &api.AccessVerdict{Email: "a@b", Why: "not a member"}},
 	}
 	recipient := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}}}
-	viewer := sharingPage{Page: page, Row: row{Cloud: &cloud, Me: admin}, Shared: []groupChoice{{api.Group{GroupID: "g", Name: "G"}, true}}}
+	viewer := sharingPage{Page: page, Row: row{Cloud: &cloud, Me: admin}, Shared: []groupChoice{{Group: api.Group{GroupID: "g", Name: "G"}, On: true}}}
 	flight := local.Preflight{Destination: "postgres://h/shop_dev", Exists: true, Tables: 1, Size: 9, Connections: []string{"psql"}, ServerVersion: "15", Warnings: []string{"older server"}}
 	return append([]state{
 		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"}, Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)}, []string{"200&#43;", "Only the newest 1,000", "ends in 2 days", "Decline for acme", "2 groups, 1 organization", "Resume", "Interrupted", "encrypted to 2 recipients", "a subset of the rows"}},
@@ -184,14 +184,14 @@ func TestActivityInWords(t *testing.T) {
 	later := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, e := range map[string]snap.AuditEntry{
 		"shared shop-1 with the group eng until " + look.Exact(later.Local()): {Action: snap.AuditShared, Snapshot: "snap_1", Detail: snap.AuditDetail{Name: "shop-1", Group: "eng", Expires: &later}},
-		"was refused to share snap_1 (forbidden)":                         {Action: snap.AuditShareRefused, Snapshot: "snap_1", Detail: snap.AuditDetail{Code: snap.CodeForbidden}},
-		"made a channel of shop with everyone":                            {Action: snap.AuditChannelMade, Detail: snap.AuditDetail{Channel: 1, Target: "shop", OrgWide: true}},
-		"ended a channel of shop":                                         {Action: snap.AuditChannelGone, Detail: snap.AuditDetail{Channel: 1, Target: "shop"}},
-		"changed how long snapshots are kept of shop":                     {Action: snap.AuditRetention, Detail: snap.AuditDetail{Target: "shop", KeepLast: 3}},
-		"made the webhook https://hooks.example":                          {Action: snap.AuditWebhookMade, Detail: snap.AuditDetail{URL: "https://hooks.example"}},
-		"changed the user vic (disabled)":                                 {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic", Disabled: true, Role: snap.RoleViewer}},
-		"changed the user vic (viewer)":                                   {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic", Role: snap.RoleViewer}},
-		"made the key ci":                                                 {Action: snap.AuditKeyMade, Detail: snap.AuditDetail{Name: "ci"}},
+		"was refused to share snap_1 (forbidden)":                             {Action: snap.AuditShareRefused, Snapshot: "snap_1", Detail: snap.AuditDetail{Code: snap.CodeForbidden}},
+		"made a channel of shop with everyone":                                {Action: snap.AuditChannelMade, Detail: snap.AuditDetail{Channel: 1, Target: "shop", OrgWide: true}},
+		"ended a channel of shop":                                             {Action: snap.AuditChannelGone, Detail: snap.AuditDetail{Channel: 1, Target: "shop"}},
+		"changed how long snapshots are kept of shop":                         {Action: snap.AuditRetention, Detail: snap.AuditDetail{Target: "shop", KeepLast: 3}},
+		"made the webhook https://hooks.example":                              {Action: snap.AuditWebhookMade, Detail: snap.AuditDetail{URL: "https://hooks.example"}},
+		"changed the user vic (disabled)":                                     {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic", Disabled: true, Role: snap.RoleViewer}},
+		"changed the user vic (viewer)":                                       {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic", Role: snap.RoleViewer}},
+		"made the key ci":                                                     {Action: snap.AuditKeyMade, Detail: snap.AuditDetail{Name: "ci"}},
 	} {
 		line := inWords([]snap.AuditEntry{e})[0]
 		if got := strings.TrimSpace(line.Did + " " + line.Thing + " " + line.How); got != want {

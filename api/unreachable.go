@@ -1,0 +1,85 @@
+package api
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"snap"
+)
+
+// whyUnreachable says why no answer came, and what to do about it. proxy is the
+// proxy in between; nil is none.
+func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
+	var (
+		timeout   net.Error
+		dns       *net.DNSError
+		op        *net.OpError
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+	)
+	hint = "check cloud.url and your network"
+	switch {
+	case errors.As(err, &authority):
+		return "its certificate is signed by " + issuer(authority.Cert) + ", which this machine does not trust",
+			"set cloud.ca_file, or SSL_CERT_FILE, to a file with that authority's certificate"
+	case errors.As(err, &name):
+		return "its certificate is for another name", "check cloud.url; " + name.Error()
+	case proxy != nil && errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"):
+		return "the proxy " + proxy.Host + " cannot be reached", fmt.Sprintf("%s names that proxy: correct it, unset it, or add the service to NO_PROXY", proxyVariable(proxy))
+	case errors.As(err, &dns):
+		return "the name " + dns.Name + " is not known", hint
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return "it does not answer in time", hint + "; --debug shows which step takes so long"
+	case strings.Contains(err.Error(), "connection refused"):
+		return "nothing listens there", hint
+	case strings.Contains(err.Error(), "certificate"):
+		return "its certificate is not trusted", "set cloud.ca_file, or SSL_CERT_FILE, to a file with the certificate of its authority"
+	}
+	return "it does not answer", hint
+}
+
+// issuer names who signed a certificate.
+func issuer(cert *x509.Certificate) string {
+	if cert == nil {
+		return "an unknown authority"
+	}
+	if cert.Issuer.CommonName != "" {
+		return fmt.Sprintf("%q", snap.CleanText(cert.Issuer.CommonName))
+	}
+	return fmt.Sprintf("%q", snap.CleanText(cert.Issuer.String()))
+}
+
+// proxy returns the proxy between here and the service, or nil.
+func (c *Client) proxy() *url.URL {
+	u, err := url.Parse(c.base)
+	if err != nil {
+		return nil
+	}
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
+	if err != nil {
+		return nil
+	}
+	return proxy
+}
+
+// proxyVariable is the environment variable that names a proxy.
+func proxyVariable(proxy *url.URL) string {
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"} {
+		if strings.Contains(os.Getenv(name), proxy.Host) {
+			return name
+		}
+	}
+	return "an environment variable"
+}
+
+// OnLoopback reports whether the service runs on this machine.
+func (c *Client) OnLoopback() bool {
+	u, err := url.Parse(c.base)
+	return err == nil && snap.IsLoopback(u.Hostname())
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/api"
+)
+
+// lockedText is written by timers while a test reads it.
+type lockedText struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lockedText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// impatient is a run of the program on a terminal that waits hardly at all.
+func impatient(errs, log *lockedText, p patience) *app {
+	return &app{
+		io: IO{Err: errs, ErrTerminal: true}, env: func(string) string { return "" }, now: time.Now,
+		log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), patience: p,
+	}
+}
+
+func (a *app) clientOf(t *testing.T, base string) *api.Client {
+	t.Helper()
+	c, err := api.New(api.Options{BaseURL: base, Mount: api.MountAgent, Token: api.StaticToken("x"), HTTP: a.http()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A service that takes the request and says nothing is named on a terminal, with
+// what is waited for; the debug log names every step.
+func TestHangingServiceIsNamed(t *testing.T) {
+	t.Parallel()
+	var errs, log lockedText
+	a := impatient(&errs, &log, patience{tell: time.Millisecond, connect: time.Minute, answer: time.Minute, verify: time.Minute})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for !strings.Contains(errs.String(), "still waiting") { // the notice is what ends the wait
+			if ctx.Err() != nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+		_, _ = w.Write([]byte(`{"organization": "acme"}`))
+	}))
+	defer server.Close()
+	if _, err := a.clientOf(t, server.URL).Me(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	host := strings.TrimPrefix(server.URL, "http://")
+	if text := errs.String(); !strings.Contains(text, host) {
+		t.Errorf("told %q, which does not name %s", text, host)
+	}
+	for _, step := range []string{"connecting to " + host, host + " has the request and has not answered", "reading the answer of " + host} {
+		if !strings.Contains(log.String(), step) {
+			t.Errorf("the debug log lacks %q:\n%s", step, log.String())
+		}
+	}
+}
+
+// A service that sends one byte now and then does not hold a command longer than
+// the bound of a whole answer.
+func TestDrippingServiceIsGivenUp(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := w.Write([]byte(" ")); err != nil {
+				return
+			}
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(time.Millisecond)
+		}
+	}))
+	defer server.Close()
+	var errs, log lockedText
+	a := impatient(&errs, &log, patience{tell: time.Hour, connect: time.Minute, answer: 50 * time.Millisecond, verify: time.Hour})
+	_, err := a.clientOf(t, server.URL).Me(t.Context())
+	if snap.CodeOf(err) != snap.CodeUnreachable || !strings.Contains(err.Error(), "does not answer in time") {
+		t.Errorf("got %v", err)
+	}
+	p := interactive()
+	if whoami := 2 * p.answer; whoami > 45*time.Second || p.tell != 3*time.Second {
+		t.Errorf("whoami may take %v and is explained after %v", whoami, p.tell)
+	}
+}
+
+// A refused key is named by where it is set.
+func TestRefusedKeyIsNamed(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"code": "unauthenticated", "detail": "no"}`))
+	}))
+	defer server.Close()
+	for _, c := range []credential{{Source: fromEnvironment, Where: apiKeyEnv, key: "cak_x"}, {Source: fromConfig, Where: "cloud.api_key in config.yaml", key: "cak_x"}} {
+		client, err := api.New(api.Options{BaseURL: server.URL, Mount: api.MountAgent, Token: c.token()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Me(t.Context()); snap.CodeOf(err) != snap.CodeUnauthenticated || !strings.Contains(err.Error(), c.Where) {
+			t.Errorf("%s: %v", c.Where, err)
+		}
+	}
+}
+
+// An address where nothing answers a connection ends by the connect timeout.
+func TestConnectTimeout(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	var errs, log lockedText
+	a := impatient(&errs, &log, patience{tell: time.Hour, connect: 30 * time.Millisecond, answer: time.Hour, verify: time.Hour})
+	_, err = a.clientOf(t, "https://"+ln.Addr().String()).Me(t.Context()) // it listens, and never agrees on encryption
+	if snap.CodeOf(err) != snap.CodeUnreachable {
+		t.Errorf("got %v", err)
+	}
+	if !strings.Contains(log.String(), "agreeing on encryption") {
+		t.Errorf("the debug log lacks the step:\n%s", log.String())
+	}
+}

@@ -1,0 +1,35 @@
+package local
+
+import (
+	"crypto/x509"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"snap"
+)
+
+// Roots returns who may vouch for the cloud service and its storage: the
+// authorities that the system trusts, which on most systems SSL_CERT_FILE
+// replaces, and those of cloud.ca_file. It is nil when that is not set.
+func (a *Agent) Roots() (*x509.CertPool, error) {
+	file := a.Config().Cloud.CAFile
+	if file == "" {
+		return nil, nil
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(filepath.Dir(a.ConfigPath()), file)
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, snap.Usage(fmt.Sprintf("cloud.ca_file %s cannot be read: %s", file, reason(err)), "set it to a file of certificates in PEM")
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, snap.Usage(fmt.Sprintf("cloud.ca_file %s holds no certificate", file), "set it to a file of certificates in PEM")
+	}
+	return roots, nil
+}
