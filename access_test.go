@@ -20,20 +20,24 @@ var (
 )
 
 func person(id int64, org snap.OrgRef, role snap.Role, groups ...snap.Group) snap.Caller {
-	return snap.Caller{Org: org, User: &snap.User{ID: id}, Role: role, Groups: groups, Credential: snap.Credential{Kind: snap.UserKey}}
+	return snap.Caller{Org: org, User: &snap.User{ID: id}, Role: role, Groups: groups,
+		Credential: snap.Credential{Kind: snap.UserKey}}
 }
 
 func orgKey(org snap.OrgRef, kind snap.CredentialKind) snap.Caller {
-	return snap.Caller{Org: org, Credential: snap.Credential{Kind: kind, Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}}
+	return snap.Caller{Org: org, Credential: snap.Credential{Kind: kind,
+		Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}}
 }
 
 // SPEC 5.3, row by row.
 func TestVisible(t *testing.T) {
 	t.Parallel()
-	pushed := []snap.Grant{{Audience: snap.AudienceOf(snap.KindUser, 10)}, {Audience: snap.AudienceOf(snap.KindAdmins, acme.ID)}}
+	pushed := []snap.Grant{{Audience: snap.AudienceOf(snap.KindUser, 10)},
+		{Audience: snap.AudienceOf(snap.KindAdmins, acme.ID)}}
 	orgWide := append(pushed[:2:2], snap.Grant{Audience: snap.AudienceOf(snap.KindMembers, acme.ID)})
 	toDBA := append(pushed[:2:2], snap.Grant{Audience: snap.AudienceOf(snap.KindGroup, dba.ID)})
-	toGlobex := append(pushed[:2:2], snap.Grant{Audience: snap.AudienceOf(snap.KindRecipients, globex.ID), Until: noon.Add(time.Hour)})
+	toGlobex := append(pushed[:2:2], snap.Grant{Audience: snap.AudienceOf(snap.KindRecipients, globex.ID),
+		Until: noon.Add(time.Hour)})
 	byKey := pushed[1:]
 	unknown := person(13, acme, snap.RoleMember, dba)
 	unknown.GroupsUnknown = true
@@ -61,7 +65,8 @@ func TestVisible(t *testing.T) {
 		{"and what was shared to it", orgKey(globex, snap.AgentKey), toGlobex, true},
 		{"but nothing else", orgKey(globex, snap.AgentKey), orgWide, false},
 		{"what such a key pushed is hidden from members", person(13, acme, snap.RoleMember), byKey, false},
-		{"the anonymous see nothing", snap.Caller{}, append(orgWide, snap.Grant{Audience: snap.AudienceOf(snap.KindMembers, 0)}), false},
+		{"the anonymous see nothing", snap.Caller{},
+			append(orgWide, snap.Grant{Audience: snap.AudienceOf(snap.KindMembers, 0)}), false},
 	}
 	for _, tt := range tests {
 		if got := snap.Visible(tt.caller, tt.grants, noon); got != tt.want {
@@ -98,7 +103,8 @@ func TestAudienceHoldsKindAndSubject(t *testing.T) {
 func TestSharingOnlyWidens(t *testing.T) {
 	t.Parallel()
 	grants := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) snap.Grant {
-		g := snap.Grant{Audience: snap.AudienceOf(snap.AudienceKind(rapid.Int64Range(0, 4).Draw(t, "kind")), rapid.Int64Range(1, 3).Draw(t, "subject"))}
+		g := snap.Grant{Audience: snap.AudienceOf(snap.AudienceKind(rapid.Int64Range(0, 4).Draw(t, "kind")),
+			rapid.Int64Range(1, 3).Draw(t, "subject"))}
 		if rapid.Bool().Draw(t, "ends") {
 			g.Until = noon.Add(time.Duration(rapid.IntRange(-2, 2).Draw(t, "hours")) * time.Hour)
 		}
@@ -108,7 +114,8 @@ func TestSharingOnlyWidens(t *testing.T) {
 		all := grants.Draw(t, "grants")
 		some := all[:rapid.IntRange(0, len(all)).Draw(t, "kept")]
 		caller := person(rapid.Int64Range(1, 3).Draw(t, "user"), snap.OrgRef{ID: rapid.Int64Range(1, 3).Draw(t, "org")},
-			rapid.SampledFrom([]snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer}).Draw(t, "role"), snap.Group{ID: rapid.Int64Range(1, 3).Draw(t, "group")})
+			rapid.SampledFrom([]snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer}).Draw(t, "role"),
+			snap.Group{ID: rapid.Int64Range(1, 3).Draw(t, "group")})
 		if snap.Visible(caller, some, noon) && !snap.Visible(caller, all, noon) {
 			t.Fatal("a further grant hid the snapshot")
 		}
@@ -167,7 +174,8 @@ func TestAllowed(t *testing.T) {
 // who is the owner.
 func TestAViewerIsToldWhy(t *testing.T) {
 	t.Parallel()
-	err := snap.Allowed(person(10, acme, snap.RoleViewer), snap.ActShare, snap.Snapshot{Org: acme, Owner: person(10, acme, snap.RoleViewer).User})
+	err := snap.Allowed(person(10, acme, snap.RoleViewer), snap.ActShare,
+		snap.Snapshot{Org: acme, Owner: person(10, acme, snap.RoleViewer).User})
 	if snap.CodeOf(err) != snap.CodeForbidden || err.Error() != "viewers cannot share snapshots, even their own" {
 		t.Errorf("a viewer who shares a snapshot of their own is told: %v", err)
 	}

@@ -124,7 +124,8 @@ const askForMember = "ask an owner or admin of your organization for the member 
 
 func refusal(do Action, own bool) error {
 	if do == ActDecline && own {
-		return Forbidden("this snapshot is your organization's own; only what another organization shared can be declined", "")
+		return Forbidden("this snapshot is your organization's own; only what another organization shared can be declined",
+			"")
 	}
 	if !own && do != ActDecline && do != ActPush && do != ActAdminister {
 		return Forbidden("this snapshot belongs to another organization, which shared it with yours read-only",
@@ -134,9 +135,12 @@ func refusal(do Action, own bool) error {
 	case ActPush:
 		return Forbidden("viewers cannot push snapshots", askForMember)
 	case ActShare:
-		return Forbidden("only the snapshot's owner and the organization's owners and admins may change its shares", "ask one of them")
+		return Forbidden("only the snapshot's owner and the organization's owners and admins may change its shares",
+			"ask one of them")
 	case ActExplain:
-		return Forbidden("only the snapshot's owner and the organization's owners and admins may ask who can see it", "ask one of them")
+		return Forbidden("only the snapshot's owner and the organization's owners and admins may ask who can see it",
+			"ask one of them")
 	}
-	return Forbidden("this needs the role owner or admin of the organization", "ask an owner or admin of your organization")
+	return Forbidden("this needs the role owner or admin of the organization",
+		"ask an owner or admin of your organization")
 }

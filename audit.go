@@ -33,13 +33,15 @@ const (
 	AuditKeyRevoked   AuditAction = "key.revoked"
 	AuditSessionBegan AuditAction = "session.started"
 	AuditSessionEnded AuditAction = "session.ended"
-	AuditTokenReused  AuditAction = "session.token_reused" // a refresh token came back after it was replaced; the session was ended
+	// a refresh token came back after it was replaced; the session was ended
+	AuditTokenReused AuditAction = "session.token_reused"
 )
 
 // AuditActions are all of these, in the order in which one chooses among them.
 func AuditActions() []AuditAction {
 	return []AuditAction{
-		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditShareRefused, AuditDeclined, AuditDeleted,
+		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditShareRefused, AuditDeclined,
+		AuditDeleted,
 		AuditChannelMade, AuditChannelGone, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditUserChanged, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded, AuditTokenReused,
 	}
@@ -109,9 +111,12 @@ type AuditChain struct {
 func (c *AuditChain) Next(e AuditEntry) error {
 	switch {
 	case e.Seq != c.seq+1:
-		return &Error{Code: CodeConflict, Detail: fmt.Sprintf("the audit log has entry %d after entry %d", e.Seq, c.seq), Hint: "entries were removed or added; compare with a backup"}
+		return &Error{Code: CodeConflict, Detail: fmt.Sprintf("the audit log has entry %d after entry %d", e.Seq, c.seq),
+			Hint: "entries were removed or added; compare with a backup"}
 	case e.Hash != e.Sum(c.hash):
-		return &Error{Code: CodeConflict, Detail: fmt.Sprintf("entry %d of the audit log does not have the hash it was written with", e.Seq), Hint: "it, or one before it, was changed; compare with a backup"}
+		return &Error{Code: CodeConflict,
+			Detail: fmt.Sprintf("entry %d of the audit log does not have the hash it was written with", e.Seq),
+			Hint:   "it, or one before it, was changed; compare with a backup"}
 	}
 	c.seq, c.hash = e.Seq, e.Hash
 	return nil

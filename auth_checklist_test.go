@@ -30,7 +30,8 @@ func TestSignInChecklist(t *testing.T) {
 			return err
 		}
 		for line := range strings.Lines(string(text)) {
-			if line = strings.TrimSpace(line); strings.HasPrefix(line, "//") || strings.HasPrefix(line, "#") || strings.Contains(line, "t.Run(") || strings.Contains(line, "t.Error") {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "//") || strings.HasPrefix(line, "#") ||
+				strings.Contains(line, "t.Run(") || strings.Contains(line, "t.Error") {
 				for _, name := range id.FindAllString(line, -1) {
 					named[name] = true
 				}

@@ -33,7 +33,8 @@ func TestConfigurationPage(t *testing.T) {
 		}
 		files = append(files, file)
 	}
-	if _, err := local.Open(local.Options{ConfigFile: files[0], DataDir: dir, Env: func(string) string { return "" }}); err != nil {
+	if _, err := local.Open(local.Options{ConfigFile: files[0], DataDir: dir,
+		Env: func(string) string { return "" }}); err != nil {
 		t.Errorf("snapcli: %v", err)
 	}
 	if _, err := cloud.LoadConfig(files[1], []string{"ACME_OIDC_SECRET=x"}); err != nil {

@@ -45,7 +45,8 @@ func TestUnitIsHardened(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("needs systemd-analyze, of the package systemd")
 	}
-	said, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", "deploy/snapcloud.service").CombinedOutput()
+	said, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold=20",
+		"--no-pager", "deploy/snapcloud.service").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v: %s", err, said)
 	}

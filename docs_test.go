@@ -68,7 +68,8 @@ func tryCommand(t *testing.T, words []string) string {
 	none := func(string) string { return "" }
 	var exit int
 	if words[0] == "snapcli" {
-		exit = cli.Main(t.Context(), args, cli.IO{In: strings.NewReader(""), Out: &out, Err: &said, Width: func() int { return 80 }}, none)
+		exit = cli.Main(t.Context(), args, cli.IO{In: strings.NewReader(""), Out: &out, Err: &said,
+			Width: func() int { return 80 }}, none)
 	} else {
 		exit = operator.Main(t.Context(), args, &out, &said, nil, "test")
 	}
@@ -79,7 +80,8 @@ func tryCommand(t *testing.T, words []string) string {
 	for n := len(words); n > 0; n-- {
 		path := strings.Join(words[:n], " ")
 		if n < len(words) && !strings.HasPrefix(words[n], "-") &&
-			(strings.Contains(out.String(), "\n  "+path+" COMMAND\n") || strings.Contains(out.String(), "\n  "+path+" [command]\n")) {
+			(strings.Contains(out.String(), "\n  "+path+" COMMAND\n") ||
+				strings.Contains(out.String(), "\n  "+path+" [command]\n")) {
 			return path + " has no command " + words[n]
 		}
 	}

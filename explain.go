@@ -97,12 +97,14 @@ func whyNot(c Caller, grants []Access, now time.Time) string {
 	if !slices.ContainsFunc(grants, func(a Access) bool { return a.Audience == AudienceOf(KindAdmins, c.Org.ID) }) {
 		return "it belongs to another organization, which does not share it with " + c.Org.Slug
 	}
-	why := fmt.Sprintf("%s is neither the owner of the snapshot nor an owner or admin of its organization, and it is not shared org-wide", who(c))
+	why := fmt.Sprintf("%s is neither the owner of the snapshot nor an owner or admin of its organization, and it is "+
+		"not shared org-wide", who(c))
 	switch {
 	case len(groups) == 0:
 		return why
 	case c.GroupsUnknown:
-		return why + "; it is shared with " + strings.Join(groups, ", ") + ", but the identity provider sent no groups at the last sign-in"
+		return why + "; it is shared with " + strings.Join(groups, ", ") +
+			", but the identity provider sent no groups at the last sign-in"
 	}
 	return why + "; it is shared with " + strings.Join(groups, ", ") + ", of which they are not a member"
 }

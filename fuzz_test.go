@@ -11,7 +11,8 @@ import (
 // FuzzCleanTarget: what is taken as a target's name is one folder's name, and
 // is left as it is when it is cleaned again.
 func FuzzCleanTarget(f *testing.F) {
-	for _, seed := range []string{"shop", " shop ", "..", "a/b", "é", "日本", "-x", "\x00", "con", "a\u202eb", strings.Repeat("x", 101)} {
+	for _, seed := range []string{"shop", " shop ", "..", "a/b", "é", "日本", "-x", "\x00", "con", "a\u202eb",
+		strings.Repeat("x", 101)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, typed string) {
@@ -23,7 +24,8 @@ func FuzzCleanTarget(f *testing.F) {
 			return
 		}
 		again, err := snap.CleanTarget(name)
-		if err != nil || again != name || filepath.Base(name) != name || !filepath.IsLocal(name) || len(name) > snap.MaxTargetName {
+		if err != nil || again != name || filepath.Base(name) != name || !filepath.IsLocal(name) ||
+			len(name) > snap.MaxTargetName {
 			t.Fatalf("%q became %q, then %q, %v", typed, name, again, err)
 		}
 	})

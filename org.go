@@ -66,9 +66,10 @@ func (p Policy) checkType(t Type) error {
 		return nil
 	}
 	return &Error{
-		Code:   CodePolicy,
-		Detail: fmt.Sprintf("the policy share_types of your organization does not let snapshots of type %q be shared org-wide or with other organizations", t),
-		Hint:   "share a sanitized snapshot; the service's operator sets the policy",
+		Code: CodePolicy,
+		Detail: fmt.Sprintf("the policy share_types of your organization does not let snapshots of type %q be shared "+
+			"org-wide or with other organizations", t),
+		Hint: "share a sanitized snapshot; the service's operator sets the policy",
 	}
 }
 
@@ -78,9 +79,11 @@ func (p Policy) checkExpiry(expires, now time.Time) error {
 		return nil
 	}
 	return &Error{
-		Code:   CodePolicy,
-		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization ends shares with other organizations after %s at most", InWords(longest)),
-		Hint:   "give an earlier expiry, such as --expires-in " + shortest(longest) + "; the service's operator sets the policy",
+		Code: CodePolicy,
+		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization ends shares with other organizations "+
+			"after %s at most", InWords(longest)),
+		Hint: "give an earlier expiry, such as --expires-in " + shortest(longest) +
+			"; the service's operator sets the policy",
 	}
 }
 
@@ -100,13 +103,15 @@ func (p Policy) checkUnsanitized(t Type, confirmed bool) error {
 		return &Error{
 			Code:   CodePolicy,
 			Detail: "the policy unsanitized_shares of your organization refuses to share snapshots that are not sanitized",
-			Hint:   "sanitize it with `snapcli sanitize`, and push and share the sanitized copy; the service's operator sets the policy",
+			Hint: "sanitize it with `snapcli sanitize`, and push and share the sanitized copy; the service's operator sets " +
+				"the policy",
 		}
 	case p.Unsanitized == UnsanitizedAsk && !confirmed:
 		return &Error{
-			Code:   CodeConfirm,
-			Detail: "this snapshot is not sanitized: sharing it shows the original, unmasked data, and your organization asks you to confirm that",
-			Hint:   "add --yes to confirm; over the API, add ?confirm_unsanitized=true",
+			Code: CodeConfirm,
+			Detail: "this snapshot is not sanitized: sharing it shows the original, unmasked data, and your organization " +
+				"asks you to confirm that",
+			Hint: "add --yes to confirm; over the API, add ?confirm_unsanitized=true",
 		}
 	}
 	return nil

@@ -131,15 +131,18 @@ func cleanName(of, name string, most int) (string, error) {
 	case name == "":
 		return "", Invalid(fmt.Sprintf("a %s needs a name", of), "")
 	case len(name) > most:
-		return "", Invalid(fmt.Sprintf("the %s name is %d bytes long; at most %d are allowed", of, len(name), most), "choose a shorter name")
+		return "", Invalid(fmt.Sprintf("the %s name is %d bytes long; at most %d are allowed", of, len(name), most),
+			"choose a shorter name")
 	case !utf8.ValidString(name):
 		return "", Invalid(fmt.Sprintf("the %s name is not valid UTF-8", of), "")
 	case strings.HasPrefix(name, ".") || strings.HasPrefix(name, "-"):
-		return "", Invalid(fmt.Sprintf("the %s name %q starts with %q", of, name, name[:1]), "start it with a letter or a digit")
+		return "", Invalid(fmt.Sprintf("the %s name %q starts with %q", of, name, name[:1]),
+			"start it with a letter or a digit")
 	}
 	for _, r := range name {
 		if strings.ContainsRune(`/\:*?"<>|`, r) || !unicode.IsPrint(r) {
-			return "", Invalid(fmt.Sprintf("the %s name %q contains %q", of, name, r), `leave out control characters and / \ : * ? " < > |`)
+			return "", Invalid(fmt.Sprintf("the %s name %q contains %q", of, name, r),
+				`leave out control characters and / \ : * ? " < > |`)
 		}
 	}
 	return name, nil

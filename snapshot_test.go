@@ -53,13 +53,15 @@ func TestSnapshotName(t *testing.T) {
 func TestCleanTarget(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
-		"shop": "shop", "  shop ": "shop", "Größe & Maß": "Größe & Maß", "Gro\u0308ße": "Größe", "店 舗": "店 舗", "a.b_c-d": "a.b_c-d",
+		"shop": "shop", "  shop ": "shop", "Größe & Maß": "Größe & Maß", "Gro\u0308ße": "Größe", "店 舗": "店 舗",
+		"a.b_c-d": "a.b_c-d",
 	} {
 		if got, err := snap.CleanTarget(given); err != nil || got != want {
 			t.Errorf("%q: got %q, %v", given, got, err)
 		}
 	}
-	for _, bad := range []string{"", "  ", ".", "..", ".hidden", "-flag", "a/b", `a\b`, "a\x00b", "a\nb", "a\u202eb", "x:y", "what?", strings.Repeat("x", 101), "\xff"} {
+	for _, bad := range []string{"", "  ", ".", "..", ".hidden", "-flag", "a/b",
+		`a\b`, "a\x00b", "a\nb", "a\u202eb", "x:y", "what?", strings.Repeat("x", 101), "\xff"} {
 		if got, err := snap.CleanTarget(bad); snap.CodeOf(err) != snap.CodeInvalid {
 			t.Errorf("%q was taken as %q (%v)", bad, got, err)
 		}
@@ -86,7 +88,8 @@ func TestParseDuration(t *testing.T) {
 			t.Errorf("%q: got %v, %v", given, got, err)
 		}
 	}
-	for _, bad := range []string{"", "x", "0", "0s", "0d", "-1h", "1d-1h", "1d-2d", "7", "d", "1e9w", "99999999w", "1h7d", "NaNd"} {
+	for _, bad := range []string{"", "x", "0", "0s", "0d", "-1h", "1d-1h", "1d-2d", "7", "d", "1e9w", "99999999w", "1h7d",
+		"NaNd"} {
 		if got, err := snap.ParseDuration(bad); snap.CodeOf(err) != snap.CodeUsage {
 			t.Errorf("%q was read as %v (%v)", bad, got, err)
 		}
@@ -115,7 +118,8 @@ func TestErrorTable(t *testing.T) {
 		t.Errorf("an unknown code has the row of %q", got)
 	}
 	wrapped := fmt.Errorf("look up: %w", &snap.Error{Code: snap.CodeNotFound, Detail: "no such file"})
-	if !errors.Is(wrapped, snap.ErrNotFound) || errors.Is(wrapped, snap.ErrUnauthenticated) || snap.CodeOf(wrapped) != snap.CodeNotFound {
+	if !errors.Is(wrapped, snap.ErrNotFound) || errors.Is(wrapped, snap.ErrUnauthenticated) ||
+		snap.CodeOf(wrapped) != snap.CodeNotFound {
 		t.Error("errors are the same when their code is")
 	}
 	if snap.CodeOf(nil) != "" || snap.CodeOf(errors.New("x")) != snap.CodeInternal {
@@ -145,7 +149,8 @@ func TestPolicy(t *testing.T) {
 		{"type refused across organizations", masked, snap.TypeSnapshot, until(noon), false, snap.CodePolicy, "share_types"},
 		{"groups have any type", masked, snap.TypeSnapshot, group, false, "", ""},
 		{"longest share", month, snap.TypeSanitized, until(noon.Add(720 * time.Hour)), false, "", ""},
-		{"too long", month, snap.TypeSanitized, until(noon.Add(720*time.Hour + 1)), false, snap.CodePolicy, "after 30 days at most"},
+		{"too long", month, snap.TypeSanitized, until(noon.Add(720*time.Hour + 1)), false, snap.CodePolicy,
+			"after 30 days at most"},
 		{"without end", month, snap.TypeSanitized, until(time.Time{}), false, snap.CodePolicy, "after 30 days at most"},
 		{"org-wide shares may be endless", month, snap.TypeSanitized, wide, false, "", ""},
 		{"ask", ask, snap.TypeSnapshot, group, false, snap.CodeConfirm, "not sanitized"},

@@ -68,7 +68,8 @@ func TestSpanIsExactToTwoUnits(t *testing.T) {
 
 // parseSpan reads what Span writes.
 func parseSpan(text string) (total time.Duration, err error) {
-	units := map[string]time.Duration{"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute, "second": time.Second}
+	units := map[string]time.Duration{"day": 24 * time.Hour, "hour": time.Hour, "minute": time.Minute,
+		"second": time.Second}
 	fields := strings.Fields(text)
 	for i := 0; i+1 < len(fields); i += 2 {
 		n, err := strconv.Atoi(fields[i])

@@ -60,7 +60,8 @@ func (c *Client) Pulled(ctx context.Context, id string, bytes int64) error {
 // unless asked otherwise. Owners and admins only.
 func (c *Client) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
 	q := url.Values{}
-	for name, value := range map[string]string{"snapshot": o.Snapshot, "actor": o.Actor, "action": string(o.Action), "cursor": o.Cursor, "since": stamp(o.Since), "until": stamp(o.Until)} {
+	for name, value := range map[string]string{"snapshot": o.Snapshot, "actor": o.Actor, "action": string(o.Action),
+		"cursor": o.Cursor, "since": stamp(o.Since), "until": stamp(o.Until)} {
 		if value != "" {
 			q.Set(name, value)
 		}

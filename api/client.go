@@ -73,7 +73,8 @@ func New(o Options) (*Client, error) {
 	if o.Wait == nil {
 		o.Wait = Wait
 	}
-	return &Client{base: base, mount: o.Mount, token: o.Token, http: h, agent: o.UserAgent, trace: traceParent(o.TraceParent), wait: o.Wait}, nil
+	return &Client{base: base, mount: o.Mount, token: o.Token, http: h, agent: o.UserAgent,
+		trace: traceParent(o.TraceParent), wait: o.Wait}, nil
 }
 
 // traceParent returns what W3C Trace Context section 3.2 takes for one, or
@@ -94,8 +95,10 @@ func CheckBaseURL(raw string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	switch {
 	case raw == "":
-		return "", snap.Usage("no cloud service is configured", "set cloud.url: `snapcli config edit`, or SNAPCLI_CLOUD__URL=https://...")
-	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return "", snap.Usage("no cloud service is configured",
+			"set cloud.url: `snapcli config edit`, or SNAPCLI_CLOUD__URL=https://...")
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || u.RawQuery != "" ||
+		u.Fragment != "":
 		return "", snap.Usage(fmt.Sprintf("%q is not the URL of a cloud service", raw), "use one like https://cloud.example")
 	case strings.Contains(u.Path+"/", "/api/v1/"):
 		return "", snap.Usage(fmt.Sprintf("%q is an address of the API", raw), "leave out /api/v1 and what comes after it")
@@ -161,7 +164,8 @@ func (c *Client) AllSnapshots(ctx context.Context, o ListOptions) iter.Seq2[Snap
 func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	prefix, ok := snap.CleanIDPrefix(typed)
 	if strings.ToLower(strings.TrimSpace(typed)) == snap.IDPrefix {
-		return Snapshot{}, snap.Usage(fmt.Sprintf("%q is the beginning of every snapshot ID", typed), "an ID looks like snap_7h2k9m4cq8w1x5yz; give some of the characters after snap_")
+		return Snapshot{}, snap.Usage(fmt.Sprintf("%q is the beginning of every snapshot ID", typed),
+			"an ID looks like snap_7h2k9m4cq8w1x5yz; give some of the characters after snap_")
 	}
 	if !ok {
 		return Snapshot{}, c.unresolved(ctx, typed)
@@ -180,7 +184,8 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	for _, s := range page.Items {
 		ids = append(ids, s.ID)
 	}
-	return Snapshot{}, snap.Usage(fmt.Sprintf("%q is the beginning of several snapshot IDs: %s", typed, strings.Join(ids, ", ")), "give more characters of the one you mean")
+	return Snapshot{}, snap.Usage(fmt.Sprintf("%q is the beginning of several snapshot IDs: %s", typed,
+		strings.Join(ids, ", ")), "give more characters of the one you mean")
 }
 
 // unresolved is the answer for what is no beginning of a visible ID. Its hint
@@ -296,7 +301,8 @@ func (c *Client) GroupShares(ctx context.Context, id string) ([]GroupShare, erro
 // ShareOrg shares a snapshot with another organization, or changes the expiry
 // of that share. A nil expires never ends.
 func (c *Client) ShareOrg(ctx context.Context, id, slug string, expires *time.Time) (OrgShare, error) {
-	return call[OrgShare](ctx, c, http.MethodPost, snapshotPath(id, "/share-org"), ShareOrgRequest{OrgSlug: slug, ExpiresAt: expires})
+	return call[OrgShare](ctx, c, http.MethodPost, snapshotPath(id, "/share-org"),
+		ShareOrgRequest{OrgSlug: slug, ExpiresAt: expires})
 }
 
 // UnshareOrg revokes a cross-org share at once.
@@ -418,7 +424,8 @@ const maxAnswer = 32 << 20
 // once sends a request, and again what may be sent twice when its failure may
 // pass.
 func (c *Client) once(ctx context.Context, method, target, token string, body []byte, out any) (status int, err error) {
-	return c.again(ctx, repeatable(method, target), func() (int, error) { return c.send(ctx, method, target, token, body, out) })
+	return c.again(ctx, repeatable(method, target),
+		func() (int, error) { return c.send(ctx, method, target, token, body, out) })
 }
 
 func (c *Client) send(ctx context.Context, method, target, token string, body []byte, out any) (status int, err error) {
@@ -478,7 +485,8 @@ func problem(res *http.Response, data []byte) error {
 	if json.Unmarshal(data, &p) != nil || p.Code == "" {
 		return notTheService(res.Request.URL.Scheme+"://"+res.Request.URL.Host, res.StatusCode)
 	}
-	return &snap.Error{Code: p.Code, Detail: snap.CleanText(p.Detail), Hint: snap.CleanText(p.Hint), Fields: p.Errors, RequestID: p.RequestID}
+	return &snap.Error{Code: p.Code, Detail: snap.CleanText(p.Detail), Hint: snap.CleanText(p.Hint), Fields: p.Errors,
+		RequestID: p.RequestID}
 }
 
 func notTheService(base string, status int) error {

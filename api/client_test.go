@@ -34,13 +34,16 @@ func TestCheckBaseURL(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{
 		"https://cloud.example": "https://cloud.example", "https://cloud.example/snap/": "https://cloud.example/snap",
-		"http://127.0.0.1:8080": "http://127.0.0.1:8080", "http://localhost:8080/": "http://localhost:8080", "http://[::1]:80": "http://[::1]:80",
+		"http://127.0.0.1:8080": "http://127.0.0.1:8080", "http://localhost:8080/": "http://localhost:8080",
+		"http://[::1]:80": "http://[::1]:80",
 	} {
 		if got, err := api.CheckBaseURL(given); err != nil || got != want {
 			t.Errorf("%s: got %q, %v", given, got, err)
 		}
 	}
-	for _, bad := range []string{"", "cloud.example", "http://cloud.example", "http://127.0.0.1.evil.test", "ftp://x", "https://user:pw@cloud.example", "https://cloud.example?x=1", "https://cloud.example#x", "https://", "https://cloud.example/api/v1", "https://cloud.example/snap/api/v1/users/"} {
+	for _, bad := range []string{"", "cloud.example", "http://cloud.example", "http://127.0.0.1.evil.test", "ftp://x",
+		"https://user:pw@cloud.example", "https://cloud.example?x=1", "https://cloud.example#x", "https://",
+		"https://cloud.example/api/v1", "https://cloud.example/snap/api/v1/users/"} {
 		if _, err := api.CheckBaseURL(bad); snap.CodeOf(err) != snap.CodeUsage {
 			t.Errorf("%q was taken: %v", bad, err)
 		}
@@ -136,7 +139,8 @@ func TestResolve(t *testing.T) {
 	if s, err := c.Resolve(t.Context(), " SNAP_1 "); err != nil || s.ID != "snap_1000000000000000" {
 		t.Errorf("a unique prefix: %v, %v", s.ID, err)
 	}
-	if _, err := c.Resolve(t.Context(), "0"); snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), "snap_0000000000000002") {
+	if _, err := c.Resolve(t.Context(), "0"); snap.CodeOf(err) != snap.CodeUsage ||
+		!strings.Contains(err.Error(), "snap_0000000000000002") {
 		t.Errorf("an ambiguous prefix: %v", err)
 	}
 	for _, typed := range []string{"2", "", "../x", "ilou"} {
@@ -150,7 +154,8 @@ func TestResolve(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	c := client(t, "http://127.0.0.1:1", api.StaticToken("x"))
-	if _, err := c.Me(t.Context()); snap.CodeOf(err) != snap.CodeUnreachable || !strings.Contains(err.Error(), "127.0.0.1:1") {
+	if _, err := c.Me(t.Context()); snap.CodeOf(err) != snap.CodeUnreachable ||
+		!strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("nothing listens: %v", err)
 	}
 	gone, stop := context.WithCancel(t.Context())

@@ -19,7 +19,8 @@ func (f answering) RoundTrip(r *http.Request) (*http.Response, error) { return f
 // client returns what it says or an error of the product's.
 func FuzzAnswer(f *testing.F) {
 	f.Add(200, "application/json", []byte(`{"items":[{"id":"snap_x"}]}`))
-	f.Add(404, "application/problem+json", []byte(`{"code":"not_found","status":404,"detail":"x","errors":[{"field":"a"}]}`))
+	f.Add(404, "application/problem+json",
+		[]byte(`{"code":"not_found","status":404,"detail":"x","errors":[{"field":"a"}]}`))
 	f.Add(503, "text/html", []byte("<html>"))
 	f.Add(302, "", []byte(""))
 	f.Add(401, "application/problem+json", []byte(`{"code":5}`))
@@ -28,9 +29,11 @@ func FuzzAnswer(f *testing.F) {
 		if status < 200 || status > 599 {
 			return
 		}
-		client, err := api.New(api.Options{BaseURL: "https://cloud.example", Token: api.StaticToken("x"), HTTP: &http.Client{Transport: answering(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
-		})}})
+		client, err := api.New(api.Options{BaseURL: "https://cloud.example", Token: api.StaticToken("x"),
+			HTTP: &http.Client{Transport: answering(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {kind}},
+					Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
+			})}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +51,9 @@ func FuzzAnswer(f *testing.F) {
 // FuzzBaseURL: no address is taken to which a credential would go in clear or
 // that holds one.
 func FuzzBaseURL(f *testing.F) {
-	for _, seed := range []string{"https://cloud.example/", "http://127.0.0.1:8080", "http://localhost.evil.example", "http://[::1]", "https://u:p@x", "ftp://x", "https://x?y", "", " https://x", "http://127.0.0.1.evil.example", "HTTP://LOCALHOST"} {
+	for _, seed := range []string{"https://cloud.example/", "http://127.0.0.1:8080", "http://localhost.evil.example",
+		"http://[::1]", "https://u:p@x", "ftp://x", "https://x?y", "", " https://x", "http://127.0.0.1.evil.example",
+		"HTTP://LOCALHOST"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
@@ -60,7 +65,8 @@ func FuzzBaseURL(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q is taken as %q: %v", raw, base, err)
 		}
-		if host := r.URL.Hostname(); r.URL.Scheme != "https" && host != "localhost" && host != "::1" && host != "127.0.0.1" && (len(host) < 4 || host[:4] != "127.") && host[0] != ':' && host[0] != '0' {
+		if host := r.URL.Hostname(); r.URL.Scheme != "https" && host != "localhost" && host != "::1" &&
+			host != "127.0.0.1" && (len(host) < 4 || host[:4] != "127.") && host[0] != ':' && host[0] != '0' {
 			t.Fatalf("%q is taken as %q, in clear to %s", raw, base, host)
 		}
 		if r.URL.User != nil {

@@ -26,7 +26,8 @@ const (
 // twice: it reads, or sets or ends a share, or asks for a link.
 func repeatable(method, target string) bool {
 	path, _, _ := strings.Cut(target, "?")
-	return method == http.MethodGet || strings.HasSuffix(path, "/pull") || strings.Contains(path, "/snapshots/") && strings.Contains(path, "/share")
+	return method == http.MethodGet || strings.HasSuffix(path, "/pull") || strings.Contains(path, "/snapshots/") &&
+		strings.Contains(path, "/share")
 }
 
 // failure is one that may pass, and how long to wait before.

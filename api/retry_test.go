@@ -62,7 +62,8 @@ func TestRepeats(t *testing.T) {
 			})
 			var waits []time.Duration
 			c, err := api.New(api.Options{
-				BaseURL: url, Mount: api.MountUser, Token: api.StaticToken("t"), HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+				BaseURL: url, Mount: api.MountUser, Token: api.StaticToken("t"),
+				HTTP: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 				Wait: func(_ context.Context, d time.Duration) error { waits = append(waits, d); return nil },
 			})
 			if err != nil {
@@ -94,10 +95,11 @@ func TestRepeatsEndWithTheContext(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	c, err := api.New(api.Options{BaseURL: url, Mount: api.MountUser, Token: api.StaticToken("t"), Wait: func(context.Context, time.Duration) error {
-		cancel()
-		return ctx.Err()
-	}})
+	c, err := api.New(api.Options{BaseURL: url, Mount: api.MountUser, Token: api.StaticToken("t"),
+		Wait: func(context.Context, time.Duration) error {
+			cancel()
+			return ctx.Err()
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ func TestTraceParent(t *testing.T) {
 	t.Parallel()
 	const good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	for given, want := range map[string]string{
-		good: good, "": "", "x": "", good + "-x": "", "01" + good[2:]: "", "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01": "", good + "\r\nX: y": "",
+		good: good, "": "", "x": "", good + "-x": "", "01" +
+			good[2:]: "", "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01": "", good + "\r\nX: y": "",
 	} {
 		sent := "nothing came"
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

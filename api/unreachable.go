@@ -31,7 +31,8 @@ func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
 	case errors.As(err, &name):
 		return "its certificate is for another name", "check cloud.url; " + name.Error()
 	case proxy != nil && errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"):
-		return "the proxy " + proxy.Host + " cannot be reached", fmt.Sprintf("%s names that proxy: correct it, unset it, or add the service to NO_PROXY", proxyVariable(proxy))
+		return "the proxy " + proxy.Host + " cannot be reached",
+			fmt.Sprintf("%s names that proxy: correct it, unset it, or add the service to NO_PROXY", proxyVariable(proxy))
 	case errors.As(err, &dns):
 		return "the name " + dns.Name + " is not known", hint
 	case errors.As(err, &timeout) && timeout.Timeout():
@@ -39,7 +40,8 @@ func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
 	case strings.Contains(err.Error(), "connection refused"):
 		return "nothing listens there", hint
 	case strings.Contains(err.Error(), "certificate"):
-		return "its certificate is not trusted", "set cloud.ca_file, or SSL_CERT_FILE, to a file with the certificate of its authority"
+		return "its certificate is not trusted",
+			"set cloud.ca_file, or SSL_CERT_FILE, to a file with the certificate of its authority"
 	}
 	return "it does not answer", hint
 }

@@ -47,7 +47,8 @@ func (s *story) beginning(ctx context.Context) error {
 	if rows < 200_000 {
 		return fmt.Errorf("the sample has only %d rows", rows)
 	}
-	s.out.line("Alice of Acme has a production database: %d rows of customers, orders and staff, made in %.1f s", rows, time.Since(began).Seconds())
+	s.out.line("Alice of Acme has a production database: %d rows of customers, orders and staff, made in %.1f s", rows,
+		time.Since(began).Seconds())
 	if err := writeFile(s.mask(), sample.MaskSQL); err != nil {
 		return err
 	}

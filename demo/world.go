@@ -63,7 +63,8 @@ func newWorld(bin string, out *screen) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{out: out, bin: bin, dir: dir, config: filepath.Join(dir, "snapcloud.yaml"), log: filepath.Join(dir, "snapcloud.log")}
+	w := &world{out: out, bin: bin, dir: dir, config: filepath.Join(dir, "snapcloud.yaml"),
+		log: filepath.Join(dir, "snapcloud.log")}
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -102,7 +103,8 @@ func freeAddress() (string, error) {
 // organizations whose people sign in with passwords.
 func (w *world) serviceConfig(address string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "listen: %s\npublic_url: %s\ndata_dir: %s\norganizations:\n", address, w.url, filepath.Join(w.dir, "cloud"))
+	fmt.Fprintf(&b, "listen: %s\npublic_url: %s\ndata_dir: %s\norganizations:\n", address, w.url,
+		filepath.Join(w.dir, "cloud"))
 	for _, org := range []struct{ slug, name string }{{"acme", "Acme Inc"}, {"globex", "Globex Corporation"}} {
 		fmt.Fprintf(&b, "  - slug: %s\n    name: %s\n    sign_in: {type: local}\n    users:\n", org.slug, org.name)
 		for _, p := range everybody() {
@@ -130,7 +132,8 @@ func (w *world) settle(p person) error {
 	config := "cloud:\n  url: " + w.url + "\n"
 	switch p {
 	case alice:
-		config += fmt.Sprintf("targets:\n  shop:\n    source: sqlite://%s\n    sanitize: {sql: %s}\n", w.database(p), w.mask())
+		config += fmt.Sprintf("targets:\n  shop:\n    source: sqlite://%s\n    sanitize: {sql: %s}\n", w.database(p),
+			w.mask())
 	case mia:
 		config += fmt.Sprintf("targets:\n  shop:\n    destination: sqlite://%s\n", w.database(p))
 	}

@@ -94,7 +94,8 @@ func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		want := map[string][]byte{}
-		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"dump", "database", "a-b", "x1"}), 0, 4, rapid.ID).Draw(t, "names") {
+		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"dump", "database", "a-b", "x1"}), 0, 4,
+			rapid.ID).Draw(t, "names") {
 			want[name] = noise(rapid.IntRange(0, 70_000).Draw(t, "size"), rapid.Uint64().Draw(t, "seed"))
 		}
 		var b bytes.Buffer

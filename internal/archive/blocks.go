@@ -29,7 +29,8 @@ func newBlockWriter(dst io.Writer, jobs int) (*blockWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &blockWriter{dst: dst, encoders: e, free: make(chan *packer, jobs+1), order: make(chan *packer, jobs+1), done: make(chan struct{})}
+	w := &blockWriter{dst: dst, encoders: e, free: make(chan *packer, jobs+1), order: make(chan *packer, jobs+1),
+		done: make(chan struct{})}
 	for range jobs + 1 {
 		w.free <- newPacker(e)
 	}
@@ -116,11 +117,13 @@ type blockReader struct {
 }
 
 func newBlockReader(src io.Reader, jobs int) (*blockReader, error) {
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(jobs), zstd.WithDecoderMaxWindow(maxBlock), zstd.WithDecoderMaxMemory(maxBlock), zstd.WithDecodeAllCapLimit(true))
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(jobs), zstd.WithDecoderMaxWindow(maxBlock),
+		zstd.WithDecoderMaxMemory(maxBlock), zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, fmt.Errorf("start zstd: %w", err)
 	}
-	r := &blockReader{zstd: dec, free: make(chan *unpacker, jobs+1), order: make(chan *unpacker, jobs+1), stop: make(chan struct{}), done: make(chan struct{})}
+	r := &blockReader{zstd: dec, free: make(chan *unpacker, jobs+1), order: make(chan *unpacker, jobs+1),
+		stop: make(chan struct{}), done: make(chan struct{})}
 	for range jobs + 1 {
 		r.free <- &unpacker{zstd: dec, ready: make(chan error, 1)}
 	}

@@ -83,7 +83,8 @@ func readFooter(b []byte, size int64) (footer, error) {
 	if !bytes.Equal(b, f.bytes()) {
 		return f, corrupt("its footer is damaged", nil)
 	}
-	if f.length > maxManifest || f.offset < headerSize || f.offset > uint64(size) || f.offset+f.length+footerSize != uint64(size) {
+	if f.length > maxManifest || f.offset < headerSize || f.offset > uint64(size) ||
+		f.offset+f.length+footerSize != uint64(size) {
 		return f, corrupt("its footer is damaged", nil)
 	}
 	return f, nil
@@ -103,7 +104,8 @@ func (m Manifest) check(format uint16, end int64) error {
 		return corrupt("its manifest has another format than its header", nil)
 	case !m.Engine.Valid() || !m.Type.Valid() || m.Created.IsZero():
 		return corrupt("its manifest does not say what it holds", nil)
-	case len(m.Name) == 0 || len(m.Name) > maxName || len(m.Target) > maxName || len(m.Tables) > maxTables || len(m.Sections) > maxSections:
+	case len(m.Name) == 0 || len(m.Name) > maxName || len(m.Target) > maxName || len(m.Tables) > maxTables ||
+		len(m.Sections) > maxSections:
 		return corrupt("its manifest is out of bounds", nil)
 	}
 	at, seen := int64(headerSize), map[string]bool{}
@@ -123,7 +125,8 @@ func (m Manifest) check(format uint16, end int64) error {
 }
 
 func newerFormat(version int) error {
-	return snap.Invalid(fmt.Sprintf("the snapshot file has format %d, and this snapcli reads formats up to %d", version, Format), "update snapcli")
+	return snap.Invalid(fmt.Sprintf("the snapshot file has format %d, and this snapcli reads formats up to %d", version,
+		Format), "update snapcli")
 }
 
 // corrupt returns the error for a file that must not be used.

@@ -44,7 +44,8 @@ func FuzzManifest(f *testing.F) {
 // FuzzBlock: whatever a block says about itself, it is refused, or is no longer
 // than it says.
 func FuzzBlock(f *testing.F) {
-	for _, text := range []string{"a\tb\nc\td\n", "no line", strings.Repeat("1\t2.5\t\\N\n", 900), string(noise(3000, 6))} {
+	for _, text := range []string{"a\tb\nc\td\n", "no line", strings.Repeat("1\t2.5\t\\N\n", 900),
+		string(noise(3000, 6))} {
 		b := packed(f, []byte(text))
 		f.Add(uint32(len(text)), b[blockHead:])
 	}

@@ -35,7 +35,8 @@ type encoders struct{ fast, thorough *zstd.Encoder }
 
 func newEncoders(jobs int) (e encoders, err error) {
 	start := func(level zstd.EncoderLevel) *zstd.Encoder {
-		enc, failed := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(jobs), zstd.WithEncoderLevel(level), zstd.WithEncoderCRC(false), zstd.WithWindowSize(blockSize))
+		enc, failed := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(jobs), zstd.WithEncoderLevel(level),
+			zstd.WithEncoderCRC(false), zstd.WithWindowSize(blockSize))
 		if failed != nil {
 			err = fmt.Errorf("start zstd: %w", failed)
 		}
@@ -64,7 +65,8 @@ type packer struct {
 }
 
 func newPacker(e encoders) *packer {
-	return &packer{encoders: e, content: make([]byte, 0, blockSize), ready: make(chan struct{}, 1), huffman: huff0.Scratch{Reuse: huff0.ReusePolicyNone}}
+	return &packer{encoders: e, content: make([]byte, 0, blockSize), ready: make(chan struct{}, 1),
+		huffman: huff0.Scratch{Reuse: huff0.ReusePolicyNone}}
 }
 
 // pack makes the block.

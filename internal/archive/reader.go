@@ -250,7 +250,8 @@ func (r *Reader) Verify(ctx context.Context, p Progress) (Summary, error) {
 		}
 		return func(done, _ int64) { p(from+done, total) }
 	}
-	sum, err := r.verify(ctx, []Section{{Name: "encrypted", Offset: e.Offset, Stored: e.Stored, SHA256: e.SHA256}}, part(0))
+	sum, err := r.verify(ctx, []Section{{Name: "encrypted", Offset: e.Offset, Stored: e.Stored, SHA256: e.SHA256}},
+		part(0))
 	if err == nil && r.sealed.inside != nil {
 		_, err = r.sealed.inside.Verify(ctx, part(r.size))
 	}

@@ -49,7 +49,8 @@ func (p public) check(end int64) error {
 		return corrupt("its manifest has another format than its header", nil)
 	case !p.Engine.Valid() || !p.Type.Valid():
 		return corrupt("its manifest does not say what it holds", nil)
-	case p.Encrypted.Offset != headerSize || p.Encrypted.Stored != end-headerSize || !hexSum.MatchString(p.Encrypted.SHA256):
+	case p.Encrypted.Offset != headerSize || p.Encrypted.Stored != end-headerSize ||
+		!hexSum.MatchString(p.Encrypted.SHA256):
 		return corrupt("its encrypted part does not fill it", nil)
 	}
 	return nil
@@ -69,7 +70,8 @@ type seal struct {
 // their own identity. It is used like [NewWriter], and writes in one pass too.
 func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*Writer, error) {
 	if len(recipients) == 0 || len(recipients) > maxRecipients {
-		return nil, snap.Usage(fmt.Sprintf("a snapshot can be encrypted to 1 to %d recipients, not to %d", maxRecipients, len(recipients)), "use fewer keys, for example one of a team")
+		return nil, snap.Usage(fmt.Sprintf("a snapshot can be encrypted to 1 to %d recipients, not to %d", maxRecipients,
+			len(recipients)), "use fewer keys, for example one of a team")
 	}
 	s := &seal{dst: dst, whole: sha256.New(), inner: sha256.New()}
 	if err := s.write(header(FormatEncrypted)); err != nil {
@@ -221,7 +223,8 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	case inside.sealed != nil:
 		return corrupt("it is encrypted twice", nil)
 	case m.Engine != r.manifest.Engine || m.Type != r.manifest.Type:
-		return corrupt(fmt.Sprintf("it holds a %s of %s, and says outside that it is a %s of %s", m.Type, m.Engine, r.manifest.Type, r.manifest.Engine), nil)
+		return corrupt(fmt.Sprintf("it holds a %s of %s, and says outside that it is a %s of %s", m.Type, m.Engine,
+			r.manifest.Type, r.manifest.Engine), nil)
 	}
 	r.sealed.inside = inside
 	return nil
@@ -265,7 +268,8 @@ func (r *Reader) noIdentity(cause error) error {
 	if n := r.sealed.recipients; n != 1 {
 		to = fmt.Sprintf("%d recipients", n)
 	}
-	e := &snap.Error{Code: snap.CodeNoIdentity, Cause: cause, Hint: "name the file of your age identity or SSH key: --identity FILE, or identities in the configuration"}
+	e := &snap.Error{Code: snap.CodeNoIdentity, Cause: cause,
+		Hint: "name the file of your age identity or SSH key: --identity FILE, or identities in the configuration"}
 	if e.Detail = "the snapshot is encrypted to " + to + ", and there is no identity to open it with"; cause != nil {
 		e.Detail = "the snapshot is encrypted to " + to + ", and no identity that was tried is one of them"
 		e.Hint = "use another --identity FILE, or ask who made the snapshot to encrypt it to you too"

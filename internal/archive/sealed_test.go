@@ -120,7 +120,8 @@ func TestLockedFileTellsLittle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Manifest(); !r.Locked() || m.Engine != snap.SQLite || m.Type != snap.TypeSnapshot || m.Name != "" || m.Tables != nil || m.Sections != nil {
+	if m := r.Manifest(); !r.Locked() || m.Engine != snap.SQLite || m.Type != snap.TypeSnapshot || m.Name != "" ||
+		m.Tables != nil || m.Sections != nil {
 		t.Errorf("locked %v, manifest %+v", r.Locked(), r.Manifest())
 	}
 	if sum, err := r.Verify(context.Background(), nil); err != nil || sum != wrote {
@@ -137,7 +138,8 @@ func TestLockedFileTellsLittle(t *testing.T) {
 	if err := r.Unlock(); snap.CodeOf(err) != snap.CodeNoIdentity {
 		t.Errorf("no identity: %v", err)
 	}
-	if err := r.Unlock(identity(t)); snap.CodeOf(err) != snap.CodeNoIdentity || !strings.Contains(err.Error(), "1 recipient, and no identity that was tried") {
+	if err := r.Unlock(identity(t)); snap.CodeOf(err) != snap.CodeNoIdentity ||
+		!strings.Contains(err.Error(), "1 recipient, and no identity that was tried") {
 		t.Errorf("a wrong identity: %v", err)
 	}
 	if err := r.Unlock(id); err != nil || r.Locked() || r.Manifest().Name == "" {
@@ -222,7 +224,8 @@ func TestHostileEncryptedFiles(t *testing.T) {
 		t.Fatalf("what is right is refused: %v", err)
 	}
 	twice, _ := packFor(t, noise(10, 1), id.Recipient())
-	bomb := []byte("age-encryption.org/v1\n" + strings.Repeat("-> X25519 "+strings.Repeat("A", 43)+"\n"+strings.Repeat("A", 43)+"\n", 20_000))
+	bomb := []byte("age-encryption.org/v1\n" +
+		strings.Repeat("-> X25519 "+strings.Repeat("A", 43)+"\n"+strings.Repeat("A", 43)+"\n", 20_000))
 	for name, file := range map[string][]byte{
 		"another engine outside":  resealed(t, good, func(p *public) { p.Engine = snap.Postgres }),
 		"another type outside":    resealed(t, good, func(p *public) { p.Type = snap.TypeSanitized }),

@@ -32,7 +32,8 @@ type Options struct {
 	Address   func(*http.Request) string // of the client, for rate limits; nil is the connection's
 	External  *External                  // an auth service of someone else; nil is none
 	Limiter   *limit.Limiter             // shared by all that limits; nil is one of its own over the store
-	Failures  limit.Rate                 // wrong credentials of an address in a minute; 0 is DefaultFailures, less is no limit
+	// wrong credentials of an address in a minute; 0 is DefaultFailures, less is no limit
+	Failures limit.Rate
 }
 
 // DefaultFailures is how often an address may fail in a minute before it is
@@ -102,8 +103,9 @@ var (
 		Hint: "send it to the same path below /api/v1",
 	}
 	errKeyHere = &snap.Error{
-		Code: snap.CodeUnauthenticated, Detail: "this is an API key, and paths directly below /api/v1 take access tokens and browser sessions",
-		Hint: "send it to the same path below /api/v1/agents",
+		Code:   snap.CodeUnauthenticated,
+		Detail: "this is an API key, and paths directly below /api/v1 take access tokens and browser sessions",
+		Hint:   "send it to the same path below /api/v1/agents",
 	}
 )
 

@@ -42,7 +42,8 @@ func newGate(t *testing.T) *gate {
 		t.Fatal(err)
 	}
 	g.mia = g.user("mia", snap.RoleMember)
-	g.Authenticator = auth.New(s, auth.Options{Issuer: "https://cloud.test/auth", PublicURL: "https://cloud.test", Now: g.clock.Now})
+	g.Authenticator = auth.New(s, auth.Options{Issuer: "https://cloud.test/auth", PublicURL: "https://cloud.test",
+		Now: g.clock.Now})
 	return g
 }
 
@@ -91,7 +92,8 @@ func TestKeysAndTheirCallers(t *testing.T) {
 	sak, _ := g.key(auth.KeySpec{Kind: snap.AgentKey})
 	for _, r := range []*http.Request{withKey(cak), request(http.MethodGet, "/", "X-API-Key", cak)} {
 		c, err := g.Agent(r)
-		if err != nil || c.User == nil || c.User.ID != g.mia || c.Role != snap.RoleMember || c.Credential.Kind != snap.UserKey {
+		if err != nil || c.User == nil || c.User.ID != g.mia || c.Role != snap.RoleMember ||
+			c.Credential.Kind != snap.UserKey {
 			t.Errorf("cak: %+v, %v", c, err)
 		}
 	}
@@ -147,7 +149,8 @@ func TestKeyRecord(t *testing.T) {
 	secret, _ := g.key(auth.KeySpec{Kind: snap.UserKey, UserID: g.mia, Name: "ci", CreatedBy: g.mia})
 	lastUsed := func() time.Time {
 		keys, err := g.store.OrgKeys(t.Context(), g.org.ID)
-		if err != nil || len(keys) != 1 || keys[0].Name != "ci" || keys[0].CreatedBy != "mia@acme.test" || keys[0].User != "mia@acme.test" {
+		if err != nil || len(keys) != 1 || keys[0].Name != "ci" || keys[0].CreatedBy != "mia@acme.test" ||
+			keys[0].User != "mia@acme.test" {
 			t.Fatalf("keys %+v, %v", keys, err)
 		}
 		return keys[0].LastUsed
@@ -306,7 +309,8 @@ func TestKeySpecs(t *testing.T) {
 func TestCredentialOnTheWrongMount(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
-	if _, err := g.Agent(withKey("eyJhbGciOiJFUzI1NiJ9.e30.c2ln")); snap.CodeOf(err) != snap.CodeUnauthenticated || !strings.Contains(err.Error(), "access token") {
+	if _, err := g.Agent(withKey("eyJhbGciOiJFUzI1NiJ9.e30.c2ln")); snap.CodeOf(err) != snap.CodeUnauthenticated ||
+		!strings.Contains(err.Error(), "access token") {
 		t.Errorf("a token on the agent mount: %v", err)
 	}
 	bearer := httptest.NewRequest(http.MethodGet, "/", nil)

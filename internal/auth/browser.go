@@ -118,7 +118,8 @@ func browserName(agent string) string {
 		}
 	}
 	for _, known := range []struct{ mark, name string }{
-		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"}, {"Linux", "Linux"},
+		{"Android", "Android"}, {"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Windows", "Windows"}, {"Mac OS X", "macOS"},
+		{"Linux", "Linux"},
 	} {
 		if strings.Contains(agent, known.mark) {
 			return name + " on " + known.name

@@ -37,7 +37,8 @@ func TestSessionCookie(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
 	c, _ := g.signIn(g.mia, request(http.MethodPost, "/auth/signin"))
-	if c.Name != "__Host-snap_session" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Domain != "" || c.Path != "/" {
+	if c.Name != "__Host-snap_session" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode ||
+		c.Domain != "" || c.Path != "/" {
 		t.Errorf("cookie %+v", c)
 	}
 	w := httptest.NewRecorder()
@@ -84,7 +85,8 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 	}{
 		{"GET from elsewhere", http.MethodGet, []string{"Sec-Fetch-Site", "cross-site"}, true},
 		{"same origin", http.MethodPost, []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://cloud.test"}, true},
-		{"behind a proxy that changes Host", http.MethodPost, []string{"Host", "10.0.0.7:8080", "Origin", "https://cloud.test"}, true},
+		{"behind a proxy that changes Host", http.MethodPost,
+			[]string{"Host", "10.0.0.7:8080", "Origin", "https://cloud.test"}, true},
 		{"cross site", http.MethodPost, []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.test"}, false},
 		{"same site", http.MethodPost, []string{"Sec-Fetch-Site", "same-site", "Origin", "https://other.cloud.test"}, false},
 		{"old browser, same origin", http.MethodDelete, []string{"Origin", "https://cloud.test"}, true},
@@ -98,7 +100,8 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 	}
 	// A bearer request carries no cookie of its own accord and is exempt: it
 	// fails for its token, not for its origin.
-	_, err := g.User(request(http.MethodPost, "/", "Authorization", "Bearer x", "Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"))
+	_, err := g.User(request(http.MethodPost, "/", "Authorization", "Bearer x", "Origin", "https://evil.test",
+		"Sec-Fetch-Site", "cross-site"))
 	if snap.CodeOf(err) != snap.CodeUnauthenticated {
 		t.Errorf("bearer: %v", err)
 	}

@@ -18,7 +18,8 @@ const (
 // What a person whose groups are unknown asks their admin for.
 const (
 	askForFewer = "ask your admin to let the identity provider send only the groups assigned to this application"
-	askForOther = "ask your admin to let the identity provider send the names or identifiers of your groups there, or to name another claim in groups_claim"
+	askForOther = "ask your admin to let the identity provider send the names or identifiers of your groups there, or " +
+		"to name another claim in groups_claim"
 )
 
 // GroupClaim is what an identity provider said about a user's groups.
@@ -46,11 +47,13 @@ func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
 		if tooManyToList(claims, name) {
 			return GroupClaim{Why: "you are in more groups than the identity provider puts into a token; " + askForFewer}
 		}
-		return GroupClaim{Why: fmt.Sprintf("the identity provider sent no groups claim named %q; ask your admin to let it send one to this application, or to correct the name in groups_claim", name)}
+		return GroupClaim{Why: fmt.Sprintf("the identity provider sent no groups claim named %q; ask your admin to let it "+
+			"send one to this application, or to correct the name in groups_claim", name)}
 	}
 	entries, ok := groupEntries(value)
 	if !ok {
-		return GroupClaim{Why: fmt.Sprintf("what the identity provider sent in the claim %q is not a list of groups; ", name) + askForOther}
+		return GroupClaim{Why: fmt.Sprintf("what the identity provider sent in the claim %q is not a list of groups; ",
+			name) + askForOther}
 	}
 	return collect(entries, name)
 }
@@ -115,7 +118,8 @@ func collect(entries []any, name string) GroupClaim {
 	for _, entry := range entries {
 		g, ok := groupOf(entry)
 		if !ok {
-			return GroupClaim{Why: fmt.Sprintf("the identity provider sent something in the claim %q that is not a group; ", name) + askForOther}
+			return GroupClaim{Why: fmt.Sprintf("the identity provider sent something in the claim %q that is not a group; ",
+				name) + askForOther}
 		}
 		if seen[g.GroupID] || g.GroupID == "" {
 			continue

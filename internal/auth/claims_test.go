@@ -17,9 +17,12 @@ func TestGroupShapes(t *testing.T) {
 	long := `"` + strings.Repeat("x", 600) + `"`
 	for _, tc := range []struct{ name, claim, claims, want string }{
 		{"Okta", "groups", `{"groups":["eng","dba"]}`, "eng=eng dba=dba"},
-		{"Entra", "groups", `{"groups":["8a7c1f0e-1111-4222-8333-444455556666"]}`, "8a7c1f0e-1111-4222-8333-444455556666=8a7c1f0e-1111-4222-8333-444455556666"},
-		{"Entra overage", "groups", `{"_claim_names":{"groups":"src1"},"_claim_sources":{"src1":{"endpoint":"https://graph.windows.net/x"}}}`, "unknown: you are in more groups than"},
-		{"Entra hasgroups", "groups", `{"hasgroups":true}`, "unknown: you are in more groups than the identity provider puts into a token; ask your admin"},
+		{"Entra", "groups",
+			`{"groups":["8a7c1f0e-1111-4222-8333-444455556666"]}`, "8a7c1f0e-1111-4222-8333-444455556666=8a7c1f0e-1111-4222-8333-444455556666"},
+		{"Entra overage", "groups",
+			`{"_claim_names":{"groups":"src1"},"_claim_sources":{"src1":{"endpoint":"https://graph.windows.net/x"}}}`, "unknown: you are in more groups than"},
+		{"Entra hasgroups", "groups",
+			`{"hasgroups":true}`, "unknown: you are in more groups than the identity provider puts into a token; ask your admin"},
 		{"Google", "groups", `{"hd":"acme.test"}`, "unknown: sent no groups claim named"},
 		{"null", "groups", `{"groups":null}`, "unknown: sent no groups claim named"},
 		{"none", "groups", `{"groups":[]}`, ""},
@@ -32,13 +35,15 @@ func TestGroupShapes(t *testing.T) {
 		{"string", "groups", `{"groups":"eng"}`, "eng=eng"},
 		{"comma list", "groups", `{"groups":"eng, dba,,"}`, "eng=eng dba=dba"},
 		{"JSON string", "groups", `{"groups":"[\"eng\",\"a,b\"]"}`, "eng=eng a,b=a,b"},
-		{"objects", "groups", `{"groups":[{"id":"42","name":"Engineers"},{"value":"7","display":"DBA"},{"name":"only"}]}`, "42=Engineers 7=DBA only=only"},
+		{"objects", "groups",
+			`{"groups":[{"id":"42","name":"Engineers"},{"value":"7","display":"DBA"},{"name":"only"}]}`, "42=Engineers 7=DBA only=only"},
 		{"twice", "groups", `{"groups":["eng","eng","Eng"]}`, "eng=eng Eng=Eng"},
 		{"verbatim", "groups", `{"groups":[" CN=eng,OU=x "]}`, " CN=eng,OU=x = CN=eng,OU=x "},
 		{"numbers", "groups", `{"groups":[1,2]}`, "unknown: that is not a group"},
 		{"a number", "groups", `{"groups":7}`, "unknown: is not a list"},
 		{"too long", "groups", `{"groups":["eng",` + long + `]}`, "unknown: that is not a group"},
-		{"too many", "groups", `{"groups":[` + many(2001) + `]}`, "unknown: you are in more than 2000 groups, which are too many; ask your admin"},
+		{"too many", "groups",
+			`{"groups":[` + many(2001) + `]}`, "unknown: you are in more than 2000 groups, which are too many; ask your admin"},
 	} {
 		var claims map[string]any
 		if err := json.Unmarshal([]byte(tc.claims), &claims); err != nil {
@@ -51,7 +56,8 @@ func TestGroupShapes(t *testing.T) {
 		}
 		joined := strings.Join(text, " ")
 		why, unknown := strings.CutPrefix(tc.want, "unknown: ")
-		if got.Known == unknown || unknown && (!strings.Contains(got.Why, why) || len(got.Groups) > 0) || !unknown && joined != tc.want {
+		if got.Known == unknown || unknown && (!strings.Contains(got.Why, why) || len(got.Groups) > 0) || !unknown &&
+			joined != tc.want {
 			t.Errorf("%s: %q, known %v, because %q", tc.name, joined, got.Known, got.Why)
 		}
 	}
@@ -96,14 +102,17 @@ func TestRoles(t *testing.T) {
 			t.Errorf("%s: %s, known %v; want %s", tc.name, got, known, tc.want)
 		}
 	}
-	p := auth.PersonFromClaims("https://idp.test", "subject-7", map[string]any{"email": "boss@acme.test", "email_verified": false}, "groups")
+	p := auth.PersonFromClaims("https://idp.test", "subject-7",
+		map[string]any{"email": "boss@acme.test", "email_verified": false}, "groups")
 	if p.Email != "subject-7" || p.Verified {
 		t.Errorf("an e-mail that is not verified is shown as theirs: %+v", p)
 	}
-	if got, known := auth.RoleOf(auth.Person{}, map[snap.Role][]string{snap.RoleAdmin: {"admins"}}); got != snap.RoleMember || known {
+	if got, known := auth.RoleOf(auth.Person{},
+		map[snap.Role][]string{snap.RoleAdmin: {"admins"}}); got != snap.RoleMember || known {
 		t.Errorf("unknown groups without viewers: %s, known %v", got, known)
 	}
-	if got, known := auth.RoleOf(auth.Person{}, map[snap.Role][]string{snap.RoleAdmin: {"a@acme.test"}}); got != snap.RoleMember || !known {
+	if got, known := auth.RoleOf(auth.Person{},
+		map[snap.Role][]string{snap.RoleAdmin: {"a@acme.test"}}); got != snap.RoleMember || !known {
 		t.Errorf("roles that no group gives: %s, known %v", got, known)
 	}
 }
@@ -119,7 +128,8 @@ func TestProviderAddressIsGuarded(t *testing.T) {
 	g := newGate(t)
 	for _, issuer := range []string{
 		"https://169.254.169.254", "https://127.0.0.1:1", "https://[::1]:1", "https://10.0.0.1", "https://localhost:1",
-		"https://[::ffff:127.0.0.1]:1", "https://0.0.0.0:1", "https://[fd00::1]", "https://100.100.100.200", "https://[64:ff9b::7f00:1]",
+		"https://[::ffff:127.0.0.1]:1", "https://0.0.0.0:1", "https://[fd00::1]", "https://100.100.100.200",
+		"https://[64:ff9b::7f00:1]",
 	} {
 		p, err := auth.NewProvider(issuer, false, g.clock.Now)
 		if err != nil {

@@ -34,7 +34,8 @@ type External struct {
 func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Caller, error) {
 	d, err := a.external.Provider.Discover(ctx)
 	if err != nil {
-		return snap.Caller{}, &snap.Error{Code: snap.CodeUnavailable, Detail: "the auth service does not answer", Hint: "try again in a while, or use an API key", Cause: err}
+		return snap.Caller{}, &snap.Error{Code: snap.CodeUnavailable, Detail: "the auth service does not answer",
+			Hint: "try again in a while, or use an API key", Cause: err}
 	}
 	id, claims, err := a.verifyExternal(ctx, d, token)
 	if err != nil {
@@ -54,7 +55,8 @@ func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Call
 
 // verifyExternal checks signature, algorithm, issuer, audience and time, and
 // refuses ID tokens.
-func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token string) (*oidc.IDToken, map[string]any, error) {
+func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token string) (*oidc.IDToken,
+	map[string]any, error) {
 	id, err := a.external.Provider.Verifier(d, a.external.Audience).Verify(a.external.Provider.Context(ctx), token)
 	if err != nil {
 		return nil, nil, snap.ErrUnauthenticated
@@ -87,13 +89,15 @@ func isIDToken(token string, claims map[string]any) bool {
 
 func allAlgorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{
-		jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512, jose.EdDSA,
+		jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512,
+		jose.EdDSA,
 	}
 }
 
 // admitExternal applies what a new token says of its user, and what userinfo
 // adds, and makes the token's session.
-func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken, claims map[string]any) (store.Session, error) {
+func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken,
+	claims map[string]any) (store.Session, error) {
 	p := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.GroupsClaim)
 	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
 		source := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token, TokenType: "Bearer"})

@@ -42,7 +42,8 @@ func (g *gate) foreign() *foreign {
 		})
 	})
 	mux.HandleFunc("/jwks", func(w http.ResponseWriter, _ *http.Request) {
-		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: f.key.Load().Public(), KeyID: f.kid.Load().(string), Algorithm: "ES256"}}})
+		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: f.key.Load().Public(),
+			KeyID: f.kid.Load().(string), Algorithm: "ES256"}}})
 	})
 	mux.HandleFunc("/userinfo", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -63,7 +64,8 @@ func (g *gate) foreign() *foreign {
 	}
 	g.Authenticator = auth.New(g.store, auth.Options{
 		Issuer: issuer, PublicURL: audience, Now: g.clock.Now,
-		External: &auth.External{Provider: f.provider, Audience: audience, OrgID: g.org.ID, Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}}},
+		External: &auth.External{Provider: f.provider, Audience: audience, OrgID: g.org.ID,
+			Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}}},
 	})
 	return f
 }
@@ -81,7 +83,8 @@ func (f *foreign) rotate(t *testing.T, kid string) {
 // token is an access token as this service issues it, with changes.
 func (f *foreign) token(g *gate, typ string, changes ...any) string {
 	now := g.clock.Now().Unix()
-	claims := map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "iat": now, "exp": now + 600, "jti": rand.Text(), "client_id": "snapcli"}
+	claims := map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "iat": now, "exp": now + 600, "jti": rand.Text(),
+		"client_id": "snapcli"}
 	for i := 0; i < len(changes); i += 2 {
 		if claims[changes[i].(string)] = changes[i+1]; changes[i+1] == nil {
 			delete(claims, changes[i].(string))
@@ -127,15 +130,17 @@ func TestForgedExternalTokens(t *testing.T) {
 	}
 	now := g.clock.Now().Unix()
 	for name, bad := range map[string]string{
-		"audience":      f.token(g, "at+jwt", "aud", "snapcli"),
-		"no audience":   f.token(g, "at+jwt", "aud", nil),
-		"issuer":        f.token(g, "at+jwt", "iss", "https://evil.test"),
-		"expired":       f.token(g, "at+jwt", "exp", now-1),
-		"ID token":      f.token(g, "JWT", "nonce", "n"),
-		"ID token, 2":   f.token(g, "JWT", "at_hash", "h"),
-		"ID token, 3":   f.token(g, "JWT", "typ", "ID"),
-		"another key":   craft(t, jose.ES256, other, "one", "at+jwt", map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "exp": now + 60}),
-		"HS256":         craft(t, jose.HS256, []byte(strings.Repeat("k", 32)), "one", "at+jwt", map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "exp": now + 60}),
+		"audience":    f.token(g, "at+jwt", "aud", "snapcli"),
+		"no audience": f.token(g, "at+jwt", "aud", nil),
+		"issuer":      f.token(g, "at+jwt", "iss", "https://evil.test"),
+		"expired":     f.token(g, "at+jwt", "exp", now-1),
+		"ID token":    f.token(g, "JWT", "nonce", "n"),
+		"ID token, 2": f.token(g, "JWT", "at_hash", "h"),
+		"ID token, 3": f.token(g, "JWT", "typ", "ID"),
+		"another key": craft(t, jose.ES256, other, "one", "at+jwt",
+			map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "exp": now + 60}),
+		"HS256": craft(t, jose.HS256, []byte(strings.Repeat("k", 32)), "one", "at+jwt",
+			map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "exp": now + 60}),
 		"cut":           good[:len(good)-4],
 		"as our issuer": f.token(g, "at+jwt", "iss", issuer, "sid", "1"),
 	} {

@@ -29,7 +29,8 @@ func FuzzCredential(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, seed := range []string{
-		signed, signed + "x", signed[:len(signed)-8], strings.Replace(signed, ".", "..", 1), "eyJhbGciOiJub25lIn0.e30.", "cak_" + strings.Repeat("0", 38),
+		signed, signed + "x", signed[:len(signed)-8], strings.Replace(signed, ".", "..", 1), "eyJhbGciOiJub25lIn0.e30.",
+		"cak_" + strings.Repeat("0", 38),
 		"clt_0", "sak_", "", "Bearer", "a.b.c.d.e", "{}", `{"payload":"","signatures":[]}`,
 	} {
 		f.Add(seed)
@@ -57,7 +58,8 @@ func FuzzCredential(f *testing.F) {
 // FuzzForwarded: who is not a trusted proxy cannot choose the address that is
 // counted and logged, and a trusted one cannot make it anything but an address.
 func FuzzForwarded(f *testing.F) {
-	for _, seed := range []string{"1.2.3.4", "1.2.3.4, 10.0.0.1", "::1", "fe80::1%eth0", "x", "10.0.0.1,,", "1.2.3.4\r\nX: y", "::ffff:1.2.3.4"} {
+	for _, seed := range []string{"1.2.3.4", "1.2.3.4, 10.0.0.1", "::1", "fe80::1%eth0", "x", "10.0.0.1,,",
+		"1.2.3.4\r\nX: y", "::ffff:1.2.3.4"} {
 		f.Add(seed)
 	}
 	direct := auth.ProxiedAddress(nil)
@@ -83,7 +85,8 @@ func FuzzForwarded(f *testing.F) {
 // FuzzNetworks: the site of an address is inside its network, and both hold the
 // address. Text that is no address is its own network.
 func FuzzNetworks(f *testing.F) {
-	for _, seed := range []string{"192.0.2.7", "2001:db8:1:2ff::/64", "2001:db8::1", "::1", "x", "", "/64", "1.2.3.4/64", "fe80::1%eth0"} {
+	for _, seed := range []string{"192.0.2.7", "2001:db8:1:2ff::/64", "2001:db8::1", "::1", "x", "", "/64", "1.2.3.4/64",
+		"fe80::1%eth0"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, address string) {

@@ -115,7 +115,8 @@ func (a *Authenticator) checkSpec(k *KeySpec) error {
 	case k.Kind.OrgLevel() != (k.UserID == 0):
 		return snap.Invalid("a cak key acts as a user, and clt and sak keys as none", "")
 	case k.Kind == snap.UserKey && len(k.Scopes) > 0:
-		return snap.Invalid("a cak key takes no scopes: the role of its user decides", "leave the scopes out, or make a clt key")
+		return snap.Invalid("a cak key takes no scopes: the role of its user decides",
+			"leave the scopes out, or make a clt key")
 	case !k.Expires.IsZero() && !k.Expires.After(a.now()):
 		return snap.Invalid("the key would have expired already", "give a time in the future")
 	}

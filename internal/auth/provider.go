@@ -134,7 +134,8 @@ func guardedClient(allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	transport := &http.Transport{
 		DialContext: dialer.DialContext, ForceAttemptHTTP2: true,
-		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 10 * time.Second, IdleConnTimeout: time.Minute, MaxIdleConns: 10,
+		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: 10 * time.Second, IdleConnTimeout: time.Minute,
+		MaxIdleConns: 10,
 	}
 	if allowPrivate {
 		transport.Proxy = http.ProxyFromEnvironment
@@ -153,7 +154,8 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if !IsPublic(at.Addr()) {
-		return fmt.Errorf("%s is a private address; set allow_private if the identity provider is meant to be there", at.Addr())
+		return fmt.Errorf("%s is a private address; set allow_private if the identity provider is meant to be there",
+			at.Addr())
 	}
 	return nil
 }
@@ -168,7 +170,8 @@ func IsPublic(ip netip.Addr) bool {
 		return false
 	}
 	for _, reserved := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+		"240.0.0.0/4",
 		"64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/32", "2001:db8::/32", "2002::/16", "fec0::/10",
 	} {
 		if netip.MustParsePrefix(reserved).Contains(ip) {

@@ -12,7 +12,8 @@ import (
 // It fails with snap.ErrUnauthenticated when the key or session has been
 // revoked or has expired, or the user is disabled. Download URLs are checked
 // with it at every range.
-func (a *Authenticator) Recheck(ctx context.Context, kind snap.CredentialKind, id, principal int64) (snap.Caller, error) {
+func (a *Authenticator) Recheck(ctx context.Context, kind snap.CredentialKind, id, principal int64) (snap.Caller,
+	error) {
 	c, err := a.recheck(ctx, kind, id)
 	if err == nil && (c.Credential.Kind != kind || c.Principal() != principal) {
 		err = snap.ErrUnauthenticated

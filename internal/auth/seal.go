@@ -88,7 +88,8 @@ func (t *Tokens) Check(ctx context.Context) error {
 	for _, known := range []error{errNoSealer, errWrongSealer} {
 		if errors.Is(err, known) {
 			return snap.Usage(known.Error(),
-				"set auth.key_encryption_key to the key they were encrypted with, the same on every replica; without it, delete the rows of signing_keys, and logins refresh their tokens")
+				"set auth.key_encryption_key to the key they were encrypted with, the same on every replica; without it, delete "+
+					"the rows of signing_keys, and logins refresh their tokens")
 		}
 	}
 	return err
@@ -107,7 +108,9 @@ func Reseal(from, to *Sealer) func(kid string, stored []byte) ([]byte, error) {
 			return nil, err
 		}
 		if to == nil && len(stored) > 0 && stored[0] == sealedV1 {
-			return nil, snap.Usage("the source's signing keys are encrypted, and the destination has no auth.key_encryption_key", "set it in the destination's configuration")
+			return nil,
+				snap.Usage("the source's signing keys are encrypted, and the destination has no auth.key_encryption_key",
+					"set it in the destination's configuration")
 		}
 		return to.seal(kid, private), nil
 	}

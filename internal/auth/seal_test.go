@@ -100,10 +100,12 @@ func TestSealedKeysNeedTheirKey(t *testing.T) {
 			continue
 		}
 		e, known := err.(*snap.Error)
-		if !known || e.Code != snap.CodeUsage || !strings.Contains(e.Detail, want) || !strings.Contains(e.Hint, "auth.key_encryption_key") {
+		if !known || e.Code != snap.CodeUsage || !strings.Contains(e.Detail, want) ||
+			!strings.Contains(e.Hint, "auth.key_encryption_key") {
 			t.Errorf("error %v, want one with %q", err, want)
 		}
-		if _, err := g.sealedTokens(s).Access(t.Context(), auth.Claims{Session: 1}); err == nil || snap.CodeOf(err) == snap.CodeUsage {
+		if _, err := g.sealedTokens(s).Access(t.Context(), auth.Claims{Session: 1}); err == nil ||
+			snap.CodeOf(err) == snap.CodeUsage {
 			t.Errorf("a token was signed, or a client is told of the configuration: %v", err)
 		}
 	}

@@ -139,7 +139,8 @@ func (t *Tokens) Verify(ctx context.Context, token string) (Claims, error) {
 	if err != nil {
 		return Claims{}, snap.ErrUnauthenticated
 	}
-	return Claims{Session: session, Subject: c.Subject, ClientID: c.ClientID, Scope: c.Scope, Expires: c.Expiry.Time()}, nil
+	return Claims{Session: session, Subject: c.Subject, ClientID: c.ClientID, Scope: c.Scope, Expires: c.Expiry.Time()},
+		nil
 }
 
 func (t *Tokens) acceptable(c jwt.Claims) bool {
@@ -155,7 +156,8 @@ func (t *Tokens) JWKS(ctx context.Context) ([]byte, error) {
 	}
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range keys {
-		set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.private.Public(), KeyID: k.kid, Algorithm: string(jose.ES256), Use: "sig"})
+		set.Keys = append(set.Keys, jose.JSONWebKey{Key: k.private.Public(), KeyID: k.kid, Algorithm: string(jose.ES256),
+			Use: "sig"})
 	}
 	return json.Marshal(set)
 }

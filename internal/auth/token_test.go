@@ -81,7 +81,8 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	other, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	now := g.clock.Now().Unix()
 	claims := func(changes ...any) map[string]any {
-		c := map[string]any{"iss": issuer, "aud": audience, "sub": "1", "iat": now, "exp": now + 60, "sid": strconv.FormatInt(n.ID, 10), "client_id": "snapcli"}
+		c := map[string]any{"iss": issuer, "aud": audience, "sub": "1", "iat": now, "exp": now + 60,
+			"sid": strconv.FormatInt(n.ID, 10), "client_id": "snapcli"}
 		for i := 0; i < len(changes); i += 2 {
 			if c[changes[i].(string)] = changes[i+1]; changes[i+1] == nil {
 				delete(c, changes[i].(string))
@@ -115,9 +116,10 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		"no expiry":        es256("at+jwt", claims("exp", nil)),
 		"not yet":          es256("at+jwt", claims("nbf", now+600)),
 		"no session":       es256("at+jwt", claims("sid", nil)),
-		"changed payload":  parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"`+issuer+`"}`)) + "." + parts[2],
-		"cut":              good[:len(good)-4],
-		"empty":            "",
+		"changed payload": parts[0] + "." +
+			base64.RawURLEncoding.EncodeToString([]byte(`{"iss":"`+issuer+`"}`)) + "." + parts[2],
+		"cut":   good[:len(good)-4],
+		"empty": "",
 	} {
 		if _, err := g.tokens().Verify(t.Context(), bad); err != error(snap.ErrUnauthenticated) {
 			t.Errorf("%s: %v", name, err)
@@ -129,7 +131,8 @@ func TestForgedTokensAreRefused(t *testing.T) {
 func TestAccessTokenForm(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
-	token, err := g.tokens().Access(t.Context(), auth.Claims{Session: 7, Subject: "42", ClientID: "snapcli", Scope: "openid"})
+	token, err := g.tokens().Access(t.Context(),
+		auth.Claims{Session: 7, Subject: "42", ClientID: "snapcli", Scope: "openid"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,8 @@ func TestClocksDiffer(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = s.Begin(t.Context(), "object", 5, 5)
-			if snap.CodeOf(err) != snap.CodeUnavailable || !strings.Contains(err.Error(), "clocks of the service and of its storage") {
+			if snap.CodeOf(err) != snap.CodeUnavailable ||
+				!strings.Contains(err.Error(), "clocks of the service and of its storage") {
 				t.Errorf("begin: %v, want an error that names the clocks", err)
 			}
 		})

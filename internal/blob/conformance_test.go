@@ -121,10 +121,12 @@ func checkRoundTrip(t *testing.T, s site) {
 	if head.Body.Close(); head.StatusCode != http.StatusOK || head.ContentLength != int64(len(data)) {
 		t.Errorf("HEAD: status %d, %d bytes; want 200, %d", head.StatusCode, head.ContentLength, len(data))
 	}
-	if got := s.read(t, "acme/one.snap", "bytes=5242870-5242999", http.StatusPartialContent); !bytes.Equal(got, data[5242870:5243000]) {
+	if got := s.read(t, "acme/one.snap", "bytes=5242870-5242999", http.StatusPartialContent); !bytes.Equal(got,
+		data[5242870:5243000]) {
 		t.Error("a range over two parts is not what was put")
 	}
-	if got := s.read(t, "acme/one.snap", "bytes=999999999-", http.StatusRequestedRangeNotSatisfiable); bytes.Contains(got, data[:100]) {
+	if got := s.read(t, "acme/one.snap", "bytes=999999999-", http.StatusRequestedRangeNotSatisfiable); bytes.Contains(got,
+		data[:100]) {
 		t.Error("a range behind the end brought bytes")
 	}
 }
@@ -343,7 +345,8 @@ func checkCopies(t *testing.T, s site) {
 		t.Errorf("read %d bytes of %d, %v", len(got), len(data), err)
 	}
 	mustBe(t, blob.Verify(ctx, s, "acme/copied", int64(len(data)), sum(data)), nil)
-	mustBe(t, blob.Verify(ctx, s, "acme/copied", int64(len(data)), sum(data[1:])), &snap.Error{Code: snap.CodeChecksumMismatch})
+	mustBe(t, blob.Verify(ctx, s, "acme/copied", int64(len(data)), sum(data[1:])),
+		&snap.Error{Code: snap.CodeChecksumMismatch})
 	mustBe(t, blob.Verify(ctx, s, "acme/none", 1, sum(nil)), snap.ErrNotFound)
 	ended, end := context.WithCancel(ctx)
 	end()

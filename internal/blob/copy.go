@@ -65,9 +65,10 @@ func (v *verified) Read(p []byte) (int, error) {
 func (v *verified) is(key string, size int64, sum string) error {
 	if got := hex.EncodeToString(v.sum.Sum(nil)); v.size != size || got != sum {
 		return &snap.Error{
-			Code:   snap.CodeChecksumMismatch,
-			Detail: fmt.Sprintf("the object %s is damaged: %d bytes with the SHA-256 %.12s, and not %d with %.12s", key, v.size, got, size, sum),
-			Hint:   "its storage lost bytes; delete its snapshot, or bring the object back from a backup",
+			Code: snap.CodeChecksumMismatch,
+			Detail: fmt.Sprintf("the object %s is damaged: %d bytes with the SHA-256 %.12s, and not %d with %.12s", key, v.size,
+				got, size, sum),
+			Hint: "its storage lost bytes; delete its snapshot, or bring the object back from a backup",
 		}
 	}
 	return nil
@@ -92,7 +93,8 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 		return diskError("write the object", err)
 	}
 	// By its key, so that the next try takes the place of one that was killed.
-	making, err := os.OpenFile(filepath.Join(f.begun(), ".put-"+url.PathEscape(key)), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	making, err := os.OpenFile(filepath.Join(f.begun(), ".put-"+url.PathEscape(key)), os.O_RDWR|os.O_CREATE|os.O_TRUNC,
+		0o600)
 	if err != nil {
 		return diskError("write the object", err)
 	}
@@ -130,7 +132,8 @@ func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum s
 		return err
 	}
 	v := newVerified(ctx, r)
-	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), v, size, minio.PutObjectOptions{PartSize: uint64(PartSize(size))})
+	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), v, size,
+		minio.PutObjectOptions{PartSize: uint64(PartSize(size))})
 	if err != nil && v.ended && v.size != size {
 		return v.is(key, size, sum) // the storage waits in vain for the rest
 	}

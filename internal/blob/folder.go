@@ -149,5 +149,6 @@ func (f *Folder) Ping(context.Context) error {
 	if err == nil {
 		return nil
 	}
-	return &snap.Error{Code: snap.CodeUnavailable, Detail: "the blob folder cannot be written", Hint: "check data_dir and its disk", Cause: err}
+	return &snap.Error{Code: snap.CodeUnavailable, Detail: "the blob folder cannot be written",
+		Hint: "check data_dir and its disk", Cause: err}
 }

@@ -185,7 +185,8 @@ func receive(to io.Writer, body io.Reader, p Part) error {
 		}
 	}
 	if size != p.Size || base64.StdEncoding.EncodeToString(sum.Sum(nil)) != p.CRC64 {
-		return &snap.Error{Code: snap.CodeChecksumMismatch, Detail: "the part does not have the announced checksum", Hint: "send it again"}
+		return &snap.Error{Code: snap.CodeChecksumMismatch, Detail: "the part does not have the announced checksum",
+			Hint: "send it again"}
 	}
 	return nil
 }

@@ -299,7 +299,8 @@ func TestFolderServesConditionalRanges(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.folder.Serve(w, req, "k", "the-etag")
 		if w.Code != c.status || w.Body.Len() != c.size {
-			t.Errorf("%s %s: status %d with %d bytes, want %d with %d", c.header, c.value, w.Code, w.Body.Len(), c.status, c.size)
+			t.Errorf("%s %s: status %d with %d bytes, want %d with %d", c.header, c.value, w.Code, w.Body.Len(), c.status,
+				c.size)
 		}
 	}
 }

@@ -14,7 +14,8 @@ import (
 func FuzzUploadToken(f *testing.F) {
 	secret, now := []byte("0123456789abcdef0123456789abcdef"), time.Unix(1_800_000_000, 0)
 	good := signGrant(secret, grant{Upload: "u", Number: 1, Size: 5, CRC64: "x", Expires: now.Unix() + 60})
-	for _, seed := range []string{good, good + "=", strings.ToLower(good), "." + good, good[:len(good)-1], "", ".", "e30.", signGrant([]byte("another"), grant{Upload: "u"})} {
+	for _, seed := range []string{good, good + "=", strings.ToLower(good), "." + good, good[:len(good)-1], "", ".",
+		"e30.", signGrant([]byte("another"), grant{Upload: "u"})} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, token string) {
@@ -67,7 +68,8 @@ func FuzzKey(f *testing.F) {
 // FuzzBucketURL: whatever stands as a bucket's URL, opening it says what is
 // wrong and shows no secret.
 func FuzzBucketURL(f *testing.F) {
-	for _, seed := range []string{"s3://b", "s3://b/p?endpoint=http://127.0.0.1:9", "s3://K:verysecret@b", "s3://b?endpoint=x", "s3://b?lookup=dns&region=eu", "s3://b?a=b", "", "s3://%zz", "s3://[::1]/x"} {
+	for _, seed := range []string{"s3://b", "s3://b/p?endpoint=http://127.0.0.1:9", "s3://K:verysecret@b",
+		"s3://b?endpoint=x", "s3://b?lookup=dns&region=eu", "s3://b?a=b", "", "s3://%zz", "s3://[::1]/x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, rawURL string) {
@@ -75,7 +77,8 @@ func FuzzBucketURL(f *testing.F) {
 		if err == nil && s.bucket == "" {
 			t.Fatalf("%q opens no bucket", rawURL)
 		}
-		if err != nil && (snap.CodeOf(err) != snap.CodeUsage || strings.Contains(rawURL, ":verysecret@") && strings.Contains(err.Error(), "verysecret")) {
+		if err != nil && (snap.CodeOf(err) != snap.CodeUsage || strings.Contains(rawURL, ":verysecret@") &&
+			strings.Contains(err.Error(), "verysecret")) {
 			t.Fatalf("%q: %v", rawURL, err)
 		}
 	})

@@ -45,7 +45,8 @@ func TestTheLastZeroBytesAreNoRange(t *testing.T) {
 		if w.Code != want.status || want.body != "" && w.Body.String() != want.body {
 			t.Errorf("%s: %d %q, want %d %q", header, w.Code, w.Body, want.status, want.body)
 		}
-		if span := w.Header().Get("Content-Range"); w.Code == http.StatusRequestedRangeNotSatisfiable && span != "bytes */10" {
+		if span := w.Header().Get("Content-Range"); w.Code == http.StatusRequestedRangeNotSatisfiable &&
+			span != "bytes */10" {
 			t.Errorf("%s: Content-Range %q", header, span)
 		}
 	}
@@ -57,7 +58,8 @@ func TestTheLastZeroBytesAreNoRange(t *testing.T) {
 // FuzzRange: whatever the Range header says, one range that is answered has at
 // least one byte, and exactly the bytes that it announces.
 func FuzzRange(f *testing.F) {
-	for _, seed := range []string{"bytes=-0", "bytes=0-0,-0", "bytes=-00, 1-", "bytes=- 0", "bytes=-+0", "bytes=", "bytes=,-0", "bytes=--0", "bytes=-0-", "bytes=9-,-1", "octets=-0"} {
+	for _, seed := range []string{"bytes=-0", "bytes=0-0,-0", "bytes=-00, 1-", "bytes=- 0", "bytes=-+0", "bytes=",
+		"bytes=,-0", "bytes=--0", "bytes=-0-", "bytes=9-,-1", "octets=-0"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, header string) {

@@ -50,7 +50,8 @@ func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, erro
 
 // OpenS3Through is [OpenS3] with every request to the storage going through
 // what the function makes of the transport; nil leaves it as it is.
-func OpenS3Through(_ context.Context, rawURL string, now func() time.Time, through func(http.RoundTripper) http.RoundTripper) (*S3, error) {
+func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
+	through func(http.RoundTripper) http.RoundTripper) (*S3, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "s3" || u.Hostname() == "" {
 		return nil, snap.Usage("this is not the URL of an S3 bucket", "use one like s3://bucket/prefix?endpoint=https://host")
@@ -74,7 +75,8 @@ func OpenS3Through(_ context.Context, rawURL string, now func() time.Time, throu
 	}
 	for name := range query {
 		if name != "endpoint" && name != "region" && name != "lookup" {
-			return nil, snap.Usage(fmt.Sprintf("the URL of a bucket has no parameter %q", name), "it has endpoint, region and lookup")
+			return nil, snap.Usage(fmt.Sprintf("the URL of a bucket has no parameter %q", name),
+				"it has endpoint, region and lookup")
 		}
 	}
 	if options.Transport, err = transportOf(options.Secure, through); err != nil {
@@ -217,7 +219,8 @@ func (s *S3) Complete(ctx context.Context, key, upload string, size int64, _ str
 			break
 		}
 		total += p.Size
-		done = append(done, minio.CompletePart{PartNumber: p.PartNumber, ETag: p.ETag, ChecksumCRC64NVME: p.ChecksumCRC64NVME})
+		done = append(done, minio.CompletePart{PartNumber: p.PartNumber, ETag: p.ETag,
+			ChecksumCRC64NVME: p.ChecksumCRC64NVME})
 	}
 	if total != size || len(done) != len(parts) {
 		return &snap.Error{
@@ -306,7 +309,8 @@ func (s *S3) ListUploads(ctx context.Context) ([]Pending, error) {
 func (s *S3) Ping(ctx context.Context) error {
 	found, err := s.core.BucketExists(ctx, s.bucket)
 	if err == nil && !found {
-		return &snap.Error{Code: snap.CodeUnavailable, Detail: fmt.Sprintf("the bucket %q does not exist", s.bucket), Hint: "make it, or check blob.url"}
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: fmt.Sprintf("the bucket %q does not exist", s.bucket),
+			Hint: "make it, or check blob.url"}
 	}
 	return s3Error("reach the bucket", err)
 }

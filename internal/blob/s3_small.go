@@ -14,7 +14,8 @@ func (s *S3) Write(ctx context.Context, key string, content []byte) error {
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), bytes.NewReader(content), int64(len(content)), minio.PutObjectOptions{})
+	_, err := s.core.Client.PutObject(ctx, s.bucket, s.object(key), bytes.NewReader(content), int64(len(content)),
+		minio.PutObjectOptions{})
 	return s3Error("write the object", err)
 }
 
@@ -39,7 +40,8 @@ func (s *S3) List(ctx context.Context, prefix string) ([]string, error) {
 		inside = s.prefix + "/"
 	}
 	var keys []string
-	for object := range s.core.Client.ListObjects(ctx, s.bucket, minio.ListObjectsOptions{Prefix: inside + prefix, Recursive: true}) {
+	for object := range s.core.Client.ListObjects(ctx, s.bucket,
+		minio.ListObjectsOptions{Prefix: inside + prefix, Recursive: true}) {
 		if object.Err != nil {
 			return nil, s3Error("list the objects", object.Err)
 		}

@@ -20,13 +20,16 @@ func s3Error(what string, err error) error {
 	}
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) {
-		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the storage does not answer", Hint: "try again in a while", Cause: fmt.Errorf("%s: %w", what, err)}
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the storage does not answer", Hint: "try again in a while",
+			Cause: fmt.Errorf("%s: %w", what, err)}
 	}
 	switch answer.Code {
 	case "NoSuchKey", "NoSuchUpload", "NotFound":
 		return fmt.Errorf("%s: %w", what, snap.ErrNotFound)
 	case "BadDigest", "XAmzContentChecksumMismatch", "InvalidPart", "InvalidPartOrder":
-		return &snap.Error{Code: snap.CodeChecksumMismatch, Detail: "the bytes that arrived do not have the announced checksum", Hint: "push again", Cause: fmt.Errorf("%s: %w", what, err)}
+		return &snap.Error{Code: snap.CodeChecksumMismatch,
+			Detail: "the bytes that arrived do not have the announced checksum", Hint: "push again",
+			Cause: fmt.Errorf("%s: %w", what, err)}
 	case "RequestTimeTooSkewed":
 		return &snap.Error{
 			Code:   snap.CodeUnavailable,
@@ -35,10 +38,12 @@ func s3Error(what string, err error) error {
 			Cause:  fmt.Errorf("%s: %w", what, err),
 		}
 	case "XMinioStorageFull", "InsufficientCapacity":
-		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's storage is full", Hint: "ask who runs the service to make room", Cause: err}
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's storage is full",
+			Hint: "ask who runs the service to make room", Cause: err}
 	}
 	if answer.StatusCode == http.StatusInsufficientStorage {
-		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's storage is full", Hint: "ask who runs the service to make room", Cause: err}
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's storage is full",
+			Hint: "ask who runs the service to make room", Cause: err}
 	}
 	return &snap.Error{
 		Code:   snap.CodeUnavailable,

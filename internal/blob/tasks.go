@@ -23,7 +23,8 @@ type task struct {
 // Join begins the work on an upload, unless it is going on, and waits for its
 // end until patience after it began. It reports false when the work still goes
 // on. The work's context does not end with ctx.
-func (t *Tasks) Join(ctx context.Context, upload string, patience time.Duration, work func(context.Context) error) (ended bool, err error) {
+func (t *Tasks) Join(ctx context.Context, upload string, patience time.Duration,
+	work func(context.Context) error) (ended bool, err error) {
 	r := t.begin(context.WithoutCancel(ctx), upload, work)
 	left := patience - time.Since(r.began)
 	if left <= 0 {

@@ -40,7 +40,8 @@ func loginCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	var out, errs bytes.Buffer
 	run := exec.Command(snapcli, append([]string{"login"}, args[3:]...)...)
-	for _, name := range []string{"PATH", "HOME", "TZ", "GORACE", "SNAPCLI_CONFIG_DIR", "SNAPCLI_DATA_DIR", "SNAPCLI_CLOUD__URL", "SNAPCLI_CLOUD__API_KEY"} {
+	for _, name := range []string{"PATH", "HOME", "TZ", "GORACE", "SNAPCLI_CONFIG_DIR", "SNAPCLI_DATA_DIR",
+		"SNAPCLI_CLOUD__URL", "SNAPCLI_CLOUD__API_KEY"} {
 		run.Env = append(run.Env, name+"="+ts.Getenv(name))
 	}
 	said, writer := io.Pipe()
@@ -91,7 +92,8 @@ func decide(ctx context.Context, cloud, email, code, decision string) error {
 	}); err != nil {
 		return err
 	}
-	return b.submit(ctx, "/auth/device/confirm?user_code="+code, "/auth/device/confirm", url.Values{"user_code": {code}, "decision": {decision}})
+	return b.submit(ctx, "/auth/device/confirm?user_code="+code, "/auth/device/confirm",
+		url.Values{"user_code": {code}, "decision": {decision}})
 }
 
 type pageBrowser struct {

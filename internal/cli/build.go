@@ -28,7 +28,8 @@ is pushed to: the public key of an age identity (age1...) or of an SSH key
 reference them, and everything that all of these reference, so that every
 foreign key holds. The page on sanitizing has the rules. Either of them stands
 in the place of the subset in the target's configuration.`,
-		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script", "name=$(snapcli build shop --quiet)",
+		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script",
+			"name=$(snapcli build shop --quiet)",
 			"a tenth of the customers, and all that belongs to them", "snapcli build shop --percent 10",
 			"one customer, and all that belongs to them", "snapcli build shop --where 'customers=id = 17'",
 			"so that only a colleague can read it", "snapcli build shop --encrypt-to colleague.pub"),
@@ -44,8 +45,10 @@ in the place of the subset in the target's configuration.`,
 	}
 	jobsFlag(cmd, &o.Jobs, "tables read at once; 0 is the target's setting")
 	encryptFlags(cmd, &o.Encrypt)
-	cmd.Flags().StringArrayVar(&where, "where", nil, "take only rows of a table that satisfy a condition, as TABLE=CONDITION, and what belongs to them; may be repeated")
-	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent", "take about this share of the rows, and what belongs to them")
+	cmd.Flags().StringArrayVar(&where, "where", nil,
+		"take only rows of a table that satisfy a condition, as TABLE=CONDITION, and what belongs to them; may be repeated")
+	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent",
+		"take about this share of the rows, and what belongs to them")
 	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
 	cmd.Flags().Bool("no-push", false, "push nothing, which a build never does: for scripts that say so")
 	cmd.MarkFlagsMutuallyExclusive("where", "no-subset")
@@ -68,7 +71,8 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 	for _, w := range s.Warnings {
 		a.warn("%s", w)
 	}
-	return a.made("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`", word(target), word(target))
+	return a.made("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`",
+		word(target), word(target))
 }
 
 // made prints the local snapshot that a command made.

@@ -49,14 +49,16 @@ To ask who could see a snapshot on a day, use: snapcli cloud snapshots access`,
 	cmd.Flags().StringVar(&f.snapshot, "snapshot", "", "only lines about this snapshot; a deleted one by its whole ID")
 	cmd.Flags().StringVar(&f.actor, "actor", "", "only what this user did, by e-mail")
 	cmd.Flags().StringVar(&f.action, "action", "", "only this action, such as snapshot.shared")
-	cmd.Flags().StringVar(&f.since, "since", "", "only from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
+	cmd.Flags().StringVar(&f.since, "since", "",
+		"only from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
 	cmd.Flags().StringVar(&f.until, "until", "", "only before this time")
 	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most so many")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
 	cmd.Flags().BoolVar(&f.verify, "verify", false, "check the chain of hashes from the first line to the last")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all", "verify")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeIDs)
-	_ = cmd.RegisterFlagCompletionFunc("action", cobra.FixedCompletions(auditActions(), cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("action",
+		cobra.FixedCompletions(auditActions(), cobra.ShellCompDirectiveNoFileComp))
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -88,7 +90,8 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, "2006-01-02 15:04", time.DateTime, "2006-01-02T15:04"} {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly, "2006-01-02 15:04", time.DateTime,
+		"2006-01-02T15:04"} {
 		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
 			return t, nil
 		}
@@ -96,7 +99,8 @@ func parseTime(s string, now time.Time) (time.Time, error) {
 	if d, err := snap.ParseDuration(s); err == nil {
 		return now.Add(-d), nil
 	}
-	return time.Time{}, snap.Usage(fmt.Sprintf("%q is not a time", s), "use a date like 2026-11-21, a time like 2026-11-21T08:00:00Z, or a duration like 7d")
+	return time.Time{}, snap.Usage(fmt.Sprintf("%q is not a time", s),
+		"use a date like 2026-11-21, a time like 2026-11-21T08:00:00Z, or a duration like 7d")
 }
 
 func (a *app) audit(ctx context.Context, f auditFlags) error {
@@ -169,11 +173,14 @@ func (l *auditList) add(e api.AuditEntry) error {
 func (l *auditList) flush() error {
 	first := l.table == nil
 	if first {
-		l.table = l.newTable(column{title: "Line", right: true}, column{title: "When"}, column{title: "Who"}, column{title: "Action"},
-			column{title: "Snapshot"}, column{title: "From"}, column{title: "Details", least: 12, weight: 1}, column{title: "By", least: 7, spare: true})
+		l.table = l.newTable(column{title: "Line", right: true}, column{title: "When"}, column{title: "Who"},
+			column{title: "Action"},
+			column{title: "Snapshot"}, column{title: "From"}, column{title: "Details", least: 12, weight: 1},
+			column{title: "By", least: 7, spare: true})
 	}
 	for _, e := range l.page {
-		l.table.row(strconv.FormatInt(e.Seq, 10), l.moment(e.At), actorOf(e), string(e.Action), e.Snapshot, e.Address, l.whatOf(e), e.Credential)
+		l.table.row(strconv.FormatInt(e.Seq, 10), l.moment(e.At), actorOf(e), string(e.Action), e.Snapshot, e.Address,
+			l.whatOf(e), e.Credential)
 	}
 	if first {
 		l.narrow = !l.table.fits()
@@ -205,7 +212,8 @@ func (l *auditList) lines(e api.AuditEntry) {
 	if what := l.whatOf(e); what != "" {
 		who += ": " + what
 	}
-	l.result("%s", runewidth.Truncate(snap.CleanText(who), max(l.tableWidth(), runewidth.StringWidth("  "+actorOf(e)+" from "+e.Address)), "…"))
+	l.result("%s", runewidth.Truncate(snap.CleanText(who),
+		max(l.tableWidth(), runewidth.StringWidth("  "+actorOf(e)+" from "+e.Address)), "…"))
 }
 
 func (l *auditList) end() error {

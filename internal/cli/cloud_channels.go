@@ -50,7 +50,8 @@ func (a *app) printChannels(channels []api.Channel) error {
 		return nil
 	}
 	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 8}, column{title: "Type"},
-		column{title: "Shared with", least: 10}, column{title: "Made by", least: 8, weight: 1}, column{title: "Since", weight: 1})
+		column{title: "Shared with", least: 10}, column{title: "Made by", least: 8, weight: 1},
+		column{title: "Since", weight: 1})
 	for _, c := range channels {
 		t.row(c.ID, c.Target, string(c.Type), channelAudience(c), c.CreatedBy, a.moment(c.CreatedAt))
 	}
@@ -121,7 +122,8 @@ func (a *app) addChannel(ctx context.Context, r api.ChannelRequest, group string
 	case a.flags.json:
 		return a.printJSON(channel)
 	}
-	a.done(channel.ID, "channel %s: the newest %s snapshot of %s is shared with %s", channel.ID, string(channel.Type), channel.Target, channelAudience(channel))
+	a.done(channel.ID, "channel %s: the newest %s snapshot of %s is shared with %s", channel.ID, string(channel.Type),
+		channel.Target, channelAudience(channel))
 	return nil
 }
 

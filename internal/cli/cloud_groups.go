@@ -41,7 +41,8 @@ func (a *app) printGroups(groups []api.Group) error {
 		a.note("no group is known yet: they appear when members sign in, if the identity provider tells them")
 		return nil
 	}
-	t := a.newTable(column{title: "Name", least: 8, weight: 1}, column{title: "ID", least: 8}, column{title: "Members", right: true})
+	t := a.newTable(column{title: "Name", least: 8, weight: 1}, column{title: "ID", least: 8},
+		column{title: "Members", right: true})
 	for _, g := range groups {
 		t.row(g.Name, g.GroupID, strconv.Itoa(g.Members))
 	}

@@ -46,7 +46,8 @@ func (a *app) printKeys(keys []api.Key) error {
 		a.note("you have no API key; make one with `snapcli cloud keys create NAME`")
 		return nil
 	}
-	t := a.newTable(column{title: "ID"}, column{title: "Kind"}, column{title: "Name", least: 8}, column{title: "Key", least: 8},
+	t := a.newTable(column{title: "ID"}, column{title: "Kind"}, column{title: "Name", least: 8},
+		column{title: "Key", least: 8},
 		momentColumn("Last used", 1), momentColumn("Expires", 2))
 	for _, k := range keys {
 		used := "never"

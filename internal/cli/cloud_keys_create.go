@@ -34,8 +34,10 @@ act as the organization, within their scopes, and never change a share.`,
 	cmd.Flags().StringVar(&kind, "kind", string(snap.UserKey), "cak, clt or sak")
 	cmd.Flags().StringVar(&expiresIn, "expires-in", "", "how long it is valid, such as 90d (default without end)")
 	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "what a clt or sak key may do: pull, push")
-	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]cobra.Completion{"cak", "clt", "sak"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("scopes", cobra.FixedCompletions([]cobra.Completion{"pull", "push", "pull,push"}, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]cobra.Completion{"cak", "clt", "sak"},
+		cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("scopes",
+		cobra.FixedCompletions([]cobra.Completion{"pull", "push", "pull,push"}, cobra.ShellCompDirectiveNoFileComp))
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -63,7 +65,8 @@ func (a *app) createKey(ctx context.Context, name, kind, expiresIn string, scope
 	if a.flags.json {
 		return a.printJSON(k)
 	}
-	a.note("made the %s key %q, which %s; this is the only time it is shown:", string(k.Kind), k.Name, a.keyLife(k.ExpiresAt))
+	a.note("made the %s key %q, which %s; this is the only time it is shown:", string(k.Kind), k.Name,
+		a.keyLife(k.ExpiresAt))
 	a.result("%s", k.Secret)
 	return nil
 }

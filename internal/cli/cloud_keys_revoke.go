@@ -21,7 +21,8 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.confirm(cmd.Context(), yes, "Revoke the key "+args[0]+"?", "Whatever uses it stops working."); err != nil {
+			if err := a.confirm(cmd.Context(), yes, "Revoke the key "+args[0]+"?",
+				"Whatever uses it stops working."); err != nil {
 				return err
 			}
 			if err := conn.RevokeKey(cmd.Context(), args[0]); err != nil {

@@ -13,7 +13,8 @@ func (a *app) cloudRetentionCommand() *cobra.Command {
 	cmd := a.retentionListCommand("retention")
 	cmd.Short = "Say how long cloud snapshots are kept"
 	cmd.Args = knownCommand
-	cmd.AddCommand(a.retentionListCommand("list"), a.retentionSetCommand(), a.retentionRemoveCommand(), a.retentionRunCommand())
+	cmd.AddCommand(a.retentionListCommand("list"), a.retentionSetCommand(), a.retentionRemoveCommand(),
+		a.retentionRunCommand())
 	return cmd
 }
 
@@ -50,7 +51,8 @@ func (a *app) printRetention(rules []api.RetentionRule) error {
 		a.note("there is no rule, so everything is kept; make one with `snapcli cloud retention set TARGET --keep-last N`")
 		return nil
 	}
-	t := a.newTable(column{title: "Target", least: 8}, column{title: "Keeps the last", right: true}, column{title: "Keeps days", right: true})
+	t := a.newTable(column{title: "Target", least: 8}, column{title: "Keeps the last", right: true},
+		column{title: "Keeps days", right: true})
 	for _, r := range rules {
 		t.row(r.Target, orNone(r.KeepLast), orNone(r.KeepDays))
 	}
@@ -92,7 +94,8 @@ applies the rules every hour; see first what would go with
 			if a.flags.json {
 				return a.printJSON(rule)
 			}
-			a.done("", "set the retention of %s; see what it would delete with `snapcli cloud retention run --dry-run`", rule.Target)
+			a.done("", "set the retention of %s; see what it would delete with `snapcli cloud retention run --dry-run`",
+				rule.Target)
 			return nil
 		},
 	}
@@ -139,7 +142,8 @@ does every hour, at most 200 at a time. With --dry-run it only lists them.`,
 				return err
 			}
 			if !dry {
-				if err := a.confirm(cmd.Context(), yes, "Delete what the retention rules no longer keep?", "It is gone for everyone; --dry-run lists it first."); err != nil {
+				if err := a.confirm(cmd.Context(), yes, "Delete what the retention rules no longer keep?",
+					"It is gone for everyone; --dry-run lists it first."); err != nil {
 					return err
 				}
 			}

@@ -44,7 +44,8 @@ func (a *app) printSessions(sessions []api.Session) error {
 	if a.flags.json {
 		return a.printJSON(emptyNotNull(sessions))
 	}
-	t := a.newTable(column{title: "ID"}, column{title: "Kind"}, column{title: "Name", least: 10}, column{title: "Address", least: 8},
+	t := a.newTable(column{title: "ID"}, column{title: "Kind"}, column{title: "Name", least: 10},
+		column{title: "Address", least: 8},
 		momentColumn("Last used", 1), momentColumn("Expires", 0), column{title: "This one", paint: paintShared})
 	for _, s := range sessions {
 		this := ""

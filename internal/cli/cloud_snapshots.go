@@ -17,7 +17,8 @@ func (a *app) cloudSnapshotsCommand() *cobra.Command {
 	cmd := a.cloudListCommand("snapshots")
 	cmd.Short = "List the cloud snapshots you may see; show, share and delete them"
 	cmd.Args = knownCommand
-	cmd.AddCommand(a.cloudListCommand("list"), a.cloudShowCommand(), a.cloudDeleteCommand(), a.declineCommand(), a.cloudAccessCommand(),
+	cmd.AddCommand(a.cloudListCommand("list"), a.cloudShowCommand(), a.cloudDeleteCommand(), a.declineCommand(),
+		a.cloudAccessCommand(),
 		a.shareCommand(), a.unshareCommand(), a.sharesCommand())
 	return cmd
 }
@@ -61,7 +62,8 @@ Filters combine: a snapshot is listed when all of them hold.`,
 	cmd.Flags().BoolVar(&f.received, "received", false, "only those that other organizations share with yours")
 	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most so many")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
-	cmd.Flags().StringVar(&f.since, "since", "", "only those created from this time on: 2026-11-21, or 7d for seven days ago")
+	cmd.Flags().StringVar(&f.since, "since", "",
+		"only those created from this time on: 2026-11-21, or 7d for seven days ago")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all")
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeTargets)
 	a.jsonFlag(cmd)
@@ -71,10 +73,12 @@ Filters combine: a snapshot is listed when all of them hold.`,
 // options turns the flags into a query of the API.
 func (f listFlags) options() (api.ListOptions, error) {
 	if f.limit < 1 {
-		return api.ListOptions{}, snap.Usage(fmt.Sprintf("--limit %d is less than one", f.limit), "use a number like 20, or --all")
+		return api.ListOptions{}, snap.Usage(fmt.Sprintf("--limit %d is less than one", f.limit),
+			"use a number like 20, or --all")
 	}
 	if f.mine && f.received {
-		return api.ListOptions{}, snap.Usage("--mine and --received exclude each other", "a snapshot that you pushed is of your own organization; leave one of them out")
+		return api.ListOptions{}, snap.Usage("--mine and --received exclude each other",
+			"a snapshot that you pushed is of your own organization; leave one of them out")
 	}
 	o := api.ListOptions{Target: f.target, Type: f.typ, Q: f.search, Limit: min(f.limit, api.MaxLimit)}
 	switch { // the service applies one of these, the narrowest; keep applies the others
@@ -253,7 +257,8 @@ func (l *cloudList) end(f listFlags) error {
 	case l.count == 0 && f.chosen():
 		l.note("no cloud snapshot matches")
 	case l.count == 0:
-		l.note("there is no cloud snapshot that you may see; push one with `snapcli push TARGET --cloud`, or ask a colleague to share one")
+		l.note("there is no cloud snapshot that you may see; push one with `snapcli push TARGET --cloud`, or ask a " +
+			"colleague to share one")
 	case l.more:
 		l.noteMore(l.count)
 	}

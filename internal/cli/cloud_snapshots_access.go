@@ -74,7 +74,8 @@ func (a *app) accessNow(ctx context.Context, typed, user string) error {
 		a.result("%s %s see %s: %s", report.User.Email, can, s.Name, report.User.Why)
 		return nil
 	}
-	t := a.newTable(column{title: "Through", least: 20, weight: 2}, column{title: "People", right: true}, momentColumn("Since", 0), column{title: "Granted by", least: 8, weight: 1})
+	t := a.newTable(column{title: "Through", least: 20, weight: 2}, column{title: "People", right: true},
+		momentColumn("Since", 0), column{title: "Granted by", least: 8, weight: 1})
 	for _, way := range report.Ways {
 		t.row(way.Through, people(way), a.moment(way.Since), way.GrantedBy)
 	}

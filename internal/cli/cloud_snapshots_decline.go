@@ -22,7 +22,8 @@ Only owners and admins of your organization may decline.`,
 			if err != nil {
 				return err
 			}
-			if err := a.confirm(cmd.Context(), yes, "Send "+s.Name+" back to "+s.Organization+"?", "Nobody in your organization will see it any more."); err != nil {
+			if err := a.confirm(cmd.Context(), yes, "Send "+s.Name+" back to "+s.Organization+"?",
+				"Nobody in your organization will see it any more."); err != nil {
 				return err
 			}
 			if err := conn.Decline(cmd.Context(), s.ID); err != nil {

@@ -42,7 +42,8 @@ func (a *app) deleteCloud(ctx context.Context, ids []string, yes bool) error {
 	if len(list) > 1 {
 		what = fmt.Sprintf("these %d snapshots", len(list))
 	}
-	if err := a.confirm(ctx, yes, "Delete "+what+" from the cloud?", "It is gone for everyone, and its shares with it."); err != nil {
+	if err := a.confirm(ctx, yes, "Delete "+what+" from the cloud?",
+		"It is gone for everyone, and its shares with it."); err != nil {
 		return err
 	}
 	var failed []error

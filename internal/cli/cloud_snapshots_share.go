@@ -44,7 +44,8 @@ of the organization; shares with other organizations for owners and admins.`,
 		Example: examples(
 			"share with everyone in the organization", "snapcli cloud snapshots share snap_7h2k9m",
 			"share with two groups, by name or ID", "snapcli cloud snapshots share snap_7h2k9m --group Engineering --group dba",
-			"share with another organization for a week", "snapcli cloud snapshots share snap_7h2k9m --org globex --expires-in 7d",
+			"share with another organization for a week",
+			"snapcli cloud snapshots share snap_7h2k9m --org globex --expires-in 7d",
 			"see what would happen", "snapcli cloud snapshots share snap_7h2k9m snap_p3v8xw --dry-run"),
 		Args:              someArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
@@ -53,7 +54,8 @@ of the organization; shares with other organizations for owners and admins.`,
 		},
 	}
 	a.shareWith(cmd, &f)
-	cmd.Flags().StringVar(&f.expiresIn, "expires-in", "", "with --org: how long, such as 36h, 7d or 2w (default without end)")
+	cmd.Flags().StringVar(&f.expiresIn, "expires-in", "",
+		"with --org: how long, such as 36h, 7d or 2w (default without end)")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "share original, unmasked data without being asked")
 	return cmd
 }
@@ -90,7 +92,8 @@ type changer func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange,
 
 // changeShares finds every snapshot first, so that a mistyped ID changes
 // nothing, and then makes the changes to each. It continues after a refusal.
-func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags, prepare func(context.Context, *connection, shareFlags) (changer, error)) error {
+func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags,
+	prepare func(context.Context, *connection, shareFlags) (changer, error)) error {
 	if f.expiresIn != "" && len(f.orgs) == 0 {
 		return snap.Usage("--expires-in is only for a share with another organization", "add --org SLUG")
 	}
@@ -204,7 +207,8 @@ func secondsOf(expiresIn string) (int64, error) {
 
 // shareConfirmed shares a snapshot, and asks on a terminal when the
 // organization wants a confirmation.
-func (a *app) shareConfirmed(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest, yes bool) (api.ShareChanges, error) {
+func (a *app) shareConfirmed(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest,
+	yes bool) (api.ShareChanges, error) {
 	made, err := conn.ShareWith(ctx, s.ID, with, yes)
 	if snap.CodeOf(err) != snap.CodeConfirm || yes || !a.person() {
 		return made, err
@@ -252,7 +256,8 @@ func groupIn(groups []api.Group, m api.ShareChange) api.Group {
 }
 
 // foretellAll says what a share would change.
-func (a *app) foretellAll(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest, groups []api.Group) (all []shareChange, err error) {
+func (a *app) foretellAll(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest,
+	groups []api.Group) (all []shareChange, err error) {
 	add := func(c shareChange, err error) error {
 		all = append(all, c)
 		return err
@@ -319,13 +324,15 @@ func (a *app) foretell(ctx context.Context, conn *connection, s api.Snapshot, gr
 	if more := added.Count - len(added.Users); more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
 	}
-	c.Says = fmt.Sprintf("would share %s %s: %s more could see and pull it: %s", s.Name, with, plural(added.Count, "person", "people"), names)
+	c.Says = fmt.Sprintf("would share %s %s: %s more could see and pull it: %s", s.Name, with,
+		plural(added.Count, "person", "people"), names)
 	return nil
 }
 
 // foretellOrg says what a share with another organization would change. How
 // long it would last is said as a duration: the service's clock measures it.
-func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string, seconds int64) (shareChange, error) {
+func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string,
+	seconds int64) (shareChange, error) {
 	c := shareChange{Share: "organization", With: slug}
 	before, shared, err := orgShare(ctx, conn, s.ID, slug)
 	if err != nil {
@@ -342,7 +349,8 @@ func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot,
 	if before.ExpiresAt != nil && seconds == 0 {
 		c.warning = a.unlimited(s, slug, before.ExpiresAt, "would never end")
 	}
-	c.Says = fmt.Sprintf("would share %s with the organization %s %s: every member of it could see and pull it", s.Name, slug, lasting)
+	c.Says = fmt.Sprintf("would share %s with the organization %s %s: every member of it could see and pull it", s.Name,
+		slug, lasting)
 	return c, nil
 }
 

@@ -68,7 +68,8 @@ func (a *app) shares(ctx context.Context, typed string) error {
 	}
 	list.Organizations, err = conn.OrgShares(ctx, s.ID)
 	switch {
-	case errors.Is(err, &snap.Error{Code: snap.CodeForbidden}), errors.Is(err, &snap.Error{Code: snap.CodeUserAttributionRequired}):
+	case errors.Is(err, &snap.Error{Code: snap.CodeForbidden}),
+		errors.Is(err, &snap.Error{Code: snap.CodeUserAttributionRequired}):
 		list.Organizations, list.Note = nil, noteAdmins
 	case err != nil:
 		return err
@@ -80,7 +81,8 @@ func (a *app) shares(ctx context.Context, typed string) error {
 }
 
 // noteOwningAdmins is what a recipient reads instead of the lists.
-const noteOwningAdmins = "whom else it is shared with is shown to owners and admins of %s: an org admin of that organization is required"
+const noteOwningAdmins = "whom else it is shared with is shown to owners and admins of %s: an org admin of that " +
+	"organization is required"
 
 // receivedShares prints what the recipient of a snapshot may know of its shares.
 func (a *app) receivedShares(s api.Snapshot) error {
@@ -115,7 +117,8 @@ func (a *app) printGroupShares(shares []api.GroupShare) error {
 		a.result("  none")
 		return nil
 	}
-	t := a.newTable(column{title: "Group", least: 8, weight: 1}, column{title: "ID", least: 8, weight: 3}, column{title: "Shared by", least: 6}, momentColumn("Since", 0))
+	t := a.newTable(column{title: "Group", least: 8, weight: 1}, column{title: "ID", least: 8, weight: 3},
+		column{title: "Shared by", least: 6}, momentColumn("Since", 0))
 	for _, share := range shares {
 		by := share.SharedBy
 		if share.Channel != "" {
@@ -132,7 +135,8 @@ func (a *app) printOrgShares(shares []api.OrgShare) error {
 		a.result("  none")
 		return nil
 	}
-	t := a.newTable(column{title: "Organization", least: 8, weight: 2}, column{title: "Slug"}, momentColumn("Expires", 3), column{title: "Shared by", least: 6}, momentColumn("Since", 0))
+	t := a.newTable(column{title: "Organization", least: 8, weight: 2}, column{title: "Slug"}, momentColumn("Expires", 3),
+		column{title: "Shared by", least: 6}, momentColumn("Since", 0))
 	for _, share := range shares {
 		if share.DeclinedAt != nil {
 			t.row(share.Name, share.OrgSlug, "declined "+a.moment(*share.DeclinedAt), "", "")

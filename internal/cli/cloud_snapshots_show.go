@@ -11,9 +11,10 @@ import (
 
 func (a *app) cloudShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "show SNAPSHOT-ID",
-		Short:             "Show everything about one cloud snapshot",
-		Long:              "Show prints one cloud snapshot with its whole ID and checksum, how it is shared,\nand what you may do with it.",
+		Use:   "show SNAPSHOT-ID",
+		Short: "Show everything about one cloud snapshot",
+		Long: "Show prints one cloud snapshot with its whole ID and checksum, how it is shared,\nand what " +
+			"you may do with it.",
 		Example:           examples("show one", "snapcli cloud snapshots show snap_7h2k9m"),
 		Args:              oneArg("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,

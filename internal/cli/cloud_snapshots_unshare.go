@@ -90,7 +90,8 @@ func (a *app) endOf(ctx context.Context, conn *connection, s api.Snapshot, f sha
 
 // foretellUnshare returns what UnshareWith would change. It is refused to those
 // who may not do it.
-func (c *connection) foretellUnshare(ctx context.Context, id string, from api.UnshareRequest) (would api.ShareChanges, err error) {
+func (c *connection) foretellUnshare(ctx context.Context, id string, from api.UnshareRequest) (would api.ShareChanges,
+	err error) {
 	var orgs []api.OrgShare
 	if len(from.OrgSlugs) > 0 {
 		if orgs, err = c.OrgShares(ctx, id); err != nil {
@@ -134,7 +135,8 @@ func everyShare(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare) ap
 }
 
 // plannedEnd is the answer the service would give.
-func plannedEnd(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare, from api.UnshareRequest) (would api.ShareChanges) {
+func plannedEnd(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare,
+	from api.UnshareRequest) (would api.ShareChanges) {
 	if from.OrgWide {
 		would.Changes = append(would.Changes, api.ShareChange{Kind: "org_wide", Changed: s.Shared})
 	}
@@ -213,7 +215,8 @@ func stillSee(s api.Snapshot) string {
 // sharedGroup finds the group that a person typed among those the snapshot is
 // shared with, or else among all groups: ending a share that does not exist is
 // no error.
-func (a *app) sharedGroup(ctx context.Context, conn *connection, shares []api.GroupShare, typed string) (g api.Group, err error) {
+func (a *app) sharedGroup(ctx context.Context, conn *connection, shares []api.GroupShare, typed string) (g api.Group,
+	err error) {
 	var among []api.Group
 	for _, share := range shares {
 		among = append(among, api.Group{GroupID: share.GroupID, Name: share.Name})

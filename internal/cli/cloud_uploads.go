@@ -49,7 +49,8 @@ func (a *app) printUploads(uploads []api.Upload) error {
 		a.note("you have no unfinished uploads")
 		return nil
 	}
-	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 6}, column{title: "Name", least: 10}, column{title: "Type", least: 8},
+	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 6}, column{title: "Name", least: 10},
+		column{title: "Type", least: 8},
 		column{title: "Size"}, momentColumn("Last moved", 1))
 	for _, u := range uploads {
 		t.row(u.ID, u.Target, u.Name, string(u.Type), size(u.Size), a.when(u.TouchedAt))

@@ -14,7 +14,8 @@ func (a *app) cloudWebhooksCommand() *cobra.Command {
 	cmd := a.webhooksListCommand("webhooks")
 	cmd.Short = "Be told of events at a URL"
 	cmd.Args = knownCommand
-	cmd.AddCommand(a.webhooksListCommand("list"), a.webhooksAddCommand(), a.webhooksRemoveCommand(), a.webhooksDeliveriesCommand())
+	cmd.AddCommand(a.webhooksListCommand("list"), a.webhooksAddCommand(), a.webhooksRemoveCommand(),
+		a.webhooksDeliveriesCommand())
 	return cmd
 }
 
@@ -43,7 +44,8 @@ admins of the organization keep them.`,
 				a.note("there is no webhook; make one with `snapcli cloud webhooks add URL`")
 				return nil
 			}
-			t := a.newTable(column{title: "ID"}, column{title: "URL", least: 16}, column{title: "Events", least: 10, weight: 1}, column{title: "Since", weight: 2})
+			t := a.newTable(column{title: "ID"}, column{title: "URL", least: 16}, column{title: "Events", least: 10, weight: 1},
+				column{title: "Since", weight: 2})
 			for _, h := range hooks {
 				t.row(h.ID, h.URL, eventNames(h.Events), a.moment(h.CreatedAt))
 			}
@@ -143,13 +145,15 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 				a.note("the webhook %s was not told of anything yet", args[0])
 				return nil
 			}
-			t := a.newTable(column{title: "When"}, column{title: "Event", least: 8}, column{title: "Attempts", right: true}, column{title: "Result", least: 12}, column{title: "Next attempt", weight: 1})
+			t := a.newTable(column{title: "When"}, column{title: "Event", least: 8}, column{title: "Attempts", right: true},
+				column{title: "Result", least: 12}, column{title: "Next attempt", weight: 1})
 			for _, d := range list {
 				next := "-"
 				if d.NextAt != nil {
 					next = a.when(*d.NextAt)
 				}
-				t.row(a.moment(d.CreatedAt), strings.TrimPrefix(string(d.Event), "snapshot."), strconv.Itoa(d.Attempts), d.Status, next)
+				t.row(a.moment(d.CreatedAt), strings.TrimPrefix(string(d.Event), "snapshot."), strconv.Itoa(d.Attempts), d.Status,
+					next)
 			}
 			return t.flush()
 		},

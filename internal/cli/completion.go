@@ -38,7 +38,8 @@ also targets, snapshot IDs, groups and local snapshots.
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.io.Out)
 			}
-			return snap.Usage(fmt.Sprintf("%q is not a shell that is known", args[0]), didYouMean(args[0], shells, "use bash, zsh, fish or powershell"))
+			return snap.Usage(fmt.Sprintf("%q is not a shell that is known", args[0]),
+				didYouMean(args[0], shells, "use bash, zsh, fish or powershell"))
 		},
 	}
 }
@@ -50,7 +51,8 @@ const completionPatience = 2 * time.Second
 // prints an error: without values it offers none.
 
 // completeTargets offers the configured targets as the first argument.
-func (a *app) completeTargets(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func (a *app) completeTargets(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
 	agent, err := a.agent()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -89,7 +91,8 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 	a.live(cmd, func(ctx context.Context, c *connection) error {
 		page, err := c.Snapshots(ctx, api.ListOptions{IDPrefix: prefix, Limit: api.DefaultLimit})
 		for _, s := range page.Items {
-			out = append(out, cobra.CompletionWithDesc(snap.CleanText(s.ID), snap.CleanText(fmt.Sprintf("%s, %s, %s", s.Name, s.Type, a.moment(s.Created)))))
+			out = append(out, cobra.CompletionWithDesc(snap.CleanText(s.ID),
+				snap.CleanText(fmt.Sprintf("%s, %s, %s", s.Name, s.Type, a.moment(s.Created)))))
 		}
 		return err
 	})

@@ -14,7 +14,8 @@ func (a *app) configCommand() *cobra.Command {
 	cmd := a.configShowCommand("config")
 	cmd.Short = "Show, check, edit and import the configuration"
 	cmd.Args = knownCommand
-	cmd.AddCommand(a.configShowCommand("show"), a.configPathCommand(), a.configEditCommand(), a.configCheckCommand(), a.configSchemaCommand(), a.configImportCommand())
+	cmd.AddCommand(a.configShowCommand("show"), a.configPathCommand(), a.configEditCommand(), a.configCheckCommand(),
+		a.configSchemaCommand(), a.configImportCommand())
 	return cmd
 }
 
@@ -43,7 +44,8 @@ with __ for a dot) or a default. Secrets are masked.`,
 			if a.flags.json {
 				return a.printJSON(list)
 			}
-			t := a.newTable(column{title: "Key", least: 16, cut: keepEnd}, column{title: "Value", least: 12, weight: 1}, column{title: "Source"})
+			t := a.newTable(column{title: "Key", least: 16, cut: keepEnd}, column{title: "Value", least: 12, weight: 1},
+				column{title: "Source"})
 			for _, s := range list {
 				t.row(s.Key, s.Value, s.Source)
 			}

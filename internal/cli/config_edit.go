@@ -56,7 +56,8 @@ func (a *app) editConfig(ctx context.Context) error {
 	run := exec.CommandContext(ctx, editor[0], append(editor[1:], path)...)
 	run.Stdin, run.Stdout, run.Stderr = a.io.In, a.io.Err, a.io.Err
 	if err := run.Run(); err != nil {
-		return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the editor %s failed: %v", editor[0], err), Hint: "set EDITOR to the one you use", Cause: err}
+		return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the editor %s failed: %v", editor[0], err),
+			Hint: "set EDITOR to the one you use", Cause: err}
 	}
 	return a.checkConfig()
 }

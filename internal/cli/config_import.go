@@ -14,14 +14,16 @@ import (
 )
 
 func (a *app) configImportCommand() *cobra.Command {
-	cmd := parent("import", "Take over the configuration of another tool", `Import reads the configuration of another tool and writes targets, storage
+	cmd := parent("import", "Take over the configuration of another tool",
+		`Import reads the configuration of another tool and writes targets, storage
 profiles and masking rules as far as there are equals. What has none is named
 with its line; a column whose masking has none gets no rule, so that sanitizing
 stops there until you have decided.
 
 A URL with ${NAME} sends that environment variable's value to its host. Import
 asks for each such name; a script allows it with --allow-env NAME.`)
-	cmd.AddCommand(a.importFrom("dbsnapper", "dbsnapper.yml", `Import dbsnapper takes over targets with their databases and the SQL that masks,
+	cmd.AddCommand(a.importFrom("dbsnapper", "dbsnapper.yml",
+		`Import dbsnapper takes over targets with their databases and the SQL that masks,
 and storage profiles. A secret that is encrypted in the file becomes the name of
 an environment variable.`), a.importFrom("greenmask", "greenmask.yml", `Import greenmask takes over the databases as one target, the transformers of
 columns as masking rules, and the storage as a storage profile.`))
@@ -59,7 +61,8 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what it would come to")
-	cmd.Flags().StringArrayVar(&allowed, "allow-env", nil, "let the imported URLs use this environment variable; repeat it for each")
+	cmd.Flags().StringArrayVar(&allowed, "allow-env", nil,
+		"let the imported URLs use this environment variable; repeat it for each")
 	if tool == "greenmask" {
 		cmd.Flags().StringVar(&target, "target", "", "name of the target (default that of the database)")
 	}
@@ -74,11 +77,13 @@ func (a *app) allowVariables(ctx context.Context, i local.Import, allowed []stri
 		if slices.Contains(allowed, v.Name) {
 			continue
 		}
-		what := fmt.Sprintf("the file puts the environment variable %s into a URL of %s, which its value would be sent to", v.Name, v.Host)
+		what := fmt.Sprintf("the file puts the environment variable %s into a URL of %s, which its value would be sent to",
+			v.Name, v.Host)
 		if !a.person() {
 			return snap.Usage(what, "if you want that, allow it with --allow-env "+v.Name)
 		}
-		yes, err := a.ask(ctx, "Let "+v.Host+" have the value of "+v.Name+"?", "The file puts that environment variable into a URL of this host.")
+		yes, err := a.ask(ctx, "Let "+v.Host+" have the value of "+v.Name+"?",
+			"The file puts that environment variable into a URL of this host.")
 		if err != nil {
 			return err
 		}
@@ -105,7 +110,8 @@ type profileView struct {
 }
 
 func (a *app) printImport(i local.Import, dry bool) error {
-	v := imported{Written: !dry, Targets: []targetView{}, Profiles: []profileView{}, Files: append([]string{}, i.Files...), Left: append([]foreign.Left{}, i.Left...)}
+	v := imported{Written: !dry, Targets: []targetView{}, Profiles: []profileView{},
+		Files: append([]string{}, i.Files...), Left: append([]foreign.Left{}, i.Left...)}
 	for _, t := range i.Targets {
 		v.Targets = append(v.Targets, viewTarget(t))
 	}

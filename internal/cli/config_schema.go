@@ -21,8 +21,9 @@ func (a *app) configSchemaCommand() *cobra.Command {
 language server complete and check the file by it, when its first line is:
 
   # yaml-language-server: $schema=./config.schema.json`,
-		Example: examples("keep it beside the config file", `snapcli config schema > "$(dirname "$(snapcli config path)")/config.schema.json"`),
-		Args:    noArgs,
+		Example: examples("keep it beside the config file",
+			`snapcli config schema > "$(dirname "$(snapcli config path)")/config.schema.json"`),
+		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			a.result("%s", raw(strings.TrimSpace(configSchema)))
 			return nil

@@ -13,7 +13,8 @@ import (
 
 // agent opens this machine's configuration and snapshots.
 func (a *app) agent() (*local.Agent, error) {
-	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log, Passphrase: a.passphrase()})
+	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log,
+		Passphrase: a.passphrase()})
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,8 @@ func (a *app) cloud(agent *local.Agent) (*connection, error) {
 
 // keyOf returns the API key that is set, if one is.
 func keyOf(agent *local.Agent) (c credential, set bool) {
-	c = credential{Source: fromConfig, Where: "cloud.api_key in " + agent.ConfigPath(), key: strings.TrimSpace(agent.Config().Cloud.APIKey)}
+	c = credential{Source: fromConfig, Where: "cloud.api_key in " + agent.ConfigPath(),
+		key: strings.TrimSpace(agent.Config().Cloud.APIKey)}
 	if agent.Origin("cloud.api_key") == "environment" {
 		c.Source, c.Where = fromEnvironment, apiKeyEnv
 	}
@@ -86,7 +88,8 @@ func (c credential) token() api.TokenSource {
 		if c.Source == fromEnvironment {
 			hint = "unset " + apiKeyEnv + " to use the login session of `snapcli login`, or set it to a valid key"
 		}
-		return "", &snap.Error{Code: snap.CodeUnauthenticated, Detail: "the service refused the API key of " + c.Where, Hint: hint}
+		return "", &snap.Error{Code: snap.CodeUnauthenticated, Detail: "the service refused the API key of " + c.Where,
+			Hint: hint}
 	}
 }
 
@@ -112,7 +115,8 @@ func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
 		}
 	}
 	a.known.add(session.AccessToken, session.RefreshToken)
-	conn, err := a.dial(base, api.MountUser, a.remember(file.Source(base, a.http())), credential{Source: fromSession, Where: "login session"})
+	conn, err := a.dial(base, api.MountUser, a.remember(file.Source(base, a.http())),
+		credential{Source: fromSession, Where: "login session"})
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +135,8 @@ func (a *app) remember(source api.TokenSource) api.TokenSource {
 
 func (a *app) dial(base, mount string, token api.TokenSource, c credential) (*connection, error) {
 	a.log.Debug("cloud", "url", base, "credential", c.Where)
-	client, err := api.New(api.Options{BaseURL: base, Mount: mount, Token: token, UserAgent: userAgent(), HTTP: a.http(), TraceParent: a.env("TRACEPARENT")})
+	client, err := api.New(api.Options{BaseURL: base, Mount: mount, Token: token, UserAgent: userAgent(), HTTP: a.http(),
+		TraceParent: a.env("TRACEPARENT")})
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +173,8 @@ func (a *app) signedIn() (*connection, error) {
 	}
 	conn, err := a.cloudBySession(agent)
 	if snap.CodeOf(err) == snap.CodeNotSignedIn {
-		return nil, &snap.Error{Code: snap.CodeNotSignedIn, Detail: err.Error(), Hint: "run `snapcli login`; an API key does not do for this"}
+		return nil, &snap.Error{Code: snap.CodeNotSignedIn, Detail: err.Error(),
+			Hint: "run `snapcli login`; an API key does not do for this"}
 	}
 	return conn, err
 }

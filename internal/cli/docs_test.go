@@ -33,7 +33,8 @@ func TestReferencePage(t *testing.T) {
 	t.Parallel()
 	root := referenceApp().root()
 	var page bytes.Buffer
-	page.WriteString("# The commands of snapcli\n\nThis page is made from the commands themselves; `snapcli COMMAND --help` prints the same.\n\n")
+	page.WriteString("# The commands of snapcli\n\nThis page is made from the commands themselves; `snapcli COMMAND " +
+		"--help` prints the same.\n\n")
 	fmt.Fprintf(&page, "Every command takes these flags:\n\n```\n%s```\n", root.PersistentFlags().FlagUsages())
 	for _, c := range commands(root) {
 		describe(&page, c)
@@ -103,7 +104,8 @@ func TestManPages(t *testing.T) {
 	root.DisableAutoGenTag = true
 	dir := t.TempDir()
 	never := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Date: &never, Source: "snapcli", Manual: "snapcli"}, dir); err != nil {
+	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Date: &never, Source: "snapcli", Manual: "snapcli"},
+		dir); err != nil {
 		t.Fatal(err)
 	}
 	made, err := filepath.Glob(filepath.Join(dir, "*.1"))
@@ -137,7 +139,8 @@ func compare(t *testing.T, path string, want []byte) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the commands say (%v); write it anew with: go test ./internal/cli -run 'TestReferencePage|TestManPages' -update", path, err)
+		t.Errorf("%s is not what the commands say (%v); write it anew with: go test ./internal/cli -run "+
+			"'TestReferencePage|TestManPages' -update", path, err)
 	}
 }
 
@@ -173,7 +176,8 @@ func TestHelpFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range strings.Split(page.String(), "\n") {
-			if fits := len(line) <= 80; !fits && !strings.Contains(line, " snapcli completion ") && !strings.Contains(line, "  snapcli config schema ") {
+			if fits := len(line) <= 80; !fits && !strings.Contains(line, " snapcli completion ") &&
+				!strings.Contains(line, "  snapcli config schema ") {
 				t.Errorf("%s: %d wide: %s", strings.Join(args, " "), len(line), line)
 			}
 			if strings.Contains(line, `\n`) {

@@ -76,7 +76,8 @@ func (x *examination) failed(what, verdict string, err error) {
 
 func (a *app) doctor(ctx context.Context, fix bool) error {
 	x := &examination{app: a}
-	x.add("snapcli", good, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH), "")
+	x.add("snapcli", good, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
+		"")
 	if agent := x.configuration(); agent != nil {
 		x.snapshots(agent)
 		for _, t := range agent.Targets() {
@@ -106,7 +107,8 @@ func (x *examination) configuration() *local.Agent {
 	case err != nil:
 		x.failed("config file", bad, err)
 	case agent.Origin("cloud.api_key") == "file" && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
-		x.add("config file", look, fmt.Sprintf("%s holds an API key and can be read by others (mode %04o)", path, info.Mode().Perm()), "run: chmod 600 "+path)
+		x.add("config file", look, fmt.Sprintf("%s holds an API key and can be read by others (mode %04o)", path,
+			info.Mode().Perm()), "run: chmod 600 "+path)
 	default:
 		x.add("config file", good, fmt.Sprintf("%s, %s", path, plural(len(agent.Targets()), "target", "targets")), "")
 	}
@@ -130,7 +132,8 @@ func (x *examination) credentialsFile() {
 	}
 	path := filepath.Join(dir, "credentials.json")
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
-		x.add("login sessions", look, fmt.Sprintf("%s can be read by others (mode %04o)", path, info.Mode().Perm()), "run: chmod 600 "+path)
+		x.add("login sessions", look, fmt.Sprintf("%s can be read by others (mode %04o)", path, info.Mode().Perm()),
+			"run: chmod 600 "+path)
 	}
 }
 
@@ -155,7 +158,8 @@ func (x *examination) snapshots(agent *local.Agent) {
 		return
 	}
 	for _, path := range agent.Damaged() {
-		x.add("snapshots", look, path+" is damaged: the snapshot beside it is not listed", "pull or build it again, and delete both")
+		x.add("snapshots", look, path+" is damaged: the snapshot beside it is not listed",
+			"pull or build it again, and delete both")
 	}
 	x.add("snapshots", good, fmt.Sprintf("%s in %s, %s", plural(len(list), "snapshot", "snapshots"), dir, size(bytes)), "")
 }
@@ -183,7 +187,8 @@ func takesFile(dir string) error {
 func (x *examination) target(ctx context.Context, agent *local.Agent, t local.Target) {
 	what := "target " + t.Name
 	if t.Source == "" && t.Destination == "" {
-		x.add(what, look, "it has neither a source nor a destination", fmt.Sprintf("run: snapcli targets add %s --source URL", word(t.Name)))
+		x.add(what, look, "it has neither a source nor a destination",
+			fmt.Sprintf("run: snapcli targets add %s --source URL", word(t.Name)))
 	}
 	checks, err := agent.CheckTarget(ctx, t.Name)
 	if err != nil {
@@ -217,7 +222,8 @@ func (x *examination) database(side string, c local.DatabaseCheck) {
 	case c.Err != nil:
 		x.failed(side, bad, c.Err)
 	case c.Exists:
-		x.add(side, good, c.URL+", "+plural(c.Tables, "table", "tables")+after(", server ", c.ServerVersion)+after(", tools ", c.ToolVersion), "")
+		x.add(side, good, c.URL+", "+plural(c.Tables, "table", "tables")+after(", server ",
+			c.ServerVersion)+after(", tools ", c.ToolVersion), "")
 	}
 	for _, n := range c.Missing {
 		x.findings = append(x.findings, finding{side, bad, c.URL + ": " + n.What, n.Mend, n.Code})
@@ -237,7 +243,8 @@ func after(prefix, text string) string {
 // cloudService looks at the service, its parts, its clock and the credential.
 func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	if agent.Config().Cloud.URL == "" {
-		x.add("cloud service", look, "none is configured", "set cloud.url with `snapcli config edit`; without it only local snapshots work")
+		x.add("cloud service", look, "none is configured",
+			"set cloud.url with `snapcli config edit`; without it only local snapshots work")
 		return
 	}
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
@@ -259,7 +266,8 @@ func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 		return
 	}
 	who := first(me.Email, "the organization")
-	x.add("credential", good, fmt.Sprintf("%s: %s of %s%s", conn.credential.Where, who, me.Organization, after(", role ", string(me.Role))), "")
+	x.add("credential", good, fmt.Sprintf("%s: %s of %s%s", conn.credential.Where, who, me.Organization,
+		after(", role ", string(me.Role))), "")
 	if me.GroupsUnknown {
 		why, ask, _ := strings.Cut(whyGroupsUnknown(me), "; ")
 		x.add("groups", look, "group shares give you nothing: "+why, ask)
@@ -276,12 +284,14 @@ func (x *examination) reachable(ctx context.Context, base string) bool {
 	}
 	for _, name := range slices.Sorted(maps.Keys(health.parts)) {
 		if state := health.parts[name]; state != "ok" {
-			x.failed("cloud "+name, bad, &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's " + name + " is " + state, Hint: "tell the operator of " + base})
+			x.failed("cloud "+name, bad, &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's " + name + " is " +
+				state, Hint: "tell the operator of " + base})
 		}
 	}
 	x.add("cloud service", good, fmt.Sprintf("%s answers in %s", base, health.took.Round(time.Millisecond)), "")
 	if skew := health.skew.Abs(); skew > time.Minute {
-		x.add("clock", look, fmt.Sprintf("this machine's clock and the service's differ by %s", skew.Round(time.Second)), "set this machine's clock by NTP")
+		x.add("clock", look, fmt.Sprintf("this machine's clock and the service's differ by %s", skew.Round(time.Second)),
+			"set this machine's clock by NTP")
 	} else if health.skew != 0 {
 		x.add("clock", good, "agrees with the service's", "")
 	}

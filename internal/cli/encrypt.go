@@ -14,14 +14,17 @@ import (
 
 // encryptFlags say who can read the snapshot that a command makes.
 func encryptFlags(cmd *cobra.Command, e *local.Encryption) {
-	cmd.Flags().StringArrayVar(&e.To, "encrypt-to", nil, "public key, or file of them, of who can read it; may be repeated (default the target's)")
+	cmd.Flags().StringArrayVar(&e.To, "encrypt-to", nil,
+		"public key, or file of them, of who can read it; may be repeated (default the target's)")
 	cmd.Flags().BoolVar(&e.None, "no-encrypt", false, "readable by everybody, whatever the target's configuration says")
 	cmd.MarkFlagsMutuallyExclusive("encrypt-to", "no-encrypt")
 }
 
 // identityFlag names the private keys that open an encrypted snapshot.
 func identityFlag(cmd *cobra.Command, files *[]string) {
-	cmd.Flags().StringArrayVar(files, "identity", nil, "file of an age identity or SSH key that opens an encrypted snapshot; may be repeated (default those of the configuration)")
+	cmd.Flags().StringArrayVar(files, "identity", nil,
+		"file of an age identity or SSH key that opens an encrypted snapshot; may be repeated (default those of the "+
+			"configuration)")
 	_ = cmd.MarkFlagFilename("identity")
 }
 

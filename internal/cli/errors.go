@@ -81,11 +81,13 @@ func asError(err error) *snap.Error {
 	}
 	switch {
 	case disk.Full(err):
-		return &snap.Error{Code: snap.CodeStorageFull, Detail: err.Error(), Hint: "free some space, or set SNAPCLI_DATA_DIR to a larger disk, and run the command again"}
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: err.Error(),
+			Hint: "free some space, or set SNAPCLI_DATA_DIR to a larger disk, and run the command again"}
 	case errors.Is(err, os.ErrPermission):
 		return &snap.Error{Code: snap.CodeForbidden, Detail: err.Error(), Hint: "check who owns that file or folder"}
 	}
-	return &snap.Error{Code: snap.CodeInternal, Detail: err.Error(), Hint: "run the command again with --debug to see more"}
+	return &snap.Error{Code: snap.CodeInternal, Detail: err.Error(),
+		Hint: "run the command again with --debug to see more"}
 }
 
 func (a *app) writeError(e *snap.Error) {

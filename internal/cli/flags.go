@@ -44,7 +44,8 @@ func (v *jobsValue) String() string { return strconv.Itoa(int(*v)) }
 func (v *jobsValue) Set(typed string) error {
 	n, err := strconv.Atoi(typed)
 	if err == nil && n < 0 {
-		return snap.Usage(fmt.Sprintf("--jobs %d is less than zero", n), "use a number like 4, or leave it out to have it chosen")
+		return snap.Usage(fmt.Sprintf("--jobs %d is less than zero", n),
+			"use a number like 4, or leave it out to have it chosen")
 	}
 	*v = jobsValue(n)
 	return err
@@ -62,7 +63,8 @@ func (v *percentValue) Set(typed string) error {
 		return err
 	}
 	if !(p > 0 && p <= 100) { // NaN is neither
-		return snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", p), "give a number above 0 and up to 100")
+		return snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", p),
+			"give a number above 0 and up to 100")
 	}
 	*v = percentValue(p)
 	return nil

@@ -65,5 +65,6 @@ func chooseGroup(groups []api.Group, typed string) (api.Group, error) {
 	for _, g := range exact {
 		ids = append(ids, g.GroupID)
 	}
-	return api.Group{}, snap.Usage(fmt.Sprintf("%d groups are called %q: %s", len(ids), typed, strings.Join(ids, ", ")), "use the ID of the one you mean")
+	return api.Group{}, snap.Usage(fmt.Sprintf("%d groups are called %q: %s", len(ids), typed, strings.Join(ids, ", ")),
+		"use the ID of the one you mean")
 }

@@ -26,12 +26,15 @@ func (a *app) health(ctx context.Context, base string) (health, error) {
 	began := a.now()
 	res, err := a.http().Do(req)
 	if err != nil {
-		return health{}, &snap.Error{Code: snap.CodeUnreachable, Detail: "cannot reach the cloud service at " + base, Hint: "check cloud.url and your network", Cause: err}
+		return health{}, &snap.Error{Code: snap.CodeUnreachable, Detail: "cannot reach the cloud service at " + base,
+			Hint: "check cloud.url and your network", Cause: err}
 	}
 	defer res.Body.Close()
 	h := health{took: a.now().Sub(began)}
 	if err := json.NewDecoder(res.Body).Decode(&h.parts); err != nil {
-		return h, &snap.Error{Code: snap.CodeUnreachable, Detail: fmt.Sprintf("%s answered with status %d and not as the cloud service does", base, res.StatusCode), Hint: "check cloud.url, and any proxy in between", Cause: err}
+		return h, &snap.Error{Code: snap.CodeUnreachable,
+			Detail: fmt.Sprintf("%s answered with status %d and not as the cloud service does", base, res.StatusCode),
+			Hint:   "check cloud.url, and any proxy in between", Cause: err}
 	}
 	if theirs, err := http.ParseTime(res.Header.Get("Date")); err == nil {
 		h.skew = theirs.Sub(a.now())

@@ -115,9 +115,11 @@ func texts(t *testing.T, root string) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && path != root || d.Name() == "testdata" || d.Name() == "node_modules"):
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && path != root || d.Name() == "testdata" ||
+			d.Name() == "node_modules"):
 			return filepath.SkipDir
-		case strings.HasSuffix(path, ".md"), strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"), strings.HasSuffix(path, ".html"):
+		case strings.HasSuffix(path, ".md"), strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"),
+			strings.HasSuffix(path, ".html"):
 			text, err := os.ReadFile(path)
 			all[path] = string(text)
 			return err

@@ -37,12 +37,15 @@ the author (` + "`snapcli trust add`" + `) or say so when you are asked; --yes d
 			return a.load(cmd.Context(), args[0], o, yes)
 		},
 	}
-	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the snapshot to load (default the one built, sanitized or pulled last)")
+	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
+		"name of the snapshot to load (default the one built, sanitized or pulled last)")
 	typeFlag(cmd, &o.Type, "load only a snapshot of this type")
 	cmd.Flags().BoolVar(&yes, "yes", false, "replace the destination without asking")
 	cmd.Flags().BoolVar(&o.Terminate, "terminate", false, "end other connections to the destination")
-	cmd.Flags().BoolVar(&o.Force, "force-production", false, "load even into a destination that is marked as, or looks like, production")
-	cmd.Flags().BoolVar(&o.WithPrograms, "with-programs", false, "load also the functions, triggers, views and other programs of another organization's snapshot")
+	cmd.Flags().BoolVar(&o.Force, "force-production", false,
+		"load even into a destination that is marked as, or looks like, production")
+	cmd.Flags().BoolVar(&o.WithPrograms, "with-programs", false,
+		"load also the functions, triggers, views and other programs of another organization's snapshot")
 	jobsFlag(cmd, &o.Jobs, "tables written at once; 0 is the target's setting")
 	identityFlag(cmd, &o.Identity)
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
@@ -97,7 +100,8 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 			viewProvenance(r.Snapshot.From), viewPrograms(r.LeftOut),
 		})
 	}
-	a.done(r.Snapshot.Name, "loaded %s into %s%s in %s", r.Snapshot.Name, r.Destination, tablesOf(len(r.Tables)), brief(r.Elapsed))
+	a.done(r.Snapshot.Name, "loaded %s into %s%s in %s", r.Snapshot.Name, r.Destination, tablesOf(len(r.Tables)),
+		brief(r.Elapsed))
 	return nil
 }
 
@@ -113,7 +117,8 @@ func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) erro
 	details := fmt.Sprintf("It has %s, %s. %s (%s, %s) takes its place.",
 		plural(p.Tables, "table", "tables"), size(p.Size), p.Snapshot.Name, p.Snapshot.Type, size(p.Snapshot.Size))
 	if n := len(p.Connections); n > 0 {
-		details += fmt.Sprintf(" %s: %s.", plural(n, "connection is open", "connections are open"), strings.Join(p.Connections, ", "))
+		details += fmt.Sprintf(" %s: %s.", plural(n, "connection is open", "connections are open"),
+			strings.Join(p.Connections, ", "))
 	}
 	return a.confirm(ctx, yes, fmt.Sprintf("Replace the database %s?", p.Destination), details)
 }

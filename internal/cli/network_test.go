@@ -56,7 +56,8 @@ func (a *app) clientOf(t *testing.T, base string) *api.Client {
 func TestHangingServiceIsNamed(t *testing.T) {
 	t.Parallel()
 	var errs, log lockedText
-	a := impatient(&errs, &log, patience{tell: time.Millisecond, connect: time.Minute, answer: time.Minute, verify: time.Minute})
+	a := impatient(&errs, &log, patience{tell: time.Millisecond, connect: time.Minute, answer: time.Minute,
+		verify: time.Minute})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -76,7 +77,8 @@ func TestHangingServiceIsNamed(t *testing.T) {
 	if text := errs.String(); !strings.Contains(text, host) {
 		t.Errorf("told %q, which does not name %s", text, host)
 	}
-	for _, step := range []string{"connecting to " + host, host + " has the request and has not answered", "reading the answer of " + host} {
+	for _, step := range []string{"connecting to " + host, host + " has the request and has not answered",
+		"reading the answer of " + host} {
 		if !strings.Contains(log.String(), step) {
 			t.Errorf("the debug log lacks %q:\n%s", step, log.String())
 		}
@@ -98,7 +100,8 @@ func TestDrippingServiceIsGivenUp(t *testing.T) {
 	}))
 	defer server.Close()
 	var errs, log lockedText
-	a := impatient(&errs, &log, patience{tell: time.Hour, connect: time.Minute, answer: 50 * time.Millisecond, verify: time.Hour})
+	a := impatient(&errs, &log, patience{tell: time.Hour, connect: time.Minute, answer: 50 * time.Millisecond,
+		verify: time.Hour})
 	_, err := a.clientOf(t, server.URL).Me(t.Context())
 	if snap.CodeOf(err) != snap.CodeUnreachable || !strings.Contains(err.Error(), "does not answer in time") {
 		t.Errorf("got %v", err)
@@ -118,12 +121,14 @@ func TestRefusedKeyIsNamed(t *testing.T) {
 		_, _ = w.Write([]byte(`{"code": "unauthenticated", "detail": "no"}`))
 	}))
 	defer server.Close()
-	for _, c := range []credential{{Source: fromEnvironment, Where: apiKeyEnv, key: "cak_x"}, {Source: fromConfig, Where: "cloud.api_key in config.yaml", key: "cak_x"}} {
+	for _, c := range []credential{{Source: fromEnvironment, Where: apiKeyEnv, key: "cak_x"},
+		{Source: fromConfig, Where: "cloud.api_key in config.yaml", key: "cak_x"}} {
 		client, err := api.New(api.Options{BaseURL: server.URL, Mount: api.MountAgent, Token: c.token()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := client.Me(t.Context()); snap.CodeOf(err) != snap.CodeUnauthenticated || !strings.Contains(err.Error(), c.Where) {
+		if _, err := client.Me(t.Context()); snap.CodeOf(err) != snap.CodeUnauthenticated ||
+			!strings.Contains(err.Error(), c.Where) {
 			t.Errorf("%s: %v", c.Where, err)
 		}
 	}
@@ -138,7 +143,8 @@ func TestConnectTimeout(t *testing.T) {
 	}
 	defer ln.Close()
 	var errs, log lockedText
-	a := impatient(&errs, &log, patience{tell: time.Hour, connect: 30 * time.Millisecond, answer: time.Hour, verify: time.Hour})
+	a := impatient(&errs, &log, patience{tell: time.Hour, connect: 30 * time.Millisecond, answer: time.Hour,
+		verify: time.Hour})
 	_, err = a.clientOf(t, "https://"+ln.Addr().String()).Me(t.Context()) // it listens, and never agrees on encryption
 	if snap.CodeOf(err) != snap.CodeUnreachable {
 		t.Errorf("got %v", err)

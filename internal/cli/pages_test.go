@@ -18,8 +18,9 @@ import (
 // needsAPerson names the blocks of the pages that are not run here, by page and
 // first line, and why.
 var needsAPerson = map[string]string{
-	"snapcloud serve --config snapcloud.yaml": "runs until it is stopped: TestServeStopsGracefullyAndComesBack, and the demo",
-	"make build     # bin/snapcli":            "this is what runs this test",
+	"snapcloud serve --config snapcloud.yaml": "runs until it is stopped: TestServeStopsGracefullyAndComesBack, and " +
+		"the demo",
+	"make build     # bin/snapcli": "this is what runs this test",
 }
 
 // elsewhere names the pages whose commands another test runs.
@@ -142,7 +143,8 @@ func blockCommand(ts *testscript.TestScript, neg bool, args []string) {
 		"--from https://snap.example.com", "--from "+ts.Getenv("CLOUD"), "--from URL", "--from "+ts.Getenv("CLOUD"),
 		"/ID/", "/"+ts.Getenv("ID")+"/", " ID", " "+ts.Getenv("ID"), "2026-11-21", time.Now().UTC().Format(time.RFC3339Nano),
 	)
-	if err := ts.Exec("bash", "-euo", "pipefail", "-c", pagePrelude+replace.Replace(ts.ReadFile("block"+args[0]+".sh"))); err != nil {
+	if err := ts.Exec("bash", "-euo", "pipefail", "-c",
+		pagePrelude+replace.Replace(ts.ReadFile("block"+args[0]+".sh"))); err != nil {
 		ts.Fatalf("%v", err)
 	}
 }

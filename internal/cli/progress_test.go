@@ -19,13 +19,15 @@ func TestProgressIsToldNowAndThen(t *testing.T) {
 		flags globals
 		want  string
 	}{
-		"log":   {globals{}, "push ...\npush: 600 MB of 2.0 GB (30 %), 100 MB/s, 15s left\n"},
-		"json":  {globals{json: true}, `{"event":"progress","phase":"push","done":600000000,"total":2000000000,"bytes_per_second":100000000,"seconds_left":15}` + "\n"},
+		"log": {globals{}, "push ...\npush: 600 MB of 2.0 GB (30 %), 100 MB/s, 15s left\n"},
+		"json": {globals{json: true},
+			`{"event":"progress","phase":"push","done":600000000,"total":2000000000,"bytes_per_second":100000000,"seconds_left":15}` + "\n"},
 		"quiet": {globals{quiet: true}, ""},
 	} {
 		var told bytes.Buffer
 		now := time.Unix(0, 0)
-		a := &app{io: IO{Err: &told}, flags: test.flags, now: func() time.Time { return now }, env: func(string) string { return "" }}
+		a := &app{io: IO{Err: &told}, flags: test.flags, now: func() time.Time { return now },
+			env: func(string) string { return "" }}
 		tell, end := a.progress()
 		for _, step := range []struct{ after, done int64 }{{0, 100e6}, {0, 150e6}, {5, 600e6}, {0, 700e6}} {
 			now = now.Add(time.Duration(step.after) * time.Second)

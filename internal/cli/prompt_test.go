@@ -29,7 +29,8 @@ func TestPlainQuestion(t *testing.T) {
 		if code := snap.CodeOf(err); (err != nil || want != "") && code != want {
 			t.Errorf("%q: %v", answer, err)
 		}
-		if !strings.HasPrefix(said.String(), "It has 3 tables.\n") || !strings.Contains(said.String(), "Replace the database shop? [y/N]") {
+		if !strings.HasPrefix(said.String(), "It has 3 tables.\n") ||
+			!strings.Contains(said.String(), "Replace the database shop? [y/N]") {
 			t.Errorf("%q: said %q", answer, said)
 		}
 	}
@@ -67,8 +68,10 @@ func TestQuestionHasTheTerminalsColours(t *testing.T) {
 	t.Parallel()
 	for _, dark := range []bool{false, true} {
 		f := ownColours(dark).Focused
-		for _, text := range []string{f.Title.Render("x"), f.Description.Render("x"), f.FocusedButton.Render("x"), f.BlurredButton.Render("x")} {
-			if strings.Contains(text, "[3") || strings.Contains(text, "[4") || strings.Contains(text, ";3") || strings.Contains(text, ";4") {
+		for _, text := range []string{f.Title.Render("x"), f.Description.Render("x"), f.FocusedButton.Render("x"),
+			f.BlurredButton.Render("x")} {
+			if strings.Contains(text, "[3") || strings.Contains(text, "[4") || strings.Contains(text, ";3") ||
+				strings.Contains(text, ";4") {
 				t.Errorf("%q has a colour", text)
 			}
 		}

@@ -41,7 +41,8 @@ loaded with its programs, confined to the database that it is loaded into.`,
 		},
 	}
 	a.placeFlags(cmd, &from, "pull from the cloud service")
-	cmd.Flags().StringVar(&o.SnapshotID, "snapshot-id", "", "ID of the snapshot, or the beginning of it (default the newest)")
+	cmd.Flags().StringVar(&o.SnapshotID, "snapshot-id", "",
+		"ID of the snapshot, or the beginning of it (default the newest)")
 	typeFlag(cmd, &o.Type, "pull only a snapshot of this type")
 	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot-id", a.completeIDs)
@@ -99,10 +100,12 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 		if r.Unsaved != nil {
 			unsaved = r.Unsaved.Error()
 		}
-		return a.printJSON(pulled{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget, unsaved, viewProvenance(s.From)})
+		return a.printJSON(pulled{r.ID, s.Name, s.Target, s.Type, s.Size, r.Moved, r.Here, r.CreatedTarget, unsaved,
+			viewProvenance(s.From)})
 	}
 	if r.CreatedTarget {
-		a.note("created the target %s; give it a database with `snapcli targets add %s --destination URL`", target, word(target))
+		a.note("created the target %s; give it a database with `snapcli targets add %s --destination URL`", target,
+			word(target))
 	}
 	if r.Here {
 		a.done(s.Name, "%s is already here, with the same checksum: nothing was fetched", s.Name)
@@ -113,7 +116,8 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 		a.note("it is %s: a load takes its data, and leaves its programs out", s.From)
 	}
 	if r.Unsaved != nil {
-		a.warn("the target %s could not be saved: %s\nadd it to the config file by hand:\n\ntargets:\n  %s:\n    destination: URL", target, r.Unsaved, strconv.Quote(target))
+		a.warn("the target %s could not be saved: %s\nadd it to the config file by hand:\n\ntargets:\n  %s:\n    "+
+			"destination: URL", target, r.Unsaved, strconv.Quote(target))
 	} else if !r.CreatedTarget {
 		a.next("load it with `snapcli load %s`", word(target))
 	}

@@ -38,7 +38,8 @@ snapshot that is there already is not sent twice.`,
 		},
 	}
 	a.placeFlags(cmd, &to, "push to the cloud service")
-	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "", "name of the local snapshot to push (default the newest built or sanitized here)")
+	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
+		"name of the local snapshot to push (default the newest built or sanitized here)")
 	typeFlag(cmd, &o.Type, "push only a snapshot of this type")
 	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)

@@ -46,10 +46,12 @@ func TestRecipes(t *testing.T) {
 	for name, lines := range map[string][2]string{
 		"github": {steps(github.Jobs["push"]), steps(github.Jobs["test"])},
 		"gitlab": {strings.Join(gitlab.Push.Script, "\n"), strings.Join(gitlab.Test.Script, "\n")},
-		"cron":   {"snapcli targets add shop --source $SHOP_URL --sanitize-sql $PWD/shop.mask.sql\n" + nightly, strings.Join(gitlab.Test.Script, "\n")},
-		"make":   {strings.Join(gitlab.Push.Script, "\n"), "make -f shop.mk db-list db SHOP_DEV=$TEST_URL"},
+		"cron": {"snapcli targets add shop --source $SHOP_URL --sanitize-sql $PWD/shop.mask.sql\n" + nightly,
+			strings.Join(gitlab.Test.Script, "\n")},
+		"make": {strings.Join(gitlab.Push.Script, "\n"), "make -f shop.mk db-list db SHOP_DEV=$TEST_URL"},
 	} {
-		script := recipeScript + "-- push.sh --\n" + ours.Replace(lines[0]) + "\n-- test.sh --\n" + ours.Replace(lines[1]) + "\n-- shop.mk --\n" + recipe(t, "shop.mk") + pageFiles
+		script := recipeScript + "-- push.sh --\n" + ours.Replace(lines[0]) + "\n-- test.sh --\n" + ours.Replace(lines[1]) +
+			"\n-- shop.mk --\n" + recipe(t, "shop.mk") + pageFiles
 		if name == "make" {
 			script = "[!exec:make] skip 'needs make'\n" + script
 		}

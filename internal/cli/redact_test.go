@@ -44,7 +44,8 @@ func TestHidePassword(t *testing.T) {
 			t.Errorf("hidePassword(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if got := maskKey("cak_abcdefghijklmnopqrstuvwxyz0123456789AB"); strings.Contains(got, "efgh") || got != "cak_abcd…89AB" {
+	if got := maskKey("cak_abcdefghijklmnopqrstuvwxyz0123456789AB"); strings.Contains(got, "efgh") ||
+		got != "cak_abcd…89AB" {
 		t.Errorf("maskKey = %q", got)
 	}
 }

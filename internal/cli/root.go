@@ -57,7 +57,8 @@ func (a *app) root() *cobra.Command {
 	)
 	add(root, groupMain, a.buildCommand(), a.sanitizeCommand(), a.pushCommand(), a.pullCommand(), a.loadCommand())
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.whoamiCommand())
-	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(), a.serveCommand(), a.doctorCommand())
+	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(), a.serveCommand(),
+		a.doctorCommand())
 	add(root, "", a.completionCommand(), a.versionCommand())
 	root.AddCommand(topics()...)
 	return root
@@ -85,7 +86,8 @@ func (a *app) begin(cmd *cobra.Command) error {
 		a.log = a.debugLog()
 	}
 	if a.flags.width < 0 {
-		return snap.Usage(fmt.Sprintf("the table width %d is less than zero", a.flags.width), "use a number of columns, or 0 for the terminal's")
+		return snap.Usage(fmt.Sprintf("the table width %d is less than zero", a.flags.width),
+			"use a number of columns, or 0 for the terminal's")
 	}
 	if err := cmd.ValidateFlagGroups(); err != nil {
 		return excluding(cmd, err)
@@ -167,7 +169,8 @@ func oneArg(name string) cobra.PositionalArgs {
 		case len(args) == 0 || args[0] == "":
 			return snap.Usage(fmt.Sprintf("%s needs a %s", path(cmd), name), usageHint(cmd))
 		case len(args) > 1:
-			return snap.Usage(fmt.Sprintf("%s takes one %s, but there is also %q", path(cmd), name, args[1]), usageHint(cmd)+`; quote a name that has spaces`)
+			return snap.Usage(fmt.Sprintf("%s takes one %s, but there is also %q", path(cmd), name, args[1]),
+				usageHint(cmd)+`; quote a name that has spaces`)
 		}
 		return nil
 	}
@@ -202,7 +205,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return snap.Usage(fmt.Sprintf("--%s needs a value", missing.GetFlag().Name), usageHint(cmd))
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
-		return snap.Usage(fmt.Sprintf("%q is not a value for --%s, which takes a %s", invalid.GetValue(), f.Name, kindOf(f)), fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
+		return snap.Usage(fmt.Sprintf("%q is not a value for --%s, which takes a %s", invalid.GetValue(), f.Name, kindOf(f)),
+			fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 	}
 	return snap.Usage(err.Error(), fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 }

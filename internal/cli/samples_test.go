@@ -29,7 +29,8 @@ func TestPostgresScripts(t *testing.T) {
 	t.Parallel()
 	samples := servertest.Samples(t)
 	source, destination := servertest.Postgres(t), servertest.Postgres(t)
-	runScripts(t, "testdata/postgres", withCloud(t, map[string]string{"SAMPLES": samples, "SOURCE": source, "DESTINATION": destination}))
+	runScripts(t, "testdata/postgres",
+		withCloud(t, map[string]string{"SAMPLES": samples, "SOURCE": source, "DESTINATION": destination}))
 }
 
 // TestSampleScripts does the same with the sample SQLite database.

@@ -156,10 +156,13 @@ func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string)
 	}
 	var short shortener
 	short.learn(ids, false)
-	t := a.newTable(column{title: "Target", least: 5, weight: 3}, column{title: "Name", least: 9, cut: keepEnd}, column{title: "Type", least: 4, weight: 2},
-		column{title: "Engine", least: 6, weight: 3}, column{title: "Size", right: true}, column{title: "From", least: 4, weight: 2}, column{title: "Cloud"}, momentColumn("Created", 1))
+	t := a.newTable(column{title: "Target", least: 5, weight: 3}, column{title: "Name", least: 9, cut: keepEnd},
+		column{title: "Type", least: 4, weight: 2},
+		column{title: "Engine", least: 6, weight: 3}, column{title: "Size", right: true},
+		column{title: "From", least: 4, weight: 2}, column{title: "Cloud"}, momentColumn("Created", 1))
 	for _, s := range list {
-		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), s.From.String(), short.cut(s.Cloud[url]), a.moment(s.Created))
+		t.row(s.Target, s.Name, typeOf(s), string(s.Engine), size(s.Size), s.From.String(), short.cut(s.Cloud[url]),
+			a.moment(s.Created))
 	}
 	return t.flush()
 }

@@ -13,9 +13,10 @@ import (
 func (a *app) localShowCommand() *cobra.Command {
 	var identity []string
 	cmd := &cobra.Command{
-		Use:               "show NAME",
-		Short:             "Show everything about one snapshot on this machine",
-		Long:              "Show prints a snapshot on this machine with its file, checksum and tables. Of an\nencrypted one the tables are known when there is an identity that opens it.",
+		Use:   "show NAME",
+		Short: "Show everything about one snapshot on this machine",
+		Long: "Show prints a snapshot on this machine with its file, checksum and tables. Of an\nencrypted " +
+			"one the tables are known when there is an identity that opens it.",
 		Example:           examples("show one", "snapcli snapshots show shop-20261121T011600Z"),
 		Args:              oneArg("name"),
 		ValidArgsFunction: a.completeLocal,
@@ -91,7 +92,8 @@ func (a *app) showLocal(s local.Snapshot) error {
 	pairs := []string{
 		"Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
 		"Size", exactSize(s.Size), "SHA-256", s.SHA256,
-		"From", fromState(s.From), "Created", a.moment(s.Created), "File", s.Path, "Encrypted", sealedState(s), "Subset", subsetState(s),
+		"From", fromState(s.From), "Created", a.moment(s.Created), "File", s.Path, "Encrypted", sealedState(s), "Subset",
+		subsetState(s),
 	}
 	for url, id := range s.Cloud {
 		pairs = append(pairs, "Cloud", id+" at "+url)

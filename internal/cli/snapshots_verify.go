@@ -18,7 +18,8 @@ func (a *app) localVerifyCommand() *cobra.Command {
 		Long: `Verify reads whole snapshot files and checks every checksum: those named, or all
 on this machine. It fails when one is damaged. Of an encrypted one it checks the
 file as a whole, and what is inside when there is an identity that opens it.`,
-		Example:           examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all", "snapcli snapshots verify"),
+		Example: examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all",
+			"snapcli snapshots verify"),
 		ValidArgsFunction: a.completeLocal,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			agent, err := a.agent()
@@ -76,7 +77,8 @@ func (a *app) verify(ctx context.Context, agent *local.Agent, names, identity []
 		m := v.Manifest
 		good = append(good, sound{name, m.Type, m.Engine, len(m.Tables), v.Encrypted, v.Inside})
 		if !a.flags.json {
-			a.done(name, "%s is sound: %s, %s%s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)), sealedSoundness(v))
+			a.done(name, "%s is sound: %s, %s%s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)),
+				sealedSoundness(v))
 		}
 	}
 	if a.flags.json {

@@ -11,7 +11,8 @@ import (
 // BenchmarkStart reports the median time, in milliseconds, of the commands that need nothing but the program.
 func BenchmarkStart(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "snapcli")
-	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "../../cmd/snapcli")
+	build := exec.CommandContext(b.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program,
+		"../../cmd/snapcli")
 	if out, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("%v: %s", err, out)
 	}

@@ -90,16 +90,20 @@ snap_89abcdef shop  …1600Z sna… 1.2 GB No     2026-11-21
 func TestTableLeavesOut(t *testing.T) {
 	t.Parallel()
 	for width, want := range map[int]string{
-		0:  "Line  Action           By                From\n   1  snapshot.shared  login snapcli v1  10.0.0.1\n   2  key.created      a browser         10.0.0.2\n",
-		40: "Line  Action           By       From\n   1  snapshot.shared  login …  10.0.0.1\n   2  key.created      a brow…  10.0.0.2\n",
+		0: "Line  Action           By                From\n   1  snapshot.shared  login snapcli v1  10.0.0.1\n   2  " +
+			"key.created      a browser         10.0.0.2\n",
+		40: "Line  Action           By       From\n   1  snapshot.shared  login …  10.0.0.1\n   2  key.created      a " +
+			"brow…  10.0.0.2\n",
 		36: "Line  Action           From\n   1  snapshot.shared  10.0.0.1\n   2  key.created      10.0.0.2\n",
 		16: "Line  Action\n   1  …ot.shared\n   2  …y.created\n",
 	} {
 		var out bytes.Buffer
 		table := &table{out: &out, width: width, gap: 2, columns: []column{
-			{title: "Line", right: true}, {title: "Action", least: 10, weight: 4, cut: keepEnd}, {title: "By", least: 6, spare: true}, {title: "From", least: 8, weight: 1, spare: true},
+			{title: "Line", right: true}, {title: "Action", least: 10, weight: 4, cut: keepEnd},
+			{title: "By", least: 6, spare: true}, {title: "From", least: 8, weight: 1, spare: true},
 		}}
-		for _, row := range [][]string{{"1", "snapshot.shared", "login snapcli v1", "10.0.0.1"}, {"2", "key.created", "a browser", "10.0.0.2"}} {
+		for _, row := range [][]string{{"1", "snapshot.shared", "login snapcli v1", "10.0.0.1"},
+			{"2", "key.created", "a browser", "10.0.0.2"}} {
 			table.row(row...)
 			if err := table.flush(); err != nil {
 				t.Fatal(err)

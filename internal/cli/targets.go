@@ -10,7 +10,8 @@ func (a *app) targetsCommand() *cobra.Command {
 	cmd := a.targetListCommand("targets")
 	cmd.Short = "List, add, show, check and remove targets"
 	cmd.Args = knownCommand
-	cmd.AddCommand(a.targetListCommand("list"), a.targetAddCommand(), a.targetShowCommand(), a.targetCheckCommand(), a.targetRemoveCommand())
+	cmd.AddCommand(a.targetListCommand("list"), a.targetAddCommand(), a.targetShowCommand(), a.targetCheckCommand(),
+		a.targetRemoveCommand())
 	return cmd
 }
 
@@ -50,7 +51,8 @@ type targetView struct {
 }
 
 func viewTarget(t local.Target) targetView {
-	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), hidePassword(t.Scratch), t.Jobs, t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil}
+	v := targetView{t.Name, hidePassword(t.Source), hidePassword(t.Destination), hidePassword(t.Scratch), t.Jobs,
+		t.Production, t.Sanitize.Rules, t.Sanitize.SQL, t.EncryptTo, nil}
 	if rows(t.Subset.Where, t.Subset.Percent) != "" {
 		v.Subset = &subsetView{Where: t.Subset.Where, Percent: t.Subset.Percent}
 	}
@@ -75,7 +77,8 @@ func (a *app) printTargets(list []local.Target) error {
 		a.note("there is no target yet; add one with `snapcli targets add NAME --source URL`")
 		return nil
 	}
-	t := a.newTable(column{title: "Target", least: 8, weight: 2}, column{title: "Source", least: 12}, column{title: "Destination", least: 12})
+	t := a.newTable(column{title: "Target", least: 8, weight: 2}, column{title: "Source", least: 12},
+		column{title: "Destination", least: 12})
 	for _, target := range list {
 		v := viewTarget(target)
 		t.row(v.Name, v.Source, v.Destination)

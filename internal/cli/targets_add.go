@@ -24,13 +24,16 @@ URLs: postgres://user@host/database, mysql://user@host/database,
 sqlite:///path/to/file. Write secrets as ${NAME}: they are taken from the
 environment when they are needed.`,
 		Example: examples(
-			"a PostgreSQL database", "snapcli targets add shop --source postgres://me@db.example/shop \\\n      --destination postgres://me@localhost/shop_dev",
+			"a PostgreSQL database",
+			"snapcli targets add shop --source postgres://me@db.example/shop \\\n      --destination "+
+				"postgres://me@localhost/shop_dev",
 			"an SQLite file", "snapcli targets add notes --source sqlite:///home/me/notes.db"),
 		Args:              oneArg("name"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.Name = args[0]
-			if err := errors.Join(databaseFromHere(&t.Source), databaseFromHere(&t.Destination), databaseFromHere(&t.Scratch), fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules), keysFromHere(t.EncryptTo)); err != nil {
+			if err := errors.Join(databaseFromHere(&t.Source), databaseFromHere(&t.Destination), databaseFromHere(&t.Scratch),
+				fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules), keysFromHere(t.EncryptTo)); err != nil {
 				return err
 			}
 			return a.addTarget(cmd, t)
@@ -38,10 +41,12 @@ environment when they are needed.`,
 	}
 	cmd.Flags().StringVar(&t.Source, "source", "", "URL of the database to build from")
 	cmd.Flags().StringVar(&t.Destination, "destination", "", "URL of the database that load replaces")
-	cmd.Flags().StringVar(&t.Scratch, "scratch", "", "URL of a database on the server where SQL for masking runs (default the destination)")
+	cmd.Flags().StringVar(&t.Scratch, "scratch", "",
+		"URL of a database on the server where SQL for masking runs (default the destination)")
 	jobsFlag(cmd, &t.Jobs, "tables at once; 0 is the number of cores")
 	cmd.Flags().BoolVar(&t.Production, "production", false, "the destination is production: load refuses it unless forced")
-	cmd.Flags().StringArrayVar(&t.EncryptTo, "encrypt-to", nil, "public key, or file of them, of who can read its snapshots; may be repeated")
+	cmd.Flags().StringArrayVar(&t.EncryptTo, "encrypt-to", nil,
+		"public key, or file of them, of who can read its snapshots; may be repeated")
 	cmd.Flags().StringVar(&t.Sanitize.SQL, "sanitize-sql", "", "SQL file that masks a copy")
 	cmd.Flags().StringVar(&t.Sanitize.Rules, "sanitize-rules", "", "file of column rules that mask a copy")
 	return cmd
@@ -58,7 +63,8 @@ func (a *app) addTarget(cmd *cobra.Command, t local.Target) error {
 		keepUnchanged(cmd, &t, old)
 	}
 	if verb == "added" && t.Source == "" && t.Destination == "" {
-		return snap.Usage(fmt.Sprintf("the target %q would have neither a source nor a destination", t.Name), "give it one with --source URL or --destination URL")
+		return snap.Usage(fmt.Sprintf("the target %q would have neither a source nor a destination", t.Name),
+			"give it one with --source URL or --destination URL")
 	}
 	if err := agent.AddTarget(t); err != nil {
 		return err

@@ -18,7 +18,8 @@ them, and tells the server's version, the version of the programs that are used,
 and what is missing: a program, or a right of the user in the URL, with the
 statement that grants it. It fails when something is missing. Nothing is
 changed.`,
-		Example:           examples("check one", "snapcli targets check shop", "check all, for a script", "snapcli targets check --json"),
+		Example: examples("check one", "snapcli targets check shop", "check all, for a script",
+			"snapcli targets check --json"),
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -90,8 +91,10 @@ func (a *app) checkTargets(ctx context.Context, agent *local.Agent, names []stri
 
 func (a *app) viewCheck(target string, c local.DatabaseCheck) checkedDatabase {
 	v := checkedDatabase{
-		Target: target, Role: c.Role, URL: c.URL, Engine: c.Engine, Usable: c.Err == nil && len(c.Missing) == 0, Reachable: c.Reachable, Exists: c.Exists,
-		ServerVersion: c.ServerVersion, ToolVersion: c.ToolVersion, Tables: c.Tables, Size: c.Size, Missing: []lack{}, Warnings: append([]string{}, c.Warnings...),
+		Target: target, Role: c.Role, URL: c.URL, Engine: c.Engine, Usable: c.Err == nil && len(c.Missing) == 0,
+		Reachable: c.Reachable, Exists: c.Exists,
+		ServerVersion: c.ServerVersion, ToolVersion: c.ToolVersion, Tables: c.Tables, Size: c.Size, Missing: []lack{},
+		Warnings: append([]string{}, c.Warnings...),
 	}
 	if c.Err != nil {
 		e := asError(c.Err)

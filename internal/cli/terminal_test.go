@@ -42,7 +42,8 @@ func onTerminal(t *testing.T, width int, env map[string]string, args ...string) 
 		}
 		return ""
 	}
-	stdio := IO{In: strings.NewReader(""), Out: &out, Err: &errs, OutTerminal: true, ErrTerminal: true, Width: func() int { return width }}
+	stdio := IO{In: strings.NewReader(""), Out: &out, Err: &errs, OutTerminal: true, ErrTerminal: true,
+		Width: func() int { return width }}
 	code = Main(context.Background(), args, stdio, lookup)
 	return out.String(), errs.String(), code
 }
@@ -80,8 +81,10 @@ func listing(t *testing.T, items ...api.Snapshot) map[string]string {
 func TestTerminalHasColour(t *testing.T) {
 	t.Parallel()
 	env := listing(t,
-		api.Snapshot{ID: "snap_0123456789abcdef", Target: "shop", Name: "shop-20261121T011600Z", Type: snap.TypeSanitized, Size: 12_000_000, Shared: true},
-		api.Snapshot{ID: "snap_1123456789abcdef", Target: "shop", Name: "shop-20261121T011500Z", Type: snap.TypeSnapshot, Size: 900})
+		api.Snapshot{ID: "snap_0123456789abcdef", Target: "shop", Name: "shop-20261121T011600Z", Type: snap.TypeSanitized,
+			Size: 12_000_000, Shared: true},
+		api.Snapshot{ID: "snap_1123456789abcdef", Target: "shop", Name: "shop-20261121T011500Z", Type: snap.TypeSnapshot,
+			Size: 900})
 	out, _, code := onTerminal(t, 70, env, "cloud", "snapshots")
 	if code != 0 || !strings.Contains(out, "\x1b[1mID\x1b[m") || !strings.Contains(out, "\x1b[32mYes\x1b[m") {
 		t.Errorf("no colour, code %d: %q", code, out)
@@ -122,7 +125,8 @@ func TestInterrupted(t *testing.T) {
 	}))
 	defer server.Close()
 	var out, errs bytes.Buffer
-	env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab", "SNAPCLI_CONFIG_DIR": t.TempDir(), "SNAPCLI_DATA_DIR": t.TempDir()}
+	env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab",
+		"SNAPCLI_CONFIG_DIR": t.TempDir(), "SNAPCLI_DATA_DIR": t.TempDir()}
 	code := Main(ctx, []string{"whoami"}, IO{Out: &out, Err: &errs}, func(name string) string { return env[name] })
 	if code != snap.ExitInterrupted || errs.String() != "snapcli: interrupted\n" || out.Len() > 0 {
 		t.Errorf("code %d, %q, %q", code, out.String(), errs.String())
@@ -133,7 +137,8 @@ func TestInterrupted(t *testing.T) {
 // that has none.
 func TestNextOfATarget(t *testing.T) {
 	t.Parallel()
-	for flag, want := range map[string]string{"--source": "`snapcli build shop`", "--destination": "`snapcli pull shop --cloud`"} {
+	for flag, want := range map[string]string{"--source": "`snapcli build shop`",
+		"--destination": "`snapcli pull shop --cloud`"} {
 		_, errs, code := onTerminal(t, 80, nil, "targets", "add", "shop", flag, "sqlite:///tmp/shop.db")
 		if code != 0 || !strings.Contains(errs, want) {
 			t.Errorf("%s: code %d, %q", flag, code, errs)
@@ -146,14 +151,17 @@ func TestNextOfATarget(t *testing.T) {
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := stopped(ctx, io.ErrUnexpectedEOF, "the load", "go on"); !errors.Is(err, io.ErrUnexpectedEOF) || snap.CodeOf(err) == snap.CodeInterrupted {
+	if err := stopped(ctx, io.ErrUnexpectedEOF, "the load", "go on"); !errors.Is(err, io.ErrUnexpectedEOF) ||
+		snap.CodeOf(err) == snap.CodeInterrupted {
 		t.Errorf("before: %v", err)
 	}
 	cancel()
 	var errs bytes.Buffer
-	a := &app{io: IO{Out: io.Discard, Err: &errs}, env: func(string) string { return "" }, log: slog.New(slog.DiscardHandler)}
+	a := &app{io: IO{Out: io.Discard, Err: &errs}, env: func(string) string { return "" },
+		log: slog.New(slog.DiscardHandler)}
 	code := a.report(ctx, stopped(ctx, ctx.Err(), "the load", "run it again"))
-	if want := "snapcli: the load was interrupted\n  hint: run it again\n"; code != snap.ExitInterrupted || errs.String() != want {
+	if want := "snapcli: the load was interrupted\n  hint: run it again\n"; code != snap.ExitInterrupted ||
+		errs.String() != want {
 		t.Errorf("code %d, %q", code, errs.String())
 	}
 }
@@ -162,13 +170,15 @@ func TestStopped(t *testing.T) {
 // line is not understood.
 func TestJSONErrors(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"cloud", "snapshots", "--json"}, {"cloud", "snapshots", "--json", "--nothing"}, {"cluod", "--json"}} {
+	for _, args := range [][]string{{"cloud", "snapshots", "--json"}, {"cloud", "snapshots", "--json", "--nothing"},
+		{"cluod", "--json"}} {
 		var out, errs bytes.Buffer
 		code := Main(context.Background(), args, IO{Out: &out, Err: &errs}, func(name string) string {
 			return map[string]string{"SNAPCLI_CONFIG_DIR": t.TempDir()}[name]
 		})
 		var object errorObject
-		if err := json.Unmarshal(errs.Bytes(), &object); err != nil || object.Error.Exit != code || object.Error.Code != snap.CodeUsage || out.Len() > 0 {
+		if err := json.Unmarshal(errs.Bytes(), &object); err != nil || object.Error.Exit != code ||
+			object.Error.Code != snap.CodeUsage || out.Len() > 0 {
 			t.Errorf("%v: code %d, %v, %q", args, code, err, errs.String())
 		}
 	}
@@ -195,7 +205,8 @@ func TestListingIsOneRoundTrip(t *testing.T) {
 		if credential == fromEnvironment {
 			env[apiKeyEnv] = "cak_000000000000000000000000000000000000ab"
 		} else {
-			keepSession(t, env["SNAPCLI_CONFIG_DIR"], login.Session{CloudURL: server.URL, AccessToken: "access", Expiry: time.Now().Add(time.Hour)})
+			keepSession(t, env["SNAPCLI_CONFIG_DIR"], login.Session{CloudURL: server.URL, AccessToken: "access",
+				Expiry: time.Now().Add(time.Hour)})
 		}
 		_, errs, code := onTerminal(t, 80, env, "cloud", "snapshots")
 		if code != 0 || connections.Load() != 1 || requests.Load() != 1 {
@@ -232,8 +243,10 @@ func TestLongListsStream(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(page)
 	}))
 	defer server.Close()
-	env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab", "SNAPCLI_CONFIG_DIR": t.TempDir()}
-	code := Main(context.Background(), []string{"cloud", "snapshots", "--all"}, IO{Out: &out, Err: io.Discard}, func(name string) string { return env[name] })
+	env := map[string]string{"SNAPCLI_CLOUD__URL": server.URL, apiKeyEnv: "cak_000000000000000000000000000000000000ab",
+		"SNAPCLI_CONFIG_DIR": t.TempDir()}
+	code := Main(context.Background(), []string{"cloud", "snapshots", "--all"}, IO{Out: &out, Err: io.Discard},
+		func(name string) string { return env[name] })
 	lines := strings.Split(out.String(), "\n")
 	if code != 0 || len(lines) != 4 || !strings.Contains(lines[2], "a much longer name") {
 		t.Errorf("code %d: %q", code, lines)

@@ -39,9 +39,10 @@ func viewTrust(t local.Trusted) trustView { return trustView{t.Name(), t.Service
 
 func (a *app) trustListCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List whose programs you are willing to load",
-		Long:    "List prints the organizations and people whose programs `snapcli load\n--with-programs` loads without a question.",
+		Use:   "list",
+		Short: "List whose programs you are willing to load",
+		Long: "List prints the organizations and people whose programs `snapcli load\n--with-programs` loads without a " +
+			"question.",
 		Example: examples("list them", "snapcli trust list"),
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -87,8 +88,9 @@ func (a *app) trustAddCommand() *cobra.Command {
 organization of the configured cloud service shares with you. A person is known
 by e-mail address, and only in your own organization: other organizations do not
 say who pushed.`,
-		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague", "snapcli trust add mia@acme.example"),
-		Args:    oneArg("name"),
+		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague",
+			"snapcli trust add mia@acme.example"),
+		Args: oneArg("name"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			agent, err := a.agent()
 			if err != nil {
@@ -203,7 +205,9 @@ func (a *app) askTrust(ctx context.Context, p local.Preflight) error {
 	if !a.person() {
 		return local.Untrusted(p.Snapshot)
 	}
-	a.note("%s is %s. It has programs that would run in your database: %s", p.Snapshot.Name, p.Snapshot.From, local.CountPrograms(p.Programs))
+	a.note("%s is %s. It has programs that would run in your database: %s", p.Snapshot.Name, p.Snapshot.From,
+		local.CountPrograms(p.Programs))
 	a.listPrograms(p.Programs)
-	return a.confirm(ctx, false, "Load these programs too, this time?", "They were written by somebody you have not trusted.")
+	return a.confirm(ctx, false, "Load these programs too, this time?",
+		"They were written by somebody you have not trusted.")
 }

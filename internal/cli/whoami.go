@@ -184,7 +184,8 @@ func whyGroupsUnknown(me api.Me) string {
 func credentialOf(me api.Me, c credential) string {
 	kind := map[snap.CredentialKind]string{
 		snap.UserKey: "user-scoped API key", snap.PipelineKey: "organization-level API key for pipelines",
-		snap.AgentKey: "organization-level API key of a service agent", snap.LoginToken: "login session", snap.Browser: "browser session",
+		snap.AgentKey: "organization-level API key of a service agent", snap.LoginToken: "login session",
+		snap.Browser: "browser session",
 	}[me.Credential.Kind]
 	text := kind
 	if me.Credential.Name != "" {

@@ -21,7 +21,8 @@ func problemIn(t *testing.T, res *http.Response, data []byte) api.Problem {
 	if err := json.Unmarshal(data, &p); err != nil {
 		t.Fatalf("status %d with a body that is no problem document: %q", res.StatusCode, data)
 	}
-	if res.Header.Get("Content-Type") != "application/problem+json" || p.Status != res.StatusCode || p.Code == "" || p.Title == "" || p.Detail == "" || p.RequestID != res.Header.Get("X-Request-Id") {
+	if res.Header.Get("Content-Type") != "application/problem+json" || p.Status != res.StatusCode || p.Code == "" ||
+		p.Title == "" || p.Detail == "" || p.RequestID != res.Header.Get("X-Request-Id") {
 		t.Errorf("incomplete problem document: %s %s", res.Header.Get("Content-Type"), data)
 	}
 	return p
@@ -45,7 +46,8 @@ func TestHiddenIsNotFoundByteForByte(t *testing.T) {
 				hidden := fetch(t, s, pattern, s.id, body, key)
 				for _, absent := range []string{snap.NewSnapshotID(), "snap_", "x", "snap_0"} {
 					if never := fetch(t, s, pattern, absent, body, key); !reflect.DeepEqual(hidden, never) {
-						t.Errorf("%s as %s with body %q: hidden and absent (%s) differ:\n%v\n%v", pattern, caller, body, absent, hidden, never)
+						t.Errorf("%s as %s with body %q: hidden and absent (%s) differ:\n%v\n%v", pattern, caller, body, absent, hidden,
+							never)
 					}
 				}
 				if hidden.status != http.StatusNotFound {

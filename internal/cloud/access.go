@@ -45,11 +45,13 @@ func (s *Service) newcomers(ctx context.Context, in *newcomersInput) (*body[api.
 	if err != nil {
 		return nil, err
 	}
-	return &body[api.Newcomers]{api.Newcomers{Users: each(users, func(u snap.User) string { return u.Email }), Count: count}}, nil
+	return &body[api.Newcomers]{api.Newcomers{Users: each(users, func(u snap.User) string { return u.Email }),
+		Count: count}}, nil
 }
 
 func wireWay(a snap.Access) api.AccessWay {
-	out := api.AccessWay{Through: a.String(), ExpiresAt: optional(a.Until), Since: a.Since, GrantedBy: a.By, People: a.People}
+	out := api.AccessWay{Through: a.String(), ExpiresAt: optional(a.Until), Since: a.Since, GrantedBy: a.By,
+		People: a.People}
 	switch a.Audience.Kind() {
 	case snap.KindUser:
 		out.Kind = "owner"

@@ -47,7 +47,8 @@ func TestAccessExplainsWhatIsSo(t *testing.T) {
 	}
 	owners, err := mia.Access(ctx, s.id, "")
 	must(t, err)
-	if last := owners.Ways[len(owners.Ways)-1]; owners.Counts["organization"] != 1 || last.Organization != "" || last.ExpiresAt != nil || last.GrantedBy != "" {
+	if last := owners.Ways[len(owners.Ways)-1]; owners.Counts["organization"] != 1 || last.Organization != "" ||
+		last.ExpiresAt != nil || last.GrantedBy != "" {
 		t.Errorf("an owner who is no admin is told of other organizations: %+v", last)
 	}
 	before := audience(t, c, s.id)

@@ -160,7 +160,8 @@ func (s *Service) gated(w http.ResponseWriter, r *http.Request, next http.Handle
 	s.writeError(w, r, err)
 }
 
-var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the body of the request has more than 1 MiB", Hint: "bytes of snapshots go to the URLs that /snapshots/{id}/parts answers"}
+var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the body of the request has more than 1 MiB",
+	Hint: "bytes of snapshots go to the URLs that /snapshots/{id}/parts answers"}
 
 // arrived reads a request's body into memory, where it stays until release. It
 // fails with too_large, and with errBusy when the bodies of all requests

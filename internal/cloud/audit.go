@@ -24,8 +24,10 @@ type auditInput struct {
 }
 
 func (s *Service) listAudit(ctx context.Context, in *auditInput) (*body[api.AuditPage], error) {
-	if in.Action != "" && !slices.Contains(snap.AuditActions(), in.Action) { // or nothing is listed, as if it had never been done
-		return nil, snap.Invalid(fmt.Sprintf("%q is not an action of the audit log", in.Action), "the actions are "+names(snap.AuditActions()))
+	// or nothing is listed, as if it had never been done
+	if in.Action != "" && !slices.Contains(snap.AuditActions(), in.Action) {
+		return nil, snap.Invalid(fmt.Sprintf("%q is not an action of the audit log", in.Action),
+			"the actions are "+names(snap.AuditActions()))
 	}
 	page, err := s.store.Audit(ctx, callOf(ctx).caller, store.AuditQuery{
 		Snapshot: in.Snapshot, Actor: in.Actor, Action: in.Action, Since: in.Since, Until: in.Until,
@@ -34,7 +36,8 @@ func (s *Service) listAudit(ctx context.Context, in *auditInput) (*body[api.Audi
 	if err != nil {
 		return nil, err
 	}
-	return &body[api.AuditPage]{api.AuditPage{Items: append([]api.AuditEntry{}, page.Items...), NextCursor: page.Next}}, nil
+	return &body[api.AuditPage]{api.AuditPage{Items: append([]api.AuditEntry{}, page.Items...), NextCursor: page.Next}},
+		nil
 }
 
 func names(actions []snap.AuditAction) string {
@@ -69,7 +72,8 @@ func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.Au
 	if !then.Known {
 		return nil, snap.ErrNotFound
 	}
-	out := api.AudienceThen{Snapshot: in.Snapshot, At: in.At.UTC(), Existed: then.Existed, Through: []string{}, Users: []api.ThenMember{}}
+	out := api.AudienceThen{Snapshot: in.Snapshot, At: in.At.UTC(), Existed: then.Existed, Through: []string{},
+		Users: []api.ThenMember{}}
 	if !then.Existed {
 		return &body[api.AudienceThen]{out}, nil
 	}

@@ -27,7 +27,8 @@ func told(t *testing.T, client *api.Client, o api.AuditOptions) []string {
 			continue
 		}
 		d := e.Detail
-		what := strings.Join(slices.DeleteFunc([]string{d.Group, d.Organization, string(d.Code)}, func(s string) bool { return s == "" }), " ")
+		what := strings.Join(slices.DeleteFunc([]string{d.Group, d.Organization, string(d.Code)},
+			func(s string) bool { return s == "" }), " ")
 		if d.OrgWide {
 			what = "org-wide"
 		}
@@ -64,7 +65,8 @@ func TestAuditTellsWhatHappened(t *testing.T) {
 		t.Fatal(refusal)
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead} { // who only asks is refused, and wanted no share
-		if res, _ := send(t, method, c.URL+api.MountAgent+"/snapshots/"+sn.ID+"/org-shares", "", c.Key("mia@acme.test")); res.StatusCode != http.StatusForbidden {
+		if res, _ := send(t, method, c.URL+api.MountAgent+"/snapshots/"+sn.ID+"/org-shares", "",
+			c.Key("mia@acme.test")); res.StatusCode != http.StatusForbidden {
 			t.Fatalf("%s of org-shares by a member: %s", method, res.Status)
 		}
 	}

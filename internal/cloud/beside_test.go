@@ -52,7 +52,8 @@ func olderProgram(t *testing.T) string {
 	run(t, source, "tar", "-xf", tree)
 	program := filepath.Join(dir, "older")
 	// As the Makefile does: most is compiled already.
-	run(t, source, "env", "CGO_ENABLED=0", "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", program, "./cmd/snapcloud")
+	run(t, source, "env", "CGO_ENABLED=0", "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", program,
+		"./cmd/snapcloud")
 	return program
 }
 
@@ -150,7 +151,8 @@ func (b *beside) kill() {
 
 func (b *beside) key(email string) string {
 	_, org, _ := strings.Cut(strings.TrimSuffix(email, ".test"), "@")
-	return strings.TrimSpace(run(b.t, ".", b.program, "--config", b.config, "key", "create", "--org", org, "--kind", "user", "--user", email))
+	return strings.TrimSpace(run(b.t, ".", b.program, "--config", b.config, "key", "create", "--org", org, "--kind",
+		"user", "--user", email))
 }
 
 func (b *beside) as(key string) *api.Client {
@@ -164,7 +166,8 @@ func pushFrom(ctx context.Context, t *testing.T, key, name string, begin, sign, 
 	t.Helper()
 	content := []byte("the bytes of " + name)
 	sum := sha256.Sum256(content)
-	plan, err := begin.as(key).Push(ctx, api.PushRequest{Target: "shop", Name: name, Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])})
+	plan, err := begin.as(key).Push(ctx, api.PushRequest{Target: "shop", Name: name, Type: snap.TypeSnapshot,
+		Engine: snap.SQLite, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])})
 	must(t, err)
 	crc := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64nvme.Checksum(content)))
 	signed, err := sign.as(key).Parts(ctx, plan.ID, api.PartsRequest{Parts: []api.PartSpec{{Number: 1, CRC64: crc}}})

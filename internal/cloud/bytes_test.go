@@ -65,7 +65,10 @@ func TestRevocationReachesTheBytes(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for name, revoke := range map[string]func(*cloudtest.Cloud, scene) error{
-		"unshared":      func(c *cloudtest.Cloud, s scene) error { return c.As("mia@acme.test").UnshareGroup(ctx, s.id, "dba") },
+		"unshared": func(c *cloudtest.Cloud, s scene) error {
+			return c.As("mia@acme.test").UnshareGroup(ctx, s.id,
+				"dba")
+		},
 		"deleted":       func(c *cloudtest.Cloud, s scene) error { return c.As("alice@acme.test").Delete(ctx, s.id) },
 		"user disabled": func(c *cloudtest.Cloud, s scene) error { return disable(c, "gus@acme.test") },
 		"key revoked":   func(c *cloudtest.Cloud, s scene) error { return revokeKeys(c, "gus@acme.test") },

@@ -31,7 +31,8 @@ func (s *Service) createChannel(ctx context.Context, in *channelInput) (*body[ap
 	if err != nil {
 		return nil, err
 	}
-	if err := policy.CheckShares(in.Body.Type, snap.Shares{OrgWide: in.Body.GroupID == ""}, in.Confirmed, s.now()); err != nil {
+	if err := policy.CheckShares(in.Body.Type, snap.Shares{OrgWide: in.Body.GroupID == ""}, in.Confirmed,
+		s.now()); err != nil {
 		return nil, err
 	}
 	channel, err := s.store.AddChannel(ctx, callOf(ctx).caller, target, in.Body.Type, in.Body.GroupID, in.Body.Now)
@@ -55,7 +56,8 @@ func (s *Service) decline(ctx context.Context, _ *ByID) (*empty, error) {
 }
 
 func wireChannel(h store.Channel) api.Channel {
-	out := api.Channel{ID: strconv.FormatInt(h.ID, 10), Target: h.Target, Type: h.Type, CreatedAt: h.Created, CreatedBy: h.By}
+	out := api.Channel{ID: strconv.FormatInt(h.ID, 10), Target: h.Target, Type: h.Type, CreatedAt: h.Created,
+		CreatedBy: h.By}
 	if h.Group != nil {
 		out.GroupID, out.GroupName = h.Group.GroupID, h.Group.Name
 	}

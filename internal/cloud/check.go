@@ -112,14 +112,16 @@ func schemaDetail(i store.Inspection) string {
 	case !i.Exists:
 		return "not there yet; the first start makes it"
 	case i.Schema < i.Newest:
-		return fmt.Sprintf("reachable; the schema is at %d and the next start, or `snapcloud migrate`, brings it to %d", i.Schema, i.Newest)
+		return fmt.Sprintf("reachable; the schema is at %d and the next start, or `snapcloud migrate`, brings it to %d",
+			i.Schema, i.Newest)
 	}
 	return fmt.Sprintf("reachable, schema %d is up to date", i.Schema)
 }
 
 func schemaError(i store.Inspection) error {
 	if i.Schema > i.Newest {
-		return fmt.Errorf("the schema is at %d, which is newer than this program's %d; a release before the last one does not work on it", i.Schema, i.Newest)
+		return fmt.Errorf("the schema is at %d, which is newer than this program's %d; a release before the last one does "+
+			"not work on it", i.Schema, i.Newest)
 	}
 	return nil
 }

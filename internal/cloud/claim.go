@@ -56,10 +56,12 @@ func (c claim) make(ctx context.Context) error {
 	}
 	detail := fmt.Sprintf("the storage belongs to another service, the one at %s", found.PublicURL)
 	if found.PublicURL == c.owner.PublicURL {
-		detail = fmt.Sprintf("the storage belongs to the service that was at %s before, with another database than this one", found.PublicURL)
+		detail = fmt.Sprintf("the storage belongs to the service that was at %s before, with another database than this one",
+			found.PublicURL)
 	}
-	return snap.Usage(detail, "if that service lives, give each a bucket or a prefix of its own in blob.url, or a data_dir of its own; "+
-		"if its database is lost and no backup brings it back, run `snapcloud claim --from "+found.PublicURL+"` with this configuration")
+	return snap.Usage(detail,
+		"if that service lives, give each a bucket or a prefix of its own in blob.url, or a data_dir of its own; "+
+			"if its database is lost and no backup brings it back, run `snapcloud claim --from "+found.PublicURL+"` with this configuration")
 }
 
 // take makes the storage this service's, which was that of the service at a
@@ -73,7 +75,8 @@ func (c claim) take(ctx context.Context, from string) error {
 		return err
 	}
 	if strings.TrimRight(from, "/") != found.PublicURL {
-		return snap.Usage(fmt.Sprintf("the storage belongs to the service at %s and not to one at %s", found.PublicURL, from), "check blob.url and data_dir, then name the service whose place is taken")
+		return snap.Usage(fmt.Sprintf("the storage belongs to the service at %s and not to one at %s", found.PublicURL,
+			from), "check blob.url and data_dir, then name the service whose place is taken")
 	}
 	return c.write(ctx)
 }

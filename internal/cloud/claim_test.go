@@ -42,7 +42,8 @@ func TestStorageBelongsToOneService(t *testing.T) {
 // A storage that does not answer keeps no service from starting.
 func TestStartsWithoutItsStorage(t *testing.T) {
 	t.Parallel()
-	c := cloud.Config{PublicURL: "http://127.0.0.1:1", DataDir: t.TempDir(), Auth: cloud.Auth{ClientID: "snapcli"}, Blob: cloud.Blob{URL: "s3://key:secret@bucket?endpoint=http://127.0.0.1:1"}}
+	c := cloud.Config{PublicURL: "http://127.0.0.1:1", DataDir: t.TempDir(), Auth: cloud.Auth{ClientID: "snapcli"},
+		Blob: cloud.Blob{URL: "s3://key:secret@bucket?endpoint=http://127.0.0.1:1"}}
 	s, err := cloud.New(t.Context(), c, cloud.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

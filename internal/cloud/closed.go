@@ -17,7 +17,9 @@ func (s *Service) closeUnlisted(ctx context.Context) error {
 	orgs, err := s.store.Orgs(ctx)
 	for _, o := range orgs {
 		if o.Closed {
-			s.log.WarnContext(ctx, "an organization is not in the configuration and is closed: none of its sessions and keys count; nothing is deleted, and a start that lists it opens it again", "organization", o.Slug)
+			s.log.WarnContext(ctx,
+				"an organization is not in the configuration and is closed: none of its sessions and keys count; nothing is "+
+					"deleted, and a start that lists it opens it again", "organization", o.Slug)
 		}
 	}
 	return err

@@ -24,7 +24,8 @@ import (
 func restart(t *testing.T, c *cloudtest.Cloud, slugs ...string) (log, signIn string) {
 	t.Helper()
 	config := c.Config
-	config.Organizations = slices.DeleteFunc(slices.Clone(config.Organizations), func(o cloud.Organization) bool { return !slices.Contains(slugs, o.Slug) })
+	config.Organizations = slices.DeleteFunc(slices.Clone(config.Organizations),
+		func(o cloud.Organization) bool { return !slices.Contains(slugs, o.Slug) })
 	var out bytes.Buffer
 	s, err := cloud.New(t.Context(), config, cloud.Options{Log: slog.New(slog.NewTextHandler(&out, nil))})
 	must(t, err)
@@ -39,7 +40,8 @@ func restart(t *testing.T, c *cloudtest.Cloud, slugs ...string) (log, signIn str
 // lost: when a start lists it again, all of it goes on.
 func TestUnlistedOrganizationsAreClosed(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": servertest.Postgres} {
+	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
+		"postgres": servertest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := cloudtest.Start(t, cloudtest.Options{DatabaseURL: database(t), Config: allowPrivate})
@@ -47,12 +49,14 @@ func TestUnlistedOrganizationsAreClosed(t *testing.T) {
 			h.check(true)
 			for range 2 { // a start that lists it no more changes nothing the second time
 				log, page := restart(t, c, "acme", "initech")
-				if strings.Count(log, "is closed") != 1 || !strings.Contains(log, "organization=globex") || !strings.Contains(page, "No organization here is known as globex") {
+				if strings.Count(log, "is closed") != 1 || !strings.Contains(log, "organization=globex") ||
+					!strings.Contains(page, "No organization here is known as globex") {
 					t.Errorf("the start says %s, and the sign-in page %s", log, page)
 				}
 				h.check(false)
 			}
-			if log, page := restart(t, c, "acme", "globex", "initech"); strings.Contains(log, "is closed") || strings.Contains(page, "No organization") {
+			if log, page := restart(t, c, "acme", "globex", "initech"); strings.Contains(log, "is closed") ||
+				strings.Contains(page, "No organization") {
 				t.Errorf("listed again, the start says %s, and the sign-in page %s", log, page)
 			}
 			h.check(true)

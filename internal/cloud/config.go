@@ -139,7 +139,8 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	if path != "" {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return Config{}, snap.Usage("cannot read the configuration: "+err.Error(), "check the path of the configuration file")
+			return Config{}, snap.Usage("cannot read the configuration: "+err.Error(),
+				"check the path of the configuration file")
 		}
 		var strict Config
 		if err := yaml.UnmarshalWithOptions(data, &strict, yaml.Strict()); err != nil {
@@ -275,7 +276,8 @@ func (c Config) Check() error {
 		say("public_url %q is not the URL of a host", c.PublicURL)
 		u = &url.URL{}
 	} else if strings.Trim(u.Path, "/") != "" {
-		return snap.Usage(fmt.Sprintf("public_url %q has a path, and the service runs only at the root of a host", c.PublicURL),
+		return snap.Usage(fmt.Sprintf("public_url %q has a path, and the service runs only at the root of a host",
+			c.PublicURL),
 			fmt.Sprintf("give the service a host name of its own, and set public_url: %s://%s without a path", u.Scheme, u.Host))
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
@@ -296,7 +298,8 @@ func (c Config) Check() error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return snap.Usage("the configuration is not valid: "+strings.Join(wrong, "; "), "compare it with docs/configuration.md")
+	return snap.Usage("the configuration is not valid: "+strings.Join(wrong, "; "),
+		"compare it with docs/configuration.md")
 }
 
 func (c Config) checkOrganizations(loopback bool) (wrong []string) {
@@ -315,7 +318,8 @@ func (c Config) checkOrganizations(loopback bool) (wrong []string) {
 			say("%s: %s", at, problem)
 		}
 		if o.SignIn.Type == "local" && !c.AllowLocal && !loopback {
-			say("%s: sign_in type local is for trying out on this machine; public_url is not loopback (set allow_local to allow it)", at)
+			say("%s: sign_in type local is for trying out on this machine; public_url is not loopback (set allow_local to "+
+				"allow it)", at)
 		}
 	}
 	return wrong
@@ -325,7 +329,8 @@ func (c Config) checkOrganizations(loopback bool) (wrong []string) {
 // traces.
 func (c Config) checkObserving() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	if _, _, err := net.SplitHostPort(c.Private.Listen); c.Private.Listen != "" && (err != nil || c.Private.Listen == c.Listen) {
+	if _, _, err := net.SplitHostPort(c.Private.Listen); c.Private.Listen != "" &&
+		(err != nil || c.Private.Listen == c.Listen) {
 		say("private.listen %q is not an address like 127.0.0.1:9090 of its own", c.Private.Listen)
 	}
 	if c.Log.Format != "" && c.Log.Format != "text" && c.Log.Format != "json" {
@@ -346,7 +351,8 @@ func (o Organization) check() (wrong []string) {
 		seen := map[string]bool{}
 		for _, u := range o.Users {
 			if u.Email == "" || u.Password == "" || !u.Role.Valid() {
-				wrong = append(wrong, fmt.Sprintf("user %q needs an e-mail, a password and one of the roles owner, admin, member, viewer", u.Email))
+				wrong = append(wrong,
+					fmt.Sprintf("user %q needs an e-mail, a password and one of the roles owner, admin, member, viewer", u.Email))
 			}
 			if seen[strings.ToLower(u.Email)] {
 				wrong = append(wrong, fmt.Sprintf("user %q is there twice", u.Email))
@@ -375,7 +381,8 @@ func (o Organization) check() (wrong []string) {
 }
 
 func (o Organization) policy() (snap.Policy, error) {
-	p := snap.Policy{ShareTypes: o.Policy.ShareTypes, Unsanitized: o.Policy.UnsanitizedShares, NoDeviceLogin: o.Policy.DeviceLogin != nil && !*o.Policy.DeviceLogin}
+	p := snap.Policy{ShareTypes: o.Policy.ShareTypes, Unsanitized: o.Policy.UnsanitizedShares,
+		NoDeviceLogin: o.Policy.DeviceLogin != nil && !*o.Policy.DeviceLogin}
 	for _, t := range p.ShareTypes {
 		if !t.Valid() {
 			return p, fmt.Errorf("policy share_types: %q is neither sanitized nor snapshot", t)
@@ -442,7 +449,8 @@ func (c Config) signIn() []signin.Organization {
 	for _, o := range c.Organizations {
 		org := signin.Organization{Slug: o.Slug, Domains: o.SignIn.Domains}
 		for _, u := range o.Users {
-			org.Local = append(org.Local, signin.LocalUser{Email: u.Email, Name: u.Name, Password: u.Password, Role: u.Role, Groups: u.Groups})
+			org.Local = append(org.Local, signin.LocalUser{Email: u.Email, Name: u.Name, Password: u.Password, Role: u.Role,
+				Groups: u.Groups})
 		}
 		if o.SignIn.Type == "oidc" {
 			i := o.SignIn

@@ -15,7 +15,8 @@ import (
 
 func pushOf(target string, content []byte) api.PushRequest {
 	sum := sha256.Sum256(content)
-	return api.PushRequest{Target: target, Name: target + "-x", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
+	return api.PushRequest{Target: target, Name: target + "-x", Type: snap.TypeSnapshot, Engine: snap.SQLite,
+		Size: int64(len(content)), SHA256: hex.EncodeToString(sum[:])}
 }
 
 func configFile(t *testing.T, text string) string {
@@ -68,7 +69,8 @@ organizations:
       - {email: gail@globex.test, password: secret, role: owner, groups: [eng]}
       - {email: gary@globex.test, password: secret}
 `)
-	c, err := cloud.LoadConfig(path, []string{"ACME_OIDC_SECRET=s3cret", "SNAPCLOUD_DATABASE__URL=postgres://db/snap", "SNAPCLOUD_DATA_DIR=/data"})
+	c, err := cloud.LoadConfig(path, []string{"ACME_OIDC_SECRET=s3cret", "SNAPCLOUD_DATABASE__URL=postgres://db/snap",
+		"SNAPCLOUD_DATA_DIR=/data"})
 	must(t, err)
 	acme, globex := c.Organizations[0], c.Organizations[1]
 	for name, ok := range map[string]bool{
@@ -92,20 +94,26 @@ organizations:
 func TestConfigIsRefusedWithWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ text, want string }{
-		"unknown key":      {"listn: x", "listn"},
-		"no YAML":          {"a: [", ""},
-		"bad slug":         {"organizations: [{slug: Acme!, sign_in: {type: local}}]", "slug"},
-		"twice":            {"organizations: [{slug: a, sign_in: {type: local}}, {slug: a, sign_in: {type: local}}]", "twice"},
-		"no sign-in":       {"organizations: [{slug: a}]", "sign_in"},
-		"oidc half":        {"organizations: [{slug: a, sign_in: {type: oidc}}]", "issuer"},
-		"bad role":         {"organizations: [{slug: a, sign_in: {type: local}, users: [{email: x, password: y, role: king}]}]", "role"},
-		"bad expiry":       {"organizations: [{slug: a, sign_in: {type: local}, policy: {max_cross_org_expiry: soon}}]", "max_cross_org_expiry"},
-		"bad type":         {"organizations: [{slug: a, sign_in: {type: local}, policy: {share_types: [raw]}}]", "share_types"},
-		"no environment":   {"data_dir: ${NOT_THERE}", "NOT_THERE"},
-		"bad public_url":   {"public_url: ftp://x", "public_url"},
-		"path":             {"public_url: https://snap.example/snap", `public_url "https://snap.example/snap" has a path, and the service runs only at the root of a host`},
-		"bad listen":       {"listen: nowhere", "listen"},
-		"local, not local": {"public_url: https://snap.example\norganizations: [{slug: a, sign_in: {type: local}}]", "allow_local"},
+		"unknown key": {"listn: x", "listn"},
+		"no YAML":     {"a: [", ""},
+		"bad slug":    {"organizations: [{slug: Acme!, sign_in: {type: local}}]", "slug"},
+		"twice": {"organizations: [{slug: a, sign_in: {type: local}}, {slug: a, sign_in: {type: local}}]",
+			"twice"},
+		"no sign-in": {"organizations: [{slug: a}]", "sign_in"},
+		"oidc half":  {"organizations: [{slug: a, sign_in: {type: oidc}}]", "issuer"},
+		"bad role": {"organizations: [{slug: a, sign_in: {type: local}, users: [{email: x, password: y, role: " +
+			"king}]}]", "role"},
+		"bad expiry": {"organizations: [{slug: a, sign_in: {type: local}, policy: {max_cross_org_expiry: soon}}]",
+			"max_cross_org_expiry"},
+		"bad type": {"organizations: [{slug: a, sign_in: {type: local}, policy: {share_types: [raw]}}]",
+			"share_types"},
+		"no environment": {"data_dir: ${NOT_THERE}", "NOT_THERE"},
+		"bad public_url": {"public_url: ftp://x", "public_url"},
+		"path": {"public_url: https://snap.example/snap",
+			`public_url "https://snap.example/snap" has a path, and the service runs only at the root of a host`},
+		"bad listen": {"listen: nowhere", "listen"},
+		"local, not local": {"public_url: https://snap.example\norganizations: [{slug: a, sign_in: {type: local}}]",
+			"allow_local"},
 	} {
 		_, err := cloud.LoadConfig(configFile(t, tt.text), nil)
 		if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), tt.want) {

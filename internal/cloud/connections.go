@@ -12,7 +12,8 @@ import (
 // newServer returns the HTTP server, with bounds on what a connection may send
 // before it is a request, and on how many there are.
 func (s *Service) newServer() *http.Server {
-	c := newConnections(bound(s.config.Limits.Connections, defaultConnections), func() { s.metrics.refused.WithLabelValues("connections").Inc() })
+	c := newConnections(bound(s.config.Limits.Connections, defaultConnections),
+		func() { s.metrics.refused.WithLabelValues("connections").Inc() })
 	return &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: 10 * time.Second,

@@ -114,7 +114,8 @@ func (b *building) withKey(rt *rapid.T, v *visitor, spec auth.KeySpec) *visitor 
 }
 
 func (b *building) clientOf(rt *rapid.T, secret string) *api.Client {
-	client, err := api.New(api.Options{BaseURL: b.URL, Mount: api.MountAgent, Token: api.StaticToken(secret), HTTP: &http.Client{Transport: inside{b.Service.Handler()}}})
+	client, err := api.New(api.Options{BaseURL: b.URL, Mount: api.MountAgent, Token: api.StaticToken(secret),
+		HTTP: &http.Client{Transport: inside{b.Service.Handler()}}})
 	check(rt, err)
 	return client
 }
@@ -122,7 +123,8 @@ func (b *building) clientOf(rt *rapid.T, secret string) *api.Client {
 // signIn signs a user in with their role and groups.
 func (b *building) signIn(rt *rapid.T, v *visitor) {
 	ctx := context.Background()
-	in := store.SignIn{OrgID: v.caller.Org.ID, Issuer: "i", Subject: v.caller.User.Email, Email: v.caller.User.Email, Role: v.caller.Role, GroupsUnknown: v.caller.GroupsUnknown}
+	in := store.SignIn{OrgID: v.caller.Org.ID, Issuer: "i", Subject: v.caller.User.Email, Email: v.caller.User.Email,
+		Role: v.caller.Role, GroupsUnknown: v.caller.GroupsUnknown}
 	for _, id := range v.groups {
 		in.Groups = append(in.Groups, snap.Group{GroupID: id, Name: "the " + id})
 	}

@@ -49,7 +49,8 @@ func (b *building) answered(rt *rapid.T, v *visitor, t *thing, do snap.Action, e
 	if snap.CodeOf(err) != want && (err != nil || want != "") {
 		rt.Fatalf("%s wants to %s %s: %v, want %q", v.name(), do, t.ID, err, want)
 	}
-	if (do == snap.ActShare || do == snap.ActShareOrg) && (want == snap.CodeForbidden || want == snap.CodeUserAttributionRequired) {
+	if (do == snap.ActShare || do == snap.ActShareOrg) &&
+		(want == snap.CodeForbidden || want == snap.CodeUserAttributionRequired) {
 		t.note(v, snap.AuditShareRefused, string(want))
 	}
 	return want == ""
@@ -57,8 +58,10 @@ func (b *building) answered(rt *rapid.T, v *visitor, t *thing, do snap.Action, e
 
 func (b *building) newSignIn(rt *rapid.T) {
 	v := b.drawUser(rt)
-	v.caller.Role = rapid.SampledFrom([]snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer}).Draw(rt, "role")
-	v.groups = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"g0", "g1", "g2"}), 0, 3, rapid.ID[string]).Draw(rt, "groups")
+	v.caller.Role = rapid.SampledFrom([]snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember,
+		snap.RoleViewer}).Draw(rt, "role")
+	v.groups = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"g0", "g1", "g2"}), 0, 3, rapid.ID[string]).Draw(rt,
+		"groups")
 	v.caller.GroupsUnknown = rapid.IntRange(0, 3).Draw(rt, "unknown") == 0
 	if v.caller.GroupsUnknown {
 		v.groups = nil

@@ -126,7 +126,8 @@ func (b *building) tryGet(rt *rapid.T, v *visitor, t *thing) {
 		return
 	}
 	may := func(do snap.Action) bool { return refused(v, do, t.record()) == "" }
-	can := api.Can{Pull: may(snap.ActPull), Delete: may(snap.ActDelete), Share: may(snap.ActShare), ShareOrg: may(snap.ActShareOrg), Explain: may(snap.ActExplain)}
+	can := api.Can{Pull: may(snap.ActPull), Delete: may(snap.ActDelete), Share: may(snap.ActShare),
+		ShareOrg: may(snap.ActShareOrg), Explain: may(snap.ActExplain)}
 	same(rt, "get", v, heard(s)+fmt.Sprint(*s.Can), b.told(v, t)+fmt.Sprint(can))
 }
 
@@ -186,7 +187,8 @@ func (b *building) tryShares(rt *rapid.T, v *visitor, t *thing) {
 			got = append(got, fmt.Sprint(o.OrgSlug, o.DeclinedAt != nil))
 		}
 		to := b.other(t)
-		if until, ok := t.grants[snap.AudienceOf(snap.KindRecipients, to.ID)]; ok && (snap.Grant{Until: until}).Live(b.clock.Now()) {
+		if until, ok := t.grants[snap.AudienceOf(snap.KindRecipients, to.ID)]; ok &&
+			(snap.Grant{Until: until}).Live(b.clock.Now()) {
 			want = append(want, fmt.Sprint(to.Slug, false))
 		}
 		for _, slug := range t.declined {
@@ -219,14 +221,16 @@ func (b *building) tryAccess(rt *rapid.T, v *visitor, t *thing) {
 			outside = 1 // its owner is told that there are some, without their names
 		}
 	}
-	same(rt, "access", v, fmt.Sprint(report.People, len(report.Ways), report.User.Visible), fmt.Sprint(people, ways+outside, b.sees(about, t)))
+	same(rt, "access", v, fmt.Sprint(report.People, len(report.Ways), report.User.Visible),
+		fmt.Sprint(people, ways+outside, b.sees(about, t)))
 }
 
 // tryAudit reads what the visitor's organization's log tells of the thing.
 func (b *building) tryAudit(rt *rapid.T, v *visitor, t *thing) {
 	var got strings.Builder
 	var failed error
-	for e, err := range v.client.AllAudit(context.Background(), api.AuditOptions{Snapshot: t.ID, OldestFirst: true, Limit: 200}) {
+	for e, err := range v.client.AllAudit(context.Background(),
+		api.AuditOptions{Snapshot: t.ID, OldestFirst: true, Limit: 200}) {
 		if failed = err; err != nil {
 			break
 		}

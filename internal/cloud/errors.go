@@ -65,7 +65,8 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 		e = &snap.Error{Code: snap.CodeInternal, Cause: err}
 		if store.Unavailable(err) {
 			log.WarnContext(ctx, "the database does not serve", "request_id", id, "error", err)
-			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available now", Hint: "try again in a moment", Cause: err}
+			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available now",
+				Hint: "try again in a moment", Cause: err}
 		}
 		if ctx.Err() != nil {
 			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the request was given up before it was done", Cause: err}

@@ -22,7 +22,8 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	small := servertest.SmallDisk(t, 64<<20)
 	dir := filepath.Join(small, "data")
-	c := cloudtest.Start(t, cloudtest.Options{DataDir: dir, Config: func(o *cloud.Config) { o.Limits.DiskReserve = 32 << 20 }})
+	c := cloudtest.Start(t, cloudtest.Options{DataDir: dir,
+		Config: func(o *cloud.Config) { o.Limits.DiskReserve = 32 << 20 }})
 	ctx := context.Background()
 	alice := c.As("alice@acme.test")
 	sn := c.Push(alice, "shop", []byte("rows"))
@@ -128,10 +129,12 @@ func TestUploadsAreListedAndEnded(t *testing.T) {
 	_, err = begin("three")
 	must(t, err)
 	me, err := mia.Me(ctx)
-	if want := (api.Usage{Snapshots: 1, Bytes: 4, Uploads: 2, UploadsMax: 2}); err != nil || me.Usage == nil || *me.Usage != want || me.OrgUsage != nil {
+	if want := (api.Usage{Snapshots: 1, Bytes: 4, Uploads: 2, UploadsMax: 2}); err != nil || me.Usage == nil ||
+		*me.Usage != want || me.OrgUsage != nil {
 		t.Errorf("usage %+v, %+v, %v", me.Usage, me.OrgUsage, err)
 	}
-	if me, err := c.As("alice@acme.test").Me(ctx); err != nil || me.OrgUsage == nil || me.OrgUsage.Uploads != 2 || me.OrgUsage.Bytes != 4 {
+	if me, err := c.As("alice@acme.test").Me(ctx); err != nil || me.OrgUsage == nil || me.OrgUsage.Uploads != 2 ||
+		me.OrgUsage.Bytes != 4 {
 		t.Errorf("an owner sees %+v, %v", me.OrgUsage, err)
 	}
 	res, data := send(t, http.MethodDelete, c.URL+api.MountAgent+"/uploads/"+one.ID, "", c.Key("mia@acme.test"))

@@ -76,7 +76,8 @@ func FuzzDownloadToken(f *testing.F) {
 		f.Fatal(err)
 	}
 	good := strings.TrimPrefix(pull.URL, c.URL+"/blobs/")
-	for _, seed := range []string{good, good + "=", good[1:], strings.ToUpper(good), ".", "", "e30." + strings.Repeat("A", 43), "%", "a.b.c"} {
+	for _, seed := range []string{good, good + "=", good[1:], strings.ToUpper(good), ".", "",
+		"e30." + strings.Repeat("A", 43), "%", "a.b.c"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, token string) {
@@ -101,13 +102,15 @@ func FuzzRange(f *testing.F) {
 		f.Fatal(err)
 	}
 	tag := `"` + sn.SHA256 + `"`
-	for _, seed := range []string{"bytes=0-9", "bytes=-5", "bytes=990-", "bytes=0-0,5-6", "bytes=9-0", "bytes=99999-", "items=1-2", "bytes=0-18446744073709551616", "bytes=", "bytes=0-9,0-9,0-9,0-9"} {
+	for _, seed := range []string{"bytes=0-9", "bytes=-5", "bytes=990-", "bytes=0-0,5-6", "bytes=9-0", "bytes=99999-",
+		"items=1-2", "bytes=0-18446744073709551616", "bytes=", "bytes=0-9,0-9,0-9,0-9"} {
 		f.Add(seed, tag, "")
 		f.Add(seed, `W/`+tag, tag)
 	}
 	f.Fuzz(func(t *testing.T, ranges, ifRange, ifNoneMatch string) {
 		r := httptest.NewRequest(http.MethodGet, pull.URL, nil)
-		r.Header["Range"], r.Header["If-Range"], r.Header["If-None-Match"] = []string{ranges}, []string{ifRange}, []string{ifNoneMatch}
+		r.Header["Range"], r.Header["If-Range"], r.Header["If-None-Match"] = []string{ranges}, []string{ifRange},
+			[]string{ifNoneMatch}
 		out := httptest.NewRecorder()
 		c.Service.Handler().ServeHTTP(out, r)
 		switch out.Code {
@@ -119,7 +122,8 @@ func FuzzRange(f *testing.F) {
 			if ifRange != "" && !strings.HasPrefix(strings.TrimSpace(ifRange), tag) { // net/http reads no further than the tag
 				t.Fatalf("a part although If-Range is %q", ifRange)
 			}
-			if !bytes.Contains(content, out.Body.Bytes()) && !strings.HasPrefix(out.Header().Get("Content-Type"), "multipart/byteranges") {
+			if !bytes.Contains(content, out.Body.Bytes()) &&
+				!strings.HasPrefix(out.Header().Get("Content-Type"), "multipart/byteranges") {
 				t.Fatalf("%q: other bytes than the snapshot's", ranges)
 			}
 			if out.Body.Len() > 20*len(content)+20_000 {
@@ -136,8 +140,11 @@ func FuzzRange(f *testing.F) {
 // it and in the environment.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
-		"", "listen: 127.0.0.1:1", "organizations: [{slug: acme, sign_in: {type: local}, users: [{email: a, password: b}]}]", "limits: {max_snapshot_size: 1e99}",
-		"a: &a [*a]", "database: {url: ${X}}", "trust_proxies: [10.0.0.0/8, x]", "organizations: [{slug: a, policy: {max_cross_org_expiry: 1w}}]", "tracing: {sample: .nan}", "organizations: {}", "[", "\x00", "auth: {key_encryption_key: AAAA}", "database: null",
+		"", "listen: 127.0.0.1:1", "organizations: [{slug: acme, sign_in: {type: local}, users: [{email: a, password: b}]}]",
+		"limits: {max_snapshot_size: 1e99}",
+		"a: &a [*a]", "database: {url: ${X}}", "trust_proxies: [10.0.0.0/8, x]",
+		"organizations: [{slug: a, policy: {max_cross_org_expiry: 1w}}]", "tracing: {sample: .nan}", "organizations: {}",
+		"[", "\x00", "auth: {key_encryption_key: AAAA}", "database: null",
 	} {
 		f.Add([]byte(seed), "SNAPCLOUD_DATABASE__URL=x")
 	}
@@ -161,7 +168,8 @@ func FuzzConfig(f *testing.F) {
 // FuzzWebhookURL: what is taken as the address of a webhook is of https and
 // holds no credentials.
 func FuzzWebhookURL(f *testing.F) {
-	for _, seed := range []string{"https://hooks.example/x", "http://x", "https://u:p@x", "https://", "javascript:x", "https://x\r\ny", "//x", "https://[::1]", "HTTPS://X", "https:x"} {
+	for _, seed := range []string{"https://hooks.example/x", "http://x", "https://u:p@x", "https://", "javascript:x",
+		"https://x\r\ny", "//x", "https://[::1]", "HTTPS://X", "https:x"} {
 		f.Add(seed)
 	}
 	c := cloudtest.Start(f, cloudtest.Options{})
@@ -188,8 +196,10 @@ func FuzzWebhookURL(f *testing.F) {
 // an OAuth error (RFC 6749 section 5.2).
 func FuzzForm(f *testing.F) {
 	for _, seed := range []string{
-		"grant_type=refresh_token&client_id=snapcli&refresh_token=crt_x", "grant_type=urn:ietf:params:oauth:grant-type:device_code&client_id=snapcli&device_code=%00",
-		"grant_type=refresh_token&grant_type=x", "%", "client_id=snapcli", "grant_type=refresh_token&client_id=snapcli&refresh_token=x&scope=admin", ";",
+		"grant_type=refresh_token&client_id=snapcli&refresh_token=crt_x",
+		"grant_type=urn:ietf:params:oauth:grant-type:device_code&client_id=snapcli&device_code=%00",
+		"grant_type=refresh_token&grant_type=x", "%", "client_id=snapcli",
+		"grant_type=refresh_token&client_id=snapcli&refresh_token=x&scope=admin", ";",
 	} {
 		f.Add("/auth/token", seed)
 		f.Add("/auth/device_authorization", seed)

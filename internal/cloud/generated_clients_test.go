@@ -15,7 +15,8 @@ func TestOpenAPIDocumentIsValid(t *testing.T) {
 	t.Parallel()
 	dir := npmTools(t)
 	document := openAPIFile(t, cloudtest.Start(t, cloudtest.Options{}))
-	out := runIn(t, dir, "node_modules/.bin/redocly", "lint", "--config", "redocly.yaml", "--max-problems", "20", "--format", "github-actions", document)
+	out := runIn(t, dir, "node_modules/.bin/redocly", "lint", "--config", "redocly.yaml", "--max-problems", "20",
+		"--format", "github-actions", document)
 	if len(out) > 0 {
 		t.Errorf("the linter says:\n%s", out)
 	}
@@ -58,7 +59,8 @@ func TestGeneratedGoClient(t *testing.T) {
 		t.Skip("needs oapi-codegen: run go mod download in tools/openapi")
 	}
 	document := openAPIFile(t, cloudtest.Start(t, cloudtest.Options{}))
-	runIn(t, work, "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "client", "-o", "client.go", document)
+	runIn(t, work, "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "client", "-o", "client.go",
+		document)
 	runIn(t, work, "go", "build", ".")
 }
 
@@ -94,7 +96,8 @@ func runIn(t *testing.T, dir, name string, args ...string) string {
 func output(t *testing.T, dir, name string, args ...string) (string, error) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), name, args...)
-	c.Dir, c.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
+	c.Dir, c.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "REDOCLY_TELEMETRY=off",
+		"REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
 	out, err := c.Output()
 	if exit, ok := err.(*exec.ExitError); ok {
 		out = append(out, exit.Stderr...)

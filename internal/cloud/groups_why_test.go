@@ -21,8 +21,10 @@ func TestMeSaysWhyGroupsAreUnknown(t *testing.T) {
 	must(t, err)
 	for _, tc := range []struct{ name, claims, want string }{
 		{"absent", `{}`, `the identity provider sent no groups claim named "groups"; ask your admin`},
-		{"overage", `{"_claim_names":{"groups":"src1"}}`, "you are in more groups than the identity provider puts into a token; ask your admin"},
-		{"too many", `{"groups":` + manyGroups(2001) + `}`, "you are in more than 2000 groups, which are too many; ask your admin"},
+		{"overage",
+			`{"_claim_names":{"groups":"src1"}}`, "you are in more groups than the identity provider puts into a token; ask your admin"},
+		{"too many",
+			`{"groups":` + manyGroups(2001) + `}`, "you are in more than 2000 groups, which are too many; ask your admin"},
 		{"none", `{"groups":[]}`, ""},
 	} {
 		claims := map[string]any{}
@@ -33,11 +35,13 @@ func TestMeSaysWhyGroupsAreUnknown(t *testing.T) {
 			Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why,
 		})
 		must(t, err)
-		secret, _, err := c.Service.Auth().NewKey(t.Context(), auth.KeySpec{OrgID: org.ID, UserID: id, Kind: snap.UserKey, Name: tc.name})
+		secret, _, err := c.Service.Auth().NewKey(t.Context(),
+			auth.KeySpec{OrgID: org.ID, UserID: id, Kind: snap.UserKey, Name: tc.name})
 		must(t, err)
 		me, err := c.Client(secret).Me(t.Context())
 		must(t, err)
-		if !strings.HasPrefix(me.GroupsWhy, tc.want) || (me.GroupsWhy == "") != (tc.want == "") || me.GroupsUnknown != (tc.want != "") {
+		if !strings.HasPrefix(me.GroupsWhy, tc.want) || (me.GroupsWhy == "") != (tc.want == "") ||
+			me.GroupsUnknown != (tc.want != "") {
 			t.Errorf("%s: unknown %v because %q", tc.name, me.GroupsUnknown, me.GroupsWhy)
 		}
 	}

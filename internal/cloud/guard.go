@@ -52,7 +52,8 @@ const (
 
 // register puts a route into a group of mounts, with the guard in front, and
 // before the guard what else is given.
-func register[I, O any](s *Service, g huma.API, rt route, handler func(context.Context, *I) (*O, error), before ...func(huma.Context, func(huma.Context))) {
+func register[I, O any](s *Service, g huma.API, rt route, handler func(context.Context, *I) (*O, error),
+	before ...func(huma.Context, func(huma.Context))) {
 	method, path, _ := strings.Cut(rt.pattern, " ")
 	s.table = append(s.table, rt)
 	huma.Register(g, huma.Operation{
@@ -92,7 +93,8 @@ func (s *Service) guard(rt route, again repeat) func(huma.Context, func(huma.Con
 			s.writeError(w, r, err)
 			return
 		}
-		r.Header.Set("Content-Type", strings.ToLower(r.Header.Get("Content-Type"))) // media types have no case (RFC 9110 section 8.3.1)
+		// media types have no case (RFC 9110 section 8.3.1)
+		r.Header.Set("Content-Type", strings.ToLower(r.Header.Get("Content-Type")))
 		origin := snap.OriginOf(ctx.Context())
 		origin.Caller = c.caller
 		ctx = huma.WithContext(ctx, snap.WithOrigin(context.WithValue(ctx.Context(), callKey{}, c), origin))

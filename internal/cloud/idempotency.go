@@ -40,7 +40,8 @@ func repeatOf[O any]() repeat {
 var errSecretNotKept = &snap.Error{
 	Code:   snap.CodeConflict,
 	Detail: "this request was carried out before; its answer held a secret, which the service does not keep",
-	Hint:   "if the secret did not reach you, delete what the request created and create another with a new Idempotency-Key",
+	Hint: "if the secret did not reach you, delete what the request created and create another with a new " +
+		"Idempotency-Key",
 }
 
 // once carries out a changing request that carries an Idempotency-Key the first

@@ -21,7 +21,8 @@ import (
 func TestNoSecretIsKeptForAnIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := cloudtest.Start(t, cloudtest.Options{DataDir: dir, Config: func(o *cloud.Config) { o.Webhooks.AllowPrivate = true }})
+	c := cloudtest.Start(t, cloudtest.Options{DataDir: dir,
+		Config: func(o *cloud.Config) { o.Webhooks.AllowPrivate = true }})
 	alice := c.As("alice@acme.test")
 	sn := c.Push(alice, "shop", []byte("rows"))
 	plan, err := alice.Push(t.Context(), api.PushRequest{
@@ -62,7 +63,8 @@ func TestNoSecretIsKeptForAnIdempotencyKey(t *testing.T) {
 			t.Errorf("%s again: %d %s", path, status, second)
 		}
 		said := found[1][len(found[1])-20:]
-		if dump := read(t, dir); bytes.Contains(dump, []byte(said)) || !bytes.Contains(dump, []byte("the-same-for-every-path/keys")) {
+		if dump := read(t, dir); bytes.Contains(dump, []byte(said)) ||
+			!bytes.Contains(dump, []byte("the-same-for-every-path/keys")) {
 			t.Errorf("%s: the secret %s is in the database, or the search does not work", path, said)
 		}
 	}

@@ -21,7 +21,8 @@ import (
 // twoReplicas runs a test with two replicas over one database, of each kind.
 func twoReplicas(t *testing.T, test func(t *testing.T, clock *clocktest.Clock, a, b *cloudtest.Cloud)) {
 	t.Parallel()
-	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" }, "postgres": servertest.Postgres} {
+	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
+		"postgres": servertest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := clocktest.New(time.Now())
@@ -122,7 +123,8 @@ func TestTwoLeadersCollectOnce(t *testing.T) {
 		const each = 12
 		for i := range each {
 			a.Push(alice, "shop", fmt.Append(nil, "old ", i))
-			_, err := alice.Push(ctx, api.PushRequest{Target: "shop", Name: fmt.Sprint("begun-", i), Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 10, SHA256: fmt.Sprintf("%064x", i+1)})
+			_, err := alice.Push(ctx, api.PushRequest{Target: "shop", Name: fmt.Sprint("begun-", i), Type: snap.TypeSnapshot,
+				Engine: snap.SQLite, Size: 10, SHA256: fmt.Sprintf("%064x", i+1)})
 			must(t, err)
 		}
 		_, err := alice.SetRetention(ctx, api.RetentionRule{Target: "shop", KeepLast: 2})

@@ -40,9 +40,11 @@ func (s *site) user() (id int64, key store.Key, secret string) {
 	org, err := s.Store.OrgBySlug(ctx, "acme")
 	must(s.t, err)
 	name := fmt.Sprintf("user%d@acme.test", s.users)
-	id, err = s.Store.ApplySignIn(ctx, store.SignIn{OrgID: org.ID, Issuer: "test", Subject: name, Email: name, Role: snap.RoleMember})
+	id, err = s.Store.ApplySignIn(ctx, store.SignIn{OrgID: org.ID, Issuer: "test", Subject: name, Email: name,
+		Role: snap.RoleMember})
 	must(s.t, err)
-	secret, key, err = s.Service.Auth().NewKey(ctx, auth.KeySpec{OrgID: org.ID, UserID: id, Kind: snap.UserKey, Name: "test"})
+	secret, key, err = s.Service.Auth().NewKey(ctx,
+		auth.KeySpec{OrgID: org.ID, UserID: id, Kind: snap.UserKey, Name: "test"})
 	must(s.t, err)
 	return id, key, secret
 }
@@ -116,9 +118,11 @@ func (s *site) session(id string) *lever {
 	user, _, secret := s.user()
 	sum := sha256.Sum256([]byte(secret))
 	end := time.Now().Add(time.Hour)
-	n, err := s.Store.AddTokenSession(ctx, store.Session{UserID: user, Kind: snap.LoginToken, Name: "laptop", ClientID: "snapcli", Idle: end, Expires: end}, sum[:])
+	n, err := s.Store.AddTokenSession(ctx, store.Session{UserID: user, Kind: snap.LoginToken, Name: "laptop",
+		ClientID: "snapcli", Idle: end, Expires: end}, sum[:])
 	must(s.t, err)
-	token, err := auth.NewTokens(s.Store, s.URL+"/auth", s.URL, nil, time.Now).Access(ctx, auth.Claims{Session: n.ID, Subject: strconv.FormatInt(user, 10), ClientID: "snapcli"})
+	token, err := auth.NewTokens(s.Store, s.URL+"/auth", s.URL, nil, time.Now).Access(ctx,
+		auth.Claims{Session: n.ID, Subject: strconv.FormatInt(user, 10), ClientID: "snapcli"})
 	must(s.t, err)
 	return &lever{name: "session", once: true, look: looker(api.MountUser, token, id), set: func(*replica, bool) error {
 		return s.Store.EndSession(ctx, snap.Caller{User: &snap.User{ID: user}}, n.ID)

@@ -43,7 +43,8 @@ func newScene(t testing.TB, c *cloudtest.Cloud) scene {
 // callers are the columns of the matrix: who calls, and with what.
 var callers = []string{
 	"anonymous", "owner", "admin", "pusher", "group member", "member", "viewer",
-	"recipient member", "recipient owner", "outsider", "pipeline key", "agent key", "pull-only key", "revoked key", "expired key",
+	"recipient member", "recipient owner", "outsider", "pipeline key", "agent key", "pull-only key", "revoked key",
+	"expired key",
 }
 
 // emails are the people among them.
@@ -140,28 +141,32 @@ var matrix = map[string]struct {
 	"POST /retention":       {`{"target":"elsewhere","keep_last":3}`, admins},
 	"POST /retention/run":   {`{"dry_run":true}`, admins},
 	"POST /webhooks":        {`{"url":"https://hooks.example/x"}`, admins},
-	"DELETE /channels/{id}": {"", absent}, "DELETE /webhooks/{id}": {"", absent}, "DELETE /retention/{target}": {"", absent},
-	"GET /webhooks/{id}/deliveries":                {"", absent},
-	"GET /audit":                                   {"", admins},
-	"GET /audit/access":                            {"", with(everyone(no), "owner", bad, "admin", bad, "recipient owner", bad, "outsider", bad)},
-	"POST /snapshots":                              {pushBody, with(everyone(ok), "viewer", no, "pull-only key", no)},
-	"POST /snapshots/{id}/parts":                   {`{"parts":[]}`, with(everyone(hidden))},
-	"POST /snapshots/{id}/complete":                {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, no)},
-	"POST /snapshots/{id}/share":                   {"", cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
-	"DELETE /snapshots/{id}/share":                 {"", cells(done, done, done, no, no, no, nameless, nameless, nameless)},
-	"POST /snapshots/{id}/share-group":             {`{"group_id":"eng"}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
-	"DELETE /snapshots/{id}/share-group/{groupId}": {"", cells(done, done, done, no, no, no, nameless, nameless, nameless)},
-	"GET /snapshots/{id}/group-shares":             {"", cells(ok, ok, ok, ok, no, no, ok, ok, ok)},
-	"POST /snapshots/{id}/shares":                  {`{"group_ids":["dba"]}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
-	"POST /snapshots/{id}/unshare":                 {`{"group_ids":["dba"]}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
-	"POST /snapshots/{id}/share-org":               {`{"org_slug":"initech"}`, cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
-	"DELETE /snapshots/{id}/share-org/{slug}":      {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
-	"GET /snapshots/{id}/org-shares":               {"", cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
-	"GET /org/sso/groups":                          {"", everyone(ok)},
-	"GET /org/members":                             {"", everyone(ok)},
-	"GET /me":                                      {"", everyone(ok)},
-	"GET /uploads":                                 {"", with(everyone(ok), "viewer", no, "pull-only key", no)},
-	"DELETE /uploads/{id}":                         {"", everyone(hidden)},
+	"DELETE /channels/{id}": {"", absent}, "DELETE /webhooks/{id}": {"", absent},
+	"DELETE /retention/{target}":    {"", absent},
+	"GET /webhooks/{id}/deliveries": {"", absent},
+	"GET /audit":                    {"", admins},
+	"GET /audit/access": {"",
+		with(everyone(no), "owner", bad, "admin", bad, "recipient owner", bad, "outsider", bad)},
+	"POST /snapshots":               {pushBody, with(everyone(ok), "viewer", no, "pull-only key", no)},
+	"POST /snapshots/{id}/parts":    {`{"parts":[]}`, with(everyone(hidden))},
+	"POST /snapshots/{id}/complete": {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, no)},
+	"POST /snapshots/{id}/share":    {"", cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
+	"DELETE /snapshots/{id}/share": {"",
+		cells(done, done, done, no, no, no, nameless, nameless, nameless)},
+	"POST /snapshots/{id}/share-group": {`{"group_id":"eng"}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
+	"DELETE /snapshots/{id}/share-group/{groupId}": {"",
+		cells(done, done, done, no, no, no, nameless, nameless, nameless)},
+	"GET /snapshots/{id}/group-shares":        {"", cells(ok, ok, ok, ok, no, no, ok, ok, ok)},
+	"POST /snapshots/{id}/shares":             {`{"group_ids":["dba"]}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
+	"POST /snapshots/{id}/unshare":            {`{"group_ids":["dba"]}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
+	"POST /snapshots/{id}/share-org":          {`{"org_slug":"initech"}`, cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
+	"DELETE /snapshots/{id}/share-org/{slug}": {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
+	"GET /snapshots/{id}/org-shares":          {"", cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
+	"GET /org/sso/groups":                     {"", everyone(ok)},
+	"GET /org/members":                        {"", everyone(ok)},
+	"GET /me":                                 {"", everyone(ok)},
+	"GET /uploads":                            {"", with(everyone(ok), "viewer", no, "pull-only key", no)},
+	"DELETE /uploads/{id}":                    {"", everyone(hidden)},
 }
 
 // onlyUsers are the routes that the agent mount does not have.
@@ -228,13 +233,15 @@ func TestKeysAndSessionsOfOneself(t *testing.T) {
 	mia, gus, alice := c.SignedIn("mia@acme.test"), c.SignedIn("gus@acme.test"), c.SignedIn("alice@acme.test")
 	key, err := mia.NewKey(ctx, api.KeyRequest{Kind: snap.UserKey, Name: "laptop"})
 	must(t, err)
-	if me, err := c.Client(key.Secret).Me(ctx); err != nil || me.Email != "mia@acme.test" || me.Credential.Name != "laptop" {
+	if me, err := c.Client(key.Secret).Me(ctx); err != nil || me.Email != "mia@acme.test" ||
+		me.Credential.Name != "laptop" {
 		t.Errorf("the new key is %+v, %v", me, err)
 	}
 	if err := gus.RevokeKey(ctx, key.ID); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("another's key: %v", err)
 	}
-	if _, err := mia.NewKey(ctx, api.KeyRequest{Kind: snap.PipelineKey, Name: "ci", Scopes: []snap.Scope{snap.ScopePull}}); snap.CodeOf(err) != snap.CodeForbidden {
+	if _, err := mia.NewKey(ctx, api.KeyRequest{Kind: snap.PipelineKey, Name: "ci",
+		Scopes: []snap.Scope{snap.ScopePull}}); snap.CodeOf(err) != snap.CodeForbidden {
 		t.Errorf("a member makes an organization-level key: %v", err)
 	}
 	for name, r := range map[string]api.KeyRequest{

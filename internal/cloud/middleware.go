@@ -126,7 +126,8 @@ func (s *Service) observe(r *http.Request, i *info, out *statusWriter, took time
 		slog.Int64("bytes", out.bytes), slog.Duration("took", took),
 	}
 	if i.caller.Principal() != 0 {
-		attrs = append(attrs, slog.String("org", i.caller.Org.Slug), slog.String("credential", string(i.caller.Credential.Kind)))
+		attrs = append(attrs, slog.String("org", i.caller.Org.Slug),
+			slog.String("credential", string(i.caller.Credential.Kind)))
 	}
 	if i.caller.User != nil {
 		attrs = append(attrs, slog.String("user", i.caller.User.Email))

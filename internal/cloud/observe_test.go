@@ -31,7 +31,8 @@ func TestMetricsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `((?:snapcloud|go_sql)_[a-z0-9_]+)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(page), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:snapcloud|go_sql)_[a-z0-9_]+)` \\| ([^|]*) "+
+		"\\|").FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = strings.ReplaceAll(strings.TrimSpace(row[2]), "`", "")
 	}
 	described := make(chan *prometheus.Desc)
@@ -133,7 +134,8 @@ func useEverything(t *testing.T, c *cloudtest.Cloud) {
 	t.Helper()
 	ctx := context.Background()
 	alice := c.As("alice@acme.test")
-	if _, err := c.SignedIn("alice@acme.test").AddWebhook(ctx, api.WebhookRequest{URL: "https://127.0.0.1:1/"}); err != nil {
+	if _, err := c.SignedIn("alice@acme.test").AddWebhook(ctx,
+		api.WebhookRequest{URL: "https://127.0.0.1:1/"}); err != nil {
 		t.Fatal(err)
 	}
 	sn := c.Push(alice, "shop-secret", make([]byte, 5000))
@@ -156,7 +158,8 @@ func useEverything(t *testing.T, c *cloudtest.Cloud) {
 		return form
 	}
 	post(t, c.URL+"/auth/token", with("grant_type", "refresh_token", "refresh_token", "crt_NEVERWAS"))
-	post(t, c.URL+"/auth/token", with("grant_type", "urn:ietf:params:oauth:grant-type:device_code", "device_code", "never-was"))
+	post(t, c.URL+"/auth/token", with("grant_type", "urn:ietf:params:oauth:grant-type:device_code", "device_code",
+		"never-was"))
 	wrongPassword(t, c)
 	panics := c.Service.Wrapped(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a mistake") }))
 	panics.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/x", nil))
@@ -223,7 +226,8 @@ func TestPrivateListener(t *testing.T) {
 		if res.StatusCode != http.StatusNotFound {
 			t.Errorf("the public listener answers %s with %d", path, res.StatusCode)
 		}
-		for host, want := range map[string]int{"127.0.0.1:9090": 200, "localhost:9090": 200, "[::1]:9090": 200, "evil.example": 403} {
+		for host, want := range map[string]int{"127.0.0.1:9090": 200, "localhost:9090": 200, "[::1]:9090": 200,
+			"evil.example": 403} {
 			if path == "/metrics" {
 				want = http.StatusOK
 			}
@@ -243,14 +247,16 @@ func TestObservingConfig(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{
 		"private: {listen: here}", "{listen: 127.0.0.1:1, private: {listen: 127.0.0.1:1}}", "tracing: {endpoint: collector}",
-		"tracing: {endpoint: ftp://x}", "tracing: {sample: 2}", "tracing: {sample: -1}", "log: {format: xml}", "log: {level: loud}",
+		"tracing: {endpoint: ftp://x}", "tracing: {sample: 2}", "tracing: {sample: -1}", "log: {format: xml}",
+		"log: {level: loud}",
 	} {
 		file := filepath.Join(t.TempDir(), "c.yaml")
 		if err := os.WriteFile(file, []byte(wrong), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := cloud.LoadConfig(file, nil)
-		if err == nil || !slices.ContainsFunc([]string{"private.listen", "tracing.", "log."}, func(key string) bool { return strings.Contains(err.Error(), key) }) {
+		if err == nil || !slices.ContainsFunc([]string{"private.listen", "tracing.", "log."},
+			func(key string) bool { return strings.Contains(err.Error(), key) }) {
 			t.Errorf("%s: %v", wrong, err)
 		}
 	}

@@ -66,9 +66,12 @@ func (s *Service) securitySchemes() map[string]*huma.SecurityScheme {
 		cookie = "__Host-" + cookie
 	}
 	return map[string]*huma.SecurityScheme{
-		byBearer: {Type: "http", Scheme: "bearer", Description: "An API key below " + api.MountAgent + ", an access token below " + api.MountUser + "."},
-		byKey:    {Type: "apiKey", In: "header", Name: "X-API-Key", Description: "An API key, below " + api.MountAgent + " only."},
-		byCookie: {Type: "apiKey", In: "cookie", Name: cookie, Description: "The session of a browser, below " + api.MountUser + " only."},
+		byBearer: {Type: "http", Scheme: "bearer", Description: "An API key below " + api.MountAgent +
+			", an access token below " + api.MountUser + "."},
+		byKey: {Type: "apiKey", In: "header", Name: "X-API-Key", Description: "An API key, below " + api.MountAgent +
+			" only."},
+		byCookie: {Type: "apiKey", In: "cookie", Name: cookie, Description: "The session of a browser, below " +
+			api.MountUser + " only."},
 	}
 }
 
@@ -151,7 +154,8 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	add(sharing || rt.do == snap.ActDelete || rt.do == snap.ActDecline, snap.CodeUserAttributionRequired)
 	add(makes || rt.id == "create-channel", snap.CodePolicy, snap.CodeConfirm)
 	add(has("{") || rt.id == "explain-access" || rt.id == "audience-then", snap.CodeNotFound)
-	add(has("group") && sharing || slices.Contains([]string{"share-with", "unshare-with", "newcomers", "create-channel"}, rt.id), snap.CodeGroupNotFound)
+	add(has("group") && sharing || slices.Contains([]string{"share-with", "unshare-with", "newcomers", "create-channel"},
+		rt.id), snap.CodeGroupNotFound)
 	add(has("share-org") || rt.id == "share-with" || rt.id == "unshare-with", snap.CodeOrganizationNotFound)
 	add(authenticated && method != http.MethodGet, snap.CodeConflict)
 	add(op.RequestBody != nil, snap.CodeTooLarge, snap.CodeMediaType)

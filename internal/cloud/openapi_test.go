@@ -129,7 +129,8 @@ func checkAnswer(t *testing.T, doc *huma.OpenAPI, d documented, res *http.Respon
 	var v any
 	must(t, json.Unmarshal(data, &v))
 	var result huma.ValidateResult
-	huma.Validate(doc.Components.Schemas, described.Content["application/json"].Schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, v, &result)
+	huma.Validate(doc.Components.Schemas, described.Content["application/json"].Schema, huma.NewPathBuffer(nil, 0),
+		huma.ModeReadFromServer, v, &result)
 	for _, err := range result.Errors {
 		t.Errorf("%s %s answers what it does not describe: %v in %s", d.method, d.path, err, data)
 	}
@@ -172,7 +173,9 @@ func TestInputThatTheDocumentDoesNotAllow(t *testing.T) {
 		query := url.Values{}
 		for _, p := range d.op.Parameters {
 			if p.In == "query" && rapid.Bool().Draw(rt, "set "+p.Name) {
-				query.Set(p.Name, rapid.SampledFrom([]string{"", "-1", "\x00", "☃", "9999999999999999999", "null", "{", strings.Repeat("x", 500), "2026-13-45", "%zz"}).Draw(rt, p.Name))
+				query.Set(p.Name,
+					rapid.SampledFrom([]string{"", "-1", "\x00", "☃", "9999999999999999999", "null", "{", strings.Repeat("x", 500),
+						"2026-13-45", "%zz"}).Draw(rt, p.Name))
 			}
 		}
 		text := ""
@@ -194,20 +197,24 @@ func TestInputThatTheDocumentDoesNotAllow(t *testing.T) {
 
 // wrongBody draws a body that is mostly not what the operation takes.
 func wrongBody(rt *rapid.T) string {
-	values := []any{nil, true, -1, 1e300, "", "☃\u0000", strings.Repeat("x", 3000), []any{}, []any{nil}, map[string]any{}, map[string]any{"x": 1}, "2026-13-45T00:00:00Z"}
+	values := []any{nil, true, -1, 1e300, "", "☃\u0000", strings.Repeat("x", 3000), []any{}, []any{nil}, map[string]any{},
+		map[string]any{"x": 1}, "2026-13-45T00:00:00Z"}
 	object := map[string]any{}
 	for _, name := range append([]string{"unknown"}, memberNames()...) {
 		if rapid.Bool().Draw(rt, "has "+name) {
 			object[name] = rapid.SampledFrom(values).Draw(rt, name)
 		}
 	}
-	data, err := json.Marshal(rapid.SampledFrom([]any{object, object, object, values[0], values[3], values[7]}).Draw(rt, "body"))
+	data, err := json.Marshal(rapid.SampledFrom([]any{object, object, object, values[0], values[3], values[7]}).Draw(rt,
+		"body"))
 	if err != nil {
 		rt.Fatal(err)
 	}
-	return rapid.SampledFrom([]string{string(data), string(data), string(data), string(data) + "}", "{", "\x00"}).Draw(rt, "text")
+	return rapid.SampledFrom([]string{string(data), string(data), string(data), string(data) + "}", "{", "\x00"}).Draw(rt,
+		"text")
 }
 
 func memberNames() []string {
-	return []string{"group_id", "org_slug", "expires_at", "target", "type", "name", "engine", "size", "sha256", "parts", "bytes", "events", "url", "keep_last", "keep_days", "now", "dry_run"}
+	return []string{"group_id", "org_slug", "expires_at", "target", "type", "name", "engine", "size", "sha256", "parts",
+		"bytes", "events", "url", "keep_last", "keep_days", "now", "dry_run"}
 }

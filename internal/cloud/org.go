@@ -27,7 +27,8 @@ func (s *Service) listMembers(ctx context.Context, _ *noInput) (*body[api.Member
 		return nil, err
 	}
 	return &body[api.MemberList]{api.MemberList{Items: each(members, func(m snap.Member) api.Member {
-		return api.Member{Email: m.Email, Name: m.Name, Role: m.Role, Groups: each(m.Groups, func(g snap.Group) string { return g.Name })}
+		return api.Member{Email: m.Email, Name: m.Name, Role: m.Role,
+			Groups: each(m.Groups, func(g snap.Group) string { return g.Name })}
 	})}}, nil
 }
 
@@ -91,7 +92,8 @@ func wireNotice(e snap.AuditEntry) api.Notice {
 	switch e.Action {
 	case snap.AuditTokenReused:
 		out.Actor = ""
-		out.Text = "a copy of your login was used on another device, so the session " + e.Detail.Name + " was ended; if that was not you, revoke what you do not know with `snapcli cloud sessions`"
+		out.Text = "a copy of your login was used on another device, so the session " + e.Detail.Name +
+			" was ended; if that was not you, revoke what you do not know with `snapcli cloud sessions`"
 	default:
 		out.Text = e.Actor + " shared your snapshot of " + e.Detail.Target + " outside the organization"
 	}

@@ -58,7 +58,8 @@ func newKey(t *testing.T, o store.Options) string {
 	must(t, err)
 	alice, err := s.UserByEmail(t.Context(), org.ID, "alice@acme.test")
 	must(t, err)
-	key, _, err := auth.New(s, auth.Options{}).NewKey(t.Context(), auth.KeySpec{OrgID: org.ID, UserID: alice.ID, Kind: snap.UserKey, Name: "test"})
+	key, _, err := auth.New(s, auth.Options{}).NewKey(t.Context(),
+		auth.KeySpec{OrgID: org.ID, UserID: alice.ID, Kind: snap.UserKey, Name: "test"})
 	must(t, err)
 	return key
 }
@@ -160,11 +161,13 @@ func TestRatesAreSharedByReplicas(t *testing.T) {
 			wg.Wait()
 			earned := int(float64(tt.limit) * time.Since(began).Minutes())
 			if share := 3 * tt.limit / 20; through < tt.limit-share || through > tt.limit+share+earned+1 {
-				t.Errorf("%d of %d requests were let through, want %d, give or take %d, and %d that were earned meanwhile", through, tries, tt.limit, share, earned)
+				t.Errorf("%d of %d requests were let through, want %d, give or take %d, and %d that were earned meanwhile",
+					through, tries, tt.limit, share, earned)
 			}
 		})
 	}
-	if a := mustAsk(t, http.MethodGet, all[0].url+api.MountAgent+"/snapshots", newKey(t, store.Options{URL: database, DataDir: dir})); a.status != http.StatusOK {
+	if a := mustAsk(t, http.MethodGet, all[0].url+api.MountAgent+"/snapshots",
+		newKey(t, store.Options{URL: database, DataDir: dir})); a.status != http.StatusOK {
 		t.Errorf("another credential got status %d", a.status)
 	}
 }
@@ -188,7 +191,8 @@ func TestOverloadShedsAndRecovers(t *testing.T) {
 	stuck := make(chan reply, 2) // they need to write, and cannot
 	for range 2 {
 		go func() {
-			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+api.MountAgent+"/channels", strings.NewReader(`{"target":"shop","type":"sanitized"}`))
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+api.MountAgent+"/channels",
+				strings.NewReader(`{"target":"shop","type":"sanitized"}`))
 			req.Header.Set("Authorization", "Bearer "+key)
 			req.Header.Set("Content-Type", "application/json")
 			res, err := http.DefaultClient.Do(req)
@@ -216,7 +220,8 @@ func TestOverloadShedsAndRecovers(t *testing.T) {
 		wg.Go(func() {
 			a, err := ask(t.Context(), client, http.MethodGet, list, key)
 			// Those who are stuck give up after 15 s, which a slow machine may need for all these.
-			if free := len(stuck) > 0 && a.status == http.StatusOK; err != nil || a.status != http.StatusServiceUnavailable && !free {
+			if free := len(stuck) > 0 && a.status == http.StatusOK; err != nil || a.status != http.StatusServiceUnavailable &&
+				!free {
 				t.Errorf("in the middle of it: %+v, %v", a, err)
 			}
 		})
@@ -265,12 +270,15 @@ func TestSlowAndIdleClientsDoNoHarm(t *testing.T) {
 	for name, sends := range map[string]string{
 		"nothing":       "",
 		"half a header": "GET /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nX-Slow: ",
-		"half a body":   "POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{",
-		"half a form":   "POST /auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 500\r\n\r\na=",
+		"half a body": "POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\nContent-Type: " +
+			"application/json\r\nContent-Length: 500\r\n\r\n{",
+		"half a form": "POST /auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: " +
+			"application/x-www-form-urlencoded\r\nContent-Length: 500\r\n\r\na=",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, key := startLimited(t, "", t.TempDir(), "connections: 4000, concurrent_requests: 4, concurrent_sign_ins: 4, queue_wait: 10s")
+			r, key := startLimited(t, "", t.TempDir(),
+				"connections: 4000, concurrent_requests: 4, concurrent_sign_ins: 4, queue_wait: 10s")
 			sends := strings.ReplaceAll(sends, "KEY", key)
 			address := strings.TrimPrefix(r.url, "http://")
 			for range 2100 {
@@ -282,7 +290,8 @@ func TestSlowAndIdleClientsDoNoHarm(t *testing.T) {
 			}
 			for range 20 {
 				for _, path := range []string{"/healthz", "/auth/signin", api.MountAgent + "/snapshots"} {
-					if a := mustAsk(t, http.MethodGet, r.url+path, map[bool]string{true: key}[strings.HasPrefix(path, api.MountAgent)]); a.status != http.StatusOK {
+					if a := mustAsk(t, http.MethodGet, r.url+path,
+						map[bool]string{true: key}[strings.HasPrefix(path, api.MountAgent)]); a.status != http.StatusOK {
 						t.Fatalf("%s answers %d", path, a.status)
 					}
 				}
@@ -332,13 +341,19 @@ func TestFloodsOfBytesAreRefused(t *testing.T) {
 		request string
 		status  int
 	}{
-		"one long header":   {"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + big[:200<<10] + "\r\n\r\n", http.StatusRequestHeaderFieldsTooLarge},
-		"many headers":      {"GET /healthz HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: b\r\n", 20<<10) + "\r\n", http.StatusRequestHeaderFieldsTooLarge},
-		"a long URL":        {"GET /" + big[:200<<10] + " HTTP/1.1\r\nHost: x\r\n\r\n", http.StatusRequestHeaderFieldsTooLarge},
-		"an announced body": {"POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\nContent-Length: 99999999999\r\n\r\n", http.StatusRequestEntityTooLarge},
-		"a chunked body": {"POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key + "\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		"one long header": {"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + big[:200<<10] + "\r\n\r\n",
+			http.StatusRequestHeaderFieldsTooLarge},
+		"many headers": {"GET /healthz HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("X-A: b\r\n", 20<<10) + "\r\n",
+			http.StatusRequestHeaderFieldsTooLarge},
+		"a long URL": {"GET /" + big[:200<<10] + " HTTP/1.1\r\nHost: x\r\n\r\n",
+			http.StatusRequestHeaderFieldsTooLarge},
+		"an announced body": {"POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key +
+			"\r\nContent-Length: 99999999999\r\n\r\n", http.StatusRequestEntityTooLarge},
+		"a chunked body": {"POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + key +
+			"\r\nTransfer-Encoding: chunked\r\n\r\n" +
 			fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(big), big), http.StatusRequestEntityTooLarge},
-		"a form": {"POST /auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 9999999\r\n\r\n", http.StatusRequestEntityTooLarge},
+		"a form": {"POST /auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: " +
+			"application/x-www-form-urlencoded\r\nContent-Length: 9999999\r\n\r\n", http.StatusRequestEntityTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

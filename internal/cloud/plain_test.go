@@ -22,7 +22,8 @@ func TestStartWarnsOfPlainHTTP(t *testing.T) {
 		{"https", "https://snap.example", bucket + "https://127.0.0.1:1", nil},
 		{"Amazon's", "https://snap.example", "s3://key:secret@bucket", nil},
 		{"plain service", "http://snap.example", "", []string{"public_url=http://snap.example"}},
-		{"plain storage", "https://snap.example", bucket + "http://minio.invalid:9000", []string{"endpoint=http://minio.invalid:9000"}},
+		{"plain storage", "https://snap.example", bucket + "http://minio.invalid:9000",
+			[]string{"endpoint=http://minio.invalid:9000"}},
 		{"plain both", "http://snap.example", bucket + "http://minio.invalid:9000", []string{"public_url=", "endpoint="}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -58,7 +58,8 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 	if err != nil {
 		return err
 	}
-	page := look.Page{Product: "snapcloud", Nav: []look.Link{{URL: "/docs", Text: "API"}, {URL: "/auth/account", Text: "Account"}}}
+	page := look.Page{Product: "snapcloud", Nav: []look.Link{{URL: "/docs", Text: "API"},
+		{URL: "/auth/account", Text: "Account"}}}
 	show := func(status int, name string, data any) http.Handler {
 		return look.Secure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := views.Page(w, status, name, data); err != nil {
@@ -73,7 +74,8 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 	missing := page
 	missing.Title, missing.Narrow = "Not found", true
 	s.noPage = show(http.StatusNotFound, "missing.html", missing)
-	ref := reference{Page: page, Version: version, AgentMount: api.MountAgent, UserMount: api.MountUser, Operations: operations(s.openAPI)}
+	ref := reference{Page: page, Version: version, AgentMount: api.MountAgent, UserMount: api.MountUser,
+		Operations: operations(s.openAPI)}
 	ref.Title = "API"
 	for _, row := range snap.Codes() {
 		if row.Status != 0 {
@@ -119,9 +121,11 @@ func methods(item *huma.PathItem) map[string]*huma.Operation {
 }
 
 func describe(doc *huma.OpenAPI, op *huma.Operation, method, path, mounts string) operation {
-	out := operation{ID: strings.TrimPrefix(op.OperationID, "api-v1-"), Method: method, Path: path, Summary: op.Summary, Mounts: mounts}
+	out := operation{ID: strings.TrimPrefix(op.OperationID, "api-v1-"), Method: method, Path: path, Summary: op.Summary,
+		Mounts: mounts}
 	for _, p := range op.Parameters {
-		out.Parameters = append(out.Parameters, field{Name: p.Name, In: p.In, Type: typeName(p.Schema), Doc: p.Description, Required: p.Required})
+		out.Parameters = append(out.Parameters, field{Name: p.Name, In: p.In, Type: typeName(p.Schema), Doc: p.Description,
+			Required: p.Required})
 	}
 	if op.RequestBody != nil {
 		if body := op.RequestBody.Content["application/json"]; body != nil {
@@ -147,7 +151,8 @@ func fields(doc *huma.OpenAPI, s *huma.Schema) []field {
 	}
 	var out []field
 	for name, member := range s.Properties {
-		out = append(out, field{Name: name, Type: typeName(member), Doc: member.Description, Required: slices.Contains(s.Required, name)})
+		out = append(out, field{Name: name, Type: typeName(member), Doc: member.Description,
+			Required: slices.Contains(s.Required, name)})
 	}
 	slices.SortFunc(out, func(a, b field) int {
 		if a.Required != b.Required {

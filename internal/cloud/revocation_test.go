@@ -141,7 +141,8 @@ func (l *lever) write(r *replica, on bool) {
 		l.wrong = append(l.wrong, fmt.Errorf("set to %v: %w", on, err))
 		returned = time.Hour
 	}
-	l.operations = append(l.operations, porcupine.Operation{ClientId: len(l.operations), Input: change{on}, Call: int64(called), Return: int64(returned)})
+	l.operations = append(l.operations, porcupine.Operation{ClientId: len(l.operations), Input: change{on},
+		Call: int64(called), Return: int64(returned)})
 }
 
 // see looks for the snapshot through one of the doors. A look that was not
@@ -153,14 +154,16 @@ func (l *lever) see(r *replica, door int) {
 	returned := time.Since(l.began)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil && !slices.Contains([]snap.Code{snap.CodeNotFound, snap.CodeUnauthenticated, snap.CodeRateLimited}, snap.CodeOf(err)) {
+	if err != nil && !slices.Contains([]snap.Code{snap.CodeNotFound, snap.CodeUnauthenticated, snap.CodeRateLimited},
+		snap.CodeOf(err)) {
 		if !unanswered(err) {
 			l.wrong = append(l.wrong, fmt.Errorf("look through door %d: %w", door, err))
 		}
 		return
 	}
 	l.looks++
-	l.operations = append(l.operations, porcupine.Operation{ClientId: len(l.operations), Output: err == nil, Call: int64(called), Return: int64(returned)})
+	l.operations = append(l.operations, porcupine.Operation{ClientId: len(l.operations), Output: err == nil,
+		Call: int64(called), Return: int64(returned)})
 }
 
 // change is an operation: to set the lever, or nil to look.
@@ -178,7 +181,8 @@ func (l *lever) judge(t *testing.T) {
 	}
 	if !l.end.IsZero() {
 		at := int64(l.end.Sub(l.began))
-		l.operations = append(l.operations, porcupine.Operation{ClientId: len(l.operations), Input: change{false}, Call: at, Return: at + int64(time.Millisecond)})
+		l.operations = append(l.operations, porcupine.Operation{ClientId: len(l.operations), Input: change{false}, Call: at,
+			Return: at + int64(time.Millisecond)})
 	}
 	model := porcupine.Model{
 		Init: func() any { return l.once || !l.end.IsZero() },

@@ -31,9 +31,11 @@ func TestChannels(t *testing.T) {
 	alice, mia := c.As("alice@acme.test"), c.As("mia@acme.test")
 	push := func(content string) api.Snapshot { return c.PushAs(mia, "shop", snap.TypeSanitized, []byte(content)) }
 	old := push("before the channel")
-	channel, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSanitized, GroupID: "dba"}, false)
+	channel, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSanitized, GroupID: "dba"},
+		false)
 	must(t, err)
-	again, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSanitized, GroupID: "dba"}, false)
+	again, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSanitized, GroupID: "dba"},
+		false)
 	if err != nil || again.ID != channel.ID {
 		t.Errorf("the same channel twice: %+v, %v", again, err)
 	}
@@ -68,7 +70,8 @@ func TestChannels(t *testing.T) {
 	if got := audience(t, c, third.ID); !strings.Contains(got, "vic") {
 		t.Errorf("org-wide, applied now: seen by %s", got)
 	}
-	if _, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", GroupID: "nobody"}, false); snap.CodeOf(err) != snap.CodeGroupNotFound {
+	if _, err := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", GroupID: "nobody"},
+		false); snap.CodeOf(err) != snap.CodeGroupNotFound {
 		t.Errorf("an unknown group: %v", err)
 	}
 }
@@ -235,7 +238,8 @@ func TestWebhooks(t *testing.T) {
 			t.Errorf("told %s", r.bodies[i])
 		}
 	}
-	if got := strings.Join(types, " "); got != "snapshot.pushed snapshot.shared snapshot.unshared snapshot.pulled snapshot.deleted" {
+	if got := strings.Join(types,
+		" "); got != "snapshot.pushed snapshot.shared snapshot.unshared snapshot.pulled snapshot.deleted" {
 		t.Errorf("told of %s", got)
 	}
 
@@ -249,10 +253,12 @@ func TestWebhooks(t *testing.T) {
 		clock.Advance(25 * time.Hour)
 	}
 	if attempts != 10 || r.got[5].Header.Get("Webhook-Id") != r.got[14].Header.Get("Webhook-Id") {
-		t.Errorf("%d attempts, IDs %s and %s", attempts, r.got[5].Header.Get("Webhook-Id"), r.got[14].Header.Get("Webhook-Id"))
+		t.Errorf("%d attempts, IDs %s and %s", attempts, r.got[5].Header.Get("Webhook-Id"),
+			r.got[14].Header.Get("Webhook-Id"))
 	}
 	list, err := alice.Deliveries(ctx, hook.ID)
-	if err != nil || len(list) != 6 || list[0].Status != "answered 500" || list[0].NextAt != nil || list[0].Attempts != 10 {
+	if err != nil || len(list) != 6 || list[0].Status != "answered 500" || list[0].NextAt != nil ||
+		list[0].Attempts != 10 {
 		t.Errorf("deliveries: %+v, %v", list, err)
 	}
 	must(t, alice.DeleteWebhook(ctx, hook.ID))
@@ -278,14 +284,18 @@ func TestWebhooksNeverReachPrivateAddresses(t *testing.T) {
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	alice := c.As("alice@acme.test")
-	for _, url := range []string{"http://hooks.example", "ftp://x", "nonsense", "https://user:pass@hooks.example", "https://"} {
+	for _, url := range []string{"http://hooks.example", "ftp://x", "nonsense", "https://user:pass@hooks.example",
+		"https://"} {
 		if _, err := alice.AddWebhook(ctx, api.WebhookRequest{URL: url}); snap.CodeOf(err) != snap.CodeInvalid {
 			t.Errorf("%s was taken: %v", url, err)
 		}
 	}
 	var ids []string
-	for _, host := range []string{"127.0.0.1", "localhost", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "[::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "0.1.2.3", "198.18.0.1", "[2002:7f00:1::1]", "[64:ff9b:1::7f00:1]"} {
-		hook, err := alice.AddWebhook(ctx, api.WebhookRequest{URL: "https://" + host + ":1/x", Events: []snap.AuditAction{snap.AuditPushed}})
+	for _, host := range []string{"127.0.0.1", "localhost", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+		"[::1]", "[fd00::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "0.1.2.3", "198.18.0.1", "[2002:7f00:1::1]",
+		"[64:ff9b:1::7f00:1]"} {
+		hook, err := alice.AddWebhook(ctx, api.WebhookRequest{URL: "https://" + host + ":1/x",
+			Events: []snap.AuditAction{snap.AuditPushed}})
 		must(t, err)
 		ids = append(ids, hook.ID)
 	}

@@ -22,7 +22,8 @@ func TestKeyEncryptionKey(t *testing.T) {
 	key := func(with byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{with}, 32)) }
 	dir := t.TempDir()
 	start := func(key string) error {
-		config, err := cloud.LoadConfig(configFile(t, "data_dir: "+dir+"\nauth: {key_encryption_key: '${KEY}'}\n"), []string{"KEY=" + key})
+		config, err := cloud.LoadConfig(configFile(t, "data_dir: "+dir+"\nauth: {key_encryption_key: '${KEY}'}\n"),
+			[]string{"KEY=" + key})
 		if err != nil {
 			return err
 		}
@@ -58,7 +59,8 @@ func TestUnencryptedSigningKeysAreToldOf(t *testing.T) {
 	database := servertest.Postgres(t)
 	for key, want := range map[string]int{"": 1, base64.StdEncoding.EncodeToString(make([]byte, 32)): 0} {
 		config, err := cloud.LoadConfig("", []string{
-			"SNAPCLOUD_DATABASE__URL=" + database, "SNAPCLOUD_DATA_DIR=" + t.TempDir(), "SNAPCLOUD_AUTH__KEY_ENCRYPTION_KEY=" + key,
+			"SNAPCLOUD_DATABASE__URL=" + database, "SNAPCLOUD_DATA_DIR=" + t.TempDir(), "SNAPCLOUD_AUTH__KEY_ENCRYPTION_KEY=" +
+				key,
 		})
 		must(t, err)
 		var log bytes.Buffer

@@ -25,7 +25,10 @@ func TestNoSecretInTheLog(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
 	wire := &secretsOnTheWire{seen: map[string]bool{}}
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		w.WriteHeader(http.StatusTeapot)
+	}))
 	defer receiver.Close()
 	c := cloudtest.Start(t, cloudtest.Options{Log: &log, Wrap: wire.watch, Config: func(o *cloud.Config) {
 		o.Webhooks.AllowPrivate = true
@@ -65,18 +68,21 @@ func aDay(t *testing.T, c *cloudtest.Cloud, hook string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, url := range []string{pull.URL, pull.URL + "x", c.URL + "/auth/nothing?token=crt_SOMETHINGSECRETHERE", c.URL + "/blobs/parts/crt_SOMETHINGSECRETTOO"} {
+	for _, url := range []string{pull.URL, pull.URL + "x", c.URL + "/auth/nothing?token=crt_SOMETHINGSECRETHERE",
+		c.URL + "/blobs/parts/crt_SOMETHINGSECRETTOO"} {
 		exchange(t, http.MethodGet, url, "")
 	}
 	exchange(t, http.MethodPut, c.URL+"/blobs/parts/crt_APARTTHATISNOTONE", "")
-	for _, key := range []string{"cak_0000000000000000000000000000000000000a", "Bearer", c.RevokedKey("acme"), "eyJhbGciOiJub25lIn0.e30.", c.OrgKey("acme", snap.PipelineKey, snap.ScopePull)} {
+	for _, key := range []string{"cak_0000000000000000000000000000000000000a", "Bearer", c.RevokedKey("acme"),
+		"eyJhbGciOiJub25lIn0.e30.", c.OrgKey("acme", snap.PipelineKey, snap.ScopePull)} {
 		_, _ = c.Client(key).Snapshots(ctx, api.ListOptions{Q: "x"})
 	}
 	if _, err := admin.NewKey(ctx, api.KeyRequest{Name: "mine", Kind: snap.UserKey}); err != nil {
 		t.Fatal(err)
 	}
 	refreshAndReuse(t, c)
-	post(t, c.URL+"/auth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {"snapcli"}, "refresh_token": {"crt_ATOKENTHATNEVERWAS"}})
+	post(t, c.URL+"/auth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {"snapcli"},
+		"refresh_token": {"crt_ATOKENTHATNEVERWAS"}})
 	post(t, c.URL+"/auth/revoke", url.Values{"client_id": {"snapcli"}, "token": {"crt_ANOTHERTHATNEVERWAS"}})
 	if _, err := c.Service.Deliver(ctx); err != nil {
 		t.Fatal(err)
@@ -86,25 +92,31 @@ func aDay(t *testing.T, c *cloudtest.Cloud, hook string) {
 	}
 	_, _ = alice.Snapshots(ctx, api.ListOptions{})
 	exchange(t, http.MethodGet, pull.URL, "")
-	post(t, c.URL+"/auth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {"snapcli"}, "refresh_token": {"crt_NODATABASEFORTHIS"}})
+	post(t, c.URL+"/auth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {"snapcli"},
+		"refresh_token": {"crt_NODATABASEFORTHIS"}})
 }
 
 // refreshAndReuse signs in, refreshes, and uses the old refresh token again.
 func refreshAndReuse(t *testing.T, c *cloudtest.Cloud) {
-	begun := post(t, c.URL+"/auth/device_authorization", url.Values{"client_id": {"snapcli"}, "scope": {"openid offline_access"}})
+	begun := post(t, c.URL+"/auth/device_authorization",
+		url.Values{"client_id": {"snapcli"}, "scope": {"openid offline_access"}})
 	code := jsonString(begun, "user_code")
 	b := c.Browser()
 	b.SignIn("gus@acme.test")
-	b.Submit("/auth/device/confirm?user_code="+code, "/auth/device/confirm", url.Values{"user_code": {code}, "decision": {"approve"}})
+	b.Submit("/auth/device/confirm?user_code="+code, "/auth/device/confirm",
+		url.Values{"user_code": {code}, "decision": {"approve"}})
 	tokens := post(t, c.URL+"/auth/token", url.Values{
-		"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {"snapcli"}, "device_code": {jsonString(begun, "device_code")},
+		"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {"snapcli"},
+		"device_code": {jsonString(begun, "device_code")},
 	})
-	again := url.Values{"grant_type": {"refresh_token"}, "client_id": {"snapcli"}, "refresh_token": {jsonString(tokens, "refresh_token")}}
+	again := url.Values{"grant_type": {"refresh_token"}, "client_id": {"snapcli"},
+		"refresh_token": {jsonString(tokens, "refresh_token")}}
 	if again.Get("refresh_token") == "" {
 		t.Fatalf("no refresh token: %s", tokens)
 	}
 	next := jsonString(post(t, c.URL+"/auth/token", again), "refresh_token")
-	post(t, c.URL+"/auth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {"snapcli"}, "refresh_token": {next}})
+	post(t, c.URL+"/auth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {"snapcli"},
+		"refresh_token": {next}})
 	post(t, c.URL+"/auth/token", again)
 }
 

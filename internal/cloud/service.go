@@ -76,14 +76,17 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s = &Service{config: c, log: o.Log, now: o.Now, recheck: cmp.Or(o.Recheck, time.Second), collectEvery: cmp.Or(o.CollectEvery, collectEvery), metrics: newMetrics(o.Version), hookClient: newHookClient(c.Webhooks.AllowPrivate)}
+	s = &Service{config: c, log: o.Log, now: o.Now, recheck: cmp.Or(o.Recheck, time.Second),
+		collectEvery: cmp.Or(o.CollectEvery, collectEvery), metrics: newMetrics(o.Version),
+		hookClient: newHookClient(c.Webhooks.AllowPrivate)}
 	if s.tracing, err = newTracing(ctx, c.Tracing, o.Version, o.Log); err != nil {
 		return nil, err
 	}
 	if err := store.Restored(store.Options{URL: c.Database.URL, DataDir: c.DataDir}); err != nil {
 		return nil, err
 	}
-	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now, Watch: s.watchStatement, Quotas: c.Limits.quotas(), Reserve: c.Limits.DatabaseReserve()})
+	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now,
+		Watch: s.watchStatement, Quotas: c.Limits.quotas(), Reserve: c.Limits.DatabaseReserve()})
 	if err != nil {
 		return nil, err
 	}
@@ -167,12 +170,14 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 	s.address = auth.ProxiedAddress(proxies)
 	s.signin, err = signin.New(ctx, s.store, signin.Options{
 		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
-		Organizations: s.config.signIn(), ListThem: s.config.listsOrganizations(), TrustedProxies: proxies, Sealer: sealer, Now: s.now, Log: s.log, Count: s.metrics.login,
+		Organizations: s.config.signIn(), ListThem: s.config.listsOrganizations(), TrustedProxies: proxies, Sealer: sealer,
+		Now: s.now, Log: s.log, Count: s.metrics.login,
 	})
 	if err != nil {
 		return fmt.Errorf("start the auth service: %w", err)
 	}
-	s.authSettings = api.AuthConfig{AuthURL: s.signin.Issuer(), ClientID: s.config.Auth.ClientID, Scopes: []string{"openid", "offline_access"}}
+	s.authSettings = api.AuthConfig{AuthURL: s.signin.Issuer(), ClientID: s.config.Auth.ClientID,
+		Scopes: []string{"openid", "offline_access"}}
 	options := auth.Options{
 		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Sealer: sealer,
 		Now: s.now, Address: s.address, Limiter: s.limiter, Failures: limit.Rate(s.config.Limits.FailuresPerAddress),
@@ -236,14 +241,16 @@ func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 		mux.ServeHTTP(probe, r)
 		if probe.status == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", probe.header.Get("Allow"))
-			s.writeError(w, r, &snap.Error{Code: snap.CodeMethodNotAllowed, Detail: "this path takes only " + probe.header.Get("Allow")})
+			s.writeError(w, r, &snap.Error{Code: snap.CodeMethodNotAllowed, Detail: "this path takes only " +
+				probe.header.Get("Allow")})
 			return
 		}
 		if forPeople(r) {
 			s.noPage.ServeHTTP(w, r)
 			return
 		}
-		s.writeError(w, r, &snap.Error{Code: snap.CodeNotFound, Detail: "there is nothing at this path", Hint: "the API is described at /openapi.json"})
+		s.writeError(w, r, &snap.Error{Code: snap.CodeNotFound, Detail: "there is nothing at this path",
+			Hint: "the API is described at /openapi.json"})
 	})
 }
 
@@ -289,7 +296,8 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
-		return snap.Usage("cannot listen on "+c.Listen+": "+err.Error(), "choose another address with --listen or stop what uses it")
+		return snap.Usage("cannot listen on "+c.Listen+": "+err.Error(),
+			"choose another address with --listen or stop what uses it")
 	}
 	defer listener.Close()
 	s, err := New(ctx, c, o)

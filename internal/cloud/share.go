@@ -69,10 +69,12 @@ type orgInput struct {
 
 // shareWith makes shares for every route that does: it checks the input and
 // the policy, and words the warning about data that is not sanitized.
-func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed bool) (made []snap.ShareChange, warning string, err error) {
+func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed bool) (made []snap.ShareChange,
+	warning string, err error) {
 	c := callOf(ctx)
 	if slices.Contains(with.Orgs, c.caller.Org.Slug) {
-		return nil, "", snap.Invalid(c.caller.Org.Slug+" is your own organization", "share org-wide instead: `snapcli cloud snapshots share "+c.snapshot.ID+"`")
+		return nil, "", snap.Invalid(c.caller.Org.Slug+" is your own organization",
+			"share org-wide instead: `snapcli cloud snapshots share "+c.snapshot.ID+"`")
 	}
 	policy, err := s.policy(ctx)
 	if err != nil {

@@ -51,7 +51,8 @@ func must(t *testing.T, err error) {
 func audience(t *testing.T, c *cloudtest.Cloud, id string) string {
 	t.Helper()
 	var who []string
-	for _, email := range []string{"alice@acme.test", "adam@acme.test", "mia@acme.test", "gus@acme.test", "max@acme.test", "vic@acme.test", "gail@globex.test", "gary@globex.test", "ian@initech.test"} {
+	for _, email := range []string{"alice@acme.test", "adam@acme.test", "mia@acme.test", "gus@acme.test", "max@acme.test",
+		"vic@acme.test", "gail@globex.test", "gary@globex.test", "ian@initech.test"} {
 		if sees(t, c.As(email), id) {
 			name, _, _ := strings.Cut(email, "@")
 			who = append(who, name)
@@ -76,17 +77,23 @@ func TestSharesWidenAndNarrowAtOnce(t *testing.T) {
 		want string
 	}{
 		{"a new snapshot is private", func() error { return nil }, "alice adam mia"},
-		{"shared with a group", func() error { _, err := mia.ShareGroup(ctx, sn.ID, "dba"); return err }, "alice adam mia gus"},
+		{"shared with a group", func() error { _, err := mia.ShareGroup(ctx, sn.ID, "dba"); return err },
+			"alice adam mia gus"},
 		{"twice is once", func() error { _, err := mia.ShareGroup(ctx, sn.ID, "dba"); return err }, "alice adam mia gus"},
 		{"shared org-wide", func() error { _, err := mia.Share(ctx, sn.ID); return err }, "alice adam mia gus max vic"},
-		{"no longer with the group", func() error { return mia.UnshareGroup(ctx, sn.ID, "dba") }, "alice adam mia gus max vic"},
+		{"no longer with the group", func() error { return mia.UnshareGroup(ctx, sn.ID, "dba") },
+			"alice adam mia gus max vic"},
 		{"private again", func() error { return mia.Unshare(ctx, sn.ID) }, "alice adam mia"},
 		{"unshared twice", func() error { return mia.Unshare(ctx, sn.ID) }, "alice adam mia"},
-		{"across organizations", func() error { _, err := alice.ShareOrg(ctx, sn.ID, "globex", nil); return err }, "alice adam mia gail gary"},
-		{"updated to end", func() error { _, err := alice.ShareOrg(ctx, sn.ID, "globex", &expires); return err }, "alice adam mia gail gary"},
-		{"a moment before its end", func() error { clock.Advance(time.Hour - time.Millisecond); return nil }, "alice adam mia gail gary"},
+		{"across organizations", func() error { _, err := alice.ShareOrg(ctx, sn.ID, "globex", nil); return err },
+			"alice adam mia gail gary"},
+		{"updated to end", func() error { _, err := alice.ShareOrg(ctx, sn.ID, "globex", &expires); return err },
+			"alice adam mia gail gary"},
+		{"a moment before its end", func() error { clock.Advance(time.Hour - time.Millisecond); return nil },
+			"alice adam mia gail gary"},
 		{"at its end", func() error { clock.Advance(time.Millisecond); return nil }, "alice adam mia"},
-		{"shared again", func() error { _, err := alice.ShareOrg(ctx, sn.ID, "globex", nil); return err }, "alice adam mia gail gary"},
+		{"shared again", func() error { _, err := alice.ShareOrg(ctx, sn.ID, "globex", nil); return err },
+			"alice adam mia gail gary"},
 		{"revoked", func() error { return alice.UnshareOrg(ctx, sn.ID, "globex") }, "alice adam mia"},
 	}
 	for _, step := range steps {
@@ -118,7 +125,8 @@ func TestResharingUpdatesTheOneShare(t *testing.T) {
 	}
 	shares, err := alice.OrgShares(ctx, sn.ID)
 	must(t, err)
-	if len(shares) != 1 || shares[0].OrgSlug != "globex" || shares[0].ExpiresAt != nil || shares[0].SharedBy != "alice@acme.test" {
+	if len(shares) != 1 || shares[0].OrgSlug != "globex" || shares[0].ExpiresAt != nil ||
+		shares[0].SharedBy != "alice@acme.test" {
 		t.Errorf("shares: %+v", shares)
 	}
 }
@@ -267,23 +275,32 @@ func TestBadInput(t *testing.T) {
 		status             int
 		code               snap.Code
 	}{
-		"unknown field":     {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{"group_id":"eng","x":1}`, 400, snap.CodeInvalid},
-		"field in capitals": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-org", `{"org_slug":"globex","Expires_At":"2099-01-01T00:00:00Z"}`, 400, snap.CodeInvalid},
+		"unknown field": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group",
+			`{"group_id":"eng","x":1}`, 400, snap.CodeInvalid},
+		"field in capitals": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-org",
+			`{"org_slug":"globex","Expires_At":"2099-01-01T00:00:00Z"}`, 400, snap.CodeInvalid},
 		"parameter twice":   {"GET", api.MountAgent + "/snapshots?target=shop&target=crm", "", 400, snap.CodeInvalid},
 		"unknown parameter": {"GET", api.MountAgent + "/snapshots?targt=shop", "", 400, snap.CodeInvalid},
-		"body after blanks": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share", strings.Repeat(" ", 2000) + `{"group_id":"eng"}`, 400, snap.CodeInvalid},
-		"body of another":   {"POST", api.MountAgent + "/snapshots/" + s.id + "/share", `{"group_id":"eng"}`, 400, snap.CodeInvalid},
-		"missing field":     {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{}`, 400, snap.CodeInvalid},
-		"no JSON":           {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{`, 400, snap.CodeInvalid},
-		"not a time":        {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-org", `{"org_slug":"globex","expires_at":"tomorrow"}`, 400, snap.CodeInvalid},
-		"limit too large":   {"GET", api.MountAgent + "/snapshots?limit=201", "", 400, snap.CodeInvalid},
-		"limit no number":   {"GET", api.MountAgent + "/snapshots?limit=x", "", 400, snap.CodeInvalid},
-		"unknown filter":    {"GET", api.MountAgent + "/snapshots?filter=some", "", 400, snap.CodeInvalid},
-		"bad cursor":        {"GET", api.MountAgent + "/snapshots?cursor=%21", "", 400, snap.CodeInvalid},
-		"bad checksum":      {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, "ba78", "zz78", 1), 400, snap.CodeInvalid},
-		"bad target":        {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, `"shop"`, `"../shop"`, 1), 400, snap.CodeInvalid},
-		"name with a path":  {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, `"name":"`, `"name":"../`, 1), 400, snap.CodeInvalid},
-		"name with escape":  {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, `"name":"`, `"name":"a\u001b[31m`, 1), 400, snap.CodeInvalid},
+		"body after blanks": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share", strings.Repeat(" ", 2000) +
+			`{"group_id":"eng"}`, 400, snap.CodeInvalid},
+		"body of another": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share",
+			`{"group_id":"eng"}`, 400, snap.CodeInvalid},
+		"missing field": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{}`, 400, snap.CodeInvalid},
+		"no JSON":       {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-group", `{`, 400, snap.CodeInvalid},
+		"not a time": {"POST", api.MountAgent + "/snapshots/" + s.id + "/share-org",
+			`{"org_slug":"globex","expires_at":"tomorrow"}`, 400, snap.CodeInvalid},
+		"limit too large": {"GET", api.MountAgent + "/snapshots?limit=201", "", 400, snap.CodeInvalid},
+		"limit no number": {"GET", api.MountAgent + "/snapshots?limit=x", "", 400, snap.CodeInvalid},
+		"unknown filter":  {"GET", api.MountAgent + "/snapshots?filter=some", "", 400, snap.CodeInvalid},
+		"bad cursor":      {"GET", api.MountAgent + "/snapshots?cursor=%21", "", 400, snap.CodeInvalid},
+		"bad checksum": {"POST", api.MountAgent + "/snapshots", strings.Replace(pushBody, "ba78", "zz78", 1), 400,
+			snap.CodeInvalid},
+		"bad target": {"POST", api.MountAgent + "/snapshots",
+			strings.Replace(pushBody, `"shop"`, `"../shop"`, 1), 400, snap.CodeInvalid},
+		"name with a path": {"POST", api.MountAgent + "/snapshots",
+			strings.Replace(pushBody, `"name":"`, `"name":"../`, 1), 400, snap.CodeInvalid},
+		"name with escape": {"POST", api.MountAgent + "/snapshots",
+			strings.Replace(pushBody, `"name":"`, `"name":"a\u001b[31m`, 1), 400, snap.CodeInvalid},
 		"no such path":      {"GET", "/api/v1/nothing", "", 404, snap.CodeNotFound},
 		"no such method":    {"PATCH", api.MountAgent + "/snapshots", "", 405, snap.CodeMethodNotAllowed},
 		"keys by key":       {"GET", api.MountAgent + "/keys", "", 404, snap.CodeNotFound},
@@ -294,7 +311,8 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("%s: got %d %s (%s)", name, res.StatusCode, p.Code, data)
 		}
 	}
-	res, data := send(t, http.MethodPost, c.URL+api.MountAgent+"/snapshots", `{"target":"`+strings.Repeat("x", 2<<20)+`"}`, key)
+	res, data := send(t, http.MethodPost, c.URL+api.MountAgent+"/snapshots",
+		`{"target":"`+strings.Repeat("x", 2<<20)+`"}`, key)
 	if p := problemIn(t, res, data); p.Code != snap.CodeTooLarge {
 		t.Errorf("a huge body: %d %s", res.StatusCode, p.Code)
 	}
@@ -307,7 +325,8 @@ func TestIdempotencyKey(t *testing.T) {
 	s := newScene(t, c)
 	post := func(key, body string) (int, string) {
 		t.Helper()
-		req, err := http.NewRequest(http.MethodPost, c.URL+api.MountAgent+"/snapshots/"+s.id+"/share-org", strings.NewReader(body))
+		req, err := http.NewRequest(http.MethodPost, c.URL+api.MountAgent+"/snapshots/"+s.id+"/share-org",
+			strings.NewReader(body))
 		must(t, err)
 		req.Header.Set("Authorization", "Bearer "+c.Key("alice@acme.test"))
 		req.Header.Set("Content-Type", "application/json")
@@ -344,9 +363,11 @@ func TestMediaTypes(t *testing.T) {
 	s := newScene(t, c)
 	for media, want := range map[string]snap.Code{
 		"": "", "application/json": "", "Application/JSON; Charset=UTF-8": "",
-		"text/plain": snap.CodeMediaType, "application/x-www-form-urlencoded": snap.CodeMediaType, "nonsense": snap.CodeMediaType,
+		"text/plain": snap.CodeMediaType, "application/x-www-form-urlencoded": snap.CodeMediaType,
+		"nonsense": snap.CodeMediaType,
 	} {
-		req, err := http.NewRequest(http.MethodPost, c.URL+api.MountAgent+"/snapshots/"+s.id+"/share-group", strings.NewReader(`{"group_id":"eng"}`))
+		req, err := http.NewRequest(http.MethodPost, c.URL+api.MountAgent+"/snapshots/"+s.id+"/share-group",
+			strings.NewReader(`{"group_id":"eng"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -389,7 +410,8 @@ func TestNothingAtAPath(t *testing.T) {
 		}
 		if !tt.page {
 			problemIn(t, res, text)
-		} else if res.Header.Get("Content-Type") != "text/html; charset=utf-8" || res.Header.Get("Content-Security-Policy") == "" || !strings.Contains(string(text), `href="/auth/account"`) {
+		} else if res.Header.Get("Content-Type") != "text/html; charset=utf-8" ||
+			res.Header.Get("Content-Security-Policy") == "" || !strings.Contains(string(text), `href="/auth/account"`) {
 			t.Errorf("%s for %s: %v %s", tt.path, tt.accept, res.Header, text)
 		}
 	}
@@ -418,10 +440,12 @@ func TestADurationIsMeasuredByTheServicesClock(t *testing.T) {
 	past := start.Add(-time.Minute)
 	_, err = alice.ShareOrg(ctx, sn.ID, "globex", &past)
 	var refusal *snap.Error
-	if !errors.As(err, &refusal) || refusal.Code != snap.CodeInvalid || !strings.Contains(refusal.Hint, "expires_in") || strings.Contains(refusal.Hint, "never") {
+	if !errors.As(err, &refusal) || refusal.Code != snap.CodeInvalid || !strings.Contains(refusal.Hint, "expires_in") ||
+		strings.Contains(refusal.Hint, "never") {
 		t.Errorf("an end in the past: %#v", refusal)
 	}
-	_, err = alice.ShareWith(ctx, sn.ID, api.SharesRequest{OrgSlugs: []string{"globex"}, ExpiresIn: 1, ExpiresAt: &want}, false)
+	_, err = alice.ShareWith(ctx, sn.ID, api.SharesRequest{OrgSlugs: []string{"globex"}, ExpiresIn: 1, ExpiresAt: &want},
+		false)
 	if snap.CodeOf(err) != snap.CodeInvalid {
 		t.Errorf("both ways to give an end: %v", err)
 	}
@@ -450,13 +474,15 @@ func TestSeveralSharesAreOneChange(t *testing.T) {
 			t.Errorf("%+v is accepted", r)
 		}
 	}
-	if _, err := mia.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex"}}, false); snap.CodeOf(err) != snap.CodeForbidden {
+	if _, err := mia.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex"}},
+		false); snap.CodeOf(err) != snap.CodeForbidden {
 		t.Errorf("a member shares with an organization: %v", err)
 	}
 	if n := lines(snap.AuditShared); n != 0 {
 		t.Fatalf("refused changes left %d shares", n)
 	}
-	made, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng", "dba", "eng"}, OrgSlugs: []string{"globex", "initech"}, ExpiresIn: 60}, false)
+	made, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng", "dba", "eng"},
+		OrgSlugs: []string{"globex", "initech"}, ExpiresIn: 60}, false)
 	must(t, err)
 	if len(made.Changes) != 4 || lines(snap.AuditShared) != 4 || made.Warning != "" {
 		t.Errorf("%d changes, %d audit lines, warning %q", len(made.Changes), lines(snap.AuditShared), made.Warning)
@@ -467,7 +493,8 @@ func TestSeveralSharesAreOneChange(t *testing.T) {
 	if _, err := mia.UnshareWith(ctx, sn.ID, api.UnshareRequest{All: true}); snap.CodeOf(err) != snap.CodeForbidden {
 		t.Errorf("a member ends shares with organizations: %v", err)
 	}
-	if _, err := alice.UnshareWith(ctx, sn.ID, api.UnshareRequest{GroupIDs: []string{"eng", "nobody"}}); snap.CodeOf(err) != snap.CodeGroupNotFound {
+	if _, err := alice.UnshareWith(ctx, sn.ID,
+		api.UnshareRequest{GroupIDs: []string{"eng", "nobody"}}); snap.CodeOf(err) != snap.CodeGroupNotFound {
 		t.Errorf("an unknown group: %v", err)
 	}
 	if n := lines(snap.AuditUnshared); n != 0 {
@@ -499,10 +526,12 @@ func TestUnsanitizedShares(t *testing.T) {
 		_, group := alice.ShareGroup(ctx, id, "eng")
 		_, org := alice.ShareOrg(ctx, id, "globex", nil)
 		_, many := alice.ShareWith(ctx, id, api.SharesRequest{GroupIDs: []string{"dba"}}, false)
-		_, channel := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSnapshot, GroupID: "eng"}, false)
+		_, channel := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSnapshot, GroupID: "eng"},
+			false)
 		return map[string]error{"org-wide": wide, "group": group, "organization": org, "several": many, "channel": channel}
 	}
-	for choice, want := range map[snap.UnsanitizedShares]snap.Code{"": "", snap.UnsanitizedAllow: "", snap.UnsanitizedAsk: snap.CodeConfirm, snap.UnsanitizedRefuse: snap.CodePolicy} {
+	for choice, want := range map[snap.UnsanitizedShares]snap.Code{"": "", snap.UnsanitizedAllow: "",
+		snap.UnsanitizedAsk: snap.CodeConfirm, snap.UnsanitizedRefuse: snap.CodePolicy} {
 		_, alice, sn := start(choice)
 		for way, err := range ways(alice, sn.ID) {
 			if snap.CodeOf(err) != want {
@@ -511,12 +540,15 @@ func TestUnsanitizedShares(t *testing.T) {
 		}
 	}
 	c, alice, sn := start(snap.UnsanitizedAsk)
-	made, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex"}}, true)
+	made, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex"}},
+		true)
 	must(t, err)
-	if want := "this snapshot is not sanitized: 2 more people of your organization and everyone in globex can now see the original, unmasked data"; made.Warning != want {
+	if want := "this snapshot is not sanitized: 2 more people of your organization and everyone in globex can now see " +
+		"the original, unmasked data"; made.Warning != want {
 		t.Errorf("warning %q, want %q", made.Warning, want)
 	}
-	if again, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}}, true); err != nil || again.Warning != "" {
+	if again, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}}, true); err != nil ||
+		again.Warning != "" {
 		t.Errorf("shared again: %q, %v", again.Warning, err)
 	}
 	if _, err := alice.Share(ctx, c.PushAs(alice, "shop", snap.TypeSanitized, []byte("clean")).ID); err != nil {
@@ -563,12 +595,14 @@ func TestTheOwnerSeesThatItIsSharedOutside(t *testing.T) {
 	}
 	me, err := mia.Me(ctx)
 	must(t, err)
-	if len(me.Notices) != 1 || me.Notices[0].Snapshot != sn.ID || me.Notices[0].Actor != "alice@acme.test" || strings.Contains(me.Notices[0].Text, "globex") {
+	if len(me.Notices) != 1 || me.Notices[0].Snapshot != sn.ID || me.Notices[0].Actor != "alice@acme.test" ||
+		strings.Contains(me.Notices[0].Text, "globex") {
 		t.Errorf("the owner is told %+v", me.Notices)
 	}
 	access, err := mia.Access(ctx, sn.ID, "")
 	must(t, err)
-	if last := access.Ways[len(access.Ways)-1]; last.Kind != "organization" || last.Organization != "" || !strings.Contains(last.Through, "outside the organization") {
+	if last := access.Ways[len(access.Ways)-1]; last.Kind != "organization" || last.Organization != "" ||
+		!strings.Contains(last.Through, "outside the organization") {
 		t.Errorf("access tells the owner %+v", last)
 	}
 	log, err := alice.Audit(ctx, api.AuditOptions{Snapshot: sn.ID, Action: snap.AuditShared})

@@ -20,7 +20,8 @@ func TestSnapshotFields(t *testing.T) {
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	sn := c.PushAs(mia, "shop", snap.TypeSanitized, []byte("four"))
-	if sn.Target != "shop" || sn.Type != snap.TypeSanitized || sn.Size != 4 || sn.Shared || time.Since(sn.Created) > time.Hour {
+	if sn.Target != "shop" || sn.Type != snap.TypeSanitized || sn.Size != 4 || sn.Shared ||
+		time.Since(sn.Created) > time.Hour {
 		t.Errorf("pushed: %+v", sn)
 	}
 	if sn.Name[:5] != "shop-" {
@@ -74,7 +75,8 @@ func TestRoles(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	for email, want := range map[string]snap.Role{
-		"alice@acme.test": snap.RoleOwner, "adam@acme.test": snap.RoleAdmin, "mia@acme.test": snap.RoleMember, "vic@acme.test": snap.RoleViewer,
+		"alice@acme.test": snap.RoleOwner, "adam@acme.test": snap.RoleAdmin, "mia@acme.test": snap.RoleMember,
+		"vic@acme.test": snap.RoleViewer,
 	} {
 		me, err := c.As(email).Me(context.Background())
 		if err != nil || me.Role != want || me.Organization != "acme" || me.Email != email {
@@ -91,7 +93,8 @@ func TestAuthDiscovery(t *testing.T) {
 	anonymous, err := api.New(api.Options{BaseURL: c.URL})
 	must(t, err)
 	found, err := anonymous.AuthConfig(context.Background())
-	if err != nil || found.AuthURL != c.URL+"/auth" || found.ClientID != "snapcli" || !slices.Contains(found.Scopes, "offline_access") {
+	if err != nil || found.AuthURL != c.URL+"/auth" || found.ClientID != "snapcli" ||
+		!slices.Contains(found.Scopes, "offline_access") {
 		t.Errorf("auth config: %+v, %v", found, err)
 	}
 }

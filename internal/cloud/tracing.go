@@ -67,7 +67,8 @@ func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger
 		return nil, fmt.Errorf("prepare to send traces: %w", err)
 	}
 	about, err := resource.New(ctx, resource.WithAttributes(
-		attribute.String("service.name", "snapcloud"), attribute.String("service.version", version)), resource.WithFromEnv(), resource.WithTelemetrySDK())
+		attribute.String("service.name", "snapcloud"), attribute.String("service.version", version)), resource.WithFromEnv(),
+		resource.WithTelemetrySDK())
 	if err != nil {
 		return nil, fmt.Errorf("prepare to send traces: %w", err)
 	}
@@ -113,7 +114,8 @@ func (t *tracing) request(r *http.Request) (context.Context, func(route string, 
 	}
 	ctx := propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	ctx, span := t.tracer.Start(ctx, r.Method, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-		attribute.String("http.request.method", method(r.Method)), attribute.String("snapcloud.request_id", requestID(r.Context()))))
+		attribute.String("http.request.method", method(r.Method)),
+		attribute.String("snapcloud.request_id", requestID(r.Context()))))
 	return ctx, func(route string, status int) {
 		span.SetName(route)
 		span.SetAttributes(attribute.String("http.route", route), attribute.Int("http.response.status_code", status))
@@ -127,7 +129,8 @@ func (t *tracing) request(r *http.Request) (context.Context, func(route string, 
 // method is the request's method if it is one of HTTP's.
 func method(m string) string {
 	switch m {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions:
 		return m
 	}
 	return "_OTHER"
@@ -135,14 +138,16 @@ func method(m string) string {
 
 // within begins a span below the one in ctx. Without one there, nothing is
 // begun: what polls the database every second makes no traces.
-func (t *tracing) within(ctx context.Context, name string, kind trace.SpanKind, about ...attribute.KeyValue) (context.Context, func(error)) {
+func (t *tracing) within(ctx context.Context, name string, kind trace.SpanKind,
+	about ...attribute.KeyValue) (context.Context, func(error)) {
 	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
 		return ctx, func(error) {}
 	}
 	return t.begin(ctx, name, kind, about...)
 }
 
-func (t *tracing) begin(ctx context.Context, name string, kind trace.SpanKind, about ...attribute.KeyValue) (context.Context, func(error)) {
+func (t *tracing) begin(ctx context.Context, name string, kind trace.SpanKind,
+	about ...attribute.KeyValue) (context.Context, func(error)) {
 	if t == nil {
 		return ctx, func(error) {}
 	}
@@ -170,7 +175,8 @@ func (s *Service) watchStatement(ctx context.Context, statement string) (context
 	end := func(error) {}
 	if s.tracing != nil {
 		ctx, end = s.tracing.within(ctx, kind, trace.SpanKindClient,
-			attribute.String("db.operation.name", kind), attribute.String("db.query.text", strings.Join(strings.Fields(statement), " ")))
+			attribute.String("db.operation.name", kind),
+			attribute.String("db.query.text", strings.Join(strings.Fields(statement), " ")))
 	}
 	return ctx, func(err error) {
 		s.metrics.queries.WithLabelValues(kind).Observe(time.Since(started).Seconds())

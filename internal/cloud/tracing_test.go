@@ -63,7 +63,8 @@ func TestTraces(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); testTraces(t, cloudtest.Options{}, "select", "begin", "commit") })
 	t.Run("postgres and s3", func(t *testing.T) {
 		t.Parallel()
-		testTraces(t, cloudtest.Options{DatabaseURL: servertest.Postgres(t), BlobURL: servertest.S3(t)}, "select", "begin", "commit", "S3 POST")
+		testTraces(t, cloudtest.Options{DatabaseURL: servertest.Postgres(t), BlobURL: servertest.S3(t)}, "select", "begin",
+			"commit", "S3 POST")
 	})
 }
 
@@ -75,7 +76,8 @@ func testTraces(t *testing.T, o cloudtest.Options, below ...string) {
 	c := cloudtest.Start(t, o)
 	key := c.Key("alice@acme.test")
 	client, err := api.New(api.Options{
-		BaseURL: c.URL, Mount: api.MountAgent, Token: api.StaticToken(key), TraceParent: "00-" + traceOfTheClient + "-00f067aa0ba902b7-01",
+		BaseURL: c.URL, Mount: api.MountAgent, Token: api.StaticToken(key), TraceParent: "00-" + traceOfTheClient +
+			"-00f067aa0ba902b7-01",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +103,8 @@ func testTraces(t *testing.T, o cloudtest.Options, below ...string) {
 	if request == nil {
 		t.Fatalf("no span of the push among %d", len(to.spans))
 	}
-	if got := hex.EncodeToString(request.TraceId); got != traceOfTheClient || hex.EncodeToString(request.ParentSpanId) != "00f067aa0ba902b7" {
+	if got := hex.EncodeToString(request.TraceId); got != traceOfTheClient ||
+		hex.EncodeToString(request.ParentSpanId) != "00f067aa0ba902b7" {
 		t.Errorf("the request's span is in the trace %s below %x", got, request.ParentSpanId)
 	}
 	found := map[string]bool{}
@@ -115,7 +118,8 @@ func testTraces(t *testing.T, o cloudtest.Options, below ...string) {
 			t.Errorf("no span %q below the request, only %v", name, found)
 		}
 	}
-	for _, secret := range []string{key, "a-target-of-mine", "alice", strings.TrimPrefix(pull.URL, c.URL), sn.SHA256, sn.ID, "Signature"} {
+	for _, secret := range []string{key, "a-target-of-mine", "alice", strings.TrimPrefix(pull.URL, c.URL), sn.SHA256,
+		sn.ID, "Signature"} {
 		if strings.Contains(string(to.raw), secret) {
 			t.Errorf("a span holds %q", secret)
 		}

@@ -32,7 +32,8 @@ func (s *Service) listUploads(ctx context.Context, _ *noInput) (*body[api.Upload
 	}
 	return &body[api.UploadList]{api.UploadList{Items: each(all, func(u store.Upload) api.Upload {
 		return api.Upload{
-			ID: u.ID, Target: u.Target, Name: u.Name, Type: u.Type, Engine: u.Engine, Size: u.Size, CreatedAt: u.Created, TouchedAt: u.Touched,
+			ID: u.ID, Target: u.Target, Name: u.Name, Type: u.Type, Engine: u.Engine, Size: u.Size, CreatedAt: u.Created,
+			TouchedAt: u.Touched,
 		}
 	})}}, nil
 }
@@ -73,5 +74,6 @@ func (s *Service) addUsage(ctx context.Context, c snap.Caller, me *api.Me) error
 }
 
 func wireUsage(u store.Usage, bytesMax int64, uploadsMax int) *api.Usage {
-	return &api.Usage{Snapshots: u.Snapshots, Bytes: u.Bytes, BytesMax: bytesMax, Uploads: u.Uploads, UploadsMax: uploadsMax}
+	return &api.Usage{Snapshots: u.Snapshots, Bytes: u.Bytes, BytesMax: bytesMax, Uploads: u.Uploads,
+		UploadsMax: uploadsMax}
 }

@@ -29,11 +29,14 @@ type usageCollector struct {
 func newUsageCollector(s *Service) *usageCollector {
 	org := []string{"organization"}
 	return &usageCollector{
-		service:   s,
-		stored:    prometheus.NewDesc("snapcloud_stored_bytes", "Bytes of an organization's snapshots, at most five minutes old.", org, nil),
-		snapshots: prometheus.NewDesc("snapcloud_snapshots", "Snapshots of an organization, at most five minutes old.", org, nil),
-		uploads:   prometheus.NewDesc("snapcloud_open_uploads", "Uploads of an organization that are not finished, at most five minutes old.", org, nil),
-		free:      prometheus.NewDesc("snapcloud_disk_free_bytes", "Bytes that are free on the disk of data_dir.", nil, nil),
+		service: s,
+		stored: prometheus.NewDesc("snapcloud_stored_bytes",
+			"Bytes of an organization's snapshots, at most five minutes old.", org, nil),
+		snapshots: prometheus.NewDesc("snapcloud_snapshots", "Snapshots of an organization, at most five minutes old.", org,
+			nil),
+		uploads: prometheus.NewDesc("snapcloud_open_uploads",
+			"Uploads of an organization that are not finished, at most five minutes old.", org, nil),
+		free: prometheus.NewDesc("snapcloud_disk_free_bytes", "Bytes that are free on the disk of data_dir.", nil, nil),
 	}
 }
 

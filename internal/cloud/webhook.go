@@ -42,7 +42,8 @@ func (s *Service) listWebhooks(ctx context.Context, _ *noInput) (*body[api.Webho
 
 func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[api.NewWebhook], error) {
 	u, err := url.Parse(in.Body.URL)
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" || !s.config.Webhooks.AllowPrivate) {
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" &&
+		(u.Scheme != "http" || !s.config.Webhooks.AllowPrivate) {
 		return nil, snap.Invalid("the URL of a webhook must begin with https:// and hold no credentials", "")
 	}
 	events := in.Body.Events
@@ -56,11 +57,13 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	}
 	secret := make([]byte, 32)
 	rand.Read(secret)
-	hook, err := s.store.AddWebhook(ctx, callOf(ctx).caller, store.Webhook{URL: in.Body.URL, Secret: secret, Events: events})
+	hook, err := s.store.AddWebhook(ctx, callOf(ctx).caller,
+		store.Webhook{URL: in.Body.URL, Secret: secret, Events: events})
 	if err != nil {
 		return nil, err
 	}
-	return &body[api.NewWebhook]{api.NewWebhook{Webhook: wireWebhook(hook), Secret: "whsec_" + base64.StdEncoding.EncodeToString(secret)}}, nil
+	return &body[api.NewWebhook]{api.NewWebhook{Webhook: wireWebhook(hook),
+		Secret: "whsec_" + base64.StdEncoding.EncodeToString(secret)}}, nil
 }
 
 func (s *Service) deleteWebhook(ctx context.Context, in *ByNumber) (*empty, error) {
@@ -81,19 +84,22 @@ func (s *Service) listDeliveries(ctx context.Context, in *ByNumber) (*body[api.D
 		return nil, err
 	}
 	return &body[api.DeliveryList]{api.DeliveryList{Items: each(all, func(d store.Delivery) api.Delivery {
-		return api.Delivery{ID: d.ID, Event: d.Event.Action, Attempts: d.Attempts, Status: d.Status, CreatedAt: d.Created, NextAt: optional(d.Due)}
+		return api.Delivery{ID: d.ID, Event: d.Event.Action, Attempts: d.Attempts, Status: d.Status, CreatedAt: d.Created,
+			NextAt: optional(d.Due)}
 	})}}, nil
 }
 
 func wireWebhook(w store.Webhook) api.Webhook {
-	return api.Webhook{ID: strconv.FormatInt(w.ID, 10), URL: w.URL, Events: w.Events, CreatedAt: w.Created, CreatedBy: w.By}
+	return api.Webhook{ID: strconv.FormatInt(w.ID, 10), URL: w.URL, Events: w.Events, CreatedAt: w.Created,
+		CreatedBy: w.By}
 }
 
 // retries are the waits before the second and each further attempt, as the
 // Standard Webhooks specification suggests; then a delivery is given up.
 func retries() []time.Duration {
 	return []time.Duration{
-		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
+		20 * time.Hour, 24 * time.Hour,
 	}
 }
 
@@ -217,7 +223,8 @@ func newHookClient(allowPrivate bool) *http.Client {
 		return nil
 	}}
 	return &http.Client{
-		Transport:     &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: answerIn, MaxIdleConns: 10, IdleConnTimeout: time.Minute},
+		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: answerIn, MaxIdleConns: 10,
+			IdleConnTimeout: time.Minute},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

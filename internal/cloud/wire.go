@@ -44,11 +44,13 @@ func wireGroupShare(g snap.GroupShare) api.GroupShare {
 }
 
 func wireOrgShare(o snap.OrgShare) api.OrgShare {
-	return api.OrgShare{OrgSlug: o.Org.Slug, Name: o.Org.Name, ExpiresAt: optional(o.Expires), SharedBy: o.By, SharedAt: o.Created, DeclinedAt: optional(o.Declined)}
+	return api.OrgShare{OrgSlug: o.Org.Slug, Name: o.Org.Name, ExpiresAt: optional(o.Expires), SharedBy: o.By,
+		SharedAt: o.Created, DeclinedAt: optional(o.Declined)}
 }
 
 func wireShareChange(m snap.ShareChange) api.ShareChange {
-	out := api.ShareChange{Kind: "org_wide", ExpiresAt: optional(m.Expires), PreviousExpiresAt: replacedExpiry(m), Changed: m.Changed}
+	out := api.ShareChange{Kind: "org_wide", ExpiresAt: optional(m.Expires), PreviousExpiresAt: replacedExpiry(m),
+		Changed: m.Changed}
 	switch {
 	case m.Group != nil:
 		out.Kind, out.GroupID, out.GroupName = "group", m.Group.GroupID, m.Group.Name

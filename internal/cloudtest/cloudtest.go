@@ -75,7 +75,8 @@ func Start(t testing.TB, o Options) *Cloud {
 	if o.Clock != nil {
 		now = o.Clock.Now
 	}
-	c.Service, err = cloud.New(t.Context(), c.Config, cloud.Options{Log: log, Now: now, Version: "test", Recheck: o.Recheck})
+	c.Service, err = cloud.New(t.Context(), c.Config,
+		cloud.Options{Log: log, Now: now, Version: "test", Recheck: o.Recheck})
 	if err != nil {
 		listener.Close()
 		t.Fatalf("start the service: %v", err)
@@ -85,7 +86,8 @@ func Start(t testing.TB, o Options) *Cloud {
 	if o.Wrap != nil {
 		handler = o.Wrap(handler)
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	go server.Serve(listener)
 	t.Cleanup(func() {
 		server.Close()
@@ -100,7 +102,8 @@ func configuration(t testing.TB, o Options, address string) cloud.Config {
 		Database: cloud.Database{URL: o.DatabaseURL}, Blob: cloud.Blob{URL: o.BlobURL},
 		Auth: cloud.Auth{ClientID: "snapcli"},
 		// Tests ask faster than any person, and some by a clock that stands still.
-		Limits: cloud.Limits{RequestsPerCredential: -1, RequestsPerAddress: -1, SignInRequestsPerAddress: -1, DiskReserve: -1},
+		Limits: cloud.Limits{RequestsPerCredential: -1, RequestsPerAddress: -1, SignInRequestsPerAddress: -1,
+			DiskReserve: -1},
 		Organizations: []cloud.Organization{
 			{Slug: "acme", Name: "Acme Inc", SignIn: cloud.SignIn{Type: "local"}, Users: []cloud.LocalUser{
 				person("alice", "acme", snap.RoleOwner), person("adam", "acme", snap.RoleAdmin),
@@ -126,7 +129,8 @@ func configuration(t testing.TB, o Options, address string) cloud.Config {
 
 func person(name, org string, role snap.Role, groups ...string) cloud.LocalUser {
 	title := strings.ToUpper(name[:1]) + name[1:]
-	return cloud.LocalUser{Email: name + "@" + org + ".test", Name: title, Password: name + "-password", Role: role, Groups: groups}
+	return cloud.LocalUser{Email: name + "@" + org + ".test", Name: title, Password: name + "-password", Role: role,
+		Groups: groups}
 }
 
 // Key returns a user-scoped key (cak_) of the user with this e-mail, the same
@@ -180,7 +184,8 @@ func (c *Cloud) org(slug string) store.Org {
 // Client returns a client of the agent mount with this API key.
 func (c *Cloud) Client(key string) *api.Client {
 	c.t.Helper()
-	client, err := api.New(api.Options{BaseURL: c.URL, Mount: api.MountAgent, Token: api.StaticToken(key), UserAgent: "cloudtest"})
+	client, err := api.New(api.Options{BaseURL: c.URL, Mount: api.MountAgent, Token: api.StaticToken(key),
+		UserAgent: "cloudtest"})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -200,7 +205,8 @@ func (c *Cloud) ExpiredKey(slug string) string {
 	c.t.Helper()
 	end := c.Store.Now().Add(time.Minute)
 	secret := c.key("expired "+slug, func() auth.KeySpec {
-		return auth.KeySpec{OrgID: c.org(slug).ID, UserID: c.owner(slug).ID, Kind: snap.UserKey, Name: "expired", Expires: end}
+		return auth.KeySpec{OrgID: c.org(slug).ID, UserID: c.owner(slug).ID, Kind: snap.UserKey, Name: "expired",
+			Expires: end}
 	})
 	c.expire.Do(func() { c.clock.Advance(time.Minute) })
 	return secret
@@ -222,7 +228,8 @@ func (c *Cloud) RevokedKey(slug string) string {
 	c.t.Helper()
 	ctx := context.Background()
 	org := c.org(slug)
-	secret, key, err := c.Service.Auth().NewKey(ctx, auth.KeySpec{OrgID: org.ID, UserID: c.owner(slug).ID, Kind: snap.UserKey, Name: "revoked"})
+	secret, key, err := c.Service.Auth().NewKey(ctx,
+		auth.KeySpec{OrgID: org.ID, UserID: c.owner(slug).ID, Kind: snap.UserKey, Name: "revoked"})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -96,9 +96,11 @@ func (c *Cloud) Token(email string) string {
 	begun := c.form("/auth/device_authorization", url.Values{"client_id": {"snapcli"}, "scope": {"openid offline_access"}})
 	b := c.Browser()
 	b.SignIn(email)
-	b.Submit("/auth/device/confirm?user_code="+begun["user_code"], "/auth/device/confirm", url.Values{"user_code": {begun["user_code"]}, "decision": {"approve"}})
+	b.Submit("/auth/device/confirm?user_code="+begun["user_code"], "/auth/device/confirm",
+		url.Values{"user_code": {begun["user_code"]}, "decision": {"approve"}})
 	token := c.form("/auth/token", url.Values{
-		"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {"snapcli"}, "device_code": {begun["device_code"]},
+		"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {"snapcli"},
+		"device_code": {begun["device_code"]},
 	})["access_token"]
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +133,8 @@ func (c *Cloud) form(path string, form url.Values) map[string]string {
 // by an access token.
 func (c *Cloud) SignedIn(email string) *api.Client {
 	c.t.Helper()
-	client, err := api.New(api.Options{BaseURL: c.URL, Mount: api.MountUser, Token: api.StaticToken(c.Token(email)), UserAgent: "cloudtest"})
+	client, err := api.New(api.Options{BaseURL: c.URL, Mount: api.MountUser, Token: api.StaticToken(c.Token(email)),
+		UserAgent: "cloudtest"})
 	if err != nil {
 		c.t.Fatal(err)
 	}

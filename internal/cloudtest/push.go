@@ -50,7 +50,8 @@ func (c *Cloud) PushAs(client *api.Client, target string, kind snap.Type, conten
 func (c *Cloud) PutPart(client *api.Client, id string, number int, part []byte) {
 	c.t.Helper()
 	crc := base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, crc64nvme.Checksum(part)))
-	signed, err := client.Parts(context.Background(), id, api.PartsRequest{Parts: []api.PartSpec{{Number: number, CRC64: crc}}})
+	signed, err := client.Parts(context.Background(), id,
+		api.PartsRequest{Parts: []api.PartSpec{{Number: number, CRC64: crc}}})
 	if err != nil {
 		c.t.Fatalf("sign part %d: %v", number, err)
 	}

@@ -30,7 +30,8 @@ func TestPreallocate(t *testing.T) {
 	if err := SyncDir(filepath.Dir(f.Name())); err != nil {
 		t.Error(err)
 	}
-	if err := SyncDir(filepath.Join(filepath.Dir(f.Name()), "none")); runtime.GOOS != "windows" && !errors.Is(err, fs.ErrNotExist) {
+	if err := SyncDir(filepath.Join(filepath.Dir(f.Name()), "none")); runtime.GOOS != "windows" &&
+		!errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder that is not there: %v", err)
 	}
 }

@@ -43,5 +43,6 @@ func Sort(tables []Table) {
 }
 
 func differs(why string) error {
-	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the restored database is not what the snapshot says: " + why, Hint: "build the snapshot again; nothing was replaced"}
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the restored database is not what the snapshot says: " + why,
+		Hint: "build the snapshot again; nothing was replaced"}
 }

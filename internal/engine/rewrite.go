@@ -47,7 +47,8 @@ type Column struct {
 	Generated bool `json:"generated,omitempty"` // computed, but in the rows of the dump all the same
 }
 
-// Mask replaces a value that is not NULL by another, or by NULL. Both are UTF-8 where the dump's encoding is known; a byte
+// Mask replaces a value that is not NULL by another, or by NULL. Both are UTF-8 where the dump's
+// encoding is known; a byte
 // of it that is no character is one of the private use area, or stands as it is.
 type Mask func(value string) (masked string, null bool)
 
@@ -83,7 +84,8 @@ func (p Plan) Masks(schema, table string, columns []string) (masks []Mask, drop 
 }
 
 func uncovered(what string) error {
-	return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("no rule covers %s", what), Hint: "give it a rule, or keep it explicitly"}
+	return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("no rule covers %s", what),
+		Hint: "give it a rule, or keep it explicitly"}
 }
 
 // AddSample notes a value as a sample, when there are not enough yet and it is

@@ -24,7 +24,8 @@ func DBSnapper(file string, text []byte, home string) (Found, error) {
 	}
 	targets := root.get("targets")
 	if targets == nil && root.get("storage_profiles") == nil {
-		return Found{}, snap.Usage(file+" is not a dbsnapper.yml: it has neither targets nor storage_profiles", "give the path of the other tool's configuration")
+		return Found{}, snap.Usage(file+" is not a dbsnapper.yml: it has neither targets nor storage_profiles",
+			"give the path of the other tool's configuration")
 	}
 	for _, p := range root.get("storage_profiles").each() {
 		r.profile(p)
@@ -33,10 +34,13 @@ func DBSnapper(file string, text []byte, home string) (Found, error) {
 		r.target(t)
 	}
 	for name, why := range map[string]string{
-		"authtoken": "is of another service: sign in with `snapcli login`", "secret_key": "is not needed: secrets stand in the environment, as ${NAME}",
-		"docker": "is not needed: the database's own programs on this machine are used", "override": "has no equal: change the target instead",
-		"defaults": "has no equal: give each target a destination", "sso": "is a matter of the service here: people sign in with `snapcli login`",
-		"env": "is not needed", "debug": "is a flag here: --debug", "trace": "is a flag here: --debug",
+		"authtoken":  "is of another service: sign in with `snapcli login`",
+		"secret_key": "is not needed: secrets stand in the environment, as ${NAME}",
+		"docker":     "is not needed: the database's own programs on this machine are used",
+		"override":   "has no equal: change the target instead",
+		"defaults":   "has no equal: give each target a destination",
+		"sso":        "is a matter of the service here: people sign in with `snapcli login`",
+		"env":        "is not needed", "debug": "is a flag here: --debug", "trace": "is a flag here: --debug",
 	} {
 		if t := root.get(name); t != nil {
 			r.left(t, "%s", why)
@@ -62,7 +66,9 @@ func (r *dbsnapper) path(p string) string {
 func (r *dbsnapper) profile(t *tree) {
 	for _, key := range []string{"access_key", "secret_key", "awscli_profile", "access_key_id", "secret_access_key"} {
 		if c := t.get(key); c != nil {
-			r.left(c, "credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
+			r.left(c,
+				"credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "+
+					"AWS_PROFILE")
 		}
 	}
 	provider, bucket := strings.ToLower(t.value("provider")), t.value("bucket")
@@ -75,7 +81,9 @@ func (r *dbsnapper) profile(t *tree) {
 		r.left(t, "has no bucket")
 		return
 	case provider == "r2" && endpoint == "":
-		r.left(t, "does not say its endpoint: add the storage profile with s3://%s?endpoint=https://ACCOUNT.r2.cloudflarestorage.com", bucket)
+		r.left(t,
+			"does not say its endpoint: add the storage profile with s3://%s?endpoint=https://ACCOUNT.r2.cloudflarestorage.com",
+			bucket)
 		return
 	case provider != "" && provider != "s3" && provider != "r2" && endpoint == "":
 		r.left(t, "is of a provider that is not known here: %s", provider)
@@ -108,7 +116,8 @@ func (r *dbsnapper) target(t *tree) {
 	if s := t.get("snapshot"); s != nil { // since version 2
 		from = s
 	}
-	out.Source, out.Destination = r.url(name, "source", from.get("src_url")), r.url(name, "destination", from.get("dst_url"))
+	out.Source, out.Destination = r.url(name, "source", from.get("src_url")),
+		r.url(name, "destination", from.get("dst_url"))
 	if shown := t.get("name"); shown != nil && shown.text != t.name {
 		r.left(shown, "a target has one name here: %s", name)
 	}
@@ -125,7 +134,9 @@ func (r *dbsnapper) target(t *tree) {
 	}
 	for _, key := range []string{"share", "sso_groups"} {
 		if s := t.get(key); s != nil {
-			r.left(s, "share what is pushed with `snapcli cloud snapshots share ID --group GROUP`, or every new one with `snapcli cloud channels add`")
+			r.left(s,
+				"share what is pushed with `snapcli cloud snapshots share ID --group GROUP`, or every new one with `snapcli "+
+					"cloud channels add`")
 		}
 	}
 	r.subset(out, t.get("subset"))

@@ -11,7 +11,8 @@ import (
 // not taken over has a line.
 func FuzzForeign(f *testing.F) {
 	f.Add([]byte("targets:\n  a: {snapshot: {src_url: 'sqlite:///a'}}\n"))
-	f.Add([]byte("dump: {pg_dump_options: {dbname: \"host=h dbname='a b' user=\\\\'\"}, transformation: [{name: t, transformers: [{name: Hash, params: {column: c}}]}]}"))
+	f.Add([]byte("dump: {pg_dump_options: {dbname: \"host=h dbname='a b' user=\\\\'\"}, transformation: [{name: t, " +
+		"transformers: [{name: Hash, params: {column: c}}]}]}"))
 	f.Add([]byte("a: &a [*a]\ndump: *a\n"))
 	f.Add([]byte("a: &a {b: 1}\ntargets:\n  <<: *a\n  c: d\n"))
 	f.Add([]byte("dump: {transformation: x, pg_dump_options: [1]}"))
@@ -40,7 +41,8 @@ func TestAliasBomb(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
 	for i := range 9 {
-		b.WriteString("a" + string(rune('1'+i)) + ": &a" + string(rune('1'+i)) + " [" + strings.TrimSuffix(strings.Repeat("*a"+string(rune('0'+i))+", ", 10), ", ") + "]\n")
+		b.WriteString("a" + string(rune('1'+i)) + ": &a" + string(rune('1'+i)) + " [" +
+			strings.TrimSuffix(strings.Repeat("*a"+string(rune('0'+i))+", ", 10), ", ") + "]\n")
 	}
 	if _, err := DBSnapper("f", []byte(b.String()), ""); snap.CodeOf(err) != snap.CodeUsage {
 		t.Errorf("got %v", err)
@@ -64,7 +66,8 @@ func TestConninfo(t *testing.T) {
 
 func TestDaysOf(t *testing.T) {
 	t.Parallel()
-	for interval, want := range map[string]int{"1 year 2 mons 3 days": 428, "10 day": 10, "2 weeks": 14, "01:30:00": 1, "": 0, "00:00:00": 0, "9999999 years": 0} {
+	for interval, want := range map[string]int{"1 year 2 mons 3 days": 428, "10 day": 10, "2 weeks": 14, "01:30:00": 1,
+		"": 0, "00:00:00": 0, "9999999 years": 0} {
 		if got := daysOf(interval); got != want {
 			t.Errorf("%q: %d, want %d", interval, got, want)
 		}
@@ -75,9 +78,13 @@ func TestDaysOf(t *testing.T) {
 // and says so.
 func TestTransformersWithoutAnEqual(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"RandomUuid", "Json", "Cmd", "RandomDate", "RegexpReplace", "Dict", "Template", "NotThereYet", ""} {
-		found, err := Greenmask("f", []byte("dump: {transformation: [{schema: s, name: t, transformers: [{name: '"+name+"', params: {column: c}}]}]}"), "x")
-		if err != nil || found.Targets[0].Rules != "" || len(found.Left) != 1 || found.Left[0].What != "s.t.c" || found.Left[0].Line != 1 {
+	for _, name := range []string{"RandomUuid", "Json", "Cmd", "RandomDate", "RegexpReplace", "Dict", "Template",
+		"NotThereYet", ""} {
+		found, err := Greenmask("f",
+			[]byte("dump: {transformation: [{schema: s, name: t, transformers: [{name: '"+name+"', params: {column: c}}]}]}"),
+			"x")
+		if err != nil || found.Targets[0].Rules != "" || len(found.Left) != 1 || found.Left[0].What != "s.t.c" ||
+			found.Left[0].Line != 1 {
 			t.Errorf("%s: %v, %+v", name, err, found)
 		}
 	}

@@ -20,7 +20,8 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 	}
 	dump := root.get("dump")
 	if dump == nil {
-		return Found{}, snap.Usage(file+" is not a configuration of Greenmask's: it has no dump", "give the path of the other tool's configuration")
+		return Found{}, snap.Usage(file+" is not a configuration of Greenmask's: it has no dump",
+			"give the path of the other tool's configuration")
 	}
 	g := &greenmask{}
 	options := dump.get("pg_dump_options")
@@ -194,7 +195,8 @@ func (g *greenmask) storage(s *tree) {
 		}
 		if bucket := c.get("bucket"); bucket != nil && !strings.Contains(bucket.text, "$") {
 			c.get("force_path_style")
-			g.Profiles = append(g.Profiles, Profile{g.target, s3URL(bucket.text, c.value("prefix"), c.value("endpoint"), c.value("region"))})
+			g.Profiles = append(g.Profiles,
+				Profile{g.target, s3URL(bucket.text, c.value("prefix"), c.value("endpoint"), c.value("region"))})
 		} else if bucket != nil {
 			g.left(bucket, "add the storage profile by hand: its bucket is only known in the environment")
 		}
@@ -224,7 +226,8 @@ func (g *greenmask) table(t *tree) {
 		table = schema + "." + table
 	}
 	for _, c := range t.get("subset_conds").list() {
-		g.left(c, "is a flag here: snapcli build %s --where '%s'", g.target, strings.ReplaceAll(table+"="+c.text, "'", "'\\''"))
+		g.left(c, "is a flag here: snapcli build %s --where '%s'", g.target,
+			strings.ReplaceAll(table+"="+c.text, "'", "'\\''"))
 	}
 	for key, why := range map[string]string{
 		"query":                 "has no equal: choose rows with snapcli build --where, and change values with rules or SQL",
@@ -245,7 +248,8 @@ func (g *greenmask) table(t *tree) {
 func (g *greenmask) transformer(table string, t *tree) {
 	name, params := t.value("name"), t.get("params")
 	if t.get("apply_for_references") != nil {
-		g.left(t.get("apply_for_references"), "give the columns that reference it the same mask: equal values get equal values")
+		g.left(t.get("apply_for_references"),
+			"give the columns that reference it the same mask: equal values get equal values")
 	}
 	for _, key := range []string{"when", "dynamic_params"} {
 		if o := t.get(key); o != nil {
@@ -268,7 +272,9 @@ func (g *greenmask) transformer(table string, t *tree) {
 		mask, exact := maskOf(name, params, c)
 		label := table + "." + column
 		if mask == "" {
-			g.Left = append(g.Left, Left{t.line, label, fmt.Sprintf("%s has no equal: the column has no rule, and sanitizing stops there until it has one", name)})
+			g.Left = append(g.Left,
+				Left{t.line, label,
+					fmt.Sprintf("%s has no equal: the column has no rule, and sanitizing stops there until it has one", name)})
 			continue
 		}
 		if !exact {
@@ -288,7 +294,8 @@ func (g *greenmask) transformer(table string, t *tree) {
 func sameMask(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
 		"Hash": "hash", "SetNull": `"null"`, "RandomEmail": "email", "RandomName": "name", "RandomCompany": "company",
-		"RandomFirstName": "first_name", "RandomFirstNameMale": "first_name", "RandomFirstNameFemale": "first_name", "RandomLastName": "last_name",
+		"RandomFirstName": "first_name", "RandomFirstNameMale": "first_name", "RandomFirstNameFemale": "first_name",
+		"RandomLastName":    "last_name",
 		"RandomPhoneNumber": "phone", "RandomE164PhoneNumber": "phone", "RandomTollFreePhoneNumber": "phone",
 	}[name]
 	return mask, ok
@@ -298,7 +305,8 @@ func sameMask(name string) (mask string, ok bool) {
 // transformer and hides as much.
 func nearMask(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
-		"RandomUsername": "hash", "RandomPassword": "hash", "HashedPassword": "hash", "RandomString": "format", "RandomCCNumber": "format", "RandomCreditCardNumber": "format",
+		"RandomUsername": "hash", "RandomPassword": "hash", "HashedPassword": "hash", "RandomString": "format",
+		"RandomCCNumber": "format", "RandomCreditCardNumber": "format",
 		"RandomWord": "redact", "RandomSentence": "redact", "RandomParagraph": "redact",
 	}[name]
 	return mask, ok
@@ -307,7 +315,8 @@ func nearMask(name string) (mask string, ok bool) {
 // maskingKinds returns the mask for a kind of the transformer Masking.
 func maskingKinds(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
-		"email": "email", "mobile": "phone", "tel": "phone", "telephone": "phone", "addr": "address", "address": "address", "id": "format", "credit": "format", "credit_cart": "format",
+		"email": "email", "mobile": "phone", "tel": "phone", "telephone": "phone", "addr": "address", "address": "address",
+		"id": "format", "credit": "format", "credit_cart": "format",
 	}[name]
 	return mask, ok
 }

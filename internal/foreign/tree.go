@@ -47,7 +47,8 @@ func parse(file string, text []byte) (*tree, error) {
 		return nil, badYAML(file, err)
 	}
 	if t.fields == nil {
-		return nil, snap.Usage(file+" is not a configuration: it has no settings", "give the path of the other tool's configuration")
+		return nil, snap.Usage(file+" is not a configuration: it has no settings",
+			"give the path of the other tool's configuration")
 	}
 	return t, nil
 }

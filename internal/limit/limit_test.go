@@ -28,12 +28,13 @@ func replicas(t *testing.T, c *clocktest.Clock, n int) (all []*limit.Limiter, ta
 	var mu sync.Mutex
 	takes = new(int)
 	for range n {
-		all = append(all, limit.New(func(ctx context.Context, bucket string, cost, window time.Duration) (time.Duration, error) {
-			mu.Lock()
-			*takes++
-			mu.Unlock()
-			return s.Take(ctx, bucket, cost, window)
-		}, c.Now))
+		all = append(all,
+			limit.New(func(ctx context.Context, bucket string, cost, window time.Duration) (time.Duration, error) {
+				mu.Lock()
+				*takes++
+				mu.Unlock()
+				return s.Take(ctx, bucket, cost, window)
+			}, c.Now))
 	}
 	return all, takes
 }

@@ -73,7 +73,8 @@ func drive(text string) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.Workers}, Timeout: 30 * time.Second}
 	var workers []*worker
 	for i := range o.Workers {
-		w := &worker{o: o, client: client, person: o.People[i%len(o.People)], random: rand.New(rand.NewPCG(uint64(i), 7)), took: map[string][]time.Duration{}, failed: map[string]int{}}
+		w := &worker{o: o, client: client, person: o.People[i%len(o.People)], random: rand.New(rand.NewPCG(uint64(i), 7)),
+			took: map[string][]time.Duration{}, failed: map[string]int{}}
 		if err := w.begin(); err != nil {
 			return fmt.Errorf("sign %s in: %w", w.person.Email, err)
 		}
@@ -159,7 +160,8 @@ func (w *worker) pull() error {
 func (w *worker) push() error {
 	w.pushed++
 	return w.call(http.MethodPost, "/snapshots", map[string]any{
-		"target": "target1", "name": fmt.Sprintf("load-%d-%d-%d", os.Getpid(), w.random.Int64(), w.pushed), "type": "snapshot", "engine": "sqlite",
+		"target": "target1", "name": fmt.Sprintf("load-%d-%d-%d", os.Getpid(), w.random.Int64(), w.pushed),
+		"type": "snapshot", "engine": "sqlite",
 		"size": 1000, "sha256": fmt.Sprintf("%064x", w.random.Uint64()),
 	}, nil)
 }
@@ -257,14 +259,18 @@ func (w *worker) begin() error {
 		Device string `json:"device_code"`
 		User   string `json:"user_code"`
 	}
-	if err := w.form(w.client, base+"/auth/device_authorization", url.Values{"client_id": {"snapcli"}, "scope": {"openid offline_access"}}, &device); err != nil {
+	if err := w.form(w.client, base+"/auth/device_authorization",
+		url.Values{"client_id": {"snapcli"}, "scope": {"openid offline_access"}}, &device); err != nil {
 		return err
 	}
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		return err
 	}
-	browser := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	browser := &http.Client{Jar: jar, CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	submit := func(page, action string, form url.Values) error {
 		req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, base+page, nil)
 		if err != nil {
@@ -285,12 +291,16 @@ func (w *worker) begin() error {
 		}
 		return err
 	}
-	err = submit("/auth/signin?next=/auth/device", "/auth/signin", url.Values{"next": {"/auth/device"}, "organization": {w.person.Org}, "email": {w.person.Email}, "password": {"secret"}})
+	err = submit("/auth/signin?next=/auth/device", "/auth/signin",
+		url.Values{"next": {"/auth/device"}, "organization": {w.person.Org}, "email": {w.person.Email},
+			"password": {"secret"}})
 	if err == nil {
-		err = submit("/auth/device/confirm?user_code="+device.User, "/auth/device/confirm", url.Values{"user_code": {device.User}, "decision": {"approve"}})
+		err = submit("/auth/device/confirm?user_code="+device.User, "/auth/device/confirm",
+			url.Values{"user_code": {device.User}, "decision": {"approve"}})
 	}
 	if err == nil {
-		err = w.tokens(url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {"snapcli"}, "device_code": {device.Device}})
+		err = w.tokens(url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {"snapcli"},
+			"device_code": {device.Device}})
 	}
 	if err != nil {
 		return err

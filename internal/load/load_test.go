@@ -84,7 +84,8 @@ func BenchmarkLoad(b *testing.B) {
 		for _, c := range crowds() {
 			results[c.name] = append(results[c.name], l.drive(name, c, processes))
 		}
-		fmt.Printf("%s: a process of the service takes %d MiB when it has started, %d MiB at most\n", name, idle, most(processes, "VmHWM"))
+		fmt.Printf("%s: a process of the service takes %d MiB when it has started, %d MiB at most\n", name, idle,
+			most(processes, "VmHWM"))
 		for _, p := range processes {
 			p.stop()
 		}
@@ -182,11 +183,14 @@ func (l *lab) configure(s site) (file, address string) {
 		for g := range 5 {
 			in = append(in, fmt.Sprintf("group%d", (u*7+g*11)%groups))
 		}
-		fmt.Fprintf(&people, "      - {email: %s, password: secret, role: %s, groups: [%s]}\n", p.Email, role, strings.Join(in, ", "))
+		fmt.Fprintf(&people, "      - {email: %s, password: secret, role: %s, groups: [%s]}\n", p.Email, role,
+			strings.Join(in, ", "))
 	}
 	var others strings.Builder
 	for _, p := range strangers() {
-		fmt.Fprintf(&others, "  - slug: %s\n    sign_in: {type: local}\n    users: [{email: %s, password: secret, role: owner, groups: [team]}]\n", p.Org, p.Email)
+		fmt.Fprintf(&others,
+			"  - slug: %s\n    sign_in: {type: local}\n    users: [{email: %s, password: secret, role: owner, groups: "+
+				"[team]}]\n", p.Org, p.Email)
 	}
 	text := fmt.Sprintf(`
 listen: %s
@@ -279,7 +283,8 @@ type kindResult struct {
 
 // drive has a process of its own ask the service.
 func (l *lab) drive(name string, c crowd, processes []process) result {
-	o := order{People: c.people, Seconds: number("SNAP_LOAD_SECONDS", fewSeconds), Workers: number("SNAP_LOAD_WORKERS", someWorkers)}
+	o := order{People: c.people, Seconds: number("SNAP_LOAD_SECONDS", fewSeconds),
+		Workers: number("SNAP_LOAD_WORKERS", someWorkers)}
 	for _, p := range processes {
 		o.URLs = append(o.URLs, p.url)
 	}

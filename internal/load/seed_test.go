@@ -42,7 +42,8 @@ func (l *lab) seed(s site, n int) {
 	f.exec(`COMMIT`)
 	f.exec(map[bool]string{true: `VACUUM ANALYZE`, false: `ANALYZE`}[f.pg])
 	grants := f.ids(`SELECT count(*) FROM grants`)[0]
-	fmt.Printf("\n%d snapshots and their %d grants take %d bytes in %s, written in %s\n", n, grants, f.size(s)-before, f.name(), time.Since(began).Round(time.Second))
+	fmt.Printf("\n%d snapshots and their %d grants take %d bytes in %s, written in %s\n", n, grants, f.size(s)-before,
+		f.name(), time.Since(began).Round(time.Second))
 }
 
 // What objects there are, and how large.
@@ -63,7 +64,8 @@ type bulk struct {
 
 func open(l *lab, s site) bulk {
 	b := bulk{tb: l, pg: s.database != ""}
-	driver, name := "sqlite", "file:"+filepath.Join(s.dir, "snapcloud.db")+"?_pragma=foreign_keys(0)&_pragma=synchronous(OFF)&_pragma=cache_size(-524288)"
+	driver, name := "sqlite", "file:"+filepath.Join(s.dir,
+		"snapcloud.db")+"?_pragma=foreign_keys(0)&_pragma=synchronous(OFF)&_pragma=cache_size(-524288)"
 	if b.pg {
 		driver, name = "pgx", s.database
 	}
@@ -128,7 +130,8 @@ func (b bulk) write(table string, columns []string, rows [][]any) {
 		for _, row := range some {
 			args = append(args, row...)
 		}
-		b.exec("INSERT INTO "+table+"("+strings.Join(columns, ", ")+") VALUES "+tuple+strings.Repeat(", "+tuple, len(some)-1), args...)
+		b.exec("INSERT INTO "+table+"("+strings.Join(columns, ", ")+") VALUES "+tuple+strings.Repeat(", "+tuple,
+			len(some)-1), args...)
 	}
 }
 
@@ -137,7 +140,8 @@ func (l *lab) sayAudit(s site) {
 	b := open(l, s)
 	defer b.conn.Close()
 	lines := b.ids(`SELECT count(*) FROM audit`)[0]
-	fmt.Printf("%d lines of the audit log take %d bytes each in PostgreSQL\n", lines, b.ids(`SELECT pg_total_relation_size('audit')`)[0]/max(lines, 1))
+	fmt.Printf("%d lines of the audit log take %d bytes each in PostgreSQL\n", lines,
+		b.ids(`SELECT pg_total_relation_size('audit')`)[0]/max(lines, 1))
 }
 
 // tenant is an organization with snapshots.
@@ -206,7 +210,8 @@ func (f *filler) fill(n int) {
 }
 
 func (f *filler) flush() {
-	f.write("snapshots", []string{"key", "id", "org_id", "owner_id", "target_id", "target", "name", "folded", "type", "engine", "size", "sha256", "blob", "widened", "created_at"}, f.snapshots)
+	f.write("snapshots", []string{"key", "id", "org_id", "owner_id", "target_id", "target", "name", "folded", "type",
+		"engine", "size", "sha256", "blob", "widened", "created_at"}, f.snapshots)
 	f.write("grants", []string{"audience", "snapshot", "target_id", "type", "created_at"}, f.grants)
 	f.snapshots, f.grants = f.snapshots[:0], f.grants[:0]
 }
@@ -230,7 +235,8 @@ func (f *filler) snapshot(i int, t tenant, target int, at int64) {
 		audiences, widened = append(audiences, snap.AudienceOf(snap.KindRecipients, f.globex)), 1
 	}
 	name := fmt.Sprintf("snapshot-%d", i)
-	f.snapshots = append(f.snapshots, []any{key, fmt.Sprintf("snap_%016x", f.random.Uint64()), t.org, owner, f.targets[target], targetName(target), name, name,
+	f.snapshots = append(f.snapshots, []any{key, fmt.Sprintf("snap_%016x", f.random.Uint64()), t.org, owner,
+		f.targets[target], targetName(target), name, name,
 		kind, "sqlite", int64(objectSize), f.sums[i%distinct], objectKey(i % distinct), widened, at})
 	for _, a := range audiences {
 		f.grants = append(f.grants, []any{int64(a), key, f.targets[target], kind, at})

@@ -28,7 +28,8 @@ type peerBench struct {
 }
 
 func newPeerBench(b *testing.B, from, to, rules string) *peerBench {
-	p := &peerBench{pgBench: pgBench{shop: newShop(b), from: from, to: to, took: map[string]time.Duration{}, bytes: map[string]int64{}, peak: map[string]int64{}}, on: map[string]string{}}
+	p := &peerBench{pgBench: pgBench{shop: newShop(b), from: from, to: to, took: map[string]time.Duration{},
+		bytes: map[string]int64{}, peak: map[string]int64{}}, on: map[string]string{}}
 	p.rules = filepath.Join(p.dir, "rules.yaml")
 	if err := os.WriteFile(p.rules, []byte(rules), 0o600); err != nil {
 		b.Fatal(err)
@@ -108,7 +109,8 @@ func BenchmarkMariaDB(b *testing.B) {
 		b.Fatal(err)
 	}
 	db := openMySQL(b, from)
-	for _, statement := range strings.Split(strings.ReplaceAll(mixedMySQL, "{n}", strconv.Itoa(fromEnv("SNAP_BENCH_DATABASE", 100))), ";\n") {
+	for _, statement := range strings.Split(strings.ReplaceAll(mixedMySQL, "{n}",
+		strconv.Itoa(fromEnv("SNAP_BENCH_DATABASE", 100))), ";\n") {
 		if _, err := db.Exec(statement); err != nil {
 			b.Fatalf("%s: %v", statement, err)
 		}
@@ -128,8 +130,10 @@ tables:
 	p.against(b, "build/mariadb-dump|zstd", fmt.Sprintf("%s | zstd -q -T0 -f -o %s", dump, file), "mariadb-dump", "zstd")
 	p.against(b, "build/mydumper", fmt.Sprintf("rm -rf %s; mydumper %s -B %s -t 2 -o %s", dir, at, name, dir), "mydumper")
 	fresh := fmt.Sprintf("mariadb --no-defaults %s -e 'DROP DATABASE IF EXISTS peer; CREATE DATABASE peer'; ", at)
-	p.against(b, "load/mariadb", fmt.Sprintf("%s zstd -q -dc %s | mariadb --no-defaults %s peer", fresh, file, at), "mariadb", "zstd")
-	p.against(b, "load/myloader", fmt.Sprintf("%s myloader %s -B peer -o -t 2 -d %s", fresh, at, dir), "mydumper", "myloader")
+	p.against(b, "load/mariadb", fmt.Sprintf("%s zstd -q -dc %s | mariadb --no-defaults %s peer", fresh, file, at),
+		"mariadb", "zstd")
+	p.against(b, "load/myloader", fmt.Sprintf("%s myloader %s -B peer -o -t 2 -d %s", fresh, at, dir), "mydumper",
+		"myloader")
 	p.run(b)
 	db = openMySQL(b, from)
 	defer db.Close()
@@ -175,12 +179,20 @@ tables:
     columns: {name: {mask: name, shared: true}, email: {mask: email, shared: true}, phone: {mask: phone, shared: true}}
 `)
 	copied, packed := filepath.Join(dir, "copy.db"), filepath.Join(dir, "copy.zst")
-	p.against(b, "build/VACUUM-INTO|zstd", fmt.Sprintf("rm -f %[1]s; sqlite3 %[3]s \"VACUUM INTO '%[1]s'\"; zstd -q -T0 -f %[1]s -o %[2]s", copied, packed, from), "sqlite3", "zstd")
-	p.against(b, "build/VACUUM-INTO", fmt.Sprintf("rm -f %[1]s; sqlite3 %[2]s \"VACUUM INTO '%[1]s'\"", copied, from), "sqlite3")
-	p.against(b, "build/backup|zstd", fmt.Sprintf("rm -f %[1]s; sqlite3 %[3]s '.backup %[1]s'; zstd -q -T0 -f %[1]s -o %[2]s", copied, packed, from), "sqlite3", "zstd")
-	p.against(b, "load/cp+check", fmt.Sprintf("cp %s %s; sync %[2]s; sqlite3 %[2]s 'PRAGMA integrity_check(1)'", from, copied), "sqlite3")
+	p.against(b, "build/VACUUM-INTO|zstd",
+		fmt.Sprintf("rm -f %[1]s; sqlite3 %[3]s \"VACUUM INTO '%[1]s'\"; zstd -q -T0 -f %[1]s -o %[2]s", copied, packed,
+			from), "sqlite3", "zstd")
+	p.against(b, "build/VACUUM-INTO", fmt.Sprintf("rm -f %[1]s; sqlite3 %[2]s \"VACUUM INTO '%[1]s'\"", copied, from),
+		"sqlite3")
+	p.against(b, "build/backup|zstd",
+		fmt.Sprintf("rm -f %[1]s; sqlite3 %[3]s '.backup %[1]s'; zstd -q -T0 -f %[1]s -o %[2]s", copied, packed, from),
+		"sqlite3", "zstd")
+	p.against(b, "load/cp+check", fmt.Sprintf("cp %s %s; sync %[2]s; sqlite3 %[2]s 'PRAGMA integrity_check(1)'", from,
+		copied), "sqlite3")
 	p.against(b, "load/check", fmt.Sprintf("sqlite3 %s 'PRAGMA integrity_check(1)'", from), "sqlite3") // the check alone
-	p.against(b, "load/zstd+check", fmt.Sprintf("zstd -q -f -d %s -o %s; sync %[2]s; sqlite3 %[2]s 'PRAGMA integrity_check(1)'", packed, copied), "sqlite3", "zstd")
+	p.against(b, "load/zstd+check",
+		fmt.Sprintf("zstd -q -f -d %s -o %s; sync %[2]s; sqlite3 %[2]s 'PRAGMA integrity_check(1)'", packed, copied),
+		"sqlite3", "zstd")
 	p.run(b)
 }
 

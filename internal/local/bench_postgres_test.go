@@ -73,7 +73,8 @@ type pgBench struct {
 }
 
 func benchPostgres(b *testing.B, from, rules string) {
-	p := pgBench{shop: newShop(b), from: from, to: servertest.Postgres(b), took: map[string]time.Duration{}, bytes: map[string]int64{}, peak: map[string]int64{}}
+	p := pgBench{shop: newShop(b), from: from, to: servertest.Postgres(b), took: map[string]time.Duration{},
+		bytes: map[string]int64{}, peak: map[string]int64{}}
 	rulesFile := filepath.Join(p.dir, "rules.yaml")
 	if err := os.WriteFile(rulesFile, []byte(rules), 0o600); err != nil {
 		b.Fatal(err)
@@ -214,7 +215,8 @@ func (p *pgBench) drop(b *testing.B, url string) {
 // the load does not wait: until then its session holds a lock on the name.
 func (p *pgBench) dropped(b *testing.B) {
 	server := p.to[:strings.LastIndexByte(p.to, '/')]
-	command(b, server+"/postgres?sslmode=disable", `SELECT pg_advisory_lock(hashtextextended(datname, 0)) FROM pg_database WHERE datname LIKE 'snapcli\_replaced%'`)
+	command(b, server+"/postgres?sslmode=disable",
+		`SELECT pg_advisory_lock(hashtextextended(datname, 0)) FROM pg_database WHERE datname LIKE 'snapcli\_replaced%'`)
 }
 
 func command(b *testing.B, url, text string) {

@@ -39,7 +39,8 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 		return Snapshot{}, err
 	}
 	if t.Source == "" {
-		return Snapshot{}, snap.Usage(fmt.Sprintf("the target %q has no source to build from", t.Name), fmt.Sprintf("give it one with `snapcli targets add %q --source URL`", t.Name))
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the target %q has no source to build from", t.Name),
+			fmt.Sprintf("give it one with `snapcli targets add %q --source URL`", t.Name))
 	}
 	from, err := a.databaseAt(t.Source)
 	if err != nil {
@@ -50,6 +51,7 @@ func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Prog
 		return Snapshot{}, err
 	}
 	p.phase("connect")
-	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, from: Provenance{Origin: Mine}, to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: o.subset(t)}
+	d := draft{Manifest: archive.Manifest{Target: t.Name, Type: snap.TypeSnapshot}, from: Provenance{Origin: Mine},
+		to: to, jobs: jobsOf(o.Jobs, t.Jobs), subset: o.subset(t)}
 	return a.newSnapshot(ctx, from, d, p)
 }

@@ -36,7 +36,8 @@ func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, 
 	if t.Source != "" {
 		c, info := a.checkDatabase(ctx, "source", t.Source, engine.ForBuild)
 		if c.Err == nil && !info.Exists {
-			c.Err = &snap.Error{Code: snap.CodeNotFound, Detail: "there is no database " + c.URL, Hint: "correct the target's source"}
+			c.Err = &snap.Error{Code: snap.CodeNotFound, Detail: "there is no database " + c.URL,
+				Hint: "correct the target's source"}
 		}
 		all = append(all, c)
 	}

@@ -26,10 +26,12 @@ func TestCheckTarget(t *testing.T) {
 		}
 		return all
 	}
-	if all := check(shopTarget); len(all) != 2 || all[0].Err != nil || !all[0].Exists || all[0].Tables != 2 || all[1].Tables != 1 || all[0].ServerVersion == "" {
+	if all := check(shopTarget); len(all) != 2 || all[0].Err != nil || !all[0].Exists || all[0].Tables != 2 ||
+		all[1].Tables != 1 || all[0].ServerVersion == "" {
 		t.Errorf("the shop: %+v", all)
 	}
-	if all := check("fresh"); snap.CodeOf(all[0].Err) != snap.CodeNotFound || all[1].Err != nil || len(all[1].Warnings) != 1 {
+	if all := check("fresh"); snap.CodeOf(all[0].Err) != snap.CodeNotFound || all[1].Err != nil ||
+		len(all[1].Warnings) != 1 {
 		t.Errorf("fresh: %+v", all)
 	}
 	if all := check("far"); snap.CodeOf(all[0].Err) != snap.CodeDatabase || strings.Contains(all[0].URL, "s3cret") {

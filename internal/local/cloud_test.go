@@ -36,7 +36,8 @@ func machine(t *testing.T) *Agent {
 // made puts a snapshot file of some size into the listing, as a build does.
 func (a *Agent) made(t *testing.T, target string, typ snap.Type, at time.Time, size int) Snapshot {
 	t.Helper()
-	s := Snapshot{Target: target, Name: snap.SnapshotName(target, at), Type: typ, Engine: snap.SQLite, Created: at, From: Provenance{Origin: Mine}}
+	s := Snapshot{Target: target, Name: snap.SnapshotName(target, at), Type: typ, Engine: snap.SQLite, Created: at,
+		From: Provenance{Origin: Mine}}
 	path, err := a.snapshotFile(s.Target, s.Name)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +59,8 @@ func (a *Agent) made(t *testing.T, target string, typ snap.Type, at time.Time, s
 	if err != nil {
 		t.Fatal(err)
 	}
-	sum, err := w.Close(archive.Manifest{Engine: s.Engine, Target: target, Name: s.Name, Type: typ, Created: at, Tables: []archive.Table{{Name: "t", Rows: 7}}})
+	sum, err := w.Close(archive.Manifest{Engine: s.Engine, Target: target, Name: s.Name, Type: typ, Created: at,
+		Tables: []archive.Table{{Name: "t", Rows: 7}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +90,8 @@ func TestPushAndPull(t *testing.T) {
 	s := here.made(t, target, snap.TypeSnapshot, noon, 2<<20)
 
 	var phases []string
-	pushed, err := here.Push(t.Context(), client, target, PushOptions{}, func(e Event) { phases = append(phases, e.Phase) })
+	pushed, err := here.Push(t.Context(), client, target, PushOptions{},
+		func(e Event) { phases = append(phases, e.Phase) })
 	if err != nil || pushed.Name != s.Name || pushed.Moved != s.Size || pushed.Bytes != s.Size || pushed.Exists {
 		t.Fatalf("push: %+v, %v", pushed, err)
 	}
@@ -102,7 +105,8 @@ func TestPushAndPull(t *testing.T) {
 	if err != nil || !pulled.CreatedTarget || pulled.Here || pulled.Moved != s.Size || pulled.ID != pushed.ID {
 		t.Fatalf("pull: %+v, %v", pulled, err)
 	}
-	if got := pulled.Snapshot; got.SHA256 != s.SHA256 || got.Name != s.Name || got.Cloud[c.URL] != pushed.ID || len(got.Tables) != 1 {
+	if got := pulled.Snapshot; got.SHA256 != s.SHA256 || got.Name != s.Name || got.Cloud[c.URL] != pushed.ID ||
+		len(got.Tables) != 1 {
 		t.Errorf("the pulled snapshot is %+v", got)
 	}
 	if _, err := there.Verify(t.Context(), s.Name, nil); err != nil {
@@ -152,7 +156,8 @@ func TestPullReplacesADamagedCopy(t *testing.T) {
 	if err := os.WriteFile(s.Path, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.Push(t.Context(), c.As("adam@acme.test"), "shop", PushOptions{}, nil); snap.CodeOf(err) != snap.CodeCorrupt {
+	if _, err := a.Push(t.Context(), c.As("adam@acme.test"), "shop", PushOptions{},
+		nil); snap.CodeOf(err) != snap.CodeCorrupt {
 		t.Errorf("push of a damaged snapshot: %v, want corrupt_snapshot", err)
 	}
 	pulled, err := a.Pull(t.Context(), client, "shop", PullOptions{}, nil)
@@ -272,21 +277,24 @@ func TestPushTakesOwnAndLoadTakesTheLast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := here.Push(t.Context(), mia, "shop", options, nil); snap.CodeOf(err) != snap.CodeNotFound || !strings.Contains(err.Error(), "was pulled") {
+	if _, err := here.Push(t.Context(), mia, "shop", options, nil); snap.CodeOf(err) != snap.CodeNotFound ||
+		!strings.Contains(err.Error(), "was pulled") {
 		t.Errorf("with only a pulled one: %v", err)
 	}
 	own := here.made(t, "shop", snap.TypeSnapshot, noon, 2000)
 	if _, err := here.Pull(t.Context(), mia, "shop", PullOptions{}, nil); err != nil { // again: it arrived last
 		t.Fatal(err)
 	}
-	if r, err := here.Push(t.Context(), mia, "shop", options, nil); err != nil || r.Name != own.Name || took.Name != own.Name {
+	if r, err := here.Push(t.Context(), mia, "shop", options, nil); err != nil || r.Name != own.Name ||
+		took.Name != own.Name {
 		t.Errorf("pushed %s, took %s, want %s: %v", r.Name, took.Name, own.Name, err)
 	}
 	last, err := here.toLoad("shop", LoadOptions{Took: func(s Snapshot) { took = s }})
 	if err != nil || last.Name != pulled.Snapshot.Name || took.Name != last.Name {
 		t.Errorf("would load %s, want %s: %v", last.Name, pulled.Snapshot.Name, err)
 	}
-	if r, err := here.Push(t.Context(), mia, "shop", PushOptions{Snapshot: pulled.Snapshot.Name}, nil); err != nil || !r.Exists && r.Moved == 0 {
+	if r, err := here.Push(t.Context(), mia, "shop", PushOptions{Snapshot: pulled.Snapshot.Name}, nil); err != nil ||
+		!r.Exists && r.Moved == 0 {
 		t.Errorf("by its name: %+v, %v", r, err)
 	}
 }
@@ -303,7 +311,8 @@ func TestPullWithAReadOnlyConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocked := filepath.Join(dir, "config") // a file where the folder would be: nobody can write there, not even root
-	a, err := Open(Options{ConfigFile: filepath.Join(blocked, "config.yaml"), DataDir: filepath.Join(dir, "data"), Env: func(string) string { return "" }})
+	a, err := Open(Options{ConfigFile: filepath.Join(blocked, "config.yaml"), DataDir: filepath.Join(dir, "data"),
+		Env: func(string) string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}

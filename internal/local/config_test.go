@@ -24,7 +24,8 @@ func openText(t *testing.T, text string, env map[string]string) (*Agent, error) 
 			t.Fatal(err)
 		}
 	}
-	return Open(Options{ConfigFile: path, DataDir: filepath.Join(dir, "data"), Env: func(name string) string { return env[name] }})
+	return Open(Options{ConfigFile: path, DataDir: filepath.Join(dir, "data"),
+		Env: func(name string) string { return env[name] }})
 }
 
 const sampleConfig = `# our cloud
@@ -68,10 +69,12 @@ func TestConfigFileThenEnvironment(t *testing.T) {
 	if c.Targets["my.db"].Sanitize.SQL != "m.sql" {
 		t.Errorf("my.db = %+v", c.Targets["my.db"])
 	}
-	if got, want := a.postgresTools(), []string{"/opt/pg16/bin", filepath.Join(filepath.Dir(a.ConfigPath()), "tools")}; !slices.Equal(got, want) {
+	if got, want := a.postgresTools(), []string{"/opt/pg16/bin",
+		filepath.Join(filepath.Dir(a.ConfigPath()), "tools")}; !slices.Equal(got, want) {
 		t.Errorf("PostgreSQL's programs are looked for in %q, want %q", got, want)
 	}
-	for key, want := range map[string]string{"cloud.api_key": "environment", "cloud.url": "file", "cloud.none": "default", "targets.shop.jobs": "environment"} {
+	for key, want := range map[string]string{"cloud.api_key": "environment", "cloud.url": "file", "cloud.none": "default",
+		"targets.shop.jobs": "environment"} {
 		if got := a.Origin(key); got != want {
 			t.Errorf("Origin(%s) = %s, want %s", key, got, want)
 		}
@@ -87,7 +90,8 @@ func TestVariableWithOneUnderscore(t *testing.T) {
 	} {
 		_, err := openText(t, sampleConfig, map[string]string{meant: "x", name: "https://cloud.example"})
 		var said *snap.Error
-		if !errors.As(err, &said) || said.Code != snap.CodeUsage || !strings.Contains(said.Detail, meant) || !strings.Contains(said.Hint, name) {
+		if !errors.As(err, &said) || said.Code != snap.CodeUsage || !strings.Contains(said.Detail, meant) ||
+			!strings.Contains(said.Hint, name) {
 			t.Errorf("%s: %v", meant, err)
 		}
 	}
@@ -167,7 +171,8 @@ func TestEditingKeepsComments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"# our cloud\n", "# the one in Europe\n", "  # the shop\n", "\n# where backups go\nstorage_profiles:\n", "    source: mysql://u@h/shop\n"} {
+	for _, want := range []string{"# our cloud\n", "# the one in Europe\n", "  # the shop\n",
+		"\n# where backups go\nstorage_profiles:\n", "    source: mysql://u@h/shop\n"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the edited file lost %q:\n%s", want, text)
 		}
@@ -180,8 +185,10 @@ func TestEditingKeepsComments(t *testing.T) {
 func TestAddTargetToAnyFile(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"none": "", "only comment": "# hello\n", "no end of line": "cloud: {url: https://x}", "empty map": "targets: {}\ncloud: {}\n",
-		"null": "targets:\ncloud: {}\n", "last": "cloud: {}\ntargets:\n    a: {source: sqlite:///a}\n", "document mark": "---\ncloud: {}\n",
+		"none": "", "only comment": "# hello\n", "no end of line": "cloud: {url: https://x}",
+		"empty map": "targets: {}\ncloud: {}\n",
+		"null":      "targets:\ncloud: {}\n", "last": "cloud: {}\ntargets:\n    a: {source: sqlite:///a}\n",
+		"document mark": "---\ncloud: {}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -272,7 +279,8 @@ func TestConfigBehindALink(t *testing.T) {
 	}
 	info, err := os.Stat(kept)
 	text, _ := os.ReadFile(kept)
-	if err != nil || info.Mode().Perm() != 0o640 || !strings.HasPrefix(string(text), "# mine\n") || !strings.Contains(string(text), "sqlite:///shop.db") {
+	if err != nil || info.Mode().Perm() != 0o640 || !strings.HasPrefix(string(text), "# mine\n") ||
+		!strings.Contains(string(text), "sqlite:///shop.db") {
 		t.Errorf("%v, %v: %s", info, err, text)
 	}
 }

@@ -64,7 +64,8 @@ func (f *configFile) edit(section, name string, entry any, change func(*Config))
 		return err
 	}
 	if !says(text, f.text, change) {
-		return snap.Usage(fmt.Sprintf("the file %s is written in a way that cannot be edited here", f.path), "change it with `snapcli config edit`")
+		return snap.Usage(fmt.Sprintf("the file %s is written in a way that cannot be edited here", f.path),
+			"change it with `snapcli config edit`")
 	}
 	return f.write(text)
 }

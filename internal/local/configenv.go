@@ -19,7 +19,8 @@ const envPrefix = "SNAPCLI_"
 // error, because nobody sets it to no end.
 func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
 	known := map[string]string{envName("identities"): "identities", envName("postgres_tools"): "postgres_tools"}
-	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key", "trust" + keyDelim + "own_organization"} {
+	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key", "trust" + keyDelim +
+		"own_organization"} {
 		known[envName(key)] = key
 	}
 	for _, group := range []string{"targets", "storage_profiles"} {
@@ -32,7 +33,8 @@ func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error)
 	}
 	for name := range known {
 		if meant := strings.ReplaceAll(name, "__", "_"); known[meant] == "" && env(meant) != "" {
-			return nil, snap.Usage(fmt.Sprintf("the environment variable %s sets nothing", meant), "two underscores stand for a dot: "+name)
+			return nil, snap.Usage(fmt.Sprintf("the environment variable %s sets nothing", meant),
+				"two underscores stand for a dot: "+name)
 		}
 	}
 	for _, pair := range os.Environ() {
@@ -60,7 +62,8 @@ func fieldsOf(group string) []string {
 	if group == "storage_profiles" {
 		return []string{"url"}
 	}
-	return []string{"source", "destination", "scratch", "jobs", "production", "encrypt_to", "sanitize" + keyDelim + "rules", "sanitize" + keyDelim + "sql", "subset" + keyDelim + "percent"}
+	return []string{"source", "destination", "scratch", "jobs", "production", "encrypt_to", "sanitize" + keyDelim +
+		"rules", "sanitize" + keyDelim + "sql", "subset" + keyDelim + "percent"}
 }
 
 // envName returns the environment variable that sets a key.
@@ -94,7 +97,8 @@ func expand(s string, env func(string) string) (string, error) {
 		}
 		value := env(name)
 		if value == "" {
-			return "", snap.Usage(fmt.Sprintf("the environment variable %s, which the configuration names, is not set", name), "set it, or change the URL with `snapcli config edit`")
+			return "", snap.Usage(fmt.Sprintf("the environment variable %s, which the configuration names, is not set", name),
+				"set it, or change the URL with `snapcli config edit`")
 		}
 		b.WriteString(value)
 		s = after

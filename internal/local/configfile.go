@@ -50,7 +50,8 @@ func openConfig(path string, env func(string) string) (*configFile, error) {
 func (f *configFile) read() error {
 	text, err := os.ReadFile(f.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return snap.Usage(fmt.Sprintf("the configuration file %s cannot be read: %s", f.path, reason(err)), "check its path and permissions")
+		return snap.Usage(fmt.Sprintf("the configuration file %s cannot be read: %s", f.path, reason(err)),
+			"check its path and permissions")
 	}
 	tree, err := parseConfig(f.path, text)
 	if err != nil {
@@ -92,7 +93,8 @@ func parseConfig(path string, text []byte) (map[string]any, error) {
 	}
 	for name := range shape.Targets {
 		if clean, err := snap.CleanTarget(name); err != nil || clean != name {
-			return nil, snap.Usage(fmt.Sprintf("%s: %q cannot be the name of a target", path, name), "start it with a letter or a digit, without slashes or surrounding space")
+			return nil, snap.Usage(fmt.Sprintf("%s: %q cannot be the name of a target", path, name),
+				"start it with a letter or a digit, without slashes or surrounding space")
 		}
 	}
 	return tree, nil
@@ -109,7 +111,8 @@ func oneDocument(path string, text []byte) error {
 	}
 	for _, doc := range file.Docs[min(1, len(file.Docs)):] {
 		if doc.Body != nil {
-			return snap.Usage(fmt.Sprintf("%s:%d:1: a second document begins, and a configuration is one", path, doc.Start.Position.Line), "correct it with `snapcli config edit`")
+			return snap.Usage(fmt.Sprintf("%s:%d:1: a second document begins, and a configuration is one", path,
+				doc.Start.Position.Line), "correct it with `snapcli config edit`")
 		}
 	}
 	return nil
@@ -117,7 +120,8 @@ func oneDocument(path string, text []byte) error {
 
 // badConfig makes a person's error of the parser's, which knows the place.
 func badConfig(path string, err error) error {
-	return &snap.Error{Code: snap.CodeUsage, Detail: misread.At(path, err), Hint: "correct it with `snapcli config edit`", Cause: err}
+	return &snap.Error{Code: snap.CodeUsage, Detail: misread.At(path, err), Hint: "correct it with `snapcli config edit`",
+		Cause: err}
 }
 
 func merge(layers ...*koanf.Koanf) (Config, error) {
@@ -129,7 +133,10 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 	}
 	var c Config
 	if err := all.Unmarshal("", &c); err != nil {
-		return Config{}, &snap.Error{Code: snap.CodeUsage, Detail: "an environment variable SNAPCLI_... has a value of the wrong kind", Hint: "jobs takes a whole number, subset.percent a number, production and trust.own_organization true or false", Cause: err}
+		return Config{}, &snap.Error{Code: snap.CodeUsage,
+			Detail: "an environment variable SNAPCLI_... has a value of the wrong kind",
+			Hint:   "jobs takes a whole number, subset.percent a number, production and trust.own_organization true or false",
+			Cause:  err}
 	}
 	for name, t := range c.Targets {
 		t.Name = name

@@ -24,7 +24,8 @@ func reason(err error) string {
 // storage_full. What is one already, or an interruption, stays as it is.
 func diskError(err error, doing string) error {
 	var already *snap.Error
-	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if disk.Full(err) {

@@ -28,7 +28,8 @@ func inEncoding(t *testing.T, server, encoding string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	if _, err := db.Exec("CREATE DATABASE " + name + " TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING '" + encoding + "'"); err != nil {
+	if _, err := db.Exec("CREATE DATABASE " + name + " TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING '" +
+		encoding + "'"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = db.Exec("DROP DATABASE " + name + " WITH (FORCE)") })
@@ -43,9 +44,12 @@ func TestEncodingsTheWholeWay(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)
 	for encoding, c := range map[string]struct{ table, label, name, sql, note string }{
-		"LATIN1":    {"Gr\xf6\xdfe", "Größe", "J\xf6rg M\xfcller", "SET application_name = 'Größe'; UPDATE \"Größe\" SET note = 'geändert'", "ge\xe4ndert"},
-		"EUC_JP":    {"\xbb\xe1\xcc\xbe", "氏名", "\xbb\xb3\xc5\xc4 \xc2\xc0\xcf\xba", "UPDATE \"氏名\" SET note = '変更'", "\xca\xd1\xb9\xb9"},
-		"SQL_ASCII": {"caf\xe9", `caf\xE9`, "J\xf6rg M\xfcller", "UPDATE \"caf\xe9\" SET note = 'changed \xfc'", "changed \xfc"},
+		"LATIN1": {"Gr\xf6\xdfe", "Größe", "J\xf6rg M\xfcller",
+			"SET application_name = 'Größe'; UPDATE \"Größe\" SET note = 'geändert'", "ge\xe4ndert"},
+		"EUC_JP": {"\xbb\xe1\xcc\xbe", "氏名", "\xbb\xb3\xc5\xc4 \xc2\xc0\xcf\xba", "UPDATE \"氏名\" SET note = '変更'",
+			"\xca\xd1\xb9\xb9"},
+		"SQL_ASCII": {"caf\xe9",
+			`caf\xE9`, "J\xf6rg M\xfcller", "UPDATE \"caf\xe9\" SET note = 'changed \xfc'", "changed \xfc"},
 	} {
 		t.Run(encoding, func(t *testing.T) {
 			from := inEncoding(t, server, encoding)
@@ -68,10 +72,12 @@ func TestEncodingsTheWholeWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			checks, err := s.CheckTarget(t.Context(), "pg")
-			if text, unwritten := json.Marshal(checks); err != nil || unwritten != nil || len(checks) != 2 || checks[0].Err != nil || checks[1].Err != nil || len(checks[0].Missing) > 0 {
+			if text, unwritten := json.Marshal(checks); err != nil || unwritten != nil || len(checks) != 2 ||
+				checks[0].Err != nil || checks[1].Err != nil || len(checks[0].Missing) > 0 {
 				t.Fatalf("%s, %v", text, err)
 			}
-			built, err := s.Build(t.Context(), "pg", BuildOptions{Jobs: 1, Subset: SubsetSpec{Where: map[string]string{c.label: "id <= 200"}}}, nil)
+			built, err := s.Build(t.Context(), "pg",
+				BuildOptions{Jobs: 1, Subset: SubsetSpec{Where: map[string]string{c.label: "id <= 200"}}}, nil)
 			if err != nil || built.Tables[0].Name != c.label || built.Tables[0].Rows != 200 {
 				t.Fatalf("%+v, %v", built, err)
 			}
@@ -80,14 +86,19 @@ func TestEncodingsTheWholeWay(t *testing.T) {
 				t.Fatal(err)
 			}
 			text, err := os.ReadFile(rules)
-			if err != nil || !utf8.Valid(text) || !strings.Contains(string(text), "public."+strings.ReplaceAll(c.label, `\`, `\\`)) || !strings.Contains(string(text), "full_name: name") {
+			if err != nil || !utf8.Valid(text) || !strings.Contains(string(text),
+				"public."+strings.ReplaceAll(c.label, `\`, `\\`)) || !strings.Contains(string(text), "full_name: name") {
 				t.Fatalf("%v\n%s", err, text)
 			}
 			masks := "keep: ['*.id', '*.kept']\ntables:\n  'public." + c.label + "': {columns: {full_name: %s, note: %s}}\n"
-			if _, err := s.Sanitize(t.Context(), "pg", SanitizeOptions{Rules: s.rulesFile(t, fmt.Sprintf(masks, "redact", "keep"))}, nil); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "original values of public."+c.label+".full_name") {
+			if _, err := s.Sanitize(t.Context(), "pg",
+				SanitizeOptions{Rules: s.rulesFile(t, fmt.Sprintf(masks, "redact", "keep"))},
+				nil); snap.CodeOf(err) != snap.CodeInvalid ||
+				!strings.Contains(err.Error(), "original values of public."+c.label+".full_name") {
 				t.Errorf("originals in another column: %v", err)
 			}
-			clean, err := s.Sanitize(t.Context(), "pg", SanitizeOptions{Rules: s.rulesFile(t, fmt.Sprintf(masks, "redact", "redact")), SQL: s.sqlFile(t, c.sql)}, nil)
+			clean, err := s.Sanitize(t.Context(), "pg",
+				SanitizeOptions{Rules: s.rulesFile(t, fmt.Sprintf(masks, "redact", "redact")), SQL: s.sqlFile(t, c.sql)}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,8 @@ func (a *Agent) engineFor(kind snap.Engine) (engine.Engine, error) {
 	case snap.SQLite:
 		return sqlite.Engine{}, nil
 	}
-	return nil, snap.Invalid(fmt.Sprintf("databases of kind %q are not known", kind), "use a PostgreSQL, MySQL, MariaDB or SQLite database")
+	return nil, snap.Invalid(fmt.Sprintf("databases of kind %q are not known", kind),
+		"use a PostgreSQL, MySQL, MariaDB or SQLite database")
 }
 
 // postgresTools are the folders that the configuration has PostgreSQL's programs
@@ -71,7 +72,8 @@ func dumpIn(r *archive.Reader) engine.Dump {
 	return engine.Dump{
 		Open: func() (io.ReadCloser, error) { return r.Section(dumpSection) },
 		Size: stored.Size, SHA256: stored.SHA256,
-		Info: engine.Info{ServerVersion: m.ServerVersion, ToolVersion: m.ToolVersion, Exists: true, Tables: fromArchive(m.Tables), Properties: m.Properties, Subset: subsetFrom(m.Subset), Schema: m.Schema},
+		Info: engine.Info{ServerVersion: m.ServerVersion, ToolVersion: m.ToolVersion, Exists: true,
+			Tables: fromArchive(m.Tables), Properties: m.Properties, Subset: subsetFrom(m.Subset), Schema: m.Schema},
 	}
 }
 

@@ -158,7 +158,8 @@ func (c mySQLCrash) fresh(t *testing.T) {
 // away, on the server or on this machine.
 func (c mySQLCrash) nothingLeft(t *testing.T, when string) {
 	t.Helper()
-	if left := rowsOf(t, c.server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%'"); left != "" {
+	if left := rowsOf(t, c.server,
+		"SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%'"); left != "" {
 		t.Fatalf("%s: left behind on the server: %s", when, left)
 	}
 	for _, pattern := range []string{"data/tmp/*", "data/snapshots/*/*" + partSuffix} {
@@ -173,7 +174,9 @@ func (c mySQLCrash) nothingLeft(t *testing.T, when string) {
 func clearCrash(t *testing.T, when string, err error, swap bool) {
 	t.Helper()
 	var e *snap.Error
-	if !errors.As(err, &e) || e.Code != snap.CodeDatabase || !strings.Contains(e.Error(), "the MySQL server at 127.0.0.1:") || e.Hint == "" || strings.Contains(err.Error(), "\n") || swap && !strings.Contains(e.Hint, "load again") {
+	if !errors.As(err, &e) || e.Code != snap.CodeDatabase ||
+		!strings.Contains(e.Error(), "the MySQL server at 127.0.0.1:") || e.Hint == "" ||
+		strings.Contains(err.Error(), "\n") || swap && !strings.Contains(e.Hint, "load again") {
 		t.Errorf("%s: not clear: %#v", when, e)
 	}
 }
@@ -185,10 +188,13 @@ var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 func mySQLTables(t *testing.T, server *sql.DB, name string) string {
 	t.Helper()
 	var all strings.Builder
-	for _, table := range strings.Fields(rowsOf(t, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE' ORDER BY table_name", name)) {
+	for _, table := range strings.Fields(rowsOf(t, server,
+		"SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE' ORDER BY "+
+			"table_name", name)) {
 		of := name + "." + table
 		made := counter.ReplaceAllString(rowsOf(t, server, "SHOW CREATE TABLE "+of), "")
-		fmt.Fprintln(&all, made, rowsOf(t, server, "SELECT count(*) FROM "+of), strings.ReplaceAll(rowsOf(t, server, "CHECKSUM TABLE "+of), of, ""))
+		fmt.Fprintln(&all, made, rowsOf(t, server, "SELECT count(*) FROM "+of),
+			strings.ReplaceAll(rowsOf(t, server, "CHECKSUM TABLE "+of), of, ""))
 	}
 	return all.String()
 }

@@ -48,7 +48,8 @@ func killMySQL(t *testing.T, server string) {
 		if s.killedAt(t, action, lines, moment, "SNAPCLI_TEST_RULES="+mask) {
 			killed++
 		}
-		wholeMySQL(t, destination, name, fmt.Sprintf("round %d, %s killed after %d lines and %s", round, action, lines, moment))
+		wholeMySQL(t, destination, name, fmt.Sprintf("round %d, %s killed after %d lines and %s", round, action, lines,
+			moment))
 		list, err := s.Snapshots("")
 		if err != nil {
 			t.Fatal(err)
@@ -102,7 +103,8 @@ func mySQLShop(t *testing.T, from, to string) (s shop, server *sql.DB, name stri
 		}
 	}
 	for range 13 { // 8192 rows
-		if _, err := source.Exec("INSERT INTO customer (pad) SELECT concat(100000000 + id * 104729, substr(pad, 10)) FROM customer"); err != nil {
+		if _, err := source.Exec("INSERT INTO customer (pad) SELECT concat(100000000 + id * 104729, substr(pad, 10)) FROM " +
+			"customer"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,7 +122,9 @@ func mySQLShop(t *testing.T, from, to string) (s shop, server *sql.DB, name stri
 func wholeMySQL(t *testing.T, server *sql.DB, name, when string) {
 	t.Helper()
 	var old, others, rows int
-	if err := server.QueryRow("SELECT count(CASE WHEN table_name = 'old' THEN 1 END), count(CASE WHEN table_name <> 'old' AND table_type = 'BASE TABLE' THEN 1 END) FROM information_schema.tables WHERE table_schema = ?", name).Scan(&old, &others); err != nil {
+	if err := server.QueryRow("SELECT count(CASE WHEN table_name = 'old' THEN 1 END), count(CASE WHEN table_name <> "+
+		"'old' AND table_type = 'BASE TABLE' THEN 1 END) FROM information_schema.tables WHERE table_schema = ?",
+		name).Scan(&old, &others); err != nil {
 		t.Fatal(err)
 	}
 	if others > 0 {
@@ -136,7 +140,8 @@ func wholeMySQL(t *testing.T, server *sql.DB, name, when string) {
 // mySQLLeft counts the databases that loads have left behind.
 func mySQLLeft(t *testing.T, server *sql.DB) (left int) {
 	t.Helper()
-	if err := server.QueryRow("SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%' AND is_free_lock(right(schema_name, 16))").Scan(&left); err != nil {
+	if err := server.QueryRow("SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%' AND " +
+		"is_free_lock(right(schema_name, 16))").Scan(&left); err != nil {
 		t.Fatal(err)
 	}
 	return left
@@ -170,13 +175,16 @@ func TestMySQLLoadStoppedInAnyPhase(t *testing.T) {
 func oldMySQL(t *testing.T, server *sql.DB, name string) {
 	t.Helper()
 	var old, swaps int
-	if err := server.QueryRow("SELECT (SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND table_name = 'old'), (SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE 'snapcli\\_journal\\_%')", name).Scan(&old, &swaps); err != nil {
+	if err := server.QueryRow("SELECT (SELECT count(*) FROM information_schema.tables WHERE table_schema = ? AND "+
+		"table_name = 'old'), (SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE "+
+		"'snapcli\\_journal\\_%')", name).Scan(&old, &swaps); err != nil {
 		t.Fatal(err)
 	}
 	if old > 0 || swaps > 0 {
 		return
 	}
-	for _, statement := range []string{"DROP DATABASE " + name, "CREATE DATABASE " + name, "CREATE TABLE " + name + ".old (a INT)", "INSERT INTO " + name + ".old VALUES (1)"} {
+	for _, statement := range []string{"DROP DATABASE " + name, "CREATE DATABASE " + name, "CREATE TABLE " + name +
+		".old (a INT)", "INSERT INTO " + name + ".old VALUES (1)"} {
 		if _, err := server.Exec(statement); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +201,8 @@ func TestMySQLWrongPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
-	if snap.CodeOf(err) != snap.CodeDatabase || strings.Contains(fmt.Sprintf("%+v", err), "s3cret") || !strings.Contains(err.Error(), "refused") {
+	if snap.CodeOf(err) != snap.CodeDatabase || strings.Contains(fmt.Sprintf("%+v", err), "s3cret") ||
+		!strings.Contains(err.Error(), "refused") {
 		t.Errorf("%v", err)
 	}
 }

@@ -103,7 +103,8 @@ func chance(t *testing.T, test uint64) *rand.Rand {
 func (p pgServer) shop(t *testing.T, to string) (s shop, from string) {
 	t.Helper()
 	from = p.database(t)
-	execute(t, from, `CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, 'person-' || n || '@real.example' FROM generate_series(1, 20000) n;
+	execute(t, from,
+		`CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, 'person-' || n || '@real.example' FROM generate_series(1, 20000) n;
 		CREATE TABLE purchase (id int PRIMARY KEY, customer int REFERENCES customer, note text); INSERT INTO purchase SELECT id, id, repeat(md5(id::text), 8) FROM customer; CREATE INDEX ON purchase (customer)`)
 	oldPostgres(t, to)
 	s = newShop(t)
@@ -215,7 +216,8 @@ func TestPostgresLoadRefused(t *testing.T) {
 		if err := user.Ping(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), "in use") {
+		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); snap.CodeOf(err) != snap.CodeConflict ||
+			!strings.Contains(err.Error(), "in use") {
 			t.Errorf("%v", err)
 		}
 		wholePostgres(t, to, "refused")
@@ -282,7 +284,9 @@ func wholePostgres(t *testing.T, url, when string) {
 			t.Fatalf("%s: the old database changed", when)
 		}
 	case 2:
-		if n := one(t, url, "SELECT (SELECT count(*) FROM customer) + (SELECT count(*) FROM purchase) + (SELECT count(*) FROM pg_indexes WHERE schemaname = 'public')"); n != 40003 {
+		if n := one(t, url,
+			"SELECT (SELECT count(*) FROM customer) + (SELECT count(*) FROM purchase) + (SELECT count(*) FROM pg_indexes "+
+				"WHERE schemaname = 'public')"); n != 40003 {
 			t.Fatalf("%s: the new database is not whole: %d", when, n)
 		}
 	default:

@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 		case "build":
 			_, err = a.Build(ctx, shopTarget, BuildOptions{}, progress)
 		case "sanitize":
-			_, err = a.Sanitize(ctx, shopTarget, SanitizeOptions{SQL: os.Getenv("SNAPCLI_TEST_SQL"), Rules: os.Getenv("SNAPCLI_TEST_RULES")}, progress)
+			_, err = a.Sanitize(ctx, shopTarget, SanitizeOptions{SQL: os.Getenv("SNAPCLI_TEST_SQL"),
+				Rules: os.Getenv("SNAPCLI_TEST_RULES")}, progress)
 		case "load":
 			_, err = a.Load(ctx, shopTarget, LoadOptions{}, progress)
 		}
@@ -64,7 +65,8 @@ func (s shop) child(t testing.TB, action string, env ...string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "-test.run=^$")
-	cmd.Env = append(os.Environ(), childAction+"="+action, "SNAPCLI_CONFIG_DIR="+s.dir, "SNAPCLI_DATA_DIR="+filepath.Join(s.dir, "data"))
+	cmd.Env = append(os.Environ(), childAction+"="+action, "SNAPCLI_CONFIG_DIR="+s.dir,
+		"SNAPCLI_DATA_DIR="+filepath.Join(s.dir, "data"))
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
 }
@@ -133,9 +135,12 @@ func TestKilledAtRandomPoints(t *testing.T) {
 		rounds = 6
 	}
 	s := newShop(t)
-	run(t, s.source, "CREATE TABLE bulk (v); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 4000) INSERT INTO bulk SELECT randomblob(1000) FROM c")
+	run(t, s.source,
+		"CREATE TABLE bulk (v); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 4000) INSERT "+
+			"INTO bulk SELECT randomblob(1000) FROM c")
 	bySQL := "SNAPCLI_TEST_SQL=" + s.sqlFile(t, "UPDATE customer SET email = 'masked'")
-	byRules := "SNAPCLI_TEST_RULES=" + s.rulesFile(t, "keep: ['*']\ntables:\n  customer: {columns: {email: {mask: email, shared: true}}}\n")
+	byRules := "SNAPCLI_TEST_RULES=" + s.rulesFile(t,
+		"keep: ['*']\ntables:\n  customer: {columns: {email: {mask: email, shared: true}}}\n")
 	r := rand.New(rand.NewPCG(1, 2))
 	first, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
 	if err != nil {
@@ -177,7 +182,8 @@ func (s shop) whole(t *testing.T, when string) {
 	switch tables {
 	case "old":
 	case "bulk\ncustomer\npurchase":
-		if n := query(t, s.destination, "SELECT (SELECT count(*) FROM bulk) || ' ' || (SELECT count(*) FROM customer)"); n != "4000 2000" {
+		if n := query(t, s.destination,
+			"SELECT (SELECT count(*) FROM bulk) || ' ' || (SELECT count(*) FROM customer)"); n != "4000 2000" {
 			t.Fatalf("%s: the destination has %s rows", when, n)
 		}
 	default:
@@ -200,7 +206,9 @@ func TestFullDisk(t *testing.T) {
 	s := newShop(t)
 	small := smallDisk(t, 300<<10)
 	s.data = filepath.Join(small, "data")
-	run(t, s.source, "CREATE TABLE bulk (v); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1500) INSERT INTO bulk SELECT randomblob(1000) FROM c")
+	run(t, s.source,
+		"CREATE TABLE bulk (v); WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 1500) INSERT "+
+			"INTO bulk SELECT randomblob(1000) FROM c")
 	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
 		t.Errorf("build: %v", err)
 	}
@@ -232,7 +240,8 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules := s.rulesFile(t, "keep: ['*']\ntables:\n  customer: {columns: {email: {mask: email, shared: true}}}\n")
-	if _, err := s.Sanitize(t.Context(), shopTarget, SanitizeOptions{Rules: rules}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
+	if _, err := s.Sanitize(t.Context(), shopTarget, SanitizeOptions{Rules: rules},
+		nil); snap.CodeOf(err) != snap.CodeStorageFull {
 		t.Errorf("sanitize: %v", err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(s.data, "tmp", "*")); len(left) > 0 {
@@ -249,7 +258,8 @@ func TestFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.replace(t.Context(), dumpIn(r), to, LoadOptions{Jobs: 1}, nil); snap.CodeOf(err) != snap.CodeStorageFull {
+	if _, err := s.replace(t.Context(), dumpIn(r), to, LoadOptions{Jobs: 1},
+		nil); snap.CodeOf(err) != snap.CodeStorageFull {
 		t.Errorf("replace: %v", err)
 	}
 	s.untouched(t)

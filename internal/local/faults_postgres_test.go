@@ -37,7 +37,8 @@ func TestPostgresBuildAndSanitizeKilledAtRandomPoints(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to := p.database(t)
 		s, _ := p.built(t, to)
-		rules := s.rulesFile(t, "key: a key that is long enough\nkeep: ['*']\ntables:\n  public.customer: {columns: {email: email}}\n")
+		rules := s.rulesFile(t,
+			"key: a key that is long enough\nkeep: ['*']\ntables:\n  public.customer: {columns: {email: email}}\n")
 		masked := s.sqlFile(t, "UPDATE customer SET email = 'masked' || id")
 		rounds, r, killed := p.rounds(18), chance(t, 6), 0
 		for round := 0; round < rounds || killed < rounds/3 && round < 10*rounds; round++ {
@@ -143,7 +144,8 @@ func TestPostgresWrongPassword(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
-			if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "refused the user") || !strings.Contains(err.Error(), role) || strings.Contains(err.Error(), "s3cret") {
+			if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "refused the user") ||
+				!strings.Contains(err.Error(), role) || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("with the password %q: %s: %v", password, snap.CodeOf(err), err)
 			}
 		}
@@ -181,7 +183,8 @@ func lockRole(t *testing.T, url, role string) {
 	}
 	for { // the server reads it a little later
 		var known int
-		if err := db.QueryRow("SELECT count(*) FROM pg_hba_file_rules WHERE $1 = ANY (user_name)", role).Scan(&known); err != nil {
+		if err := db.QueryRow("SELECT count(*) FROM pg_hba_file_rules WHERE $1 = ANY (user_name)",
+			role).Scan(&known); err != nil {
 			t.Fatal(err)
 		}
 		refused, err := sql.Open("pgx", strings.Replace(url, "postgres@", role+"@", 1))
@@ -212,7 +215,8 @@ func TestPostgresFullDisk(t *testing.T) {
 			execute(t, from, "DROP TABLESPACE "+name)
 			execute(t, from, "DROP ROLE "+name)
 		})
-		if err := s.AddTarget(Target{Name: shopTarget, Source: from, Destination: strings.Replace(to, "postgres@", name+"@", 1), Jobs: 2}); err != nil {
+		if err := s.AddTarget(Target{Name: shopTarget, Source: from,
+			Destination: strings.Replace(to, "postgres@", name+"@", 1), Jobs: 2}); err != nil {
 			t.Fatal(err)
 		}
 		_, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil)
@@ -277,7 +281,9 @@ func TestPostgresDamagedFileIsRefused(t *testing.T) {
 		for _, part := range []struct {
 			name     string
 			from, to int
-		}{{"magic", 0, 8}, {"header", 10, 16}, {"first frame", 16, 200}, {"dump", 200, len(good) - 2000}, {"manifest", len(good) - 300, len(good) - 64}, {"footer", len(good) - 64, len(good) - 8}, {"end", len(good) - 8, len(good)}} {
+		}{{"magic", 0, 8}, {"header", 10, 16}, {"first frame", 16, 200}, {"dump", 200, len(good) - 2000},
+			{"manifest", len(good) - 300, len(good) - 64}, {"footer", len(good) - 64, len(good) - 8},
+			{"end", len(good) - 8, len(good)}} {
 			at := part.from + r.IntN(part.to-part.from)
 			bad := bytes.Clone(good)
 			bad[at] ^= byte(1 + r.IntN(255))

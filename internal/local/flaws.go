@@ -53,9 +53,11 @@ func (f *flaws) add(one Flaw) {
 func (a *Agent) targetFlaws(t Target, f *flaws) {
 	at := "targets." + t.Name
 	if t.Source == "" && t.Destination == "" {
-		f.add(Flaw{Key: at, Err: snap.Usage("it has neither a source nor a destination", fmt.Sprintf("run `snapcli targets add %q --source URL`", t.Name)), Doubt: true, Tried: true})
+		f.add(Flaw{Key: at, Err: snap.Usage("it has neither a source nor a destination",
+			fmt.Sprintf("run `snapcli targets add %q --source URL`", t.Name)), Doubt: true, Tried: true})
 	}
-	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination}, {"scratch", t.Scratch}} {
+	for _, side := range []struct{ name, url string }{{"source", t.Source}, {"destination", t.Destination},
+		{"scratch", t.Scratch}} {
 		if side.url != "" {
 			one := a.urlFlaw(at+"."+side.name, side.url, checkEngine)
 			one.Tried = true
@@ -63,7 +65,8 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 		}
 	}
 	if t.Jobs < 0 {
-		f.add(Flaw{Key: at + ".jobs", Err: snap.Usage(fmt.Sprintf("%d is less than zero", t.Jobs), "use 0 for the number of cores")})
+		f.add(Flaw{Key: at + ".jobs", Err: snap.Usage(fmt.Sprintf("%d is less than zero", t.Jobs),
+			"use 0 for the number of cores")})
 	}
 	if t.Sanitize != (SanitizeSpec{}) {
 		_, _, err := a.howToMask(t, SanitizeOptions{})
@@ -72,7 +75,8 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	_, err := a.recipients(Encryption{}, t)
 	f.add(Flaw{Key: at + ".encrypt_to", Err: err})
 	if p := t.Subset.Percent; !(p >= 0 && p <= 100) {
-		f.add(Flaw{Key: at + ".subset.percent", Err: snap.Usage(fmt.Sprintf("%v is no share in percent", p), "give a number above 0 and up to 100")})
+		f.add(Flaw{Key: at + ".subset.percent", Err: snap.Usage(fmt.Sprintf("%v is no share in percent", p),
+			"give a number above 0 and up to 100")})
 	}
 }
 
@@ -101,7 +105,9 @@ func checkKey(key string) error {
 		return nil
 	}
 	if strings.Contains(key, "${") {
-		return snap.Usage("${NAME} is replaced in the URLs of databases and storage only", "leave the key out of the file and set SNAPCLI_CLOUD__API_KEY")
+		return snap.Usage("${NAME} is replaced in the URLs of databases and storage only",
+			"leave the key out of the file and set SNAPCLI_CLOUD__API_KEY")
 	}
-	return snap.Usage("it does not look like an API key", "a key is cak_, clt_ or sak_ and 38 letters and digits; make one with `snapcli cloud keys create NAME`")
+	return snap.Usage("it does not look like an API key",
+		"a key is cak_, clt_ or sak_ and 38 letters and digits; make one with `snapcli cloud keys create NAME`")
 }

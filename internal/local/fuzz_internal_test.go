@@ -9,7 +9,9 @@ import (
 // FuzzConfig: config.yaml is read or refused as wrong, with the place, whatever
 // stands in it.
 func FuzzConfig(f *testing.F) {
-	for _, seed := range []string{"", "cloud: {url: https://x}", "targets: {shop: {source: sqlite:///x}}", "targets: {../x: {}}", "cloud: [", "a: &a [*a]", "cloud: {url: 5}", "storage_profiles: {b: {url: \"s3://x\"}}", "\x00", "{? : }", "targets: null"} {
+	for _, seed := range []string{"", "cloud: {url: https://x}", "targets: {shop: {source: sqlite:///x}}",
+		"targets: {../x: {}}", "cloud: [", "a: &a [*a]", "cloud: {url: 5}", "storage_profiles: {b: {url: \"s3://x\"}}",
+		"\x00", "{? : }", "targets: null"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

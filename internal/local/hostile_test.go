@@ -20,12 +20,13 @@ import (
 // attack is a database whose author wants more than to share it, on one kind of
 // server.
 type attack struct {
-	driver   string
-	fresh    func(t *testing.T) (url string) // an empty database
-	source   func(home, prod string) string  // the SQL of the author
-	prod     string                          // the SQL of the recipient's other database
-	settings string                          // a query that tells the server's roles and settings that an attack wants to change
-	programs string                          // a query that counts the programs in a database
+	driver string
+	fresh  func(t *testing.T) (url string) // an empty database
+	source func(home, prod string) string  // the SQL of the author
+	prod   string                          // the SQL of the recipient's other database
+	// a query that tells the server's roles and settings that an attack wants to change
+	settings string
+	programs string // a query that counts the programs in a database
 }
 
 func attacks() map[string]attack {
@@ -78,7 +79,11 @@ func attacks() map[string]attack {
 			},
 			prod:     "CREATE TABLE secret (token TEXT); INSERT INTO secret VALUES ('the-secret-token')",
 			settings: "SELECT count(*)::text FROM pg_roles WHERE rolname = 'hostile'",
-			programs: "SELECT (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = 'public') + (SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal) + (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'public' AND relkind IN ('v', 'm')) + (SELECT count(*) FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL) + (SELECT count(*) FROM pg_policy) + (SELECT count(*) FROM pg_event_trigger)",
+			programs: "SELECT (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = " +
+				"'public') + (SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal) + (SELECT count(*) FROM pg_class c JOIN " +
+				"pg_namespace n ON n.oid = relnamespace WHERE nspname = 'public' AND relkind IN ('v', 'm')) + (SELECT count(*) " +
+				"FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL) + (SELECT count(*) FROM pg_policy) + (SELECT " +
+				"count(*) FROM pg_event_trigger)",
 		},
 	}
 }
@@ -162,11 +167,13 @@ func (a attack) attacked(t *testing.T, here *Agent) (destination string) {
 		t.Errorf("show names %d programs: %v", len(pulled.Programs), err)
 	}
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := here.SuggestRules(t.Context(), "shop", pulled.Name, filepath.Join(t.TempDir(), "first.yaml"), nil); err != nil {
+	if err := here.SuggestRules(t.Context(), "shop", pulled.Name, filepath.Join(t.TempDir(), "first.yaml"),
+		nil); err != nil {
 		t.Errorf("first rules: %v", err)
 	}
 	writeText(t, rules, "keep: ['*']\ntables:\n  \"*customer\": {columns: {email: {mask: email, shared: true}}}\n")
-	if _, err := here.Sanitize(t.Context(), "shop", SanitizeOptions{Snapshot: pulled.Name, Rules: rules}, nil); err != nil {
+	if _, err := here.Sanitize(t.Context(), "shop", SanitizeOptions{Snapshot: pulled.Name, Rules: rules},
+		nil); err != nil {
 		t.Errorf("by rules: %v", err)
 	}
 	mask := filepath.Join(t.TempDir(), "mask.sql")
@@ -195,7 +202,8 @@ func (a attack) attacked(t *testing.T, here *Agent) (destination string) {
 // state is what an attack must not change.
 func (a attack) state(t *testing.T, home, prod string) map[string]string {
 	t.Helper()
-	all := map[string]string{"settings": a.value(t, prod, a.settings), "prod": a.value(t, prod, "SELECT token FROM secret")}
+	all := map[string]string{"settings": a.value(t, prod, a.settings),
+		"prod": a.value(t, prod, "SELECT token FROM secret")}
 	err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -37,14 +37,16 @@ const maxForeign = 16 << 20
 func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Import{}, &snap.Error{Code: snap.CodeNotFound, Detail: "there is no file " + path, Hint: "give the path of the other tool's configuration"}
+		return Import{}, &snap.Error{Code: snap.CodeNotFound, Detail: "there is no file " + path,
+			Hint: "give the path of the other tool's configuration"}
 	}
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxForeign) {
 		return Import{}, snap.Usage(path+" is not a configuration file", "")
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Import{}, snap.Usage(fmt.Sprintf("the file %s cannot be read: %s", path, reason(err)), "check its path and permissions")
+		return Import{}, snap.Usage(fmt.Sprintf("the file %s cannot be read: %s", path, reason(err)),
+			"check its path and permissions")
 	}
 	var found foreign.Found
 	switch tool {
@@ -54,7 +56,8 @@ func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
 	case "greenmask":
 		found, err = foreign.Greenmask(path, text, target)
 	default:
-		err = snap.Usage(fmt.Sprintf("the configuration of %q is not known", tool), "it can be that of dbsnapper or greenmask")
+		err = snap.Usage(fmt.Sprintf("the configuration of %q is not known", tool),
+			"it can be that of dbsnapper or greenmask")
 	}
 	if err != nil {
 		return Import{}, err
@@ -140,7 +143,8 @@ func (a *Agent) Import(i Import) error {
 	}
 	if len(there) > 0 {
 		slices.Sort(there)
-		return &snap.Error{Code: snap.CodeConflict, Detail: there[0] + " is there already", Hint: "remove it first, or import into another configuration: --config FILE"}
+		return &snap.Error{Code: snap.CodeConflict, Detail: there[0] + " is there already",
+			Hint: "remove it first, or import into another configuration: --config FILE"}
 	}
 	return a.writeImport(i)
 }

@@ -31,7 +31,8 @@ type Encryption struct {
 // nobody in particular is nil.
 func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
 	if e.None && len(e.To) > 0 {
-		return nil, snap.Usage("a snapshot cannot be encrypted to somebody and readable by everybody", "leave --no-encrypt or --encrypt-to out")
+		return nil, snap.Usage("a snapshot cannot be encrypted to somebody and readable by everybody",
+			"leave --no-encrypt or --encrypt-to out")
 	}
 	given := e.To
 	if e.None || len(given) == 0 && len(t.EncryptTo) == 0 {
@@ -87,7 +88,8 @@ func recipientLines(entry string) (func(yield func(int, string) bool), error) {
 		lines = append(lines, strings.TrimSpace(line))
 	}
 	if !slices.ContainsFunc(lines, isKeyLine) {
-		return nil, snap.Usage(fmt.Sprintf("the file %s has no recipient", entry), "write one public key a line: age1... or ssh-ed25519 ...")
+		return nil, snap.Usage(fmt.Sprintf("the file %s has no recipient", entry),
+			"write one public key a line: age1... or ssh-ed25519 ...")
 	}
 	return func(yield func(int, string) bool) {
 		for i, line := range lines {
@@ -109,14 +111,16 @@ var keyFileHints = map[string]string{
 func readKeyFile(path, what string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no file of %s %s", what, path), Hint: keyFileHints[what]}
+		return nil, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no file of %s %s", what, path),
+			Hint: keyFileHints[what]}
 	}
 	if err == nil && (!info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0 || info.Size() > maxKeyFile) {
 		return nil, snap.Usage(fmt.Sprintf("%s is not a file of %s", path, what), "")
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, snap.Usage(fmt.Sprintf("the file of %s %s cannot be read: %s", what, path, reason(err)), "check its path and permissions")
+		return nil, snap.Usage(fmt.Sprintf("the file of %s %s cannot be read: %s", what, path, reason(err)),
+			"check its path and permissions")
 	}
 	return text, nil
 }
@@ -138,7 +142,8 @@ func badRecipient(entry string, line int, cause error) error {
 	if IsRecipient(entry) {
 		where = "what was given"
 	}
-	return &snap.Error{Code: snap.CodeUsage, Cause: cause, Detail: where + " is not a recipient that is known", Hint: "use a public key: age1..., ssh-ed25519 ... or ssh-rsa ...; age-keygen prints one"}
+	return &snap.Error{Code: snap.CodeUsage, Cause: cause, Detail: where + " is not a recipient that is known",
+		Hint: "use a public key: age1..., ssh-ed25519 ... or ssh-rsa ...; age-keygen prints one"}
 }
 
 // sameKind refuses what age does: a post-quantum recipient beside a classic one
@@ -151,7 +156,8 @@ func sameKind(all []age.Recipient) error {
 		}
 	}
 	if hybrid > 0 && hybrid < len(all) {
-		return snap.Usage("post-quantum recipients (age1pq...) and others cannot be mixed", "use recipients of one kind for a snapshot")
+		return snap.Usage("post-quantum recipients (age1pq...) and others cannot be mixed",
+			"use recipients of one kind for a snapshot")
 	}
 	return nil
 }
@@ -177,7 +183,8 @@ func (a *Agent) identities(given []string) (ids []age.Identity, err error) {
 		case strings.HasPrefix(entry, "AGE-SECRET-KEY-") && fromConfig:
 			text = []byte(entry)
 		case strings.HasPrefix(entry, "AGE-SECRET-KEY-"):
-			return nil, snap.Usage("a private key on the command line can be read by everybody on this machine", "put it into a file, and give its path: --identity FILE")
+			return nil, snap.Usage("a private key on the command line can be read by everybody on this machine",
+				"put it into a file, and give its path: --identity FILE")
 		default:
 			if fromConfig {
 				entry = a.besideConfig(entry)
@@ -206,7 +213,9 @@ func (a *Agent) parseIdentities(where string, text []byte) (ids []age.Identity, 
 	if !bytes.Contains(text, []byte("PRIVATE KEY-----")) {
 		ids, err = age.ParseIdentities(bytes.NewReader(text))
 		if err != nil {
-			return nil, false, &snap.Error{Code: snap.CodeUsage, Cause: err, Detail: fmt.Sprintf("%s has no identity that is known", where), Hint: "it must hold AGE-SECRET-KEY-... lines, as age-keygen writes them, or be an SSH private key"}
+			return nil, false, &snap.Error{Code: snap.CodeUsage, Cause: err,
+				Detail: fmt.Sprintf("%s has no identity that is known", where),
+				Hint:   "it must hold AGE-SECRET-KEY-... lines, as age-keygen writes them, or be an SSH private key"}
 		}
 		return ids, false, nil
 	}
@@ -218,7 +227,9 @@ func (a *Agent) parseIdentities(where string, text []byte) (ids []age.Identity, 
 		}
 	}
 	if err != nil {
-		return nil, false, &snap.Error{Code: snap.CodeUsage, Cause: err, Detail: fmt.Sprintf("the SSH key %s cannot be used", where), Hint: "use an Ed25519 or RSA key in OpenSSH's format, or an age identity"}
+		return nil, false, &snap.Error{Code: snap.CodeUsage, Cause: err,
+			Detail: fmt.Sprintf("the SSH key %s cannot be used", where),
+			Hint:   "use an Ed25519 or RSA key in OpenSSH's format, or an age identity"}
 	}
 	return []age.Identity{id}, false, nil
 }
@@ -228,7 +239,8 @@ func (a *Agent) lockedSSH(where string, public ssh.PublicKey, text []byte) (age.
 	var why error
 	inner, err := agessh.NewEncryptedSSHIdentity(public, text, func() (phrase []byte, err error) {
 		if a.passphrase == nil {
-			why = snap.Usage(fmt.Sprintf("the SSH key %s has a passphrase, and nobody can be asked for it here", where), "use a key without one, or run the command on a terminal")
+			why = snap.Usage(fmt.Sprintf("the SSH key %s has a passphrase, and nobody can be asked for it here", where),
+				"use a key without one, or run the command on a terminal")
 			return nil, why
 		}
 		phrase, why = a.passphrase(where)
@@ -254,7 +266,8 @@ func (l *lockedIdentity) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	case *l.why != nil:
 		return nil, *l.why
 	}
-	return nil, &snap.Error{Code: snap.CodeUsage, Cause: err, Detail: fmt.Sprintf("the SSH key %s could not be opened", l.where), Hint: "check the passphrase and try again"}
+	return nil, &snap.Error{Code: snap.CodeUsage, Cause: err,
+		Detail: fmt.Sprintf("the SSH key %s could not be opened", l.where), Hint: "check the passphrase and try again"}
 }
 
 // unlock opens an encrypted file with the given identities, or those of the

@@ -70,7 +70,8 @@ func TestSSHKeys(t *testing.T) {
 		asked++
 		return []byte(phrase), nil
 	}
-	built, err := s.Build(t.Context(), shopTarget, BuildOptions{Encrypt: Encryption{To: []string{plainPublic, rsaPublic, lockedPublic, plainPublic}}}, nil)
+	built, err := s.Build(t.Context(), shopTarget,
+		BuildOptions{Encrypt: Encryption{To: []string{plainPublic, rsaPublic, lockedPublic, plainPublic}}}, nil)
 	if err != nil || built.Encrypted != 3 {
 		t.Fatalf("%v, encrypted to %d", err, built.Encrypted)
 	}
@@ -83,7 +84,8 @@ func TestSSHKeys(t *testing.T) {
 	if asked != 0 {
 		t.Errorf("asked %d times for a passphrase that was not needed", asked)
 	}
-	if _, err := verify(locked); snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), "could not be opened") {
+	if _, err := verify(locked); snap.CodeOf(err) != snap.CodeUsage ||
+		!strings.Contains(err.Error(), "could not be opened") {
 		t.Errorf("a wrong passphrase: %v", err)
 	}
 	phrase = "open sesame"
@@ -91,7 +93,8 @@ func TestSSHKeys(t *testing.T) {
 		t.Errorf("the right passphrase: %v", err)
 	}
 	s.passphrase = nil
-	if _, err := verify(locked); snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), "nobody can be asked") {
+	if _, err := verify(locked); snap.CodeOf(err) != snap.CodeUsage ||
+		!strings.Contains(err.Error(), "nobody can be asked") {
 		t.Errorf("nobody to ask: %v", err)
 	}
 	s.passphrase = func(string) ([]byte, error) { return nil, &snap.Error{Code: snap.CodeInterrupted} }
@@ -152,7 +155,8 @@ func TestEncryptedRecordTellsNoTables(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	built, err := s.Build(t.Context(), shopTarget, BuildOptions{Encrypt: Encryption{To: []string{id.Recipient().String()}}}, nil)
+	built, err := s.Build(t.Context(), shopTarget,
+		BuildOptions{Encrypt: Encryption{To: []string{id.Recipient().String()}}}, nil)
 	if err != nil || len(built.Tables) != 2 {
 		t.Fatalf("%v, %d tables", err, len(built.Tables))
 	}

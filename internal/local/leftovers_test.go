@@ -22,7 +22,8 @@ func TestLeftoversAreFoundAndMended(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead := filepath.Join(s.tempDir(), "work-1")
-	for _, path := range []string{dead + ".lock", filepath.Join(dir, "x.snap"+partSuffix), filepath.Join(dir, "y.snap"+partSuffix)} {
+	for _, path := range []string{dead + ".lock", filepath.Join(dir, "x.snap"+partSuffix),
+		filepath.Join(dir, "y.snap"+partSuffix)} {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -96,7 +96,8 @@ func (a *Agent) agreed(ready Preflight, d engine.Dump, o LoadOptions) error {
 }
 
 // replace restores next to the destination and swaps.
-func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadOptions, p Progress) (notices []string, err error) {
+func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadOptions, p Progress) (notices []string,
+	err error) {
 	dir, done, err := a.workDir()
 	if err != nil {
 		return nil, err
@@ -104,7 +105,8 @@ func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadO
 	defer done()
 	bytes, begin := p.following("restore")
 	notice := func(sentence string) { notices = append(notices, sentence) }
-	scratch, err := to.engine.Restore(ctx, to.url, d, engine.Options{Jobs: o.Jobs, TempDir: dir, Progress: bytes, Phase: begin, Notice: notice})
+	scratch, err := to.engine.Restore(ctx, to.url, d,
+		engine.Options{Jobs: o.Jobs, TempDir: dir, Progress: bytes, Phase: begin, Notice: notice})
 	if err != nil {
 		return notices, diskError(err, "restore the snapshot")
 	}
@@ -129,9 +131,11 @@ func (a *Agent) toLoad(target string, o LoadOptions) (Snapshot, error) {
 	case err != nil:
 		return Snapshot{}, err
 	case s.Target != target:
-		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target), fmt.Sprintf("run `snapcli load %q --snapshot %q`", s.Target, s.Name))
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target),
+			fmt.Sprintf("run `snapcli load %q --snapshot %q`", s.Target, s.Name))
 	case o.Type != "" && s.Type != o.Type:
-		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.Name, s.Type), "leave --type out, or choose another snapshot")
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.Name, s.Type),
+			"leave --type out, or choose another snapshot")
 	}
 	return s, nil
 }

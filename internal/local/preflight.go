@@ -36,17 +36,21 @@ type Preflight struct {
 // of another kind, and production.
 func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) {
 	if t.Destination == "" {
-		return database{}, snap.Usage(fmt.Sprintf("the target %q has no destination to load into", t.Name), fmt.Sprintf("give it one with `snapcli targets add %q --destination URL`", t.Name))
+		return database{}, snap.Usage(fmt.Sprintf("the target %q has no destination to load into", t.Name),
+			fmt.Sprintf("give it one with `snapcli targets add %q --destination URL`", t.Name))
 	}
 	to, err := a.databaseAt(t.Destination)
 	if err != nil {
 		return database{}, err
 	}
 	if to.kind != s.Engine {
-		return database{}, snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, and the destination of %q is a %s one", s.Name, s.Engine, t.Name, to.kind), "give the target a destination of the same kind")
+		return database{},
+			snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, and the destination of %q is a %s one", s.Name,
+				s.Engine, t.Name, to.kind), "give the target a destination of the same kind")
 	}
 	if why := a.production(t, to); why != "" && !force {
-		return database{}, snap.Forbidden(fmt.Sprintf("the destination %s %s; loading would replace it", to.shown, why), "check the target's destination; if it is meant, use --force-production")
+		return database{}, snap.Forbidden(fmt.Sprintf("the destination %s %s; loading would replace it", to.shown, why),
+			"check the target's destination; if it is meant, use --force-production")
 	}
 	return to, nil
 }
@@ -65,7 +69,8 @@ func (a *Agent) production(t Target, to database) string {
 		}
 	}
 	u, err := url.Parse(to.url)
-	if err == nil && to.kind != snap.SQLite && (productionWord.MatchString(u.Hostname()) || productionWord.MatchString(u.Path)) {
+	if err == nil && to.kind != snap.SQLite && (productionWord.MatchString(u.Hostname()) ||
+		productionWord.MatchString(u.Path)) {
 		return "looks like production by its name"
 	}
 	return ""
@@ -130,7 +135,8 @@ func (a *Agent) Preflight(ctx context.Context, target string, o LoadOptions) (Pr
 }
 
 // preflight looks at the destination and at the room there is.
-func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d engine.Dump, to database, p Progress) (Preflight, error) {
+func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d engine.Dump, to database,
+	p Progress) (Preflight, error) {
 	p.phase("preflight")
 	info, err := to.engine.Check(ctx, to.url)
 	if err != nil {
@@ -144,7 +150,9 @@ func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d 
 		Connections: info.Connections, ServerVersion: info.ServerVersion, Warnings: info.Warnings,
 	}
 	if m := r.Manifest(); leading(m.ServerVersion) > leading(info.ServerVersion) && to.kind != snap.SQLite {
-		f.Warnings = append(f.Warnings, fmt.Sprintf("the snapshot is from version %s and the destination's server is %s: it may not understand everything", m.ServerVersion, info.ServerVersion))
+		f.Warnings = append(f.Warnings,
+			fmt.Sprintf("the snapshot is from version %s and the destination's server is %s: it may not understand everything",
+				m.ServerVersion, info.ServerVersion))
 	}
 	if d.Trust != engine.Mine && d.Info.Schema != nil {
 		f.Programs = d.Info.Schema.Programs
@@ -172,9 +180,10 @@ func (a *Agent) room(r *archive.Reader, to database) error {
 		return nil
 	}
 	return &snap.Error{
-		Code:   snap.CodeStorageFull,
-		Detail: fmt.Sprintf("loading needs %s in %s, and %s are free", humanize.Bytes(uint64(need)), dir, humanize.Bytes(free)),
-		Hint:   "make room there and try again; nothing was changed",
+		Code: snap.CodeStorageFull,
+		Detail: fmt.Sprintf("loading needs %s in %s, and %s are free", humanize.Bytes(uint64(need)), dir,
+			humanize.Bytes(free)),
+		Hint: "make room there and try again; nothing was changed",
 	}
 }
 

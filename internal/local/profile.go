@@ -25,7 +25,8 @@ func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOpti
 	if err != nil {
 		return PushResult{}, err
 	}
-	done, err := transfer.Upload(ctx, store, s.Path, pushOf(s), transfer.Options{Jobs: o.Jobs, Progress: p.bytes("push"), HTTP: store.HTTP(), Plain: true})
+	done, err := transfer.Upload(ctx, store, s.Path, pushOf(s),
+		transfer.Options{Jobs: o.Jobs, Progress: p.bytes("push"), HTTP: store.HTTP(), Plain: true})
 	return PushResult{
 		ID: s.Name, Name: s.Name, Bytes: s.Size, Moved: done.Moved, Exists: done.Exists, Elapsed: a.now().Sub(started),
 	}, err
@@ -79,7 +80,8 @@ func wantedOf(ctx context.Context, store *profile.Profile, target string, o Pull
 			Hint:   "push one first, or add --cloud to pull from the cloud service",
 		}
 	case o.SnapshotID != "" && len(all) > 1:
-		return api.Snapshot{}, snap.Usage(fmt.Sprintf("%d snapshots begin with %q", len(all), o.SnapshotID), "give more of the name")
+		return api.Snapshot{}, snap.Usage(fmt.Sprintf("%d snapshots begin with %q", len(all), o.SnapshotID),
+			"give more of the name")
 	}
 	return all[0], nil
 }
@@ -94,15 +96,18 @@ func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, str
 	slices.Sort(names)
 	switch {
 	case len(names) == 0:
-		return nil, "", snap.Usage("no storage profile is configured", "add --cloud for the cloud service, or a profile below storage_profiles: `snapcli config edit`")
+		return nil, "", snap.Usage("no storage profile is configured",
+			"add --cloud for the cloud service, or a profile below storage_profiles: `snapcli config edit`")
 	case name == "" && len(names) == 1:
 		name = names[0]
 	case name == "":
-		return nil, "", snap.Usage("there are several storage profiles", "name one with --profile: "+strings.Join(names, ", "))
+		return nil, "", snap.Usage("there are several storage profiles",
+			"name one with --profile: "+strings.Join(names, ", "))
 	}
 	chosen, ok := profiles[name]
 	if !ok {
-		return nil, "", &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no storage profile %q", name), Hint: "there are: " + strings.Join(names, ", ")}
+		return nil, "", &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no storage profile %q", name),
+			Hint: "there are: " + strings.Join(names, ", ")}
 	}
 	rawURL, err := expand(chosen.URL, a.env)
 	if err != nil {

@@ -104,9 +104,10 @@ func (a *Agent) dumpOf(s Snapshot, r *archive.Reader) (engine.Dump, error) {
 // undescribed refuses a snapshot that cannot be loaded as data.
 func undescribed(s Snapshot) error {
 	return &snap.Error{
-		Code:   snap.CodePolicy,
-		Detail: fmt.Sprintf("the snapshot %s is %s and has no description of its tables, so it cannot be loaded as data", s.Name, s.From),
-		Hint:   "ask its owner to update snapcli, build the snapshot again and share that one",
+		Code: snap.CodePolicy,
+		Detail: fmt.Sprintf("the snapshot %s is %s and has no description of its tables, so it cannot be loaded as data",
+			s.Name, s.From),
+		Hint: "ask its owner to update snapcli, build the snapshot again and share that one",
 	}
 }
 
@@ -124,7 +125,8 @@ func describedAs(kind snap.Engine, info engine.Info) engine.Info {
 	}
 	if why != "" {
 		info.Schema = nil
-		info.Warnings = append(info.Warnings, "the snapshot has no description of its tables, so other organizations cannot load it: "+why)
+		info.Warnings = append(info.Warnings,
+			"the snapshot has no description of its tables, so other organizations cannot load it: "+why)
 	}
 	return info
 }

@@ -117,10 +117,13 @@ func TestForeignSnapshotsNeedADescription(t *testing.T) {
 		options := LoadOptions{Snapshot: foreign.Name, WithPrograms: true, Trust: func(Preflight) error { return nil }}
 		_, load := s.Load(t.Context(), shopTarget, options, nil)
 		_, preflight := s.Preflight(t.Context(), shopTarget, options)
-		_, rules := s.Sanitize(t.Context(), shopTarget, SanitizeOptions{Snapshot: foreign.Name, Rules: s.rulesFile(t, "keep: ['*']\n")}, nil)
-		_, bySQL := s.Sanitize(t.Context(), shopTarget, SanitizeOptions{Snapshot: foreign.Name, SQL: s.sqlFile(t, "SELECT 1")}, nil)
+		_, rules := s.Sanitize(t.Context(), shopTarget,
+			SanitizeOptions{Snapshot: foreign.Name, Rules: s.rulesFile(t, "keep: ['*']\n")}, nil)
+		_, bySQL := s.Sanitize(t.Context(), shopTarget,
+			SanitizeOptions{Snapshot: foreign.Name, SQL: s.sqlFile(t, "SELECT 1")}, nil)
 		suggest := s.SuggestRules(t.Context(), shopTarget, foreign.Name, filepath.Join(t.TempDir(), "new.yaml"), nil)
-		for what, err := range map[string]error{"load": load, "preflight": preflight, "rules": rules, "sql": bySQL, "init": suggest} {
+		for what, err := range map[string]error{"load": load, "preflight": preflight, "rules": rules, "sql": bySQL,
+			"init": suggest} {
 			if snap.CodeOf(err) != c.code {
 				t.Errorf("description %s, %s: %v", name, what, err)
 			}
@@ -143,7 +146,8 @@ func (s shop) redescribed(t *testing.T, built Snapshot, described *schema.Schema
 		t.Fatal(err)
 	}
 	defer in.Close()
-	d := draft{Manifest: archive.Manifest{Target: built.Target, Type: built.Type, Engine: built.Engine}, from: Provenance{Origin: Theirs, Organization: "globex"}}
+	d := draft{Manifest: archive.Manifest{Target: built.Target, Type: built.Type, Engine: built.Engine},
+		from: Provenance{Origin: Theirs, Organization: "globex"}}
 	foreign, err := s.writeSnapshot(d, copied(in, dump.Info, described))
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +231,8 @@ func TestProgramsNeedTrust(t *testing.T) {
 	t.Parallel()
 	a := machine(t)
 	configured(t, a, "cloud: {url: https://cloud.example}\n")
-	p := Preflight{Snapshot: Snapshot{Name: "s", From: Provenance{Origin: Theirs, Organization: "globex", Service: "https://cloud.example"}}}
+	p := Preflight{Snapshot: Snapshot{Name: "s",
+		From: Provenance{Origin: Theirs, Organization: "globex", Service: "https://cloud.example"}}}
 	err := a.allowPrograms(p, nil)
 	if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(hintOf(err), "snapcli trust add org:globex") {
 		t.Errorf("without trust: %v", err)
@@ -257,11 +262,13 @@ func TestScratchIsNeverASource(t *testing.T) {
 		"only a source":             {Target{Source: db}, snap.CodeUsage},
 		"the source as destination": {Target{Source: db, Destination: db}, snap.CodeForbidden},
 		"the source as scratch":     {Target{Source: db, Scratch: db}, snap.CodeForbidden},
-		"production":                {Target{Destination: "postgres://me@localhost/dev", Production: true}, snap.CodeForbidden},
-		"named production":          {Target{Destination: "postgres://me@prod.example/shop"}, snap.CodeForbidden},
-		"another kind":              {Target{Scratch: "mysql://me@localhost/dev"}, snap.CodeUsage},
-		"a destination":             {Target{Source: db, Destination: "postgres://me@localhost/dev"}, ""},
-		"a scratch server":          {Target{Source: db, Destination: db, Production: true, Scratch: "postgres://me@localhost/x"}, ""},
+		"production": {Target{Destination: "postgres://me@localhost/dev", Production: true},
+			snap.CodeForbidden},
+		"named production": {Target{Destination: "postgres://me@prod.example/shop"}, snap.CodeForbidden},
+		"another kind":     {Target{Scratch: "mysql://me@localhost/dev"}, snap.CodeUsage},
+		"a destination":    {Target{Source: db, Destination: "postgres://me@localhost/dev"}, ""},
+		"a scratch server": {Target{Source: db, Destination: db, Production: true,
+			Scratch: "postgres://me@localhost/x"}, ""},
 	} {
 		c.t.Name = "shop"
 		_, err := a.scratchPlace(c.t, snap.Postgres, t.TempDir())
@@ -272,7 +279,8 @@ func TestScratchIsNeverASource(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.code)
 		}
 	}
-	if _, err := a.scratchPlace(Target{Name: "notes", Source: "sqlite:///tmp/notes.db"}, snap.SQLite, t.TempDir()); err != nil {
+	if _, err := a.scratchPlace(Target{Name: "notes", Source: "sqlite:///tmp/notes.db"}, snap.SQLite,
+		t.TempDir()); err != nil {
 		t.Errorf("SQLite has its scratch file in the data folder: %v", err)
 	}
 }

@@ -50,7 +50,8 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	if err = a.ensureTarget(&result, target); err != nil {
 		return result, err
 	}
-	s, here, moved, err := a.bring(ctx, c, wanted.ID, offer{wanted, fromCloud(wanted, c.BaseURL())}, a.options(c, o.Jobs, p.bytes("pull")))
+	s, here, moved, err := a.bring(ctx, c, wanted.ID, offer{wanted, fromCloud(wanted, c.BaseURL())},
+		a.options(c, o.Jobs, p.bytes("pull")))
 	result.Snapshot, result.Here, result.Moved = s, here, moved
 	if err != nil {
 		return result, err
@@ -73,7 +74,8 @@ type offer struct {
 
 // bring finds a snapshot on this machine, or fetches it to its place and into
 // the listing. The record of one that was here is not written yet.
-func (a *Agent) bring(ctx context.Context, c transfer.Service, id string, wanted offer, o transfer.Options) (s Snapshot, here bool, moved int64, err error) {
+func (a *Agent) bring(ctx context.Context, c transfer.Service, id string, wanted offer,
+	o transfer.Options) (s Snapshot, here bool, moved int64, err error) {
 	s, here, err = a.placeFor(ctx, wanted)
 	if err != nil || here {
 		s.Arrived = a.now().UTC() // what a person has just pulled is what they load
@@ -101,7 +103,8 @@ func wantedFrom(ctx context.Context, c *api.Client, target string, o PullOptions
 	case err != nil:
 		return api.Snapshot{}, err
 	case s.Target != target:
-		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is one of target %q", s.ID, s.Target), fmt.Sprintf("run `snapcli pull %q --cloud --snapshot-id %s`", s.Target, s.ID))
+		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is one of target %q", s.ID, s.Target),
+			fmt.Sprintf("run `snapcli pull %q --cloud --snapshot-id %s`", s.Target, s.ID))
 	case o.Type != "" && s.Type != o.Type:
 		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.ID, s.Type), "leave --type out")
 	}

@@ -22,14 +22,16 @@ func (a *Agent) Roots() (*x509.CertPool, error) {
 	}
 	pem, err := os.ReadFile(file)
 	if err != nil {
-		return nil, snap.Usage(fmt.Sprintf("cloud.ca_file %s cannot be read: %s", file, reason(err)), "set it to a file of certificates in PEM")
+		return nil, snap.Usage(fmt.Sprintf("cloud.ca_file %s cannot be read: %s", file, reason(err)),
+			"set it to a file of certificates in PEM")
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()
 	}
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, snap.Usage(fmt.Sprintf("cloud.ca_file %s holds no certificate", file), "set it to a file of certificates in PEM")
+		return nil, snap.Usage(fmt.Sprintf("cloud.ca_file %s holds no certificate", file),
+			"set it to a file of certificates in PEM")
 	}
 	return roots, nil
 }

@@ -35,7 +35,8 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 		return err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("there is a file %s already", path), Hint: "give another name, or move it away"}
+		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("there is a file %s already", path),
+			Hint: "give another name, or move it away"}
 	}
 	m, err := a.openMasking(ctx, original, identity, p)
 	if err != nil {
@@ -74,7 +75,8 @@ func (a *Agent) openMasking(ctx context.Context, s Snapshot, identity []string, 
 	}
 	rewriter, ok := e.(engine.Rewriter)
 	if !ok {
-		return nil, snap.Invalid(fmt.Sprintf("snapshots of %s cannot be masked by rules yet", s.Engine), "use a SQL file: --sql FILE")
+		return nil, snap.Invalid(fmt.Sprintf("snapshots of %s cannot be masked by rules yet", s.Engine),
+			"use a SQL file: --sql FILE")
 	}
 	dir, done, err := a.workDir()
 	if err != nil {
@@ -92,12 +94,14 @@ func (a *Agent) openMasking(ctx context.Context, s Snapshot, identity []string, 
 		return nil, err
 	}
 	bytes, begin := p.following("inspect")
-	return &masking{reader: r, dump: dump, rewriter: rewriter, done: done, options: engine.Options{Jobs: jobsOf(), TempDir: dir, Progress: bytes, Phase: begin}}, nil
+	return &masking{reader: r, dump: dump, rewriter: rewriter, done: done,
+		options: engine.Options{Jobs: jobsOf(), TempDir: dir, Progress: bytes, Phase: begin}}, nil
 }
 
 // byRules makes a masked copy of a snapshot by column rules, and by SQL after
 // them if there is any.
-func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules, sql sanitize.SQL, p Progress) (Snapshot, error) {
+func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules, sql sanitize.SQL,
+	p Progress) (Snapshot, error) {
 	key, err := a.maskKey(rules)
 	if err != nil {
 		return Snapshot{}, err
@@ -169,7 +173,8 @@ func (a *Agent) maskKey(rules *sanitize.Rules) ([]byte, error) {
 	}
 	key, err := expand(rules.Key, a.env)
 	if err == nil && len(key) < 16 {
-		err = snap.Usage("the key of the rules is shorter than 16 characters: masked values could be guessed", "use a long random one, by ${NAME} from the environment")
+		err = snap.Usage("the key of the rules is shorter than 16 characters: masked values could be guessed",
+			"use a long random one, by ${NAME} from the environment")
 	}
 	return []byte(key), err
 }
@@ -199,7 +204,8 @@ func (a *Agent) ownMaskKey() ([]byte, error) {
 	}
 	key := bytes.TrimSpace(text)
 	if len(key) < 32 {
-		return nil, snap.Usage(fmt.Sprintf("the mask key in %s is damaged: it has less than 32 characters", path), "bring the file back; if you delete it, a new key is made, and values are masked in another way than before")
+		return nil, snap.Usage(fmt.Sprintf("the mask key in %s is damaged: it has less than 32 characters", path),
+			"bring the file back; if you delete it, a new key is made, and values are masked in another way than before")
 	}
 	return key, nil
 }

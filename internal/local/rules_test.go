@@ -32,7 +32,8 @@ func (s shop) rulesFile(t *testing.T, text string) string {
 func TestSanitizeByRules(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	run(t, s.source, `CREATE TABLE note (id INTEGER PRIMARY KEY, who TEXT, body TEXT); INSERT INTO note SELECT id, email, 'note ' || id FROM customer;
+	run(t, s.source,
+		`CREATE TABLE note (id INTEGER PRIMARY KEY, who TEXT, body TEXT); INSERT INTO note SELECT id, email, 'note ' || id FROM customer;
 		CREATE TRIGGER no AFTER UPDATE ON customer BEGIN SELECT RAISE(ABORT, 'must not fire'); END;
 		CREATE VIRTUAL TABLE search USING fts5(words); INSERT INTO search SELECT email FROM customer LIMIT 50; ANALYZE; CREATE INDEX byemail ON customer (email); ANALYZE`)
 	original, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
@@ -44,9 +45,11 @@ func TestSanitizeByRules(t *testing.T) {
 		return s.Sanitize(t.Context(), shopTarget, SanitizeOptions{Rules: s.rulesFile(t, rules)}, nil)
 	}
 	for name, c := range map[string]struct{ rules, want string }{
-		"a column without a rule":              {head + "  search: {columns: {words: redact}}\n", "note.who"},
-		"the same values in a kept column":     {head + "  note: {columns: {who: keep}}\n  search: {columns: {words: redact}}\n", "original values of customer.email"},
-		"the same values in a full-text index": {head + "  note: {columns: {who: email}}\n  search: {columns: {words: keep}}\n", "original values of"},
+		"a column without a rule": {head + "  search: {columns: {words: redact}}\n", "note.who"},
+		"the same values in a kept column": {head +
+			"  note: {columns: {who: keep}}\n  search: {columns: {words: redact}}\n", "original values of customer.email"},
+		"the same values in a full-text index": {head +
+			"  note: {columns: {who: email}}\n  search: {columns: {words: keep}}\n", "original values of"},
 	} {
 		if _, err := sanitize(c.rules); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -60,16 +63,20 @@ func TestSanitizeByRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := s.Verify(t.Context(), clean.Name, nil)
-	if how := m.Sanitized; err != nil || how.From != original.Name || how.Masked != 3 || how.Kept != 6 || len(how.Rules) != 64 || how.LeakScan.Values == 0 {
+	if how := m.Sanitized; err != nil || how.From != original.Name || how.Masked != 3 || how.Kept != 6 ||
+		len(how.Rules) != 64 || how.LeakScan.Values == 0 {
 		t.Errorf("manifest %+v, %v", m.Sanitized, err)
 	}
 	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Snapshot: clean.Name}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if got := query(t, s.destination, "SELECT count(*) FROM customer JOIN note ON who = email WHERE customer.id = note.id"); got != "2000" {
+	if got := query(t, s.destination,
+		"SELECT count(*) FROM customer JOIN note ON who = email WHERE customer.id = note.id"); got != "2000" {
 		t.Errorf("%s rows join, want 2000", got)
 	}
-	if got := query(t, s.destination, "SELECT count(*) || ' ' || count(DISTINCT email) FROM customer WHERE email LIKE '%@example.com'"); got != "2000 2000" {
+	if got := query(t, s.destination,
+		"SELECT count(*) || ' ' || count(DISTINCT email) FROM customer WHERE email LIKE '%@example.com'"); got != "2000 "+
+		"2000" {
 		t.Errorf("masked and different: %s", got)
 	}
 	raw, err := os.ReadFile(s.destination)
@@ -125,15 +132,20 @@ func TestSanitizeSamplesByRules(t *testing.T) {
 		column string
 		kept   string
 	}{
-		"chinook":   {[]string{own}, "customer", "email", "SELECT string_agg(t::text, '|' ORDER BY invoice_line_id) FROM invoice_line t"},
-		"northwind": {[]string{filepath.Join(samples, "northwind-postgres", "northwind.sql")}, "customers", "phone", "SELECT string_agg(t::text, '|' ORDER BY order_id, product_id) FROM order_details t"},
-		"sakila":    {[]string{filepath.Join(samples, "sakila-postgres", "schema.sql"), filepath.Join(samples, "sakila-postgres", "data-copy.sql")}, "customer", "email", "SELECT string_agg(t::text, '|' ORDER BY payment_id) FROM payment t"},
+		"chinook": {[]string{own}, "customer", "email",
+			"SELECT string_agg(t::text, '|' ORDER BY invoice_line_id) FROM invoice_line t"},
+		"northwind": {[]string{filepath.Join(samples, "northwind-postgres", "northwind.sql")}, "customers", "phone",
+			"SELECT string_agg(t::text, '|' ORDER BY order_id, product_id) FROM order_details t"},
+		"sakila": {[]string{filepath.Join(samples, "sakila-postgres", "schema.sql"),
+			filepath.Join(samples, "sakila-postgres", "data-copy.sql")}, "customer", "email",
+			"SELECT string_agg(t::text, '|' ORDER BY payment_id) FROM payment t"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			from, to := servertest.Postgres(t), servertest.Postgres(t)
 			for _, file := range c.files {
-				if out, err := exec.Command(filepath.Join(servertest.PostgresBin(), "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-o", os.DevNull, "-d", from, "-f", file).CombinedOutput(); err != nil {
+				if out, err := exec.Command(filepath.Join(servertest.PostgresBin(), "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1",
+					"-o", os.DevNull, "-d", from, "-f", file).CombinedOutput(); err != nil {
 					t.Fatalf("psql: %v\n%s", err, out)
 				}
 			}
@@ -185,7 +197,8 @@ func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
 		t.Fatal(err)
 	}
 	if undecided.Match(text) {
-		if _, err := s.Sanitize(t.Context(), target, SanitizeOptions{Rules: path}, nil); snap.CodeOf(err) != snap.CodeInvalid {
+		if _, err := s.Sanitize(t.Context(), target, SanitizeOptions{Rules: path},
+			nil); snap.CodeOf(err) != snap.CodeInvalid {
 			t.Errorf("undecided rules: %v", err)
 		}
 	}
@@ -251,7 +264,8 @@ func TestSanitizeSQLiteSampleByRules(t *testing.T) {
 	sample := filepath.Join(servertest.Samples(t), "chinook", "Chinook_Sqlite.sqlite")
 	s := newShop(t)
 	to := filepath.Join(s.dir, "chinook copy.db")
-	if err := s.AddTarget(Target{Name: "chinook", Source: "sqlite://" + sample, Destination: "sqlite://" + to}); err != nil {
+	if err := s.AddTarget(Target{Name: "chinook", Source: "sqlite://" + sample, Destination: "sqlite://" +
+		to}); err != nil {
 		t.Fatal(err)
 	}
 	original, err := s.Build(t.Context(), "chinook", BuildOptions{}, nil)

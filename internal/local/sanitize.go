@@ -98,13 +98,15 @@ func (w maskedCopy) draft(original archive.Manifest, how archive.Sanitized) draf
 func (a *Agent) copyRecipients(e Encryption, t Target, original Snapshot) ([]age.Recipient, error) {
 	to, err := a.recipients(e, t)
 	if err == nil && to == nil && original.Encrypted > 0 && !e.None {
-		err = snap.Usage(fmt.Sprintf("the snapshot %s is encrypted, and nothing says who may read the masked copy", original.Name), "name the recipients: --encrypt-to RECIPIENT, or make it readable by everybody: --no-encrypt")
+		err = snap.Usage(fmt.Sprintf("the snapshot %s is encrypted, and nothing says who may read the masked copy",
+			original.Name), "name the recipients: --encrypt-to RECIPIENT, or make it readable by everybody: --no-encrypt")
 	}
 	return to, err
 }
 
 // bySQL makes a masked copy of a dump by running SQL in a scratch database.
-func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanitize.SQL, d draft, p Progress) (Snapshot, error) {
+func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanitize.SQL, d draft,
+	p Progress) (Snapshot, error) {
 	dir, done, err := a.workDir()
 	if err != nil {
 		return Snapshot{}, err
@@ -115,7 +117,8 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 		return Snapshot{}, err
 	}
 	bytes, begin := p.following("restore")
-	scratch, err := place.engine.Restore(ctx, place.url, dump, engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin})
+	scratch, err := place.engine.Restore(ctx, place.url, dump,
+		engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin})
 	if err != nil {
 		return Snapshot{}, diskError(err, "restore the scratch copy")
 	}
@@ -136,7 +139,8 @@ func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, s
 		o.Rules, o.SQL = a.besideConfig(t.Sanitize.Rules), a.besideConfig(t.Sanitize.SQL)
 	}
 	if o.Rules == "" && o.SQL == "" {
-		return nil, sql, snap.Usage(fmt.Sprintf("nothing says how to sanitize the target %q", t.Name), fmt.Sprintf("write rules with `snapcli sanitize %q --init`, or give a file: --rules FILE or --sql FILE", t.Name))
+		return nil, sql, snap.Usage(fmt.Sprintf("nothing says how to sanitize the target %q", t.Name),
+			fmt.Sprintf("write rules with `snapcli sanitize %q --init`, or give a file: --rules FILE or --sql FILE", t.Name))
 	}
 	if o.Rules != "" {
 		if rules, err = sanitize.ReadRules(o.Rules); err != nil {
@@ -172,7 +176,8 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	if s.Target != target {
-		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target), fmt.Sprintf("run `snapcli sanitize %q --snapshot %q`", s.Target, s.Name))
+		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.Name, s.Target),
+			fmt.Sprintf("run `snapcli sanitize %q --snapshot %q`", s.Target, s.Name))
 	}
 	return s, nil
 }
@@ -190,7 +195,9 @@ func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, 
 		raw = t.Destination
 	}
 	if raw == "" {
-		return database{}, snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and SQL never runs on the source", t.Name), hint)
+		return database{},
+			snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and SQL never runs on the "+
+				"source", t.Name), hint)
 	}
 	place, err := a.databaseAt(raw)
 	if err != nil {
@@ -201,7 +208,8 @@ func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, 
 		return database{}, snap.Forbidden(fmt.Sprintf("%s %s, and scratch copies are not made there", place.shown, why), hint)
 	}
 	if place.kind != kind {
-		return database{}, snap.Usage(fmt.Sprintf("the target %q has no %s server to make the scratch copy on", t.Name, kind), hint)
+		return database{}, snap.Usage(fmt.Sprintf("the target %q has no %s server to make the scratch copy on", t.Name,
+			kind), hint)
 	}
 	return place, nil
 }

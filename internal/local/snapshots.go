@@ -178,11 +178,13 @@ func (a *Agent) Snapshot(name string) (Snapshot, error) {
 	}
 	switch len(begins) {
 	case 0:
-		return Snapshot{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no snapshot %q on this machine", name), Hint: "list them with `snapcli snapshots`"}
+		return Snapshot{}, &snap.Error{Code: snap.CodeNotFound,
+			Detail: fmt.Sprintf("there is no snapshot %q on this machine", name), Hint: "list them with `snapcli snapshots`"}
 	case 1:
 		return begins[0], nil
 	}
-	return Snapshot{}, snap.Usage(fmt.Sprintf("%d snapshots begin with %q", len(begins), name), "give more of the name: `snapcli snapshots` lists them")
+	return Snapshot{}, snap.Usage(fmt.Sprintf("%d snapshots begin with %q", len(begins), name),
+		"give more of the name: `snapcli snapshots` lists them")
 }
 
 // newest returns the target's snapshot that was taken last; typ "" takes
@@ -204,9 +206,10 @@ func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 	})
 	if pulled && err != nil {
 		err = &snap.Error{
-			Code:   snap.CodeNotFound,
-			Detail: fmt.Sprintf("every snapshot of target %q on this machine was pulled, and push takes those that were built or sanitized here", target),
-			Hint:   fmt.Sprintf("build one with `snapcli build %q`, or name the one to push with --snapshot", target),
+			Code: snap.CodeNotFound,
+			Detail: fmt.Sprintf("every snapshot of target %q on this machine was pulled, and push takes those that were "+
+				"built or sanitized here", target),
+			Hint: fmt.Sprintf("build one with `snapcli build %q`, or name the one to push with --snapshot", target),
 		}
 	}
 	return best, err
@@ -221,7 +224,8 @@ func (a *Agent) lastArrived(target string, typ snap.Type) (Snapshot, error) {
 
 // last returns the target's snapshot of a type with the latest time. Those of
 // the zero time do not count; passed reports that there were some.
-func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time) (best Snapshot, passed bool, err error) {
+func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time) (best Snapshot, passed bool,
+	err error) {
 	all, err := a.Snapshots(target)
 	if err != nil {
 		return Snapshot{}, false, err
@@ -253,7 +257,8 @@ func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time
 func (a *Agent) ToDelete(name string) (Snapshot, error) {
 	s, err := a.Snapshot(name)
 	if err == nil && s.Name != name {
-		err = snap.Usage(fmt.Sprintf("%q is not the whole name of a snapshot", name), fmt.Sprintf("to delete it, give the whole name: %s", s.Name))
+		err = snap.Usage(fmt.Sprintf("%q is not the whole name of a snapshot", name),
+			fmt.Sprintf("to delete it, give the whole name: %s", s.Name))
 	}
 	return s, err
 }
@@ -290,7 +295,8 @@ func (a *Agent) snapshotFile(target, name string) (string, error) {
 
 // fileName reports whether a name from elsewhere is safe as a file's name.
 func fileName(name string) bool {
-	if name == "" || len(name) > maxFileName || !utf8.ValidString(name) || name[0] == '.' || name[0] == '-' || strings.TrimSpace(name) != name {
+	if name == "" || len(name) > maxFileName || !utf8.ValidString(name) || name[0] == '.' || name[0] == '-' ||
+		strings.TrimSpace(name) != name {
 		return false
 	}
 	for _, r := range name {

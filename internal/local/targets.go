@@ -104,7 +104,8 @@ func engineOf(raw string) (snap.Engine, error) {
 }
 
 func badURL(why string) error {
-	return snap.Usage("the database URL is not usable: "+why, "use postgres://user@host/database, mysql://user@host/database or sqlite:///path/to/file")
+	return snap.Usage("the database URL is not usable: "+why,
+		"use postgres://user@host/database, mysql://user@host/database or sqlite:///path/to/file")
 }
 
 // Redact returns a database URL for people: without its password, and without

@@ -57,7 +57,8 @@ func (a *Agent) Trusts() ([]Trusted, error) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return nil, snap.Usage(fmt.Sprintf("the list of trust %s cannot be read: %s", a.trustPath(), reason(err)), "delete the file and add again whom you trust with `snapcli trust add`")
+		return nil, snap.Usage(fmt.Sprintf("the list of trust %s cannot be read: %s", a.trustPath(), reason(err)),
+			"delete the file and add again whom you trust with `snapcli trust add`")
 	}
 	return all, nil
 }
@@ -96,7 +97,8 @@ func (a *Agent) Distrust(name string) (Trusted, error) {
 		return all
 	})
 	if err == nil && !removed {
-		err = &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s is not trusted", t.Name()), Hint: "list whom you trust with `snapcli trust list`"}
+		err = &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s is not trusted", t.Name()),
+			Hint: "list whom you trust with `snapcli trust list`"}
 	}
 	return t, err
 }
@@ -120,7 +122,8 @@ func (a *Agent) trustNamed(name string) (Trusted, error) {
 	case !isOrg && strings.Contains(name, "@") && len(name) <= 320:
 		t.Person = strings.ToLower(name)
 	default:
-		return t, snap.Usage(fmt.Sprintf("%q is neither an organization nor a person", name), "name an organization as org:SLUG, or a person by e-mail address")
+		return t, snap.Usage(fmt.Sprintf("%q is neither an organization nor a person", name),
+			"name an organization as org:SLUG, or a person by e-mail address")
 	}
 	return t, nil
 }
@@ -171,7 +174,8 @@ func Untrusted(s Snapshot) error {
 	if s.From.Organization != "" {
 		hint = fmt.Sprintf("if you trust it, run `snapcli trust add org:%s` first", s.From.Organization)
 	}
-	return snap.Usage(fmt.Sprintf("the programs of %s were written by %s, whom you have not trusted", s.Name, author(s.From)), hint)
+	return snap.Usage(fmt.Sprintf("the programs of %s were written by %s, whom you have not trusted", s.Name,
+		author(s.From)), hint)
 }
 
 // author names who made a snapshot.

@@ -89,9 +89,10 @@ func verifyFile(ctx context.Context, r *archive.Reader, s Snapshot, p Progress) 
 	sum, err := r.Verify(ctx, p.bytes("check"))
 	if err == nil && (sum.SHA256 != s.SHA256 || sum.Size != s.Size) {
 		err = &snap.Error{
-			Code:   snap.CodeCorrupt,
-			Detail: fmt.Sprintf("the file of the snapshot %s is not the one that was built or pulled: its checksum differs", s.Name),
-			Hint:   "get it again: pull it, or build a new one",
+			Code: snap.CodeCorrupt,
+			Detail: fmt.Sprintf("the file of the snapshot %s is not the one that was built or pulled: its checksum differs",
+				s.Name),
+			Hint: "get it again: pull it, or build a new one",
 		}
 	}
 	if err == nil {
@@ -107,8 +108,9 @@ func agree(s Snapshot, m archive.Manifest) error {
 		return nil
 	}
 	return &snap.Error{
-		Code:   snap.CodeCorrupt,
-		Detail: fmt.Sprintf("the file of the snapshot %s holds a %s of %s, and is listed as a %s of %s", s.Name, m.Type, m.Engine, s.Type, s.Engine),
-		Hint:   "do not use it; ask who pushed it",
+		Code: snap.CodeCorrupt,
+		Detail: fmt.Sprintf("the file of the snapshot %s holds a %s of %s, and is listed as a %s of %s", s.Name, m.Type,
+			m.Engine, s.Type, s.Engine),
+		Hint: "do not use it; ask who pushed it",
 	}
 }

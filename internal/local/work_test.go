@@ -35,11 +35,13 @@ func newShop(t testing.TB) shop {
 	run(t, s.source, shopSchema)
 	run(t, s.destination, "CREATE TABLE old (a); INSERT INTO old VALUES ('precious')")
 	var err error
-	s.Agent, err = Open(Options{ConfigFile: filepath.Join(s.dir, "config.yaml"), DataDir: filepath.Join(s.dir, "data"), Env: func(string) string { return "" }})
+	s.Agent, err = Open(Options{ConfigFile: filepath.Join(s.dir, "config.yaml"), DataDir: filepath.Join(s.dir, "data"),
+		Env: func(string) string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.AddTarget(Target{Name: "Größe 東京", Source: "sqlite://" + s.source, Destination: "sqlite://" + s.destination}); err != nil {
+	if err := s.AddTarget(Target{Name: "Größe 東京", Source: "sqlite://" + s.source, Destination: "sqlite://" +
+		s.destination}); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -145,7 +147,8 @@ func TestBuildVerifyLoad(t *testing.T) {
 	if want := []string{"connect", "count", "dump"}; !reflect.DeepEqual(phases, want) {
 		t.Errorf("phases %v, want %v", phases, want)
 	}
-	if !strings.HasPrefix(built.Name, shopTarget+"-20") || built.Type != snap.TypeSnapshot || built.Engine != snap.SQLite || len(built.SHA256) != 64 || len(built.Tables) != 2 || built.Tables[0].Rows != 2000 {
+	if !strings.HasPrefix(built.Name, shopTarget+"-20") || built.Type != snap.TypeSnapshot ||
+		built.Engine != snap.SQLite || len(built.SHA256) != 64 || len(built.Tables) != 2 || built.Tables[0].Rows != 2000 {
 		t.Errorf("built %+v", built)
 	}
 	listed, err := s.Snapshots("")
@@ -156,11 +159,13 @@ func TestBuildVerifyLoad(t *testing.T) {
 		t.Errorf("manifest %+v, %v", m, err)
 	}
 	var asked Preflight
-	result, err := s.Load(t.Context(), shopTarget, LoadOptions{Confirm: func(p Preflight) error { asked = p; return nil }}, nil)
+	result, err := s.Load(t.Context(), shopTarget,
+		LoadOptions{Confirm: func(p Preflight) error { asked = p; return nil }}, nil)
 	if err != nil || !result.Replaced || result.Snapshot.Name != built.Name || !asked.Exists || asked.Tables != 1 {
 		t.Fatalf("%+v, %+v, %v", result, asked, err)
 	}
-	for _, q := range []string{"SELECT email FROM customer", "SELECT id||customer||total FROM purchase", "SELECT sql FROM sqlite_schema"} {
+	for _, q := range []string{"SELECT email FROM customer", "SELECT id||customer||total FROM purchase",
+		"SELECT sql FROM sqlite_schema"} {
 		if got, want := query(t, s.destination, q), query(t, s.source, q); got != want {
 			t.Errorf("%s differs", q)
 		}
@@ -205,7 +210,8 @@ func TestSanitizeMakesAnotherSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clean, err := s.Sanitize(t.Context(), shopTarget, SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = 'c' || id || '@masked.example';")}, nil)
+	clean, err := s.Sanitize(t.Context(), shopTarget,
+		SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = 'c' || id || '@masked.example';")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,10 +251,11 @@ func TestSanitizeFailsClosed(t *testing.T) {
 		o    SanitizeOptions
 		code snap.Code
 	}{
-		"no rules":         {SanitizeOptions{}, snap.CodeUsage},
-		"no such file":     {SanitizeOptions{SQL: "/none.sql"}, snap.CodeNotFound},
-		"empty":            {SanitizeOptions{SQL: s.sqlFile(t, " \n-- nothing\n/* at all */;")}, snap.CodeInvalid},
-		"half way":         {SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = 'x'; UPDATE none SET a = 1;")}, snap.CodeDatabase},
+		"no rules":     {SanitizeOptions{}, snap.CodeUsage},
+		"no such file": {SanitizeOptions{SQL: "/none.sql"}, snap.CodeNotFound},
+		"empty":        {SanitizeOptions{SQL: s.sqlFile(t, " \n-- nothing\n/* at all */;")}, snap.CodeInvalid},
+		"half way": {SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = 'x'; UPDATE none SET a = 1;")},
+			snap.CodeDatabase},
 		"open transaction": {SanitizeOptions{SQL: s.sqlFile(t, "BEGIN; UPDATE customer SET email = 'x';")}, snap.CodeInvalid},
 		"no such snapshot": {SanitizeOptions{SQL: s.sqlFile(t, "SELECT 1"), Snapshot: "none"}, snap.CodeNotFound},
 	} {
@@ -260,7 +267,8 @@ func TestSanitizeFailsClosed(t *testing.T) {
 		t.Errorf("%d snapshots", len(all))
 	}
 	var none *snap.Error
-	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Type: snap.TypeSanitized}, nil); !errors.As(err, &none) || none.Code != snap.CodeNotFound ||
+	if _, err := s.Load(t.Context(), shopTarget, LoadOptions{Type: snap.TypeSanitized}, nil); !errors.As(err, &none) ||
+		none.Code != snap.CodeNotFound ||
 		!strings.Contains(none.Hint, "snapcli sanitize") { // and not build, which masks nothing
 		t.Errorf("load --type sanitized: %v", err)
 	}
@@ -295,14 +303,17 @@ func TestDamagedFileIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, bad := range map[string][]byte{
-		"header": flip(3), "section": flip(1000), "manifest": flip(len(good) - 80), "footer": flip(len(good) - 60), "magic": flip(len(good) - 1),
-		"cut": good[:len(good)/2], "cut by one": good[:len(good)-1], "empty": nil, "longer": append(bytes.Clone(good), 0), "another whole file": swapped,
+		"header": flip(3), "section": flip(1000), "manifest": flip(len(good) - 80), "footer": flip(len(good) - 60),
+		"magic": flip(len(good) - 1),
+		"cut":   good[:len(good)/2], "cut by one": good[:len(good)-1], "empty": nil, "longer": append(bytes.Clone(good), 0),
+		"another whole file": swapped,
 	} {
 		if err := os.WriteFile(built.Path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		asked := false
-		_, err := s.Load(t.Context(), shopTarget, LoadOptions{Confirm: func(Preflight) error { asked = true; return nil }}, nil)
+		_, err := s.Load(t.Context(), shopTarget, LoadOptions{Confirm: func(Preflight) error { asked = true; return nil }},
+			nil)
 		if snap.CodeOf(err) != snap.CodeCorrupt || asked {
 			t.Errorf("%s: %v, asked %v", name, err, asked)
 		}
@@ -349,9 +360,11 @@ func TestLoadRefusals(t *testing.T) {
 		"no destination":            {"none", LoadOptions{}, snap.CodeUsage},
 		"unknown target":            {"nope", LoadOptions{}, snap.CodeNotFound},
 		"unknown snapshot":          {shopTarget, LoadOptions{Snapshot: "nope"}, snap.CodeNotFound},
-		"another type":              {shopTarget, LoadOptions{Snapshot: built.Name, Type: snap.TypeSanitized}, snap.CodeUsage},
-		"of another target":         {"marked", LoadOptions{Snapshot: built.Name, Force: true}, snap.CodeUsage},
-		"not confirmed":             {shopTarget, LoadOptions{Confirm: func(Preflight) error { return refused }}, snap.CodeInternal},
+		"another type": {shopTarget, LoadOptions{Snapshot: built.Name, Type: snap.TypeSanitized},
+			snap.CodeUsage},
+		"of another target": {"marked", LoadOptions{Snapshot: built.Name, Force: true}, snap.CodeUsage},
+		"not confirmed": {shopTarget, LoadOptions{Confirm: func(Preflight) error { return refused }},
+			snap.CodeInternal},
 	} {
 		if _, err := s.Load(t.Context(), c.target, c.o, nil); snap.CodeOf(err) != c.code {
 			t.Errorf("%s: %s (%v), want %s", name, snap.CodeOf(err), err, c.code)
@@ -362,7 +375,8 @@ func TestLoadRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Agent.destination(named, Snapshot{Engine: snap.Postgres}, false); snap.CodeOf(err) != snap.CodeForbidden {
+	if _, err := s.Agent.destination(named, Snapshot{Engine: snap.Postgres},
+		false); snap.CodeOf(err) != snap.CodeForbidden {
 		t.Errorf("a host with prod in its name: %v", err)
 	}
 	if _, err := s.Load(t.Context(), "marked", LoadOptions{Force: true}, nil); err != nil {
@@ -447,7 +461,8 @@ func TestAdoptRefusesAnotherType(t *testing.T) {
 func TestNamesFromElsewhereAreNoPaths(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
-	for _, name := range []string{"", ".", "..", "../x", "a/b", `a\b`, ".hidden", "-x", "a\x00b", "a\nb", " a", strings.Repeat("x", 300), "a\xff"} {
+	for _, name := range []string{"", ".", "..", "../x", "a/b",
+		`a\b`, ".hidden", "-x", "a\x00b", "a\nb", " a", strings.Repeat("x", 300), "a\xff"} {
 		if path, err := s.snapshotFile("shop", name); err == nil {
 			t.Errorf("snapshotFile(%q) = %s", name, path)
 		}
@@ -461,13 +476,15 @@ func TestNamesFromElsewhereAreNoPaths(t *testing.T) {
 func TestPostgresBuildSanitizeLoad(t *testing.T) {
 	t.Parallel()
 	from := servertest.Postgres(t)
-	to, _ := servertest.CrashingPostgres(t) // of its own: killed loads of other tests leave scratch databases on the shared one
+	// of its own: killed loads of other tests leave scratch databases on the shared one
+	to, _ := servertest.CrashingPostgres(t)
 	db, err := sql.Open("pgx", from)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec("CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, 'p' || n || '@real.example' FROM generate_series(1, 5000) n"); err != nil {
+	if _, err := db.Exec("CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, 'p' " +
+		"|| n || '@real.example' FROM generate_series(1, 5000) n"); err != nil {
 		t.Fatal(err)
 	}
 	s := newShop(t)
@@ -477,12 +494,14 @@ func TestPostgresBuildSanitizeLoad(t *testing.T) {
 	if _, err := s.Build(t.Context(), "pg", BuildOptions{Jobs: 2}, nil); err != nil {
 		t.Fatal(err)
 	}
-	clean, err := s.Sanitize(t.Context(), "pg", SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = 'c' || id || '@masked.example'")}, nil)
+	clean, err := s.Sanitize(t.Context(), "pg",
+		SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = 'c' || id || '@masked.example'")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	result, err := s.Load(t.Context(), "pg", LoadOptions{Snapshot: clean.Name}, nil)
-	if err != nil || len(result.Tables) != 1 || result.Tables[0].Rows != 5000 || strings.Contains(result.Destination, "postgres:postgres") {
+	if err != nil || len(result.Tables) != 1 || result.Tables[0].Rows != 5000 ||
+		strings.Contains(result.Destination, "postgres:postgres") {
 		t.Fatalf("%+v, %v", result, err)
 	}
 	loaded, err := sql.Open("pgx", to)
@@ -491,7 +510,8 @@ func TestPostgresBuildSanitizeLoad(t *testing.T) {
 	}
 	defer loaded.Close()
 	var masked int
-	if err := loaded.QueryRow("SELECT count(*) FROM customer WHERE email LIKE '%masked%'").Scan(&masked); err != nil || masked != 5000 {
+	if err := loaded.QueryRow("SELECT count(*) FROM customer WHERE email LIKE '%masked%'").Scan(&masked); err != nil ||
+		masked != 5000 {
 		t.Errorf("%d masked, %v", masked, err)
 	}
 	if left := scratchLeft(t, to); left != 0 {
@@ -539,14 +559,16 @@ func TestMariaDBBuildSanitizeLoad(t *testing.T) {
 	if _, err := s.Build(t.Context(), "my", BuildOptions{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	clean, err := s.Sanitize(t.Context(), "my", SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = concat('c', id, '@masked.example');")}, nil)
+	clean, err := s.Sanitize(t.Context(), "my",
+		SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = concat('c', id, '@masked.example');")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(content(t, clean), "real.example") {
 		t.Error("an original value is in the sanitized snapshot")
 	}
-	byRules, err := s.Sanitize(t.Context(), "my", SanitizeOptions{Rules: s.rulesFile(t, "keep: ['*.id']\ntables: {customer: {columns: {email: email}}}\n")}, nil)
+	byRules, err := s.Sanitize(t.Context(), "my",
+		SanitizeOptions{Rules: s.rulesFile(t, "keep: ['*.id']\ntables: {customer: {columns: {email: email}}}\n")}, nil)
 	if err != nil || byRules.Tables[0].Rows != 3000 || strings.Contains(content(t, byRules), "real.example") {
 		t.Errorf("by rules: %+v, %v", byRules, err)
 	}
@@ -560,7 +582,8 @@ func TestMariaDBBuildSanitizeLoad(t *testing.T) {
 	}
 	defer loaded.Close()
 	var masked int
-	if err := loaded.QueryRow("SELECT count(*) FROM v WHERE email LIKE '%masked%'").Scan(&masked); err != nil || masked != 3000 {
+	if err := loaded.QueryRow("SELECT count(*) FROM v WHERE email LIKE '%masked%'").Scan(&masked); err != nil ||
+		masked != 3000 {
 		t.Errorf("%d masked, %v", masked, err)
 	}
 }

@@ -78,7 +78,8 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 	if err != nil {
 		return Snapshot{}, diskError(err, "write the snapshot")
 	}
-	s, err = a.adopt(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size, SHA256: sum.SHA256, Created: m.Created, From: d.from})
+	s, err = a.adopt(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size,
+		SHA256: sum.SHA256, Created: m.Created, From: d.from})
 	if err != nil {
 		os.Remove(f.path) // without its record it would stand there unseen
 		return s, err
@@ -88,7 +89,8 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 }
 
 // writeArchive writes the dump into a snapshot file, and returns its manifest.
-func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, error)) (m archive.Manifest, sum archive.Summary, err error) {
+func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, error)) (m archive.Manifest,
+	sum archive.Summary, err error) {
 	var w *archive.Writer
 	if d.to == nil {
 		w, err = archive.NewWriter(file, d.jobs)

@@ -89,7 +89,8 @@ func (o opener) command(target string) []string {
 	}
 	candidates := [][]string{{"xdg-open", target}, {"x-www-browser", target}, {"sensible-browser", target}}
 	if o.env("WSL_DISTRO_NAME") != "" || o.env("WSL_INTEROP") != "" {
-		candidates = append([][]string{{"wslview", target}, {"cmd.exe", "/c", "start", "", strings.ReplaceAll(target, "&", "^&")}}, candidates...)
+		candidates = append([][]string{{"wslview", target},
+			{"cmd.exe", "/c", "start", "", strings.ReplaceAll(target, "&", "^&")}}, candidates...)
 	}
 	for _, argv := range candidates {
 		if _, err := exec.LookPath(argv[0]); err == nil {

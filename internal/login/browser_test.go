@@ -32,7 +32,8 @@ func TestWhereABrowserIsOpened(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			p := place{env: environment(tc.env), os: tc.os, terminal: !tc.pipe, exists: func(path string) bool { return path == tc.file }}
+			p := place{env: environment(tc.env), os: tc.os, terminal: !tc.pipe,
+				exists: func(path string) bool { return path == tc.file }}
 			if got, why := p.browser(); got != tc.want || got == (why != "") {
 				t.Errorf("browser: %v, because %q", got, why)
 			}
@@ -53,7 +54,8 @@ func environment(text string) func(string) string {
 func TestOnlyWebPagesAreOpened(t *testing.T) {
 	t.Parallel()
 	o := opener{env: environment("BROWSER=/bin/true")}
-	for _, bad := range []string{"file:///etc/passwd", "-flag", "javascript:alert(1)", "http://evil.test/", "https://user@host/", "", "calc.exe"} {
+	for _, bad := range []string{"file:///etc/passwd", "-flag", "javascript:alert(1)", "http://evil.test/",
+		"https://user@host/", "", "calc.exe"} {
 		if err := o.open(bad); err == nil {
 			t.Errorf("%q was opened", bad)
 		}

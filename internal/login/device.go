@@ -62,7 +62,8 @@ type refusal struct {
 }
 
 func (r *refusal) Error() string {
-	return fmt.Sprintf("the auth service answered %d %s: %s", r.status, snap.CleanText(r.Code), snap.CleanText(r.Description))
+	return fmt.Sprintf("the auth service answered %d %s: %s", r.status, snap.CleanText(r.Code),
+		snap.CleanText(r.Description))
 }
 
 // errTorn says that the service agreed, but what it said was lost.
@@ -106,7 +107,8 @@ func (d *device) run(ctx context.Context) (granted, error) {
 		form.Set("scope", d.Scope)
 	}
 	err := postForm(ctx, d.HTTP, d.provider.DeviceAuthorization, form, &d.began)
-	if err == nil && (d.began.DeviceCode == "" || d.began.UserCode == "" || checkURL(d.began.URL, "the login page") != nil) {
+	if err == nil && (d.began.DeviceCode == "" || d.began.UserCode == "" ||
+		checkURL(d.began.URL, "the login page") != nil) {
 		err = errTorn
 	}
 	if err != nil {
@@ -131,13 +133,16 @@ func (d *device) notStarted(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return interrupted(ctx)
 	case errors.As(err, &r) && r.status == http.StatusTooManyRequests:
-		return &snap.Error{Code: snap.CodeRateLimited, Detail: "the auth service has too many logins waiting", Hint: "try again in a few minutes", Cause: err}
+		return &snap.Error{Code: snap.CodeRateLimited, Detail: "the auth service has too many logins waiting",
+			Hint: "try again in a few minutes", Cause: err}
 	case errors.As(err, &r) && (r.Code == "invalid_client" || r.Code == "unauthorized_client"):
-		return &snap.Error{Code: snap.CodeForbidden, Detail: "the auth service does not know the client " + snap.CleanText(d.ClientID), Hint: "check --client-id", Cause: err}
+		return &snap.Error{Code: snap.CodeForbidden, Detail: "the auth service does not know the client " +
+			snap.CleanText(d.ClientID), Hint: "check --client-id", Cause: err}
 	case errors.As(err, &r) && r.Code == "invalid_scope":
 		return snap.Usage("the auth service does not know the scope "+snap.CleanText(d.Scope), "leave --scope out")
 	}
-	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service at " + snap.CleanText(hostOf(d.AuthURL)) + " did not begin a login", Hint: "try again in a while", Cause: err}
+	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service at " + snap.CleanText(hostOf(d.AuthURL)) +
+		" did not begin a login", Hint: "try again in a while", Cause: err}
 }
 
 // The service may tell nonsense; these bound it.
@@ -206,7 +211,8 @@ func (d *device) poll(ctx context.Context) (granted, error) {
 		return granted{}, interrupted(ctx)
 	}
 	if errors.Is(err, errTorn) {
-		return granted{}, &snap.Error{Code: snap.CodeUnreachable, Detail: "the login was approved, but the answer was lost", Hint: "run `snapcli login` again"}
+		return granted{}, &snap.Error{Code: snap.CodeUnreachable, Detail: "the login was approved, but the answer was lost",
+			Hint: "run `snapcli login` again"}
 	}
 	return granted{}, d.judge(err)
 }
@@ -230,13 +236,15 @@ func (d *device) judge(err error) error {
 	case "expired_token":
 		return expired()
 	}
-	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "the auth service ended the login", Hint: "run `snapcli login` again", Cause: r}
+	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "the auth service ended the login",
+		Hint: "run `snapcli login` again", Cause: r}
 }
 
 // deniedHint never advises to try again what the organization does not allow.
 func deniedHint(reason string) string {
 	if strings.Contains(reason, "does not allow") {
-		return "use an API key: set SNAPCLI_CLOUD__API_KEY, or ask an owner of the organization to allow login from a terminal"
+		return "use an API key: set SNAPCLI_CLOUD__API_KEY, or ask an owner of the organization to allow login from a " +
+			"terminal"
 	}
 	return "if that was not you, run `snapcli login` again"
 }
@@ -249,7 +257,8 @@ func denied(reason string) string {
 }
 
 func expired() error {
-	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "the code expired before it was approved", Hint: "run `snapcli login` again"}
+	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "the code expired before it was approved",
+		Hint: "run `snapcli login` again"}
 }
 
 // pause waits until the next poll, a fifth longer than asked: clocks of virtual
@@ -282,5 +291,6 @@ func (d *device) tooLate() error {
 	if d.faults == 0 {
 		return expired()
 	}
-	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service did not answer until the code expired", Hint: "check your network and run `snapcli login` again", Cause: d.last}
+	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service did not answer until the code expired",
+		Hint: "check your network and run `snapcli login` again", Cause: d.last}
 }

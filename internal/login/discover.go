@@ -126,7 +126,8 @@ func (p provider) check(issuer string) error {
 func checkURL(raw, what string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
-		return snap.Usage(fmt.Sprintf("%q is not the URL of %s", snap.CleanText(raw), what), "use one like https://auth.example")
+		return snap.Usage(fmt.Sprintf("%q is not the URL of %s", snap.CleanText(raw), what),
+			"use one like https://auth.example")
 	}
 	if u.Scheme == "http" && !snap.IsLoopback(u.Hostname()) {
 		return snap.Usage(fmt.Sprintf("%s, %s, is not encrypted", what, snap.CleanText(raw)), "use https://")

@@ -58,7 +58,8 @@ func approveAtZitadel(t *testing.T, c login.Code) {
 	}
 }
 
-func loginElsewhere(t *testing.T, provider func(testing.TB, servertest.OIDC) string, approve func(*testing.T, login.Code), pinned bool) {
+func loginElsewhere(t *testing.T, provider func(testing.TB, servertest.OIDC) string,
+	approve func(*testing.T, login.Code), pinned bool) {
 	t.Helper()
 	public := freeURL(t)
 	issuer := provider(t, servertest.OIDC{
@@ -101,7 +102,8 @@ func loginElsewhere(t *testing.T, provider func(testing.TB, servertest.OIDC) str
 	if me, err := d.me(); err != nil || me.Email != "mia@acme.test" {
 		t.Errorf("the API after the refresh: %+v, %v", me, err)
 	}
-	if status := d.status(strings.TrimSuffix(s.AccessToken, s.AccessToken[len(s.AccessToken)-4:]) + "AAAA"); status != http.StatusUnauthorized {
+	if status := d.status(strings.TrimSuffix(s.AccessToken, s.AccessToken[len(s.AccessToken)-4:]) +
+		"AAAA"); status != http.StatusUnauthorized {
 		t.Errorf("a forged token: %d", status)
 	}
 	if ended, warning := login.Logout(t.Context(), d.file(), d.cloud.URL, d.client()); !ended || warning != nil {
@@ -124,7 +126,8 @@ func TestPinnedAuthService(t *testing.T) {
 		t.Error("the cloud service was asked")
 	}
 	o.ClientID = "unknown"
-	if _, err := login.Login(t.Context(), o); snap.CodeOf(err) != snap.CodeForbidden || !strings.Contains(err.Error(), "unknown") {
+	if _, err := login.Login(t.Context(), o); snap.CodeOf(err) != snap.CodeForbidden ||
+		!strings.Contains(err.Error(), "unknown") {
 		t.Errorf("an unknown client: %v", err)
 	}
 }
@@ -194,7 +197,8 @@ func TestChangedAuthService(t *testing.T) {
 	}
 	codes := len(d.codes)
 	_, err := login.Login(t.Context(), d.options())
-	if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), "another auth service") || len(d.codes) != codes {
+	if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), "another auth service") ||
+		len(d.codes) != codes {
 		t.Errorf("error %v, %d codes shown", err, len(d.codes)-codes)
 	}
 	d.confirm = true

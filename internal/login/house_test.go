@@ -40,7 +40,8 @@ type desk struct {
 
 func newDesk(t *testing.T) *desk {
 	t.Helper()
-	d := &desk{t: t, clock: clocktest.New(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)), dir: t.TempDir() + "/snapcli", wire: &wire{}}
+	d := &desk{t: t, clock: clocktest.New(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)), dir: t.TempDir() + "/snapcli",
+		wire: &wire{}}
 	d.cloud = cloudtest.Start(t, cloudtest.Options{Clock: d.clock})
 	return d
 }
@@ -114,7 +115,8 @@ func (d *desk) login(email string) login.Session {
 // me asks the cloud service who the session is.
 func (d *desk) me() (api.Me, error) {
 	d.t.Helper()
-	c, err := api.New(api.Options{BaseURL: d.cloud.URL, Mount: api.MountUser, Token: d.file().Source(d.cloud.URL, d.client()), HTTP: d.client()})
+	c, err := api.New(api.Options{BaseURL: d.cloud.URL, Mount: api.MountUser,
+		Token: d.file().Source(d.cloud.URL, d.client()), HTTP: d.client()})
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -145,7 +147,8 @@ func decideIn(t testing.TB, cloudURL, code, email, decision string) {
 		page = read(t, browser, http.MethodPost, cloudURL+"/auth"+path, fields)
 	}
 	send("/device", url.Values{"user_code": {code}})
-	send("/signin", url.Values{"email": {email}, "password": {name + "-password"}, "next": {"/auth/device/confirm?user_code=" + code}})
+	send("/signin", url.Values{"email": {email}, "password": {name + "-password"},
+		"next": {"/auth/device/confirm?user_code=" + code}})
 	send("/device/confirm", url.Values{"user_code": {code}, "decision": {decision}})
 }
 

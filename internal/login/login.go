@@ -140,9 +140,11 @@ func (o *Options) settle(ctx context.Context) (scopes []string, err error) {
 	}
 	before := known.AuthURLs[key(o.CloudURL)]
 	if !pinned && before != "" && before != o.AuthURL {
-		question := fmt.Sprintf("%s used to sign in at %s and now names %s. Sign in there?", o.CloudURL, snap.CleanText(before), snap.CleanText(o.AuthURL))
+		question := fmt.Sprintf("%s used to sign in at %s and now names %s. Sign in there?", o.CloudURL,
+			snap.CleanText(before), snap.CleanText(o.AuthURL))
 		if !o.Confirm(question) {
-			return nil, snap.Usage(fmt.Sprintf("the cloud service now names another auth service: %s, not %s", snap.CleanText(o.AuthURL), snap.CleanText(before)),
+			return nil, snap.Usage(fmt.Sprintf("the cloud service now names another auth service: %s, not %s",
+				snap.CleanText(o.AuthURL), snap.CleanText(before)),
 				"ask its operator; if that is right, run `snapcli login --auth-url "+snap.CleanText(o.AuthURL)+"`")
 		}
 	}

@@ -193,7 +193,8 @@ func TestSlowDown(t *testing.T) {
 		answers  []string
 		want     []time.Duration
 	}{
-		"twice":            {"5", []string{`{"error":"slow_down"}`, `{"error":"slow_down"}`, `{"error":"authorization_pending"}`}, []time.Duration{12 * time.Second, 18 * time.Second, 18 * time.Second}},
+		"twice": {"5",
+			[]string{`{"error":"slow_down"}`, `{"error":"slow_down"}`, `{"error":"authorization_pending"}`}, []time.Duration{12 * time.Second, 18 * time.Second, 18 * time.Second}},
 		"with an interval": {"5", []string{`{"error":"slow_down","interval":30}`}, []time.Duration{36 * time.Second}},
 		"none":             {"0", []string{`{"error":"authorization_pending"}`}, []time.Duration{6 * time.Second}},
 		"negative":         {"-7", []string{`{"error":"authorization_pending"}`}, []time.Duration{6 * time.Second}},
@@ -205,7 +206,8 @@ func TestSlowDown(t *testing.T) {
 			d.wire.broken = func(r *http.Request) (*http.Response, error) {
 				switch r.URL.Path {
 				case "/auth/device_authorization":
-					return reply(r, http.StatusOK, `{"device_code":"d","user_code":"BCDF-GHJK","verification_uri":"`+d.cloud.URL+`/auth/device","expires_in":600,"interval":`+tc.interval+`}`), nil
+					return reply(r, http.StatusOK,
+						`{"device_code":"d","user_code":"BCDF-GHJK","verification_uri":"`+d.cloud.URL+`/auth/device","expires_in":600,"interval":`+tc.interval+`}`), nil
 				case "/auth/token":
 					at = append(at, d.clock.Now())
 					if len(at) > len(tc.answers) {

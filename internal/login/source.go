@@ -57,11 +57,13 @@ func (f *File) usable(s Session, refused string) bool {
 }
 
 func notSignedIn(cloudURL string) error {
-	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "you are not signed in to " + cloudURL, Hint: "run `snapcli login`, or set cloud.api_key"}
+	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "you are not signed in to " + cloudURL,
+		Hint: "run `snapcli login`, or set cloud.api_key"}
 }
 
 func sessionEnded(cause error) error {
-	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "your session has ended", Hint: "run `snapcli login`", Cause: cause}
+	return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "your session has ended", Hint: "run `snapcli login`",
+		Cause: cause}
 }
 
 // refresh gets a new access token: it takes the lock, reads again, decides
@@ -192,5 +194,6 @@ func revoke(ctx context.Context, h *http.Client, s Session) error {
 	if token == "" {
 		token, hint = s.AccessToken, "access_token"
 	}
-	return postForm(ctx, h, s.RevokeURL, url.Values{"token": {token}, "token_type_hint": {hint}, "client_id": {s.ClientID}}, nil)
+	return postForm(ctx, h, s.RevokeURL, url.Values{"token": {token}, "token_type_hint": {hint},
+		"client_id": {s.ClientID}}, nil)
 }

@@ -80,7 +80,8 @@ func TestEndedSession(t *testing.T) {
 	res.Body.Close()
 	_, err = d.me()
 	var known *snap.Error
-	if !errors.As(err, &known) || known.Code != snap.CodeNotSignedIn || !strings.Contains(known.Hint, "snapcli login") || strings.Contains(err.Error(), "invalid_grant") {
+	if !errors.As(err, &known) || known.Code != snap.CodeNotSignedIn || !strings.Contains(known.Hint, "snapcli login") ||
+		strings.Contains(err.Error(), "invalid_grant") {
 		t.Errorf("error %v", err)
 	}
 	if _, ok, _ := d.file().Session(d.cloud.URL); ok {

@@ -61,7 +61,8 @@ func TestSecureForbidsInlineAndFraming(t *testing.T) {
 	w := httptest.NewRecorder()
 	Secure(http.NotFoundHandler(), "https://idp.example").ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	policy := w.Header().Get("Content-Security-Policy")
-	for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self' https://idp.example"} {
+	for _, want := range []string{"default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'",
+		"form-action 'self' https://idp.example"} {
 		if !strings.Contains(policy, want) {
 			t.Errorf("policy %q lacks %q", policy, want)
 		}
@@ -86,7 +87,8 @@ func TestPageEscapesAndFillsTheParts(t *testing.T) {
 	data := struct {
 		Page
 		At time.Time
-	}{Page{Title: "<script>", Product: "x", Nav: []Link{{URL: "/a", Text: "A", Icon: "cloud", Current: true, Count: 2}}, Who: "mia"}, now.Add(-time.Hour)}
+	}{Page{Title: "<script>", Product: "x", Nav: []Link{{URL: "/a", Text: "A", Icon: "cloud", Current: true, Count: 2}},
+		Who: "mia"}, now.Add(-time.Hour)}
 	w := httptest.NewRecorder()
 	if err := v.Page(w, http.StatusTeapot, "one.html", data); err != nil {
 		t.Fatal(err)
@@ -104,7 +106,8 @@ func TestPageEscapesAndFillsTheParts(t *testing.T) {
 
 func TestPageWritesNothingWhenATemplateFails(t *testing.T) {
 	t.Parallel()
-	v, err := Parse(NewAssets("/", Files()), time.Now, fstest.MapFS{"bad.html": {Data: []byte(`{{define "main"}}{{.Fail}}{{end}}`)}}, "*.html")
+	v, err := Parse(NewAssets("/", Files()), time.Now,
+		fstest.MapFS{"bad.html": {Data: []byte(`{{define "main"}}{{.Fail}}{{end}}`)}}, "*.html")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +129,8 @@ func TestTimes(t *testing.T) {
 	t.Parallel()
 	tokyo := time.FixedZone("JST", 9*60*60)
 	now := func() time.Time { return at("2026-11-21T10:00:00Z").In(tokyo) }
-	v, err := Parse(NewAssets("/", Files()), now, fstest.MapFS{"one.html": {Data: []byte(`{{define "main"}}{{template "time" .}}|{{template "ending" .}}{{end}}`)}}, "*.html")
+	v, err := Parse(NewAssets("/", Files()), now,
+		fstest.MapFS{"one.html": {Data: []byte(`{{define "main"}}{{template "time" .}}|{{template "ending" .}}{{end}}`)}}, "*.html")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,8 @@ func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if err := errors.Join(store.Exists(store.Options{DataDir: o.DataDir}), store.Restored(store.Options{DataDir: o.DataDir})); err != nil {
+	if err := errors.Join(store.Exists(store.Options{DataDir: o.DataDir}),
+		store.Restored(store.Options{DataDir: o.DataDir})); err != nil {
 		return b, err
 	}
 	unlock, err := lock(o.Dir)
@@ -89,7 +90,8 @@ func lock(dir string) (unlock func(), err error) {
 		return nil, err
 	}
 	if !held {
-		return nil, &snap.Error{Code: snap.CodeConflict, Detail: "another backup is being made in " + dir, Hint: "wait until it has ended"}
+		return nil, &snap.Error{Code: snap.CodeConflict, Detail: "another backup is being made in " + dir,
+			Hint: "wait until it has ended"}
 	}
 	return func() { l.Unlock() }, nil
 }
@@ -264,11 +266,13 @@ func choose(dir, name string) (string, error) {
 	}
 	switch {
 	case len(names) == 0:
-		return "", &snap.Error{Code: snap.CodeNotFound, Detail: "there is no backup in " + dir, Hint: "make one with `snapcloud backup --to " + dir + "`"}
+		return "", &snap.Error{Code: snap.CodeNotFound, Detail: "there is no backup in " + dir,
+			Hint: "make one with `snapcloud backup --to " + dir + "`"}
 	case name == "":
 		return names[0], nil
 	case !slices.Contains(names, name):
-		return "", &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no backup %s in %s", name, dir), Hint: "`snapcloud backup list --from " + dir + "` shows them"}
+		return "", &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no backup %s in %s", name, dir),
+			Hint: "`snapcloud backup list --from " + dir + "` shows them"}
 	}
 	return name, nil
 }

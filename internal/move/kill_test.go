@@ -135,7 +135,8 @@ func TestTransferSurvivesKills(t *testing.T) {
 		if store.EmptyAt(t.Context(), to.options()) != nil {
 			t.Error("a transfer that was killed left rows")
 		}
-		if _, err := cloud.New(t.Context(), cloud.Config{Database: cloud.Database{URL: to.database}, DataDir: to.dir, PublicURL: "http://127.0.0.1:1"}, cloud.Options{}); err == nil {
+		if _, err := cloud.New(t.Context(), cloud.Config{Database: cloud.Database{URL: to.database}, DataDir: to.dir,
+			PublicURL: "http://127.0.0.1:1"}, cloud.Options{}); err == nil {
 			t.Error("a service starts on half a transfer")
 		}
 	})
@@ -166,7 +167,8 @@ func TestBackUpAndRestoreSurviveKills(t *testing.T) {
 		t.Errorf("the backup in the end: %+v, %v", b, err)
 	}
 	killed(t, job{What: "restore", Dir: to.dir, BackupsIn: dir}, 13, func() {
-		if _, err := cloud.New(t.Context(), cloud.Config{DataDir: to.dir, PublicURL: "http://127.0.0.1:1"}, cloud.Options{}); err == nil {
+		if _, err := cloud.New(t.Context(), cloud.Config{DataDir: to.dir, PublicURL: "http://127.0.0.1:1"},
+			cloud.Options{}); err == nil {
 			t.Error("a service starts on half a restore")
 		}
 	})

@@ -126,7 +126,8 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	defer file.Close()
 	lines := bufio.NewReader(file)
 	broken := func(why string) error {
-		return &snap.Error{Code: snap.CodeCorrupt, Detail: fmt.Sprintf("the manifest of the backup %s is damaged: %s", name, why), Hint: "use another backup: `snapcloud backup list` shows them"}
+		return &snap.Error{Code: snap.CodeCorrupt, Detail: fmt.Sprintf("the manifest of the backup %s is damaged: %s", name,
+			why), Hint: "use another backup: `snapcloud backup list` shows them"}
 	}
 	first, err := lines.ReadBytes('\n')
 	if err != nil || json.Unmarshal(first, &h) != nil || h.Format != format {
@@ -158,7 +159,8 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 		last = line
 	}
 	var t tail
-	if err := strict(last, &t); err != nil || t.SHA256 != hex.EncodeToString(sum.Sum(nil)) || t.Objects != objects || t.Bytes != bytes {
+	if err := strict(last, &t); err != nil || t.SHA256 != hex.EncodeToString(sum.Sum(nil)) || t.Objects != objects ||
+		t.Bytes != bytes {
 		return b, h, broken("it does not have its checksum")
 	}
 	return Backup{

@@ -32,19 +32,21 @@ type site struct{ database, blobs, dir, key string }
 func embedded(t *testing.T) site { return site{dir: t.TempDir()} }
 
 func replicated(t *testing.T) site {
-	return site{database: servertest.Postgres(t), blobs: servertest.S3(t), dir: t.TempDir(), key: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))}
+	return site{database: servertest.Postgres(t), blobs: servertest.S3(t), dir: t.TempDir(),
+		key: base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))}
 }
 
 // start starts a service at a site, which people know by a public URL of an
 // earlier one, if it is given.
 func (s site) start(t *testing.T, public string) *cloudtest.Cloud {
 	t.Helper()
-	return cloudtest.Start(t, cloudtest.Options{DatabaseURL: s.database, BlobURL: s.blobs, DataDir: s.dir, Config: func(c *cloud.Config) {
-		c.Auth.KeyEncryptionKey = s.key
-		if public != "" {
-			c.PublicURL = public
-		}
-	}})
+	return cloudtest.Start(t, cloudtest.Options{DatabaseURL: s.database, BlobURL: s.blobs, DataDir: s.dir,
+		Config: func(c *cloud.Config) {
+			c.Auth.KeyEncryptionKey = s.key
+			if public != "" {
+				c.PublicURL = public
+			}
+		}})
 }
 
 func (s site) options() store.Options { return store.Options{URL: s.database, DataDir: s.dir} }
@@ -142,14 +144,17 @@ func (s *story) holds(t *testing.T, c *cloudtest.Cloud, at site) {
 	ok(t, c.Store.CheckAudit(ctx))
 	// It goes on: new rows get new identifiers, and lines join the chain.
 	sum := strings.Repeat("ab", 32)
-	plan, err := c.Client(s.keys[0]).Push(ctx, api.PushRequest{Target: "shop", Name: "shop-after", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 5, SHA256: sum})
+	plan, err := c.Client(s.keys[0]).Push(ctx, api.PushRequest{Target: "shop", Name: "shop-after",
+		Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 5, SHA256: sum})
 	if err != nil || plan.Parts != 1 {
 		t.Errorf("a push after the move: %+v, %v", plan, err)
 	}
 	if _, err := c.Client(s.keys[0]).Share(ctx, s.shared[1].ID); err != nil {
 		t.Errorf("a share after the move: %v", err)
 	}
-	if _, _, err := c.Service.Auth().NewKey(ctx, auth.KeySpec{OrgID: owner(t, c).Org.ID, Kind: snap.AgentKey, Name: "after", Scopes: []snap.Scope{snap.ScopePull}}); err != nil {
+	if _, _, err := c.Service.Auth().NewKey(ctx,
+		auth.KeySpec{OrgID: owner(t, c).Org.ID, Kind: snap.AgentKey, Name: "after",
+			Scopes: []snap.Scope{snap.ScopePull}}); err != nil {
 		t.Errorf("a new key after the move: %v", err)
 	}
 	ok(t, c.Store.CheckAudit(ctx))
@@ -179,7 +184,8 @@ func TestTransferMovesTheWholeService(t *testing.T) {
 	ok(t, err)
 	ok(t, store.EmptyAt(t.Context(), to.options()))
 	var tables int
-	r, err := move.Transfer(t.Context(), from.place(t), to.place(t), move.Progress{Table: func(string, int64) { tables++ }}, false)
+	r, err := move.Transfer(t.Context(), from.place(t), to.place(t),
+		move.Progress{Table: func(string, int64) { tables++ }}, false)
 	ok(t, err)
 	if r != dry || r.Objects != 5 || r.Rows == 0 || tables == 0 {
 		t.Errorf("moved %+v, foretold %+v, %d tables", r, dry, tables)
@@ -229,7 +235,8 @@ func TestTransferRefuses(t *testing.T) {
 
 	half := embedded(t)
 	begun, stop := context.WithCancel(ctx)
-	_, err := move.Transfer(begun, from.place(t), half.place(t), move.Progress{Objects: func(int64, int64, int64) { stop() }}, false)
+	_, err := move.Transfer(begun, from.place(t), half.place(t),
+		move.Progress{Objects: func(int64, int64, int64) { stop() }}, false)
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("a transfer that was stopped: %v", err)
 	}
@@ -278,7 +285,8 @@ func TestBackUpAndRestore(t *testing.T) {
 	clock := clocktest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	backUp := func(keep int) move.Backup {
 		clock.Advance(time.Hour)
-		b, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir, Version: "v1", Keep: keep, Now: clock.Now}, move.Progress{})
+		b, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir, Version: "v1", Keep: keep, Now: clock.Now},
+			move.Progress{})
 		ok(t, err)
 		return b
 	}
@@ -348,13 +356,14 @@ func TestBackUpMeetsADeletion(t *testing.T) {
 	slices.SortFunc(s.shared, func(a, b api.Snapshot) int { return strings.Compare(a.ID, b.ID) })
 	alice, last := c.As("alice@acme.test"), s.shared[len(s.shared)-1] // objects are copied in the order of their keys
 	var once sync.Once                                                // whoever has copied one waits until it is gone
-	b, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir}, move.Progress{Objects: func(int64, int64, int64) {
-		once.Do(func() {
-			if err := alice.Delete(ctx, last.ID); err != nil {
-				t.Error(err)
-			}
-		})
-	}})
+	b, err := move.BackUp(ctx, move.Options{DataDir: from.dir, Dir: dir},
+		move.Progress{Objects: func(int64, int64, int64) {
+			once.Do(func() {
+				if err := alice.Delete(ctx, last.ID); err != nil {
+					t.Error(err)
+				}
+			})
+		}})
 	ok(t, err)
 	if b.Objects != 19 {
 		t.Errorf("the backup has %d objects, want the 19 that were not deleted", b.Objects)
@@ -396,7 +405,8 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := move.BackUp(ctx, move.Options{DataDir: t.TempDir(), Dir: t.TempDir()}, move.Progress{}); snap.CodeOf(err) != snap.CodeUsage {
+	if _, err := move.BackUp(ctx, move.Options{DataDir: t.TempDir(), Dir: t.TempDir()},
+		move.Progress{}); snap.CodeOf(err) != snap.CodeUsage {
 		t.Errorf("a backup of nothing: %v", err)
 	}
 }

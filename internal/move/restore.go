@@ -49,7 +49,8 @@ func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 }
 
 // everyObject does something with each object of a backup, several at once.
-func everyObject(ctx context.Context, dir string, b Backup, p Progress, do func(context.Context, store.Object) error) error {
+func everyObject(ctx context.Context, dir string, b Backup, p Progress,
+	do func(context.Context, store.Object) error) error {
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	var done, bytes int64
@@ -73,7 +74,9 @@ func sameFile(file string, want fileSum) error {
 		return err
 	}
 	if got != want {
-		return &snap.Error{Code: snap.CodeCorrupt, Detail: fmt.Sprintf("%s is damaged: it does not have the checksum it was written with", file), Hint: "use another backup: `snapcloud backup list` shows them"}
+		return &snap.Error{Code: snap.CodeCorrupt,
+			Detail: fmt.Sprintf("%s is damaged: it does not have the checksum it was written with", file),
+			Hint:   "use another backup: `snapcloud backup list` shows them"}
 	}
 	return nil
 }
@@ -88,7 +91,8 @@ func sameObjects(ctx context.Context, dir, name, file string) error {
 	if err := c.Check(ctx); err != nil {
 		return err
 	}
-	differ := &snap.Error{Code: snap.CodeCorrupt, Detail: "the database and the manifest of the backup " + name + " name different objects"}
+	differ := &snap.Error{Code: snap.CodeCorrupt, Detail: "the database and the manifest of the backup " + name +
+		" name different objects"}
 	var waiting []store.Object
 	after := ""
 	_, _, err = readManifest(dir, name, func(o store.Object) error {
@@ -139,7 +143,8 @@ func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Back
 		return b, err
 	}
 	if content, err := os.ReadFile(filepath.Join(staging, ofFile)); err == nil && string(content) != name {
-		return b, snap.Usage("a restore of the backup "+string(content)+" has begun in "+dataDir, "go on with that one by --at, or remove "+staging)
+		return b, snap.Usage("a restore of the backup "+string(content)+" has begun in "+dataDir,
+			"go on with that one by --at, or remove "+staging)
 	}
 	if _, err := os.Stat(filepath.Join(staging, readyFile)); err != nil {
 		if err := stage(ctx, dir, staging, b, h, p); err != nil {
@@ -162,7 +167,8 @@ func receive(dataDir, staging string) error {
 	}
 	for _, e := range entries {
 		if e.Name() != "lost+found" && began != nil {
-			return &snap.Error{Code: snap.CodeConflict, Detail: dataDir + " is not empty", Hint: "restore into a new data_dir; nothing was changed"}
+			return &snap.Error{Code: snap.CodeConflict, Detail: dataDir + " is not empty",
+				Hint: "restore into a new data_dir; nothing was changed"}
 		}
 	}
 	if err := os.MkdirAll(staging, 0o700); err != nil {

@@ -143,7 +143,8 @@ func (t *transfer) run(ctx context.Context, reseal func(string, []byte) ([]byte,
 }
 
 // eachObject calls do for every object, several at once.
-func eachObject(ctx context.Context, list func(context.Context, string, int) ([]store.Object, error), do func(context.Context, store.Object) error) error {
+func eachObject(ctx context.Context, list func(context.Context, string, int) ([]store.Object, error),
+	do func(context.Context, store.Object) error) error {
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	listed := func() error {

@@ -39,7 +39,8 @@ func (p *program) backup() *cobra.Command {
 				return snap.Usage("--keep is a number of backups", "0 keeps all of them")
 			}
 			meter := newMeter(p.stderr, "copied")
-			b, err := move.BackUp(c.Context(), move.Options{DataDir: config.DataDir, Dir: to, Version: p.version, Keep: keep}, meter.progress())
+			b, err := move.BackUp(c.Context(), move.Options{DataDir: config.DataDir, Dir: to, Version: p.version, Keep: keep},
+				meter.progress())
 			if err != nil {
 				return err
 			}
@@ -68,7 +69,8 @@ func (p *program) backupList() *cobra.Command {
 			}
 			var table [][]string
 			for _, b := range all {
-				table = append(table, []string{b.Name, strconv.FormatInt(b.Objects, 10), size(b.Bytes), size(b.AddedB), size(b.Database), b.Version})
+				table = append(table, []string{b.Name, strconv.FormatInt(b.Objects, 10), size(b.Bytes), size(b.AddedB),
+					size(b.Database), b.Version})
 			}
 			return p.table([]string{"BACKUP", "OBJECTS", "SIZE", "NEW", "DATABASE", "MADE BY"}, table)
 		},
@@ -88,7 +90,8 @@ func (p *program) backupVerify() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.told(b, "the backup %s is whole: %s, the database and every audit chain\n", b.Name, objects(b.Objects, b.Bytes))
+			return p.told(b, "the backup %s is whole: %s, the database and every audit chain\n", b.Name,
+				objects(b.Objects, b.Bytes))
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "the folder of backups (required)")
@@ -119,7 +122,8 @@ func (p *program) restore() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.told(b, "restored %s into %s: %s, everything verified\n", b.Name, config.DataDir, objects(b.Objects, b.Bytes))
+			return p.told(b, "restored %s into %s: %s, everything verified\n", b.Name, config.DataDir,
+				objects(b.Objects, b.Bytes))
 		},
 	}
 	c.Flags().StringVar(&from, "from", "", "the folder of backups (required)")

@@ -24,14 +24,16 @@ func TestCheckTriesEverything(t *testing.T) {
 			t.Parallel()
 			url, dir := database(t), t.TempDir()
 			config := filepath.Join(dir, "snapcloud.yaml")
-			text := fmt.Sprintf("data_dir: %s/data\ndatabase: {url: %q}\ntracing: {endpoint: \"http://127.0.0.1:1\"}\n", dir, url)
+			text := fmt.Sprintf("data_dir: %s/data\ndatabase: {url: %q}\ntracing: {endpoint: \"http://127.0.0.1:1\"}\n", dir,
+				url)
 			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			before := map[bool]string{true: "not there yet", false: "the schema is at 0"}[url == ""]
 			for _, want := range []string{before, "is up to date"} {
 				code, stdout, _ := run(t, config, "check")
-				if code != 0 || !strings.Contains(stdout, want) || !strings.Contains(stdout, "ok    storage        written, read and removed") ||
+				if code != 0 || !strings.Contains(stdout, want) ||
+					!strings.Contains(stdout, "ok    storage        written, read and removed") ||
 					!strings.Contains(stdout, "ok    clock") || !strings.Contains(stdout, "warn  tracing") {
 					t.Errorf("exit code %d, want %q in\n%s", code, want, stdout)
 				}
@@ -63,7 +65,8 @@ func TestCheckOffline(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &findings); err != nil || code != 0 || len(findings) != 1 || !findings[0].OK {
 		t.Errorf("exit code %d, %v: %s%s", code, err, stdout, stderr)
 	}
-	if code, stdout, _ := run(t, config, "check", "--json"); code != snap.ExitUnreachable || !strings.Contains(stdout, `"what": "database",
+	if code, stdout, _ := run(t, config, "check", "--json"); code != snap.ExitUnreachable ||
+		!strings.Contains(stdout, `"what": "database",
     "ok": false`) {
 		t.Errorf("exit code %d with a database that is down: %s", code, stdout)
 	}

@@ -16,11 +16,13 @@ func TestClaimAfterALostDatabase(t *testing.T) {
 	const before = "http://127.0.0.1:8080"
 	dir := t.TempDir()
 	config := filepath.Join(dir, "snapcloud.yaml")
-	if err := os.WriteFile(config, []byte("listen: 127.0.0.1:0\npublic_url: "+before+"\ndata_dir: "+dir+"/data\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("listen: 127.0.0.1:0\npublic_url: "+before+"\ndata_dir: "+dir+"/data\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	serve(t, config)()
-	if code, _, stderr := run(t, config, "claim", "--from", before); code != snap.ExitUsage || !strings.Contains(stderr, "no other service") {
+	if code, _, stderr := run(t, config, "claim", "--from", before); code != snap.ExitUsage ||
+		!strings.Contains(stderr, "no other service") {
 		t.Errorf("its own storage: exit code %d, %s", code, stderr)
 	}
 	databases, err := filepath.Glob(filepath.Join(dir, "data", "snapcloud.db*"))
@@ -36,7 +38,8 @@ func TestClaimAfterALostDatabase(t *testing.T) {
 	if code != snap.ExitUsage || !strings.Contains(stderr, "snapcloud claim --from "+before) {
 		t.Fatalf("exit code %d, want to be told of claim:\n%s", code, stderr)
 	}
-	if code, _, stderr := run(t, config, "claim", "--from", "https://elsewhere.example"); code != snap.ExitUsage || !strings.Contains(stderr, before) {
+	if code, _, stderr := run(t, config, "claim", "--from", "https://elsewhere.example"); code != snap.ExitUsage ||
+		!strings.Contains(stderr, before) {
 		t.Errorf("another's storage: exit code %d, %s", code, stderr)
 	}
 	if code, _, stderr := run(t, config, "claim", "--from", before); code != 0 {

@@ -68,7 +68,9 @@ func (p *program) user() *cobra.Command {
 			})
 		},
 	}, &cobra.Command{
-		Use: "role --org SLUG EMAIL owner|admin|member|viewer", Short: "Set a user's role until their next sign-in; for local users the configuration sets it", Args: cobra.ExactArgs(2),
+		Use:   "role --org SLUG EMAIL owner|admin|member|viewer",
+		Short: "Set a user's role until their next sign-in; for local users the configuration sets it",
+		Args:  cobra.ExactArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			role := snap.Role(args[1])
 			if !role.Valid() {
@@ -166,7 +168,8 @@ func (p *program) listUsers(c *cobra.Command, org string) error {
 				row.Groups = append(row.Groups, g.Name)
 			}
 			rows = append(rows, row)
-			table = append(table, []string{m.Email, m.Name, string(m.Role), strconv.FormatBool(m.Disabled), orDash(strings.Join(row.Groups, ", "))})
+			table = append(table, []string{m.Email, m.Name, string(m.Role), strconv.FormatBool(m.Disabled),
+				orDash(strings.Join(row.Groups, ", "))})
 		}
 		if p.asJSON {
 			return p.json(rows)

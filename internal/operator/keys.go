@@ -117,7 +117,8 @@ func (p *program) createKey(ctx context.Context, s *opened, f keyFlags) error {
 		return err
 	}
 	if p.asJSON {
-		return p.json(map[string]any{"id": strconv.FormatInt(key.ID, 10), "kind": key.Kind, "name": key.Name, "secret": secret})
+		return p.json(map[string]any{"id": strconv.FormatInt(key.ID, 10), "kind": key.Kind, "name": key.Name,
+			"secret": secret})
 	}
 	fmt.Fprintln(p.stdout, secret)
 	fmt.Fprintf(p.stderr, "made key %d (%s) of %s; it is shown only now\n", key.ID, key.Name, f.org)
@@ -237,7 +238,8 @@ func (p *program) printKeys(keys []store.Key) error {
 			Created: stamp(k.Created), Expires: stamp(k.Expires), Used: stamp(k.LastUsed),
 		}
 		rows = append(rows, row)
-		table = append(table, []string{row.ID, row.Kind, row.Name, row.Hint, orDash(row.User), orDash(row.Expires), orDash(row.Used)})
+		table = append(table, []string{row.ID, row.Kind, row.Name, row.Hint, orDash(row.User), orDash(row.Expires),
+			orDash(row.Used)})
 	}
 	if p.asJSON {
 		return p.json(rows)
@@ -254,7 +256,8 @@ func (p *program) keyRevoke() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {
-				return snap.Usage(fmt.Sprintf("%q is not the ID of a key", args[0]), "`snapcloud key list --org "+org+"` shows them")
+				return snap.Usage(fmt.Sprintf("%q is not the ID of a key", args[0]),
+					"`snapcloud key list --org "+org+"` shows them")
 			}
 			return p.withStore(c.Context(), func(s *opened) error {
 				o, err := s.org(c.Context(), org)
@@ -263,7 +266,8 @@ func (p *program) keyRevoke() *cobra.Command {
 				}
 				if err := s.RevokeOrgKey(store.TakingAway(c.Context()), o.ID, id); err != nil {
 					if snap.CodeOf(err) == snap.CodeNotFound {
-						return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s has no live key %d", org, id), Hint: "`snapcloud key list --org " + org + "` shows them"}
+						return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s has no live key %d", org, id),
+							Hint: "`snapcloud key list --org " + org + "` shows them"}
 					}
 					return err
 				}

@@ -51,7 +51,8 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	expect(restored, 0, "restored", "restore --from "+backups)
 	for _, config := range []string{moved, restored} {
 		stop := serve(t, config)
-		client, err := api.New(api.Options{BaseURL: "http://" + addressOf(t, config), Mount: api.MountAgent, Token: api.StaticToken(strings.TrimSpace(secret))})
+		client, err := api.New(api.Options{BaseURL: "http://" + addressOf(t, config), Mount: api.MountAgent,
+			Token: api.StaticToken(strings.TrimSpace(secret))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +67,8 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(replicas, append(text, "database: {url: postgres://127.0.0.1:1/none}\n"...), 0o600); err != nil {
+	if err := os.WriteFile(replicas, append(text, "database: {url: postgres://127.0.0.1:1/none}\n"...),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	expect(replicas, snap.ExitUsage, "by their own means", "backup --to "+backups)

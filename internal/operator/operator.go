@@ -88,7 +88,8 @@ func (p *program) root() *cobra.Command {
 
 // parent makes a command that only holds others.
 func parent(use, short string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Args: aCommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
+	return &cobra.Command{Use: use, Short: short, Args: aCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
 }
 
 // aCommand refuses words that are no command of this one, so that a script that
@@ -182,9 +183,12 @@ func (p *program) check() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Try everything the configuration names",
-		Long: "Reads the configuration and tries what it names, each with a verdict: the database and its schema, the clock,\n" +
-			"writing and reading the storage, each identity provider, the hosts of webhooks, the collector of traces. Nothing is changed.\n\n" +
-			"An S3 storage, an identity provider, a webhook or a collector that does not answer is a warning: the service starts\n" +
+		Long: "Reads the configuration and tries what it names, each with a verdict: the database and its schema, the " +
+			"clock,\n" +
+			"writing and reading the storage, each identity provider, the hosts of webhooks, the collector of traces. " +
+			"Nothing is changed.\n\n" +
+			"An S3 storage, an identity provider, a webhook or a collector that does not answer is a warning: the service " +
+			"starts\n" +
 			"and serves everybody else. Everything else fails the check. Before a start, use --offline.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

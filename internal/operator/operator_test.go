@@ -55,7 +55,8 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	}
 	defer full.Close()
 	config := configure(t, "127.0.0.1:8080")
-	for _, line := range []string{"version", "version --json", "--help", "migrate", "openapi", "check --offline", "check --offline --json", "org list"} {
+	for _, line := range []string{"version", "version --json", "--help", "migrate", "openapi", "check --offline",
+		"check --offline --json", "org list"} {
 		var errs bytes.Buffer
 		code := Main(t.Context(), append([]string{"--config", config}, strings.Fields(line)...), full, &errs, nil, "v1.2.3")
 		if code == 0 || !strings.Contains(errs.String(), "no space left") {
@@ -76,7 +77,8 @@ func TestMistypedCommands(t *testing.T) {
 		"org lst":                               "did you mean `snapcloud org list`?",
 	} {
 		code, _, stderr := run(t, config, strings.Fields(line)...)
-		if code != snap.ExitUsage || !strings.Contains(stderr, "there is no command") || !strings.Contains(stderr, "hint: "+hint) {
+		if code != snap.ExitUsage || !strings.Contains(stderr, "there is no command") ||
+			!strings.Contains(stderr, "hint: "+hint) {
 			t.Errorf("%s: exit code %d, said %q", line, code, stderr)
 		}
 	}
@@ -129,7 +131,8 @@ func TestOperatorCommands(t *testing.T) {
 		{"user enable --org acme vic@acme.test", 0, "", "enabled"},
 		{"key revoke --org acme 1", 0, "", "revoked key 1"},
 		{"key revoke --org acme 1", snap.ExitNotFound, "", "no live key 1"},
-		{"key create --org nowhere --kind agent", snap.ExitNotFound, "", "no organization has the slug \"nowhere\"\n  hint: `snapcloud org list` shows them"},
+		{"key create --org nowhere --kind agent", snap.ExitNotFound, "",
+			"no organization has the slug \"nowhere\"\n  hint: `snapcloud org list` shows them"},
 		{"key create --org acme --kind user", snap.ExitUsage, "", "--user"},
 		{"key create --org acme --kind user --user nobody@acme.test", snap.ExitNotFound, "", "nobody@acme.test"},
 		{"key create --org acme --kind king", snap.ExitUsage, "", "not a kind"},
@@ -150,7 +153,8 @@ func TestOperatorCommands(t *testing.T) {
 			t.Errorf("snapcloud %s prints %q", tt.args, stdout)
 		}
 	}
-	if _, _, stderr := run(t, configure(t, "127.0.0.1:8080"), "user", "list", "--org", "acme"); !strings.Contains(stderr, "there was no database in ") {
+	if _, _, stderr := run(t, configure(t, "127.0.0.1:8080"), "user", "list", "--org", "acme"); !strings.Contains(stderr,
+		"there was no database in ") {
 		t.Errorf("a new database is made without a word: %q", stderr)
 	}
 	broken := filepath.Join(t.TempDir(), "broken.yaml")
@@ -161,7 +165,8 @@ organizations:
 `, t.TempDir())), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, stdout, _ := run(t, broken, "check"); code != snap.ExitUnreachable || !strings.Contains(stdout, "FAIL  sign-in acme") || !strings.Contains(stdout, "ok    storage") {
+	if code, stdout, _ := run(t, broken, "check"); code != snap.ExitUnreachable ||
+		!strings.Contains(stdout, "FAIL  sign-in acme") || !strings.Contains(stdout, "ok    storage") {
 		t.Errorf("check with a provider that is down: exit code %d\n%s", code, stdout)
 	}
 	code, stdout, _ := run(t, config, "openapi")
@@ -179,7 +184,8 @@ func TestServeStopsGracefullyAndComesBack(t *testing.T) {
 	address := servertest.Address(t)
 	config := configure(t, address)
 	_, secret, _ := run(t, config, "key", "create", "--org", "acme", "--kind", "user", "--user", "alice@acme.test")
-	client, err := api.New(api.Options{BaseURL: "http://" + address, Mount: api.MountAgent, Token: api.StaticToken(strings.TrimSpace(secret))})
+	client, err := api.New(api.Options{BaseURL: "http://" + address, Mount: api.MountAgent,
+		Token: api.StaticToken(strings.TrimSpace(secret))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,8 @@ func (p *program) move(ctx context.Context, to string, dryRun bool) error {
 		return err
 	}
 	if source.PublicURL != destination.PublicURL {
-		fmt.Fprintf(p.stderr, "public_url is another one: people sign in again; API keys stay (%s, then %s)\n", source.PublicURL, destination.PublicURL)
+		fmt.Fprintf(p.stderr, "public_url is another one: people sign in again; API keys stay (%s, then %s)\n",
+			source.PublicURL, destination.PublicURL)
 	}
 	if dryRun {
 		return p.told(r, "would copy %d rows and %s\n", r.Rows, objects(r.Objects, r.Bytes))

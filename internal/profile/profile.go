@@ -86,7 +86,8 @@ func Open(ctx context.Context, rawURL string, now func() time.Time) (*Profile, e
 	return p, nil
 }
 
-var errURL = snap.Usage("the storage profile's URL is not usable", "use s3://bucket/prefix?endpoint=https://host or file:///folder")
+var errURL = snap.Usage("the storage profile's URL is not usable",
+	"use s3://bucket/prefix?endpoint=https://host or file:///folder")
 
 // CheckURL tells, as an error of code usage, what keeps a profile's URL from
 // being used. It connects to nothing.
@@ -172,7 +173,9 @@ func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, 
 	case err == nil && have.SHA256 == r.SHA256:
 		return api.UploadPlan{ID: id, Exists: true}, nil
 	case err == nil:
-		return api.UploadPlan{}, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the storage profile has another snapshot called %s", r.Name), Hint: "build a new one, which gets a new name"}
+		return api.UploadPlan{}, &snap.Error{Code: snap.CodeConflict,
+			Detail: fmt.Sprintf("the storage profile has another snapshot called %s", r.Name),
+			Hint:   "build a new one, which gets a new name"}
 	case !errors.Is(err, snap.ErrNotFound):
 		return api.UploadPlan{}, err
 	}
@@ -244,7 +247,8 @@ func (p *Profile) Parts(ctx context.Context, id string, r api.PartsRequest) (out
 		if err != nil {
 			return out, err
 		}
-		out.URLs = append(out.URLs, api.SignedURL{Number: spec.Number, Method: s.Method, URL: s.URL, Headers: s.Headers, ExpiresAt: s.Expires})
+		out.URLs = append(out.URLs, api.SignedURL{Number: spec.Number, Method: s.Method, URL: s.URL, Headers: s.Headers,
+			ExpiresAt: s.Expires})
 	}
 	return out, nil
 }

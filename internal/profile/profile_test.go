@@ -43,7 +43,8 @@ func TestSnapshotsAreListedNewestFirst(t *testing.T) {
 	}
 	for _, name := range []string{"b", "c", "a"} {
 		now = now.Add(time.Hour)
-		if err := p.write(t.Context(), api.PushRequest{Target: "shop", Name: name, Type: snap.TypeSnapshot, Size: 1}); err != nil {
+		if err := p.write(t.Context(), api.PushRequest{Target: "shop", Name: name, Type: snap.TypeSnapshot,
+			Size: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,7 +61,8 @@ func TestSnapshotsAreListedNewestFirst(t *testing.T) {
 // secret.
 func TestOpenRefusesOtherURLs(t *testing.T) {
 	t.Parallel()
-	for _, raw := range []string{"", "ftp://u:hush@h/x", "file://host/x", "file:relative", "s3://", "s3://k:hush@b?endpoint=x", "s3://k:hush@b?secret=hush", "s3://k:hush@b?lookup=hush", ":"} {
+	for _, raw := range []string{"", "ftp://u:hush@h/x", "file://host/x", "file:relative", "s3://",
+		"s3://k:hush@b?endpoint=x", "s3://k:hush@b?secret=hush", "s3://k:hush@b?lookup=hush", ":"} {
 		_, err := Open(t.Context(), raw, nil)
 		if snap.CodeOf(err) != snap.CodeUsage {
 			t.Errorf("%q: %v, want a usage error", raw, err)

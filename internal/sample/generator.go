@@ -35,7 +35,8 @@ func (g *generator) all(ctx context.Context) error {
 }
 
 // insert prepares the statement that adds rows of so many columns to a table.
-func (g *generator) insert(ctx context.Context, table string, columns int) (add func(values ...any) error, done func(), err error) {
+func (g *generator) insert(ctx context.Context, table string, columns int) (add func(values ...any) error, done func(),
+	err error) {
 	marks := strings.TrimSuffix(strings.Repeat("?,", columns), ",")
 	stmt, err := g.tx.PrepareContext(ctx, "INSERT INTO "+table+" VALUES ("+marks+")")
 	if err != nil {
@@ -152,7 +153,8 @@ func (g *generator) orders(ctx context.Context) error {
 
 // events moves some orders on, so that the trigger writes their history.
 func (g *generator) events(ctx context.Context) error {
-	if _, err := g.tx.ExecContext(ctx, "UPDATE orders SET status = 'paid' WHERE status = 'new' AND id % 3 = 0"); err != nil {
+	if _, err := g.tx.ExecContext(ctx,
+		"UPDATE orders SET status = 'paid' WHERE status = 'new' AND id % 3 = 0"); err != nil {
 		return err
 	}
 	var made int

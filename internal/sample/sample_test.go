@@ -104,8 +104,10 @@ func TestMask(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, personal := range []string{
-		"SELECT count(*) FROM customers WHERE name NOT LIKE 'Customer %' OR email NOT LIKE '%@example.test' OR card IS NOT NULL",
-		"SELECT count(*) FROM customers WHERE street NOT LIKE '%Sample Street' OR phone <> '+1 555 0100' OR birthday NOT LIKE '%-01-01'",
+		"SELECT count(*) FROM customers WHERE name NOT LIKE 'Customer %' OR email NOT LIKE '%@example.test' OR card IS " +
+			"NOT NULL",
+		"SELECT count(*) FROM customers WHERE street NOT LIKE '%Sample Street' OR phone <> '+1 555 0100' OR birthday NOT " +
+			"LIKE '%-01-01'",
 		"SELECT count(*) FROM staff WHERE name NOT LIKE 'Colleague %' OR salary <> 50000",
 		"SELECT count(*) FROM orders WHERE note IS NOT NULL",
 	} {
@@ -136,7 +138,8 @@ func TestFingerprintSeesOneValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.ExecContext(t.Context(), "UPDATE products SET weight = NULL WHERE id = (SELECT max(id) FROM products WHERE weight IS NOT NULL)"); err != nil {
+	if _, err := db.ExecContext(t.Context(),
+		"UPDATE products SET weight = NULL WHERE id = (SELECT max(id) FROM products WHERE weight IS NOT NULL)"); err != nil {
 		t.Fatal(err)
 	}
 	if reflect.DeepEqual(before, fingerprint(t, file)) {

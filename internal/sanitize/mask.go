@@ -41,9 +41,12 @@ func makers() map[string]maker {
 		"redact": func(_ []byte, _ ColumnRule, limit int) engine.Mask {
 			return text(func(v string) string { return cut(redact(v), limit) })
 		},
-		"hash":       hashed,
-		"email":      invented("email", email),
-		"name":       invented("name", func(r *rand.Rand) string { return one(r, firstNames[:]) + " " + one(r, lastNames[:]) }),
+		"hash":  hashed,
+		"email": invented("email", email),
+		"name": invented("name", func(r *rand.Rand) string {
+			return one(r, firstNames[:]) + " " +
+				one(r, lastNames[:])
+		}),
 		"first_name": invented("first_name", func(r *rand.Rand) string { return one(r, firstNames[:]) }),
 		"last_name":  invented("last_name", func(r *rand.Rand) string { return one(r, lastNames[:]) }),
 		"company":    invented("company", company),

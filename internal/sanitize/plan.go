@@ -33,7 +33,8 @@ const Samples = 200
 func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	p := Prepared{Plan: engine.Plan{Tables: map[[2]string]engine.TablePlan{}, KeepLargeObjects: r.LargeObjects == "keep"}}
 	if c.LargeObjects > 0 && r.LargeObjects == "" {
-		return p, snap.Invalid(fmt.Sprintf("no rule covers the %d large objects", c.LargeObjects), "add large_objects: drop, or keep, to the rules file")
+		return p, snap.Invalid(fmt.Sprintf("no rule covers the %d large objects", c.LargeObjects),
+			"add large_objects: drop, or keep, to the rules file")
 	}
 	used := r.dropped(c)
 	var missing, open []string
@@ -51,7 +52,8 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 				open = append(open, label)
 				continue
 			case rule.Mask == "null" && column.NotNull && !r.drops(t):
-				return p, snap.Invalid(fmt.Sprintf("%s: %s cannot be null", r.path, label), "use another mask, such as redact or constant")
+				return p, snap.Invalid(fmt.Sprintf("%s: %s cannot be null", r.path, label),
+					"use another mask, such as redact or constant")
 			}
 			mask := makers()[rule.Mask](key, rule, limitOf(column.Type))
 			plan.Columns[column.Name] = mask
@@ -110,9 +112,11 @@ func hasLetters(v string) bool {
 func (r *Rules) complete(missing, open []string, used map[string]bool) error {
 	switch {
 	case len(missing) > 0:
-		return snap.Invalid(fmt.Sprintf("%s: no rule covers %s", r.path, some(missing)), "give each a mask, or keep it explicitly; a column that appeared since must be decided on")
+		return snap.Invalid(fmt.Sprintf("%s: no rule covers %s", r.path, some(missing)),
+			"give each a mask, or keep it explicitly; a column that appeared since must be decided on")
 	case len(open) > 0:
-		return snap.Invalid(fmt.Sprintf("%s: it is not decided what becomes of %s", r.path, some(open)), "replace decide by a mask or by keep")
+		return snap.Invalid(fmt.Sprintf("%s: it is not decided what becomes of %s", r.path, some(open)),
+			"replace decide by a mask or by keep")
 	}
 	var stale []string
 	for table, t := range r.Tables {
@@ -127,7 +131,8 @@ func (r *Rules) complete(missing, open []string, used map[string]bool) error {
 	}
 	if len(stale) > 0 {
 		slices.Sort(stale)
-		return snap.Invalid(fmt.Sprintf("%s: there is no %s in the snapshot, or another rule is nearer", r.path, some(stale)), "correct or remove the rule: a renamed column would go unmasked")
+		return snap.Invalid(fmt.Sprintf("%s: there is no %s in the snapshot, or another rule is nearer", r.path,
+			some(stale)), "correct or remove the rule: a renamed column would go unmasked")
 	}
 	return nil
 }

@@ -88,7 +88,8 @@ func CheckRules(path string, text []byte) error {
 func parseRules(path string, text []byte) (*Rules, error) {
 	r := &Rules{path: path}
 	if err := yaml.UnmarshalWithOptions(text, r, yaml.DisallowUnknownField()); err != nil {
-		return nil, &snap.Error{Code: snap.CodeUsage, Detail: misread.At(path, err), Hint: "correct the rules file", Cause: err}
+		return nil, &snap.Error{Code: snap.CodeUsage, Detail: misread.At(path, err), Hint: "correct the rules file",
+			Cause: err}
 	}
 	sum := sha256.Sum256(text)
 	r.sha256 = hex.EncodeToString(sum[:])
@@ -109,7 +110,8 @@ func (r *Rules) validate() error {
 				continue // named together with all others, later
 			}
 			if _, ok := makers()[c.Mask]; !ok {
-				return r.bad(table+"."+column, fmt.Sprintf("has the unknown mask %q; there are %s", c.Mask, strings.Join(MaskNames(), ", ")))
+				return r.bad(table+"."+column, fmt.Sprintf("has the unknown mask %q; there are %s", c.Mask,
+					strings.Join(MaskNames(), ", ")))
 			}
 			if c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100) || c.Mask == "shift" && c.Days < 0 {
 				return r.bad(table+"."+column, "has a measure that is out of bounds")

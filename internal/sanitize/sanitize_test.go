@@ -30,9 +30,11 @@ func mustRules(t *testing.T, text string) *Rules {
 
 func contents() engine.Contents {
 	return engine.Contents{Tables: []engine.Shape{
-		{Schema: "public", Name: "customer", Columns: []engine.Column{{Name: "id", Type: "integer"}, {Name: "email", Type: "character varying(40)"}, {Name: "born", Type: "date"}},
+		{Schema: "public", Name: "customer", Columns: []engine.Column{{Name: "id", Type: "integer"},
+			{Name: "email", Type: "character varying(40)"}, {Name: "born", Type: "date"}},
 			Samples: [][]string{{"1", "2"}, {"maria@anders.example", "ana@trujillo.example"}, {"1980-05-01"}}},
-		{Schema: "public", Name: "country", Columns: []engine.Column{{Name: "id", Type: "integer"}, {Name: "title", Type: "text"}}, Samples: [][]string{{"1"}, {"Germany"}}},
+		{Schema: "public", Name: "country", Columns: []engine.Column{{Name: "id", Type: "integer"},
+			{Name: "title", Type: "text"}}, Samples: [][]string{{"1"}, {"Germany"}}},
 	}}
 }
 
@@ -48,7 +50,8 @@ func TestPrepareFailsClosed(t *testing.T) {
 	appeared.Tables[0].Columns = append(appeared.Tables[0].Columns, engine.Column{Name: "ssn", Type: "text"})
 	appeared.Tables[0].Samples = append(appeared.Tables[0].Samples, nil)
 	newTable := contents()
-	newTable.Tables = append(newTable.Tables, engine.Shape{Schema: "audit", Name: "log", Columns: []engine.Column{{Name: "line"}}, Samples: [][]string{nil}})
+	newTable.Tables = append(newTable.Tables, engine.Shape{Schema: "audit", Name: "log",
+		Columns: []engine.Column{{Name: "line"}}, Samples: [][]string{nil}})
 	objects := contents()
 	objects.LargeObjects = 3
 	for name, c := range map[string]struct {
@@ -59,12 +62,15 @@ func TestPrepareFailsClosed(t *testing.T) {
 		"a column that appeared": {whole, appeared, "public.customer.ssn"},
 		"a table that appeared":  {whole, newTable, "audit.log.line"},
 		"large objects":          {whole, objects, "3 large objects"},
-		"a rule for nothing":     {strings.Replace(whole, "born: shift", "born: shift, phone: phone", 1), contents(), "public.customer.phone"},
-		"a table that is gone":   {whole + "  public.old: {rows: drop}\n", contents(), "public.old"},
-		"undecided":              {strings.Replace(whole, "born: shift", "born: decide", 1), contents(), "public.customer.born"},
-		"nothing at all":         {"{}", contents(), "public.customer.id"},
+		"a rule for nothing": {strings.Replace(whole, "born: shift", "born: shift, phone: phone", 1), contents(),
+			"public.customer.phone"},
+		"a table that is gone": {whole + "  public.old: {rows: drop}\n", contents(), "public.old"},
+		"undecided": {strings.Replace(whole, "born: shift", "born: decide", 1), contents(),
+			"public.customer.born"},
+		"nothing at all": {"{}", contents(), "public.customer.id"},
 	} {
-		if _, err := mustRules(t, c.rules).Prepare(c.c, testKey); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), c.want) {
+		if _, err := mustRules(t, c.rules).Prepare(c.c, testKey); snap.CodeOf(err) != snap.CodeInvalid ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -80,7 +86,8 @@ func TestBadRulesNameThePlace(t *testing.T) {
 		"tables: {a: {rows: some}}\n":                                "can only be drop",
 		"tables: {a: {columns: {b: {mask: noise, percent: 900}}}}\n": "out of bounds",
 	} {
-		if _, err := parseRules("r.yaml", []byte(text)); snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), want) {
+		if _, err := parseRules("r.yaml", []byte(text)); snap.CodeOf(err) != snap.CodeUsage ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -131,10 +138,12 @@ func TestMasks(t *testing.T) {
 		}
 	}
 	phone := apply("phone", "+49 (0)30 1234-567")
-	if len(phone) != len("+49 (0)30 1234-567") || phone[0] != '+' || phone == "+49 (0)30 1234-567" || !strings.Contains(phone, " (") {
+	if len(phone) != len("+49 (0)30 1234-567") || phone[0] != '+' || phone == "+49 (0)30 1234-567" ||
+		!strings.Contains(phone, " (") {
 		t.Errorf("phone: %q", phone)
 	}
-	if got := apply("shift", "2024-02-29 12:34:56.7+02"); got == "NULL" || !strings.HasSuffix(got, " 12:34:56.7+02") || strings.HasPrefix(got, "2024-02-29") {
+	if got := apply("shift", "2024-02-29 12:34:56.7+02"); got == "NULL" || !strings.HasSuffix(got, " 12:34:56.7+02") ||
+		strings.HasPrefix(got, "2024-02-29") {
 		t.Errorf("shift: %q", got)
 	}
 	if got := apply("email", "maria@anders.example"); !strings.HasSuffix(got, "@example.com") {
@@ -188,7 +197,8 @@ func TestMatch(t *testing.T) {
 	for _, c := range []struct {
 		pattern, name string
 		want          bool
-	}{{"*.id", "public.customer.id", true}, {"*.id", "public.customer.paid", false}, {"a*c*", "abcd", true}, {"", "", true}, {"a", "ab", false}, {"*", "", true}, {"public.*_2024", "public.p_2023", false}} {
+	}{{"*.id", "public.customer.id", true}, {"*.id", "public.customer.paid", false}, {"a*c*", "abcd", true},
+		{"", "", true}, {"a", "ab", false}, {"*", "", true}, {"public.*_2024", "public.p_2023", false}} {
 		if got := match(c.pattern, c.name); got != c.want {
 			t.Errorf("match(%q, %q) = %v", c.pattern, c.name, got)
 		}
@@ -199,7 +209,9 @@ func TestSuggestWritesRulesThatAreRead(t *testing.T) {
 	t.Parallel()
 	c := contents()
 	c.LargeObjects = 1
-	c.Tables = append(c.Tables, engine.Shape{Name: "odd: 'name' #1", Columns: []engine.Column{{Name: "yes"}, {Name: "a b: c", Type: "bytea"}, {Name: "contact", Type: "text"}}, Samples: [][]string{nil, nil, {"a@b.example"}}},
+	c.Tables = append(c.Tables, engine.Shape{Name: "odd: 'name' #1",
+		Columns: []engine.Column{{Name: "yes"}, {Name: "a b: c", Type: "bytea"}, {Name: "contact", Type: "text"}},
+		Samples: [][]string{nil, nil, {"a@b.example"}}},
 		engine.Shape{Name: "nothing"})
 	text, err := Suggest(c)
 	if err != nil {
@@ -213,10 +225,12 @@ func TestSuggestWritesRulesThatAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
-	if got := r.Tables["public.customer"].Columns; got["email"].Mask != "email" || got["born"].Mask != "shift" || got["id"].Mask != "keep" {
+	if got := r.Tables["public.customer"].Columns; got["email"].Mask != "email" || got["born"].Mask != "shift" ||
+		got["id"].Mask != "keep" {
 		t.Errorf("customer: %+v", got)
 	}
-	if got := r.Tables["odd: 'name' #1"].Columns; got["contact"].Mask != "email" || got["a b: c"].Mask != "null" || got["yes"].Mask != Undecided {
+	if got := r.Tables["odd: 'name' #1"].Columns; got["contact"].Mask != "email" || got["a b: c"].Mask != "null" ||
+		got["yes"].Mask != Undecided {
 		t.Errorf("odd: %+v", got)
 	}
 	if _, err := r.Prepare(c, testKey); err == nil || !strings.Contains(err.Error(), "decided") {
@@ -258,9 +272,11 @@ func TestSuggestWritesAnyName(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
-			"a\nb", "a\n  b: keep", "\x1b[31mred", "a: b", "- a", "#", "'", `"`, `\`, "{}", "null", "true", "1", "~", "\x85", "\u2028", "\ufeff", "\t", " a ", "a #b", "|-", "<<", "&a", "*", "\x7f", "a\rb",
+			"a\nb", "a\n  b: keep", "\x1b[31mred", "a: b", "- a", "#", "'",
+			`"`, `\`, "{}", "null", "true", "1", "~", "\x85", "\u2028", "\ufeff", "\t", " a ", "a #b", "|-", "<<", "&a", "*", "\x7f", "a\rb",
 		}))
-		shape := engine.Shape{Name: name.Draw(t, "table"), Columns: []engine.Column{{Name: name.Draw(t, "column"), Type: "integer"}}, Samples: [][]string{nil}}
+		shape := engine.Shape{Name: name.Draw(t, "table"),
+			Columns: []engine.Column{{Name: name.Draw(t, "column"), Type: "integer"}}, Samples: [][]string{nil}}
 		text, err := Suggest(engine.Contents{Tables: []engine.Shape{shape}})
 		if snap.CodeOf(err) == snap.CodeInvalid && err != nil {
 			t.Skip("it says that it cannot")

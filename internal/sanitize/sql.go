@@ -33,7 +33,8 @@ type SQL struct {
 func ReadSQL(path string) (SQL, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return SQL{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no SQL file %s", path), Hint: "check the path; in config.yaml it starts at that file's folder"}
+		return SQL{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no SQL file %s", path),
+			Hint: "check the path; in config.yaml it starts at that file's folder"}
 	}
 	if err == nil && (info.IsDir() || info.Size() > maxSQL) {
 		return SQL{}, snap.Invalid(fmt.Sprintf("%s is no SQL file", path), "")
@@ -43,7 +44,8 @@ func ReadSQL(path string) (SQL, error) {
 		return SQL{}, fmt.Errorf("read the SQL file: %w", err)
 	}
 	if blank(string(text)) {
-		return SQL{}, snap.Invalid(fmt.Sprintf("the SQL file %s has no statement: it would mask nothing", path), "write the UPDATE statements that mask the data into it")
+		return SQL{}, snap.Invalid(fmt.Sprintf("the SQL file %s has no statement: it would mask nothing", path),
+			"write the UPDATE statements that mask the data into it")
 	}
 	sum := sha256.Sum256(text)
 	return SQL{Text: string(text), SHA256: hex.EncodeToString(sum[:])}, nil

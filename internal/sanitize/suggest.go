@@ -82,7 +82,8 @@ func yamlKey(name string) (string, error) {
 			return key, nil
 		}
 	}
-	return "", snap.Invalid(fmt.Sprintf("the name %q cannot be written into a rules file", name), "rename it in the database, or mask with a SQL file")
+	return "", snap.Invalid(fmt.Sprintf("the name %q cannot be written into a rules file", name),
+		"rename it in the database, or mask with a SQL file")
 }
 
 // nameHints are what a column's name says, the first that matches.

@@ -21,7 +21,8 @@ func TestMasksStayAsTheyAre(t *testing.T) {
 			continue // keep
 		}
 		for i := range 1000 {
-			for _, original := range []string{fmt.Sprintf("%d-12-%02d", 1900+i/10, 1+i%28), fmt.Sprintf("%d.5", i), fmt.Sprintf("Person %d", i)} {
+			for _, original := range []string{fmt.Sprintf("%d-12-%02d", 1900+i/10, 1+i%28), fmt.Sprintf("%d.5", i),
+				fmt.Sprintf("Person %d", i)} {
 				v, null := mask(original)
 				fmt.Fprintln(h, name, v, null)
 			}

@@ -19,16 +19,19 @@ func TestAllowedExpressions(t *testing.T) {
 		text, want string
 	}{
 		{PostgreSQL, `'draft'::character varying`, `CAST('draft' AS character varying)`},
-		{PostgreSQL, `nextval('public."Order_seq"'::regclass)`, `pg_catalog.nextval('"public"."Order_seq"'::pg_catalog.regclass)`},
+		{PostgreSQL,
+			`nextval('public."Order_seq"'::regclass)`, `pg_catalog.nextval('"public"."Order_seq"'::pg_catalog.regclass)`},
 		{PostgreSQL, `(price > (0)::numeric)`, `("price" > CAST(0 AS numeric))`},
 		{PostgreSQL, `CURRENT_TIMESTAMP`, `CURRENT_TIMESTAMP`},
 		{PostgreSQL, `now() + '30 days'::interval`, `(now() + CAST('30 days' AS interval))`},
 		{PostgreSQL, `((status)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[]))`,
 			`(CAST("status" AS text) = ANY (CAST((ARRAY[CAST('a' AS character varying), CAST('b' AS character varying)]) AS text[])))`},
 		{PostgreSQL, `(kind = 'x'::shop.kind)`, `("kind" = CAST('x' AS "shop"."kind"))`},
-		{PostgreSQL, `'2020-01-01 00:00:00+00'::timestamp(3) with time zone`, `CAST('2020-01-01 00:00:00+00' AS timestamp(3) with time zone)`},
+		{PostgreSQL,
+			`'2020-01-01 00:00:00+00'::timestamp(3) with time zone`, `CAST('2020-01-01 00:00:00+00' AS timestamp(3) with time zone)`},
 		{PostgreSQL, `EXTRACT(year FROM born) > (1900)::numeric`, `(EXTRACT('year' FROM "born") > CAST(1900 AS numeric))`},
-		{PostgreSQL, `a IS NOT NULL AND b IS DISTINCT FROM 'x'::text OR NOT c`, `((("a" IS NOT NULL) AND ("b" IS DISTINCT FROM CAST('x' AS text))) OR (NOT "c"))`},
+		{PostgreSQL,
+			`a IS NOT NULL AND b IS DISTINCT FROM 'x'::text OR NOT c`, `((("a" IS NOT NULL) AND ("b" IS DISTINCT FROM CAST('x' AS text))) OR (NOT "c"))`},
 		{PostgreSQL, `CASE WHEN a THEN 1 ELSE 2 END`, `(CASE WHEN "a" THEN 1 ELSE 2 END)`},
 		{PostgreSQL, `E'a\\b'::text`, `CAST(E'a\\b' AS text)`},
 		{PostgreSQL, `VALUE ~ '^\d+$'::text`, `(VALUE ~ CAST(E'^\\d+$' AS text))`},
@@ -75,11 +78,13 @@ func TestRefusedExpressions(t *testing.T) {
 			strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000), `pg_catalog`, `pg_catalog.x`, `'a`, `"a`,
 		},
 		MySQL: {
-			"load_file('/etc/passwd')", "sleep(10)", "benchmark(1,1)", "@@version", "@a", "(select 1)", "`prod`.`users`", "a /*! b */",
+			"load_file('/etc/passwd')", "sleep(10)", "benchmark(1,1)", "@@version", "@a", "(select 1)", "`prod`.`users`",
+			"a /*! b */",
 			"# x", "-- x", "get_lock('a',1)", "a || b", "user()", "`f`(1)", "repeat('a',1000000)", "a := 1",
 		},
 		SQLite: {
-			"load_extension('x')", "randomblob(1000000000)", "zeroblob(1000000000)", "writefile('a','b')", "(select 1)", "printf('%1000000d',1)",
+			"load_extension('x')", "randomblob(1000000000)", "zeroblob(1000000000)", "writefile('a','b')", "(select 1)",
+			"printf('%1000000d',1)",
 			"a.b", "1; attach 'x' as y", "fts3_tokenizer('x')", "readfile('x')", "?1", ":a", "match(a,b)", "edit('x')", "a -- b",
 		},
 	}
@@ -112,14 +117,17 @@ func TestCheckRefuses(t *testing.T) {
 		"two columns": users(func(t *Table) { t.Columns = append(t.Columns, t.Columns[0]) }),
 		"key":         users(func(t *Table) { t.Keys = []Key{{Columns: []KeyColumn{{Name: "other"}}}} }),
 		"action":      users(func(t *Table) { t.ForeignKeys = []ForeignKey{{To: Name{"", "x"}, OnDelete: "CASCADE; DROP"}} }),
-		"op class":    users(func(t *Table) { t.Indexes = []Index{{Name: "i", Columns: []KeyColumn{{Name: "id", OpClass: "a b"}}}} }),
-		"default":     users(func(t *Table) { t.Columns[0].Default = &Expr{Call: "pg_read_file"} }),
-		"operator":    users(func(t *Table) { t.Columns[0].Default = &Expr{Op: ") ; --", Args: make([]Expr, 2)} }),
-		"two forms":   users(func(t *Table) { t.Columns[0].Default = &Expr{Call: "now", Column: "x"} }),
-		"collation":   users(func(t *Table) { t.Columns[0].Collation = &Name{Name: `C" x`} }),
-		"two tables":  {Tables: []Table{{Name: Name{"a", "b"}}, {Name: Name{"a", "b"}}}},
-		"label":       {Enums: []Enum{{Name: Name{"a", "b"}, Labels: []string{"x\x00"}}}},
-		"sequence":    {Sequences: []Sequence{{Name: Name{"a", "b"}, Start: "1; DROP"}}},
+		"op class": users(func(t *Table) {
+			t.Indexes = []Index{{Name: "i",
+				Columns: []KeyColumn{{Name: "id", OpClass: "a b"}}}}
+		}),
+		"default":    users(func(t *Table) { t.Columns[0].Default = &Expr{Call: "pg_read_file"} }),
+		"operator":   users(func(t *Table) { t.Columns[0].Default = &Expr{Op: ") ; --", Args: make([]Expr, 2)} }),
+		"two forms":  users(func(t *Table) { t.Columns[0].Default = &Expr{Call: "now", Column: "x"} }),
+		"collation":  users(func(t *Table) { t.Columns[0].Collation = &Name{Name: `C" x`} }),
+		"two tables": {Tables: []Table{{Name: Name{"a", "b"}}, {Name: Name{"a", "b"}}}},
+		"label":      {Enums: []Enum{{Name: Name{"a", "b"}, Labels: []string{"x\x00"}}}},
+		"sequence":   {Sequences: []Sequence{{Name: Name{"a", "b"}, Start: "1; DROP"}}},
 	}
 	for what, s := range refused {
 		var e *snap.Error
@@ -132,7 +140,8 @@ func TestCheckRefuses(t *testing.T) {
 // FuzzParseExpr holds that what is accepted is written as one expression that
 // reads as the same tree, and that a tree survives JSON.
 func FuzzParseExpr(f *testing.F) {
-	for _, seed := range []string{"a = 1", "now()", "'x'::text", "CASE WHEN a THEN b END", "x'00'", "a in (1)", "-1", "not a is null"} {
+	for _, seed := range []string{"a = 1", "now()", "'x'::text", "CASE WHEN a THEN b END", "x'00'", "a in (1)", "-1",
+		"not a is null"} {
 		f.Add(seed, 0)
 		f.Add(seed, 1)
 		f.Add(seed, 2)

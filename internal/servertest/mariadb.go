@@ -102,7 +102,8 @@ func ownMySQL(t testing.TB, server, dir string, options ...string) *mariadb {
 	var s *mariadb
 	for n := range 3 { // another program may take the free port first
 		s = &mariadb{}
-		if s.err = s.start(server, filepath.Join(Root(t), "bin", server), filepath.Join(dir, strconv.Itoa(n)), options...); s.err == nil || errors.Is(s.err, errNoMariaDB) {
+		if s.err = s.start(server, filepath.Join(Root(t), "bin", server), filepath.Join(dir, strconv.Itoa(n)),
+			options...); s.err == nil || errors.Is(s.err, errNoMariaDB) {
 			break
 		}
 	}
@@ -167,13 +168,15 @@ func programs(name, folder string) (setup, serve []string, err error) {
 	default:
 		program := filepath.Join(folder, "bin", "mysqld")
 		setup = []string{program, "--no-defaults", "--initialize-insecure", "--basedir=" + root}
-		return setup, []string{program, "--no-defaults", "--basedir=" + root, "--mysqlx=OFF", "--secure-file-priv="}, found(program)
+		return setup, []string{program, "--no-defaults", "--basedir=" + root, "--mysqlx=OFF", "--secure-file-priv="},
+			found(program)
 	}
 	setup = append(setup, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db")
 	serve = append(serve, "--no-defaults")
 	if name != "mariadb" {
 		setup = append(setup, "--basedir="+root)
-		serve = append(serve, "--basedir="+root, "--lc-messages-dir="+filepath.Join(root, "share", "mysql"), "--plugin-dir="+filepath.Join(root, "lib", "mysql", "plugin"))
+		serve = append(serve, "--basedir="+root, "--lc-messages-dir="+filepath.Join(root, "share", "mysql"),
+			"--plugin-dir="+filepath.Join(root, "lib", "mysql", "plugin"))
 	}
 	return setup, serve, found(setup[0], serve[0])
 }
@@ -217,7 +220,8 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 		return err
 	}
 	args := append([]string{"-c", watchMariaDB, "sh", dir}, serve...)
-	args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--socket="+filepath.Join(data, "s"), "--pid-file="+filepath.Join(data, "pid"), "--tmpdir="+tmp,
+	args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--socket="+filepath.Join(data, "s"),
+		"--pid-file="+filepath.Join(data, "pid"), "--tmpdir="+tmp,
 		"--max-connections=100", "--innodb-buffer-pool-size=256M")
 	s.process = exec.Command("/bin/sh", append(append(args, options...), asUser...)...)
 	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -236,7 +240,8 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 // careless are the options of a server that need not survive anything: it
 // neither waits for the disk nor writes what only a crash would read.
 func careless(name string) []string {
-	options := []string{"--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync"}
+	options := []string{"--skip-log-bin", "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0",
+		"--innodb-flush-method=nosync"}
 	if strings.HasPrefix(name, "mysql") {
 		return append(options, "--performance-schema=OFF")
 	}

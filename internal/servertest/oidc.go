@@ -58,7 +58,8 @@ func (o OIDC) environment(t testing.TB) []string {
 		t.Fatal(err)
 	}
 	in := map[bool]string{true: "yes", false: "no"}[o.InIDToken]
-	return []string{"REDIRECT=" + o.Redirect, "AUDIENCE=" + o.Audience, "CLAIMS=" + string(claims), "IN_ID_TOKEN=" + in, "SECRET=" + OIDCSecret}
+	return []string{"REDIRECT=" + o.Redirect, "AUDIENCE=" + o.Audience, "CLAIMS=" + string(claims), "IN_ID_TOKEN=" + in,
+		"SECRET=" + OIDCSecret}
 }
 
 // OIDCSecret is the secret of the client snapcloud at every provider.

@@ -161,7 +161,8 @@ func startIn(bin string) *server {
 }
 
 func (s *server) run(bin, dir string, as *syscall.Credential) error {
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A",
+		"trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
 	initdb.Dir = dir
 	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	if out, err := initdb.CombinedOutput(); err != nil {
@@ -171,7 +172,8 @@ func (s *server) run(bin, dir string, as *syscall.Credential) error {
 	if s.port, err = freePort(); err != nil {
 		return err
 	}
-	settings := fmt.Sprintf("listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\nfsync = off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 512MB\nautovacuum_naptime = 10\n", s.port, dir)
+	settings := fmt.Sprintf("listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\nfsync = "+
+		"off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 512MB\nautovacuum_naptime = 10\n", s.port, dir)
 	if err := appendFile(filepath.Join(dir, "data", "postgresql.conf"), settings); err != nil {
 		return err
 	}

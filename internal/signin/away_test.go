@@ -69,14 +69,17 @@ func TestDatabaseAway(t *testing.T) {
 	way := newRoad(t, database.Host)
 	database.Host = way.Addr().String()
 	c := newClock()
-	h := (&house{t: t, clock: c, log: &syncBuffer{}}).open(store.Options{URL: database.String(), Now: c.Now}, []signin.Organization{acme()})
+	h := (&house{t: t, clock: c, log: &syncBuffer{}}).open(store.Options{URL: database.String(), Now: c.Now},
+		[]signin.Organization{acme()})
 	in := h.browser()
 	page := in.get("/auth/signin")
 	way.close()
 	token := h.post("/token", "grant_type", "refresh_token", "client_id", "snapcli", "refresh_token", "none")
-	for path, a := range map[string]answer{"/auth/token": token, "/auth/signin": in.submit(page, "/auth/signin", "email", "mia@acme.test", "password", "x")} {
+	for path, a := range map[string]answer{"/auth/token": token,
+		"/auth/signin": in.submit(page, "/auth/signin", "email", "mia@acme.test", "password", "x")} {
 		if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
-			t.Errorf("%s while the database is away: %d, Retry-After %q: %s", path, a.status, a.header.Get("Retry-After"), a.body)
+			t.Errorf("%s while the database is away: %d, Retry-After %q: %s", path, a.status, a.header.Get("Retry-After"),
+				a.body)
 		}
 		if strings.Contains(a.body, "127.0.0.1") {
 			t.Errorf("%s tells what broke: %s", path, a.body)

@@ -60,7 +60,8 @@ func (h *house) goClient(t *testing.T, style oauth2.AuthStyle) {
 		t.Fatalf("refresh: %v", err)
 	}
 	who, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(second))
-	if err != nil || who.Email != "mia@acme.test" || who.Subject != id.Subject || second.RefreshToken == first.RefreshToken {
+	if err != nil || who.Email != "mia@acme.test" || who.Subject != id.Subject ||
+		second.RefreshToken == first.RefreshToken {
 		t.Errorf("userinfo after the refresh: %+v, %v", who, err)
 	}
 }

@@ -79,8 +79,10 @@ func (s *Service) newGrant(r *http.Request, f url.Values) store.DeviceGrant {
 }
 
 // addDeviceGrant gives a grant a user code that is not taken, and stores it.
-func (s *Service) addDeviceGrant(ctx context.Context, g store.DeviceGrant, deviceCode string) (store.DeviceGrant, error) {
-	limits := store.DeviceLimits{PerAddress: maxPerAddress, PerSite: maxPerSite, PerNetwork: maxPerNetwork, Total: maxWaiting}
+func (s *Service) addDeviceGrant(ctx context.Context, g store.DeviceGrant, deviceCode string) (store.DeviceGrant,
+	error) {
+	limits := store.DeviceLimits{PerAddress: maxPerAddress, PerSite: maxPerSite, PerNetwork: maxPerNetwork,
+		Total: maxWaiting}
 	const attempts = 5
 	var err error
 	for range attempts {

@@ -103,7 +103,8 @@ func TestDeviceCodeIsBoundToItsClient(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	deviceCode, _ := h.device()
-	a := h.post("/token", "grant_type", "urn:ietf:params:oauth:grant-type:device_code", "client_id", "other", "device_code", deviceCode)
+	a := h.post("/token", "grant_type", "urn:ietf:params:oauth:grant-type:device_code", "client_id", "other",
+		"device_code", deviceCode)
 	if a.status != http.StatusUnauthorized || a.json(t)["error"] != "invalid_client" {
 		t.Errorf("another client: %d %s", a.status, a.body)
 	}
@@ -130,7 +131,8 @@ func TestGuessingCodesIsStopped(t *testing.T) {
 		t.Errorf("the guesser with a right code: %d", page.status)
 	}
 	stranger := h.browser()
-	if page := stranger.submit(stranger.get("/auth/device"), "/auth/device", "user_code", userCode); page.status != http.StatusTooManyRequests {
+	if page := stranger.submit(stranger.get("/auth/device"), "/auth/device", "user_code",
+		userCode); page.status != http.StatusTooManyRequests {
 		t.Errorf("a stranger at the guesser's address: %d", page.status)
 	}
 	right := h.browser()
@@ -189,10 +191,19 @@ func TestApprovalTakesTheWholeForm(t *testing.T) {
 		"GET": func() answer {
 			return b.get("/auth/device/confirm?decision=approve&csrf_token=" + token + "&user_code=" + userCode)
 		},
-		"no CSRF token":           func() answer { return b.send("/auth/device/confirm", approve...) },
-		"wrong CSRF token":        func() answer { return b.send("/auth/device/confirm", append(approve, "csrf_token", token+"x")...) },
-		"another browser's token": func() answer { return b.send("/auth/device/confirm", append(approve, "csrf_token", otherToken)...) },
-		"not signed in":           func() answer { return other.send("/auth/device/confirm", append(approve, "csrf_token", otherToken)...) },
+		"no CSRF token": func() answer { return b.send("/auth/device/confirm", approve...) },
+		"wrong CSRF token": func() answer {
+			return b.send("/auth/device/confirm",
+				append(approve, "csrf_token", token+"x")...)
+		},
+		"another browser's token": func() answer {
+			return b.send("/auth/device/confirm",
+				append(approve, "csrf_token", otherToken)...)
+		},
+		"not signed in": func() answer {
+			return other.send("/auth/device/confirm",
+				append(approve, "csrf_token", otherToken)...)
+		},
 		"from another site": func() answer {
 			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/auth/device/confirm",
 				strings.NewReader(form(append(approve, "csrf_token", token)).Encode()))
@@ -222,19 +233,22 @@ func TestConfirmPage(t *testing.T) {
 	b := h.browser()
 	b.signIn("mia@acme.test", "mia-password")
 	page := b.get("/auth/device/confirm?user_code=" + userCode)
-	for _, want := range []string{userCode, "snapcli test", "laptop", "127.0.0.1", "20 Nov 2026, 09:00:00 UTC", "only if you started", "mia@acme.test", "use the cloud service as you"} {
+	for _, want := range []string{userCode, "snapcli test", "laptop", "127.0.0.1", "20 Nov 2026, 09:00:00 UTC",
+		"only if you started", "mia@acme.test", "use the cloud service as you"} {
 		if !strings.Contains(page.body, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if page.header.Get("X-Frame-Options") != "DENY" || !strings.Contains(page.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
+	if page.header.Get("X-Frame-Options") != "DENY" ||
+		!strings.Contains(page.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") {
 		t.Errorf("the page can be framed: %v", page.header)
 	}
 	if strings.Contains(page.body, "<script") || regexp.MustCompile(`\son[a-z]+=|style=`).MatchString(page.body) {
 		t.Error("the page has script or inline style")
 	}
 	narrow, _ := h.post("/device_authorization", "client_id", "snapcli", "scope", "openid").json(t)["user_code"].(string)
-	if page := b.get("/auth/device/confirm?user_code=" + narrow); !strings.Contains(page.body, "stay signed in until you end it") {
+	if page := b.get("/auth/device/confirm?user_code=" + narrow); !strings.Contains(page.body,
+		"stay signed in until you end it") {
 		t.Error("a login without offline_access is refreshed too, and the page does not say so")
 	}
 	b.get("/auth/device?user_code=" + userCode)
@@ -249,7 +263,8 @@ func TestDeny(t *testing.T) {
 	deviceCode, userCode := h.device()
 	b := h.browser()
 	b.signIn("mia@acme.test", "mia-password")
-	b.submit(b.get("/auth/device/confirm?user_code="+userCode), "/auth/device/confirm", "user_code", userCode, "decision", "deny")
+	b.submit(b.get("/auth/device/confirm?user_code="+userCode), "/auth/device/confirm", "user_code", userCode, "decision",
+		"deny")
 	wantError(t, h.poll(deviceCode), "access_denied")
 }
 
@@ -258,7 +273,8 @@ func TestUnknownScope(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	wantError(t, h.post("/device_authorization", "client_id", "snapcli", "scope", "openid admin"), "invalid_scope")
-	if a := h.post("/device_authorization", "client_id", "snapcli", "scope", "openid offline_access"); a.status != http.StatusOK {
+	if a := h.post("/device_authorization", "client_id", "snapcli", "scope",
+		"openid offline_access"); a.status != http.StatusOK {
 		t.Errorf("known scopes: %d %s", a.status, a.body)
 	}
 }

@@ -27,7 +27,8 @@ func TestSignInAtProvidersOfOthers(t *testing.T) {
 		"empty":   {map[string]any{"groups": []string{}}, ""},
 		"absent":  {map[string]any{}, "unknown"},
 		"toomany": {map[string]any{"hasgroups": true}, "unknown"},
-		"guids":   {map[string]any{"groups": []string{"8a7c1f0e-1111-4222-8333-444455556666"}}, "8a7c1f0e-1111-4222-8333-444455556666"},
+		"guids": {map[string]any{"groups": []string{"8a7c1f0e-1111-4222-8333-444455556666"}},
+			"8a7c1f0e-1111-4222-8333-444455556666"},
 	}
 	// Dex sends a list or, when it is empty, nothing.
 	lists := shapes{
@@ -51,7 +52,8 @@ func TestSignInAtProvidersOfOthers(t *testing.T) {
 			t.Parallel()
 			h := &house{t: t, dir: t.TempDir(), clock: clocktest.New(time.Now()), log: &syncBuffer{}}
 			h.listen()
-			issuer := tc.provider(t, servertest.OIDC{Redirect: h.url + "/auth/upstream/callback", Audience: h.url, Claims: tc.shapes.claims(), InIDToken: tc.inIDToken})
+			issuer := tc.provider(t, servertest.OIDC{Redirect: h.url + "/auth/upstream/callback", Audience: h.url,
+				Claims: tc.shapes.claims(), InIDToken: tc.inIDToken})
 			h.open(storeIn(h), []signin.Organization{{Slug: "acme", OIDC: &signin.OIDC{
 				Issuer: issuer, ClientID: "snapcloud", ClientSecret: servertest.OIDCSecret, AllowPrivate: true, Scopes: tc.scopes,
 				Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}},

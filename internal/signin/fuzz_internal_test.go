@@ -11,7 +11,8 @@ import (
 // FuzzLocalPath: whatever a link names as the page to go to, the browser stays
 // at this service (RFC 9700 section 4.11: no open redirector).
 func FuzzLocalPath(f *testing.F) {
-	for _, seed := range []string{"/auth/account", "/auth//evil.example", "//evil.example", "/auth/\\evil", "https://evil.example", "/auth/..//x", "/auth/%2f%2fevil", "/auth/device?user_code=A", "/auth/\tx", "/auth/..;/x"} {
+	for _, seed := range []string{"/auth/account", "/auth//evil.example", "//evil.example", "/auth/\\evil",
+		"https://evil.example", "/auth/..//x", "/auth/%2f%2fevil", "/auth/device?user_code=A", "/auth/\tx", "/auth/..;/x"} {
 		f.Add(seed)
 	}
 	s := &Service{path: "/auth"}
@@ -22,7 +23,8 @@ func FuzzLocalPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, next string) {
 		path := s.path + s.localPath(next)
 		to, err := base.Parse(path)
-		if err != nil || to.Host != "cloud.example" || to.Scheme != "https" || !strings.HasPrefix(to.Path, "/auth/") || strings.ContainsAny(path, "\\\r\n\t") {
+		if err != nil || to.Host != "cloud.example" || to.Scheme != "https" || !strings.HasPrefix(to.Path, "/auth/") ||
+			strings.ContainsAny(path, "\\\r\n\t") {
 			t.Fatalf("%q leads to %q, %v", next, path, err)
 		}
 	})
@@ -48,7 +50,8 @@ func FuzzUserCode(f *testing.F) {
 // FuzzBasicClient: a Basic header names our client only with the client's own
 // ID and an empty secret.
 func FuzzBasicClient(f *testing.F) {
-	for _, seed := range []string{"snapcli:", "snapcli", "snapcli:secret", ":snapcli", "snap%63li:", "%zz:", "snapcli: ", "\x00:"} {
+	for _, seed := range []string{"snapcli:", "snapcli", "snapcli:secret", ":snapcli", "snap%63li:", "%zz:", "snapcli: ",
+		"\x00:"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, pair string) {

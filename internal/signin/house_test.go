@@ -220,7 +220,8 @@ func (h *house) post(path string, fields ...string) answer {
 // postWith sends a form with an Authorization header, unless that is empty.
 func (h *house) postWith(authorization, path string, fields ...string) answer {
 	h.t.Helper()
-	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/auth"+path, strings.NewReader(form(fields).Encode()))
+	r, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/auth"+path,
+		strings.NewReader(form(fields).Encode()))
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -269,7 +270,8 @@ func (h *house) device() (deviceCode, userCode string) {
 }
 
 func (h *house) poll(deviceCode string) answer {
-	return h.post("/token", "grant_type", "urn:ietf:params:oauth:grant-type:device_code", "client_id", "snapcli", "device_code", deviceCode)
+	return h.post("/token", "grant_type", "urn:ietf:params:oauth:grant-type:device_code", "client_id", "snapcli",
+		"device_code", deviceCode)
 }
 
 func (h *house) refresh(token string) answer {
@@ -321,7 +323,8 @@ func (b *browser) get(path string) answer {
 // send posts a form with exactly these fields.
 func (b *browser) send(path string, fields ...string) answer {
 	b.h.t.Helper()
-	r, err := http.NewRequestWithContext(b.h.t.Context(), http.MethodPost, b.h.url+path, strings.NewReader(form(fields).Encode()))
+	r, err := http.NewRequestWithContext(b.h.t.Context(), http.MethodPost, b.h.url+path,
+		strings.NewReader(form(fields).Encode()))
 	if err != nil {
 		b.h.t.Fatal(err)
 	}
@@ -356,7 +359,8 @@ func (b *browser) approve(userCode, email, password string) {
 	page := b.submit(b.get("/auth/device?user_code="+userCode), "/auth/device", "user_code", userCode)
 	if page.url.Path == "/auth/signin" {
 		next := nextField.FindStringSubmatch(page.body)[1]
-		page = b.submit(page, "/auth/signin", "next", strings.ReplaceAll(next, "&amp;", "&"), "email", email, "password", password)
+		page = b.submit(page, "/auth/signin", "next", strings.ReplaceAll(next, "&amp;", "&"), "email", email, "password",
+			password)
 	}
 	page = b.submit(page, "/auth/device/confirm", "user_code", userCode, "decision", "approve")
 	if page.status != http.StatusOK || !strings.Contains(page.body, "Approved") {

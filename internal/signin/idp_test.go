@@ -59,13 +59,15 @@ func (p *idp) mux() http.Handler {
 		m := map[string]any{
 			"issuer": p.URL, "authorization_endpoint": p.URL + "/authorize", "token_endpoint": p.URL + "/token",
 			"jwks_uri": p.URL + "/jwks", "userinfo_endpoint": p.URL + "/userinfo",
-			"id_token_signing_alg_values_supported": []string{"ES256", "HS256", "none"}, "authorization_response_iss_parameter_supported": true,
+			"id_token_signing_alg_values_supported":          []string{"ES256", "HS256", "none"},
+			"authorization_response_iss_parameter_supported": true,
 		}
 		maps.Copy(m, p.metadata)
 		json.NewEncoder(w).Encode(m)
 	})
 	mux.HandleFunc("/jwks", func(w http.ResponseWriter, _ *http.Request) {
-		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}})
+		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "k",
+			Algorithm: "ES256", Use: "sig"}}})
 	})
 	mux.HandleFunc("/authorize", p.authorize)
 	mux.HandleFunc("/token", p.token)
@@ -86,7 +88,8 @@ func (p *idp) mux() http.Handler {
 
 func (p *idp) authorize(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	if q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" || q.Get("state") == "" || q.Get("response_type") != "code" {
+	if q.Get("code_challenge_method") != "S256" || q.Get("nonce") == "" || q.Get("state") == "" ||
+		q.Get("response_type") != "code" {
 		p.t.Errorf("authorization request without PKCE, nonce or state: %v", q)
 	}
 	code := rand.Text()
@@ -131,7 +134,8 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(map[string]any{"access_token": "at", "token_type": "Bearer", "expires_in": 60, "id_token": id})
+	json.NewEncoder(w).Encode(map[string]any{"access_token": "at", "token_type": "Bearer", "expires_in": 60,
+		"id_token": id})
 }
 
 // lie changes what the provider says.

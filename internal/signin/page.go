@@ -69,7 +69,8 @@ func (s *Service) prepare(v *visit) error {
 		return snap.Forbidden("this form was sent from another site", "open the page yourself and send it again")
 	}
 	if !hmac.Equal([]byte(v.r.PostFormValue("csrf_token")), []byte(v.csrf)) {
-		return snap.Forbidden("this form is out of date, or does not belong to this browser", "go back, reload the page and send it again")
+		return snap.Forbidden("this form is out of date, or does not belong to this browser",
+			"go back, reload the page and send it again")
 	}
 	return nil
 }
@@ -117,7 +118,8 @@ type layout struct {
 }
 
 func (s *Service) layout(v *visit, title string) layout {
-	l := layout{Page: look.Page{Title: title, Product: "snapcloud", Home: s.path + "/", Narrow: true}, Base: s.path, CSRF: v.csrf}
+	l := layout{Page: look.Page{Title: title, Product: "snapcloud", Home: s.path + "/", Narrow: true}, Base: s.path,
+		CSRF: v.csrf}
 	if v.signedIn() {
 		l.Who, l.WhoLink = v.caller.User.Email, s.path+"/account"
 	}
@@ -168,7 +170,8 @@ func (s *Service) errorPage(v *visit, err error) {
 		v.w.Header().Set("Retry-After", retrySoon)
 	}
 	data := problemPage{layout: s.layout(v, titleOf(status)), Detail: sentence(known.Error()), Hint: sentence(known.Hint)}
-	if err := s.views.Page(v.w, status, "problem.html", data); err != nil && !store.Unavailable(err) { // nobody reads it any more
+	// nobody reads it any more
+	if err := s.views.Page(v.w, status, "problem.html", data); err != nil && !store.Unavailable(err) {
 		s.log.ErrorContext(v.r.Context(), "error page", "error", err)
 	}
 }
@@ -181,11 +184,13 @@ const retrySoon = "1"
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	if store.Unavailable(err) || r.Context().Err() != nil {
 		s.log.WarnContext(r.Context(), "the database does not serve", "path", r.URL.Path, "error", err)
-		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available now", Hint: "try again in a moment", Cause: err}
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available now",
+			Hint: "try again in a moment", Cause: err}
 	}
 	id := rand.Text()[:8]
 	s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "id", id, "error", err)
-	return &snap.Error{Code: snap.CodeInternal, Detail: "something went wrong on our side", Hint: "try again; if it happens again, tell the operator the number " + id, Cause: err}
+	return &snap.Error{Code: snap.CodeInternal, Detail: "something went wrong on our side",
+		Hint: "try again; if it happens again, tell the operator the number " + id, Cause: err}
 }
 
 // titleOf says what a status means to a person.
@@ -218,7 +223,8 @@ func sentence(text string) string {
 }
 
 func (s *Service) noPage(*visit) error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no such page", Hint: "go to your account, or enter a code to sign in a terminal"}
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no such page",
+		Hint: "go to your account, or enter a code to sign in a terminal"}
 }
 
 func (s *Service) home(v *visit) error { return s.redirect(v, "/account", nil) }

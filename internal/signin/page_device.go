@@ -119,7 +119,8 @@ func (s *Service) decide(v *visit) error {
 	default:
 		return snap.Invalid("the form says neither approve nor deny", "go back and use one of the two buttons")
 	}
-	s.log.InfoContext(ctx, "device login decided", "decision", decision, "user", v.caller.User.ID, "program", g.Program, "host", g.Host, "address", g.Address)
+	s.log.InfoContext(ctx, "device login decided", "decision", decision, "user", v.caller.User.ID, "program", g.Program,
+		"host", g.Host, "address", g.Address)
 	return s.redirect(v, "/device/done", url.Values{"decision": {decision}})
 }
 
@@ -130,10 +131,12 @@ func (s *Service) approve(v *visit, g store.DeviceGrant) error {
 		return err
 	}
 	if org.Policy.NoDeviceLogin {
-		if err := s.store.DenyDevice(v.r.Context(), g.UserCode, "the organization "+org.Slug+" does not allow login from a terminal"); err != nil {
+		if err := s.store.DenyDevice(v.r.Context(), g.UserCode,
+			"the organization "+org.Slug+" does not allow login from a terminal"); err != nil {
 			return err
 		}
-		return &snap.Error{Code: snap.CodePolicy, Detail: "your organization does not allow login from a terminal", Hint: "use an API key, or ask an owner of the organization"}
+		return &snap.Error{Code: snap.CodePolicy, Detail: "your organization does not allow login from a terminal",
+			Hint: "use an API key, or ask an owner of the organization"}
 	}
 	return s.store.ApproveDevice(v.r.Context(), g.UserCode, v.caller.User.ID)
 }

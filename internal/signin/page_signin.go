@@ -61,7 +61,8 @@ func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string)
 	}
 	if slug != "" && !ok && data.Problem == "" {
 		status = http.StatusNotFound
-		data.Problem, data.Hint = "No organization here is known as "+data.Slug+".", "Type its short name, which a colleague sees in `snapcli whoami`, or your e-mail address at work."
+		data.Problem, data.Hint = "No organization here is known as "+data.Slug+".",
+			"Type its short name, which a colleague sees in `snapcli whoami`, or your e-mail address at work."
 	}
 	return s.views.Page(v.w, status, "signin.html", data)
 }
@@ -115,7 +116,8 @@ func (s *Service) postSignIn(v *visit) error {
 	return nil
 }
 
-var errWrongPassword = &snap.Error{Code: snap.CodeUnauthenticated, Detail: "e-mail or password is wrong", Hint: "check both, and the organization"}
+var errWrongPassword = &snap.Error{Code: snap.CodeUnauthenticated, Detail: "e-mail or password is wrong",
+	Hint: "check both, and the organization"}
 
 // localSignIn checks e-mail and password, and applies what the configuration
 // says of the user. Wrong passwords are counted by account and address

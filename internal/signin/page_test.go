@@ -19,18 +19,21 @@ func TestNextIsALocalPath(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	for _, next := range []string{
-		"https://evil.test/", "//evil.test/", `/\evil.test`, `/auth/\evil.test`, "/auth//evil.test", "/auth/../evil", "javascript:alert(1)",
+		"https://evil.test/", "//evil.test/",
+		`/\evil.test`, `/auth/\evil.test`, "/auth//evil.test", "/auth/../evil", "javascript:alert(1)",
 		"/auth@evil.test", "/authevil", "", "/other", "/auth/account\r\nX: y", "http:/auth/account",
 	} {
 		b := h.browser()
 		b.c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-		a := b.submit(b.get("/auth/signin"), "/auth/signin", "next", next, "email", "mia@acme.test", "password", "mia-password")
+		a := b.submit(b.get("/auth/signin"), "/auth/signin", "next", next, "email", "mia@acme.test", "password",
+			"mia-password")
 		if got := a.header.Get("Location"); a.status != http.StatusSeeOther || got != "/auth/account" {
 			t.Errorf("next %q leads to %q (%d)", next, got, a.status)
 		}
 	}
 	b := h.browser()
-	a := b.submit(b.get("/auth/signin"), "/auth/signin", "next", "/auth/device/confirm?user_code=BCDF-GHJK", "email", "mia@acme.test", "password", "mia-password")
+	a := b.submit(b.get("/auth/signin"), "/auth/signin", "next", "/auth/device/confirm?user_code=BCDF-GHJK", "email",
+		"mia@acme.test", "password", "mia-password")
 	if a.url.Path != "/auth/device/confirm" {
 		t.Errorf("a local path was not followed: %s", a.url)
 	}
@@ -41,7 +44,8 @@ func TestNextIsALocalPath(t *testing.T) {
 func TestChoiceOfTheOrganization(t *testing.T) {
 	t.Parallel()
 	twice := globex()
-	twice.Local = append(twice.Local, signin.LocalUser{Email: "mia@acme.test", Password: "other-password", Role: snap.RoleViewer})
+	twice.Local = append(twice.Local, signin.LocalUser{Email: "mia@acme.test", Password: "other-password",
+		Role: snap.RoleViewer})
 	h := startListed(t, acme(), twice)
 	page := h.browser().get("/auth/signin")
 	for _, want := range []string{`<option value="acme"`, `<option value="globex"`} {
@@ -64,7 +68,8 @@ func TestChoiceOfTheOrganization(t *testing.T) {
 		{"acme", "", "", "E-mail or password is wrong"},
 	} {
 		b := h.browser()
-		a := b.submit(b.get("/auth/signin"), "/auth/signin", "organization", tc.org, "email", tc.email, "password", tc.password)
+		a := b.submit(b.get("/auth/signin"), "/auth/signin", "organization", tc.org, "email", tc.email, "password",
+			tc.password)
 		if !strings.Contains(a.body, tc.want) {
 			t.Errorf("%s at %q: page without %q (%d)", tc.email, tc.org, tc.want, a.status)
 		}
@@ -144,7 +149,8 @@ func TestDeviceLoginSwitchedOff(t *testing.T) {
 	deviceCode, userCode := h.device()
 	b := h.browser()
 	b.signIn("mia@acme.test", "mia-password")
-	page := b.submit(b.get("/auth/device/confirm?user_code="+userCode), "/auth/device/confirm", "user_code", userCode, "decision", "approve")
+	page := b.submit(b.get("/auth/device/confirm?user_code="+userCode), "/auth/device/confirm", "user_code", userCode,
+		"decision", "approve")
 	if page.status != http.StatusForbidden || !strings.Contains(page.body, "does not allow login from a terminal") {
 		t.Errorf("page: %d %s", page.status, page.body)
 	}
@@ -179,7 +185,8 @@ func TestAccountPage(t *testing.T) {
 	}
 	id := regexp.MustCompile(`keys/revoke"><input type="hidden" name="csrf_token" value="[^"]+"><input type="hidden" name="id" value="(\d+)"`).FindStringSubmatch(page.body)[1]
 	other := h.browser()
-	if a := other.submit(other.signIn("alice@acme.test", "alice-password"), "/auth/account/sessions/end", "id", "1"); a.status != http.StatusNotFound {
+	if a := other.submit(other.signIn("alice@acme.test", "alice-password"), "/auth/account/sessions/end", "id",
+		"1"); a.status != http.StatusNotFound {
 		t.Errorf("ending someone else's session: %d", a.status)
 	}
 	b.submit(page, "/auth/account/keys/revoke", "id", id)
@@ -222,7 +229,8 @@ func TestEveryPageIsSafe(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, a.status, want)
 		}
 		for name, value := range map[string]string{
-			"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Type": "text/html; charset=utf-8",
+			"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+			"Content-Type": "text/html; charset=utf-8",
 		} {
 			if got := a.header.Get(name); got != value {
 				t.Errorf("%s: %s is %q, want %q", path, name, got, value)
@@ -291,7 +299,8 @@ func TestClosedOrganizationIsSignedOut(t *testing.T) {
 	closeAllBut("globex")
 	wantError(t, h.refresh(got.refresh), "unauthorized_client")
 	_, userCode := h.device()
-	for _, a := range []answer{b.get("/auth/account"), b.submit(b.get("/auth/device"), "/auth/device", "user_code", userCode)} {
+	for _, a := range []answer{b.get("/auth/account"),
+		b.submit(b.get("/auth/device"), "/auth/device", "user_code", userCode)} {
 		if a.url.Path != "/auth/signin" {
 			t.Errorf("the browser is let in to %s", a.url)
 		}
@@ -326,13 +335,15 @@ func TestUserCodes(t *testing.T) {
 	b := h.browser()
 	b.signIn("mia@acme.test", "mia-password")
 	lower := strings.ToLower(strings.ReplaceAll(userCode, "-", " "))
-	for _, typed := range []string{lower, " " + lower + " ", strings.ReplaceAll(userCode, "-", ""), userCode[:2] + " - " + userCode[2:]} {
+	for _, typed := range []string{lower, " " + lower + " ", strings.ReplaceAll(userCode, "-", ""), userCode[:2] + " - " +
+		userCode[2:]} {
 		a := b.submit(b.get("/auth/device"), "/auth/device", "user_code", typed)
 		if a.url.Path != "/auth/device/confirm" || a.status != http.StatusOK {
 			t.Errorf("%q was not understood: %d", typed, a.status)
 		}
 	}
-	if a := b.submit(b.get("/auth/device"), "/auth/device", "user_code", "BCDF-GHJK"); !strings.Contains(a.body, "run <code>snapcli login</code> again.") {
+	if a := b.submit(b.get("/auth/device"), "/auth/device", "user_code", "BCDF-GHJK"); !strings.Contains(a.body,
+		"run <code>snapcli login</code> again.") {
 		t.Errorf("an unknown code: %s", a.body)
 	}
 }
@@ -370,7 +381,8 @@ func TestOrganizationsAreNotListed(t *testing.T) {
 	if strings.Contains(page.body, "Globex") || !strings.Contains(page.body, `name="organization"`) {
 		t.Errorf("the choice: %s", page.body)
 	}
-	if page := b.get("/auth/signin?organization=nowhere"); page.status != http.StatusNotFound || !strings.Contains(page.body, "No organization here is known as nowhere.") {
+	if page := b.get("/auth/signin?organization=nowhere"); page.status != http.StatusNotFound ||
+		!strings.Contains(page.body, "No organization here is known as nowhere.") {
 		t.Errorf("an unknown organization: %d %s", page.status, page.body)
 	}
 	page = b.get("/auth/signin?organization=Acme&next=/auth/device")
@@ -386,7 +398,8 @@ func TestOrganizationsAreNotListed(t *testing.T) {
 func TestOrganizationByEMail(t *testing.T) {
 	t.Parallel()
 	third := globex()
-	third.Slug, third.Domains, third.Local = "initech", []string{"Initech.example"}, []signin.LocalUser{{Email: "ian@globex.test", Password: "ian-password", Role: snap.RoleOwner}}
+	third.Slug, third.Domains, third.Local = "initech", []string{"Initech.example"},
+		[]signin.LocalUser{{Email: "ian@globex.test", Password: "ian-password", Role: snap.RoleOwner}}
 	h := start(t, acme(), globex(), third)
 	b := h.browser()
 	page := b.get("/auth/signin")
@@ -407,7 +420,8 @@ func TestOrganizationByEMail(t *testing.T) {
 		}
 	}
 	page = b.get("/auth/signin?organization=mia@acme.test")
-	if a := b.submit(page, "/auth/signin", "organization", "acme", "email", "mia@acme.test", "password", "mia-password"); !strings.Contains(a.body, "Acme (acme)") {
+	if a := b.submit(page, "/auth/signin", "organization", "acme", "email", "mia@acme.test", "password",
+		"mia-password"); !strings.Contains(a.body, "Acme (acme)") {
 		t.Errorf("signed in: %s", a.body)
 	}
 }

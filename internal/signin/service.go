@@ -115,7 +115,8 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 		store: s, issuer: issuer, path: u.Path + "/auth", client: o.ClientID, listed: o.ListThem,
 		tokens:  auth.NewTokens(s, issuer, o.Audience, o.Sealer, o.Now),
 		browser: auth.NewBrowser(s, public, o.Now, address),
-		keys:    auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer, Now: o.Now, Address: address}),
+		keys: auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer,
+			Now: o.Now, Address: address}),
 		address: address, now: o.Now, log: o.Log, count: o.Count, cross: auth.CrossOrigin(public),
 	}
 	if err := v.tokens.Check(ctx); err != nil {
@@ -125,7 +126,8 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 		return nil, fmt.Errorf("read the secret of forms: %w", err)
 	}
 	v.assets = look.NewAssets(v.path+"/assets/", look.Files())
-	if v.views, err = look.Parse(v.assets, func() time.Time { return o.Now().UTC() }, pageFiles, "pages/*.html"); err != nil {
+	if v.views, err = look.Parse(v.assets, func() time.Time { return o.Now().UTC() }, pageFiles,
+		"pages/*.html"); err != nil {
 		return nil, err
 	}
 	return v, v.applyOrganizations(ctx, o.Organizations)
@@ -189,7 +191,8 @@ func (s *Service) retireLocalUsers(ctx context.Context, org organization) error 
 		_, listed := org.local[subject]
 		switch {
 		case listed && m.Disabled:
-			s.log.WarnContext(ctx, "a listed user is disabled; `snapcloud user enable` lets them in again", "organization", org.Slug, "user", m.Email)
+			s.log.WarnContext(ctx, "a listed user is disabled; `snapcloud user enable` lets them in again", "organization",
+				org.Slug, "user", m.Email)
 		case !listed && !m.Disabled:
 			s.log.WarnContext(ctx, "a user is no longer listed and was disabled", "organization", org.Slug, "user", m.Email)
 			if err := s.store.SetDisabled(ctx, m.ID, true); err != nil {

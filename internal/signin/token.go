@@ -46,7 +46,8 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 	case "":
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "grant_type is missing")
 	default:
-		s.writeOAuthError(w, http.StatusBadRequest, "unsupported_grant_type", "only the device code and refresh token grants are offered")
+		s.writeOAuthError(w, http.StatusBadRequest, "unsupported_grant_type",
+			"only the device code and refresh token grants are offered")
 	}
 }
 
@@ -82,7 +83,8 @@ func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Valu
 		bad("expired_token", "the code has expired; begin again")
 	case store.PollApproved:
 		s.count("device", "ok")
-		s.log.InfoContext(r.Context(), "signed in", "user", n.UserID, "session", n.ID, "program", n.Name, "address", n.Address)
+		s.log.InfoContext(r.Context(), "signed in", "user", n.UserID, "session", n.ID, "program", n.Name, "address",
+			n.Address)
 		s.writeTokens(w, r, n, refresh)
 	default:
 		s.count("device", "wrong")
@@ -110,7 +112,8 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 	switch {
 	case errors.Is(err, store.ErrTokenReused):
 		s.count("refresh", "reused")
-		s.log.WarnContext(r.Context(), "refresh token reused, session ended", "user", n.UserID, "session", n.ID, "address", s.address(r))
+		s.log.WarnContext(r.Context(), "refresh token reused, session ended", "user", n.UserID, "session", n.ID, "address",
+			s.address(r))
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the session has ended; sign in again")
 	case errors.Is(err, store.ErrClosed): // not invalid_grant: the client keeps its token until then
 		s.count("refresh", "refused")
@@ -165,7 +168,8 @@ func (s *Service) newTokens(ctx context.Context, n store.Session) (tokenAnswer, 
 	if err != nil {
 		return tokenAnswer{}, err
 	}
-	answer := tokenAnswer{AccessToken: access, TokenType: "Bearer", ExpiresIn: int(auth.AccessLife.Seconds()), Scope: n.Scope}
+	answer := tokenAnswer{AccessToken: access, TokenType: "Bearer", ExpiresIn: int(auth.AccessLife.Seconds()),
+		Scope: n.Scope}
 	if hasScope(n.Scope, "openid") {
 		answer.IDToken, err = s.tokens.ID(ctx, auth.Identity{
 			Subject: subject, ClientID: n.ClientID, Email: c.User.Email, Name: c.User.Name, AuthTime: n.Created,
@@ -235,7 +239,8 @@ func (s *Service) userinfo(w http.ResponseWriter, r *http.Request) {
 	c, err := s.keys.User(r)
 	if err != nil || c.Credential.Kind != snap.LoginToken {
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
-		s.writeOAuthError(w, http.StatusUnauthorized, "invalid_token", "the access token is missing, wrong, expired or revoked")
+		s.writeOAuthError(w, http.StatusUnauthorized, "invalid_token",
+			"the access token is missing, wrong, expired or revoked")
 		return
 	}
 	groups, err := s.store.GroupsOf(r.Context(), c)

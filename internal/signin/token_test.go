@@ -147,7 +147,8 @@ func TestRefreshIsBoundToClientAndScope(t *testing.T) {
 	if a.status != http.StatusUnauthorized || a.json(t)["error"] != "invalid_client" {
 		t.Errorf("another client: %d %s", a.status, a.body)
 	}
-	wantError(t, h.post("/token", "grant_type", "refresh_token", "client_id", "snapcli", "refresh_token", got.refresh, "scope", "openid admin"), "invalid_scope")
+	wantError(t, h.post("/token", "grant_type", "refresh_token", "client_id", "snapcli", "refresh_token", got.refresh,
+		"scope", "openid admin"), "invalid_scope")
 	tokensOf(t, h.refresh(got.refresh))
 }
 
@@ -168,7 +169,8 @@ func TestRevocation(t *testing.T) {
 	if a := h.api(got.access); a.status != http.StatusOK {
 		t.Fatalf("API before the revocation: %d", a.status)
 	}
-	if a := h.post("/revoke", "client_id", "snapcli", "token", got.access, "token_type_hint", "access_token"); a.status != http.StatusOK {
+	if a := h.post("/revoke", "client_id", "snapcli", "token", got.access, "token_type_hint",
+		"access_token"); a.status != http.StatusOK {
 		t.Errorf("access token: %d", a.status)
 	}
 	if a := h.api(got.access); a.status != http.StatusUnauthorized {
@@ -207,11 +209,13 @@ func TestTokenEndpointIsStrict(t *testing.T) {
 	if a := h.get("/auth/token?grant_type=refresh_token"); a.status != http.StatusMethodNotAllowed {
 		t.Errorf("GET: %d", a.status)
 	}
-	for _, grant := range []string{"password", "client_credentials", "authorization_code", "urn:ietf:params:oauth:grant-type:jwt-bearer"} {
+	for _, grant := range []string{"password", "client_credentials", "authorization_code",
+		"urn:ietf:params:oauth:grant-type:jwt-bearer"} {
 		wantError(t, h.post("/token", "grant_type", grant, "client_id", "snapcli"), "unsupported_grant_type")
 	}
 	wantError(t, h.post("/token", "client_id", "snapcli"), "invalid_request")
-	wantError(t, h.post("/token", "grant_type", "refresh_token", "client_id", "snapcli", "client_id", "other"), "invalid_request")
+	wantError(t, h.post("/token", "grant_type", "refresh_token", "client_id", "snapcli", "client_id", "other"),
+		"invalid_request")
 	wantError(t, h.post("/token?client_id=snapcli&grant_type=refresh_token&refresh_token=x"), "invalid_request")
 }
 
@@ -219,7 +223,8 @@ func TestTokenEndpointIsStrict(t *testing.T) {
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	one, two := h.get("/auth/.well-known/oauth-authorization-server"), h.get("/.well-known/oauth-authorization-server/auth")
+	one, two := h.get("/auth/.well-known/oauth-authorization-server"),
+		h.get("/.well-known/oauth-authorization-server/auth")
 	if one.body != two.body || one.status != http.StatusOK {
 		t.Errorf("two documents: %d %d", one.status, two.status)
 	}
@@ -227,7 +232,8 @@ func TestDiscovery(t *testing.T) {
 	if m["issuer"] != h.url+"/auth" {
 		t.Errorf("issuer %v", m["issuer"])
 	}
-	for _, name := range []string{"device_authorization_endpoint", "token_endpoint", "revocation_endpoint", "userinfo_endpoint", "jwks_uri"} {
+	for _, name := range []string{"device_authorization_endpoint", "token_endpoint", "revocation_endpoint",
+		"userinfo_endpoint", "jwks_uri"} {
 		endpoint, _ := m[name].(string)
 		path, ok := strings.CutPrefix(endpoint, h.url)
 		if a := h.get(path); !ok || a.status == http.StatusNotFound {

@@ -51,13 +51,15 @@ func (s *Service) startUpstream(v *visit) error {
 	q := v.r.URL.Query()
 	org, ok := s.organization(q.Get("organization"))
 	if !ok || org.oidc == nil {
-		return &snap.Error{Code: snap.CodeNotFound, Detail: "no such organization signs in with an identity provider", Hint: "go back and choose another"}
+		return &snap.Error{Code: snap.CodeNotFound, Detail: "no such organization signs in with an identity provider",
+			Hint: "go back and choose another"}
 	}
 	ctx := v.r.Context()
 	d, err := org.provider.Discover(ctx)
 	if err != nil {
 		s.log.WarnContext(ctx, "identity provider", "organization", org.Slug, "error", err)
-		return upstreamFailed("the identity provider of "+org.Name+" does not answer", "try again in a while; keys and running sessions go on", err)
+		return upstreamFailed("the identity provider of "+org.Name+" does not answer",
+			"try again in a while; keys and running sessions go on", err)
 	}
 	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	err = s.store.AddUpstreamLogin(ctx, store.UpstreamLogin{
@@ -68,7 +70,8 @@ func (s *Service) startUpstream(v *visit) error {
 		return err
 	}
 	config := s.oauthConfig(org, d)
-	http.Redirect(v.w, v.r, config.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)), http.StatusSeeOther)
+	http.Redirect(v.w, v.r, config.AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)),
+		http.StatusSeeOther)
 	return nil
 }
 
@@ -109,17 +112,20 @@ func (s *Service) takeAnswer(v *visit) error {
 }
 
 // identifyUpstream checks the answer and finds out who it is about.
-func (s *Service) identifyUpstream(ctx context.Context, org organization, login store.UpstreamLogin, q url.Values) (auth.Person, error) {
+func (s *Service) identifyUpstream(ctx context.Context, org organization, login store.UpstreamLogin,
+	q url.Values) (auth.Person, error) {
 	d, err := org.provider.Discover(ctx)
 	if err != nil {
-		return auth.Person{}, upstreamFailed("the identity provider of "+org.Name+" does not answer", "try again in a while", err)
+		return auth.Person{}, upstreamFailed("the identity provider of "+org.Name+" does not answer", "try again in a while",
+			err)
 	}
 	if iss := q.Get("iss"); iss != org.provider.Issuer() && (iss != "" || d.IssInAnswer) {
 		return auth.Person{}, refusedAnswer(fmt.Errorf("the answer names the issuer %q", printable(iss, 200)))
 	}
 	if code := q.Get("error"); code != "" {
 		return auth.Person{}, &snap.Error{
-			Code: snap.CodeForbidden, Detail: "the identity provider did not sign you in: " + printable(code+" "+q.Get("error_description"), 200),
+			Code: snap.CodeForbidden, Detail: "the identity provider did not sign you in: " +
+				printable(code+" "+q.Get("error_description"), 200),
 			Hint: "try again, or ask your administrator",
 		}
 	}
@@ -127,18 +133,21 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 	config := s.oauthConfig(org, d)
 	token, err := config.Exchange(ctx, q.Get("code"), oauth2.VerifierOption(login.Verifier))
 	if err != nil {
-		return auth.Person{}, upstreamFailed("the identity provider of "+org.Name+" did not confirm the sign-in", "try again", err)
+		return auth.Person{}, upstreamFailed("the identity provider of "+org.Name+" did not confirm the sign-in",
+			"try again", err)
 	}
 	return s.personOf(ctx, org, d, token, login.Nonce)
 }
 
 func refusedAnswer(cause error) error {
-	return &snap.Error{Code: snap.CodeForbidden, Detail: "the identity provider's answer cannot be trusted", Hint: "sign in again; if it happens again, tell your administrator", Cause: cause}
+	return &snap.Error{Code: snap.CodeForbidden, Detail: "the identity provider's answer cannot be trusted",
+		Hint: "sign in again; if it happens again, tell your administrator", Cause: cause}
 }
 
 // personOf verifies the ID token and reads the claims; groups that it does not
 // have are looked for at userinfo.
-func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token, nonce string) (auth.Person, error) {
+func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
+	nonce string) (auth.Person, error) {
 	raw, _ := token.Extra("id_token").(string)
 	id, err := org.provider.Verifier(d, org.oidc.ClientID).Verify(ctx, raw)
 	if err != nil {
@@ -167,7 +176,8 @@ func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discov
 
 // addUserinfo completes the claims with those of userinfo, which must be about
 // the same subject. A userinfo endpoint that fails leaves what is known.
-func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token, p auth.Person, claims map[string]any) (auth.Person, error) {
+func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
+	p auth.Person, claims map[string]any) (auth.Person, error) {
 	info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
 		s.log.WarnContext(ctx, "userinfo of the identity provider", "organization", org.Slug, "error", err)
@@ -191,7 +201,8 @@ func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Dis
 // admit applies what the identity provider said to the person's account.
 func (s *Service) admit(ctx context.Context, org organization, p auth.Person) (userID int64, err error) {
 	if !p.Groups.Known {
-		s.log.WarnContext(ctx, "groups are unknown: group shares give nothing", "organization", org.Slug, "subject", p.Subject, "why", p.Groups.Why)
+		s.log.WarnContext(ctx, "groups are unknown: group shares give nothing", "organization", org.Slug, "subject",
+			p.Subject, "why", p.Groups.Why)
 	}
 	role, known := auth.RoleOf(p, org.oidc.Roles)
 	userID, err = s.store.ApplySignIn(ctx, store.SignIn{
@@ -217,9 +228,12 @@ func (s *Service) External(issuer, audience string) (*auth.External, error) {
 			continue
 		}
 		if found != nil {
-			return nil, fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not tell which one they are for", issuer)
+			return nil,
+				fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not tell which one they are "+
+					"for", issuer)
 		}
-		found = &auth.External{Provider: o.provider, Audience: audience, OrgID: o.ID, GroupsClaim: o.oidc.GroupsClaim, Roles: o.oidc.Roles}
+		found = &auth.External{Provider: o.provider, Audience: audience, OrgID: o.ID, GroupsClaim: o.oidc.GroupsClaim,
+			Roles: o.oidc.Roles}
 	}
 	if found == nil {
 		return nil, fmt.Errorf("auth.issuer %s: no organization has it as the issuer of its sign_in", issuer)

@@ -138,14 +138,18 @@ func TestAuthorizationCodeRules(t *testing.T) {
 		return nil
 	}
 	b.get(startAcme)
-	if asked.Get("code_challenge_method") != "S256" || len(asked.Get("code_challenge")) != 43 || asked.Get("redirect_uri") != h.url+"/auth/upstream/callback" {
+	if asked.Get("code_challenge_method") != "S256" || len(asked.Get("code_challenge")) != 43 ||
+		asked.Get("redirect_uri") != h.url+"/auth/upstream/callback" {
 		t.Errorf("authorization request %v", asked)
 	}
-	if a := b.get("/auth/upstream/callback?code=x&state=" + asked.Get("state") + "&iss=" + url.QueryEscape(idps[0].URL)); a.status != http.StatusNotFound {
+	if a := b.get("/auth/upstream/callback?code=x&state=" + asked.Get("state") + "&iss=" +
+		url.QueryEscape(idps[0].URL)); a.status != http.StatusNotFound {
 		t.Errorf("the same state again: %d", a.status)
 	}
-	for _, fields := range [][]string{{"code", "x"}, {"code", "x", "code_verifier", "y"}, {"code", "x", "redirect_uri", "https://evil.test/"}} {
-		wantError(t, h.post("/token", append(fields, "grant_type", "authorization_code", "client_id", "snapcli")...), "unsupported_grant_type")
+	for _, fields := range [][]string{{"code", "x"}, {"code", "x", "code_verifier", "y"},
+		{"code", "x", "redirect_uri", "https://evil.test/"}} {
+		wantError(t, h.post("/token", append(fields, "grant_type", "authorization_code", "client_id", "snapcli")...),
+			"unsupported_grant_type")
 	}
 }
 
@@ -160,14 +164,19 @@ func TestWhereGroupsComeFrom(t *testing.T) {
 		want         string
 		why          string // they are unknown
 	}{
-		{"ID token", map[string]any{"groups": []string{"eng"}}, map[string]any{"sub": "subject-1", "groups": []string{"dba"}}, "eng", ""},
+		{"ID token", map[string]any{"groups": []string{"eng"}},
+			map[string]any{"sub": "subject-1", "groups": []string{"dba"}}, "eng", ""},
 		{"userinfo", nil, map[string]any{"sub": "subject-1", "groups": []string{"dba"}}, "dba", ""},
-		{"nowhere", nil, map[string]any{"sub": "subject-1"}, "", `The identity provider sent no groups claim named "groups"; ask your admin`},
+		{"nowhere", nil, map[string]any{"sub": "subject-1"}, "",
+			`The identity provider sent no groups claim named "groups"; ask your admin`},
 		{"empty", map[string]any{"groups": []string{}}, nil, "", ""},
 		{"overage", map[string]any{
-			"_claim_names": map[string]string{"groups": "src1"}, "_claim_sources": map[string]any{"src1": map[string]string{"endpoint": "https://graph.windows.net/x"}},
-		}, map[string]any{"sub": "subject-1"}, "", "You are in more groups than the identity provider puts into a token; ask your admin"},
-		{"too many", map[string]any{"groups": manyGroups(2001)}, map[string]any{"sub": "subject-1"}, "", "You are in more than 2000 groups, which are too many; ask your admin"},
+			"_claim_names":   map[string]string{"groups": "src1"},
+			"_claim_sources": map[string]any{"src1": map[string]string{"endpoint": "https://graph.windows.net/x"}},
+		}, map[string]any{"sub": "subject-1"}, "",
+			"You are in more groups than the identity provider puts into a token; ask your admin"},
+		{"too many", map[string]any{"groups": manyGroups(2001)}, map[string]any{"sub": "subject-1"}, "",
+			"You are in more than 2000 groups, which are too many; ask your admin"},
 	} {
 		idps[0].lie(func(p *idp) { p.claims, p.userinfo = tc.id, tc.userinfo })
 		page := h.browser().get(startAcme)

@@ -22,7 +22,8 @@ type fault struct {
 }
 
 func (f fault) String() string {
-	return fmt.Sprintf("%s of %s for %v after %v", f.kind, f.target, f.lasts.Round(time.Millisecond), f.after.Round(time.Millisecond))
+	return fmt.Sprintf("%s of %s for %v after %v", f.kind, f.target, f.lasts.Round(time.Millisecond),
+		f.after.Round(time.Millisecond))
 }
 
 // kinds are the faults by what they hit: a replica's process, one of the links
@@ -86,7 +87,8 @@ func schedule(seed uint64, rounds int, longest time.Duration) (all [][]fault) {
 		}
 		var round []fault
 		add := func(what, target string) {
-			round = append(round, fault{bags[what].draw(), target, time.Duration(chance.Int64N(int64(longest / 2))), longest/4 + time.Duration(chance.Int64N(int64(longest)))})
+			round = append(round, fault{bags[what].draw(), target, time.Duration(chance.Int64N(int64(longest / 2))),
+				longest/4 + time.Duration(chance.Int64N(int64(longest)))})
 		}
 		for i := range replicaCount {
 			if short || chance.IntN(3) > 0 {
@@ -318,7 +320,8 @@ func (w *world) oneAtATime() {
 		leaders++
 		// The lease counts from before it was answered, which a slow database delays.
 		if b.began.Before(a.end) && b.began.Sub(a.began) < workLease/2 {
-			w.violated("replica %d began background work %v after replica %d, which had the lease", b.replica, b.began.Sub(a.began), a.replica)
+			w.violated("replica %d began background work %v after replica %d, which had the lease", b.replica,
+				b.began.Sub(a.began), a.replica)
 		}
 	}
 	w.t.Logf("background work ran %d times, and went to another replica %d times", len(all), leaders)

@@ -54,7 +54,8 @@ func newLink(t *testing.T, name, to string, seed uint64) *link {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &link{name: name, to: to, in: in, mode: pass, changed: make(chan struct{}), pipes: map[*pipe]bool{}, chance: rand.New(rand.NewPCG(seed, 7))}
+	l := &link{name: name, to: to, in: in, mode: pass, changed: make(chan struct{}), pipes: map[*pipe]bool{},
+		chance: rand.New(rand.NewPCG(seed, 7))}
 	go l.accept()
 	t.Cleanup(func() {
 		in.Close()

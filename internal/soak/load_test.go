@@ -33,7 +33,8 @@ func (w *world) answered(what string, err error, also ...snap.Code) bool {
 	case slices.Contains(also, code):
 		w.count(what + ": " + string(code))
 		return false
-	case code == snap.CodeUnreachable, code == snap.CodeUnavailable, code == snap.CodeInterrupted, code == snap.CodeRateLimited:
+	case code == snap.CodeUnreachable, code == snap.CodeUnavailable, code == snap.CodeInterrupted,
+		code == snap.CodeRateLimited:
 		w.count(what + ": " + string(code))
 		return false
 	}
@@ -42,7 +43,8 @@ func (w *world) answered(what string, err error, also ...snap.Code) bool {
 }
 
 // change carries one change of a fact out, or the one again that was not answered.
-func (w *world) change(what string, t *thing, f *fact, to bool, until time.Time, do func(to bool, until time.Time) error) bool {
+func (w *world) change(what string, t *thing, f *fact, to bool, until time.Time,
+	do func(to bool, until time.Time) error) bool {
 	if again, was, end := w.model.retry(f); again {
 		to, until = was, end
 	}
@@ -132,7 +134,8 @@ func (o *owner) push(r *rand.Rand) {
 			size += 17 << 20 // several parts
 		}
 		name, _, _ := cutAt(o.p.email)
-		t = &thing{target: name, name: fmt.Sprintf("%s-%04d", name, o.n), seed: w.seed<<20 + uint64(r.IntN(1<<20)), size: size, owner: o.p}
+		t = &thing{target: name, name: fmt.Sprintf("%s-%04d", name, o.n), seed: w.seed<<20 + uint64(r.IntN(1<<20)),
+			size: size, owner: o.p}
 		sum := sha256.Sum256(content(t.seed, t.size))
 		t.sha = hex.EncodeToString(sum[:])
 		o.unfinished = t
@@ -302,7 +305,8 @@ func (w *world) revoked(t *thing, held *heldURL, r *rand.Rand) {
 		}
 		res.Body.Close()
 		if _, sure := settled(before, w.model.view(held.p, t, time.Now())); sure && res.StatusCode < 400 {
-			w.violated("a URL of %s of before opens %s after the right of %s was taken at replica %d: status %d", t.owner.email, t.id, held.p.email, i, res.StatusCode)
+			w.violated("a URL of %s of before opens %s after the right of %s was taken at replica %d: status %d", t.owner.email,
+				t.id, held.p.email, i, res.StatusCode)
 		}
 		w.count("held URL after a revocation: asked")
 	}
@@ -528,7 +532,8 @@ func (w *world) sessions(r *rand.Rand) {
 		return
 	}
 	for i := range w.replicas {
-		if _, err := p.by(s.AccessToken, i).Me(context.Background()); w.answered("ended session", err, snap.CodeUnauthenticated) {
+		if _, err := p.by(s.AccessToken, i).Me(context.Background()); w.answered("ended session", err,
+			snap.CodeUnauthenticated) {
 			w.violated("a session that has ended opens replica %d", i)
 		}
 	}

@@ -74,7 +74,8 @@ func (w *world) newPerson(name, org string, admin bool, groups ...string) *perso
 
 // api returns a client of the user mount, to a replica or to any (-1).
 func (p *person) api(replica int) *api.Client {
-	c, err := api.New(api.Options{BaseURL: publicURL, Mount: api.MountUser, Token: p.file.Source(publicURL, p.web), UserAgent: "soak", HTTP: p.client(replica)})
+	c, err := api.New(api.Options{BaseURL: publicURL, Mount: api.MountUser, Token: p.file.Source(publicURL, p.web),
+		UserAgent: "soak", HTTP: p.client(replica)})
 	if err != nil {
 		p.w.t.Fatal(err)
 	}
@@ -83,7 +84,8 @@ func (p *person) api(replica int) *api.Client {
 
 // byKey returns a client of the agent mount to a replica.
 func (p *person) byKey(secret string, replica int) *api.Client {
-	c, err := api.New(api.Options{BaseURL: publicURL, Mount: api.MountAgent, Token: api.StaticToken(secret), UserAgent: "soak", HTTP: p.client(replica)})
+	c, err := api.New(api.Options{BaseURL: publicURL, Mount: api.MountAgent, Token: api.StaticToken(secret),
+		UserAgent: "soak", HTTP: p.client(replica)})
 	if err != nil {
 		p.w.t.Fatal(err)
 	}
@@ -92,7 +94,8 @@ func (p *person) byKey(secret string, replica int) *api.Client {
 
 // by returns a client of the user mount to a replica, by this access token.
 func (p *person) by(token string, replica int) *api.Client {
-	c, err := api.New(api.Options{BaseURL: publicURL, Mount: api.MountUser, Token: api.StaticToken(token), UserAgent: "soak", HTTP: p.client(replica)})
+	c, err := api.New(api.Options{BaseURL: publicURL, Mount: api.MountUser, Token: api.StaticToken(token),
+		UserAgent: "soak", HTTP: p.client(replica)})
 	if err != nil {
 		p.w.t.Fatal(err)
 	}
@@ -136,7 +139,8 @@ func (p *person) newClient(replica int) *http.Client {
 		}
 		return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
 	}
-	t := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 2, IdleConnTimeout: 2 * time.Second, DisableCompression: true}
+	t := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 2, IdleConnTimeout: 2 * time.Second,
+		DisableCompression: true}
 	p.w.t.Cleanup(t.CloseIdleConnections)
 	return &http.Client{Transport: inspector{p, t}, Timeout: patience}
 }
@@ -165,7 +169,8 @@ func (i inspector) RoundTrip(r *http.Request) (*http.Response, error) {
 	case res.StatusCode < 500 || w.old != "": // an older program tells of failures in its own way
 	case res.StatusCode == http.StatusServiceUnavailable && res.Header.Get("Retry-After") == "":
 		w.violated("%s %s: 503 without Retry-After", r.Method, r.URL.Path)
-	case res.StatusCode == http.StatusBadGateway && strings.HasPrefix(r.URL.Path, "/auth/upstream/"): // the identity provider is away
+	// the identity provider is away
+	case res.StatusCode == http.StatusBadGateway && strings.HasPrefix(r.URL.Path, "/auth/upstream/"):
 	case res.StatusCode != http.StatusServiceUnavailable:
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10))
 		res.Body.Close()
@@ -182,7 +187,8 @@ func (p *person) login(dir string) error {
 	defer cancel()
 	a := &approver{p: p, giveUp: cancel}
 	_, err := login.Login(ctx, login.Options{
-		CloudURL: publicURL, ConfigDir: dir, NoBrowser: true, Program: "soak", Host: "here", Env: func(string) string { return "" },
+		CloudURL: publicURL, ConfigDir: dir, NoBrowser: true, Program: "soak", Host: "here",
+		Env:    func(string) string { return "" },
 		Prompt: a, HTTP: p.web,
 	})
 	return err
@@ -238,7 +244,8 @@ func (b *browser) approve(code string) error {
 	if found == nil {
 		return fmt.Errorf("the page has no form: %s", page)
 	}
-	_, err = b.visit(http.MethodPost, "/auth/device/confirm", url.Values{"csrf_token": {found[1]}, "user_code": {code}, "decision": {"approve"}})
+	_, err = b.visit(http.MethodPost, "/auth/device/confirm",
+		url.Values{"csrf_token": {found[1]}, "user_code": {code}, "decision": {"approve"}})
 	return err
 }
 

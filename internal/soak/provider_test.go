@@ -63,7 +63,8 @@ func (p *provider) metadata(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (p *provider) jwks(w http.ResponseWriter, _ *http.Request) {
-	answer(w, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}})
+	answer(w,
+		jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: p.key.Public(), KeyID: "k", Algorithm: "ES256", Use: "sig"}}})
 }
 
 func answer(w http.ResponseWriter, v any) {
@@ -76,7 +77,8 @@ func (p *provider) authorize(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	p.pending[code] = visit{r.Header.Get(accountHeader), q.Get("nonce")}
 	p.mu.Unlock()
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(), http.StatusSeeOther)
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode(),
+		http.StatusSeeOther)
 }
 
 func (p *provider) token(w http.ResponseWriter, r *http.Request) {
@@ -85,14 +87,16 @@ func (p *provider) token(w http.ResponseWriter, r *http.Request) {
 	delete(p.pending, r.FormValue("code"))
 	groups := slices.Clone(p.groups[l.email])
 	p.mu.Unlock()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: p.key, KeyID: "k"}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: p.key, KeyID: "k"}},
+		nil)
 	if !known || err != nil {
 		http.Error(w, `{"error":"invalid_grant"}`, http.StatusBadRequest)
 		return
 	}
 	now := time.Now()
 	id, err := jwt.Signed(signer).Claims(map[string]any{
-		"iss": p.issuer, "sub": l.email, "aud": "snapcloud", "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "nonce": l.nonce,
+		"iss": p.issuer, "sub": l.email, "aud": "snapcloud", "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(),
+		"nonce": l.nonce,
 		"email": l.email, "email_verified": true, "name": l.email, "groups": append([]string{}, groups...),
 	}).Serialize()
 	if err != nil {

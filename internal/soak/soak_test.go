@@ -69,7 +69,8 @@ func duration(name string) time.Duration {
 func (w *world) populate() {
 	w.t.Helper()
 	ada := w.newPerson("ada", "acme", true, "leads")
-	uma, bob, cy := w.newPerson("uma", "acme", false, "eng"), w.newPerson("bob", "acme", false, "dba"), w.newPerson("cy", "acme", false)
+	uma, bob, cy := w.newPerson("uma", "acme", false, "eng"), w.newPerson("bob", "acme", false, "dba"),
+		w.newPerson("cy", "acme", false)
 	w.churns = w.newPerson("pia", "acme", false, "eng", "dba")
 	gail, gary := w.newPerson("gail", "globex", true, "leads"), w.newPerson("gary", "globex", false, "eng")
 	for _, p := range []*person{ada, uma, bob, cy, gail} {
@@ -81,7 +82,8 @@ func (w *world) populate() {
 		w.must("first login", func() error { return p.login(p.dir) })
 	}
 	w.must("webhook", func() error {
-		_, err := ada.any.AddWebhook(w.ctx, api.WebhookRequest{URL: w.hooks.URL, Events: []snap.AuditAction{snap.AuditPushed}})
+		_, err := ada.any.AddWebhook(w.ctx, api.WebhookRequest{URL: w.hooks.URL,
+			Events: []snap.AuditAction{snap.AuditPushed}})
 		return err
 	})
 	o := &owner{p: ada}
@@ -326,7 +328,8 @@ func (w *world) compare(p *person, replica int) error {
 	for _, t := range w.model.all(nil) {
 		before, after := w.model.view(p, t, begun), w.model.view(p, t, time.Now())
 		if sees, sure := settled(before, after); sure && got[t.id] != (sees == yes) {
-			w.violated("at rest, replica %d lists %s of %s to %s: %v, must be %v (shared %v, groups %v, orgs %v)", replica, t.id, t.owner.email, p.email, got[t.id], sees == yes,
+			w.violated("at rest, replica %d lists %s of %s to %s: %v, must be %v (shared %v, groups %v, orgs %v)", replica,
+				t.id, t.owner.email, p.email, got[t.id], sees == yes,
 				t.shared.is, slices.Collect(maps.Keys(t.groups)), slices.Collect(maps.Keys(t.orgs)))
 		}
 	}
@@ -386,7 +389,8 @@ func (w *world) audit() {
 			w.violated("the audit log of %s: %v", p.org, err)
 		}
 		w.t.Logf("the audit log of %s has %d lines", p.org, n)
-		for e, err := range p.any.AllAudit(context.Background(), api.AuditOptions{Action: snap.AuditPushed, Limit: api.MaxLimit}) {
+		for e, err := range p.any.AllAudit(context.Background(),
+			api.AuditOptions{Action: snap.AuditPushed, Limit: api.MaxLimit}) {
 			if err != nil {
 				w.violated("read the audit log of %s: %v", p.org, err)
 				break
@@ -430,7 +434,8 @@ func (w *world) collect() {
 		w.t.Fatal(err)
 	}
 	later := time.Now()
-	s, err := cloud.New(ctx, config, cloud.Options{Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return later }})
+	s, err := cloud.New(ctx, config, cloud.Options{Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return later }})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -158,7 +158,8 @@ func (w *world) addReplica(i int, database, storage string) {
 	u.Host = r.db.address()
 	text := fmt.Sprintf(configuration, r.listen, publicURL, u, w.blobURL(r.s3.address()), w.provider.issuer, clientSecret)
 	r.oldConfig = filepath.Join(w.dir, name+"-old.yaml")
-	for path, content := range map[string]string{r.oldConfig: text, r.config: text + fmt.Sprintf("private: {listen: %q}\n", r.private)} {
+	for path, content := range map[string]string{r.oldConfig: text,
+		r.config: text + fmt.Sprintf("private: {listen: %q}\n", r.private)} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			w.t.Fatal(err)
 		}

@@ -15,7 +15,8 @@ import (
 // caller may ask is judged before (snap.ActExplain). Only admins are
 // told the recipients; others learn that there are some. Recipients cannot be
 // counted: that is their organization's affair.
-func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (ways []snap.Access, people int, err error) {
+func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (ways []snap.Access, people int,
+	err error) {
 	all, err := s.grantsOn(ctx, c, sn)
 	if err != nil {
 		return nil, 0, err
@@ -82,7 +83,8 @@ func scanAccess(rows *sql.Rows) (a snap.Access, err error) {
 // Judge says why a user of the caller's organization can see a snapshot, or
 // why not, by the same rule that decides when they ask. It fails with code
 // not_found when the organization has no user with this e-mail.
-func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, email string) (snap.Member, snap.Verdict, error) {
+func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, email string) (snap.Member, snap.Verdict,
+	error) {
 	m, err := s.UserByEmail(ctx, c.Org.ID, email)
 	if err != nil {
 		return m, snap.Verdict{}, err
@@ -99,7 +101,8 @@ func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, emai
 // organization who would see the snapshot through it and cannot now, at most
 // limit of them by e-mail, and how many there are. groupID is empty for the
 // org-wide share. It fails with code group_not_found.
-func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string, limit int) (users []snap.User, count int, err error) {
+func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string,
+	limit int) (users []snap.User, count int, err error) {
 	audience := snap.AudienceOf(snap.KindMembers, c.Org.ID)
 	if groupID != "" {
 		var group int64

@@ -80,7 +80,8 @@ var (
 // breaks returns what in a migration an older replica would stumble over.
 func breaks(text string) (problems []string) {
 	if strings.Contains(text, "+goose Down") {
-		problems = append(problems, "there is no way down: a release is taken back by running the one before on the new schema")
+		problems = append(problems,
+			"there is no way down: a release is taken back by running the one before on the new schema")
 	}
 	text = sqlComment.ReplaceAllString(text, "")
 	made := map[string]bool{}
@@ -92,7 +93,8 @@ func breaks(text string) (problems []string) {
 		if found := takesAway.FindString(statement); found != "" {
 			problems = append(problems, found+": an older replica may use what changes")
 		}
-		if addColumn.MatchString(statement) && strings.Contains(strings.ToUpper(statement), "ALTER TABLE") && !strings.Contains(strings.ToUpper(statement), "DEFAULT") {
+		if addColumn.MatchString(statement) && strings.Contains(strings.ToUpper(statement), "ALTER TABLE") &&
+			!strings.Contains(strings.ToUpper(statement), "DEFAULT") {
 			problems = append(problems, "a column that must be given: an older replica does not give it")
 		}
 		if m := uniqueOn.FindStringSubmatch(statement); m != nil && !made[m[1]] {

@@ -52,7 +52,8 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 func (s *Store) appendLine(ctx context.Context, tx *sql.Tx, orgID int64, e snap.AuditEntry, body string) error {
 	line := []any{orgID, e.Seq, e.At.UnixMilli(), string(e.Action), e.Actor, e.Snapshot, body, e.Hash}
 	if s.dialect == postgres {
-		_, err := tx.ExecContext(ctx, `WITH line AS (`+insertLine+`), head AS (UPDATE audit_heads SET hash = $8 WHERE org_id = $1) `+insertDeliveries, line...)
+		_, err := tx.ExecContext(ctx,
+			`WITH line AS (`+insertLine+`), head AS (UPDATE audit_heads SET hash = $8 WHERE org_id = $1) `+insertDeliveries, line...)
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, insertLine, line...); err != nil {
@@ -73,7 +74,8 @@ const insertLine = `INSERT INTO audit(org_id, seq, at, action, actor, snapshot, 
 // recordOn records what a caller did with a snapshot: in the log of the
 // snapshot's organization and, when the caller is of another one, in theirs,
 // without what only the owner may know.
-func (s *Store) recordOn(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, action snap.AuditAction, d snap.AuditDetail) error {
+func (s *Store) recordOn(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
+	d snap.AuditDetail) error {
 	d.Target = sn.Target
 	e := snap.AuditEntry{Action: action, Snapshot: sn.ID, Detail: d}
 	logs := []int64{sn.Org.ID}
@@ -93,7 +95,8 @@ func (s *Store) recordOn(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 
 // Note records something that a caller did with a snapshot and that changes
 // nothing: a pull that started or ended, a share that was refused.
-func (s *Store) Note(ctx context.Context, c snap.Caller, sn snap.Snapshot, action snap.AuditAction, d snap.AuditDetail) error {
+func (s *Store) Note(ctx context.Context, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
+	d snap.AuditDetail) error {
 	return s.tx(ctx, func(tx *sql.Tx) error { return s.recordOn(ctx, tx, c, sn, action, d) })
 }
 
@@ -147,7 +150,8 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (AuditPa
 		}
 		and(beyond, seq)
 	}
-	items, err := collect(ctx, s, `SELECT body FROM audit WHERE `+strings.Join(where, ` AND `)+` ORDER BY seq `+order+` LIMIT $`+strconv.Itoa(len(args)+1),
+	items, err := collect(ctx, s,
+		`SELECT body FROM audit WHERE `+strings.Join(where, ` AND `)+` ORDER BY seq `+order+` LIMIT $`+strconv.Itoa(len(args)+1),
 		scanEntry, append(args, q.Limit+1)...)
 	if err != nil || len(items) <= q.Limit {
 		return AuditPage{Items: items}, err
@@ -172,7 +176,9 @@ func entryOf(body string) (e snap.AuditEntry, err error) {
 // History returns everything the log tells of one snapshot and of the
 // organization's users until a time, the oldest first: what it takes to say
 // who could see the snapshot then.
-func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, until time.Time) ([]snap.AuditEntry, error) {
-	return collect(ctx, s, `SELECT body FROM audit WHERE org_id = $1 AND (snapshot = $2 OR action = $3) AND at <= $4 ORDER BY seq`,
+func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, until time.Time) ([]snap.AuditEntry,
+	error) {
+	return collect(ctx, s,
+		`SELECT body FROM audit WHERE org_id = $1 AND (snapshot = $2 OR action = $3) AND at <= $4 ORDER BY seq`,
 		scanEntry, c.Org.ID, snapshotID, string(snap.AuditUserChanged), until.UnixMilli())
 }

@@ -26,7 +26,8 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 	}
 	defer s.Close()
 	if known, err := s.has(ctx, "snapshots"); err != nil || !known {
-		return errors.Join(err, snap.Usage("the database in "+dataDir+" is empty", "start the service once, or name its configuration with --config"))
+		return errors.Join(err, snap.Usage("the database in "+dataDir+" is empty",
+			"start the service once, or name its configuration with --config"))
 	}
 	if err := ownerOnly(file); err != nil { // SQLite takes an empty file for a new one
 		return err
@@ -49,7 +50,8 @@ func trim(ctx context.Context, file string) error {
 			continue
 		}
 		var known bool // an older service may not have it yet
-		if err := db.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`, t.name).Scan(&known); err != nil {
+		if err := db.QueryRowContext(ctx,
+			`SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`, t.name).Scan(&known); err != nil {
 			return err
 		}
 		if !known {

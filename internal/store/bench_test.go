@@ -118,7 +118,8 @@ func (r *ratios) measure(d *seeded, n int) {
 		r.list(d, who+", received", c, store.Query{Filter: snap.FilterReceived})
 		r.list(d, who+", target", c, store.Query{Target: "shop-000"})
 		r.list(d, who+", type", c, store.Query{Type: snap.TypeSanitized})
-		r.list(d, who+", target and type", c, store.Query{Target: "shop-000", Type: snap.TypeSnapshot}) // a full page at every size
+		// a full page at every size
+		r.list(d, who+", target and type", c, store.Query{Target: "shop-000", Type: snap.TypeSnapshot})
 		r.list(d, who+", search", c, store.Query{Q: "RS-001"})
 	}
 	r.check(d)
@@ -189,7 +190,8 @@ func scanBare(row interface{ Scan(...any) error }) (sn snap.Snapshot, err error)
 	var owner sql.NullInt64
 	var created int64
 	var blob string
-	err = row.Scan(&sn.Key, &sn.ID, &sn.Org.ID, &owner, &sn.Target, &sn.Name, &sn.Type, &sn.Engine, &sn.Size, &sn.SHA256, &blob, &created)
+	err = row.Scan(&sn.Key, &sn.ID, &sn.Org.ID, &owner, &sn.Target, &sn.Name, &sn.Type, &sn.Engine, &sn.Size, &sn.SHA256,
+		&blob, &created)
 	sn.Created = time.UnixMilli(created)
 	return sn, err
 }

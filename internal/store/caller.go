@@ -21,7 +21,8 @@ const callerColumns = `o.id, o.slug, o.name, u.id, u.email, u.name, u.role, u.gr
 func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	var id, unknown, asOf sql.NullInt64
 	var email, name, role, why sql.NullString
-	err = row.Scan(append([]any{&c.Org.ID, &c.Org.Slug, &c.Org.Name, &id, &email, &name, &role, &unknown, &why, &asOf}, also...)...)
+	err = row.Scan(append([]any{&c.Org.ID, &c.Org.Slug, &c.Org.Name, &id, &email, &name, &role, &unknown, &why, &asOf},
+		also...)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = snap.ErrUnauthenticated
 	}
@@ -30,7 +31,8 @@ func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	}
 	if id.Valid {
 		c.User = &snap.User{ID: id.Int64, Email: email.String, Name: name.String}
-		c.Role, c.GroupsUnknown, c.GroupsWhy, c.GroupsAsOf = snap.Role(role.String), unknown.Int64 != 0, why.String, timeOf(asOf)
+		c.Role, c.GroupsUnknown, c.GroupsWhy, c.GroupsAsOf = snap.Role(role.String), unknown.Int64 != 0, why.String,
+			timeOf(asOf)
 	}
 	return c, nil
 }
@@ -40,7 +42,8 @@ func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 // what the service does by itself and for the operator. It fails with
 // snap.ErrUnauthenticated when there is no such organization.
 func (s *Store) CallerOfOrg(ctx context.Context, orgID int64) (snap.Caller, error) {
-	return scanCaller(s.row(ctx, `SELECT `+callerColumns+` FROM orgs o LEFT JOIN users u ON u.id = 0 WHERE o.id = $1`, orgID))
+	return scanCaller(s.row(ctx,
+		`SELECT `+callerColumns+` FROM orgs o LEFT JOIN users u ON u.id = 0 WHERE o.id = $1`, orgID))
 }
 
 // CallerOfUser returns the caller that a user's credential acts as, without
@@ -59,7 +62,8 @@ func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, er
 // CallerWithoutGroups is [Store.CallerOfUser] for a request: who needs the
 // groups asks [Store.GroupsOf].
 func (s *Store) CallerWithoutGroups(ctx context.Context, userID int64) (snap.Caller, error) {
-	return scanCaller(s.row(ctx, `SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0 AND o.closed = 0`, userID))
+	return scanCaller(s.row(ctx,
+		`SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0 AND o.closed = 0`, userID))
 }
 
 // CallerOfKey returns the caller, without groups, for which the key whose

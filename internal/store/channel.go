@@ -48,7 +48,8 @@ func scanChannel(rows *sql.Rows) (h Channel, err error) {
 // the newest snapshot there is is shared at once; else only what is pushed from
 // now on. Making the same channel twice changes nothing. It fails with code
 // group_not_found.
-func (s *Store) AddChannel(ctx context.Context, c snap.Caller, target string, t snap.Type, groupID string, now bool) (h Channel, err error) {
+func (s *Store) AddChannel(ctx context.Context, c snap.Caller, target string, t snap.Type, groupID string,
+	now bool) (h Channel, err error) {
 	var id int64
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
 		var group int64
@@ -59,7 +60,8 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, target string, t 
 			}
 			group = g.ID
 		}
-		err := tx.QueryRowContext(ctx, `SELECT id FROM channels WHERE org_id = $1 AND target = $2 AND type = $3 AND coalesce(group_id, 0) = $4`,
+		err := tx.QueryRowContext(ctx,
+			`SELECT id FROM channels WHERE org_id = $1 AND target = $2 AND type = $3 AND coalesce(group_id, 0) = $4`,
 			c.Org.ID, target, string(t), group).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = s.makeChannel(ctx, tx, c, target, t, group, groupID, &id)
@@ -75,8 +77,10 @@ func (s *Store) AddChannel(ctx context.Context, c snap.Caller, target string, t 
 	return one(collect(ctx, s, selectChannel+`WHERE h.id = $1`, scanChannel, id))
 }
 
-func (s *Store) makeChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, target string, t snap.Type, group int64, groupID string, id *int64) error {
-	err := tx.QueryRowContext(ctx, `INSERT INTO channels(org_id, target, type, group_id, created_at, created_by) VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
+func (s *Store) makeChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, target string, t snap.Type, group int64,
+	groupID string, id *int64) error {
+	err := tx.QueryRowContext(ctx,
+		`INSERT INTO channels(org_id, target, type, group_id, created_at, created_by) VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
 		c.Org.ID, target, string(t), nullID(group), s.now().UnixMilli(), userID(c)).Scan(id)
 	if err != nil {
 		return err
@@ -90,9 +94,11 @@ func (s *Store) makeChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, targ
 func (s *Store) DeleteChannel(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		d := snap.AuditDetail{Channel: id}
-		err := tx.QueryRowContext(ctx, `DELETE FROM channels WHERE id = $1 AND org_id = $2 RETURNING target, type`, id, c.Org.ID).Scan(&d.Target, &d.Kind)
+		err := tx.QueryRowContext(ctx,
+			`DELETE FROM channels WHERE id = $1 AND org_id = $2 RETURNING target, type`, id, c.Org.ID).Scan(&d.Target, &d.Kind)
 		if errors.Is(err, sql.ErrNoRows) {
-			return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no channel %d", id), Hint: "list the channels to see which there are"}
+			return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no channel %d", id),
+				Hint: "list the channels to see which there are"}
 		}
 		if err != nil {
 			return err
@@ -122,7 +128,8 @@ func (s *Store) applyToNewest(ctx context.Context, tx *sql.Tx, c snap.Caller, ta
 // What the organization's policy forbids is recorded as refused, and the push
 // goes on.
 func (s *Store) applyChannels(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, t snap.Type) error {
-	rows, err := tx.QueryContext(ctx, selectChannel+`WHERE h.org_id = $1 AND h.target = $2 AND h.type = $3 ORDER BY h.id`, sn.Org.ID, sn.Target, string(t))
+	rows, err := tx.QueryContext(ctx,
+		selectChannel+`WHERE h.org_id = $1 AND h.target = $2 AND h.type = $3 ORDER BY h.id`, sn.Org.ID, sn.Target, string(t))
 	if err != nil {
 		return err
 	}
@@ -143,7 +150,8 @@ func (s *Store) applyChannels(ctx context.Context, tx *sql.Tx, sn snap.Snapshot,
 	return nil
 }
 
-func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn snap.Snapshot, t snap.Type, h Channel, p snap.Policy) error {
+func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn snap.Snapshot, t snap.Type, h Channel,
+	p snap.Policy) error {
 	audience := snap.AudienceOf(snap.KindMembers, sn.Org.ID)
 	detail := snap.AuditDetail{OrgWide: h.Group == nil, Channel: h.ID}
 	if h.Group != nil {
@@ -155,7 +163,8 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 		return s.recordOn(ctx, tx, by, sn, snap.AuditShareRefused, detail)
 	}
 	var there bool
-	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM grants WHERE audience = $1 AND snapshot = $2)`, int64(audience), sn.Key).Scan(&there)
+	err := tx.QueryRowContext(ctx,
+		`SELECT EXISTS (SELECT 1 FROM grants WHERE audience = $1 AND snapshot = $2)`, int64(audience), sn.Key).Scan(&there)
 	if err != nil || there {
 		return err
 	}
@@ -167,7 +176,8 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, `UPDATE grants SET channel = $3 WHERE audience = $1 AND snapshot = $2`, int64(audience), sn.Key, h.ID); err != nil {
+	if _, err := tx.ExecContext(ctx,
+		`UPDATE grants SET channel = $3 WHERE audience = $1 AND snapshot = $2`, int64(audience), sn.Key, h.ID); err != nil {
 		return err
 	}
 	return s.endChannelGrants(ctx, tx, by, h.ID, sn.Key)
@@ -180,7 +190,8 @@ func (s *Store) endChannelGrants(ctx context.Context, tx *sql.Tx, c snap.Caller,
 		a  snap.Audience
 		d  snap.AuditDetail
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT g.audience, s.key, s.id, s.target, coalesce(n.group_id, '') FROM grants g JOIN snapshots s ON s.key = g.snapshot
+	rows, err := tx.QueryContext(ctx,
+		`SELECT g.audience, s.key, s.id, s.target, coalesce(n.group_id, '') FROM grants g JOIN snapshots s ON s.key = g.snapshot
 		LEFT JOIN groups n ON g.audience`+isGroup+` AND n.id = g.audience`+subjectOf+` WHERE g.channel = $1
 			AND g.snapshot <> $2`, channel, but)
 	if err != nil {

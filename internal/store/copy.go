@@ -57,7 +57,8 @@ func (c *content) add(row []any) {
 // identifiers and audit chains too, but for signing keys, whose private half
 // reseal translates. Every table is read again and compared before the
 // transaction ends, which also ends the transfer ([Store.BeginTransfer]).
-func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid string, private []byte) ([]byte, error), progress func(Copied)) error {
+func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid string, private []byte) ([]byte, error),
+	progress func(Copied)) error {
 	ctx = patient(ctx)
 	conn, err := s.write.Conn(ctx)
 	if err != nil {
@@ -111,7 +112,8 @@ func (c *copying) all(ctx context.Context, progress func(Copied)) error {
 	return nil
 }
 
-var errNotEmpty = snap.Usage("the destination's database is not empty", "transfer into a database that no service has used; nothing was changed")
+var errNotEmpty = snap.Usage("the destination's database is not empty",
+	"transfer into a database that no service has used; nothing was changed")
 
 func (c *copying) empty(ctx context.Context, t table) error {
 	var full bool
@@ -187,7 +189,8 @@ func (c *copying) insert(ctx context.Context, t table, columns []string, rows *r
 	for i := range columns {
 		places = append(places, "$"+strconv.Itoa(i+1))
 	}
-	stmt, err := c.to.PrepareContext(ctx, `INSERT INTO `+t.name+`(`+strings.Join(columns, ", ")+`) VALUES(`+strings.Join(places, ", ")+`)`)
+	stmt, err := c.to.PrepareContext(ctx,
+		`INSERT INTO `+t.name+`(`+strings.Join(columns, ", ")+`) VALUES(`+strings.Join(places, ", ")+`)`)
 	if err != nil {
 		return err
 	}
@@ -235,7 +238,8 @@ func lastIdentity(ctx context.Context, conn *sql.Conn, d dialect, t table) (last
 		return last, err
 	}
 	var sequence string
-	if err := conn.QueryRowContext(ctx, `SELECT pg_get_serial_sequence($1, $2)`, t.name, t.identity).Scan(&sequence); err != nil {
+	if err := conn.QueryRowContext(ctx,
+		`SELECT pg_get_serial_sequence($1, $2)`, t.name, t.identity).Scan(&sequence); err != nil {
 		return 0, err
 	}
 	err = conn.QueryRowContext(ctx, `SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM `+sequence).Scan(&last)

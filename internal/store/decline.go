@@ -21,7 +21,8 @@ func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) er
 		if n, err := res.RowsAffected(); err != nil || n == 0 {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO declines(snapshot, org_id, at) VALUES($1, $2, $3) ON CONFLICT(snapshot, org_id) DO UPDATE SET at = excluded.at`,
+		_, err = tx.ExecContext(ctx,
+			`INSERT INTO declines(snapshot, org_id, at) VALUES($1, $2, $3) ON CONFLICT(snapshot, org_id) DO UPDATE SET at = excluded.at`,
 			sn.Key, c.Org.ID, s.now().UnixMilli())
 		if err != nil {
 			return err

@@ -45,7 +45,8 @@ type DeviceLimits struct{ PerAddress, PerSite, PerNetwork, Total int }
 func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, max DeviceLimits) error {
 	now := s.now().UnixMilli()
 	err := s.tx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM device_grants WHERE expires_at < $1`, now-int64(time.Hour/time.Millisecond)); err != nil {
+		if _, err := tx.ExecContext(ctx,
+			`DELETE FROM device_grants WHERE expires_at < $1`, now-int64(time.Hour/time.Millisecond)); err != nil {
 			return err
 		}
 		for _, l := range waitingLevels(g, max, now) {
@@ -56,7 +57,8 @@ func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, 
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO device_grants(hash, user_code, client_id, scope, program, host, address, site, network, created_at, expires_at, wait_ms, state)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending')`,
-			hash, g.UserCode, g.ClientID, g.Scope, g.Program, g.Host, g.Address, g.Site, g.Network, now, g.Expires.UnixMilli(), g.Wait.Milliseconds())
+			hash, g.UserCode, g.ClientID, g.Scope, g.Program, g.Host, g.Address, g.Site, g.Network, now, g.Expires.UnixMilli(),
+			g.Wait.Milliseconds())
 		return err
 	})
 	if isUnique(err) {
@@ -89,7 +91,8 @@ func (s *Store) PendingDevice(ctx context.Context, userCode string) (g DeviceGra
 // OpenDevice notes that a signed-in person has looked at the grant under a user
 // code, so that it is never dropped to make room. There may be none.
 func (s *Store) OpenDevice(ctx context.Context, userCode string) error {
-	_, err := s.write.ExecContext(ctx, `UPDATE device_grants SET opened_at = $1 WHERE user_code = $2 AND opened_at IS NULL`,
+	_, err := s.write.ExecContext(ctx,
+		`UPDATE device_grants SET opened_at = $1 WHERE user_code = $2 AND opened_at IS NULL`,
 		s.now().UnixMilli(), userCode)
 	return err
 }
@@ -179,14 +182,16 @@ func readDevice(ctx context.Context, tx *sql.Tx, p Poll) (g polledGrant, state s
 		SELECT scope, program, host, address, expires_at, wait_ms, polled_at, state, reason, user_id
 		FROM device_grants WHERE hash = $1 AND client_id = $2`, p.Hash, p.ClientID).
 		Scan(&g.Scope, &g.Program, &g.Host, &g.Address, &expires, &wait, &polled, &state, &g.reason, &user)
-	g.Expires, g.polled, g.Wait, g.UserID = timeOf(expires), timeOf(polled), time.Duration(wait)*time.Millisecond, user.Int64
+	g.Expires, g.polled, g.Wait, g.UserID = timeOf(expires), timeOf(polled), time.Duration(wait)*time.Millisecond,
+		user.Int64
 	return g, state, err
 }
 
 // redeemDevice uses an approved grant up and makes its session. The update
 // lets one poll through, however many come at once.
 func (s *Store) redeemDevice(ctx context.Context, tx *sql.Tx, g DeviceGrant, p Poll) (PollResult, Session, error) {
-	res, err := tx.ExecContext(ctx, `UPDATE device_grants SET state = 'used' WHERE hash = $1 AND state = 'approved'`, p.Hash)
+	res, err := tx.ExecContext(ctx,
+		`UPDATE device_grants SET state = 'used' WHERE hash = $1 AND state = 'approved'`, p.Hash)
 	if err != nil {
 		return PollUnknown, Session{}, err
 	}

@@ -24,7 +24,8 @@ type waitingLevel struct {
 // first, so that a group makes room before the group around it is looked at.
 func waitingLevels(g DeviceGrant, max DeviceLimits, now int64) []waitingLevel {
 	const all = `state = 'pending' AND expires_at > $1`
-	const network, site, address = all + ` AND network = $2`, all + ` AND network = $2 AND site = $3`, all + ` AND network = $2 AND site = $3 AND address = $4`
+	const network, site, address = all +
+		` AND network = $2`, all + ` AND network = $2 AND site = $3`, all + ` AND network = $2 AND site = $3 AND address = $4`
 	args := []any{now, g.Network, g.Site, g.Address}
 	return []waitingLevel{
 		{address, args[:4], "", "", max.PerAddress},
@@ -72,7 +73,8 @@ func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 // count returns how many of the group's grants wait, of those that also is
 // true for.
 func (l waitingLevel) count(ctx context.Context, tx *sql.Tx, also string, more ...any) (n int, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT count(*) FROM device_grants WHERE `+l.where+also, slices.Concat(l.args, more)...).Scan(&n)
+	err = tx.QueryRowContext(ctx,
+		`SELECT count(*) FROM device_grants WHERE `+l.where+also, slices.Concat(l.args, more)...).Scan(&n)
 	return n, err
 }
 

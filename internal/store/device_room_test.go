@@ -21,16 +21,19 @@ func TestBusiestGivesUpItsOldestDeviceGrants(t *testing.T) {
 		dropped []int // indexes of before
 		refused bool
 	}{
-		"room":                        {times(3, a1), 0, a1, nil, false},
-		"one address is full":         {times(4, a1), 0, a1, nil, true},
-		"its site has room":           {times(4, a1), 0, a2, nil, false},
-		"the busiest address":         {append(times(4, a1), times(2, a2)...), 0, a3, []int{0}, false},
-		"as busy itself":              {append(times(3, a1), times(3, a2)...), 0, a1, nil, true},
-		"what is opened stays":        {append(times(4, a1), times(2, a2)...), 3, a3, []int{4}, false},
-		"everything is opened":        {append(times(3, a1), times(3, a2)...), 6, a3, nil, true},
-		"the network is full":         {append(append(times(3, a1), times(3, a2)...), times(2, b1)...), 0, b1, []int{0}, false},
-		"all are full, and one gives": {append(append(times(4, a1), times(4, b1)...), append(times(3, x1), y1)...), 0, y1, []int{0}, false},
-		"all are full, by the oldest": {append(append(times(4, x1), times(4, y1)...), times(4, z1)...), 0, w1, []int{0}, false},
+		"room":                 {times(3, a1), 0, a1, nil, false},
+		"one address is full":  {times(4, a1), 0, a1, nil, true},
+		"its site has room":    {times(4, a1), 0, a2, nil, false},
+		"the busiest address":  {append(times(4, a1), times(2, a2)...), 0, a3, []int{0}, false},
+		"as busy itself":       {append(times(3, a1), times(3, a2)...), 0, a1, nil, true},
+		"what is opened stays": {append(times(4, a1), times(2, a2)...), 3, a3, []int{4}, false},
+		"everything is opened": {append(times(3, a1), times(3, a2)...), 6, a3, nil, true},
+		"the network is full": {append(append(times(3, a1), times(3, a2)...), times(2, b1)...), 0, b1, []int{0},
+			false},
+		"all are full, and one gives": {append(append(times(4, a1), times(4, b1)...), append(times(3, x1), y1)...), 0, y1,
+			[]int{0}, false},
+		"all are full, by the oldest": {append(append(times(4, x1), times(4, y1)...), times(4, z1)...), 0, w1, []int{0},
+			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +41,8 @@ func TestBusiestGivesUpItsOldestDeviceGrants(t *testing.T) {
 			add := func(i int, p place) error {
 				w.clock.Advance(time.Millisecond)
 				return w.AddDeviceGrant(w.ctx, store.DeviceGrant{
-					UserCode: code(i), ClientID: "snapcli", Address: p.address, Site: p.site, Network: p.network, Expires: w.clock.Now().Add(10 * time.Minute),
+					UserCode: code(i), ClientID: "snapcli", Address: p.address, Site: p.site, Network: p.network,
+					Expires: w.clock.Now().Add(10 * time.Minute),
 				}, digest(code(i)), limits)
 			}
 			for i, p := range tc.before {

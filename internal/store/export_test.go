@@ -45,7 +45,8 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 							continue
 						}
 						seen[sh] = true
-						all = append(all, Statement{Name: who + " " + string(filter) + " " + string(typ) + fmt.Sprint(sh.scope.kinds()), Text: s.listing(sh), Args: s.listingArgs(c, sh, v, math.MaxInt64)})
+						all = append(all, Statement{Name: who + " " + string(filter) + " " + string(typ) + fmt.Sprint(sh.scope.kinds()),
+							Text: s.listing(sh), Args: s.listingArgs(c, sh, v, math.MaxInt64)})
 					}
 				}
 			}
@@ -61,8 +62,12 @@ func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 	return []Statement{
 		{"check", selectByID, append(v, id)},
 		{"bytes", selectBytes, []any{v[0], v[1], id}},
-		{"prefix of an ID", selectOne + `s.id >= $5 AND s.id < $6 AND s.key < $7 AND ` + visible, append(v, id[:10], id[:10]+"\U0010ffff", int64(math.MaxInt64))},
-		{"prefix of a name", selectOne + `s.folded >= $5 AND s.folded < $6 AND s.key < $7 AND ` + visible, append(v, "shop", "shop\U0010ffff", int64(math.MaxInt64))},
+		{"prefix of an ID",
+			selectOne +
+				`s.id >= $5 AND s.id < $6 AND s.key < $7 AND ` + visible, append(v, id[:10], id[:10]+"\U0010ffff", int64(math.MaxInt64))},
+		{"prefix of a name",
+			selectOne +
+				`s.folded >= $5 AND s.folded < $6 AND s.key < $7 AND ` + visible, append(v, "shop", "shop\U0010ffff", int64(math.MaxInt64))},
 	}
 }
 
@@ -115,7 +120,8 @@ func (s *Store) Unshare(ctx context.Context, c snap.Caller, sn snap.Snapshot) er
 	return err
 }
 
-func (s *Store) ShareGroup(ctx context.Context, c snap.Caller, sn snap.Snapshot, group string) (snap.GroupShare, error) {
+func (s *Store) ShareGroup(ctx context.Context, c snap.Caller, sn snap.Snapshot, group string) (snap.GroupShare,
+	error) {
 	made, _, err := s.ShareWith(ctx, c, sn, snap.Shares{Groups: []string{group}})
 	if err != nil {
 		return snap.GroupShare{}, err
@@ -128,12 +134,14 @@ func (s *Store) UnshareGroup(ctx context.Context, c snap.Caller, sn snap.Snapsho
 	return err
 }
 
-func (s *Store) ShareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, slug string, expires time.Time) (snap.OrgShare, *snap.OrgShare, error) {
+func (s *Store) ShareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, slug string,
+	expires time.Time) (snap.OrgShare, *snap.OrgShare, error) {
 	made, _, err := s.ShareWith(ctx, c, sn, snap.Shares{Orgs: []string{slug}, Expires: expires})
 	if err != nil {
 		return snap.OrgShare{}, nil, err
 	}
-	return snap.OrgShare{Org: *made[0].Org, Expires: made[0].Expires, Created: made[0].Created, By: made[0].By}, made[0].Previous, nil
+	return snap.OrgShare{Org: *made[0].Org, Expires: made[0].Expires, Created: made[0].Created, By: made[0].By},
+		made[0].Previous, nil
 }
 
 func (s *Store) UnshareOrg(ctx context.Context, c snap.Caller, sn snap.Snapshot, slug string) error {

@@ -104,7 +104,8 @@ func names(all []table) string {
 // Release lets others write again.
 func (f *Frozen) Release() error {
 	_, err := f.conn.ExecContext(context.Background(), `ROLLBACK`)
-	if err != nil && strings.Contains(err.Error(), "no transaction is active") || errors.Is(err, sql.ErrConnDone) || Unavailable(err) {
+	if err != nil && strings.Contains(err.Error(), "no transaction is active") || errors.Is(err, sql.ErrConnDone) ||
+		Unavailable(err) {
 		err = nil // it has ended with its connection
 	}
 	return errors.Join(err, f.conn.Close())
@@ -128,7 +129,8 @@ type querier interface {
 }
 
 func objects(ctx context.Context, q querier, after string, limit int) ([]Object, error) {
-	rows, err := q.QueryContext(ctx, `SELECT blob, max(size), max(sha256) FROM snapshots WHERE blob > $1 GROUP BY blob ORDER BY blob LIMIT $2`, after, limit)
+	rows, err := q.QueryContext(ctx,
+		`SELECT blob, max(size), max(sha256) FROM snapshots WHERE blob > $1 GROUP BY blob ORDER BY blob LIMIT $2`, after, limit)
 	if err != nil {
 		return nil, err
 	}

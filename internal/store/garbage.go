@@ -12,7 +12,8 @@ type Garbage struct{ Blob, BlobUpload string }
 
 // discard notes that an object is to be removed.
 func discard(ctx context.Context, tx *sql.Tx, g Garbage) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO garbage(blob, blob_upload) VALUES($1, $2) ON CONFLICT(blob) DO NOTHING`, g.Blob, g.BlobUpload)
+	_, err := tx.ExecContext(ctx,
+		`INSERT INTO garbage(blob, blob_upload) VALUES($1, $2) ON CONFLICT(blob) DO NOTHING`, g.Blob, g.BlobUpload)
 	return err
 }
 

@@ -10,7 +10,8 @@ import (
 // F3: why groups are unknown is kept until a sign-in at which they are known.
 func TestWhyGroupsAreUnknown(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
-		in := store.SignIn{OrgID: w.acme.ID, Issuer: "https://idp.test", Subject: "mia", Email: "mia@acme.test", Role: snap.RoleMember}
+		in := store.SignIn{OrgID: w.acme.ID, Issuer: "https://idp.test", Subject: "mia", Email: "mia@acme.test",
+			Role: snap.RoleMember}
 		for _, step := range []struct {
 			why     string
 			unknown bool

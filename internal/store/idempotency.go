@@ -37,7 +37,8 @@ func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []
 		var a Reply
 		var had []byte
 		var created int64
-		err := tx.QueryRowContext(ctx, `SELECT request, status, body, created_at FROM idempotency WHERE principal = $1 AND key = $2`,
+		err := tx.QueryRowContext(ctx,
+			`SELECT request, status, body, created_at FROM idempotency WHERE principal = $1 AND key = $2`,
 			c.Principal(), key).Scan(&had, &a.Status, &a.Body, &created)
 		age := s.now().Sub(time.UnixMilli(created))
 		switch {
@@ -46,14 +47,17 @@ func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []
 		case err != nil:
 			return err
 		case age >= keepAnswers || a.Status == 0 && age >= giveUpAfter:
-			if _, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE principal = $1 AND key = $2`, c.Principal(), key); err != nil {
+			if _, err := tx.ExecContext(ctx,
+				`DELETE FROM idempotency WHERE principal = $1 AND key = $2`, c.Principal(), key); err != nil {
 				return err
 			}
 			return s.claim(ctx, tx, c, key, sum[:])
 		case !bytes.Equal(had, sum[:]):
-			return &snap.Error{Code: snap.CodeConflict, Detail: "this Idempotency-Key came with another request before", Hint: "use a new key for every new request"}
+			return &snap.Error{Code: snap.CodeConflict, Detail: "this Idempotency-Key came with another request before",
+				Hint: "use a new key for every new request"}
 		case a.Status == 0:
-			return &snap.Error{Code: snap.CodeConflict, Detail: "the request with this Idempotency-Key is still being carried out", Hint: "ask again in a moment"}
+			return &snap.Error{Code: snap.CodeConflict,
+				Detail: "the request with this Idempotency-Key is still being carried out", Hint: "ask again in a moment"}
 		}
 		answer = &a
 		return nil
@@ -62,7 +66,8 @@ func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []
 }
 
 func (s *Store) claim(ctx context.Context, tx *sql.Tx, c snap.Caller, key string, sum []byte) error {
-	_, err := tx.ExecContext(ctx, `INSERT INTO idempotency(principal, key, request, status, body, created_at) VALUES($1, $2, $3, 0, $4, $5)`,
+	_, err := tx.ExecContext(ctx,
+		`INSERT INTO idempotency(principal, key, request, status, body, created_at) VALUES($1, $2, $3, 0, $4, $5)`,
 		c.Principal(), key, sum, []byte{}, s.now().UnixMilli())
 	return err
 }
@@ -79,7 +84,8 @@ func (s *Store) Settle(ctx context.Context, c snap.Caller, key string, a Reply) 
 // Unclaim forgets a claimed request that failed in a way that may be tried again.
 func (s *Store) Unclaim(ctx context.Context, c snap.Caller, key string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM idempotency WHERE principal = $1 AND key = $2 AND status = 0`, c.Principal(), key)
+		_, err := tx.ExecContext(ctx,
+			`DELETE FROM idempotency WHERE principal = $1 AND key = $2 AND status = 0`, c.Principal(), key)
 		return err
 	})
 }

@@ -45,7 +45,8 @@ func TestReplicasAreLinearizable(t *testing.T) {
 					return
 				}
 				mu.Lock()
-				history = append(history, porcupine.Operation{ClientId: client, Input: in, Output: seen, Call: int64(called), Return: int64(returned)})
+				history = append(history, porcupine.Operation{ClientId: client, Input: in, Output: seen, Call: int64(called),
+					Return: int64(returned)})
 				mu.Unlock()
 			}
 		})
@@ -63,7 +64,8 @@ func TestLinearizabilityTestFindsAStaleLook(t *testing.T) {
 		return porcupine.Operation{Input: in, Output: seen, Call: call, Return: call + 1}
 	}
 	stale := []porcupine.Operation{
-		op(1, input{write: true, on: true}, false), op(3, input{}, true), op(5, input{write: true, on: false}, false), op(7, input{}, true),
+		op(1, input{write: true, on: true}, false), op(3, input{}, true), op(5, input{write: true, on: false}, false),
+		op(7, input{}, true),
 	}
 	if porcupine.CheckOperations(switchModel, stale) {
 		t.Error("a look at what had been unshared passes as linearizable")
@@ -123,7 +125,8 @@ func newSwitches(w *world) []toggle {
 	}
 	return []toggle{
 		{mia.User.ID, sns[0], func(ctx context.Context, s *store.Store, on bool) error {
-			return pick(on, func() error { return s.Share(ctx, adam, sns[0]) }, func() error { return s.Unshare(ctx, adam, sns[0]) })
+			return pick(on, func() error { return s.Share(ctx, adam, sns[0]) },
+				func() error { return s.Unshare(ctx, adam, sns[0]) })
 		}},
 		{mia.User.ID, sns[1], func(ctx context.Context, s *store.Store, on bool) error {
 			return pick(on, func() error { _, err := s.ShareGroup(ctx, adam, sns[1], "eng"); return err },

@@ -48,7 +48,8 @@ func TestQueriesThatCannotBe(t *testing.T) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)
 		for name, q := range map[string]store.Query{
 			"filter": {Filter: "secret"}, "type": {Type: "dump"}, "limit": {Limit: 201}, "negative limit": {Limit: -1},
-			"cursor": {Cursor: "AAAA"}, "cursor of another version": {Cursor: "AgAAAAAAAAAA"}, "cursor that is no base64": {Cursor: "%"},
+			"cursor": {Cursor: "AAAA"}, "cursor of another version": {Cursor: "AgAAAAAAAAAA"},
+			"cursor that is no base64": {Cursor: "%"},
 		} {
 			if _, err := w.Snapshots(w.ctx, alice, q); snap.CodeOf(err) != snap.CodeInvalid {
 				t.Errorf("%s: %v, want code invalid", name, err)
@@ -70,7 +71,8 @@ func TestGroupsAndMembers(t *testing.T) {
 		}
 		members, err := w.Members(w.ctx, gus)
 		w.ok(err)
-		if len(members) != 2 || !members[0].Disabled || len(members[1].Groups) != 2 || members[1].Groups[0].Name != "the dba" {
+		if len(members) != 2 || !members[0].Disabled || len(members[1].Groups) != 2 ||
+			members[1].Groups[0].Name != "the dba" {
 			t.Errorf("members = %+v", members)
 		}
 		if m, err := w.UserByEmail(w.ctx, w.acme.ID, "gUS@ACME.test"); err != nil || m.ID != gus.User.ID {

@@ -37,7 +37,8 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 		in.GroupsWhy = ""
 	}
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
-		before, err := s.standing(ctx, tx, `u.org_id = $1 AND u.issuer = $2 AND u.subject = $3`, in.OrgID, in.Issuer, in.Subject)
+		before, err := s.standing(ctx, tx,
+			`u.org_id = $1 AND u.issuer = $2 AND u.subject = $3`, in.OrgID, in.Issuer, in.Subject)
 		if err != nil {
 			return err
 		}
@@ -70,7 +71,8 @@ func lastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if !in.RoleUnknown {
 		return nil
 	}
-	err := tx.QueryRowContext(ctx, `SELECT role FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3`, in.OrgID, in.Issuer, in.Subject).Scan(&in.Role)
+	err := tx.QueryRowContext(ctx,
+		`SELECT role FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3`, in.OrgID, in.Issuer, in.Subject).Scan(&in.Role)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -85,7 +87,8 @@ func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64,
 	err = tx.QueryRowContext(ctx, `
 		UPDATE users SET email = $4, email_folded = $5, name = $6, role = $7, groups_unknown = $8, groups_why = $9, groups_as_of = $10
 		WHERE org_id = $1 AND issuer = $2 AND subject = $3 RETURNING id`,
-		in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown), in.GroupsWhy, now).Scan(&id)
+		in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown),
+		in.GroupsWhy, now).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
@@ -95,7 +98,8 @@ func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64,
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_why, groups_as_of, created_at)
 		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)`,
-		id, in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown), in.GroupsWhy, now)
+		id, in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown),
+		in.GroupsWhy, now)
 	return id, err
 }
 
@@ -132,7 +136,8 @@ func (s *Store) applyGroups(ctx context.Context, tx *sql.Tx, in SignIn) ([]snap.
 	return groups, nil
 }
 
-func (s *Store) knownGroups(ctx context.Context, tx *sql.Tx, orgID int64, groups []snap.Group) (map[string]snap.Group, error) {
+func (s *Store) knownGroups(ctx context.Context, tx *sql.Tx, orgID int64, groups []snap.Group) (map[string]snap.Group,
+	error) {
 	ids := make([]string, len(groups))
 	for i, g := range groups {
 		ids[i] = g.GroupID
@@ -141,7 +146,8 @@ func (s *Store) knownGroups(ctx context.Context, tx *sql.Tx, orgID int64, groups
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.QueryContext(ctx, `SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id IN (SELECT value FROM `+s.eachText("$2")+`)`, orgID, string(list))
+	rows, err := tx.QueryContext(ctx,
+		`SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id IN (SELECT value FROM `+s.eachText("$2")+`)`, orgID, string(list))
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +164,8 @@ func newGroup(ctx context.Context, tx *sql.Tx, orgID int64, g snap.Group) (int64
 	if err != nil {
 		return 0, err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO groups(id, org_id, group_id, name) VALUES($1, $2, $3, $4)`, id, orgID, g.GroupID, g.Name)
+	_, err = tx.ExecContext(ctx,
+		`INSERT INTO groups(id, org_id, group_id, name) VALUES($1, $2, $3, $4)`, id, orgID, g.GroupID, g.Name)
 	return id, err
 }
 
@@ -175,7 +182,8 @@ func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) er
 	}
 	want := c.Audiences()
 	if gone := without(have, want); len(gone) > 0 {
-		_, err = tx.ExecContext(ctx, `DELETE FROM membership WHERE principal = $1 AND audience IN (SELECT v FROM `+s.each("$2")+` AS e)`, c.Principal(), list(gone))
+		_, err = tx.ExecContext(ctx,
+			`DELETE FROM membership WHERE principal = $1 AND audience IN (SELECT v FROM `+s.each("$2")+` AS e)`, c.Principal(), list(gone))
 		if err != nil {
 			return err
 		}
@@ -215,7 +223,8 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 	}
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		c := snap.Caller{User: &snap.User{ID: userID}, Role: r}
-		err := tx.QueryRowContext(ctx, `UPDATE users SET role = $2 WHERE id = $1 RETURNING org_id, groups_unknown`, userID, string(r)).Scan(&c.Org.ID, &c.GroupsUnknown)
+		err := tx.QueryRowContext(ctx,
+			`UPDATE users SET role = $2 WHERE id = $1 RETURNING org_id, groups_unknown`, userID, string(r)).Scan(&c.Org.ID, &c.GroupsUnknown)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errNoUser()
 		}
@@ -241,7 +250,8 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 // the next request on, or enables them again.
 func (s *Store) SetDisabled(ctx context.Context, userID int64, disabled bool) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		if err := oneRow(tx.ExecContext(ctx, `UPDATE users SET disabled = $2 WHERE id = $1`, userID, flag(disabled))); err != nil {
+		if err := oneRow(tx.ExecContext(ctx,
+			`UPDATE users SET disabled = $2 WHERE id = $1`, userID, flag(disabled))); err != nil {
 			return err
 		}
 		return s.recordUser(ctx, tx, userID, "")
@@ -260,7 +270,8 @@ func oneRow(r sql.Result, err error) error {
 }
 
 func errNoUser() error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization has no such user", Hint: "users appear at their first sign-in"}
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization has no such user",
+		Hint: "users appear at their first sign-in"}
 }
 
 func flag(b bool) int64 {
@@ -284,7 +295,9 @@ func (s *Store) UserByEmail(ctx context.Context, orgID int64, email string) (sna
 	case 1:
 		return found[0], nil
 	}
-	return snap.Member{}, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("%d accounts of the organization have the e-mail %s", len(found), email), Hint: "disable those that are not used any more"}
+	return snap.Member{}, &snap.Error{Code: snap.CodeConflict,
+		Detail: fmt.Sprintf("%d accounts of the organization have the e-mail %s", len(found), email),
+		Hint:   "disable those that are not used any more"}
 }
 
 // Members returns the users of the caller's organization, by e-mail.

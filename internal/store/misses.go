@@ -10,7 +10,8 @@ import (
 // Misses returns how often something failed lately. A bucket names what is
 // counted, such as the user codes that one address tried.
 func (s *Store) Misses(ctx context.Context, bucket string) (count int, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT count FROM misses WHERE bucket = $1 AND until > $2`, bucket, s.now().UnixMilli()).Scan(&count)
+	err = s.read.QueryRowContext(ctx,
+		`SELECT count FROM misses WHERE bucket = $1 AND until > $2`, bucket, s.now().UnixMilli()).Scan(&count)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}

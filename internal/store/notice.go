@@ -19,7 +19,8 @@ const (
 // addNotice adds the newest line of an organization's log to a user's notices.
 func (s *Store) addNotice(ctx context.Context, tx *sql.Tx, orgID, userID int64) error {
 	now := s.now()
-	if _, err := tx.ExecContext(ctx, `DELETE FROM notices WHERE user_id = $1 AND at < $2`, userID, now.Add(-noticeLife).UnixMilli()); err != nil {
+	if _, err := tx.ExecContext(ctx,
+		`DELETE FROM notices WHERE user_id = $1 AND at < $2`, userID, now.Add(-noticeLife).UnixMilli()); err != nil {
 		return err
 	}
 	_, err := tx.ExecContext(ctx, `INSERT INTO notices(user_id, org_id, seq, at)

@@ -26,7 +26,8 @@ type Org struct {
 // when it starts.
 func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) (snap.OrgRef, error) {
 	if !snap.ValidSlug(slug) {
-		return snap.OrgRef{}, snap.Invalid(fmt.Sprintf("%q is not a slug", slug), "use 1 to 63 lower-case letters, digits and inner hyphens")
+		return snap.OrgRef{}, snap.Invalid(fmt.Sprintf("%q is not a slug", slug),
+			"use 1 to 63 lower-case letters, digits and inner hyphens")
 	}
 	policy, err := json.Marshal(p)
 	if err != nil {
@@ -42,7 +43,8 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 		if org.ID, err = newPrincipal(ctx, tx, "org"); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `INSERT INTO orgs(id, slug, name, policy) VALUES($1, $2, $3, $4)`, org.ID, slug, name, string(policy)); err != nil {
+		if _, err := tx.ExecContext(ctx,
+			`INSERT INTO orgs(id, slug, name, policy) VALUES($1, $2, $3, $4)`, org.ID, slug, name, string(policy)); err != nil {
 			return err
 		}
 		return s.setMembership(ctx, tx, snap.Caller{Org: org})

@@ -31,8 +31,10 @@ func impatient(config *pgx.ConnConfig) []stdlib.OptionOpenDB {
 	if config.RuntimeParams["idle_in_transaction_session_timeout"] == "" {
 		config.RuntimeParams["idle_in_transaction_session_timeout"] = idleLimit
 	}
-	config.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}).DialContext
-	config.Tracer = &multitracer.Tracer{QueryTracers: []pgx.QueryTracer{limiter{}}, PrepareTracers: []pgx.PrepareTracer{limiter{}}}
+	config.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second,
+		Interval: 5 * time.Second, Count: 3}}).DialContext
+	config.Tracer = &multitracer.Tracer{QueryTracers: []pgx.QueryTracer{limiter{}},
+		PrepareTracers: []pgx.PrepareTracer{limiter{}}}
 	return []stdlib.OptionOpenDB{stdlib.OptionShouldPing(answers)}
 }
 

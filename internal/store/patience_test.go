@@ -21,7 +21,8 @@ func TestTransactionsDoNotWaitForTheDead(t *testing.T) {
 		}
 		defer s.Close()
 		var got string
-		if err := s.write.QueryRowContext(t.Context(), `SHOW idle_in_transaction_session_timeout`).Scan(&got); err != nil || got != want {
+		if err := s.write.QueryRowContext(t.Context(),
+			`SHOW idle_in_transaction_session_timeout`).Scan(&got); err != nil || got != want {
 			t.Errorf("with %q a transaction may be idle for %s (%v), want %s", query, got, err, want)
 		}
 	}

@@ -105,7 +105,8 @@ func sqlitePlan(t *testing.T, s *store.Store, st store.Statement) string {
 // wrongIndex reports a listing of one target and one type that reads all of the
 // target.
 func wrongIndex(st store.Statement, plan string) string {
-	if strings.Contains(st.Text, "g.type = $7") && (!strings.Contains(plan, "grants_target_type") || allOfTarget.MatchString(plan)) {
+	if strings.Contains(st.Text, "g.type = $7") &&
+		(!strings.Contains(plan, "grants_target_type") || allOfTarget.MatchString(plan)) {
 		return "does not read by target and type: " + plan
 	}
 	return ""
@@ -147,10 +148,12 @@ func postgresPlan(t *testing.T, s *store.Store, i int, st store.Statement) strin
 		args = append(args, fmt.Sprint(a))
 	}
 	var text string
-	if err := conn.QueryRowContext(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE plan_%d(%s)", i, strings.Join(args, ", "))).Scan(&text); err != nil {
+	if err := conn.QueryRowContext(t.Context(), fmt.Sprintf("EXPLAIN (FORMAT JSON) EXECUTE plan_%d(%s)", i,
+		strings.Join(args, ", "))).Scan(&text); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(st.Text, "EXISTS (") != strings.Count(strings.ReplaceAll(st.Text, "ORDER BY m.audience LIMIT 1 OFFSET 0)", ""), "LIMIT 1 OFFSET 0)") {
+	if strings.Count(st.Text, "EXISTS (") != strings.Count(strings.ReplaceAll(st.Text,
+		"ORDER BY m.audience LIMIT 1 OFFSET 0)", ""), "LIMIT 1 OFFSET 0)") {
 		return "an EXISTS that is not pinned becomes a hash table of everything once tables are large"
 	}
 	var plans []struct{ Plan node }
@@ -186,7 +189,8 @@ func (n node) bad(sorted bool) string {
 // The plan test would be worth nothing if it could not fail.
 func TestPlanTestFindsBadPlans(t *testing.T) {
 	t.Parallel()
-	bad := store.Statement{Name: "naive", Text: `SELECT s.id FROM snapshots s WHERE EXISTS (SELECT 1 FROM grants g WHERE g.snapshot = s.key AND g.audience IN (SELECT audience FROM membership m WHERE m.principal = $1)) ORDER BY s.name LIMIT 50`, Args: []any{int64(1)}}
+	bad := store.Statement{Name: "naive",
+		Text: `SELECT s.id FROM snapshots s WHERE EXISTS (SELECT 1 FROM grants g WHERE g.snapshot = s.key AND g.audience IN (SELECT audience FROM membership m WHERE m.principal = $1)) ORDER BY s.name LIMIT 50`, Args: []any{int64(1)}}
 	s := newWorld(t, store.Options{DataDir: t.TempDir()})
 	if sqlitePlan(t, s.Store, bad) == "" {
 		t.Error("a full scan in SQLite was not found")

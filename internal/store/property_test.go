@@ -116,7 +116,8 @@ func must(rt *rapid.T, err error) {
 }
 
 func (h *history) apply(rt *rapid.T, p *person) {
-	in := store.SignIn{OrgID: p.org.ID, Issuer: "i", Subject: p.name, Email: p.name, Role: p.role, GroupsUnknown: p.unknown}
+	in := store.SignIn{OrgID: p.org.ID, Issuer: "i", Subject: p.name, Email: p.name, Role: p.role,
+		GroupsUnknown: p.unknown}
 	for _, g := range p.groups {
 		in.Groups = append(in.Groups, snap.Group{GroupID: g, Name: strings.ToUpper(g)})
 	}
@@ -128,7 +129,8 @@ func (h *history) apply(rt *rapid.T, p *person) {
 func (h *history) signIn(rt *rapid.T) {
 	p := rapid.SampledFrom(h.users).Draw(rt, "user")
 	p.role = rapid.SampledFrom(roles).Draw(rt, "role")
-	p.groups = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"g0", "g1", "g2", "g3"}), 0, 4, rapid.ID[string]).Draw(rt, "groups")
+	p.groups = rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"g0", "g1", "g2", "g3"}), 0, 4,
+		rapid.ID[string]).Draw(rt, "groups")
 	if rapid.IntRange(0, 2).Draw(rt, "in many") == 0 {
 		p.groups = append(p.groups, manyGroups...)
 	}
@@ -346,7 +348,8 @@ func (h *history) expect(c snap.Caller, p *pushed) (snap.Snapshot, bool) {
 // query draws a query.
 func (h *history) query(rt *rapid.T) store.Query {
 	q := store.Query{
-		Filter: rapid.SampledFrom([]snap.Filter{"", snap.FilterAll, snap.FilterShared, snap.FilterMine, snap.FilterReceived}).Draw(rt, "filter"),
+		Filter: rapid.SampledFrom([]snap.Filter{"", snap.FilterAll, snap.FilterShared, snap.FilterMine,
+			snap.FilterReceived}).Draw(rt, "filter"),
 		Target: rapid.SampledFrom([]string{"", "", "shop", "orders", "no such"}).Draw(rt, "target"),
 		Type:   rapid.SampledFrom([]snap.Type{"", "", snap.TypeSanitized}).Draw(rt, "type"),
 		Q:      rapid.SampledFrom([]string{"", "", "", "SHOP", "eu", "orders-2026", "zzz"}).Draw(rt, "q"),
@@ -363,7 +366,8 @@ func (h *history) query(rt *rapid.T) store.Query {
 func (h *history) compareList(rt *rapid.T, c snap.Caller, q store.Query, sees []snap.Snapshot) {
 	var want, got []snap.Snapshot
 	for _, sn := range sees {
-		if store.Chosen(c, sn, q.Filter) && (q.Target == "" || q.Target == sn.Target) && (q.Type == "" || q.Type == sn.Type) &&
+		if store.Chosen(c, sn, q.Filter) && (q.Target == "" || q.Target == sn.Target) &&
+			(q.Type == "" || q.Type == sn.Type) &&
 			(q.Q == "" || store.Matches(sn, q.Q)) && strings.HasPrefix(sn.ID, q.IDPrefix) {
 			want = append(want, sn)
 		}

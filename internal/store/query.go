@@ -53,7 +53,8 @@ func (s *Store) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 }
 
 // collect runs a reading statement and returns what scan makes of each row.
-func collect[T any](ctx context.Context, s *Store, text string, scan func(*sql.Rows) (T, error), args ...any) ([]T, error) {
+func collect[T any](ctx context.Context, s *Store, text string, scan func(*sql.Rows) (T, error), args ...any) ([]T,
+	error) {
 	rows, err := s.rows(ctx, text, args...)
 	if err != nil {
 		return nil, err

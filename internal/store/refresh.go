@@ -94,7 +94,8 @@ func (s *Store) lockRefresh(ctx context.Context, tx *sql.Tx, r Rotation) (Sessio
 		return Session{}, err
 	}
 	var closed bool
-	err = tx.QueryRowContext(ctx, `SELECT o.closed FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1`, n.UserID).Scan(&closed)
+	err = tx.QueryRowContext(ctx,
+		`SELECT o.closed FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1`, n.UserID).Scan(&closed)
 	if err == nil && closed {
 		err = ErrClosed
 	}
@@ -120,7 +121,8 @@ func readRefresh(ctx context.Context, tx *sql.Tx, hash []byte) (t refreshToken, 
 // reports whether the chain has moved on instead: the successor was used.
 func supersede(ctx context.Context, tx *sql.Tx, parent []byte) (moved bool, err error) {
 	var used int64
-	err = tx.QueryRowContext(ctx, `SELECT count(*) FROM refresh_tokens WHERE parent = $1 AND used_at IS NOT NULL`, parent).Scan(&used)
+	err = tx.QueryRowContext(ctx,
+		`SELECT count(*) FROM refresh_tokens WHERE parent = $1 AND used_at IS NOT NULL`, parent).Scan(&used)
 	if err != nil || used > 0 {
 		return used > 0, err
 	}
@@ -142,7 +144,8 @@ func (s *Store) addSuccessor(ctx context.Context, tx *sql.Tx, n Session, token r
 		`INSERT INTO refresh_tokens(hash, session_id, parent) VALUES($1, $2, $3)`, r.Next, n.ID, r.Hash); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `UPDATE sessions SET last_used_at = $1, idle_until = $2 WHERE id = $3`, now, r.Idle.UnixMilli(), n.ID)
+	_, err := tx.ExecContext(ctx,
+		`UPDATE sessions SET last_used_at = $1, idle_until = $2 WHERE id = $3`, now, r.Idle.UnixMilli(), n.ID)
 	return err
 }
 
@@ -177,7 +180,8 @@ func (s *Store) endReused(ctx context.Context, tx *sql.Tx, n Session) error {
 func (s *Store) RevokeRefresh(ctx context.Context, hash []byte, clientID string) (bool, error) {
 	var ended int
 	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
-		ended, err = s.endSessions(ctx, tx, `client_id = $2 AND id = (SELECT session_id FROM refresh_tokens WHERE hash = $3)`, clientID, hash)
+		ended, err = s.endSessions(ctx, tx,
+			`client_id = $2 AND id = (SELECT session_id FROM refresh_tokens WHERE hash = $3)`, clientID, hash)
 		return err
 	})
 	return ended > 0, err

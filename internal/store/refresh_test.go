@@ -22,11 +22,13 @@ func (w *world) login(user snap.Caller, refresh string) store.Session {
 	w.t.Helper()
 	code := "CODE-" + refresh
 	w.ok(w.AddDeviceGrant(w.ctx, store.DeviceGrant{
-		UserCode: code, ClientID: "snapcli", Program: "snapcli", Host: "laptop", Address: "127.0.0.1", Expires: w.clock.Now().Add(10 * time.Minute), Wait: 5 * time.Second,
+		UserCode: code, ClientID: "snapcli", Program: "snapcli", Host: "laptop", Address: "127.0.0.1",
+		Expires: w.clock.Now().Add(10 * time.Minute), Wait: 5 * time.Second,
 	}, digest(code), store.DeviceLimits{PerAddress: 50, PerSite: 50, PerNetwork: 50, Total: 100}))
 	w.ok(w.ApproveDevice(w.ctx, code, user.User.ID))
 	result, n, _, err := w.PollDevice(w.ctx, store.Poll{
-		Hash: digest(code), ClientID: "snapcli", Refresh: digest(refresh), Idle: w.clock.Now().Add(24 * time.Hour), Expires: w.clock.Now().Add(48 * time.Hour),
+		Hash: digest(code), ClientID: "snapcli", Refresh: digest(refresh), Idle: w.clock.Now().Add(24 * time.Hour),
+		Expires: w.clock.Now().Add(48 * time.Hour),
 	})
 	w.ok(err)
 	if result != store.PollApproved {
@@ -36,7 +38,8 @@ func (w *world) login(user snap.Caller, refresh string) store.Session {
 }
 
 func (w *world) rotate(from, to string) error {
-	_, err := w.RotateRefresh(w.ctx, store.Rotation{Hash: digest(from), Next: digest(to), ClientID: "snapcli", Idle: w.clock.Now().Add(24 * time.Hour)})
+	_, err := w.RotateRefresh(w.ctx, store.Rotation{Hash: digest(from), Next: digest(to), ClientID: "snapcli",
+		Idle: w.clock.Now().Add(24 * time.Hour)})
 	return err
 }
 

@@ -81,7 +81,8 @@ func (r reserve) admit(ctx context.Context) error {
 // full reports whether err says that the database's disk has no room.
 func full(err error) bool {
 	var e *sqlitedriver.Error
-	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_FULL || e.Code() == lib.SQLITE_IOERR_SHMSIZE) || disk.Full(err)
+	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_FULL || e.Code() == lib.SQLITE_IOERR_SHMSIZE) ||
+		disk.Full(err)
 }
 
 // exceptFull passes over a full disk, for a write that a request can do without.

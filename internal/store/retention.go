@@ -20,7 +20,8 @@ type Retention struct {
 
 // Retentions returns the rules of the caller's organization, by target.
 func (s *Store) Retentions(ctx context.Context, c snap.Caller) ([]Retention, error) {
-	return collect(ctx, s, `SELECT target, keep_last, keep_days FROM retention WHERE org_id = $1 ORDER BY target`, scanRetention, c.Org.ID)
+	return collect(ctx, s,
+		`SELECT target, keep_last, keep_days FROM retention WHERE org_id = $1 ORDER BY target`, scanRetention, c.Org.ID)
 }
 
 func scanRetention(rows *sql.Rows) (r Retention, err error) {
@@ -47,11 +48,13 @@ func (s *Store) SetRetention(ctx context.Context, c snap.Caller, r Retention) er
 func (s *Store) DeleteRetention(ctx context.Context, c snap.Caller, target string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `DELETE FROM retention WHERE org_id = $1 AND target = $2`, c.Org.ID, target)
-		missing := &snap.Error{Code: snap.CodeNotFound, Detail: "there is no retention rule for " + target, Hint: "list the rules to see which there are"}
+		missing := &snap.Error{Code: snap.CodeNotFound, Detail: "there is no retention rule for " + target,
+			Hint: "list the rules to see which there are"}
 		if err := changed(res, err, missing); err != nil {
 			return err
 		}
-		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditRetention, Detail: snap.AuditDetail{Target: target}})
+		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditRetention,
+			Detail: snap.AuditDetail{Target: target}})
 	})
 }
 
@@ -81,7 +84,8 @@ func (s *Store) Outlived(ctx context.Context, orgID int64, limit int) ([]snap.Sn
 
 // outlived walks the target's snapshots of one type along the index of the
 // admins' grants, from the newest that the rule does not keep.
-func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap.Type, limit int) ([]snap.Snapshot, error) {
+func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap.Type, limit int) ([]snap.Snapshot,
+	error) {
 	if limit <= 0 {
 		return nil, nil
 	}

@@ -37,7 +37,8 @@ func (s *Store) SayStopped(ctx context.Context, holder string) error {
 // last of them counts as running if it has ended without a word.
 func (s *Store) Running(ctx context.Context) (n int, until time.Time, err error) {
 	var last sql.NullInt64
-	err = s.read.QueryRowContext(ctx, `SELECT count(*), max(until) FROM leases WHERE name LIKE 'serve:%' AND until > $1`, s.now().UnixMilli()).Scan(&n, &last)
+	err = s.read.QueryRowContext(ctx,
+		`SELECT count(*), max(until) FROM leases WHERE name LIKE 'serve:%' AND until > $1`, s.now().UnixMilli()).Scan(&n, &last)
 	return n, timeOf(last), err
 }
 
@@ -58,7 +59,8 @@ func (s *Store) Whole(ctx context.Context) error {
 	if err != nil || from == "" {
 		return err
 	}
-	return snap.Usage("a transfer into this database has not ended", "run `snapcloud transfer` again: it goes on where it stopped")
+	return snap.Usage("a transfer into this database has not ended",
+		"run `snapcloud transfer` again: it goes on where it stopped")
 }
 
 // RestoringDir is the folder in data_dir in which a restore prepares what it
@@ -72,5 +74,6 @@ func Restored(o Options) error {
 	if begun := err == nil; !begun || o.URL != "" {
 		return nil
 	}
-	return snap.Usage("a restore into "+o.DataDir+" has not ended", "run `snapcloud restore` again: it goes on where it stopped")
+	return snap.Usage("a restore into "+o.DataDir+" has not ended",
+		"run `snapcloud restore` again: it goes on where it stopped")
 }

@@ -32,7 +32,8 @@ func Matches(sn snap.Snapshot, q string) bool {
 }
 
 // search returns the n newest snapshots below a key that match the folded q.
-func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, before int64, n int) ([]snap.Snapshot, error) {
+func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, before int64, n int) ([]snap.Snapshot,
+	error) {
 	targets, err := s.targetsLike(ctx, c, q)
 	if err != nil {
 		return nil, err
@@ -79,10 +80,12 @@ const (
 
 // byPrefix returns the n newest visible snapshots below a key whose column
 // begins with prefix.
-func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, column, prefix string, before int64, n int) ([]snap.Snapshot, error) {
+func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, column, prefix string, before int64,
+	n int) ([]snap.Snapshot, error) {
 	var count int
 	end := prefix + "\U0010ffff"
-	err := s.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE `+column+` >= $1 AND `+column+` < $2 LIMIT 501) AS c`, prefix, end).Scan(&count)
+	err := s.row(ctx,
+		`SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE `+column+` >= $1 AND `+column+` < $2 LIMIT 501) AS c`, prefix, end).Scan(&count)
 	if err != nil || count == 0 {
 		return nil, err
 	}
@@ -135,7 +138,8 @@ func Chosen(c snap.Caller, sn snap.Snapshot, f snap.Filter) bool {
 }
 
 // filtered goes through the listing until it has n snapshots that fit.
-func (s *Store) filtered(ctx context.Context, c snap.Caller, v choice, before int64, n int, fits func(snap.Snapshot) bool) (chosen []snap.Snapshot, err error) {
+func (s *Store) filtered(ctx context.Context, c snap.Caller, v choice, before int64, n int,
+	fits func(snap.Snapshot) bool) (chosen []snap.Snapshot, err error) {
 	for {
 		page, err := s.list(ctx, c, v, before, maxLimit+1)
 		if err != nil {

@@ -72,7 +72,8 @@ func (s *Store) addSession(ctx context.Context, tx *sql.Tx, n Session, hash []by
 const keptSessions = 24 * time.Hour
 
 func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash []byte) (Session, error) {
-	if _, err := tx.ExecContext(ctx, `DELETE FROM sessions WHERE expires_at < $1`, s.now().Add(-keptSessions).UnixMilli()); err != nil {
+	if _, err := tx.ExecContext(ctx,
+		`DELETE FROM sessions WHERE expires_at < $1`, s.now().Add(-keptSessions).UnixMilli()); err != nil {
 		return n, err
 	}
 	n.Created = s.now()
@@ -92,8 +93,10 @@ func (s *Store) endSessions(ctx context.Context, tx *sql.Tx, where string, args 
 }
 
 // endSessionsAs is endSessions, recorded as this action.
-func (s *Store) endSessionsAs(ctx context.Context, tx *sql.Tx, action snap.AuditAction, where string, args ...any) (ended int, err error) {
-	rows, err := tx.QueryContext(ctx, `UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND `+where+` RETURNING id`,
+func (s *Store) endSessionsAs(ctx context.Context, tx *sql.Tx, action snap.AuditAction, where string,
+	args ...any) (ended int, err error) {
+	rows, err := tx.QueryContext(ctx,
+		`UPDATE sessions SET ended_at = $1 WHERE ended_at IS NULL AND `+where+` RETURNING id`,
 		append([]any{s.now().UnixMilli()}, args...)...)
 	if err != nil {
 		return 0, err
@@ -156,7 +159,8 @@ func (s *Store) Sessions(ctx context.Context, c snap.Caller) ([]Session, error) 
 // UserSessions returns a user's live sessions, the newest first, for the
 // operator.
 func (s *Store) UserSessions(ctx context.Context, userID int64) ([]Session, error) {
-	return collect(ctx, s, selectSession+`user_id = $1`+liveSession+` ORDER BY id DESC`, scanSession, userID, s.now().UnixMilli())
+	return collect(ctx, s,
+		selectSession+`user_id = $1`+liveSession+` ORDER BY id DESC`, scanSession, userID, s.now().UnixMilli())
 }
 
 // EndSession ends one of the caller's sessions at once; others' are not found.
@@ -182,7 +186,8 @@ func (s *Store) EndSessionByHash(ctx context.Context, hash []byte) error {
 	})
 }
 
-var errNoSession = &snap.Error{Code: snap.CodeNotFound, Detail: "no such session", Hint: "list your sessions to see which there are"}
+var errNoSession = &snap.Error{Code: snap.CodeNotFound, Detail: "no such session",
+	Hint: "list your sessions to see which there are"}
 
 const selectSession = `SELECT id, user_id, kind, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at
 	FROM sessions WHERE `
@@ -199,7 +204,8 @@ func scanSession(rows *sql.Rows) (n Session, err error) {
 // Accounts returns the users of an organization that came from an issuer, by
 // their subject there.
 func (s *Store) Accounts(ctx context.Context, orgID int64, issuer string) (map[string]snap.Member, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT subject, id, email, disabled FROM users WHERE org_id = $1 AND issuer = $2`, orgID, issuer)
+	rows, err := s.read.QueryContext(ctx,
+		`SELECT subject, id, email, disabled FROM users WHERE org_id = $1 AND issuer = $2`, orgID, issuer)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,8 @@ import (
 // and could not before; it is counted for snapshots that are not sanitized.
 // ShareWith fails with the codes group_not_found and organization_not_found,
 // the latter also for an organization that is closed.
-func (s *Store) ShareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot, with snap.Shares) (made []snap.ShareChange, newcomers int, err error) {
+func (s *Store) ShareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot,
+	with snap.Shares) (made []snap.ShareChange, newcomers int, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		before, err := s.viewers(ctx, tx, sn)
 		if err != nil {
@@ -36,7 +37,8 @@ func (s *Store) ShareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot, 
 	return made, newcomers, err
 }
 
-func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, with snap.Shares) (all []snap.ShareChange, err error) {
+func (s *Store) grantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
+	with snap.Shares) (all []snap.ShareChange, err error) {
 	add := func(one snap.ShareChange, err error) error {
 		all = append(all, one)
 		return err
@@ -81,7 +83,8 @@ func (s *Store) viewers(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (coun
 
 // UnshareWith ends all of these shares in one transaction, or none. It fails
 // with the codes group_not_found and organization_not_found.
-func (s *Store) UnshareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot, from snap.Shares) (ended []snap.ShareChange, err error) {
+func (s *Store) UnshareWith(ctx context.Context, c snap.Caller, sn snap.Snapshot,
+	from snap.Shares) (ended []snap.ShareChange, err error) {
 	err = s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		ended, err = s.ungrantAll(ctx, tx, c, sn, from)
 		return err
@@ -99,7 +102,8 @@ func (s *Store) UnshareAll(ctx context.Context, c snap.Caller, sn snap.Snapshot)
 			return err
 		}
 		if len(from.Orgs) > 0 && snap.Allowed(c, snap.ActShareOrg, sn) != nil {
-			return snap.Forbidden("the snapshot is also shared with another organization, and only owners and admins can end that share",
+			return snap.Forbidden("the snapshot is also shared with another organization, and only owners and admins can end "+
+				"that share",
 				"ask an owner or admin to run this command, or end your own shares one by one")
 		}
 		ended, err = s.ungrantAll(ctx, tx, c, sn, from)
@@ -135,14 +139,16 @@ func (s *Store) sharesOf(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (all
 	return all, err
 }
 
-func (s *Store) ungrantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, from snap.Shares) (all []snap.ShareChange, err error) {
+func (s *Store) ungrantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
+	from snap.Shares) (all []snap.ShareChange, err error) {
 	end := func(a snap.Audience, one snap.ShareChange, d snap.AuditDetail) (err error) {
 		one.Changed, err = s.ungrant(ctx, tx, c, sn, a, d)
 		all = append(all, one)
 		return err
 	}
 	if from.OrgWide {
-		if err := end(snap.AudienceOf(snap.KindMembers, sn.Org.ID), snap.ShareChange{}, snap.AuditDetail{OrgWide: true}); err != nil {
+		if err := end(snap.AudienceOf(snap.KindMembers, sn.Org.ID), snap.ShareChange{},
+			snap.AuditDetail{OrgWide: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +157,8 @@ func (s *Store) ungrantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 		if err != nil {
 			return nil, err
 		}
-		if err := end(snap.AudienceOf(snap.KindGroup, g.ID), snap.ShareChange{Group: &g}, snap.AuditDetail{Group: g.GroupID}); err != nil {
+		if err := end(snap.AudienceOf(snap.KindGroup, g.ID), snap.ShareChange{Group: &g},
+			snap.AuditDetail{Group: g.GroupID}); err != nil {
 			return nil, err
 		}
 	}
@@ -160,7 +167,8 @@ func (s *Store) ungrantAll(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 		if err != nil {
 			return nil, err
 		}
-		if err := end(snap.AudienceOf(snap.KindRecipients, org.ID), snap.ShareChange{Org: &org}, snap.AuditDetail{Organization: slug}); err != nil {
+		if err := end(snap.AudienceOf(snap.KindRecipients, org.ID), snap.ShareChange{Org: &org},
+			snap.AuditDetail{Organization: slug}); err != nil {
 			return nil, err
 		}
 	}
@@ -175,9 +183,11 @@ func (s *Store) grantOrg(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 	return s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{OrgWide: true})
 }
 
-func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, g snap.Group) (snap.ShareChange, error) {
+func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot,
+	g snap.Group) (snap.ShareChange, error) {
 	// Before the grant: a listing must not pass over the group once the grant exists.
-	if _, err := tx.ExecContext(ctx, `UPDATE groups SET newest = $2 WHERE id = $1 AND newest < $2`, g.ID, sn.Key); err != nil {
+	if _, err := tx.ExecContext(ctx,
+		`UPDATE groups SET newest = $2 WHERE id = $1 AND newest < $2`, g.ID, sn.Key); err != nil {
 		return snap.ShareChange{}, err
 	}
 	if err := widen(ctx, tx, sn); err != nil {
@@ -194,13 +204,15 @@ func (s *Store) grantGroup(ctx context.Context, tx *sql.Tx, c snap.Caller, sn sn
 
 // grantRecipient shares a snapshot with another organization until a time, or
 // without end when expires is zero.
-func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, slug string, expires time.Time) (change snap.ShareChange, err error) {
+func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, slug string,
+	expires time.Time) (change snap.ShareChange, err error) {
 	org, err := orgInTx(ctx, tx, slug, ` AND closed = 0`)
 	if err != nil {
 		return change, err
 	}
 	if org.ID == sn.Org.ID {
-		return change, snap.Invalid("a snapshot cannot be shared with its own organization this way", "share it org-wide: omit --org")
+		return change, snap.Invalid("a snapshot cannot be shared with its own organization this way",
+			"share it org-wide: omit --org")
 	}
 	if err := widen(ctx, tx, sn); err != nil {
 		return change, err
@@ -212,7 +224,8 @@ func (s *Store) grantRecipient(ctx context.Context, tx *sql.Tx, c snap.Caller, s
 	if err != nil {
 		return change, err
 	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM declines WHERE snapshot = $1 AND org_id = $2`, sn.Key, org.ID); err != nil {
+	if _, err := tx.ExecContext(ctx,
+		`DELETE FROM declines WHERE snapshot = $1 AND org_id = $2`, sn.Key, org.ID); err != nil {
 		return change, err
 	}
 	change, err = s.recordShare(ctx, tx, c, sn, made, snap.AuditDetail{Organization: slug})
@@ -230,7 +243,8 @@ func widen(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) error {
 }
 
 func groupByID(ctx context.Context, tx *sql.Tx, orgID int64, groupID string) (g snap.Group, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id = $2`, orgID, groupID).Scan(&g.ID, &g.GroupID, &g.Name)
+	err = tx.QueryRowContext(ctx,
+		`SELECT id, group_id, name FROM groups WHERE org_id = $1 AND group_id = $2`, orgID, groupID).Scan(&g.ID, &g.GroupID, &g.Name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return g, errNoGroup(groupID)
 	}
@@ -261,7 +275,8 @@ func (s *Store) GroupShares(ctx context.Context, c snap.Caller, sn snap.Snapshot
 }
 
 func orgInTx(ctx context.Context, tx *sql.Tx, slug, which string) (o snap.OrgRef, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT id, slug, name FROM orgs WHERE slug = $1`+which, slug).Scan(&o.ID, &o.Slug, &o.Name)
+	err = tx.QueryRowContext(ctx,
+		`SELECT id, slug, name FROM orgs WHERE slug = $1`+which, slug).Scan(&o.ID, &o.Slug, &o.Name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return o, errNoOrg(slug)
 	}
@@ -294,7 +309,8 @@ type made struct {
 
 // grant lets an audience see a snapshot until a time. A grant that is there
 // and live keeps when and by whom it was made; only its end changes.
-func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience, until time.Time) (m made, err error) {
+func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
+	until time.Time) (m made, err error) {
 	var created int64
 	var expires sql.NullInt64
 	err = tx.QueryRowContext(ctx, `
@@ -311,7 +327,8 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 	m.expires = timeOf(millis(until))
 	if m.old != nil && m.old.Live(now) {
 		m.created = m.old.Created
-		_, err = tx.ExecContext(ctx, `UPDATE grants SET expires_at = $3, channel = NULL WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key, millis(until))
+		_, err = tx.ExecContext(ctx,
+			`UPDATE grants SET expires_at = $3, channel = NULL WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key, millis(until))
 		return m, err
 	}
 	m.created, m.by = time.UnixMilli(now.UnixMilli()).UTC(), ""
@@ -327,7 +344,8 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 }
 
 // recordShare records a share that changed something, and returns the change.
-func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m made, d snap.AuditDetail) (snap.ShareChange, error) {
+func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, m made,
+	d snap.AuditDetail) (snap.ShareChange, error) {
 	change := snap.ShareChange{Created: m.created, By: m.by, Expires: m.expires, Changed: true}
 	if m.old != nil && m.old.Live(s.now()) {
 		change.Previous = m.old
@@ -350,7 +368,8 @@ func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn s
 }
 
 // ungrant deletes a grant, and records that if there was one.
-func (s *Store) ungrant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience, d snap.AuditDetail) (ended bool, err error) {
+func (s *Store) ungrant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, a snap.Audience,
+	d snap.AuditDetail) (ended bool, err error) {
 	res, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`, int64(a), sn.Key)
 	if err != nil {
 		return false, err

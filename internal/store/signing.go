@@ -16,7 +16,8 @@ type SigningKey struct {
 
 // SigningKeys returns the signing keys, the newest first.
 func (s *Store) SigningKeys(ctx context.Context) ([]SigningKey, error) {
-	rows, err := s.read.QueryContext(ctx, `SELECT kid, private, created_at FROM signing_keys ORDER BY created_at DESC, kid`)
+	rows, err := s.read.QueryContext(ctx,
+		`SELECT kid, private, created_at FROM signing_keys ORDER BY created_at DESC, kid`)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,8 @@ func scanSnapshot(row scanner, c snap.Caller) (f record, err error) {
 	var owner, received sql.NullInt64
 	var created int64
 	err = row.Scan(&f.Key, &f.ID, &f.Org.ID, &slug, &orgName, &owner, &email, &name,
-		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &f.blob, &created, &f.Groups, &f.Orgs, &f.Shared, &received)
+		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &f.blob, &created, &f.Groups, &f.Orgs, &f.Shared,
+		&received)
 	if err != nil {
 		return record{}, err
 	}
@@ -153,11 +154,13 @@ func (s *Store) Delete(ctx context.Context, c snap.Caller, sn snap.Snapshot) (bl
 
 // delete is [Store.Delete] within a transaction of [Store.change].
 func (s *Store) delete(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot) (blobKey string, err error) {
-	if err := tx.QueryRowContext(ctx, `DELETE FROM snapshots WHERE key = $1 RETURNING blob`, sn.Key).Scan(&blobKey); err != nil {
+	if err := tx.QueryRowContext(ctx,
+		`DELETE FROM snapshots WHERE key = $1 RETURNING blob`, sn.Key).Scan(&blobKey); err != nil {
 		return "", err
 	}
 	var used bool
-	err = tx.QueryRowContext(ctx, `SELECT CASE WHEN EXISTS (SELECT 1 FROM snapshots WHERE blob = $1) OR EXISTS (SELECT 1 FROM uploads WHERE blob = $1) THEN 1 ELSE 0 END`, blobKey).Scan(&used)
+	err = tx.QueryRowContext(ctx,
+		`SELECT CASE WHEN EXISTS (SELECT 1 FROM snapshots WHERE blob = $1) OR EXISTS (SELECT 1 FROM uploads WHERE blob = $1) THEN 1 ELSE 0 END`, blobKey).Scan(&used)
 	if err != nil {
 		return "", err
 	}

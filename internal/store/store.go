@@ -85,7 +85,8 @@ func open(o Options) (*Store, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Store{now: o.Now, quotas: o.Quotas, dialect: dialectOf(o.URL), prepared: map[string]*sql.Stmt{}, listings: map[shape]string{}}
+	s := &Store{now: o.Now, quotas: o.Quotas, dialect: dialectOf(o.URL), prepared: map[string]*sql.Stmt{},
+		listings: map[shape]string{}}
 	if s.dialect == postgres {
 		return s, s.openPostgres(o.URL, o.Watch)
 	}
@@ -227,13 +228,17 @@ func Unavailable(err error) bool {
 	var network net.Error
 	var pg *pgconn.PgError
 	switch {
-	case errors.As(err, &pg): // 08: connection, 53: resources, 57P: shut down or starting, 40: lost a race too often, 25006: read-only, 25P03: idle too long
+	// 08: connection, 53: resources, 57P: shut down or starting, 40: lost a race too often, 25006:
+	// read-only, 25P03: idle too long
+	case errors.As(err, &pg):
 		class := pg.Code[:min(2, len(pg.Code))]
-		return class == "08" || class == "53" || class == "40" || strings.HasPrefix(pg.Code, "57P") || pg.Code == "25006" || pg.Code == "25P03"
+		return class == "08" || class == "53" || class == "40" || strings.HasPrefix(pg.Code, "57P") || pg.Code == "25006" ||
+			pg.Code == "25P03"
 	case errors.As(err, &connect), errors.As(err, &network):
 		return true
 	}
-	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, pgconn.ErrConnClosed) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, pgconn.ErrConnClosed) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 }
 
 // isUnique reports whether err says that a unique index already has the row.

@@ -71,7 +71,8 @@ func (w *world) ok(err error) {
 // user signs a user in and returns them as a caller.
 func (w *world) user(org snap.OrgRef, name string, role snap.Role, groups ...string) snap.Caller {
 	w.t.Helper()
-	in := store.SignIn{OrgID: org.ID, Issuer: "https://idp.test", Subject: name, Email: name + "@" + org.Slug + ".test", Name: name, Role: role}
+	in := store.SignIn{OrgID: org.ID, Issuer: "https://idp.test", Subject: name, Email: name + "@" + org.Slug + ".test",
+		Name: name, Role: role}
 	for _, g := range groups {
 		in.Groups = append(in.Groups, snap.Group{GroupID: g, Name: "the " + g})
 	}
@@ -100,8 +101,10 @@ func (w *world) orgKey(org snap.OrgRef) snap.Caller {
 func (w *world) upload(target string, typ snap.Type) store.Upload {
 	w.pushes++
 	return store.Upload{
-		ID: snap.NewSnapshotID(), Target: target, Name: snap.SnapshotName(target, w.clock.Now()), Type: typ, Engine: snap.SQLite,
-		Size: int64(1000 + w.pushes), SHA256: fmt.Sprintf("%064x", w.pushes), Blob: fmt.Sprintf("blob-%d", w.pushes), BlobUpload: "u", PartSize: 1 << 24,
+		ID: snap.NewSnapshotID(), Target: target, Name: snap.SnapshotName(target, w.clock.Now()), Type: typ,
+		Engine: snap.SQLite,
+		Size:   int64(1000 + w.pushes), SHA256: fmt.Sprintf("%064x", w.pushes), Blob: fmt.Sprintf("blob-%d", w.pushes),
+		BlobUpload: "u", PartSize: 1 << 24,
 	}
 }
 

@@ -17,7 +17,8 @@ func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 		return err
 	}
 	if begun != "" {
-		return snap.Usage("a transfer from another service has begun into this database", "go on with that one, or use an empty database")
+		return snap.Usage("a transfer from another service has begun into this database",
+			"go on with that one, or use an empty database")
 	}
 	if err := s.Empty(ctx); err != nil {
 		return err
@@ -45,14 +46,16 @@ func (s *Store) Empty(ctx context.Context) error {
 // Arrived notes that an object has been copied and verified.
 func (s *Store) Arrived(ctx context.Context, o Object) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO transfer(blob, sha256) VALUES($1, $2) ON CONFLICT(blob) DO UPDATE SET sha256 = excluded.sha256`, o.Key, o.SHA256)
+		_, err := tx.ExecContext(ctx,
+			`INSERT INTO transfer(blob, sha256) VALUES($1, $2) ON CONFLICT(blob) DO UPDATE SET sha256 = excluded.sha256`, o.Key, o.SHA256)
 		return err
 	})
 }
 
 // HasArrived reports whether an object was copied and verified before.
 func (s *Store) HasArrived(ctx context.Context, o Object) (has bool, err error) {
-	err = s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM transfer WHERE blob = $1 AND sha256 = $2)`, o.Key, o.SHA256).Scan(&has)
+	err = s.read.QueryRowContext(ctx,
+		`SELECT EXISTS(SELECT 1 FROM transfer WHERE blob = $1 AND sha256 = $2)`, o.Key, o.SHA256).Scan(&has)
 	return has, err
 }
 
@@ -90,6 +93,7 @@ func (f *Frozen) Totals(ctx context.Context) (rows, objects, bytes int64, err er
 		}
 		rows += n
 	}
-	err = f.conn.QueryRowContext(ctx, `SELECT count(*), coalesce(CAST(sum(size) AS bigint), 0) FROM (SELECT blob, max(size) AS size FROM snapshots GROUP BY blob) AS o`).Scan(&objects, &bytes)
+	err = f.conn.QueryRowContext(ctx,
+		`SELECT count(*), coalesce(CAST(sum(size) AS bigint), 0) FROM (SELECT blob, max(size) AS size FROM snapshots GROUP BY blob) AS o`).Scan(&objects, &bytes)
 	return rows, objects, bytes, err
 }

@@ -61,7 +61,8 @@ func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *sn
 	case !errors.Is(err, sql.ErrNoRows):
 		return nil, nil, err
 	}
-	up, err := scanUpload(s.row(ctx, selectUpload+`WHERE coalesce(p.owner_id, 0) = $1 AND p.org_id = $2 AND p.sha256 = $3 AND p.target = $4 AND p.name = $5 AND p.type = $6
+	up, err := scanUpload(s.row(ctx,
+		selectUpload+`WHERE coalesce(p.owner_id, 0) = $1 AND p.org_id = $2 AND p.sha256 = $3 AND p.target = $4 AND p.name = $5 AND p.type = $6
 		ORDER BY p.created_at DESC LIMIT 1`, userID(c).Int64, c.Org.ID, u.SHA256, u.Target, u.Name, string(u.Type)))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil, nil
@@ -76,7 +77,8 @@ const selectUpload = `SELECT p.id, p.target, p.name, p.type, p.engine, p.size, p
 
 func scanUpload(row scanner) (u Upload, err error) {
 	var created, touched int64
-	err = row.Scan(&u.ID, &u.Target, &u.Name, &u.Type, &u.Engine, &u.Size, &u.SHA256, &u.Blob, &u.BlobUpload, &u.PartSize, &created, &touched)
+	err = row.Scan(&u.ID, &u.Target, &u.Name, &u.Type, &u.Engine, &u.Size, &u.SHA256, &u.Blob, &u.BlobUpload, &u.PartSize,
+		&created, &touched)
 	u.Created, u.Touched = time.UnixMilli(created).UTC(), time.UnixMilli(touched).UTC()
 	return u, err
 }
@@ -97,7 +99,8 @@ func (s *Store) Upload(ctx context.Context, c snap.Caller, id string) (u Upload,
 }
 
 func ownUpload(ctx context.Context, tx *sql.Tx, c snap.Caller, id string) (Upload, error) {
-	return scanUpload(tx.QueryRowContext(ctx, selectUpload+`WHERE p.id = $1 AND p.org_id = $2 AND coalesce(p.owner_id, 0) = $3`,
+	return scanUpload(tx.QueryRowContext(ctx,
+		selectUpload+`WHERE p.id = $1 AND p.org_id = $2 AND coalesce(p.owner_id, 0) = $3`,
 		id, c.Org.ID, userID(c).Int64))
 }
 
@@ -138,7 +141,8 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target, name, folded, type, engine, size, sha256, blob, created_at)
 		SELECT $1, $2, $3, $4, $5, id, name, $7, $8, $9, $10, $11, $12, $13, $14 FROM targets WHERE name = $6`,
-		sn.Key, u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, fold(u.Name), string(u.Type), string(u.Engine),
+		sn.Key, u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, fold(u.Name), string(u.Type),
+		string(u.Engine),
 		u.Size, u.SHA256, u.Blob, now.UnixMilli())
 	if err != nil {
 		return err
@@ -173,10 +177,12 @@ func newKey(now time.Time) int64 {
 
 // listTarget makes a target known, and findable by the organization's searches.
 func (s *Store) listTarget(ctx context.Context, tx *sql.Tx, orgID int64, target string) error {
-	if _, err := tx.ExecContext(ctx, `INSERT INTO targets(name) VALUES($1) ON CONFLICT(name) DO NOTHING`, target); err != nil {
+	if _, err := tx.ExecContext(ctx,
+		`INSERT INTO targets(name) VALUES($1) ON CONFLICT(name) DO NOTHING`, target); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO org_targets(org_id, target_id, folded) SELECT $1, id, $3 FROM targets WHERE name = $2
+	_, err := tx.ExecContext(ctx,
+		`INSERT INTO org_targets(org_id, target_id, folded) SELECT $1, id, $3 FROM targets WHERE name = $2
 		ON CONFLICT(org_id, target_id) DO NOTHING`, orgID, target, fold(target))
 	return err
 }

@@ -22,7 +22,8 @@ type UpstreamLogin struct {
 // AddUpstreamLogin stores a sign-in by the SHA-256 of its state.
 func (s *Store) AddUpstreamLogin(ctx context.Context, u UpstreamLogin, hash []byte) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, `DELETE FROM upstream_logins WHERE expires_at <= $1`, s.now().UnixMilli()); err != nil {
+		if _, err := tx.ExecContext(ctx,
+			`DELETE FROM upstream_logins WHERE expires_at <= $1`, s.now().UnixMilli()); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `
@@ -44,7 +45,8 @@ func (s *Store) TakeUpstreamLogin(ctx context.Context, hash []byte) (u UpstreamL
 	})
 	u.Expires = timeOf(expires)
 	if errors.Is(err, sql.ErrNoRows) {
-		return UpstreamLogin{}, &snap.Error{Code: snap.CodeNotFound, Detail: "this sign-in has expired or was finished already", Hint: "sign in again"}
+		return UpstreamLogin{}, &snap.Error{Code: snap.CodeNotFound,
+			Detail: "this sign-in has expired or was finished already", Hint: "sign in again"}
 	}
 	return u, err
 }

@@ -130,16 +130,18 @@ func tooManyUploads(who string, n int) error {
 
 func noBytesLeft(who string, used, size, most int64) error {
 	return &snap.Error{
-		Code:   snap.CodeQuota,
-		Detail: fmt.Sprintf("the snapshot has %d bytes, and %s already store or announced %d of the %d bytes allowed", size, who, used, most),
-		Hint:   "delete snapshots that are not needed any more, or ask the service's operator to raise the quota",
+		Code: snap.CodeQuota,
+		Detail: fmt.Sprintf("the snapshot has %d bytes, and %s already store or announced %d of the %d bytes allowed", size,
+			who, used, most),
+		Hint: "delete snapshots that are not needed any more, or ask the service's operator to raise the quota",
 	}
 }
 
 // Uploads returns the caller's pushes that have begun and are not complete, the
 // newest first.
 func (s *Store) Uploads(ctx context.Context, c snap.Caller) ([]Upload, error) {
-	return collect(ctx, s, selectUpload+`WHERE p.org_id = $1 AND coalesce(p.owner_id, 0) = $2 ORDER BY p.created_at DESC, p.id`,
+	return collect(ctx, s,
+		selectUpload+`WHERE p.org_id = $1 AND coalesce(p.owner_id, 0) = $2 ORDER BY p.created_at DESC, p.id`,
 		func(rows *sql.Rows) (Upload, error) { return scanUpload(rows) }, c.Org.ID, userID(c).Int64)
 }
 

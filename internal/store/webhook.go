@@ -37,18 +37,21 @@ func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webho
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		var have int
-		if err := tx.QueryRowContext(ctx, `SELECT count(*) FROM webhooks WHERE org_id = $1`, c.Org.ID).Scan(&have); err != nil {
+		if err := tx.QueryRowContext(ctx,
+			`SELECT count(*) FROM webhooks WHERE org_id = $1`, c.Org.ID).Scan(&have); err != nil {
 			return err
 		}
 		if have >= MaxWebhooks {
 			return snap.Invalid(fmt.Sprintf("the organization has %d webhooks; more are not allowed", have), "delete one first")
 		}
-		err := tx.QueryRowContext(ctx, `INSERT INTO webhooks(org_id, url, secret, events, created_at, created_by) VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
+		err := tx.QueryRowContext(ctx,
+			`INSERT INTO webhooks(org_id, url, secret, events, created_at, created_by) VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
 			c.Org.ID, w.URL, w.Secret, joinActions(w.Events), s.now().UnixMilli(), userID(c)).Scan(&id)
 		if err != nil {
 			return err
 		}
-		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditWebhookMade, Detail: snap.AuditDetail{URL: w.URL}})
+		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditWebhookMade,
+			Detail: snap.AuditDetail{URL: w.URL}})
 	})
 	if err != nil {
 		return Webhook{}, err
@@ -81,7 +84,8 @@ func (s *Store) webhooks(ctx context.Context, where string, args ...any) ([]Webh
 func (s *Store) DeleteWebhook(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		var d snap.AuditDetail
-		err := tx.QueryRowContext(ctx, `DELETE FROM webhooks WHERE id = $1 AND org_id = $2 RETURNING url`, id, c.Org.ID).Scan(&d.URL)
+		err := tx.QueryRowContext(ctx,
+			`DELETE FROM webhooks WHERE id = $1 AND org_id = $2 RETURNING url`, id, c.Org.ID).Scan(&d.URL)
 		if errors.Is(err, sql.ErrNoRows) {
 			return errNoWebhook(id)
 		}
@@ -93,7 +97,8 @@ func (s *Store) DeleteWebhook(ctx context.Context, c snap.Caller, id int64) erro
 }
 
 func errNoWebhook(id int64) error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no webhook %d", id), Hint: "list the webhooks to see which there are"}
+	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no webhook %d", id),
+		Hint: "list the webhooks to see which there are"}
 }
 
 // insertDeliveries notes, in the transaction of an event, that the
@@ -187,7 +192,8 @@ func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, 
 		}
 		return nil, err
 	}
-	return s.deliveries(ctx, `WHERE d.webhook_id = $1 AND d.org_id = $2 ORDER BY d.seq DESC LIMIT $3`, webhookID, c.Org.ID, limit)
+	return s.deliveries(ctx,
+		`WHERE d.webhook_id = $1 AND d.org_id = $2 ORDER BY d.seq DESC LIMIT $3`, webhookID, c.Org.ID, limit)
 }
 
 // Delivered notes what came of an attempt at a delivery that [Store.Due]
@@ -195,7 +201,8 @@ func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, 
 // nothing, and is told so: what the new holder does counts.
 func (s *Store) Delivered(ctx context.Context, d Delivery, status string, next time.Time) (held bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `UPDATE deliveries SET attempts = attempts + 1, status = $2, due_at = $3, tried_at = $4 WHERE id = $1 AND due_at = $5`,
+		res, err := tx.ExecContext(ctx,
+			`UPDATE deliveries SET attempts = attempts + 1, status = $2, due_at = $3, tried_at = $4 WHERE id = $1 AND due_at = $5`,
 			d.ID, status, millis(next), s.now().UnixMilli(), millis(d.Due))
 		if err != nil {
 			return err

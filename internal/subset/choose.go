@@ -120,7 +120,8 @@ func (c *Choice) start(ctx context.Context, percent float64) error {
 			continue
 		}
 		// The line's end keeps a comment in the condition to itself.
-		err := c.s.Insert(ctx, c.temp("keep", i), fmt.Sprintf("SELECT %s FROM %s WHERE (%s\n)", c.key(i, ""), t.From, condition))
+		err := c.s.Insert(ctx, c.temp("keep", i), fmt.Sprintf("SELECT %s FROM %s WHERE (%s\n)", c.key(i, ""), t.From,
+			condition))
 		if err != nil && c.Plan.Where[i] != "" {
 			return c.s.Condition(c.g.label(i), condition, err)
 		}
@@ -227,7 +228,9 @@ func (c *Choice) settle(ctx context.Context, table int) (int64, error) {
 	if _, err := c.s.Exec(ctx, fmt.Sprintf(c.d.Empty, fresh)); err != nil {
 		return 0, err
 	}
-	n, err := c.s.Exec(ctx, fmt.Sprintf("INSERT INTO %s SELECT n.* FROM %s n WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s)", fresh, next, keep, strings.Join(same, " AND ")))
+	n, err := c.s.Exec(ctx,
+		fmt.Sprintf("INSERT INTO %s SELECT n.* FROM %s n WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s)", fresh, next, keep,
+			strings.Join(same, " AND ")))
 	if err != nil {
 		return 0, err
 	}

@@ -32,9 +32,10 @@ import (
 // Table is a table that can be subset. Partitions are part of their table.
 type Table struct {
 	Schema, Name string
-	From         string                     // as it stands after FROM
-	Key          []Key                      // tells its rows apart
-	Share        func(prefix string) string // SQL for a number of 0 to 2^32-1 that a row's key gives; prefix stands before columns
+	From         string // as it stands after FROM
+	Key          []Key  // tells its rows apart
+	// SQL for a number of 0 to 2^32-1 that a row's key gives; prefix stands before columns
+	Share func(prefix string) string
 }
 
 // Key is a part of what tells rows apart: SQL for it, behind a prefix such as
@@ -73,7 +74,8 @@ func Make(g Graph, want engine.Subset) (Plan, error) {
 	n := len(g.Tables)
 	p := Plan{Whole: make([]bool, n), Where: make([]string, n), Percent: make([]bool, n)}
 	if !(want.Percent >= 0 && want.Percent <= 100) {
-		return p, snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", want.Percent), "give a number above 0 and up to 100")
+		return p, snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", want.Percent),
+			"give a number above 0 and up to 100")
 	}
 	for name, condition := range want.Where {
 		i, err := g.find(name)

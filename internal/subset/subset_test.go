@@ -40,14 +40,23 @@ func TestRules(t *testing.T) {
 		graph, where, start, down, whole string
 		percent                          float64
 	}{
-		"down from a condition":                                  {graph: "orders>customer item>orders item>product", where: "customer", start: "customer", down: "orders>customer item>orders"},
-		"a condition below brings no sisters":                    {graph: "orders>customer item>orders", where: "item", start: "item"},
-		"what nothing connects is whole":                         {graph: "orders>customer setting", where: "customer", start: "customer", down: "orders>customer", whole: "setting"},
-		"or subject to the share":                                {graph: "orders>customer setting", where: "customer", percent: 10, start: "customer setting", down: "orders>customer"},
-		"a share starts where most hangs on":                     {graph: "orders>customer item>orders item>product", percent: 10, start: "customer", down: "orders>customer item>orders"},
-		"and where else something hangs":                         {graph: "orders>customer item>orders item>product stock>warehouse stock>product", percent: 10, start: "customer warehouse", down: "orders>customer item>orders stock>warehouse"},
-		"a reference to itself is not followed down":             {graph: "employee>employee", where: "employee", start: "employee"},
-		"a cycle is followed away from where it was entered":     {graph: "dept>company dept>employee employee>dept", where: "company", start: "company", down: "dept>company employee>dept"},
+		"down from a condition": {graph: "orders>customer item>orders item>product",
+			where: "customer", start: "customer", down: "orders>customer item>orders"},
+		"a condition below brings no sisters": {graph: "orders>customer item>orders", where: "item",
+			start: "item"},
+		"what nothing connects is whole": {graph: "orders>customer setting", where: "customer",
+			start: "customer", down: "orders>customer", whole: "setting"},
+		"or subject to the share": {graph: "orders>customer setting", where: "customer",
+			percent: 10, start: "customer setting", down: "orders>customer"},
+		"a share starts where most hangs on": {graph: "orders>customer item>orders item>product",
+			percent: 10, start: "customer", down: "orders>customer item>orders"},
+		"and where else something hangs": {graph: "orders>customer item>orders item>product " +
+			"stock>warehouse stock>product", percent: 10, start: "customer warehouse",
+			down: "orders>customer item>orders stock>warehouse"},
+		"a reference to itself is not followed down": {graph: "employee>employee", where: "employee",
+			start: "employee"},
+		"a cycle is followed away from where it was entered": {graph: "dept>company dept>employee employee>dept",
+			where: "company", start: "company", down: "dept>company employee>dept"},
 		"a cycle without a way in is started from in all tables": {graph: "a>b b>a", percent: 10, start: "a b"},
 		"no foreign keys at all":                                 {graph: "a b", percent: 10, start: "a b"},
 	} {
@@ -73,7 +82,8 @@ func TestRules(t *testing.T) {
 		slices.Sort(down)
 		wantDown := strings.Fields(c.down)
 		slices.Sort(wantDown)
-		if !slices.Equal(p.Start, strings.Fields(c.start)) || !slices.Equal(down, wantDown) || !slices.Equal(whole, strings.Fields(c.whole)) {
+		if !slices.Equal(p.Start, strings.Fields(c.start)) || !slices.Equal(down, wantDown) ||
+			!slices.Equal(whole, strings.Fields(c.whole)) {
 			t.Errorf("%s: start %v, down %v, whole %v", name, p.Start, down, whole)
 		}
 	}
@@ -81,7 +91,8 @@ func TestRules(t *testing.T) {
 
 func TestTablesAreFoundByName(t *testing.T) {
 	t.Parallel()
-	g := Graph{Tables: []Table{{Schema: "public", Name: "orders"}, {Schema: "public", Name: "Users"}, {Schema: "a", Name: "x"}, {Schema: "b", Name: "x"}}}
+	g := Graph{Tables: []Table{{Schema: "public", Name: "orders"}, {Schema: "public", Name: "Users"},
+		{Schema: "a", Name: "x"}, {Schema: "b", Name: "x"}}}
 	for name, want := range map[string]int{"orders": 0, "public.orders": 0, "PUBLIC.users": 1, "b.x": 3} {
 		if got, err := g.find(name); err != nil || got != want {
 			t.Errorf("%s: %d, %v", name, got, err)

@@ -36,7 +36,8 @@ func TestReport(t *testing.T) {
 {"Action":"pass","Package":"snap/x"}
 `,
 			good: true,
-			want: []string{"\nskipped:\n--- SKIP: snap/x TestPG: needs PostgreSQL: no initdb\n", "0 passed, 0 failed, 1 skipped"},
+			want: []string{"\nskipped:\n--- SKIP: snap/x TestPG: needs PostgreSQL: no initdb\n",
+				"0 passed, 0 failed, 1 skipped"},
 		},
 		{
 			name: "a failing test prints all it said",

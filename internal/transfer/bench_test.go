@@ -70,7 +70,8 @@ func benchStorage(b *testing.B, s *service, data, sum string, size int64, disk f
 	}
 	get := bench(b, "limit/get", int(size), 0, 0, func(b *testing.B) { s.plainGet(b, up.ID, size) })
 	bench(b, "pull", int(size), min(disk, get), p.get, func(b *testing.B) {
-		if _, _, err := transfer.Download(b.Context(), s.client(), up.ID, filepath.Join(b.TempDir(), "x.snap"), transfer.Options{}); err != nil {
+		if _, _, err := transfer.Download(b.Context(), s.client(), up.ID, filepath.Join(b.TempDir(), "x.snap"),
+			transfer.Options{}); err != nil {
 			b.Fatal(err)
 		}
 	})
@@ -215,7 +216,8 @@ func newPeer(b *testing.B, rawURL, data string, size int64) (p peer) {
 		b.Fatal(err)
 	}
 	p.put = bench(b, "peer/put", int(size), 0, 0, func(b *testing.B) {
-		_, err := client.FPutObject(b.Context(), u.Host, "peer", data, minio.PutObjectOptions{NumThreads: 4, PartSize: 16 << 20})
+		_, err := client.FPutObject(b.Context(), u.Host, "peer", data,
+			minio.PutObjectOptions{NumThreads: 4, PartSize: 16 << 20})
 		if err != nil {
 			b.Fatal(err)
 		}

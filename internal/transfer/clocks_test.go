@@ -35,7 +35,8 @@ func TestClocksOfServiceAndStorageDiffer(t *testing.T) {
 		asked.Add(1)
 		// As S3 says it (Amazon S3 API reference, error responses).
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = io.WriteString(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>RequestTimeTooSkewed</Code><Message>The difference between the request time and the server's time is too large.</Message></Error>`)
+		_, _ = io.WriteString(w,
+			`<?xml version="1.0" encoding="UTF-8"?><Error><Code>RequestTimeTooSkewed</Code><Message>The difference between the request time and the server's time is too large.</Message></Error>`)
 		return true
 	})
 	o := quick()
@@ -100,7 +101,8 @@ type late struct {
 	by time.Duration
 }
 
-func (l *late) SignPart(ctx context.Context, key, upload string, p blob.Part, life time.Duration) (signed blob.Signed, err error) {
+func (l *late) SignPart(ctx context.Context, key, upload string, p blob.Part, life time.Duration) (signed blob.Signed,
+	err error) {
 	l.behind(func() { signed, err = l.Store.SignPart(ctx, key, upload, p, life) })
 	return signed, err
 }

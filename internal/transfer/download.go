@@ -26,13 +26,15 @@ import (
 // what has arrived is deleted. Bytes that are wrong are fetched once more; if
 // they are wrong again, the error is corrupt_snapshot. After every other error
 // the next call goes on.
-func Download(ctx context.Context, c Service, snapshotID, file string, o Options) (got api.PullResponse, moved int64, err error) {
+func Download(ctx context.Context, c Service, snapshotID, file string, o Options) (got api.PullResponse, moved int64,
+	err error) {
 	got, err = c.Pull(ctx, snapshotID)
 	if err != nil {
 		return got, 0, err
 	}
 	if got.Snapshot.Size < 1 || len(got.Snapshot.SHA256) != 2*sha256.Size {
-		return got, 0, &snap.Error{Code: snap.CodeInternal, Detail: "the service describes the snapshot wrongly", Hint: "update snapcli or the service"}
+		return got, 0, &snap.Error{Code: snap.CodeInternal, Detail: "the service describes the snapshot wrongly",
+			Hint: "update snapcli or the service"}
 	}
 	o = o.complete()
 	if o.piece < 1 {
@@ -50,7 +52,8 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 	d := newDownloader(c, got, p, o)
 	defer d.meter.run()()
 	err = d.pull(ctx)
-	if snap.CodeOf(err) == snap.CodeNotFound || snap.CodeOf(err) == snap.CodeCorrupt || snap.CodeOf(err) == snap.CodeForbidden {
+	if snap.CodeOf(err) == snap.CodeNotFound || snap.CodeOf(err) == snap.CodeCorrupt ||
+		snap.CodeOf(err) == snap.CodeForbidden {
 		err = errors.Join(err, p.remove())
 	}
 	return got, d.moved.Load(), outward(ctx, "the pull", err)
@@ -73,7 +76,8 @@ func Verify(ctx context.Context, file string, s api.Snapshot) error {
 		return err
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != s.SHA256 {
-		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("%s exists and is another snapshot", file), Hint: "move it away, then pull again"}
+		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("%s exists and is another snapshot", file),
+			Hint: "move it away, then pull again"}
 	}
 	return nil
 }
@@ -210,13 +214,15 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 
 // reread hashes a piece from the disk, and returns the hash that goes on from
 // whole. When the piece is not what came, that is whole itself.
-func (d *downloader) reread(ctx context.Context, n int, want uint64, whole hash.Hash, buffer []byte) (next hash.Hash, good bool, err error) {
+func (d *downloader) reread(ctx context.Context, n int, want uint64, whole hash.Hash, buffer []byte) (next hash.Hash,
+	good bool, err error) {
 	longer, err := whole.(hash.Cloner).Clone()
 	if err != nil {
 		return whole, false, err
 	}
 	crc := crc64nvme.New()
-	if err := readInto(ctx, d.part.data, int64(n)*d.piece, d.size(n), buffer, longer, crc); err != nil || crc.Sum64() != want {
+	if err := readInto(ctx, d.part.data, int64(n)*d.piece, d.size(n), buffer, longer, crc); err != nil ||
+		crc.Sum64() != want {
 		return whole, false, err
 	}
 	return longer, true, nil

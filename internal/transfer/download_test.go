@@ -100,12 +100,15 @@ func TestDownloadFetchesAgainWhatChangedOnTheDisk(t *testing.T) {
 func TestDownloadSurvivesADamagedJournal(t *testing.T) {
 	t.Parallel()
 	for name, damage := range map[string]func(journal string) error{
-		"torn line":     func(j string) error { return appendTo(j, `{"n":4,"cr`) },
-		"wrong piece":   func(j string) error { return appendTo(j, `{"n":4000000,"crc":1}`+"\n") },
-		"wrong sum":     func(j string) error { return appendTo(j, `{"n":4,"crc":1}`+"\n") },
-		"empty":         func(j string) error { return os.Truncate(j, 0) },
-		"missing":       os.Remove,
-		"of another":    func(j string) error { return os.WriteFile(j, []byte(`{"sha256":"x","size":1,"piece":1}`+"\n"), 0o600) },
+		"torn line":   func(j string) error { return appendTo(j, `{"n":4,"cr`) },
+		"wrong piece": func(j string) error { return appendTo(j, `{"n":4000000,"crc":1}`+"\n") },
+		"wrong sum":   func(j string) error { return appendTo(j, `{"n":4,"crc":1}`+"\n") },
+		"empty":       func(j string) error { return os.Truncate(j, 0) },
+		"missing":     os.Remove,
+		"of another": func(j string) error {
+			return os.WriteFile(j,
+				[]byte(`{"sha256":"x","size":1,"piece":1}`+"\n"), 0o600)
+		},
 		"tiny pieces":   func(j string) error { return inPieces(j, "1") },
 		"huge pieces":   func(j string) error { return inPieces(j, "1000000000000") },
 		"not a journal": func(j string) error { return os.WriteFile(j, random(5000, 1), 0o600) },

@@ -198,12 +198,14 @@ func play(ctx context.Context, role string) error {
 	if role == "service" {
 		return playService(ctx, address)
 	}
-	client, err := api.New(api.Options{BaseURL: "http://" + address, Mount: api.MountAgent, Token: api.StaticToken(os.Getenv("SNAP_TEST_KEY"))})
+	client, err := api.New(api.Options{BaseURL: "http://" + address, Mount: api.MountAgent,
+		Token: api.StaticToken(os.Getenv("SNAP_TEST_KEY"))})
 	if err != nil {
 		return err
 	}
 	if role == "pull" {
-		got, _, err := transfer.Download(ctx, client, os.Getenv("SNAP_TEST_ID"), file, transfer.InPieces(transfer.Options{}, int64(number("SNAP_TEST_PIECE", 1<<20))))
+		got, _, err := transfer.Download(ctx, client, os.Getenv("SNAP_TEST_ID"), file,
+			transfer.InPieces(transfer.Options{}, int64(number("SNAP_TEST_PIECE", 1<<20))))
 		fmt.Println(got.Snapshot.ID)
 		return err
 	}
@@ -225,9 +227,10 @@ func playService(ctx context.Context, address string) error {
 	config := cloud.Config{
 		Listen: address, PublicURL: "http://" + address, DataDir: dir,
 		Blob: cloud.Blob{URL: os.Getenv("SNAP_TEST_BLOBS")}, Auth: cloud.Auth{ClientID: "snapcli"},
-		Organizations: []cloud.Organization{{Slug: "acme", Name: "Acme", SignIn: cloud.SignIn{Type: "local"}, Users: []cloud.LocalUser{
-			{Email: "alice@acme.test", Name: "Alice", Password: "alice-password", Role: snap.RoleOwner},
-		}}},
+		Organizations: []cloud.Organization{{Slug: "acme", Name: "Acme", SignIn: cloud.SignIn{Type: "local"},
+			Users: []cloud.LocalUser{
+				{Email: "alice@acme.test", Name: "Alice", Password: "alice-password", Role: snap.RoleOwner},
+			}}},
 	}
 	options := cloud.Options{Log: slog.New(slog.DiscardHandler), Version: "test"}
 	key, err := testKey(ctx, filepath.Join(dir, "key"), config, options)

@@ -21,9 +21,10 @@ func TestUploadHearsARefusalInTheMiddleOfAPart(t *testing.T) {
 		want   snap.Code
 		tries  int32
 	}{
-		"a full disk":          {http.StatusInsufficientStorage, "", snap.CodeStorageFull, 1},
-		"a limit of the size":  {http.StatusRequestEntityTooLarge, "", snap.CodeTooLarge, 1},
-		"a URL of another day": {http.StatusForbidden, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", snap.CodeUnavailable, 2},
+		"a full disk":         {http.StatusInsufficientStorage, "", snap.CodeStorageFull, 1},
+		"a limit of the size": {http.StatusRequestEntityTooLarge, "", snap.CodeTooLarge, 1},
+		"a URL of another day": {http.StatusForbidden,
+			"<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>", snap.CodeUnavailable, 2},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			t.Parallel()

@@ -50,7 +50,8 @@ func newVoid(b *testing.B, size int64) *void {
 		ID: snap.NewSnapshotID(), Target: "shop", Name: "shop", Type: snap.TypeSnapshot, Engine: snap.SQLite,
 		Size: size, SHA256: sumOfZeros(size),
 	}}
-	request := api.PushRequest{Target: "shop", Name: "shop", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: size, SHA256: v.snapshot.SHA256}
+	request := api.PushRequest{Target: "shop", Name: "shop", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: size,
+		SHA256: v.snapshot.SHA256}
 	for name, content := range map[string][]byte{v.file: nil, v.file + ".json": mustJSON(request)} {
 		if err := os.WriteFile(name, content, 0o600); err != nil {
 			b.Fatal(err)
@@ -62,12 +63,14 @@ func newVoid(b *testing.B, size int64) *void {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+api.MountAgent+"/snapshots", answer(v.begin))
 	mux.HandleFunc("POST "+api.MountAgent+"/snapshots/{id}/parts", answer(v.parts))
-	mux.HandleFunc("POST "+api.MountAgent+"/snapshots/{id}/complete", answer(func(*http.Request, struct{}) (api.Snapshot, error) {
-		return v.snapshot, nil
-	}))
-	mux.HandleFunc("POST "+api.MountAgent+"/snapshots/{id}/pull", answer(func(*http.Request, struct{}) (api.PullResponse, error) {
-		return api.PullResponse{Snapshot: v.snapshot, URL: v.server.URL + "/bytes"}, nil
-	}))
+	mux.HandleFunc("POST "+api.MountAgent+"/snapshots/{id}/complete",
+		answer(func(*http.Request, struct{}) (api.Snapshot, error) {
+			return v.snapshot, nil
+		}))
+	mux.HandleFunc("POST "+api.MountAgent+"/snapshots/{id}/pull",
+		answer(func(*http.Request, struct{}) (api.PullResponse, error) {
+			return api.PullResponse{Snapshot: v.snapshot, URL: v.server.URL + "/bytes"}, nil
+		}))
 	mux.HandleFunc("PUT /bytes", func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
 	mux.HandleFunc("GET /bytes", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(zeros{}, 0, size))
@@ -103,8 +106,10 @@ func (v *void) run(b *testing.B, role, file string) int {
 	b.Helper()
 	report := filepath.Join(b.TempDir(), "peak")
 	cmd := exec.Command(os.Args[0], "-test.run=^TestRole$", "-test.v=false")
-	cmd.Env = append(os.Environ(), "SNAP_TEST_ROLE="+role, "SNAP_TEST_ADDRESS="+strings.TrimPrefix(v.server.URL, "http://"),
-		"SNAP_TEST_KEY=key", "SNAP_TEST_ID="+v.snapshot.ID, "SNAP_TEST_FILE="+file, "SNAP_TEST_PIECE=0", "SNAP_TEST_PEAK="+report)
+	cmd.Env = append(os.Environ(), "SNAP_TEST_ROLE="+role,
+		"SNAP_TEST_ADDRESS="+strings.TrimPrefix(v.server.URL, "http://"),
+		"SNAP_TEST_KEY=key", "SNAP_TEST_ID="+v.snapshot.ID, "SNAP_TEST_FILE="+file, "SNAP_TEST_PIECE=0",
+		"SNAP_TEST_PEAK="+report)
 	if said, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%s: %v\n%s", role, err, said)
 	}

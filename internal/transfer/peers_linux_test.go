@@ -224,7 +224,8 @@ func (c *contest) race(what string, all []contestant) {
 			}
 			c.results[name] = best
 			// Not Log, which keeps ten lines.
-			fmt.Printf("%4d MiB  %s  %-18s %5.0f MB/s %6.2f CPU s/GiB %4d MiB  verified %5.0f MB/s %6.2f CPU s/GiB\n", c.req.Size>>20, what, who.name,
+			fmt.Printf("%4d MiB  %s  %-18s %5.0f MB/s %6.2f CPU s/GiB %4d MiB  verified %5.0f MB/s %6.2f CPU s/GiB\n",
+				c.req.Size>>20, what, who.name,
 				got.rate/1e6, got.cpu, got.memory, got.verified.rate/1e6, got.verified.cpu)
 		}
 	}
@@ -275,7 +276,8 @@ func (c *contest) pushers() []contestant {
 		{"limit-put", func() result { defer c.empty(); return c.plainPut() }},
 		{"ours", func() result { defer c.empty(); return c.push() }},
 		put("rclone", nil, "rclone", "copyto", c.file, ":s3:blobs/peer"),
-		put("rclone tuned", nil, "rclone", "copyto", "--s3-upload-concurrency=4", "--s3-chunk-size=16M", c.file, ":s3:blobs/peer"),
+		put("rclone tuned", nil, "rclone", "copyto", "--s3-upload-concurrency=4", "--s3-chunk-size=16M", c.file,
+			":s3:blobs/peer"),
 		put("mc", nil, "mc", "--quiet", "cp", c.file, "peer/blobs/peer"),
 		put("mc tuned", nil, "mc", "--quiet", "put", "--parallel=4", "--part-size=16MiB", c.file, "peer/blobs/peer"),
 		put("aws", nil, "awstm", "put", c.file, "blobs", "peer"),
@@ -315,7 +317,8 @@ func (c *contest) pullers() []contestant {
 			return c.measure(c.battle.command("pull", "SNAP_TEST_FILE="+got, "SNAP_TEST_ID="+c.key, "SNAP_TEST_PIECE=0"), nil)
 		}},
 		get("rclone", nil, "rclone", "copyto", ":s3:blobs/"+c.key, got),
-		get("rclone tuned", nil, "rclone", "copyto", "--multi-thread-streams=4", "--multi-thread-chunk-size=16M", ":s3:blobs/"+c.key, got),
+		get("rclone tuned", nil, "rclone", "copyto", "--multi-thread-streams=4", "--multi-thread-chunk-size=16M",
+			":s3:blobs/"+c.key, got),
 		get("mc", nil, "mc", "--quiet", "cp", "peer/blobs/"+c.key, got),
 		get("mc get", nil, "mc", "--quiet", "get", "peer/blobs/"+c.key, got),
 		get("aws", nil, "awstm", "get", "blobs", c.key, got),

@@ -18,7 +18,8 @@ import (
 func (o Options) mayUse(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return &snap.Error{Code: snap.CodeInternal, Detail: "the service names an address of the object store that cannot be used", Hint: "tell the service's operator"}
+		return &snap.Error{Code: snap.CodeInternal,
+			Detail: "the service names an address of the object store that cannot be used", Hint: "tell the service's operator"}
 	}
 	if o.Remote && (u.Hostname() == "localhost" || inside(net.ParseIP(u.Hostname()))) {
 		return errInside(u.Host)
@@ -27,7 +28,8 @@ func (o Options) mayUse(rawURL string) error {
 		return nil
 	}
 	return snap.Usage(fmt.Sprintf("the service keeps its bytes at http://%s, which is not encrypted", u.Host),
-		"ask the service's operator to give the object store https; if you trust the network in between, set cloud.plain_storage: true, or SNAPCLI_CLOUD__PLAIN_STORAGE=true")
+		"ask the service's operator to give the object store https; if you trust the network in between, set "+
+			"cloud.plain_storage: true, or SNAPCLI_CLOUD__PLAIN_STORAGE=true")
 }
 
 // inside reports whether an address is this machine's own or link-local, where
@@ -37,7 +39,8 @@ func inside(ip net.IP) bool {
 }
 
 func errInside(host string) error {
-	return snap.Usage(fmt.Sprintf("the service directs this machine to its own or a link-local address, %s, and was not followed", host),
+	return snap.Usage(fmt.Sprintf("the service directs this machine to its own or a link-local address, %s, and was "+
+		"not followed", host),
 		"check cloud.url; if it is right, tell the service's operator that the object store's address is wrong")
 }
 

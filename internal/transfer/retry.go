@@ -103,7 +103,8 @@ func (r *refusal) tries() int {
 		return 2
 	}
 	switch r.status {
-	case http.StatusInsufficientStorage, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed, http.StatusNotImplemented:
+	case http.StatusInsufficientStorage, http.StatusRequestEntityTooLarge, http.StatusMethodNotAllowed,
+		http.StatusNotImplemented:
 		return 1
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		return 3 // a byte flipped on the way
@@ -151,11 +152,13 @@ func outward(ctx context.Context, what string, err error) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: goOn, Cause: context.Cause(ctx)}
+		return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: goOn,
+			Cause: context.Cause(ctx)}
 	case errors.As(err, &known):
 		return err
 	case disk.Full(err):
-		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of this machine is full", Hint: "make room, then " + goOn, Cause: err}
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of this machine is full", Hint: "make room, then " +
+			goOn, Cause: err}
 	case errors.As(err, &r):
 		return r.outward(what)
 	}
@@ -164,7 +167,8 @@ func outward(ctx context.Context, what string, err error) error {
 		err = broken.Err // without the URL
 	}
 	if isNetwork(err) {
-		return &snap.Error{Code: snap.CodeUnreachable, Detail: what + " stopped: the connection to the storage broke again and again", Hint: goOn, Cause: err}
+		return &snap.Error{Code: snap.CodeUnreachable,
+			Detail: what + " stopped: the connection to the storage broke again and again", Hint: goOn, Cause: err}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -185,7 +185,8 @@ func (s *service) parts(r *http.Request, in api.PartsRequest) (out api.PartsResp
 		if err != nil {
 			return out, err
 		}
-		out.URLs = append(out.URLs, api.SignedURL{Number: spec.Number, Method: signed.Method, URL: signed.URL, Headers: signed.Headers, ExpiresAt: signed.Expires})
+		out.URLs = append(out.URLs, api.SignedURL{Number: spec.Number, Method: signed.Method, URL: signed.URL,
+			Headers: signed.Headers, ExpiresAt: signed.Expires})
 	}
 	return out, nil
 }
@@ -207,7 +208,8 @@ func (s *service) complete(r *http.Request, _ struct{}) (api.Snapshot, error) {
 
 func (s *service) record(id string) api.Snapshot {
 	p := s.pushes[id]
-	return api.Snapshot{ID: id, Target: p.Target, Name: p.Name, Type: p.Type, Engine: p.Engine, Size: p.Size, SHA256: p.SHA256}
+	return api.Snapshot{ID: id, Target: p.Target, Name: p.Name, Type: p.Type, Engine: p.Engine, Size: p.Size,
+		SHA256: p.SHA256}
 }
 
 func (s *service) pull(r *http.Request, _ struct{}) (api.PullResponse, error) {
@@ -219,7 +221,8 @@ func (s *service) pull(r *http.Request, _ struct{}) (api.PullResponse, error) {
 	}
 	s.pulls++
 	s.serial++
-	return api.PullResponse{Snapshot: s.record(r.PathValue("id")), URL: fmt.Sprintf("%s/bytes/%s/%d", s.public, r.PathValue("id"), s.serial)}, nil
+	return api.PullResponse{Snapshot: s.record(r.PathValue("id")),
+		URL: fmt.Sprintf("%s/bytes/%s/%d", s.public, r.PathValue("id"), s.serial)}, nil
 }
 
 func (s *service) get(w http.ResponseWriter, r *http.Request, store blob.Store) {

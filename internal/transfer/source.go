@@ -133,11 +133,13 @@ func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 		next, err := res.Location()
 		res.Body.Close()
 		if err != nil {
-			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host + " sends the download to nowhere", Hint: "tell who runs the service"}
+			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host + " sends the download to nowhere",
+				Hint: "tell who runs the service"}
 		}
 		from = next.String()
 	}
-	return &snap.Error{Code: snap.CodeUnavailable, Detail: "the download is sent from one address to the next without end", Hint: "tell who runs the service"}
+	return &snap.Error{Code: snap.CodeUnavailable,
+		Detail: "the download is sent from one address to the next without end", Hint: "tell who runs the service"}
 }
 
 func (d *downloader) request(ctx context.Context, from string, p *piece) (*http.Response, error) {
@@ -163,7 +165,8 @@ func (d *downloader) take(res *http.Response, p *piece, alive func()) error {
 	case http.StatusPartialContent:
 	case http.StatusOK:
 		if p.offset+p.got > 0 || res.ContentLength != p.size {
-			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host + " does not serve ranges", Hint: "check any proxy in between"}
+			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host + " does not serve ranges",
+				Hint: "check any proxy in between"}
 		}
 	case http.StatusPreconditionFailed:
 		d.source.forget(res.Request.URL.Host)

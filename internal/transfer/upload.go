@@ -47,9 +47,10 @@ func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o 
 // damaged tells that a local file is not what it was when it was made.
 func damaged(name string) error {
 	return &snap.Error{
-		Code:   snap.CodeCorrupt,
-		Detail: fmt.Sprintf("the local snapshot %s is damaged: its bytes do not have the checksum they were written with", name),
-		Hint:   "build it again; `snapcli snapshots verify` checks the others",
+		Code: snap.CodeCorrupt,
+		Detail: fmt.Sprintf("the local snapshot %s is damaged: its bytes do not have the checksum they were written with",
+			name),
+		Hint: "build it again; `snapcli snapshots verify` checks the others",
 	}
 }
 
@@ -131,7 +132,8 @@ type part struct {
 // pass over the file, the signing in batches, and the sending.
 func (u *uploader) send(ctx context.Context, plan api.UploadPlan) error {
 	if plan.PartSize < 1 || int64(plan.Parts) != (u.req.Size+plan.PartSize-1)/plan.PartSize {
-		return &snap.Error{Code: snap.CodeInternal, Detail: "the service planned the upload wrongly", Hint: "update snapcli or the service"}
+		return &snap.Error{Code: snap.CodeInternal, Detail: "the service planned the upload wrongly",
+			Hint: "update snapcli or the service"}
 	}
 	u.meter.done.Store(0)
 	group, ctx := errgroup.WithContext(ctx)
@@ -200,7 +202,8 @@ func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
 			}
 		}
 		if batch[i].url.URL == "" {
-			return &snap.Error{Code: snap.CodeInternal, Detail: "the service did not sign an upload URL", Hint: "update snapcli or the service"}
+			return &snap.Error{Code: snap.CodeInternal, Detail: "the service did not sign an upload URL",
+				Hint: "update snapcli or the service"}
 		}
 		if err := u.mayUse(batch[i].url.URL); err != nil {
 			return err

@@ -55,7 +55,8 @@ func (p accountPage) SignedIn() bool { return p.Me.Credential.Kind == snap.Login
 func (s *Server) account(w http.ResponseWriter, r *http.Request) error {
 	s.cloud.forget()
 	revision := s.revisions.next()
-	page := accountPage{Cloud: s.cloud.base(), Config: s.o.Agent.ConfigPath(), Version: s.o.Version, SignIn: s.signin.view(), Jobs: s.dock()}
+	page := accountPage{Cloud: s.cloud.base(), Config: s.o.Agent.ConfigPath(), Version: s.o.Version,
+		SignIn: s.signin.view(), Jobs: s.dock()}
 	if s.cloud.configured() {
 		me, err := s.cloud.whoami(r.Context())
 		page.Me, page.Problem = me, problemOf(err)

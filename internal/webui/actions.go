@@ -12,7 +12,8 @@ import (
 )
 
 // begin starts a job and answers with it.
-func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, title string, run func(context.Context, local.Progress) (outcome, error)) error {
+func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, title string,
+	run func(context.Context, local.Progress) (outcome, error)) error {
 	id, err := s.jobs.start(task{kind: kind, target: target, title: title, again: r.URL.EscapedPath(), run: run})
 	if err != nil {
 		return err
@@ -41,10 +42,11 @@ func (s *Server) sanitize(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.begin(w, r, "sanitize", l.Target, jobSanitize(l.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
-		made, err := s.o.Agent.Sanitize(ctx, l.Target, local.SanitizeOptions{Snapshot: l.Name}, p)
-		return outcome{text: endSanitize(made.Name, made.Size), snapshot: made.Name}, err
-	})
+	return s.begin(w, r, "sanitize", l.Target, jobSanitize(l.Name),
+		func(ctx context.Context, p local.Progress) (outcome, error) {
+			made, err := s.o.Agent.Sanitize(ctx, l.Target, local.SanitizeOptions{Snapshot: l.Name}, p)
+			return outcome{text: endSanitize(made.Name, made.Size), snapshot: made.Name}, err
+		})
 }
 
 // loadPage is the data of load.html: what a load would do, and the question.
@@ -91,12 +93,13 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 		return errOtherDatabase(name)
 	}
 	return s.begin(w, r, "load", l.Target, jobLoad(l.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
-		res, err := s.o.Agent.Load(ctx, l.Target, local.LoadOptions{Snapshot: l.Name, Terminate: r.PostFormValue("terminate") == "true", Confirm: func(f local.Preflight) error {
-			if databaseName(f.Destination) != typed {
-				return errDestinationChanged()
-			}
-			return nil
-		}}, p)
+		res, err := s.o.Agent.Load(ctx, l.Target, local.LoadOptions{Snapshot: l.Name,
+			Terminate: r.PostFormValue("terminate") == "true", Confirm: func(f local.Preflight) error {
+				if databaseName(f.Destination) != typed {
+					return errDestinationChanged()
+				}
+				return nil
+			}}, p)
 		return outcome{text: endLoad(databaseName(res.Destination), len(res.Tables))}, err
 	})
 }

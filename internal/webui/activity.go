@@ -49,7 +49,8 @@ func (a activity) Who() string {
 func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 	v, revision := r.URL.Query(), s.revisions.next()
 	page := activityPage{
-		Snapshot: strings.TrimSpace(v.Get("snapshot")), Actor: strings.TrimSpace(v.Get("actor")), Action: snap.AuditAction(v.Get("action")),
+		Snapshot: strings.TrimSpace(v.Get("snapshot")), Actor: strings.TrimSpace(v.Get("actor")),
+		Action:  snap.AuditAction(v.Get("action")),
 		Actions: snap.AuditActions(), Jobs: s.dock(),
 	}
 	if v.Get("cursor") != "" {
@@ -58,7 +59,8 @@ func (s *Server) activity(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		page.Problem = problemOf(err)
 	} else {
-		o := api.AuditOptions{Snapshot: page.Snapshot, Actor: page.Actor, Action: page.Action, Cursor: v.Get("cursor"), Limit: pageSize}
+		o := api.AuditOptions{Snapshot: page.Snapshot, Actor: page.Actor, Action: page.Action, Cursor: v.Get("cursor"),
+			Limit: pageSize}
 		if me, err := s.cloud.whoami(r.Context()); err == nil {
 			page.Notices = me.Notices
 		}

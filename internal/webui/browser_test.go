@@ -48,7 +48,8 @@ func (c *chromium) start() {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true),
 		chromedp.Flag("no-proxy-server", true),
 		chromedp.WSURLReadTimeout(2*time.Minute),
 	)
@@ -91,7 +92,8 @@ func newTab(t testing.TB, address string) *tab {
 	ctx, cancel := context.WithTimeout(first, 5*time.Minute)
 	t.Cleanup(cancel)
 	b := &tab{t: t, ctx: ctx, URL: address}
-	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
+	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled,
+		emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}
 	b.run(chromedp.EmulateViewport(1280, 900))
@@ -124,7 +126,9 @@ func (b *tab) keys(selector, text string) {
 // that throws is not met.
 func (b *tab) until(condition string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()", chromedp.WithPollingTimeout(2*time.Minute), chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
+	if _, err := chromedp.Run(b.ctx,
+		chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()",
+			chromedp.WithPollingTimeout(2*time.Minute), chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
 		html, _ := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("body")))
 		if dir := os.Getenv("SNAP_SCREENSHOTS"); dir != "" {
 			png, _ := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
@@ -151,7 +155,8 @@ func (b *tab) media(features ...string) {
 	for i := 0; i+1 < len(features); i += 2 {
 		set = append(set, &emulation.MediaFeature{Name: features[i], Value: features[i+1]})
 	}
-	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: set}); err != nil {
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: set}); err != nil {
 		b.t.Fatal(err)
 	}
 }

@@ -124,7 +124,8 @@ func may(me api.Me, do snap.Action, s api.Snapshot) bool {
 	if s.Received || s.Organization != me.Organization {
 		of.ID = 2
 	}
-	caller := snap.Caller{Org: mine, Role: me.Role, Credential: snap.Credential{Kind: me.Credential.Kind, Scopes: me.Credential.Scopes}}
+	caller := snap.Caller{Org: mine, Role: me.Role,
+		Credential: snap.Credential{Kind: me.Credential.Kind, Scopes: me.Credential.Scopes}}
 	record := snap.Snapshot{Org: of}
 	if me.Email != "" {
 		caller.User = &snap.User{ID: 1}

@@ -8,8 +8,9 @@ func (s *Server) confirmDeleteCloud(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	page := confirmPage{
-		Page: s.page(titleDelete, "/snapshots"), Question: askDeleteCloud(one.Name()), Detail: tellDeleteCloud(one.Local != nil),
-		Icon: "trash", Button: buttonDeleteCloud, Action: one.Action("delete"), Back: "/snapshots",
+		Page: s.page(titleDelete, "/snapshots"), Question: askDeleteCloud(one.Name()),
+		Detail: tellDeleteCloud(one.Local != nil),
+		Icon:   "trash", Button: buttonDeleteCloud, Action: one.Action("delete"), Back: "/snapshots",
 	}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)
@@ -59,8 +60,9 @@ func (s *Server) confirmDeleteLocal(w http.ResponseWriter, r *http.Request) erro
 	}
 	one := row{Local: &l}
 	page := confirmPage{
-		Page: s.page(titleDelete, "/snapshots"), Question: askDeleteLocal(l.Name), Detail: tellDeleteLocal(l.Cloud[s.cloud.base()] != ""),
-		Icon: "trash", Button: buttonDeleteLocal, Action: one.LocalAction("delete"), Back: "/snapshots",
+		Page: s.page(titleDelete, "/snapshots"), Question: askDeleteLocal(l.Name),
+		Detail: tellDeleteLocal(l.Cloud[s.cloud.base()] != ""),
+		Icon:   "trash", Button: buttonDeleteLocal, Action: one.LocalAction("delete"), Back: "/snapshots",
 	}
 	page.Narrow = true
 	return s.show(w, r, "confirm.html", "dialog", page)

@@ -19,7 +19,8 @@ func TestBrowserTextStaysInPlace(t *testing.T) {
 	b := browse(t, out)
 	b.run(chromedp.EmulateViewport(360, 780))
 	b.open("/account")
-	if spills := eval[bool](b, `document.querySelector("#approve").getBoundingClientRect().right > document.querySelector(".card.sign-in").getBoundingClientRect().right - 10`); spills {
+	if spills := eval[bool](b,
+		`document.querySelector("#approve").getBoundingClientRect().right > document.querySelector(".card.sign-in").getBoundingClientRect().right - 10`); spills {
 		t.Error("the button to the approval page spills out of its card")
 	}
 
@@ -37,7 +38,8 @@ func TestBrowserTextStaysInPlace(t *testing.T) {
 	b = browse(t, u)
 	b.run(chromedp.EmulateViewport(360, 780))
 	b.open("/snapshots")
-	if below := eval[bool](b, `[...document.querySelectorAll(".job.done .state")].some(s => s.querySelector("span").getBoundingClientRect().top > s.querySelector(".icon").getBoundingClientRect().bottom)`); below {
+	if below := eval[bool](b,
+		`[...document.querySelectorAll(".job.done .state")].some(s => s.querySelector("span").getBoundingClientRect().top > s.querySelector(".icon").getBoundingClientRect().bottom)`); below {
 		t.Error("what a job says stands below its tick")
 	}
 }

@@ -8,7 +8,8 @@ import (
 // FuzzQuery: the address of a listing is one of ours, and means the same when
 // it is read again.
 func FuzzQuery(f *testing.F) {
-	for _, seed := range []string{"", "show=local&q=x", "sort=size&cursor=%00", "before=2026-01-01T00:00:00Z", "type=sanitized&target=a%2Fb", "before=9999-12-31T23:59:59.999999999Z", "q=%20x"} {
+	for _, seed := range []string{"", "show=local&q=x", "sort=size&cursor=%00", "before=2026-01-01T00:00:00Z",
+		"type=sanitized&target=a%2Fb", "before=9999-12-31T23:59:59.999999999Z", "q=%20x"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {

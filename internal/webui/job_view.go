@@ -79,7 +79,8 @@ func (js *jobs) view(j *job) jobView {
 	v := jobView{
 		ID: j.id, Revision: j.revision, Kind: j.kind, Title: j.title, State: j.state, Phase: j.event.Phase,
 		Done: j.event.Done, Total: j.event.Total, Result: j.result, Problem: problemOf(j.problem),
-		Snapshot: j.snapshot, Again: j.again, Started: j.started, Took: j.ended.Sub(j.started), Log: append([]logLine(nil), j.log...),
+		Snapshot: j.snapshot, Again: j.again, Started: j.started, Took: j.ended.Sub(j.started),
+		Log: append([]logLine(nil), j.log...),
 	}
 	if j.state == jobRunning {
 		v.Took = js.now().Sub(j.started)

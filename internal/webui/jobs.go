@@ -116,7 +116,8 @@ func (js *jobs) start(t task) (int, error) {
 	}
 	ctx, cancel := context.WithCancel(js.ctx)
 	js.last++
-	j := &job{id: js.last, kind: t.kind, title: t.title, target: t.target, again: t.again, cancel: cancel, state: jobRunning, started: js.now()}
+	j := &job{id: js.last, kind: t.kind, title: t.title, target: t.target, again: t.again, cancel: cancel,
+		state: jobRunning, started: js.now()}
 	j.log = []logLine{{j.started, "started"}}
 	js.all = append([]*job{j}, js.all...)
 	if len(js.all) > keptJobs {
@@ -188,7 +189,8 @@ func (js *jobs) note() {
 	running := []unfinished{}
 	for _, j := range js.all {
 		if j.state == jobRunning {
-			running = append(running, unfinished{Kind: j.kind, Title: j.title, Target: j.target, Again: j.again, Started: j.started})
+			running = append(running, unfinished{Kind: j.kind, Title: j.title, Target: j.target, Again: j.again,
+				Started: j.started})
 		}
 	}
 	if err := js.journal.write(running); err != nil {

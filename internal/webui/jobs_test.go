@@ -22,10 +22,12 @@ func shopConfig(t *testing.T) (config, source, destination string) {
 	t.Helper()
 	dir := t.TempDir()
 	source, destination = filepath.Join(dir, "shop.db"), filepath.Join(dir, "shop_dev.db")
-	if _, err := sample.Write(t.Context(), source, sample.Options{Customers: 50, Products: 10, Staff: 3, Orders: 60}); err != nil {
+	if _, err := sample.Write(t.Context(), source,
+		sample.Options{Customers: 50, Products: 10, Staff: 3, Orders: 60}); err != nil {
 		t.Fatal(err)
 	}
-	return "targets:\n  shop:\n    source: sqlite://" + source + "\n    destination: sqlite://" + destination + "\n", source, destination
+	return "targets:\n  shop:\n    source: sqlite://" + source + "\n    destination: sqlite://" + destination +
+		"\n", source, destination
 }
 
 // stream is an open event stream.
@@ -117,9 +119,12 @@ func TestBuildPushPullLoad(t *testing.T) {
 		t.Fatalf("the pull:\n%s", sent)
 	}
 	colleague.must(colleague.get("/snapshots"), http.StatusOK, ">synced</span>", "ours (acme)")
-	colleague.must(colleague.get("/local/"+name+"/load"), http.StatusOK, "shop_dev.db", "<dd>ours (acme)</dd>", "To go on, type the name")
-	colleague.must(colleague.post("/local/"+name+"/load", url.Values{"database": {"shop"}}, "Fragment", "1"), http.StatusBadRequest, "not that of the database")
-	colleague.must(colleague.post("/local/"+name+"/load", url.Values{"database": {"shop_dev.db"}}, "Fragment", "1"), http.StatusAccepted)
+	colleague.must(colleague.get("/local/"+name+"/load"), http.StatusOK, "shop_dev.db", "<dd>ours (acme)</dd>",
+		"To go on, type the name")
+	colleague.must(colleague.post("/local/"+name+"/load", url.Values{"database": {"shop"}}, "Fragment", "1"),
+		http.StatusBadRequest, "not that of the database")
+	colleague.must(colleague.post("/local/"+name+"/load", url.Values{"database": {"shop_dev.db"}}, "Fragment", "1"),
+		http.StatusAccepted)
 	if sent := theirs.ended(); !strings.Contains(sent, "loaded into shop_dev.db") {
 		t.Fatalf("the load:\n%s", sent)
 	}
@@ -215,7 +220,8 @@ func TestJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-begun
-	if _, err := js.start(task{kind: "build", target: "shop", title: "Build one", run: run}); snap.CodeOf(err) != snap.CodeConflict {
+	if _, err := js.start(task{kind: "build", target: "shop", title: "Build one",
+		run: run}); snap.CodeOf(err) != snap.CodeConflict {
 		t.Errorf("the same again: %v", err)
 	}
 	page := u.get("/snapshots")
@@ -245,9 +251,10 @@ func TestOldJobsAreForgotten(t *testing.T) {
 	u := startUI(t, nil, "")
 	js := u.Server.jobs
 	for i := range keptJobs + 5 {
-		if _, err := js.start(task{kind: "build", title: "Build " + string(rune('a'+i)), run: func(context.Context, local.Progress) (outcome, error) {
-			return outcome{}, errors.New("no")
-		}}); err != nil {
+		if _, err := js.start(task{kind: "build", title: "Build " + string(rune('a'+i)),
+			run: func(context.Context, local.Progress) (outcome, error) {
+				return outcome{}, errors.New("no")
+			}}); err != nil {
 			t.Fatal(err)
 		}
 		js.wait.Wait()
@@ -278,11 +285,12 @@ func TestJobsAreOfferedAgain(t *testing.T) {
 	config, _, _ := shopConfig(t)
 	u := openUI(t, nil, config)
 	begun := make(chan bool)
-	if _, err := u.Server.jobs.start(task{kind: "build", target: "shop", title: "Build a snapshot of shop", again: "/targets/shop/build", run: func(ctx context.Context, _ local.Progress) (outcome, error) {
-		close(begun)
-		<-ctx.Done()
-		return outcome{}, ctx.Err()
-	}}); err != nil {
+	if _, err := u.Server.jobs.start(task{kind: "build", target: "shop", title: "Build a snapshot of shop",
+		again: "/targets/shop/build", run: func(ctx context.Context, _ local.Progress) (outcome, error) {
+			close(begun)
+			<-ctx.Done()
+			return outcome{}, ctx.Err()
+		}}); err != nil {
 		t.Fatal(err)
 	}
 	<-begun

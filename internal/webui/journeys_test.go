@@ -149,7 +149,8 @@ func TestBrowserWithoutScript(t *testing.T) {
 	alice := c.As("alice@acme.test")
 	item := c.Push(alice, "shop", []byte("one"))
 	b := browse(t, openUI(t, alice, ""))
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
+	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
 		t.Fatal(err)
 	}
 	b.open("/snapshots")
@@ -315,7 +316,9 @@ func TestBrowserAccessibility(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := browse(t, u)
-	for _, path := range []string{"/snapshots", "/snapshots?q=zzz", "/cloud/" + dialog.ID + "/sharing", "/local/" + here[0].Name + "/load", "/local/" + here[0].Name + "/delete", "/targets", "/targets/new", "/targets/shop/edit", "/cloud/" + dialog.ID + "/share", "/jobs", "/activity", "/account", "/nothing"} {
+	for _, path := range []string{"/snapshots", "/snapshots?q=zzz", "/cloud/" + dialog.ID + "/sharing",
+		"/local/" + here[0].Name + "/load", "/local/" + here[0].Name + "/delete", "/targets", "/targets/new",
+		"/targets/shop/edit", "/cloud/" + dialog.ID + "/share", "/jobs", "/activity", "/account", "/nothing"} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.media("prefers-color-scheme", scheme, "prefers-reduced-motion", "reduce")
 			b.open(path)
@@ -342,7 +345,8 @@ func axe(t *testing.T) string {
 func (b *tab) check(rules, what string) {
 	b.t.Helper()
 	b.run(chromedp.Evaluate[chromedp.Void](rules))
-	found, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("\n")))`, chromedp.EvalAwaitPromise))
+	found, err := chromedp.Run(b.ctx,
+		chromedp.Evaluate[[]string](`axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}).then((r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join("\n")))`, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatal(err)
 	}

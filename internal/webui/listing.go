@@ -42,7 +42,8 @@ type query struct {
 }
 
 func parseQuery(v url.Values) query {
-	q := query{Show: show(v.Get("show")), Q: strings.TrimSpace(v.Get("q")), Target: v.Get("target"), Type: snap.Type(v.Get("type")), Cursor: v.Get("cursor")}
+	q := query{Show: show(v.Get("show")), Q: strings.TrimSpace(v.Get("q")), Target: v.Get("target"),
+		Type: snap.Type(v.Get("type")), Cursor: v.Get("cursor")}
 	switch q.Show {
 	case showAll, showLocal, showCloud, showShared:
 	default:
@@ -194,7 +195,8 @@ func matching(here []local.Snapshot, q query) []local.Snapshot {
 }
 
 // mergedPage fills the rows of the filters All, Cloud and Shared.
-func (s *Server) mergedPage(ctx context.Context, out *listing, here []local.Snapshot, copies copies, page api.SnapshotPage) {
+func (s *Server) mergedPage(ctx context.Context, out *listing, here []local.Snapshot, copies copies,
+	page api.SnapshotPage) {
 	q := out.Query
 	for i := range page.Items {
 		item := &page.Items[i]
@@ -233,7 +235,10 @@ func (s *Server) mergedPage(ctx context.Context, out *listing, here []local.Snap
 // localPage fills the rows of the filter Local.
 func (s *Server) localPage(ctx context.Context, out *listing, here []local.Snapshot, page api.SnapshotPage) {
 	q := out.Query
-	here = slices.DeleteFunc(here, func(l local.Snapshot) bool { return !q.Before.IsZero() && !l.Created.Before(q.Before) })
+	here = slices.DeleteFunc(here, func(l local.Snapshot) bool {
+		return !q.Before.IsZero() &&
+			!l.Created.Before(q.Before)
+	})
 	if len(here) > pageSize {
 		end := pageSize
 		for end < len(here) && here[end].Created.Equal(here[end-1].Created) {

@@ -78,7 +78,8 @@ func TestBrowserRecipient(t *testing.T) {
 	gail := openUI(t, c.As("gail@globex.test"), "")
 	b := browse(t, gail)
 	row := `document.getElementById("` + id + `")`
-	b.until(row + `.querySelector(".owner").textContent === "acme" && ` + row + `.textContent.includes("ends in 2 days") && document.querySelector("#also-` + id + `")`)
+	b.until(row +
+		`.querySelector(".owner").textContent === "acme" && ` + row + `.textContent.includes("ends in 2 days") && document.querySelector("#also-` + id + `")`)
 	b.click("#pull-" + id)
 	b.until(`document.querySelector("#job-1.done").textContent.includes("the target shop was created") && ` + row + `.querySelector(".where").textContent === "synced"`)
 	b.click("#dismiss-1")

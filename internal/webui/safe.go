@@ -96,7 +96,8 @@ func (g *gate) protect(next http.Handler, problem func(http.ResponseWriter, *htt
 	})
 }
 
-func (g *gate) start(w http.ResponseWriter, r *http.Request, problem func(http.ResponseWriter, *http.Request, int, error)) {
+func (g *gate) start(w http.ResponseWriter, r *http.Request,
+	problem func(http.ResponseWriter, *http.Request, int, error)) {
 	if g.knows(r) {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return
@@ -106,7 +107,8 @@ func (g *gate) start(w http.ResponseWriter, r *http.Request, problem func(http.R
 		problem(w, r, http.StatusUnauthorized, errStartLinkUsed())
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: value, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: value, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 	if g.used != nil {
 		g.used()

@@ -76,7 +76,8 @@ func TestForeignHostsAreRefused(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "")
 	port := u.URL[strings.LastIndex(u.URL, ":"):]
-	for _, host := range []string{"evil.test", "evil.test" + port, "127.0.0.1", "127.0.0.1:1", "localhost.evil.test" + port, "192.0.2.1" + port, ""} {
+	for _, host := range []string{"evil.test", "evil.test" + port, "127.0.0.1", "127.0.0.1:1", "localhost.evil.test" +
+		port, "192.0.2.1" + port, ""} {
 		a := u.get("/snapshots", "Host", host, "Origin", "http://"+host)
 		if host != "" && a.Status != http.StatusMisdirectedRequest {
 			t.Errorf("Host %q answered %d, want 421", host, a.Status)
@@ -93,7 +94,8 @@ func TestForeignHostsAreRefused(t *testing.T) {
 func TestNothingWithoutTheStartLink(t *testing.T) {
 	t.Parallel()
 	u := startUI(t, nil, "")
-	for _, path := range []string{"/", "/snapshots", "/events", "/account", "/targets", "/jobs", "/cloud/snap_x/sharing", "/start/", "/start/wrong"} {
+	for _, path := range []string{"/", "/snapshots", "/events", "/account", "/targets", "/jobs", "/cloud/snap_x/sharing",
+		"/start/", "/start/wrong"} {
 		u.must(u.get(path), http.StatusUnauthorized, "start link")
 	}
 	u.must(u.post("/cloud/snap_x/share", url.Values{"shared": {"true"}}), http.StatusUnauthorized)
@@ -159,7 +161,8 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 	if got := a.Header.Get("Access-Control-Allow-Origin"); got != "" {
 		t.Errorf("opened to the origin %q", got)
 	}
-	if policy := a.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {
+	if policy := a.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'none'") ||
+		strings.Contains(policy, "unsafe") {
 		t.Errorf("policy %q", policy)
 	}
 }
@@ -168,7 +171,8 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 func TestGetChangesNothing(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "")
-	for _, path := range []string{"/cloud/snap_x/groups", "/cloud/snap_x/pull", "/local/x/push", "/targets/x/build", "/jobs/1/cancel"} {
+	for _, path := range []string{"/cloud/snap_x/groups", "/cloud/snap_x/pull", "/local/x/push", "/targets/x/build",
+		"/jobs/1/cancel"} {
 		if a := u.get(path); a.Status != http.StatusMethodNotAllowed && a.Status != http.StatusNotFound {
 			t.Errorf("GET %s answered %d", path, a.Status)
 		}
@@ -182,9 +186,13 @@ func TestTheCloudTokenStaysHere(t *testing.T) {
 	key := c.Key("alice@acme.test")
 	client := c.Client(key)
 	item := c.Push(client, "shop", []byte("bytes"))
-	u := openUI(t, client, "cloud: {url: \""+c.URL+"\", api_key: \""+key+"\"}\ntargets: {shop: {source: \"postgres://u:s3cret-password@h/shop\"}}\n")
+	u := openUI(t, client,
+		"cloud: {url: \""+c.URL+"\", api_key: \""+key+"\"}\ntargets: {shop: {source: "+
+			"\"postgres://u:s3cret-password@h/shop\"}}\n")
 	var all []answer
-	for _, path := range []string{"/snapshots", "/snapshots?show=cloud", "/targets", "/jobs", "/account", "/cloud/" + item.ID + "/sharing", "/cloud/" + item.ID + "/delete", "/cloud/snap_0000000000000000/sharing", "/nothing"} {
+	for _, path := range []string{"/snapshots", "/snapshots?show=cloud", "/targets", "/jobs", "/account",
+		"/cloud/" + item.ID + "/sharing", "/cloud/" + item.ID + "/delete", "/cloud/snap_0000000000000000/sharing",
+		"/nothing"} {
 		all = append(all, u.get(path), u.get(path, "Fragment", "1"))
 	}
 	all = append(all, u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"true"}}))
@@ -209,10 +217,11 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	done := make(chan error, 1)
 	opened := make(chan string, 1)
 	go func() {
-		done <- Run(ctx, Options{Agent: u.Agent, Listen: "127.0.0.1:0", Out: out, Open: true, Browse: func(link string) error {
-			opened <- link
-			return nil
-		}})
+		done <- Run(ctx, Options{Agent: u.Agent, Listen: "127.0.0.1:0", Out: out, Open: true,
+			Browse: func(link string) error {
+				opened <- link
+				return nil
+			}})
 	}()
 	link := <-opened
 	res, err := u.http.Get(link)

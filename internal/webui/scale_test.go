@@ -137,7 +137,8 @@ func TestPagesAmongMany(t *testing.T) {
 			t.Errorf("%s: %d rows of 2,200, %d of 1,100", page.name, rows, len(shownRows(a.Body)))
 		}
 		if b.requests != a.requests || 10*b.bytes > 11*a.bytes {
-			t.Errorf("%s: %d requests and %d bytes at 2,200, %d and %d at 1,100", page.name, b.requests, b.bytes, a.requests, a.bytes)
+			t.Errorf("%s: %d requests and %d bytes at 2,200, %d and %d at 1,100", page.name, b.requests, b.bytes, a.requests,
+				a.bytes)
 		}
 	}
 	for _, page := range rowPages() {
@@ -170,7 +171,8 @@ func rowPages() []rowsOf {
 	for _, i := range numbers[:pageSize] {
 		named = append(named, fmt.Sprintf("snap_%016s", i))
 	}
-	return []rowsOf{{"/snapshots", deepPage, onward}, {"/snapshots?sort=oldest", 0, backward}, {"/snapshots?sort=name", 0, named}}
+	return []rowsOf{{"/snapshots", deepPage, onward}, {"/snapshots?sort=oldest", 0, backward},
+		{"/snapshots?sort=name", 0, named}}
 }
 
 // TestSharingAmongManyGroups: the Sharing dialog shows so many groups and not
@@ -187,7 +189,8 @@ func TestSharingAmongManyGroups(t *testing.T) {
 	}
 	manyUI.must(b.answer, http.StatusOK, "more; search to find them")
 	if b.requests != a.requests || 10*len(b.Body) > 11*len(a.Body) {
-		t.Errorf("%d requests for %d bytes with 2,000 groups, %d for %d with 60", b.requests, len(b.Body), a.requests, len(a.Body))
+		t.Errorf("%d requests for %d bytes with 2,000 groups, %d for %d with 60", b.requests, len(b.Body), a.requests,
+			len(a.Body))
 	}
 	t.Run("browser", func(t *testing.T) { shareWithOneOfMany(t, manyUI) })
 }
@@ -208,7 +211,8 @@ func shareWithOneOfMany(t *testing.T, u *ui) {
 // BenchmarkPagesAmongMany compares pages at 100,000 snapshots with those at
 // 1,000, over real HTTP and turn by turn.
 func BenchmarkPagesAmongMany(b *testing.B) {
-	few, many := openUI(b, scale(b, 1_000, 20).As("mia@acme.test"), ""), openUI(b, scale(b, 100_000, 20).As("mia@acme.test"), "")
+	few, many := openUI(b, scale(b, 1_000, 20).As("mia@acme.test"), ""),
+		openUI(b, scale(b, 100_000, 20).As("mia@acme.test"), "")
 	for _, page := range scalePages {
 		small, large := deep(few, page.path, page.deep), deep(many, page.path, page.deep)
 		b.Run(page.name, func(b *testing.B) {

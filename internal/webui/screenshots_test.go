@@ -58,7 +58,8 @@ func TestScreenshots(t *testing.T) {
 	shoot(admin, dir, "nothing-matches", "/snapshots?q=nothing", "")
 	shoot(admin, dir, "account", "/account", "")
 	shoot(admin, dir, "activity", "/activity", "")
-	shoot(admin, dir, "sharing-why", "/cloud/"+dialog.ID+"/sharing?user=vic@acme.test", `document.querySelector("#verdict").scrollIntoView({block: "end"})`)
+	shoot(admin, dir, "sharing-why", "/cloud/"+dialog.ID+"/sharing?user=vic@acme.test",
+		`document.querySelector("#verdict").scrollIntoView({block: "end"})`)
 	shoot(admin, dir, "snapshots-sorted", "/snapshots?sort=size", "")
 	shoot(admin, dir, "jobs-empty", "/jobs", "")
 	shoot(admin, dir, "error", "/nothing", "")
@@ -75,7 +76,8 @@ func TestScreenshots(t *testing.T) {
 	shoot(tab, dir, "signed-out", "/account", "")
 	out.post("/account/sign-in", url.Values{})
 	shoot(tab, dir, "sign-in", "/account", "")
-	shoot(admin, dir, "toast", "/cloud/"+dialog.ID+"/sharing", `document.querySelector("#slug").value = "nobody", document.querySelector("form.add").requestSubmit()`)
+	shoot(admin, dir, "toast", "/cloud/"+dialog.ID+"/sharing",
+		`document.querySelector("#slug").value = "nobody", document.querySelector("form.add").requestSubmit()`)
 	shoot(browse(t, openUI(t, unreachable(t), "")), dir, "unreachable", "/snapshots", "")
 	shoot(browse(t, openUI(t, nil, "")), dir, "empty", "/snapshots", "")
 }
@@ -136,11 +138,12 @@ func workAWhile(t *testing.T, u *ui, item api.Snapshot) {
 	post("/local/" + here[0].Name + "/push")
 	post("/targets/shop/build")
 	post("/cloud/" + item.ID + "/pull") // fails: not a snapshot file
-	if _, err := u.Server.jobs.start(task{kind: "pull", target: "orders", title: "Pull orders-20261118T061502Z", run: func(ctx context.Context, p local.Progress) (outcome, error) {
-		p(local.Event{Phase: "download", Done: 734_000_000, Total: 1_900_000_000})
-		<-ctx.Done()
-		return outcome{}, ctx.Err()
-	}}); err != nil {
+	if _, err := u.Server.jobs.start(task{kind: "pull", target: "orders", title: "Pull orders-20261118T061502Z",
+		run: func(ctx context.Context, p local.Progress) (outcome, error) {
+			p(local.Event{Phase: "download", Done: 734_000_000, Total: 1_900_000_000})
+			<-ctx.Done()
+			return outcome{}, ctx.Err()
+		}}); err != nil {
 		t.Fatal(err)
 	}
 	// The loaded database is there already, so that a load would replace it.

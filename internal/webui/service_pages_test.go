@@ -34,7 +34,8 @@ func signedInPages(t *testing.T, c *cloudtest.Cloud) []servicePage {
 	if err := json.NewDecoder(res.Body).Decode(&grant); err != nil || grant.UserCode == "" {
 		t.Fatalf("no code, status %d, %v", res.StatusCode, err)
 	}
-	return []servicePage{{"service-account", "/auth/account"}, {"service-code", "/auth/device"}, {"service-confirm", "/auth/device/confirm?user_code=" + grant.UserCode}}
+	return []servicePage{{"service-account", "/auth/account"}, {"service-code", "/auth/device"},
+		{"service-confirm", "/auth/device/confirm?user_code=" + grant.UserCode}}
 }
 
 // signInAs fills in the service's sign-in form.

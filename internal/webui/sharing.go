@@ -139,7 +139,8 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if r.PostFormValue("shared") == "true" {
-		return s.shareWith(w, r, api.SharesRequest{OrgWide: true}, widened{Action: r.URL.Path, Name: "shared", Value: "false"})
+		return s.shareWith(w, r, api.SharesRequest{OrgWide: true},
+			widened{Action: r.URL.Path, Name: "shared", Value: "false"})
 	}
 	if err := s.cloud.client().Unshare(r.Context(), r.PathValue("id")); err != nil {
 		return err
@@ -188,7 +189,8 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 	group := r.PostFormValue("revoke")
 	if group == "" {
 		group = r.PostFormValue("grant")
-		return s.shareWith(w, r, api.SharesRequest{GroupIDs: []string{group}}, widened{Action: r.URL.Path, Name: "revoke", Value: group})
+		return s.shareWith(w, r, api.SharesRequest{GroupIDs: []string{group}},
+			widened{Action: r.URL.Path, Name: "revoke", Value: group})
 	}
 	if err := s.cloud.client().UnshareGroup(r.Context(), r.PathValue("id"), group); err != nil {
 		return err
@@ -244,7 +246,8 @@ func expiryOf(choice, date string) (with api.SharesRequest, err error) {
 
 // sharingOf gathers the dialog's data, asking the service for all of it at once.
 func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sharingPage, error) {
-	page := sharingPage{Page: s.page(titleSharing, "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")), Asked: strings.TrimSpace(r.FormValue("user")), Today: s.o.Now().UTC().Format(time.DateOnly)}
+	page := sharingPage{Page: s.page(titleSharing, "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")),
+		Asked: strings.TrimSpace(r.FormValue("user")), Today: s.o.Now().UTC().Format(time.DateOnly)}
 	one, err := s.cloudRow(ctx, id)
 	if err != nil {
 		return page, err

@@ -19,7 +19,8 @@ func TestSharingDialogOfAnAdmin(t *testing.T) {
 	item := c.Push(c.As("mia@acme.test"), "shop", []byte("one"))
 	u := openUI(t, c.As("adam@acme.test"), "")
 	path := "/cloud/" + item.ID
-	u.must(u.get(path+"/sharing"), http.StatusOK, `role="switch"`, "eng", "dba", "Other organizations", "not sanitized", `name="slug"`)
+	u.must(u.get(path+"/sharing"), http.StatusOK,
+		`role="switch"`, "eng", "dba", "Other organizations", "not sanitized", `name="slug"`)
 
 	on := u.post(path+"/groups", url.Values{"grant": {"eng"}, "from": {"dialog"}}, "Fragment", "1")
 	u.must(on, http.StatusOK, `name="revoke" value="eng"`, `id="dialog-body"`, `<tr id="`+item.ID+`"`, "1 group")
@@ -33,14 +34,17 @@ func TestSharingDialogOfAnAdmin(t *testing.T) {
 	}
 
 	add := url.Values{"slug": {" Globex "}, "expires": {"7d"}, "from": {"dialog"}}
-	u.must(u.post(path+"/organizations", add, "Fragment", "1"), http.StatusOK, "globex", "Globex Corporation", "ends in 7 days", "1 organization")
+	u.must(u.post(path+"/organizations", add, "Fragment", "1"), http.StatusOK, "globex", "Globex Corporation",
+		"ends in 7 days", "1 organization")
 	got, err := c.As("gary@globex.test").Snapshot(t.Context(), item.ID)
 	if err != nil || !got.Received {
 		t.Errorf("the recipient: %v", err)
 	}
-	u.must(u.post(path+"/organizations", url.Values{"slug": {"nobody"}}, "Fragment", "1"), http.StatusNotFound, "Not found")
+	u.must(u.post(path+"/organizations", url.Values{"slug": {"nobody"}}, "Fragment", "1"), http.StatusNotFound,
+		"Not found")
 	u.must(u.post(path+"/organizations", url.Values{"slug": {"acme"}}, "Fragment", "1"), http.StatusBadRequest)
-	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}, "expires": {"date"}, "date": {"x"}}, "Fragment", "1"), http.StatusBadRequest, "Choose the date")
+	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}, "expires": {"date"}, "date": {"x"}}, "Fragment",
+		"1"), http.StatusBadRequest, "Choose the date")
 	revoked := u.post(path+"/organizations/revoke", url.Values{"slug": {"globex"}, "back": {path + "/sharing"}})
 	u.must(revoked, http.StatusOK, "Other organizations")
 	u.mustNot(revoked, "Globex Corporation")
@@ -58,9 +62,12 @@ func TestSharingDialogOfAnOwner(t *testing.T) {
 	page := u.get(path + "/sharing")
 	u.must(page, http.StatusOK, "needs the role owner or admin", "eng")
 	u.mustNot(page, `name="slug"`, "not sanitized")
-	u.must(u.post(path+"/groups", url.Values{"grant": {"dba"}, "from": {"dialog"}}, "Fragment", "1"), http.StatusOK, `name="revoke" value="dba"`)
-	u.must(u.post(path+"/share", url.Values{"shared": {"true"}, "from": {"dialog"}}, "Fragment", "1"), http.StatusOK, `aria-checked="true"`, "Every member")
-	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}}, "Fragment", "1"), http.StatusForbidden, "Not allowed")
+	u.must(u.post(path+"/groups", url.Values{"grant": {"dba"}, "from": {"dialog"}}, "Fragment", "1"), http.StatusOK,
+		`name="revoke" value="dba"`)
+	u.must(u.post(path+"/share", url.Values{"shared": {"true"}, "from": {"dialog"}}, "Fragment", "1"), http.StatusOK,
+		`aria-checked="true"`, "Every member")
+	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}}, "Fragment", "1"), http.StatusForbidden,
+		"Not allowed")
 	u.must(u.get(path+"/sharing?group=zzz"), http.StatusOK)
 }
 
@@ -105,7 +112,8 @@ func TestManyGroupsAreSearched(t *testing.T) {
 	p := sharingPage{Search: "team-1"}
 	var groups []api.Group
 	for i := range 2000 {
-		groups = append(groups, api.Group{GroupID: "g" + time.Duration(i).String(), Name: "team-" + time.Duration(i).String()})
+		groups = append(groups, api.Group{GroupID: "g" + time.Duration(i).String(),
+			Name: "team-" + time.Duration(i).String()})
 	}
 	p.choose(groups, []api.GroupShare{{GroupID: groups[5].GroupID, Name: groups[5].Name}})
 	if len(p.Shared) != 1 || len(p.Others) != groupsShown || p.More == 0 || p.Total != 2000 {
@@ -150,7 +158,8 @@ func TestUnsanitizedShareOffersUndo(t *testing.T) {
 	u.must(page, http.StatusOK, `action="`+path+`/share"`)
 	u.mustNot(page, `href="`+path+`/share"`)
 	on := u.post(path+"/share", url.Values{"shared": {"true"}}, "Fragment", "1")
-	u.must(on, http.StatusOK, "3 more people of your organization can now see the original, unmasked data.", ">Undo<", `value="false"`)
+	u.must(on, http.StatusOK, "3 more people of your organization can now see the original, unmasked data.", ">Undo<",
+		`value="false"`)
 	u.must(u.post(path+"/share", url.Values{"shared": {"false"}}, "Fragment", "1"), http.StatusOK, "Private")
 	group := u.post(path+"/groups", url.Values{"grant": {"eng"}, "from": {"dialog"}}, "Fragment", "1")
 	u.must(group, http.StatusOK, "1 more person of your organization", `name="revoke" value="eng">Undo`)
@@ -176,7 +185,8 @@ func TestUnsanitizedShareByPolicy(t *testing.T) {
 	u, item, alice := start(snap.UnsanitizedAsk)
 	path := "/cloud/" + item.ID
 	u.must(u.get("/snapshots"), http.StatusOK, `href="`+path+`/share"`)
-	u.must(u.get(path+"/share", "Fragment", "1"), http.StatusOK, "Sharing it adds 4 people", `name="confirmed" value="true"`)
+	u.must(u.get(path+"/share", "Fragment", "1"), http.StatusOK, "Sharing it adds 4 people",
+		`name="confirmed" value="true"`)
 	asked := u.post(path+"/groups", url.Values{"grant": {"eng"}, "from": {"dialog"}}, "Fragment", "1")
 	u.must(asked, http.StatusOK, "Share anyway", `name="grant" value="eng"`, `name="from" value="dialog"`)
 	if shares, err := alice.GroupShares(t.Context(), item.ID); err != nil || len(shares) != 0 {
@@ -208,7 +218,8 @@ func TestTheDialogOffersWhatThePolicyAllows(t *testing.T) {
 	page := u.get("/cloud/" + item.ID + "/sharing")
 	u.must(page, http.StatusOK, ">in 30 days<", "after 30 days at most", ` max="`)
 	u.mustNot(page, ">in 90 days<", ">never<", "720h")
-	refused := u.post("/cloud/"+item.ID+"/organizations", url.Values{"slug": {"globex"}, "expires": {"90d"}}, "Fragment", "1")
+	refused := u.post("/cloud/"+item.ID+"/organizations", url.Values{"slug": {"globex"}, "expires": {"90d"}}, "Fragment",
+		"1")
 	u.must(refused, http.StatusForbidden, "after 30 days at most")
 }
 
@@ -224,7 +235,8 @@ func TestTheOwnerSeesSharedOutside(t *testing.T) {
 	u := openUI(t, mia, "")
 	u.must(u.get("/snapshots"), http.StatusOK, "shared outside")
 	dialog := u.get("/cloud/" + item.ID + "/sharing")
-	u.must(dialog, http.StatusOK, "shared this snapshot outside the organization", "another organization, by an owner or admin")
+	u.must(dialog, http.StatusOK, "shared this snapshot outside the organization",
+		"another organization, by an owner or admin")
 	u.mustNot(dialog, "globex")
 	u.must(u.get("/activity"), http.StatusOK, "shared your snapshot of shop outside the organization")
 	u.mustNot(u.get("/activity"), "globex")

@@ -44,8 +44,9 @@ func newSignin(o Options, changed func()) (*signin, error) {
 		host = "unknown"
 	}
 	return &signin{
-		options: login.Options{CloudURL: config.URL, NoBrowser: true, ConfigDir: dir, Program: product + " " + o.Version, Host: host, Env: o.Env, Now: o.Now},
-		file:    login.OpenFile(dir), changed: changed,
+		options: login.Options{CloudURL: config.URL, NoBrowser: true, ConfigDir: dir, Program: product + " " + o.Version,
+			Host: host, Env: o.Env, Now: o.Now},
+		file: login.OpenFile(dir), changed: changed,
 	}, nil
 }
 
@@ -55,7 +56,8 @@ func (g *signin) client(version string) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.New(api.Options{BaseURL: base, Mount: api.MountUser, Token: g.file.Source(base, nil), UserAgent: product + "/" + version})
+	return api.New(api.Options{BaseURL: base, Mount: api.MountUser, Token: g.file.Source(base, nil), UserAgent: product +
+		"/" + version})
 }
 
 // prompt hears of one login.

@@ -73,7 +73,8 @@ func TestSignInStopped(t *testing.T) {
 	c := cloudtest.Start(t, cloudtest.Options{})
 	u := openUI(t, nil, "cloud: {url: \""+c.URL+"\"}\n")
 	events := u.listen()
-	u.must(u.post("/account/sign-in", url.Values{}), http.StatusOK, "Approve the sign-in", `id="user-code"`, `http-equiv="refresh"`)
+	u.must(u.post("/account/sign-in", url.Values{}), http.StatusOK, "Approve the sign-in",
+		`id="user-code"`, `http-equiv="refresh"`)
 	u.must(u.post("/account/sign-in/stop", url.Values{}), http.StatusOK)
 	events.until("event: account")
 	u.must(u.get("/account"), http.StatusOK, "Not signed in", `id="sign-in"`)
@@ -110,7 +111,8 @@ func TestActivity(t *testing.T) {
 		}
 	}
 	u := openUI(t, alice, "")
-	u.must(u.get("/activity"), http.StatusOK, "with everyone", "with the group eng", "with globex until", "stopped sharing", "pushed", item.Name)
+	u.must(u.get("/activity"), http.StatusOK, "with everyone", "with the group eng", "with globex until",
+		"stopped sharing", "pushed", item.Name)
 	u.must(u.get("/snapshots"), http.StatusOK, `href="/activity"`)
 	only := u.get("/activity?action=snapshot.pushed&snapshot=" + item.ID)
 	u.must(only, http.StatusOK, "pushed")

@@ -24,7 +24,8 @@ func TestSnapshotsPage(t *testing.T) {
 	}
 	u := openUI(t, mia, "")
 	all := u.get("/snapshots")
-	u.must(all, http.StatusOK, private.Name, shared.Name, ">cloud</span>", "/cloud/"+private.ID+"/pull", "/cloud/"+private.ID+"/share", "Private", "Shared", "mia@acme.test")
+	u.must(all, http.StatusOK, private.Name, shared.Name, ">cloud</span>", "/cloud/"+private.ID+"/pull",
+		"/cloud/"+private.ID+"/share", "Private", "Shared", "mia@acme.test")
 	for _, filter := range []string{"All", "Local", "Cloud", "Shared"} {
 		u.must(all, http.StatusOK, `id="filter-`+filter+`"`)
 	}
@@ -61,14 +62,16 @@ func TestHiddenSnapshotsAreAbsent(t *testing.T) {
 	c := cloudtest.Start(t, cloudtest.Options{})
 	secret := c.Push(c.As("mia@acme.test"), "payroll", []byte("hidden"))
 	u := openUI(t, c.As("max@acme.test"), "")
-	for _, path := range []string{"/snapshots", "/snapshots?show=cloud", "/snapshots?q=payroll", "/snapshots?target=payroll"} {
+	for _, path := range []string{"/snapshots", "/snapshots?show=cloud", "/snapshots?q=payroll",
+		"/snapshots?target=payroll"} {
 		u.mustNot(u.get(path), secret.ID, secret.Name)
 	}
 	for _, what := range []string{"sharing", "delete"} {
 		hidden := u.get("/cloud/" + secret.ID + "/" + what)
 		absent := u.get("/cloud/snap_0000000000000000/" + what)
 		if hidden.Status != http.StatusNotFound || hidden.Body != absent.Body {
-			t.Errorf("%s of a hidden snapshot: %d, differs from an absent one: %t", what, hidden.Status, hidden.Body != absent.Body)
+			t.Errorf("%s of a hidden snapshot: %d, differs from an absent one: %t", what, hidden.Status,
+				hidden.Body != absent.Body)
 		}
 	}
 }
@@ -112,9 +115,12 @@ func TestUnsanitizedIsAskedAbout(t *testing.T) {
 	page := u.get("/snapshots")
 	u.must(page, http.StatusOK, `href="/cloud/`+raw.ID+`/share"`, `action="/cloud/`+masked.ID+`/share"`)
 	u.mustNot(page, `action="/cloud/`+raw.ID+`/share"`)
-	u.must(u.get("/cloud/"+raw.ID+"/share"), http.StatusOK, "not sanitized", "adds 3 people, who could see", `name="shared" value="true"`, `action="/cloud/`+raw.ID+`/share"`)
-	u.must(u.post("/cloud/"+raw.ID+"/share", url.Values{"shared": {"true"}}), http.StatusOK, "Share anyway", `name="confirmed" value="true"`)
-	u.must(u.post("/cloud/"+raw.ID+"/share", url.Values{"shared": {"true"}, "confirmed": {"true"}}), http.StatusOK, `action="/cloud/`+raw.ID+`/share"`, `aria-pressed="true"`)
+	u.must(u.get("/cloud/"+raw.ID+"/share"), http.StatusOK, "not sanitized", "adds 3 people, who could see",
+		`name="shared" value="true"`, `action="/cloud/`+raw.ID+`/share"`)
+	u.must(u.post("/cloud/"+raw.ID+"/share", url.Values{"shared": {"true"}}), http.StatusOK, "Share anyway",
+		`name="confirmed" value="true"`)
+	u.must(u.post("/cloud/"+raw.ID+"/share", url.Values{"shared": {"true"}, "confirmed": {"true"}}), http.StatusOK,
+		`action="/cloud/`+raw.ID+`/share"`, `aria-pressed="true"`)
 }
 
 // Who may not change shares sees the state as a word, and is refused when they
@@ -133,7 +139,8 @@ func TestSharingControlOfOthers(t *testing.T) {
 		u.must(page, http.StatusOK, item.Name, `class="state shared fixed"`, "/pull")
 		u.mustNot(page, "/cloud/"+item.ID+"/share\"")
 		u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"false"}}), http.StatusForbidden, "Not allowed")
-		u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"false"}}, "Fragment", "1"), http.StatusForbidden, `class="toast bad"`)
+		u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"false"}}, "Fragment", "1"), http.StatusForbidden,
+			`class="toast bad"`)
 	}
 	admin := openUI(t, c.As("adam@acme.test"), "")
 	admin.must(admin.get("/snapshots"), http.StatusOK, "/cloud/"+item.ID+"/share\"")
@@ -196,7 +203,8 @@ func TestWithoutTheService(t *testing.T) {
 	_ = mia
 	gone := openUI(t, unreachable(t), "")
 	gone.must(gone.get("/snapshots"), http.StatusOK, "The cloud service does not answer")
-	gone.must(gone.post("/cloud/snap_0000000000000000/share", url.Values{"shared": {"true"}}), http.StatusBadGateway, "does not answer")
+	gone.must(gone.post("/cloud/snap_0000000000000000/share", url.Values{"shared": {"true"}}), http.StatusBadGateway,
+		"does not answer")
 	none := openUI(t, nil, "")
 	none.must(none.get("/snapshots"), http.StatusOK, "No snapshots yet", "snapcli build")
 	none.must(none.get("/account"), http.StatusOK, "No cloud service")
@@ -221,7 +229,8 @@ func TestSorting(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	for query, want := range map[string]string{
-		"": "Aa cc bb", "?sort=oldest": "bb cc Aa", "?sort=name": "Aa bb cc", "?sort=size": "cc Aa bb", "?sort=nonsense": "Aa cc bb",
+		"": "Aa cc bb", "?sort=oldest": "bb cc Aa", "?sort=name": "Aa bb cc", "?sort=size": "cc Aa bb",
+		"?sort=nonsense": "Aa cc bb",
 	} {
 		if got := order(query); got != want {
 			t.Errorf("%q: %s, want %s", query, got, want)

@@ -43,7 +43,8 @@ func sortRows(rows []row, o order) {
 		slices.Reverse(rows)
 	case byName:
 		fold := cases.Fold()
-		slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(fold.String(a.Name()), fold.String(b.Name())) })
+		slices.SortStableFunc(rows,
+			func(a, b row) int { return strings.Compare(fold.String(a.Name()), fold.String(b.Name())) })
 	case bySize:
 		slices.SortStableFunc(rows, func(a, b row) int {
 			switch {
@@ -77,7 +78,8 @@ func (s *Server) everything(ctx context.Context, q query) (page api.SnapshotPage
 
 // sortedPage fills the rows of a page in another order than newest first; its
 // cursor is how many rows are before it.
-func (s *Server) sortedPage(ctx context.Context, out *listing, here []local.Snapshot, copies copies, page api.SnapshotPage) {
+func (s *Server) sortedPage(ctx context.Context, out *listing, here []local.Snapshot, copies copies,
+	page api.SnapshotPage) {
 	q := out.Query
 	all := *out
 	all.Query.Cursor = ""

@@ -20,7 +20,8 @@ import (
 func TestEveryStateRenders(t *testing.T) {
 	t.Parallel()
 	u := startUI(t, nil, "")
-	page := look.Page{Title: "T", Product: product, Nav: []look.Link{{URL: "/x", Text: "X", Icon: "cloud", Count: 3}}, Who: "mia", WhoLink: "/account"}
+	page := look.Page{Title: "T", Product: product, Nav: []look.Link{{URL: "/x", Text: "X", Icon: "cloud", Count: 3}},
+		Who: "mia", WhoLink: "/account"}
 	rendered := map[string]bool{}
 	for _, state := range states(page) {
 		for _, part := range append([]string{"base"}, state.parts...) {
@@ -60,45 +61,82 @@ func states(page look.Page) []state {
 	now := time.Now()
 	later := now.Add(48 * time.Hour)
 	bad := &problem{Title: "Something went wrong", Detail: "it broke", Hint: "run `this`"}
-	here := local.Snapshot{Target: "shop", Name: "shop-1", Type: snap.TypeSnapshot, Engine: snap.Postgres, Size: 5, Created: now, Tables: []archive.Table{{}, {}}}
-	cloud := api.Snapshot{ID: "snap_1", Target: "shop", Name: "shop-1", Type: snap.TypeSanitized, Engine: snap.MySQL, Created: now, Organization: "acme", Owner: "mia@acme.test", Groups: 2, Orgs: 1}
+	here := local.Snapshot{Target: "shop", Name: "shop-1", Type: snap.TypeSnapshot, Engine: snap.Postgres, Size: 5,
+		Created: now, Tables: []archive.Table{{}, {}}}
+	cloud := api.Snapshot{ID: "snap_1", Target: "shop", Name: "shop-1", Type: snap.TypeSanitized, Engine: snap.MySQL,
+		Created: now, Organization: "acme", Owner: "mia@acme.test", Groups: 2, Orgs: 1}
 	received := cloud
 	received.Received, received.Shared, received.ExpiresAt, received.Owner = true, true, &later, ""
-	admin := api.Me{Organization: "acme", OrganizationName: "Acme", Email: "mia@acme.test", Role: snap.RoleAdmin, Credential: api.MeCredential{Kind: snap.LoginToken, Name: "laptop"}}
+	admin := api.Me{Organization: "acme", OrganizationName: "Acme", Email: "mia@acme.test", Role: snap.RoleAdmin,
+		Credential: api.MeCredential{Kind: snap.LoginToken, Name: "laptop"}}
 	sealed := here
 	sealed.Encrypted, sealed.Subset = 2, &archive.Subset{Percent: 10}
-	rows := []row{{Local: &here}, {Local: &sealed}, {Cloud: &cloud, Me: admin}, {Cloud: &received, Me: admin}, {Local: &here, Cloud: &cloud}}
-	list := listing{Query: query{Show: showAll, Q: "x", Target: "shop", Sort: bySize, Cursor: "c"}, Rows: rows, Next: &query{Show: showCloud}, SortedOnly: true, Counts: counts{All: tally{N: 200, More: true, Known: true}}}
+	rows := []row{{Local: &here}, {Local: &sealed}, {Cloud: &cloud, Me: admin}, {Cloud: &received, Me: admin},
+		{Local: &here, Cloud: &cloud}}
+	list := listing{Query: query{Show: showAll, Q: "x", Target: "shop", Sort: bySize, Cursor: "c"}, Rows: rows,
+		Next: &query{Show: showCloud}, SortedOnly: true, Counts: counts{All: tally{N: 200, More: true, Known: true}}}
 	sharing := sharingPage{
-		Page: page, Row: row{Cloud: &cloud, Me: admin}, Can: api.Can{Share: true, ShareOrg: true, Explain: true}, Search: "e", Total: 2000, More: 9, Expiry: expiryChoices(0),
-		Shared: []groupChoice{{Group: api.Group{GroupID: "g", Name: "G", Members: 1}, On: true}}, Others: []groupChoice{{Group: api.Group{GroupID: "h", Name: "h"}}},
-		Orgs: []api.OrgShare{{OrgSlug: "globex", Name: "Globex", ExpiresAt: &later}, {OrgSlug: "x", Name: "x"}, {OrgSlug: "y", DeclinedAt: &now}},
+		Page: page, Row: row{Cloud: &cloud, Me: admin}, Can: api.Can{Share: true, ShareOrg: true, Explain: true},
+		Search: "e", Total: 2000, More: 9, Expiry: expiryChoices(0),
+		Shared: []groupChoice{{Group: api.Group{GroupID: "g", Name: "G", Members: 1}, On: true}},
+		Others: []groupChoice{{Group: api.Group{GroupID: "h", Name: "h"}}},
+		Orgs: []api.OrgShare{{OrgSlug: "globex", Name: "Globex", ExpiresAt: &later}, {OrgSlug: "x", Name: "x"},
+			{OrgSlug: "y", DeclinedAt: &now}},
 		Adds: &api.Newcomers{Count: 1}, Asked: "a@b",
-		Access: &api.Access{Ways: []api.AccessWay{{Kind: "owner", Owner: "mia"}, {Kind: "admins", People: 2}, {Kind: "org_wide"}, {Kind: "group", GroupID: "g"}, {Kind: "organization", Organization: "globex", ExpiresAt: &later}, {Kind: "new", Through: "something new"}}, User: &api.AccessVerdict{Email: "a@b", Why: "not a member"}},
+		Access: &api.Access{Ways: []api.AccessWay{{Kind: "owner", Owner: "mia"}, {Kind: "admins", People: 2},
+			{Kind: "org_wide"}, {Kind: "group", GroupID: "g"},
+			{Kind: "organization", Organization: "globex", ExpiresAt: &later}, {Kind: "new", Through: "something new"}},
+			User: &api.AccessVerdict{Email: "a@b", Why: "not a member"}},
 	}
 	recipient := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}}}
-	viewer := sharingPage{Page: page, Row: row{Cloud: &cloud, Me: admin}, Shared: []groupChoice{{Group: api.Group{GroupID: "g", Name: "G"}, On: true}}}
-	flight := local.Preflight{Destination: "postgres://h/shop_dev", Exists: true, Tables: 1, Size: 9, Connections: []string{"psql"}, ServerVersion: "15", Warnings: []string{"older server"}}
+	viewer := sharingPage{Page: page, Row: row{Cloud: &cloud, Me: admin},
+		Shared: []groupChoice{{Group: api.Group{GroupID: "g", Name: "G"}, On: true}}}
+	flight := local.Preflight{Destination: "postgres://h/shop_dev", Exists: true, Tables: 1, Size: 9,
+		Connections: []string{"psql"}, ServerVersion: "15", Warnings: []string{"older server"}}
 	return append([]state{
-		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"}, Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)}, []string{"200&#43;", "Only the newest 1,000", "ends in 2 days", "Decline for acme", "2 groups, 1 organization", "Resume", "Interrupted", "encrypted to 2 recipients", "a subset of the rows"}},
-		{"snapshots.html", []string{"one-row"}, rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[2], widened{Warning: "it was shared", Action: "/x", Name: "shared", Value: "false"}}, []string{"Nothing on this machine yet"}},
-		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, Problem: bad, listing: listing{Query: query{Show: showCloud}}}, []string{"without the cloud", "<code>this</code>"}},
-		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showCloud}}}, []string{"Nothing in the cloud that you may see"}},
-		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showShared}}}, []string{"Nothing is shared yet"}},
-		{"sharing.html", []string{"dialog", "changed"}, sharing, []string{"2,000 groups", "and 9 more", "declined", "no end", "Sharing it adds 1 person", "something new", "Not a member."}},
+		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"},
+			Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)},
+			[]string{"200&#43;", "Only the newest 1,000", "ends in 2 days", "Decline for acme", "2 groups, 1 organization",
+				"Resume", "Interrupted", "encrypted to 2 recipients", "a subset of the rows"}},
+		{"snapshots.html", []string{"one-row"},
+			rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[2],
+				widened{Warning: "it was shared", Action: "/x", Name: "shared", Value: "false"}},
+			[]string{"Nothing on this machine yet"}},
+		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, Problem: bad,
+			listing: listing{Query: query{Show: showCloud}}}, []string{"without the cloud", "<code>this</code>"}},
+		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showCloud}}},
+			[]string{"Nothing in the cloud that you may see"}},
+		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showShared}}},
+			[]string{"Nothing is shared yet"}},
+		{"sharing.html", []string{"dialog", "changed"}, sharing,
+			[]string{"2,000 groups", "and 9 more", "declined", "no end", "Sharing it adds 1 person", "something new",
+				"Not a member."}},
 		{"sharing.html", []string{"dialog"}, viewer, []string{"needs the role owner or admin", "Only its owner"}},
-		{"sharing.html", []string{"dialog"}, recipient, []string{"Shared with your organization", "Only owners and admins of"}},
-		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Flight: flight, Database: "shop_dev", Back: "/"}, []string{"Older server.", "psql", "shop_dev", "1 table"}},
-		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Problem: bad, Back: "/"}, []string{"It broke."}},
+		{"sharing.html", []string{"dialog"}, recipient,
+			[]string{"Shared with your organization", "Only owners and admins of"}},
+		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Flight: flight, Database: "shop_dev",
+			Back: "/"}, []string{"Older server.", "psql", "shop_dev", "1 table"}},
+		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Problem: bad, Back: "/"},
+			[]string{"It broke."}},
 		{"load.html", nil, loadPage{Page: page, Snapshot: here, Back: "/"}, []string{"will be made"}},
-		{"confirm.html", []string{"dialog"}, confirmPage{Page: page, Question: "Q?", Detail: "D", Icon: "people", Fields: []confirmField{{"shared", "true"}}, Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
+		{"confirm.html", []string{"dialog"}, confirmPage{Page: page, Question: "Q?", Detail: "D", Icon: "people",
+			Fields: []confirmField{{"shared", "true"}}, Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
 		{"jobs.html", nil, jobsData{Page: page}, []string{"No jobs yet"}},
-		{"jobs.html", nil, jobsData{Page: page, Jobs: jobStates(now)}, []string{"Try again", "Resume", "Canceled", `value="42"`}},
+		{"jobs.html", nil, jobsData{Page: page, Jobs: jobStates(now)},
+			[]string{"Try again", "Resume", "Canceled", `value="42"`}},
 		{"targets.html", nil, targetsPage{Page: page, Config: "/c"}, []string{"No targets yet"}},
-		{"targets.html", nil, targetsPage{Page: page, Targets: []targetView{{Target: local.Target{Name: "a", Production: true, Source: "postgres://u:p@h/d", Sanitize: local.SanitizeSpec{Rules: "r", SQL: "s"}}, Snapshots: 2, Newest: now}, {}}}, []string{"production", "xxxxx", "2 snapshots"}},
-		{"target.html", nil, targetPage{Page: page, NameProblem: bad, Source: secretField{Name: "source", Label: "S", Kept: "postgres://u:xxxxx@h/d"}, Destination: secretField{Name: "destination", Label: "D", Problem: bad}}, []string{"It broke. Run", "xxxxx", "unchanged", `aria-invalid="true"`}},
+		{"targets.html", nil,
+			targetsPage{Page: page,
+				Targets: []targetView{{Target: local.Target{Name: "a", Production: true, Source: "postgres://u:p@h/d",
+					Sanitize: local.SanitizeSpec{Rules: "r", SQL: "s"}}, Snapshots: 2, Newest: now}, {}}},
+			[]string{"production", "xxxxx", "2 snapshots"}},
+		{"target.html", nil, targetPage{Page: page, NameProblem: bad,
+			Source:      secretField{Name: "source", Label: "S", Kept: "postgres://u:xxxxx@h/d"},
+			Destination: secretField{Name: "destination", Label: "D", Problem: bad}},
+			[]string{"It broke. Run", "xxxxx", "unchanged", `aria-invalid="true"`}},
 		{"target.html", nil, targetPage{Page: page, Known: true, Name: "a b"}, []string{`action="/targets/a%20b/edit"`}},
-		{"error.html", []string{"toast"}, errorPage{page, *problemOf(errors.New("internal"))}, []string{"Something went wrong"}},
+		{"error.html", []string{"toast"}, errorPage{page, *problemOf(errors.New("internal"))},
+			[]string{"Something went wrong"}},
 	}, accountStates(page, admin, bad, later)...)
 }
 
@@ -113,20 +151,32 @@ func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) 
 	unknown := admin
 	unknown.GroupsUnknown, unknown.Groups, unknown.GroupsAsOf = true, []api.MyGroup{{Name: "eng"}, {Name: "dba"}}, &later
 	unknown.GroupsWhy = "you are in more groups than fit; ask your admin"
-	key := api.Me{Organization: "acme", Credential: api.MeCredential{Kind: snap.AgentKey, Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}}
+	key := api.Me{Organization: "acme", Credential: api.MeCredential{Kind: snap.AgentKey,
+		Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}}
 	code := &login.Code{UserCode: "BCDF-GHJK", URL: "https://cloud.example/device", Expires: later}
-	log := []snap.AuditEntry{{Action: snap.AuditShared, Actor: "mia", Snapshot: "snap_1", Detail: snap.AuditDetail{Group: "eng", Expires: &later}}, {Action: "new.action"}, {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic"}}}
+	log := []snap.AuditEntry{{Action: snap.AuditShared, Actor: "mia", Snapshot: "snap_1",
+		Detail: snap.AuditDetail{Group: "eng", Expires: &later}}, {Action: "new.action"},
+		{Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic"}}}
 	for _, action := range snap.AuditActions() {
-		log = append(log, snap.AuditEntry{Action: action, ActorOrg: "acme", Detail: snap.AuditDetail{Name: "n", Bytes: 5, Organization: "globex", Code: snap.CodePolicy}})
+		log = append(log, snap.AuditEntry{Action: action, ActorOrg: "acme",
+			Detail: snap.AuditDetail{Name: "n", Bytes: 5, Organization: "globex", Code: snap.CodePolicy}})
 	}
 	return []state{
 		{"account.html", []string{"account"}, accountPage{Page: page}, []string{"No cloud service"}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Problem: bad}, []string{"It broke."}},
-		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", SignIn: signinView{Offered: true, Problem: bad, Notes: []string{"note"}}}, []string{"Not signed in", "Note."}},
-		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", SignIn: signinView{Offered: true, Code: code}}, []string{"BCDF-GHJK", `href="https://cloud.example/device"`}},
-		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: unknown, Sessions: []api.Session{{ID: "1", Name: "a", Current: true}, {ID: "2", Name: "b"}}, Keys: []api.Key{{ID: "3", Name: "ci", Hint: "cak_1234…", ExpiresAt: &later}}}, []string{"eng, dba", "no usable groups", "You are in more groups than fit; ask your admin.", "this one", "never used"}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c",
+			SignIn: signinView{Offered: true, Problem: bad, Notes: []string{"note"}}}, []string{"Not signed in", "Note."}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", SignIn: signinView{Offered: true, Code: code}},
+			[]string{"BCDF-GHJK", `href="https://cloud.example/device"`}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: unknown,
+			Sessions: []api.Session{{ID: "1", Name: "a", Current: true}, {ID: "2", Name: "b"}},
+			Keys:     []api.Key{{ID: "3", Name: "ci", Hint: "cak_1234…", ExpiresAt: &later}}},
+			[]string{"eng, dba", "no usable groups", "You are in more groups than fit; ask your admin.", "this one",
+				"never used"}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: key}, []string{"pull, push", "service agent"}},
-		{"activity.html", []string{"activity"}, activityPage{Page: page, Entries: inWords(log), Actions: snap.AuditActions(), Next: "/n", First: "/f"}, []string{"with the group eng until", "new.action", "vic", "a key of acme", "the operator"}},
+		{"activity.html", []string{"activity"}, activityPage{Page: page, Entries: inWords(log), Actions: snap.AuditActions(),
+			Next: "/n", First: "/f"}, []string{"with the group eng until", "new.action", "vic", "a key of acme",
+			"the operator"}},
 		{"activity.html", nil, activityPage{Page: page}, []string{"Nothing here"}},
 		{"activity.html", nil, activityPage{Page: page, Problem: bad}, []string{"It broke."}},
 	}
@@ -137,7 +187,8 @@ func jobStates(now time.Time) []jobView {
 	failed := problemOf(&snap.Error{Code: snap.CodeUnreachable, Detail: "no answer", Hint: "look"})
 	log := []logLine{{now, "started"}}
 	return []jobView{
-		{ID: 1, Kind: "pull", Title: "Pull", State: jobRunning, Phase: "download", Done: 42, Total: 100, Started: now, Took: 2 * time.Second, Log: log, Full: true},
+		{ID: 1, Kind: "pull", Title: "Pull", State: jobRunning, Phase: "download", Done: 42, Total: 100, Started: now,
+			Took: 2 * time.Second, Log: log, Full: true},
 		{ID: 2, Kind: "push", Title: "Push", State: jobRunning, Done: 5, Started: now},
 		{ID: 3, Kind: "build", Title: "Build", State: jobDone, Result: "built", Started: now, Took: time.Hour, Full: true},
 		{ID: 4, Kind: "sanitize", Title: "Sanitize", State: jobFailed, Problem: failed, Again: "/again", Started: now},
@@ -183,15 +234,24 @@ func TestActivityInWords(t *testing.T) {
 	t.Parallel()
 	later := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, e := range map[string]snap.AuditEntry{
-		"shared shop-1 with the group eng until " + look.Exact(later.Local()): {Action: snap.AuditShared, Snapshot: "snap_1", Detail: snap.AuditDetail{Name: "shop-1", Group: "eng", Expires: &later}},
-		"was refused to share snap_1 (forbidden)":                             {Action: snap.AuditShareRefused, Snapshot: "snap_1", Detail: snap.AuditDetail{Code: snap.CodeForbidden}},
-		"made a channel of shop with everyone":                                {Action: snap.AuditChannelMade, Detail: snap.AuditDetail{Channel: 1, Target: "shop", OrgWide: true}},
-		"ended a channel of shop":                                             {Action: snap.AuditChannelGone, Detail: snap.AuditDetail{Channel: 1, Target: "shop"}},
-		"changed how long snapshots are kept of shop":                         {Action: snap.AuditRetention, Detail: snap.AuditDetail{Target: "shop", KeepLast: 3}},
-		"made the webhook https://hooks.example":                              {Action: snap.AuditWebhookMade, Detail: snap.AuditDetail{URL: "https://hooks.example"}},
-		"changed the user vic (disabled)":                                     {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic", Disabled: true, Role: snap.RoleViewer}},
-		"changed the user vic (viewer)":                                       {Action: snap.AuditUserChanged, Detail: snap.AuditDetail{User: "vic", Role: snap.RoleViewer}},
-		"made the key ci":                                                     {Action: snap.AuditKeyMade, Detail: snap.AuditDetail{Name: "ci"}},
+		"shared shop-1 with the group eng until " + look.Exact(later.Local()): {Action: snap.AuditShared, Snapshot: "snap_1",
+			Detail: snap.AuditDetail{Name: "shop-1", Group: "eng", Expires: &later}},
+		"was refused to share snap_1 (forbidden)": {Action: snap.AuditShareRefused,
+			Snapshot: "snap_1", Detail: snap.AuditDetail{Code: snap.CodeForbidden}},
+		"made a channel of shop with everyone": {Action: snap.AuditChannelMade,
+			Detail: snap.AuditDetail{Channel: 1, Target: "shop", OrgWide: true}},
+		"ended a channel of shop": {Action: snap.AuditChannelGone,
+			Detail: snap.AuditDetail{Channel: 1, Target: "shop"}},
+		"changed how long snapshots are kept of shop": {Action: snap.AuditRetention,
+			Detail: snap.AuditDetail{Target: "shop", KeepLast: 3}},
+		"made the webhook https://hooks.example": {Action: snap.AuditWebhookMade,
+			Detail: snap.AuditDetail{URL: "https://hooks.example"}},
+		"changed the user vic (disabled)": {Action: snap.AuditUserChanged,
+			Detail: snap.AuditDetail{User: "vic", Disabled: true, Role: snap.RoleViewer}},
+		"changed the user vic (viewer)": {Action: snap.AuditUserChanged,
+			Detail: snap.AuditDetail{User: "vic", Role: snap.RoleViewer}},
+		"made the key ci": {Action: snap.AuditKeyMade,
+			Detail: snap.AuditDetail{Name: "ci"}},
 	} {
 		line := inWords([]snap.AuditEntry{e})[0]
 		if got := strings.TrimSpace(line.Did + " " + line.Thing + " " + line.How); got != want {

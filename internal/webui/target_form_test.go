@@ -15,18 +15,24 @@ func TestTargetForm(t *testing.T) {
 	u := openUI(t, nil, "# mine\ntargets:\n  old: {source: \"postgres://reader:secret@db.acme.test/old\", jobs: 3}\n")
 	u.must(u.get("/targets"), http.StatusOK, `href="/targets/new"`, `href="/targets/old/edit"`, "reader:xxxxx@")
 
-	wrong := u.post("/targets/new", url.Values{"name": {"a/b"}, "source": {"nonsense"}, "destination": {"oracle://x:hidden@y/z"}})
-	u.must(wrong, http.StatusUnprocessableEntity, `id="name-hint"`, "contains", "no scheme", "no kind of database", `value="nonsense"`)
+	wrong := u.post("/targets/new", url.Values{"name": {"a/b"}, "source": {"nonsense"},
+		"destination": {"oracle://x:hidden@y/z"}})
+	u.must(wrong, http.StatusUnprocessableEntity,
+		`id="name-hint"`, "contains", "no scheme", "no kind of database", `value="nonsense"`)
 	u.mustNot(wrong, "hidden@")
-	u.must(u.post("/targets/new", url.Values{"name": {"old"}}), http.StatusUnprocessableEntity, "here is a target of this name")
-	u.must(u.post("/targets/new", url.Values{"name": {"new"}, "source": {"sqlite:///tmp/new.db"}}), http.StatusOK, "new", "sqlite:///tmp/new.db")
+	u.must(u.post("/targets/new", url.Values{"name": {"old"}}), http.StatusUnprocessableEntity,
+		"here is a target of this name")
+	u.must(u.post("/targets/new", url.Values{"name": {"new"}, "source": {"sqlite:///tmp/new.db"}}), http.StatusOK, "new",
+		"sqlite:///tmp/new.db")
 
 	form := u.get("/targets/old/edit")
 	u.must(form, http.StatusOK, "Left empty", "reader:xxxxx@")
 	u.mustNot(form, "secret")
-	u.must(u.post("/targets/old/edit", url.Values{"source": {""}, "destination": {"sqlite:///tmp/here.db"}}), http.StatusOK, "sqlite:///tmp/here.db")
+	u.must(u.post("/targets/old/edit", url.Values{"source": {""}, "destination": {"sqlite:///tmp/here.db"}}),
+		http.StatusOK, "sqlite:///tmp/here.db")
 	got, err := u.Agent.Target("old")
-	if err != nil || !strings.Contains(got.Source, "secret") || got.Destination != "sqlite:///tmp/here.db" || got.Jobs != 3 {
+	if err != nil || !strings.Contains(got.Source, "secret") || got.Destination != "sqlite:///tmp/here.db" ||
+		got.Jobs != 3 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	u.must(u.get("/targets/none/edit"), http.StatusNotFound, "no target")

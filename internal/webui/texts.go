@@ -39,7 +39,8 @@ func titleChange(target string) string { return "Change " + target }
 const textInside = "something went wrong inside"
 
 func problemInside() *problem {
-	return &problem{Title: titleOf(snap.CodeInternal), Detail: "this should not have happened", Hint: "run `snapcli serve --debug` to see why"}
+	return &problem{Title: titleOf(snap.CodeInternal), Detail: "this should not have happened",
+		Hint: "run `snapcli serve --debug` to see why"}
 }
 
 func titleOf(c snap.Code) string {
@@ -63,7 +64,8 @@ func errNoPage() error {
 }
 
 func errNoCloud() error {
-	return snap.Usage("no cloud service is configured", "set cloud.url in the configuration file, then start `snapcli serve` again")
+	return snap.Usage("no cloud service is configured",
+		"set cloud.url in the configuration file, then start `snapcli serve` again")
 }
 
 // The gate: who may use the web UI at all.
@@ -73,11 +75,13 @@ func errOtherAddress() error {
 }
 
 func errNoStartLink() error {
-	return &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this browser was not opened with the start link", Hint: "open the link that `snapcli serve` printed in the terminal"}
+	return &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this browser was not opened with the start link",
+		Hint: "open the link that `snapcli serve` printed in the terminal"}
 }
 
 func errStartLinkUsed() error {
-	return &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this start link was used already, or is from another run", Hint: "open the newest link that `snapcli serve` printed"}
+	return &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this start link was used already, or is from another run",
+		Hint: "open the newest link that `snapcli serve` printed"}
 }
 
 func errOtherSite() error {
@@ -87,7 +91,8 @@ func errOtherSite() error {
 // The terminal that `snapcli serve` was started in.
 
 func textServing(address, link string) string {
-	return fmt.Sprintf("The web UI is at %s\nOpen it with this link, which works once:\n\n  %s\n\nCtrl-C ends it.\n", address, link)
+	return fmt.Sprintf("The web UI is at %s\nOpen it with this link, which works once:\n\n  %s\n\nCtrl-C ends it.\n",
+		address, link)
 }
 
 func textOpened(link string) string {
@@ -108,11 +113,13 @@ func errRemote(address string) error {
 }
 
 func errCannotListen(address string, why error) error {
-	return snap.Usage(fmt.Sprintf("cannot listen on %s: %v", address, why), "choose another with --listen, or leave it out for the next free port")
+	return snap.Usage(fmt.Sprintf("cannot listen on %s: %v", address, why),
+		"choose another with --listen, or leave it out for the next free port")
 }
 
 func errPortsTaken(first, last int) error {
-	return snap.Usage(fmt.Sprintf("the ports %d to %d are all taken", first, last), "choose one with --listen 127.0.0.1:PORT")
+	return snap.Usage(fmt.Sprintf("the ports %d to %d are all taken", first, last),
+		"choose one with --listen 127.0.0.1:PORT")
 }
 
 // Snapshots: the filter row, the orders, and whose a snapshot is.
@@ -127,7 +134,8 @@ const (
 )
 
 func sortChoices() []sortChoice {
-	return []sortChoice{{newestFirst, "Newest first"}, {oldestFirst, "Oldest first"}, {byName, "By name"}, {bySize, "Largest first"}}
+	return []sortChoice{{newestFirst, "Newest first"}, {oldestFirst, "Oldest first"}, {byName, "By name"},
+		{bySize, "Largest first"}}
 }
 
 // Questions before something is gone, and what is said after.
@@ -171,11 +179,13 @@ func tellDecline(recipient, owner string) string {
 
 const (
 	buttonShare         = "Share anyway"
-	textUnmaskedRefused = "Your organization's policy refuses to share snapshots that are not sanitized. Make a sanitized copy, and share that."
+	textUnmaskedRefused = "Your organization's policy refuses to share snapshots that are not sanitized. Make a " +
+		"sanitized copy, and share that."
 )
 
 func textTypeRefused(t snap.Type) string {
-	return "Your organization's policy does not let snapshots of the type " + string(t) + " be shared with everyone or with other organizations."
+	return "Your organization's policy does not let snapshots of the type " + string(t) +
+		" be shared with everyone or with other organizations."
 }
 
 func askShare(name, organization string) string {
@@ -295,15 +305,18 @@ func unsavedTarget(name string, why error) string {
 func endFailed(err error) string { return "failed: " + err.Error() }
 
 func errUnderWay(title string) error {
-	return &snap.Error{Code: snap.CodeConflict, Detail: "this is under way already: " + title, Hint: "wait for it, or cancel it on the Jobs page"}
+	return &snap.Error{Code: snap.CodeConflict, Detail: "this is under way already: " + title,
+		Hint: "wait for it, or cancel it on the Jobs page"}
 }
 
 func errNoJob(id int) error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no job " + strconv.Itoa(id), Hint: "jobs are forgotten when `snapcli serve` ends"}
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no job " + strconv.Itoa(id),
+		Hint: "jobs are forgotten when `snapcli serve` ends"}
 }
 
 func errOtherDatabase(name string) error {
-	return snap.Invalid(fmt.Sprintf("the name typed is not that of the database, %q", name), "type it exactly, to be sure that it may be replaced")
+	return snap.Invalid(fmt.Sprintf("the name typed is not that of the database, %q", name),
+		"type it exactly, to be sure that it may be replaced")
 }
 
 func errDestinationChanged() error {
@@ -413,5 +426,6 @@ func credentialText(k snap.CredentialKind) string {
 }
 
 func errNoSignIn() error {
-	return snap.Usage("an API key is configured, so there is nothing to sign in to or out of here", "take cloud.api_key out of the configuration to use a login session")
+	return snap.Usage("an API key is configured, so there is nothing to sign in to or out of here",
+		"take cloud.api_key out of the configuration to use a login session")
 }

@@ -14,23 +14,24 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	item := one.Cloud
-	return s.begin(w, r, "pull", item.Target, jobPull(item.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
-		res, err := s.o.Agent.Pull(ctx, s.cloud.client(), item.Target, local.PullOptions{SnapshotID: item.ID}, p)
-		if err != nil {
-			return outcome{}, err
-		}
-		text := endPull(res.Snapshot.Size)
-		if res.Here {
-			text = endHereAlready
-		}
-		if res.CreatedTarget {
-			text += alsoTarget(item.Target)
-		}
-		if res.Unsaved != nil {
-			text += unsavedTarget(item.Target, res.Unsaved)
-		}
-		return outcome{text: text, snapshot: res.Snapshot.Name}, nil
-	})
+	return s.begin(w, r, "pull", item.Target, jobPull(item.Name),
+		func(ctx context.Context, p local.Progress) (outcome, error) {
+			res, err := s.o.Agent.Pull(ctx, s.cloud.client(), item.Target, local.PullOptions{SnapshotID: item.ID}, p)
+			if err != nil {
+				return outcome{}, err
+			}
+			text := endPull(res.Snapshot.Size)
+			if res.Here {
+				text = endHereAlready
+			}
+			if res.CreatedTarget {
+				text += alsoTarget(item.Target)
+			}
+			if res.Unsaved != nil {
+				text += unsavedTarget(item.Target, res.Unsaved)
+			}
+			return outcome{text: text, snapshot: res.Snapshot.Name}, nil
+		})
 }
 
 // push brings a local snapshot to the cloud, where it starts private.

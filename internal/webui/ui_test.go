@@ -59,7 +59,8 @@ func startUI(t testing.TB, client *api.Client, config string) *ui {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(Options{Agent: agent, Client: client, Version: "test", Env: env, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s, err := New(Options{Agent: agent, Client: client, Version: "test", Env: env,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,8 @@ func (u *ui) get(path string, header ...string) answer {
 // post sends a form as a browser without script does.
 func (u *ui) post(path string, form url.Values, header ...string) answer {
 	u.t.Helper()
-	return u.do(http.MethodPost, path, form, append([]string{"Sec-Fetch-Site", "same-origin", "Origin", u.URL}, header...)...)
+	return u.do(http.MethodPost, path, form, append([]string{"Sec-Fetch-Site", "same-origin", "Origin", u.URL},
+		header...)...)
 }
 
 // must fails unless the answer is a page that holds all of these.

@@ -120,7 +120,8 @@ func template(t *testing.T, text string) (map[string]string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := chartutil.ToRenderValues(c, parse(t, text), chartutil.ReleaseOptions{Name: "snap", Namespace: "snap", IsInstall: true}, chartutil.DefaultCapabilities)
+	v, err := chartutil.ToRenderValues(c, parse(t, text),
+		chartutil.ReleaseOptions{Name: "snap", Namespace: "snap", IsInstall: true}, chartutil.DefaultCapabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -178,19 +179,23 @@ func restricted(t *testing.T, pod corev1.PodSpec) {
 	t.Helper()
 	c := pod.Containers[0]
 	s := c.SecurityContext
-	if pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot || *pod.SecurityContext.RunAsUser == 0 {
+	if pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot ||
+		*pod.SecurityContext.RunAsUser == 0 {
 		t.Error("the pod may run as root")
 	}
-	if pod.SecurityContext.SeccompProfile == nil || pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+	if pod.SecurityContext.SeccompProfile == nil ||
+		pod.SecurityContext.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Error("the pod has no seccomp profile")
 	}
-	if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+	if *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem ||
+		!slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 		t.Error("the container may more than it needs")
 	}
 	if pod.AutomountServiceAccountToken == nil || *pod.AutomountServiceAccountToken {
 		t.Error("the pod has a token of the cluster")
 	}
-	if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.StartupProbe == nil || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
+	if c.LivenessProbe == nil || c.ReadinessProbe == nil || c.StartupProbe == nil ||
+		c.ReadinessProbe.HTTPGet.Path != "/readyz" {
 		t.Error("a probe is missing")
 	}
 }
@@ -199,12 +204,13 @@ func restricted(t *testing.T, pod corev1.PodSpec) {
 func TestChartSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"config: {public_url: https://x, blob: {url: s3://x}}":                                           "image.repository is required",
-		"image: {repository: x}\nconfig: {blob: {url: s3://x}}":                                          "config.public_url is required",
-		"image: {repository: x}\nconfig: {public_url: https://x}":                                        "config.blob.url is required",
-		fewest + "ingress: {enabled: true}":                                                              "ingress.host is required",
-		fewest + "replicas: 2":                                                                           "replicas",
-		fewest + "replicaCount: many":                                                                    "replicaCount",
+		"config: {public_url: https://x, blob: {url: s3://x}}":    "image.repository is required",
+		"image: {repository: x}\nconfig: {blob: {url: s3://x}}":   "config.public_url is required",
+		"image: {repository: x}\nconfig: {public_url: https://x}": "config.blob.url is required",
+		fewest + "ingress: {enabled: true}": "ingress.host " +
+			"is required",
+		fewest + "replicas: 2":        "replicas",
+		fewest + "replicaCount: many": "replicaCount",
 		"image: {repository: x}\nconfig: {public_url: https://x, blob: {url: y}, database: {url: \"\"}}": "config.database.url is required",
 	} {
 		if _, err := template(t, text); err == nil || !strings.Contains(err.Error(), want) {

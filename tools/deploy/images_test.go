@@ -24,7 +24,10 @@ func TestDockerfile(t *testing.T) {
 	for _, warning := range file.Warnings {
 		t.Errorf("%s", warning.Short)
 	}
-	lint := linter.New(&linter.Config{Warn: func(name, _, _, message string, _ []parser.Range) { t.Errorf("%s: %s", name, message) }})
+	lint := linter.New(&linter.Config{Warn: func(name, _, _, message string,
+		_ []parser.Range) {
+		t.Errorf("%s: %s", name, message)
+	}})
 	stages, _, err := instructions.Parse(file.AST, lint)
 	if err != nil {
 		t.Fatal(err)
@@ -62,13 +65,15 @@ func TestDockerfile(t *testing.T) {
 			t.Error("something is run in a stage from scratch")
 		}
 	}
-	if uid, _, _ := strings.Cut(user, ":"); uid == "" || uid == "0" || uid == "root" || strings.Trim(uid, "0123456789") != "" {
+	if uid, _, _ := strings.Cut(user, ":"); uid == "" || uid == "0" || uid == "root" ||
+		strings.Trim(uid, "0123456789") != "" {
 		t.Errorf("the program runs as %q; Kubernetes can only tell from a number that it is not root", user)
 	}
 	if entry != "/snapcloud" || !copied[entry] {
 		t.Errorf("the entry point is %q, and what was copied %v", entry, copied)
 	}
-	if build := read(t, "deploy/Dockerfile"); !strings.Contains(build, "CGO_ENABLED=0") || !strings.Contains(build, "-trimpath") {
+	if build := read(t, "deploy/Dockerfile"); !strings.Contains(build, "CGO_ENABLED=0") ||
+		!strings.Contains(build, "-trimpath") {
 		t.Error("the program is not static, or knows where it was built")
 	}
 }
@@ -76,7 +81,8 @@ func TestDockerfile(t *testing.T) {
 // TestCompose loads the compose file as Compose does, strictly.
 func TestCompose(t *testing.T) {
 	t.Parallel()
-	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "deploy/compose/compose.yaml")}, cli.WithResolvedPaths(true))
+	options, err := cli.NewProjectOptions([]string{filepath.Join(root, "deploy/compose/compose.yaml")},
+		cli.WithResolvedPaths(true))
 	if err != nil {
 		t.Fatal(err)
 	}

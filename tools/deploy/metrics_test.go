@@ -35,7 +35,8 @@ func read(t *testing.T, file string) string {
 
 // fromElsewhere are metrics that Go's client library or Prometheus makes.
 var fromElsewhere = []string{
-	"up", "go_goroutines", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds", "process_max_fds",
+	"up", "go_goroutines", "process_resident_memory_bytes", "process_cpu_seconds_total", "process_open_fds",
+	"process_max_fds",
 }
 
 // given are labels that Prometheus adds.
@@ -49,8 +50,10 @@ func metrics(t *testing.T) map[string][]string {
 	for _, name := range fromElsewhere {
 		all[name] = given
 	}
-	for _, row := range regexp.MustCompile("(?m)^\\| `((?:snapcloud|go_sql)_[a-z0-9_]+)` \\| ([^|]*) \\| ([a-z0-9]+)").FindAllStringSubmatch(read(t, "docs/operations.md"), -1) {
-		name, has := row[1], slices.Concat(strings.FieldsFunc(row[2], func(r rune) bool { return r == ',' || r == ' ' }), given)
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:snapcloud|go_sql)_[a-z0-9_]+)` \\| ([^|]*) \\| "+
+		"([a-z0-9]+)").FindAllStringSubmatch(read(t, "docs/operations.md"), -1) {
+		name, has := row[1], slices.Concat(strings.FieldsFunc(row[2], func(r rune) bool { return r == ',' || r == ' ' }),
+			given)
 		if row[3] == "histogram" {
 			all[name+"_bucket"], all[name+"_count"], all[name+"_sum"] = append(has, "le"), has, has
 			continue
@@ -154,7 +157,8 @@ func TestAlerts(t *testing.T) {
 	if text != read(t, "deploy/helm/snapcloud/files/alerts.yaml") {
 		t.Error("the chart's files/alerts.yaml differs from deploy/prometheus/alerts.yaml: copy it")
 	}
-	groups, problems := rulefmt.Parse([]byte(text), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))
+	groups, problems := rulefmt.Parse([]byte(text), false, model.UTF8Validation, parser.NewParser(parser.Options{}),
+		slog.New(slog.DiscardHandler))
 	for _, problem := range problems {
 		t.Error(problem)
 	}
@@ -189,7 +193,8 @@ func TestWrongIsFound(t *testing.T) {
 	t.Parallel()
 	exist := metrics(t)
 	for _, expr := range []string{
-		"snapcloud_nothing", "rate(snapcloud_pushes_total", "snapcloud_pushes_total{route=\"x\"}", "sum by (route) (snapcloud_pushes_total)", "snapcloud_http_request_duration_seconds",
+		"snapcloud_nothing", "rate(snapcloud_pushes_total", "snapcloud_pushes_total{route=\"x\"}",
+		"sum by (route) (snapcloud_pushes_total)", "snapcloud_http_request_duration_seconds",
 	} {
 		if wrongIn(t, expr, exist) == nil {
 			t.Errorf("%s is taken for right", expr)

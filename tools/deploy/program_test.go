@@ -23,7 +23,8 @@ var snapcloud = sync.OnceValues(func() (string, error) {
 	}
 	program := filepath.Join(dir, "snapcloud")
 	build := exec.Command("go", "build", "-buildvcs=false", "-trimpath", "-o", program, "./cmd/snapcloud")
-	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0") // as the Makefile does: most is compiled already
+	// as the Makefile does: most is compiled already
+	build.Dir, build.Stderr, build.Env = root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	return program, build.Run()
 })
 

@@ -15,7 +15,8 @@ func TestReleaseConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(project.Builds) != 2 || len(project.SBOMs) == 0 || len(project.Signs) == 0 || project.Checksum.NameTemplate == "" {
+	if len(project.Builds) != 2 || len(project.SBOMs) == 0 || len(project.Signs) == 0 ||
+		project.Checksum.NameTemplate == "" {
 		t.Errorf("a release lacks programs, SBOMs, signatures or checksums: %+v", project)
 	}
 	for _, b := range project.Builds {

@@ -56,7 +56,8 @@ type snapshot
 func BenchmarkPeers(b *testing.B) {
 	p := newPair(b)
 	defer p.fga.Close()
-	fmt.Printf("\n%d snapshots, microseconds (times ours)%19s%24s%24s\n", snapshots, "ours", "OpenFGA", "OpenFGA, all sorted")
+	fmt.Printf("\n%d snapshots, microseconds (times ours)%19s%24s%24s\n", snapshots, "ours", "OpenFGA",
+		"OpenFGA, all sorted")
 	for _, who := range []string{"admin", "none", "five"} {
 		c := p.callers[who]
 		ours := median(func() error { _, err := p.store.Snapshots(p.ctx, c, store.Query{}); return err }, b)
@@ -66,7 +67,8 @@ func BenchmarkPeers(b *testing.B) {
 			slices.SortFunc(ids, func(x, y string) int { return cmp.Compare(p.keys[y], p.keys[x]) })
 			return err
 		}, b)
-		fmt.Printf("%-39s%19.0f%14.0f (%7.1f)%14.0f (%7.1f)\n", "newest 50, "+label[who], ours, first, first/ours, all, all/ours)
+		fmt.Printf("%-39s%19.0f%14.0f (%7.1f)%14.0f (%7.1f)\n", "newest 50, "+label[who], ours, first, first/ours, all,
+			all/ours)
 	}
 	for _, who := range []string{"admin", "five"} {
 		c, i := p.callers[who], 0
@@ -119,11 +121,13 @@ func newPair(b *testing.B) *pair {
 	p := &pair{b: b, ctx: context.Background(), callers: map[string]snap.Caller{}, keys: map[string]int64{}}
 	now := time.Now()
 	var err error
-	p.store, err = store.Open(p.ctx, store.Options{DataDir: b.TempDir(), Now: func() time.Time { now = now.Add(time.Millisecond); return now }})
+	p.store, err = store.Open(p.ctx, store.Options{DataDir: b.TempDir(),
+		Now: func() time.Time { now = now.Add(time.Millisecond); return now }})
 	p.ok(err)
 	b.Cleanup(func() { p.store.Close() })
 	db := memory.New()
-	p.fga = server.MustNewServerWithOpts(server.WithDatastore(db), server.WithListObjectsMaxResults(0), server.WithListObjectsDeadline(time.Minute))
+	p.fga = server.MustNewServerWithOpts(server.WithDatastore(db), server.WithListObjectsMaxResults(0),
+		server.WithListObjectsDeadline(time.Minute))
 	p.short = server.MustNewServerWithOpts(server.WithDatastore(db))
 	p.makeModel()
 	p.fill()
@@ -145,7 +149,9 @@ func (p *pair) makeModel() {
 	p.id = made.GetId()
 	text, err := transformer.TransformDSLToProto(model)
 	p.ok(err)
-	written, err := p.fga.WriteAuthorizationModel(p.ctx, &fga.WriteAuthorizationModelRequest{StoreId: p.id, SchemaVersion: text.GetSchemaVersion(), TypeDefinitions: text.GetTypeDefinitions()})
+	written, err := p.fga.WriteAuthorizationModel(p.ctx,
+		&fga.WriteAuthorizationModelRequest{StoreId: p.id, SchemaVersion: text.GetSchemaVersion(),
+			TypeDefinitions: text.GetTypeDefinitions()})
 	p.ok(err)
 	p.model = written.GetAuthorizationModelId()
 }
@@ -169,8 +175,9 @@ func (p *pair) fill() {
 	pusher := p.signIn(org, "keeper", snap.RoleMember, all)
 	zipf := rand.NewZipf(r, 1.1, 4, groups-1)
 	for i := range snapshots {
-		u := store.Upload{ID: snap.NewSnapshotID(), Target: "shop", Name: fmt.Sprint("shop-", i), Type: snap.TypeSnapshot, Engine: snap.SQLite,
-			Size: 1, SHA256: fmt.Sprint(i), Blob: fmt.Sprint(i), BlobUpload: "u", PartSize: 1}
+		u := store.Upload{ID: snap.NewSnapshotID(), Target: "shop", Name: fmt.Sprint("shop-", i), Type: snap.TypeSnapshot,
+			Engine: snap.SQLite,
+			Size:   1, SHA256: fmt.Sprint(i), Blob: fmt.Sprint(i), BlobUpload: "u", PartSize: 1}
 		p.ok(p.store.BeginUpload(p.ctx, pusher, u))
 		sn, err := p.store.CompleteUpload(p.ctx, pusher, u)
 		p.ok(err)
@@ -211,13 +218,15 @@ func (p *pair) signIn(org snap.OrgRef, name string, role snap.Role, in []string)
 
 func (p *pair) write() {
 	for part := range slices.Chunk(p.tuples, 100) {
-		_, err := p.fga.Write(p.ctx, &fga.WriteRequest{StoreId: p.id, AuthorizationModelId: p.model, Writes: &fga.WriteRequestWrites{TupleKeys: part}})
+		_, err := p.fga.Write(p.ctx, &fga.WriteRequest{StoreId: p.id, AuthorizationModelId: p.model,
+			Writes: &fga.WriteRequestWrites{TupleKeys: part}})
 		p.ok(err)
 	}
 }
 
 func (p *pair) list(s *server.Server, who string) (ids []string, err error) {
-	res, err := s.ListObjects(p.ctx, &fga.ListObjectsRequest{StoreId: p.id, AuthorizationModelId: p.model, Type: "snapshot", Relation: "viewer", User: "user:" + who})
+	res, err := s.ListObjects(p.ctx, &fga.ListObjectsRequest{StoreId: p.id, AuthorizationModelId: p.model,
+		Type: "snapshot", Relation: "viewer", User: "user:" + who})
 	for _, o := range res.GetObjects() {
 		ids = append(ids, strings.TrimPrefix(o, "snapshot:"))
 	}

@@ -35,7 +35,8 @@ func serve(folder string, c embedgw.Config) error {
 	if err := (meta.XattrMeta{}).Test(folder); err != nil {
 		return err
 	}
-	storage, err := posix.New(folder, meta.XattrMeta{}, posix.PosixOpts{Concurrency: 5000, IOBufferSize: 1 << 20, CopyObjectThreshold: 5 << 30})
+	storage, err := posix.New(folder, meta.XattrMeta{},
+		posix.PosixOpts{Concurrency: 5000, IOBufferSize: 1 << 20, CopyObjectThreshold: 5 << 30})
 	if err != nil {
 		return err
 	}

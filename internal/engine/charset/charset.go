@@ -32,7 +32,8 @@ func IsByte(r rune) bool { return r >= firstByte && r <= firstByte+0xff }
 
 // Unknown is an encoding of which only ASCII is known.
 func Unknown(name string) *Charset {
-	return &Charset{name: name, decode: func(string) (rune, int) { return noCharacter, 1 }, encode: func(rune) string { return "" }}
+	return &Charset{name: name, decode: func(string) (rune, int) { return noCharacter, 1 },
+		encode: func(rune) string { return "" }}
 }
 
 // Mixed is for texts of which nobody knows how they are encoded: most are UTF-8.

@@ -14,8 +14,10 @@ import (
 
 func all() []*Charset {
 	return []*Charset{
-		Unknown("EUC_TW"), Mixed("SQL_ASCII"), Single("LATIN1", charmap.ISO8859_1), Single("WIN1252", charmap.Windows1252), Single("ISO_8859_6", charmap.ISO8859_6),
-		Multi("EUC_JP", japanese.EUCJP, EUC), Multi("sjis", japanese.ShiftJIS, ShiftJIS), Multi("EUC_KR", korean.EUCKR, EUC), Multi("EUC_CN", simplifiedchinese.GBK, EUC),
+		Unknown("EUC_TW"), Mixed("SQL_ASCII"), Single("LATIN1", charmap.ISO8859_1), Single("WIN1252", charmap.Windows1252),
+		Single("ISO_8859_6", charmap.ISO8859_6),
+		Multi("EUC_JP", japanese.EUCJP, EUC), Multi("sjis", japanese.ShiftJIS, ShiftJIS), Multi("EUC_KR", korean.EUCKR, EUC),
+		Multi("EUC_CN", simplifiedchinese.GBK, EUC),
 		Multi("gbk", simplifiedchinese.GBK, DoubleByte), Multi("big5", traditionalchinese.Big5, DoubleByte),
 	}
 }
@@ -30,10 +32,12 @@ func TestAnyBytes(t *testing.T) {
 		s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
 		text := c.Text(s)
 		back, err := c.Bytes(text)
-		if !utf8.ValidString(text) || !utf8.ValidString(c.Label(s)) || err != nil || c.Text(back) != text || len(back) != len(s) {
+		if !utf8.ValidString(text) || !utf8.ValidString(c.Label(s)) || err != nil || c.Text(back) != text ||
+			len(back) != len(s) {
 			t.Fatalf("%s: %q is read as %q and written as %q, %v", c.name, s, text, back, err)
 		}
-		if one := c.name == "LATIN1" || c.name == "WIN1252" || c.name == "ISO_8859_6" || c.name == "EUC_TW" || c.name == "SQL_ASCII"; one && back != s {
+		if one := c.name == "LATIN1" || c.name == "WIN1252" || c.name == "ISO_8859_6" || c.name == "EUC_TW" ||
+			c.name == "SQL_ASCII"; one && back != s {
 			t.Fatalf("%s: %q came back as %q", c.name, s, back)
 		}
 	})
@@ -41,7 +45,8 @@ func TestAnyBytes(t *testing.T) {
 
 func TestCharset(t *testing.T) {
 	t.Parallel()
-	win, sjis, mixed := Single("WIN1252", charmap.Windows1252), Multi("sjis", japanese.ShiftJIS, ShiftJIS), Mixed("SQL_ASCII")
+	win, sjis, mixed := Single("WIN1252", charmap.Windows1252), Multi("sjis", japanese.ShiftJIS, ShiftJIS),
+		Mixed("SQL_ASCII")
 	for _, c := range []struct {
 		charset           *Charset
 		raw, text, called string

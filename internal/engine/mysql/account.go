@@ -212,7 +212,8 @@ func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
 		return nil
 	}
 	var programs int
-	err := server.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM information_schema.views WHERE definer = ?) + (SELECT count(*) FROM information_schema.triggers WHERE definer = ?)
+	err := server.QueryRowContext(ctx,
+		`SELECT (SELECT count(*) FROM information_schema.views WHERE definer = ?) + (SELECT count(*) FROM information_schema.triggers WHERE definer = ?)
 		+ (SELECT count(*) FROM information_schema.routines WHERE definer = ?) + (SELECT count(*) FROM information_schema.events WHERE definer = ?)`,
 		a.User+"@"+a.Host, a.User+"@"+a.Host, a.User+"@"+a.Host, a.User+"@"+a.Host).Scan(&programs)
 	if err != nil {

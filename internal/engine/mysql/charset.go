@@ -38,7 +38,9 @@ func straight(name string) bool {
 // charsetsOf returns the character sets of a database's texts, by table and
 // column, that are not straight.
 func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]string, error) {
-	rows, err := c.QueryContext(ctx, "SELECT table_name, column_name, character_set_name FROM information_schema.columns WHERE table_schema = ? AND (data_type LIKE '%char' OR data_type LIKE '%text')", database)
+	rows, err := c.QueryContext(ctx,
+		"SELECT table_name, column_name, character_set_name FROM information_schema.columns WHERE table_schema = ? AND "+
+			"(data_type LIKE '%char' OR data_type LIKE '%text')", database)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +121,10 @@ var charsets = sync.OnceValue(func() map[string]*charset.Charset {
 		e      encoding.Encoding
 		length func(string) int
 	}{
-		{"sjis", japanese.ShiftJIS, charset.ShiftJIS}, {"cp932", japanese.ShiftJIS, charset.ShiftJIS}, {"ujis", japanese.EUCJP, charset.EUC}, {"eucjpms", japanese.EUCJP, charset.EUC},
-		{"euckr", korean.EUCKR, charset.DoubleByte}, {"gb2312", simplifiedchinese.GBK, charset.EUC}, {"gbk", simplifiedchinese.GBK, charset.DoubleByte}, {"big5", traditionalchinese.Big5, charset.DoubleByte},
+		{"sjis", japanese.ShiftJIS, charset.ShiftJIS}, {"cp932", japanese.ShiftJIS, charset.ShiftJIS},
+		{"ujis", japanese.EUCJP, charset.EUC}, {"eucjpms", japanese.EUCJP, charset.EUC},
+		{"euckr", korean.EUCKR, charset.DoubleByte}, {"gb2312", simplifiedchinese.GBK, charset.EUC},
+		{"gbk", simplifiedchinese.GBK, charset.DoubleByte}, {"big5", traditionalchinese.Big5, charset.DoubleByte},
 	} {
 		all[c.name] = charset.Multi(c.name, c.e, c.length)
 	}

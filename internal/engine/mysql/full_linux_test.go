@@ -26,10 +26,13 @@ func TestFullDiskOfTheServer(t *testing.T) {
 			redo = "--innodb-log-file-size=8M"
 		}
 		to := servertest.OwnMySQL(t, server, disk, redo)
-		script(t, to, "CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
+		script(t, to,
+			"CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW "+
+				"SET NEW.a = 2;")
 		before := contents(t, to)
 		ballast := fillBut(t, disk, 16<<20)
-		if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeStorageFull || !strings.Contains(err.Error(), "no space left") {
+		if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeStorageFull ||
+			!strings.Contains(err.Error(), "no space left") {
 			t.Errorf("with a full disk: %v", err)
 		}
 		if after := contents(t, to); after != before {

@@ -9,7 +9,8 @@ import (
 // FuzzURL: a connection URL is taken or refused, and its own URL means the
 // same.
 func FuzzURL(f *testing.F) {
-	for _, seed := range []string{"mysql://me@localhost/shop", "mysql://me:p%40ss@h:5/d?tls=true", "mysql:///d?socket=/tmp/s", "mysql://[::1]:5/x", "mysql://h", "mysql://h/a/b", "", "%zz", "mysql://h:x/d"} {
+	for _, seed := range []string{"mysql://me@localhost/shop", "mysql://me:p%40ss@h:5/d?tls=true",
+		"mysql:///d?socket=/tmp/s", "mysql://[::1]:5/x", "mysql://h", "mysql://h/a/b", "", "%zz", "mysql://h:x/d"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
@@ -29,7 +30,8 @@ func FuzzURL(f *testing.F) {
 
 // FuzzDumpLines: a dump that somebody made up is read or refused.
 func FuzzDumpLines(f *testing.F) {
-	for _, seed := range []string{"INSERT INTO `a` (`b`,`c`) VALUES\n", "INSERT INTO `a``b` (`c`) VALUES\n", "(1,'x\\'y',NULL)", "('", "()", "(_binary 'x')", "(1,'a''b')", "INSERT INTO `"} {
+	for _, seed := range []string{"INSERT INTO `a` (`b`,`c`) VALUES\n", "INSERT INTO `a``b` (`c`) VALUES\n",
+		"(1,'x\\'y',NULL)", "('", "()", "(_binary 'x')", "(1,'a''b')", "INSERT INTO `"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {

@@ -49,7 +49,10 @@ func (s *sketch) on(mariadb, mysql string) string {
 }
 
 func (s *sketch) sequence() {
-	s.write("CREATE SEQUENCE `se``q` %s;\n", s.oneOf("sequence", "", "START 100 INCREMENT 7 CACHE 3", "INCREMENT -1 MINVALUE -50 MAXVALUE 10 START 5 NOCACHE", "MINVALUE 1 MAXVALUE 3 CYCLE", "MINVALUE 1 MAXVALUE 36 INCREMENT 7 CYCLE", "INCREMENT -1 MINVALUE -3 MAXVALUE 0 CYCLE", "START 9223372036854775000 NOCACHE"))
+	s.write("CREATE SEQUENCE `se``q` %s;\n", s.oneOf("sequence", "", "START 100 INCREMENT 7 CACHE 3",
+		"INCREMENT -1 MINVALUE -50 MAXVALUE 10 START 5 NOCACHE", "MINVALUE 1 MAXVALUE 3 CYCLE",
+		"MINVALUE 1 MAXVALUE 36 INCREMENT 7 CYCLE", "INCREMENT -1 MINVALUE -3 MAXVALUE 0 CYCLE",
+		"START 9223372036854775000 NOCACHE"))
 	for range rapid.IntRange(0, 5).Draw(s.r, "drawn") {
 		s.write("DO nextval(`se``q`);\n")
 	}
@@ -62,16 +65,21 @@ func (s *sketch) table(n int, last bool) {
 	if shape == "versioned" && !s.mariadb {
 		shape = "plain"
 	}
-	s.write("CREATE TABLE %s (`id` BIGINT AUTO_INCREMENT PRIMARY KEY, `ref` BIGINT, `word` VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin", name)
+	s.write("CREATE TABLE %s (`id` BIGINT AUTO_INCREMENT PRIMARY KEY, `ref` BIGINT, `word` VARCHAR(20) CHARACTER SET "+
+		"utf8mb4 COLLATE utf8mb4_bin", name)
 	columns, names := s.columns(shape == "partitioned")
 	s.extras(n, shape)
-	s.write(") %s", s.oneOf("options", "", "CHARSET latin1", "CHARSET utf8mb4 COLLATE utf8mb4_unicode_ci", "AUTO_INCREMENT = 1000", "COMMENT 'a table''s'", "ROW_FORMAT=COMPRESSED", "ROW_FORMAT=REDUNDANT"))
+	s.write(") %s", s.oneOf("options", "", "CHARSET latin1", "CHARSET utf8mb4 COLLATE utf8mb4_unicode_ci",
+		"AUTO_INCREMENT = 1000", "COMMENT 'a table''s'", "ROW_FORMAT=COMPRESSED", "ROW_FORMAT=REDUNDANT"))
 	switch shape {
 	case "versioned":
 		s.WriteString(" WITH SYSTEM VERSIONING")
 	case "partitioned":
-		s.WriteString(" PARTITION BY " + s.oneOf("partitions", "HASH (`id`) PARTITIONS 3", "LINEAR KEY (`id`) PARTITIONS 2", "RANGE (`id`) (PARTITION `p 0` VALUES LESS THAN (5) COMMENT 'it''s', PARTITION p1 VALUES LESS THAN MAXVALUE)",
-			"LIST (`id` % 2) (PARTITION p0 VALUES IN (0), PARTITION p1 VALUES IN (1, NULL))", "RANGE (`id`) SUBPARTITION BY HASH (`id`) SUBPARTITIONS 2 (PARTITION p0 VALUES LESS THAN (100), PARTITION p1 VALUES LESS THAN MAXVALUE)"))
+		s.WriteString(" PARTITION BY " + s.oneOf("partitions", "HASH (`id`) PARTITIONS 3", "LINEAR KEY (`id`) PARTITIONS 2",
+			"RANGE (`id`) (PARTITION `p 0` VALUES LESS THAN (5) COMMENT 'it''s', PARTITION p1 VALUES LESS THAN MAXVALUE)",
+			"LIST (`id` % 2) (PARTITION p0 VALUES IN (0), PARTITION p1 VALUES IN (1, NULL))",
+			"RANGE (`id`) SUBPARTITION BY HASH (`id`) SUBPARTITIONS 2 (PARTITION p0 VALUES LESS THAN (100), PARTITION p1 "+
+				"VALUES LESS THAN MAXVALUE)"))
 	}
 	s.WriteString(";\n")
 	s.rows(name, columns, names)
@@ -79,14 +87,20 @@ func (s *sketch) table(n int, last bool) {
 		s.write("UPDATE %s SET `word` = 'later' WHERE `id` = 1; DELETE FROM %[1]s WHERE `id` = 5;\n", name)
 	}
 	if s.maybe("view") {
-		s.write("CREATE %s VIEW `v%d` AS SELECT `id`, concat(`word`, 'ü;') AS `w``x` FROM %s WHERE `id` > 0 %s;\n", s.oneOf("kind of view", "", "ALGORITHM=MERGE", "SQL SECURITY INVOKER", "ALGORITHM=MERGE DEFINER=root@localhost SQL SECURITY DEFINER"), n, name, s.oneOf("check option", "", "WITH LOCAL CHECK OPTION"))
+		s.write("CREATE %s VIEW `v%d` AS SELECT `id`, concat(`word`, 'ü;') AS `w``x` FROM %s WHERE `id` > 0 %s;\n",
+			s.oneOf("kind of view", "", "ALGORITHM=MERGE", "SQL SECURITY INVOKER",
+				"ALGORITHM=MERGE DEFINER=root@localhost SQL SECURITY DEFINER"), n, name,
+			s.oneOf("check option", "", "WITH LOCAL CHECK OPTION"))
 	}
 	if s.maybe("trigger") {
-		s.write("DELIMITER //\nCREATE TRIGGER `tr%d` BEFORE INSERT ON %s FOR EACH ROW BEGIN SET NEW.`ref` = NULL; SET NEW.`word` = 'fired;'; END //\nDELIMITER ;\n", n, name)
-		s.write("CREATE TRIGGER `tr2 %d` BEFORE INSERT ON %s FOR EACH ROW PRECEDES `tr%[1]d` SET NEW.`word` = 'first';\n", n, name)
+		s.write("DELIMITER //\nCREATE TRIGGER `tr%d` BEFORE INSERT ON %s FOR EACH ROW BEGIN SET NEW.`ref` = NULL; SET "+
+			"NEW.`word` = 'fired;'; END //\nDELIMITER ;\n", n, name)
+		s.write("CREATE TRIGGER `tr2 %d` BEFORE INSERT ON %s FOR EACH ROW PRECEDES `tr%[1]d` SET NEW.`word` = 'first';\n", n,
+			name)
 	}
 	if last && shape == "plain" {
-		s.write("ALTER TABLE %s ADD CONSTRAINT `self %d` FOREIGN KEY (`ref`) REFERENCES %[1]s (`id`) ON DELETE CASCADE;\n", name, n)
+		s.write("ALTER TABLE %s ADD CONSTRAINT `self %d` FOREIGN KEY (`ref`) REFERENCES %[1]s (`id`) ON DELETE CASCADE;\n",
+			name, n)
 	}
 }
 
@@ -107,7 +121,8 @@ func (s *sketch) columns(partitioned bool) (columns []column, names []string) {
 // extras writes columns that are computed or hidden, checks and keys.
 func (s *sketch) extras(n int, shape string) {
 	if s.maybe("generated") {
-		s.WriteString(", `gv` INT GENERATED ALWAYS AS (length(`word`) + 1) VIRTUAL, `gs` VARCHAR(50) GENERATED ALWAYS AS (concat(`word`, ',', '(')) STORED, KEY (`gs`), KEY `on virtual` (`gv`)")
+		s.WriteString(", `gv` INT GENERATED ALWAYS AS (length(`word`) + 1) VIRTUAL, `gs` VARCHAR(50) GENERATED ALWAYS AS " +
+			"(concat(`word`, ',', '(')) STORED, KEY (`gs`), KEY `on virtual` (`gv`)")
 	}
 	if s.maybe("invisible") {
 		s.WriteString(", `inv` INT " + s.on("INVISIBLE DEFAULT 5", "DEFAULT 5 INVISIBLE"))
@@ -116,17 +131,23 @@ func (s *sketch) extras(n int, shape string) {
 		s.WriteString(", `num` BIGINT DEFAULT (nextval(`se``q`))")
 	}
 	keys := []string{
-		"", "KEY `k``1` (`word`(3), `ref`) COMMENT 'a key''s'", "UNIQUE KEY (`word`, `id`), KEY (`ref`)", "KEY `down` (`word` DESC, `ref`)", "KEY `off` (`word`) " + s.on("IGNORED", "INVISIBLE"),
-		"CHECK (`ref` IS NULL OR `ref` >= 0)", fmt.Sprintf("CONSTRAINT `ch``%d` CHECK (`word` <> 'a)(' OR `ref` > 1) %s", n, s.on("", "NOT ENFORCED")),
+		"", "KEY `k``1` (`word`(3), `ref`) COMMENT 'a key''s'", "UNIQUE KEY (`word`, `id`), KEY (`ref`)",
+		"KEY `down` (`word` DESC, `ref`)", "KEY `off` (`word`) " + s.on("IGNORED", "INVISIBLE"),
+		"CHECK (`ref` IS NULL OR `ref` >= 0)", fmt.Sprintf("CONSTRAINT `ch``%d` CHECK (`word` <> 'a)(' OR `ref` > 1) %s", n,
+			s.on("", "NOT ENFORCED")),
 	}
 	if !s.mariadb {
-		keys = append(keys, "KEY `fn` ((lower(`word`)), `ref`)", "`mv` JSON, KEY `many` ((CAST(`mv`->'$.a' AS UNSIGNED ARRAY)))")
+		keys = append(keys, "KEY `fn` ((lower(`word`)), `ref`)",
+			"`mv` JSON, KEY `many` ((CAST(`mv`->'$.a' AS UNSIGNED ARRAY)))")
 	}
 	if shape == "plain" {
-		keys = append(keys, "FULLTEXT KEY (`word`)", "`at` POINT NOT NULL "+s.on("", "SRID 0 ")+"DEFAULT (POINT(1, 2)), SPATIAL KEY (`at`)")
+		keys = append(keys, "FULLTEXT KEY (`word`)",
+			"`at` POINT NOT NULL "+s.on("", "SRID 0 ")+"DEFAULT (POINT(1, 2)), SPATIAL KEY (`at`)")
 	}
 	if s.mariadb && shape == "plain" {
-		keys = append(keys, "`from` DATE DEFAULT '2024-01-01', `to` DATE DEFAULT '2025-01-01', PERIOD FOR `when` (`from`, `to`), UNIQUE (`id`, `when` WITHOUT OVERLAPS)")
+		keys = append(keys,
+			"`from` DATE DEFAULT '2024-01-01', `to` DATE DEFAULT '2025-01-01', PERIOD FOR `when` (`from`, `to`), UNIQUE "+
+				"(`id`, `when` WITHOUT OVERLAPS)")
 	}
 	if k := s.oneOf("keys", keys...); k != "" {
 		s.WriteString(", " + k)
@@ -142,25 +163,33 @@ func (s *sketch) rows(name string, columns []column, names []string) {
 		for _, c := range columns {
 			values = append(values, rapid.SampledFrom(append(c.values, "NULL")).Draw(s.r, "value"))
 		}
-		s.write("INSERT INTO %s (%s) VALUES (%s);\n", name, strings.Join(append([]string{"`id`", "`ref`", "`word`"}, names...), ", "), strings.Join(values, ", "))
+		s.write("INSERT INTO %s (%s) VALUES (%s);\n", name,
+			strings.Join(append([]string{"`id`", "`ref`", "`word`"}, names...), ", "), strings.Join(values, ", "))
 	}
 }
 
 // programs makes routines, events and packages, with settings of their own.
 func (s *sketch) programs() {
 	if s.maybe("settings") {
-		s.WriteString("SET NAMES latin1, sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES', time_zone = '+05:30';\n")
+		s.WriteString("SET NAMES latin1, sql_mode = 'ANSI_QUOTES,PIPES_AS_CONCAT,NO_BACKSLASH_ESCAPES', time_zone = " +
+			"'+05:30';\n")
 	}
 	if s.maybe("routines") {
-		s.WriteString("CREATE FUNCTION `f``1` (`x y` INT) RETURNS VARCHAR(10) CHARSET utf8mb4 DETERMINISTIC COMMENT 'it''s' RETURN concat('ü\\;', `x y`);\n")
-		s.WriteString("DELIMITER $$\nCREATE DEFINER=root@localhost PROCEDURE `p q`(IN a INT, OUT b TEXT)\nSQL SECURITY INVOKER\nBEGIN\n  -- a comment; and 'more\n  SET b = 'x' || a;\nEND $$\nDELIMITER ;\n")
+		s.WriteString("CREATE FUNCTION `f``1` (`x y` INT) RETURNS VARCHAR(10) CHARSET utf8mb4 DETERMINISTIC COMMENT " +
+			"'it''s' RETURN concat('ü\\;', `x y`);\n")
+		s.WriteString("DELIMITER $$\nCREATE DEFINER=root@localhost PROCEDURE `p q`(IN a INT, OUT b TEXT)\nSQL SECURITY " +
+			"INVOKER\nBEGIN\n  -- a comment; and 'more\n  SET b = 'x' || a;\nEND $$\nDELIMITER ;\n")
 	}
 	if s.maybe("event") {
-		s.WriteString("CREATE EVENT `e``v` ON SCHEDULE EVERY '1:30' HOUR_MINUTE STARTS '2030-01-01 00:00:00' ENDS '2035-01-01 00:00:00' ON COMPLETION PRESERVE DISABLE COMMENT 'it''s' DO SET @a = 'x' || 'y';\n")
+		s.WriteString("CREATE EVENT `e``v` ON SCHEDULE EVERY '1:30' HOUR_MINUTE STARTS '2030-01-01 00:00:00' ENDS " +
+			"'2035-01-01 00:00:00' ON COMPLETION PRESERVE DISABLE COMMENT 'it''s' DO SET @a = 'x' || 'y';\n")
 		s.WriteString("CREATE EVENT `once` ON SCHEDULE AT '2037-01-01 00:00:00' DO SET @a = 1;\n")
 	}
 	if s.mariadb && s.maybe("oracle") {
-		s.WriteString("SET sql_mode = ORACLE;\nDELIMITER $$\nCREATE PACKAGE pk AS FUNCTION f RETURN INT; END $$\nCREATE PACKAGE BODY pk AS FUNCTION f RETURN INT AS BEGIN RETURN 1; END; END $$\nDELIMITER ;\n")
-		s.WriteString("SET sql_mode = '';\nDELIMITER $$\nCREATE AGGREGATE FUNCTION agg(x INT) RETURNS INT BEGIN DECLARE n INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND RETURN n; LOOP FETCH GROUP NEXT ROW; SET n = n + x; END LOOP; END $$\nDELIMITER ;\n")
+		s.WriteString("SET sql_mode = ORACLE;\nDELIMITER $$\nCREATE PACKAGE pk AS FUNCTION f RETURN INT; END $$\nCREATE " +
+			"PACKAGE BODY pk AS FUNCTION f RETURN INT AS BEGIN RETURN 1; END; END $$\nDELIMITER ;\n")
+		s.WriteString("SET sql_mode = '';\nDELIMITER $$\nCREATE AGGREGATE FUNCTION agg(x INT) RETURNS INT BEGIN DECLARE n " +
+			"INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND RETURN n; LOOP FETCH GROUP NEXT ROW; SET n = n + x; END " +
+			"LOOP; END $$\nDELIMITER ;\n")
 	}
 }

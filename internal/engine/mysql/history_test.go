@@ -15,14 +15,20 @@ import (
 // versioned makes system-versioned tables with a past: one that hides its
 // period, one that names it, one in partitions, and one that counts in
 // transactions, whose past no server takes back.
-const versioned = "CREATE TABLE hidden (id INT PRIMARY KEY, v VARCHAR(20), n INT WITHOUT SYSTEM VERSIONING, UNIQUE KEY (v)) WITH SYSTEM VERSIONING;\n" +
-	"INSERT INTO hidden VALUES (1, 'one', 1), (2, 'two', 2); UPDATE hidden SET v = 'three' WHERE id = 1; DELETE FROM hidden WHERE id = 2; INSERT INTO hidden VALUES (2, 'again', 3);\n" +
-	"CREATE TABLE named (id INT PRIMARY KEY, `since ``x` TIMESTAMP(6) GENERATED ALWAYS AS ROW START, v TEXT, `to` TIMESTAMP(6) GENERATED ALWAYS AS ROW END INVISIBLE, PERIOD FOR SYSTEM_TIME (`since ``x`, `to`)) WITH SYSTEM VERSIONING;\n" +
+const versioned = "CREATE TABLE hidden (id INT PRIMARY KEY, v VARCHAR(20), n INT WITHOUT SYSTEM VERSIONING, UNIQUE " +
+	"KEY (v)) WITH SYSTEM VERSIONING;\n" +
+	"INSERT INTO hidden VALUES (1, 'one', 1), (2, 'two', 2); UPDATE hidden SET v = 'three' WHERE id = 1; DELETE FROM " +
+	"hidden WHERE id = 2; INSERT INTO hidden VALUES (2, 'again', 3);\n" +
+	"CREATE TABLE named (id INT PRIMARY KEY, `since ``x` TIMESTAMP(6) GENERATED ALWAYS AS ROW START, v TEXT, `to` " +
+	"TIMESTAMP(6) GENERATED ALWAYS AS ROW END INVISIBLE, PERIOD FOR SYSTEM_TIME (`since ``x`, `to`)) WITH SYSTEM " +
+	"VERSIONING;\n" +
 	"INSERT INTO named (id, v) VALUES (1, 'a'), (2, 'b'); UPDATE named SET v = 'c'; DELETE FROM named WHERE id = 1;\n" +
-	"CREATE TABLE parted (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME LIMIT 1000 (PARTITION p0 HISTORY, PARTITION pn CURRENT);\n" +
+	"CREATE TABLE parted (id INT PRIMARY KEY, v INT) WITH SYSTEM VERSIONING PARTITION BY SYSTEM_TIME LIMIT 1000 " +
+	"(PARTITION p0 HISTORY, PARTITION pn CURRENT);\n" +
 	"INSERT INTO parted VALUES (1, 1); UPDATE parted SET v = 2; UPDATE parted SET v = 3;\n"
 
-const counting = "CREATE TABLE counting (id INT PRIMARY KEY, v INT, s BIGINT UNSIGNED GENERATED ALWAYS AS ROW START, e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING;\n" +
+const counting = "CREATE TABLE counting (id INT PRIMARY KEY, v INT, s BIGINT UNSIGNED GENERATED ALWAYS AS ROW " +
+	"START, e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING;\n" +
 	"INSERT INTO counting (id, v) VALUES (1, 1); UPDATE counting SET v = 2;\n"
 
 // past returns every row that the versioned tables ever had, and since when; of
@@ -30,16 +36,20 @@ const counting = "CREATE TABLE counting (id INT PRIMARY KEY, v INT, s BIGINT UNS
 func past(t *testing.T, url string) []string {
 	t.Helper()
 	return slices.Concat(
-		sorted(t, url, "SELECT concat_ws(' ', id, v, n, row_start, if(row_end > now(6), 'now', row_end)) FROM hidden FOR SYSTEM_TIME ALL"),
-		sorted(t, url, "SELECT concat_ws(' ', id, v, `since ``x`, if(`to` > now(6), 'now', `to`)) FROM named FOR SYSTEM_TIME ALL"),
-		sorted(t, url, "SELECT concat_ws(' ', id, v, row_start, if(row_end > now(6), 'now', row_end)) FROM parted FOR SYSTEM_TIME ALL"))
+		sorted(t, url,
+			"SELECT concat_ws(' ', id, v, n, row_start, if(row_end > now(6), 'now', row_end)) FROM hidden FOR SYSTEM_TIME ALL"),
+		sorted(t, url,
+			"SELECT concat_ws(' ', id, v, `since ``x`, if(`to` > now(6), 'now', `to`)) FROM named FOR SYSTEM_TIME ALL"),
+		sorted(t, url,
+			"SELECT concat_ws(' ', id, v, row_start, if(row_end > now(6), 'now', row_end)) FROM parted FOR SYSTEM_TIME ALL"))
 }
 
 // The history of system-versioned tables is taken along, between servers whose
 // time ends in 2038 and 2106 too; where it cannot be, the build says so.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	for _, servers := range [][2]string{{"mariadb", "mariadb"}, {"mariadb", "mariadb-11.8"}, {"mariadb-11.8", "mariadb-11.8"}} {
+	for _, servers := range [][2]string{{"mariadb", "mariadb"}, {"mariadb", "mariadb-11.8"},
+		{"mariadb-11.8", "mariadb-11.8"}} {
 		t.Run(strings.Join(servers[:], " to "), func(t *testing.T) {
 			t.Parallel()
 			from, to := servertest.MySQL(t, servers[0]), servertest.MySQL(t, servers[1])
@@ -72,7 +82,8 @@ func TestHistoryThatCannotBeTaken(t *testing.T) {
 	if err := load(t, to, d, false); err != nil {
 		t.Fatal(err)
 	}
-	if got := sorted(t, to, "SELECT concat(id, ' ', v) FROM counting FOR SYSTEM_TIME ALL"); !slices.Equal(got, []string{"1 2"}) {
+	if got := sorted(t, to, "SELECT concat(id, ' ', v) FROM counting FOR SYSTEM_TIME ALL"); !slices.Equal(got,
+		[]string{"1 2"}) {
 		t.Errorf("the rows of now: %q", got)
 	}
 	d, err := subsetOf(t, from, engine.Subset{Percent: 100})
@@ -81,7 +92,8 @@ func TestHistoryThatCannotBeTaken(t *testing.T) {
 	}
 	mysql := servertest.MySQL(t, "mysql-8.0")
 	d, _ = dumped(t, from)
-	if err := load(t, mysql, d, false); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "does not take the history") {
+	if err := load(t, mysql, d, false); snap.CodeOf(err) != snap.CodeInvalid ||
+		!strings.Contains(err.Error(), "does not take the history") {
 		t.Errorf("MySQL: %v", err)
 	}
 }
@@ -99,7 +111,8 @@ func TestHistoryIsMasked(t *testing.T) {
 	}
 	var out bytes.Buffer
 	mask := func(v string) (string, bool) { return "masked " + fmt.Sprint(len(v)), false }
-	info, err := Engine{}.Rewrite(t.Context(), d, planFor(d.Info.Tables, map[string]engine.Mask{"named.v": mask}), &out, engine.Options{Jobs: 2})
+	info, err := Engine{}.Rewrite(t.Context(), d, planFor(d.Info.Tables, map[string]engine.Mask{"named.v": mask}), &out,
+		engine.Options{Jobs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,10 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 func filled(t *testing.T, server string) string {
 	t.Helper()
 	url := servertest.MySQL(t, server)
-	script(t, url, "CREATE TABLE a (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)); CREATE TABLE b (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)); INSERT INTO a (pad) VALUES (repeat('x', 500)); INSERT INTO b (pad) VALUES ('x');")
+	script(t, url,
+		"CREATE TABLE a (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)); CREATE TABLE b (id INT PRIMARY KEY "+
+			"AUTO_INCREMENT, pad VARCHAR(500)); INSERT INTO a (pad) VALUES (repeat('x', 500)); INSERT INTO b (pad) VALUES "+
+			"('x');")
 	for range 13 {
 		script(t, url, "INSERT INTO a (pad) SELECT pad FROM a; INSERT INTO b (pad) SELECT pad FROM b;")
 	}

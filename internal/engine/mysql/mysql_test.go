@@ -73,17 +73,26 @@ func contents(t testing.TB, url string) string {
 	defer c.Close()
 	var all strings.Builder
 	kinds := map[string]string{}
-	for _, line := range answer(t, c, "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = database()") {
+	for _, line := range answer(t, c,
+		"SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = database()") {
 		at := strings.LastIndexByte(line, '|')
 		kinds[line[:at]] = line[at+1:]
 	}
 	for _, part := range []struct{ kind, query string }{
 		{"TABLE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? ORDER BY 1"},
 		{"TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ? ORDER BY 1"},
-		{"FUNCTION", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'FUNCTION' ORDER BY 1"},
-		{"PROCEDURE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PROCEDURE' ORDER BY 1"},
-		{"PACKAGE", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE' ORDER BY 1"},
-		{"PACKAGE BODY", "SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE BODY' ORDER BY 1"},
+		{"FUNCTION",
+			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'FUNCTION' " +
+				"ORDER BY 1"},
+		{"PROCEDURE",
+			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PROCEDURE' " +
+				"ORDER BY 1"},
+		{"PACKAGE",
+			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE' " +
+				"ORDER BY 1"},
+		{"PACKAGE BODY",
+			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE BODY' " +
+				"ORDER BY 1"},
 		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY 1"},
 	} {
 		list, err := names(context.Background(), c, part.query, d.name)
@@ -115,12 +124,18 @@ func contents(t testing.TB, url string) string {
 // unlike is what differs between a database and its copy, rightly: who made
 // something and when, by a client of which character set, and a character set
 // that MySQL shows only where it was written, when the collation tells it too.
-var unlike = regexp.MustCompile("\\|latin1\\b|\\|utf8mb4\\b|DEFINER=`[^`]*`@`[^`]*` ?|(?m:\\|\\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$)|STARTS '[^']*'| CHARACTER SET \\w+( COLLATE)")
+var unlike = regexp.MustCompile("\\|latin1\\b|\\|utf8mb4\\b|DEFINER=`[^`]*`@`[^`]*` ?|(?m:\\|\\d{4}-\\d\\d-\\d\\d " +
+	"\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$)|STARTS '[^']*'| CHARACTER SET \\w+( COLLATE)")
 
 // exactly lists a table's columns, so that no digit and no byte is lost.
 func exactly(t testing.TB, c *sql.Conn, table string) string {
 	t.Helper()
-	list := answer(t, c, "SELECT concat(CASE WHEN data_type = 'float' THEN concat('CAST(`', replace(column_name, '`', '``'), '` AS DOUBLE)') WHEN data_type IN ('bit', 'binary', 'varbinary') OR data_type LIKE '%blob' OR data_type IN ('geometry', 'point') THEN concat('hex(`', replace(column_name, '`', '``'), '`)') ELSE concat('`', replace(column_name, '`', '``'), '`') END) FROM information_schema.columns WHERE table_schema = database() AND table_name = '"+strings.ReplaceAll(table, "'", "''")+"' ORDER BY ordinal_position")
+	list := answer(t, c,
+		"SELECT concat(CASE WHEN data_type = 'float' THEN concat('CAST(`', replace(column_name, '`', '``'), '` AS "+
+			"DOUBLE)') WHEN data_type IN ('bit', 'binary', 'varbinary') OR data_type LIKE '%blob' OR data_type IN "+
+			"('geometry', 'point') THEN concat('hex(`', replace(column_name, '`', '``'), '`)') ELSE concat('`', "+
+			"replace(column_name, '`', '``'), '`') END) FROM information_schema.columns WHERE table_schema = database() AND "+
+			"table_name = '"+strings.ReplaceAll(table, "'", "''")+"' ORDER BY ordinal_position")
 	return strings.Join(list, ", ")
 }
 
@@ -175,7 +190,8 @@ func dumped(t testing.TB, url string) (engine.Dump, []byte) {
 }
 
 func dumpOf(b []byte, info engine.Info) engine.Dump {
-	return engine.Dump{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }, Size: int64(len(b)), Info: info}
+	return engine.Dump{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
+		Size: int64(len(b)), Info: info}
 }
 
 func load(t testing.TB, url string, d engine.Dump, terminate bool) error {
@@ -195,7 +211,8 @@ func counted(t testing.TB, url string, tables []engine.Table) {
 	for _, table := range tables {
 		var n int64
 		var kind string
-		if err := db.QueryRow("SELECT table_type FROM information_schema.tables WHERE table_schema = database() AND table_name = ?", table.Name).Scan(&kind); err != nil {
+		if err := db.QueryRow("SELECT table_type FROM information_schema.tables WHERE table_schema = database() AND "+
+			"table_name = ?", table.Name).Scan(&kind); err != nil {
 			t.Fatal(err)
 		}
 		past := map[string]string{"SYSTEM VERSIONED": " FOR SYSTEM_TIME ALL"}[kind]
@@ -237,7 +254,9 @@ func testSamples(t *testing.T, server string, texts map[string]string) {
 			t.Parallel()
 			from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 			script(t, from, text)
-			script(t, to, "CREATE TABLE old (id INT PRIMARY KEY); CREATE VIEW oldview AS SELECT * FROM old; CREATE TRIGGER oldtrigger BEFORE INSERT ON old FOR EACH ROW SET NEW.id = 1;")
+			script(t, to,
+				"CREATE TABLE old (id INT PRIMARY KEY); CREATE VIEW oldview AS SELECT * FROM old; CREATE TRIGGER oldtrigger "+
+					"BEFORE INSERT ON old FOR EACH ROW SET NEW.id = 1;")
 			d, _ := dumped(t, from)
 			if len(d.Info.Tables) < 10 {
 				t.Errorf("only %d tables", len(d.Info.Tables))
@@ -260,7 +279,8 @@ func testSamples(t *testing.T, server string, texts map[string]string) {
 func analyzed(t *testing.T, urls ...string) {
 	t.Helper()
 	for _, url := range urls {
-		for _, table := range sorted(t, url, "SELECT table_name FROM information_schema.tables WHERE table_schema = database() AND table_type = 'BASE TABLE'") {
+		for _, table := range sorted(t, url,
+			"SELECT table_name FROM information_schema.tables WHERE table_schema = database() AND table_type = 'BASE TABLE'") {
 			script(t, url, "ANALYZE TABLE "+quote(table))
 		}
 	}
@@ -270,10 +290,12 @@ func analyzed(t *testing.T, urls ...string) {
 // the copy, whose contents are those of before.
 func sanitized(t *testing.T, sample string, d engine.Dump, to, before string) {
 	t.Helper()
-	table, column := map[string]string{"sakila": "customer", "chinook": "Customer"}[sample], map[string]string{"sakila": "email", "chinook": "Email"}[sample]
+	table, column := map[string]string{"sakila": "customer", "chinook": "Customer"}[sample],
+		map[string]string{"sakila": "email", "chinook": "Email"}[sample]
 	var b bytes.Buffer
 	mask := func(v string) (string, bool) { return fmt.Sprintf("masked %d@example.com", len(v)), false }
-	info, err := Engine{}.Rewrite(t.Context(), d, planFor(d.Info.Tables, map[string]engine.Mask{table + "." + column: mask}), &b, engine.Options{Jobs: 2})
+	info, err := Engine{}.Rewrite(t.Context(), d,
+		planFor(d.Info.Tables, map[string]engine.Mask{table + "." + column: mask}), &b, engine.Options{Jobs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,20 +328,29 @@ func difference(a, b string) string {
 	return fmt.Sprintf("%d and %d lines", len(x), len(y))
 }
 
-const odd = "CREATE TABLE `a ``b`` ü` (id INT AUTO_INCREMENT PRIMARY KEY, v TEXT, b BLOB, g INT GENERATED ALWAYS AS (length(v) * 2) STORED, j JSON, e ENUM('x','y'), d DECIMAL(10,3), ts TIMESTAMP NULL, bt BIT(3));\n" +
-	"INSERT INTO `a ``b`` ü` (v, b, j, e, d, ts, bt) VALUES ('it''s (1),(2); INSERT INTO `x` VALUES (1)', x'00ff27', '{\"a\": \"(\"}', 'x', 1.5, '2024-01-01 00:00:00', b'101'), ('back\\\\', '', NULL, NULL, NULL, NULL, NULL), ('line\nend \\'', NULL, '[]', 'y', -1, NULL, 0);\n" +
-	"CREATE TABLE parent (id INT PRIMARY KEY, child INT); CREATE TABLE child (id INT PRIMARY KEY, parent INT, CONSTRAINT fk FOREIGN KEY (parent) REFERENCES parent (id));\n" +
-	"INSERT INTO parent VALUES (1, 1); INSERT INTO child VALUES (1, 1); ALTER TABLE parent ADD CONSTRAINT fk2 FOREIGN KEY (child) REFERENCES child (id);\n" +
+const odd = "CREATE TABLE `a ``b`` ü` (id INT AUTO_INCREMENT PRIMARY KEY, v TEXT, b BLOB, g INT GENERATED ALWAYS AS " +
+	"(length(v) * 2) STORED, j JSON, e ENUM('x','y'), d DECIMAL(10,3), ts TIMESTAMP NULL, bt BIT(3));\n" +
+	"INSERT INTO `a ``b`` ü` (v, b, j, e, d, ts, bt) VALUES ('it''s (1),(2); INSERT INTO `x` VALUES (1)', x'00ff27', " +
+	"'{\"a\": \"(\"}', 'x', 1.5, '2024-01-01 00:00:00', b'101'), ('back\\\\', '', NULL, NULL, NULL, NULL, NULL), " +
+	"('line\nend \\'', NULL, '[]', 'y', -1, NULL, 0);\n" +
+	"CREATE TABLE parent (id INT PRIMARY KEY, child INT); CREATE TABLE child (id INT PRIMARY KEY, parent INT, " +
+	"CONSTRAINT fk FOREIGN KEY (parent) REFERENCES parent (id));\n" +
+	"INSERT INTO parent VALUES (1, 1); INSERT INTO child VALUES (1, 1); ALTER TABLE parent ADD CONSTRAINT fk2 FOREIGN " +
+	"KEY (child) REFERENCES child (id);\n" +
 	"CREATE TABLE `empty` (a INT); CREATE VIEW v2 AS SELECT id FROM parent; CREATE VIEW v1 AS SELECT v2.id FROM v2;\n" +
-	"CREATE TRIGGER tr BEFORE INSERT ON parent FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'must not fire';\n" +
-	"CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x + 1;\nCREATE PROCEDURE p() SELECT 1;\nCREATE EVENT ev ON SCHEDULE EVERY 1 DAY DO DELETE FROM `empty`;\n"
+	"CREATE TRIGGER tr BEFORE INSERT ON parent FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'must not " +
+	"fire';\n" +
+	"CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x + 1;\nCREATE PROCEDURE p() SELECT 1;\nCREATE EVENT ev " +
+	"ON SCHEDULE EVERY 1 DAY DO DELETE FROM `empty`;\n"
 
 // oddFor is odd for a server: MySQL knows no sequences.
 func oddFor(server string) string {
 	if strings.HasPrefix(server, "mysql") {
 		return odd
 	}
-	return odd + "CREATE SEQUENCE seq START 100; DO nextval(seq); CREATE TABLE numbered (id BIGINT DEFAULT (nextval(seq)) PRIMARY KEY, v INT);\nINSERT INTO numbered (v) VALUES (1), (2);"
+	return odd +
+		"CREATE SEQUENCE seq START 100; DO nextval(seq); CREATE TABLE numbered (id BIGINT DEFAULT (nextval(seq)) PRIMARY " +
+		"KEY, v INT);\nINSERT INTO numbered (v) VALUES (1), (2);"
 }
 
 func TestOddSchemaTwice(t *testing.T) {
@@ -348,7 +379,9 @@ func testOddSchemaTwice(t *testing.T, server string) {
 func leftovers(t testing.TB, url string) []string {
 	t.Helper()
 	db, _ := openURL(t, url)
-	all, err := names(context.Background(), db, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? AND is_free_lock(right(schema_name, 16))", ofLoads)
+	all, err := names(context.Background(), db,
+		"SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? AND "+
+			"is_free_lock(right(schema_name, 16))", ofLoads)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,7 +397,9 @@ func TestRefusalsLeaveTheOldDatabase(t *testing.T) {
 func testRefusals(t *testing.T, server string) {
 	from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 	script(t, from, odd)
-	script(t, to, "CREATE TABLE old (a INT PRIMARY KEY); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
+	script(t, to,
+		"CREATE TABLE old (a INT PRIMARY KEY); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR "+
+			"EACH ROW SET NEW.a = 2;")
 	before := contents(t, to)
 	d, b := dumped(t, from)
 	place, err := parse(to)
@@ -373,13 +408,15 @@ func testRefusals(t *testing.T, server string) {
 	}
 	other := servertest.MySQL(t, server)
 	script(t, other, "CREATE TABLE theirs (a INT, FOREIGN KEY (a) REFERENCES "+quote(place.name)+".old (a))")
-	if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), ".theirs refers") {
+	if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeConflict ||
+		!strings.Contains(err.Error(), ".theirs refers") {
 		t.Errorf("tables that another database refers to: %v", err)
 	}
 	script(t, other, "DROP TABLE theirs")
 	wrong := d
 	wrong.Info.Tables = append([]engine.Table{{Name: "parent", Rows: 99}}, d.Info.Tables...)
-	for name, bad := range map[string]engine.Dump{"cut": dumpOf(b[:len(b)*3/4], d.Info), "no dump": dumpOf([]byte("hello\n"), d.Info), "other rows": wrong} {
+	for name, bad := range map[string]engine.Dump{"cut": dumpOf(b[:len(b)*3/4], d.Info),
+		"no dump": dumpOf([]byte("hello\n"), d.Info), "other rows": wrong} {
 		if err := load(t, to, bad, false); err == nil {
 			t.Errorf("%s: loaded", name)
 		}

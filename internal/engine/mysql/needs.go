@@ -16,7 +16,8 @@ var _ engine.Inspector = Engine{}
 // for want of others is told as a warning.
 var (
 	rightsToBuild = []string{"SELECT", "SHOW VIEW"}
-	rightsToLoad  = []string{"SELECT", "INSERT", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW", "SHOW VIEW", "TRIGGER", "CREATE ROUTINE", "EVENT"}
+	rightsToLoad  = []string{"SELECT", "INSERT", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
+		"SHOW VIEW", "TRIGGER", "CREATE ROUTINE", "EVENT"}
 )
 
 // Needs implements [engine.Inspector]. Of a user who has roles nothing is known:
@@ -49,7 +50,8 @@ func (Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Nee
 		return grants.lacking(account, d.name, d.name, rightsToBuild), nil
 	}
 	// The scratch database, the one that is replaced and the journal.
-	return append(grants.lacking(account, d.name, d.name, rightsToLoad), grants.lacking(account, scratchPrefix+"x", "snapcli_%", rightsToLoad)...), nil
+	return append(grants.lacking(account, d.name, d.name, rightsToLoad),
+		grants.lacking(account, scratchPrefix+"x", "snapcli_%", rightsToLoad)...), nil
 }
 
 // grants are the rights of an account on whole databases: by a pattern of
@@ -79,7 +81,8 @@ func readGrants(lines []string) (g grants, known bool) {
 func (g grants) lacking(account, database, label string, rights []string) []engine.Need {
 	missing := slices.DeleteFunc(slices.Clone(rights), func(right string) bool {
 		for pattern, has := range g {
-			if (pattern == "*" || like(pattern, database)) && (slices.Contains(has, right) || slices.Contains(has, "ALL PRIVILEGES")) {
+			if (pattern == "*" || like(pattern, database)) &&
+				(slices.Contains(has, right) || slices.Contains(has, "ALL PRIVILEGES")) {
 				return true
 			}
 		}

@@ -27,7 +27,8 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 			}
 			admin := openAs(t, d)
 			user := "poor_" + d.name
-			for _, statement := range []string{"CREATE USER '" + user + "'@'127.0.0.1' IDENTIFIED BY ''", "GRANT SHOW VIEW ON " + quote(d.name) + ".* TO '" + user + "'@'127.0.0.1'"} {
+			for _, statement := range []string{"CREATE USER '" + user + "'@'127.0.0.1' IDENTIFIED BY ''",
+				"GRANT SHOW VIEW ON " + quote(d.name) + ".* TO '" + user + "'@'127.0.0.1'"} {
 				if _, err := admin.Exec(statement); err != nil {
 					t.Fatal(err)
 				}
@@ -41,7 +42,8 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 			for _, c := range []struct { // a load needs all that a build does, so it comes second
 				use  engine.Use
 				want []string
-			}{{engine.ForBuild, []string{"lacks SELECT on the database " + d.name}}, {engine.ForLoad, []string{"lacks ", "snapcli_%"}}} {
+			}{{engine.ForBuild, []string{"lacks SELECT on the database " + d.name}},
+				{engine.ForLoad, []string{"lacks ", "snapcli_%"}}} {
 				needs, err := Engine{}.Needs(t.Context(), u.String(), c.use)
 				if err != nil || len(needs) == 0 {
 					t.Fatalf("%v, %v", needs, err)
@@ -83,8 +85,10 @@ func TestPatternsOfGrants(t *testing.T) {
 		pattern, name string
 		want          bool
 	}{
-		{"shop", "shop", true}, {"shop", "shops", false}, {"sh_p", "shop", true}, {`sh\_p`, "shop", false}, {`sh\_p`, "sh_p", true},
-		{"%", "shop", true}, {"s%p", "shop", true}, {"s%x", "shop", false}, {`snapcli\_%`, "snapcli_scratch_x", true}, {"", "x", false}, {"%", "", true},
+		{"shop", "shop", true}, {"shop", "shops", false}, {"sh_p", "shop", true},
+		{`sh\_p`, "shop", false}, {`sh\_p`, "sh_p", true},
+		{"%", "shop", true}, {"s%p", "shop", true}, {"s%x", "shop", false},
+		{`snapcli\_%`, "snapcli_scratch_x", true}, {"", "x", false}, {"%", "", true},
 	} {
 		if got := like(c.pattern, c.name); got != c.want {
 			t.Errorf("like(%q, %q) is %t", c.pattern, c.name, got)

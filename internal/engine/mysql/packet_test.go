@@ -22,9 +22,11 @@ func hint(err error) string {
 // those who forget a limit or a key.
 func limitsOfOthers(server string) string {
 	if strings.HasPrefix(server, "mysql") {
-		return "SET GLOBAL sql_select_limit = 5; SET GLOBAL wait_timeout = 1; SET GLOBAL max_execution_time = 1; SET GLOBAL sql_require_primary_key = ON; SET GLOBAL sql_generate_invisible_primary_key = ON"
+		return "SET GLOBAL sql_select_limit = 5; SET GLOBAL wait_timeout = 1; SET GLOBAL max_execution_time = 1; SET " +
+			"GLOBAL sql_require_primary_key = ON; SET GLOBAL sql_generate_invisible_primary_key = ON"
 	}
-	return "SET GLOBAL sql_select_limit = 5; SET GLOBAL wait_timeout = 1; SET GLOBAL max_statement_time = 0.001; SET GLOBAL idle_transaction_timeout = 1"
+	return "SET GLOBAL sql_select_limit = 5; SET GLOBAL wait_timeout = 1; SET GLOBAL max_statement_time = 0.001; SET " +
+		"GLOBAL idle_transaction_timeout = 1"
 }
 
 // A server that takes little at a time, and is impatient, gets statements of that size. A row that
@@ -35,7 +37,9 @@ func TestBigRows(t *testing.T) {
 		from := servertest.MySQL(t, server)
 		to := servertest.OwnMySQL(t, server, t.TempDir(), "--max-allowed-packet=1M")
 		script(t, to, limitsOfOthers(server))
-		script(t, from, "CREATE TABLE small (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)); INSERT INTO small (pad) VALUES (repeat('x', 500));")
+		script(t, from,
+			"CREATE TABLE small (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)); INSERT INTO small (pad) VALUES "+
+				"(repeat('x', 500));")
 		for range 12 {
 			script(t, from, "INSERT INTO small (pad) SELECT pad FROM small")
 		}
@@ -47,17 +51,22 @@ func TestBigRows(t *testing.T) {
 		if before != contents(t, from) {
 			t.Errorf("the copy differs: %s", difference(contents(t, from), before))
 		}
-		script(t, from, "CREATE TABLE wide (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB); INSERT INTO wide VALUES (1, repeat('a', 600000), repeat('b', 600000))")
+		script(t, from,
+			"CREATE TABLE wide (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB); INSERT INTO wide VALUES (1, repeat('a', "+
+				"600000), repeat('b', 600000))")
 		d, _ = dumped(t, from)
 		err := load(t, to, d, false)
-		if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "a row of the table wide takes 1200") || !strings.Contains(hint(err), "SET GLOBAL max_allowed_packet = 2097152") {
+		if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "a row of the table wide takes 1200") ||
+			!strings.Contains(hint(err), "SET GLOBAL max_allowed_packet = 2097152") {
 			t.Errorf("a row that does not fit: %v", err)
 		}
 		if after := contents(t, to); after != before {
 			t.Errorf("the old database changed: %s", difference(before, after))
 		}
 		// Such a row is there once its columns have been written one by one.
-		script(t, to, "CREATE TABLE wide (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB); INSERT INTO wide VALUES (1, repeat('a', 600000), ''); UPDATE wide SET b = a")
+		script(t, to,
+			"CREATE TABLE wide (id INT PRIMARY KEY, a LONGBLOB, b LONGBLOB); INSERT INTO wide VALUES (1, repeat('a', "+
+				"600000), ''); UPDATE wide SET b = a")
 		d, _ = dumped(t, to)
 		counted(t, to, d.Info.Tables)
 		if err := load(t, from, d, false); err != nil {

@@ -22,7 +22,8 @@ func inParts(ctx context.Context, c *sql.Conn, tables []source) ([]source, error
 			continue
 		}
 		var least, most sql.NullString
-		if err := c.QueryRowContext(ctx, "SELECT min("+t.number+"), max("+t.number+") FROM "+quote(t.table.Name)).Scan(&least, &most); err != nil {
+		if err := c.QueryRowContext(ctx,
+			"SELECT min("+t.number+"), max("+t.number+") FROM "+quote(t.table.Name)).Scan(&least, &most); err != nil {
 			return nil, err
 		}
 		for _, where := range ranges(t.number, least.String, most.String, n) {

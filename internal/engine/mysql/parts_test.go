@@ -14,7 +14,8 @@ import (
 
 // big is a table of 16384 rows, which have 500 bytes to dump and 3500 more on
 // the server's disk, where an empty CHAR takes its full length: 66 MB.
-var big = "CREATE TABLE big (id BIGINT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)" + empty(14) + ") CHARSET latin1; INSERT INTO big (pad) VALUES (repeat('x', 500));" +
+var big = "CREATE TABLE big (id BIGINT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)" + empty(14) +
+	") CHARSET latin1; INSERT INTO big (pad) VALUES (repeat('x', 500));" +
 	strings.Repeat("INSERT INTO big (pad) SELECT pad FROM big;", 14) + "ANALYZE TABLE big;"
 
 // empty declares so many empty columns of 250 bytes.
@@ -68,7 +69,8 @@ func TestBigTableInParts(t *testing.T) {
 func TestRanges(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
-		number := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
+		number := rapid.OneOf(rapid.Int64(), rapid.Int64Range(-3, 3),
+			rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
 		a, b := number.Draw(r, "a"), number.Draw(r, "b")
 		all := ranges("k", fmt.Sprint(min(a, b)), fmt.Sprint(max(a, b)), rapid.IntRange(2, 40).Draw(r, "parts"))
 		for _, n := range []int64{a, b, a/2 + b/2, math.MinInt64, math.MaxInt64, number.Draw(r, "n")} {

@@ -23,7 +23,9 @@ func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 		for _, swapped := range []bool{false, true} {
 			from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 			script(t, from, odd)
-			script(t, to, "CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE VIEW oldview AS SELECT a FROM old; CREATE PROCEDURE oldproc() SELECT 1; CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
+			script(t, to,
+				"CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE VIEW oldview AS SELECT a FROM old; CREATE "+
+					"PROCEDURE oldproc() SELECT 1; CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
 			before := contents(t, to)
 			d, _ := dumped(t, from)
 			id := killedInSwap(t, to, d, swapped)
@@ -58,8 +60,10 @@ func halfDropped(t *testing.T, url, id string) {
 	t.Helper()
 	_, d := openURL(t, url)
 	folder := sorted(t, url, "SELECT @@datadir")[0]
-	for name, table := range map[string]string{filepath.Join(d.name, "keepme"): "old", filepath.Join(scratchPrefix+id, "tr"): "parent"} {
-		if err := os.WriteFile(filepath.Join(folder, name+".TRN"), []byte("TYPE=TRIGGERNAME\ntrigger_table="+table+"\n"), 0o644); err != nil {
+	for name, table := range map[string]string{filepath.Join(d.name, "keepme"): "old",
+		filepath.Join(scratchPrefix+id, "tr"): "parent"} {
+		if err := os.WriteFile(filepath.Join(folder, name+".TRN"), []byte("TYPE=TRIGGERNAME\ntrigger_table="+table+"\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -172,7 +176,9 @@ func TestStoppedBeforeTheDatabaseIsMade(t *testing.T) {
 		t.Errorf("the load: %v", err)
 	}
 	for n := 1; n > 0; {
-		if err := server.QueryRowContext(t.Context(), "SELECT count(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> connection_id()", making).Scan(&n); err != nil {
+		if err := server.QueryRowContext(t.Context(),
+			"SELECT count(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> connection_id()",
+			making).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,7 +191,9 @@ func TestStoppedBeforeTheDatabaseIsMade(t *testing.T) {
 func waiting(t *testing.T, server *sql.DB, like string) {
 	t.Helper()
 	for n := 0; n == 0; {
-		if err := server.QueryRowContext(t.Context(), "SELECT count(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> connection_id() AND state LIKE '%lock'", like).Scan(&n); err != nil {
+		if err := server.QueryRowContext(t.Context(),
+			"SELECT count(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> connection_id() AND state LIKE "+
+				"'%lock'", like).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -230,11 +238,13 @@ func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) (id str
 func TestUnknownCollation(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MySQL(t, "mysql-8.0"), servertest.MariaDB(t)
-	script(t, from, "CREATE TABLE t (a VARCHAR(10)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci; INSERT INTO t VALUES ('a')")
+	script(t, from,
+		"CREATE TABLE t (a VARCHAR(10)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_0900_ai_ci; INSERT INTO t VALUES ('a')")
 	script(t, to, "CREATE TABLE old (a INT)")
 	before := contents(t, to)
 	d, _ := dumped(t, from)
-	if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "utf8mb4_0900_ai_ci") {
+	if err := load(t, to, d, false); snap.CodeOf(err) != snap.CodeInvalid ||
+		!strings.Contains(err.Error(), "utf8mb4_0900_ai_ci") {
 		t.Errorf("%v", err)
 	}
 	if after := contents(t, to); after != before {

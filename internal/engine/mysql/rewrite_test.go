@@ -52,14 +52,17 @@ func TestRewrite(t *testing.T) {
 	}
 	db, _ := openURL(t, to)
 	var n int
-	err = db.QueryRow("SELECT count(*) FROM `a ``b`` ü` WHERE v LIKE 'masked \\'%' AND d IS NULL AND (b IS NULL OR hex(b) = '62696E00') AND id IN (1, 2, 3)").Scan(&n)
+	err = db.QueryRow("SELECT count(*) FROM `a ``b`` ü` WHERE v LIKE 'masked \\'%' AND d IS NULL AND (b IS NULL OR " +
+		"hex(b) = '62696E00') AND id IN (1, 2, 3)").Scan(&n)
 	db.Close()
 	if err != nil || n != 3 || bytes.Contains(out.Bytes(), []byte("it\\'s")) {
 		t.Errorf("%d masked rows, %v", n, err)
 	}
 	for column, text := range map[string]string{"parent.id": "99999999999", "parent.child": "none"} {
 		out.Reset()
-		info, err := Engine{}.Rewrite(t.Context(), d, planFor(d.Info.Tables, map[string]engine.Mask{column: func(string) (string, bool) { return text, false }}), &out, engine.Options{})
+		info, err := Engine{}.Rewrite(t.Context(), d,
+			planFor(d.Info.Tables, map[string]engine.Mask{column: func(string) (string, bool) { return text, false }}), &out,
+			engine.Options{})
 		if err == nil {
 			err = load(t, to, dumpOf(out.Bytes(), info), false)
 		}
@@ -68,12 +71,14 @@ func TestRewrite(t *testing.T) {
 		}
 	}
 	c, err := Engine{}.Inspect(t.Context(), d, 10, engine.Options{})
-	if err != nil || len(c.Tables) != 4 || len(c.Tables[0].Samples[1]) != 3 || c.Tables[0].Samples[1][0] != "it's (1),(2); INSERT INTO `x` VALUES (1)" {
+	if err != nil || len(c.Tables) != 4 || len(c.Tables[0].Samples[1]) != 3 ||
+		c.Tables[0].Samples[1][0] != "it's (1),(2); INSERT INTO `x` VALUES (1)" {
 		t.Errorf("%+v, %v", c, err)
 	}
 	missing := planFor(d.Info.Tables, nil)
 	delete(missing.Tables[[2]string{"", "parent"}].Columns, "child")
-	if _, err := (Engine{}).Rewrite(t.Context(), d, missing, &out, engine.Options{}); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "parent.child") {
+	if _, err := (Engine{}).Rewrite(t.Context(), d, missing, &out,
+		engine.Options{}); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "parent.child") {
 		t.Errorf("an uncovered column: %v", err)
 	}
 }

@@ -79,7 +79,8 @@ func TestSubsetHoldsTheRows(t *testing.T) {
 				if got := sorted(t, to, table.KeyQuery()); !slices.Equal(got, want[i]) {
 					t.Fatalf("seed %d: %s has %v, want %v\n%+v\n%s", seed, table.Name, got, want[i], d.ask, text)
 				}
-				if told := dump.Info.Tables[i]; told.Name != table.Name || told.Rows != int64(len(want[i])) || told.Of != int64(len(table.Rows)) {
+				if told := dump.Info.Tables[i]; told.Name != table.Name || told.Rows != int64(len(want[i])) ||
+					told.Of != int64(len(table.Rows)) {
 					t.Fatalf("seed %d: told of %s: %+v", seed, table.Name, told)
 				}
 			}
@@ -105,7 +106,8 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 	onEach(t, func(t *testing.T, server string) {
 		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 		script(t, from, subsetSchema)
-		dump, err := subsetOf(t, from, engine.Subset{Where: map[string]string{"cus `tomer": "note = 'kept' -- a comment", "log": "what = 'kept'"}})
+		dump, err := subsetOf(t, from,
+			engine.Subset{Where: map[string]string{"cus `tomer": "note = 'kept' -- a comment", "log": "what = 'kept'"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +153,9 @@ func TestSubsetWithABrokenForeignKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
 		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
-		script(t, from, "CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE c (a int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES p (a)); SET foreign_key_checks = 0; INSERT INTO c VALUES (1, 7);")
+		script(t, from,
+			"CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE c (a int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES p "+
+				"(a)); SET foreign_key_checks = 0; INSERT INTO c VALUES (1, 7);")
 		dump, err := subsetOf(t, from, engine.Subset{Where: map[string]string{"c": "true"}})
 		if err != nil || dump.Info.Properties[engine.ForeignKeys] != "1 rows of the source reference nothing" {
 			t.Fatalf("%v: %v", err, dump.Info.Properties)

@@ -11,7 +11,8 @@ import (
 // and trusted by it, without those that run code of the database, and two that
 // bring types of columns.
 var extensions = []string{
-	"btree_gin", "btree_gist", "citext", "cube", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree", "pg_trgm", "pgcrypto", "seg",
+	"btree_gin", "btree_gist", "citext", "cube", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree", "pg_trgm",
+	"pgcrypto", "seg",
 	"unaccent", "uuid-ossp", "postgis", "vector",
 }
 

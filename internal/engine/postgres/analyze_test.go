@@ -31,7 +31,8 @@ func TestPlannerKnowsEverything(t *testing.T) {
 			}
 			conn := connectTo(t, to)
 			defer conn.Close(context.Background())
-			rows, err := conn.Query(t.Context(), `SELECT format('%s.%s.%s', relname, attname, inherited) FROM pg_class c JOIN pg_attribute a ON attrelid = c.oid CROSS JOIN (VALUES (false), (true)) i (inherited)
+			rows, err := conn.Query(t.Context(),
+				`SELECT format('%s.%s.%s', relname, attname, inherited) FROM pg_class c JOIN pg_attribute a ON attrelid = c.oid CROSS JOIN (VALUES (false), (true)) i (inherited)
 				WHERE relnamespace = 'public'::regnamespace AND attnum > 0 AND (relkind IN ('r', 'm') AND NOT inherited OR relkind = 'p' AND inherited OR relname = 'parent' OR relname = 'lowered' AND attname = 'lower' AND NOT inherited)
 				AND NOT EXISTS (SELECT FROM pg_statistic WHERE starelid = attrelid AND staattnum = attnum AND stainherit = inherited)
 				UNION ALL SELECT stxname FROM pg_statistic_ext e WHERE NOT EXISTS (SELECT FROM pg_statistic_ext_data WHERE stxoid = e.oid)`)
@@ -48,10 +49,11 @@ func TestPlannerKnowsEverything(t *testing.T) {
 func TestComputedFrom(t *testing.T) {
 	t.Parallel()
 	for index, want := range map[string]string{
-		"CREATE INDEX i ON public.customer USING btree (id, name);\n":                  "",
-		"CREATE INDEX i ON public.customer USING btree (lower(email));\n":              "public.customer",
-		`CREATE UNIQUE INDEX i ON ONLY "a b"."T" USING gin (((data -> 'x'::text)));`:   `"a b"."T"`,
-		"CREATE INDEX i ON public.customer USING btree (id) WHERE (name IS NOT NULL);": "public.customer", // looked at once more, for nothing
+		"CREATE INDEX i ON public.customer USING btree (id, name);\n":                "",
+		"CREATE INDEX i ON public.customer USING btree (lower(email));\n":            "public.customer",
+		`CREATE UNIQUE INDEX i ON ONLY "a b"."T" USING gin (((data -> 'x'::text)));`: `"a b"."T"`,
+		// looked at once more, for nothing
+		"CREATE INDEX i ON public.customer USING btree (id) WHERE (name IS NOT NULL);": "public.customer",
 		"no index": "",
 	} {
 		if got := computedFrom(index); got != want {

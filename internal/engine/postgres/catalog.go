@@ -215,7 +215,8 @@ const ownSchemas = `nspname NOT IN ('pg_catalog', 'information_schema') AND nspn
 
 // notMade is the condition for an object that no extension has made.
 func notMade(class, oid string) string {
-	return fmt.Sprintf("NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = '%s'::regclass AND e.objid = %s AND e.deptype = 'e')", class, oid)
+	return fmt.Sprintf("NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = '%s'::regclass AND e.objid = %s AND "+
+		"e.deptype = 'e')", class, oid)
 }
 
 // ownTables returns the query that selects the tables that are described.
@@ -335,46 +336,71 @@ func columnsOf(table, numbers string) string {
 func programQuery() string {
 	var parts []string
 	add := func(kind, schema, name, on, from, condition string) {
-		parts = append(parts, fmt.Sprintf("SELECT %s AS kind, %s::text AS schema, (%s)::text AS name, (%s)::text AS on_table FROM %s WHERE %s", kind, schema, name, on, from, condition))
+		parts = append(parts,
+			fmt.Sprintf("SELECT %s AS kind, %s::text AS schema, (%s)::text AS name, (%s)::text AS on_table FROM %s WHERE %s",
+				kind, schema, name, on, from, condition))
 	}
 	in := func(table, alias, namespace string) string {
 		return fmt.Sprintf("%s %s JOIN pg_namespace n ON n.oid = %s.%s", table, alias, alias, namespace)
 	}
 	made := func(class, oid string) string { // by a type, as the functions of a range are
-		return fmt.Sprintf("EXISTS (SELECT FROM pg_depend d WHERE d.classid = '%s'::regclass AND d.objid = %s AND d.deptype = 'i')", class, oid)
+		return fmt.Sprintf("EXISTS (SELECT FROM pg_depend d WHERE d.classid = '%s'::regclass AND d.objid = %s AND "+
+			"d.deptype = 'i')", class, oid)
 	}
 	own := func(class, oid string) string { return ownSchemas + " AND " + notMade(class, oid) }
 	added := func(class string) string { return "o.oid >= 16384 AND " + notMade(class, "o.oid") }
 	add("CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' ELSE 'function' END", "n.nspname",
-		"p.proname || '(' || CASE WHEN p.prokind = 'a' AND p.pronargs = 0 THEN '*' ELSE (SELECT coalesce(string_agg(format_type(t, NULL), ', ' ORDER BY at), '') FROM unnest(p.proargtypes) WITH ORDINALITY u(t, at)) END || ')'",
+		"p.proname || '(' || CASE WHEN p.prokind = 'a' AND p.pronargs = 0 THEN '*' ELSE (SELECT "+
+			"coalesce(string_agg(format_type(t, NULL), ', ' ORDER BY at), '') FROM unnest(p.proargtypes) WITH ORDINALITY "+
+			"u(t, at)) END || ')'",
 		"NULL", in("pg_proc", "p", "pronamespace"), "NOT "+made("pg_proc", "p.oid")+" AND "+own("pg_proc", "p.oid"))
 	onTable := "JOIN pg_class c ON c.oid = o.%s JOIN pg_namespace n ON n.oid = c.relnamespace"
-	add("'trigger'", "n.nspname", "o.tgname", "c.relname", "pg_trigger o "+fmt.Sprintf(onTable, "tgrelid"), "NOT o.tgisinternal AND o.tgparentid = 0 AND "+ownSchemas)
-	add("'rule'", "n.nspname", "o.rulename", "c.relname", "pg_rewrite o "+fmt.Sprintf(onTable, "ev_class"), "o.rulename <> '_RETURN' AND "+own("pg_class", "c.oid"))
+	add("'trigger'", "n.nspname", "o.tgname", "c.relname", "pg_trigger o "+fmt.Sprintf(onTable, "tgrelid"),
+		"NOT o.tgisinternal AND o.tgparentid = 0 AND "+ownSchemas)
+	add("'rule'", "n.nspname", "o.rulename", "c.relname", "pg_rewrite o "+fmt.Sprintf(onTable, "ev_class"),
+		"o.rulename <> '_RETURN' AND "+own("pg_class", "c.oid"))
 	add("'policy'", "n.nspname", "o.polname", "c.relname", "pg_policy o "+fmt.Sprintf(onTable, "polrelid"), ownSchemas)
-	add("'row security'", "n.nspname", "c.relname", "NULL", in("pg_class", "c", "relnamespace"), "c.relrowsecurity AND "+own("pg_class", "c.oid"))
-	add("CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END", "n.nspname", "c.relname", "NULL",
-		in("pg_class", "c", "relnamespace"), "c.relkind IN ('v', 'm', 'f') AND c.relpersistence <> 't' AND "+own("pg_class", "c.oid"))
-	add("'generated column'", "n.nspname", "o.attname", "c.relname", "pg_attribute o "+fmt.Sprintf(onTable, "attrelid"), "o.attgenerated <> '' AND NOT o.attisdropped AND c.relkind IN ('r', 'p') AND "+own("pg_class", "c.oid"))
-	add("'type'", "n.nspname", "o.typname", "NULL", in("pg_type", "o", "typnamespace")+" LEFT JOIN pg_class c ON c.oid = o.typrelid",
-		"(o.typtype IN ('p', 'r') OR o.typtype = 'c' AND c.relkind = 'c' OR o.typtype = 'b' AND NOT EXISTS (SELECT FROM pg_type el WHERE el.typarray = o.oid)) AND "+own("pg_type", "o.oid"))
+	add("'row security'", "n.nspname", "c.relname", "NULL", in("pg_class", "c", "relnamespace"),
+		"c.relrowsecurity AND "+own("pg_class", "c.oid"))
+	add("CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END", "n.nspname",
+		"c.relname", "NULL",
+		in("pg_class", "c", "relnamespace"), "c.relkind IN ('v', 'm', 'f') AND c.relpersistence <> 't' AND "+own("pg_class",
+			"c.oid"))
+	add("'generated column'", "n.nspname", "o.attname", "c.relname", "pg_attribute o "+fmt.Sprintf(onTable, "attrelid"),
+		"o.attgenerated <> '' AND NOT o.attisdropped AND c.relkind IN ('r', 'p') AND "+own("pg_class", "c.oid"))
+	add("'type'", "n.nspname", "o.typname", "NULL",
+		in("pg_type", "o", "typnamespace")+" LEFT JOIN pg_class c ON c.oid = o.typrelid",
+		"(o.typtype IN ('p', 'r') OR o.typtype = 'c' AND c.relkind = 'c' OR o.typtype = 'b' AND NOT EXISTS (SELECT FROM "+
+			"pg_type el WHERE el.typarray = o.oid)) AND "+own("pg_type", "o.oid"))
 	for _, kind := range [][4]string{
-		{"operator", "pg_operator", "oprnamespace", "oprname"}, {"operator class", "pg_opclass", "opcnamespace", "opcname"}, {"operator family", "pg_opfamily", "opfnamespace", "opfname"},
-		{"collation", "pg_collation", "collnamespace", "collname"}, {"conversion", "pg_conversion", "connamespace", "conname"}, {"statistics", "pg_statistic_ext", "stxnamespace", "stxname"},
-		{"text search configuration", "pg_ts_config", "cfgnamespace", "cfgname"}, {"text search dictionary", "pg_ts_dict", "dictnamespace", "dictname"},
-		{"text search parser", "pg_ts_parser", "prsnamespace", "prsname"}, {"text search template", "pg_ts_template", "tmplnamespace", "tmplname"},
+		{"operator", "pg_operator", "oprnamespace", "oprname"}, {"operator class", "pg_opclass", "opcnamespace", "opcname"},
+		{"operator family", "pg_opfamily", "opfnamespace", "opfname"},
+		{"collation", "pg_collation", "collnamespace", "collname"},
+		{"conversion", "pg_conversion", "connamespace", "conname"}, {"statistics", "pg_statistic_ext", "stxnamespace",
+			"stxname"},
+		{"text search configuration", "pg_ts_config", "cfgnamespace", "cfgname"},
+		{"text search dictionary", "pg_ts_dict", "dictnamespace", "dictname"},
+		{"text search parser", "pg_ts_parser", "prsnamespace", "prsname"},
+		{"text search template", "pg_ts_template", "tmplnamespace", "tmplname"},
 	} {
 		add("'"+kind[0]+"'", "n.nspname", "o."+kind[3], "NULL", in(kind[1], "o", kind[2]), own(kind[1], "o.oid"))
 	}
 	for _, kind := range [][3]string{
-		{"event trigger", "pg_event_trigger", "evtname"}, {"publication", "pg_publication", "pubname"}, {"foreign data wrapper", "pg_foreign_data_wrapper", "fdwname"},
-		{"foreign server", "pg_foreign_server", "srvname"}, {"access method", "pg_am", "amname"}, {"language", "pg_language", "lanname"},
+		{"event trigger", "pg_event_trigger", "evtname"}, {"publication", "pg_publication", "pubname"},
+		{"foreign data wrapper", "pg_foreign_data_wrapper", "fdwname"},
+		{"foreign server", "pg_foreign_server", "srvname"}, {"access method", "pg_am", "amname"},
+		{"language", "pg_language", "lanname"},
 	} {
 		add("'"+kind[0]+"'", "NULL", "o."+kind[2], "NULL", kind[1]+" o", added(kind[1]))
 	}
-	add("'user mapping'", "NULL", "format('USER MAPPING %s SERVER %s', o.usename, o.srvname)", "NULL", "pg_user_mappings o", "true")
-	add("'cast'", "NULL", "format('CAST (%s AS %s)', format_type(o.castsource, NULL), format_type(o.casttarget, NULL))", "NULL", "pg_cast o", "NOT "+made("pg_cast", "o.oid")+" AND "+added("pg_cast"))
-	add("'transform'", "NULL", "format('TRANSFORM FOR %s LANGUAGE %s', format_type(o.trftype, NULL), l.lanname)", "NULL", "pg_transform o JOIN pg_language l ON l.oid = o.trflang", added("pg_transform"))
-	add("'subscription'", "NULL", "o.subname", "NULL", "pg_subscription o", "o.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
-	return "SELECT json_strip_nulls(json_build_object('kind', kind, 'schema', schema, 'name', name, 'on', on_table)) FROM (" + strings.Join(parts, " UNION ALL ") + ") p ORDER BY kind, schema, on_table, name"
+	add("'user mapping'", "NULL", "format('USER MAPPING %s SERVER %s', o.usename, o.srvname)", "NULL",
+		"pg_user_mappings o", "true")
+	add("'cast'", "NULL", "format('CAST (%s AS %s)', format_type(o.castsource, NULL), format_type(o.casttarget, NULL))",
+		"NULL", "pg_cast o", "NOT "+made("pg_cast", "o.oid")+" AND "+added("pg_cast"))
+	add("'transform'", "NULL", "format('TRANSFORM FOR %s LANGUAGE %s', format_type(o.trftype, NULL), l.lanname)", "NULL",
+		"pg_transform o JOIN pg_language l ON l.oid = o.trflang", added("pg_transform"))
+	add("'subscription'", "NULL", "o.subname", "NULL", "pg_subscription o",
+		"o.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
+	return "SELECT json_strip_nulls(json_build_object('kind', kind, 'schema', schema, 'name', name, 'on', on_table)) " +
+		"FROM (" + strings.Join(parts, " UNION ALL ") + ") p ORDER BY kind, schema, on_table, name"
 }

@@ -20,45 +20,68 @@ import (
 var forms = map[string]struct{ first, then []string }{
 	"SCHEMA": {first: []string{"create schema NAME"}},
 	"TYPE":   {first: []string{"create type NAME as"}}, "SHELL TYPE": {first: []string{"create type NAME"}},
-	"DOMAIN":   {first: []string{"create domain NAME as"}},
-	"FUNCTION": {first: []string{"create [or] [replace] function NAME ("}}, "PROCEDURE": {first: []string{"create [or] [replace] procedure NAME ("}},
-	"AGGREGATE": {first: []string{"create aggregate NAME ("}}, "OPERATOR": {first: []string{"create operator"}}, "CAST": {first: []string{"create cast ("}},
-	"COLLATION": {first: []string{"create collation NAME ("}}, "CONVERSION": {first: []string{"create [default] conversion NAME for"}},
-	"TEXT SEARCH CONFIGURATION": {first: []string{"create text search configuration NAME ("}, then: []string{"alter text search configuration NAME add mapping"}},
-	"TEXT SEARCH DICTIONARY":    {first: []string{"create text search dictionary NAME ("}},
-	"STATISTICS":                {first: []string{"create statistics NAME"}, then: []string{"alter statistics NAME set statistics"}},
-	"SEQUENCE":                  {first: []string{"create [unlogged] sequence NAME", "alter table [only] ANY alter column ANY add generated"}, then: []string{"alter sequence NAME set"}},
-	"SEQUENCE OWNED BY":         {first: []string{"alter sequence NAME owned by"}},
-	"SEQUENCE SET":              {first: []string{"select pg_catalog . setval ("}},
-	"TABLE":                     {first: []string{"create [unlogged] table NAME (", "create [unlogged] table NAME of", "create [unlogged] table NAME partition of"}, then: []string{"alter table [only] NAME"}},
-	"TABLE ATTACH":              {first: []string{"alter table only ANY attach partition NAME"}},
-	"INDEX":                     {first: []string{"create [unique] index NAME on"}, then: []string{"alter table [only] ANY cluster on NAME", "alter table [only] ANY replica identity using index NAME", "alter index NAME"}},
-	"INDEX ATTACH":              {first: []string{"alter index ANY attach partition NAME"}},
-	"CONSTRAINT":                {first: []string{"alter table [only] ANY add constraint"}, then: []string{"alter table [only] ANY cluster on", "alter table [only] ANY replica identity using index"}},
-	"FK CONSTRAINT":             {first: []string{"alter table [only] ANY add constraint"}},
-	"CHECK CONSTRAINT":          {first: []string{"alter table [only] ANY add constraint", "alter domain ANY add constraint"}},
-	"DEFAULT":                   {first: []string{"alter table [only] ANY alter column ANY set default"}},
-	"VIEW":                      {first: []string{"create [or] [replace] [recursive] view NAME"}, then: []string{"alter table [only] NAME alter column", "alter view NAME alter column"}},
-	"MATERIALIZED VIEW":         {first: []string{"create materialized view NAME"}, then: []string{"alter table [only] NAME", "alter materialized view NAME"}},
-	"MATERIALIZED VIEW DATA":    {first: []string{"refresh materialized view NAME"}},
-	"RULE":                      {first: []string{"create [or] [replace] rule ANY as on"}, then: []string{"alter table [only] ANY enable", "alter table [only] ANY disable"}},
-	"TRIGGER":                   {first: []string{"create [constraint] trigger ANY"}, then: []string{"alter table [only] ANY enable", "alter table [only] ANY disable"}},
-	"POLICY":                    {first: []string{"create policy ANY on"}}, "ROW SECURITY": {first: []string{"alter table [only] NAME enable row level security", "alter table [only] NAME force row level security"}, then: []string{"alter table [only] NAME force row level security"}},
-	"PUBLICATION": {first: []string{"create publication NAME"}}, "PUBLICATION TABLE": {first: []string{"alter publication ANY add table"}},
+	"DOMAIN":    {first: []string{"create domain NAME as"}},
+	"FUNCTION":  {first: []string{"create [or] [replace] function NAME ("}},
+	"PROCEDURE": {first: []string{"create [or] [replace] procedure NAME ("}},
+	"AGGREGATE": {first: []string{"create aggregate NAME ("}}, "OPERATOR": {first: []string{"create operator"}},
+	"CAST":       {first: []string{"create cast ("}},
+	"COLLATION":  {first: []string{"create collation NAME ("}},
+	"CONVERSION": {first: []string{"create [default] conversion NAME for"}},
+	"TEXT SEARCH CONFIGURATION": {first: []string{"create text search configuration NAME ("},
+		then: []string{"alter text search configuration NAME add mapping"}},
+	"TEXT SEARCH DICTIONARY": {first: []string{"create text search dictionary NAME ("}},
+	"STATISTICS": {first: []string{"create statistics NAME"},
+		then: []string{"alter statistics NAME set statistics"}},
+	"SEQUENCE": {first: []string{"create [unlogged] sequence NAME",
+		"alter table [only] ANY alter column ANY add generated"}, then: []string{"alter sequence NAME set"}},
+	"SEQUENCE OWNED BY": {first: []string{"alter sequence NAME owned by"}},
+	"SEQUENCE SET":      {first: []string{"select pg_catalog . setval ("}},
+	"TABLE": {first: []string{"create [unlogged] table NAME (", "create [unlogged] table NAME of",
+		"create [unlogged] table NAME partition of"}, then: []string{"alter table [only] NAME"}},
+	"TABLE ATTACH": {first: []string{"alter table only ANY attach partition NAME"}},
+	"INDEX": {first: []string{"create [unique] index NAME on"},
+		then: []string{"alter table [only] ANY cluster on NAME", "alter table [only] ANY replica identity using index NAME",
+			"alter index NAME"}},
+	"INDEX ATTACH": {first: []string{"alter index ANY attach partition NAME"}},
+	"CONSTRAINT": {first: []string{"alter table [only] ANY add constraint"},
+		then: []string{"alter table [only] ANY cluster on", "alter table [only] ANY replica identity using index"}},
+	"FK CONSTRAINT": {first: []string{"alter table [only] ANY add constraint"}},
+	"CHECK CONSTRAINT": {first: []string{"alter table [only] ANY add constraint",
+		"alter domain ANY add constraint"}},
+	"DEFAULT": {first: []string{"alter table [only] ANY alter column ANY set default"}},
+	"VIEW": {first: []string{"create [or] [replace] [recursive] view NAME"},
+		then: []string{"alter table [only] NAME alter column", "alter view NAME alter column"}},
+	"MATERIALIZED VIEW": {first: []string{"create materialized view NAME"},
+		then: []string{"alter table [only] NAME", "alter materialized view NAME"}},
+	"MATERIALIZED VIEW DATA": {first: []string{"refresh materialized view NAME"}},
+	"RULE": {first: []string{"create [or] [replace] rule ANY as on"},
+		then: []string{"alter table [only] ANY enable", "alter table [only] ANY disable"}},
+	"TRIGGER": {first: []string{"create [constraint] trigger ANY"},
+		then: []string{"alter table [only] ANY enable", "alter table [only] ANY disable"}},
+	"POLICY": {first: []string{"create policy ANY on"}},
+	"ROW SECURITY": {first: []string{"alter table [only] NAME enable row level security",
+		"alter table [only] NAME force row level security"},
+		then: []string{"alter table [only] NAME force row level security"}},
+	"PUBLICATION":                  {first: []string{"create publication NAME"}},
+	"PUBLICATION TABLE":            {first: []string{"alter publication ANY add table"}},
 	"PUBLICATION TABLES IN SCHEMA": {first: []string{"alter publication ANY add tables in schema"}},
-	"COMMENT":                      {first: []string{"comment on"}}, "BLOB": {first: []string{"select pg_catalog . lo_create ("}},
-	"ENCODING": {first: []string{"set client_encoding ="}}, "STDSTRINGS": {first: []string{"set standard_conforming_strings ="}},
-	"SEARCHPATH": {first: []string{"select pg_catalog . set_config ("}},
-	"TABLE DATA": {}, "BLOBS": {}, "BLOB METADATA": {},
+	"COMMENT":                      {first: []string{"comment on"}},
+	"BLOB":                         {first: []string{"select pg_catalog . lo_create ("}},
+	"ENCODING":                     {first: []string{"set client_encoding ="}},
+	"STDSTRINGS":                   {first: []string{"set standard_conforming_strings ="}},
+	"SEARCHPATH":                   {first: []string{"select pg_catalog . set_config ("}},
+	"TABLE DATA":                   {}, "BLOBS": {}, "BLOB METADATA": {},
 }
 
 // passedOver are the kinds of entries that a load never restores.
-var passedOver = []string{"ACL", "DEFAULT ACL", "DATABASE", "DATABASE PROPERTIES", "SECURITY LABEL", "STATISTICS DATA", "SUBSCRIPTION", "SUBSCRIPTION TABLE", "EXTENSION"}
+var passedOver = []string{"ACL", "DEFAULT ACL", "DATABASE", "DATABASE PROPERTIES", "SECURITY LABEL", "STATISTICS DATA",
+	"SUBSCRIPTION", "SUBSCRIPTION TABLE", "EXTENSION"}
 
 // leftToSuperusers are the kinds of objects that only a superuser may create, or
 // that lead out of the database.
 var leftToSuperusers = []string{
-	"PROCEDURAL LANGUAGE", "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "SERVER", "USER MAPPING", "FOREIGN TABLE", "ACCESS METHOD", "OPERATOR CLASS",
+	"PROCEDURAL LANGUAGE", "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "SERVER", "USER MAPPING", "FOREIGN TABLE",
+	"ACCESS METHOD", "OPERATOR CLASS",
 	"OPERATOR FAMILY", "TRANSFORM", "TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE",
 }
 
@@ -101,7 +124,8 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 		}
 		seen[e.id] = true
 		switch {
-		case slices.Contains(passedOver, e.desc), e.desc == "SCHEMA" && ahead[e.tag], e.desc == "COMMENT" && r.leftComment(e.tag):
+		case slices.Contains(passedOver, e.desc), e.desc == "SCHEMA" && ahead[e.tag], e.desc == "COMMENT" &&
+			r.leftComment(e.tag):
 			continue
 		case slices.Contains(leftToSuperusers, e.desc):
 			r.left = append(r.left, strings.ToLower(e.desc)+" "+e.tag)
@@ -119,7 +143,8 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 
 // leftComment reports whether a comment is on an object that is not restored.
 func (r *review) leftComment(tag string) bool {
-	return tag == "SCHEMA public" || slices.ContainsFunc(append([]string{"EXTENSION"}, leftToSuperusers...), func(kind string) bool { return strings.HasPrefix(tag, kind+" ") })
+	return tag == "SCHEMA public" || slices.ContainsFunc(append([]string{"EXTENSION"}, leftToSuperusers...),
+		func(kind string) bool { return strings.HasPrefix(tag, kind+" ") })
 }
 
 // extension reads CREATE EXTENSION IF NOT EXISTS x WITH SCHEMA y.
@@ -179,19 +204,24 @@ func (r *review) contents(e dumpEntry, s []token) string {
 			depth++
 		case t.is(symbol, ")"):
 			depth--
-		case (e.desc == "FUNCTION" || e.desc == "PROCEDURE") && has(i, "language") && slices.Contains([]string{"c", "internal"}, lower(s[i+1].text)):
+		case (e.desc == "FUNCTION" || e.desc == "PROCEDURE") && has(i, "language") &&
+			slices.Contains([]string{"c", "internal"}, lower(s[i+1].text)):
 			return "its language is for superusers"
 		case e.desc == "TABLE" && depth == 0 && t.is(word, "as"):
 			return "it runs a query"
 		}
 	}
 	exact := map[string][]string{
-		"STDSTRINGS": {"set", "standard_conforming_strings", "=", "on"}, "SEARCHPATH": {"select", "pg_catalog", ".", "set_config", "(", "search_path", ",", "", ",", "false", ")"},
+		"STDSTRINGS": {"set", "standard_conforming_strings", "=", "on"},
+		"SEARCHPATH": {"select", "pg_catalog", ".", "set_config", "(", "search_path", ",", "", ",", "false", ")"},
 	}
-	if want := exact[e.desc]; want != nil && !slices.EqualFunc(s, want, func(t token, w string) bool { return t.text == w }) {
+	if want := exact[e.desc]; want != nil && !slices.EqualFunc(s, want,
+		func(t token, w string) bool { return t.text == w }) {
 		return "it sets something else"
 	}
-	kinds := map[string][]tokenKind{"ENCODING": {word, word, symbol, str}, "SEQUENCE SET": {word, word, symbol, word, symbol, str, symbol, number, symbol, word, symbol}, "BLOB": {word, word, symbol, word, symbol, str, symbol}}
+	kinds := map[string][]tokenKind{"ENCODING": {word, word, symbol, str},
+		"SEQUENCE SET": {word, word, symbol, word, symbol, str, symbol, number, symbol, word, symbol},
+		"BLOB":         {word, word, symbol, word, symbol, str, symbol}}
 	if want := kinds[e.desc]; want != nil {
 		s = slices.DeleteFunc(slices.Clone(s), func(t token) bool { return t.is(symbol, "-") }) // of a negative value
 		if !slices.EqualFunc(s, want, func(t token, k tokenKind) bool { return t.kind == k }) {
@@ -270,15 +300,19 @@ func qualified(s []token) (namespace, last string, rest []token, ok bool) {
 func (r *review) named(e dumpEntry, namespace, last string) bool {
 	want := e.tag
 	if e.desc == "FUNCTION" || e.desc == "PROCEDURE" || e.desc == "AGGREGATE" {
-		return strings.HasPrefix(want, r.stored.Label(last)+"(") && (namespace == "" || r.stored.Label(namespace) == e.namespace)
+		return strings.HasPrefix(want, r.stored.Label(last)+"(") &&
+			(namespace == "" || r.stored.Label(namespace) == e.namespace)
 	}
-	return r.stored.Label(last) == want && (namespace == "" || e.namespace == "" || r.stored.Label(namespace) == e.namespace)
+	return r.stored.Label(last) == want && (namespace == "" || e.namespace == "" ||
+		r.stored.Label(namespace) == e.namespace)
 }
 
 // announcedKinds are the kinds of programs by the kinds of entries.
 var announcedKinds = map[string][]string{
-	"FUNCTION": {"function"}, "PROCEDURE": {"procedure"}, "AGGREGATE": {"aggregate"}, "TRIGGER": {"trigger"}, "RULE": {"rule"}, "POLICY": {"policy"},
-	"VIEW": {"view"}, "MATERIALIZED VIEW": {"materialized view"}, "CAST": {"cast"}, "OPERATOR": {"operator"}, "COLLATION": {"collation"},
+	"FUNCTION": {"function"}, "PROCEDURE": {"procedure"}, "AGGREGATE": {"aggregate"}, "TRIGGER": {"trigger"},
+	"RULE": {"rule"}, "POLICY": {"policy"},
+	"VIEW": {"view"}, "MATERIALIZED VIEW": {"materialized view"}, "CAST": {"cast"}, "OPERATOR": {"operator"},
+	"COLLATION":  {"collation"},
 	"CONVERSION": {"conversion"}, "STATISTICS": {"statistics"}, "TEXT SEARCH CONFIGURATION": {"text search configuration"},
 	"TEXT SEARCH DICTIONARY": {"text search dictionary"}, "PUBLICATION": {"publication"},
 }
@@ -298,7 +332,8 @@ func (r *review) announcedFor(e dumpEntry) error {
 		return slices.Contains(kinds, p.Kind) && called == e.tag && (p.Schema == "" || p.Schema == e.namespace)
 	})
 	if e.desc == "TABLE" {
-		listed, kinds = slices.ContainsFunc(r.announced.Tables, func(t schema.Table) bool { return t.Schema == e.namespace && t.Name.Name == e.tag }), []string{"table"}
+		listed, kinds = slices.ContainsFunc(r.announced.Tables,
+			func(t schema.Table) bool { return t.Schema == e.namespace && t.Name.Name == e.tag }), []string{"table"}
 	}
 	if kinds != nil && !listed {
 		return notRestored(e, "the snapshot's list of its objects does not have it")

@@ -26,8 +26,11 @@ func TestOurSnapshotIsLoadedByARole(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, from, to)
-	owners := linesOf(t, to, "SELECT DISTINCT pg_get_userbyid(relowner)::text || ' ' || rolsuper || rolcanlogin || rolcreatedb || rolcreaterole FROM pg_class JOIN pg_roles r ON r.oid = relowner WHERE relnamespace = 'public'::regnamespace")
-	if len(owners) != 1 || !strings.HasPrefix(owners[0], rolePrefix) || !strings.HasSuffix(owners[0], " falsefalsefalsefalse") {
+	owners := linesOf(t, to,
+		"SELECT DISTINCT pg_get_userbyid(relowner)::text || ' ' || rolsuper || rolcanlogin || rolcreatedb || "+
+			"rolcreaterole FROM pg_class JOIN pg_roles r ON r.oid = relowner WHERE relnamespace = 'public'::regnamespace")
+	if len(owners) != 1 || !strings.HasPrefix(owners[0], rolePrefix) ||
+		!strings.HasSuffix(owners[0], " falsefalsefalsefalse") {
 		t.Errorf("the tables belong to %v", owners)
 	}
 	psql(t, to, script(t, "INSERT INTO a1 VALUES (7); DROP TABLE part CASCADE; SELECT f(1)"))
@@ -40,7 +43,8 @@ func TestOurSnapshotIsLoadedByARole(t *testing.T) {
 	if err := load(t, to, foreign(again), true); err != nil { // it sweeps
 		t.Fatal(err)
 	}
-	if left := linesOf(t, to, "SELECT rolname::text FROM pg_roles WHERE rolname = '"+owners[0][:len(rolePrefix)+16]+"'"); len(left) > 0 {
+	if left := linesOf(t, to,
+		"SELECT rolname::text FROM pg_roles WHERE rolname = '"+owners[0][:len(rolePrefix)+16]+"'"); len(left) > 0 {
 		t.Errorf("the role of the replaced database is left: %v", left)
 	}
 }
@@ -55,10 +59,15 @@ CREATE FUNCTION defs() RETURNS text LANGUAGE sql SECURITY DEFINER SET search_pat
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
-		"SELECT 1;": 1, "SELECT ';';": 1, `SELECT E'\';';`: 1, "SELECT $a$;$b$;$a$; SELECT 2;": 2, "SELECT $$;$$;": 1, `SELECT "a;""b";`: 1, "/* ; /* ; */ ; */ SELECT 1; -- ;": 1,
-		"CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2);": 1, "CREATE FUNCTION f() BEGIN ATOMIC SELECT 1; SELECT 2; END;": 1, "SELECT a$1$; b$1$;": 2, "": 0, "--": 0, `SELECT U&'\';`: 1,
-		"SELECT 'a'\n'b';": -1, `\! ls`: -1, "SELECT 'a;": -1, "SELECT $$a;": -1, "/* ;": -1, "SELECT (1;": -1, "SELECT 1): SELECT 2;": -1, "SELECT 1": -1, "SELECT 1;\x00": -1,
-		"CREATE FUNCTION f() BEGIN ATOMIC SELECT 1 AS case; END; DROP TABLE t; SELECT 1 AS end;": -1, "CREATE FUNCTION f() BEGIN ATOMIC SELECT 1; END; DROP TABLE t;": -1,
+		"SELECT 1;": 1, "SELECT ';';": 1,
+		`SELECT E'\';';`: 1, "SELECT $a$;$b$;$a$; SELECT 2;": 2, "SELECT $$;$$;": 1, `SELECT "a;""b";`: 1, "/* ; /* ; */ ; */ SELECT 1; -- ;": 1,
+		"CREATE RULE r AS ON INSERT TO t DO (SELECT 1; SELECT 2);":  1,
+		"CREATE FUNCTION f() BEGIN ATOMIC SELECT 1; SELECT 2; END;": 1, "SELECT a$1$; b$1$;": 2, "": 0, "--": 0,
+		`SELECT U&'\';`:    1,
+		"SELECT 'a'\n'b';": -1,
+		`\! ls`:            -1, "SELECT 'a;": -1, "SELECT $$a;": -1, "/* ;": -1, "SELECT (1;": -1, "SELECT 1): SELECT 2;": -1, "SELECT 1": -1, "SELECT 1;\x00": -1,
+		"CREATE FUNCTION f() BEGIN ATOMIC SELECT 1 AS case; END; DROP TABLE t; SELECT 1 AS end;": -1,
+		"CREATE FUNCTION f() BEGIN ATOMIC SELECT 1; END; DROP TABLE t;":                          -1,
 	} {
 		all, err := statements(text)
 		if err != nil && want >= 0 || err == nil && len(all) != want {
@@ -70,7 +79,9 @@ func TestStatements(t *testing.T) {
 // Entries that are not what they say are refused.
 func TestReviewRefuses(t *testing.T) {
 	t.Parallel()
-	good := dumpEntry{id: 1, tag: "f(integer)", desc: "FUNCTION", namespace: "public", definition: "CREATE FUNCTION public.f(x integer) RETURNS integer\n LANGUAGE sql AS $$ SELECT 1; DROP TABLE t; $$;\n\n\n"}
+	good := dumpEntry{id: 1, tag: "f(integer)", desc: "FUNCTION", namespace: "public",
+		definition: "CREATE FUNCTION public.f(x integer) RETURNS integer\n LANGUAGE sql AS $$ SELECT 1; DROP TABLE t; " +
+			"$$;\n\n\n"}
 	r := &review{}
 	if ids, _, err := r.entries([]dumpEntry{good}); err != nil || !slices.Equal(ids, []int{1}) {
 		t.Fatalf("%v, %v", ids, err)
@@ -83,16 +94,36 @@ func TestReviewRefuses(t *testing.T) {
 	broken := good
 	broken.broken = true
 	for name, bad := range map[string]dumpEntry{
-		"two statements": change("FUNCTION", "f(integer)", good.definition+"DROP DATABASE prod;"), "another name": change("FUNCTION", "g(integer)", good.definition), "line break": broken,
-		"another kind": change("VIEW", "f", good.definition), "do": change("FUNCTION", "f", "DO $$ BEGIN END $$;"), "role": change("SCHEMA", "s", "ALTER ROLE postgres PASSWORD 'x';"), "set role": change("SEARCHPATH", "SEARCHPATH", "SET ROLE postgres;"),
-		"search path": change("SEARCHPATH", "SEARCHPATH", "SELECT pg_catalog.set_config('role', 'postgres', false);"), "copy": change("TABLE", "t", "COPY t TO PROGRAM 'id';"), "psql": change("TABLE", "t", "CREATE TABLE public.t (a int);\n\\! id\n"),
-		"c": change("FUNCTION", "f(integer)", "CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE c AS '/tmp/x.so', 'f';"), "quoted c": change("FUNCTION", "f(integer)", `CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE "c" AS 'x';`), "string c": change("FUNCTION", "f(integer)", `CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE 'C' AS 'x';`),
-		"select into": change("TABLE", "t", "CREATE TABLE public.t (a) AS SELECT pg_read_file('x');"), "setval": change("SEQUENCE SET", "s", "SELECT pg_catalog.setval('public.s', pg_read_file('x')::int, true);"), "blob": change("BLOB", "1", "SELECT pg_catalog.lo_create(lo_import('/etc/passwd'));"),
-		"lo": change("BLOBS", "BLOBS", "SELECT lo_import('/etc/passwd');"), "encoding": change("ENCODING", "ENCODING", "SET client_encoding = 'SJIS';"), "strings": change("STDSTRINGS", "STDSTRINGS", "SET standard_conforming_strings = 'off';"),
-		"other schema": change("VIEW", "v", "CREATE VIEW pg_catalog.v AS SELECT 1;"), "three names": change("VIEW", "v", "CREATE VIEW prod.public.v AS SELECT 1;"), "unknown": change("DATABASE FILE", "x", "SELECT 1;"),
-		"comment": change("COMMENT", "TABLE t", "COMMENT ON TABLE t IS 'x'; DROP TABLE t;"), "extension": change("EXTENSION", "dblink", "CREATE EXTENSION dblink; DROP TABLE t;"), "look alike": change("VIEW", "v", "CREATE VIEW public.\"v\u200b\" AS SELECT 1;"),
-		"rows": {id: 1, desc: "TABLE DATA", tag: "t", namespace: "public", copy: "COPY public.t (a) FROM PROGRAM 'id';"}, "query": {id: 1, desc: "TABLE DATA", tag: "t", copy: "COPY (SELECT 1) TO '/tmp/x';"}, "more rows": {id: 1, desc: "TABLE DATA", tag: "t", copy: "COPY t FROM stdin; DROP TABLE t;"},
-		"default": change("DEFAULT", "t a", "ALTER TABLE ONLY public.t OWNER TO postgres;"), "base type": change("TYPE", "x", "CREATE TYPE public.x (INPUT = a, OUTPUT = b);"),
+		"two statements": change("FUNCTION", "f(integer)", good.definition+"DROP DATABASE prod;"),
+		"another name":   change("FUNCTION", "g(integer)", good.definition), "line break": broken,
+		"another kind": change("VIEW", "f", good.definition), "do": change("FUNCTION", "f", "DO $$ BEGIN END $$;"),
+		"role":        change("SCHEMA", "s", "ALTER ROLE postgres PASSWORD 'x';"),
+		"set role":    change("SEARCHPATH", "SEARCHPATH", "SET ROLE postgres;"),
+		"search path": change("SEARCHPATH", "SEARCHPATH", "SELECT pg_catalog.set_config('role', 'postgres', false);"),
+		"copy":        change("TABLE", "t", "COPY t TO PROGRAM 'id';"),
+		"psql":        change("TABLE", "t", "CREATE TABLE public.t (a int);\n\\! id\n"),
+		"c": change("FUNCTION", "f(integer)",
+			"CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE c AS '/tmp/x.so', 'f';"),
+		"quoted c": change("FUNCTION", "f(integer)",
+			`CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE "c" AS 'x';`), "string c": change("FUNCTION", "f(integer)", `CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE 'C' AS 'x';`),
+		"select into":  change("TABLE", "t", "CREATE TABLE public.t (a) AS SELECT pg_read_file('x');"),
+		"setval":       change("SEQUENCE SET", "s", "SELECT pg_catalog.setval('public.s', pg_read_file('x')::int, true);"),
+		"blob":         change("BLOB", "1", "SELECT pg_catalog.lo_create(lo_import('/etc/passwd'));"),
+		"lo":           change("BLOBS", "BLOBS", "SELECT lo_import('/etc/passwd');"),
+		"encoding":     change("ENCODING", "ENCODING", "SET client_encoding = 'SJIS';"),
+		"strings":      change("STDSTRINGS", "STDSTRINGS", "SET standard_conforming_strings = 'off';"),
+		"other schema": change("VIEW", "v", "CREATE VIEW pg_catalog.v AS SELECT 1;"),
+		"three names":  change("VIEW", "v", "CREATE VIEW prod.public.v AS SELECT 1;"),
+		"unknown":      change("DATABASE FILE", "x", "SELECT 1;"),
+		"comment":      change("COMMENT", "TABLE t", "COMMENT ON TABLE t IS 'x'; DROP TABLE t;"),
+		"extension":    change("EXTENSION", "dblink", "CREATE EXTENSION dblink; DROP TABLE t;"),
+		"look alike":   change("VIEW", "v", "CREATE VIEW public.\"v\u200b\" AS SELECT 1;"),
+		"rows": {id: 1, desc: "TABLE DATA", tag: "t", namespace: "public",
+			copy: "COPY public.t (a) FROM PROGRAM 'id';"},
+		"query":     {id: 1, desc: "TABLE DATA", tag: "t", copy: "COPY (SELECT 1) TO '/tmp/x';"},
+		"more rows": {id: 1, desc: "TABLE DATA", tag: "t", copy: "COPY t FROM stdin; DROP TABLE t;"},
+		"default":   change("DEFAULT", "t a", "ALTER TABLE ONLY public.t OWNER TO postgres;"),
+		"base type": change("TYPE", "x", "CREATE TYPE public.x (INPUT = a, OUTPUT = b);"),
 	} {
 		if _, _, err := (&review{}).entries([]dumpEntry{bad}); err == nil {
 			t.Errorf("%s is accepted", name)

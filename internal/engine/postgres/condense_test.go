@@ -17,7 +17,8 @@ import (
 func TestCondensedDumpIsTheSame(t *testing.T) {
 	t.Parallel()
 	url := various(t)
-	raw, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_dump"), "-Fc", "-Z0", url).Output()
+	raw, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_dump"), "-Fc", "-Z0",
+		url).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,8 @@ func TestCondensedDumpIsTheSame(t *testing.T) {
 	if asSQL(t, raw) != asSQL(t, condensed.Bytes()) {
 		t.Error("the condensed dump holds something else")
 	}
-	if _, err := condense(bytes.NewReader(condensed.Bytes()), nil, &again); err != nil || !bytes.Equal(again.Bytes(), condensed.Bytes()) {
+	if _, err := condense(bytes.NewReader(condensed.Bytes()), nil, &again); err != nil ||
+		!bytes.Equal(again.Bytes(), condensed.Bytes()) {
 		t.Errorf("condensed again it differs: %v", err)
 	}
 }
@@ -56,7 +58,8 @@ func various(t *testing.T) (url string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), `CREATE TABLE many (id int, words text); INSERT INTO many SELECT n, E'tab\t, line\n, \\.\n' || n FROM generate_series(1, 30000) n;
+	if _, err := conn.Exec(t.Context(),
+		`CREATE TABLE many (id int, words text); INSERT INTO many SELECT n, E'tab\t, line\n, \\.\n' || n FROM generate_series(1, 30000) n;
 		CREATE TABLE large (content text); INSERT INTO large SELECT repeat(n || ' ', 900000) FROM generate_series(1, 3) n;
 		CREATE TABLE none (id int); CREATE TABLE empty (); INSERT INTO empty SELECT FROM generate_series(1, 7);
 		SELECT lo_from_bytea(0, convert_to(repeat('large object ', 9000), 'UTF8')), lo_create(0);`); err != nil {
@@ -72,7 +75,8 @@ func asSQL(t *testing.T, dump []byte) string {
 	if err := os.WriteFile(file, dump, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_restore"), "-f", "-", file).Output()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_restore"), "-f", "-",
+		file).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

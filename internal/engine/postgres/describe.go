@@ -27,8 +27,9 @@ func describeSchema(ctx context.Context, conn *pgconn.PgConn) (*schema.Schema, e
 func (c *catalog) schema() *schema.Schema {
 	d := &describer{
 		catalog: c,
-		s:       &schema.Schema{Namespaces: c.namespaces, Enums: c.enums, Sequences: c.sequences, Programs: c.programs, Comment: c.comment},
-		types:   map[string]catalogType{}, own: map[schema.Name]bool{}, extended: map[schema.Name]string{},
+		s: &schema.Schema{Namespaces: c.namespaces, Enums: c.enums, Sequences: c.sequences, Programs: c.programs,
+			Comment: c.comment},
+		types: map[string]catalogType{}, own: map[schema.Name]bool{}, extended: map[schema.Name]string{},
 		sequences: map[schema.Name]bool{}, tables: map[string]*described{}, indexes: map[string]*catalogIndex{},
 	}
 	d.index()
@@ -235,7 +236,8 @@ func (d *describer) table(from *catalogTable) {
 func (d *describer) column(t *described, from *catalogColumn) schema.Column {
 	typ, odd := d.typeOf(from.Type, from.Mod)
 	t.odd[from.Name] = odd
-	c := schema.Column{Name: from.Name, Type: typ, NotNull: from.NotNull, Computed: from.Generated, Local: from.Local, Comment: from.Comment}
+	c := schema.Column{Name: from.Name, Type: typ, NotNull: from.NotNull, Computed: from.Generated, Local: from.Local,
+		Comment: from.Comment}
 	if from.Default != "" {
 		if !odd {
 			c.Default = d.expr(from.Default)
@@ -305,7 +307,8 @@ func (d *describer) check(t *described, k *catalogConstraint) bool {
 	if e == nil || !t.plain(k.Columns...) {
 		return false
 	}
-	t.Checks = append(t.Checks, schema.Check{Name: k.Name, Expr: *e, NotValid: !k.Valid, NoInherit: k.NoInherit, Inherited: !k.Local, Comment: k.Comment})
+	t.Checks = append(t.Checks, schema.Check{Name: k.Name, Expr: *e, NotValid: !k.Valid, NoInherit: k.NoInherit,
+		Inherited: !k.Local, Comment: k.Comment})
 	return true
 }
 
@@ -334,8 +337,10 @@ func (d *describer) foreignKey(t *described, k *catalogConstraint) bool {
 	}
 	actions := map[string]string{"r": "RESTRICT", "c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT"}
 	t.ForeignKeys = append(t.ForeignKeys, schema.ForeignKey{
-		Name: k.Name, Columns: k.Columns, To: k.To, ToColumns: k.ToColumns, OnUpdate: actions[k.Update], OnDelete: actions[k.Delete],
-		SetColumns: k.SetColumns, MatchFull: k.Full, Deferrable: k.Deferrable, InitiallyDeferred: k.Deferred, NotValid: !k.Valid, Comment: k.Comment,
+		Name: k.Name, Columns: k.Columns, To: k.To, ToColumns: k.ToColumns, OnUpdate: actions[k.Update],
+		OnDelete:   actions[k.Delete],
+		SetColumns: k.SetColumns, MatchFull: k.Full, Deferrable: k.Deferrable, InitiallyDeferred: k.Deferred,
+		NotValid: !k.Valid, Comment: k.Comment,
 	})
 	return true
 }
@@ -357,8 +362,9 @@ func (d *describer) plainIndex(x *catalogIndex) {
 		d.program("index", name, t.Name.Name)
 	default:
 		t.Indexes = append(t.Indexes, schema.Index{
-			Name: x.Name, Method: x.Method, Unique: x.Unique, Columns: columns, Include: x.Include, NullsNotDistinct: x.NullsNotDistinct,
-			Clustered: x.Clustered, ReplicaIdentity: x.ReplicaIdentity, Comment: x.Comment,
+			Name: x.Name, Method: x.Method, Unique: x.Unique, Columns: columns, Include: x.Include,
+			NullsNotDistinct: x.NullsNotDistinct,
+			Clustered:        x.Clustered, ReplicaIdentity: x.ReplicaIdentity, Comment: x.Comment,
 		})
 	}
 }

@@ -25,20 +25,34 @@ func TestDumpDescribesTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []schema.Program{
-		{Kind: "function", Name: schema.Name{Schema: "public", Name: "fn(integer, text[])"}}, {Kind: "procedure", Name: schema.Name{Schema: "public", Name: "pc(integer)"}},
-		{Kind: "aggregate", Name: schema.Name{Schema: "public", Name: "agg(text)"}}, {Kind: "trigger", Name: schema.Name{Schema: "public", Name: "t1"}, On: "trg"},
-		{Kind: "event trigger", Name: schema.Name{Name: "et"}}, {Kind: "rule", Name: schema.Name{Schema: "public", Name: "rl"}, On: "vw"},
-		{Kind: "policy", Name: schema.Name{Schema: "public", Name: "p"}, On: "rls"}, {Kind: "view", Name: schema.Name{Schema: "public", Name: "vw2"}},
-		{Kind: "materialized view", Name: schema.Name{Schema: "public", Name: "mv1"}}, {Kind: "expression index", Name: schema.Name{Schema: "public", Name: "idx_lower_idx"}, On: "idx"},
-		{Kind: "partial index", Name: schema.Name{Schema: "public", Name: "part_idx"}, On: "kinds"}, {Kind: "generated column", Name: schema.Name{Schema: "public", Name: "b"}, On: "gen"},
-		{Kind: "cast", Name: schema.Name{Name: "CAST (integer AS own.pair)"}}, {Kind: "operator", Name: schema.Name{Schema: "public", Name: "###"}},
-		{Kind: "extension", Name: schema.Name{Name: "postgres_fdw"}}, {Kind: "publication", Name: schema.Name{Name: "pb"}}, {Kind: "foreign server", Name: schema.Name{Name: "far"}},
-		{Kind: "statistics", Name: schema.Name{Schema: "public", Name: "stt"}}, {Kind: "text search configuration", Name: schema.Name{Schema: "public", Name: "cfg"}},
-		{Kind: "collation", Name: schema.Name{Schema: "public", Name: "coll"}}, {Kind: "default", Name: schema.Name{Schema: "public", Name: "d"}, On: "kinds"},
-		{Kind: "check constraint", Name: schema.Name{Schema: "public", Name: "kinds_k_check"}, On: "kinds"}, {Kind: "type", Name: schema.Name{Schema: "own", Name: "pair"}},
-		{Kind: "operator class", Name: schema.Name{Schema: "public", Name: "oc"}}, {Kind: "access method", Name: schema.Name{Name: "am"}},
-		{Kind: "exclusion constraint", Name: schema.Name{Schema: "public", Name: "idx_a_r_excl"}, On: "idx"}, {Kind: "conversion", Name: schema.Name{Schema: "public", Name: "cv"}},
-		{Kind: "foreign table", Name: schema.Name{Schema: "public", Name: "ft"}}, {Kind: "user mapping", Name: schema.Name{Name: "USER MAPPING public SERVER far"}},
+		{Kind: "function", Name: schema.Name{Schema: "public", Name: "fn(integer, text[])"}},
+		{Kind: "procedure", Name: schema.Name{Schema: "public", Name: "pc(integer)"}},
+		{Kind: "aggregate", Name: schema.Name{Schema: "public", Name: "agg(text)"}},
+		{Kind: "trigger", Name: schema.Name{Schema: "public", Name: "t1"}, On: "trg"},
+		{Kind: "event trigger", Name: schema.Name{Name: "et"}},
+		{Kind: "rule", Name: schema.Name{Schema: "public", Name: "rl"}, On: "vw"},
+		{Kind: "policy", Name: schema.Name{Schema: "public", Name: "p"}, On: "rls"},
+		{Kind: "view", Name: schema.Name{Schema: "public", Name: "vw2"}},
+		{Kind: "materialized view", Name: schema.Name{Schema: "public", Name: "mv1"}},
+		{Kind: "expression index", Name: schema.Name{Schema: "public", Name: "idx_lower_idx"}, On: "idx"},
+		{Kind: "partial index", Name: schema.Name{Schema: "public", Name: "part_idx"}, On: "kinds"},
+		{Kind: "generated column", Name: schema.Name{Schema: "public", Name: "b"}, On: "gen"},
+		{Kind: "cast", Name: schema.Name{Name: "CAST (integer AS own.pair)"}},
+		{Kind: "operator", Name: schema.Name{Schema: "public", Name: "###"}},
+		{Kind: "extension", Name: schema.Name{Name: "postgres_fdw"}}, {Kind: "publication", Name: schema.Name{Name: "pb"}},
+		{Kind: "foreign server", Name: schema.Name{Name: "far"}},
+		{Kind: "statistics", Name: schema.Name{Schema: "public", Name: "stt"}},
+		{Kind: "text search configuration", Name: schema.Name{Schema: "public", Name: "cfg"}},
+		{Kind: "collation", Name: schema.Name{Schema: "public", Name: "coll"}},
+		{Kind: "default", Name: schema.Name{Schema: "public", Name: "d"}, On: "kinds"},
+		{Kind: "check constraint", Name: schema.Name{Schema: "public", Name: "kinds_k_check"}, On: "kinds"},
+		{Kind: "type", Name: schema.Name{Schema: "own", Name: "pair"}},
+		{Kind: "operator class", Name: schema.Name{Schema: "public", Name: "oc"}},
+		{Kind: "access method", Name: schema.Name{Name: "am"}},
+		{Kind: "exclusion constraint", Name: schema.Name{Schema: "public", Name: "idx_a_r_excl"}, On: "idx"},
+		{Kind: "conversion", Name: schema.Name{Schema: "public", Name: "cv"}},
+		{Kind: "foreign table", Name: schema.Name{Schema: "public", Name: "ft"}},
+		{Kind: "user mapping", Name: schema.Name{Name: "USER MAPPING public SERVER far"}},
 	} {
 		if !slices.Contains(s.Programs, p) {
 			t.Errorf("%+v is not among the programs", p)
@@ -53,7 +67,8 @@ func TestDumpDescribesTheDatabase(t *testing.T) {
 	if kinds.Columns[0].Default == nil || len(kinds.Checks) != 1 || tableNamed(s, "public", "gen").Comment != "it's" {
 		t.Errorf("%+v", kinds)
 	}
-	if part := tableNamed(s, "public", "byexpr_1").PartitionOf; part == nil || part.Bound.From[0].Column != "minvalue" || tableNamed(s, "public", "byexpr").Partitions.Columns[0].Expr == nil {
+	if part := tableNamed(s, "public", "byexpr_1").PartitionOf; part == nil || part.Bound.From[0].Column != "minvalue" ||
+		tableNamed(s, "public", "byexpr").Partitions.Columns[0].Expr == nil {
 		t.Errorf("partitions: %+v", part)
 	}
 	q := s.Sequences[slices.IndexFunc(s.Sequences, func(q schema.Sequence) bool { return q.Name.Name == "q" })]
@@ -75,13 +90,16 @@ func tableNamed(s *schema.Schema, namespace, name string) *schema.Table {
 func TestSubsetAndMaskedCopyAreDescribed(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
-	psql(t, url, script(t, "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'x' FROM generate_series(1, 50) n"))
+	psql(t, url,
+		script(t, "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'x' FROM generate_series(1, 50) n"))
 	var b bytes.Buffer
 	info, err := Engine{}.Dump(t.Context(), url, &b, engine.Options{Jobs: 1, Subset: &engine.Subset{Percent: 20}})
 	if err != nil || info.Schema == nil {
 		t.Fatalf("%+v, %v", info.Schema, err)
 	}
-	d, plan := dumpOf(b.Bytes(), info), engine.Plan{Tables: map[[2]string]engine.TablePlan{{"public", "t"}: {Columns: map[string]engine.Mask{"a": nil, "b": nil}}}}
+	d, plan := dumpOf(b.Bytes(), info),
+		engine.Plan{Tables: map[[2]string]engine.TablePlan{{"public",
+			"t"}: {Columns: map[string]engine.Mask{"a": nil, "b": nil}}}}
 	masked, err := Engine{}.Rewrite(t.Context(), d, plan, &bytes.Buffer{}, engine.Options{Jobs: 1})
 	if err != nil || masked.Schema == nil || len(tableNamed(masked.Schema, "public", "t").Keys) != 1 {
 		t.Errorf("%+v, %v", masked.Schema, err)
@@ -94,9 +112,13 @@ func TestDescriptionOfAnotherEncoding(t *testing.T) {
 	url := servertest.Postgres(t)
 	for encoding, want := range map[string]string{"LATIN1": "Größe", "SQL_ASCII": `Gr\xF6\xDFe`} {
 		from := emptyCopy(t, url, encoding)
-		psql(t, from, script(t, "SET client_encoding = "+encoding+"; CREATE TABLE \"Gr\xf6\xdfe\" (\"\xe4\" int); COMMENT ON TABLE \"Gr\xf6\xdfe\" IS 'a \"b\"\\ \xe4'"))
+		psql(t, from,
+			script(t,
+				"SET client_encoding = "+encoding+"; CREATE TABLE \"Gr\xf6\xdfe\" (\"\xe4\" int); COMMENT ON TABLE "+
+					"\"Gr\xf6\xdfe\" IS 'a \"b\"\\ \xe4'"))
 		d, _ := dumped(t, from)
-		if len(d.Info.Schema.Tables) != 1 || d.Info.Schema.Tables[0].Name.Name != want || !strings.HasPrefix(d.Info.Schema.Tables[0].Comment, `a "b"\ `) {
+		if len(d.Info.Schema.Tables) != 1 || d.Info.Schema.Tables[0].Name.Name != want ||
+			!strings.HasPrefix(d.Info.Schema.Tables[0].Comment, `a "b"\ `) {
 			t.Errorf("%s: %+v", encoding, d.Info.Schema.Tables)
 		}
 	}

@@ -59,7 +59,8 @@ func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
 // dumpArguments are those of pg_dump.
 func (d database) dumpArguments(t tool, snapshot string) []string {
 	args := []string{
-		"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions", "--encoding=" + d.encoding, "--snapshot=" + snapshot,
+		"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions", "--encoding=" +
+			d.encoding, "--snapshot=" + snapshot,
 	}
 	if major(t.version) >= 18 { // the planner's statistics hold values of rows
 		args = append(args, "--no-statistics")
@@ -69,7 +70,8 @@ func (d database) dumpArguments(t tool, snapshot string) []string {
 
 // dumpAgain dumps. It dumps again when a table was dropped before pg_dump locked
 // all of them: nothing has been written then.
-func (d database) dumpAgain(ctx context.Context, conn *pgx.Conn, t tool, known engine.Info, w *engine.Counter) (info engine.Info, err error) {
+func (d database) dumpAgain(ctx context.Context, conn *pgx.Conn, t tool, known engine.Info,
+	w *engine.Counter) (info engine.Info, err error) {
 	for range 5 {
 		if conn == nil {
 			if conn, err = d.connect(ctx); err != nil {
@@ -126,13 +128,15 @@ func (d database) dumpOnce(ctx context.Context, conn *pgx.Conn, t tool, info *en
 }
 
 func schemaMoved(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "does not exist") || strings.Contains(err.Error(), "cache lookup failed") || strings.Contains(err.Error(), "could not open relation"))
+	return err != nil && (strings.Contains(err.Error(), "does not exist") ||
+		strings.Contains(err.Error(), "cache lookup failed") || strings.Contains(err.Error(), "could not open relation"))
 }
 
 // dump runs pg_dump, through a relay where there can be one, and writes its
 // stream condensed. It tells how many rows there are of each table, and what
 // pg_dump warns of.
-func (d database) dump(ctx context.Context, t tool, snapshot string, w io.Writer) (map[[2]string]int64, []string, error) {
+func (d database) dump(ctx context.Context, t tool, snapshot string, w io.Writer) (map[[2]string]int64, []string,
+	error) {
 	via, err := d.relay(ctx)
 	if errors.Is(err, errNoRelay) {
 		return d.dumpVia(ctx, nil, t, snapshot, w)
@@ -149,7 +153,8 @@ func (d database) dump(ctx context.Context, t tool, snapshot string, w io.Writer
 }
 
 // dumpVia dumps through a relay, or without one.
-func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot string, w io.Writer) (map[[2]string]int64, []string, error) {
+func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot string, w io.Writer) (map[[2]string]int64,
+	[]string, error) {
 	cmd, said := t.command(ctx, d, d.dumpArguments(t, snapshot)...)
 	if via != nil {
 		cmd, said = via.command(ctx, t, d.dumpArguments(t, snapshot)...)

@@ -44,13 +44,20 @@ func from(ranges ...[2]byte) *rapid.Generator[string] {
 func writtens() []written {
 	ascii, high := from([2]byte{1, 0x7f}), [2]byte{0xa1, 0xfe}
 	return []written{
-		{"LATIN1", rapid.OneOf(ascii, from([2]byte{0x80, 0xff})), []string{"caf\xe9", "\x80\x9f\xa0"}, "Gr\xf6\xdfe", "Größe"},
-		{"WIN1252", rapid.OneOf(ascii, from([2]byte{0x80, 0xff})), []string{"\x80uro", "\x81 is no character"}, "Gr\xf6\xdfe", "Größe"},
-		{"EUC_JP", rapid.OneOf(ascii, from(high, high), from([2]byte{0x8e, 0x8e}, [2]byte{0xa1, 0xdf}), from([2]byte{0x8f, 0x8f}, high, high)),
-			[]string{"\xad\xfb and \xa2\xc1 are the same character", "\xa1\xc1\xa1\xdd", "\x8f\xa2\xc3"}, "\xc5\xec\xb5\xfe", "東京"},
-		{"EUC_TW", rapid.OneOf(ascii, from(high, high)), []string{"\xc4\xe3\xa7\xa1"}, "\xc4\xe3", `\xC4\xE3`}, // which is not known here
-		{"UTF8", rapid.Map(rapid.Rune().Filter(func(r rune) bool { return r > 0 && utf8.ValidRune(r) }), func(r rune) string { return string(r) }), []string{"café 東京 \uf7e9"}, "Größe", "Größe"},
-		{"SQL_ASCII", from([2]byte{1, 0xff}), []string{"caf\xe9", "café", "\xf0\x9f", "\uf7e9"}, "caf\xe9 \xc3\xa9", `caf\xE9 é`},
+		{"LATIN1", rapid.OneOf(ascii, from([2]byte{0x80, 0xff})), []string{"caf\xe9", "\x80\x9f\xa0"}, "Gr\xf6\xdfe",
+			"Größe"},
+		{"WIN1252", rapid.OneOf(ascii, from([2]byte{0x80, 0xff})), []string{"\x80uro", "\x81 is no character"},
+			"Gr\xf6\xdfe", "Größe"},
+		{"EUC_JP", rapid.OneOf(ascii, from(high, high), from([2]byte{0x8e, 0x8e}, [2]byte{0xa1, 0xdf}),
+			from([2]byte{0x8f, 0x8f}, high, high)),
+			[]string{"\xad\xfb and \xa2\xc1 are the same character", "\xa1\xc1\xa1\xdd", "\x8f\xa2\xc3"}, "\xc5\xec\xb5\xfe",
+			"東京"},
+		{"EUC_TW", rapid.OneOf(ascii, from(high, high)), []string{"\xc4\xe3\xa7\xa1"}, "\xc4\xe3",
+			`\xC4\xE3`}, // which is not known here
+		{"UTF8", rapid.Map(rapid.Rune().Filter(func(r rune) bool { return r > 0 && utf8.ValidRune(r) }),
+			func(r rune) string { return string(r) }), []string{"café 東京 \uf7e9"}, "Größe", "Größe"},
+		{"SQL_ASCII", from([2]byte{1, 0xff}), []string{"caf\xe9", "café", "\xf0\x9f", "\uf7e9"}, "caf\xe9 \xc3\xa9",
+			`caf\xE9 é`},
 	}
 }
 
@@ -78,7 +85,8 @@ func (w written) create(t testing.TB, url string, texts []string) {
 		}
 		values[i] = fmt.Sprintf("(%d, %[2]s', %[2]s')", i, literal)
 	}
-	rawly(t, url, fmt.Sprintf(`CREATE TABLE "%[1]s" (id int PRIMARY KEY, "%[1]s" text, kept text)`, w.table), fmt.Sprintf(`INSERT INTO "%s" VALUES %s`, w.table, strings.Join(values, ", ")))
+	rawly(t, url,
+		fmt.Sprintf(`CREATE TABLE "%[1]s" (id int PRIMARY KEY, "%[1]s" text, kept text)`, w.table), fmt.Sprintf(`INSERT INTO "%s" VALUES %s`, w.table, strings.Join(values, ", ")))
 }
 
 // texts returns a column's texts, as they are stored, by id.
@@ -132,7 +140,8 @@ func TestEveryEncoding(t *testing.T) {
 	for _, w := range writtens() {
 		t.Run(w.encoding, func(t *testing.T) {
 			from := another(t, server, "_"+strings.ToLower(w.encoding), w.encoding)
-			drawn := rapid.SliceOfN(rapid.Map(rapid.SliceOfN(w.character, 0, 12), func(c []string) string { return strings.Join(c, "") }), 20, 20).Example(seed)
+			drawn := rapid.SliceOfN(rapid.Map(rapid.SliceOfN(w.character, 0, 12),
+				func(c []string) string { return strings.Join(c, "") }), 20, 20).Example(seed)
 			w.create(t, from, append(w.odd, drawn...))
 			want := w.texts(t, from, "kept")
 			if len(want) != len(w.odd)+len(drawn) {
@@ -146,7 +155,8 @@ func TestEveryEncoding(t *testing.T) {
 				sameTexts(t, seed, w.texts(t, to, column), want)
 			}
 			info, err := Engine{}.Check(t.Context(), to)
-			if err != nil || info.Properties["encoding"] != w.encoding || len(info.Tables) != 1 || info.Tables[0].Name != w.told || info.Tables[0].Columns[1].Name != w.told {
+			if err != nil || info.Properties["encoding"] != w.encoding || len(info.Tables) != 1 ||
+				info.Tables[0].Name != w.told || info.Tables[0].Columns[1].Name != w.told {
 				t.Fatalf("told is %+v, %v", info, err)
 			}
 			w.masked(t, seed, from, to, want)
@@ -178,7 +188,8 @@ func (w written) masked(t *testing.T, seed int, from, to string, want map[string
 		t.Fatalf("%+v, %v", contents, err)
 	}
 	for i, sample := range contents.Tables[0].Samples[2] {
-		if stored := contents.Stored(sample); !utf8.ValidString(sample) || i < len(w.odd) && w.odd[i] != stored[0] && w.encoding != "EUC_JP" {
+		if stored := contents.Stored(sample); !utf8.ValidString(sample) || i < len(w.odd) && w.odd[i] != stored[0] &&
+			w.encoding != "EUC_JP" {
 			t.Errorf("seed %d: sample %d is %q, stored %q", seed, i, sample, stored)
 		}
 	}
@@ -189,7 +200,8 @@ func (w written) masked(t *testing.T, seed int, from, to string, want map[string
 	info, err := Engine{}.Rewrite(t.Context(), d, plan, &got, engine.Options{Jobs: 1})
 	letter := map[string]string{"EUC_JP": "\xa7\xd8", "UTF8": "ж", "SQL_ASCII": "ж"}[w.encoding]
 	if letter == "" {
-		if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "public."+w.told+"."+w.told) || !strings.Contains(err.Error(), w.encoding) {
+		if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "public."+w.told+"."+w.told) ||
+			!strings.Contains(err.Error(), w.encoding) {
 			t.Errorf("a mask that cannot be written: %v", err)
 		}
 		return
@@ -233,7 +245,8 @@ func TestSnapshotThatWasConverted(t *testing.T) {
 	var b bytes.Buffer
 	place.encoding = "UTF8"
 	conn, snapshot := connectTo(t, from), ""
-	if err := conn.QueryRow(t.Context(), "BEGIN; SELECT pg_export_snapshot()", pgx.QueryExecModeSimpleProtocol).Scan(&snapshot); err != nil {
+	if err := conn.QueryRow(t.Context(), "BEGIN; SELECT pg_export_snapshot()",
+		pgx.QueryExecModeSimpleProtocol).Scan(&snapshot); err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
@@ -251,12 +264,16 @@ func TestSnapshotThatWasConverted(t *testing.T) {
 func TestCharsetsAreTheServers(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)
-	execute(t, server, `CREATE FUNCTION read(b bytea, e text) RETURNS text LANGUAGE plpgsql AS $f$ BEGIN RETURN convert_from(b, e); EXCEPTION WHEN OTHERS THEN RETURN NULL; END $f$`)
+	execute(t, server,
+		`CREATE FUNCTION read(b bytea, e text) RETURNS text LANGUAGE plpgsql AS $f$ BEGIN RETURN convert_from(b, e); EXCEPTION WHEN OTHERS THEN RETURN NULL; END $f$`)
 	const bytes = `SELECT e, b, read(b, e) FROM unnest($1::text[]) e, (SELECT decode(to_hex(n), 'hex') b FROM generate_series(160, 255) n) x
 		UNION ALL SELECT e, b, read(b, e) FROM unnest($2::text[]) e, (SELECT decode(to_hex(n * 256 + m), 'hex') b FROM generate_series(161, 254) n, generate_series(161, 254) m) x`
-	single := []string{"LATIN1", "LATIN2", "LATIN3", "LATIN4", "LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9", "LATIN10", "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8",
-		"WIN1250", "WIN1251", "WIN1252", "WIN1253", "WIN1254", "WIN1255", "WIN1256", "WIN1257", "WIN1258", "WIN866", "WIN874", "KOI8R", "KOI8U"}
-	rows, err := connectTo(t, server).Query(t.Context(), bytes, pgx.QueryExecModeExec, single, []string{"EUC_JP", "EUC_KR", "EUC_CN"})
+	single := []string{"LATIN1", "LATIN2", "LATIN3", "LATIN4", "LATIN5", "LATIN6", "LATIN7", "LATIN8", "LATIN9",
+		"LATIN10", "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8",
+		"WIN1250", "WIN1251", "WIN1252", "WIN1253", "WIN1254", "WIN1255", "WIN1256", "WIN1257", "WIN1258", "WIN866",
+		"WIN874", "KOI8R", "KOI8U"}
+	rows, err := connectTo(t, server).Query(t.Context(), bytes, pgx.QueryExecModeExec, single,
+		[]string{"EUC_JP", "EUC_KR", "EUC_CN"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +295,8 @@ func TestCharsetsAreTheServers(t *testing.T) {
 		}
 		return nil
 	})
-	if want := []string{"EUC_CN a1a4", "EUC_CN a1aa", "KOI8U ae", "KOI8U be"}; err != nil || !slices.Equal(slices.Sorted(slices.Values(differ)), want) {
+	if want := []string{"EUC_CN a1a4", "EUC_CN a1aa", "KOI8U ae", "KOI8U be"}; err != nil ||
+		!slices.Equal(slices.Sorted(slices.Values(differ)), want) {
 		t.Errorf("%v: other characters for %q", err, differ)
 	}
 	for _, e := range append(single, "EUC_JP", "EUC_KR", "EUC_CN") {

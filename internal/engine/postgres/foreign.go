@@ -51,7 +51,8 @@ func describedTables(tables []engine.Table, d *schema.Schema) []engine.Table {
 	for _, t := range d.Tables {
 		described[[2]string{t.Schema, t.Name.Name}] = t.Partitions == nil
 	}
-	return slices.DeleteFunc(slices.Clone(tables), func(t engine.Table) bool { return !described[[2]string{t.Schema, t.Name}] })
+	return slices.DeleteFunc(slices.Clone(tables),
+		func(t engine.Table) bool { return !described[[2]string{t.Schema, t.Name}] })
 }
 
 // prepare creates the extensions, before there is anything else in the database,
@@ -76,11 +77,13 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 		_, err = pgx.ForEachRow(rows, []any{&name, &namespace}, func() error { see(name, namespace); return nil })
 		return err
 	}
-	err = facts("SELECT opcname::text, nspname::text FROM pg_opclass JOIN pg_namespace n ON n.oid = opcnamespace", func(name, namespace string) { g.opClasses[name] = namespace })
+	err = facts("SELECT opcname::text, nspname::text FROM pg_opclass JOIN pg_namespace n ON n.oid = opcnamespace",
+		func(name, namespace string) { g.opClasses[name] = namespace })
 	if err != nil {
 		return err
 	}
-	return facts("SELECT collname::text, '' FROM pg_collation WHERE collnamespace = 'pg_catalog'::regnamespace", func(name, _ string) { g.locales[name] = true })
+	return facts("SELECT collname::text, '' FROM pg_collation WHERE collnamespace = 'pg_catalog'::regnamespace",
+		func(name, _ string) { g.locales[name] = true })
 }
 
 // extend creates an extension in a schema of the load's.
@@ -141,17 +144,21 @@ func (s *scratch) confined(ctx context.Context) error {
 		return nil
 	}
 	var super bool
-	if err := s.admin.QueryRow(ctx, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user").Scan(&super); err != nil {
+	if err := s.admin.QueryRow(ctx,
+		"SELECT rolsuper FROM pg_roles WHERE rolname = current_user").Scan(&super); err != nil {
 		return s.place.failure(err)
 	}
 	if super || s.trust == engine.Foreign {
 		return &snap.Error{
-			Code:   snap.CodeDatabase,
-			Detail: "the snapshot's programs need a role of their own, and the server " + s.place.where() + " does not let the user " + s.place.config.User + " make one that can log in",
-			Hint:   "grant CREATEROLE and let roles log in with a password in pg_hba.conf, or load without programs; nothing was replaced",
+			Code: snap.CodeDatabase,
+			Detail: "the snapshot's programs need a role of their own, and the server " + s.place.where() +
+				" does not let the user " + s.place.config.User + " make one that can log in",
+			Hint: "grant CREATEROLE and let roles log in with a password in pg_hba.conf, or load without programs; nothing " +
+				"was replaced",
 		}
 	}
-	s.o.Notify("the snapshot's functions and views are loaded with the rights of the user " + s.place.config.User + ", who cannot create a role for them")
+	s.o.Notify("the snapshot's functions and views are loaded with the rights of the user " + s.place.config.User +
+		", who cannot create a role for them")
 	return nil
 }
 

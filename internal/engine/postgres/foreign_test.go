@@ -63,7 +63,9 @@ func TestForeignSnapshotOfData(t *testing.T) {
 // noRoles checks that the server has none of the loads' roles.
 func noRoles(t *testing.T, url string) {
 	t.Helper()
-	if roles := linesOf(t, url, "SELECT rolname FROM pg_roles r WHERE rolname LIKE 'snapcli\\_%' AND NOT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(rolname, 0))"); len(roles) > 0 {
+	if roles := linesOf(t, url,
+		"SELECT rolname FROM pg_roles r WHERE rolname LIKE 'snapcli\\_%' AND NOT EXISTS (SELECT FROM pg_locks WHERE "+
+			"locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(rolname, 0))"); len(roles) > 0 {
 		t.Errorf("left behind: %v", roles)
 	}
 }
@@ -107,7 +109,8 @@ func sameStored(t testing.TB, from, to string) {
 		for _, c := range loaded[at].Columns {
 			columns = append(columns, pgx.Identifier{c.Name}.Sanitize()+"::text")
 		}
-		query := fmt.Sprintf("SELECT ROW(%s)::text FROM ONLY %s ORDER BY 1", strings.Join(columns, ", "), pgx.Identifier{table.Schema, table.Name}.Sanitize())
+		query := fmt.Sprintf("SELECT ROW(%s)::text FROM ONLY %s ORDER BY 1", strings.Join(columns, ", "),
+			pgx.Identifier{table.Schema, table.Name}.Sanitize())
 		if a, b := linesOf(t, from, query), linesOf(t, to, query); !slices.Equal(a, b) {
 			t.Errorf("%s.%s has %d rows, want %d", table.Schema, table.Name, len(b), len(a))
 		}
@@ -124,7 +127,12 @@ func TestForeignSnapshotWithPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameStored(t, from, to)
-	left := linesOf(t, to, "SELECT proname::text FROM pg_proc p WHERE pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND deptype = 'e') UNION ALL SELECT relname FROM pg_class WHERE relkind IN ('v', 'm', 'f') AND relnamespace = 'public'::regnamespace UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal UNION ALL SELECT polname FROM pg_policy")
+	left := linesOf(t, to,
+		"SELECT proname::text FROM pg_proc p WHERE pronamespace NOT IN ('pg_catalog'::regnamespace, "+
+			"'information_schema'::regnamespace) AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND deptype = "+
+			"'e') UNION ALL SELECT relname FROM pg_class WHERE relkind IN ('v', 'm', 'f') AND relnamespace = "+
+			"'public'::regnamespace UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal UNION ALL SELECT polname "+
+			"FROM pg_policy")
 	if len(left) != 0 {
 		t.Errorf("loaded: %v", left)
 	}
@@ -156,7 +164,8 @@ func TestGeneratedGraphsLoadAsData(t *testing.T) {
 func TestForeignRowsDividedByAnEnum(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
-	psql(t, from, script(t, `CREATE TYPE mood AS ENUM ('a', 'b', 'c', 'd'); CREATE TABLE hsh (m mood) PARTITION BY HASH (m);
+	psql(t, from,
+		script(t, `CREATE TYPE mood AS ENUM ('a', 'b', 'c', 'd'); CREATE TABLE hsh (m mood) PARTITION BY HASH (m);
 		CREATE TABLE hsh_0 PARTITION OF hsh FOR VALUES WITH (MODULUS 2, REMAINDER 0); CREATE TABLE hsh_1 PARTITION OF hsh FOR VALUES WITH (MODULUS 2, REMAINDER 1); INSERT INTO hsh VALUES ('a'), ('b'), ('c'), ('d')`))
 	d, _ := dumped(t, from)
 	if err := load(t, to, foreign(d), false); err != nil {

@@ -10,7 +10,9 @@ import (
 // FuzzURL: a connection URL is taken or refused, and what may stand in an
 // argument, where every user of the machine reads it, has no password.
 func FuzzURL(f *testing.F) {
-	for _, seed := range []string{"postgres://me@localhost/shop", "postgres://me:verysecret@h:5/d?sslmode=disable", "host=h password=verysecret", "postgres://h/d?password=verysecret", "postgres:///d?host=/tmp", "postgres://[::1]:5/x", "postgres://h/d?sslpassword=verysecret", "postgres://a,b/d", "", "postgres://%zz"} {
+	for _, seed := range []string{"postgres://me@localhost/shop", "postgres://me:verysecret@h:5/d?sslmode=disable",
+		"host=h password=verysecret", "postgres://h/d?password=verysecret", "postgres:///d?host=/tmp",
+		"postgres://[::1]:5/x", "postgres://h/d?sslpassword=verysecret", "postgres://a,b/d", "", "postgres://%zz"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {

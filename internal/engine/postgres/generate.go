@@ -27,7 +27,8 @@ type generator struct {
 }
 
 func newGenerator(s *schema.Schema, server int) *generator {
-	g := &generator{s: s, server: server, opClasses: map[string]string{}, locales: map[string]bool{}, sequences: map[schema.Name]*schema.Sequence{}}
+	g := &generator{s: s, server: server, opClasses: map[string]string{}, locales: map[string]bool{},
+		sequences: map[schema.Name]*schema.Sequence{}}
 	all := map[schema.Name]*schema.Sequence{}
 	for i := range s.Sequences {
 		all[s.Sequences[i].Name] = &s.Sequences[i]
@@ -94,9 +95,10 @@ func (g *generator) definitions() (all []string, err error) {
 			all = append(all, "CREATE SEQUENCE "+quoteName(q.Name)+g.sequence(q, true))
 		}
 	}
-	domains, err := inOrder(g.s.Domains, func(x schema.Domain) schema.Name { return x.Name }, func(x schema.Domain) []schema.Name {
-		return []schema.Name{{Schema: x.Type.Schema, Name: x.Type.Name}}
-	})
+	domains, err := inOrder(g.s.Domains, func(x schema.Domain) schema.Name { return x.Name },
+		func(x schema.Domain) []schema.Name {
+			return []schema.Name{{Schema: x.Type.Schema, Name: x.Type.Name}}
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +120,8 @@ func (g *generator) definitions() (all []string, err error) {
 	})
 	for _, t := range parts {
 		if t.PartitionOf != nil {
-			all = append(all, "ALTER TABLE ONLY "+quoteName(t.PartitionOf.Table)+" ATTACH PARTITION "+quoteName(t.Name)+" "+g.bound(t.PartitionOf.Bound))
+			all = append(all,
+				"ALTER TABLE ONLY "+quoteName(t.PartitionOf.Table)+" ATTACH PARTITION "+quoteName(t.Name)+" "+g.bound(t.PartitionOf.Bound))
 		}
 	}
 	return all, cmp.Or(g.err, err)
@@ -169,7 +172,8 @@ func (g *generator) sequence(q schema.Sequence, typed bool) string {
 	if typed && q.Type != "" {
 		b.WriteString(" AS " + q.Type)
 	}
-	for _, option := range [][2]string{{"INCREMENT BY", q.Increment}, {"MINVALUE", q.Min}, {"MAXVALUE", q.Max}, {"START WITH", q.Start}, {"CACHE", q.Cache}} {
+	for _, option := range [][2]string{{"INCREMENT BY", q.Increment}, {"MINVALUE", q.Min}, {"MAXVALUE", q.Max},
+		{"START WITH", q.Start}, {"CACHE", q.Cache}} {
 		if option[1] != "" {
 			b.WriteString(" " + option[0] + " " + option[1])
 		}
@@ -356,7 +360,8 @@ func (g *generator) indexes(t schema.Table) (all []string) {
 		if x.Unique {
 			text = "CREATE UNIQUE INDEX "
 		}
-		text += quote(x.Name) + " ON " + quoteName(t.Name) + " USING " + x.Method + " " + g.keyColumns(x.Columns) + include(x.Include)
+		text += quote(x.Name) + " ON " + quoteName(t.Name) + " USING " + x.Method + " " + g.keyColumns(x.Columns) +
+			include(x.Include)
 		if x.NullsNotDistinct {
 			text += " NULLS NOT DISTINCT"
 		}
@@ -441,10 +446,12 @@ func (g *generator) references() (all []string) {
 func (g *generator) rest() (all []string) {
 	for _, q := range g.s.Sequences {
 		if q.Owner != nil && g.sequences[q.Name] == nil {
-			all = append(all, "ALTER SEQUENCE "+quoteName(q.Name)+" OWNED BY "+quoteName(q.Owner.Table)+"."+quote(q.Owner.Column))
+			all = append(all,
+				"ALTER SEQUENCE "+quoteName(q.Name)+" OWNED BY "+quoteName(q.Owner.Table)+"."+quote(q.Owner.Column))
 		}
 		if q.Last != "" {
-			all = append(all, fmt.Sprintf("SELECT pg_catalog.setval(%s::pg_catalog.regclass, %s, %t)", quoteText(quoteName(q.Name)), q.Last, q.Called))
+			all = append(all, fmt.Sprintf("SELECT pg_catalog.setval(%s::pg_catalog.regclass, %s, %t)",
+				quoteText(quoteName(q.Name)), q.Last, q.Called))
 		}
 	}
 	for _, t := range g.s.Tables {

@@ -22,21 +22,36 @@ import (
 // number n that make some, odd ones among them. int4multirange needs 14.
 var types = map[string][]string{
 	"smallint": {"n", "-32768"}, "integer": {"n * 7", "2147483647"}, "bigint": {"n * 1e10", "-9223372036854775808"},
-	"numeric": {"n / 7.0", "'NaN'", "'Infinity'", "1e-40"}, "numeric(12,3)": {"n / 3.0"}, "real": {"n / 3.0", "'-Infinity'"}, "double precision": {"sqrt(n)", "'NaN'", "1e-300"},
+	"numeric": {"n / 7.0", "'NaN'", "'Infinity'", "1e-40"}, "numeric(12,3)": {"n / 3.0"},
+	"real": {"n / 3.0", "'-Infinity'"}, "double precision": {"sqrt(n)", "'NaN'", "1e-300"},
 	"money": {"n::numeric::money"}, "boolean": {"n % 2 = 0"},
-	"text": {"repeat('x' || n, 3)", `E'\\. \\N \\\\ \t\n\r\b\f\v'`, "''", `'Grö"ße '' $$ 東京'`, `E'\u0001'`, "'\\N'"}, "varchar(20)": {"'v' || n", "' '"}, "char(7)": {"'c' || n"}, "\"char\"": {"'a'"}, "name": {"'n' || n"},
-	"bytea": {"decode(md5(n::text), 'hex')", `'\x00'`, `''`}, "uuid": {"md5(n::text)::uuid"}, "bit(5)": {"B'10101'"}, "varbit": {"B'1'", "''"},
-	"date": {"date '2020-01-01' + n", "'infinity'", "'4713-01-01 BC'"}, "time": {"time '10:00' + n * interval '1 second'"}, "time with time zone": {"'12:30+05'"},
-	"timestamp": {"timestamp '1999-12-31 23:59:59.999999' + n * interval '1 day'", "'-infinity'"}, "timestamptz(3)": {"timestamptz '2020-02-29' + n * interval '1 hour'"}, "interval": {"n * interval '1 month -3 days 4.5 seconds'"},
-	"inet": {"'10.0.0.1/8'::inet + n", "'::1'"}, "cidr": {"'10.0.0.0/8'"}, "macaddr": {"'08:00:2b:01:02:03'"}, "macaddr8": {"'08:00:2b:01:02:03:04:05'"},
-	"json": {`('{"n" :  ' || n || '}')::json`, "'null'"}, "jsonb": {`jsonb_build_object('n', n, 'a', ARRAY[1, NULL])`, `'"\\u00e9\\n"'`}, "jsonpath": {"'$.a[*] ? (@ > 1)'"}, "xml": {"'<a/>'::xml"},
-	"point": {"point(n, -n)"}, "line": {"'{1,2,3}'"}, "lseg": {"'[(0,0),(1,1)]'"}, "box": {"'(1,1),(0,0)'"}, "path": {"'[(0,0),(1,1)]'", "'((0,0),(1,1))'"}, "polygon": {"'((0,0),(1,1),(1,0))'"}, "circle": {"'<(0,0),5>'"},
+	"text": {"repeat('x' || n, 3)",
+		`E'\\. \\N \\\\ \t\n\r\b\f\v'`, "''", `'Grö"ße '' $$ 東京'`, `E'\u0001'`, "'\\N'"}, "varchar(20)": {"'v' || n", "' '"}, "char(7)": {"'c' || n"}, "\"char\"": {"'a'"}, "name": {"'n' || n"},
+	"bytea": {"decode(md5(n::text), 'hex')",
+		`'\x00'`, `''`}, "uuid": {"md5(n::text)::uuid"}, "bit(5)": {"B'10101'"}, "varbit": {"B'1'", "''"},
+	"date": {"date '2020-01-01' + n", "'infinity'", "'4713-01-01 BC'"},
+	"time": {"time '10:00' + n * interval '1 second'"}, "time with time zone": {"'12:30+05'"},
+	"timestamp":      {"timestamp '1999-12-31 23:59:59.999999' + n * interval '1 day'", "'-infinity'"},
+	"timestamptz(3)": {"timestamptz '2020-02-29' + n * interval '1 hour'"},
+	"interval":       {"n * interval '1 month -3 days 4.5 seconds'"},
+	"inet":           {"'10.0.0.1/8'::inet + n", "'::1'"}, "cidr": {"'10.0.0.0/8'"}, "macaddr": {"'08:00:2b:01:02:03'"},
+	"macaddr8": {"'08:00:2b:01:02:03:04:05'"},
+	"json":     {`('{"n" :  ' || n || '}')::json`, "'null'"}, "jsonb": {`jsonb_build_object('n', n, 'a', ARRAY[1, NULL])`, `'"\\u00e9\\n"'`}, "jsonpath": {"'$.a[*] ? (@ > 1)'"}, "xml": {"'<a/>'::xml"},
+	"point": {"point(n, -n)"}, "line": {"'{1,2,3}'"}, "lseg": {"'[(0,0),(1,1)]'"}, "box": {"'(1,1),(0,0)'"},
+	"path": {"'[(0,0),(1,1)]'", "'((0,0),(1,1))'"}, "polygon": {"'((0,0),(1,1),(1,0))'"}, "circle": {"'<(0,0),5>'"},
 	"tsvector": {"to_tsvector('english', 'the quick foxes ' || n)"}, "tsquery": {"'fat & (rat | cat:*)'"},
-	"oid": {"n::oid"}, "regclass": {"'pg_class'::regclass"}, "regtype": {"'int4'::regtype"}, "pg_lsn": {"'16/B374D848'"}, "tid": {"'(1,2)'"}, "xid8": {"'42'"}, "pg_snapshot": {"'10:20:10,14,15'"},
-	"int4range": {"int4range(n, n + 5)", "'empty'", "'(,)'"}, "numrange": {"numrange(n, NULL, '(]')"}, "tstzrange": {"tstzrange('2020-01-01', NULL)"}, "daterange": {"daterange('2020-01-01', '2021-01-01')"}, "int8range": {"int8range(1, n + 2)"}, "tsrange": {"'[2020-01-01,2020-01-02)'"},
-	"int4multirange": {"'{[1,3),[5,9)}'", "'{}'"}, "tstzmultirange": {"'{}'"}, "text[]": {`ARRAY['a' || n, NULL, 'NULL', '', 'b,"c\']`, "'{}'"}, "int[][]": {"ARRAY[[1, n], [3, 4]]", "'[2:3]={1,2}'"}, "jsonb[]": {`ARRAY['{"a": 1}'::jsonb]`},
-	"own.mood": {"(ARRAY['sad', 'so so', 'it''s'])[1 + n % 3]::own.mood"}, "own.pair": {"ROW(n, 'x,\"y')::own.pair", "ROW(NULL, '')::own.pair"}, "own.positive": {"n + 1"}, "own.mood[]": {"ARRAY['sad'::own.mood]"}, "own.floats": {"own.floats(1, n + 1.5)"}, "own.pairs": {"ARRAY[ROW(1, 'a')::own.pair]"},
-	"hstore": {`'a=>1, "b c"=>NULL'`}, "citext": {"'CaSe'"}, "ltree": {"'a.b.c'"},
+	"oid": {"n::oid"}, "regclass": {"'pg_class'::regclass"}, "regtype": {"'int4'::regtype"}, "pg_lsn": {"'16/B374D848'"},
+	"tid": {"'(1,2)'"}, "xid8": {"'42'"}, "pg_snapshot": {"'10:20:10,14,15'"},
+	"int4range": {"int4range(n, n + 5)", "'empty'", "'(,)'"}, "numrange": {"numrange(n, NULL, '(]')"},
+	"tstzrange": {"tstzrange('2020-01-01', NULL)"}, "daterange": {"daterange('2020-01-01', '2021-01-01')"},
+	"int8range": {"int8range(1, n + 2)"}, "tsrange": {"'[2020-01-01,2020-01-02)'"},
+	"int4multirange": {"'{[1,3),[5,9)}'", "'{}'"}, "tstzmultirange": {"'{}'"},
+	"text[]": {`ARRAY['a' || n, NULL, 'NULL', '', 'b,"c\']`, "'{}'"}, "int[][]": {"ARRAY[[1, n], [3, 4]]", "'[2:3]={1,2}'"}, "jsonb[]": {`ARRAY['{"a": 1}'::jsonb]`},
+	"own.mood": {"(ARRAY['sad', 'so so', 'it''s'])[1 + n % 3]::own.mood"},
+	"own.pair": {"ROW(n, 'x,\"y')::own.pair", "ROW(NULL, '')::own.pair"}, "own.positive": {"n + 1"},
+	"own.mood[]": {"ARRAY['sad'::own.mood]"}, "own.floats": {"own.floats(1, n + 1.5)"},
+	"own.pairs": {"ARRAY[ROW(1, 'a')::own.pair]"},
+	"hstore":    {`'a=>1, "b c"=>NULL'`}, "citext": {"'CaSe'"}, "ltree": {"'a.b.c'"},
 }
 
 // preamble is what the generated tables use.
@@ -275,16 +290,23 @@ func TestBuildNamesWhatItLeavesOut(t *testing.T) {
 	name := conn.Config().Database
 	conn.Close(context.Background())
 	reader, owner := "reader_"+name, "owner_"+name
-	psql(t, url, script(t, fmt.Sprintf(`CREATE EXTENSION postgres_fdw; CREATE ROLE %[1]s; CREATE ROLE %[3]s; GRANT SELECT ON a1 TO %[1]s; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO %[1]s;
+	psql(t, url,
+		script(t,
+			fmt.Sprintf(`CREATE EXTENSION postgres_fdw; CREATE ROLE %[1]s; CREATE ROLE %[3]s; GRANT SELECT ON a1 TO %[1]s; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO %[1]s;
 		CREATE TABLE others (a int); ALTER TABLE others OWNER TO %[3]s; ALTER DATABASE %[2]s SET work_mem = '5MB';
 		CREATE SERVER far FOREIGN DATA WRAPPER postgres_fdw; CREATE FOREIGN TABLE remote (a int) SERVER far; CREATE USER MAPPING FOR PUBLIC SERVER far OPTIONS (user 'u', password 'p');
 		CREATE SUBSCRIPTION sub CONNECTION 'host=nowhere.invalid' PUBLICATION p WITH (connect = false)`, reader, name, owner)))
 	t.Cleanup(func() {
-		psql(t, url, script(t, fmt.Sprintf("ALTER SUBSCRIPTION sub DISABLE; ALTER SUBSCRIPTION sub SET (slot_name = NONE); DROP SUBSCRIPTION sub; DROP OWNED BY %[1]s, %[2]s; DROP ROLE %[1]s, %[2]s", reader, owner)))
+		psql(t, url,
+			script(t,
+				fmt.Sprintf("ALTER SUBSCRIPTION sub DISABLE; ALTER SUBSCRIPTION sub SET (slot_name = NONE); DROP SUBSCRIPTION "+
+					"sub; DROP OWNED BY %[1]s, %[2]s; DROP ROLE %[1]s, %[2]s", reader, owner)))
 	})
 	d, _ := dumped(t, url)
 	said := strings.Join(d.Info.Warnings, "\n")
-	for _, want := range []string{"rights of other users", "a1", "default rights", "who owns what", "subscription sub", "foreign table remote", "log in to the foreign server far", "settings of the database itself are not in the snapshot (work_mem)"} {
+	for _, want := range []string{"rights of other users", "a1", "default rights", "who owns what", "subscription sub",
+		"foreign table remote", "log in to the foreign server far",
+		"settings of the database itself are not in the snapshot (work_mem)"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not named in:\n%s", want, said)
 		}

@@ -13,10 +13,14 @@ import (
 
 // nasty are texts that a hostile description may have in any place of a text.
 var nasty = []string{
-	"a", "b", "public", `a"b`, `a"; DROP DATABASE prod; --`, "a'; DROP DATABASE prod; --", `\'; DROP ROLE x; --`, "a\x00b", strings.Repeat("x", 64), strings.Repeat("y", 600), "pg_catalog", "information_schema",
+	"a", "b", "public",
+	`a"b`, `a"; DROP DATABASE prod; --`, "a'; DROP DATABASE prod; --", `\'; DROP ROLE x; --`, "a\x00b", strings.Repeat("x", 64), strings.Repeat("y", 600), "pg_catalog", "information_schema",
 	`\`, "$$", "$a$", "/*", "*/", "--", "\n\\! id\n", "é", "a\u202eb", "a\u200b", "\xff", "btree", "btree (a); DROP TABLE x; --", "int4_ops", "C", "en_US); DROP TABLE x; --", "1", "-5", "1; DROP TABLE x", "9999999999999999999999",
-	"integer", "text", "numeric", "regclass", "integer); DROP TABLE x; --", "text[]", "mood", "CASCADE", "CASCADE; DROP TABLE x", "SET NULL", "range", "list", "hash", "hash; DROP TABLE x", "fillfactor", "70", "autovacuum_enabled", "on", "user_catalog_table",
-	"pg_read_file", "lower", "now", "set_config", "COPY", "=", "AND", "||", "OPERATOR(x.=)", "IS NULL", "string", "number", "bytes", "hstore", "plpython3u", "full", "smallint", "",
+	"integer", "text", "numeric", "regclass", "integer); DROP TABLE x; --", "text[]", "mood", "CASCADE",
+	"CASCADE; DROP TABLE x", "SET NULL", "range", "list", "hash", "hash; DROP TABLE x", "fillfactor", "70",
+	"autovacuum_enabled", "on", "user_catalog_table",
+	"pg_read_file", "lower", "now", "set_config", "COPY", "=", "AND", "||", "OPERATOR(x.=)", "IS NULL", "string",
+	"number", "bytes", "hstore", "plpython3u", "full", "smallint", "",
 }
 
 // drawing draws the parts of a description in which all but a few texts are as
@@ -103,7 +107,8 @@ func (d *drawing) table(name string) schema.Table {
 		t.Indexes = append(t.Indexes, schema.Index{Name: d.one("i"), Method: d.one("btree"), Columns: d.keys()})
 	})
 	d.maybe(func() {
-		t.ForeignKeys = append(t.ForeignKeys, schema.ForeignKey{Name: d.one("f"), Columns: []string{d.one("a")}, To: d.named("t", "u"), ToColumns: []string{d.one("a")}, OnDelete: d.one("CASCADE"), OnUpdate: d.one("SET NULL")})
+		t.ForeignKeys = append(t.ForeignKeys, schema.ForeignKey{Name: d.one("f"), Columns: []string{d.one("a")},
+			To: d.named("t", "u"), ToColumns: []string{d.one("a")}, OnDelete: d.one("CASCADE"), OnUpdate: d.one("SET NULL")})
 	})
 	d.maybe(func() { t.Partitions = &schema.Partitions{Method: d.one("range"), Columns: d.keys()} })
 	d.maybe(func() {
@@ -121,10 +126,12 @@ func hostileSchema(r *rapid.T) *schema.Schema {
 	s.Enums = []schema.Enum{{Name: d.named("mood"), Labels: []string{d.one("x"), d.one("y")}, Comment: d.one("c")}}
 	d.maybe(func() {
 		e := d.expr(1)
-		s.Domains = append(s.Domains, schema.Domain{Name: d.named("d"), Type: d.typ(), Default: &e, Checks: []schema.Check{{Name: d.one("k"), Expr: d.expr(2, "value")}}})
+		s.Domains = append(s.Domains, schema.Domain{Name: d.named("d"), Type: d.typ(), Default: &e,
+			Checks: []schema.Check{{Name: d.one("k"), Expr: d.expr(2, "value")}}})
 	})
 	s.Sequences = []schema.Sequence{{
-		Name: d.named("q"), Type: d.one("integer"), Start: d.one("1"), Increment: d.one("1"), Min: d.one("1"), Max: d.one("9"), Cache: d.one("1"), Last: d.one("1"), Comment: d.one("c"),
+		Name: d.named("q"), Type: d.one("integer"), Start: d.one("1"), Increment: d.one("1"), Min: d.one("1"),
+		Max: d.one("9"), Cache: d.one("1"), Last: d.one("1"), Comment: d.one("c"),
 		Owner: &schema.Owner{Table: d.named("t"), Column: d.one("a")},
 	}}
 	s.Tables = []schema.Table{d.table("t"), d.table("u")}
@@ -164,7 +171,8 @@ func hostileDescription(r *rapid.T) {
 			r.Fatalf("%q is %d statements: %v", text, len(parsed), err)
 		}
 		for i, t := range parsed[0] {
-			if t.kind == word && !slices.Contains(generatedWords, t.text) || i == 0 && !slices.Contains([]string{"create", "alter", "comment", "select"}, t.text) {
+			if t.kind == word && !slices.Contains(generatedWords, t.text) || i == 0 &&
+				!slices.Contains([]string{"create", "alter", "comment", "select"}, t.text) {
 				r.Fatalf("%q has the word %q", text, t.text)
 			}
 		}
@@ -180,17 +188,25 @@ func FuzzHostileDescriptions(f *testing.F) { f.Fuzz(rapid.MakeFuzz(hostileDescri
 
 // entriesOfDumps are definitions as pg_dump writes them.
 var entriesOfDumps = []dumpEntry{
-	{desc: "FUNCTION", tag: "f()", definition: "CREATE FUNCTION public.f() RETURNS int LANGUAGE sql AS $a$ SELECT 1; $a$;\n"}, {desc: "VIEW", tag: "f", definition: "CREATE VIEW public.f AS SELECT 'a;b' AS x, E'\\'' AS y;\n"},
-	{desc: "TABLE", tag: "f", definition: "CREATE TABLE public.f (\n a integer DEFAULT 1\n);\nALTER TABLE ONLY public.f ALTER COLUMN a SET STATISTICS 5;\n"}, {desc: "COMMENT", tag: "TABLE f", definition: "COMMENT ON TABLE public.f IS 'it''s';\n"},
-	{desc: "RULE", tag: "t f", definition: "CREATE RULE f AS ON INSERT TO public.t DO INSTEAD (SELECT 1; SELECT 2);\n"}, {desc: "INDEX", tag: "f", definition: "CREATE INDEX f ON public.t USING btree (lower(a));\n"},
-	{desc: "FUNCTION", tag: "f()", definition: "CREATE FUNCTION public.f() RETURNS int BEGIN ATOMIC SELECT 1; SELECT 2; END;\n"}, {desc: "SEQUENCE SET", tag: "f", definition: "SELECT pg_catalog.setval('public.f', 5, true);\n"},
+	{desc: "FUNCTION", tag: "f()",
+		definition: "CREATE FUNCTION public.f() RETURNS int LANGUAGE sql AS $a$ SELECT 1; $a$;\n"},
+	{desc: "VIEW", tag: "f", definition: "CREATE VIEW public.f AS SELECT 'a;b' AS x, E'\\'' AS y;\n"},
+	{desc: "TABLE", tag: "f",
+		definition: "CREATE TABLE public.f (\n a integer DEFAULT 1\n);\nALTER TABLE ONLY public.f ALTER COLUMN a SET " +
+			"STATISTICS 5;\n"}, {desc: "COMMENT", tag: "TABLE f", definition: "COMMENT ON TABLE public.f IS 'it''s';\n"},
+	{desc: "RULE", tag: "t f", definition: "CREATE RULE f AS ON INSERT TO public.t DO INSTEAD (SELECT 1; SELECT 2);\n"},
+	{desc: "INDEX", tag: "f", definition: "CREATE INDEX f ON public.t USING btree (lower(a));\n"},
+	{desc: "FUNCTION", tag: "f()",
+		definition: "CREATE FUNCTION public.f() RETURNS int BEGIN ATOMIC SELECT 1; SELECT 2; END;\n"},
+	{desc: "SEQUENCE SET", tag: "f", definition: "SELECT pg_catalog.setval('public.f', 5, true);\n"},
 }
 
 // hostileEntry draws an entry of a table of contents, with pieces of SQL put in
 // or taken out.
 func hostileEntry(r *rapid.T) dumpEntry {
 	pieces := []string{
-		"(", ")", ";", "'", `"`, "$$", "$a$", "E'", `\`, "--", "\n", "/*", "*/", "; DROP DATABASE prod;", "; ALTER ROLE x SUPERUSER;", " AS ", "BEGIN ATOMIC ", " END;", " CASE ", " LANGUAGE c ", "U&'", "1", "''", "'\n'", "a$", "\x00", "é", "DO ", "COPY ", "; DO $$ x $$;",
+		"(", ")", ";", "'",
+		`"`, "$$", "$a$", "E'", `\`, "--", "\n", "/*", "*/", "; DROP DATABASE prod;", "; ALTER ROLE x SUPERUSER;", " AS ", "BEGIN ATOMIC ", " END;", " CASE ", " LANGUAGE c ", "U&'", "1", "''", "'\n'", "a$", "\x00", "é", "DO ", "COPY ", "; DO $$ x $$;",
 	}
 	e := rapid.SampledFrom(entriesOfDumps).Draw(r, "entry")
 	e.id, e.namespace = 1, "public"

@@ -36,9 +36,14 @@ func newVictim(t *testing.T) victim {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	psql(t, url, script(t, "CREATE ROLE plain LOGIN CREATEDB PASSWORD 'plain'; CREATE DATABASE prod OWNER plain; CREATE DATABASE dev OWNER plain"))
-	v := victim{url: url, plain: strings.Replace(strings.Replace(url, "postgres@", "plain:plain@", 1), "/test", "/dev", 1), files: dir}
-	psql(t, strings.Replace(url, "/test", "/prod", 1), script(t, "CREATE TABLE users (a text); INSERT INTO users VALUES ('secret')"))
+	psql(t, url,
+		script(t,
+			"CREATE ROLE plain LOGIN CREATEDB PASSWORD 'plain'; CREATE DATABASE prod OWNER plain; CREATE DATABASE dev OWNER "+
+				"plain"))
+	v := victim{url: url, plain: strings.Replace(strings.Replace(url, "postgres@", "plain:plain@", 1), "/test", "/dev",
+		1), files: dir}
+	psql(t, strings.Replace(url, "/test", "/prod", 1),
+		script(t, "CREATE TABLE users (a text); INSERT INTO users VALUES ('secret')"))
 	return v
 }
 
@@ -51,15 +56,26 @@ func (v victim) state(t *testing.T) string {
 		t.Fatal(err)
 	}
 	all := slices.Concat(found,
-		linesOf(t, v.url, "SELECT rolname || ' ' || a::text FROM pg_authid a WHERE rolname NOT LIKE 'snapcli\\_%' ORDER BY 1"),
-		linesOf(t, v.url, "SELECT datname || ' ' || pg_get_userbyid(datdba) || CASE WHEN datname IN ('dev', 'test') THEN '' ELSE coalesce(datacl::text, '') END FROM pg_database WHERE datname NOT LIKE 'snapcli\\_%' ORDER BY 1"),
-		linesOf(t, v.url, "SELECT setdatabase || ' ' || setrole || setconfig::text FROM pg_db_role_setting s WHERE setdatabase = 0 OR setdatabase IN (SELECT oid FROM pg_database WHERE datname IN ('prod', 'test', 'postgres', 'template1')) ORDER BY 1"),
-		linesOf(t, v.url, "SELECT pg_get_userbyid(member) || ' in ' || pg_get_userbyid(roleid) FROM pg_auth_members WHERE pg_get_userbyid(roleid) NOT LIKE 'snapcli\\_%' OR pg_get_userbyid(member) LIKE 'snapcli\\_%' ORDER BY 1"),
-		linesOf(t, v.url, "SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'snapcli\\_%' AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)"),
+		linesOf(t, v.url,
+			"SELECT rolname || ' ' || a::text FROM pg_authid a WHERE rolname NOT LIKE 'snapcli\\_%' ORDER BY 1"),
+		linesOf(t, v.url,
+			"SELECT datname || ' ' || pg_get_userbyid(datdba) || CASE WHEN datname IN ('dev', 'test') THEN '' ELSE "+
+				"coalesce(datacl::text, '') END FROM pg_database WHERE datname NOT LIKE 'snapcli\\_%' ORDER BY 1"),
+		linesOf(t, v.url,
+			"SELECT setdatabase || ' ' || setrole || setconfig::text FROM pg_db_role_setting s WHERE setdatabase = 0 OR "+
+				"setdatabase IN (SELECT oid FROM pg_database WHERE datname IN ('prod', 'test', 'postgres', 'template1')) ORDER "+
+				"BY 1"),
+		linesOf(t, v.url,
+			"SELECT pg_get_userbyid(member) || ' in ' || pg_get_userbyid(roleid) FROM pg_auth_members WHERE "+
+				"pg_get_userbyid(roleid) NOT LIKE 'snapcli\\_%' OR pg_get_userbyid(member) LIKE 'snapcli\\_%' ORDER BY 1"),
+		linesOf(t, v.url,
+			"SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'snapcli\\_%' AND (rolsuper OR rolcreaterole OR "+
+				"rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)"),
 		linesOf(t, v.url, "SELECT name || '=' || coalesce(setting, '') FROM pg_file_settings ORDER BY 1"),
 		linesOf(t, v.url, "SELECT spcname::text FROM pg_tablespace ORDER BY 1"),
 		linesOf(t, strings.Replace(v.url, "/test", "/prod", 1), "SELECT a FROM users"),
-		linesOf(t, strings.Replace(v.url, "/test", "/postgres", 1), "SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"),
+		linesOf(t, strings.Replace(v.url, "/test", "/postgres", 1),
+			"SELECT relname::text FROM pg_class WHERE relnamespace = 'public'::regnamespace"),
 	)
 	return strings.Join(all, "\n")
 }
@@ -87,7 +103,8 @@ func (v victim) attack(t *testing.T, what string, d engine.Dump, urls []string, 
 				data = err
 			}
 			if after := v.state(t); after != before {
-				t.Fatalf("%s (%v, %v) changed the server:\n%s\nbefore\n%s", what, how, err, without(after, before), without(before, after))
+				t.Fatalf("%s (%v, %v) changed the server:\n%s\nbefore\n%s", what, how, err, without(after, before),
+					without(before, after))
 			}
 		}
 	}
@@ -97,7 +114,8 @@ func (v victim) attack(t *testing.T, what string, d engine.Dump, urls []string, 
 // without returns the lines that only the first text has.
 func without(text, other string) string {
 	has := strings.Split(other, "\n")
-	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"), func(line string) bool { return slices.Contains(has, line) }), "\n")
+	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"),
+		func(line string) bool { return slices.Contains(has, line) }), "\n")
 }
 
 // Programs of every kind try to leave the database, each as it would in the
@@ -108,10 +126,17 @@ func TestHostilePrograms(t *testing.T) {
 	escape := `EXECUTE 'COPY (SELECT 1) TO PROGRAM ''touch ` + v.files + `/program''';`
 	tries := ""
 	for i, evil := range []string{
-		"COPY (SELECT 1) TO PROGRAM 'touch " + v.files + "/program'", "COPY (SELECT 1) TO '" + v.files + "/copy'", "ALTER ROLE plain PASSWORD 'owned'", "ALTER ROLE postgres RENAME TO owned", "CREATE ROLE evil SUPERUSER", "RESET ROLE", "SET ROLE postgres",
-		"SET SESSION AUTHORIZATION DEFAULT", "RESET SESSION AUTHORIZATION", "ALTER SYSTEM SET work_mem = '1GB'", "ALTER DATABASE prod SET work_mem = '1GB'", "ALTER DATABASE prod RENAME TO gone", "CREATE EXTENSION dblink", "CREATE EXTENSION file_fdw",
-		"SELECT lo_export(1, '" + v.files + "/lo')", "SELECT pg_read_file('/etc/passwd')", "SELECT set_config('role', 'postgres', false)", "SELECT set_config('session_authorization', 'postgres', false)", "GRANT pg_execute_server_program TO PUBLIC", "GRANT postgres TO plain",
-		"ALTER ROLE plain SET session_preload_libraries = 'x'", "LOAD '/tmp/x.so'", "CREATE TABLESPACE evil LOCATION '" + v.files + "'",
+		"COPY (SELECT 1) TO PROGRAM 'touch " + v.files + "/program'", "COPY (SELECT 1) TO '" + v.files +
+			"/copy'", "ALTER ROLE plain PASSWORD 'owned'", "ALTER ROLE postgres RENAME TO owned", "CREATE ROLE evil SUPERUSER",
+		"RESET ROLE", "SET ROLE postgres",
+		"SET SESSION AUTHORIZATION DEFAULT", "RESET SESSION AUTHORIZATION", "ALTER SYSTEM SET work_mem = '1GB'",
+		"ALTER DATABASE prod SET work_mem = '1GB'", "ALTER DATABASE prod RENAME TO gone", "CREATE EXTENSION dblink",
+		"CREATE EXTENSION file_fdw",
+		"SELECT lo_export(1, '" + v.files + "/lo')", "SELECT pg_read_file('/etc/passwd')",
+		"SELECT set_config('role', 'postgres', false)", "SELECT set_config('session_authorization', 'postgres', false)",
+		"GRANT pg_execute_server_program TO PUBLIC", "GRANT postgres TO plain",
+		"ALTER ROLE plain SET session_preload_libraries = 'x'", "LOAD '/tmp/x.so'", "CREATE TABLESPACE evil LOCATION '" +
+			v.files + "'",
 	} {
 		tries += fmt.Sprintf("BEGIN EXECUTE %s; EXCEPTION WHEN OTHERS THEN NULL; END; /* %d */\n", quoteText(evil), i)
 	}
@@ -120,18 +145,33 @@ func TestHostilePrograms(t *testing.T) {
 	evil := `CREATE FUNCTION public.work(x int) RETURNS int LANGUAGE plpgsql %s AS $body$ BEGIN IF current_database() LIKE 'snapcli%%' OR current_database() IN ('dev', 'test') THEN ` + strings.ReplaceAll(tries, "%", "%%") + strings.ReplaceAll(escape, "%", "%%") + ` END IF; RETURN x; END $body$;`
 	var real engine.Dump
 	for name, text := range map[string]string{
-		"index": "CREATE INDEX ON t (calm(a));", "predicate": "CREATE INDEX ON t (a) WHERE calm(a) > 0;", "check": "ALTER TABLE t ADD CHECK (calm(a) > 0);", "default": "ALTER TABLE t ADD b int DEFAULT calm(1);",
-		"generated": "ALTER TABLE t ADD b int GENERATED ALWAYS AS (calm(a)) STORED;", "materialized view": "CREATE MATERIALIZED VIEW m AS SELECT calm(a) FROM t;", "domain": "CREATE DOMAIN d AS int CHECK (calm(value) > 0); ALTER TABLE t ADD b d DEFAULT 1;",
-		"view": "CREATE VIEW v AS SELECT calm(a) FROM t;", "rule": "CREATE RULE r AS ON INSERT TO t DO ALSO SELECT calm(1);", "policy": "ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (calm(a) > 0);",
-		"trigger": "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION trg(); ALTER TABLE t ENABLE ALWAYS TRIGGER tr;", "event trigger": "CREATE FUNCTION ev() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM calm(1); END $$; CREATE EVENT TRIGGER ev ON ddl_command_end EXECUTE FUNCTION ev();",
-		"cast": "CREATE TYPE mood AS ENUM ('1'); CREATE FUNCTION tomood(x int) RETURNS mood LANGUAGE sql AS $$ SELECT calm(1)::text::mood $$; CREATE CAST (int AS mood) WITH FUNCTION tomood(int) AS IMPLICIT;", "aggregate": "CREATE AGGREGATE agg(int) (SFUNC = int4pl, STYPE = int);",
-		"partition": "CREATE TABLE parts (a int) PARTITION BY RANGE (calm(a)); CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10);", "statistics": "CREATE STATISTICS st ON (calm(a)), a FROM t;",
-		"operator": "CREATE FUNCTION opf(int, int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT calm($1) > 0 $$; CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = opf); ALTER TABLE t ADD CHECK (a ### a);",
+		"index": "CREATE INDEX ON t (calm(a));", "predicate": "CREATE INDEX ON t (a) WHERE calm(a) > 0;",
+		"check": "ALTER TABLE t ADD CHECK (calm(a) > 0);", "default": "ALTER TABLE t ADD b int DEFAULT calm(1);",
+		"generated":         "ALTER TABLE t ADD b int GENERATED ALWAYS AS (calm(a)) STORED;",
+		"materialized view": "CREATE MATERIALIZED VIEW m AS SELECT calm(a) FROM t;",
+		"domain":            "CREATE DOMAIN d AS int CHECK (calm(value) > 0); ALTER TABLE t ADD b d DEFAULT 1;",
+		"view":              "CREATE VIEW v AS SELECT calm(a) FROM t;",
+		"rule":              "CREATE RULE r AS ON INSERT TO t DO ALSO SELECT calm(1);",
+		"policy": "ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (calm(a) " +
+			"> 0);",
+		"trigger": "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION trg(); ALTER TABLE t ENABLE ALWAYS " +
+			"TRIGGER tr;",
+		"event trigger": "CREATE FUNCTION ev() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM calm(1); END " +
+			"$$; CREATE EVENT TRIGGER ev ON ddl_command_end EXECUTE FUNCTION ev();",
+		"cast": "CREATE TYPE mood AS ENUM ('1'); CREATE FUNCTION tomood(x int) RETURNS mood LANGUAGE sql AS $$ SELECT " +
+			"calm(1)::text::mood $$; CREATE CAST (int AS mood) WITH FUNCTION tomood(int) AS IMPLICIT;",
+		"aggregate": "CREATE AGGREGATE agg(int) (SFUNC = int4pl, STYPE = int);",
+		"partition": "CREATE TABLE parts (a int) PARTITION BY RANGE (calm(a)); CREATE TABLE parts_1 PARTITION OF parts " +
+			"FOR VALUES FROM (0) TO (10);", "statistics": "CREATE STATISTICS st ON (calm(a)), a FROM t;",
+		"operator": "CREATE FUNCTION opf(int, int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT calm($1) > 0 $$; " +
+			"CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = opf); ALTER TABLE t ADD CHECK (a ### a);",
 	} {
 		definer := map[bool]string{true: "SECURITY DEFINER", false: ""}[len(name)%2 == 0]
-		psql(t, v.url, script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+base+text))
+		psql(t, v.url,
+			script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+base+text))
 		d, raw := dumped(t, v.url)
-		calm := []byte("CREATE FUNCTION public.work(x integer) RETURNS integer\n    LANGUAGE plpgsql\n    AS $$ BEGIN RETURN x; END $$;")
+		calm := []byte("CREATE FUNCTION public.work(x integer) RETURNS integer\n    LANGUAGE plpgsql\n    AS $$ BEGIN " +
+			"RETURN x; END $$;")
 		hostile := fmt.Sprintf(evil, definer)
 		changed := changeContents(t, raw, func(i int, e [][]byte) {
 			e[definitionField] = bytes.Replace(e[definitionField], calm, []byte(hostile), 1)
@@ -148,7 +188,8 @@ func TestHostilePrograms(t *testing.T) {
 		}
 	}
 	// As one's own it does all that it can, so the attack is a real one.
-	if err := load(t, v.url, real, true); len(linesOf(t, v.url, "SELECT datname::text FROM pg_database WHERE datname = 'gone'")) == 0 {
+	if err := load(t, v.url, real, true); len(linesOf(t, v.url,
+		"SELECT datname::text FROM pg_database WHERE datname = 'gone'")) == 0 {
 		t.Errorf("the attack does nothing to those who load it as their own: %v", err)
 	}
 }
@@ -158,12 +199,17 @@ func TestHostilePrograms(t *testing.T) {
 func TestHostileContentsOnAServer(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
-	psql(t, v.url, script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+odd))
+	psql(t, v.url,
+		script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+odd))
 	d, raw := dumped(t, v.url)
 	random := rand.New(rand.NewPCG(1, 2))
 	attacks := []string{
-		"; COPY (SELECT 1) TO PROGRAM 'touch " + v.files + "/program';", "; DROP DATABASE prod;", "; ALTER ROLE plain PASSWORD 'owned';", "\n\\! touch " + v.files + "/psql\n", "; SET ROLE postgres; CREATE ROLE evil SUPERUSER;", "\n; DROP DATABASE prod; --", "\r\nDROP DATABASE prod;\r\n",
-		"'; DROP DATABASE prod; --", `"; DROP DATABASE prod; --`, "$$; DROP DATABASE prod; --", "*/ DROP DATABASE prod; /*", "\x00; DROP DATABASE prod;", "; ALTER SYSTEM SET work_mem = '1GB';", "; CREATE TABLE prod.public.x (a int);", "; ALTER DATABASE prod OWNER TO postgres;",
+		"; COPY (SELECT 1) TO PROGRAM 'touch " + v.files + "/program';", "; DROP DATABASE prod;",
+		"; ALTER ROLE plain PASSWORD 'owned';", "\n\\! touch " + v.files +
+			"/psql\n", "; SET ROLE postgres; CREATE ROLE evil SUPERUSER;", "\n; DROP DATABASE prod; --",
+		"\r\nDROP DATABASE prod;\r\n",
+		"'; DROP DATABASE prod; --",
+		`"; DROP DATABASE prod; --`, "$$; DROP DATABASE prod; --", "*/ DROP DATABASE prod; /*", "\x00; DROP DATABASE prod;", "; ALTER SYSTEM SET work_mem = '1GB';", "; CREATE TABLE prod.public.x (a int);", "; ALTER DATABASE prod OWNER TO postgres;",
 	}
 	for range 5 {
 		what := attacks[random.IntN(len(attacks))]
@@ -173,7 +219,8 @@ func TestHostileContentsOnAServer(t *testing.T) {
 				e[at] = append(slices.Clone(e[at]), what...)
 			}
 		})
-		_ = v.attack(t, fmt.Sprintf("field %d with %q", field, what), dumpOf(changed, d.Info), []string{v.plain, v.url}, everyWay...)
+		_ = v.attack(t, fmt.Sprintf("field %d with %q", field, what), dumpOf(changed, d.Info), []string{v.plain, v.url},
+			everyWay...)
 	}
 }
 
@@ -181,12 +228,25 @@ func TestHostileContentsOnAServer(t *testing.T) {
 func TestHostileDescriptionsOnAServer(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
-	psql(t, from, script(t, "CREATE TYPE mood AS ENUM ('a'); CREATE TABLE t (a int PRIMARY KEY, m mood); CREATE TABLE u (b text); INSERT INTO t VALUES (1, 'a')"))
+	psql(t, from,
+		script(t,
+			"CREATE TYPE mood AS ENUM ('a'); CREATE TABLE t (a int PRIMARY KEY, m mood); CREATE TABLE u (b text); INSERT "+
+				"INTO t VALUES (1, 'a')"))
 	d, _ := dumped(t, from)
 	for name, change := range map[string]func(s *schema.Schema){
-		"a column is missing": func(s *schema.Schema) { s.Tables[0].Columns = s.Tables[0].Columns[:1] }, "another type": func(s *schema.Schema) { s.Tables[0].Columns[1].Type = schema.Type{Name: "regclass"} },
-		"unknown type": func(s *schema.Schema) { s.Enums = nil }, "twice": func(s *schema.Schema) { s.Tables = append(s.Tables, s.Tables[0]) }, "catalog": func(s *schema.Schema) { s.Namespaces = append(s.Namespaces, schema.Namespace{Name: "pg_evil"}) },
-		"catalog's table": func(s *schema.Schema) { s.Tables[1].Name = schema.Name{Schema: "pg_catalog", Name: "pg_authid"} }, "NUL": func(s *schema.Schema) { s.Tables[0].Columns[0].Name = "a\x00b" }, "long": func(s *schema.Schema) { s.Tables[1].Name.Name = strings.Repeat("u", 64) },
+		"a column is missing": func(s *schema.Schema) { s.Tables[0].Columns = s.Tables[0].Columns[:1] },
+		"another type":        func(s *schema.Schema) { s.Tables[0].Columns[1].Type = schema.Type{Name: "regclass"} },
+		"unknown type":        func(s *schema.Schema) { s.Enums = nil },
+		"twice":               func(s *schema.Schema) { s.Tables = append(s.Tables, s.Tables[0]) },
+		"catalog": func(s *schema.Schema) {
+			s.Namespaces = append(s.Namespaces,
+				schema.Namespace{Name: "pg_evil"})
+		},
+		"catalog's table": func(s *schema.Schema) {
+			s.Tables[1].Name = schema.Name{Schema: "pg_catalog",
+				Name: "pg_authid"}
+		}, "NUL": func(s *schema.Schema) { s.Tables[0].Columns[0].Name = "a\x00b" },
+		"long":       func(s *schema.Schema) { s.Tables[1].Name.Name = strings.Repeat("u", 64) },
 		"look-alike": func(s *schema.Schema) { s.Tables[0].Columns[0].Name = "\u0430" }, "extension": func(s *schema.Schema) {
 			s.Extensions = []schema.Extension{{Name: "file_fdw", Schema: "public"}}
 		}, "in itself": func(s *schema.Schema) { s.Tables[0].Inherits = []schema.Name{s.Tables[0].Name} },

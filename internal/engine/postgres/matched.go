@@ -52,7 +52,8 @@ func matchedLayout(entries []dumpEntry, s *schema.Schema) (*layout, error) {
 }
 
 func wrongDump(why string) error {
-	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot's rows are not those that it describes: " + why, Hint: "ask for a snapshot that was built again; nothing was replaced"}
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot's rows are not those that it describes: " + why,
+		Hint: "ask for a snapshot that was built again; nothing was replaced"}
 }
 
 // matchedBlock returns how to load a table's rows, in the order of columns that

@@ -26,7 +26,8 @@ func TestMendDropsWhatNoLoadHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	there := func() (n int) {
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_database WHERE datname = $1", name).Scan(&n); err != nil {
+		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM pg_database WHERE datname = $1",
+			name).Scan(&n); err != nil {
 			t.Fatal(err)
 		}
 		return n

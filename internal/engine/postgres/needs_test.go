@@ -22,7 +22,8 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 			admin, to := servertest.PostgresVersion(t, v), servertest.PostgresVersion(t, v)
 			e, _ := with(t, v)
 			user := "user_" + nameOf(t, admin)
-			psql(t, admin, script(t, fmt.Sprintf(`CREATE ROLE "%s" LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC; CREATE SCHEMA "a b";
+			psql(t, admin,
+				script(t, fmt.Sprintf(`CREATE ROLE "%s" LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC; CREATE SCHEMA "a b";
 				CREATE TABLE t1 (id serial PRIMARY KEY); CREATE TABLE t2 (a int); CREATE TABLE "a b"."T" (a int); INSERT INTO t2 VALUES (1); SELECT lo_create(0);
 				ALTER TABLE t2 ENABLE ROW LEVEL SECURITY`, user)))
 			t.Cleanup(func() {
@@ -66,7 +67,8 @@ func whenDropped(t *testing.T, admin, user string) {
 		t.Fatal(err)
 	}
 	defer conn.Close(t.Context())
-	if _, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock(hashtextextended(datname, 0)) FROM pg_database WHERE datname LIKE 'snapcli\_replaced%' AND pg_get_userbyid(datdba) = $1`, user); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		`SELECT pg_advisory_lock(hashtextextended(datname, 0)) FROM pg_database WHERE datname LIKE 'snapcli\_replaced%' AND pg_get_userbyid(datdba) = $1`, user); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -101,7 +103,8 @@ func TestNeedsNameTheProgram(t *testing.T) {
 	url := servertest.Postgres(t)
 	for use, name := range map[engine.Use]string{engine.ForBuild: "pg_dump", engine.ForLoad: "pg_restore"} {
 		needs, err := Engine{Tools: []string{t.TempDir()}}.Needs(t.Context(), url, use)
-		if err != nil || len(needs) != 1 || needs[0].Code != snap.CodeNoTool || !strings.Contains(needs[0].What, name) || !strings.Contains(needs[0].Mend, "install") {
+		if err != nil || len(needs) != 1 || needs[0].Code != snap.CodeNoTool || !strings.Contains(needs[0].What, name) ||
+			!strings.Contains(needs[0].Mend, "install") {
 			t.Errorf("%s: %+v, %v", name, needs, err)
 		}
 	}

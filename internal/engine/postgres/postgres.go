@@ -48,7 +48,8 @@ const encodingParameter = "client_encoding"
 func parse(raw string) (database, error) {
 	config, err := pgx.ParseConfig(raw)
 	if err != nil {
-		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the PostgreSQL URL is not usable", Hint: "use postgres://user@host:5432/database", Cause: err}
+		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the PostgreSQL URL is not usable",
+			Hint: "use postgres://user@host:5432/database", Cause: err}
 	}
 	config.ConnectTimeout = 10 * time.Second
 	config.RuntimeParams["application_name"] = "snapcli"
@@ -287,7 +288,8 @@ func major(version string) int {
 func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
 	var encoding, collate, ctype, provider, locale, rules string
 	// The columns of the provider came with versions 15 to 17.
-	err := conn.QueryRow(ctx, `SELECT pg_encoding_to_char(encoding), datcollate, datctype, coalesce(j->>'datlocprovider', 'c'), coalesce(j->>'datlocale', j->>'daticulocale', ''), coalesce(j->>'daticurules', '')
+	err := conn.QueryRow(ctx,
+		`SELECT pg_encoding_to_char(encoding), datcollate, datctype, coalesce(j->>'datlocprovider', 'c'), coalesce(j->>'datlocale', j->>'daticulocale', ''), coalesce(j->>'daticurules', '')
 		FROM pg_database d, to_jsonb(d) j WHERE datname = current_database()`).Scan(&encoding, &collate, &ctype, &provider, &locale, &rules)
 	if err != nil {
 		return nil, err
@@ -309,7 +311,8 @@ func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 // ones, whose partitions do, and not foreign ones. Rows are not counted. Names
 // come as they are stored and are read as those in a dump.
 func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
-	rows, err := conn.Query(ctx, `SELECT convert_to(n.nspname::text, e), convert_to(c.relname::text, e), array_agg(convert_to(a.attname::text, e) ORDER BY a.attnum),
+	rows, err := conn.Query(ctx,
+		`SELECT convert_to(n.nspname::text, e), convert_to(c.relname::text, e), array_agg(convert_to(a.attname::text, e) ORDER BY a.attnum),
 			array_agg(convert_to(format_type(a.atttypid, a.atttypmod), e) ORDER BY a.attnum), array_agg(a.attnotnull ORDER BY a.attnum)
 		FROM getdatabaseencoding() e, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
@@ -327,7 +330,8 @@ func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
 		t := engine.Table{Schema: stored.Label(string(schema)), Name: stored.Label(string(name)), Rows: -1}
 		for i := range columns {
 			if columns[i] != nil {
-				t.Columns = append(t.Columns, engine.Column{Name: stored.Label(string(columns[i])), Type: stored.Label(string(types[i])), NotNull: *notNull[i]})
+				t.Columns = append(t.Columns, engine.Column{Name: stored.Label(string(columns[i])),
+					Type: stored.Label(string(types[i])), NotNull: *notNull[i]})
 			}
 		}
 		return t, err
@@ -336,7 +340,8 @@ func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
 
 // connections names who else is connected to a database.
 func connections(ctx context.Context, conn *pgx.Conn, name string) ([]string, error) {
-	rows, err := conn.Query(ctx, `SELECT coalesce(usename, '') || coalesce(' (' || nullif(application_name, '') || ')', '') || coalesce(' from ' || host(client_addr), '')
+	rows, err := conn.Query(ctx,
+		`SELECT coalesce(usename, '') || coalesce(' (' || nullif(application_name, '') || ')', '') || coalesce(' from ' || host(client_addr), '')
 		FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid() AND backend_type = 'client backend' ORDER BY backend_start`, name)
 	if err != nil {
 		return nil, err

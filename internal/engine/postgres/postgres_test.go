@@ -56,7 +56,8 @@ var changing = regexp.MustCompile(`(?m)^(--.*|\\(un)?restrict .*)?\n`)
 // definitionOf returns the database's definition as pg_dump writes it.
 func definitionOf(t testing.TB, url string) string {
 	t.Helper()
-	out, err := exec.Command(filepath.Join(servertest.PostgresBin(), "pg_dump"), "--schema-only", "--no-owner", "--no-privileges", "-d", url).Output()
+	out, err := exec.Command(filepath.Join(servertest.PostgresBin(), "pg_dump"), "--schema-only", "--no-owner",
+		"--no-privileges", "-d", url).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +89,10 @@ func rows(t testing.TB, url string) map[string]string {
 		id := pgx.Identifier{table.Schema, table.Name}.Sanitize()
 		read(id, "SELECT x::text FROM ONLY "+id+" x ORDER BY x::text")
 	}
-	read("sequences", "SELECT schemaname||'.'||sequencename||' '||coalesce(last_value::text, '-') FROM pg_sequences ORDER BY 1")
-	read("large objects", "SELECT loid::text||' '||pageno||' '||encode(data, 'hex') FROM pg_largeobject ORDER BY loid, pageno")
+	read("sequences",
+		"SELECT schemaname||'.'||sequencename||' '||coalesce(last_value::text, '-') FROM pg_sequences ORDER BY 1")
+	read("large objects",
+		"SELECT loid::text||' '||pageno||' '||encode(data, 'hex') FROM pg_largeobject ORDER BY loid, pageno")
 	conn.Close(context.Background())
 	return all
 }
@@ -121,7 +124,8 @@ func dumped(t testing.TB, url string) (engine.Dump, []byte) {
 }
 
 func dumpOf(b []byte, info engine.Info) engine.Dump {
-	return engine.Dump{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }, Size: int64(len(b)), Info: info}
+	return engine.Dump{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
+		Size: int64(len(b)), Info: info}
 }
 
 func load(t testing.TB, url string, d engine.Dump, terminate bool) error {
@@ -139,7 +143,8 @@ func load(t testing.TB, url string, d engine.Dump, terminate bool) error {
 func leftovers(t testing.TB, url string) []string {
 	t.Helper()
 	conn := connectTo(t, url)
-	r, err := conn.Query(context.Background(), `SELECT datname FROM pg_database d WHERE datname LIKE 'snapcli\_%' AND NOT EXISTS
+	r, err := conn.Query(context.Background(),
+		`SELECT datname FROM pg_database d WHERE datname LIKE 'snapcli\_%' AND NOT EXISTS
 		(SELECT FROM pg_locks WHERE locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(datname, 0))`)
 	if err != nil {
 		t.Fatal(err)
@@ -166,9 +171,12 @@ func TestSamples(t *testing.T) {
 		files []string
 		table engine.Table
 	}{
-		"chinook":   {[]string{script(t, own)}, engine.Table{Schema: "public", Name: "track", Rows: 3503}},
-		"northwind": {[]string{filepath.Join(samples, "northwind-postgres", "northwind.sql")}, engine.Table{Schema: "public", Name: "orders", Rows: 830}},
-		"sakila":    {[]string{filepath.Join(samples, "sakila-postgres", "schema.sql"), filepath.Join(samples, "sakila-postgres", "data-copy.sql")}, engine.Table{Schema: "public", Name: "rental", Rows: 16044}},
+		"chinook": {[]string{script(t, own)}, engine.Table{Schema: "public", Name: "track", Rows: 3503}},
+		"northwind": {[]string{filepath.Join(samples, "northwind-postgres", "northwind.sql")},
+			engine.Table{Schema: "public", Name: "orders", Rows: 830}},
+		"sakila": {[]string{filepath.Join(samples, "sakila-postgres", "schema.sql"),
+			filepath.Join(samples, "sakila-postgres", "data-copy.sql")},
+			engine.Table{Schema: "public", Name: "rental", Rows: 16044}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -231,7 +239,9 @@ func TestOddSchema(t *testing.T) {
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
 	psql(t, from, script(t, odd))
 	d, _ := dumped(t, from)
-	for _, want := range []engine.Table{{Schema: "Größe \"x\"", Name: "tab le", Rows: 3}, {Schema: "public", Name: "part_2a", Rows: 1}, {Schema: "public", Name: "parent", Rows: 1}, {Schema: "public", Name: "nothing", Rows: 0}} {
+	for _, want := range []engine.Table{{Schema: "Größe \"x\"", Name: "tab le", Rows: 3},
+		{Schema: "public", Name: "part_2a", Rows: 1}, {Schema: "public", Name: "parent", Rows: 1},
+		{Schema: "public", Name: "nothing", Rows: 0}} {
 		if !has(d.Info.Tables, want) {
 			t.Errorf("the tables %v do not have %v", d.Info.Tables, want)
 		}
@@ -251,16 +261,22 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 	conn := connectTo(t, to)
 	name := conn.Config().Database
 	role := "role_of_" + name
-	psql(t, to, script(t, fmt.Sprintf(`CREATE ROLE %[1]s; ALTER DATABASE %[2]s OWNER TO %[1]s; ALTER DATABASE %[2]s SET work_mem = '7MB'; ALTER DATABASE %[2]s SET search_path = a, "b c";
+	psql(t, to,
+		script(t,
+			fmt.Sprintf(`CREATE ROLE %[1]s; ALTER DATABASE %[2]s OWNER TO %[1]s; ALTER DATABASE %[2]s SET work_mem = '7MB'; ALTER DATABASE %[2]s SET search_path = a, "b c";
 		ALTER DATABASE %[2]s SET temp_tablespaces = ''; ALTER ROLE %[1]s IN DATABASE %[2]s SET local_preload_libraries = 'a "b', c; ALTER ROLE %[1]s IN DATABASE %[2]s SET search_path = '', %[3]s, "$user";
 		COMMENT ON DATABASE %[2]s IS 'it''s'; REVOKE CONNECT ON DATABASE %[2]s FROM PUBLIC; ALTER DATABASE %[2]s CONNECTION LIMIT 33 IS_TEMPLATE true`, role, name, strings.Repeat("long", 20))))
 	conn.Close(context.Background())
-	psql(t, from, script(t, fmt.Sprintf("SET allow_in_place_tablespaces = on; CREATE TABLESPACE of_%[1]s LOCATION ''; ALTER DATABASE %[1]s SET TABLESPACE of_%[1]s", name)))
+	psql(t, from,
+		script(t,
+			fmt.Sprintf("SET allow_in_place_tablespaces = on; CREATE TABLESPACE of_%[1]s LOCATION ''; ALTER DATABASE %[1]s "+
+				"SET TABLESPACE of_%[1]s", name)))
 	state := func() string {
 		conn := connectTo(t, to)
 		defer conn.Close(context.Background())
 		var s string
-		err := conn.QueryRow(context.Background(), `SELECT format('%s %s %s %s %s %s %s %s', pg_get_userbyid(datdba), (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(datacl) a), datconnlimit, shobj_description(oid, 'pg_database'),
+		err := conn.QueryRow(context.Background(),
+			`SELECT format('%s %s %s %s %s %s %s %s', pg_get_userbyid(datdba), (SELECT array_agg(a::text ORDER BY a::text) FROM unnest(datacl) a), datconnlimit, shobj_description(oid, 'pg_database'),
 			datistemplate, dattablespace, (SELECT array_agg(setrole || setconfig::text ORDER BY setrole) FROM pg_db_role_setting WHERE setdatabase = d.oid), current_setting('search_path')) FROM pg_database d WHERE datname = current_database()`).Scan(&s)
 		if err != nil {
 			t.Fatal(err)
@@ -276,17 +292,24 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 	}
 	same(t, from, to)
 	whenDropped(t, to, role)
-	psql(t, to, script(t, fmt.Sprintf("ALTER DATABASE %[1]s OWNER TO postgres; ALTER DATABASE %[1]s IS_TEMPLATE false; DROP ROLE %[2]s", name, role)))
+	psql(t, to,
+		script(t,
+			fmt.Sprintf("ALTER DATABASE %[1]s OWNER TO postgres; ALTER DATABASE %[1]s IS_TEMPLATE false; DROP ROLE %[2]s", name,
+				role)))
 }
 
 // A database that could be renamed but not dropped would stay for ever.
 func TestSubscriberIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
-	psql(t, url, script(t, "CREATE SUBSCRIPTION sub CONNECTION 'host=nowhere.invalid' PUBLICATION p WITH (connect = false); ALTER SUBSCRIPTION sub SET (slot_name = NONE)"))
+	psql(t, url,
+		script(t,
+			"CREATE SUBSCRIPTION sub CONNECTION 'host=nowhere.invalid' PUBLICATION p WITH (connect = false); ALTER "+
+				"SUBSCRIPTION sub SET (slot_name = NONE)"))
 	t.Cleanup(func() { psql(t, url, script(t, "DROP SUBSCRIPTION sub")) })
 	d, _ := dumped(t, url)
-	if err := load(t, url, d, true); snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), `subscription "sub"`) {
+	if err := load(t, url, d, true); snap.CodeOf(err) != snap.CodeConflict ||
+		!strings.Contains(err.Error(), `subscription "sub"`) {
 		t.Errorf("load into a database with a subscription: %v", err)
 	}
 	if left := leftovers(t, url); len(left) > 0 {
@@ -305,7 +328,9 @@ func TestSettingsOfTheRole(t *testing.T) {
 	conn := connectTo(t, to)
 	role := "hurried_" + conn.Config().Database
 	text := fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD 'x';", role)
-	for _, setting := range []string{"statement_timeout = '1h'", "lock_timeout = '1h'", "idle_session_timeout = '1h'", "idle_in_transaction_session_timeout = '1h'", "bytea_output = escape", "DateStyle = 'SQL, DMY'", "client_encoding = LATIN1", "search_path = ''"} {
+	for _, setting := range []string{"statement_timeout = '1h'", "lock_timeout = '1h'", "idle_session_timeout = '1h'",
+		"idle_in_transaction_session_timeout = '1h'", "bytea_output = escape", "DateStyle = 'SQL, DMY'",
+		"client_encoding = LATIN1", "search_path = ''"} {
 		text += fmt.Sprintf("ALTER ROLE %s SET %s;", role, setting)
 	}
 	psql(t, to, script(t, text))
@@ -374,7 +399,8 @@ func TestCheckAndErrors(t *testing.T) {
 	url := servertest.Postgres(t)
 	psql(t, url, script(t, "CREATE TABLE t (a int); CREATE ROLE weak LOGIN; CREATE TABLE hidden (a int)"))
 	info, err := Engine{}.Check(t.Context(), url)
-	if err != nil || !info.Exists || info.Size == 0 || major(info.ServerVersion) < 10 || len(info.Tables) != 2 || info.Properties["encoding"] != "UTF8" {
+	if err != nil || !info.Exists || info.Size == 0 || major(info.ServerVersion) < 10 || len(info.Tables) != 2 ||
+		info.Properties["encoding"] != "UTF8" {
 		t.Errorf("%+v, %v", info, err)
 	}
 	none := strings.Replace(url, "/test_", "/nope_", 1)
@@ -398,7 +424,8 @@ func TestCheckAndErrors(t *testing.T) {
 		"no URL":           {dump("postgres://u:s3cret@h:port/x"), snap.CodeUsage, "not usable"},
 		"no tool":          {noTool, snap.CodeNoTool, "pg_dump is not in"},
 	} {
-		if snap.CodeOf(c.err) != c.code || !strings.Contains(c.err.Error(), c.text) || strings.Contains(c.err.Error(), "s3cret") {
+		if snap.CodeOf(c.err) != c.code || !strings.Contains(c.err.Error(), c.text) ||
+			strings.Contains(c.err.Error(), "s3cret") {
 			t.Errorf("%s: %s: %v", name, snap.CodeOf(c.err), c.err)
 		}
 	}
@@ -408,13 +435,15 @@ func TestCheckAndErrors(t *testing.T) {
 // The password goes through the environment, never into an argument.
 func TestPasswordIsNoArgument(t *testing.T) {
 	t.Parallel()
-	for _, raw := range []string{"postgres://u:s3cret@h/db?sslmode=disable", "postgres://u@h/db?password=s3cret", "host=h user=u password=s3cret dbname=db"} {
+	for _, raw := range []string{"postgres://u:s3cret@h/db?sslmode=disable", "postgres://u@h/db?password=s3cret",
+		"host=h user=u password=s3cret dbname=db"} {
 		d, err := parse(raw)
 		if err != nil {
 			t.Fatal(err)
 		}
 		cmd, _ := tool{path: "/bin/true"}.command(t.Context(), d, "--x")
-		if args := strings.Join(cmd.Args, " "); strings.Contains(args, "s3cret") || !strings.Contains(args, "u@h") || !strings.Contains(args, "/db") {
+		if args := strings.Join(cmd.Args, " "); strings.Contains(args, "s3cret") || !strings.Contains(args, "u@h") ||
+			!strings.Contains(args, "/db") {
 			t.Errorf("%s: %s", raw, args)
 		}
 		if env := strings.Join(cmd.Env, "\n"); !strings.Contains(env, "PGPASSWORD=s3cret") {

@@ -46,7 +46,8 @@ func (d database) relay(ctx context.Context) (*relay, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &relay{rows: make(chan []byte, relayed), free: make(chan []byte, relayed), ended: make(chan struct{}), done: make(chan struct{})}
+	r := &relay{rows: make(chan []byte, relayed), free: make(chan []byte, relayed), ended: make(chan struct{}),
+		done: make(chan struct{})}
 	if err = conn.PgConn().SyncConn(ctx); err == nil {
 		r.server, err = conn.PgConn().Hijack()
 	}
@@ -72,7 +73,8 @@ func (r *relay) listen(ctx context.Context) (err error) {
 	if r.dir, err = os.MkdirTemp("", socketPrefix); err != nil {
 		return errors.Join(errNoRelay, err)
 	}
-	if r.listener, err = (&net.ListenConfig{}).Listen(ctx, "unix", filepath.Join(r.dir, ".s.PGSQL."+relayPort)); err != nil {
+	if r.listener, err = (&net.ListenConfig{}).Listen(ctx, "unix",
+		filepath.Join(r.dir, ".s.PGSQL."+relayPort)); err != nil {
 		os.RemoveAll(r.dir)
 		return errors.Join(errNoRelay, err)
 	}
@@ -98,9 +100,11 @@ func sweepSockets(temp string) {
 func (r *relay) command(ctx context.Context, t tool, args ...string) (*exec.Cmd, *engine.Speech) {
 	config := r.server.Config
 	u := url.URL{Scheme: "postgres", RawQuery: url.Values{"host": {r.dir}, "port": {relayPort}}.Encode()}
-	place := database{raw: u.String(), config: &pgx.ConnConfig{Config: pgconn.Config{Database: config.Database, User: config.User}}}
+	place := database{raw: u.String(),
+		config: &pgx.ConnConfig{Config: pgconn.Config{Database: config.Database, User: config.User}}}
 	cmd, said := t.command(ctx, place, args...)
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }), place.environment()...)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }),
+		place.environment()...)
 	return cmd, said
 }
 

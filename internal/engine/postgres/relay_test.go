@@ -25,7 +25,8 @@ import (
 func TestRelayedDumpIsTheSame(t *testing.T) {
 	t.Parallel()
 	url := various(t)
-	raw, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_dump"), "-Fc", "-Z0", "--no-privileges", url).Output()
+	raw, err := exec.CommandContext(t.Context(), filepath.Join(servertest.PostgresBin(), "pg_dump"), "-Fc", "-Z0",
+		"--no-privileges", url).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,8 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 	}{
 		"by the server": {
 			func(context.CancelFunc) error {
-				_, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1", d.name())
+				_, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1",
+					d.name())
 				return err
 			},
 			func(err error) bool {
@@ -84,7 +86,8 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := Engine{}.Dump(ctx, url, &acting{after: 2 << 20, act: func() error { return c.act(cancel) }}, engine.Options{Jobs: 1})
+			_, err := Engine{}.Dump(ctx, url, &acting{after: 2 << 20, act: func() error { return c.act(cancel) }},
+				engine.Options{Jobs: 1})
 			if !c.found(err) {
 				t.Errorf("got %v", err)
 			}
@@ -118,12 +121,15 @@ func (a *acting) Write(p []byte) (int, error) {
 func TestRelayKeepsThePassword(t *testing.T) {
 	t.Setenv("PGPASSWORD", "s3cret")
 	t.Setenv("PGSSLMODE", "verify-full")
-	r := &relay{dir: "/a socket", server: &pgconn.HijackedConn{Config: &pgconn.Config{Host: "h", Database: "a db", User: "u", Password: "s3cret"}}}
+	r := &relay{dir: "/a socket",
+		server: &pgconn.HijackedConn{Config: &pgconn.Config{Host: "h", Database: "a db", User: "u", Password: "s3cret"}}}
 	cmd, _ := r.command(t.Context(), tool{path: "/bin/true"}, "--x")
-	if args := strings.Join(cmd.Args, " "); !strings.HasSuffix(args, "--dbname=postgres://u@/a%20db?host=%2Fa%20socket&port=5432") {
+	if args := strings.Join(cmd.Args, " "); !strings.HasSuffix(args,
+		"--dbname=postgres://u@/a%20db?host=%2Fa%20socket&port=5432") {
 		t.Errorf("arguments %s", args)
 	}
-	if env := strings.Join(cmd.Env, "\n"); strings.Contains(env, "s3cret") || strings.Contains(env, "verify-full") || !strings.Contains(env, "PATH=") {
+	if env := strings.Join(cmd.Env, "\n"); strings.Contains(env, "s3cret") || strings.Contains(env, "verify-full") ||
+		!strings.Contains(env, "PATH=") {
 		t.Error("the environment tells how to connect")
 	}
 }
@@ -132,7 +138,8 @@ func TestRelayKeepsThePassword(t *testing.T) {
 func TestSocketsAreSwept(t *testing.T) {
 	t.Parallel()
 	temp := t.TempDir()
-	old, young, other := filepath.Join(temp, socketPrefix+"1"), filepath.Join(temp, socketPrefix+"2"), filepath.Join(temp, "other")
+	old, young, other := filepath.Join(temp, socketPrefix+"1"), filepath.Join(temp, socketPrefix+"2"),
+		filepath.Join(temp, "other")
 	for _, dir := range []string{old, young, other} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)

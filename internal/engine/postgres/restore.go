@@ -103,7 +103,8 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 	if err != nil {
 		return err
 	}
-	run := restoring{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs, properties: info.Properties, oneTable: oneTable(info.Tables)}
+	run := restoring{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs, properties: info.Properties,
+		oneTable: oneTable(info.Tables)}
 	counts, err := s.anew(ctx, run, u)
 	if deadlocked(err) && run.jobs > 1 && u.rows.wait() == nil {
 		// Two jobs can wait for each other on what is partitioned. One cannot.
@@ -121,7 +122,8 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 // anew makes the scratch database and restores the dump into it.
 func (s *scratch) anew(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
 	if s.made {
-		if _, err := s.admin.Exec(ctx, "DROP DATABASE "+pgx.Identifier{s.here.name()}.Sanitize()+" WITH (FORCE)"); err != nil {
+		if _, err := s.admin.Exec(ctx,
+			"DROP DATABASE "+pgx.Identifier{s.here.name()}.Sanitize()+" WITH (FORCE)"); err != nil {
 			return nil, s.place.failure(err)
 		}
 		s.made = false
@@ -194,7 +196,8 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 		return err
 	}
 	err = createLike(ctx, s.admin, name, place, run.properties)
-	s.here, s.made = s.place.named(name), err == nil || state(err) == "" // if the server has not answered, it may make it yet
+	// if the server has not answered, it may make it yet
+	s.here, s.made = s.place.named(name), err == nil || state(err) == ""
 	if err != nil {
 		return err
 	}
@@ -222,7 +225,8 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 // tablespace is where the destination is, as far as the user may put another
 // database there: " TABLESPACE big".
 func (s *scratch) tablespace(ctx context.Context) (clause string, err error) {
-	err = s.admin.QueryRow(ctx, `SELECT coalesce(max(format(' TABLESPACE %I', spcname)), '') FROM pg_database d JOIN pg_tablespace t ON t.oid = dattablespace
+	err = s.admin.QueryRow(ctx,
+		`SELECT coalesce(max(format(' TABLESPACE %I', spcname)), '') FROM pg_database d JOIN pg_tablespace t ON t.oid = dattablespace
 		WHERE datname = $1 AND has_tablespace_privilege(t.oid, 'CREATE')`, s.place.name()).Scan(&clause)
 	return clause, err
 }
@@ -248,13 +252,15 @@ func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p
 			}
 			attempts = append([]string{icu}, attempts...)
 		case p["builtin_locale"] != "":
-			attempts = append([]string{libc + " LOCALE_PROVIDER builtin BUILTIN_LOCALE " + literal(p["builtin_locale"])}, attempts...)
+			attempts = append([]string{libc + " LOCALE_PROVIDER builtin BUILTIN_LOCALE " + literal(p["builtin_locale"])},
+				attempts...)
 		}
 	}
 	var err error
 	for _, statement := range attempts {
 		_, err = admin.Exec(ctx, statement)
-		if err == nil || !slices.Contains([]string{stateBadParameter, stateWrongObject, stateSyntax, stateUnsupported}, state(err)) {
+		if err == nil || !slices.Contains([]string{stateBadParameter, stateWrongObject, stateSyntax, stateUnsupported},
+			state(err)) {
 			return err
 		}
 	}
@@ -276,7 +282,8 @@ type restoring struct {
 func (s *scratch) restore(ctx context.Context, run restoring, args ...string) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	args = append(args, "--jobs="+strconv.Itoa(run.jobs), "--no-owner", "--no-privileges", "--no-tablespaces", "--no-subscriptions")
+	args = append(args, "--jobs="+strconv.Itoa(run.jobs), "--no-owner", "--no-privileges", "--no-tablespaces",
+		"--no-subscriptions")
 	cmd, said := run.tool.command(ctx, s.here, args...)
 	var ignored *ignoring
 	if setsUnknown(run.tool, run.server) {
@@ -333,7 +340,8 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 		if state(err) == "" {
 			return s.here.failure(err)
 		}
-		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + message(err), Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}
+		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + message(err),
+			Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}
 	}
 	if conn.PgConn().TxStatus() != 'I' {
 		return snap.Invalid("the SQL begins a transaction and does not commit it", "add COMMIT at the end")
@@ -394,7 +402,10 @@ func sweep(ctx context.Context, admin *pgx.Conn) error {
 	if err != nil {
 		return err
 	}
-	err = eachFree(ctx, admin, names, func(quoted string) string { return "DROP DATABASE IF EXISTS " + quoted + " WITH (FORCE)" })
+	err = eachFree(ctx, admin, names, func(quoted string) string {
+		return "DROP DATABASE IF EXISTS " + quoted +
+			" WITH (FORCE)"
+	})
 	if err != nil {
 		return err
 	}

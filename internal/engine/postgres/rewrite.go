@@ -55,7 +55,8 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 }
 
 func cannotMask(why string, cause error) error {
-	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot cannot be masked by rules: " + why, Hint: "build it again with this snapcli, or mask it with a SQL file", Cause: cause}
+	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot cannot be masked by rules: " + why,
+		Hint: "build it again with this snapcli, or mask it with a SQL file", Cause: cause}
 }
 
 // Inspect implements [engine.Rewriter].
@@ -145,7 +146,8 @@ func sampleRows(d *dumpReader, s *engine.Shape, most int) error {
 }
 
 // Rewrite implements [engine.Rewriter].
-func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io.Writer, o engine.Options) (engine.Info, error) {
+func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io.Writer,
+	o engine.Options) (engine.Info, error) {
 	in, err := dump.Open()
 	if err != nil {
 		return engine.Info{}, err
@@ -299,7 +301,8 @@ func (r *rewriter) fieldMasks(t tableData, masks []engine.Mask) []*fieldMask {
 	all := make([]*fieldMask, len(masks))
 	for i, m := range masks {
 		if m != nil {
-			all[i] = &fieldMask{column: t.schema + "." + t.name + "." + t.columns[i], stored: r.d.stored, mask: m, seed: maphash.MakeSeed()}
+			all[i] = &fieldMask{column: t.schema + "." + t.name + "." + t.columns[i], stored: r.d.stored, mask: m,
+				seed: maphash.MakeSeed()}
 		}
 	}
 	return all
@@ -328,7 +331,8 @@ func (m *fieldMask) appendMasked(out, field []byte) ([]byte, error) {
 	}
 	value, err := m.stored.Bytes(value)
 	if err != nil {
-		return nil, snap.Invalid(fmt.Sprintf("the mask of %s makes a text that the database cannot hold: %v", m.column, err), "give the column a mask or a value that the encoding has the characters for")
+		return nil, snap.Invalid(fmt.Sprintf("the mask of %s makes a text that the database cannot hold: %v", m.column, err),
+			"give the column a mask or a value that the encoding has the characters for")
 	}
 	return appendEscaped(out, value), nil
 }

@@ -25,7 +25,9 @@ func (l loader) quoted() string { return pgx.Identifier{l.name}.Sanitize() }
 func (s *scratch) makeLoader(ctx context.Context) error {
 	var may bool
 	var server int
-	err := s.admin.QueryRow(ctx, "SELECT rolsuper OR rolcreaterole, current_setting('server_version_num')::int / 10000 FROM pg_roles WHERE rolname = current_user").Scan(&may, &server)
+	err := s.admin.QueryRow(ctx,
+		"SELECT rolsuper OR rolcreaterole, current_setting('server_version_num')::int / 10000 FROM pg_roles WHERE rolname "+
+			"= current_user").Scan(&may, &server)
 	if err != nil || !may {
 		return err
 	}
@@ -37,7 +39,8 @@ func (s *scratch) makeLoader(ctx context.Context) error {
 	if server >= 16 {
 		grant += " WITH INHERIT TRUE, SET TRUE"
 	}
-	create := "CREATE ROLE " + l.quoted() + " LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION PASSWORD " + literal(l.password)
+	create := "CREATE ROLE " + l.quoted() + " LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION PASSWORD " +
+		literal(l.password)
 	for _, statement := range []string{"BEGIN", create, grant, "COMMIT"} {
 		if _, err := s.admin.Exec(ctx, statement); err != nil {
 			_, _ = s.admin.Exec(ctx, "ROLLBACK")
@@ -130,7 +133,8 @@ func (s *scratch) settleData(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	for _, statement := range []string{"REASSIGN OWNED BY " + s.loader.quoted() + " TO CURRENT_USER", "DROP OWNED BY " + s.loader.quoted()} {
+	for _, statement := range []string{"REASSIGN OWNED BY " + s.loader.quoted() + " TO CURRENT_USER",
+		"DROP OWNED BY " + s.loader.quoted()} {
 		if _, err := conn.Exec(ctx, statement); err != nil {
 			return err
 		}

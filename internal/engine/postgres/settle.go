@@ -23,7 +23,8 @@ func limits(server int) []string {
 
 // settle prepares every session of ours.
 func settle(ctx context.Context, conn *pgconn.PgConn) error {
-	statements := []string{"SET client_encoding = " + spoken(conn.ParameterStatus("server_encoding")), "SET bytea_output = hex"}
+	statements := []string{"SET client_encoding = " + spoken(conn.ParameterStatus("server_encoding")),
+		"SET bytea_output = hex"}
 	for _, limit := range limits(major(conn.ParameterStatus("server_version"))) {
 		statements = append(statements, "SET "+limit+" = 0")
 	}

@@ -26,7 +26,8 @@ const stateReadOnly = "25006"
 const sessionLikeDump = `SET datestyle = ISO; SET intervalstyle = postgres; SET extra_float_digits = 3; SET row_security = off; SET synchronize_seqscans = off`
 
 // dumpSubset dumps some rows of the database.
-func (e Engine) dumpSubset(ctx context.Context, d database, t tool, info engine.Info, w io.Writer, o engine.Options) (engine.Info, error) {
+func (e Engine) dumpSubset(ctx context.Context, d database, t tool, info engine.Info, w io.Writer,
+	o engine.Options) (engine.Info, error) {
 	conn, err := d.connect(ctx)
 	if err != nil {
 		return info, err
@@ -110,7 +111,9 @@ func (c *cutter) choose(ctx context.Context, want engine.Subset) (snapshot strin
 // failure explains what only a subset needs.
 func (c *cutter) failure(err error) error {
 	if state(err) == stateReadOnly {
-		return &snap.Error{Code: snap.CodeDatabase, Detail: "the rows of a subset are chosen in temporary tables, and the PostgreSQL server " + c.d.where() + " is read-only", Hint: "build the subset from the primary server", Cause: err}
+		return &snap.Error{Code: snap.CodeDatabase,
+			Detail: "the rows of a subset are chosen in temporary tables, and the PostgreSQL server " + c.d.where() +
+				" is read-only", Hint: "build the subset from the primary server", Cause: err}
 	}
 	return c.d.failure(err)
 }
@@ -119,7 +122,8 @@ func (c *cutter) failure(err error) error {
 // part of it: pg_dump knows what to take of them. Tables go by the names that
 // they have in a dump, and in statements by those that the server quotes.
 func (c *cutter) tablesOf(ctx context.Context) error {
-	rows, err := c.conn.Query(ctx, `SELECT c.oid, convert_to(n.nspname::text, e), convert_to(c.relname::text, e), CASE c.relkind WHEN 'r' THEN 'ONLY ' ELSE '' END || format('%I.%I', n.nspname, c.relname), quote_ident(c.relname),
+	rows, err := c.conn.Query(ctx,
+		`SELECT c.oid, convert_to(n.nspname::text, e), convert_to(c.relname::text, e), CASE c.relkind WHEN 'r' THEN 'ONLY ' ELSE '' END || format('%I.%I', n.nspname, c.relname), quote_ident(c.relname),
 			coalesce(pg_partition_root(c.oid)::oid, c.oid),
 			ARRAY(SELECT convert_to(quote_ident(a.attname), pg_client_encoding()) FROM pg_index i, unnest(i.indkey) WITH ORDINALITY u(number, at), pg_attribute a
 				WHERE i.indrelid = c.oid AND i.indisprimary AND a.attrelid = c.oid AND a.attnum = u.number ORDER BY u.at),
@@ -182,7 +186,8 @@ func tableOf(key [2]string, from, quoted string, primary []string) subset.Table 
 		if len(parts) > 0 {
 			identity = "concat_ws(chr(31), " + strings.Join(parts, ", ") + ")"
 		}
-		return "('x' || substr(encode(sha256(convert_to(" + identity + "::text, 'SQL_ASCII')), 'hex'), 1, 8))::bit(32)::bigint"
+		return "('x' || substr(encode(sha256(convert_to(" + identity +
+			"::text, 'SQL_ASCII')), 'hex'), 1, 8))::bit(32)::bigint"
 	}
 	return t
 }
@@ -213,7 +218,8 @@ func (c *cutter) references(ctx context.Context) error {
 			continue
 		}
 		c.graph.Keys = append(c.graph.Keys, subset.ForeignKey{
-			Child: a.table, Parent: b.table, ChildFrom: a.from, ParentFrom: b.from, Columns: asTexts(columns), Refers: asTexts(refers),
+			Child: a.table, Parent: b.table, ChildFrom: a.from, ParentFrom: b.from, Columns: asTexts(columns),
+			Refers: asTexts(refers),
 		})
 	}
 	return rows.Err()
@@ -243,7 +249,8 @@ func (c *cutter) Condition(table, condition string, err error) error {
 	if code := state(err); !strings.HasPrefix(code, "42") && !strings.HasPrefix(code, "22") || code == stateNoRight {
 		return err
 	}
-	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s", table, condition, message(err)), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}
+	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s", table,
+		condition, message(err)), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}
 }
 
 // of counts the rows of a table of the source.
@@ -344,7 +351,8 @@ func (c *cutter) chosen(w *rewriter, t tableData, m *member) (int64, error) {
 	for i, column := range m.columns {
 		columns[i] = "t." + column
 	}
-	query := fmt.Sprintf("COPY (SELECT %s FROM %s k JOIN %s t ON t.ctid = k.k2 WHERE k.k1 = %d ORDER BY k.k2) TO STDOUT WITH (ENCODING %s)",
+	query := fmt.Sprintf("COPY (SELECT %s FROM %s k JOIN %s t ON t.ctid = k.k2 WHERE k.k1 = %d ORDER BY k.k2) TO "+
+		"STDOUT WITH (ENCODING %s)",
 		strings.Join(columns, ", "), c.choice.Kept(m.table), m.from, m.oid, literal(c.d.encoding))
 	tag, err := c.conn.PgConn().CopyTo(c.ctx, chunks{w}, query)
 	return tag.RowsAffected(), err

@@ -81,7 +81,8 @@ func TestSubsetHoldsTheRows(t *testing.T) {
 			if got := texts(t, to, strings.ReplaceAll(table.KeyQuery(), "CHAR(20)", "text")); !slices.Equal(got, want[i]) {
 				t.Fatalf("seed %d: %s has %v, want %v\n%+v\n%s", seed, table.Name, got, want[i], d.ask, text)
 			}
-			if told := dump.Info.Tables[i]; told.Name != table.Name || told.Rows != int64(len(want[i])) || told.Of != int64(len(table.Rows)) {
+			if told := dump.Info.Tables[i]; told.Name != table.Name || told.Rows != int64(len(want[i])) ||
+				told.Of != int64(len(table.Rows)) {
 				t.Fatalf("seed %d: told of %s: %+v", seed, table.Name, told)
 			}
 		}
@@ -113,7 +114,8 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
 	execute(t, from, subsetSchema)
-	dump, err := subsetOf(t, from, engine.Subset{Where: map[string]string{"cus tomer": "k1 = 1 -- a comment", "base": "x = 2"}})
+	dump, err := subsetOf(t, from,
+		engine.Subset{Where: map[string]string{"cus tomer": "k1 = 1 -- a comment", "base": "x = 2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +143,10 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 	if !slices.Equal(dump.Info.Subset.Start, []string{"Grö ße.cus tomer", "public.base"}) {
 		t.Errorf("told %+v", dump.Info.Subset)
 	}
-	if !slices.ContainsFunc(dump.Info.Tables, func(t engine.Table) bool { return t.Name == "event_2a" && t.Rows == 1 && t.Of == 3 }) {
+	if !slices.ContainsFunc(dump.Info.Tables, func(t engine.Table) bool {
+		return t.Name == "event_2a" && t.Rows == 1 &&
+			t.Of == 3
+	}) {
 		t.Errorf("told %+v", dump.Info.Tables)
 	}
 }
@@ -151,7 +156,8 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 func TestSubsetFollowsAChain(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
-	execute(t, from, `CREATE TABLE chain (id int PRIMARY KEY, before int REFERENCES chain); INSERT INTO chain SELECT i, nullif(i - 1, 0) FROM generate_series(1, 1000) i`)
+	execute(t, from,
+		`CREATE TABLE chain (id int PRIMARY KEY, before int REFERENCES chain); INSERT INTO chain SELECT i, nullif(i - 1, 0) FROM generate_series(1, 1000) i`)
 	dump, err := subsetOf(t, from, engine.Subset{Where: map[string]string{"chain": "id = 300"}})
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +173,9 @@ func TestSubsetFollowsAChain(t *testing.T) {
 func TestSubsetConditionsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	from := servertest.Postgres(t)
-	execute(t, from, "CREATE SCHEMA other; CREATE TABLE t (a int PRIMARY KEY); CREATE TABLE u (a int); CREATE TABLE other.u (a int); INSERT INTO t VALUES (1)")
+	execute(t, from,
+		"CREATE SCHEMA other; CREATE TABLE t (a int PRIMARY KEY); CREATE TABLE u (a int); CREATE TABLE other.u (a int); "+
+			"INSERT INTO t VALUES (1)")
 	for name, want := range map[string]engine.Subset{
 		"no such table":     {Where: map[string]string{"tt": "true"}},
 		"several such":      {Where: map[string]string{"u": "true"}},

@@ -59,7 +59,8 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 // held until the old one is dropped, and what cannot be, the next load sweeps up.
 func (s *scratch) leave(old string) {
 	server := s.admin.PgConn().Frontend()
-	server.SendQuery(&pgproto3.Query{String: "DROP DATABASE IF EXISTS " + pgx.Identifier{old}.Sanitize() + " WITH (FORCE)"})
+	server.SendQuery(&pgproto3.Query{String: "DROP DATABASE IF EXISTS " + pgx.Identifier{old}.Sanitize() +
+		" WITH (FORCE)"})
 	_ = server.Flush()
 }
 
@@ -72,14 +73,17 @@ func (s *scratch) exists(ctx context.Context) (yes bool, err error) {
 // drop it.
 func (s *scratch) droppable(ctx context.Context) error {
 	var subscription string
-	err := s.admin.QueryRow(ctx, "SELECT coalesce(min(subname), '') FROM pg_subscription JOIN pg_database d ON d.oid = subdbid WHERE datname = $1", s.place.name()).Scan(&subscription)
+	err := s.admin.QueryRow(ctx,
+		"SELECT coalesce(min(subname), '') FROM pg_subscription JOIN pg_database d ON d.oid = subdbid WHERE datname = $1",
+		s.place.name()).Scan(&subscription)
 	if err != nil || subscription == "" {
 		return err
 	}
 	return &snap.Error{
-		Code:   snap.CodeConflict,
-		Detail: fmt.Sprintf("the database %q has the subscription %q, with which no database can be dropped", s.place.name(), subscription),
-		Hint:   "drop the subscription first; nothing was changed",
+		Code: snap.CodeConflict,
+		Detail: fmt.Sprintf("the database %q has the subscription %q, with which no database can be dropped", s.place.name(),
+			subscription),
+		Hint: "drop the subscription first; nothing was changed",
 	}
 }
 
@@ -97,7 +101,9 @@ func (s *scratch) clear(ctx context.Context, terminate bool) error {
 			Hint:   "close the connections, or end them with --terminate; nothing was changed",
 		}
 	}
-	_, err = s.admin.Exec(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()", s.place.name())
+	_, err = s.admin.Exec(ctx,
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()",
+		s.place.name())
 	return err
 }
 
@@ -116,7 +122,8 @@ func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
 	defer tx.Rollback(context.WithoutCancel(ctx))
 	id := func(name string) string { return pgx.Identifier{name}.Sanitize() }
 	here, place := id(s.here.name()), id(s.place.name())
-	statements := append(s.retire(), "ALTER DATABASE "+here+" RESET ALL", "ALTER ROLE CURRENT_USER IN DATABASE "+here+" RESET ALL", "COMMENT ON DATABASE "+here+" IS NULL")
+	statements := append(s.retire(), "ALTER DATABASE "+here+" RESET ALL",
+		"ALTER ROLE CURRENT_USER IN DATABASE "+here+" RESET ALL", "COMMENT ON DATABASE "+here+" IS NULL")
 	if exists {
 		inherited, err := inherit(ctx, tx, s.place.name(), here)
 		if err != nil {

@@ -31,8 +31,10 @@ var missingRole = regexp.MustCompile(`role (".+") does not exist`)
 func usualPlaces() []string {
 	var dirs []string
 	for _, pattern := range []string{
-		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/opt/postgresql@*/bin", "/opt/homebrew/opt/postgresql@*/bin",
-		"/opt/homebrew/opt/libpq/bin", "/Library/PostgreSQL/*/bin", "/usr/local/pgsql/bin", `C:\Program Files\PostgreSQL\*\bin`,
+		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/opt/postgresql@*/bin",
+		"/opt/homebrew/opt/postgresql@*/bin",
+		"/opt/homebrew/opt/libpq/bin", "/Library/PostgreSQL/*/bin", "/usr/local/pgsql/bin",
+		`C:\Program Files\PostgreSQL\*\bin`,
 	} {
 		found, _ := filepath.Glob(pattern)
 		dirs = append(dirs, found...)
@@ -76,9 +78,11 @@ func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error)
 		missing.Detail = fmt.Sprintf("the program %s is not in %s", name, strings.Join(e.Tools, " or "))
 	}
 	if newest != "" {
-		missing.Detail = fmt.Sprintf("the installed %s is version %s, and version %d or newer is needed", name, newest, atLeast)
+		missing.Detail = fmt.Sprintf("the installed %s is version %s, and version %d or newer is needed", name, newest,
+			atLeast)
 	}
-	missing.Hint = fmt.Sprintf("install it: apt install postgresql-client-%d (Debian, Ubuntu; see apt.postgresql.org), or brew install postgresql@%d", atLeast, atLeast)
+	missing.Hint = fmt.Sprintf("install it: apt install postgresql-client-%d (Debian, Ubuntu; see apt.postgresql.org), "+
+		"or brew install postgresql@%d", atLeast, atLeast)
 	if len(e.Tools) > 0 {
 		missing.Hint += "; or name its folder in postgres_tools, the only places that are looked in"
 	}
@@ -158,10 +162,12 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Spe
 	switch {
 	case strings.Contains(what, "No space left on device"):
 		e.Code, e.Hint = snap.CodeStorageFull, "make room on the server's disk and try again; the database is as it was"
-	case strings.Contains(what, "permission denied") || strings.Contains(what, "must be owner") || strings.Contains(what, "must be superuser"):
+	case strings.Contains(what, "permission denied") || strings.Contains(what, "must be owner") ||
+		strings.Contains(what, "must be superuser"):
 		e.Hint = fmt.Sprintf("grant the right to the user %q, or use another user in the target's URL", d.config.User)
 	case missingRole.MatchString(what):
-		e.Hint = fmt.Sprintf("a policy, user mapping or grant names that role; make it on the destination's server: CREATE ROLE %s", missingRole.FindStringSubmatch(what)[1])
+		e.Hint = fmt.Sprintf("a policy, user mapping or grant names that role; make it on the destination's server: "+
+			"CREATE ROLE %s", missingRole.FindStringSubmatch(what)[1])
 	case strings.Contains(what, "row-level security"):
 		e.Hint = "use a user who sees every row: a superuser, or one with BYPASSRLS"
 	case strings.Contains(what, "extension") && strings.Contains(what, "not available"):

@@ -36,12 +36,14 @@ func TestToolOfTheRightVersion(t *testing.T) {
 	}
 	_, err := e.tool("pg_dump", 18)
 	var missing *snap.Error
-	if !errors.As(err, &missing) || missing.Code != snap.CodeNoTool || !strings.Contains(missing.Detail, "17.2") || !strings.Contains(missing.Hint, "postgresql-client-18") {
+	if !errors.As(err, &missing) || missing.Code != snap.CodeNoTool || !strings.Contains(missing.Detail, "17.2") ||
+		!strings.Contains(missing.Hint, "postgresql-client-18") {
 		t.Errorf("for a server 18: %v", err)
 	}
 	empty := t.TempDir()
 	_, err = Engine{Tools: []string{empty}}.tool("pg_dump", 18)
-	if !errors.As(err, &missing) || missing.Code != snap.CodeNoTool || !strings.Contains(missing.Detail, empty) || !strings.Contains(missing.Hint, "postgres_tools") {
+	if !errors.As(err, &missing) || missing.Code != snap.CodeNoTool || !strings.Contains(missing.Detail, empty) ||
+		!strings.Contains(missing.Hint, "postgres_tools") {
 		t.Errorf("without any in the folder that is set: %v", err)
 	}
 }

@@ -66,7 +66,8 @@ func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 // finish says that nothing more comes, and why if it should.
 func (u *unpacking) finish(err error) error {
 	if disk.Full(err) {
-		err = &snap.Error{Code: snap.CodeStorageFull, Detail: "there is no space left on the disk to unpack the snapshot", Hint: "make room in the data folder; nothing was replaced", Cause: err}
+		err = &snap.Error{Code: snap.CodeStorageFull, Detail: "there is no space left on the disk to unpack the snapshot",
+			Hint: "make room in the data folder; nothing was replaced", Cause: err}
 	}
 	u.rows.close(err)
 	if u.layout == nil {
@@ -143,7 +144,8 @@ func (u *unpacking) data(d *dumpReader, from *reading) error {
 	case from.err != nil:
 		return from.err
 	case d.err != nil:
-		return &snap.Error{Code: snap.CodeCorrupt, Detail: "the dump in the snapshot is damaged", Hint: "build the snapshot again; nothing was replaced", Cause: d.err}
+		return &snap.Error{Code: snap.CodeCorrupt, Detail: "the dump in the snapshot is damaged",
+			Hint: "build the snapshot again; nothing was replaced", Cause: d.err}
 	}
 	return errors.Join(err, rest.out.Flush())
 }

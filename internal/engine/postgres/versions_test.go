@@ -31,7 +31,8 @@ func with(t testing.TB, server int) (Engine, string) {
 // schemaBy is the definition as one version's pg_dump writes it.
 func schemaBy(t testing.TB, bin, url string) string {
 	t.Helper()
-	out, err := exec.Command(filepath.Join(bin, "pg_dump"), "--schema-only", "--no-owner", "--no-privileges", "-d", url).Output()
+	out, err := exec.Command(filepath.Join(bin, "pg_dump"), "--schema-only", "--no-owner", "--no-privileges", "-d",
+		url).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +181,8 @@ func TestOlderProgramsThanTheServer(t *testing.T) {
 	}
 	_, err := Engine{Tools: []string{old}}.Dump(t.Context(), url, io.Discard, engine.Options{Jobs: 1})
 	var e *snap.Error
-	if !errors.As(err, &e) || e.Code != snap.CodeNoTool || !strings.Contains(e.Detail, "version 15") || !strings.Contains(e.Hint, "apt install postgresql-client-18") {
+	if !errors.As(err, &e) || e.Code != snap.CodeNoTool || !strings.Contains(e.Detail, "version 15") ||
+		!strings.Contains(e.Hint, "apt install postgresql-client-18") {
 		t.Errorf("%v", err)
 	}
 }
@@ -194,11 +196,15 @@ func TestNewerSnapshotIntoOlderServer(t *testing.T) {
 	psql(t, to, script(t, "CREATE TABLE old (a int); INSERT INTO old VALUES (1)"))
 	before := rows(t, to)
 
-	psql(t, from, script(t, "CREATE TABLE plain (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v text NOT NULL); INSERT INTO plain (v) VALUES ('x')"))
+	psql(t, from,
+		script(t,
+			"CREATE TABLE plain (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v text NOT NULL); INSERT INTO plain (v) "+
+				"VALUES ('x')"))
 	plain := e.build(t, from)
 	psql(t, from, script(t, "CREATE TABLE newer (a int, b int GENERATED ALWAYS AS (a + 1) VIRTUAL, r int4multirange)"))
 	err := e.load(t, to, e.build(t, from))
-	if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "built from PostgreSQL 18") || !strings.Contains(err.Error(), "is older") {
+	if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "built from PostgreSQL 18") ||
+		!strings.Contains(err.Error(), "is older") {
 		t.Errorf("load of 18 into 13: %v", err)
 	}
 	if after := rows(t, to); fmt.Sprint(after) != fmt.Sprint(before) {

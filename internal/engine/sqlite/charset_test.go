@@ -36,9 +36,12 @@ func TestNamesThatAreNoText(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
-	makeDB(t, from, "CREATE TABLE \"caf\xe9\" (id INTEGER PRIMARY KEY, \"na\xefve\" TEXT); INSERT INTO \"caf\xe9\" VALUES (1, 'one'), (2, CAST(x'ff' AS TEXT))")
+	makeDB(t, from,
+		"CREATE TABLE \"caf\xe9\" (id INTEGER PRIMARY KEY, \"na\xefve\" TEXT); INSERT INTO \"caf\xe9\" VALUES (1, 'one'), "+
+			"(2, CAST(x'ff' AS TEXT))")
 	var b bytes.Buffer
-	info, err := Engine{}.Dump(t.Context(), "sqlite://"+from, &b, engine.Options{Jobs: 1, TempDir: dir, Subset: &engine.Subset{Where: map[string]string{`caf\xE9`: "id = 1"}}})
+	info, err := Engine{}.Dump(t.Context(), "sqlite://"+from, &b,
+		engine.Options{Jobs: 1, TempDir: dir, Subset: &engine.Subset{Where: map[string]string{`caf\xE9`: "id = 1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

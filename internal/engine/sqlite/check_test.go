@@ -79,7 +79,8 @@ func TestCollationsOfAProgram(t *testing.T) {
 	for _, jobs := range []int{1, 2} {
 		dir := t.TempDir()
 		from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
-		makeDB(t, from, `CREATE TABLE t (a TEXT COLLATE NOCASE, g AS (lower(a)), CHECK (lower(a) <> '')); INSERT INTO t VALUES ('x'); CREATE INDEX i ON t (a); CREATE INDEX j ON t (lower(a));
+		makeDB(t, from,
+			`CREATE TABLE t (a TEXT COLLATE NOCASE, g AS (lower(a)), CHECK (lower(a) <> '')); INSERT INTO t VALUES ('x'); CREATE INDEX i ON t (a); CREATE INDEX j ON t (lower(a));
 			PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(replace(sql, 'NOCASE', 'LOCALIZED'), 'lower', 'mine'); PRAGMA writable_schema = RESET;`)
 		d, b := dumped(t, from)
 		s, err := Engine{}.Restore(t.Context(), URLOf(to), d, engine.Options{Jobs: jobs})

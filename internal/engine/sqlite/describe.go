@@ -148,7 +148,8 @@ func indexDefinition(e entry, d definition) (schema.Index, string) {
 
 // entriesOf reads the schema of an open database.
 func entriesOf(ctx context.Context, q querier) ([]entry, error) {
-	rows, err := q.QueryContext(ctx, "SELECT type, name, tbl_name, coalesce(rootpage, 0), coalesce(sql, '') FROM sqlite_schema ORDER BY rowid")
+	rows, err := q.QueryContext(ctx,
+		"SELECT type, name, tbl_name, coalesce(rootpage, 0), coalesce(sql, '') FROM sqlite_schema ORDER BY rowid")
 	if err != nil {
 		return nil, err
 	}

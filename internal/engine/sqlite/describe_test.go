@@ -41,8 +41,10 @@ func TestDescriptionsAreComplete(t *testing.T) {
 	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
 	makeDB(t, from, describedTables)
 	described := descriptionOf(t, from)
-	if len(described.Programs) > 0 || len(described.Tables) != 11 || len(described.Sequences) != 1 || described.Sequences[0].Last != "7" {
-		t.Fatalf("described %d tables, sequences %v, programs %v", len(described.Tables), described.Sequences, described.Programs)
+	if len(described.Programs) > 0 || len(described.Tables) != 11 || len(described.Sequences) != 1 ||
+		described.Sequences[0].Last != "7" {
+		t.Fatalf("described %d tables, sequences %v, programs %v", len(described.Tables), described.Sequences,
+			described.Programs)
 	}
 	made := []string{""}
 	for _, table := range described.Tables {
@@ -130,14 +132,16 @@ CREATE VIRTUAL TABLE c USING fts5(x, content=''); CREATE VIRTUAL TABLE s USING d
 	}
 	slices.Sort(got)
 	want := []string{
-		"check constraint big t", "check constraint unnamed t", "check constraint unnamed t", "check constraint unnamed t", "default r t",
+		"check constraint big t", "check constraint unnamed t", "check constraint unnamed t", "check constraint unnamed t",
+		"default r t",
 		"expression index e t", "expression index n t", "generated column g t", "generated column h t", "partial index p t",
 		"trigger tr t", "unique constraint unnamed t", "view v", "virtual table c", "virtual table s", "virtual table w",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("programs\n%q\nwant\n%q", got, want)
 	}
-	if len(d.Tables) != 1 || len(d.Tables[0].Checks) != 0 || len(d.Tables[0].Indexes) != 1 || d.Tables[0].Indexes[0].Columns[0].Name != "a" {
+	if len(d.Tables) != 1 || len(d.Tables[0].Checks) != 0 || len(d.Tables[0].Indexes) != 1 ||
+		d.Tables[0].Indexes[0].Columns[0].Name != "a" {
 		t.Errorf("described %+v", d.Tables)
 	}
 }

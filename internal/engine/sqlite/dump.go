@@ -51,7 +51,8 @@ func (s *scratch) dump(ctx context.Context, w io.Writer) (engine.Info, error) {
 func dump(ctx context.Context, tx *sql.Tx, w io.Writer, o engine.Options) (engine.Info, error) {
 	info := engine.Info{ServerVersion: version(ctx), Exists: true}
 	var size, count int64
-	err := tx.QueryRowContext(ctx, "SELECT page_size, page_count FROM pragma_page_size, pragma_page_count").Scan(&size, &count)
+	err := tx.QueryRowContext(ctx, "SELECT page_size, page_count FROM pragma_page_size, pragma_page_count").Scan(&size,
+		&count)
 	if err != nil {
 		return info, err
 	}

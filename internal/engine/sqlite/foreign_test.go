@@ -48,7 +48,8 @@ func rowsOfDescribed(t testing.TB, path string, s *schema.Schema) []string {
 				parts = append(parts, fmt.Sprintf("typeof(%[1]s) || quote(%[1]s)", quote(c.Name)))
 			}
 		}
-		got, err := texts(t.Context(), db, "SELECT "+strings.Join(parts, " || ' ' || ")+" FROM "+quote(table.Name.Name)+" ORDER BY 1")
+		got, err := texts(t.Context(), db, "SELECT "+strings.Join(parts,
+			" || ' ' || ")+" FROM "+quote(table.Name.Name)+" ORDER BY 1")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,8 @@ func rowsOfDescribed(t testing.TB, path string, s *schema.Schema) []string {
 func TestForeignFiles(t *testing.T) {
 	t.Parallel()
 	kinds := kindsOfFiles()
-	kinds["described"] = describedTables + `INSERT INTO plain (a, "e f") VALUES ('one word', 'b'), ('two', NULL); INSERT INTO ext (ext) VALUES ('rebuild');
+	kinds["described"] = describedTables +
+		`INSERT INTO plain (a, "e f") VALUES ('one word', 'b'), ('two', NULL); INSERT INTO ext (ext) VALUES ('rebuild');
 		INSERT INTO f VALUES ('a title', 'a body'); INSERT INTO tree VALUES (5, 1.5, 2.5, 'five'), (-6, 0, 0, NULL);`
 	kinds["big tree"] = `CREATE VIRTUAL TABLE r USING rtree(id, x0, x1, y0, y1, +a, +b); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
 		INSERT INTO r SELECT i, i % 50, i % 50 + 1.25, i % 77, i % 77 + 2, 'label ' || i, i * 2 FROM n;`
@@ -88,7 +90,8 @@ func TestForeignFiles(t *testing.T) {
 				t.Errorf("got  %q\nwant %q", got, want)
 			}
 			described := descriptionOf(t, to)
-			if len(described.Programs) > 0 || len(described.Tables) != len(d.Info.Schema.Tables) || !reflect.DeepEqual(described.Sequences, d.Info.Schema.Sequences) {
+			if len(described.Programs) > 0 || len(described.Tables) != len(d.Info.Schema.Tables) ||
+				!reflect.DeepEqual(described.Sequences, d.Info.Schema.Sequences) {
 				t.Errorf("the loaded file is described as %+v", described)
 			}
 			soundFile(t, to)
@@ -143,7 +146,8 @@ func TestGeneratedForeignDatabases(t *testing.T) {
 		d, _ := dumped(t, from)
 		d.Trust = engine.Foreign
 		loadGenerated(r, to, d, engine.Options{Jobs: 2, TempDir: dir})
-		if got, want := rowsOfDescribed(t, to, d.Info.Schema), rowsOfDescribed(t, from, d.Info.Schema); !reflect.DeepEqual(got, want) {
+		if got, want := rowsOfDescribed(t, to, d.Info.Schema),
+			rowsOfDescribed(t, from, d.Info.Schema); !reflect.DeepEqual(got, want) {
 			r.Fatalf("got  %q\nwant %q", got, want)
 		}
 	})

@@ -53,7 +53,8 @@ func (m machine) state(t testing.TB) map[string]string {
 // attach is what the review's snapshots contained: it writes a file, and copies
 // another database's secrets into this one.
 func (m machine) attach() string {
-	return fmt.Sprintf("ATTACH '%[1]s/.profile' AS x; CREATE TABLE x.\"\nid > %[1]s/owned\n\" (a); ATTACH '%[2]s' AS y; UPDATE t SET a = (SELECT token FROM y.secret)", m.home, m.secrets)
+	return fmt.Sprintf("ATTACH '%[1]s/.profile' AS x; CREATE TABLE x.\"\nid > %[1]s/owned\n\" (a); ATTACH '%[2]s' AS "+
+		"y; UPDATE t SET a = (SELECT token FROM y.secret)", m.home, m.secrets)
 }
 
 // hostileDump returns a file as a dump, with the description that our own
@@ -105,7 +106,8 @@ func (m machine) attack(t testing.TB, d engine.Dump) (ended []error) {
 		c, err := Engine{}.Inspect(t.Context(), d, 3, o)
 		if err == nil {
 			var b bytes.Buffer
-			if _, err := (Engine{}).Rewrite(t.Context(), d, reversing(c), &b, o); err == nil && bytes.Contains(b.Bytes(), []byte("the-secret-token")) {
+			if _, err := (Engine{}).Rewrite(t.Context(), d, reversing(c), &b, o); err == nil &&
+				bytes.Contains(b.Bytes(), []byte("the-secret-token")) {
 				t.Error("the masked copy has the secret of another database")
 			}
 		}
@@ -149,22 +151,24 @@ CREATE INDEX i ON t (a); CREATE TRIGGER tr AFTER UPDATE ON t BEGIN SELECT 1; END
 
 // alter sets the text of entries, as no SQLite lets it be set without asking.
 func alter(kind, text string) string {
-	return fmt.Sprintf("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = %s WHERE type = '%s';", schema.QuoteText(schema.SQLite, text), kind)
+	return fmt.Sprintf("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = %s WHERE type = '%s';",
+		schema.QuoteText(schema.SQLite, text), kind)
 }
 
 // hostileSchemas are scripts that make hostile files.
 func hostileSchemas(m machine) map[string]string {
 	a := m.attach()
 	all := map[string]string{
-		"attach behind an index":     alter("index", "CREATE INDEX i ON t (a); "+a),
-		"attach behind a trigger":    alter("trigger", "CREATE TRIGGER tr AFTER UPDATE ON t BEGIN SELECT 1; END; "+a),
-		"attach behind a view":       alter("view", "CREATE VIEW v AS SELECT 1; "+a),
-		"attach behind a table":      alter("table", "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT); "+a),
-		"attach alone":               alter("index", a),
-		"attach behind a comment":    alter("index", "CREATE INDEX i ON t (a) -- ;\n; "+a),
-		"attach in a comment":        alter("index", "CREATE INDEX i ON t (a) /*/ "+a+" */; "+a),
-		"attach behind a quote":      alter("index", "CREATE INDEX i ON t (a, 'it''s '';'); "+a),
-		"attach in a default":        alter("table", "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT DEFAULT (1)); "+a+"; --)"),
+		"attach behind an index":  alter("index", "CREATE INDEX i ON t (a); "+a),
+		"attach behind a trigger": alter("trigger", "CREATE TRIGGER tr AFTER UPDATE ON t BEGIN SELECT 1; END; "+a),
+		"attach behind a view":    alter("view", "CREATE VIEW v AS SELECT 1; "+a),
+		"attach behind a table":   alter("table", "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT); "+a),
+		"attach alone":            alter("index", a),
+		"attach behind a comment": alter("index", "CREATE INDEX i ON t (a) -- ;\n; "+a),
+		"attach in a comment":     alter("index", "CREATE INDEX i ON t (a) /*/ "+a+" */; "+a),
+		"attach behind a quote":   alter("index", "CREATE INDEX i ON t (a, 'it''s '';'); "+a),
+		"attach in a default": alter("table",
+			"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT DEFAULT (1)); "+a+"; --)"),
 		"attach in a type":           alter("table", `CREATE TABLE t (id INTEGER PRIMARY KEY, a "TEXT); `+a+`; --")`),
 		"another name":               alter("index", "CREATE INDEX j ON t (a)"),
 		"another kind":               alter("index", "CREATE TRIGGER i AFTER UPDATE ON t BEGIN DELETE FROM t; END"),
@@ -182,20 +186,28 @@ func hostileSchemas(m machine) map[string]string {
 		"NUL":                        `PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = sql || char(0) || '; ` + strings.ReplaceAll(a, "'", "''") + `' WHERE name = 'i';`,
 		"its own sequence":           `CREATE TABLE s (id INTEGER PRIMARY KEY AUTOINCREMENT); PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE VIEW sqlite_sequence AS SELECT load_extension(1)', type = 'view' WHERE name = 'sqlite_sequence';`,
 		"statistics":                 `ANALYZE; PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'CREATE TABLE sqlite_stat1(tbl,idx,stat); ` + strings.ReplaceAll(a, "'", "''") + `' WHERE name = 'sqlite_stat1';`,
-		"a deep expression":          alter("table", "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT CHECK ("+strings.Repeat("(", 5000)+"1"+strings.Repeat(")", 5000)+"))"),
-		"many columns":               alter("table", "CREATE TABLE t (id INTEGER PRIMARY KEY"+strings.Repeat(", a", 100000)+")"),
-		"a long statement":           alter("view", "CREATE VIEW v AS SELECT '"+strings.Repeat("x", maxStatement)+"'"),
-		"functions in views":         `CREATE VIEW w AS SELECT load_extension('x'), readfile('` + m.secrets + `'), fts3_tokenizer('x', x'00');`,
-		"functions in triggers":      `CREATE TRIGGER w AFTER UPDATE ON t BEGIN SELECT load_extension('x'); SELECT writefile('` + m.home + `/x', 'y'); SELECT edit('x'); END;`,
-		"pages in triggers":          `CREATE TRIGGER w AFTER UPDATE ON t BEGIN UPDATE sqlite_dbpage SET data = zeroblob(4096) WHERE pgno = 1; END;`,
-		"generated columns":          alter("table", "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (load_extension('x')), h AS (randomblob(1000000000)) STORED)"),
-		"expressions":                `CREATE INDEX ex ON t (hex(zeroblob(length(a)))); CREATE TABLE c (a CHECK (length(zeroblob(1000000000)) > a)); INSERT INTO c VALUES (1);`,
-		"a recursive view":           `CREATE VIEW r AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n;`,
-		"foreign options":            alter("table", "CREATE VIRTUAL TABLE t USING fts5(a, content='sqlite_schema', content_rowid='rowid'); "+a),
+		"a deep expression": alter("table",
+			"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT CHECK ("+strings.Repeat("(", 5000)+"1"+strings.Repeat(")",
+				5000)+"))"),
+		"many columns": alter("table",
+			"CREATE TABLE t (id INTEGER PRIMARY KEY"+strings.Repeat(", a", 100000)+")"),
+		"a long statement":      alter("view", "CREATE VIEW v AS SELECT '"+strings.Repeat("x", maxStatement)+"'"),
+		"functions in views":    `CREATE VIEW w AS SELECT load_extension('x'), readfile('` + m.secrets + `'), fts3_tokenizer('x', x'00');`,
+		"functions in triggers": `CREATE TRIGGER w AFTER UPDATE ON t BEGIN SELECT load_extension('x'); SELECT writefile('` + m.home + `/x', 'y'); SELECT edit('x'); END;`,
+		"pages in triggers":     `CREATE TRIGGER w AFTER UPDATE ON t BEGIN UPDATE sqlite_dbpage SET data = zeroblob(4096) WHERE pgno = 1; END;`,
+		"generated columns": alter("table",
+			"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (load_extension('x')), h AS (randomblob(1000000000)) STORED)"),
+		"expressions":      `CREATE INDEX ex ON t (hex(zeroblob(length(a)))); CREATE TABLE c (a CHECK (length(zeroblob(1000000000)) > a)); INSERT INTO c VALUES (1);`,
+		"a recursive view": `CREATE VIEW r AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n;`,
+		"foreign options": alter("table",
+			"CREATE VIRTUAL TABLE t USING fts5(a, content='sqlite_schema', content_rowid='rowid'); "+a),
 	}
-	for _, module := range []string{"dbstat", "fts5vocab(t, row)", "sqlite_dbpage", "geopoly(a)", "rtree_i32(id, x, y)", "rtree(id, x, y)", "fts5(a)", "fts5(a, content='')",
-		"fts5(a, content=t)", "fts3(a)", "fts4(a, content='t')", "csv(filename='" + m.secrets + "')", "pragma_database_list", "json_each", "zipfile('x')", "fts5(a, tokenize='x; " + strings.ReplaceAll(a, "'", "") + "')"} {
-		all["module "+module] = fmt.Sprintf("PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES ('table', 'z', 'z', 0, %s);", schema.QuoteText(schema.SQLite, "CREATE VIRTUAL TABLE z USING "+module))
+	for _, module := range []string{"dbstat", "fts5vocab(t, row)", "sqlite_dbpage", "geopoly(a)", "rtree_i32(id, x, y)",
+		"rtree(id, x, y)", "fts5(a)", "fts5(a, content='')",
+		"fts5(a, content=t)", "fts3(a)", "fts4(a, content='t')", "csv(filename='" + m.secrets + "')", "pragma_database_list",
+		"json_each", "zipfile('x')", "fts5(a, tokenize='x; " + strings.ReplaceAll(a, "'", "") + "')"} {
+		all["module "+module] = fmt.Sprintf("PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES ('table', 'z', "+
+			"'z', 0, %s);", schema.QuoteText(schema.SQLite, "CREATE VIRTUAL TABLE z USING "+module))
 	}
 	return all
 }
@@ -277,7 +289,8 @@ func TestHostileDescriptions(t *testing.T) {
 		},
 		"r-tree": func(s *schema.Schema) { s.Tables[0].Virtual = rtree },
 		"function": func(s *schema.Schema) {
-			s.Tables[0].Columns[1].Default = &schema.Expr{Call: "load_extension", Args: []schema.Expr{{Literal: &schema.Literal{Kind: "string", Value: "x"}}}}
+			s.Tables[0].Columns[1].Default = &schema.Expr{Call: "load_extension",
+				Args: []schema.Expr{{Literal: &schema.Literal{Kind: "string", Value: "x"}}}}
 		},
 		"number": func(s *schema.Schema) {
 			s.Tables[0].Columns[1].Default = &schema.Expr{Literal: &schema.Literal{Kind: "number", Value: "1); " + m.attach()}}
@@ -286,14 +299,18 @@ func TestHostileDescriptions(t *testing.T) {
 			s.Tables[0].Checks = []schema.Check{{Expr: schema.Expr{Op: "; ATTACH", Args: make([]schema.Expr, 2)}}}
 		},
 		"foreign key": func(s *schema.Schema) {
-			s.Tables[0].ForeignKeys = []schema.ForeignKey{{Columns: []string{"a"}, To: schema.Name{Name: bad}, ToColumns: []string{bad}}}
+			s.Tables[0].ForeignKeys = []schema.ForeignKey{{Columns: []string{"a"}, To: schema.Name{Name: bad},
+				ToColumns: []string{bad}}}
 		},
 		"sequence": func(s *schema.Schema) {
 			s.Tables[0].Columns[0].Identity = &schema.Identity{}
 			s.Sequences = []schema.Sequence{{Name: schema.Name{Schema: "s", Name: bad}, Last: "9e999"}}
 		},
-		"missing column":  func(s *schema.Schema) { s.Tables[0].Columns = s.Tables[0].Columns[:1]; s.Tables[0].Indexes = nil },
-		"no columns":      func(s *schema.Schema) { s.Tables[0].Columns, s.Tables[0].Keys, s.Tables[0].Indexes = nil, nil, nil },
+		"missing column": func(s *schema.Schema) { s.Tables[0].Columns = s.Tables[0].Columns[:1]; s.Tables[0].Indexes = nil },
+		"no columns": func(s *schema.Schema) {
+			s.Tables[0].Columns, s.Tables[0].Keys, s.Tables[0].Indexes = nil, nil,
+				nil
+		},
 		"a table of ours": func(s *schema.Schema) { s.Tables[0].Name.Name = "sqlite_schema" },
 		"a program": func(s *schema.Schema) {
 			s.Programs = append(s.Programs, schema.Program{Kind: "index", Name: schema.Name{Name: bad}})
@@ -311,7 +328,8 @@ func TestHostileDescriptions(t *testing.T) {
 func TestHostilePages(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "from.db")
-	makeDB(t, path, `PRAGMA page_size = 512;`+victim+`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO t (a) SELECT 'a text that is long enough ' || i FROM n;
+	makeDB(t, path,
+		`PRAGMA page_size = 512;`+victim+`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300) INSERT INTO t (a) SELECT 'a text that is long enough ' || i FROM n;
 		CREATE TABLE w (k TEXT PRIMARY KEY, b BLOB) WITHOUT ROWID; INSERT INTO w SELECT a, zeroblob(id * 7) FROM t; CREATE VIRTUAL TABLE f USING fts5(a); INSERT INTO f SELECT a FROM t;
 		CREATE VIRTUAL TABLE r USING rtree(id, x, y, +l); INSERT INTO r SELECT id, id, id + 1, a FROM t;`)
 	sound := hostileDump(t, path)
@@ -364,10 +382,14 @@ func TestHostilePages(t *testing.T) {
 func FuzzHostileSchemas(f *testing.F) {
 	m := newMachine(f)
 	pieces := []string{
-		"CREATE", "TABLE", "INDEX", "VIEW", "TRIGGER", "VIRTUAL", "UNIQUE", "TEMP", "t", "i", "tr", "v", `"t"`, "[i]", "'v'", "ON t", "(", ")", "a", ",", ";", "; END", "BEGIN",
-		"AFTER UPDATE ON t", "SELECT 1", "AS SELECT a FROM t", "USING fts5(a)", "USING rtree(id, x, y)", "--", "\n", "/*", "*/", "'", "\"", "`", "]", "\x00", m.attach(),
-		"CREATE INDEX i ON t (a)", "CREATE TRIGGER tr AFTER UPDATE ON t BEGIN SELECT 1; END", "CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT)", "CREATE VIEW v AS SELECT 1", "load_extension('x')",
-		"CHECK (a > 1)", "DEFAULT 'x'", "GENERATED ALWAYS AS (1)", "REFERENCES t", "WITHOUT ROWID", "STRICT", "PRIMARY KEY", "COLLATE NOCASE", "WHERE a > 1", "é", "\\", "x'00'", "1e5", "EXPLAIN",
+		"CREATE", "TABLE", "INDEX", "VIEW", "TRIGGER", "VIRTUAL", "UNIQUE", "TEMP", "t", "i", "tr", "v",
+		`"t"`, "[i]", "'v'", "ON t", "(", ")", "a", ",", ";", "; END", "BEGIN",
+		"AFTER UPDATE ON t", "SELECT 1", "AS SELECT a FROM t", "USING fts5(a)", "USING rtree(id, x, y)", "--", "\n", "/*",
+		"*/", "'", "\"", "`", "]", "\x00", m.attach(),
+		"CREATE INDEX i ON t (a)", "CREATE TRIGGER tr AFTER UPDATE ON t BEGIN SELECT 1; END",
+		"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT)", "CREATE VIEW v AS SELECT 1", "load_extension('x')",
+		"CHECK (a > 1)", "DEFAULT 'x'", "GENERATED ALWAYS AS (1)", "REFERENCES t", "WITHOUT ROWID", "STRICT", "PRIMARY KEY",
+		"COLLATE NOCASE", "WHERE a > 1", "é", "\\", "x'00'", "1e5", "EXPLAIN",
 	}
 	f.Add(byte(0), []byte{38, 20, 37})
 	f.Add(byte(1), []byte{39, 20, 37})

@@ -21,7 +21,8 @@ func isTypeWord(word string) bool {
 			return false
 		}
 	}
-	return word != "" && !isDigit(word[0]) && !strings.Contains(strings.ReplaceAll(keywords, "\n", " "), " "+strings.ToUpper(word)+" ")
+	return word != "" && !isDigit(word[0]) && !strings.Contains(strings.ReplaceAll(keywords, "\n", " "),
+		" "+strings.ToUpper(word)+" ")
 }
 
 // affinity returns a type that SQLite treats as it treats the given one, by its

@@ -13,7 +13,8 @@ import (
 func TestMendRemovesStaleScratchFiles(t *testing.T) {
 	t.Parallel()
 	place := filepath.Join(t.TempDir(), "shop.db")
-	stale, fresh := filepath.Join(filepath.Dir(place), tempPrefix(place)+"1"+tempSuffix), filepath.Join(filepath.Dir(place), tempPrefix(place)+"2"+tempSuffix)
+	stale, fresh := filepath.Join(filepath.Dir(place), tempPrefix(place)+"1"+tempSuffix),
+		filepath.Join(filepath.Dir(place), tempPrefix(place)+"2"+tempSuffix)
 	for _, path := range []string{stale, fresh} {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -65,7 +66,8 @@ func TestLeftovers(t *testing.T) {
 	if err != nil || len(found) != 1 || found[0] != left.path {
 		t.Errorf("found %q, %v", found, err)
 	}
-	if removed, err := (Engine{}).Mend(t.Context(), URLOf(to)); err != nil || len(removed) != 1 || removed[0] != left.path {
+	if removed, err := (Engine{}).Mend(t.Context(), URLOf(to)); err != nil || len(removed) != 1 ||
+		removed[0] != left.path {
 		t.Errorf("removed %q, %v", removed, err)
 	}
 	if err := running.Swap(t.Context(), false); err != nil {

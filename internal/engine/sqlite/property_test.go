@@ -115,15 +115,19 @@ func generateTable(t *rapid.T, do func(string, ...any), i int, table, own string
 	if strings.Contains(kind, "STRICT") {
 		types = []string{"ANY"}
 	}
-	generated := rapid.SampledFrom([]string{"", ", g TEXT AS (key || '!') STORED", ", g INT AS (key * 2) VIRTUAL"}).Draw(t, "generated")
+	generated := rapid.SampledFrom([]string{"", ", g TEXT AS (key || '!') STORED",
+		", g INT AS (key * 2) VIRTUAL"}).Draw(t, "generated")
 	plain := quote(fmt.Sprintf("plain%d", i))
-	do(fmt.Sprintf("CREATE TABLE %s (%s %s, %s TEXT, key INTEGER PRIMARY KEY CHECK (key >= 0)%s)%s", table, own, rapid.SampledFrom(types).Draw(t, "type"), plain, generated, kind))
+	do(fmt.Sprintf("CREATE TABLE %s (%s %s, %s TEXT, key INTEGER PRIMARY KEY CHECK (key >= 0)%s)%s", table, own,
+		rapid.SampledFrom(types).Draw(t, "type"), plain, generated, kind))
 	for n := range rapid.IntRange(0, 12).Draw(t, "rows") {
-		do(fmt.Sprintf("INSERT INTO %s (%s, %s, key) VALUES (?, ?, ?)", table, own, plain), value().Draw(t, "value"), rapid.String().Draw(t, "plain"), n)
+		do(fmt.Sprintf("INSERT INTO %s (%s, %s, key) VALUES (?, ?, ?)", table, own, plain), value().Draw(t, "value"),
+			rapid.String().Draw(t, "plain"), n)
 	}
 	do("DELETE FROM " + table + " WHERE key % 3 = 1")
 	for n, more := range []string{
-		"CREATE INDEX %[3]s ON %[1]s (%[2]s)", "CREATE INDEX %[3]s ON %[1]s (lower(%[2]s), key)", "CREATE INDEX %[3]s ON %[1]s (key) WHERE %[2]s > 'k'",
+		"CREATE INDEX %[3]s ON %[1]s (%[2]s)", "CREATE INDEX %[3]s ON %[1]s (lower(%[2]s), key)",
+		"CREATE INDEX %[3]s ON %[1]s (key) WHERE %[2]s > 'k'",
 		"CREATE UNIQUE INDEX %[3]s ON %[1]s (key DESC, %[2]s)", "CREATE VIEW %[3]s AS SELECT count(*) FROM %[1]s",
 		"CREATE TRIGGER %[3]s BEFORE UPDATE ON %[1]s BEGIN SELECT RAISE(ABORT, 'must not fire'); END",
 	} {

@@ -363,7 +363,8 @@ func (b *builder) sequences(ctx context.Context) error {
 		return err
 	}
 	for _, q := range b.schema.Sequences {
-		if _, err := b.conn.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) VALUES (?, CAST(? AS INTEGER))", q.Name.Name, q.Last); err != nil {
+		if _, err := b.conn.ExecContext(ctx, "INSERT INTO sqlite_sequence (name, seq) VALUES (?, CAST(? AS INTEGER))",
+			q.Name.Name, q.Last); err != nil {
 			return err
 		}
 	}

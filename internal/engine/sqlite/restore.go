@@ -294,7 +294,8 @@ func (s *scratch) setMode(ctx context.Context, path, mode string) error {
 // hold values of rows.
 func freshStatistics(ctx context.Context, db *sql.DB) error {
 	var n int
-	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema WHERE name IN ('sqlite_stat1', 'sqlite_stat4')").Scan(&n)
+	err := db.QueryRowContext(ctx,
+		"SELECT count(*) FROM sqlite_schema WHERE name IN ('sqlite_stat1', 'sqlite_stat4')").Scan(&n)
 	if err == nil && n > 0 {
 		_, err = db.ExecContext(ctx, "ANALYZE")
 	}

@@ -137,7 +137,9 @@ func inspect(ctx context.Context, db *sql.DB, samples int) (engine.Contents, err
 }
 
 func sample(ctx context.Context, db *sql.DB, table, column string, most int) ([]string, error) {
-	return texts(ctx, db, fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS TEXT) FROM (SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL LIMIT 20000) LIMIT %[3]d", quote(column), quote(table), most))
+	return texts(ctx, db,
+		fmt.Sprintf("SELECT DISTINCT CAST(%[1]s AS TEXT) FROM (SELECT %[1]s FROM %[2]s WHERE %[1]s IS NOT NULL LIMIT "+
+			"20000) LIMIT %[3]d", quote(column), quote(table), most))
 }
 
 // own leaves out the tables that virtual tables keep their content in, which
@@ -150,7 +152,8 @@ func own(ctx context.Context, q querier, all []engine.Table) ([]engine.Table, er
 // Rewrite implements [engine.Rewriter]. That no page of the original is part of
 // two trees is checked before, and that the indexes of what is masked hold what
 // their rows do afterwards; the other indexes are checked by a load (decision 45).
-func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io.Writer, o engine.Options) (engine.Info, error) {
+func (e Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io.Writer,
+	o engine.Options) (engine.Info, error) {
 	s, err := unpack(ctx, dump, o)
 	if err != nil {
 		return engine.Info{}, err
@@ -224,7 +227,8 @@ func forGood(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error 
 
 // maskTables masks table by table, while no trigger fires. All rows that the
 // dump is said to have must be there.
-func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info, masks *[]engine.Mask) (changed []string, err error) {
+func maskTables(ctx context.Context, tx *sql.Tx, p engine.Plan, want engine.Info,
+	masks *[]engine.Mask) (changed []string, err error) {
 	all, err := tables(ctx, tx)
 	if err == nil {
 		err = engine.Compare(want.Tables, labelled(all))
@@ -383,7 +387,8 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 	for _, name := range names {
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')",
 			quote(name))); err != nil {
-			return snap.Invalid(fmt.Sprintf("the full-text index %s cannot be made anew, and may hold words of masked values", name), "drop it with a SQL file instead")
+			return snap.Invalid(fmt.Sprintf("the full-text index %s cannot be made anew, and may hold words of masked values",
+				name), "drop it with a SQL file instead")
 		}
 	}
 	return nil

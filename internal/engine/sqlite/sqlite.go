@@ -115,7 +115,8 @@ type querier interface {
 
 // tableNames lists the tables, without those of SQLite's own.
 func tableNames(ctx context.Context, q querier) ([]string, error) {
-	return texts(ctx, q, `SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+	return texts(ctx, q,
+		`SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
 }
 
 // texts returns the only column of a query.
@@ -167,7 +168,8 @@ func tables(ctx context.Context, q querier) ([]engine.Table, error) {
 // columns lists a table's columns that hold values of their own: no generated
 // and no hidden ones. A virtual table whose module is not built in has none.
 func columns(ctx context.Context, q querier, table string) ([]engine.Column, error) {
-	rows, err := q.QueryContext(ctx, `SELECT name, type, "notnull" FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid`, table)
+	rows, err := q.QueryContext(ctx,
+		`SELECT name, type, "notnull" FROM pragma_table_xinfo(?) WHERE hidden = 0 ORDER BY cid`, table)
 	if code(err) == codes.SQLITE_ERROR {
 		return nil, nil
 	}

@@ -86,7 +86,8 @@ func dumped(t testing.TB, path string) (engine.Dump, []byte) {
 }
 
 func dumpOf(b []byte, info engine.Info) engine.Dump {
-	return engine.Dump{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil }, Size: int64(len(b)), Info: info}
+	return engine.Dump{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil },
+		Size: int64(len(b)), Info: info}
 }
 
 // load restores and swaps.
@@ -233,7 +234,8 @@ func TestNothingDeletedRemains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if raw, err = os.ReadFile(path); err != nil || bytes.Contains(raw, []byte("top-secret-")) || bytes.Contains(raw, []byte("kept")) {
+	if raw, err = os.ReadFile(path); err != nil || bytes.Contains(raw, []byte("top-secret-")) ||
+		bytes.Contains(raw, []byte("kept")) {
 		t.Errorf("secrets remain after Scrub (%v)", err)
 	}
 }
@@ -308,7 +310,8 @@ func TestOldLogIsNotPlayedIntoTheNewFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a); INSERT INTO t VALUES ('old')"); err != nil {
+	if _, err := db.Exec("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a); INSERT INTO t " +
+		"VALUES ('old')"); err != nil {
 		t.Fatal(err)
 	}
 	for _, side := range []string{"", "-wal"} { // as they stand when the program is killed
@@ -386,7 +389,8 @@ func TestRefusals(t *testing.T) {
 
 func TestPath(t *testing.T) {
 	t.Parallel()
-	for raw, want := range map[string]string{"sqlite:///a/b.db": "/a/b.db", "sqlite:/a/b": "/a/b", "sqlite:///a/b%20c": "/a/b c", "sqlite:///a/b c?mode=ro": "/a/b c"} {
+	for raw, want := range map[string]string{"sqlite:///a/b.db": "/a/b.db", "sqlite:/a/b": "/a/b",
+		"sqlite:///a/b%20c": "/a/b c", "sqlite:///a/b c?mode=ro": "/a/b c"} {
 		if got, err := Path(raw); err != nil || got != want {
 			t.Errorf("Path(%q) = %q, %v", raw, got, err)
 		}

@@ -175,7 +175,8 @@ func (c *cutter) Condition(table, condition string, err error) error {
 // it: they are kept whole, and full-text indexes are made anew.
 func graph(ctx context.Context, q querier) (subset.Graph, error) {
 	var g subset.Graph
-	rows, err := q.QueryContext(ctx, `SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
+	rows, err := q.QueryContext(ctx,
+		`SELECT name, wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`)
 	if err != nil {
 		return g, err
 	}
@@ -258,8 +259,10 @@ func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (su
 
 // references adds the foreign keys of a table. One that leads to no table can
 // never hold, and is passed over as SQLite does.
-func references(ctx context.Context, q querier, g *subset.Graph, child int, name string, at map[string]int, primary [][]string) error {
-	rows, err := q.QueryContext(ctx, `SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?) ORDER BY id, seq`, name)
+func references(ctx context.Context, q querier, g *subset.Graph, child int, name string, at map[string]int,
+	primary [][]string) error {
+	rows, err := q.QueryContext(ctx,
+		`SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?) ORDER BY id, seq`, name)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,8 @@ func subsetOf(t *testing.T, dir, source string, want engine.Subset) (string, eng
 	if err != nil {
 		return "", info, err
 	}
-	d := engine.Dump{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }, Size: int64(b.Len()), Info: info}
+	d := engine.Dump{Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil },
+		Size: int64(b.Len()), Info: info}
 	s, err := Engine{}.Restore(t.Context(), URLOf(filepath.Join(dir, "place.db")), d, engine.Options{TempDir: dir})
 	if err != nil {
 		return "", info, err
@@ -85,7 +86,8 @@ func TestSubsetHoldsTheRows(t *testing.T) {
 			if got := sortedColumn(r, path, table.KeyQuery()); !slices.Equal(got, want[i]) {
 				r.Fatalf("%s has %v, want %v\n%+v\n%s", table.Name, got, want[i], ask, m.SQL(true))
 			}
-			if told := info.Tables[i]; told.Name != table.Name || told.Rows != int64(len(want[i])) || told.Of != int64(len(table.Rows)) {
+			if told := info.Tables[i]; told.Name != table.Name || told.Rows != int64(len(want[i])) ||
+				told.Of != int64(len(table.Rows)) {
 				r.Fatalf("told of %s: %+v, want %d of %d", table.Name, told, len(want[i]), len(table.Rows))
 			}
 		}
@@ -112,7 +114,9 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source.db")
 	makeDatabase(t, source, subsetSchema)
-	path, info, err := subsetOf(t, dir, source, engine.Subset{Where: map[string]string{"cus tomer": "id = 'ann' -- a comment", "log": "what = 'kept'"}})
+	path, info,
+		err := subsetOf(t, dir, source,
+		engine.Subset{Where: map[string]string{"cus tomer": "id = 'ann' -- a comment", "log": "what = 'kept'"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,8 @@ func main() {
 	if err := store.CreateConnector(storage.Connector{ID: "people", Type: "people", Name: "People"}); err != nil {
 		log.Fatal(err)
 	}
-	client := storage.Client{ID: "snapcloud", Secret: os.Getenv("SECRET"), Name: "snapcloud", RedirectURIs: []string{os.Getenv("REDIRECT")}}
+	client := storage.Client{ID: "snapcloud", Secret: os.Getenv("SECRET"), Name: "snapcloud",
+		RedirectURIs: []string{os.Getenv("REDIRECT")}}
 	if err := store.CreateClient(client); err != nil {
 		log.Fatal(err)
 	}

@@ -43,7 +43,8 @@ func (p provider) GetClientByClientID(ctx context.Context, id string) (op.Client
 	return client{c, p.inIDToken}, err
 }
 
-func (p provider) SetUserinfoFromRequest(ctx context.Context, u *oidc.UserInfo, r op.IDTokenRequest, scopes []string) error {
+func (p provider) SetUserinfoFromRequest(ctx context.Context, u *oidc.UserInfo, r op.IDTokenRequest,
+	scopes []string) error {
 	if slices.Contains(scopes, oidc.ScopeProfile) {
 		p.add(u, r.GetSubject())
 	}
@@ -69,7 +70,8 @@ func (p provider) GetPrivateClaimsFromScopes(_ context.Context, user, _ string, 
 	return all, nil
 }
 
-func (p provider) GetDeviceAuthorizatonState(ctx context.Context, client, code string) (*op.DeviceAuthorizationState, error) {
+func (p provider) GetDeviceAuthorizatonState(ctx context.Context, client, code string) (*op.DeviceAuthorizationState,
+	error) {
 	s, err := p.Storage.GetDeviceAuthorizatonState(ctx, client, code)
 	if err != nil {
 		return nil, err
@@ -81,10 +83,12 @@ func (p provider) GetDeviceAuthorizatonState(ctx context.Context, client, code s
 
 // CreateAccessAndRefreshTokens remembers the client of a device grant, which
 // the example storage forgets: without it no refresh succeeds.
-func (p provider) CreateAccessAndRefreshTokens(ctx context.Context, r op.TokenRequest, current string) (string, string, time.Time, error) {
+func (p provider) CreateAccessAndRefreshTokens(ctx context.Context, r op.TokenRequest, current string) (string, string,
+	time.Time, error) {
 	if d, ok := r.(*op.DeviceAuthorizationState); ok {
 		r = storage.RefreshTokenRequestFromBusiness(&storage.RefreshToken{
-			AuthTime: d.AuthTime, AMR: d.AMR, Audience: d.Audience, UserID: d.Subject, ApplicationID: d.ClientID, Scopes: d.Scopes,
+			AuthTime: d.AuthTime, AMR: d.AMR, Audience: d.Audience, UserID: d.Subject, ApplicationID: d.ClientID,
+			Scopes: d.Scopes,
 		})
 	}
 	return p.Storage.CreateAccessAndRefreshTokens(ctx, r, current)
@@ -113,7 +117,8 @@ func main() {
 			Email: name + "@acme.test", EmailVerified: true, PreferredLanguage: language.English,
 		}
 	}
-	storage.RegisterClients(storage.NativeClient("snapcli"), storage.WebClient("snapcloud", os.Getenv("SECRET"), os.Getenv("REDIRECT")))
+	storage.RegisterClients(storage.NativeClient("snapcli"),
+		storage.WebClient("snapcloud", os.Getenv("SECRET"), os.Getenv("REDIRECT")))
 	p.Storage = storage.NewStorage(all)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -38,7 +38,8 @@ func run(ctx context.Context, args []string) error {
 		BaseEndpoint: aws.String(os.Getenv("AWS_ENDPOINT_URL")),
 		Region:       "us-east-1",
 		UsePathStyle: true,
-		Credentials:  credentials.NewStaticCredentialsProvider(os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_SECRET_ACCESS_KEY"), ""),
+		Credentials: credentials.NewStaticCredentialsProvider(os.Getenv("AWS_ACCESS_KEY_ID"),
+			os.Getenv("AWS_SECRET_ACCESS_KEY"), ""),
 	}), tuned)
 	if args[0] == "put" {
 		return put(ctx, client, args[1], args[2], args[3])
