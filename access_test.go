@@ -114,7 +114,8 @@ func TestSharingOnlyWidens(t *testing.T) {
 		all := grants.Draw(t, "grants")
 		some := all[:rapid.IntRange(0, len(all)).Draw(t, "kept")]
 		caller := person(rapid.Int64Range(1, 3).Draw(t, "user"), snap.OrgRef{ID: rapid.Int64Range(1, 3).Draw(t, "org")},
-			rapid.SampledFrom([]snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer}).Draw(t, "role"),
+			rapid.SampledFrom([]snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer}).Draw(t,
+				"role"),
 			snap.Group{ID: rapid.Int64Range(1, 3).Draw(t, "group")})
 		if snap.Visible(caller, some, noon) && !snap.Visible(caller, all, noon) {
 			t.Fatal("a further grant hid the snapshot")
@@ -183,7 +184,8 @@ func TestAViewerIsToldWhy(t *testing.T) {
 
 func TestScopesBoundOrganizationLevelKeys(t *testing.T) {
 	t.Parallel()
-	k := snap.Caller{Org: acme, Credential: snap.Credential{Kind: snap.PipelineKey, Scopes: []snap.Scope{snap.ScopePush}}}
+	k := snap.Caller{Org: acme, Credential: snap.Credential{Kind: snap.PipelineKey,
+		Scopes: []snap.Scope{snap.ScopePush}}}
 	if snap.Allowed(k, snap.ActPush, snap.Snapshot{}) != nil {
 		t.Error("a key with the scope push may push")
 	}

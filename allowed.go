@@ -113,7 +113,8 @@ func needScope(c Caller, want Scope) error {
 		}
 	}
 	return Forbidden("this key does not have the scope "+string(want),
-		fmt.Sprintf("make one that has it: `snapcli cloud keys create NAME --kind %s --scopes %s`", c.Credential.Kind, want))
+		fmt.Sprintf("make one that has it: `snapcli cloud keys create NAME --kind %s --scopes %s`", c.Credential.Kind,
+			want))
 }
 
 func (c Caller) owns(s Snapshot) bool {
@@ -124,7 +125,8 @@ const askForMember = "ask an owner or admin of your organization for the member 
 
 func refusal(do Action, own bool) error {
 	if do == ActDecline && own {
-		return Forbidden("this snapshot is your organization's own; only what another organization shared can be declined",
+		return Forbidden("this snapshot is your organization's own; only what another organization shared can be "+
+			"declined",
 			"")
 	}
 	if !own && do != ActDecline && do != ActPush && do != ActAdminister {

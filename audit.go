@@ -111,7 +111,8 @@ type AuditChain struct {
 func (c *AuditChain) Next(e AuditEntry) error {
 	switch {
 	case e.Seq != c.seq+1:
-		return &Error{Code: CodeConflict, Detail: fmt.Sprintf("the audit log has entry %d after entry %d", e.Seq, c.seq),
+		return &Error{Code: CodeConflict, Detail: fmt.Sprintf("the audit log has entry %d after entry %d", e.Seq,
+			c.seq),
 			Hint: "entries were removed or added; compare with a backup"}
 	case e.Hash != e.Sum(c.hash):
 		return &Error{Code: CodeConflict,

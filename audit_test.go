@@ -19,7 +19,8 @@ func TestAuditChainShowsEveryChange(t *testing.T) {
 		var lines []snap.AuditEntry
 		prev := ""
 		for i := range rapid.IntRange(2, 8).Draw(t, "lines") {
-			e := snap.AuditEntry{Seq: int64(i + 1), At: noon, Action: snap.AuditShared, Actor: rapid.String().Draw(t, "actor")}
+			e := snap.AuditEntry{Seq: int64(i + 1), At: noon, Action: snap.AuditShared,
+				Actor: rapid.String().Draw(t, "actor")}
 			e.Hash = e.Sum(prev)
 			prev = e.Hash
 			lines = append(lines, e)

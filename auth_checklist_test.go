@@ -42,7 +42,8 @@ func TestSignInChecklist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for letter, last := range map[string]int{"D": 12, "T": 10, "C": 4, "F": 6, "S": 5, "K": 7, "L": 4, "A": 5, "U": 17} {
+	for letter, last := range map[string]int{"D": 12, "T": 10, "C": 4, "F": 6, "S": 5, "K": 7, "L": 4, "A": 5,
+		"U": 17} {
 		for n := 1; n <= last; n++ {
 			if name := fmt.Sprint(letter, n); !named[name] {
 				t.Errorf("no test names %s", name)

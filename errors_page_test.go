@@ -117,7 +117,8 @@ instead: ` + "`{\"error\": {\"code\", \"detail\", \"hint\", \"exit\"}}`" + `.
 	for _, e := range exitCodes() {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.says)
 	}
-	b.WriteString("\n## Codes\n\nA code without a status never travels: the command line finds it by itself.\n\n| code " +
+	b.WriteString("\n## Codes\n\nA code without a status never travels: the command line finds it by itself.\n\n| " +
+		"code " +
 		"| HTTP status | exit | meaning |\n|---|---|---|---|\n")
 	for _, row := range snap.Codes() {
 		status := "-"

@@ -34,7 +34,8 @@ func FuzzCleanTarget(f *testing.F) {
 // FuzzCleanIDPrefix: what is taken as the beginning of an ID holds nothing
 // that a database or a URL reads otherwise.
 func FuzzCleanIDPrefix(f *testing.F) {
-	for _, seed := range []string{"snap_pgbsn91ktegk2at1", "SNAP_PG", " pg ", "", "snap_", "%", "snap_l", "ſnap_1", "K"} {
+	for _, seed := range []string{"snap_pgbsn91ktegk2at1", "SNAP_PG", " pg ", "", "snap_", "%", "snap_l", "ſnap_1",
+		"K"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, typed string) {

@@ -80,7 +80,8 @@ func (p Policy) checkExpiry(expires, now time.Time) error {
 	}
 	return &Error{
 		Code: CodePolicy,
-		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization ends shares with other organizations "+
+		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization ends shares with other "+
+			"organizations "+
 			"after %s at most", InWords(longest)),
 		Hint: "give an earlier expiry, such as --expires-in " + shortest(longest) +
 			"; the service's operator sets the policy",
@@ -101,15 +102,18 @@ func (p Policy) checkUnsanitized(t Type, confirmed bool) error {
 		return nil
 	case p.Unsanitized == UnsanitizedRefuse:
 		return &Error{
-			Code:   CodePolicy,
-			Detail: "the policy unsanitized_shares of your organization refuses to share snapshots that are not sanitized",
-			Hint: "sanitize it with `snapcli sanitize`, and push and share the sanitized copy; the service's operator sets " +
+			Code: CodePolicy,
+			Detail: "the policy unsanitized_shares of your organization refuses to share snapshots that are not " +
+				"sanitized",
+			Hint: "sanitize it with `snapcli sanitize`, and push and share the sanitized copy; the service's " +
+				"operator sets " +
 				"the policy",
 		}
 	case p.Unsanitized == UnsanitizedAsk && !confirmed:
 		return &Error{
 			Code: CodeConfirm,
-			Detail: "this snapshot is not sanitized: sharing it shows the original, unmasked data, and your organization " +
+			Detail: "this snapshot is not sanitized: sharing it shows the original, unmasked data, and your " +
+				"organization " +
 				"asks you to confirm that",
 			Hint: "add --yes to confirm; over the API, add ?confirm_unsanitized=true",
 		}

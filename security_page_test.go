@@ -18,7 +18,8 @@ func TestSecurityPage(t *testing.T) {
 	name := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
 	rows := 0
 	for line := range strings.Lines(page) {
-		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| they") || strings.HasPrefix(line, "| it tries |") {
+		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| they") ||
+			strings.HasPrefix(line, "| it tries |") {
 			continue
 		}
 		rows++

@@ -88,7 +88,8 @@ func TestParseDuration(t *testing.T) {
 			t.Errorf("%q: got %v, %v", given, got, err)
 		}
 	}
-	for _, bad := range []string{"", "x", "0", "0s", "0d", "-1h", "1d-1h", "1d-2d", "7", "d", "1e9w", "99999999w", "1h7d",
+	for _, bad := range []string{"", "x", "0", "0s", "0d", "-1h", "1d-1h", "1d-2d", "7", "d", "1e9w", "99999999w",
+		"1h7d",
 		"NaNd"} {
 		if got, err := snap.ParseDuration(bad); snap.CodeOf(err) != snap.CodeUsage {
 			t.Errorf("%q was read as %v (%v)", bad, got, err)
@@ -146,7 +147,8 @@ func TestPolicy(t *testing.T) {
 		{"no limits", snap.Policy{}, snap.TypeSnapshot, wide, false, "", ""},
 		{"type allowed", masked, snap.TypeSanitized, wide, false, "", ""},
 		{"type refused org-wide", masked, snap.TypeSnapshot, wide, false, snap.CodePolicy, "share_types"},
-		{"type refused across organizations", masked, snap.TypeSnapshot, until(noon), false, snap.CodePolicy, "share_types"},
+		{"type refused across organizations", masked, snap.TypeSnapshot, until(noon), false, snap.CodePolicy,
+			"share_types"},
 		{"groups have any type", masked, snap.TypeSnapshot, group, false, "", ""},
 		{"longest share", month, snap.TypeSanitized, until(noon.Add(720 * time.Hour)), false, "", ""},
 		{"too long", month, snap.TypeSanitized, until(noon.Add(720*time.Hour + 1)), false, snap.CodePolicy,

@@ -97,13 +97,17 @@ func CheckBaseURL(raw string) (string, error) {
 	case raw == "":
 		return "", snap.Usage("no cloud service is configured",
 			"set cloud.url: `snapcli config edit`, or SNAPCLI_CLOUD__URL=https://...")
-	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil || u.RawQuery != "" ||
+	case err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil ||
+		u.RawQuery != "" ||
 		u.Fragment != "":
-		return "", snap.Usage(fmt.Sprintf("%q is not the URL of a cloud service", raw), "use one like https://cloud.example")
+		return "", snap.Usage(fmt.Sprintf("%q is not the URL of a cloud service", raw),
+			"use one like https://cloud.example")
 	case strings.Contains(u.Path+"/", "/api/v1/"):
-		return "", snap.Usage(fmt.Sprintf("%q is an address of the API", raw), "leave out /api/v1 and what comes after it")
+		return "", snap.Usage(fmt.Sprintf("%q is an address of the API", raw),
+			"leave out /api/v1 and what comes after it")
 	case u.Scheme == "http" && !snap.IsLoopback(u.Hostname()):
-		return "", snap.Usage(fmt.Sprintf("%s is not encrypted; credentials would travel in clear", raw), "use https://")
+		return "", snap.Usage(fmt.Sprintf("%s is not encrypted; credentials would travel in clear", raw),
+			"use https://")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }
@@ -284,7 +288,8 @@ func (c *Client) Unshare(ctx context.Context, id string) error {
 
 // ShareGroup shares a snapshot with an SSO group, by its ID.
 func (c *Client) ShareGroup(ctx context.Context, id, groupID string) (GroupShare, error) {
-	return call[GroupShare](ctx, c, http.MethodPost, snapshotPath(id, "/share-group"), ShareGroupRequest{GroupID: groupID})
+	return call[GroupShare](ctx, c, http.MethodPost, snapshotPath(id, "/share-group"),
+		ShareGroupRequest{GroupID: groupID})
 }
 
 // UnshareGroup removes a group share at once.

@@ -40,9 +40,10 @@ func TestRepeats(t *testing.T) {
 		waits    []time.Duration
 		end      snap.Code // "" when the third request is answered
 	}{
-		"get, asked for":            {get, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
-		"share, asked for":          {share, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
-		"unshare, broken":           {unshare, dies, 3, []time.Duration{200 * time.Millisecond, 400 * time.Millisecond}, ""},
+		"get, asked for":   {get, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
+		"share, asked for": {share, busy("1"), 3, []time.Duration{time.Second, 2 * time.Second}, ""},
+		"unshare, broken": {unshare, dies, 3,
+			[]time.Duration{200 * time.Millisecond, 400 * time.Millisecond}, ""},
 		"a new key is made once":    {makeKey, busy("1"), 1, nil, snap.CodeUnavailable},
 		"a new key, broken":         {makeKey, dies, 1, nil, snap.CodeUnreachable},
 		"a deletion is sent once":   {remove, busy("1"), 1, nil, snap.CodeUnavailable},

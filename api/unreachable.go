@@ -32,7 +32,8 @@ func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
 		return "its certificate is for another name", "check cloud.url; " + name.Error()
 	case proxy != nil && errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect"):
 		return "the proxy " + proxy.Host + " cannot be reached",
-			fmt.Sprintf("%s names that proxy: correct it, unset it, or add the service to NO_PROXY", proxyVariable(proxy))
+			fmt.Sprintf("%s names that proxy: correct it, unset it, or add the service to NO_PROXY",
+				proxyVariable(proxy))
 	case errors.As(err, &dns):
 		return "the name " + dns.Name + " is not known", hint
 	case errors.As(err, &timeout) && timeout.Timeout():

@@ -20,7 +20,8 @@ func (w *world) tell(ctx context.Context) error {
 			return err
 		}
 	}
-	w.out.line("\n%s", bold.Render(fmt.Sprintf("The whole main job held, in %.0f s.", time.Since(w.out.began).Seconds())))
+	w.out.line("\n%s",
+		bold.Render(fmt.Sprintf("The whole main job held, in %.0f s.", time.Since(w.out.began).Seconds())))
 	return nil
 }
 
@@ -118,7 +119,8 @@ func (s *story) share(ctx context.Context) error {
 		{[]string{"--org", "globex", "--expires-in", "7d"}, []person{alice, mia, gary}},
 		{nil, callers()},
 	} {
-		if err := s.does(ctx, alice, append([]string{"cloud", "snapshots", "share", s.id}, step.args...)...); err != nil {
+		if err := s.does(ctx, alice, append([]string{"cloud", "snapshots", "share", s.id},
+			step.args...)...); err != nil {
 			return err
 		}
 		if err := s.seenBy(ctx, step.args == nil, step.by...); err != nil {
@@ -223,7 +225,8 @@ func (s *story) unshare(ctx context.Context) error {
 		return err
 	}
 	if status != 404 {
-		return fmt.Errorf("the download link Mia got while she might pull answers %d after the unsharing, not 404", status)
+		return fmt.Errorf("the download link Mia got while she might pull answers %d after the unsharing, not 404",
+			status)
 	}
 	s.out.kept("even the download link that Mia still holds is dead")
 	return nil

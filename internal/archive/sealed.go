@@ -70,7 +70,8 @@ type seal struct {
 // their own identity. It is used like [NewWriter], and writes in one pass too.
 func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*Writer, error) {
 	if len(recipients) == 0 || len(recipients) > maxRecipients {
-		return nil, snap.Usage(fmt.Sprintf("a snapshot can be encrypted to 1 to %d recipients, not to %d", maxRecipients,
+		return nil, snap.Usage(fmt.Sprintf("a snapshot can be encrypted to 1 to %d recipients, not to %d",
+			maxRecipients,
 			len(recipients)), "use fewer keys, for example one of a team")
 	}
 	s := &seal{dst: dst, whole: sha256.New(), inner: sha256.New()}
@@ -113,7 +114,8 @@ func (s *seal) close(m Manifest) (Summary, error) {
 		return Summary{}, fmt.Errorf("encrypt: %w", err)
 	}
 	text, err := json.Marshal(public{Format: FormatEncrypted, Engine: m.Engine, Type: m.Type,
-		Encrypted: stretch{Offset: headerSize, Stored: s.at - headerSize, SHA256: hex.EncodeToString(s.inner.Sum(nil))}})
+		Encrypted: stretch{Offset: headerSize, Stored: s.at - headerSize,
+			SHA256: hex.EncodeToString(s.inner.Sum(nil))}})
 	if err != nil {
 		return Summary{}, fmt.Errorf("write the manifest: %w", err)
 	}

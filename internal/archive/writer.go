@@ -82,7 +82,8 @@ func (w *Writer) Close(m Manifest) (Summary, error) {
 		return Summary{}, fmt.Errorf("write the manifest: %w", err)
 	}
 	if len(text) > maxManifest {
-		return Summary{}, &snap.Error{Code: snap.CodeTooLarge, Detail: "the database has too many tables for a snapshot file"}
+		return Summary{}, &snap.Error{Code: snap.CodeTooLarge,
+			Detail: "the database has too many tables for a snapshot file"}
 	}
 	foot := footer{offset: uint64(w.at), length: uint64(len(text)), sum: sha256.Sum256(text)}
 	for _, part := range [][]byte{text, foot.bytes()} {

@@ -162,7 +162,8 @@ func TestKeyRecord(t *testing.T) {
 	for _, step := range []struct {
 		move time.Duration
 		want time.Duration
-	}{{0, 0}, {30 * time.Second, 0}, {29 * time.Second, 0}, {time.Second, time.Minute}, {59 * time.Second, time.Minute}} {
+	}{{0, 0}, {30 * time.Second, 0}, {29 * time.Second, 0}, {time.Second, time.Minute},
+		{59 * time.Second, time.Minute}} {
 		g.clock.Advance(step.move)
 		if _, err := g.Agent(withKey(secret)); err != nil {
 			t.Fatal(err)
@@ -318,7 +319,8 @@ func TestCredentialOnTheWrongMount(t *testing.T) {
 	header := httptest.NewRequest(http.MethodGet, "/", nil)
 	header.Header.Set("X-API-Key", "cak_1")
 	for _, r := range []*http.Request{bearer, header} {
-		if _, err := g.User(r); snap.CodeOf(err) != snap.CodeUnauthenticated || !strings.Contains(err.Error(), "API key") {
+		if _, err := g.User(r); snap.CodeOf(err) != snap.CodeUnauthenticated ||
+			!strings.Contains(err.Error(), "API key") {
 			t.Errorf("a key on the user mount: %v", err)
 		}
 	}

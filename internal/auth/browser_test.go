@@ -84,11 +84,13 @@ func TestCrossSiteRequestsAreRefused(t *testing.T) {
 		ok           bool
 	}{
 		{"GET from elsewhere", http.MethodGet, []string{"Sec-Fetch-Site", "cross-site"}, true},
-		{"same origin", http.MethodPost, []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://cloud.test"}, true},
+		{"same origin", http.MethodPost, []string{"Sec-Fetch-Site", "same-origin", "Origin", "https://cloud.test"},
+			true},
 		{"behind a proxy that changes Host", http.MethodPost,
 			[]string{"Host", "10.0.0.7:8080", "Origin", "https://cloud.test"}, true},
 		{"cross site", http.MethodPost, []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.test"}, false},
-		{"same site", http.MethodPost, []string{"Sec-Fetch-Site", "same-site", "Origin", "https://other.cloud.test"}, false},
+		{"same site", http.MethodPost, []string{"Sec-Fetch-Site", "same-site", "Origin", "https://other.cloud.test"},
+			false},
 		{"old browser, same origin", http.MethodDelete, []string{"Origin", "https://cloud.test"}, true},
 		{"old browser, other origin", http.MethodDelete, []string{"Origin", "https://evil.test"}, false},
 		{"null origin", http.MethodPut, []string{"Origin", "null"}, false},
@@ -172,8 +174,16 @@ func TestRecheck(t *testing.T) {
 	}
 	for name, check := range map[string]func() error{
 		"another principal": func() error { _, err := g.Recheck(t.Context(), snap.Browser, n.ID, g.mia+1); return err },
-		"another kind":      func() error { _, err := g.Recheck(t.Context(), snap.AgentKey, key.ID, g.org.ID); return err },
-		"a key for session": func() error { _, err := g.Recheck(t.Context(), snap.LoginToken, n.ID, g.mia); return err },
+		"another kind": func() error {
+			_, err := g.Recheck(t.Context(), snap.AgentKey, key.ID,
+				g.org.ID)
+			return err
+		},
+		"a key for session": func() error {
+			_, err := g.Recheck(t.Context(), snap.LoginToken, n.ID,
+				g.mia)
+			return err
+		},
 		"revoked": func() error {
 			if err := g.store.RevokeOrgKey(t.Context(), g.org.ID, key.ID); err != nil {
 				return err

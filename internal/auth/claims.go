@@ -18,7 +18,8 @@ const (
 // What a person whose groups are unknown asks their admin for.
 const (
 	askForFewer = "ask your admin to let the identity provider send only the groups assigned to this application"
-	askForOther = "ask your admin to let the identity provider send the names or identifiers of your groups there, or " +
+	askForOther = "ask your admin to let the identity provider send the names or identifiers of your groups there, " +
+		"or " +
 		"to name another claim in groups_claim"
 )
 
@@ -45,9 +46,11 @@ func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
 	value, ok := lookUp(claims, name)
 	if !ok || value == nil {
 		if tooManyToList(claims, name) {
-			return GroupClaim{Why: "you are in more groups than the identity provider puts into a token; " + askForFewer}
+			return GroupClaim{Why: "you are in more groups than the identity provider puts into a token; " +
+				askForFewer}
 		}
-		return GroupClaim{Why: fmt.Sprintf("the identity provider sent no groups claim named %q; ask your admin to let it "+
+		return GroupClaim{Why: fmt.Sprintf("the identity provider sent no groups claim named %q; ask your admin to "+
+			"let it "+
 			"send one to this application, or to correct the name in groups_claim", name)}
 	}
 	entries, ok := groupEntries(value)
@@ -118,14 +121,16 @@ func collect(entries []any, name string) GroupClaim {
 	for _, entry := range entries {
 		g, ok := groupOf(entry)
 		if !ok {
-			return GroupClaim{Why: fmt.Sprintf("the identity provider sent something in the claim %q that is not a group; ",
+			return GroupClaim{Why: fmt.Sprintf("the identity provider sent something in the claim %q that is not a "+
+				"group; ",
 				name) + askForOther}
 		}
 		if seen[g.GroupID] || g.GroupID == "" {
 			continue
 		}
 		if seen[g.GroupID] = true; len(seen) > maxGroups {
-			return GroupClaim{Why: fmt.Sprintf("you are in more than %d groups, which are too many; ", maxGroups) + askForFewer}
+			return GroupClaim{Why: fmt.Sprintf("you are in more than %d groups, which are too many; ", maxGroups) +
+				askForFewer}
 		}
 		c.Groups = append(c.Groups, g)
 	}
@@ -200,7 +205,8 @@ func RoleOf(p Person, roles map[snap.Role][]string) (role snap.Role, known bool)
 		if strings.Contains(entry, "@") && p.Verified && strings.EqualFold(entry, p.Email) {
 			return true
 		}
-		return p.Groups.Known && slices.ContainsFunc(p.Groups.Groups, func(g snap.Group) bool { return g.GroupID == entry })
+		return p.Groups.Known && slices.ContainsFunc(p.Groups.Groups,
+			func(g snap.Group) bool { return g.GroupID == entry })
 	}
 	byGroup := func(entry string) bool { return !strings.Contains(entry, "@") }
 	known = true

@@ -108,7 +108,8 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	role, known := RoleOf(p, a.external.Roles)
 	userID, err := a.store.ApplySignIn(ctx, store.SignIn{
 		OrgID: a.external.OrgID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
-		Role: role, RoleUnknown: !known, Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why,
+		Role: role, RoleUnknown: !known, Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known,
+		GroupsWhy: p.Groups.Why,
 	})
 	if err != nil {
 		return store.Session{}, err

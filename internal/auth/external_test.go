@@ -83,7 +83,8 @@ func (f *foreign) rotate(t *testing.T, kid string) {
 // token is an access token as this service issues it, with changes.
 func (f *foreign) token(g *gate, typ string, changes ...any) string {
 	now := g.clock.Now().Unix()
-	claims := map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "iat": now, "exp": now + 600, "jti": rand.Text(),
+	claims := map[string]any{"iss": f.URL, "aud": audience, "sub": "s1", "iat": now, "exp": now + 600,
+		"jti":       rand.Text(),
 		"client_id": "snapcli"}
 	for i := 0; i < len(changes); i += 2 {
 		if claims[changes[i].(string)] = changes[i+1]; changes[i+1] == nil {
@@ -104,7 +105,8 @@ func TestExternalAccessTokens(t *testing.T) {
 	g := newGate(t)
 	f := g.foreign()
 	c, err := g.callerBy(f.token(g, "at+jwt"))
-	if err != nil || c.User.Email != "mia@acme.test" || c.Role != snap.RoleAdmin || c.Credential.Kind != snap.LoginToken {
+	if err != nil || c.User.Email != "mia@acme.test" || c.Role != snap.RoleAdmin ||
+		c.Credential.Kind != snap.LoginToken {
 		t.Fatalf("groups from userinfo: %+v, %v", c, err)
 	}
 	f.rotate(t, "two")

@@ -85,7 +85,8 @@ func FuzzForwarded(f *testing.F) {
 // FuzzNetworks: the site of an address is inside its network, and both hold the
 // address. Text that is no address is its own network.
 func FuzzNetworks(f *testing.F) {
-	for _, seed := range []string{"192.0.2.7", "2001:db8:1:2ff::/64", "2001:db8::1", "::1", "x", "", "/64", "1.2.3.4/64",
+	for _, seed := range []string{"192.0.2.7", "2001:db8:1:2ff::/64", "2001:db8::1", "::1", "x", "", "/64",
+		"1.2.3.4/64",
 		"fe80::1%eth0"} {
 		f.Add(seed)
 	}
@@ -106,7 +107,8 @@ func FuzzNetworks(f *testing.F) {
 		if err != nil || prefix.Bits() != bits || !prefix.Contains(ip.WithZone("")) {
 			t.Fatalf("%q is in the network %q, %v", address, network, err)
 		}
-		if near, err := netip.ParsePrefix(site); !ip.Is4() && (err != nil || near.Bits() != 56 || !prefix.Overlaps(near)) {
+		if near, err := netip.ParsePrefix(site); !ip.Is4() &&
+			(err != nil || near.Bits() != 56 || !prefix.Overlaps(near)) {
 			t.Fatalf("%q is in the site %q and the network %q, %v", address, site, network, err)
 		}
 	})

@@ -109,7 +109,8 @@ func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, k
 func (a *Authenticator) checkSpec(k *KeySpec) error {
 	switch {
 	case !k.Kind.IsKey():
-		return snap.Invalid("the kind of a key is cak, clt or sak", "cak acts as a user, clt and sak as the organization")
+		return snap.Invalid("the kind of a key is cak, clt or sak",
+			"cak acts as a user, clt and sak as the organization")
 	case k.Name == "" || len(k.Name) > 100:
 		return snap.Invalid("a key needs a name of 1 to 100 characters", "name it after where it is used, such as ci")
 	case k.Kind.OrgLevel() != (k.UserID == 0):

@@ -17,7 +17,8 @@ func TestKeyForm(t *testing.T) {
 		for range 2000 {
 			key := newSecret(kind)
 			if !form.MatchString(key) || !wellFormedKey(key) || seen[key] {
-				t.Fatalf("key of kind %s: form %v, checksum %v, seen before %v", kind, form.MatchString(key), wellFormedKey(key),
+				t.Fatalf("key of kind %s: form %v, checksum %v, seen before %v", kind, form.MatchString(key),
+					wellFormedKey(key),
 					seen[key])
 			}
 			seen[key] = true

@@ -88,7 +88,8 @@ func (t *Tokens) Check(ctx context.Context) error {
 	for _, known := range []error{errNoSealer, errWrongSealer} {
 		if errors.Is(err, known) {
 			return snap.Usage(known.Error(),
-				"set auth.key_encryption_key to the key they were encrypted with, the same on every replica; without it, delete "+
+				"set auth.key_encryption_key to the key they were encrypted with, the same on every replica; "+
+					"without it, delete "+
 					"the rows of signing_keys, and logins refresh their tokens")
 		}
 	}
@@ -102,14 +103,16 @@ func Reseal(from, to *Sealer) func(kid string, stored []byte) ([]byte, error) {
 	return func(kid string, stored []byte) ([]byte, error) {
 		private, err := from.open(kid, stored)
 		if errors.Is(err, errNoSealer) || errors.Is(err, errWrongSealer) {
-			return nil, snap.Usage(err.Error(), "set it in the source's configuration to the key they were encrypted with")
+			return nil,
+				snap.Usage(err.Error(), "set it in the source's configuration to the key they were encrypted with")
 		}
 		if err != nil {
 			return nil, err
 		}
 		if to == nil && len(stored) > 0 && stored[0] == sealedV1 {
 			return nil,
-				snap.Usage("the source's signing keys are encrypted, and the destination has no auth.key_encryption_key",
+				snap.Usage("the source's signing keys are encrypted, and the destination has no "+
+					"auth.key_encryption_key",
 					"set it in the destination's configuration")
 		}
 		return to.seal(kid, private), nil

@@ -26,9 +26,10 @@ func TestClocksDiffer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := blob.OpenS3Through(t.Context(), bucket.String(), nil, func(next http.RoundTripper) http.RoundTripper {
-				return signedAt{t, off, bucket.User, next}
-			})
+			s, err := blob.OpenS3Through(t.Context(), bucket.String(), nil,
+				func(next http.RoundTripper) http.RoundTripper {
+					return signedAt{t, off, bucket.User, next}
+				})
 			if err != nil {
 				t.Fatal(err)
 			}

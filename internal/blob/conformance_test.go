@@ -125,7 +125,8 @@ func checkRoundTrip(t *testing.T, s site) {
 		data[5242870:5243000]) {
 		t.Error("a range over two parts is not what was put")
 	}
-	if got := s.read(t, "acme/one.snap", "bytes=999999999-", http.StatusRequestedRangeNotSatisfiable); bytes.Contains(got,
+	if got := s.read(t, "acme/one.snap", "bytes=999999999-",
+		http.StatusRequestedRangeNotSatisfiable); bytes.Contains(got,
 		data[:100]) {
 		t.Error("a range behind the end brought bytes")
 	}
@@ -163,7 +164,8 @@ func checkIncomplete(t *testing.T, s site) {
 	data := random(2 * partSize)
 	id := begin(t, s, "k", data)
 	s.put(t, "k", id, data, 1)
-	mustBe(t, s.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), &snap.Error{Code: snap.CodeUploadIncomplete})
+	mustBe(t, s.Complete(t.Context(), "k", id, int64(len(data)), sum(data)),
+		&snap.Error{Code: snap.CodeUploadIncomplete})
 	if _, err := s.Stat(t.Context(), "k"); !errors.Is(err, snap.ErrNotFound) {
 		t.Errorf("an object of an incomplete upload can be seen: %v", err)
 	}
@@ -213,10 +215,11 @@ func checkNarrowURL(t *testing.T, s site) {
 	signed, err := s.SignPart(t.Context(), "k", id, partOf(data, 1), time.Hour)
 	mustBe(t, err, nil)
 	for what, altered := range map[string]blob.Signed{
-		"another method":    {Method: http.MethodGet, URL: signed.URL, Headers: signed.Headers},
-		"a DELETE":          {Method: http.MethodDelete, URL: signed.URL, Headers: signed.Headers},
-		"an altered URL":    {Method: signed.Method, URL: alter(signed.URL), Headers: signed.Headers},
-		"another signature": {Method: signed.Method, URL: signed.URL[:len(signed.URL)-6] + "abcdef", Headers: signed.Headers},
+		"another method": {Method: http.MethodGet, URL: signed.URL, Headers: signed.Headers},
+		"a DELETE":       {Method: http.MethodDelete, URL: signed.URL, Headers: signed.Headers},
+		"an altered URL": {Method: signed.Method, URL: alter(signed.URL), Headers: signed.Headers},
+		"another signature": {Method: signed.Method, URL: signed.URL[:len(signed.URL)-6] + "abcdef",
+			Headers: signed.Headers},
 	} {
 		if status := send(t, altered, data); status < 400 || status >= 500 {
 			t.Errorf("%s: status %d, want a refusal", what, status)
@@ -274,7 +277,8 @@ func checkMissing(t *testing.T, s site) {
 	if _, err := s.Stat(t.Context(), "nothing"); !errors.Is(err, snap.ErrNotFound) {
 		t.Errorf("Stat: %v, want not found", err)
 	}
-	if _, err := s.Parts(t.Context(), "nothing", "0123456789abcdef0123456789abcdef"); !errors.Is(err, snap.ErrNotFound) {
+	if _, err := s.Parts(t.Context(), "nothing", "0123456789abcdef0123456789abcdef"); !errors.Is(err,
+		snap.ErrNotFound) {
 		t.Errorf("Parts: %v, want not found", err)
 	}
 	mustBe(t, s.Delete(t.Context(), "nothing"), nil)

@@ -66,7 +66,8 @@ func (v *verified) is(key string, size int64, sum string) error {
 	if got := hex.EncodeToString(v.sum.Sum(nil)); v.size != size || got != sum {
 		return &snap.Error{
 			Code: snap.CodeChecksumMismatch,
-			Detail: fmt.Sprintf("the object %s is damaged: %d bytes with the SHA-256 %.12s, and not %d with %.12s", key, v.size,
+			Detail: fmt.Sprintf("the object %s is damaged: %d bytes with the SHA-256 %.12s, and not %d with %.12s",
+				key, v.size,
 				got, size, sum),
 			Hint: "its storage lost bytes; delete its snapshot, or bring the object back from a backup",
 		}

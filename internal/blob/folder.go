@@ -83,7 +83,8 @@ func (f *Folder) object(key string) string {
 func checkKey(key string) error {
 	ok := key != "" && len(key) <= 160 && !strings.Contains(key, "..") && !strings.HasPrefix(key, "/")
 	for _, r := range key {
-		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./", r))
+		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("-_./", r))
 	}
 	if !ok {
 		return fmt.Errorf("%q cannot be an object's key", key)

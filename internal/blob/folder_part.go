@@ -181,7 +181,8 @@ func receive(to io.Writer, body io.Reader, p Part) error {
 			break
 		}
 		if err != nil {
-			return &snap.Error{Code: snap.CodeUnavailable, Detail: "the part ended early", Hint: "send it again", Cause: err}
+			return &snap.Error{Code: snap.CodeUnavailable, Detail: "the part ended early", Hint: "send it again",
+				Cause: err}
 		}
 	}
 	if size != p.Size || base64.StdEncoding.EncodeToString(sum.Sum(nil)) != p.CRC64 {

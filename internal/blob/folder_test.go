@@ -108,7 +108,8 @@ func TestFolderDoesNotTrustWhatAnEarlierProcessLeft(t *testing.T) {
 	if err != nil || len(parts) != 1 || parts[0].Number != 1 {
 		t.Fatalf("Parts = %v, %v; want the first", parts, err)
 	}
-	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), &snap.Error{Code: snap.CodeUploadIncomplete})
+	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)),
+		&snap.Error{Code: snap.CodeUploadIncomplete})
 	h.put(t, "k", id, data, 2)
 	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), nil)
 }
@@ -129,7 +130,8 @@ func TestFolderListsALargeUploadWithoutReadingItFirst(t *testing.T) {
 	if parts, err := h.Parts(t.Context(), "k", id); err != nil || len(parts) != 2 {
 		t.Fatalf("Parts = %v, %v; want both", parts, err)
 	}
-	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)), &snap.Error{Code: snap.CodeUploadIncomplete})
+	mustBe(t, h.Complete(t.Context(), "k", id, int64(len(data)), sum(data)),
+		&snap.Error{Code: snap.CodeUploadIncomplete})
 	if parts, err := h.Parts(t.Context(), "k", id); err != nil || len(parts) != 1 || parts[0].Number != 1 {
 		t.Fatalf("Parts = %v, %v; want the first", parts, err)
 	}
@@ -174,7 +176,8 @@ func TestFolderCompletesAfterACrashInTheMiddle(t *testing.T) {
 	// What a crash after the rename leaves: the upload without its data.
 	dir := filepath.Join(h.dir, "uploads", id)
 	mustBe(t, os.Mkdir(dir, 0o700), nil)
-	mustBe(t, os.WriteFile(filepath.Join(dir, "head"), []byte(`{"key":"k","size":1000,"part_size":5242880}`), 0o600), nil)
+	mustBe(t, os.WriteFile(filepath.Join(dir, "head"),
+		[]byte(`{"key":"k","size":1000,"part_size":5242880}`), 0o600), nil)
 	mustBe(t, os.WriteFile(filepath.Join(dir, "journal"), nil, 0o600), nil)
 	h.open()
 	mustBe(t, h.Complete(t.Context(), "k", id, 1000, sum(data)), nil)
@@ -299,7 +302,8 @@ func TestFolderServesConditionalRanges(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.folder.Serve(w, req, "k", "the-etag")
 		if w.Code != c.status || w.Body.Len() != c.size {
-			t.Errorf("%s %s: status %d with %d bytes, want %d with %d", c.header, c.value, w.Code, w.Body.Len(), c.status,
+			t.Errorf("%s %s: status %d with %d bytes, want %d with %d", c.header, c.value, w.Code, w.Body.Len(),
+				c.status,
 				c.size)
 		}
 	}

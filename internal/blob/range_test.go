@@ -69,7 +69,8 @@ func FuzzRange(f *testing.F) {
 			return
 		}
 		var from, to, size int
-		if n, err := fmt.Sscanf(span, "bytes %d-%d/%d", &from, &to, &size); n != 3 || err != nil || from > to || to >= size ||
+		if n, err := fmt.Sscanf(span, "bytes %d-%d/%d", &from, &to, &size); n != 3 || err != nil || from > to ||
+			to >= size ||
 			w.Body.String() != "0123456789"[from:to+1] {
 			t.Fatalf("%q: %q with %q", header, span, w.Body)
 		}

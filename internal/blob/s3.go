@@ -54,7 +54,8 @@ func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	through func(http.RoundTripper) http.RoundTripper) (*S3, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme != "s3" || u.Hostname() == "" {
-		return nil, snap.Usage("this is not the URL of an S3 bucket", "use one like s3://bucket/prefix?endpoint=https://host")
+		return nil, snap.Usage("this is not the URL of an S3 bucket",
+			"use one like s3://bucket/prefix?endpoint=https://host")
 	}
 	query := u.Query()
 	options := &minio.Options{
@@ -296,7 +297,8 @@ func (s *S3) ListUploads(ctx context.Context) ([]Pending, error) {
 			return nil, s3Error("list the uploads", err)
 		}
 		for _, u := range page.Uploads {
-			pending = append(pending, Pending{Key: strings.TrimPrefix(u.Key, prefix), Upload: u.UploadID, Created: u.Initiated})
+			pending = append(pending, Pending{Key: strings.TrimPrefix(u.Key, prefix), Upload: u.UploadID,
+				Created: u.Initiated})
 		}
 		if !page.IsTruncated || page.NextKeyMarker == keyMarker && page.NextUploadIDMarker == idMarker {
 			return pending, nil

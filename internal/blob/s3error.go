@@ -20,7 +20,8 @@ func s3Error(what string, err error) error {
 	}
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) {
-		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the storage does not answer", Hint: "try again in a while",
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the storage does not answer",
+			Hint:  "try again in a while",
 			Cause: fmt.Errorf("%s: %w", what, err)}
 	}
 	switch answer.Code {

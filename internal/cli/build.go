@@ -46,7 +46,8 @@ in the place of the subset in the target's configuration.`,
 	jobsFlag(cmd, &o.Jobs, "tables read at once; 0 is the target's setting")
 	encryptFlags(cmd, &o.Encrypt)
 	cmd.Flags().StringArrayVar(&where, "where", nil,
-		"take only rows of a table that satisfy a condition, as TABLE=CONDITION, and what belongs to them; may be repeated")
+		"take only rows of a table that satisfy a condition, as TABLE=CONDITION, and what belongs to them; may be "+
+			"repeated")
 	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent",
 		"take about this share of the rows, and what belongs to them")
 	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
@@ -80,7 +81,8 @@ func (a *app) made(verb string, s local.Snapshot, next string, args ...any) erro
 	if a.flags.json {
 		return a.printJSON(viewSnapshot(s))
 	}
-	a.done(s.Name, "%s %s (%s, %s%s%s)", verb, s.Name, s.Type, size(s.Size), subsetOf(s), encryptedTo(", ", s.Encrypted))
+	a.done(s.Name, "%s %s (%s, %s%s%s)", verb, s.Name, s.Type, size(s.Size), subsetOf(s),
+		encryptedTo(", ", s.Encrypted))
 	a.next(next, args...)
 	return nil
 }
@@ -92,7 +94,8 @@ func conditions(list []string) (map[string]string, error) {
 		table, condition, ok := strings.Cut(entry, "=")
 		table, condition = strings.TrimSpace(table), strings.TrimSpace(condition)
 		if !ok || table == "" || condition == "" {
-			return nil, snap.Usage(fmt.Sprintf("%q is not TABLE=CONDITION", entry), "write it as: --where 'orders=total > 100'")
+			return nil, snap.Usage(fmt.Sprintf("%q is not TABLE=CONDITION", entry),
+				"write it as: --where 'orders=total > 100'")
 		}
 		if _, twice := all[table]; twice {
 			return nil, snap.Usage(fmt.Sprintf("the table %s has two conditions", table), "join them with AND or OR")

@@ -44,7 +44,8 @@ func Stdio() IO {
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
 	out := written.To(stdio.Out)
 	stdio.Out = out
-	a := &app{io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler), patience: interactive(), args: args}
+	a := &app{io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler), patience: interactive(),
+		args: args}
 	a.jsonErrors = asksForJSON(args)
 	root := a.root()
 	root.SetArgs(args)

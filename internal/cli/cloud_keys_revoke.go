@@ -33,7 +33,8 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "revoke without asking")
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion,
+		cobra.ShellCompDirective) {
 		var out []cobra.Completion
 		a.liveSession(cmd, func(ctx context.Context, c *connection) error {
 			keys, err := c.Keys(ctx)

@@ -48,7 +48,8 @@ func (a *app) printRetention(rules []api.RetentionRule) error {
 		return a.printJSON(emptyNotNull(rules))
 	}
 	if len(rules) == 0 {
-		a.note("there is no rule, so everything is kept; make one with `snapcli cloud retention set TARGET --keep-last N`")
+		a.note("there is no rule, so everything is kept; make one with `snapcli cloud retention set TARGET " +
+			"--keep-last N`")
 		return nil
 	}
 	t := a.newTable(column{title: "Target", least: 8}, column{title: "Keeps the last", right: true},

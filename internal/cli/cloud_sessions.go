@@ -75,7 +75,8 @@ func (a *app) sessionsEndCommand() *cobra.Command {
 			a.done("", "signed the session %s out", args[0])
 			return nil
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			var out []cobra.Completion
 			a.liveSession(cmd, func(ctx context.Context, c *connection) error {
 				sessions, err := c.Sessions(ctx)

@@ -48,7 +48,8 @@ command takes the beginning of an ID.
 Filters combine: a snapshot is listed when all of them hold.`,
 		Example: examples(
 			"the newest ones", "snapcli cloud snapshots",
-			"masked ones of one target that are shared", "snapcli cloud snapshots --target shop --type sanitized --shared",
+			"masked ones of one target that are shared",
+			"snapcli cloud snapshots --target shop --type sanitized --shared",
 			"what you pushed and shared in the last week", "snapcli cloud snapshots --mine --shared --since 7d",
 			"every ID, for a script", "snapcli cloud snapshots --all --json | jq -r '.[].id'"),
 		Args: noArgs,
@@ -56,7 +57,8 @@ Filters combine: a snapshot is listed when all of them hold.`,
 	}
 	cmd.Flags().StringVar(&f.target, "target", "", "only those of this target")
 	typeFlag(cmd, &f.typ, "only those of this type")
-	cmd.Flags().StringVar(&f.search, "search", "", "only those whose target contains this, or whose name begins with it")
+	cmd.Flags().StringVar(&f.search, "search", "",
+		"only those whose target contains this, or whose name begins with it")
 	cmd.Flags().BoolVar(&f.shared, "shared", false, "only those whose Shared column says Yes")
 	cmd.Flags().BoolVar(&f.mine, "mine", false, "only those you pushed")
 	cmd.Flags().BoolVar(&f.received, "received", false, "only those that other organizations share with yours")
@@ -220,7 +222,8 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	}
 	l.short.learn(ids, l.more)
 	for _, s := range p.Items {
-		l.table.row(l.short.id(s.ID), s.Target, s.Name, string(s.Type), size(s.Size), yesNo(s.Shared), l.moment(s.Created))
+		l.table.row(l.short.id(s.ID), s.Target, s.Name, string(s.Type), size(s.Size), yesNo(s.Shared),
+			l.moment(s.Created))
 	}
 	return l.table.flush()
 }

@@ -42,7 +42,8 @@ whole ID; that is for owners and admins.`,
 			return a.access(cmd.Context(), args[0], when)
 		},
 	}
-	cmd.Flags().StringVar(&at, "at", "", "a time in the past: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
+	cmd.Flags().StringVar(&at, "at", "",
+		"a time in the past: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
 	cmd.Flags().StringVar(&user, "user", "", "why this user, by e-mail, can or cannot see it")
 	cmd.MarkFlagsMutuallyExclusive("at", "user")
 	a.jsonFlag(cmd)

@@ -43,7 +43,8 @@ Org-wide and group shares are for the snapshot's owner and for owners and admins
 of the organization; shares with other organizations for owners and admins.`,
 		Example: examples(
 			"share with everyone in the organization", "snapcli cloud snapshots share snap_7h2k9m",
-			"share with two groups, by name or ID", "snapcli cloud snapshots share snap_7h2k9m --group Engineering --group dba",
+			"share with two groups, by name or ID",
+			"snapcli cloud snapshots share snap_7h2k9m --group Engineering --group dba",
 			"share with another organization for a week",
 			"snapcli cloud snapshots share snap_7h2k9m --org globex --expires-in 7d",
 			"see what would happen", "snapcli cloud snapshots share snap_7h2k9m snap_p3v8xw --dry-run"),
@@ -343,7 +344,8 @@ func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot,
 		lasting = "for " + snap.InWords(time.Duration(seconds)*time.Second)
 	}
 	if c.Changed = !shared || seconds > 0 || before.ExpiresAt != nil; !c.Changed {
-		c.Says = fmt.Sprintf("%s is already shared with the organization %s without end: nothing would change", s.Name, slug)
+		c.Says = fmt.Sprintf("%s is already shared with the organization %s without end: nothing would change", s.Name,
+			slug)
 		return c, nil
 	}
 	if before.ExpiresAt != nil && seconds == 0 {

@@ -135,7 +135,8 @@ func (a *app) printOrgShares(shares []api.OrgShare) error {
 		a.result("  none")
 		return nil
 	}
-	t := a.newTable(column{title: "Organization", least: 8, weight: 2}, column{title: "Slug"}, momentColumn("Expires", 3),
+	t := a.newTable(column{title: "Organization", least: 8, weight: 2}, column{title: "Slug"},
+		momentColumn("Expires", 3),
 		column{title: "Shared by", least: 6}, momentColumn("Since", 0))
 	for _, share := range shares {
 		if share.DeclinedAt != nil {

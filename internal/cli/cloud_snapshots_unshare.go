@@ -26,7 +26,8 @@ It acts at once: whoever could see the snapshot only by that share no longer
 finds it, and downloads in progress stop. Other shares stay.`,
 		Example: examples(
 			"make it private again", "snapcli cloud snapshots unshare snap_7h2k9m",
-			"end the shares with two groups", "snapcli cloud snapshots unshare snap_7h2k9m --group Engineering --group dba",
+			"end the shares with two groups",
+			"snapcli cloud snapshots unshare snap_7h2k9m --group Engineering --group dba",
 			"end the share with another organization", "snapcli cloud snapshots unshare snap_7h2k9m --org globex",
 			"end every share", "snapcli cloud snapshots unshare snap_7h2k9m --all"),
 		Args:              someArgs("snapshot ID"),
@@ -184,7 +185,8 @@ func shareEnded(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
 		c.Says = fmt.Sprintf("%s was not shared %s: nothing changed", s.Name, with)
 		return c
 	}
-	c.Says = fmt.Sprintf("%s %s %s: %s", s.Name, verb(dry, "is no longer shared", "would no longer be shared"), with, then)
+	c.Says = fmt.Sprintf("%s %s %s: %s", s.Name, verb(dry, "is no longer shared", "would no longer be shared"), with,
+		then)
 	return c
 }
 

@@ -22,7 +22,8 @@ func TestCloudScripts(t *testing.T) {
 	runScripts(t, "testdata/cloud", func(e *testscript.Env) error {
 		c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {
 			// initech
-			config.Organizations[2].Policy = cloud.Policy{UnsanitizedShares: snap.UnsanitizedAsk, MaxCrossOrgExpiry: "30d"}
+			config.Organizations[2].Policy = cloud.Policy{UnsanitizedShares: snap.UnsanitizedAsk,
+				MaxCrossOrgExpiry: "30d"}
 		}})
 		e.Values[cloudKey{}] = c
 		e.Setenv("CLOUD", c.URL)

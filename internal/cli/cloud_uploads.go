@@ -78,7 +78,8 @@ beginning.`,
 			a.done("", "ended the upload %s", args[0])
 			return nil
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			var out []cobra.Completion
 			a.live(cmd, func(ctx context.Context, c *connection) error {
 				uploads, err := c.Uploads(ctx)

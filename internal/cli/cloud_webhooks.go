@@ -44,7 +44,8 @@ admins of the organization keep them.`,
 				a.note("there is no webhook; make one with `snapcli cloud webhooks add URL`")
 				return nil
 			}
-			t := a.newTable(column{title: "ID"}, column{title: "URL", least: 16}, column{title: "Events", least: 10, weight: 1},
+			t := a.newTable(column{title: "ID"}, column{title: "URL", least: 16},
+				column{title: "Events", least: 10, weight: 1},
 				column{title: "Since", weight: 2})
 			for _, h := range hooks {
 				t.row(h.ID, h.URL, eventNames(h.Events), a.moment(h.CreatedAt))
@@ -82,7 +83,8 @@ shared, unshared, pulled and deleted; without --events it is told of all.`,
 			}
 			r := api.WebhookRequest{URL: args[0]}
 			for _, e := range events {
-				r.Events = append(r.Events, snap.AuditAction("snapshot."+strings.TrimPrefix(strings.TrimSpace(e), "snapshot.")))
+				r.Events = append(r.Events,
+					snap.AuditAction("snapshot."+strings.TrimPrefix(strings.TrimSpace(e), "snapshot.")))
 			}
 			hook, err := conn.AddWebhook(cmd.Context(), r)
 			if err != nil {
@@ -145,14 +147,16 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 				a.note("the webhook %s was not told of anything yet", args[0])
 				return nil
 			}
-			t := a.newTable(column{title: "When"}, column{title: "Event", least: 8}, column{title: "Attempts", right: true},
+			t := a.newTable(column{title: "When"}, column{title: "Event", least: 8},
+				column{title: "Attempts", right: true},
 				column{title: "Result", least: 12}, column{title: "Next attempt", weight: 1})
 			for _, d := range list {
 				next := "-"
 				if d.NextAt != nil {
 					next = a.when(*d.NextAt)
 				}
-				t.row(a.moment(d.CreatedAt), strings.TrimPrefix(string(d.Event), "snapshot."), strconv.Itoa(d.Attempts), d.Status,
+				t.row(a.moment(d.CreatedAt), strings.TrimPrefix(string(d.Event), "snapshot."),
+					strconv.Itoa(d.Attempts), d.Status,
 					next)
 			}
 			return t.flush()

@@ -135,7 +135,8 @@ func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra
 			for _, share := range shares {
 				if !seen[share.OrgSlug] {
 					seen[share.OrgSlug] = true
-					out = append(out, cobra.CompletionWithDesc(snap.CleanText(share.OrgSlug), snap.CleanText(share.Name)))
+					out = append(out, cobra.CompletionWithDesc(snap.CleanText(share.OrgSlug),
+						snap.CleanText(share.Name)))
 				}
 			}
 		}

@@ -77,7 +77,8 @@ func (a *app) allowVariables(ctx context.Context, i local.Import, allowed []stri
 		if slices.Contains(allowed, v.Name) {
 			continue
 		}
-		what := fmt.Sprintf("the file puts the environment variable %s into a URL of %s, which its value would be sent to",
+		what := fmt.Sprintf("the file puts the environment variable %s into a URL of %s, which its value would be "+
+			"sent to",
 			v.Name, v.Host)
 		if !a.person() {
 			return snap.Usage(what, "if you want that, allow it with --allow-env "+v.Name)

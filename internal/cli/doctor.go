@@ -76,7 +76,8 @@ func (x *examination) failed(what, verdict string, err error) {
 
 func (a *app) doctor(ctx context.Context, fix bool) error {
 	x := &examination{app: a}
-	x.add("snapcli", good, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH),
+	x.add("snapcli", good, fmt.Sprintf("%s, %s, %s/%s", snap.Version(), runtime.Version(), runtime.GOOS,
+		runtime.GOARCH),
 		"")
 	if agent := x.configuration(); agent != nil {
 		x.snapshots(agent)
@@ -161,7 +162,8 @@ func (x *examination) snapshots(agent *local.Agent) {
 		x.add("snapshots", look, path+" is damaged: the snapshot beside it is not listed",
 			"pull or build it again, and delete both")
 	}
-	x.add("snapshots", good, fmt.Sprintf("%s in %s, %s", plural(len(list), "snapshot", "snapshots"), dir, size(bytes)), "")
+	x.add("snapshots", good, fmt.Sprintf("%s in %s, %s", plural(len(list), "snapshot", "snapshots"), dir, size(bytes)),
+		"")
 }
 
 // takesFile tries to write below a folder, or the first one above it that exists.
@@ -284,13 +286,15 @@ func (x *examination) reachable(ctx context.Context, base string) bool {
 	}
 	for _, name := range slices.Sorted(maps.Keys(health.parts)) {
 		if state := health.parts[name]; state != "ok" {
-			x.failed("cloud "+name, bad, &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's " + name + " is " +
+			x.failed("cloud "+name, bad, &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's " + name +
+				" is " +
 				state, Hint: "tell the operator of " + base})
 		}
 	}
 	x.add("cloud service", good, fmt.Sprintf("%s answers in %s", base, health.took.Round(time.Millisecond)), "")
 	if skew := health.skew.Abs(); skew > time.Minute {
-		x.add("clock", look, fmt.Sprintf("this machine's clock and the service's differ by %s", skew.Round(time.Second)),
+		x.add("clock", look, fmt.Sprintf("this machine's clock and the service's differ by %s",
+			skew.Round(time.Second)),
 			"set this machine's clock by NTP")
 	} else if health.skew != 0 {
 		x.add("clock", good, "agrees with the service's", "")

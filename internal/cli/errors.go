@@ -143,5 +143,6 @@ func noSuch(err error, what, id, hint string) error {
 	if snap.CodeOf(err) != snap.CodeNotFound {
 		return err
 	}
-	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no %s %q", what, id), Hint: hint, Cause: err}
+	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no %s %q", what, id), Hint: hint,
+		Cause: err}
 }

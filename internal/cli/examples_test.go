@@ -119,7 +119,8 @@ capture B_SHORT '^(.+)$'
 
 // exampleBefore is what the examples of some commands find done already.
 var exampleBefore = map[string]string{
-	"snapcli cloud snapshots decline": "exec snapcli cloud snapshots share $A_SHORT --org globex\nas gail@globex.test\n",
+	"snapcli cloud snapshots decline": "exec snapcli cloud snapshots share $A_SHORT --org globex\nas " +
+		"gail@globex.test\n",
 	"snapcli cloud channels remove": "exec snapcli cloud channels add one\nexec snapcli cloud channels add two\nexec " +
 		"snapcli cloud channels add three\n",
 	"snapcli trust remove":           "exec snapcli trust add org:globex\n",

@@ -115,7 +115,8 @@ func texts(t *testing.T, root string) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && path != root || d.Name() == "testdata" ||
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." && path != root ||
+			d.Name() == "testdata" ||
 			d.Name() == "node_modules"):
 			return filepath.SkipDir
 		case strings.HasSuffix(path, ".md"), strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"),

@@ -122,10 +122,13 @@ func (w *watch) end() {
 // trace names the steps of a request as they begin.
 func (w *watch) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		DNSStart:             func(i httptrace.DNSStartInfo) { w.step("looking up the name " + i.Host) },
-		ConnectStart:         func(_, address string) { w.step("connecting to " + address) },
-		TLSHandshakeStart:    func() { w.step("agreeing on encryption with " + w.host) },
-		WroteRequest:         func(httptrace.WroteRequestInfo) { w.step(w.host + " has the request and has not answered") },
+		DNSStart:          func(i httptrace.DNSStartInfo) { w.step("looking up the name " + i.Host) },
+		ConnectStart:      func(_, address string) { w.step("connecting to " + address) },
+		TLSHandshakeStart: func() { w.step("agreeing on encryption with " + w.host) },
+		WroteRequest: func(httptrace.WroteRequestInfo) {
+			w.step(w.host +
+				" has the request and has not answered")
+		},
 		GotFirstResponseByte: func() { w.step("reading the answer of " + w.host) },
 	}
 }

@@ -83,7 +83,8 @@ func cloudSetup(t *testing.T) func(*testscript.Env) error {
 		e.Values[cloudKey{}] = c
 		e.Setenv("CLOUD", c.URL)
 		e.Setenv("SNAPCLI_CLOUD__URL", c.URL)
-		config := fmt.Sprintf("listen: %s\npublic_url: %s\ndata_dir: %s\norganizations: []\n", c.Config.Listen, c.URL, data)
+		config := fmt.Sprintf("listen: %s\npublic_url: %s\ndata_dir: %s\norganizations: []\n", c.Config.Listen, c.URL,
+			data)
 		return os.WriteFile(filepath.Join(e.WorkDir, "FILE"), []byte(config), 0o600)
 	}
 }
@@ -141,7 +142,8 @@ func blockCommand(ts *testscript.TestScript, neg bool, args []string) {
 		"/mnt/backups", work+"/backups",
 		"http://127.0.0.1:8080", ts.Getenv("CLOUD"), "https://cloud.example", ts.Getenv("CLOUD"),
 		"--from https://snap.example.com", "--from "+ts.Getenv("CLOUD"), "--from URL", "--from "+ts.Getenv("CLOUD"),
-		"/ID/", "/"+ts.Getenv("ID")+"/", " ID", " "+ts.Getenv("ID"), "2026-11-21", time.Now().UTC().Format(time.RFC3339Nano),
+		"/ID/", "/"+ts.Getenv("ID")+"/", " ID", " "+ts.Getenv("ID"), "2026-11-21",
+		time.Now().UTC().Format(time.RFC3339Nano),
 	)
 	if err := ts.Exec("bash", "-euo", "pipefail", "-c",
 		pagePrelude+replace.Replace(ts.ReadFile("block"+args[0]+".sh"))); err != nil {

@@ -50,7 +50,8 @@ func TestRecipes(t *testing.T) {
 			strings.Join(gitlab.Test.Script, "\n")},
 		"make": {strings.Join(gitlab.Push.Script, "\n"), "make -f shop.mk db-list db SHOP_DEV=$TEST_URL"},
 	} {
-		script := recipeScript + "-- push.sh --\n" + ours.Replace(lines[0]) + "\n-- test.sh --\n" + ours.Replace(lines[1]) +
+		script := recipeScript + "-- push.sh --\n" + ours.Replace(lines[0]) + "\n-- test.sh --\n" +
+			ours.Replace(lines[1]) +
 			"\n-- shop.mk --\n" + recipe(t, "shop.mk") + pageFiles
 		if name == "make" {
 			script = "[!exec:make] skip 'needs make'\n" + script

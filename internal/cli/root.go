@@ -57,7 +57,8 @@ func (a *app) root() *cobra.Command {
 	)
 	add(root, groupMain, a.buildCommand(), a.sanitizeCommand(), a.pushCommand(), a.pullCommand(), a.loadCommand())
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.whoamiCommand())
-	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(), a.serveCommand(),
+	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(),
+		a.serveCommand(),
 		a.doctorCommand())
 	add(root, "", a.completionCommand(), a.versionCommand())
 	root.AddCommand(topics()...)
@@ -205,7 +206,8 @@ func flagError(cmd *cobra.Command, err error) error {
 		return snap.Usage(fmt.Sprintf("--%s needs a value", missing.GetFlag().Name), usageHint(cmd))
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
-		return snap.Usage(fmt.Sprintf("%q is not a value for --%s, which takes a %s", invalid.GetValue(), f.Name, kindOf(f)),
+		return snap.Usage(fmt.Sprintf("%q is not a value for --%s, which takes a %s", invalid.GetValue(), f.Name,
+			kindOf(f)),
 			fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
 	}
 	return snap.Usage(err.Error(), fmt.Sprintf("see `%s --help`", cmd.CommandPath()))

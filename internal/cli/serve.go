@@ -28,7 +28,8 @@ prints. It runs until Ctrl-C.`,
 			return webui.Run(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().StringVar(&o.Listen, "listen", "", "address to listen on (default 127.0.0.1:8484, or the next free port)")
+	cmd.Flags().StringVar(&o.Listen, "listen", "",
+		"address to listen on (default 127.0.0.1:8484, or the next free port)")
 	cmd.Flags().BoolVar(&o.Open, "open", false, "open the link in a browser")
 	cmd.Flags().BoolVar(&o.AllowRemote, "allow-remote", false, "allow an address that other machines can reach")
 	cmd.Flags().StringSliceVar(&o.Hosts, "host", nil, "further host names that browsers may use, with --allow-remote")

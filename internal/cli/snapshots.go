@@ -21,9 +21,10 @@ func (a *app) localListCommand(use string) *cobra.Command {
 	var target string
 	var typ snap.Type
 	cmd := &cobra.Command{
-		Use:     use,
-		Short:   "List the snapshots on this machine",
-		Long:    "Lists the snapshots on this machine, newest first. For those in the cloud\nsee `snapcli cloud snapshots`.",
+		Use:   use,
+		Short: "List the snapshots on this machine",
+		Long: "Lists the snapshots on this machine, newest first. For those in the cloud\nsee `snapcli cloud " +
+			"snapshots`.",
 		Example: examples("list them", "snapcli snapshots", "those of one target", "snapcli snapshots --target shop"),
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -46,7 +47,8 @@ func (a *app) localListCommand(use string) *cobra.Command {
 				none = "no snapshot on this machine matches"
 			}
 			for _, path := range agent.Damaged() {
-				a.warn("%s is damaged: the snapshot beside it is not listed; pull or build it again, and delete both", path)
+				a.warn("%s is damaged: the snapshot beside it is not listed; pull or build it again, and delete both",
+					path)
 			}
 			return a.printLocal(agent, list, none)
 		},

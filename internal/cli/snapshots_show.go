@@ -92,7 +92,8 @@ func (a *app) showLocal(s local.Snapshot) error {
 	pairs := []string{
 		"Name", s.Name, "Target", s.Target, "Type", string(s.Type), "Engine", string(s.Engine),
 		"Size", exactSize(s.Size), "SHA-256", s.SHA256,
-		"From", fromState(s.From), "Created", a.moment(s.Created), "File", s.Path, "Encrypted", sealedState(s), "Subset",
+		"From", fromState(s.From), "Created", a.moment(s.Created), "File", s.Path, "Encrypted", sealedState(s),
+		"Subset",
 		subsetState(s),
 	}
 	for url, id := range s.Cloud {

@@ -32,7 +32,8 @@ environment when they are needed.`,
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.Name = args[0]
-			if err := errors.Join(databaseFromHere(&t.Source), databaseFromHere(&t.Destination), databaseFromHere(&t.Scratch),
+			if err := errors.Join(databaseFromHere(&t.Source), databaseFromHere(&t.Destination),
+				databaseFromHere(&t.Scratch),
 				fromHere(&t.Sanitize.SQL), fromHere(&t.Sanitize.Rules), keysFromHere(t.EncryptTo)); err != nil {
 				return err
 			}
@@ -44,7 +45,8 @@ environment when they are needed.`,
 	cmd.Flags().StringVar(&t.Scratch, "scratch", "",
 		"URL of a database on the server where SQL for masking runs (default the destination)")
 	jobsFlag(cmd, &t.Jobs, "tables at once; 0 is the number of cores")
-	cmd.Flags().BoolVar(&t.Production, "production", false, "the destination is production: load refuses it unless forced")
+	cmd.Flags().BoolVar(&t.Production, "production", false,
+		"the destination is production: load refuses it unless forced")
 	cmd.Flags().StringArrayVar(&t.EncryptTo, "encrypt-to", nil,
 		"public key, or file of them, of who can read its snapshots; may be repeated")
 	cmd.Flags().StringVar(&t.Sanitize.SQL, "sanitize-sql", "", "SQL file that masks a copy")

@@ -36,7 +36,8 @@ func (a *app) targetShowCommand() *cobra.Command {
 			if v.Production {
 				production = "yes: load refuses the destination unless forced"
 			}
-			a.fields("Name", v.Name, "Source", v.Source, "Destination", v.Destination, "Scratch", v.Scratch, "Jobs", jobs,
+			a.fields("Name", v.Name, "Source", v.Source, "Destination", v.Destination, "Scratch", v.Scratch, "Jobs",
+				jobs,
 				"Production", production,
 				"Rules", v.Rules, "SQL", v.SQL, "Encrypt to", strings.Join(v.EncryptTo, ", "), "Subset",
 				rows(t.Subset.Where, t.Subset.Percent))

@@ -81,9 +81,11 @@ func listing(t *testing.T, items ...api.Snapshot) map[string]string {
 func TestTerminalHasColour(t *testing.T) {
 	t.Parallel()
 	env := listing(t,
-		api.Snapshot{ID: "snap_0123456789abcdef", Target: "shop", Name: "shop-20261121T011600Z", Type: snap.TypeSanitized,
+		api.Snapshot{ID: "snap_0123456789abcdef", Target: "shop", Name: "shop-20261121T011600Z",
+			Type: snap.TypeSanitized,
 			Size: 12_000_000, Shared: true},
-		api.Snapshot{ID: "snap_1123456789abcdef", Target: "shop", Name: "shop-20261121T011500Z", Type: snap.TypeSnapshot,
+		api.Snapshot{ID: "snap_1123456789abcdef", Target: "shop", Name: "shop-20261121T011500Z",
+			Type: snap.TypeSnapshot,
 			Size: 900})
 	out, _, code := onTerminal(t, 70, env, "cloud", "snapshots")
 	if code != 0 || !strings.Contains(out, "\x1b[1mID\x1b[m") || !strings.Contains(out, "\x1b[32mYes\x1b[m") {
@@ -210,7 +212,8 @@ func TestListingIsOneRoundTrip(t *testing.T) {
 		}
 		_, errs, code := onTerminal(t, 80, env, "cloud", "snapshots")
 		if code != 0 || connections.Load() != 1 || requests.Load() != 1 {
-			t.Errorf("%s: %d connections, %d requests, code %d: %s", credential, connections.Load(), requests.Load(), code, errs)
+			t.Errorf("%s: %d connections, %d requests, code %d: %s", credential, connections.Load(), requests.Load(),
+				code, errs)
 		}
 	}
 }

@@ -41,7 +41,8 @@ func (a *app) trustListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List whose programs you are willing to load",
-		Long: "List prints the organizations and people whose programs `snapcli load\n--with-programs` loads without a " +
+		Long: "List prints the organizations and people whose programs `snapcli load\n--with-programs` loads " +
+			"without a " +
 			"question.",
 		Example: examples("list them", "snapcli trust list"),
 		Args:    noArgs,
@@ -117,9 +118,10 @@ say who pushed.`,
 
 func (a *app) trustRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "remove org:SLUG|EMAIL",
-		Short:   "Trust an organization or a person no longer",
-		Long:    "Remove takes back the trust that `snapcli trust add` gave. Databases that were\nloaded do not change.",
+		Use:   "remove org:SLUG|EMAIL",
+		Short: "Trust an organization or a person no longer",
+		Long: "Remove takes back the trust that `snapcli trust add` gave. Databases that were\nloaded do not " +
+			"change.",
 		Example: examples("trust an organization no longer", "snapcli trust remove org:globex"),
 		Args:    oneArg("name"),
 		RunE: func(_ *cobra.Command, args []string) error {

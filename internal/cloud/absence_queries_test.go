@@ -41,7 +41,8 @@ func TestHiddenTakesAsManyQueriesAsAbsent(t *testing.T) {
 			hidden := count(pattern, s.id, body, key)
 			for _, absent := range []string{snap.NewSnapshotID(), "x"} {
 				if never := count(pattern, absent, body, key); never != hidden || hidden == 0 {
-					t.Errorf("%s as %s: %d statements for a hidden snapshot, %d for %s, which never was", pattern, caller, hidden,
+					t.Errorf("%s as %s: %d statements for a hidden snapshot, %d for %s, which never was", pattern,
+						caller, hidden,
 						never, absent)
 				}
 			}

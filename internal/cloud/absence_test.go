@@ -46,7 +46,8 @@ func TestHiddenIsNotFoundByteForByte(t *testing.T) {
 				hidden := fetch(t, s, pattern, s.id, body, key)
 				for _, absent := range []string{snap.NewSnapshotID(), "snap_", "x", "snap_0"} {
 					if never := fetch(t, s, pattern, absent, body, key); !reflect.DeepEqual(hidden, never) {
-						t.Errorf("%s as %s with body %q: hidden and absent (%s) differ:\n%v\n%v", pattern, caller, body, absent, hidden,
+						t.Errorf("%s as %s with body %q: hidden and absent (%s) differ:\n%v\n%v", pattern, caller,
+							body, absent, hidden,
 							never)
 					}
 				}

@@ -194,7 +194,8 @@ func (a *admission) arrived(r *http.Request) (release func(), err error) {
 		}
 		if err != nil {
 			release()
-			return nil, &snap.Error{Code: snap.CodeInvalid, Detail: "the body of the request did not arrive whole", Cause: err}
+			return nil, &snap.Error{Code: snap.CodeInvalid, Detail: "the body of the request did not arrive whole",
+				Cause: err}
 		}
 	}
 	r.Body = io.NopCloser(&body)

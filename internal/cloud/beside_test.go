@@ -52,7 +52,8 @@ func olderProgram(t *testing.T) string {
 	run(t, source, "tar", "-xf", tree)
 	program := filepath.Join(dir, "older")
 	// As the Makefile does: most is compiled already.
-	run(t, source, "env", "CGO_ENABLED=0", "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", program,
+	run(t, source, "env", "CGO_ENABLED=0", "go", "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o",
+		program,
 		"./cmd/snapcloud")
 	return program
 }

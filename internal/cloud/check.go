@@ -120,7 +120,8 @@ func schemaDetail(i store.Inspection) string {
 
 func schemaError(i store.Inspection) error {
 	if i.Schema > i.Newest {
-		return fmt.Errorf("the schema is at %d, which is newer than this program's %d; a release before the last one does "+
+		return fmt.Errorf("the schema is at %d, which is newer than this program's %d; a release before the last "+
+			"one does "+
 			"not work on it", i.Schema, i.Newest)
 	}
 	return nil
@@ -131,7 +132,8 @@ func clockDetail(c Config, i store.Inspection) (string, error) {
 		return "this machine's, " + time.Now().UTC().Format(time.RFC3339), nil
 	}
 	if i.Ahead.Abs() > maxAhead {
-		return "", fmt.Errorf("the database's clock is %v ahead of this machine's; have both follow a time server", i.Ahead)
+		return "", fmt.Errorf("the database's clock is %v ahead of this machine's; have both follow a time server",
+			i.Ahead)
 	}
 	return fmt.Sprintf("%v from the database's", i.Ahead.Abs()), nil
 }

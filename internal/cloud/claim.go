@@ -56,12 +56,14 @@ func (c claim) make(ctx context.Context) error {
 	}
 	detail := fmt.Sprintf("the storage belongs to another service, the one at %s", found.PublicURL)
 	if found.PublicURL == c.owner.PublicURL {
-		detail = fmt.Sprintf("the storage belongs to the service that was at %s before, with another database than this one",
+		detail = fmt.Sprintf("the storage belongs to the service that was at %s before, with another database than "+
+			"this one",
 			found.PublicURL)
 	}
 	return snap.Usage(detail,
 		"if that service lives, give each a bucket or a prefix of its own in blob.url, or a data_dir of its own; "+
-			"if its database is lost and no backup brings it back, run `snapcloud claim --from "+found.PublicURL+"` with this configuration")
+			"if its database is lost and no backup brings it back, run `snapcloud claim --from "+found.PublicURL+"` "+
+			"with this configuration")
 }
 
 // take makes the storage this service's, which was that of the service at a

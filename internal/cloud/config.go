@@ -278,7 +278,8 @@ func (c Config) Check() error {
 	} else if strings.Trim(u.Path, "/") != "" {
 		return snap.Usage(fmt.Sprintf("public_url %q has a path, and the service runs only at the root of a host",
 			c.PublicURL),
-			fmt.Sprintf("give the service a host name of its own, and set public_url: %s://%s without a path", u.Scheme, u.Host))
+			fmt.Sprintf("give the service a host name of its own, and set public_url: %s://%s without a path",
+				u.Scheme, u.Host))
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		say("listen %q is not an address like 127.0.0.1:8080", c.Listen)
@@ -318,7 +319,8 @@ func (c Config) checkOrganizations(loopback bool) (wrong []string) {
 			say("%s: %s", at, problem)
 		}
 		if o.SignIn.Type == "local" && !c.AllowLocal && !loopback {
-			say("%s: sign_in type local is for trying out on this machine; public_url is not loopback (set allow_local to "+
+			say("%s: sign_in type local is for trying out on this machine; public_url is not loopback (set "+
+				"allow_local to "+
 				"allow it)", at)
 		}
 	}
@@ -352,7 +354,8 @@ func (o Organization) check() (wrong []string) {
 		for _, u := range o.Users {
 			if u.Email == "" || u.Password == "" || !u.Role.Valid() {
 				wrong = append(wrong,
-					fmt.Sprintf("user %q needs an e-mail, a password and one of the roles owner, admin, member, viewer", u.Email))
+					fmt.Sprintf("user %q needs an e-mail, a password and one of the roles owner, admin, member, "+
+						"viewer", u.Email))
 			}
 			if seen[strings.ToLower(u.Email)] {
 				wrong = append(wrong, fmt.Sprintf("user %q is there twice", u.Email))
@@ -449,7 +452,8 @@ func (c Config) signIn() []signin.Organization {
 	for _, o := range c.Organizations {
 		org := signin.Organization{Slug: o.Slug, Domains: o.SignIn.Domains}
 		for _, u := range o.Users {
-			org.Local = append(org.Local, signin.LocalUser{Email: u.Email, Name: u.Name, Password: u.Password, Role: u.Role,
+			org.Local = append(org.Local, signin.LocalUser{Email: u.Email, Name: u.Name, Password: u.Password,
+				Role:   u.Role,
 				Groups: u.Groups})
 		}
 		if o.SignIn.Type == "oidc" {

@@ -30,7 +30,8 @@ func configFile(t *testing.T, text string) string {
 // run; that of the environment is meant from there.
 func TestDataDir(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"": "data", "data_dir: ./state": "state", "data_dir: ../state": "../state"} {
+	for text, want := range map[string]string{"": "data", "data_dir: ./state": "state",
+		"data_dir: ../state": "../state"} {
 		path := configFile(t, text+"\n")
 		c, err := cloud.LoadConfig(path, nil)
 		must(t, err)

@@ -90,7 +90,8 @@ func newBuilding(rt *rapid.T, c *cloudtest.Cloud, clock *clocktest.Clock, n int)
 		b.orgs = append(b.orgs, org)
 		for i, role := range []snap.Role{snap.RoleAdmin, snap.RoleMember, snap.RoleViewer} {
 			v := &visitor{groups: []string{"g0", "g1"}[:2-i]}
-			v.caller = snap.Caller{Org: org, User: &snap.User{Email: fmt.Sprintf("user%d@%s.test", i, org.Slug)}, Role: role}
+			v.caller = snap.Caller{Org: org, User: &snap.User{Email: fmt.Sprintf("user%d@%s.test", i, org.Slug)},
+				Role: role}
 			b.signIn(rt, v)
 			b.people = append(b.people, b.withKey(rt, v, auth.KeySpec{Kind: snap.UserKey, UserID: v.caller.User.ID}))
 		}

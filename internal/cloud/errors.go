@@ -69,7 +69,8 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 				Hint: "try again in a moment", Cause: err}
 		}
 		if ctx.Err() != nil {
-			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the request was given up before it was done", Cause: err}
+			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the request was given up before it was done",
+				Cause: err}
 		}
 	}
 	if e.Code == snap.CodeInternal {

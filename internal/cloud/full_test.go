@@ -35,7 +35,8 @@ func TestAccessIsTakenAwayOnAFullDisk(t *testing.T) {
 	key, err := admin.NewKey(ctx, api.KeyRequest{Name: "ci", Kind: snap.UserKey})
 	must(t, err)
 	_, err = alice.Push(ctx, api.PushRequest{
-		Target: "shop", Name: "shop-big", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 40 << 20, SHA256: sn.SHA256,
+		Target: "shop", Name: "shop-big", Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 40 << 20,
+		SHA256: sn.SHA256,
 	})
 	if snap.CodeOf(err) != snap.CodeStorageFull {
 		t.Errorf("a push that would use the reserve: %v", err)

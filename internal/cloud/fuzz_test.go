@@ -61,7 +61,8 @@ func FuzzAPI(f *testing.F) {
 			return
 		}
 		var problem api.Problem
-		if err := json.Unmarshal(out.Body.Bytes(), &problem); err != nil || problem.Code == "" || problem.Status != out.Code {
+		if err := json.Unmarshal(out.Body.Bytes(), &problem); err != nil || problem.Code == "" ||
+			problem.Status != out.Code {
 			t.Fatalf("%s %s?%s %q: %d %s is no problem, %v", method, r.URL.Path, query, body, out.Code, out.Body, err)
 		}
 	})
@@ -119,7 +120,8 @@ func FuzzRange(f *testing.F) {
 				t.Fatalf("%q: %d bytes of %d", ranges, out.Body.Len(), len(content))
 			}
 		case http.StatusPartialContent:
-			if ifRange != "" && !strings.HasPrefix(strings.TrimSpace(ifRange), tag) { // net/http reads no further than the tag
+			// net/http reads no further than the tag
+			if ifRange != "" && !strings.HasPrefix(strings.TrimSpace(ifRange), tag) {
 				t.Fatalf("a part although If-Range is %q", ifRange)
 			}
 			if !bytes.Contains(content, out.Body.Bytes()) &&
@@ -140,10 +142,12 @@ func FuzzRange(f *testing.F) {
 // it and in the environment.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
-		"", "listen: 127.0.0.1:1", "organizations: [{slug: acme, sign_in: {type: local}, users: [{email: a, password: b}]}]",
+		"", "listen: 127.0.0.1:1",
+		"organizations: [{slug: acme, sign_in: {type: local}, users: [{email: a, password: b}]}]",
 		"limits: {max_snapshot_size: 1e99}",
 		"a: &a [*a]", "database: {url: ${X}}", "trust_proxies: [10.0.0.0/8, x]",
-		"organizations: [{slug: a, policy: {max_cross_org_expiry: 1w}}]", "tracing: {sample: .nan}", "organizations: {}",
+		"organizations: [{slug: a, policy: {max_cross_org_expiry: 1w}}]", "tracing: {sample: .nan}",
+		"organizations: {}",
 		"[", "\x00", "auth: {key_encryption_key: AAAA}", "database: null",
 	} {
 		f.Add([]byte(seed), "SNAPCLOUD_DATABASE__URL=x")
@@ -217,7 +221,8 @@ func FuzzForm(f *testing.F) {
 		var answer struct {
 			Error string `json:"error"`
 		}
-		if out.Code >= 500 || out.Code >= 400 && (json.Unmarshal(out.Body.Bytes(), &answer) != nil || answer.Error == "") {
+		if out.Code >= 500 || out.Code >= 400 && (json.Unmarshal(out.Body.Bytes(), &answer) != nil ||
+			answer.Error == "") {
 			t.Fatalf("%s %q: %d %s", path, form, out.Code, out.Body)
 		}
 	})

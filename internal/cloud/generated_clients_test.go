@@ -34,7 +34,8 @@ func TestGeneratedTypeScriptClient(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(work, name), data, 0o600))
 	}
 	must(t, os.Symlink(filepath.Join(dir, "node_modules"), filepath.Join(work, "node_modules")))
-	runIn(t, dir, "node_modules/.bin/openapi-typescript", openAPIFile(t, c), "--output", filepath.Join(work, "schema.ts"))
+	runIn(t, dir, "node_modules/.bin/openapi-typescript", openAPIFile(t, c), "--output",
+		filepath.Join(work, "schema.ts"))
 	runIn(t, work, "node_modules/.bin/tsc")
 	job := exec.CommandContext(t.Context(), "node", "job.js")
 	job.Dir = work

@@ -37,7 +37,8 @@ func TestKeyKindsAndShares(t *testing.T) {
 		want   map[string]snap.Code // by call; absent is allowed
 	}{
 		{"admin's key", c.As("adam@acme.test"), nil},
-		{"owner's key", owner, map[string]snap.Code{"share-org": snap.CodeForbidden, "unshare-org": snap.CodeForbidden}},
+		{"owner's key", owner, map[string]snap.Code{"share-org": snap.CodeForbidden,
+			"unshare-org": snap.CodeForbidden}},
 		{"pipeline key", c.Client(c.OrgKey("acme", snap.PipelineKey, snap.ScopePull, snap.ScopePush)),
 			all(calls, snap.CodeUserAttributionRequired)},
 		{"agent key", c.Client(c.OrgKey("acme", snap.AgentKey, snap.ScopePull, snap.ScopePush)),

@@ -109,7 +109,8 @@ func TestPausedSenderUndoesNothing(t *testing.T) {
 			}
 		}
 		if len(r.seen) != events || r.n != events+1 {
-			t.Errorf("%d events by %d requests, want each once and the first a second time: %v", len(r.seen), r.n, r.seen)
+			t.Errorf("%d events by %d requests, want each once and the first a second time: %v", len(r.seen), r.n,
+				r.seen)
 		}
 	})
 }
@@ -123,7 +124,8 @@ func TestTwoLeadersCollectOnce(t *testing.T) {
 		const each = 12
 		for i := range each {
 			a.Push(alice, "shop", fmt.Append(nil, "old ", i))
-			_, err := alice.Push(ctx, api.PushRequest{Target: "shop", Name: fmt.Sprint("begun-", i), Type: snap.TypeSnapshot,
+			_, err := alice.Push(ctx, api.PushRequest{Target: "shop", Name: fmt.Sprint("begun-", i),
+				Type:   snap.TypeSnapshot,
 				Engine: snap.SQLite, Size: 10, SHA256: fmt.Sprintf("%064x", i+1)})
 			must(t, err)
 		}

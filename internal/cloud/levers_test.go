@@ -74,13 +74,14 @@ func looker(mount, secret, id string) func(*replica, int) error {
 func (s *site) orgWide() *lever {
 	id := s.Push(s.Client(s.owner), "shop", []byte("shared and unshared")).ID
 	_, _, secret := s.user()
-	return &lever{name: "org-wide share", look: looker(api.MountAgent, secret, id), set: func(r *replica, on bool) error {
-		if !on {
-			return r.client(api.MountAgent, s.owner).Unshare(context.Background(), id)
-		}
-		_, err := r.client(api.MountAgent, s.owner).Share(context.Background(), id)
-		return err
-	}}
+	return &lever{name: "org-wide share", look: looker(api.MountAgent, secret, id),
+		set: func(r *replica, on bool) error {
+			if !on {
+				return r.client(api.MountAgent, s.owner).Unshare(context.Background(), id)
+			}
+			_, err := r.client(api.MountAgent, s.owner).Share(context.Background(), id)
+			return err
+		}}
 }
 
 // role is the role admin, which sees everything.

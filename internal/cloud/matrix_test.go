@@ -88,8 +88,9 @@ const (
 // the revoked and those from whom it is hidden are the same in every row.
 func cells(owner, admin, pusher, group, recipient, recipientOwner, pipeline, agent, pullOnly string) map[string]string {
 	return map[string]string{
-		"anonymous": who, "revoked key": who, "expired key": who, "member": hidden, "viewer": hidden, "outsider": hidden,
-		"owner": owner, "admin": admin, "pusher": pusher, "group member": group,
+		"anonymous": who, "revoked key": who, "expired key": who, "member": hidden, "viewer": hidden,
+		"outsider": hidden,
+		"owner":    owner, "admin": admin, "pusher": pusher, "group member": group,
 		"recipient member": recipient, "recipient owner": recipientOwner,
 		"pipeline key": pipeline, "agent key": agent, "pull-only key": pullOnly,
 	}

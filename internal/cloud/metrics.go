@@ -78,7 +78,8 @@ func newMetrics(version string) *metrics {
 		build: make.gauge("snapcloud_build_info", "1, with the version of the program and of Go.", "version",
 			"go_version"),
 
-		requests: make.counter("snapcloud_http_requests_total", "Requests answered, by route and status.", "route", "status"),
+		requests: make.counter("snapcloud_http_requests_total", "Requests answered, by route and status.", "route",
+			"status"),
 		refused: make.counter("snapcloud_http_refused_total", "Requests and connections refused because of a limit.",
 			"reason"),
 		seconds: make.histogram("snapcloud_http_request_duration_seconds", "Time to answer, by route.",
@@ -106,7 +107,8 @@ func newMetrics(version string) *metrics {
 
 		jobs: make.counter("snapcloud_job_runs_total", "Runs of background work by this process, by outcome.", "work",
 			"outcome"),
-		jobSeconds: make.histogram("snapcloud_job_duration_seconds", "Time of a run of background work.", time.Millisecond,
+		jobSeconds: make.histogram("snapcloud_job_duration_seconds", "Time of a run of background work.",
+			time.Millisecond,
 			"work"),
 		jobDone: make.gauge("snapcloud_job_last_success_timestamp_seconds",
 			"When this process last did the work without an error.", "work"),

@@ -112,7 +112,8 @@ func TestMetricsCount(t *testing.T) {
 	} {
 		if !strings.Contains(said, want+"\n") {
 			name, _, _ := strings.Cut(want, "{")
-			t.Errorf("the metrics lack %s; there is %q", want, regexp.MustCompile("(?m)^"+name+".*$").FindAllString(said, -1))
+			t.Errorf("the metrics lack %s; there is %q", want,
+				regexp.MustCompile("(?m)^"+name+".*$").FindAllString(said, -1))
 		}
 	}
 	for _, want := range []string{
@@ -183,7 +184,8 @@ func wrongPassword(t *testing.T, c *cloudtest.Cloud) {
 	}
 	token := regexp.MustCompile(`name="csrf_token" value="([^"]+)"`).FindSubmatch(page)
 	req, err := http.NewRequest(http.MethodPost, c.URL+"/auth/signin", strings.NewReader(url.Values{
-		"csrf_token": {string(token[1])}, "organization": {"acme"}, "email": {"mia@acme.test"}, "password": {"not-hers"},
+		"csrf_token": {string(token[1])}, "organization": {"acme"}, "email": {"mia@acme.test"},
+		"password": {"not-hers"},
 	}.Encode()))
 	if err != nil {
 		t.Fatal(err)
@@ -216,7 +218,8 @@ func metrics(t *testing.T, c *cloudtest.Cloud) string {
 func TestPrivateListener(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
-	paths := []string{"/metrics", "/debug/pprof/", "/debug/pprof/goroutine", "/debug/pprof/cmdline", "/debug/pprof/heap"}
+	paths := []string{"/metrics", "/debug/pprof/", "/debug/pprof/goroutine", "/debug/pprof/cmdline",
+		"/debug/pprof/heap"}
 	for _, path := range paths {
 		res, err := http.Get(c.URL + path)
 		if err != nil {
@@ -246,7 +249,8 @@ func TestPrivateListener(t *testing.T) {
 func TestObservingConfig(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []string{
-		"private: {listen: here}", "{listen: 127.0.0.1:1, private: {listen: 127.0.0.1:1}}", "tracing: {endpoint: collector}",
+		"private: {listen: here}", "{listen: 127.0.0.1:1, private: {listen: 127.0.0.1:1}}",
+		"tracing: {endpoint: collector}",
 		"tracing: {endpoint: ftp://x}", "tracing: {sample: 2}", "tracing: {sample: -1}", "log: {format: xml}",
 		"log: {level: loud}",
 	} {

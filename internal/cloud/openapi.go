@@ -122,12 +122,14 @@ func describeErrors(op *huma.Operation, codes []snap.Code) {
 	}
 	for status, infos := range byStatus {
 		response := &huma.Response{Content: map[string]*huma.MediaType{}}
-		media := &huma.MediaType{Schema: problem["application/problem+json"].Schema, Examples: map[string]*huma.Example{}}
+		media := &huma.MediaType{Schema: problem["application/problem+json"].Schema,
+			Examples: map[string]*huma.Example{}}
 		var says []string
 		for _, info := range infos {
 			says = append(says, "`"+string(info.Code)+"`: "+info.Title)
 			media.Examples[string(info.Code)] = &huma.Example{Value: api.Problem{
-				Type: "about:blank", Title: info.Title, Status: status, Detail: info.Title, Code: info.Code, RequestID: "Q7XK2B4M",
+				Type: "about:blank", Title: info.Title, Status: status, Detail: info.Title, Code: info.Code,
+				RequestID: "Q7XK2B4M",
 			}}
 		}
 		response.Description = strings.Join(says, "; ")
@@ -154,8 +156,9 @@ func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []
 	add(sharing || rt.do == snap.ActDelete || rt.do == snap.ActDecline, snap.CodeUserAttributionRequired)
 	add(makes || rt.id == "create-channel", snap.CodePolicy, snap.CodeConfirm)
 	add(has("{") || rt.id == "explain-access" || rt.id == "audience-then", snap.CodeNotFound)
-	add(has("group") && sharing || slices.Contains([]string{"share-with", "unshare-with", "newcomers", "create-channel"},
-		rt.id), snap.CodeGroupNotFound)
+	add(has("group") && sharing ||
+		slices.Contains([]string{"share-with", "unshare-with", "newcomers", "create-channel"},
+			rt.id), snap.CodeGroupNotFound)
 	add(has("share-org") || rt.id == "share-with" || rt.id == "unshare-with", snap.CodeOrganizationNotFound)
 	add(authenticated && method != http.MethodGet, snap.CodeConflict)
 	add(op.RequestBody != nil, snap.CodeTooLarge, snap.CodeMediaType)

@@ -93,7 +93,9 @@ func TestEveryExampleInTheOpenAPIDocument(t *testing.T) {
 	doc, operations := document(t, c)
 	for _, d := range operations {
 		if strings.HasSuffix(d.path, "/complete") || strings.HasSuffix(d.path, "/received") {
-			continue // an example cannot bring the bytes, nor be of the other organization: share_test.go, rules_test.go
+			// an example cannot bring the bytes, nor be of the other organization: share_test.go,
+			// rules_test.go
+			continue
 		}
 		s := newScene(t, c)
 		query := url.Values{}
@@ -166,7 +168,8 @@ func TestInputThatTheDocumentDoesNotAllow(t *testing.T) {
 	key := c.Key("alice@acme.test")
 	rapid.Check(t, func(rt *rapid.T) {
 		d := rapid.SampledFrom(operations).Draw(rt, "operation")
-		path := strings.NewReplacer("{id}", s.id, "{groupId}", "dba", "{slug}", "globex", "{target}", "kept").Replace(d.path)
+		path := strings.NewReplacer("{id}", s.id, "{groupId}", "dba", "{slug}", "globex", "{target}",
+			"kept").Replace(d.path)
 		if d.method == http.MethodDelete && strings.HasSuffix(d.path, "/{id}") {
 			path += "x" // keep the scene
 		}
@@ -174,7 +177,8 @@ func TestInputThatTheDocumentDoesNotAllow(t *testing.T) {
 		for _, p := range d.op.Parameters {
 			if p.In == "query" && rapid.Bool().Draw(rt, "set "+p.Name) {
 				query.Set(p.Name,
-					rapid.SampledFrom([]string{"", "-1", "\x00", "☃", "9999999999999999999", "null", "{", strings.Repeat("x", 500),
+					rapid.SampledFrom([]string{"", "-1", "\x00", "☃", "9999999999999999999", "null", "{",
+						strings.Repeat("x", 500),
 						"2026-13-45", "%zz"}).Draw(rt, p.Name))
 			}
 		}
@@ -197,7 +201,8 @@ func TestInputThatTheDocumentDoesNotAllow(t *testing.T) {
 
 // wrongBody draws a body that is mostly not what the operation takes.
 func wrongBody(rt *rapid.T) string {
-	values := []any{nil, true, -1, 1e300, "", "☃\u0000", strings.Repeat("x", 3000), []any{}, []any{nil}, map[string]any{},
+	values := []any{nil, true, -1, 1e300, "", "☃\u0000", strings.Repeat("x", 3000), []any{}, []any{nil},
+		map[string]any{},
 		map[string]any{"x": 1}, "2026-13-45T00:00:00Z"}
 	object := map[string]any{}
 	for _, name := range append([]string{"unknown"}, memberNames()...) {
@@ -210,7 +215,8 @@ func wrongBody(rt *rapid.T) string {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	return rapid.SampledFrom([]string{string(data), string(data), string(data), string(data) + "}", "{", "\x00"}).Draw(rt,
+	return rapid.SampledFrom([]string{string(data), string(data), string(data), string(data) + "}", "{",
+		"\x00"}).Draw(rt,
 		"text")
 }
 

@@ -98,7 +98,8 @@ func TestCompletionThatWasNotWrittenDown(t *testing.T) {
 
 func completeBehindItsBack(t *testing.T, c *cloudtest.Cloud, clock *clocktest.Clock, id string, r api.PushRequest) {
 	t.Helper()
-	folder, err := blob.OpenFolder(filepath.Join(c.Config.DataDir, "blobs"), c.URL, []byte("0123456789abcdef"), clock.Now)
+	folder, err := blob.OpenFolder(filepath.Join(c.Config.DataDir, "blobs"), c.URL, []byte("0123456789abcdef"),
+		clock.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

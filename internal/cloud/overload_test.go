@@ -138,7 +138,8 @@ func TestRatesAreSharedByReplicas(t *testing.T) {
 			for worker := range 9 {
 				wg.Go(func() {
 					for range tries / 9 {
-						a, err := ask(t.Context(), http.DefaultClient, http.MethodGet, all[worker%3].url+tt.path, tt.key)
+						a, err := ask(t.Context(), http.DefaultClient, http.MethodGet, all[worker%3].url+tt.path,
+							tt.key)
 						if err != nil {
 							t.Error(err)
 							return
@@ -161,7 +162,8 @@ func TestRatesAreSharedByReplicas(t *testing.T) {
 			wg.Wait()
 			earned := int(float64(tt.limit) * time.Since(began).Minutes())
 			if share := 3 * tt.limit / 20; through < tt.limit-share || through > tt.limit+share+earned+1 {
-				t.Errorf("%d of %d requests were let through, want %d, give or take %d, and %d that were earned meanwhile",
+				t.Errorf("%d of %d requests were let through, want %d, give or take %d, and %d that were earned "+
+					"meanwhile",
 					through, tries, tt.limit, share, earned)
 			}
 		})
@@ -177,7 +179,8 @@ func TestRatesAreSharedByReplicas(t *testing.T) {
 func TestOverloadShedsAndRecovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	r, key := startLimited(t, "", dir, "concurrent_requests: 2, queued_requests: 3, queue_wait: 300ms, connections: 2000")
+	r, key := startLimited(t, "", dir,
+		"concurrent_requests: 2, queued_requests: 3, queue_wait: 300ms, connections: 2000")
 	list := r.url + api.MountAgent + "/snapshots?limit=1"
 	if a := mustAsk(t, http.MethodGet, list, key); a.status != http.StatusOK {
 		t.Fatalf("status %d before", a.status)
@@ -220,8 +223,9 @@ func TestOverloadShedsAndRecovers(t *testing.T) {
 		wg.Go(func() {
 			a, err := ask(t.Context(), client, http.MethodGet, list, key)
 			// Those who are stuck give up after 15 s, which a slow machine may need for all these.
-			if free := len(stuck) > 0 && a.status == http.StatusOK; err != nil || a.status != http.StatusServiceUnavailable &&
-				!free {
+			if free := len(stuck) > 0 && a.status == http.StatusOK; err != nil ||
+				a.status != http.StatusServiceUnavailable &&
+					!free {
 				t.Errorf("in the middle of it: %+v, %v", a, err)
 			}
 		})
@@ -270,7 +274,8 @@ func TestSlowAndIdleClientsDoNoHarm(t *testing.T) {
 	for name, sends := range map[string]string{
 		"nothing":       "",
 		"half a header": "GET /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nX-Slow: ",
-		"half a body": "POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer KEY\r\nContent-Type: " +
+		"half a body": "POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " +
+			"KEY\r\nContent-Type: " +
 			"application/json\r\nContent-Length: 500\r\n\r\n{",
 		"half a form": "POST /auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: " +
 			"application/x-www-form-urlencoded\r\nContent-Length: 500\r\n\r\na=",
@@ -291,7 +296,8 @@ func TestSlowAndIdleClientsDoNoHarm(t *testing.T) {
 			for range 20 {
 				for _, path := range []string{"/healthz", "/auth/signin", api.MountAgent + "/snapshots"} {
 					if a := mustAsk(t, http.MethodGet, r.url+path,
-						map[bool]string{true: key}[strings.HasPrefix(path, api.MountAgent)]); a.status != http.StatusOK {
+						map[bool]string{true: key}[strings.HasPrefix(path,
+							api.MountAgent)]); a.status != http.StatusOK {
 						t.Fatalf("%s answers %d", path, a.status)
 					}
 				}

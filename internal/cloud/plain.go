@@ -14,7 +14,8 @@ import (
 func (s *Service) warnOfPlain(ctx context.Context) {
 	if u, err := url.Parse(s.config.PublicURL); err == nil && plain(u) {
 		s.log.WarnContext(ctx,
-			"public_url is plain http: credentials and snapshots travel in clear; put TLS in front of the service and say "+
+			"public_url is plain http: credentials and snapshots travel in clear; put TLS in front of the service "+
+				"and say "+
 				"https in public_url", "public_url", s.config.PublicURL)
 	}
 	if s3, ok := s.blobs.(*blob.S3); ok && plain(s3.Endpoint()) {

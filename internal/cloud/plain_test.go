@@ -24,7 +24,8 @@ func TestStartWarnsOfPlainHTTP(t *testing.T) {
 		{"plain service", "http://snap.example", "", []string{"public_url=http://snap.example"}},
 		{"plain storage", "https://snap.example", bucket + "http://minio.invalid:9000",
 			[]string{"endpoint=http://minio.invalid:9000"}},
-		{"plain both", "http://snap.example", bucket + "http://minio.invalid:9000", []string{"public_url=", "endpoint="}},
+		{"plain both", "http://snap.example", bucket + "http://minio.invalid:9000",
+			[]string{"public_url=", "endpoint="}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

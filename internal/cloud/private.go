@@ -20,7 +20,8 @@ func (s *Service) private() http.Handler {
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	for path, h := range map[string]http.HandlerFunc{
-		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol, "trace": pprof.Trace,
+		"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "symbol": pprof.Symbol,
+		"trace": pprof.Trace,
 	} {
 		mux.Handle("GET /debug/pprof/"+path, byAddress(h))
 	}
@@ -56,8 +57,9 @@ func (s *Service) servePrivate(ctx context.Context) (stop func(), err error) {
 			"choose another private.listen, or stop what uses it")
 	}
 	server := &http.Server{
-		Handler: s.private(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		Handler: s.private(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 64 << 10,
+		ErrorLog:       slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	done := make(chan struct{})
 	go func() {

@@ -96,9 +96,10 @@ func (s *Service) uploadOf(r api.PushRequest) (store.Upload, error) {
 	}
 	if r.Size > s.config.MaxSnapshotSize() {
 		return store.Upload{}, &snap.Error{
-			Code:   snap.CodeTooLarge,
-			Detail: fmt.Sprintf("the snapshot has %d bytes; this service takes at most %d", r.Size, s.config.MaxSnapshotSize()),
-			Hint:   "the operator sets limits.max_snapshot_size",
+			Code: snap.CodeTooLarge,
+			Detail: fmt.Sprintf("the snapshot has %d bytes; this service takes at most %d", r.Size,
+				s.config.MaxSnapshotSize()),
+			Hint: "the operator sets limits.max_snapshot_size",
 		}
 	}
 	return store.Upload{
@@ -133,7 +134,8 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 	out := api.PartsResponse{URLs: []api.SignedURL{}, Present: []api.PartRef{}}
 	for _, p := range in.Body.Parts {
 		if p.Number > partCount(u) {
-			return nil, snap.Invalid(fmt.Sprintf("part %d is not one of the %d of this upload", p.Number, partCount(u)), "")
+			return nil, snap.Invalid(fmt.Sprintf("part %d is not one of the %d of this upload", p.Number,
+				partCount(u)), "")
 		}
 		signed, err := s.blobs.SignPart(ctx, u.Blob, u.BlobUpload,
 			blob.Part{Number: p.Number, Size: partLength(u, p.Number), CRC64: p.CRC64}, partLife)
@@ -141,7 +143,8 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 			return nil, err
 		}
 		out.URLs = append(out.URLs, api.SignedURL{
-			Number: p.Number, Method: signed.Method, URL: signed.URL, Headers: signed.Headers, ExpiresAt: signed.Expires,
+			Number: p.Number, Method: signed.Method, URL: signed.URL, Headers: signed.Headers,
+			ExpiresAt: signed.Expires,
 		})
 	}
 	if len(in.Body.Parts) == 0 { // a storage may take a while to list thousands

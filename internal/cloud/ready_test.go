@@ -24,7 +24,8 @@ func TestReadinessIsTheDatabase(t *testing.T) {
 		var said map[string]string
 		must(t, json.Unmarshal(data, &said))
 		if res.StatusCode != status || said["database"] != database || said["storage"] != storage {
-			t.Errorf("/readyz: %d %s, want %d, database %s, storage %s", res.StatusCode, data, status, database, storage)
+			t.Errorf("/readyz: %d %s, want %d, database %s, storage %s", res.StatusCode, data, status, database,
+				storage)
 		}
 	}
 	ready(http.StatusOK, "ok", "ok")

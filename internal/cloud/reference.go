@@ -124,7 +124,8 @@ func describe(doc *huma.OpenAPI, op *huma.Operation, method, path, mounts string
 	out := operation{ID: strings.TrimPrefix(op.OperationID, "api-v1-"), Method: method, Path: path, Summary: op.Summary,
 		Mounts: mounts}
 	for _, p := range op.Parameters {
-		out.Parameters = append(out.Parameters, field{Name: p.Name, In: p.In, Type: typeName(p.Schema), Doc: p.Description,
+		out.Parameters = append(out.Parameters, field{Name: p.Name, In: p.In, Type: typeName(p.Schema),
+			Doc:      p.Description,
 			Required: p.Required})
 	}
 	if op.RequestBody != nil {

@@ -66,7 +66,8 @@ func (s *Service) runRetention(ctx context.Context, in *runInput) (*body[api.Ret
 			return nil, err
 		}
 	}
-	return &body[api.RetentionResult]{api.RetentionResult{DryRun: in.Body.DryRun, Snapshots: each(old, wireSnapshot)}}, nil
+	return &body[api.RetentionResult]{api.RetentionResult{DryRun: in.Body.DryRun, Snapshots: each(old, wireSnapshot)}},
+		nil
 }
 
 // expire deletes snapshots that outlived their rule and returns those that

@@ -181,7 +181,8 @@ func (l *lever) judge(t *testing.T) {
 	}
 	if !l.end.IsZero() {
 		at := int64(l.end.Sub(l.began))
-		l.operations = append(l.operations, porcupine.Operation{ClientId: len(l.operations), Input: change{false}, Call: at,
+		l.operations = append(l.operations, porcupine.Operation{ClientId: len(l.operations), Input: change{false},
+			Call:   at,
 			Return: at + int64(time.Millisecond)})
 	}
 	model := porcupine.Model{
@@ -194,7 +195,8 @@ func (l *lever) judge(t *testing.T) {
 		},
 	}
 	if result := porcupine.CheckOperationsTimeout(model, l.operations, servertest.Patience); result != porcupine.Ok {
-		t.Errorf("%s: the history of %d looks and %d writes is not linearizable (%s)", l.name, l.looks, l.writes, result)
+		t.Errorf("%s: the history of %d looks and %d writes is not linearizable (%s)", l.name, l.looks, l.writes,
+			result)
 	}
 }
 

@@ -20,7 +20,8 @@ func (s *Service) sayRunning(ctx context.Context, holder string) (goOn func()) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if err := s.store.SayStopped(ctx, holder); err != nil {
-			s.log.WarnContext(ctx, "could not say that this process has ended; it counts as running for a moment", "error", err)
+			s.log.WarnContext(ctx, "could not say that this process has ended; it counts as running for a moment",
+				"error", err)
 		}
 	}
 }

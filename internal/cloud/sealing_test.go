@@ -59,7 +59,8 @@ func TestUnencryptedSigningKeysAreToldOf(t *testing.T) {
 	database := servertest.Postgres(t)
 	for key, want := range map[string]int{"": 1, base64.StdEncoding.EncodeToString(make([]byte, 32)): 0} {
 		config, err := cloud.LoadConfig("", []string{
-			"SNAPCLOUD_DATABASE__URL=" + database, "SNAPCLOUD_DATA_DIR=" + t.TempDir(), "SNAPCLOUD_AUTH__KEY_ENCRYPTION_KEY=" +
+			"SNAPCLOUD_DATABASE__URL=" + database, "SNAPCLOUD_DATA_DIR=" +
+				t.TempDir(), "SNAPCLOUD_AUTH__KEY_ENCRYPTION_KEY=" +
 				key,
 		})
 		must(t, err)

@@ -47,7 +47,8 @@ func TestNoSecretInTheLog(t *testing.T) {
 	for secret := range wire.seen {
 		if strings.Contains(said, secret) {
 			at := strings.Index(said, secret)
-			t.Errorf("the log has the secret %q: ...%s...", secret, said[max(0, at-120):min(len(said), at+len(secret)+40)])
+			t.Errorf("the log has the secret %q: ...%s...", secret,
+				said[max(0, at-120):min(len(said), at+len(secret)+40)])
 		}
 	}
 }

@@ -165,13 +165,15 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 		return err
 	}
 	if sealer == nil && s.config.Database.URL != "" {
-		s.log.WarnContext(ctx, "the keys that sign tokens stand unencrypted in the database; set auth.key_encryption_key")
+		s.log.WarnContext(ctx,
+			"the keys that sign tokens stand unencrypted in the database; set auth.key_encryption_key")
 	}
 	s.address = auth.ProxiedAddress(proxies)
 	s.signin, err = signin.New(ctx, s.store, signin.Options{
 		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
-		Organizations: s.config.signIn(), ListThem: s.config.listsOrganizations(), TrustedProxies: proxies, Sealer: sealer,
-		Now: s.now, Log: s.log, Count: s.metrics.login,
+		Organizations: s.config.signIn(), ListThem: s.config.listsOrganizations(), TrustedProxies: proxies,
+		Sealer: sealer,
+		Now:    s.now, Log: s.log, Count: s.metrics.login,
 	})
 	if err != nil {
 		return fmt.Errorf("start the auth service: %w", err)

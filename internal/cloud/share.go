@@ -188,7 +188,8 @@ func (s *Service) expiry(at *time.Time, in int64) (time.Time, error) {
 		return time.Time{}, nil
 	case !now.Before(*at):
 		return time.Time{}, wrongExpiry("expires_at", "is not in the future",
-			"the service's clock says "+now.UTC().Format(time.RFC3339)+"; give a later time, or a duration as expires_in")
+			"the service's clock says "+now.UTC().Format(time.RFC3339)+"; give a later time, or a duration as "+
+				"expires_in")
 	}
 	return at.UTC(), nil
 }

@@ -51,7 +51,8 @@ func must(t *testing.T, err error) {
 func audience(t *testing.T, c *cloudtest.Cloud, id string) string {
 	t.Helper()
 	var who []string
-	for _, email := range []string{"alice@acme.test", "adam@acme.test", "mia@acme.test", "gus@acme.test", "max@acme.test",
+	for _, email := range []string{"alice@acme.test", "adam@acme.test", "mia@acme.test", "gus@acme.test",
+		"max@acme.test",
 		"vic@acme.test", "gail@globex.test", "gary@globex.test", "ian@initech.test"} {
 		if sees(t, c.As(email), id) {
 			name, _, _ := strings.Cut(email, "@")
@@ -79,7 +80,8 @@ func TestSharesWidenAndNarrowAtOnce(t *testing.T) {
 		{"a new snapshot is private", func() error { return nil }, "alice adam mia"},
 		{"shared with a group", func() error { _, err := mia.ShareGroup(ctx, sn.ID, "dba"); return err },
 			"alice adam mia gus"},
-		{"twice is once", func() error { _, err := mia.ShareGroup(ctx, sn.ID, "dba"); return err }, "alice adam mia gus"},
+		{"twice is once", func() error { _, err := mia.ShareGroup(ctx, sn.ID, "dba"); return err },
+			"alice adam mia gus"},
 		{"shared org-wide", func() error { _, err := mia.Share(ctx, sn.ID); return err }, "alice adam mia gus max vic"},
 		{"no longer with the group", func() error { return mia.UnshareGroup(ctx, sn.ID, "dba") },
 			"alice adam mia gus max vic"},
@@ -139,7 +141,8 @@ func TestRecipientLearnsNoMoreThanItMay(t *testing.T) {
 	s := newScene(t, c)
 	got, err := c.As("gail@globex.test").Snapshot(ctx, s.id)
 	must(t, err)
-	if !got.Shared || !got.Received || got.Organization != "acme" || got.Owner != "" || got.Groups != 0 || got.Orgs != 0 {
+	if !got.Shared || !got.Received || got.Organization != "acme" || got.Owner != "" || got.Groups != 0 ||
+		got.Orgs != 0 {
 		t.Errorf("the recipient sees %+v", got)
 	}
 	if want := (api.Can{Pull: true}); got.Can == nil || *got.Can != want {
@@ -198,7 +201,8 @@ func TestPolicyRefusesWithItsRule(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	c := cloudtest.Start(t, cloudtest.Options{Config: func(config *cloud.Config) {
-		config.Organizations[0].Policy = cloud.Policy{ShareTypes: []snap.Type{snap.TypeSanitized}, MaxCrossOrgExpiry: "7d"}
+		config.Organizations[0].Policy = cloud.Policy{ShareTypes: []snap.Type{snap.TypeSanitized},
+			MaxCrossOrgExpiry: "7d"}
 	}})
 	alice := c.As("alice@acme.test")
 	raw, clean := c.Push(alice, "shop", []byte("raw")), c.PushAs(alice, "shop", snap.TypeSanitized, []byte("clean"))
@@ -444,7 +448,8 @@ func TestADurationIsMeasuredByTheServicesClock(t *testing.T) {
 		strings.Contains(refusal.Hint, "never") {
 		t.Errorf("an end in the past: %#v", refusal)
 	}
-	_, err = alice.ShareWith(ctx, sn.ID, api.SharesRequest{OrgSlugs: []string{"globex"}, ExpiresIn: 1, ExpiresAt: &want},
+	_, err = alice.ShareWith(ctx, sn.ID, api.SharesRequest{OrgSlugs: []string{"globex"}, ExpiresIn: 1,
+		ExpiresAt: &want},
 		false)
 	if snap.CodeOf(err) != snap.CodeInvalid {
 		t.Errorf("both ways to give an end: %v", err)
@@ -528,7 +533,8 @@ func TestUnsanitizedShares(t *testing.T) {
 		_, many := alice.ShareWith(ctx, id, api.SharesRequest{GroupIDs: []string{"dba"}}, false)
 		_, channel := alice.AddChannel(ctx, api.ChannelRequest{Target: "shop", Type: snap.TypeSnapshot, GroupID: "eng"},
 			false)
-		return map[string]error{"org-wide": wide, "group": group, "organization": org, "several": many, "channel": channel}
+		return map[string]error{"org-wide": wide, "group": group, "organization": org, "several": many,
+			"channel": channel}
 	}
 	for choice, want := range map[snap.UnsanitizedShares]snap.Code{"": "", snap.UnsanitizedAllow: "",
 		snap.UnsanitizedAsk: snap.CodeConfirm, snap.UnsanitizedRefuse: snap.CodePolicy} {
@@ -543,7 +549,8 @@ func TestUnsanitizedShares(t *testing.T) {
 	made, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}, OrgSlugs: []string{"globex"}},
 		true)
 	must(t, err)
-	if want := "this snapshot is not sanitized: 2 more people of your organization and everyone in globex can now see " +
+	if want := "this snapshot is not sanitized: 2 more people of your organization and everyone in globex can now " +
+		"see " +
 		"the original, unmasked data"; made.Warning != want {
 		t.Errorf("warning %q, want %q", made.Warning, want)
 	}

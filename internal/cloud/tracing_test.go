@@ -60,10 +60,12 @@ const traceOfTheClient = "4bf92f3577b34da6a3ce929d0e0e4736"
 // path or URL is in any of them.
 func TestTraces(t *testing.T) {
 	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) { t.Parallel(); testTraces(t, cloudtest.Options{}, "select", "begin", "commit") })
+	t.Run("sqlite",
+		func(t *testing.T) { t.Parallel(); testTraces(t, cloudtest.Options{}, "select", "begin", "commit") })
 	t.Run("postgres and s3", func(t *testing.T) {
 		t.Parallel()
-		testTraces(t, cloudtest.Options{DatabaseURL: servertest.Postgres(t), BlobURL: servertest.S3(t)}, "select", "begin",
+		testTraces(t, cloudtest.Options{DatabaseURL: servertest.Postgres(t), BlobURL: servertest.S3(t)}, "select",
+			"begin",
 			"commit", "S3 POST")
 	})
 }

@@ -49,7 +49,8 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	events := in.Body.Events
 	for _, e := range events {
 		if !slices.Contains(store.WebhookEvents(), e) {
-			return nil, snap.Invalid(fmt.Sprintf("%q is not an event", e), "the events are "+names(store.WebhookEvents()))
+			return nil, snap.Invalid(fmt.Sprintf("%q is not an event", e),
+				"the events are "+names(store.WebhookEvents()))
 		}
 	}
 	if len(events) == 0 {
@@ -84,8 +85,9 @@ func (s *Service) listDeliveries(ctx context.Context, in *ByNumber) (*body[api.D
 		return nil, err
 	}
 	return &body[api.DeliveryList]{api.DeliveryList{Items: each(all, func(d store.Delivery) api.Delivery {
-		return api.Delivery{ID: d.ID, Event: d.Event.Action, Attempts: d.Attempts, Status: d.Status, CreatedAt: d.Created,
-			NextAt: optional(d.Due)}
+		return api.Delivery{ID: d.ID, Event: d.Event.Action, Attempts: d.Attempts, Status: d.Status,
+			CreatedAt: d.Created,
+			NextAt:    optional(d.Due)}
 	})}}, nil
 }
 
@@ -98,7 +100,8 @@ func wireWebhook(w store.Webhook) api.Webhook {
 // Standard Webhooks specification suggests; then a delivery is given up.
 func retries() []time.Duration {
 	return []time.Duration{
-		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour,
+		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
+		14 * time.Hour,
 		20 * time.Hour, 24 * time.Hour,
 	}
 }

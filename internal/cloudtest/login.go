@@ -93,7 +93,8 @@ func (c *Cloud) Token(email string) string {
 	if known != "" {
 		return known
 	}
-	begun := c.form("/auth/device_authorization", url.Values{"client_id": {"snapcli"}, "scope": {"openid offline_access"}})
+	begun := c.form("/auth/device_authorization",
+		url.Values{"client_id": {"snapcli"}, "scope": {"openid offline_access"}})
 	b := c.Browser()
 	b.SignIn(email)
 	b.Submit("/auth/device/confirm?user_code="+begun["user_code"], "/auth/device/confirm",

@@ -67,7 +67,8 @@ func (r *dbsnapper) profile(t *tree) {
 	for _, key := range []string{"access_key", "secret_key", "awscli_profile", "access_key_id", "secret_access_key"} {
 		if c := t.get(key); c != nil {
 			r.left(c,
-				"credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "+
+				"credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and "+
+					"AWS_SECRET_ACCESS_KEY, or "+
 					"AWS_PROFILE")
 		}
 	}
@@ -82,7 +83,8 @@ func (r *dbsnapper) profile(t *tree) {
 		return
 	case provider == "r2" && endpoint == "":
 		r.left(t,
-			"does not say its endpoint: add the storage profile with s3://%s?endpoint=https://ACCOUNT.r2.cloudflarestorage.com",
+			"does not say its endpoint: add the storage profile with "+
+				"s3://%s?endpoint=https://ACCOUNT.r2.cloudflarestorage.com",
 			bucket)
 		return
 	case provider != "" && provider != "s3" && provider != "r2" && endpoint == "":
@@ -135,7 +137,8 @@ func (r *dbsnapper) target(t *tree) {
 	for _, key := range []string{"share", "sso_groups"} {
 		if s := t.get(key); s != nil {
 			r.left(s,
-				"share what is pushed with `snapcli cloud snapshots share ID --group GROUP`, or every new one with `snapcli "+
+				"share what is pushed with `snapcli cloud snapshots share ID --group GROUP`, or every new one with "+
+					"`snapcli "+
 					"cloud channels add`")
 		}
 	}
@@ -162,7 +165,8 @@ func (r *dbsnapper) url(target, role string, t *tree) string {
 	if encrypted.MatchString(raw) {
 		variable := variableOf(target, role)
 		raw = encrypted.ReplaceAllLiteralString(raw, "${"+variable+"}")
-		r.left(t, "a secret in it is encrypted with the other tool's key: set the environment variable %s to it", variable)
+		r.left(t, "a secret in it is encrypted with the other tool's key: set the environment variable %s to it",
+			variable)
 	}
 	if p, err := url.Parse(raw); err == nil && p.User != nil {
 		if password, has := p.User.Password(); has && password != "" && !strings.Contains(raw, "${") {
@@ -212,7 +216,8 @@ func (r *dbsnapper) sanitize(out *Target, s, target *tree) {
 // subset says how to take the same rows here.
 func (r *dbsnapper) subset(t Target, s *tree) {
 	target, named := t.Name, func(table string) string { return table }
-	if strings.HasPrefix(t.Source, "mysql") || strings.HasPrefix(t.Source, "mariadb") { // where a schema is the database
+	// where a schema is the database
+	if strings.HasPrefix(t.Source, "mysql") || strings.HasPrefix(t.Source, "mariadb") {
 		named = func(table string) string { return table[strings.LastIndex(table, ".")+1:] }
 	}
 	for _, key := range []string{"src_url", "dst_url"} {
@@ -223,9 +228,11 @@ func (r *dbsnapper) subset(t Target, s *tree) {
 	for _, t := range s.get("subset_tables").list() {
 		table := named(t.value("table"))
 		if where := t.value("where"); where != "" {
-			r.left(t, "is a flag here: snapcli build %s --where '%s'", target, strings.ReplaceAll(table+"="+where, "'", "'\\''"))
+			r.left(t, "is a flag here: snapcli build %s --where '%s'", target,
+				strings.ReplaceAll(table+"="+where, "'", "'\\''"))
 		} else {
-			r.left(t, "is a flag here, for the whole database: snapcli build %s --percent %s", target, t.value("percent"))
+			r.left(t, "is a flag here, for the whole database: snapcli build %s --percent %s", target,
+				t.value("percent"))
 		}
 	}
 	for _, t := range s.get("excluded_tables").list() {

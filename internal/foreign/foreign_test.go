@@ -81,7 +81,8 @@ func TestTransformersWithoutAnEqual(t *testing.T) {
 	for _, name := range []string{"RandomUuid", "Json", "Cmd", "RandomDate", "RegexpReplace", "Dict", "Template",
 		"NotThereYet", ""} {
 		found, err := Greenmask("f",
-			[]byte("dump: {transformation: [{schema: s, name: t, transformers: [{name: '"+name+"', params: {column: c}}]}]}"),
+			[]byte("dump: {transformation: [{schema: s, name: t, transformers: [{name: '"+name+"', params: {column: "+
+				"c}}]}]}"),
 			"x")
 		if err != nil || found.Targets[0].Rules != "" || len(found.Left) != 1 || found.Left[0].What != "s.t.c" ||
 			found.Left[0].Line != 1 {

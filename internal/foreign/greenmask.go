@@ -31,7 +31,8 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 		out.Name = nameOf(out.Source)
 	}
 	if out.Name, err = snap.CleanTarget(out.Name); err != nil {
-		return Found{}, snap.Usage("the configuration does not say how to call the target", "give it a name: --target NAME")
+		return Found{}, snap.Usage("the configuration does not say how to call the target",
+			"give it a name: --target NAME")
 	}
 	g.target = out.Name
 	for _, t := range dump.get("transformation").list() {
@@ -41,7 +42,10 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 	g.Targets = []Target{out}
 	g.storage(root.get("storage"))
 	for _, o := range [][2]*tree{{options, nil}, {root.get("restore").get("pg_restore_options"), nil}} {
-		o[0].unusedHere(func(t *tree) { g.left(t, "has no equal: a snapshot is of the whole database, and loads whole") })
+		o[0].unusedHere(func(t *tree) {
+			g.left(t,
+				"has no equal: a snapshot is of the whole database, and loads whole")
+		})
 	}
 	for _, key := range []string{"scripts", "insert_error_exclusions"} {
 		if t := root.get("restore").get(key); t != nil {
@@ -75,7 +79,8 @@ func (g *greenmask) variables(t *tree) string {
 		case m[3] != "":
 			return "${" + m[3] + "}"
 		case m[2] != "" && !strings.HasPrefix(m[2], "?"):
-			g.Left = append(g.Left, Left{t.line, t.path, "a default has no equal: set the environment variable " + m[1]})
+			g.Left = append(g.Left, Left{t.line, t.path, "a default has no equal: set the environment variable " +
+				m[1]})
 		}
 		return "${" + m[1] + "}"
 	})
@@ -188,9 +193,12 @@ func (g *greenmask) storage(s *tree) {
 	switch s.value("type") {
 	case "s3":
 		c := s.get("s3")
-		for _, key := range []string{"access_key_id", "secret_access_key", "session_token", "role_arn", "session_name"} {
+		for _, key := range []string{"access_key_id", "secret_access_key", "session_token", "role_arn",
+			"session_name"} {
 			if t := c.get(key); t != nil {
-				g.left(t, "credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+				g.left(t,
+					"credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and "+
+						"AWS_SECRET_ACCESS_KEY")
 			}
 		}
 		if bucket := c.get("bucket"); bucket != nil && !strings.Contains(bucket.text, "$") {
@@ -230,7 +238,8 @@ func (g *greenmask) table(t *tree) {
 			strings.ReplaceAll(table+"="+c.text, "'", "'\\''"))
 	}
 	for key, why := range map[string]string{
-		"query":                 "has no equal: choose rows with snapcli build --where, and change values with rules or SQL",
+		"query": "has no equal: choose rows with snapcli build --where, and change values with " +
+			"rules or SQL",
 		"columns_type_override": "is not needed: masks work on what a value looks like",
 		"apply_for_inherited":   "write the rule for every partition: a name may have * in it",
 		"when":                  "has no equal: masks apply to every row",
@@ -274,14 +283,17 @@ func (g *greenmask) transformer(table string, t *tree) {
 		if mask == "" {
 			g.Left = append(g.Left,
 				Left{t.line, label,
-					fmt.Sprintf("%s has no equal: the column has no rule, and sanitizing stops there until it has one", name)})
+					fmt.Sprintf("%s has no equal: the column has no rule, and sanitizing stops there until it has one",
+						name)})
 			continue
 		}
 		if !exact {
-			g.Left = append(g.Left, Left{t.line, label, fmt.Sprintf("%s became %s, which gives other values", name, mask)})
+			g.Left = append(g.Left,
+				Left{t.line, label, fmt.Sprintf("%s became %s, which gives other values", name, mask)})
 		}
 		if !g.rules.set(table, column, mask) {
-			g.Left = append(g.Left, Left{t.line, label, fmt.Sprintf("has several transformers: the last, %s, counts", name)})
+			g.Left = append(g.Left,
+				Left{t.line, label, fmt.Sprintf("has several transformers: the last, %s, counts", name)})
 		}
 	}
 	if keep := params.get("keep_null"); keep != nil && keep.text == "false" {
@@ -315,8 +327,9 @@ func nearMask(name string) (mask string, ok bool) {
 // maskingKinds returns the mask for a kind of the transformer Masking.
 func maskingKinds(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
-		"email": "email", "mobile": "phone", "tel": "phone", "telephone": "phone", "addr": "address", "address": "address",
-		"id": "format", "credit": "format", "credit_cart": "format",
+		"email": "email", "mobile": "phone", "tel": "phone", "telephone": "phone", "addr": "address",
+		"address": "address",
+		"id":      "format", "credit": "format", "credit_cart": "format",
 	}[name]
 	return mask, ok
 }

@@ -73,8 +73,9 @@ func drive(text string) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.Workers}, Timeout: 30 * time.Second}
 	var workers []*worker
 	for i := range o.Workers {
-		w := &worker{o: o, client: client, person: o.People[i%len(o.People)], random: rand.New(rand.NewPCG(uint64(i), 7)),
-			took: map[string][]time.Duration{}, failed: map[string]int{}}
+		w := &worker{o: o, client: client, person: o.People[i%len(o.People)],
+			random: rand.New(rand.NewPCG(uint64(i), 7)),
+			took:   map[string][]time.Duration{}, failed: map[string]int{}}
 		if err := w.begin(); err != nil {
 			return fmt.Errorf("sign %s in: %w", w.person.Email, err)
 		}
@@ -299,7 +300,8 @@ func (w *worker) begin() error {
 			url.Values{"user_code": {device.User}, "decision": {"approve"}})
 	}
 	if err == nil {
-		err = w.tokens(url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {"snapcli"},
+		err = w.tokens(url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"},
+			"client_id":   {"snapcli"},
 			"device_code": {device.Device}})
 	}
 	if err != nil {

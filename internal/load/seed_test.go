@@ -116,7 +116,8 @@ func (b bulk) write(table string, columns []string, rows [][]any) {
 	b.tb.Helper()
 	if b.pg {
 		must(b.tb, b.conn.Raw(func(c any) error {
-			_, err := c.(*stdlib.Conn).Conn().CopyFrom(b.tb.Context(), pgx.Identifier{table}, columns, pgx.CopyFromRows(rows))
+			_, err := c.(*stdlib.Conn).Conn().CopyFrom(b.tb.Context(), pgx.Identifier{table}, columns,
+				pgx.CopyFromRows(rows))
 			return err
 		}))
 		return

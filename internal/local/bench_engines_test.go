@@ -127,8 +127,10 @@ tables:
 	dump := fmt.Sprintf("mariadb-dump --no-defaults %s --single-transaction --quick --hex-blob %s", at, name)
 	dir, file := filepath.Join(p.dir, "mydumper"), filepath.Join(p.dir, "peer.dump")
 	p.against(b, "build/mariadb-dump", dump+" >/dev/null", "mariadb-dump")
-	p.against(b, "build/mariadb-dump|zstd", fmt.Sprintf("%s | zstd -q -T0 -f -o %s", dump, file), "mariadb-dump", "zstd")
-	p.against(b, "build/mydumper", fmt.Sprintf("rm -rf %s; mydumper %s -B %s -t 2 -o %s", dir, at, name, dir), "mydumper")
+	p.against(b, "build/mariadb-dump|zstd", fmt.Sprintf("%s | zstd -q -T0 -f -o %s", dump, file), "mariadb-dump",
+		"zstd")
+	p.against(b, "build/mydumper", fmt.Sprintf("rm -rf %s; mydumper %s -B %s -t 2 -o %s", dir, at, name, dir),
+		"mydumper")
 	fresh := fmt.Sprintf("mariadb --no-defaults %s -e 'DROP DATABASE IF EXISTS peer; CREATE DATABASE peer'; ", at)
 	p.against(b, "load/mariadb", fmt.Sprintf("%s zstd -q -dc %s | mariadb --no-defaults %s peer", fresh, file, at),
 		"mariadb", "zstd")
@@ -189,7 +191,8 @@ tables:
 		"sqlite3", "zstd")
 	p.against(b, "load/cp+check", fmt.Sprintf("cp %s %s; sync %[2]s; sqlite3 %[2]s 'PRAGMA integrity_check(1)'", from,
 		copied), "sqlite3")
-	p.against(b, "load/check", fmt.Sprintf("sqlite3 %s 'PRAGMA integrity_check(1)'", from), "sqlite3") // the check alone
+	// the check alone
+	p.against(b, "load/check", fmt.Sprintf("sqlite3 %s 'PRAGMA integrity_check(1)'", from), "sqlite3")
 	p.against(b, "load/zstd+check",
 		fmt.Sprintf("zstd -q -f -d %s -o %s; sync %[2]s; sqlite3 %[2]s 'PRAGMA integrity_check(1)'", packed, copied),
 		"sqlite3", "zstd")

@@ -73,7 +73,8 @@ func TestConfigFileThenEnvironment(t *testing.T) {
 		filepath.Join(filepath.Dir(a.ConfigPath()), "tools")}; !slices.Equal(got, want) {
 		t.Errorf("PostgreSQL's programs are looked for in %q, want %q", got, want)
 	}
-	for key, want := range map[string]string{"cloud.api_key": "environment", "cloud.url": "file", "cloud.none": "default",
+	for key, want := range map[string]string{"cloud.api_key": "environment", "cloud.url": "file",
+		"cloud.none":        "default",
 		"targets.shop.jobs": "environment"} {
 		if got := a.Origin(key); got != want {
 			t.Errorf("Origin(%s) = %s, want %s", key, got, want)

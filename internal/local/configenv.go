@@ -97,7 +97,8 @@ func expand(s string, env func(string) string) (string, error) {
 		}
 		value := env(name)
 		if value == "" {
-			return "", snap.Usage(fmt.Sprintf("the environment variable %s, which the configuration names, is not set", name),
+			return "", snap.Usage(fmt.Sprintf("the environment variable %s, which the configuration names, is not set",
+				name),
 				"set it, or change the URL with `snapcli config edit`")
 		}
 		b.WriteString(value)

@@ -120,7 +120,8 @@ func oneDocument(path string, text []byte) error {
 
 // badConfig makes a person's error of the parser's, which knows the place.
 func badConfig(path string, err error) error {
-	return &snap.Error{Code: snap.CodeUsage, Detail: misread.At(path, err), Hint: "correct it with `snapcli config edit`",
+	return &snap.Error{Code: snap.CodeUsage, Detail: misread.At(path, err),
+		Hint:  "correct it with `snapcli config edit`",
 		Cause: err}
 }
 
@@ -135,8 +136,9 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 	if err := all.Unmarshal("", &c); err != nil {
 		return Config{}, &snap.Error{Code: snap.CodeUsage,
 			Detail: "an environment variable SNAPCLI_... has a value of the wrong kind",
-			Hint:   "jobs takes a whole number, subset.percent a number, production and trust.own_organization true or false",
-			Cause:  err}
+			Hint: "jobs takes a whole number, subset.percent a number, production and trust.own_organization true " +
+				"or false",
+			Cause: err}
 	}
 	for name, t := range c.Targets {
 		t.Name = name

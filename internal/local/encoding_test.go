@@ -87,10 +87,12 @@ func TestEncodingsTheWholeWay(t *testing.T) {
 			}
 			text, err := os.ReadFile(rules)
 			if err != nil || !utf8.Valid(text) || !strings.Contains(string(text),
-				"public."+strings.ReplaceAll(c.label, `\`, `\\`)) || !strings.Contains(string(text), "full_name: name") {
+				"public."+strings.ReplaceAll(c.label,
+					`\`, `\\`)) || !strings.Contains(string(text), "full_name: name") {
 				t.Fatalf("%v\n%s", err, text)
 			}
-			masks := "keep: ['*.id', '*.kept']\ntables:\n  'public." + c.label + "': {columns: {full_name: %s, note: %s}}\n"
+			masks := "keep: ['*.id', '*.kept']\ntables:\n  'public." + c.label +
+				"': {columns: {full_name: %s, note: %s}}\n"
 			if _, err := s.Sanitize(t.Context(), "pg",
 				SanitizeOptions{Rules: s.rulesFile(t, fmt.Sprintf(masks, "redact", "keep"))},
 				nil); snap.CodeOf(err) != snap.CodeInvalid ||
@@ -98,7 +100,8 @@ func TestEncodingsTheWholeWay(t *testing.T) {
 				t.Errorf("originals in another column: %v", err)
 			}
 			clean, err := s.Sanitize(t.Context(), "pg",
-				SanitizeOptions{Rules: s.rulesFile(t, fmt.Sprintf(masks, "redact", "redact")), SQL: s.sqlFile(t, c.sql)}, nil)
+				SanitizeOptions{Rules: s.rulesFile(t, fmt.Sprintf(masks, "redact", "redact")),
+					SQL: s.sqlFile(t, c.sql)}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

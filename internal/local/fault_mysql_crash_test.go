@@ -58,7 +58,8 @@ func crashMySQL(t *testing.T, server string) {
 			moment /= 20
 		}
 		reached, err := until(phase, moment, c.crash, func(p Progress) error { return c.does(t, action, p) })
-		when := fmt.Sprintf("round %d, %s, the server crashed in phase %d after %s: %v", round, action, phase, moment, err)
+		when := fmt.Sprintf("round %d, %s, the server crashed in phase %d after %s: %v", round, action, phase, moment,
+			err)
 		t.Log(when)
 		if err != nil {
 			failed++
@@ -189,7 +190,8 @@ func mySQLTables(t *testing.T, server *sql.DB, name string) string {
 	t.Helper()
 	var all strings.Builder
 	for _, table := range strings.Fields(rowsOf(t, server,
-		"SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE' ORDER BY "+
+		"SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE' "+
+			"ORDER BY "+
 			"table_name", name)) {
 		of := name + "." + table
 		made := counter.ReplaceAllString(rowsOf(t, server, "SHOW CREATE TABLE "+of), "")

@@ -103,7 +103,8 @@ func mySQLShop(t *testing.T, from, to string) (s shop, server *sql.DB, name stri
 		}
 	}
 	for range 13 { // 8192 rows
-		if _, err := source.Exec("INSERT INTO customer (pad) SELECT concat(100000000 + id * 104729, substr(pad, 10)) FROM " +
+		if _, err := source.Exec("INSERT INTO customer (pad) SELECT concat(100000000 + id * 104729, substr(pad, " +
+			"10)) FROM " +
 			"customer"); err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +141,8 @@ func wholeMySQL(t *testing.T, server *sql.DB, name, when string) {
 // mySQLLeft counts the databases that loads have left behind.
 func mySQLLeft(t *testing.T, server *sql.DB) (left int) {
 	t.Helper()
-	if err := server.QueryRow("SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%' AND " +
+	if err := server.QueryRow("SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%' " +
+		"AND " +
 		"is_free_lock(right(schema_name, 16))").Scan(&left); err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,8 @@ func TestPostgresServerCrashesDuringLoad(t *testing.T) {
 			if code := snap.CodeOf(err); err != nil && code != snap.CodeDatabase {
 				t.Errorf("round %d: %s: %v", round, code, err)
 			}
-			wholePostgres(t, to, fmt.Sprintf("round %d, the server crashed in phase %d after %s: %v", round, phase, moment, err))
+			wholePostgres(t, to, fmt.Sprintf("round %d, the server crashed in phase %d after %s: %v", round, phase,
+				moment, err))
 		}
 		if failed == 0 && rounds > 5 {
 			t.Error("no load noticed a crash")
@@ -285,7 +286,8 @@ func wholePostgres(t *testing.T, url, when string) {
 		}
 	case 2:
 		if n := one(t, url,
-			"SELECT (SELECT count(*) FROM customer) + (SELECT count(*) FROM purchase) + (SELECT count(*) FROM pg_indexes "+
+			"SELECT (SELECT count(*) FROM customer) + (SELECT count(*) FROM purchase) + (SELECT count(*) FROM "+
+				"pg_indexes "+
 				"WHERE schemaname = 'public')"); n != 40003 {
 			t.Fatalf("%s: the new database is not whole: %d", when, n)
 		}

@@ -133,14 +133,16 @@ func TestPostgresWrongPassword(t *testing.T) {
 		to := p.database(t)
 		s, from := p.shop(t, to)
 		role := "locked_" + strings.TrimSuffix(from[strings.LastIndexByte(from, '/')+1:], "?sslmode=disable")
-		execute(t, from, "SET password_encryption = 'scram-sha-256'; CREATE ROLE "+role+" LOGIN SUPERUSER PASSWORD 'right'")
+		execute(t, from,
+			"SET password_encryption = 'scram-sha-256'; CREATE ROLE "+role+" LOGIN SUPERUSER PASSWORD 'right'")
 		t.Cleanup(func() { execute(t, to, "DROP ROLE "+role) })
 		lockRole(t, from, role)
 		with := func(password string) string {
 			return strings.Replace(from, "postgres@", role+":"+password+"@", 1)
 		}
 		for _, password := range []string{"wr0ng-s3cret", ""} {
-			if err := s.AddTarget(Target{Name: shopTarget, Source: with(password), Destination: with(password)}); err != nil {
+			if err := s.AddTarget(Target{Name: shopTarget, Source: with(password),
+				Destination: with(password)}); err != nil {
 				t.Fatal(err)
 			}
 			_, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)

@@ -79,10 +79,14 @@ func attacks() map[string]attack {
 			},
 			prod:     "CREATE TABLE secret (token TEXT); INSERT INTO secret VALUES ('the-secret-token')",
 			settings: "SELECT count(*)::text FROM pg_roles WHERE rolname = 'hostile'",
-			programs: "SELECT (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE nspname = " +
-				"'public') + (SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal) + (SELECT count(*) FROM pg_class c JOIN " +
-				"pg_namespace n ON n.oid = relnamespace WHERE nspname = 'public' AND relkind IN ('v', 'm')) + (SELECT count(*) " +
-				"FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL) + (SELECT count(*) FROM pg_policy) + (SELECT " +
+			programs: "SELECT (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE " +
+				"nspname = " +
+				"'public') + (SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal) + (SELECT count(*) FROM " +
+				"pg_class c JOIN " +
+				"pg_namespace n ON n.oid = relnamespace WHERE nspname = 'public' AND relkind IN ('v', 'm')) + " +
+				"(SELECT count(*) " +
+				"FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL) + (SELECT count(*) FROM " +
+				"pg_policy) + (SELECT " +
 				"count(*) FROM pg_event_trigger)",
 		},
 	}
@@ -112,7 +116,8 @@ func TestHostileSnapshots(t *testing.T) {
 			if n := a.value(t, destination, a.programs); n != "0" {
 				t.Errorf("%s programs are in the database", n)
 			}
-			if n := a.value(t, destination, "SELECT count(*) FROM customer WHERE email LIKE '%@real.example'"); n != "2" {
+			if n := a.value(t, destination,
+				"SELECT count(*) FROM customer WHERE email LIKE '%@real.example'"); n != "2" {
 				t.Errorf("%s rows are in the database, want 2", n)
 			}
 		})
@@ -178,7 +183,8 @@ func (a attack) attacked(t *testing.T, here *Agent) (destination string) {
 	}
 	mask := filepath.Join(t.TempDir(), "mask.sql")
 	writeText(t, mask, "UPDATE customer SET email = 'masked'; INSERT INTO log VALUES ('x');")
-	if _, err := here.Sanitize(t.Context(), "shop", SanitizeOptions{Snapshot: pulled.Name, SQL: mask}, nil); err != nil {
+	if _, err := here.Sanitize(t.Context(), "shop", SanitizeOptions{Snapshot: pulled.Name, SQL: mask},
+		nil); err != nil {
 		t.Errorf("by SQL: %v", err)
 	}
 	for _, typ := range []snap.Type{snap.TypeSanitized, snap.TypeSnapshot} {

@@ -161,7 +161,8 @@ func TestEncryptedRecordTellsNoTables(t *testing.T) {
 		t.Fatalf("%v, %d tables", err, len(built.Tables))
 	}
 	record, err := os.ReadFile(recordPath(built.Path))
-	if err != nil || strings.Contains(string(record), "customer") || !strings.Contains(string(record), `"encrypted": 1`) {
+	if err != nil || strings.Contains(string(record), "customer") ||
+		!strings.Contains(string(record), `"encrypted": 1`) {
 		t.Errorf("%v: %s", err, record)
 	}
 	file, err := os.ReadFile(built.Path)

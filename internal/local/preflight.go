@@ -151,7 +151,8 @@ func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d 
 	}
 	if m := r.Manifest(); leading(m.ServerVersion) > leading(info.ServerVersion) && to.kind != snap.SQLite {
 		f.Warnings = append(f.Warnings,
-			fmt.Sprintf("the snapshot is from version %s and the destination's server is %s: it may not understand everything",
+			fmt.Sprintf("the snapshot is from version %s and the destination's server is %s: it may not understand "+
+				"everything",
 				m.ServerVersion, info.ServerVersion))
 	}
 	if d.Trust != engine.Mine && d.Info.Schema != nil {

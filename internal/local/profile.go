@@ -106,8 +106,9 @@ func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, str
 	}
 	chosen, ok := profiles[name]
 	if !ok {
-		return nil, "", &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no storage profile %q", name),
-			Hint: "there are: " + strings.Join(names, ", ")}
+		return nil, "", &snap.Error{Code: snap.CodeNotFound,
+			Detail: fmt.Sprintf("there is no storage profile %q", name),
+			Hint:   "there are: " + strings.Join(names, ", ")}
 	}
 	rawURL, err := expand(chosen.URL, a.env)
 	if err != nil {

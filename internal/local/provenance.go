@@ -105,7 +105,8 @@ func (a *Agent) dumpOf(s Snapshot, r *archive.Reader) (engine.Dump, error) {
 func undescribed(s Snapshot) error {
 	return &snap.Error{
 		Code: snap.CodePolicy,
-		Detail: fmt.Sprintf("the snapshot %s is %s and has no description of its tables, so it cannot be loaded as data",
+		Detail: fmt.Sprintf("the snapshot %s is %s and has no description of its tables, so it cannot be loaded as "+
+			"data",
 			s.Name, s.From),
 		Hint: "ask its owner to update snapcli, build the snapshot again and share that one",
 	}

@@ -306,7 +306,8 @@ func TestMaskedCopiesKeepTheirProvenance(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := s.Snapshots(shopTarget)
-	if err != nil || !slices.ContainsFunc(all, func(o Snapshot) bool { return o.Name == masked.Name && o.From == from }) {
+	if err != nil ||
+		!slices.ContainsFunc(all, func(o Snapshot) bool { return o.Name == masked.Name && o.From == from }) {
 		t.Errorf("the masked copy is %+v: %v", masked.From, err)
 	}
 }

@@ -106,7 +106,8 @@ func wantedFrom(ctx context.Context, c *api.Client, target string, o PullOptions
 		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is one of target %q", s.ID, s.Target),
 			fmt.Sprintf("run `snapcli pull %q --cloud --snapshot-id %s`", s.Target, s.ID))
 	case o.Type != "" && s.Type != o.Type:
-		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.ID, s.Type), "leave --type out")
+		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.ID, s.Type),
+			"leave --type out")
 	}
 	return s, nil
 }

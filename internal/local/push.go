@@ -62,7 +62,8 @@ func (a *Agent) options(c *api.Client, jobs int, tell transfer.Progress) transfe
 
 // pushOf announces a snapshot.
 func pushOf(s Snapshot) api.PushRequest {
-	return api.PushRequest{Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size, SHA256: s.SHA256}
+	return api.PushRequest{Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size,
+		SHA256: s.SHA256}
 }
 
 // chosen returns the local snapshot of a target that is named, or the newest

@@ -205,7 +205,8 @@ func (a *Agent) ownMaskKey() ([]byte, error) {
 	key := bytes.TrimSpace(text)
 	if len(key) < 32 {
 		return nil, snap.Usage(fmt.Sprintf("the mask key in %s is damaged: it has less than 32 characters", path),
-			"bring the file back; if you delete it, a new key is made, and values are masked in another way than before")
+			"bring the file back; if you delete it, a new key is made, and values are masked in another way than "+
+				"before")
 	}
 	return key, nil
 }

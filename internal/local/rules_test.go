@@ -47,7 +47,8 @@ func TestSanitizeByRules(t *testing.T) {
 	for name, c := range map[string]struct{ rules, want string }{
 		"a column without a rule": {head + "  search: {columns: {words: redact}}\n", "note.who"},
 		"the same values in a kept column": {head +
-			"  note: {columns: {who: keep}}\n  search: {columns: {words: redact}}\n", "original values of customer.email"},
+			"  note: {columns: {who: keep}}\n  search: {columns: {words: redact}}\n",
+			"original values of customer.email"},
 		"the same values in a full-text index": {head +
 			"  note: {columns: {who: email}}\n  search: {columns: {words: keep}}\n", "original values of"},
 	} {
@@ -144,7 +145,8 @@ func TestSanitizeSamplesByRules(t *testing.T) {
 			t.Parallel()
 			from, to := servertest.Postgres(t), servertest.Postgres(t)
 			for _, file := range c.files {
-				if out, err := exec.Command(filepath.Join(servertest.PostgresBin(), "psql"), "-X", "-q", "-v", "ON_ERROR_STOP=1",
+				if out, err := exec.Command(filepath.Join(servertest.PostgresBin(), "psql"), "-X", "-q", "-v",
+					"ON_ERROR_STOP=1",
 					"-o", os.DevNull, "-d", from, "-f", file).CombinedOutput(); err != nil {
 					t.Fatalf("psql: %v\n%s", err, out)
 				}

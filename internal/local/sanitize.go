@@ -99,7 +99,8 @@ func (a *Agent) copyRecipients(e Encryption, t Target, original Snapshot) ([]age
 	to, err := a.recipients(e, t)
 	if err == nil && to == nil && original.Encrypted > 0 && !e.None {
 		err = snap.Usage(fmt.Sprintf("the snapshot %s is encrypted, and nothing says who may read the masked copy",
-			original.Name), "name the recipients: --encrypt-to RECIPIENT, or make it readable by everybody: --no-encrypt")
+			original.Name),
+			"name the recipients: --encrypt-to RECIPIENT, or make it readable by everybody: --no-encrypt")
 	}
 	return to, err
 }
@@ -140,7 +141,8 @@ func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, s
 	}
 	if o.Rules == "" && o.SQL == "" {
 		return nil, sql, snap.Usage(fmt.Sprintf("nothing says how to sanitize the target %q", t.Name),
-			fmt.Sprintf("write rules with `snapcli sanitize %q --init`, or give a file: --rules FILE or --sql FILE", t.Name))
+			fmt.Sprintf("write rules with `snapcli sanitize %q --init`, or give a file: --rules FILE or --sql FILE",
+				t.Name))
 	}
 	if o.Rules != "" {
 		if rules, err = sanitize.ReadRules(o.Rules); err != nil {
@@ -196,7 +198,8 @@ func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, 
 	}
 	if raw == "" {
 		return database{},
-			snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and SQL never runs on the "+
+			snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and SQL never "+
+				"runs on the "+
 				"source", t.Name), hint)
 	}
 	place, err := a.databaseAt(raw)
@@ -205,7 +208,8 @@ func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, 
 	}
 	t.Production = t.Production && t.Scratch == "" // the mark is the destination's
 	if why := a.production(t, place); why != "" {
-		return database{}, snap.Forbidden(fmt.Sprintf("%s %s, and scratch copies are not made there", place.shown, why), hint)
+		return database{}, snap.Forbidden(fmt.Sprintf("%s %s, and scratch copies are not made there", place.shown,
+			why), hint)
 	}
 	if place.kind != kind {
 		return database{}, snap.Usage(fmt.Sprintf("the target %q has no %s server to make the scratch copy on", t.Name,

@@ -179,7 +179,8 @@ func (a *Agent) Snapshot(name string) (Snapshot, error) {
 	switch len(begins) {
 	case 0:
 		return Snapshot{}, &snap.Error{Code: snap.CodeNotFound,
-			Detail: fmt.Sprintf("there is no snapshot %q on this machine", name), Hint: "list them with `snapcli snapshots`"}
+			Detail: fmt.Sprintf("there is no snapshot %q on this machine", name),
+			Hint:   "list them with `snapcli snapshots`"}
 	case 1:
 		return begins[0], nil
 	}
@@ -207,7 +208,8 @@ func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 	if pulled && err != nil {
 		err = &snap.Error{
 			Code: snap.CodeNotFound,
-			Detail: fmt.Sprintf("every snapshot of target %q on this machine was pulled, and push takes those that were "+
+			Detail: fmt.Sprintf("every snapshot of target %q on this machine was pulled, and push takes those that "+
+				"were "+
 				"built or sanitized here", target),
 			Hint: fmt.Sprintf("build one with `snapcli build %q`, or name the one to push with --snapshot", target),
 		}

@@ -36,7 +36,8 @@ func (a *Agent) Target(name string) (Target, error) {
 	if near := a.nearTarget(clean); near != "" {
 		hint = fmt.Sprintf("did you mean %q? `snapcli targets` lists them", near)
 	}
-	return Target{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no target %q", clean), Hint: hint}
+	return Target{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no target %q", clean),
+		Hint: hint}
 }
 
 // nearTarget returns the target that was most likely meant, or "".

@@ -90,7 +90,8 @@ func verifyFile(ctx context.Context, r *archive.Reader, s Snapshot, p Progress) 
 	if err == nil && (sum.SHA256 != s.SHA256 || sum.Size != s.Size) {
 		err = &snap.Error{
 			Code: snap.CodeCorrupt,
-			Detail: fmt.Sprintf("the file of the snapshot %s is not the one that was built or pulled: its checksum differs",
+			Detail: fmt.Sprintf("the file of the snapshot %s is not the one that was built or pulled: its checksum "+
+				"differs",
 				s.Name),
 			Hint: "get it again: pull it, or build a new one",
 		}

@@ -148,7 +148,8 @@ func TestBuildVerifyLoad(t *testing.T) {
 		t.Errorf("phases %v, want %v", phases, want)
 	}
 	if !strings.HasPrefix(built.Name, shopTarget+"-20") || built.Type != snap.TypeSnapshot ||
-		built.Engine != snap.SQLite || len(built.SHA256) != 64 || len(built.Tables) != 2 || built.Tables[0].Rows != 2000 {
+		built.Engine != snap.SQLite || len(built.SHA256) != 64 || len(built.Tables) != 2 ||
+		built.Tables[0].Rows != 2000 {
 		t.Errorf("built %+v", built)
 	}
 	listed, err := s.Snapshots("")
@@ -256,7 +257,8 @@ func TestSanitizeFailsClosed(t *testing.T) {
 		"empty":        {SanitizeOptions{SQL: s.sqlFile(t, " \n-- nothing\n/* at all */;")}, snap.CodeInvalid},
 		"half way": {SanitizeOptions{SQL: s.sqlFile(t, "UPDATE customer SET email = 'x'; UPDATE none SET a = 1;")},
 			snap.CodeDatabase},
-		"open transaction": {SanitizeOptions{SQL: s.sqlFile(t, "BEGIN; UPDATE customer SET email = 'x';")}, snap.CodeInvalid},
+		"open transaction": {SanitizeOptions{SQL: s.sqlFile(t, "BEGIN; UPDATE customer SET email = 'x';")},
+			snap.CodeInvalid},
 		"no such snapshot": {SanitizeOptions{SQL: s.sqlFile(t, "SELECT 1"), Snapshot: "none"}, snap.CodeNotFound},
 	} {
 		if _, err := s.Sanitize(t.Context(), shopTarget, c.o, nil); snap.CodeOf(err) != c.code {
@@ -305,14 +307,16 @@ func TestDamagedFileIsRefused(t *testing.T) {
 	for name, bad := range map[string][]byte{
 		"header": flip(3), "section": flip(1000), "manifest": flip(len(good) - 80), "footer": flip(len(good) - 60),
 		"magic": flip(len(good) - 1),
-		"cut":   good[:len(good)/2], "cut by one": good[:len(good)-1], "empty": nil, "longer": append(bytes.Clone(good), 0),
+		"cut":   good[:len(good)/2], "cut by one": good[:len(good)-1], "empty": nil,
+		"longer":             append(bytes.Clone(good), 0),
 		"another whole file": swapped,
 	} {
 		if err := os.WriteFile(built.Path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		asked := false
-		_, err := s.Load(t.Context(), shopTarget, LoadOptions{Confirm: func(Preflight) error { asked = true; return nil }},
+		_, err := s.Load(t.Context(), shopTarget,
+			LoadOptions{Confirm: func(Preflight) error { asked = true; return nil }},
 			nil)
 		if snap.CodeOf(err) != snap.CodeCorrupt || asked {
 			t.Errorf("%s: %v, asked %v", name, err, asked)

@@ -26,7 +26,8 @@ func TestWhereABrowserIsOpened(t *testing.T) {
 		{name: "a pipeline", env: "DISPLAY=:0 CI=true", os: "linux"},
 		{name: "a container", env: "DISPLAY=:0", os: "linux", file: "/.dockerenv"},
 		{name: "podman", env: "DISPLAY=:0", os: "linux", file: "/run/.containerenv"},
-		{name: "a container that names one", env: "BROWSER=/vscode/browser.sh", os: "linux", file: "/.dockerenv", want: true},
+		{name: "a container that names one", env: "BROWSER=/vscode/browser.sh", os: "linux", file: "/.dockerenv",
+			want: true},
 		{name: "lynx", env: "DISPLAY=:0 BROWSER=/usr/bin/lynx", os: "linux"},
 		{name: "w3m", env: "DISPLAY=:0 BROWSER=w3m", os: "linux"},
 	} {

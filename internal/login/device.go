@@ -211,8 +211,9 @@ func (d *device) poll(ctx context.Context) (granted, error) {
 		return granted{}, interrupted(ctx)
 	}
 	if errors.Is(err, errTorn) {
-		return granted{}, &snap.Error{Code: snap.CodeUnreachable, Detail: "the login was approved, but the answer was lost",
-			Hint: "run `snapcli login` again"}
+		return granted{}, &snap.Error{Code: snap.CodeUnreachable,
+			Detail: "the login was approved, but the answer was lost",
+			Hint:   "run `snapcli login` again"}
 	}
 	return granted{}, d.judge(err)
 }
@@ -243,7 +244,8 @@ func (d *device) judge(err error) error {
 // deniedHint never advises to try again what the organization does not allow.
 func deniedHint(reason string) string {
 	if strings.Contains(reason, "does not allow") {
-		return "use an API key: set SNAPCLI_CLOUD__API_KEY, or ask an owner of the organization to allow login from a " +
+		return "use an API key: set SNAPCLI_CLOUD__API_KEY, or ask an owner of the organization to allow login from " +
+			"a " +
 			"terminal"
 	}
 	return "if that was not you, run `snapcli login` again"

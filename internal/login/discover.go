@@ -99,9 +99,10 @@ func fetchMetadata(ctx context.Context, h *http.Client, place string) (p provide
 func (p provider) check(issuer string) error {
 	if strings.TrimRight(p.Issuer, "/") != strings.TrimRight(issuer, "/") {
 		return &snap.Error{
-			Code:   snap.CodeUnreachable,
-			Detail: fmt.Sprintf("the auth service at %s calls itself %s", snap.CleanText(issuer), snap.CleanText(p.Issuer)),
-			Hint:   "check cloud.url or --auth-url: the two must be equal",
+			Code: snap.CodeUnreachable,
+			Detail: fmt.Sprintf("the auth service at %s calls itself %s", snap.CleanText(issuer),
+				snap.CleanText(p.Issuer)),
+			Hint: "check cloud.url or --auth-url: the two must be equal",
 		}
 	}
 	if p.DeviceAuthorization == "" || p.Token == "" {
@@ -155,5 +156,6 @@ func (p provider) scope(wanted string, suggested []string) string {
 }
 
 func interrupted(ctx context.Context) error {
-	return &snap.Error{Code: snap.CodeInterrupted, Detail: "interrupted; you are not signed in", Cause: context.Cause(ctx)}
+	return &snap.Error{Code: snap.CodeInterrupted, Detail: "interrupted; you are not signed in",
+		Cause: context.Cause(ctx)}
 }

@@ -71,8 +71,9 @@ func loginElsewhere(t *testing.T, provider func(testing.TB, servertest.OIDC) str
 		c.Auth.Issuer, c.Auth.Audience = issuer, public
 		c.Organizations[0].Users = nil
 		c.Organizations[0].SignIn = cloud.SignIn{
-			Type: "oidc", Issuer: issuer, ClientID: "snapcloud", ClientSecret: servertest.OIDCSecret, AllowPrivate: true,
-			Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}},
+			Type: "oidc", Issuer: issuer, ClientID: "snapcloud", ClientSecret: servertest.OIDCSecret,
+			AllowPrivate: true,
+			Roles:        map[snap.Role][]string{snap.RoleAdmin: {"admins"}},
 		}
 	}})
 	d.onWait = func() { approve(t, d.codes[0]) }

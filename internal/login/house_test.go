@@ -60,7 +60,12 @@ func (d *desk) options() login.Options {
 		CloudURL: d.cloud.URL, ConfigDir: d.dir, Program: "snapcli test", Host: "laptop",
 		Env: func(string) string { return "" }, Terminal: true,
 		Browser: func() (bool, string) { return true, "" },
-		OpenURL: func(u string) error { d.opened = append(d.opened, u); d.order = append(d.order, "browser"); return nil },
+		OpenURL: func(u string) error {
+			d.opened = append(d.opened, u)
+			d.order = append(d.order,
+				"browser")
+			return nil
+		},
 		Confirm: func(string) bool { return d.confirm },
 		Prompt:  d, HTTP: d.client(), Now: d.clock.Now, After: d.after,
 	}

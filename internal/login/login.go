@@ -193,7 +193,8 @@ func (o *Options) file() *File {
 // introduce asks the cloud service who the session is for.
 func (o *Options) introduce(ctx context.Context, s *Session) error {
 	client, err := api.New(api.Options{
-		BaseURL: o.CloudURL, Mount: api.MountUser, Token: api.StaticToken(s.AccessToken), UserAgent: o.Program, HTTP: o.HTTP,
+		BaseURL: o.CloudURL, Mount: api.MountUser, Token: api.StaticToken(s.AccessToken), UserAgent: o.Program,
+		HTTP: o.HTTP,
 	})
 	if err != nil {
 		return err
@@ -204,10 +205,11 @@ func (o *Options) introduce(ctx context.Context, s *Session) error {
 		s.Email, s.Organization = me.Email, me.Organization
 	case snap.CodeUnauthenticated, snap.CodeForbidden:
 		return &snap.Error{
-			Code:   snap.CodeOf(err),
-			Detail: "you signed in at " + hostOf(s.AuthURL) + ", but " + s.CloudURL + " does not accept it: " + err.Error(),
-			Hint:   "check --auth-url and --client-id, or ask the operator of the cloud service",
-			Cause:  err,
+			Code: snap.CodeOf(err),
+			Detail: "you signed in at " + hostOf(s.AuthURL) + ", but " + s.CloudURL + " does not accept it: " +
+				err.Error(),
+			Hint:  "check --auth-url and --client-id, or ask the operator of the cloud service",
+			Cause: err,
 		}
 	default:
 		o.Prompt.Note("signed in, but the cloud service did not say as whom: " + err.Error())

@@ -80,7 +80,8 @@ func TestEndedSession(t *testing.T) {
 	res.Body.Close()
 	_, err = d.me()
 	var known *snap.Error
-	if !errors.As(err, &known) || known.Code != snap.CodeNotSignedIn || !strings.Contains(known.Hint, "snapcli login") ||
+	if !errors.As(err, &known) || known.Code != snap.CodeNotSignedIn ||
+		!strings.Contains(known.Hint, "snapcli login") ||
 		strings.Contains(err.Error(), "invalid_grant") {
 		t.Errorf("error %v", err)
 	}
@@ -184,7 +185,8 @@ func TestSessionsByCloudURL(t *testing.T) {
 	two.dir = one.dir
 	first, second := one.login("mia@acme.test"), two.login("gail@globex.test")
 	for cloudURL, want := range map[string]login.Session{one.cloud.URL: first, two.cloud.URL + "/": second} {
-		if token, err := one.file().Source(cloudURL, one.client())(t.Context(), ""); err != nil || token != want.AccessToken {
+		if token, err := one.file().Source(cloudURL, one.client())(t.Context(), ""); err != nil ||
+			token != want.AccessToken {
 			t.Errorf("%s: another token, or %v", cloudURL, err)
 		}
 	}

@@ -94,7 +94,8 @@ func TestPageEscapesAndFillsTheParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := w.Body.String()
-	for _, want := range []string{"<p>&lt;script&gt;</p>", `aria-current="page"`, "1 hour ago", a.URL("look.css"), "mia"} {
+	for _, want := range []string{"<p>&lt;script&gt;</p>",
+		`aria-current="page"`, "1 hour ago", a.URL("look.css"), "mia"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("page lacks %q:\n%s", want, body)
 		}

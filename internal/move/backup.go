@@ -285,13 +285,15 @@ func prune(ctx context.Context, dir string, keep int, objects *blob.Folder) erro
 	}
 	for _, name := range names[keep:] { // gone by one rename, so that none is ever half a backup
 		old := filepath.Join(dir, oldPrefix+name)
-		if err := errors.Join(os.Rename(filepath.Join(dir, name), old), disk.SyncDir(dir), os.RemoveAll(old)); err != nil {
+		if err := errors.Join(os.Rename(filepath.Join(dir, name), old), disk.SyncDir(dir),
+			os.RemoveAll(old)); err != nil {
 			return err
 		}
 	}
 	needed := map[string]bool{}
 	for _, name := range names[:keep] {
-		if _, _, err := readManifest(dir, name, func(o store.Object) error { needed[o.Key] = true; return nil }); err != nil {
+		if _, _, err := readManifest(dir, name,
+			func(o store.Object) error { needed[o.Key] = true; return nil }); err != nil {
 			return err
 		}
 	}

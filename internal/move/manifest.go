@@ -126,7 +126,8 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	defer file.Close()
 	lines := bufio.NewReader(file)
 	broken := func(why string) error {
-		return &snap.Error{Code: snap.CodeCorrupt, Detail: fmt.Sprintf("the manifest of the backup %s is damaged: %s", name,
+		return &snap.Error{Code: snap.CodeCorrupt, Detail: fmt.Sprintf("the manifest of the backup %s is damaged: %s",
+			name,
 			why), Hint: "use another backup: `snapcloud backup list` shows them"}
 	}
 	first, err := lines.ReadBytes('\n')

@@ -55,8 +55,10 @@ const page = 500
 // too. Until the end the destination holds no row, and no service starts on it.
 // The source is not changed; nobody can write it meanwhile. dryRun only looks.
 func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r Report, err error) {
-	if from.Database.URL == to.Database.URL && (from.Database.URL != "" || from.Database.DataDir == to.Database.DataDir) {
-		return r, snap.Usage("source and destination are the same database", "name the destination's configuration with --to")
+	if from.Database.URL == to.Database.URL && (from.Database.URL != "" ||
+		from.Database.DataDir == to.Database.DataDir) {
+		return r, snap.Usage("source and destination are the same database",
+			"name the destination's configuration with --to")
 	}
 	source, err := openStopped(ctx, from.Database)
 	if err != nil {

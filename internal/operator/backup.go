@@ -39,7 +39,8 @@ func (p *program) backup() *cobra.Command {
 				return snap.Usage("--keep is a number of backups", "0 keeps all of them")
 			}
 			meter := newMeter(p.stderr, "copied")
-			b, err := move.BackUp(c.Context(), move.Options{DataDir: config.DataDir, Dir: to, Version: p.version, Keep: keep},
+			b, err := move.BackUp(c.Context(), move.Options{DataDir: config.DataDir, Dir: to, Version: p.version,
+				Keep: keep},
 				meter.progress())
 			if err != nil {
 				return err
@@ -83,7 +84,8 @@ func (p *program) backupList() *cobra.Command {
 func (p *program) backupVerify() *cobra.Command {
 	var from, at string
 	c := &cobra.Command{
-		Use: "verify --from DIR", Short: "Read a whole backup and say whether it is as it was written", Args: cobra.NoArgs,
+		Use: "verify --from DIR", Short: "Read a whole backup and say whether it is as it was written",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			meter := newMeter(p.stderr, "verified")
 			b, err := move.Verify(c.Context(), from, at, meter.progress())

@@ -24,7 +24,8 @@ func TestCheckTriesEverything(t *testing.T) {
 			t.Parallel()
 			url, dir := database(t), t.TempDir()
 			config := filepath.Join(dir, "snapcloud.yaml")
-			text := fmt.Sprintf("data_dir: %s/data\ndatabase: {url: %q}\ntracing: {endpoint: \"http://127.0.0.1:1\"}\n", dir,
+			text := fmt.Sprintf("data_dir: %s/data\ndatabase: {url: %q}\ntracing: {endpoint: "+
+				"\"http://127.0.0.1:1\"}\n", dir,
 				url)
 			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -62,7 +63,8 @@ func TestCheckOffline(t *testing.T) {
 		What string
 		OK   bool
 	}
-	if err := json.Unmarshal([]byte(stdout), &findings); err != nil || code != 0 || len(findings) != 1 || !findings[0].OK {
+	if err := json.Unmarshal([]byte(stdout), &findings); err != nil || code != 0 || len(findings) != 1 ||
+		!findings[0].OK {
 		t.Errorf("exit code %d, %v: %s%s", code, err, stdout, stderr)
 	}
 	if code, stdout, _ := run(t, config, "check", "--json"); code != snap.ExitUnreachable ||

@@ -33,7 +33,8 @@ func (p *program) org() *cobra.Command {
 				rows, table := []row{}, [][]string{}
 				for _, o := range orgs {
 					rows = append(rows, row{o.Slug, o.Name, o.Closed})
-					table = append(table, []string{o.Slug, o.Name, map[bool]string{true: "closed", false: "open"}[o.Closed]})
+					table = append(table, []string{o.Slug, o.Name,
+						map[bool]string{true: "closed", false: "open"}[o.Closed]})
 				}
 				if p.asJSON {
 					return p.json(rows)
@@ -74,7 +75,8 @@ func (p *program) user() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			role := snap.Role(args[1])
 			if !role.Valid() {
-				return snap.Usage(fmt.Sprintf("%q is not a role", args[1]), "the roles are owner, admin, member and viewer")
+				return snap.Usage(fmt.Sprintf("%q is not a role", args[1]),
+					"the roles are owner, admin, member and viewer")
 			}
 			return p.onUser(c, org, args[0], "now "+args[1], func(s *opened, m snap.Member) error {
 				if err := p.inConfiguration(s.config, org, m.Email, role); err != nil {
@@ -97,7 +99,8 @@ func (p *program) inConfiguration(config cloud.Config, org, email string, role s
 		for i, u := range o.Users {
 			if strings.EqualFold(u.Email, email) {
 				return snap.Usage(email+" is a local user, whose role is set in the configuration",
-					fmt.Sprintf("change it there to `role: %s`, %s, and start the service again", role, p.placeOf(u.Email, org, i)))
+					fmt.Sprintf("change it there to `role: %s`, %s, and start the service again", role,
+						p.placeOf(u.Email, org, i)))
 			}
 		}
 	}

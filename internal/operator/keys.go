@@ -51,7 +51,8 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 func (s *opened) org(ctx context.Context, slug string) (store.Org, error) {
 	o, err := s.OrgBySlug(ctx, slug)
 	if snap.CodeOf(err) == snap.CodeOrganizationNotFound {
-		err = &snap.Error{Code: snap.CodeOrganizationNotFound, Detail: err.Error(), Hint: "`snapcloud org list` shows them"}
+		err = &snap.Error{Code: snap.CodeOrganizationNotFound, Detail: err.Error(),
+			Hint: "`snapcloud org list` shows them"}
 	}
 	return o, err
 }
@@ -172,7 +173,8 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 
 func (s *opened) forUser(ctx context.Context, spec *auth.KeySpec, f keyFlags) error {
 	if f.user == "" || len(f.scopes) > 0 {
-		return snap.Usage("a user key needs --user EMAIL and takes no --scopes", "it may do what its user's role allows")
+		return snap.Usage("a user key needs --user EMAIL and takes no --scopes",
+			"it may do what its user's role allows")
 	}
 	m, err := s.UserByEmail(ctx, spec.OrgID, f.user)
 	if err != nil {
@@ -234,7 +236,8 @@ func (p *program) printKeys(keys []store.Key) error {
 	rows, table := []keyRow{}, [][]string{}
 	for _, k := range keys {
 		row := keyRow{
-			ID: strconv.FormatInt(k.ID, 10), Kind: string(k.Kind), Name: k.Name, Hint: k.Hint, User: k.User, Scopes: k.Scopes,
+			ID: strconv.FormatInt(k.ID, 10), Kind: string(k.Kind), Name: k.Name, Hint: k.Hint, User: k.User,
+			Scopes:  k.Scopes,
 			Created: stamp(k.Created), Expires: stamp(k.Expires), Used: stamp(k.LastUsed),
 		}
 		rows = append(rows, row)
@@ -266,8 +269,9 @@ func (p *program) keyRevoke() *cobra.Command {
 				}
 				if err := s.RevokeOrgKey(store.TakingAway(c.Context()), o.ID, id); err != nil {
 					if snap.CodeOf(err) == snap.CodeNotFound {
-						return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s has no live key %d", org, id),
-							Hint: "`snapcloud key list --org " + org + "` shows them"}
+						return &snap.Error{Code: snap.CodeNotFound,
+							Detail: fmt.Sprintf("%s has no live key %d", org, id),
+							Hint:   "`snapcloud key list --org " + org + "` shows them"}
 					}
 					return err
 				}

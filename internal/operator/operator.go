@@ -183,11 +183,14 @@ func (p *program) check() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Try everything the configuration names",
-		Long: "Reads the configuration and tries what it names, each with a verdict: the database and its schema, the " +
+		Long: "Reads the configuration and tries what it names, each with a verdict: the database and its schema, " +
+			"the " +
 			"clock,\n" +
-			"writing and reading the storage, each identity provider, the hosts of webhooks, the collector of traces. " +
+			"writing and reading the storage, each identity provider, the hosts of webhooks, the collector of " +
+			"traces. " +
 			"Nothing is changed.\n\n" +
-			"An S3 storage, an identity provider, a webhook or a collector that does not answer is a warning: the service " +
+			"An S3 storage, an identity provider, a webhook or a collector that does not answer is a warning: the " +
+			"service " +
 			"starts\n" +
 			"and serves everybody else. Everything else fails the check. Before a start, use --offline.",
 		Args: cobra.NoArgs,
@@ -238,7 +241,8 @@ func (p *program) verdicts(all []cloud.Verdict) error {
 		}
 	}
 	if failed {
-		return &snap.Error{Code: snap.CodeUnavailable, Detail: "one or more checks failed", Hint: "see what is marked FAIL"}
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "one or more checks failed",
+			Hint: "see what is marked FAIL"}
 	}
 	return nil
 }

@@ -58,7 +58,8 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	for _, line := range []string{"version", "version --json", "--help", "migrate", "openapi", "check --offline",
 		"check --offline --json", "org list"} {
 		var errs bytes.Buffer
-		code := Main(t.Context(), append([]string{"--config", config}, strings.Fields(line)...), full, &errs, nil, "v1.2.3")
+		code := Main(t.Context(), append([]string{"--config", config}, strings.Fields(line)...), full, &errs, nil,
+			"v1.2.3")
 		if code == 0 || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%s: exit code %d, said %q", line, code, errs.String())
 		}
@@ -153,7 +154,8 @@ func TestOperatorCommands(t *testing.T) {
 			t.Errorf("snapcloud %s prints %q", tt.args, stdout)
 		}
 	}
-	if _, _, stderr := run(t, configure(t, "127.0.0.1:8080"), "user", "list", "--org", "acme"); !strings.Contains(stderr,
+	if _, _, stderr := run(t, configure(t, "127.0.0.1:8080"), "user", "list", "--org",
+		"acme"); !strings.Contains(stderr,
 		"there was no database in ") {
 		t.Errorf("a new database is made without a word: %q", stderr)
 	}
@@ -210,7 +212,8 @@ func TestServeStopsGracefullyAndComesBack(t *testing.T) {
 		}
 		res.Body.Close()
 		if round == 0 {
-			if code, _, stderr := run(t, config, "serve"); code != snap.ExitUsage || !strings.Contains(stderr, address) {
+			if code, _, stderr := run(t, config, "serve"); code != snap.ExitUsage ||
+				!strings.Contains(stderr, address) {
 				t.Errorf("a second service on the same address: exit code %d, %s", code, stderr)
 			}
 		}

@@ -68,7 +68,8 @@ func (p *program) move(ctx context.Context, to string, dryRun bool) error {
 	if dryRun {
 		return p.told(r, "would copy %d rows and %s\n", r.Rows, objects(r.Objects, r.Bytes))
 	}
-	if err := p.told(r, "copied %d rows and %s, every one compared\n", r.Rows, objects(r.Objects, r.Bytes)); err != nil {
+	if err := p.told(r, "copied %d rows and %s, every one compared\n", r.Rows,
+		objects(r.Objects, r.Bytes)); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.stderr, "start the service with %s; do not start it on the source again, which is as it was\n", to)

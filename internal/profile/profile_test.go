@@ -84,7 +84,8 @@ func TestAbandonedUploadsAreDropped(t *testing.T) {
 	}
 	pending := func(sum string) int {
 		t.Helper()
-		if _, err := p.Push(t.Context(), api.PushRequest{Target: "shop", Name: sum, Size: 10, SHA256: sum}); err != nil {
+		if _, err := p.Push(t.Context(), api.PushRequest{Target: "shop", Name: sum, Size: 10,
+			SHA256: sum}); err != nil {
 			t.Fatal(err)
 		}
 		all, err := p.store.ListUploads(t.Context())

@@ -8,7 +8,8 @@ import (
 
 // FuzzRules: a rules file is read or refused as wrong, whatever stands in it.
 func FuzzRules(f *testing.F) {
-	for _, seed := range []string{"", "tables: {}", "tables: {a: {columns: {b: keep}}}", "tables:\n  a:\n    rows: drop",
+	for _, seed := range []string{"", "tables: {}", "tables: {a: {columns: {b: keep}}}",
+		"tables:\n  a:\n    rows: drop",
 		"tables: [", "a: &a [*a]", "large_objects: keep", "tables: {a: {columns: {b: {mask: email}}}}"} {
 		f.Add([]byte(seed))
 	}

@@ -31,7 +31,8 @@ const Samples = 200
 // ten, when a column has no rule, when a rule is for nothing that is there, and
 // when a decision is open.
 func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
-	p := Prepared{Plan: engine.Plan{Tables: map[[2]string]engine.TablePlan{}, KeepLargeObjects: r.LargeObjects == "keep"}}
+	p := Prepared{Plan: engine.Plan{Tables: map[[2]string]engine.TablePlan{},
+		KeepLargeObjects: r.LargeObjects == "keep"}}
 	if c.LargeObjects > 0 && r.LargeObjects == "" {
 		return p, snap.Invalid(fmt.Sprintf("no rule covers the %d large objects", c.LargeObjects),
 			"add large_objects: drop, or keep, to the rules file")

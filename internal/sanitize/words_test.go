@@ -37,8 +37,9 @@ func TestMasksStayAsTheyAre(t *testing.T) {
 func TestWordsStandOnce(t *testing.T) {
 	t.Parallel()
 	for name, words := range map[string][]string{
-		"firstNames": firstNames[:], "lastNames": lastNames[:], "streetNames": streetNames[:], "streetKinds": streetKinds[:],
-		"cities": cities[:], "trades": trades[:], "companyForms": companyForms[:],
+		"firstNames": firstNames[:], "lastNames": lastNames[:], "streetNames": streetNames[:],
+		"streetKinds": streetKinds[:],
+		"cities":      cities[:], "trades": trades[:], "companyForms": companyForms[:],
 	} {
 		sorted := slices.Sorted(slices.Values(words))
 		if n := len(slices.Compact(sorted)); n != len(words) {

@@ -29,7 +29,8 @@ func TestAllowedExpressions(t *testing.T) {
 		{PostgreSQL, `(kind = 'x'::shop.kind)`, `("kind" = CAST('x' AS "shop"."kind"))`},
 		{PostgreSQL,
 			`'2020-01-01 00:00:00+00'::timestamp(3) with time zone`, `CAST('2020-01-01 00:00:00+00' AS timestamp(3) with time zone)`},
-		{PostgreSQL, `EXTRACT(year FROM born) > (1900)::numeric`, `(EXTRACT('year' FROM "born") > CAST(1900 AS numeric))`},
+		{PostgreSQL,
+			`EXTRACT(year FROM born) > (1900)::numeric`, `(EXTRACT('year' FROM "born") > CAST(1900 AS numeric))`},
 		{PostgreSQL,
 			`a IS NOT NULL AND b IS DISTINCT FROM 'x'::text OR NOT c`, `((("a" IS NOT NULL) AND ("b" IS DISTINCT FROM CAST('x' AS text))) OR (NOT "c"))`},
 		{PostgreSQL, `CASE WHEN a THEN 1 ELSE 2 END`, `(CASE WHEN "a" THEN 1 ELSE 2 END)`},
@@ -78,14 +79,16 @@ func TestRefusedExpressions(t *testing.T) {
 			strings.Repeat("(", 1000) + "1" + strings.Repeat(")", 1000), `pg_catalog`, `pg_catalog.x`, `'a`, `"a`,
 		},
 		MySQL: {
-			"load_file('/etc/passwd')", "sleep(10)", "benchmark(1,1)", "@@version", "@a", "(select 1)", "`prod`.`users`",
+			"load_file('/etc/passwd')", "sleep(10)", "benchmark(1,1)", "@@version", "@a", "(select 1)",
+			"`prod`.`users`",
 			"a /*! b */",
 			"# x", "-- x", "get_lock('a',1)", "a || b", "user()", "`f`(1)", "repeat('a',1000000)", "a := 1",
 		},
 		SQLite: {
 			"load_extension('x')", "randomblob(1000000000)", "zeroblob(1000000000)", "writefile('a','b')", "(select 1)",
 			"printf('%1000000d',1)",
-			"a.b", "1; attach 'x' as y", "fts3_tokenizer('x')", "readfile('x')", "?1", ":a", "match(a,b)", "edit('x')", "a -- b",
+			"a.b", "1; attach 'x' as y", "fts3_tokenizer('x')", "readfile('x')", "?1", ":a", "match(a,b)", "edit('x')",
+			"a -- b",
 		},
 	}
 	for d, texts := range refused {
@@ -116,7 +119,10 @@ func TestCheckRefuses(t *testing.T) {
 		"type arg":    users(func(t *Table) { t.Columns[0].Type.Args = []string{"1); DROP"} }),
 		"two columns": users(func(t *Table) { t.Columns = append(t.Columns, t.Columns[0]) }),
 		"key":         users(func(t *Table) { t.Keys = []Key{{Columns: []KeyColumn{{Name: "other"}}}} }),
-		"action":      users(func(t *Table) { t.ForeignKeys = []ForeignKey{{To: Name{"", "x"}, OnDelete: "CASCADE; DROP"}} }),
+		"action": users(func(t *Table) {
+			t.ForeignKeys = []ForeignKey{{To: Name{"", "x"},
+				OnDelete: "CASCADE; DROP"}}
+		}),
 		"op class": users(func(t *Table) {
 			t.Indexes = []Index{{Name: "i",
 				Columns: []KeyColumn{{Name: "id", OpClass: "a b"}}}}

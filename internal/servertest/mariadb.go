@@ -220,7 +220,8 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 		return err
 	}
 	args := append([]string{"-c", watchMariaDB, "sh", dir}, serve...)
-	args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port), "--socket="+filepath.Join(data, "s"),
+	args = append(args, "--bind-address=127.0.0.1", "--port="+strconv.Itoa(s.port),
+		"--socket="+filepath.Join(data, "s"),
 		"--pid-file="+filepath.Join(data, "pid"), "--tmpdir="+tmp,
 		"--max-connections=100", "--innodb-buffer-pool-size=256M")
 	s.process = exec.Command("/bin/sh", append(append(args, options...), asUser...)...)

@@ -173,7 +173,8 @@ func (s *server) run(bin, dir string, as *syscall.Credential) error {
 		return err
 	}
 	settings := fmt.Sprintf("listen_addresses = '127.0.0.1'\nport = %d\nunix_socket_directories = '%s'\nfsync = "+
-		"off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 512MB\nautovacuum_naptime = 10\n", s.port, dir)
+		"off\nsynchronous_commit = on\nmax_connections = 200\nshared_buffers = 512MB\nautovacuum_naptime = 10\n",
+		s.port, dir)
 	if err := appendFile(filepath.Join(dir, "data", "postgresql.conf"), settings); err != nil {
 		return err
 	}

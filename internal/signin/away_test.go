@@ -78,7 +78,8 @@ func TestDatabaseAway(t *testing.T) {
 	for path, a := range map[string]answer{"/auth/token": token,
 		"/auth/signin": in.submit(page, "/auth/signin", "email", "mia@acme.test", "password", "x")} {
 		if a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
-			t.Errorf("%s while the database is away: %d, Retry-After %q: %s", path, a.status, a.header.Get("Retry-After"),
+			t.Errorf("%s while the database is away: %d, Retry-After %q: %s", path, a.status,
+				a.header.Get("Retry-After"),
 				a.body)
 		}
 		if strings.Contains(a.body, "127.0.0.1") {

@@ -39,7 +39,8 @@ func (h *house) goClient(t *testing.T, style oauth2.AuthStyle) {
 	}
 	endpoint := provider.Endpoint()
 	endpoint.AuthStyle = style
-	client := oauth2.Config{ClientID: "snapcli", Endpoint: endpoint, Scopes: []string{"openid", "email", "offline_access"}}
+	client := oauth2.Config{ClientID: "snapcli", Endpoint: endpoint,
+		Scopes: []string{"openid", "email", "offline_access"}}
 	begun, err := client.DeviceAuth(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +74,8 @@ func TestBasicHeaderOfThePublicClient(t *testing.T) {
 	h := start(t)
 	basic := func(pair string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(pair)) }
 	requests := map[string][]string{
-		"/token device":         {"grant_type", "urn:ietf:params:oauth:grant-type:device_code", "device_code", "unknown"},
+		"/token device": {"grant_type", "urn:ietf:params:oauth:grant-type:device_code", "device_code",
+			"unknown"},
 		"/token refresh":        {"grant_type", "refresh_token", "refresh_token", "unknown"},
 		"/revoke":               {"token", "unknown"},
 		"/device_authorization": {"scope", "openid"},
@@ -105,7 +107,8 @@ func TestBasicHeaderOfThePublicClient(t *testing.T) {
 			a := h.postWith(tc.header, path, sent...)
 			var body struct{ Error string }
 			_ = json.Unmarshal([]byte(a.body), &body)
-			if known := body.Error != "invalid_client"; known != tc.known || !known && a.status != http.StatusUnauthorized {
+			if known := body.Error != "invalid_client"; known != tc.known || !known &&
+				a.status != http.StatusUnauthorized {
 				t.Errorf("%s, header %q, client_id %q: %d %s", name, tc.header, tc.inBody, a.status, a.body)
 			}
 		}

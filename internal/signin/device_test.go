@@ -246,7 +246,8 @@ func TestConfirmPage(t *testing.T) {
 	if strings.Contains(page.body, "<script") || regexp.MustCompile(`\son[a-z]+=|style=`).MatchString(page.body) {
 		t.Error("the page has script or inline style")
 	}
-	narrow, _ := h.post("/device_authorization", "client_id", "snapcli", "scope", "openid").json(t)["user_code"].(string)
+	narrow, _ := h.post("/device_authorization", "client_id", "snapcli", "scope",
+		"openid").json(t)["user_code"].(string)
 	if page := b.get("/auth/device/confirm?user_code=" + narrow); !strings.Contains(page.body,
 		"stay signed in until you end it") {
 		t.Error("a login without offline_access is refreshed too, and the page does not say so")
@@ -263,7 +264,8 @@ func TestDeny(t *testing.T) {
 	deviceCode, userCode := h.device()
 	b := h.browser()
 	b.signIn("mia@acme.test", "mia-password")
-	b.submit(b.get("/auth/device/confirm?user_code="+userCode), "/auth/device/confirm", "user_code", userCode, "decision",
+	b.submit(b.get("/auth/device/confirm?user_code="+userCode), "/auth/device/confirm", "user_code", userCode,
+		"decision",
 		"deny")
 	wantError(t, h.poll(deviceCode), "access_denied")
 }

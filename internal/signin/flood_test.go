@@ -33,7 +33,8 @@ func TestManyLogins(t *testing.T) {
 	got := make([]tokens, logins)
 	report := func(what string, n, requests int, began time.Time, before uint64) {
 		took := time.Since(began)
-		t.Logf("%d %s in %v: %.0f a second, %.0f requests a second; heap %+.1f MiB", n, what, took.Round(time.Millisecond),
+		t.Logf("%d %s in %v: %.0f a second, %.0f requests a second; heap %+.1f MiB", n, what,
+			took.Round(time.Millisecond),
 			float64(n)/took.Seconds(), float64(requests)/took.Seconds(), (float64(heap())-float64(before))/(1<<20))
 	}
 	before, began := heap(), time.Now()
@@ -67,7 +68,8 @@ func TestLoginDuringAFlood(t *testing.T) {
 	const requests, addresses = 10_000, 200
 	h := start(t)
 	flood := func(address string) int {
-		r := httptest.NewRequest(http.MethodPost, h.url+"/auth/device_authorization", strings.NewReader("client_id=snapcli"))
+		r := httptest.NewRequest(http.MethodPost, h.url+"/auth/device_authorization",
+			strings.NewReader("client_id=snapcli"))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.RemoteAddr = address + ":1234"
 		w := httptest.NewRecorder()
@@ -130,8 +132,9 @@ func TestNoSecretInTheLog(t *testing.T) {
 	page := b.submit(b.get("/auth/account"), "/auth/account/keys", "name", "ci")
 	at := strings.Index(page.body, "cak_")
 	secrets := map[string]string{
-		"device code": deviceCode, "user code": userCode, "refresh token": got.refresh, "next refresh token": next.refresh,
-		"access token": got.access, "ID token": got.id, "password": "mia-password", "key": page.body[at : at+42],
+		"device code": deviceCode, "user code": userCode, "refresh token": got.refresh,
+		"next refresh token": next.refresh,
+		"access token":       got.access, "ID token": got.id, "password": "mia-password", "key": page.body[at : at+42],
 	}
 	for _, c := range b.c.Jar.Cookies(mustURL(t, h.url)) {
 		secrets["cookie "+c.Name] = c.Value

@@ -55,8 +55,9 @@ func TestSignInAtProvidersOfOthers(t *testing.T) {
 			issuer := tc.provider(t, servertest.OIDC{Redirect: h.url + "/auth/upstream/callback", Audience: h.url,
 				Claims: tc.shapes.claims(), InIDToken: tc.inIDToken})
 			h.open(storeIn(h), []signin.Organization{{Slug: "acme", OIDC: &signin.OIDC{
-				Issuer: issuer, ClientID: "snapcloud", ClientSecret: servertest.OIDCSecret, AllowPrivate: true, Scopes: tc.scopes,
-				Roles: map[snap.Role][]string{snap.RoleAdmin: {"admins"}},
+				Issuer: issuer, ClientID: "snapcloud", ClientSecret: servertest.OIDCSecret, AllowPrivate: true,
+				Scopes: tc.scopes,
+				Roles:  map[snap.Role][]string{snap.RoleAdmin: {"admins"}},
 			}}})
 			for account, shape := range tc.shapes {
 				h.signsInAs(account, shape.want)
@@ -137,7 +138,8 @@ func TestThirdPartyClient(t *testing.T) {
 			if err := json.Unmarshal([]byte(p.Line()), &got); err != nil {
 				t.Fatal(err)
 			}
-			if got.Claims["email"] != "mia@acme.test" || got.Who["email"] != "mia@acme.test" || got.After != "invalid_grant" {
+			if got.Claims["email"] != "mia@acme.test" || got.Who["email"] != "mia@acme.test" ||
+				got.After != "invalid_grant" {
 				t.Errorf("it got %+v", got)
 			}
 		})

@@ -12,7 +12,8 @@ import (
 // at this service (RFC 9700 section 4.11: no open redirector).
 func FuzzLocalPath(f *testing.F) {
 	for _, seed := range []string{"/auth/account", "/auth//evil.example", "//evil.example", "/auth/\\evil",
-		"https://evil.example", "/auth/..//x", "/auth/%2f%2fevil", "/auth/device?user_code=A", "/auth/\tx", "/auth/..;/x"} {
+		"https://evil.example", "/auth/..//x", "/auth/%2f%2fevil", "/auth/device?user_code=A", "/auth/\tx",
+		"/auth/..;/x"} {
 		f.Add(seed)
 	}
 	s := &Service{path: "/auth"}
@@ -50,12 +51,14 @@ func FuzzUserCode(f *testing.F) {
 // FuzzBasicClient: a Basic header names our client only with the client's own
 // ID and an empty secret.
 func FuzzBasicClient(f *testing.F) {
-	for _, seed := range []string{"snapcli:", "snapcli", "snapcli:secret", ":snapcli", "snap%63li:", "%zz:", "snapcli: ",
+	for _, seed := range []string{"snapcli:", "snapcli", "snapcli:secret", ":snapcli", "snap%63li:", "%zz:",
+		"snapcli: ",
 		"\x00:"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, pair string) {
-		r := &http.Request{Header: http.Header{"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte(pair))}}}
+		r := &http.Request{Header: http.Header{"Authorization": {"Basic " +
+			base64.StdEncoding.EncodeToString([]byte(pair))}}}
 		id, ok := basicClient(r)
 		decoded, err := url.QueryUnescape(strings.TrimSuffix(pair, ":"))
 		if ok && (!strings.HasSuffix(pair, ":") || strings.Count(pair, ":") != 1 || err != nil || id != decoded) {

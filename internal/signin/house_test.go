@@ -64,7 +64,8 @@ type house struct {
 
 func acme() signin.Organization {
 	return signin.Organization{Slug: "acme", Local: []signin.LocalUser{
-		{Email: "alice@acme.test", Name: "Alice", Password: "alice-password", Role: snap.RoleOwner, Groups: []string{"eng"}},
+		{Email: "alice@acme.test", Name: "Alice", Password: "alice-password", Role: snap.RoleOwner,
+			Groups: []string{"eng"}},
 		{Email: "mia@acme.test", Name: "Mia", Password: "mia-password", Role: snap.RoleMember, Groups: []string{"eng"}},
 	}}
 }
@@ -359,7 +360,8 @@ func (b *browser) approve(userCode, email, password string) {
 	page := b.submit(b.get("/auth/device?user_code="+userCode), "/auth/device", "user_code", userCode)
 	if page.url.Path == "/auth/signin" {
 		next := nextField.FindStringSubmatch(page.body)[1]
-		page = b.submit(page, "/auth/signin", "next", strings.ReplaceAll(next, "&amp;", "&"), "email", email, "password",
+		page = b.submit(page, "/auth/signin", "next", strings.ReplaceAll(next, "&amp;", "&"), "email", email,
+			"password",
 			password)
 	}
 	page = b.submit(page, "/auth/device/confirm", "user_code", userCode, "decision", "approve")

@@ -65,7 +65,8 @@ func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool
 	}
 	for name, values := range r.PostForm {
 		if len(values) > 1 {
-			s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "a parameter came twice: "+printable(name, 40))
+			s.writeOAuthError(w, http.StatusBadRequest, "invalid_request",
+				"a parameter came twice: "+printable(name, 40))
 			return nil, false
 		}
 	}
@@ -81,7 +82,8 @@ func (s *Service) knownClient(w http.ResponseWriter, r *http.Request, f url.Valu
 		id, ok := basicClient(r)
 		if !ok {
 			w.Header().Set("WWW-Authenticate", `Basic realm="snapcloud"`)
-			s.writeOAuthError(w, http.StatusUnauthorized, "invalid_client", "the client has no secret; send client_id alone")
+			s.writeOAuthError(w, http.StatusUnauthorized, "invalid_client",
+				"the client has no secret; send client_id alone")
 			return false
 		}
 		named = append(slices.Clone(named), id)

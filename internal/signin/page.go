@@ -169,7 +169,8 @@ func (s *Service) errorPage(v *visit, err error) {
 	if status == http.StatusServiceUnavailable {
 		v.w.Header().Set("Retry-After", retrySoon)
 	}
-	data := problemPage{layout: s.layout(v, titleOf(status)), Detail: sentence(known.Error()), Hint: sentence(known.Hint)}
+	data := problemPage{layout: s.layout(v, titleOf(status)), Detail: sentence(known.Error()),
+		Hint: sentence(known.Hint)}
 	// nobody reads it any more
 	if err := s.views.Page(v.w, status, "problem.html", data); err != nil && !store.Unavailable(err) {
 		s.log.ErrorContext(v.r.Context(), "error page", "error", err)

@@ -100,7 +100,8 @@ func scopeWords(granted string) []string {
 func (s *Service) decide(v *visit) error {
 	typed, decision := v.r.PostFormValue("user_code"), v.r.PostFormValue("decision")
 	if !v.signedIn() {
-		return s.redirect(v, "/signin", url.Values{"next": {s.path + "/device?" + url.Values{"user_code": {typed}}.Encode()}})
+		return s.redirect(v, "/signin",
+			url.Values{"next": {s.path + "/device?" + url.Values{"user_code": {typed}}.Encode()}})
 	}
 	g, err := s.pendingGrant(v, typed)
 	if err != nil {

@@ -220,8 +220,10 @@ func TestEveryPageIsSafe(t *testing.T) {
 	in := h.browser()
 	in.signIn("mia@acme.test", "mia-password")
 	for path, want := range map[string]int{
-		"/auth/device": 200, "/auth/device?user_code=%22%3E%3Cscript%3E": 200, "/auth/signin": 200, "/auth/account": 200,
-		"/auth/device/confirm?user_code=BBBB-BBBB": 404, "/auth/device/done?decision=approve": 200, "/auth/nothing": 404,
+		"/auth/device": 200, "/auth/device?user_code=%22%3E%3Cscript%3E": 200, "/auth/signin": 200,
+		"/auth/account": 200,
+		"/auth/device/confirm?user_code=BBBB-BBBB": 404, "/auth/device/done?decision=approve": 200,
+		"/auth/nothing":                     404,
 		"/auth/signin?organization=%3Cb%3E": 404,
 	} {
 		a := in.get(path)
@@ -239,7 +241,8 @@ func TestEveryPageIsSafe(t *testing.T) {
 		if !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Errorf("%s: no strict policy", path)
 		}
-		if strings.Contains(a.body, "<script") || strings.Contains(a.body, "style=") || strings.Contains(a.body, "<b>") {
+		if strings.Contains(a.body, "<script") || strings.Contains(a.body, "style=") ||
+			strings.Contains(a.body, "<b>") {
 			t.Errorf("%s: script or inline style", path)
 		}
 	}
@@ -335,8 +338,9 @@ func TestUserCodes(t *testing.T) {
 	b := h.browser()
 	b.signIn("mia@acme.test", "mia-password")
 	lower := strings.ToLower(strings.ReplaceAll(userCode, "-", " "))
-	for _, typed := range []string{lower, " " + lower + " ", strings.ReplaceAll(userCode, "-", ""), userCode[:2] + " - " +
-		userCode[2:]} {
+	for _, typed := range []string{lower, " " + lower + " ", strings.ReplaceAll(userCode, "-", ""),
+		userCode[:2] + " - " +
+			userCode[2:]} {
 		a := b.submit(b.get("/auth/device"), "/auth/device", "user_code", typed)
 		if a.url.Path != "/auth/device/confirm" || a.status != http.StatusOK {
 			t.Errorf("%q was not understood: %d", typed, a.status)

@@ -191,10 +191,12 @@ func (s *Service) retireLocalUsers(ctx context.Context, org organization) error 
 		_, listed := org.local[subject]
 		switch {
 		case listed && m.Disabled:
-			s.log.WarnContext(ctx, "a listed user is disabled; `snapcloud user enable` lets them in again", "organization",
+			s.log.WarnContext(ctx, "a listed user is disabled; `snapcloud user enable` lets them in again",
+				"organization",
 				org.Slug, "user", m.Email)
 		case !listed && !m.Disabled:
-			s.log.WarnContext(ctx, "a user is no longer listed and was disabled", "organization", org.Slug, "user", m.Email)
+			s.log.WarnContext(ctx, "a user is no longer listed and was disabled", "organization", org.Slug, "user",
+				m.Email)
 			if err := s.store.SetDisabled(ctx, m.ID, true); err != nil {
 				return err
 			}

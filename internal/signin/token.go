@@ -112,12 +112,14 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 	switch {
 	case errors.Is(err, store.ErrTokenReused):
 		s.count("refresh", "reused")
-		s.log.WarnContext(r.Context(), "refresh token reused, session ended", "user", n.UserID, "session", n.ID, "address",
+		s.log.WarnContext(r.Context(), "refresh token reused, session ended", "user", n.UserID, "session", n.ID,
+			"address",
 			s.address(r))
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the session has ended; sign in again")
 	case errors.Is(err, store.ErrClosed): // not invalid_grant: the client keeps its token until then
 		s.count("refresh", "refused")
-		s.writeOAuthError(w, http.StatusBadRequest, "unauthorized_client", "your organization is closed on this service")
+		s.writeOAuthError(w, http.StatusBadRequest, "unauthorized_client",
+			"your organization is closed on this service")
 	case errors.Is(err, snap.ErrUnauthenticated):
 		s.count("refresh", "expired")
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", "the session has ended; sign in again")
@@ -137,7 +139,8 @@ func (s *Service) knownScope(w http.ResponseWriter, asked string) bool {
 	for _, word := range strings.Fields(asked) {
 		if !slices.Contains(scopes(), word) {
 			s.writeOAuthError(w, http.StatusBadRequest, "invalid_scope",
-				"the scope "+strconv.Quote(printable(word, 40))+" does not exist; the scopes are "+strings.Join(scopes(), ", "))
+				"the scope "+strconv.Quote(printable(word,
+					40))+" does not exist; the scopes are "+strings.Join(scopes(), ", "))
 			return false
 		}
 	}
@@ -164,7 +167,8 @@ func (s *Service) newTokens(ctx context.Context, n store.Session) (tokenAnswer, 
 		return tokenAnswer{}, err
 	}
 	subject := strconv.FormatInt(n.UserID, 10)
-	access, err := s.tokens.Access(ctx, auth.Claims{Session: n.ID, Subject: subject, ClientID: n.ClientID, Scope: n.Scope})
+	access, err := s.tokens.Access(ctx, auth.Claims{Session: n.ID, Subject: subject, ClientID: n.ClientID,
+		Scope: n.Scope})
 	if err != nil {
 		return tokenAnswer{}, err
 	}

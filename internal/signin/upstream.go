@@ -116,7 +116,8 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 	q url.Values) (auth.Person, error) {
 	d, err := org.provider.Discover(ctx)
 	if err != nil {
-		return auth.Person{}, upstreamFailed("the identity provider of "+org.Name+" does not answer", "try again in a while",
+		return auth.Person{}, upstreamFailed("the identity provider of "+org.Name+" does not answer",
+			"try again in a while",
 			err)
 	}
 	if iss := q.Get("iss"); iss != org.provider.Issuer() && (iss != "" || d.IssInAnswer) {
@@ -207,7 +208,8 @@ func (s *Service) admit(ctx context.Context, org organization, p auth.Person) (u
 	role, known := auth.RoleOf(p, org.oidc.Roles)
 	userID, err = s.store.ApplySignIn(ctx, store.SignIn{
 		OrgID: org.ID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
-		Role: role, RoleUnknown: !known, Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why,
+		Role: role, RoleUnknown: !known, Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known,
+		GroupsWhy: p.Groups.Why,
 	})
 	if err != nil {
 		return 0, err
@@ -229,7 +231,8 @@ func (s *Service) External(issuer, audience string) (*auth.External, error) {
 		}
 		if found != nil {
 			return nil,
-				fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not tell which one they are "+
+				fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not tell which "+
+					"one they are "+
 					"for", issuer)
 		}
 		found = &auth.External{Provider: o.provider, Audience: audience, OrgID: o.ID, GroupsClaim: o.oidc.GroupsClaim,

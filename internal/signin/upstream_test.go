@@ -321,7 +321,8 @@ func TestRoleWithoutGroups(t *testing.T) {
 		if m.Role != tc.want || m.GroupsUnknown != (tc.groups == nil) {
 			t.Errorf("%s: role %s, want %s", tc.name, m.Role, tc.want)
 		}
-		if says := "until then your role stays " + string(tc.want); strings.Contains(page.body, says) != (tc.groups == nil) {
+		if says := "until then your role stays " + string(tc.want); strings.Contains(page.body,
+			says) != (tc.groups == nil) {
 			t.Errorf("%s: the page should say %q: %s", tc.name, says, page.body)
 		}
 	}

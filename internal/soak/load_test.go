@@ -150,7 +150,8 @@ func (o *owner) push(r *rand.Rand) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	got, err := transfer.Upload(ctx, o.p.any, file, api.PushRequest{
-		Target: t.target, Name: t.name, Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: int64(t.size), SHA256: t.sha,
+		Target: t.target, Name: t.name, Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: int64(t.size),
+		SHA256: t.sha,
 	}, transfer.Options{HTTP: o.p.web, Jobs: 2})
 	if !w.answered("push", err) {
 		return
@@ -305,7 +306,8 @@ func (w *world) revoked(t *thing, held *heldURL, r *rand.Rand) {
 		}
 		res.Body.Close()
 		if _, sure := settled(before, w.model.view(held.p, t, time.Now())); sure && res.StatusCode < 400 {
-			w.violated("a URL of %s of before opens %s after the right of %s was taken at replica %d: status %d", t.owner.email,
+			w.violated("a URL of %s of before opens %s after the right of %s was taken at replica %d: status %d",
+				t.owner.email,
 				t.id, held.p.email, i, res.StatusCode)
 		}
 		w.count("held URL after a revocation: asked")
@@ -343,7 +345,8 @@ func (w *world) tryStale() {
 		res.Body.Close()
 		w.count("URL of the storage after its minute: asked")
 		if res.StatusCode < 400 {
-			w.violated("a URL of the storage serves more than a minute after the right has ended: status %d", res.StatusCode)
+			w.violated("a URL of the storage serves more than a minute after the right has ended: status %d",
+				res.StatusCode)
 		}
 	}
 }

@@ -328,7 +328,8 @@ func (w *world) compare(p *person, replica int) error {
 	for _, t := range w.model.all(nil) {
 		before, after := w.model.view(p, t, begun), w.model.view(p, t, time.Now())
 		if sees, sure := settled(before, after); sure && got[t.id] != (sees == yes) {
-			w.violated("at rest, replica %d lists %s of %s to %s: %v, must be %v (shared %v, groups %v, orgs %v)", replica,
+			w.violated("at rest, replica %d lists %s of %s to %s: %v, must be %v (shared %v, groups %v, orgs %v)",
+				replica,
 				t.id, t.owner.email, p.email, got[t.id], sees == yes,
 				t.shared.is, slices.Collect(maps.Keys(t.groups)), slices.Collect(maps.Keys(t.orgs)))
 		}
@@ -373,7 +374,8 @@ func (w *world) noLeak() {
 			}
 			return err
 		})
-		w.t.Logf("%s, up for %v: %v goroutines, %d files", r.name, time.Since(r.started).Round(time.Second), routines, files)
+		w.t.Logf("%s, up for %v: %v goroutines, %d files", r.name, time.Since(r.started).Round(time.Second), routines,
+			files)
 	}
 }
 

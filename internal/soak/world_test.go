@@ -156,7 +156,8 @@ func (w *world) addReplica(i int, database, storage string) {
 	}
 	r.front = newLink(w.t, name+"-front", r.listen, seed+5)
 	u.Host = r.db.address()
-	text := fmt.Sprintf(configuration, r.listen, publicURL, u, w.blobURL(r.s3.address()), w.provider.issuer, clientSecret)
+	text := fmt.Sprintf(configuration, r.listen, publicURL, u, w.blobURL(r.s3.address()), w.provider.issuer,
+		clientSecret)
 	r.oldConfig = filepath.Join(w.dir, name+"-old.yaml")
 	for path, content := range map[string]string{r.oldConfig: text,
 		r.config: text + fmt.Sprintf("private: {listen: %q}\n", r.private)} {

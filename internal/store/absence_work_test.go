@@ -70,7 +70,8 @@ func (d *seeded) explain(st store.Statement) (all []step) {
 		text = strings.ReplaceAll(text, fmt.Sprintf("$%d", i+1), fmt.Sprint(a))
 	}
 	var out string
-	d.ok(conn.QueryRowContext(d.ctx, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF, FORMAT JSON) "+text).Scan(&out))
+	d.ok(conn.QueryRowContext(d.ctx,
+		"EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF, FORMAT JSON) "+text).Scan(&out))
 	var plans []struct{ Plan step }
 	d.ok(json.Unmarshal([]byte(out), &plans))
 	var flat func(step)

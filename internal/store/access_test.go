@@ -42,7 +42,8 @@ func TestAccessNamesEveryWay(t *testing.T) {
 			"globex shared with the organization globex until 2026-01-02T04:04:06Z 0 by adam@acme.test",
 		}
 		if strings.Join(got, "\n") != strings.Join(want, "\n") || people != 4 {
-			t.Errorf("%d people, through\n%s\nwant 4, through\n%s", people, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("%d people, through\n%s\nwant 4, through\n%s", people, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
 		}
 		outside := " shared outside the organization; owners and admins know with whom 0 by "
 		if got, _ := ways(alice); len(got) != 4 || got[3] != outside {
@@ -54,7 +55,8 @@ func TestAccessNamesEveryWay(t *testing.T) {
 		}
 		for email, why := range map[string]string{
 			"alice@acme.test": "owner of the snapshot", "olga@acme.test": "owner or admin of the organization",
-			"mia@acme.test": "member of the group the eng", "vic@acme.test": "not a member", "gone@acme.test": "disabled",
+			"mia@acme.test": "member of the group the eng", "vic@acme.test": "not a member",
+			"gone@acme.test": "disabled",
 		} {
 			m, verdict, err := w.Judge(w.ctx, adam, sn, email)
 			w.ok(err)

@@ -15,7 +15,8 @@ func TestAudienceSQL(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	is := map[snap.AudienceKind]string{snap.KindUser: isUser, snap.KindGroup: isGroup, snap.KindRecipients: isRecipients}
+	is := map[snap.AudienceKind]string{snap.KindUser: isUser, snap.KindGroup: isGroup,
+		snap.KindRecipients: isRecipients}
 	made := map[snap.AudienceKind]string{
 		snap.KindMembers: membersOf, snap.KindGroup: groupOf, snap.KindRecipients: recipientsOf,
 	}

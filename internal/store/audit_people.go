@@ -77,7 +77,8 @@ func (s *Store) recordUser(ctx context.Context, tx *sql.Tx, id int64, before str
 func (s *Store) userDetail(ctx context.Context, tx *sql.Tx, where string, args ...any) (d snap.AuditDetail, org int64,
 	err error) {
 	var id int64
-	err = tx.QueryRowContext(ctx, `SELECT u.id, u.org_id, u.email, u.role, u.disabled FROM users u WHERE `+where, args...).
+	err = tx.QueryRowContext(ctx,
+		`SELECT u.id, u.org_id, u.email, u.role, u.disabled FROM users u WHERE `+where, args...).
 		Scan(&id, &org, &d.User, &d.Role, &d.Disabled)
 	if err != nil {
 		return d, 0, err

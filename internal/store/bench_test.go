@@ -190,7 +190,8 @@ func scanBare(row interface{ Scan(...any) error }) (sn snap.Snapshot, err error)
 	var owner sql.NullInt64
 	var created int64
 	var blob string
-	err = row.Scan(&sn.Key, &sn.ID, &sn.Org.ID, &owner, &sn.Target, &sn.Name, &sn.Type, &sn.Engine, &sn.Size, &sn.SHA256,
+	err = row.Scan(&sn.Key, &sn.ID, &sn.Org.ID, &owner, &sn.Target, &sn.Name, &sn.Type, &sn.Engine, &sn.Size,
+		&sn.SHA256,
 		&blob, &created)
 	sn.Created = time.UnixMilli(created)
 	return sn, err

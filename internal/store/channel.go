@@ -86,7 +86,8 @@ func (s *Store) makeChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, targ
 		return err
 	}
 	return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: snap.AuditChannelMade,
-		Detail: snap.AuditDetail{Channel: *id, Target: target, Kind: string(t), Group: groupID, OrgWide: groupID == ""}})
+		Detail: snap.AuditDetail{Channel: *id, Target: target, Kind: string(t), Group: groupID,
+			OrgWide: groupID == ""}})
 }
 
 // DeleteChannel ends a channel of the caller's organization, and what it

@@ -57,7 +57,8 @@ func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, 
 		_, err := tx.ExecContext(ctx, `
 			INSERT INTO device_grants(hash, user_code, client_id, scope, program, host, address, site, network, created_at, expires_at, wait_ms, state)
 			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, 'pending')`,
-			hash, g.UserCode, g.ClientID, g.Scope, g.Program, g.Host, g.Address, g.Site, g.Network, now, g.Expires.UnixMilli(),
+			hash, g.UserCode, g.ClientID, g.Scope, g.Program, g.Host, g.Address, g.Site, g.Network, now,
+			g.Expires.UnixMilli(),
 			g.Wait.Milliseconds())
 		return err
 	})

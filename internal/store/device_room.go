@@ -81,7 +81,8 @@ func (l waitingLevel) count(ctx context.Context, tx *sql.Tx, also string, more .
 // busiest returns the part of the group with the most grants that nobody
 // opened, and how many those are. Of equal ones it is the part with the oldest.
 func (l waitingLevel) busiest(ctx context.Context, tx *sql.Tx) (part string, had int, err error) {
-	err = tx.QueryRowContext(ctx, `SELECT `+l.part+`, count(*) FROM device_grants WHERE `+l.where+` AND opened_at IS NULL
+	err = tx.QueryRowContext(ctx,
+		`SELECT `+l.part+`, count(*) FROM device_grants WHERE `+l.where+` AND opened_at IS NULL
 		GROUP BY `+l.part+` ORDER BY count(*) DESC, min(created_at) LIMIT 1`, l.args...).Scan(&part, &had)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", 0, nil

@@ -45,7 +45,8 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 							continue
 						}
 						seen[sh] = true
-						all = append(all, Statement{Name: who + " " + string(filter) + " " + string(typ) + fmt.Sprint(sh.scope.kinds()),
+						all = append(all, Statement{Name: who + " " + string(filter) + " " + string(typ) +
+							fmt.Sprint(sh.scope.kinds()),
 							Text: s.listing(sh), Args: s.listingArgs(c, sh, v, math.MaxInt64)})
 					}
 				}

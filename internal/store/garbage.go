@@ -38,7 +38,8 @@ func (s *Store) Removed(ctx context.Context, g Garbage) error {
 // its object is garbage from then on. Who comes back later begins anew.
 func (s *Store) Abandon(ctx context.Context, u Upload, before time.Time) (given bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx, `DELETE FROM uploads WHERE id = $1 AND touched_at < $2`, u.ID, before.UnixMilli())
+		res, err := tx.ExecContext(ctx,
+			`DELETE FROM uploads WHERE id = $1 AND touched_at < $2`, u.ID, before.UnixMilli())
 		if err != nil {
 			return err
 		}

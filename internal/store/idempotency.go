@@ -57,7 +57,8 @@ func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []
 				Hint: "use a new key for every new request"}
 		case a.Status == 0:
 			return &snap.Error{Code: snap.CodeConflict,
-				Detail: "the request with this Idempotency-Key is still being carried out", Hint: "ask again in a moment"}
+				Detail: "the request with this Idempotency-Key is still being carried out",
+				Hint:   "ask again in a moment"}
 		}
 		answer = &a
 		return nil

@@ -43,7 +43,8 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 		return i, err
 	}
 	if i.Orgs,
-		err = collect(ctx, s, `SELECT slug FROM orgs ORDER BY slug`, scanOne[string]); err != nil || i.Schema < i.Newest {
+		err = collect(ctx, s,
+		`SELECT slug FROM orgs ORDER BY slug`, scanOne[string]); err != nil || i.Schema < i.Newest {
 		return i, err
 	}
 	i.Webhooks, err = collect(ctx, s, `SELECT DISTINCT url FROM webhooks ORDER BY url`, scanOne[string])

@@ -45,7 +45,8 @@ func TestReplicasAreLinearizable(t *testing.T) {
 					return
 				}
 				mu.Lock()
-				history = append(history, porcupine.Operation{ClientId: client, Input: in, Output: seen, Call: int64(called),
+				history = append(history, porcupine.Operation{ClientId: client, Input: in, Output: seen,
+					Call:   int64(called),
 					Return: int64(returned)})
 				mu.Unlock()
 			}
@@ -53,7 +54,8 @@ func TestReplicasAreLinearizable(t *testing.T) {
 	}
 	wg.Wait()
 	if !porcupine.CheckOperations(switchModel, history) {
-		t.Error("the history is not linearizable: someone saw what had been unshared, or did not see what had been shared")
+		t.Error("the history is not linearizable: someone saw what had been unshared, or did not see what had been " +
+			"shared")
 	}
 }
 
@@ -133,7 +135,8 @@ func newSwitches(w *world) []toggle {
 				func() error { return s.UnshareGroup(ctx, adam, sns[1], "eng") })
 		}},
 		{gail.User.ID, sns[2], func(ctx context.Context, s *store.Store, on bool) error {
-			return pick(on, func() error { _, _, err := s.ShareOrg(ctx, adam, sns[2], "globex", time.Time{}); return err },
+			return pick(on,
+				func() error { _, _, err := s.ShareOrg(ctx, adam, sns[2], "globex", time.Time{}); return err },
 				func() error { return s.UnshareOrg(ctx, adam, sns[2], "globex") })
 		}},
 		{rose.User.ID, sns[3], func(ctx context.Context, s *store.Store, on bool) error {

@@ -108,7 +108,8 @@ func cursor(key int64) string {
 func position(cursor string) (key int64, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != 9 || b[0] != cursorVersion {
-		return 0, snap.Invalid("the cursor is not one that this service gave", "leave it out to start at the first page")
+		return 0, snap.Invalid("the cursor is not one that this service gave",
+			"leave it out to start at the first page")
 	}
 	return int64(binary.BigEndian.Uint64(b[1:])), nil
 }

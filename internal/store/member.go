@@ -18,10 +18,11 @@ type SignIn struct {
 	OrgID                        int64
 	Issuer, Subject, Email, Name string
 	Role                         snap.Role
-	RoleUnknown                  bool         // Role is the least it can be; the last known role counts, if there is one
-	Groups                       []snap.Group // GroupID and Name
-	GroupsUnknown                bool         // there was no usable groups claim: group shares then give nothing
-	GroupsWhy                    string       // why they are unknown and what to do, for the person; else ignored
+	// Role is the least it can be; the last known role counts, if there is one
+	RoleUnknown   bool
+	Groups        []snap.Group // GroupID and Name
+	GroupsUnknown bool         // there was no usable groups claim: group shares then give nothing
+	GroupsWhy     string       // why they are unknown and what to do, for the person; else ignored
 }
 
 // ApplySignIn makes or updates the account of (organization, issuer, subject)
@@ -322,7 +323,8 @@ func (s *Store) members(ctx context.Context, which string, args ...any) (all []s
 		var g snap.Group
 		var role string
 		var asOf sql.NullInt64
-		err = rows.Scan(&m.ID, &m.Email, &m.Name, &role, &m.Disabled, &m.GroupsUnknown, &asOf, &g.ID, &g.GroupID, &g.Name)
+		err = rows.Scan(&m.ID, &m.Email, &m.Name, &role, &m.Disabled, &m.GroupsUnknown, &asOf, &g.ID, &g.GroupID,
+			&g.Name)
 		m.Role, m.GroupsAsOf = snap.Role(role), timeOf(asOf)
 		if n := len(all); n == 0 || all[n-1].ID != m.ID {
 			all = append(all, m)

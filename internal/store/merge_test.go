@@ -31,7 +31,8 @@ func TestMergeFindsWhatAPlainWalkFinds(t *testing.T) {
 				d.callers[fmt.Sprint(count, " groups")] = d.inGroups(0, count)
 			}
 			for who, c := range d.callers {
-				for _, q := range []store.Query{{}, {Filter: snap.FilterShared}, {Filter: snap.FilterMine}, {Target: "shop-000"},
+				for _, q := range []store.Query{{}, {Filter: snap.FilterShared}, {Filter: snap.FilterMine},
+					{Target: "shop-000"},
 					{Type: snap.TypeSanitized}, {Target: "orders-001", Type: snap.TypeSanitized}} {
 					d.compareWalk(who, c, q)
 				}

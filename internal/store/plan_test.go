@@ -169,7 +169,8 @@ func postgresPlan(t *testing.T, s *store.Store, i int, st store.Statement) strin
 // bad looks for whole tables that are read, and for rows of tables that are
 // sorted or hashed before anything limited them.
 func (n node) bad(sorted bool) string {
-	if n.Table != "" && (n.Type == "Seq Scan" || n.Table == "grants" && (sorted || strings.Contains(n.Type, "Bitmap"))) {
+	if n.Table != "" && (n.Type == "Seq Scan" || n.Table == "grants" &&
+		(sorted || strings.Contains(n.Type, "Bitmap"))) {
 		return fmt.Sprintf("%s of %s, sorted %v", n.Type, n.Table, sorted)
 	}
 	switch n.Type {

@@ -133,7 +133,8 @@ func supersede(ctx context.Context, tx *sql.Tx, parent []byte) (moved bool, err 
 func (s *Store) addSuccessor(ctx context.Context, tx *sql.Tx, n Session, token refreshToken, r Rotation) error {
 	now := s.now().UnixMilli()
 	if !token.used {
-		if _, err := tx.ExecContext(ctx, `UPDATE refresh_tokens SET used_at = $1 WHERE hash = $2`, now, r.Hash); err != nil {
+		if _, err := tx.ExecContext(ctx,
+			`UPDATE refresh_tokens SET used_at = $1 WHERE hash = $2`, now, r.Hash); err != nil {
 			return err
 		}
 		if err := forgetOld(ctx, tx, n.ID); err != nil {

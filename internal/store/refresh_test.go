@@ -110,7 +110,8 @@ func TestOldTokensAreForgotten(t *testing.T) {
 			w.ok(w.rotate(fmt.Sprint("r", i), fmt.Sprint("r", i+1)))
 		}
 		var kept int
-		w.ok(w.DB().QueryRowContext(w.ctx, `SELECT count(*) FROM refresh_tokens WHERE session_id = $1`, n.ID).Scan(&kept))
+		w.ok(w.DB().QueryRowContext(w.ctx,
+			`SELECT count(*) FROM refresh_tokens WHERE session_id = $1`, n.ID).Scan(&kept))
 		if kept > 70 {
 			t.Errorf("%d tokens are kept", kept)
 		}

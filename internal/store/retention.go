@@ -32,7 +32,8 @@ func scanRetention(rows *sql.Rows) (r Retention, err error) {
 // SetRetention makes or changes a target's rule.
 func (s *Store) SetRetention(ctx context.Context, c snap.Caller, r Retention) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO retention(org_id, target, keep_last, keep_days) VALUES($1, $2, $3, $4)
+		_, err := tx.ExecContext(ctx,
+			`INSERT INTO retention(org_id, target, keep_last, keep_days) VALUES($1, $2, $3, $4)
 			ON CONFLICT(org_id, target) DO UPDATE SET keep_last = excluded.keep_last, keep_days = excluded.keep_days`,
 			c.Org.ID, r.Target, r.KeepLast, r.KeepDays)
 		if err != nil {

@@ -138,9 +138,11 @@ func (d *seeded) fill(hidden snap.OrgRef, n sizes) {
 		snapshots = append(snapshots, []any{key, id, org, by, target, targets[ti], name, strings.ToLower(name), typ,
 			"sqlite", int64(1000), fmt.Sprintf("%064x", i), "blob", widened, start + int64(i)*1000})
 		if len(snapshots) == 20_000 || i == n.snapshots-1 {
-			d.bulk("snapshots", []string{"key", "id", "org_id", "owner_id", "target_id", "target", "name", "folded", "type",
+			d.bulk("snapshots", []string{"key", "id", "org_id", "owner_id", "target_id", "target", "name", "folded",
+				"type",
 				"engine", "size", "sha256", "blob", "widened", "created_at"}, snapshots)
-			d.bulk("grants", []string{"audience", "snapshot", "target_id", "type", "expires_at", "created_at", "created_by"},
+			d.bulk("grants", []string{"audience", "snapshot", "target_id", "type", "expires_at", "created_at",
+				"created_by"},
 				grants)
 			snapshots, grants = nil, nil
 		}
@@ -173,7 +175,8 @@ func (d *seeded) bulkUsers(n int) (first, last int64) {
 		}
 	}
 	d.bulk("principals", []string{"kind"}, kinds)
-	d.bulk("users", []string{"id", "org_id", "issuer", "subject", "email", "email_folded", "name", "role", "created_at"},
+	d.bulk("users", []string{"id", "org_id", "issuer", "subject", "email", "email_folded", "name", "role",
+		"created_at"},
 		users)
 	d.bulk("membership", []string{"principal", "kind", "audience"}, members)
 	return first, last

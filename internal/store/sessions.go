@@ -195,7 +195,8 @@ const selectSession = `SELECT id, user_id, kind, name, address, client_id, scope
 func scanSession(rows *sql.Rows) (n Session, err error) {
 	var kind string
 	var created, used, idle, expires sql.NullInt64
-	err = rows.Scan(&n.ID, &n.UserID, &kind, &n.Name, &n.Address, &n.ClientID, &n.Scope, &created, &used, &idle, &expires)
+	err = rows.Scan(&n.ID, &n.UserID, &kind, &n.Name, &n.Address, &n.ClientID, &n.Scope, &created, &used, &idle,
+		&expires)
 	n.Kind = snap.CredentialKind(kind)
 	n.Created, n.LastUsed, n.Idle, n.Expires = timeOf(created), timeOf(used), timeOf(idle), timeOf(expires)
 	return n, err

@@ -232,7 +232,8 @@ func Unavailable(err error) bool {
 	// read-only, 25P03: idle too long
 	case errors.As(err, &pg):
 		class := pg.Code[:min(2, len(pg.Code))]
-		return class == "08" || class == "53" || class == "40" || strings.HasPrefix(pg.Code, "57P") || pg.Code == "25006" ||
+		return class == "08" || class == "53" || class == "40" || strings.HasPrefix(pg.Code, "57P") ||
+			pg.Code == "25006" ||
 			pg.Code == "25P03"
 	case errors.As(err, &connect), errors.As(err, &network):
 		return true

@@ -77,7 +77,8 @@ const selectUpload = `SELECT p.id, p.target, p.name, p.type, p.engine, p.size, p
 
 func scanUpload(row scanner) (u Upload, err error) {
 	var created, touched int64
-	err = row.Scan(&u.ID, &u.Target, &u.Name, &u.Type, &u.Engine, &u.Size, &u.SHA256, &u.Blob, &u.BlobUpload, &u.PartSize,
+	err = row.Scan(&u.ID, &u.Target, &u.Name, &u.Type, &u.Engine, &u.Size, &u.SHA256, &u.Blob, &u.BlobUpload,
+		&u.PartSize,
 		&created, &touched)
 	u.Created, u.Touched = time.UnixMilli(created).UTC(), time.UnixMilli(touched).UTC()
 	return u, err

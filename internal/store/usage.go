@@ -131,7 +131,8 @@ func tooManyUploads(who string, n int) error {
 func noBytesLeft(who string, used, size, most int64) error {
 	return &snap.Error{
 		Code: snap.CodeQuota,
-		Detail: fmt.Sprintf("the snapshot has %d bytes, and %s already store or announced %d of the %d bytes allowed", size,
+		Detail: fmt.Sprintf("the snapshot has %d bytes, and %s already store or announced %d of the %d bytes allowed",
+			size,
 			who, used, most),
 		Hint: "delete snapshots that are not needed any more, or ask the service's operator to raise the quota",
 	}

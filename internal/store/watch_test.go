@@ -64,8 +64,9 @@ func testWatch(t *testing.T, url string) {
 func TestStatementKind(t *testing.T) {
 	t.Parallel()
 	for statement, want := range map[string]string{
-		"SELECT 1": "select", "\n\t\tSELECT\n1": "select", "(SELECT 1)": "select", "WITH a AS (SELECT 1) SELECT 2": "select",
-		"insert into x": "insert", "begin": "begin", "": "other", "CREATE TABLE x": "other",
+		"SELECT 1": "select", "\n\t\tSELECT\n1": "select", "(SELECT 1)": "select",
+		"WITH a AS (SELECT 1) SELECT 2": "select",
+		"insert into x":                 "insert", "begin": "begin", "": "other", "CREATE TABLE x": "other",
 	} {
 		if got := store.StatementKind(statement); got != want {
 			t.Errorf("%q is %s, want %s", statement, got, want)

@@ -25,7 +25,8 @@ type Webhook struct {
 // WebhookEvents are the events a webhook can tell of: those of the audit log
 // that concern the life of a snapshot.
 func WebhookEvents() []snap.AuditAction {
-	return []snap.AuditAction{snap.AuditPushed, snap.AuditShared, snap.AuditUnshared, snap.AuditPulled, snap.AuditDeleted}
+	return []snap.AuditAction{snap.AuditPushed, snap.AuditShared, snap.AuditUnshared, snap.AuditPulled,
+		snap.AuditDeleted}
 }
 
 // MaxWebhooks is how many webhooks an organization may have.
@@ -42,7 +43,8 @@ func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webho
 			return err
 		}
 		if have >= MaxWebhooks {
-			return snap.Invalid(fmt.Sprintf("the organization has %d webhooks; more are not allowed", have), "delete one first")
+			return snap.Invalid(fmt.Sprintf("the organization has %d webhooks; more are not allowed", have),
+				"delete one first")
 		}
 		err := tx.QueryRowContext(ctx,
 			`INSERT INTO webhooks(org_id, url, secret, events, created_at, created_by) VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
@@ -113,11 +115,12 @@ type Delivery struct {
 	ID        string // unique and the same at every attempt
 	WebhookID int64
 	Event     snap.AuditEntry
-	Attempts  int       // made before
-	Due       time.Time // of the next attempt, or while one is made the end of its lease; zero when answered or given up
-	Status    string    // what came of the last attempt
-	Created   time.Time
-	Tried     time.Time
+	Attempts  int // made before
+	// of the next attempt, or while one is made the end of its lease; zero when answered or given up
+	Due     time.Time
+	Status  string // what came of the last attempt
+	Created time.Time
+	Tried   time.Time
 }
 
 // Due returns at most limit deliveries whose time has come, with their

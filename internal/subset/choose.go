@@ -90,7 +90,8 @@ func (c *Choice) prepare(ctx context.Context) error {
 			names = append(names, fmt.Sprintf("k%d", n+1))
 			columns = append(columns, fmt.Sprintf("k%d %s NOT NULL", n+1, k.Type))
 		}
-		shape := fmt.Sprintf("(%s, PRIMARY KEY (%s))%s", strings.Join(columns, ", "), strings.Join(names, ", "), c.d.Options)
+		shape := fmt.Sprintf("(%s, PRIMARY KEY (%s))%s", strings.Join(columns, ", "), strings.Join(names, ", "),
+			c.d.Options)
 		for _, kind := range []string{"keep", "new", "next"} {
 			if _, err := c.s.Exec(ctx, "CREATE TEMPORARY TABLE "+c.temp(kind, i)+" "+shape); err != nil {
 				return err
@@ -150,7 +151,8 @@ func (c *Choice) down(ctx context.Context) error {
 			return err
 		}
 		rows := fmt.Sprintf("SELECT %s FROM %s k JOIN %s p ON %s JOIN %s c ON %s",
-			c.key(k.Child, "c."), c.temp("keep", k.Parent), k.ParentFrom, c.Match(k.Parent, "p.", "k."), k.ChildFrom, k.join())
+			c.key(k.Child, "c."), c.temp("keep", k.Parent), k.ParentFrom, c.Match(k.Parent, "p.", "k."), k.ChildFrom,
+			k.join())
 		if err := c.s.Insert(ctx, c.temp("keep", k.Child), rows); err != nil {
 			return err
 		}
@@ -196,7 +198,8 @@ func (c *Choice) round(ctx context.Context, fresh map[int]bool) (map[int]bool, e
 			continue
 		}
 		rows := fmt.Sprintf("SELECT %s FROM %s n JOIN %s c ON %s JOIN %s p ON %s",
-			c.key(k.Parent, "p."), c.temp("new", k.Child), k.ChildFrom, c.Match(k.Child, "c.", "n."), k.ParentFrom, k.join())
+			c.key(k.Parent, "p."), c.temp("new", k.Child), k.ChildFrom, c.Match(k.Child, "c.", "n."), k.ParentFrom,
+			k.join())
 		if err := c.s.Insert(ctx, c.temp("next", k.Parent), rows); err != nil {
 			return nil, err
 		}
@@ -229,7 +232,8 @@ func (c *Choice) settle(ctx context.Context, table int) (int64, error) {
 		return 0, err
 	}
 	n, err := c.s.Exec(ctx,
-		fmt.Sprintf("INSERT INTO %s SELECT n.* FROM %s n WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s)", fresh, next, keep,
+		fmt.Sprintf("INSERT INTO %s SELECT n.* FROM %s n WHERE NOT EXISTS (SELECT 1 FROM %s k WHERE %s)", fresh, next,
+			keep,
 			strings.Join(same, " AND ")))
 	if err != nil {
 		return 0, err

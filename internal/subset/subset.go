@@ -142,7 +142,8 @@ func (g Graph) find(name string) (int, error) {
 		if len(known) > 20 {
 			known = append(known[:20], "...")
 		}
-		return 0, snap.Usage(fmt.Sprintf("there is no table %q in the source", name), "there are: "+strings.Join(known, ", "))
+		return 0, snap.Usage(fmt.Sprintf("there is no table %q in the source", name),
+			"there are: "+strings.Join(known, ", "))
 	}
 	return 0, snap.Usage(fmt.Sprintf("several schemas have a table %q", name), "give the schema too: "+g.label(same[0]))
 }

@@ -63,7 +63,8 @@ func TestReport(t *testing.T) {
 `,
 			want: []string{"syntax error"},
 		},
-		{name: "other lines pass through", events: "go: downloading x\n", good: true, want: []string{"go: downloading x\n"}},
+		{name: "other lines pass through", events: "go: downloading x\n", good: true,
+			want: []string{"go: downloading x\n"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -42,7 +42,8 @@ func TestKilledClientsServiceAndStorageOverS3(t *testing.T) {
 }
 
 func underFire(t *testing.T, b *battle, victims []string) {
-	rounds, seed := number("SNAP_KILL_ROUNDS", 3), uint64(number("SNAP_KILL_SEED", int(time.Now().UnixNano()%1_000_000)))
+	rounds, seed := number("SNAP_KILL_ROUNDS", 3),
+		uint64(number("SNAP_KILL_SEED", int(time.Now().UnixNano()%1_000_000)))
 	t.Logf("SNAP_KILL_SEED=%d", seed)
 	b.chance = rand.New(rand.NewPCG(seed, 0))
 	for round := range rounds {
@@ -103,7 +104,8 @@ func newBattle(t testing.TB, blobURL string, storage ...*gatewayProcess) *battle
 	key := b.service.awaitLine(t)
 	b.env = append(b.env, "SNAP_TEST_KEY="+key)
 	var err error
-	b.client, err = api.New(api.Options{BaseURL: "http://" + address, Mount: api.MountAgent, Token: api.StaticToken(key)})
+	b.client, err = api.New(api.Options{BaseURL: "http://" + address, Mount: api.MountAgent,
+		Token: api.StaticToken(key)})
 	if err != nil {
 		t.Fatal(err)
 	}

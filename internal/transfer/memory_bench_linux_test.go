@@ -88,7 +88,8 @@ func (v *void) begin(_ *http.Request, r api.PushRequest) (api.UploadPlan, error)
 
 func (v *void) parts(_ *http.Request, r api.PartsRequest) (out api.PartsResponse, err error) {
 	for _, p := range r.Parts {
-		out.URLs = append(out.URLs, api.SignedURL{Number: p.Number, Method: http.MethodPut, URL: v.server.URL + "/bytes"})
+		out.URLs = append(out.URLs, api.SignedURL{Number: p.Number, Method: http.MethodPut, URL: v.server.URL +
+			"/bytes"})
 	}
 	return out, nil
 }

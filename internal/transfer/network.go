@@ -18,7 +18,8 @@ func isNetwork(err error) bool {
 		return false
 	}
 	return errors.Is(err, errStalled) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
-		errors.Is(err, context.Canceled) || errors.As(err, &op) || errors.As(err, &timeout) || errors.Is(err, errCutShort)
+		errors.Is(err, context.Canceled) || errors.As(err, &op) || errors.As(err, &timeout) ||
+		errors.Is(err, errCutShort)
 }
 
 var errCutShort = errors.New("the answer broke off")

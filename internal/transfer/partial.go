@@ -144,7 +144,8 @@ func (p *partial) begin() error {
 	if err != nil {
 		return err
 	}
-	if p.journal, err = os.OpenFile(p.journalName(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600); err != nil {
+	if p.journal, err = os.OpenFile(p.journalName(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND,
+		0o600); err != nil {
 		return err
 	}
 	return p.write(p.head)

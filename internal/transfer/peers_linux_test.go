@@ -195,7 +195,8 @@ func (r *rows) Read(p []byte) (int, error) {
 	for len(r.left) < len(p) {
 		r.serial++
 		r.left = fmt.Appendf(r.left, "%d\tcustomer-%d@example.test\t2026-01-%02d 00:00:00\t%s\tactive\n",
-			r.serial, r.random.IntN(1e6), 1+r.random.IntN(28), []string{"Berlin", "Lagos", "Lima", "Osaka"}[r.random.IntN(4)])
+			r.serial, r.random.IntN(1e6), 1+r.random.IntN(28),
+			[]string{"Berlin", "Lagos", "Lima", "Osaka"}[r.random.IntN(4)])
 	}
 	n := copy(p, r.left)
 	r.left = append(r.left[:0], r.left[n:]...)
@@ -314,7 +315,8 @@ func (c *contest) pullers() []contestant {
 		{"limit-get", c.plainGet},
 		{"ours", func() result {
 			defer os.Remove(got)
-			return c.measure(c.battle.command("pull", "SNAP_TEST_FILE="+got, "SNAP_TEST_ID="+c.key, "SNAP_TEST_PIECE=0"), nil)
+			return c.measure(c.battle.command("pull", "SNAP_TEST_FILE="+got, "SNAP_TEST_ID="+c.key,
+				"SNAP_TEST_PIECE=0"), nil)
 		}},
 		get("rclone", nil, "rclone", "copyto", ":s3:blobs/"+c.key, got),
 		get("rclone tuned", nil, "rclone", "copyto", "--multi-thread-streams=4", "--multi-thread-chunk-size=16M",
@@ -452,7 +454,8 @@ func (c *contest) copySynced(direct bool) result {
 			err = disk.Preallocate(f, c.req.Size)
 		}
 		// Not ReadFrom, which may copy without touching the bytes.
-		if _, copyErr := io.CopyBuffer(w, struct{ io.Reader }{from}, make([]byte, 4<<20)); errors.Join(err, copyErr) != nil {
+		if _, copyErr := io.CopyBuffer(w, struct{ io.Reader }{from}, make([]byte, 4<<20)); errors.Join(err,
+			copyErr) != nil {
 			return errors.Join(err, copyErr)
 		}
 		return syncFile(to)

@@ -19,7 +19,8 @@ func (o Options) mayUse(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return &snap.Error{Code: snap.CodeInternal,
-			Detail: "the service names an address of the object store that cannot be used", Hint: "tell the service's operator"}
+			Detail: "the service names an address of the object store that cannot be used",
+			Hint:   "tell the service's operator"}
 	}
 	if o.Remote && (u.Hostname() == "localhost" || inside(net.ParseIP(u.Hostname()))) {
 		return errInside(u.Host)

@@ -93,7 +93,8 @@ func TestStorageInsideIsRefused(t *testing.T) {
 	o := quick()
 	o.Remote = true
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.public, "http://"), ":")
-	for _, storage := range []string{s.public, "http://localhost:" + port, "http://169.254.169.254", "https://[fe80::1]",
+	for _, storage := range []string{s.public, "http://localhost:" + port, "http://169.254.169.254",
+		"https://[fe80::1]",
 		"https://0.0.0.0"} {
 		there := elsewhere{s.client(), s.public, storage}
 		_, err := transfer.Upload(t.Context(), there, file, req, o)

@@ -157,8 +157,9 @@ func outward(ctx context.Context, what string, err error) error {
 	case errors.As(err, &known):
 		return err
 	case disk.Full(err):
-		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of this machine is full", Hint: "make room, then " +
-			goOn, Cause: err}
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of this machine is full",
+			Hint: "make room, then " +
+				goOn, Cause: err}
 	case errors.As(err, &r):
 		return r.outward(what)
 	}

@@ -181,7 +181,8 @@ func (s *service) parts(r *http.Request, in api.PartsRequest) (out api.PartsResp
 	}
 	store, _ := s.opened()
 	for _, spec := range in.Parts {
-		signed, err := store.SignPart(r.Context(), id, p.upload, blob.Part{Number: spec.Number, CRC64: spec.CRC64}, time.Hour)
+		signed, err := store.SignPart(r.Context(), id, p.upload, blob.Part{Number: spec.Number, CRC64: spec.CRC64},
+			time.Hour)
 		if err != nil {
 			return out, err
 		}

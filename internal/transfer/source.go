@@ -133,7 +133,8 @@ func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 		next, err := res.Location()
 		res.Body.Close()
 		if err != nil {
-			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host + " sends the download to nowhere",
+			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host +
+				" sends the download to nowhere",
 				Hint: "tell who runs the service"}
 		}
 		from = next.String()

@@ -38,7 +38,8 @@ func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o 
 	if info, err := f.Stat(); err != nil || info.Size() != req.Size {
 		return Uploaded{}, errors.Join(err, damaged(req.Name))
 	}
-	u := &uploader{service: c, file: f, req: req, Options: o.complete(), meter: meter{total: req.Size, tell: o.Progress}}
+	u := &uploader{service: c, file: f, req: req, Options: o.complete(),
+		meter: meter{total: req.Size, tell: o.Progress}}
 	defer u.meter.run()()
 	plan, err := u.push(ctx)
 	return Uploaded{ID: plan.ID, Moved: u.moved.Load(), Exists: plan.Exists}, outward(ctx, "the push", err)
@@ -48,7 +49,8 @@ func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o 
 func damaged(name string) error {
 	return &snap.Error{
 		Code: snap.CodeCorrupt,
-		Detail: fmt.Sprintf("the local snapshot %s is damaged: its bytes do not have the checksum they were written with",
+		Detail: fmt.Sprintf("the local snapshot %s is damaged: its bytes do not have the checksum they were written "+
+			"with",
 			name),
 		Hint: "build it again; `snapcli snapshots verify` checks the others",
 	}

@@ -60,7 +60,8 @@ func (s *Server) account(w http.ResponseWriter, r *http.Request) error {
 	if s.cloud.configured() {
 		me, err := s.cloud.whoami(r.Context())
 		page.Me, page.Problem = me, problemOf(err)
-		if page.SignIn.Offered && (snap.CodeOf(err) == snap.CodeNotSignedIn || snap.CodeOf(err) == snap.CodeUnauthenticated) {
+		if page.SignIn.Offered && (snap.CodeOf(err) == snap.CodeNotSignedIn ||
+			snap.CodeOf(err) == snap.CodeUnauthenticated) {
 			page.Problem = nil // the page offers to sign in
 		}
 	}

@@ -31,10 +31,11 @@ func (s *Server) build(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.begin(w, r, "build", t.Name, jobBuild(t.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
-		made, err := s.o.Agent.Build(ctx, t.Name, local.BuildOptions{}, p)
-		return outcome{text: endBuild(made.Name, made.Size), snapshot: made.Name}, err
-	})
+	return s.begin(w, r, "build", t.Name, jobBuild(t.Name),
+		func(ctx context.Context, p local.Progress) (outcome, error) {
+			made, err := s.o.Agent.Build(ctx, t.Name, local.BuildOptions{}, p)
+			return outcome{text: endBuild(made.Name, made.Size), snapshot: made.Name}, err
+		})
 }
 
 func (s *Server) sanitize(w http.ResponseWriter, r *http.Request) error {
@@ -92,16 +93,17 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 	if name := databaseName(flight.Destination); typed != name {
 		return errOtherDatabase(name)
 	}
-	return s.begin(w, r, "load", l.Target, jobLoad(l.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
-		res, err := s.o.Agent.Load(ctx, l.Target, local.LoadOptions{Snapshot: l.Name,
-			Terminate: r.PostFormValue("terminate") == "true", Confirm: func(f local.Preflight) error {
-				if databaseName(f.Destination) != typed {
-					return errDestinationChanged()
-				}
-				return nil
-			}}, p)
-		return outcome{text: endLoad(databaseName(res.Destination), len(res.Tables))}, err
-	})
+	return s.begin(w, r, "load", l.Target, jobLoad(l.Name),
+		func(ctx context.Context, p local.Progress) (outcome, error) {
+			res, err := s.o.Agent.Load(ctx, l.Target, local.LoadOptions{Snapshot: l.Name,
+				Terminate: r.PostFormValue("terminate") == "true", Confirm: func(f local.Preflight) error {
+					if databaseName(f.Destination) != typed {
+						return errDestinationChanged()
+					}
+					return nil
+				}}, p)
+			return outcome{text: endLoad(databaseName(res.Destination), len(res.Tables))}, err
+		})
 }
 
 // databaseName returns the name of the database in a URL: the last part of its path.

@@ -128,7 +128,8 @@ func (b *tab) until(condition string) {
 	b.t.Helper()
 	if _, err := chromedp.Run(b.ctx,
 		chromedp.Poll[bool]("(() => { try { return Boolean("+condition+") } catch { return false } })()",
-			chromedp.WithPollingTimeout(2*time.Minute), chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
+			chromedp.WithPollingTimeout(2*time.Minute),
+			chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
 		html, _ := chromedp.Run(b.ctx, chromedp.OuterHTML(chromedp.CSS("body")))
 		if dir := os.Getenv("SNAP_SCREENSHOTS"); dir != "" {
 			png, _ := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())

@@ -84,7 +84,8 @@ func newJobs(now func() time.Time, log *slog.Logger, r *revisions, j *journal, l
 	for _, u := range left {
 		js.last++
 		js.all = append(js.all, &job{
-			id: js.last, revision: r.next(), kind: u.Kind, title: u.Title, target: u.Target, again: u.Again, state: jobCut,
+			id: js.last, revision: r.next(), kind: u.Kind, title: u.Title, target: u.Target, again: u.Again,
+			state:   jobCut,
 			started: u.Started, ended: u.Started, cancel: func() {}, log: []logLine{{u.Started, "started"}},
 		})
 	}

@@ -79,7 +79,8 @@ func TestBuildPushPullLoad(t *testing.T) {
 	u := openUI(t, c.As("mia@acme.test"), config)
 	events := u.listen()
 	u.must(u.get("/targets"), http.StatusOK, "shop", "Build", "no snapshots")
-	u.must(u.post("/targets/shop/build", url.Values{}, "Fragment", "1"), http.StatusAccepted, "Build a snapshot of shop")
+	u.must(u.post("/targets/shop/build", url.Values{}, "Fragment", "1"), http.StatusAccepted,
+		"Build a snapshot of shop")
 	if sent := events.ended(); !strings.Contains(sent, "built shop-") {
 		t.Fatalf("the build:\n%s", sent)
 	}
@@ -180,8 +181,10 @@ func TestPullCreatesTheTarget(t *testing.T) {
 	}
 	admin.must(admin.get("/jobs"), http.StatusOK, "Pull "+here[0].Name, "started", "Log")
 
-	admin.must(admin.get("/local/"+here[0].Name+"/delete"), http.StatusOK, "from this machine?", "copy in the cloud stays")
-	admin.must(admin.post("/local/"+here[0].Name+"/delete", url.Values{}, "Fragment", "1"), http.StatusOK, "data-refresh")
+	admin.must(admin.get("/local/"+here[0].Name+"/delete"), http.StatusOK, "from this machine?",
+		"copy in the cloud stays")
+	admin.must(admin.post("/local/"+here[0].Name+"/delete", url.Values{}, "Fragment", "1"), http.StatusOK,
+		"data-refresh")
 	admin.must(admin.get("/cloud/"+id+"/delete"), http.StatusOK, "from the cloud?")
 	admin.must(admin.post("/cloud/"+id+"/delete", url.Values{}), http.StatusOK, "No snapshots yet")
 }

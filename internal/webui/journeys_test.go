@@ -287,7 +287,8 @@ func TestBrowserHostileName(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
-	item := c.Push(mia, `x' autofocus onfocus=window.hacked=1 y='&lt;img src=x onerror=window.hacked=1&gt;`, []byte("one"))
+	item := c.Push(mia,
+		`x' autofocus onfocus=window.hacked=1 y='&lt;img src=x onerror=window.hacked=1&gt;`, []byte("one"))
 	b := browse(t, openUI(t, mia, ""))
 	b.click("#pull-" + item.ID)
 	b.until(`document.querySelector("#job-1:not(.running)")`)

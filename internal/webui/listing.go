@@ -114,7 +114,8 @@ func (q query) matches(s local.Snapshot) bool {
 }
 
 func (q query) options() api.ListOptions {
-	o := api.ListOptions{Filter: snap.FilterAll, Q: q.Q, Target: q.Target, Type: q.Type, Cursor: q.Cursor, Limit: pageSize}
+	o := api.ListOptions{Filter: snap.FilterAll, Q: q.Q, Target: q.Target, Type: q.Type, Cursor: q.Cursor,
+		Limit: pageSize}
 	if q.Show == showShared {
 		o.Filter = snap.FilterShared
 	}

@@ -32,8 +32,9 @@ func TestManyOnBothSides(t *testing.T) {
 	now := time.Now()
 	for i := range 130 {
 		// Older, between and newer than the cloud's; every tenth is a copy of one there.
-		s := local.Snapshot{Target: "here", Name: fmt.Sprintf("here-%03d", i), Type: snap.TypeSnapshot, Engine: snap.SQLite,
-			Size: 1, SHA256: fmt.Sprintf("%064d", i), Created: now.Add(time.Duration(40-i) * time.Minute / 30)}
+		s := local.Snapshot{Target: "here", Name: fmt.Sprintf("here-%03d", i), Type: snap.TypeSnapshot,
+			Engine: snap.SQLite,
+			Size:   1, SHA256: fmt.Sprintf("%064d", i), Created: now.Add(time.Duration(40-i) * time.Minute / 30)}
 		if i%10 == 0 {
 			s.Cloud = map[string]string{c.URL: ids[i*len(ids)/130]}
 		} else {

@@ -48,7 +48,8 @@ func (r row) either() api.Snapshot {
 		return *r.Cloud
 	}
 	l := r.Local
-	return api.Snapshot{Name: l.Name, Target: l.Target, Type: l.Type, Engine: l.Engine, Size: l.Size, Created: l.Created}
+	return api.Snapshot{Name: l.Name, Target: l.Target, Type: l.Type, Engine: l.Engine, Size: l.Size,
+		Created: l.Created}
 }
 
 // Name and the following are those of the cloud copy, or else the local one.

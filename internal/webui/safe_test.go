@@ -94,7 +94,8 @@ func TestForeignHostsAreRefused(t *testing.T) {
 func TestNothingWithoutTheStartLink(t *testing.T) {
 	t.Parallel()
 	u := startUI(t, nil, "")
-	for _, path := range []string{"/", "/snapshots", "/events", "/account", "/targets", "/jobs", "/cloud/snap_x/sharing",
+	for _, path := range []string{"/", "/snapshots", "/events", "/account", "/targets", "/jobs",
+		"/cloud/snap_x/sharing",
 		"/start/", "/start/wrong"} {
 		u.must(u.get(path), http.StatusUnauthorized, "start link")
 	}

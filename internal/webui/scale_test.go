@@ -41,7 +41,8 @@ func scale(t testing.TB, n, groups int) *scaled {
 	if _, err := mia.Share(t.Context(), item.ID); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(c.Config.DataDir, "snapcloud.db")+"?_pragma=busy_timeout(10000)")
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(c.Config.DataDir,
+		"snapcloud.db")+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,8 @@ func TestPagesAmongMany(t *testing.T) {
 			t.Errorf("%s: %d rows of 2,200, %d of 1,100", page.name, rows, len(shownRows(a.Body)))
 		}
 		if b.requests != a.requests || 10*b.bytes > 11*a.bytes {
-			t.Errorf("%s: %d requests and %d bytes at 2,200, %d and %d at 1,100", page.name, b.requests, b.bytes, a.requests,
+			t.Errorf("%s: %d requests and %d bytes at 2,200, %d and %d at 1,100", page.name, b.requests, b.bytes,
+				a.requests,
 				a.bytes)
 		}
 	}

@@ -102,7 +102,8 @@ func (s *Server) confirmation(ctx context.Context, one row, with api.SharesReque
 // shareWith makes one share. Where the organization's policy wants a
 // confirmation, it answers with the question instead.
 func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.SharesRequest, undo widened) error {
-	made, err := s.cloud.client().ShareWith(r.Context(), r.PathValue("id"), with, r.PostFormValue("confirmed") == "true")
+	made, err := s.cloud.client().ShareWith(r.Context(), r.PathValue("id"), with,
+		r.PostFormValue("confirmed") == "true")
 	if snap.CodeOf(err) == snap.CodeConfirm {
 		return s.askAgain(w, r, with)
 	}

@@ -218,7 +218,8 @@ func TestTheDialogOffersWhatThePolicyAllows(t *testing.T) {
 	page := u.get("/cloud/" + item.ID + "/sharing")
 	u.must(page, http.StatusOK, ">in 30 days<", "after 30 days at most", ` max="`)
 	u.mustNot(page, ">in 90 days<", ">never<", "720h")
-	refused := u.post("/cloud/"+item.ID+"/organizations", url.Values{"slug": {"globex"}, "expires": {"90d"}}, "Fragment",
+	refused := u.post("/cloud/"+item.ID+"/organizations", url.Values{"slug": {"globex"}, "expires": {"90d"}},
+		"Fragment",
 		"1")
 	u.must(refused, http.StatusForbidden, "after 30 days at most")
 }

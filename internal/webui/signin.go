@@ -44,7 +44,8 @@ func newSignin(o Options, changed func()) (*signin, error) {
 		host = "unknown"
 	}
 	return &signin{
-		options: login.Options{CloudURL: config.URL, NoBrowser: true, ConfigDir: dir, Program: product + " " + o.Version,
+		options: login.Options{CloudURL: config.URL, NoBrowser: true, ConfigDir: dir, Program: product + " " +
+			o.Version,
 			Host: host, Env: o.Env, Now: o.Now},
 		file: login.OpenFile(dir), changed: changed,
 	}, nil
@@ -56,8 +57,9 @@ func (g *signin) client(version string) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.New(api.Options{BaseURL: base, Mount: api.MountUser, Token: g.file.Source(base, nil), UserAgent: product +
-		"/" + version})
+	return api.New(api.Options{BaseURL: base, Mount: api.MountUser, Token: g.file.Source(base, nil),
+		UserAgent: product +
+			"/" + version})
 }
 
 // prompt hears of one login.
@@ -137,7 +139,8 @@ func (g *signin) view() signinView {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return signinView{Offered: true, Code: g.code, Problem: problemOf(g.problem), Notes: append([]string(nil), g.notes...)}
+	return signinView{Offered: true, Code: g.code, Problem: problemOf(g.problem),
+		Notes: append([]string(nil), g.notes...)}
 }
 
 func (s *Server) signIn(w http.ResponseWriter, r *http.Request) error {

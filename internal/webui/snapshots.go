@@ -21,7 +21,8 @@ type snapshotsPage struct {
 // Filters are the entries of the filter row.
 func (p snapshotsPage) Filters() []filterLink {
 	link := func(s show, text, hint string, n tally) filterLink {
-		return filterLink{Link: look.Link{URL: p.Query.first(s).URL(), Text: text, Current: p.Query.Show == s}, Hint: hint,
+		return filterLink{Link: look.Link{URL: p.Query.first(s).URL(), Text: text, Current: p.Query.Show == s},
+			Hint:  hint,
 			Count: n.String()}
 	}
 	return []filterLink{

@@ -139,7 +139,8 @@ func TestSharingControlOfOthers(t *testing.T) {
 		u.must(page, http.StatusOK, item.Name, `class="state shared fixed"`, "/pull")
 		u.mustNot(page, "/cloud/"+item.ID+"/share\"")
 		u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"false"}}), http.StatusForbidden, "Not allowed")
-		u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"false"}}, "Fragment", "1"), http.StatusForbidden,
+		u.must(u.post("/cloud/"+item.ID+"/share", url.Values{"shared": {"false"}}, "Fragment", "1"),
+			http.StatusForbidden,
 			`class="toast bad"`)
 	}
 	admin := openUI(t, c.As("adam@acme.test"), "")

@@ -96,7 +96,8 @@ func states(page look.Page) []state {
 	return append([]state{
 		{"snapshots.html", []string{"listing"}, snapshotsPage{Page: page, listing: list, Targets: []string{"shop"},
 			Types: []snap.Type{snap.TypeSnapshot}, Cloud: true, Problem: bad, Jobs: jobStates(now)},
-			[]string{"200&#43;", "Only the newest 1,000", "ends in 2 days", "Decline for acme", "2 groups, 1 organization",
+			[]string{"200&#43;", "Only the newest 1,000", "ends in 2 days", "Decline for acme",
+				"2 groups, 1 organization",
 				"Resume", "Interrupted", "encrypted to 2 recipients", "a subset of the rows"}},
 		{"snapshots.html", []string{"one-row"},
 			rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[2],
@@ -106,7 +107,8 @@ func states(page look.Page) []state {
 			listing: listing{Query: query{Show: showCloud}}}, []string{"without the cloud", "<code>this</code>"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showCloud}}},
 			[]string{"Nothing in the cloud that you may see"}},
-		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showShared}}},
+		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true,
+			listing: listing{Query: query{Show: showShared}}},
 			[]string{"Nothing is shared yet"}},
 		{"sharing.html", []string{"dialog", "changed"}, sharing,
 			[]string{"2,000 groups", "and 9 more", "declined", "no end", "Sharing it adds 1 person", "something new",
@@ -134,7 +136,8 @@ func states(page look.Page) []state {
 			Source:      secretField{Name: "source", Label: "S", Kept: "postgres://u:xxxxx@h/d"},
 			Destination: secretField{Name: "destination", Label: "D", Problem: bad}},
 			[]string{"It broke. Run", "xxxxx", "unchanged", `aria-invalid="true"`}},
-		{"target.html", nil, targetPage{Page: page, Known: true, Name: "a b"}, []string{`action="/targets/a%20b/edit"`}},
+		{"target.html", nil, targetPage{Page: page, Known: true, Name: "a b"},
+			[]string{`action="/targets/a%20b/edit"`}},
 		{"error.html", []string{"toast"}, errorPage{page, *problemOf(errors.New("internal"))},
 			[]string{"Something went wrong"}},
 	}, accountStates(page, admin, bad, later)...)
@@ -149,7 +152,8 @@ type rowStates struct {
 
 func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) []state {
 	unknown := admin
-	unknown.GroupsUnknown, unknown.Groups, unknown.GroupsAsOf = true, []api.MyGroup{{Name: "eng"}, {Name: "dba"}}, &later
+	unknown.GroupsUnknown, unknown.Groups, unknown.GroupsAsOf = true, []api.MyGroup{{Name: "eng"}, {Name: "dba"}},
+		&later
 	unknown.GroupsWhy = "you are in more groups than fit; ask your admin"
 	key := api.Me{Organization: "acme", Credential: api.MeCredential{Kind: snap.AgentKey,
 		Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}}
@@ -165,17 +169,21 @@ func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) 
 		{"account.html", []string{"account"}, accountPage{Page: page}, []string{"No cloud service"}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Problem: bad}, []string{"It broke."}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c",
-			SignIn: signinView{Offered: true, Problem: bad, Notes: []string{"note"}}}, []string{"Not signed in", "Note."}},
-		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", SignIn: signinView{Offered: true, Code: code}},
+			SignIn: signinView{Offered: true, Problem: bad, Notes: []string{"note"}}},
+			[]string{"Not signed in", "Note."}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c",
+			SignIn: signinView{Offered: true, Code: code}},
 			[]string{"BCDF-GHJK", `href="https://cloud.example/device"`}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: unknown,
 			Sessions: []api.Session{{ID: "1", Name: "a", Current: true}, {ID: "2", Name: "b"}},
 			Keys:     []api.Key{{ID: "3", Name: "ci", Hint: "cak_1234…", ExpiresAt: &later}}},
 			[]string{"eng, dba", "no usable groups", "You are in more groups than fit; ask your admin.", "this one",
 				"never used"}},
-		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: key}, []string{"pull, push", "service agent"}},
-		{"activity.html", []string{"activity"}, activityPage{Page: page, Entries: inWords(log), Actions: snap.AuditActions(),
-			Next: "/n", First: "/f"}, []string{"with the group eng until", "new.action", "vic", "a key of acme",
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: key},
+			[]string{"pull, push", "service agent"}},
+		{"activity.html", []string{"activity"}, activityPage{Page: page, Entries: inWords(log),
+			Actions: snap.AuditActions(),
+			Next:    "/n", First: "/f"}, []string{"with the group eng until", "new.action", "vic", "a key of acme",
 			"the operator"}},
 		{"activity.html", nil, activityPage{Page: page}, []string{"Nothing here"}},
 		{"activity.html", nil, activityPage{Page: page, Problem: bad}, []string{"It broke."}},
@@ -190,7 +198,8 @@ func jobStates(now time.Time) []jobView {
 		{ID: 1, Kind: "pull", Title: "Pull", State: jobRunning, Phase: "download", Done: 42, Total: 100, Started: now,
 			Took: 2 * time.Second, Log: log, Full: true},
 		{ID: 2, Kind: "push", Title: "Push", State: jobRunning, Done: 5, Started: now},
-		{ID: 3, Kind: "build", Title: "Build", State: jobDone, Result: "built", Started: now, Took: time.Hour, Full: true},
+		{ID: 3, Kind: "build", Title: "Build", State: jobDone, Result: "built", Started: now, Took: time.Hour,
+			Full: true},
 		{ID: 4, Kind: "sanitize", Title: "Sanitize", State: jobFailed, Problem: failed, Again: "/again", Started: now},
 		{ID: 5, Kind: "load", Title: "Load", State: jobCanceled, Again: "/again", Started: now},
 		{ID: 6, Kind: "pull", Title: "Pull", State: jobCut, Again: "/again", Started: now},
@@ -221,7 +230,8 @@ func TestRowsFollowTheRules(t *testing.T) {
 		{"", "", snap.AgentKey, item, false, false},
 		{"gail@globex.test", snap.RoleOwner, snap.UserKey, received, false, false},
 	} {
-		me := api.Me{Organization: "acme", Email: try.email, Role: try.role, Credential: api.MeCredential{Kind: try.kind}}
+		me := api.Me{Organization: "acme", Email: try.email, Role: try.role,
+			Credential: api.MeCredential{Kind: try.kind}}
 		r := row{Cloud: &try.item, Me: me}
 		if r.MayShare() != try.share || r.MayDelete() != try.deletes {
 			t.Errorf("%s %s: share %t, delete %t", try.email, try.role, r.MayShare(), r.MayDelete())
@@ -234,7 +244,8 @@ func TestActivityInWords(t *testing.T) {
 	t.Parallel()
 	later := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, e := range map[string]snap.AuditEntry{
-		"shared shop-1 with the group eng until " + look.Exact(later.Local()): {Action: snap.AuditShared, Snapshot: "snap_1",
+		"shared shop-1 with the group eng until " +
+			look.Exact(later.Local()): {Action: snap.AuditShared, Snapshot: "snap_1",
 			Detail: snap.AuditDetail{Name: "shop-1", Group: "eng", Expires: &later}},
 		"was refused to share snap_1 (forbidden)": {Action: snap.AuditShareRefused,
 			Snapshot: "snap_1", Detail: snap.AuditDetail{Code: snap.CodeForbidden}},

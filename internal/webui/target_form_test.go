@@ -22,7 +22,8 @@ func TestTargetForm(t *testing.T) {
 	u.mustNot(wrong, "hidden@")
 	u.must(u.post("/targets/new", url.Values{"name": {"old"}}), http.StatusUnprocessableEntity,
 		"here is a target of this name")
-	u.must(u.post("/targets/new", url.Values{"name": {"new"}, "source": {"sqlite:///tmp/new.db"}}), http.StatusOK, "new",
+	u.must(u.post("/targets/new", url.Values{"name": {"new"}, "source": {"sqlite:///tmp/new.db"}}), http.StatusOK,
+		"new",
 		"sqlite:///tmp/new.db")
 
 	form := u.get("/targets/old/edit")

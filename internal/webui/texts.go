@@ -80,8 +80,9 @@ func errNoStartLink() error {
 }
 
 func errStartLinkUsed() error {
-	return &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this start link was used already, or is from another run",
-		Hint: "open the newest link that `snapcli serve` printed"}
+	return &snap.Error{Code: snap.CodeUnauthenticated,
+		Detail: "this start link was used already, or is from another run",
+		Hint:   "open the newest link that `snapcli serve` printed"}
 }
 
 func errOtherSite() error {
@@ -104,7 +105,8 @@ func textNoBrowser(err error) string {
 }
 
 func errNoAddress(address string) error {
-	return snap.Usage(fmt.Sprintf("%q is not an address to listen on", address), "use host:port, such as 127.0.0.1:8484")
+	return snap.Usage(fmt.Sprintf("%q is not an address to listen on", address),
+		"use host:port, such as 127.0.0.1:8484")
 }
 
 func errRemote(address string) error {
@@ -242,7 +244,8 @@ func expiryChoices(longest time.Duration) (offered []expiryChoice) {
 }
 
 func errNoSlug() error {
-	return snap.Invalid("enter the slug of the organization to share with", "ask someone there: `snapcli whoami` shows it")
+	return snap.Invalid("enter the slug of the organization to share with",
+		"ask someone there: `snapcli whoami` shows it")
 }
 
 func errNoDate() error {

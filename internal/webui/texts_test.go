@@ -93,7 +93,8 @@ func textsIn(t *testing.T, file *ast.File) (found []*ast.BasicLit) {
 
 func isText(s string) bool {
 	route := strings.HasPrefix(s, "GET /") || strings.HasPrefix(s, "POST /")
-	return strings.Contains(s, " ") && strings.ContainsFunc(s, unicode.IsLower) && !route && !slices.Contains(notTexts, s)
+	return strings.Contains(s, " ") && strings.ContainsFunc(s, unicode.IsLower) && !route &&
+		!slices.Contains(notTexts, s)
 }
 
 // wrapsOrLogs reports whether a call is one that wraps an error, or writes to

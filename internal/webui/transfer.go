@@ -43,15 +43,16 @@ func (s *Server) push(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.begin(w, r, "push", l.Target, jobPush(l.Name), func(ctx context.Context, p local.Progress) (outcome, error) {
-		res, err := s.o.Agent.Push(ctx, s.cloud.client(), l.Target, local.PushOptions{Snapshot: l.Name}, p)
-		if err != nil {
-			return outcome{}, err
-		}
-		s.cloud.changed()
-		if res.Exists {
-			return outcome{text: endThereAlready}, nil
-		}
-		return outcome{text: endPush(res.Bytes)}, nil
-	})
+	return s.begin(w, r, "push", l.Target, jobPush(l.Name),
+		func(ctx context.Context, p local.Progress) (outcome, error) {
+			res, err := s.o.Agent.Push(ctx, s.cloud.client(), l.Target, local.PushOptions{Snapshot: l.Name}, p)
+			if err != nil {
+				return outcome{}, err
+			}
+			s.cloud.changed()
+			if res.Exists {
+				return outcome{text: endThereAlready}, nil
+			}
+			return outcome{text: endPush(res.Bytes)}, nil
+		})
 }

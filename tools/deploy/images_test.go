@@ -96,7 +96,8 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	for _, service := range project.Services {
-		if service.Build == nil && (!strings.Contains(service.Image, ":") || strings.HasSuffix(service.Image, ":latest")) {
+		if service.Build == nil && (!strings.Contains(service.Image, ":") ||
+			strings.HasSuffix(service.Image, ":latest")) {
 			t.Errorf("the image of %s has no fixed version: %s", service.Name, service.Image)
 		}
 		for _, port := range service.Ports {

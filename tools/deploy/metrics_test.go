@@ -52,8 +52,9 @@ func metrics(t *testing.T) map[string][]string {
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| `((?:snapcloud|go_sql)_[a-z0-9_]+)` \\| ([^|]*) \\| "+
 		"([a-z0-9]+)").FindAllStringSubmatch(read(t, "docs/operations.md"), -1) {
-		name, has := row[1], slices.Concat(strings.FieldsFunc(row[2], func(r rune) bool { return r == ',' || r == ' ' }),
-			given)
+		name, has := row[1],
+			slices.Concat(strings.FieldsFunc(row[2], func(r rune) bool { return r == ',' || r == ' ' }),
+				given)
 		if row[3] == "histogram" {
 			all[name+"_bucket"], all[name+"_count"], all[name+"_sum"] = append(has, "le"), has, has
 			continue

@@ -175,7 +175,8 @@ func (p *pair) fill() {
 	pusher := p.signIn(org, "keeper", snap.RoleMember, all)
 	zipf := rand.NewZipf(r, 1.1, 4, groups-1)
 	for i := range snapshots {
-		u := store.Upload{ID: snap.NewSnapshotID(), Target: "shop", Name: fmt.Sprint("shop-", i), Type: snap.TypeSnapshot,
+		u := store.Upload{ID: snap.NewSnapshotID(), Target: "shop", Name: fmt.Sprint("shop-", i),
+			Type:   snap.TypeSnapshot,
 			Engine: snap.SQLite,
 			Size:   1, SHA256: fmt.Sprint(i), Blob: fmt.Sprint(i), BlobUpload: "u", PartSize: 1}
 		p.ok(p.store.BeginUpload(p.ctx, pusher, u))

@@ -14,9 +14,11 @@ import (
 
 func all() []*Charset {
 	return []*Charset{
-		Unknown("EUC_TW"), Mixed("SQL_ASCII"), Single("LATIN1", charmap.ISO8859_1), Single("WIN1252", charmap.Windows1252),
+		Unknown("EUC_TW"), Mixed("SQL_ASCII"), Single("LATIN1", charmap.ISO8859_1),
+		Single("WIN1252", charmap.Windows1252),
 		Single("ISO_8859_6", charmap.ISO8859_6),
-		Multi("EUC_JP", japanese.EUCJP, EUC), Multi("sjis", japanese.ShiftJIS, ShiftJIS), Multi("EUC_KR", korean.EUCKR, EUC),
+		Multi("EUC_JP", japanese.EUCJP, EUC), Multi("sjis", japanese.ShiftJIS, ShiftJIS),
+		Multi("EUC_KR", korean.EUCKR, EUC),
 		Multi("EUC_CN", simplifiedchinese.GBK, EUC),
 		Multi("gbk", simplifiedchinese.GBK, DoubleByte), Multi("big5", traditionalchinese.Big5, DoubleByte),
 	}

@@ -39,7 +39,8 @@ func straight(name string) bool {
 // column, that are not straight.
 func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]string, error) {
 	rows, err := c.QueryContext(ctx,
-		"SELECT table_name, column_name, character_set_name FROM information_schema.columns WHERE table_schema = ? AND "+
+		"SELECT table_name, column_name, character_set_name FROM information_schema.columns WHERE table_schema = ? "+
+			"AND "+
 			"(data_type LIKE '%char' OR data_type LIKE '%text')", database)
 	if err != nil {
 		return nil, err
@@ -111,7 +112,8 @@ func charsetNamed(name string) *charset.Charset {
 var charsets = sync.OnceValue(func() map[string]*charset.Charset {
 	all := map[string]*charset.Charset{}
 	for name, m := range map[string]*charmap.Charmap{
-		"greek": charmap.ISO8859_7, "hebrew": charmap.ISO8859_8, "cp1250": charmap.Windows1250, "cp1251": charmap.Windows1251,
+		"greek": charmap.ISO8859_7, "hebrew": charmap.ISO8859_8, "cp1250": charmap.Windows1250,
+		"cp1251": charmap.Windows1251,
 		"cp1256": charmap.Windows1256, "cp1257": charmap.Windows1257, "tis620": charmap.Windows874,
 	} {
 		all[name] = charset.Single(name, m)

@@ -20,7 +20,8 @@ func oddTexts() map[string][]string {
 	all := map[string][]string{
 		"sjis": {"5C", "8140", "F040", "955C955C", "B1B2", "7E"}, "cp932": {"ED40", "FA5C", "F040", "5C"},
 		"ujis": {"A9A1", "B4C1", "8FB0A1"}, "eucjpms": {"ADA1", "A9A1"},
-		"gbk": {"A140", "D2BB", "815C"}, "big5": {"C840", "A55C"}, "gb2312": {"A2A1", "B0A1"}, "euckr": {"C941", "B0A1"},
+		"gbk": {"A140", "D2BB", "815C"}, "big5": {"C840", "A55C"}, "gb2312": {"A2A1", "B0A1"},
+		"euckr": {"C941", "B0A1"},
 		"greek": {"A4", "E1"}, "hebrew": {"A1", "E0"}, "cp1250": {"81", "E9"}, "cp1251": {"98", "E6"}, "cp1256": {"8A"},
 		"cp1257": {"81"}, "tis620": {"DB"},
 		"swe7": {"5B5D", "7F"}, "hp8": {"FF"}, "dec8": {"A4"}, "armscii8": {"A4"}, "geostd8": {"81"},
@@ -56,10 +57,12 @@ func oddTable() string {
 		for name, texts := range oddTexts() {
 			if row < len(texts) {
 				columns, values = append(columns, "v_"+name, "kept_"+name),
-					append(values, strings.Split(fmt.Sprintf("_%[1]s X'%[2]s',_%[1]s X'%[2]s'", name, texts[row]), ",")...)
+					append(values, strings.Split(fmt.Sprintf("_%[1]s X'%[2]s',_%[1]s X'%[2]s'", name, texts[row]),
+						",")...)
 			}
 		}
-		text += fmt.Sprintf("INSERT INTO t (%s) VALUES (%s);\n", strings.Join(columns, ", "), strings.Join(values, ", "))
+		text += fmt.Sprintf("INSERT INTO t (%s) VALUES (%s);\n", strings.Join(columns, ", "),
+			strings.Join(values, ", "))
 		text += fmt.Sprintf("INSERT INTO k VALUES (_sjis X'%s');\n", oddTexts()["sjis"][row])
 	}
 	return text

@@ -27,7 +27,8 @@ func TestFullDiskOfTheServer(t *testing.T) {
 		}
 		to := servertest.OwnMySQL(t, server, disk, redo)
 		script(t, to,
-			"CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW "+
+			"CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR "+
+				"EACH ROW "+
 				"SET NEW.a = 2;")
 		before := contents(t, to)
 		ballast := fillBut(t, disk, 16<<20)

@@ -75,10 +75,13 @@ func (s *sketch) table(n int, last bool) {
 	case "versioned":
 		s.WriteString(" WITH SYSTEM VERSIONING")
 	case "partitioned":
-		s.WriteString(" PARTITION BY " + s.oneOf("partitions", "HASH (`id`) PARTITIONS 3", "LINEAR KEY (`id`) PARTITIONS 2",
-			"RANGE (`id`) (PARTITION `p 0` VALUES LESS THAN (5) COMMENT 'it''s', PARTITION p1 VALUES LESS THAN MAXVALUE)",
+		s.WriteString(" PARTITION BY " + s.oneOf("partitions", "HASH (`id`) PARTITIONS 3",
+			"LINEAR KEY (`id`) PARTITIONS 2",
+			"RANGE (`id`) (PARTITION `p 0` VALUES LESS THAN (5) COMMENT 'it''s', PARTITION p1 VALUES LESS THAN "+
+				"MAXVALUE)",
 			"LIST (`id` % 2) (PARTITION p0 VALUES IN (0), PARTITION p1 VALUES IN (1, NULL))",
-			"RANGE (`id`) SUBPARTITION BY HASH (`id`) SUBPARTITIONS 2 (PARTITION p0 VALUES LESS THAN (100), PARTITION p1 "+
+			"RANGE (`id`) SUBPARTITION BY HASH (`id`) SUBPARTITIONS 2 (PARTITION p0 VALUES LESS THAN (100), "+
+				"PARTITION p1 "+
 				"VALUES LESS THAN MAXVALUE)"))
 	}
 	s.WriteString(";\n")
@@ -95,11 +98,13 @@ func (s *sketch) table(n int, last bool) {
 	if s.maybe("trigger") {
 		s.write("DELIMITER //\nCREATE TRIGGER `tr%d` BEFORE INSERT ON %s FOR EACH ROW BEGIN SET NEW.`ref` = NULL; SET "+
 			"NEW.`word` = 'fired;'; END //\nDELIMITER ;\n", n, name)
-		s.write("CREATE TRIGGER `tr2 %d` BEFORE INSERT ON %s FOR EACH ROW PRECEDES `tr%[1]d` SET NEW.`word` = 'first';\n", n,
+		s.write("CREATE TRIGGER `tr2 %d` BEFORE INSERT ON %s FOR EACH ROW PRECEDES `tr%[1]d` SET NEW.`word` = "+
+			"'first';\n", n,
 			name)
 	}
 	if last && shape == "plain" {
-		s.write("ALTER TABLE %s ADD CONSTRAINT `self %d` FOREIGN KEY (`ref`) REFERENCES %[1]s (`id`) ON DELETE CASCADE;\n",
+		s.write("ALTER TABLE %s ADD CONSTRAINT `self %d` FOREIGN KEY (`ref`) REFERENCES %[1]s (`id`) ON DELETE "+
+			"CASCADE;\n",
 			name, n)
 	}
 }
@@ -121,7 +126,8 @@ func (s *sketch) columns(partitioned bool) (columns []column, names []string) {
 // extras writes columns that are computed or hidden, checks and keys.
 func (s *sketch) extras(n int, shape string) {
 	if s.maybe("generated") {
-		s.WriteString(", `gv` INT GENERATED ALWAYS AS (length(`word`) + 1) VIRTUAL, `gs` VARCHAR(50) GENERATED ALWAYS AS " +
+		s.WriteString(", `gv` INT GENERATED ALWAYS AS (length(`word`) + 1) VIRTUAL, `gs` VARCHAR(50) GENERATED " +
+			"ALWAYS AS " +
 			"(concat(`word`, ',', '(')) STORED, KEY (`gs`), KEY `on virtual` (`gv`)")
 	}
 	if s.maybe("invisible") {
@@ -133,7 +139,8 @@ func (s *sketch) extras(n int, shape string) {
 	keys := []string{
 		"", "KEY `k``1` (`word`(3), `ref`) COMMENT 'a key''s'", "UNIQUE KEY (`word`, `id`), KEY (`ref`)",
 		"KEY `down` (`word` DESC, `ref`)", "KEY `off` (`word`) " + s.on("IGNORED", "INVISIBLE"),
-		"CHECK (`ref` IS NULL OR `ref` >= 0)", fmt.Sprintf("CONSTRAINT `ch``%d` CHECK (`word` <> 'a)(' OR `ref` > 1) %s", n,
+		"CHECK (`ref` IS NULL OR `ref` >= 0)",
+		fmt.Sprintf("CONSTRAINT `ch``%d` CHECK (`word` <> 'a)(' OR `ref` > 1) %s", n,
 			s.on("", "NOT ENFORCED")),
 	}
 	if !s.mariadb {
@@ -146,7 +153,8 @@ func (s *sketch) extras(n int, shape string) {
 	}
 	if s.mariadb && shape == "plain" {
 		keys = append(keys,
-			"`from` DATE DEFAULT '2024-01-01', `to` DATE DEFAULT '2025-01-01', PERIOD FOR `when` (`from`, `to`), UNIQUE "+
+			"`from` DATE DEFAULT '2024-01-01', `to` DATE DEFAULT '2025-01-01', PERIOD FOR `when` (`from`, `to`), "+
+				"UNIQUE "+
 				"(`id`, `when` WITHOUT OVERLAPS)")
 	}
 	if k := s.oneOf("keys", keys...); k != "" {
@@ -177,7 +185,8 @@ func (s *sketch) programs() {
 	if s.maybe("routines") {
 		s.WriteString("CREATE FUNCTION `f``1` (`x y` INT) RETURNS VARCHAR(10) CHARSET utf8mb4 DETERMINISTIC COMMENT " +
 			"'it''s' RETURN concat('ü\\;', `x y`);\n")
-		s.WriteString("DELIMITER $$\nCREATE DEFINER=root@localhost PROCEDURE `p q`(IN a INT, OUT b TEXT)\nSQL SECURITY " +
+		s.WriteString("DELIMITER $$\nCREATE DEFINER=root@localhost PROCEDURE `p q`(IN a INT, OUT b TEXT)\nSQL " +
+			"SECURITY " +
 			"INVOKER\nBEGIN\n  -- a comment; and 'more\n  SET b = 'x' || a;\nEND $$\nDELIMITER ;\n")
 	}
 	if s.maybe("event") {
@@ -186,10 +195,13 @@ func (s *sketch) programs() {
 		s.WriteString("CREATE EVENT `once` ON SCHEDULE AT '2037-01-01 00:00:00' DO SET @a = 1;\n")
 	}
 	if s.mariadb && s.maybe("oracle") {
-		s.WriteString("SET sql_mode = ORACLE;\nDELIMITER $$\nCREATE PACKAGE pk AS FUNCTION f RETURN INT; END $$\nCREATE " +
+		s.WriteString("SET sql_mode = ORACLE;\nDELIMITER $$\nCREATE PACKAGE pk AS FUNCTION f RETURN INT; END " +
+			"$$\nCREATE " +
 			"PACKAGE BODY pk AS FUNCTION f RETURN INT AS BEGIN RETURN 1; END; END $$\nDELIMITER ;\n")
-		s.WriteString("SET sql_mode = '';\nDELIMITER $$\nCREATE AGGREGATE FUNCTION agg(x INT) RETURNS INT BEGIN DECLARE n " +
-			"INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND RETURN n; LOOP FETCH GROUP NEXT ROW; SET n = n + x; END " +
+		s.WriteString("SET sql_mode = '';\nDELIMITER $$\nCREATE AGGREGATE FUNCTION agg(x INT) RETURNS INT BEGIN " +
+			"DECLARE n " +
+			"INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND RETURN n; LOOP FETCH GROUP NEXT ROW; SET n = n + " +
+			"x; END " +
 			"LOOP; END $$\nDELIMITER ;\n")
 	}
 }

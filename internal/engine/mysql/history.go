@@ -124,7 +124,8 @@ func (s structure) periodOf(table string) []string {
 func noHistory(where string, cause error) error {
 	return &snap.Error{
 		Code: snap.CodeInvalid, Cause: cause,
-		Detail: "the server " + where + " does not take the history of system-versioned tables, which this snapshot holds",
-		Hint:   "load it into MariaDB 10.11 or later; nothing was replaced",
+		Detail: "the server " + where +
+			" does not take the history of system-versioned tables, which this snapshot holds",
+		Hint: "load it into MariaDB 10.11 or later; nothing was replaced",
 	}
 }

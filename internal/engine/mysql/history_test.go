@@ -37,11 +37,13 @@ func past(t *testing.T, url string) []string {
 	t.Helper()
 	return slices.Concat(
 		sorted(t, url,
-			"SELECT concat_ws(' ', id, v, n, row_start, if(row_end > now(6), 'now', row_end)) FROM hidden FOR SYSTEM_TIME ALL"),
+			"SELECT concat_ws(' ', id, v, n, row_start, if(row_end > now(6), 'now', row_end)) FROM hidden FOR "+
+				"SYSTEM_TIME ALL"),
 		sorted(t, url,
 			"SELECT concat_ws(' ', id, v, `since ``x`, if(`to` > now(6), 'now', `to`)) FROM named FOR SYSTEM_TIME ALL"),
 		sorted(t, url,
-			"SELECT concat_ws(' ', id, v, row_start, if(row_end > now(6), 'now', row_end)) FROM parted FOR SYSTEM_TIME ALL"))
+			"SELECT concat_ws(' ', id, v, row_start, if(row_end > now(6), 'now', row_end)) FROM parted FOR "+
+				"SYSTEM_TIME ALL"))
 }
 
 // The history of system-versioned tables is taken along, between servers whose

@@ -12,7 +12,8 @@ import (
 // columns, keys and columns of a key, a value of 8 MB.
 func limits() string {
 	var s strings.Builder
-	s.WriteString("SET sql_mode = '';\nCREATE TABLE longest (a VARBINARY(65533) NOT NULL) CHARSET latin1; INSERT INTO " +
+	s.WriteString("SET sql_mode = '';\nCREATE TABLE longest (a VARBINARY(65533) NOT NULL) CHARSET latin1; INSERT " +
+		"INTO " +
 		"longest VALUES (repeat(x'00270a', 21844)), ('');\n")
 	var columns, values []string
 	for i := range 1017 {
@@ -35,7 +36,8 @@ func limits() string {
 	// 'z' is kept as none of them
 	s.WriteString("CREATE TABLE chosen (e ENUM('x','y')); INSERT INTO chosen VALUES ('z'), ('y'), (NULL);\n")
 	s.WriteString("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'; CREATE TABLE days (d DATE, t DATETIME); INSERT INTO " +
-		"days VALUES ('2020-02-31', '2021-04-31 10:00:00'), ('2020-00-10', '0000-00-00 00:00:00'); SET SESSION sql_mode = " +
+		"days VALUES ('2020-02-31', '2021-04-31 10:00:00'), ('2020-00-10', '0000-00-00 00:00:00'); SET SESSION " +
+		"sql_mode = " +
 		"DEFAULT;\n")
 	s.WriteString("CREATE TABLE large (id INT PRIMARY KEY, a LONGTEXT, b LONGTEXT); INSERT INTO large VALUES (1, " +
 		"repeat(concat(repeat('x', 1000), '''\\n'), 8000), ''), (2, NULL, NULL);\n")
@@ -48,10 +50,12 @@ func TestLimits(t *testing.T) {
 		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 		text := strings.Replace(limits(), ", KEY (k62)", "", 1) // with the one of many columns they are 63
 		if strings.HasPrefix(server, "mysql") {
-			text += "SET SESSION sql_generate_invisible_primary_key = ON; CREATE TABLE unkeyed (a INT); INSERT INTO unkeyed " +
+			text += "SET SESSION sql_generate_invisible_primary_key = ON; CREATE TABLE unkeyed (a INT); INSERT INTO " +
+				"unkeyed " +
 				"VALUES (3), (3), (NULL);\n"
 		} else {
-			text += "CREATE TABLE checked (a INT CHECK (a < 5)); SET SESSION check_constraint_checks = 0; INSERT INTO " +
+			text += "CREATE TABLE checked (a INT CHECK (a < 5)); SET SESSION check_constraint_checks = 0; INSERT " +
+				"INTO " +
 				"checked VALUES (9);\n"
 		}
 		script(t, from, text)

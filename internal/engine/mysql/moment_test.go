@@ -23,7 +23,8 @@ func filled(t *testing.T, server string) string {
 	url := servertest.MySQL(t, server)
 	script(t, url,
 		"CREATE TABLE a (id INT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(500)); CREATE TABLE b (id INT PRIMARY KEY "+
-			"AUTO_INCREMENT, pad VARCHAR(500)); INSERT INTO a (pad) VALUES (repeat('x', 500)); INSERT INTO b (pad) VALUES "+
+			"AUTO_INCREMENT, pad VARCHAR(500)); INSERT INTO a (pad) VALUES (repeat('x', 500)); INSERT INTO b (pad) "+
+			"VALUES "+
 			"('x');")
 	for range 13 {
 		script(t, url, "INSERT INTO a (pad) SELECT pad FROM a; INSERT INTO b (pad) SELECT pad FROM b;")
@@ -101,7 +102,8 @@ func testSchemaChanged(t *testing.T, server string) {
 				return len(p), nil
 			})
 			info, err := Engine{}.Dump(t.Context(), url, out, engine.Options{Jobs: 1})
-			if name == "a table more" && strings.HasPrefix(server, "mysql") { // its lists of tables are of one moment too
+			// its lists of tables are of one moment too
+			if name == "a table more" && strings.HasPrefix(server, "mysql") {
 				if err != nil || len(info.Tables) != 2 {
 					t.Errorf("%+v, %v", info.Tables, err)
 				}

@@ -82,16 +82,20 @@ func contents(t testing.TB, url string) string {
 		{"TABLE", "SELECT table_name FROM information_schema.tables WHERE table_schema = ? ORDER BY 1"},
 		{"TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ? ORDER BY 1"},
 		{"FUNCTION",
-			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'FUNCTION' " +
+			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = " +
+				"'FUNCTION' " +
 				"ORDER BY 1"},
 		{"PROCEDURE",
-			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PROCEDURE' " +
+			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = " +
+				"'PROCEDURE' " +
 				"ORDER BY 1"},
 		{"PACKAGE",
-			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE' " +
+			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = " +
+				"'PACKAGE' " +
 				"ORDER BY 1"},
 		{"PACKAGE BODY",
-			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = 'PACKAGE BODY' " +
+			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = " +
+				"'PACKAGE BODY' " +
 				"ORDER BY 1"},
 		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY 1"},
 	} {
@@ -134,7 +138,8 @@ func exactly(t testing.TB, c *sql.Conn, table string) string {
 		"SELECT concat(CASE WHEN data_type = 'float' THEN concat('CAST(`', replace(column_name, '`', '``'), '` AS "+
 			"DOUBLE)') WHEN data_type IN ('bit', 'binary', 'varbinary') OR data_type LIKE '%blob' OR data_type IN "+
 			"('geometry', 'point') THEN concat('hex(`', replace(column_name, '`', '``'), '`)') ELSE concat('`', "+
-			"replace(column_name, '`', '``'), '`') END) FROM information_schema.columns WHERE table_schema = database() AND "+
+			"replace(column_name, '`', '``'), '`') END) FROM information_schema.columns WHERE table_schema = "+
+			"database() AND "+
 			"table_name = '"+strings.ReplaceAll(table, "'", "''")+"' ORDER BY ordinal_position")
 	return strings.Join(list, ", ")
 }
@@ -216,7 +221,8 @@ func counted(t testing.TB, url string, tables []engine.Table) {
 			t.Fatal(err)
 		}
 		past := map[string]string{"SYSTEM VERSIONED": " FOR SYSTEM_TIME ALL"}[kind]
-		if err := db.QueryRow("SELECT count(*) FROM " + quote(table.Name) + past).Scan(&n); err != nil || n != table.Rows {
+		if err := db.QueryRow("SELECT count(*) FROM " + quote(table.Name) + past).Scan(&n); err != nil ||
+			n != table.Rows {
 			t.Errorf("%s: %d rows counted in the dump, %d in the database, %v", table.Name, table.Rows, n, err)
 		}
 	}
@@ -255,7 +261,8 @@ func testSamples(t *testing.T, server string, texts map[string]string) {
 			from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 			script(t, from, text)
 			script(t, to,
-				"CREATE TABLE old (id INT PRIMARY KEY); CREATE VIEW oldview AS SELECT * FROM old; CREATE TRIGGER oldtrigger "+
+				"CREATE TABLE old (id INT PRIMARY KEY); CREATE VIEW oldview AS SELECT * FROM old; CREATE TRIGGER "+
+					"oldtrigger "+
 					"BEFORE INSERT ON old FOR EACH ROW SET NEW.id = 1;")
 			d, _ := dumped(t, from)
 			if len(d.Info.Tables) < 10 {
@@ -280,7 +287,8 @@ func analyzed(t *testing.T, urls ...string) {
 	t.Helper()
 	for _, url := range urls {
 		for _, table := range sorted(t, url,
-			"SELECT table_name FROM information_schema.tables WHERE table_schema = database() AND table_type = 'BASE TABLE'") {
+			"SELECT table_name FROM information_schema.tables WHERE table_schema = database() AND table_type = "+
+				"'BASE TABLE'") {
 			script(t, url, "ANALYZE TABLE "+quote(table))
 		}
 	}
@@ -335,12 +343,14 @@ const odd = "CREATE TABLE `a ``b`` ü` (id INT AUTO_INCREMENT PRIMARY KEY, v TEX
 	"('line\nend \\'', NULL, '[]', 'y', -1, NULL, 0);\n" +
 	"CREATE TABLE parent (id INT PRIMARY KEY, child INT); CREATE TABLE child (id INT PRIMARY KEY, parent INT, " +
 	"CONSTRAINT fk FOREIGN KEY (parent) REFERENCES parent (id));\n" +
-	"INSERT INTO parent VALUES (1, 1); INSERT INTO child VALUES (1, 1); ALTER TABLE parent ADD CONSTRAINT fk2 FOREIGN " +
+	"INSERT INTO parent VALUES (1, 1); INSERT INTO child VALUES (1, 1); ALTER TABLE parent ADD CONSTRAINT fk2 " +
+	"FOREIGN " +
 	"KEY (child) REFERENCES child (id);\n" +
 	"CREATE TABLE `empty` (a INT); CREATE VIEW v2 AS SELECT id FROM parent; CREATE VIEW v1 AS SELECT v2.id FROM v2;\n" +
 	"CREATE TRIGGER tr BEFORE INSERT ON parent FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'must not " +
 	"fire';\n" +
-	"CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x + 1;\nCREATE PROCEDURE p() SELECT 1;\nCREATE EVENT ev " +
+	"CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x + 1;\nCREATE PROCEDURE p() SELECT 1;\nCREATE EVENT " +
+	"ev " +
 	"ON SCHEDULE EVERY 1 DAY DO DELETE FROM `empty`;\n"
 
 // oddFor is odd for a server: MySQL knows no sequences.
@@ -349,7 +359,8 @@ func oddFor(server string) string {
 		return odd
 	}
 	return odd +
-		"CREATE SEQUENCE seq START 100; DO nextval(seq); CREATE TABLE numbered (id BIGINT DEFAULT (nextval(seq)) PRIMARY " +
+		"CREATE SEQUENCE seq START 100; DO nextval(seq); CREATE TABLE numbered (id BIGINT DEFAULT (nextval(seq)) " +
+		"PRIMARY " +
 		"KEY, v INT);\nINSERT INTO numbered (v) VALUES (1), (2);"
 }
 
@@ -398,7 +409,8 @@ func testRefusals(t *testing.T, server string) {
 	from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 	script(t, from, odd)
 	script(t, to,
-		"CREATE TABLE old (a INT PRIMARY KEY); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON old FOR "+
+		"CREATE TABLE old (a INT PRIMARY KEY); INSERT INTO old VALUES (1); CREATE TRIGGER keepme BEFORE INSERT ON "+
+			"old FOR "+
 			"EACH ROW SET NEW.a = 2;")
 	before := contents(t, to)
 	d, b := dumped(t, from)

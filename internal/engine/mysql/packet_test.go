@@ -56,7 +56,8 @@ func TestBigRows(t *testing.T) {
 				"600000), repeat('b', 600000))")
 		d, _ = dumped(t, from)
 		err := load(t, to, d, false)
-		if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "a row of the table wide takes 1200") ||
+		if snap.CodeOf(err) != snap.CodeDatabase ||
+			!strings.Contains(err.Error(), "a row of the table wide takes 1200") ||
 			!strings.Contains(hint(err), "SET GLOBAL max_allowed_packet = 2097152") {
 			t.Errorf("a row that does not fit: %v", err)
 		}
@@ -72,7 +73,8 @@ func TestBigRows(t *testing.T) {
 		if err := load(t, from, d, false); err != nil {
 			t.Error(err)
 		}
-		if same := sorted(t, from, "SELECT a = repeat('a', 600000) AND b = a FROM wide"); !slices.Equal(same, []string{"1"}) {
+		if same := sorted(t, from, "SELECT a = repeat('a', 600000) AND b = a FROM wide"); !slices.Equal(same,
+			[]string{"1"}) {
 			t.Errorf("the copy of a big row differs: %s", same)
 		}
 	})

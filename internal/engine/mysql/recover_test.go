@@ -24,8 +24,10 @@ func TestKilledSwapIsFinishedByTheNextLoad(t *testing.T) {
 			from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 			script(t, from, odd)
 			script(t, to,
-				"CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE VIEW oldview AS SELECT a FROM old; CREATE "+
-					"PROCEDURE oldproc() SELECT 1; CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET NEW.a = 2;")
+				"CREATE TABLE old (a INT); INSERT INTO old VALUES (1); CREATE VIEW oldview AS SELECT a FROM old; "+
+					"CREATE "+
+					"PROCEDURE oldproc() SELECT 1; CREATE TRIGGER keepme BEFORE INSERT ON old FOR EACH ROW SET "+
+					"NEW.a = 2;")
 			before := contents(t, to)
 			d, _ := dumped(t, from)
 			id := killedInSwap(t, to, d, swapped)
@@ -62,7 +64,8 @@ func halfDropped(t *testing.T, url, id string) {
 	folder := sorted(t, url, "SELECT @@datadir")[0]
 	for name, table := range map[string]string{filepath.Join(d.name, "keepme"): "old",
 		filepath.Join(scratchPrefix+id, "tr"): "parent"} {
-		if err := os.WriteFile(filepath.Join(folder, name+".TRN"), []byte("TYPE=TRIGGERNAME\ntrigger_table="+table+"\n"),
+		if err := os.WriteFile(filepath.Join(folder, name+".TRN"),
+			[]byte("TYPE=TRIGGERNAME\ntrigger_table="+table+"\n"),
 			0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +195,8 @@ func waiting(t *testing.T, server *sql.DB, like string) {
 	t.Helper()
 	for n := 0; n == 0; {
 		if err := server.QueryRowContext(t.Context(),
-			"SELECT count(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> connection_id() AND state LIKE "+
+			"SELECT count(*) FROM information_schema.processlist WHERE info LIKE ? AND id <> connection_id() AND "+
+				"state LIKE "+
 				"'%lock'", like).Scan(&n); err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,8 @@ func TestRewrite(t *testing.T) {
 		"a `b` ü.b": func(string) (string, bool) { return "bin\x00", false },
 		"a `b` ü.d": func(string) (string, bool) { return "", true },
 	}
-	if info, err = (Engine{}).Rewrite(t.Context(), d, planFor(d.Info.Tables, masks), &out, engine.Options{}); err != nil {
+	if info, err = (Engine{}).Rewrite(t.Context(), d, planFor(d.Info.Tables, masks), &out,
+		engine.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := load(t, to, dumpOf(out.Bytes(), info), false); err != nil {
@@ -61,7 +62,8 @@ func TestRewrite(t *testing.T) {
 	for column, text := range map[string]string{"parent.id": "99999999999", "parent.child": "none"} {
 		out.Reset()
 		info, err := Engine{}.Rewrite(t.Context(), d,
-			planFor(d.Info.Tables, map[string]engine.Mask{column: func(string) (string, bool) { return text, false }}), &out,
+			planFor(d.Info.Tables, map[string]engine.Mask{column: func(string) (string, bool) { return text, false }}),
+			&out,
 			engine.Options{})
 		if err == nil {
 			err = load(t, to, dumpOf(out.Bytes(), info), false)

@@ -21,7 +21,8 @@ func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 			return nil, nil
 		}
 		global := strings.HasPrefix(on, "*.*")
-		if !global && !strings.HasPrefix(strings.ReplaceAll(on, `\_`, "_"), quote(name)+".*") && !strings.Contains(on, "%") {
+		if !global &&
+			!strings.HasPrefix(strings.ReplaceAll(on, `\_`, "_"), quote(name)+".*") && !strings.Contains(on, "%") {
 			continue
 		}
 		if global && strings.Contains(what, "SELECT") {

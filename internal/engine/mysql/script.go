@@ -56,7 +56,8 @@ func tokenLength(text string) int {
 	switch {
 	case strings.HasPrefix(text, "/*"):
 		return end(2, "*/")
-	case text[0] == '#', strings.HasPrefix(text, "-- "), strings.HasPrefix(text, "--\t"), strings.HasPrefix(text, "--\n"):
+	case text[0] == '#', strings.HasPrefix(text, "-- "), strings.HasPrefix(text, "--\t"),
+		strings.HasPrefix(text, "--\n"):
 		return end(0, "\n")
 	case text[0] == '`':
 		return end(1, "`")

@@ -63,7 +63,8 @@ func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, erro
 			"AND routine_type = 'PACKAGE BODY' ORDER BY routine_name"},
 		{&s.Triggers, "TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ? " +
 			"ORDER BY event_object_table, action_timing, event_manipulation, action_order"},
-		{&s.Views, "VIEW", "SELECT table_name FROM information_schema.views WHERE table_schema = ? ORDER BY table_name"},
+		{&s.Views, "VIEW",
+			"SELECT table_name FROM information_schema.views WHERE table_schema = ? ORDER BY table_name"},
 		{&s.Events, "EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY " +
 			"event_name"},
 	} {

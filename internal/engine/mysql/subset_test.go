@@ -115,9 +115,11 @@ func TestSubsetOfAnOddDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		for query, want := range map[string]string{
-			"SELECT CONVERT(k1 USING utf8mb4) FROM `cus ``tomer`": "Größe", "SELECT hex(k2) FROM `cus ``tomer`": "00FF27",
-			"SELECT id FROM orders": "18446744073709551615", "SELECT id FROM seen": "18446744073709551615",
-			"SELECT what FROM log": "kept,kept", "SELECT name FROM setting": "whole",
+			"SELECT CONVERT(k1 USING utf8mb4) FROM `cus ``tomer`": "Größe",
+			"SELECT hex(k2) FROM `cus ``tomer`":                   "00FF27",
+			"SELECT id FROM orders":                               "18446744073709551615",
+			"SELECT id FROM seen":                                 "18446744073709551615",
+			"SELECT what FROM log":                                "kept,kept", "SELECT name FROM setting": "whole",
 		} {
 			if got := strings.Join(sorted(t, to, query), ","); got != want {
 				t.Errorf("%s: %s, want %s", query, got, want)
@@ -154,7 +156,8 @@ func TestSubsetWithABrokenForeignKeyIsRefused(t *testing.T) {
 	onEach(t, func(t *testing.T, server string) {
 		from, to := servertest.MySQL(t, server), servertest.MySQL(t, server)
 		script(t, from,
-			"CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE c (a int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES p "+
+			"CREATE TABLE p (a int PRIMARY KEY); CREATE TABLE c (a int PRIMARY KEY, p int, FOREIGN KEY (p) "+
+				"REFERENCES p "+
 				"(a)); SET foreign_key_checks = 0; INSERT INTO c VALUES (1, 7);")
 		dump, err := subsetOf(t, from, engine.Subset{Where: map[string]string{"c": "true"}})
 		if err != nil || dump.Info.Properties[engine.ForeignKeys] != "1 rows of the source reference nothing" {

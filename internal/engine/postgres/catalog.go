@@ -143,7 +143,8 @@ func readCatalog(ctx context.Context, conn *pgconn.PgConn) (*catalog, error) {
 	var comment []struct{ Comment string }
 	into := []func(string) error{
 		appendTo(&c.namespaces), appendTo(&c.extensions), appendTo(&c.types), appendTo(&c.enums), appendTo(&c.domains),
-		appendTo(&c.sequences), appendTo(&c.tables), appendTo(&c.constraints), appendTo(&c.indexes), appendTo(&c.programs),
+		appendTo(&c.sequences), appendTo(&c.tables), appendTo(&c.constraints), appendTo(&c.indexes),
+		appendTo(&c.programs),
 		appendTo(&comment),
 	}
 	for i, result := range results {
@@ -337,7 +338,8 @@ func programQuery() string {
 	var parts []string
 	add := func(kind, schema, name, on, from, condition string) {
 		parts = append(parts,
-			fmt.Sprintf("SELECT %s AS kind, %s::text AS schema, (%s)::text AS name, (%s)::text AS on_table FROM %s WHERE %s",
+			fmt.Sprintf("SELECT %s AS kind, %s::text AS schema, (%s)::text AS name, (%s)::text AS on_table FROM %s "+
+				"WHERE %s",
 				kind, schema, name, on, from, condition))
 	}
 	in := func(table, alias, namespace string) string {
@@ -351,7 +353,8 @@ func programQuery() string {
 	added := func(class string) string { return "o.oid >= 16384 AND " + notMade(class, "o.oid") }
 	add("CASE p.prokind WHEN 'p' THEN 'procedure' WHEN 'a' THEN 'aggregate' ELSE 'function' END", "n.nspname",
 		"p.proname || '(' || CASE WHEN p.prokind = 'a' AND p.pronargs = 0 THEN '*' ELSE (SELECT "+
-			"coalesce(string_agg(format_type(t, NULL), ', ' ORDER BY at), '') FROM unnest(p.proargtypes) WITH ORDINALITY "+
+			"coalesce(string_agg(format_type(t, NULL), ', ' ORDER BY at), '') FROM unnest(p.proargtypes) WITH "+
+			"ORDINALITY "+
 			"u(t, at)) END || ')'",
 		"NULL", in("pg_proc", "p", "pronamespace"), "NOT "+made("pg_proc", "p.oid")+" AND "+own("pg_proc", "p.oid"))
 	onTable := "JOIN pg_class c ON c.oid = o.%s JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -364,16 +367,19 @@ func programQuery() string {
 		"c.relrowsecurity AND "+own("pg_class", "c.oid"))
 	add("CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'foreign table' END", "n.nspname",
 		"c.relname", "NULL",
-		in("pg_class", "c", "relnamespace"), "c.relkind IN ('v', 'm', 'f') AND c.relpersistence <> 't' AND "+own("pg_class",
+		in("pg_class", "c", "relnamespace"),
+		"c.relkind IN ('v', 'm', 'f') AND c.relpersistence <> 't' AND "+own("pg_class",
 			"c.oid"))
 	add("'generated column'", "n.nspname", "o.attname", "c.relname", "pg_attribute o "+fmt.Sprintf(onTable, "attrelid"),
 		"o.attgenerated <> '' AND NOT o.attisdropped AND c.relkind IN ('r', 'p') AND "+own("pg_class", "c.oid"))
 	add("'type'", "n.nspname", "o.typname", "NULL",
 		in("pg_type", "o", "typnamespace")+" LEFT JOIN pg_class c ON c.oid = o.typrelid",
-		"(o.typtype IN ('p', 'r') OR o.typtype = 'c' AND c.relkind = 'c' OR o.typtype = 'b' AND NOT EXISTS (SELECT FROM "+
+		"(o.typtype IN ('p', 'r') OR o.typtype = 'c' AND c.relkind = 'c' OR o.typtype = 'b' AND NOT EXISTS (SELECT "+
+			"FROM "+
 			"pg_type el WHERE el.typarray = o.oid)) AND "+own("pg_type", "o.oid"))
 	for _, kind := range [][4]string{
-		{"operator", "pg_operator", "oprnamespace", "oprname"}, {"operator class", "pg_opclass", "opcnamespace", "opcname"},
+		{"operator", "pg_operator", "oprnamespace", "oprname"}, {"operator class", "pg_opclass", "opcnamespace",
+			"opcname"},
 		{"operator family", "pg_opfamily", "opfnamespace", "opfname"},
 		{"collation", "pg_collation", "collnamespace", "collname"},
 		{"conversion", "pg_conversion", "connamespace", "conname"}, {"statistics", "pg_statistic_ext", "stxnamespace",
@@ -397,7 +403,8 @@ func programQuery() string {
 		"pg_user_mappings o", "true")
 	add("'cast'", "NULL", "format('CAST (%s AS %s)', format_type(o.castsource, NULL), format_type(o.casttarget, NULL))",
 		"NULL", "pg_cast o", "NOT "+made("pg_cast", "o.oid")+" AND "+added("pg_cast"))
-	add("'transform'", "NULL", "format('TRANSFORM FOR %s LANGUAGE %s', format_type(o.trftype, NULL), l.lanname)", "NULL",
+	add("'transform'", "NULL", "format('TRANSFORM FOR %s LANGUAGE %s', format_type(o.trftype, NULL), l.lanname)",
+		"NULL",
 		"pg_transform o JOIN pg_language l ON l.oid = o.trflang", added("pg_transform"))
 	add("'subscription'", "NULL", "o.subname", "NULL", "pg_subscription o",
 		"o.subdbid = (SELECT oid FROM pg_database WHERE datname = current_database())")

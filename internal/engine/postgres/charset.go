@@ -46,7 +46,8 @@ func converts(name string) bool {
 // of character sets), nil when it is none with a byte for each character.
 func singleByte(name string) *charmap.Charmap {
 	return map[string]*charmap.Charmap{
-		"LATIN1": charmap.ISO8859_1, "LATIN2": charmap.ISO8859_2, "LATIN3": charmap.ISO8859_3, "LATIN4": charmap.ISO8859_4,
+		"LATIN1": charmap.ISO8859_1, "LATIN2": charmap.ISO8859_2, "LATIN3": charmap.ISO8859_3,
+		"LATIN4": charmap.ISO8859_4,
 		"LATIN5": charmap.ISO8859_9,
 		"LATIN6": charmap.ISO8859_10, "LATIN7": charmap.ISO8859_13, "LATIN8": charmap.ISO8859_14,
 		"LATIN9": charmap.ISO8859_15, "LATIN10": charmap.ISO8859_16,

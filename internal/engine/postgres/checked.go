@@ -40,7 +40,8 @@ var forms = map[string]struct{ first, then []string }{
 		"create [unlogged] table NAME partition of"}, then: []string{"alter table [only] NAME"}},
 	"TABLE ATTACH": {first: []string{"alter table only ANY attach partition NAME"}},
 	"INDEX": {first: []string{"create [unique] index NAME on"},
-		then: []string{"alter table [only] ANY cluster on NAME", "alter table [only] ANY replica identity using index NAME",
+		then: []string{"alter table [only] ANY cluster on NAME",
+			"alter table [only] ANY replica identity using index NAME",
 			"alter index NAME"}},
 	"INDEX ATTACH": {first: []string{"alter index ANY attach partition NAME"}},
 	"CONSTRAINT": {first: []string{"alter table [only] ANY add constraint"},
@@ -251,7 +252,8 @@ func (r *review) rows(e dumpEntry) error {
 	rest, ok := r.match("copy ANY", all[0], e)
 	if ok && len(rest) > 2 && rest[0].is(symbol, "(") {
 		end := slices.IndexFunc(rest, func(t token) bool { return t.is(symbol, ")") })
-		ok = end > 0 && !slices.ContainsFunc(rest[1:end], func(t token) bool { return t.kind > name && !t.is(symbol, ",") })
+		ok = end > 0 && !slices.ContainsFunc(rest[1:end],
+			func(t token) bool { return t.kind > name && !t.is(symbol, ",") })
 		rest = rest[end+1:]
 	}
 	if !ok || len(rest) != 2 || !rest[0].is(word, "from") || !rest[1].is(word, "stdin") {
@@ -313,8 +315,9 @@ var announcedKinds = map[string][]string{
 	"RULE": {"rule"}, "POLICY": {"policy"},
 	"VIEW": {"view"}, "MATERIALIZED VIEW": {"materialized view"}, "CAST": {"cast"}, "OPERATOR": {"operator"},
 	"COLLATION":  {"collation"},
-	"CONVERSION": {"conversion"}, "STATISTICS": {"statistics"}, "TEXT SEARCH CONFIGURATION": {"text search configuration"},
-	"TEXT SEARCH DICTIONARY": {"text search dictionary"}, "PUBLICATION": {"publication"},
+	"CONVERSION": {"conversion"}, "STATISTICS": {"statistics"},
+	"TEXT SEARCH CONFIGURATION": {"text search configuration"},
+	"TEXT SEARCH DICTIONARY":    {"text search dictionary"}, "PUBLICATION": {"publication"},
 }
 
 // announcedFor checks that a foreign snapshot has named the entry, so that the

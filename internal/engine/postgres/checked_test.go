@@ -28,7 +28,8 @@ func TestOurSnapshotIsLoadedByARole(t *testing.T) {
 	same(t, from, to)
 	owners := linesOf(t, to,
 		"SELECT DISTINCT pg_get_userbyid(relowner)::text || ' ' || rolsuper || rolcanlogin || rolcreatedb || "+
-			"rolcreaterole FROM pg_class JOIN pg_roles r ON r.oid = relowner WHERE relnamespace = 'public'::regnamespace")
+			"rolcreaterole FROM pg_class JOIN pg_roles r ON r.oid = relowner WHERE relnamespace = "+
+			"'public'::regnamespace")
 	if len(owners) != 1 || !strings.HasPrefix(owners[0], rolePrefix) ||
 		!strings.HasSuffix(owners[0], " falsefalsefalsefalse") {
 		t.Errorf("the tables belong to %v", owners)
@@ -80,7 +81,8 @@ func TestStatements(t *testing.T) {
 func TestReviewRefuses(t *testing.T) {
 	t.Parallel()
 	good := dumpEntry{id: 1, tag: "f(integer)", desc: "FUNCTION", namespace: "public",
-		definition: "CREATE FUNCTION public.f(x integer) RETURNS integer\n LANGUAGE sql AS $$ SELECT 1; DROP TABLE t; " +
+		definition: "CREATE FUNCTION public.f(x integer) RETURNS integer\n LANGUAGE sql AS $$ SELECT 1; DROP TABLE " +
+			"t; " +
 			"$$;\n\n\n"}
 	r := &review{}
 	if ids, _, err := r.entries([]dumpEntry{good}); err != nil || !slices.Equal(ids, []int{1}) {
@@ -106,8 +108,9 @@ func TestReviewRefuses(t *testing.T) {
 			"CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE c AS '/tmp/x.so', 'f';"),
 		"quoted c": change("FUNCTION", "f(integer)",
 			`CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE "c" AS 'x';`), "string c": change("FUNCTION", "f(integer)", `CREATE FUNCTION public.f(integer) RETURNS integer LANGUAGE 'C' AS 'x';`),
-		"select into":  change("TABLE", "t", "CREATE TABLE public.t (a) AS SELECT pg_read_file('x');"),
-		"setval":       change("SEQUENCE SET", "s", "SELECT pg_catalog.setval('public.s', pg_read_file('x')::int, true);"),
+		"select into": change("TABLE", "t", "CREATE TABLE public.t (a) AS SELECT pg_read_file('x');"),
+		"setval": change("SEQUENCE SET", "s",
+			"SELECT pg_catalog.setval('public.s', pg_read_file('x')::int, true);"),
 		"blob":         change("BLOB", "1", "SELECT pg_catalog.lo_create(lo_import('/etc/passwd'));"),
 		"lo":           change("BLOBS", "BLOBS", "SELECT lo_import('/etc/passwd');"),
 		"encoding":     change("ENCODING", "ENCODING", "SET client_encoding = 'SJIS';"),

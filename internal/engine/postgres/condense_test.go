@@ -94,7 +94,8 @@ func TestCondenseKeepsWhatIsNotUnderstood(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	newer := "PGDMP\x01\x63\x00\x04\x08\x01 something of the future"
-	if counts, err := condense(strings.NewReader(newer), nil, &out); err != nil || counts != nil || out.String() != newer {
+	if counts, err := condense(strings.NewReader(newer), nil, &out); err != nil || counts != nil ||
+		out.String() != newer {
 		t.Errorf("%v, %v, %q", counts, err, out.String())
 	}
 	out.Reset()

@@ -77,7 +77,8 @@ func (s *scratch) session(ctx context.Context, setup []string) (*pgx.Conn, error
 		return nil, err
 	}
 	statements := append([]string{
-		"SET row_security = off; SET client_min_messages = warning; SET xmloption = content; SET synchronous_commit = off",
+		"SET row_security = off; SET client_min_messages = warning; SET xmloption = content; SET synchronous_commit " +
+			"= off",
 	}, setup...)
 	for _, statement := range statements {
 		if _, err := conn.PgConn().Exec(ctx, statement).ReadAll(); err != nil {

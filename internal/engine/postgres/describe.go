@@ -319,8 +319,9 @@ func (d *describer) key(t *described, k *catalogConstraint) bool {
 	}
 	columns, ok := t.keyColumns(x.Columns, x.Method)
 	t.Keys = append(t.Keys, schema.Key{
-		Name: k.Name, Primary: k.Type == "p", Columns: columns, Include: x.Include, NullsNotDistinct: x.NullsNotDistinct,
-		Deferrable: k.Deferrable, InitiallyDeferred: k.Deferred, Comment: k.Comment,
+		Name: k.Name, Primary: k.Type == "p", Columns: columns, Include: x.Include,
+		NullsNotDistinct: x.NullsNotDistinct,
+		Deferrable:       k.Deferrable, InitiallyDeferred: k.Deferred, Comment: k.Comment,
 	})
 	return ok
 }
@@ -430,7 +431,8 @@ func (d *describer) divided(t *described) bool {
 			continue
 		}
 		e := d.expr(from.Expr, t.names()...) // it is the one expression, or not parsed
-		if e == nil || k.OpClass != "" || k.OpSchema != "pg_catalog" || k.Collation != nil && !builtinCollation(k.Collation) {
+		if e == nil || k.OpClass != "" || k.OpSchema != "pg_catalog" || k.Collation != nil &&
+			!builtinCollation(k.Collation) {
 			return false
 		}
 		p.Columns = append(p.Columns, schema.KeyColumn{Expr: e, Collation: k.Collation})

@@ -39,7 +39,8 @@ func TestDumpDescribesTheDatabase(t *testing.T) {
 		{Kind: "generated column", Name: schema.Name{Schema: "public", Name: "b"}, On: "gen"},
 		{Kind: "cast", Name: schema.Name{Name: "CAST (integer AS own.pair)"}},
 		{Kind: "operator", Name: schema.Name{Schema: "public", Name: "###"}},
-		{Kind: "extension", Name: schema.Name{Name: "postgres_fdw"}}, {Kind: "publication", Name: schema.Name{Name: "pb"}},
+		{Kind: "extension", Name: schema.Name{Name: "postgres_fdw"}},
+		{Kind: "publication", Name: schema.Name{Name: "pb"}},
 		{Kind: "foreign server", Name: schema.Name{Name: "far"}},
 		{Kind: "statistics", Name: schema.Name{Schema: "public", Name: "stt"}},
 		{Kind: "text search configuration", Name: schema.Name{Schema: "public", Name: "cfg"}},
@@ -67,7 +68,8 @@ func TestDumpDescribesTheDatabase(t *testing.T) {
 	if kinds.Columns[0].Default == nil || len(kinds.Checks) != 1 || tableNamed(s, "public", "gen").Comment != "it's" {
 		t.Errorf("%+v", kinds)
 	}
-	if part := tableNamed(s, "public", "byexpr_1").PartitionOf; part == nil || part.Bound.From[0].Column != "minvalue" ||
+	if part := tableNamed(s, "public", "byexpr_1").PartitionOf; part == nil ||
+		part.Bound.From[0].Column != "minvalue" ||
 		tableNamed(s, "public", "byexpr").Partitions.Columns[0].Expr == nil {
 		t.Errorf("partitions: %+v", part)
 	}
@@ -91,7 +93,8 @@ func TestSubsetAndMaskedCopyAreDescribed(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)
 	psql(t, url,
-		script(t, "CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'x' FROM generate_series(1, 50) n"))
+		script(t,
+			"CREATE TABLE t (a int PRIMARY KEY, b text); INSERT INTO t SELECT n, 'x' FROM generate_series(1, 50) n"))
 	var b bytes.Buffer
 	info, err := Engine{}.Dump(t.Context(), url, &b, engine.Options{Jobs: 1, Subset: &engine.Subset{Percent: 20}})
 	if err != nil || info.Schema == nil {
@@ -130,7 +133,8 @@ func emptyCopy(t *testing.T, url, encoding string) string {
 	conn := connectTo(t, url)
 	name := conn.Config().Database + "_" + strings.ToLower(encoding)
 	conn.Close(t.Context())
-	psql(t, url, script(t, "CREATE DATABASE "+name+" TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING "+encoding))
+	psql(t, url,
+		script(t, "CREATE DATABASE "+name+" TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING "+encoding))
 	t.Cleanup(func() { psql(t, url, script(t, "DROP DATABASE "+name+" WITH (FORCE)")) })
 	return strings.Replace(url, "/"+strings.TrimSuffix(name, "_"+strings.ToLower(encoding)), "/"+name, 1)
 }

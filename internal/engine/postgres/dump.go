@@ -129,7 +129,8 @@ func (d database) dumpOnce(ctx context.Context, conn *pgx.Conn, t tool, info *en
 
 func schemaMoved(err error) bool {
 	return err != nil && (strings.Contains(err.Error(), "does not exist") ||
-		strings.Contains(err.Error(), "cache lookup failed") || strings.Contains(err.Error(), "could not open relation"))
+		strings.Contains(err.Error(), "cache lookup failed") ||
+		strings.Contains(err.Error(), "could not open relation"))
 }
 
 // dump runs pg_dump, through a relay where there can be one, and writes its

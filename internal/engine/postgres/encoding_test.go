@@ -50,7 +50,8 @@ func writtens() []written {
 			"Gr\xf6\xdfe", "Größe"},
 		{"EUC_JP", rapid.OneOf(ascii, from(high, high), from([2]byte{0x8e, 0x8e}, [2]byte{0xa1, 0xdf}),
 			from([2]byte{0x8f, 0x8f}, high, high)),
-			[]string{"\xad\xfb and \xa2\xc1 are the same character", "\xa1\xc1\xa1\xdd", "\x8f\xa2\xc3"}, "\xc5\xec\xb5\xfe",
+			[]string{"\xad\xfb and \xa2\xc1 are the same character", "\xa1\xc1\xa1\xdd", "\x8f\xa2\xc3"},
+			"\xc5\xec\xb5\xfe",
 			"東京"},
 		{"EUC_TW", rapid.OneOf(ascii, from(high, high)), []string{"\xc4\xe3\xa7\xa1"}, "\xc4\xe3",
 			`\xC4\xE3`}, // which is not known here
@@ -121,7 +122,8 @@ func another(t testing.TB, server, suffix, encoding string) string {
 	rawly(t, server, "CREATE DATABASE "+name+" TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C' ENCODING '"+encoding+"'")
 	t.Cleanup(func() {
 		conn := connectTo(t, server)
-		if _, err := conn.Exec(t.Context(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil && t.Context().Err() == nil {
+		if _, err := conn.Exec(t.Context(), "DROP DATABASE "+name+" WITH (FORCE)"); err != nil &&
+			t.Context().Err() == nil {
 			t.Error(err)
 		}
 	})

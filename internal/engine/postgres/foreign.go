@@ -94,7 +94,8 @@ func (s *scratch) extend(ctx context.Context, conn *pgx.Conn, x schema.Extension
 	}
 	create := "CREATE EXTENSION IF NOT EXISTS " + quote(x.Name)
 	if x.Schema != "pg_catalog" {
-		if _, err := conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+quote(x.Schema)+" AUTHORIZATION "+owner); err != nil {
+		if _, err := conn.Exec(ctx,
+			"CREATE SCHEMA IF NOT EXISTS "+quote(x.Schema)+" AUTHORIZATION "+owner); err != nil {
 			return err
 		}
 		create += " SCHEMA " + quote(x.Schema)
@@ -153,7 +154,8 @@ func (s *scratch) confined(ctx context.Context) error {
 			Code: snap.CodeDatabase,
 			Detail: "the snapshot's programs need a role of their own, and the server " + s.place.where() +
 				" does not let the user " + s.place.config.User + " make one that can log in",
-			Hint: "grant CREATEROLE and let roles log in with a password in pg_hba.conf, or load without programs; nothing " +
+			Hint: "grant CREATEROLE and let roles log in with a password in pg_hba.conf, or load without programs; " +
+				"nothing " +
 				"was replaced",
 		}
 	}

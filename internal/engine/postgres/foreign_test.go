@@ -100,7 +100,10 @@ func sameStored(t testing.TB, from, to string) {
 	}
 	loaded := tables(to)
 	for _, table := range tables(from) {
-		at := slices.IndexFunc(loaded, func(l engine.Table) bool { return l.Schema == table.Schema && l.Name == table.Name })
+		at := slices.IndexFunc(loaded, func(l engine.Table) bool {
+			return l.Schema == table.Schema &&
+				l.Name == table.Name
+		})
 		if at < 0 {
 			t.Errorf("%s.%s is missing", table.Schema, table.Name)
 			continue
@@ -129,9 +132,11 @@ func TestForeignSnapshotWithPrograms(t *testing.T) {
 	sameStored(t, from, to)
 	left := linesOf(t, to,
 		"SELECT proname::text FROM pg_proc p WHERE pronamespace NOT IN ('pg_catalog'::regnamespace, "+
-			"'information_schema'::regnamespace) AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND deptype = "+
+			"'information_schema'::regnamespace) AND NOT EXISTS (SELECT FROM pg_depend WHERE objid = p.oid AND "+
+			"deptype = "+
 			"'e') UNION ALL SELECT relname FROM pg_class WHERE relkind IN ('v', 'm', 'f') AND relnamespace = "+
-			"'public'::regnamespace UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal UNION ALL SELECT polname "+
+			"'public'::regnamespace UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal UNION ALL SELECT "+
+			"polname "+
 			"FROM pg_policy")
 	if len(left) != 0 {
 		t.Errorf("loaded: %v", left)

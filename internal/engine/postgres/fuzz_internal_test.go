@@ -26,7 +26,8 @@ func FuzzURL(f *testing.F) {
 		if p := d.config.Password; len(p) > 7 && strings.Contains(d.public(), p) && strings.Count(raw, p) == 1 {
 			t.Fatalf("%q shows its password as %q", raw, d.public())
 		}
-		if again, err := parse(d.url()); err == nil && again.config.Password != d.config.Password && d.config.Password != "" {
+		if again, err := parse(d.url()); err == nil && again.config.Password != d.config.Password &&
+			d.config.Password != "" {
 			t.Fatalf("%q lost its password as %q", raw, d.url())
 		}
 	})

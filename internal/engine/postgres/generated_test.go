@@ -40,8 +40,9 @@ var types = map[string][]string{
 	"point": {"point(n, -n)"}, "line": {"'{1,2,3}'"}, "lseg": {"'[(0,0),(1,1)]'"}, "box": {"'(1,1),(0,0)'"},
 	"path": {"'[(0,0),(1,1)]'", "'((0,0),(1,1))'"}, "polygon": {"'((0,0),(1,1),(1,0))'"}, "circle": {"'<(0,0),5>'"},
 	"tsvector": {"to_tsvector('english', 'the quick foxes ' || n)"}, "tsquery": {"'fat & (rat | cat:*)'"},
-	"oid": {"n::oid"}, "regclass": {"'pg_class'::regclass"}, "regtype": {"'int4'::regtype"}, "pg_lsn": {"'16/B374D848'"},
-	"tid": {"'(1,2)'"}, "xid8": {"'42'"}, "pg_snapshot": {"'10:20:10,14,15'"},
+	"oid": {"n::oid"}, "regclass": {"'pg_class'::regclass"}, "regtype": {"'int4'::regtype"},
+	"pg_lsn": {"'16/B374D848'"},
+	"tid":    {"'(1,2)'"}, "xid8": {"'42'"}, "pg_snapshot": {"'10:20:10,14,15'"},
 	"int4range": {"int4range(n, n + 5)", "'empty'", "'(,)'"}, "numrange": {"numrange(n, NULL, '(]')"},
 	"tstzrange": {"tstzrange('2020-01-01', NULL)"}, "daterange": {"daterange('2020-01-01', '2021-01-01')"},
 	"int8range": {"int8range(1, n + 2)"}, "tsrange": {"'[2020-01-01,2020-01-02)'"},
@@ -114,7 +115,10 @@ func TestGeneratedDatabasesRoundTrip(t *testing.T) {
 				t.Run(fmt.Sprint(round), func(t *testing.T) {
 					t.Parallel()
 					from, to := servertest.PostgresVersion(t, v), servertest.PostgresVersion(t, v)
-					text := rapid.Custom(func(r *rapid.T) string { return words.database(r, round, rounds) }).Example(round)
+					text := rapid.Custom(func(r *rapid.T) string {
+						return words.database(r, round,
+							rounds)
+					}).Example(round)
 					psql(t, from, script(t, text))
 					roundTrip(t, e, bin, from, to, text)
 				})
@@ -299,7 +303,8 @@ func TestBuildNamesWhatItLeavesOut(t *testing.T) {
 	t.Cleanup(func() {
 		psql(t, url,
 			script(t,
-				fmt.Sprintf("ALTER SUBSCRIPTION sub DISABLE; ALTER SUBSCRIPTION sub SET (slot_name = NONE); DROP SUBSCRIPTION "+
+				fmt.Sprintf("ALTER SUBSCRIPTION sub DISABLE; ALTER SUBSCRIPTION sub SET (slot_name = NONE); DROP "+
+					"SUBSCRIPTION "+
 					"sub; DROP OWNED BY %[1]s, %[2]s; DROP ROLE %[1]s, %[2]s", reader, owner)))
 	})
 	d, _ := dumped(t, url)

@@ -94,7 +94,8 @@ func (d *drawing) keys() []schema.KeyColumn {
 }
 
 func (d *drawing) table(name string) schema.Table {
-	t := schema.Table{Name: d.named(name), Comment: d.text(), Options: map[string]string{d.one("fillfactor"): d.one("70")}}
+	t := schema.Table{Name: d.named(name), Comment: d.text(),
+		Options: map[string]string{d.one("fillfactor"): d.one("70")}}
 	for _, name := range []string{d.one("a"), d.one("b")} {
 		c := schema.Column{Name: name, Type: d.typ(), Comment: d.one("c")}
 		d.maybe(func() { e := d.expr(2); c.Default = &e })
@@ -108,7 +109,8 @@ func (d *drawing) table(name string) schema.Table {
 	})
 	d.maybe(func() {
 		t.ForeignKeys = append(t.ForeignKeys, schema.ForeignKey{Name: d.one("f"), Columns: []string{d.one("a")},
-			To: d.named("t", "u"), ToColumns: []string{d.one("a")}, OnDelete: d.one("CASCADE"), OnUpdate: d.one("SET NULL")})
+			To: d.named("t", "u"), ToColumns: []string{d.one("a")}, OnDelete: d.one("CASCADE"),
+			OnUpdate: d.one("SET NULL")})
 	})
 	d.maybe(func() { t.Partitions = &schema.Partitions{Method: d.one("range"), Columns: d.keys()} })
 	d.maybe(func() {
@@ -193,7 +195,8 @@ var entriesOfDumps = []dumpEntry{
 	{desc: "VIEW", tag: "f", definition: "CREATE VIEW public.f AS SELECT 'a;b' AS x, E'\\'' AS y;\n"},
 	{desc: "TABLE", tag: "f",
 		definition: "CREATE TABLE public.f (\n a integer DEFAULT 1\n);\nALTER TABLE ONLY public.f ALTER COLUMN a SET " +
-			"STATISTICS 5;\n"}, {desc: "COMMENT", tag: "TABLE f", definition: "COMMENT ON TABLE public.f IS 'it''s';\n"},
+			"STATISTICS 5;\n"}, {desc: "COMMENT", tag: "TABLE f",
+		definition: "COMMENT ON TABLE public.f IS 'it''s';\n"},
 	{desc: "RULE", tag: "t f", definition: "CREATE RULE f AS ON INSERT TO public.t DO INSTEAD (SELECT 1; SELECT 2);\n"},
 	{desc: "INDEX", tag: "f", definition: "CREATE INDEX f ON public.t USING btree (lower(a));\n"},
 	{desc: "FUNCTION", tag: "f()",

@@ -38,7 +38,8 @@ func newVictim(t *testing.T) victim {
 	}
 	psql(t, url,
 		script(t,
-			"CREATE ROLE plain LOGIN CREATEDB PASSWORD 'plain'; CREATE DATABASE prod OWNER plain; CREATE DATABASE dev OWNER "+
+			"CREATE ROLE plain LOGIN CREATEDB PASSWORD 'plain'; CREATE DATABASE prod OWNER plain; CREATE DATABASE "+
+				"dev OWNER "+
 				"plain"))
 	v := victim{url: url, plain: strings.Replace(strings.Replace(url, "postgres@", "plain:plain@", 1), "/test", "/dev",
 		1), files: dir}
@@ -62,12 +63,15 @@ func (v victim) state(t *testing.T) string {
 			"SELECT datname || ' ' || pg_get_userbyid(datdba) || CASE WHEN datname IN ('dev', 'test') THEN '' ELSE "+
 				"coalesce(datacl::text, '') END FROM pg_database WHERE datname NOT LIKE 'snapcli\\_%' ORDER BY 1"),
 		linesOf(t, v.url,
-			"SELECT setdatabase || ' ' || setrole || setconfig::text FROM pg_db_role_setting s WHERE setdatabase = 0 OR "+
-				"setdatabase IN (SELECT oid FROM pg_database WHERE datname IN ('prod', 'test', 'postgres', 'template1')) ORDER "+
+			"SELECT setdatabase || ' ' || setrole || setconfig::text FROM pg_db_role_setting s WHERE setdatabase = "+
+				"0 OR "+
+				"setdatabase IN (SELECT oid FROM pg_database WHERE datname IN ('prod', 'test', 'postgres', "+
+				"'template1')) ORDER "+
 				"BY 1"),
 		linesOf(t, v.url,
 			"SELECT pg_get_userbyid(member) || ' in ' || pg_get_userbyid(roleid) FROM pg_auth_members WHERE "+
-				"pg_get_userbyid(roleid) NOT LIKE 'snapcli\\_%' OR pg_get_userbyid(member) LIKE 'snapcli\\_%' ORDER BY 1"),
+				"pg_get_userbyid(roleid) NOT LIKE 'snapcli\\_%' OR pg_get_userbyid(member) LIKE 'snapcli\\_%' ORDER "+
+				"BY 1"),
 		linesOf(t, v.url,
 			"SELECT rolname::text FROM pg_roles WHERE rolname LIKE 'snapcli\\_%' AND (rolsuper OR rolcreaterole OR "+
 				"rolcreatedb OR rolreplication OR rolbypassrls OR rolcanlogin)"),
@@ -127,7 +131,8 @@ func TestHostilePrograms(t *testing.T) {
 	tries := ""
 	for i, evil := range []string{
 		"COPY (SELECT 1) TO PROGRAM 'touch " + v.files + "/program'", "COPY (SELECT 1) TO '" + v.files +
-			"/copy'", "ALTER ROLE plain PASSWORD 'owned'", "ALTER ROLE postgres RENAME TO owned", "CREATE ROLE evil SUPERUSER",
+			"/copy'", "ALTER ROLE plain PASSWORD 'owned'", "ALTER ROLE postgres RENAME TO owned",
+		"CREATE ROLE evil SUPERUSER",
 		"RESET ROLE", "SET ROLE postgres",
 		"SET SESSION AUTHORIZATION DEFAULT", "RESET SESSION AUTHORIZATION", "ALTER SYSTEM SET work_mem = '1GB'",
 		"ALTER DATABASE prod SET work_mem = '1GB'", "ALTER DATABASE prod RENAME TO gone", "CREATE EXTENSION dblink",
@@ -135,7 +140,8 @@ func TestHostilePrograms(t *testing.T) {
 		"SELECT lo_export(1, '" + v.files + "/lo')", "SELECT pg_read_file('/etc/passwd')",
 		"SELECT set_config('role', 'postgres', false)", "SELECT set_config('session_authorization', 'postgres', false)",
 		"GRANT pg_execute_server_program TO PUBLIC", "GRANT postgres TO plain",
-		"ALTER ROLE plain SET session_preload_libraries = 'x'", "LOAD '/tmp/x.so'", "CREATE TABLESPACE evil LOCATION '" +
+		"ALTER ROLE plain SET session_preload_libraries = 'x'", "LOAD '/tmp/x.so'",
+		"CREATE TABLESPACE evil LOCATION '" +
 			v.files + "'",
 	} {
 		tries += fmt.Sprintf("BEGIN EXECUTE %s; EXCEPTION WHEN OTHERS THEN NULL; END; /* %d */\n", quoteText(evil), i)
@@ -152,25 +158,33 @@ func TestHostilePrograms(t *testing.T) {
 		"domain":            "CREATE DOMAIN d AS int CHECK (calm(value) > 0); ALTER TABLE t ADD b d DEFAULT 1;",
 		"view":              "CREATE VIEW v AS SELECT calm(a) FROM t;",
 		"rule":              "CREATE RULE r AS ON INSERT TO t DO ALSO SELECT calm(1);",
-		"policy": "ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (calm(a) " +
+		"policy": "ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON t USING " +
+			"(calm(a) " +
 			"> 0);",
-		"trigger": "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION trg(); ALTER TABLE t ENABLE ALWAYS " +
+		"trigger": "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION trg(); ALTER TABLE t ENABLE " +
+			"ALWAYS " +
 			"TRIGGER tr;",
-		"event trigger": "CREATE FUNCTION ev() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM calm(1); END " +
+		"event trigger": "CREATE FUNCTION ev() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM calm(1); " +
+			"END " +
 			"$$; CREATE EVENT TRIGGER ev ON ddl_command_end EXECUTE FUNCTION ev();",
-		"cast": "CREATE TYPE mood AS ENUM ('1'); CREATE FUNCTION tomood(x int) RETURNS mood LANGUAGE sql AS $$ SELECT " +
+		"cast": "CREATE TYPE mood AS ENUM ('1'); CREATE FUNCTION tomood(x int) RETURNS mood LANGUAGE sql AS $$ " +
+			"SELECT " +
 			"calm(1)::text::mood $$; CREATE CAST (int AS mood) WITH FUNCTION tomood(int) AS IMPLICIT;",
 		"aggregate": "CREATE AGGREGATE agg(int) (SFUNC = int4pl, STYPE = int);",
-		"partition": "CREATE TABLE parts (a int) PARTITION BY RANGE (calm(a)); CREATE TABLE parts_1 PARTITION OF parts " +
+		"partition": "CREATE TABLE parts (a int) PARTITION BY RANGE (calm(a)); CREATE TABLE parts_1 PARTITION OF " +
+			"parts " +
 			"FOR VALUES FROM (0) TO (10);", "statistics": "CREATE STATISTICS st ON (calm(a)), a FROM t;",
-		"operator": "CREATE FUNCTION opf(int, int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT calm($1) > 0 $$; " +
+		"operator": "CREATE FUNCTION opf(int, int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT calm($1) > 0 " +
+			"$$; " +
 			"CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = opf); ALTER TABLE t ADD CHECK (a ### a);",
 	} {
 		definer := map[bool]string{true: "SECURITY DEFINER", false: ""}[len(name)%2 == 0]
 		psql(t, v.url,
-			script(t, "DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+base+text))
+			script(t,
+				"DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+base+text))
 		d, raw := dumped(t, v.url)
-		calm := []byte("CREATE FUNCTION public.work(x integer) RETURNS integer\n    LANGUAGE plpgsql\n    AS $$ BEGIN " +
+		calm := []byte("CREATE FUNCTION public.work(x integer) RETURNS integer\n    LANGUAGE plpgsql\n    AS $$ " +
+			"BEGIN " +
 			"RETURN x; END $$;")
 		hostile := fmt.Sprintf(evil, definer)
 		changed := changeContents(t, raw, func(i int, e [][]byte) {
@@ -230,7 +244,8 @@ func TestHostileDescriptionsOnAServer(t *testing.T) {
 	from, to := servertest.Postgres(t), servertest.Postgres(t)
 	psql(t, from,
 		script(t,
-			"CREATE TYPE mood AS ENUM ('a'); CREATE TABLE t (a int PRIMARY KEY, m mood); CREATE TABLE u (b text); INSERT "+
+			"CREATE TYPE mood AS ENUM ('a'); CREATE TABLE t (a int PRIMARY KEY, m mood); CREATE TABLE u (b text); "+
+				"INSERT "+
 				"INTO t VALUES (1, 'a')"))
 	d, _ := dumped(t, from)
 	for name, change := range map[string]func(s *schema.Schema){
@@ -247,7 +262,8 @@ func TestHostileDescriptionsOnAServer(t *testing.T) {
 				Name: "pg_authid"}
 		}, "NUL": func(s *schema.Schema) { s.Tables[0].Columns[0].Name = "a\x00b" },
 		"long":       func(s *schema.Schema) { s.Tables[1].Name.Name = strings.Repeat("u", 64) },
-		"look-alike": func(s *schema.Schema) { s.Tables[0].Columns[0].Name = "\u0430" }, "extension": func(s *schema.Schema) {
+		"look-alike": func(s *schema.Schema) { s.Tables[0].Columns[0].Name = "\u0430" },
+		"extension": func(s *schema.Schema) {
 			s.Extensions = []schema.Extension{{Name: "file_fdw", Schema: "public"}}
 		}, "in itself": func(s *schema.Schema) { s.Tables[0].Inherits = []schema.Name{s.Tables[0].Name} },
 		"function": func(s *schema.Schema) { s.Tables[1].Columns[0].Default = &schema.Expr{Call: "pg_read_file"} },

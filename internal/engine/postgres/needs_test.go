@@ -23,11 +23,13 @@ func TestNeedsAreMendedByTheirStatements(t *testing.T) {
 			e, _ := with(t, v)
 			user := "user_" + nameOf(t, admin)
 			psql(t, admin,
-				script(t, fmt.Sprintf(`CREATE ROLE "%s" LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC; CREATE SCHEMA "a b";
+				script(t,
+					fmt.Sprintf(`CREATE ROLE "%s" LOGIN; REVOKE ALL ON SCHEMA public FROM PUBLIC; CREATE SCHEMA "a b";
 				CREATE TABLE t1 (id serial PRIMARY KEY); CREATE TABLE t2 (a int); CREATE TABLE "a b"."T" (a int); INSERT INTO t2 VALUES (1); SELECT lo_create(0);
 				ALTER TABLE t2 ENABLE ROW LEVEL SECURITY`, user)))
 			t.Cleanup(func() {
-				psql(t, to, script(t, fmt.Sprintf(`REASSIGN OWNED BY "%[1]s" TO postgres; DROP OWNED BY "%[1]s"`, user)))
+				psql(t, to,
+					script(t, fmt.Sprintf(`REASSIGN OWNED BY "%[1]s" TO postgres; DROP OWNED BY "%[1]s"`, user)))
 				psql(t, admin, script(t, fmt.Sprintf(`DROP OWNED BY "%[1]s"; DROP ROLE "%[1]s"`, user)))
 			})
 			from, into := as(t, admin, user), as(t, to, user)
@@ -103,7 +105,8 @@ func TestNeedsNameTheProgram(t *testing.T) {
 	url := servertest.Postgres(t)
 	for use, name := range map[engine.Use]string{engine.ForBuild: "pg_dump", engine.ForLoad: "pg_restore"} {
 		needs, err := Engine{Tools: []string{t.TempDir()}}.Needs(t.Context(), url, use)
-		if err != nil || len(needs) != 1 || needs[0].Code != snap.CodeNoTool || !strings.Contains(needs[0].What, name) ||
+		if err != nil || len(needs) != 1 || needs[0].Code != snap.CodeNoTool ||
+			!strings.Contains(needs[0].What, name) ||
 			!strings.Contains(needs[0].Mend, "install") {
 			t.Errorf("%s: %+v, %v", name, needs, err)
 		}

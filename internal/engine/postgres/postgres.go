@@ -85,7 +85,8 @@ func (d database) build(secret bool) string {
 	if err != nil || u.Scheme == "" { // a connection string of key=value words
 		u = &url.URL{Scheme: "postgres", Host: net.JoinHostPort(d.config.Host, strconv.Itoa(int(d.config.Port)))}
 		if strings.HasPrefix(d.config.Host, "/") {
-			u.Host, u.RawQuery = "", url.Values{"host": {d.config.Host}, "port": {strconv.Itoa(int(d.config.Port))}}.Encode()
+			u.Host, u.RawQuery = "", url.Values{"host": {d.config.Host},
+				"port": {strconv.Itoa(int(d.config.Port))}}.Encode()
 		}
 	}
 	q := u.Query()

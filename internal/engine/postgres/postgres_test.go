@@ -269,7 +269,8 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 	conn.Close(context.Background())
 	psql(t, from,
 		script(t,
-			fmt.Sprintf("SET allow_in_place_tablespaces = on; CREATE TABLESPACE of_%[1]s LOCATION ''; ALTER DATABASE %[1]s "+
+			fmt.Sprintf("SET allow_in_place_tablespaces = on; CREATE TABLESPACE of_%[1]s LOCATION ''; ALTER "+
+				"DATABASE %[1]s "+
 				"SET TABLESPACE of_%[1]s", name)))
 	state := func() string {
 		conn := connectTo(t, to)
@@ -294,7 +295,8 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 	whenDropped(t, to, role)
 	psql(t, to,
 		script(t,
-			fmt.Sprintf("ALTER DATABASE %[1]s OWNER TO postgres; ALTER DATABASE %[1]s IS_TEMPLATE false; DROP ROLE %[2]s", name,
+			fmt.Sprintf("ALTER DATABASE %[1]s OWNER TO postgres; ALTER DATABASE %[1]s IS_TEMPLATE false; DROP ROLE "+
+				"%[2]s", name,
 				role)))
 }
 
@@ -420,9 +422,10 @@ func TestCheckAndErrors(t *testing.T) {
 	}{
 		"missing database": {dump(none), snap.CodeNotFound, "there is no database"},
 		"no server":        {dump("postgres://u:s3cret@127.0.0.1:1/x"), snap.CodeDatabase, "cannot be reached"},
-		"no right":         {dump(strings.Replace(url, "postgres@", "weak@", 1)), snap.CodeDatabase, "permission denied"},
-		"no URL":           {dump("postgres://u:s3cret@h:port/x"), snap.CodeUsage, "not usable"},
-		"no tool":          {noTool, snap.CodeNoTool, "pg_dump is not in"},
+		"no right": {dump(strings.Replace(url, "postgres@", "weak@", 1)), snap.CodeDatabase,
+			"permission denied"},
+		"no URL":  {dump("postgres://u:s3cret@h:port/x"), snap.CodeUsage, "not usable"},
+		"no tool": {noTool, snap.CodeNoTool, "pg_dump is not in"},
 	} {
 		if snap.CodeOf(c.err) != c.code || !strings.Contains(c.err.Error(), c.text) ||
 			strings.Contains(c.err.Error(), "s3cret") {

@@ -66,7 +66,8 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 	}{
 		"by the server": {
 			func(context.CancelFunc) error {
-				_, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1",
+				_, err := admin.Exec(t.Context(),
+					"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1",
 					d.name())
 				return err
 			},
@@ -122,7 +123,8 @@ func TestRelayKeepsThePassword(t *testing.T) {
 	t.Setenv("PGPASSWORD", "s3cret")
 	t.Setenv("PGSSLMODE", "verify-full")
 	r := &relay{dir: "/a socket",
-		server: &pgconn.HijackedConn{Config: &pgconn.Config{Host: "h", Database: "a db", User: "u", Password: "s3cret"}}}
+		server: &pgconn.HijackedConn{Config: &pgconn.Config{Host: "h", Database: "a db", User: "u",
+			Password: "s3cret"}}}
 	cmd, _ := r.command(t.Context(), tool{path: "/bin/true"}, "--x")
 	if args := strings.Join(cmd.Args, " "); !strings.HasSuffix(args,
 		"--dbname=postgres://u@/a%20db?host=%2Fa%20socket&port=5432") {

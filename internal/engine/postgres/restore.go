@@ -103,8 +103,9 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 	if err != nil {
 		return err
 	}
-	run := restoring{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs, properties: info.Properties,
-		oneTable: oneTable(info.Tables)}
+	run := restoring{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs,
+		properties: info.Properties,
+		oneTable:   oneTable(info.Tables)}
 	counts, err := s.anew(ctx, run, u)
 	if deadlocked(err) && run.jobs > 1 && u.rows.wait() == nil {
 		// Two jobs can wait for each other on what is partitioned. One cannot.
@@ -252,7 +253,8 @@ func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p
 			}
 			attempts = append([]string{icu}, attempts...)
 		case p["builtin_locale"] != "":
-			attempts = append([]string{libc + " LOCALE_PROVIDER builtin BUILTIN_LOCALE " + literal(p["builtin_locale"])},
+			attempts = append([]string{libc + " LOCALE_PROVIDER builtin BUILTIN_LOCALE " +
+				literal(p["builtin_locale"])},
 				attempts...)
 		}
 	}

@@ -48,7 +48,8 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 			tables[e.id] = tableData{schema: e.namespace, name: e.tag, columns: columns}
 			order = append(order, e.id)
 		case "STATISTICS DATA":
-			return nil, nil, cannotMask("the dump holds the planner's statistics, which have values of rows in them", nil)
+			return nil, nil, cannotMask("the dump holds the planner's statistics, which have values of rows in them",
+				nil)
 		}
 	}
 	return tables, order, nil
@@ -134,7 +135,8 @@ func sampleRows(d *dumpReader, s *engine.Shape, most int) error {
 				if len(field) <= rememberedField {
 					sampled[i][string(field)] = true
 				}
-				if s.Samples[i] = engine.AddSample(s.Samples[i], d.stored.Text(unescape(field)), most); len(s.Samples[i]) == most {
+				if s.Samples[i] = engine.AddSample(s.Samples[i], d.stored.Text(unescape(field)),
+					most); len(s.Samples[i]) == most {
 					wanting--
 				}
 			}
@@ -331,7 +333,8 @@ func (m *fieldMask) appendMasked(out, field []byte) ([]byte, error) {
 	}
 	value, err := m.stored.Bytes(value)
 	if err != nil {
-		return nil, snap.Invalid(fmt.Sprintf("the mask of %s makes a text that the database cannot hold: %v", m.column, err),
+		return nil, snap.Invalid(fmt.Sprintf("the mask of %s makes a text that the database cannot hold: %v", m.column,
+			err),
 			"give the column a mask or a value that the encoding has the characters for")
 	}
 	return appendEscaped(out, value), nil

@@ -26,7 +26,8 @@ func (s *scratch) makeLoader(ctx context.Context) error {
 	var may bool
 	var server int
 	err := s.admin.QueryRow(ctx,
-		"SELECT rolsuper OR rolcreaterole, current_setting('server_version_num')::int / 10000 FROM pg_roles WHERE rolname "+
+		"SELECT rolsuper OR rolcreaterole, current_setting('server_version_num')::int / 10000 FROM pg_roles WHERE "+
+			"rolname "+
 			"= current_user").Scan(&may, &server)
 	if err != nil || !may {
 		return err
@@ -169,7 +170,8 @@ func sweepRoles(ctx context.Context, admin *pgx.Conn) error {
 func eachFree(ctx context.Context, admin *pgx.Conn, names []string, statement func(quoted string) string) error {
 	for _, name := range names {
 		var free bool
-		if err := admin.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))", name).Scan(&free); err != nil {
+		if err := admin.QueryRow(ctx, "SELECT pg_try_advisory_lock(hashtextextended($1, 0))",
+			name).Scan(&free); err != nil {
 			return err
 		}
 		if !free {

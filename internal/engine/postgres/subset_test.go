@@ -78,7 +78,8 @@ func TestSubsetHoldsTheRows(t *testing.T) {
 		}
 		want := subsettest.Expect(d.m, d.ask)
 		for i, table := range d.m.Tables {
-			if got := texts(t, to, strings.ReplaceAll(table.KeyQuery(), "CHAR(20)", "text")); !slices.Equal(got, want[i]) {
+			if got := texts(t, to, strings.ReplaceAll(table.KeyQuery(), "CHAR(20)", "text")); !slices.Equal(got,
+				want[i]) {
 				t.Fatalf("seed %d: %s has %v, want %v\n%+v\n%s", seed, table.Name, got, want[i], d.ask, text)
 			}
 			if told := dump.Info.Tables[i]; told.Name != table.Name || told.Rows != int64(len(want[i])) ||
@@ -174,7 +175,8 @@ func TestSubsetConditionsThatAreWrong(t *testing.T) {
 	t.Parallel()
 	from := servertest.Postgres(t)
 	execute(t, from,
-		"CREATE SCHEMA other; CREATE TABLE t (a int PRIMARY KEY); CREATE TABLE u (a int); CREATE TABLE other.u (a int); "+
+		"CREATE SCHEMA other; CREATE TABLE t (a int PRIMARY KEY); CREATE TABLE u (a int); CREATE TABLE other.u (a "+
+			"int); "+
 			"INSERT INTO t VALUES (1)")
 	for name, want := range map[string]engine.Subset{
 		"no such table":     {Where: map[string]string{"tt": "true"}},

@@ -74,14 +74,16 @@ func (s *scratch) exists(ctx context.Context) (yes bool, err error) {
 func (s *scratch) droppable(ctx context.Context) error {
 	var subscription string
 	err := s.admin.QueryRow(ctx,
-		"SELECT coalesce(min(subname), '') FROM pg_subscription JOIN pg_database d ON d.oid = subdbid WHERE datname = $1",
+		"SELECT coalesce(min(subname), '') FROM pg_subscription JOIN pg_database d ON d.oid = subdbid WHERE datname "+
+			"= $1",
 		s.place.name()).Scan(&subscription)
 	if err != nil || subscription == "" {
 		return err
 	}
 	return &snap.Error{
 		Code: snap.CodeConflict,
-		Detail: fmt.Sprintf("the database %q has the subscription %q, with which no database can be dropped", s.place.name(),
+		Detail: fmt.Sprintf("the database %q has the subscription %q, with which no database can be dropped",
+			s.place.name(),
 			subscription),
 		Hint: "drop the subscription first; nothing was changed",
 	}

@@ -81,7 +81,8 @@ func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error)
 		missing.Detail = fmt.Sprintf("the installed %s is version %s, and version %d or newer is needed", name, newest,
 			atLeast)
 	}
-	missing.Hint = fmt.Sprintf("install it: apt install postgresql-client-%d (Debian, Ubuntu; see apt.postgresql.org), "+
+	missing.Hint = fmt.Sprintf("install it: apt install postgresql-client-%d (Debian, Ubuntu; see "+
+		"apt.postgresql.org), "+
 		"or brew install postgresql@%d", atLeast, atLeast)
 	if len(e.Tools) > 0 {
 		missing.Hint += "; or name its folder in postgres_tools, the only places that are looked in"

@@ -66,8 +66,9 @@ func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 // finish says that nothing more comes, and why if it should.
 func (u *unpacking) finish(err error) error {
 	if disk.Full(err) {
-		err = &snap.Error{Code: snap.CodeStorageFull, Detail: "there is no space left on the disk to unpack the snapshot",
-			Hint: "make room in the data folder; nothing was replaced", Cause: err}
+		err = &snap.Error{Code: snap.CodeStorageFull,
+			Detail: "there is no space left on the disk to unpack the snapshot",
+			Hint:   "make room in the data folder; nothing was replaced", Cause: err}
 	}
 	u.rows.close(err)
 	if u.layout == nil {

@@ -102,7 +102,8 @@ func TestEveryVersion(t *testing.T) {
 			if err := e.load(t, to, dumpOf(masked.Bytes(), info)); err != nil {
 				t.Fatal(err)
 			}
-			if a, b := rows(t, from), rows(t, to); a[`"public"."part_1"`] == b[`"public"."part_1"`] || len(a) != len(b) {
+			if a, b := rows(t, from),
+				rows(t, to); a[`"public"."part_1"`] == b[`"public"."part_1"`] || len(a) != len(b) {
 				t.Errorf("part_1 has %s after masking", b[`"public"."part_1"`])
 			}
 		})
@@ -198,7 +199,8 @@ func TestNewerSnapshotIntoOlderServer(t *testing.T) {
 
 	psql(t, from,
 		script(t,
-			"CREATE TABLE plain (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v text NOT NULL); INSERT INTO plain (v) "+
+			"CREATE TABLE plain (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, v text NOT NULL); INSERT INTO "+
+				"plain (v) "+
 				"VALUES ('x')"))
 	plain := e.build(t, from)
 	psql(t, from, script(t, "CREATE TABLE newer (a int, b int GENERATED ALWAYS AS (a + 1) VIRTUAL, r int4multirange)"))

@@ -14,7 +14,8 @@ func TestSamplesStandInTheFile(t *testing.T) {
 	t.Parallel()
 	for _, encoding := range []string{"UTF-8", "UTF-16le", "UTF-16be"} {
 		path := filepath.Join(t.TempDir(), "from.db")
-		makeDB(t, path, "PRAGMA encoding = '"+encoding+"'; CREATE TABLE t (v TEXT); INSERT INTO t VALUES ('Grüße aus 東京 😀')")
+		makeDB(t, path,
+			"PRAGMA encoding = '"+encoding+"'; CREATE TABLE t (v TEXT); INSERT INTO t VALUES ('Grüße aus 東京 😀')")
 		d, raw := dumped(t, path)
 		c, err := Engine{}.Inspect(t.Context(), d, 5, engine.Options{Jobs: 1, TempDir: t.TempDir()})
 		if err != nil {
@@ -37,7 +38,8 @@ func TestNamesThatAreNoText(t *testing.T) {
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "from.db"), filepath.Join(dir, "to.db")
 	makeDB(t, from,
-		"CREATE TABLE \"caf\xe9\" (id INTEGER PRIMARY KEY, \"na\xefve\" TEXT); INSERT INTO \"caf\xe9\" VALUES (1, 'one'), "+
+		"CREATE TABLE \"caf\xe9\" (id INTEGER PRIMARY KEY, \"na\xefve\" TEXT); INSERT INTO \"caf\xe9\" VALUES (1, "+
+			"'one'), "+
 			"(2, CAST(x'ff' AS TEXT))")
 	var b bytes.Buffer
 	info, err := Engine{}.Dump(t.Context(), "sqlite://"+from, &b,

@@ -438,7 +438,8 @@ func (p *tableParser) tableKey(k schema.Key) error {
 	if err := p.onConflict(&k.OnConflict); err != nil {
 		return err
 	}
-	if at := p.indexOf(k.Columns[0].Name); k.Primary && len(k.Columns) == 1 && at >= 0 && isInteger(p.Columns[at].Type) {
+	if at := p.indexOf(k.Columns[0].Name); k.Primary && len(k.Columns) == 1 && at >= 0 &&
+		isInteger(p.Columns[at].Type) {
 		k.Columns[0].Desc = false // it has a meaning only in the column itself
 	}
 	p.Keys = append(p.Keys, k)

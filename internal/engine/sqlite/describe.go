@@ -222,7 +222,8 @@ func sequences(ctx context.Context, q querier, c *catalog) ([]schema.Sequence, e
 	if !slices.ContainsFunc(c.entries, func(e entry) bool { return e.name == "sqlite_sequence" }) {
 		return nil, nil
 	}
-	rows, err := q.QueryContext(ctx, "SELECT name, seq FROM sqlite_sequence WHERE typeof(seq) = 'integer' ORDER BY rowid")
+	rows, err := q.QueryContext(ctx,
+		"SELECT name, seq FROM sqlite_sequence WHERE typeof(seq) = 'integer' ORDER BY rowid")
 	if err != nil {
 		return nil, err
 	}

@@ -132,10 +132,13 @@ CREATE VIRTUAL TABLE c USING fts5(x, content=''); CREATE VIRTUAL TABLE s USING d
 	}
 	slices.Sort(got)
 	want := []string{
-		"check constraint big t", "check constraint unnamed t", "check constraint unnamed t", "check constraint unnamed t",
+		"check constraint big t", "check constraint unnamed t", "check constraint unnamed t",
+		"check constraint unnamed t",
 		"default r t",
-		"expression index e t", "expression index n t", "generated column g t", "generated column h t", "partial index p t",
-		"trigger tr t", "unique constraint unnamed t", "view v", "virtual table c", "virtual table s", "virtual table w",
+		"expression index e t", "expression index n t", "generated column g t", "generated column h t",
+		"partial index p t",
+		"trigger tr t", "unique constraint unnamed t", "view v", "virtual table c", "virtual table s",
+		"virtual table w",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("programs\n%q\nwant\n%q", got, want)

@@ -160,7 +160,8 @@ func TestForeignPrograms(t *testing.T) {
 		INSERT INTO t (a) VALUES ('x'), ('y'); CREATE INDEX e ON t (lower(a)); CREATE INDEX p ON t (a) WHERE id > 3;
 		CREATE VIEW v AS SELECT a FROM t; CREATE TRIGGER tr AFTER DELETE ON t BEGIN SELECT 1; END;`
 	dir := t.TempDir()
-	from, with, without := filepath.Join(dir, "from.db"), filepath.Join(dir, "with.db"), filepath.Join(dir, "without.db")
+	from, with, without := filepath.Join(dir, "from.db"), filepath.Join(dir, "with.db"),
+		filepath.Join(dir, "without.db")
 	makeDB(t, from, script)
 	d, _ := dumped(t, from)
 	if err := loadAs(t, without, d, engine.Foreign); err != nil {

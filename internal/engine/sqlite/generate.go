@@ -241,5 +241,6 @@ func createVirtual(t schema.Table) (string, error) {
 	for _, name := range names {
 		args = append(args, name+"="+schema.QuoteText(schema.SQLite, t.Options[name]))
 	}
-	return "CREATE VIRTUAL TABLE " + quote(t.Name.Name) + " USING " + t.Virtual + "(" + strings.Join(args, ", ") + ")", nil
+	return "CREATE VIRTUAL TABLE " + quote(t.Name.Name) + " USING " + t.Virtual + "(" + strings.Join(args, ", ") +
+		")", nil
 }

@@ -112,7 +112,8 @@ func (m machine) attack(t testing.TB, d engine.Dump) (ended []error) {
 			}
 		}
 		if after := m.state(t); !reflect.DeepEqual(after, before) {
-			t.Fatalf("with trust %d, programs %t, the machine has changed:\n%q\nwas\n%q", use.trust, use.programs, after, before)
+			t.Fatalf("with trust %d, programs %t, the machine has changed:\n%q\nwas\n%q", use.trust, use.programs,
+				after, before)
 		}
 	}
 	return ended
@@ -196,7 +197,8 @@ func hostileSchemas(m machine) map[string]string {
 		"functions in triggers": `CREATE TRIGGER w AFTER UPDATE ON t BEGIN SELECT load_extension('x'); SELECT writefile('` + m.home + `/x', 'y'); SELECT edit('x'); END;`,
 		"pages in triggers":     `CREATE TRIGGER w AFTER UPDATE ON t BEGIN UPDATE sqlite_dbpage SET data = zeroblob(4096) WHERE pgno = 1; END;`,
 		"generated columns": alter("table",
-			"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (load_extension('x')), h AS (randomblob(1000000000)) STORED)"),
+			"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT, g AS (load_extension('x')), h AS "+
+				"(randomblob(1000000000)) STORED)"),
 		"expressions":      `CREATE INDEX ex ON t (hex(zeroblob(length(a)))); CREATE TABLE c (a CHECK (length(zeroblob(1000000000)) > a)); INSERT INTO c VALUES (1);`,
 		"a recursive view": `CREATE VIEW r AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM n;`,
 		"foreign options": alter("table",
@@ -204,9 +206,11 @@ func hostileSchemas(m machine) map[string]string {
 	}
 	for _, module := range []string{"dbstat", "fts5vocab(t, row)", "sqlite_dbpage", "geopoly(a)", "rtree_i32(id, x, y)",
 		"rtree(id, x, y)", "fts5(a)", "fts5(a, content='')",
-		"fts5(a, content=t)", "fts3(a)", "fts4(a, content='t')", "csv(filename='" + m.secrets + "')", "pragma_database_list",
+		"fts5(a, content=t)", "fts3(a)", "fts4(a, content='t')", "csv(filename='" + m.secrets +
+			"')", "pragma_database_list",
 		"json_each", "zipfile('x')", "fts5(a, tokenize='x; " + strings.ReplaceAll(a, "'", "") + "')"} {
-		all["module "+module] = fmt.Sprintf("PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES ('table', 'z', "+
+		all["module "+module] = fmt.Sprintf("PRAGMA writable_schema = ON; INSERT INTO sqlite_schema VALUES "+
+			"('table', 'z', "+
 			"'z', 0, %s);", schema.QuoteText(schema.SQLite, "CREATE VIRTUAL TABLE z USING "+module))
 	}
 	return all
@@ -250,7 +254,8 @@ func TestHostileSchemasOfMine(t *testing.T) {
 			o.Subset = &engine.Subset{Percent: 50}
 			var b bytes.Buffer
 			_, _ = Engine{}.Dump(t.Context(), URLOf(path), &b, o)
-			if after := m.state(t); !reflect.DeepEqual(after, before) || bytes.Contains(b.Bytes(), []byte("the-secret-token")) {
+			if after := m.state(t); !reflect.DeepEqual(after, before) ||
+				bytes.Contains(b.Bytes(), []byte("the-secret-token")) {
 				t.Errorf("the machine has changed: %q, was %q", after, before)
 			}
 		})
@@ -265,10 +270,13 @@ func TestHostileDescriptions(t *testing.T) {
 	makeDB(t, path, victim)
 	bad := `x" (a); ` + m.attach() + `; --`
 	for name, change := range map[string]func(s *schema.Schema){
-		"table name":    func(s *schema.Schema) { s.Tables[0].Name.Name = bad },
-		"column name":   func(s *schema.Schema) { s.Tables[0].Columns[1].Name = bad },
-		"type":          func(s *schema.Schema) { s.Tables[0].Columns[1].Type.Name = "TEXT); " + m.attach() },
-		"type of words": func(s *schema.Schema) { s.Tables[0].Columns[1].Type.Name = "TEXT DEFAULT a REFERENCES t UNIQUE" },
+		"table name":  func(s *schema.Schema) { s.Tables[0].Name.Name = bad },
+		"column name": func(s *schema.Schema) { s.Tables[0].Columns[1].Name = bad },
+		"type":        func(s *schema.Schema) { s.Tables[0].Columns[1].Type.Name = "TEXT); " + m.attach() },
+		"type of words": func(s *schema.Schema) {
+			s.Tables[0].Columns[1].Type.Name = "TEXT DEFAULT a REFERENCES t " +
+				"UNIQUE"
+		},
 		"type argument": func(s *schema.Schema) { s.Tables[0].Columns[1].Type.Args = []string{"1); " + m.attach()} },
 		"collation": func(s *schema.Schema) {
 			s.Tables[0].Columns[1].Collation = &schema.Name{Name: "NOCASE); " + m.attach()}
@@ -293,7 +301,8 @@ func TestHostileDescriptions(t *testing.T) {
 				Args: []schema.Expr{{Literal: &schema.Literal{Kind: "string", Value: "x"}}}}
 		},
 		"number": func(s *schema.Schema) {
-			s.Tables[0].Columns[1].Default = &schema.Expr{Literal: &schema.Literal{Kind: "number", Value: "1); " + m.attach()}}
+			s.Tables[0].Columns[1].Default = &schema.Expr{Literal: &schema.Literal{Kind: "number",
+				Value: "1); " + m.attach()}}
 		},
 		"operator": func(s *schema.Schema) {
 			s.Tables[0].Checks = []schema.Check{{Expr: schema.Expr{Op: "; ATTACH", Args: make([]schema.Expr, 2)}}}
@@ -355,11 +364,14 @@ func TestHostilePages(t *testing.T) {
 		_ = try(altered[:len(altered)-random.IntN(2)*random.IntN(len(altered))])
 	}
 	for name, change := range map[string]func(page []byte, number int){
-		"a child that is the page": func(page []byte, number int) { binary.BigEndian.PutUint32(page[8:], uint32(number)) },
-		"a child that is page 1":   func(page []byte, _ int) { binary.BigEndian.PutUint32(page[8:], 1) },
-		"a child far away":         func(page []byte, _ int) { binary.BigEndian.PutUint32(page[8:], 1<<31) },
-		"many cells":               func(page []byte, _ int) { binary.BigEndian.PutUint16(page[3:], 65535) },
-		"cells in the header":      func(page []byte, _ int) { binary.BigEndian.PutUint16(page[12:], 0) },
+		"a child that is the page": func(page []byte,
+			number int) {
+			binary.BigEndian.PutUint32(page[8:], uint32(number))
+		},
+		"a child that is page 1": func(page []byte, _ int) { binary.BigEndian.PutUint32(page[8:], 1) },
+		"a child far away":       func(page []byte, _ int) { binary.BigEndian.PutUint32(page[8:], 1<<31) },
+		"many cells":             func(page []byte, _ int) { binary.BigEndian.PutUint16(page[3:], 65535) },
+		"cells in the header":    func(page []byte, _ int) { binary.BigEndian.PutUint16(page[12:], 0) },
 	} {
 		altered, changed := bytes.Clone(data), false
 		for number := 2; number <= len(data)/512; number++ {
@@ -384,11 +396,13 @@ func FuzzHostileSchemas(f *testing.F) {
 	pieces := []string{
 		"CREATE", "TABLE", "INDEX", "VIEW", "TRIGGER", "VIRTUAL", "UNIQUE", "TEMP", "t", "i", "tr", "v",
 		`"t"`, "[i]", "'v'", "ON t", "(", ")", "a", ",", ";", "; END", "BEGIN",
-		"AFTER UPDATE ON t", "SELECT 1", "AS SELECT a FROM t", "USING fts5(a)", "USING rtree(id, x, y)", "--", "\n", "/*",
+		"AFTER UPDATE ON t", "SELECT 1", "AS SELECT a FROM t", "USING fts5(a)", "USING rtree(id, x, y)", "--", "\n",
+		"/*",
 		"*/", "'", "\"", "`", "]", "\x00", m.attach(),
 		"CREATE INDEX i ON t (a)", "CREATE TRIGGER tr AFTER UPDATE ON t BEGIN SELECT 1; END",
 		"CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT)", "CREATE VIEW v AS SELECT 1", "load_extension('x')",
-		"CHECK (a > 1)", "DEFAULT 'x'", "GENERATED ALWAYS AS (1)", "REFERENCES t", "WITHOUT ROWID", "STRICT", "PRIMARY KEY",
+		"CHECK (a > 1)", "DEFAULT 'x'", "GENERATED ALWAYS AS (1)", "REFERENCES t", "WITHOUT ROWID", "STRICT",
+		"PRIMARY KEY",
 		"COLLATE NOCASE", "WHERE a > 1", "é", "\\", "x'00'", "1e5", "EXPLAIN",
 	}
 	f.Add(byte(0), []byte{38, 20, 37})

@@ -310,10 +310,11 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 func maskFailure(table string, err error) error {
 	if code(err) == 19 { // SQLITE_CONSTRAINT
 		return &snap.Error{
-			Code:   snap.CodeInvalid,
-			Detail: fmt.Sprintf("the masks of the table %s break a constraint of it: %s", table, strings.TrimSpace(err.Error())),
-			Hint:   "use the mask hash for values that must stay unique",
-			Cause:  err,
+			Code: snap.CodeInvalid,
+			Detail: fmt.Sprintf("the masks of the table %s break a constraint of it: %s", table,
+				strings.TrimSpace(err.Error())),
+			Hint:  "use the mask hash for values that must stay unique",
+			Cause: err,
 		}
 	}
 	return err
@@ -387,7 +388,8 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 	for _, name := range names {
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')",
 			quote(name))); err != nil {
-			return snap.Invalid(fmt.Sprintf("the full-text index %s cannot be made anew, and may hold words of masked values",
+			return snap.Invalid(fmt.Sprintf("the full-text index %s cannot be made anew, and may hold words of "+
+				"masked values",
 				name), "drop it with a SQL file instead")
 		}
 	}

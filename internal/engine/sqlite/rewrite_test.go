@@ -124,7 +124,8 @@ func maskable(t *testing.T, path string) map[string]string {
 	all := map[string]string{}
 	for i, table := range g.Tables {
 		names, err := texts(t.Context(), db,
-			"SELECT name FROM pragma_table_xinfo(?) WHERE pk = 0 AND hidden = 0 AND type LIKE '%CHAR%' OR type LIKE 'TEXT'",
+			"SELECT name FROM pragma_table_xinfo(?) WHERE pk = 0 AND hidden = 0 AND type LIKE '%CHAR%' OR type LIKE "+
+				"'TEXT'",
 			table.Name)
 		if err != nil {
 			t.Fatal(err)
@@ -132,8 +133,9 @@ func maskable(t *testing.T, path string) map[string]string {
 		for _, key := range g.Keys {
 			if key.Child == i || key.Parent == i {
 				names = slices.DeleteFunc(names, func(n string) bool {
-					return slices.Contains(key.Columns, quote(n)) && key.Child == i || slices.Contains(key.Refers, quote(n)) &&
-						key.Parent == i
+					return slices.Contains(key.Columns, quote(n)) && key.Child == i ||
+						slices.Contains(key.Refers, quote(n)) &&
+							key.Parent == i
 				})
 			}
 		}
@@ -172,7 +174,8 @@ func TestNothingSlipsPastTheMasks(t *testing.T) {
 		mask   engine.Mask
 		code   snap.Code
 	}{
-		"an index without the row": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT UNIQUE);" + rows + orphan, reversed,
+		"an index without the row": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT UNIQUE);" + rows + orphan,
+			reversed,
 			snap.CodeCorrupt},
 		"unique, or ignored": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT UNIQUE ON CONFLICT IGNORE);" + rows,
 			constant, snap.CodeInvalid},
@@ -181,7 +184,8 @@ func TestNothingSlipsPastTheMasks(t *testing.T) {
 		"a unique index": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows +
 			"CREATE UNIQUE INDEX i ON c (v);", constant, snap.CodeInvalid},
 		"indexes of every kind": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows +
-			"CREATE INDEX i ON c (v); CREATE INDEX j ON c (lower(v)); CREATE INDEX k ON c (id) WHERE v > 'a'; CREATE UNIQUE " +
+			"CREATE INDEX i ON c (v); CREATE INDEX j ON c (lower(v)); CREATE INDEX k ON c (id) WHERE v > 'a'; " +
+			"CREATE UNIQUE " +
 			"INDEX l ON c (id, v);", reversed, ""},
 		"a generated column": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT, g TEXT AS (v || '!') STORED); " +
 			"INSERT INTO c (v) VALUES ('top-secret-1'); CREATE INDEX i ON c (g);", reversed, ""},
@@ -192,9 +196,11 @@ func TestNothingSlipsPastTheMasks(t *testing.T) {
 		"statistics": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows +
 			"CREATE INDEX i ON c (v); ANALYZE;", reversed, ""},
 		"words in an index of texts": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows +
-			"CREATE VIRTUAL TABLE \"f_ %\" USING\n \"FTS5\" (v, content = c, content_rowid = id); INSERT INTO \"f_ %\" (\"f_ " +
+			"CREATE VIRTUAL TABLE \"f_ %\" USING\n \"FTS5\" (v, content = c, content_rowid = id); INSERT INTO \"f_ " +
+			"%\" (\"f_ " +
 			"%\") VALUES ('rebuild');", reversed, ""},
-		"a log that is still there": {"PRAGMA journal_mode = WAL; CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows,
+		"a log that is still there": {"PRAGMA journal_mode = WAL; CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" +
+			rows,
 			reversed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

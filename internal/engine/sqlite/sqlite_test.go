@@ -269,7 +269,8 @@ func TestInUse(t *testing.T) {
 				t.Fatal(err)
 			}
 			user.Close()
-			if got := strings.Join(contents(t, to), "\n"); !strings.Contains(got, "old") || !strings.Contains(got, "more") {
+			if got := strings.Join(contents(t, to), "\n"); !strings.Contains(got, "old") ||
+				!strings.Contains(got, "more") {
 				t.Errorf("after the refusal: %s", got)
 			}
 			if err := load(t, to, d); err != nil {
@@ -310,7 +311,8 @@ func TestOldLogIsNotPlayedIntoTheNewFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a); INSERT INTO t " +
+	if _, err := db.Exec("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a); INSERT INTO " +
+		"t " +
 		"VALUES ('old')"); err != nil {
 		t.Fatal(err)
 	}
@@ -351,7 +353,8 @@ func TestRefusals(t *testing.T) {
 		return err
 	}
 	rewrite := func(d engine.Dump) error {
-		plan := engine.Plan{Tables: map[[2]string]engine.TablePlan{{"", "t"}: {Columns: map[string]engine.Mask{"a": nil}}}}
+		plan := engine.Plan{Tables: map[[2]string]engine.TablePlan{{"",
+			"t"}: {Columns: map[string]engine.Mask{"a": nil}}}}
 		_, err := Engine{}.Rewrite(context.Background(), d, plan, io.Discard, engine.Options{Jobs: 1, TempDir: dir})
 		return err
 	}

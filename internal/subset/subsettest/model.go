@@ -117,7 +117,8 @@ func (m Model) SQL(inline bool) string {
 				own = append(own, fmt.Sprintf("f%d_%d", i, p))
 				columns = append(columns, fmt.Sprintf("f%d_%d int", i, p))
 			}
-			constraint := fmt.Sprintf("FOREIGN KEY (%s) REFERENCES %s (%s)", strings.Join(own, ", "), m.Tables[ref.Parent].Name,
+			constraint := fmt.Sprintf("FOREIGN KEY (%s) REFERENCES %s (%s)", strings.Join(own, ", "),
+				m.Tables[ref.Parent].Name,
 				strings.Join([]string{"k0", "k1"}[:len(own)], ", "))
 			constraints = append(constraints, constraint)
 			later = append(later, fmt.Sprintf("ALTER TABLE %s ADD %s;\n", t.Name, constraint))

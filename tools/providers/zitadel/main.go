@@ -126,5 +126,6 @@ func main() {
 	}
 	issuer := "http://" + listener.Addr().String()
 	io.WriteString(os.Stdout, issuer+"\n")
-	log.Fatal(http.Serve(listener, exampleop.SetupServer(issuer, p, slog.New(slog.NewTextHandler(os.Stderr, nil)), false)))
+	log.Fatal(http.Serve(listener, exampleop.SetupServer(issuer, p, slog.New(slog.NewTextHandler(os.Stderr, nil)),
+		false)))
 }

@@ -158,7 +158,12 @@ func TestDamage(t *testing.T) {
 			copy(p[8:12], p[binary.BigEndian.Uint16(p[12:]):])
 			return b
 		},
-		"no page":        func(b []byte) []byte { p := page(b, interiorKeys); copy(p[8:], []byte{0, 0, 0, 0}); return b },
+		"no page": func(b []byte) []byte {
+			p := page(b, interiorKeys)
+			copy(p[8:],
+				[]byte{0, 0, 0, 0})
+			return b
+		},
 		"wrong kind":     func(b []byte) []byte { page(b, leafRows)[0] = leafKeys; return b },
 		"unknown kind":   func(b []byte) []byte { page(b, leafRows)[0] = 7; return b },
 		"too many cells": func(b []byte) []byte { binary.BigEndian.PutUint16(page(b, leafRows)[3:], 60000); return b },
