@@ -118,8 +118,7 @@ instead: ` + "`{\"error\": {\"code\", \"detail\", \"hint\", \"exit\"}}`" + `.
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.says)
 	}
 	b.WriteString("\n## Codes\n\nA code without a status never travels: the command line finds it by itself.\n\n| " +
-		"code " +
-		"| HTTP status | exit | meaning |\n|---|---|---|---|\n")
+		"code | HTTP status | exit | meaning |\n|---|---|---|---|\n")
 	for _, row := range snap.Codes() {
 		status := "-"
 		if row.Status != 0 {

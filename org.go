@@ -106,15 +106,13 @@ func (p Policy) checkUnsanitized(t Type, confirmed bool) error {
 			Detail: "the policy unsanitized_shares of your organization refuses to share snapshots that are not " +
 				"sanitized",
 			Hint: "sanitize it with `snapcli sanitize`, and push and share the sanitized copy; the service's " +
-				"operator sets " +
-				"the policy",
+				"operator sets the policy",
 		}
 	case p.Unsanitized == UnsanitizedAsk && !confirmed:
 		return &Error{
 			Code: CodeConfirm,
 			Detail: "this snapshot is not sanitized: sharing it shows the original, unmasked data, and your " +
-				"organization " +
-				"asks you to confirm that",
+				"organization asks you to confirm that",
 			Hint: "add --yes to confirm; over the API, add ?confirm_unsanitized=true",
 		}
 	}

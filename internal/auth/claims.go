@@ -19,8 +19,7 @@ const (
 const (
 	askForFewer = "ask your admin to let the identity provider send only the groups assigned to this application"
 	askForOther = "ask your admin to let the identity provider send the names or identifiers of your groups there, " +
-		"or " +
-		"to name another claim in groups_claim"
+		"or to name another claim in groups_claim"
 )
 
 // GroupClaim is what an identity provider said about a user's groups.

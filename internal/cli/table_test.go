@@ -93,8 +93,7 @@ func TestTableLeavesOut(t *testing.T) {
 		0: "Line  Action           By                From\n   1  snapshot.shared  login snapcli v1  10.0.0.1\n   2  " +
 			"key.created      a browser         10.0.0.2\n",
 		40: "Line  Action           By       From\n   1  snapshot.shared  login …  10.0.0.1\n   2  key.created      " +
-			"a " +
-			"brow…  10.0.0.2\n",
+			"a brow…  10.0.0.2\n",
 		36: "Line  Action           From\n   1  snapshot.shared  10.0.0.1\n   2  key.created      10.0.0.2\n",
 		16: "Line  Action\n   1  …ot.shared\n   2  …y.created\n",
 	} {

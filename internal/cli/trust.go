@@ -42,8 +42,7 @@ func (a *app) trustListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List whose programs you are willing to load",
 		Long: "List prints the organizations and people whose programs `snapcli load\n--with-programs` loads " +
-			"without a " +
-			"question.",
+			"without a question.",
 		Example: examples("list them", "snapcli trust list"),
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -275,8 +275,7 @@ func TestSlowAndIdleClientsDoNoHarm(t *testing.T) {
 		"nothing":       "",
 		"half a header": "GET /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nX-Slow: ",
 		"half a body": "POST /api/v1/agents/snapshots HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " +
-			"KEY\r\nContent-Type: " +
-			"application/json\r\nContent-Length: 500\r\n\r\n{",
+			"KEY\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{",
 		"half a form": "POST /auth/token HTTP/1.1\r\nHost: x\r\nContent-Type: " +
 			"application/x-www-form-urlencoded\r\nContent-Length: 500\r\n\r\na=",
 	} {

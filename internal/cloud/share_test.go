@@ -550,8 +550,7 @@ func TestUnsanitizedShares(t *testing.T) {
 		true)
 	must(t, err)
 	if want := "this snapshot is not sanitized: 2 more people of your organization and everyone in globex can now " +
-		"see " +
-		"the original, unmasked data"; made.Warning != want {
+		"see the original, unmasked data"; made.Warning != want {
 		t.Errorf("warning %q, want %q", made.Warning, want)
 	}
 	if again, err := alice.ShareWith(ctx, sn.ID, api.SharesRequest{GroupIDs: []string{"eng"}}, true); err != nil ||

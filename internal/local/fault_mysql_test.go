@@ -104,8 +104,7 @@ func mySQLShop(t *testing.T, from, to string) (s shop, server *sql.DB, name stri
 	}
 	for range 13 { // 8192 rows
 		if _, err := source.Exec("INSERT INTO customer (pad) SELECT concat(100000000 + id * 104729, substr(pad, " +
-			"10)) FROM " +
-			"customer"); err != nil {
+			"10)) FROM customer"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -142,8 +141,7 @@ func wholeMySQL(t *testing.T, server *sql.DB, name, when string) {
 func mySQLLeft(t *testing.T, server *sql.DB) (left int) {
 	t.Helper()
 	if err := server.QueryRow("SELECT count(*) FROM information_schema.schemata WHERE schema_name LIKE 'snapcli%' " +
-		"AND " +
-		"is_free_lock(right(schema_name, 16))").Scan(&left); err != nil {
+		"AND is_free_lock(right(schema_name, 16))").Scan(&left); err != nil {
 		t.Fatal(err)
 	}
 	return left

@@ -80,14 +80,11 @@ func attacks() map[string]attack {
 			prod:     "CREATE TABLE secret (token TEXT); INSERT INTO secret VALUES ('the-secret-token')",
 			settings: "SELECT count(*)::text FROM pg_roles WHERE rolname = 'hostile'",
 			programs: "SELECT (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE " +
-				"nspname = " +
-				"'public') + (SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal) + (SELECT count(*) FROM " +
-				"pg_class c JOIN " +
-				"pg_namespace n ON n.oid = relnamespace WHERE nspname = 'public' AND relkind IN ('v', 'm')) + " +
-				"(SELECT count(*) " +
+				"nspname = 'public') + (SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal) + (SELECT " +
+				"count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'public' " +
+				"AND relkind IN ('v', 'm')) + (SELECT count(*) " +
 				"FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL) + (SELECT count(*) FROM " +
-				"pg_policy) + (SELECT " +
-				"count(*) FROM pg_event_trigger)",
+				"pg_policy) + (SELECT count(*) FROM pg_event_trigger)",
 		},
 	}
 }

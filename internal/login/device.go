@@ -245,8 +245,7 @@ func (d *device) judge(err error) error {
 func deniedHint(reason string) string {
 	if strings.Contains(reason, "does not allow") {
 		return "use an API key: set SNAPCLI_CLOUD__API_KEY, or ask an owner of the organization to allow login from " +
-			"a " +
-			"terminal"
+			"a terminal"
 	}
 	return "if that was not you, run `snapcli login` again"
 }

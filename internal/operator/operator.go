@@ -183,16 +183,14 @@ func (p *program) check() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Try everything the configuration names",
-		Long: "Reads the configuration and tries what it names, each with a verdict: the database and its schema, " +
-			"the " +
-			"clock,\n" +
-			"writing and reading the storage, each identity provider, the hosts of webhooks, the collector of " +
-			"traces. " +
-			"Nothing is changed.\n\n" +
-			"An S3 storage, an identity provider, a webhook or a collector that does not answer is a warning: the " +
-			"service " +
-			"starts\n" +
-			"and serves everybody else. Everything else fails the check. Before a start, use --offline.",
+		Long: `Check reads the configuration and tries everything that it names, each with a
+verdict: the database and its schema, the clock, writing to and reading from the
+object store, each identity provider, the hosts of webhooks, the collector of
+traces. It changes nothing.
+
+An object store, an identity provider, a webhook or a collector that does not
+answer is a warning: the service starts and serves everybody else. Everything
+else fails the check. Use --offline before a start.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.config()

@@ -127,8 +127,7 @@ func (s *sketch) columns(partitioned bool) (columns []column, names []string) {
 func (s *sketch) extras(n int, shape string) {
 	if s.maybe("generated") {
 		s.WriteString(", `gv` INT GENERATED ALWAYS AS (length(`word`) + 1) VIRTUAL, `gs` VARCHAR(50) GENERATED " +
-			"ALWAYS AS " +
-			"(concat(`word`, ',', '(')) STORED, KEY (`gs`), KEY `on virtual` (`gv`)")
+			"ALWAYS AS (concat(`word`, ',', '(')) STORED, KEY (`gs`), KEY `on virtual` (`gv`)")
 	}
 	if s.maybe("invisible") {
 		s.WriteString(", `inv` INT " + s.on("INVISIBLE DEFAULT 5", "DEFAULT 5 INVISIBLE"))
@@ -186,8 +185,7 @@ func (s *sketch) programs() {
 		s.WriteString("CREATE FUNCTION `f``1` (`x y` INT) RETURNS VARCHAR(10) CHARSET utf8mb4 DETERMINISTIC COMMENT " +
 			"'it''s' RETURN concat('ü\\;', `x y`);\n")
 		s.WriteString("DELIMITER $$\nCREATE DEFINER=root@localhost PROCEDURE `p q`(IN a INT, OUT b TEXT)\nSQL " +
-			"SECURITY " +
-			"INVOKER\nBEGIN\n  -- a comment; and 'more\n  SET b = 'x' || a;\nEND $$\nDELIMITER ;\n")
+			"SECURITY INVOKER\nBEGIN\n  -- a comment; and 'more\n  SET b = 'x' || a;\nEND $$\nDELIMITER ;\n")
 	}
 	if s.maybe("event") {
 		s.WriteString("CREATE EVENT `e``v` ON SCHEDULE EVERY '1:30' HOUR_MINUTE STARTS '2030-01-01 00:00:00' ENDS " +
@@ -196,12 +194,9 @@ func (s *sketch) programs() {
 	}
 	if s.mariadb && s.maybe("oracle") {
 		s.WriteString("SET sql_mode = ORACLE;\nDELIMITER $$\nCREATE PACKAGE pk AS FUNCTION f RETURN INT; END " +
-			"$$\nCREATE " +
-			"PACKAGE BODY pk AS FUNCTION f RETURN INT AS BEGIN RETURN 1; END; END $$\nDELIMITER ;\n")
+			"$$\nCREATE PACKAGE BODY pk AS FUNCTION f RETURN INT AS BEGIN RETURN 1; END; END $$\nDELIMITER ;\n")
 		s.WriteString("SET sql_mode = '';\nDELIMITER $$\nCREATE AGGREGATE FUNCTION agg(x INT) RETURNS INT BEGIN " +
-			"DECLARE n " +
-			"INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND RETURN n; LOOP FETCH GROUP NEXT ROW; SET n = n + " +
-			"x; END " +
-			"LOOP; END $$\nDELIMITER ;\n")
+			"DECLARE n INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR NOT FOUND RETURN n; LOOP FETCH GROUP NEXT " +
+			"ROW; SET n = n + x; END LOOP; END $$\nDELIMITER ;\n")
 	}
 }

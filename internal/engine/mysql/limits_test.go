@@ -13,8 +13,7 @@ import (
 func limits() string {
 	var s strings.Builder
 	s.WriteString("SET sql_mode = '';\nCREATE TABLE longest (a VARBINARY(65533) NOT NULL) CHARSET latin1; INSERT " +
-		"INTO " +
-		"longest VALUES (repeat(x'00270a', 21844)), ('');\n")
+		"INTO longest VALUES (repeat(x'00270a', 21844)), ('');\n")
 	var columns, values []string
 	for i := range 1017 {
 		columns, values = append(columns, fmt.Sprintf("c%d TINYINT", i)), append(values, fmt.Sprint(i%128))
@@ -37,8 +36,7 @@ func limits() string {
 	s.WriteString("CREATE TABLE chosen (e ENUM('x','y')); INSERT INTO chosen VALUES ('z'), ('y'), (NULL);\n")
 	s.WriteString("SET SESSION sql_mode = 'ALLOW_INVALID_DATES'; CREATE TABLE days (d DATE, t DATETIME); INSERT INTO " +
 		"days VALUES ('2020-02-31', '2021-04-31 10:00:00'), ('2020-00-10', '0000-00-00 00:00:00'); SET SESSION " +
-		"sql_mode = " +
-		"DEFAULT;\n")
+		"sql_mode = DEFAULT;\n")
 	s.WriteString("CREATE TABLE large (id INT PRIMARY KEY, a LONGTEXT, b LONGTEXT); INSERT INTO large VALUES (1, " +
 		"repeat(concat(repeat('x', 1000), '''\\n'), 8000), ''), (2, NULL, NULL);\n")
 	return s.String()
@@ -51,12 +49,10 @@ func TestLimits(t *testing.T) {
 		text := strings.Replace(limits(), ", KEY (k62)", "", 1) // with the one of many columns they are 63
 		if strings.HasPrefix(server, "mysql") {
 			text += "SET SESSION sql_generate_invisible_primary_key = ON; CREATE TABLE unkeyed (a INT); INSERT INTO " +
-				"unkeyed " +
-				"VALUES (3), (3), (NULL);\n"
+				"unkeyed VALUES (3), (3), (NULL);\n"
 		} else {
 			text += "CREATE TABLE checked (a INT CHECK (a < 5)); SET SESSION check_constraint_checks = 0; INSERT " +
-				"INTO " +
-				"checked VALUES (9);\n"
+				"INTO checked VALUES (9);\n"
 		}
 		script(t, from, text)
 		d, _ := dumped(t, from)

@@ -83,20 +83,16 @@ func contents(t testing.TB, url string) string {
 		{"TRIGGER", "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = ? ORDER BY 1"},
 		{"FUNCTION",
 			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = " +
-				"'FUNCTION' " +
-				"ORDER BY 1"},
+				"'FUNCTION' ORDER BY 1"},
 		{"PROCEDURE",
 			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = " +
-				"'PROCEDURE' " +
-				"ORDER BY 1"},
+				"'PROCEDURE' ORDER BY 1"},
 		{"PACKAGE",
 			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = " +
-				"'PACKAGE' " +
-				"ORDER BY 1"},
+				"'PACKAGE' ORDER BY 1"},
 		{"PACKAGE BODY",
 			"SELECT routine_name FROM information_schema.routines WHERE routine_schema = ? AND routine_type = " +
-				"'PACKAGE BODY' " +
-				"ORDER BY 1"},
+				"'PACKAGE BODY' ORDER BY 1"},
 		{"EVENT", "SELECT event_name FROM information_schema.events WHERE event_schema = ? ORDER BY 1"},
 	} {
 		list, err := names(context.Background(), c, part.query, d.name)
@@ -344,14 +340,12 @@ const odd = "CREATE TABLE `a ``b`` ü` (id INT AUTO_INCREMENT PRIMARY KEY, v TEX
 	"CREATE TABLE parent (id INT PRIMARY KEY, child INT); CREATE TABLE child (id INT PRIMARY KEY, parent INT, " +
 	"CONSTRAINT fk FOREIGN KEY (parent) REFERENCES parent (id));\n" +
 	"INSERT INTO parent VALUES (1, 1); INSERT INTO child VALUES (1, 1); ALTER TABLE parent ADD CONSTRAINT fk2 " +
-	"FOREIGN " +
-	"KEY (child) REFERENCES child (id);\n" +
+	"FOREIGN KEY (child) REFERENCES child (id);\n" +
 	"CREATE TABLE `empty` (a INT); CREATE VIEW v2 AS SELECT id FROM parent; CREATE VIEW v1 AS SELECT v2.id FROM v2;\n" +
 	"CREATE TRIGGER tr BEFORE INSERT ON parent FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'must not " +
 	"fire';\n" +
 	"CREATE FUNCTION f(x INT) RETURNS INT DETERMINISTIC RETURN x + 1;\nCREATE PROCEDURE p() SELECT 1;\nCREATE EVENT " +
-	"ev " +
-	"ON SCHEDULE EVERY 1 DAY DO DELETE FROM `empty`;\n"
+	"ev ON SCHEDULE EVERY 1 DAY DO DELETE FROM `empty`;\n"
 
 // oddFor is odd for a server: MySQL knows no sequences.
 func oddFor(server string) string {
@@ -360,8 +354,7 @@ func oddFor(server string) string {
 	}
 	return odd +
 		"CREATE SEQUENCE seq START 100; DO nextval(seq); CREATE TABLE numbered (id BIGINT DEFAULT (nextval(seq)) " +
-		"PRIMARY " +
-		"KEY, v INT);\nINSERT INTO numbered (v) VALUES (1), (2);"
+		"PRIMARY KEY, v INT);\nINSERT INTO numbered (v) VALUES (1), (2);"
 }
 
 func TestOddSchemaTwice(t *testing.T) {

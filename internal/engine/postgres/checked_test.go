@@ -82,8 +82,7 @@ func TestReviewRefuses(t *testing.T) {
 	t.Parallel()
 	good := dumpEntry{id: 1, tag: "f(integer)", desc: "FUNCTION", namespace: "public",
 		definition: "CREATE FUNCTION public.f(x integer) RETURNS integer\n LANGUAGE sql AS $$ SELECT 1; DROP TABLE " +
-			"t; " +
-			"$$;\n\n\n"}
+			"t; $$;\n\n\n"}
 	r := &review{}
 	if ids, _, err := r.entries([]dumpEntry{good}); err != nil || !slices.Equal(ids, []int{1}) {
 		t.Fatalf("%v, %v", ids, err)

@@ -155,8 +155,7 @@ func (s *scratch) confined(ctx context.Context) error {
 			Detail: "the snapshot's programs need a role of their own, and the server " + s.place.where() +
 				" does not let the user " + s.place.config.User + " make one that can log in",
 			Hint: "grant CREATEROLE and let roles log in with a password in pg_hba.conf, or load without programs; " +
-				"nothing " +
-				"was replaced",
+				"nothing was replaced",
 		}
 	}
 	s.o.Notify("the snapshot's functions and views are loaded with the rights of the user " + s.place.config.User +

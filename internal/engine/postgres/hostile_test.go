@@ -159,24 +159,19 @@ func TestHostilePrograms(t *testing.T) {
 		"view":              "CREATE VIEW v AS SELECT calm(a) FROM t;",
 		"rule":              "CREATE RULE r AS ON INSERT TO t DO ALSO SELECT calm(1);",
 		"policy": "ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON t USING " +
-			"(calm(a) " +
-			"> 0);",
+			"(calm(a) > 0);",
 		"trigger": "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION trg(); ALTER TABLE t ENABLE " +
-			"ALWAYS " +
-			"TRIGGER tr;",
+			"ALWAYS TRIGGER tr;",
 		"event trigger": "CREATE FUNCTION ev() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM calm(1); " +
-			"END " +
-			"$$; CREATE EVENT TRIGGER ev ON ddl_command_end EXECUTE FUNCTION ev();",
+			"END $$; CREATE EVENT TRIGGER ev ON ddl_command_end EXECUTE FUNCTION ev();",
 		"cast": "CREATE TYPE mood AS ENUM ('1'); CREATE FUNCTION tomood(x int) RETURNS mood LANGUAGE sql AS $$ " +
-			"SELECT " +
-			"calm(1)::text::mood $$; CREATE CAST (int AS mood) WITH FUNCTION tomood(int) AS IMPLICIT;",
+			"SELECT calm(1)::text::mood $$; CREATE CAST (int AS mood) WITH FUNCTION tomood(int) AS IMPLICIT;",
 		"aggregate": "CREATE AGGREGATE agg(int) (SFUNC = int4pl, STYPE = int);",
 		"partition": "CREATE TABLE parts (a int) PARTITION BY RANGE (calm(a)); CREATE TABLE parts_1 PARTITION OF " +
-			"parts " +
-			"FOR VALUES FROM (0) TO (10);", "statistics": "CREATE STATISTICS st ON (calm(a)), a FROM t;",
+			"parts FOR VALUES FROM (0) TO (10);", "statistics": "CREATE STATISTICS st ON (calm(a)), a FROM t;",
 		"operator": "CREATE FUNCTION opf(int, int) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$ SELECT calm($1) > 0 " +
-			"$$; " +
-			"CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = opf); ALTER TABLE t ADD CHECK (a ### a);",
+			"$$; CREATE OPERATOR ### (LEFTARG = int, RIGHTARG = int, FUNCTION = opf); ALTER TABLE t ADD CHECK " +
+			"(a ### a);",
 	} {
 		definer := map[bool]string{true: "SECURITY DEFINER", false: ""}[len(name)%2 == 0]
 		psql(t, v.url,
@@ -184,8 +179,7 @@ func TestHostilePrograms(t *testing.T) {
 				"DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC;"+base+text))
 		d, raw := dumped(t, v.url)
 		calm := []byte("CREATE FUNCTION public.work(x integer) RETURNS integer\n    LANGUAGE plpgsql\n    AS $$ " +
-			"BEGIN " +
-			"RETURN x; END $$;")
+			"BEGIN RETURN x; END $$;")
 		hostile := fmt.Sprintf(evil, definer)
 		changed := changeContents(t, raw, func(i int, e [][]byte) {
 			e[definitionField] = bytes.Replace(e[definitionField], calm, []byte(hostile), 1)

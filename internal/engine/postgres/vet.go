@@ -21,8 +21,7 @@ func describedBy(info engine.Info) (*schema.Schema, error) {
 		return nil, &snap.Error{
 			Code: snap.CodeInvalid,
 			Detail: "the snapshot was built by an older version and does not describe its tables, so it could only " +
-				"be loaded " +
-				"by running its SQL",
+				"be loaded by running its SQL",
 			Hint: "ask for it to be built again with a current version",
 		}
 	}

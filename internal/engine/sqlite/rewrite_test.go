@@ -185,8 +185,7 @@ func TestNothingSlipsPastTheMasks(t *testing.T) {
 			"CREATE UNIQUE INDEX i ON c (v);", constant, snap.CodeInvalid},
 		"indexes of every kind": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows +
 			"CREATE INDEX i ON c (v); CREATE INDEX j ON c (lower(v)); CREATE INDEX k ON c (id) WHERE v > 'a'; " +
-			"CREATE UNIQUE " +
-			"INDEX l ON c (id, v);", reversed, ""},
+			"CREATE UNIQUE INDEX l ON c (id, v);", reversed, ""},
 		"a generated column": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT, g TEXT AS (v || '!') STORED); " +
 			"INSERT INTO c (v) VALUES ('top-secret-1'); CREATE INDEX i ON c (g);", reversed, ""},
 		"a key": {"CREATE TABLE c (id INT, v TEXT, PRIMARY KEY (v, id)) WITHOUT ROWID;" + rows,
@@ -197,8 +196,7 @@ func TestNothingSlipsPastTheMasks(t *testing.T) {
 			"CREATE INDEX i ON c (v); ANALYZE;", reversed, ""},
 		"words in an index of texts": {"CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" + rows +
 			"CREATE VIRTUAL TABLE \"f_ %\" USING\n \"FTS5\" (v, content = c, content_rowid = id); INSERT INTO \"f_ " +
-			"%\" (\"f_ " +
-			"%\") VALUES ('rebuild');", reversed, ""},
+			"%\" (\"f_ %\") VALUES ('rebuild');", reversed, ""},
 		"a log that is still there": {"PRAGMA journal_mode = WAL; CREATE TABLE c (id INTEGER PRIMARY KEY, v TEXT);" +
 			rows,
 			reversed, ""},

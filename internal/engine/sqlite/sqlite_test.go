@@ -312,8 +312,7 @@ func TestOldLogIsNotPlayedIntoTheNewFile(t *testing.T) {
 	}
 	defer db.Close()
 	if _, err := db.Exec("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a); INSERT INTO " +
-		"t " +
-		"VALUES ('old')"); err != nil {
+		"t VALUES ('old')"); err != nil {
 		t.Fatal(err)
 	}
 	for _, side := range []string{"", "-wal"} { // as they stand when the program is killed
