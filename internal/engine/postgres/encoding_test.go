@@ -247,11 +247,13 @@ func TestSnapshotThatWasConverted(t *testing.T) {
 	var b bytes.Buffer
 	place.encoding = "UTF8"
 	conn, snapshot := connectTo(t, from), ""
-	if err := conn.QueryRow(t.Context(), "BEGIN; SELECT pg_export_snapshot()",
-		pgx.QueryExecModeSimpleProtocol).Scan(&snapshot); err != nil {
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "BEGIN"); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close(t.Context())
+	if err := conn.QueryRow(t.Context(), "SELECT pg_export_snapshot()").Scan(&snapshot); err != nil {
+		t.Fatal(err)
+	}
 	if _, _, err := place.dump(t.Context(), tool, snapshot, &b); err != nil {
 		t.Fatal(err)
 	}
