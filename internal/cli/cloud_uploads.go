@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -49,9 +51,9 @@ func (a *app) printUploads(uploads []api.Upload) error {
 		a.note("you have no unfinished uploads")
 		return nil
 	}
-	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 6}, column{title: "Name", least: 10},
-		column{title: "Type", least: 8},
-		column{title: "Size"}, momentColumn("Last moved", 1))
+	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 6, weight: 1},
+		column{title: "Name", least: 10, weight: 1, cut: keepEnd}, column{title: "Type"},
+		column{title: "Size", right: true}, momentColumn("Last moved", 0))
 	for _, u := range uploads {
 		t.row(u.ID, u.Target, u.Name, string(u.Type), size(u.Size), a.when(u.TouchedAt))
 	}
@@ -64,7 +66,7 @@ func (a *app) uploadsAbortCommand() *cobra.Command {
 		Short: "End an unfinished upload and remove its bytes",
 		Long: `Abort ends one of your unfinished uploads. The service removes the bytes that
 arrived. Your local snapshot stays, and pushing it again starts from the
-beginning.`,
+beginning. The start of the upload's ID is enough.`,
 		Example: examples("give up a push that was begun", "snapcli cloud uploads abort snap_7h2k"),
 		Args:    oneArg("upload ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -72,10 +74,14 @@ beginning.`,
 			if err != nil {
 				return err
 			}
-			if err := conn.AbortUpload(cmd.Context(), args[0]); err != nil {
+			id, err := uploadID(cmd.Context(), conn, args[0])
+			if err != nil {
+				return err
+			}
+			if err := conn.AbortUpload(cmd.Context(), id); err != nil {
 				return noSuch(err, "upload", args[0], "list them with `snapcli cloud uploads`")
 			}
-			a.done("", "ended the upload %s", args[0])
+			a.done("", "ended the upload %s", id)
 			return nil
 		},
 		ValidArgsFunction: func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion,
@@ -91,4 +97,31 @@ beginning.`,
 			return out, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
+}
+
+// uploadID returns the ID of the caller's one upload that begins with typed, or
+// typed when there is none.
+func uploadID(ctx context.Context, c *connection, typed string) (string, error) {
+	prefix, ok := snap.CleanIDPrefix(typed)
+	if !ok {
+		return typed, nil
+	}
+	uploads, err := c.Uploads(ctx)
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, u := range uploads {
+		if strings.HasPrefix(u.ID, prefix) {
+			ids = append(ids, u.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return typed, nil
+	case 1:
+		return ids[0], nil
+	}
+	return "", snap.Usage(fmt.Sprintf("%q is the beginning of several upload IDs: %s", typed, strings.Join(ids, ", ")),
+		"give more characters of the one you mean")
 }
