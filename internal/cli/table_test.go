@@ -52,7 +52,8 @@ func rowOf(rows [][]string, i int) []string {
 }
 
 // TestTableWideCharacters: columns stand below each other whatever script the
-// cells are in, and the least important column is cut first.
+// cells are in. On a narrow terminal the least important columns go first, so
+// that names stay whole as long as they can.
 func TestTableWideCharacters(t *testing.T) {
 	t.Parallel()
 	draw := func(width int) string {
@@ -70,13 +71,13 @@ func TestTableWideCharacters(t *testing.T) {
 snap_01234567  東京    東京-20261121T011600Z  sanitized   12 MB  Yes     2026-11-21 01:16
 snap_89abcdef  shop    shop-20261121T011600Z  snapshot   1.2 GB  No      2026-11-21 01:16
 `,
-		80: `ID             Target  Name          Type         Size  Shared  Created
-snap_01234567  東京    …121T011600Z  sanitized   12 MB  Yes     2026-11-21 01:16
-snap_89abcdef  shop    …121T011600Z  snapshot   1.2 GB  No      2026-11-21 01:16
+		80: `ID             Name                   Type         Size  Shared  Created
+snap_01234567  東京-20261121T011600Z  sanitized   12 MB  Yes     2026-11-21
+snap_89abcdef  shop-20261121T011600Z  snapshot   1.2 GB  No      2026-11-21
 `,
-		60: `ID            Targ… Name   Type   Size Shared Created
-snap_01234567 東京  …1600Z san…  12 MB Yes    2026-11-21
-snap_89abcdef shop  …1600Z sna… 1.2 GB No     2026-11-21
+		60: `ID             Name                 Size  Shared  Created
+snap_01234567  …20261121T011600Z   12 MB  Yes     2026-11-21
+snap_89abcdef  …20261121T011600Z  1.2 GB  No      2026-11-21
 `,
 	} {
 		if got := draw(width); got != want {

@@ -39,11 +39,12 @@ func Bytes(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
 func Exact(t time.Time) string { return t.Format("2 Jan 2006, 15:04 MST") }
 
 // People writes how many, such as "1 person" or "2 people".
-func People(n int) string { return pluralOf(n, "person", "people") }
+func People(n int) string { return Plural(n, "person", "people") }
 
-func plural(n int, word string) string { return pluralOf(n, word, word+"s") }
+func plural(n int, word string) string { return Plural(n, word, word+"s") }
 
-func pluralOf(n int, one, more string) string {
+// Plural writes how many of something, such as "1 key" or "2 keys".
+func Plural(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
 	}

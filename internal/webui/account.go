@@ -1,7 +1,6 @@
 package webui
 
 import (
-	"fmt"
 	"net/http"
 
 	"golang.org/x/sync/errgroup"
@@ -33,21 +32,6 @@ func (p accountPage) Stored() string { return usageText(p.Me.Usage) }
 
 // OrgStored says the same of the organization, for its owners and admins.
 func (p accountPage) OrgStored() string { return usageText(p.Me.OrgUsage) }
-
-func usageText(u *api.Usage) string {
-	if u == nil {
-		return ""
-	}
-	text := look.Bytes(u.Bytes)
-	if u.BytesMax > 0 {
-		text += " of " + look.Bytes(u.BytesMax)
-	}
-	text += fmt.Sprintf(" in %d snapshots", u.Snapshots)
-	if u.Uploads > 0 {
-		text += fmt.Sprintf(", and %d unfinished uploads", u.Uploads)
-	}
-	return text
-}
 
 // SignedIn reports whether a login session is used, which can be ended here.
 func (p accountPage) SignedIn() bool { return p.Me.Credential.Kind == snap.LoginToken }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/api"
 	"snap/internal/look"
 )
 
@@ -408,6 +409,22 @@ func until(expires *time.Time) string {
 		return ""
 	}
 	return " until " + look.Exact(expires.Local())
+}
+
+// Account: what somebody stores at the service.
+func usageText(u *api.Usage) string {
+	if u == nil {
+		return ""
+	}
+	text := look.Bytes(u.Bytes)
+	if u.BytesMax > 0 {
+		text += " of " + look.Bytes(u.BytesMax)
+	}
+	text += " in " + look.Plural(u.Snapshots, "snapshot", "snapshots")
+	if u.Uploads > 0 {
+		text += ", and " + look.Plural(u.Uploads, "unfinished upload", "unfinished uploads")
+	}
+	return text
 }
 
 // Account: by what the service knows the caller.
