@@ -30,20 +30,18 @@ var house = map[string]struct {
 	may  []string
 }{
 	".":   {both, nil},
-	"api": {both, []string{".", "internal/near"}},
+	"api": {both, []string{"."}},
 
 	"cmd/snapcli": {client, []string{"internal/cli"}},
 	"internal/cli": {client, []string{
 		".", "api", "internal/schema", "internal/login", "internal/local", "internal/foreign", "internal/webui",
-		"internal/archive", "internal/transfer", "internal/near", "internal/disk", "internal/written",
-		"internal/given",
+		"internal/archive", "internal/transfer", "internal/disk", "internal/command",
 	}},
 	"internal/login": {client, []string{".", "api", "internal/disk"}},
 	"internal/local": {client, []string{
 		".", "api", "internal/schema", "internal/engine", "internal/engine/postgres",
 		"internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize",
-		"internal/foreign", "internal/transfer", "internal/profile", "internal/near", "internal/disk",
-		"internal/misread",
+		"internal/foreign", "internal/transfer", "internal/profile", "internal/disk",
 	}},
 	"internal/profile":        {client, []string{".", "api", "internal/blob"}},
 	"internal/schema":         {client, []string{"."}},
@@ -61,9 +59,9 @@ var house = map[string]struct {
 		"internal/disk", "internal/subset",
 	}},
 	"internal/engine/sqlite/btree": {client, nil},
-	"internal/foreign":             {client, []string{".", "internal/misread"}},
+	"internal/foreign":             {client, []string{".", "internal/disk"}},
 	"internal/subset":              {client, []string{".", "internal/engine"}},
-	"internal/sanitize":            {client, []string{".", "internal/engine", "internal/misread"}},
+	"internal/sanitize":            {client, []string{".", "internal/engine", "internal/disk"}},
 	"internal/archive":             {client, []string{".", "internal/schema"}},
 	"internal/transfer":            {client, []string{".", "api", "internal/disk"}},
 	"internal/webui": {client, []string{
@@ -73,14 +71,14 @@ var house = map[string]struct {
 	"cmd/snapcloud": {server, []string{".", "internal/operator"}},
 	"internal/operator": {server, []string{
 		".", "api", "internal/auth", "internal/cloud", "internal/signin", "internal/store",
-		"internal/blob", "internal/move", "internal/written", "internal/given",
+		"internal/blob", "internal/move", "internal/command",
 	}},
 	"internal/move": {server, []string{
 		".", "internal/auth", "internal/store", "internal/blob", "internal/disk",
 	}},
 	"internal/cloud": {server, []string{
 		".", "api", "internal/auth", "internal/limit", "internal/signin", "internal/store",
-		"internal/blob", "internal/disk", "internal/look", "internal/misread",
+		"internal/blob", "internal/disk", "internal/look",
 	}},
 	"internal/auth":  {server, []string{".", "internal/limit", "internal/store"}},
 	"internal/limit": {server, nil},
@@ -91,11 +89,8 @@ var house = map[string]struct {
 
 	"internal/look": {both, []string{"."}},
 	"internal/disk": {both, nil},
-	"internal/near": {both, nil},
 
-	"internal/written": {both, nil},
-	"internal/misread": {both, nil},
-	"internal/given":   {both, []string{"."}},
+	"internal/command": {both, []string{"."}},
 	// Storage knows neither half: the service keeps its snapshots in it, and a
 	// storage profile the user's own.
 	"internal/blob": {both, []string{".", "internal/disk"}},
@@ -122,7 +117,7 @@ var onlyIn = map[string][]string{
 		"internal/store", "internal/engine", "internal/engine/postgres", "internal/engine/mysql",
 		"internal/engine/sqlite", "internal/sanitize", "internal/sample", "internal/servertest", "demo",
 	},
-	"github.com/spf13/cobra":     {"internal/cli", "internal/operator"},
+	"github.com/spf13/cobra":     {"internal/cli", "internal/operator", "internal/command"},
 	"github.com/danielgtaylor/":  {"internal/cloud"},
 	"github.com/prometheus/":     {"internal/cloud"},
 	"go.opentelemetry.io/":       {"internal/cloud"},

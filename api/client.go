@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"snap"
-	"snap/internal/near"
 )
 
 // TokenSource returns the bearer token for the next request: an API key, or
@@ -214,7 +213,7 @@ func (c *Client) unresolved(ctx context.Context, typed string) error {
 	if len(code) < 5 {
 		return snap.ErrNotFound
 	}
-	if s, ok := mean[near.Within(code, codes, len(code)/5)]; ok {
+	if s, ok := mean[snap.ClosestWithin(code, codes, len(code)/5)]; ok {
 		return meant(s)
 	}
 	return snap.ErrNotFound

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/command"
 	"snap/internal/local"
 )
 
@@ -33,7 +34,7 @@ in the place of the subset in the target's configuration.`,
 			"a tenth of the customers, and all that belongs to them", "snapcli build shop --percent 10",
 			"one customer, and all that belongs to them", "snapcli build shop --where 'customers=id = 17'",
 			"so that only a colleague can read it", "snapcli build shop --encrypt-to colleague.pub"),
-		Args:              oneArg("target"),
+		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error

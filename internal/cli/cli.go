@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/term"
 
-	"snap/internal/written"
+	"snap/internal/command"
 )
 
 // IO is what one run of the program reads and writes, and which of it is a
@@ -42,7 +42,7 @@ func Stdio() IO {
 // Main runs the program with these arguments (without its name) and returns
 // its exit code (see [snap.Codes]). It ends soon after ctx does, with 130.
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
-	out := written.To(stdio.Out)
+	out := command.NewResult(stdio.Out)
 	stdio.Out = out
 	a := &app{io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler), patience: interactive(),
 		args: args}
@@ -54,7 +54,7 @@ func Main(ctx context.Context, args []string, stdio IO, env func(string) string)
 	root.SetErr(stdio.Err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = out.Lost()
+		err = out.Err()
 	}
 	return a.report(ctx, err)
 }

@@ -12,6 +12,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 // auditFlags choose lines of the audit log.
@@ -38,7 +39,7 @@ To ask who could see a snapshot on a day, use: snapcli cloud snapshots access`,
 			"everything about one snapshot", "snapcli cloud audit --snapshot snap_7h2k9m --all",
 			"shares of the last week", "snapcli cloud audit --action snapshot.shared --since 7d",
 			"check that nothing was changed or removed", "snapcli cloud audit --verify"),
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.verify {
 				return a.verifyAudit(cmd.Context())

@@ -7,12 +7,13 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) cloudChannelsCommand() *cobra.Command {
 	cmd := a.channelsListCommand("channels")
 	cmd.Short = "Share the newest snapshot of a target by a standing rule"
-	cmd.Args = knownCommand
+	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.channelsListCommand("list"), a.channelsAddCommand(), a.channelsRemoveCommand())
 	return cmd
 }
@@ -24,7 +25,7 @@ func (a *app) channelsListCommand(use string) *cobra.Command {
 		Long: `A channel shares the newest snapshot of a target with a group, or org-wide, as
 it is pushed. Owners and admins of the organization keep them.`,
 		Example: examples("list the channels", "snapcli cloud channels"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, conn, err := a.connect()
 			if err != nil {
@@ -80,7 +81,7 @@ already are left alone, but for the newest one with --now.`,
 		Example: examples(
 			"give a team the newest masked data, always", "snapcli cloud channels add shop --group Engineering",
 			"give it to everyone, starting with what is there", "snapcli cloud channels add shop --now"),
-		Args:              oneArg("target"),
+		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.addChannel(cmd.Context(), api.ChannelRequest{Target: args[0], Type: typ, Now: now}, group, yes)
@@ -133,7 +134,7 @@ func (a *app) channelsRemoveCommand() *cobra.Command {
 		Short:   "End a channel, and what it shares",
 		Long:    "Remove ends a channel at once, with what it shares; what somebody shared by\nhand stays shared.",
 		Example: examples("end a channel", "snapcli cloud channels remove 3"),
-		Args:    oneArg("channel ID"),
+		Args:    command.ExactArgs("channel ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, conn, err := a.connect()
 			if err != nil {

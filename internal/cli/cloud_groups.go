@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/api"
+
+	"snap/internal/command"
 )
 
 func (a *app) cloudGroupsCommand() *cobra.Command {
@@ -16,7 +18,7 @@ func (a *app) cloudGroupsCommand() *cobra.Command {
 at their last sign-in. Share with one by its name or ID. The groups themselves
 are kept by your identity provider.`,
 		Example: examples("find a group's ID", "snapcli cloud groups"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, conn, err := a.connect()
 			if err != nil {

@@ -4,12 +4,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/api"
+
+	"snap/internal/command"
 )
 
 func (a *app) cloudKeysCommand() *cobra.Command {
 	cmd := a.keysListCommand("keys")
 	cmd.Short = "List, make and revoke API keys"
-	cmd.Args = knownCommand
+	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.keysListCommand("list"), a.keysCreateCommand(), a.keysRevokeCommand())
 	return cmd
 }
@@ -21,7 +23,7 @@ func (a *app) keysListCommand(use string) *cobra.Command {
 		Long: `Lists your API keys, without their secrets. Keys are managed by a signed-in
 person: this uses the login session, also when an API key is configured.`,
 		Example: examples("list your keys", "snapcli cloud keys"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := a.signedIn()
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) keysCreateCommand() *cobra.Command {
@@ -26,7 +27,7 @@ act as the organization, within their scopes, and never change a share.`,
 		Example: examples(
 			"a key that acts as you, for 90 days", "snapcli cloud keys create laptop --expires-in 90d",
 			"a pipeline's key that only pulls", "snapcli cloud keys create ci --kind clt --scopes pull"),
-		Args: oneArg("name"),
+		Args: command.ExactArgs("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.createKey(cmd.Context(), args[0], kind, expiresIn, scopes)
 		},

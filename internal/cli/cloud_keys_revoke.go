@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/command"
 )
 
 func (a *app) keysRevokeCommand() *cobra.Command {
@@ -15,7 +16,7 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 		Short:   "Revoke an API key at once",
 		Long:    "Revoke ends an API key. Whoever uses it is refused from the next request on.",
 		Example: examples("revoke a key", "snapcli cloud keys revoke 12"),
-		Args:    oneArg("key ID"),
+		Args:    command.ExactArgs("key ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := a.signedIn()
 			if err != nil {

@@ -7,12 +7,13 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) cloudRetentionCommand() *cobra.Command {
 	cmd := a.retentionListCommand("retention")
 	cmd.Short = "Say how long cloud snapshots are kept"
-	cmd.Args = knownCommand
+	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.retentionListCommand("list"), a.retentionSetCommand(), a.retentionRemoveCommand(),
 		a.retentionRunCommand())
 	return cmd
@@ -26,7 +27,7 @@ func (a *app) retentionListCommand(use string) *cobra.Command {
 without one keep everything. A snapshot that another organization may still pull
 is never deleted by a rule. Owners and admins of the organization keep them.`,
 		Example: examples("list the rules", "snapcli cloud retention"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, conn, err := a.connect()
 			if err != nil {
@@ -78,10 +79,10 @@ applies the rules every hour; see first what would go with
 ` + "`snapcli cloud retention run --dry-run`.",
 		Example: examples(
 			"keep the last ten, and two weeks", "snapcli cloud retention set shop --keep-last 10 --keep-days 14"),
-		Args: oneArg("target"),
+		Args: command.ExactArgs("target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if r.KeepLast <= 0 && r.KeepDays <= 0 {
-				return snap.Usage("retention set needs --keep-last or --keep-days, more than 0", usageHint(cmd))
+				return snap.Usage("retention set needs --keep-last or --keep-days, more than 0", command.UsageHint(cmd))
 			}
 			_, conn, err := a.connect()
 			if err != nil {
@@ -112,7 +113,7 @@ func (a *app) retentionRemoveCommand() *cobra.Command {
 		Short:   "Keep a target's snapshots for ever",
 		Long:    "Remove takes a target's retention rule away: nothing of it is deleted by\nrule any more.",
 		Example: examples("keep everything of a target", "snapcli cloud retention remove shop"),
-		Args:    oneArg("target"),
+		Args:    command.ExactArgs("target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, conn, err := a.connect()
 			if err != nil {
@@ -136,7 +137,7 @@ func (a *app) retentionRunCommand() *cobra.Command {
 does every hour, at most 200 at a time. With --dry-run it only lists them.`,
 		Example: examples(
 			"see what would be deleted", "snapcli cloud retention run --dry-run"),
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, conn, err := a.connect()
 			if err != nil {

@@ -7,12 +7,13 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) cloudSessionsCommand() *cobra.Command {
 	cmd := a.sessionsListCommand("sessions")
 	cmd.Short = "List where you are signed in, and sign devices out"
-	cmd.Args = knownCommand
+	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.sessionsListCommand("list"), a.sessionsEndCommand())
 	return cmd
 }
@@ -23,7 +24,7 @@ func (a *app) sessionsListCommand(use string) *cobra.Command {
 		Short:   "List where you are signed in",
 		Long:    "Lists the devices and browsers that you are signed in on.",
 		Example: examples("see your sessions", "snapcli cloud sessions"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := a.signedIn()
 			if err != nil {
@@ -63,7 +64,7 @@ func (a *app) sessionsEndCommand() *cobra.Command {
 		Short:   "Sign a device or browser out at once",
 		Long:    "End signs one of your devices or browsers out. It acts at its next request.",
 		Example: examples("sign a lost laptop out", "snapcli cloud sessions end 12"),
-		Args:    oneArg("session ID"),
+		Args:    command.ExactArgs("session ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := a.signedIn()
 			if err != nil {

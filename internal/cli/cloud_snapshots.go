@@ -11,12 +11,13 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) cloudSnapshotsCommand() *cobra.Command {
 	cmd := a.cloudListCommand("snapshots")
 	cmd.Short = "List the cloud snapshots you may see; show, share and delete them"
-	cmd.Args = knownCommand
+	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.cloudListCommand("list"), a.cloudShowCommand(), a.cloudDeleteCommand(), a.declineCommand(),
 		a.cloudAccessCommand(),
 		a.shareCommand(), a.unshareCommand(), a.sharesCommand())
@@ -52,7 +53,7 @@ Filters combine: a snapshot is listed when all of them hold.`,
 			"snapcli cloud snapshots --target shop --type sanitized --shared",
 			"what you pushed and shared in the last week", "snapcli cloud snapshots --mine --shared --since 7d",
 			"every ID, for a script", "snapcli cloud snapshots --all --json | jq -r '.[].id'"),
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listCloud(cmd.Context(), f) },
 	}
 	cmd.Flags().StringVar(&f.target, "target", "", "only those of this target")

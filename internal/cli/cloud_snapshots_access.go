@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) cloudAccessCommand() *cobra.Command {
@@ -26,7 +27,7 @@ whole ID; that is for owners and admins.`,
 			"who can see it now", "snapcli cloud snapshots access snap_7h2k9m",
 			"why one colleague cannot", "snapcli cloud snapshots access snap_7h2k9m --user mia@acme.example",
 			"who could see it on that day", "snapcli cloud snapshots access snap_7h2k9m --at 2026-11-21"),
-		Args:              oneArg("snapshot ID"),
+		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			when, err := parseTime(at, a.now())

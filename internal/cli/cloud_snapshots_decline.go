@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"snap/internal/command"
+)
 
 func (a *app) declineCommand() *cobra.Command {
 	var yes bool
@@ -11,7 +15,7 @@ func (a *app) declineCommand() *cobra.Command {
 for all its members. The other organization sees that, and may share it again.
 Only owners and admins of your organization may decline.`,
 		Example:           examples("send a snapshot back", "snapcli cloud snapshots decline snap_7h2k9m"),
-		Args:              oneArg("snapshot ID"),
+		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, conn, err := a.connect()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"snap/internal/command"
 )
 
 func (a *app) cloudDeleteCommand() *cobra.Command {
@@ -19,7 +21,7 @@ organization may delete.`,
 		Example: examples(
 			"delete one", "snapcli cloud snapshots delete snap_7h2k9m",
 			"delete without a question", "snapcli cloud snapshots delete snap_7h2k9m --yes"),
-		Args:              someArgs("snapshot ID"),
+		Args:              command.SomeArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.deleteCloud(cmd.Context(), args, yes)

@@ -12,6 +12,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 // shareFlags choose with whom.
@@ -48,7 +49,7 @@ of the organization; shares with other organizations for owners and admins.`,
 			"share with another organization for a week",
 			"snapcli cloud snapshots share snap_7h2k9m --org globex --expires-in 7d",
 			"see what would happen", "snapcli cloud snapshots share snap_7h2k9m snap_p3v8xw --dry-run"),
-		Args:              someArgs("snapshot ID"),
+		Args:              command.SomeArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changeShares(cmd.Context(), args, f, a.sharer)

@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) sharesCommand() *cobra.Command {
@@ -22,7 +23,7 @@ organizations. The second list is for owners and admins of the organization.
 Of a snapshot that another organization shares with yours, it shows which
 organization that is and until when.`,
 		Example:           examples("see with whom it is shared", "snapcli cloud snapshots shares snap_7h2k9m"),
-		Args:              oneArg("snapshot ID"),
+		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.shares(cmd.Context(), args[0]) },
 	}

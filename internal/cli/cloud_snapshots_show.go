@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/api"
+
+	"snap/internal/command"
 )
 
 func (a *app) cloudShowCommand() *cobra.Command {
@@ -16,7 +18,7 @@ func (a *app) cloudShowCommand() *cobra.Command {
 		Long: "Show prints one cloud snapshot with its whole ID and checksum, how it is shared,\nand what " +
 			"you may do with it.",
 		Example:           examples("show one", "snapcli cloud snapshots show snap_7h2k9m"),
-		Args:              oneArg("snapshot ID"),
+		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.showCloud(cmd.Context(), args[0]) },
 	}

@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) unshareCommand() *cobra.Command {
@@ -30,7 +31,7 @@ finds it, and downloads in progress stop. Other shares stay.`,
 			"snapcli cloud snapshots unshare snap_7h2k9m --group Engineering --group dba",
 			"end the share with another organization", "snapcli cloud snapshots unshare snap_7h2k9m --org globex",
 			"end every share", "snapcli cloud snapshots unshare snap_7h2k9m --all"),
-		Args:              someArgs("snapshot ID"),
+		Args:              command.SomeArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.changeShares(cmd.Context(), args, f, a.unsharer)

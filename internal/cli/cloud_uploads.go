@@ -9,12 +9,13 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) cloudUploadsCommand() *cobra.Command {
 	cmd := a.uploadsListCommand("uploads")
 	cmd.Short = "List your unfinished uploads, and end them"
-	cmd.Args = knownCommand
+	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.uploadsListCommand("list"), a.uploadsAbortCommand())
 	return cmd
 }
@@ -26,7 +27,7 @@ func (a *app) uploadsListCommand(use string) *cobra.Command {
 		Long: `Lists the pushes that you began and did not finish. Run the same push again to
 resume one. An upload that does not move for two days is removed.`,
 		Example: examples("see your unfinished uploads", "snapcli cloud uploads"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, conn, err := a.connect()
 			if err != nil {
@@ -68,7 +69,7 @@ func (a *app) uploadsAbortCommand() *cobra.Command {
 arrived. Your local snapshot stays, and pushing it again starts from the
 beginning. The start of the upload's ID is enough.`,
 		Example: examples("give up a push that was begun", "snapcli cloud uploads abort snap_7h2k"),
-		Args:    oneArg("upload ID"),
+		Args:    command.ExactArgs("upload ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, conn, err := a.connect()
 			if err != nil {

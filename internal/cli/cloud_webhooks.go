@@ -8,12 +8,13 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) cloudWebhooksCommand() *cobra.Command {
 	cmd := a.webhooksListCommand("webhooks")
 	cmd.Short = "Be told of events at a URL"
-	cmd.Args = knownCommand
+	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.webhooksListCommand("list"), a.webhooksAddCommand(), a.webhooksRemoveCommand(),
 		a.webhooksDeliveriesCommand())
 	return cmd
@@ -27,7 +28,7 @@ func (a *app) webhooksListCommand(use string) *cobra.Command {
 the Standard Webhooks specification and tried again for three days. Owners and
 admins of the organization keep them.`,
 		Example: examples("list the webhooks", "snapcli cloud webhooks"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, conn, err := a.connect()
 			if err != nil {
@@ -75,7 +76,7 @@ receiver checks with it that a message is the service's. The events are pushed,
 shared, unshared, pulled and deleted; without --events it is told of all.`,
 		Example: examples(
 			"be told of pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed"),
-		Args: oneArg("URL"),
+		Args: command.ExactArgs("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, conn, err := a.connect()
 			if err != nil {
@@ -109,7 +110,7 @@ func (a *app) webhooksRemoveCommand() *cobra.Command {
 		Short:   "Remove a webhook",
 		Long:    "Remove ends a webhook at once; what was still to be delivered to it is dropped.",
 		Example: examples("remove a webhook", "snapcli cloud webhooks remove 2"),
-		Args:    oneArg("webhook ID"),
+		Args:    command.ExactArgs("webhook ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, conn, err := a.connect()
 			if err != nil {
@@ -130,7 +131,7 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 		Short:   "List what a webhook was told, and how it answered",
 		Long:    "Deliveries lists the newest messages to a webhook, with what came of each.",
 		Example: examples("see why nothing arrives", "snapcli cloud webhooks deliveries 2"),
-		Args:    oneArg("webhook ID"),
+		Args:    command.ExactArgs("webhook ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, conn, err := a.connect()
 			if err != nil {

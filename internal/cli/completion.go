@@ -9,6 +9,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) completionCommand() *cobra.Command {
@@ -24,7 +25,7 @@ also targets, snapshot IDs, groups and local snapshots.
   fish:        snapcli completion fish > ~/.config/fish/completions/snapcli.fish
   PowerShell:  snapcli completion powershell | Out-String | Invoke-Expression`,
 		Example:           examples("try it in this shell", "source <(snapcli completion bash)"),
-		Args:              oneArg("shell"),
+		Args:              command.ExactArgs("shell"),
 		ValidArgsFunction: cobra.FixedCompletions(shells, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()

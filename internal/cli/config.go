@@ -8,12 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/internal/local"
+
+	"snap/internal/command"
 )
 
 func (a *app) configCommand() *cobra.Command {
 	cmd := a.configShowCommand("config")
 	cmd.Short = "Show, check, edit and import the configuration"
-	cmd.Args = knownCommand
+	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.configShowCommand("show"), a.configPathCommand(), a.configEditCommand(), a.configCheckCommand(),
 		a.configSchemaCommand(), a.configImportCommand())
 	return cmd
@@ -34,7 +36,7 @@ func (a *app) configShowCommand(use string) *cobra.Command {
 config file, from an environment variable (SNAPCLI_ and the key in capitals,
 with __ for a dot) or a default. Secrets are masked.`,
 		Example: examples("show it", "snapcli config show"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			agent, err := a.agent()
 			if err != nil {

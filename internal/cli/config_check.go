@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"snap/internal/command"
 )
 
 func (a *app) configCheckCommand() *cobra.Command {
@@ -15,7 +17,7 @@ func (a *app) configCheckCommand() *cobra.Command {
 what is mistyped, with line and column, and every setting that would fail when
 it is used. It connects to nothing; doctor does that too.`,
 		Example: examples("check it", "snapcli config check"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.checkConfig() },
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/command"
 )
 
 func (a *app) configEditCommand() *cobra.Command {
@@ -21,7 +22,7 @@ func (a *app) configEditCommand() *cobra.Command {
 		Long: `Edit opens the config file in $VISUAL or $EDITOR and checks it when the editor
 ends. A file that does not exist yet begins with explained examples.`,
 		Example: examples("edit it", "snapcli config edit"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.editConfig(cmd.Context()) },
 	}
 }

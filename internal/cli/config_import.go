@@ -9,12 +9,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/command"
 	"snap/internal/foreign"
 	"snap/internal/local"
 )
 
 func (a *app) configImportCommand() *cobra.Command {
-	cmd := parent("import", "Take over the configuration of another tool",
+	cmd := command.Parent("import", "Take over the configuration of another tool",
 		`Import reads the configuration of another tool and writes targets, storage
 profiles and masking rules as far as there are equals. What has none is named
 with its line; a column whose masking has none gets no rule, so that sanitizing
@@ -41,7 +42,7 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 		Example: examples(
 			"see what it would come to", "snapcli config import "+tool+" "+file+" --dry-run",
 			"take it over", "snapcli config import "+tool+" "+file),
-		Args: oneArg("file"),
+		Args: command.ExactArgs("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			agent, err := a.agent()
 			if err != nil {

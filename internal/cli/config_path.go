@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/internal/local"
+
+	"snap/internal/command"
 )
 
 func (a *app) configPathCommand() *cobra.Command {
@@ -14,7 +16,7 @@ func (a *app) configPathCommand() *cobra.Command {
 		Short:   "Show where the config file is",
 		Long:    "Path prints the path of the config file, whether it exists or not.",
 		Example: examples("look into it", `cat "$(snapcli config path)"`),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			path, err := a.configPath()
 			if err == nil {

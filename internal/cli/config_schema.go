@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"snap/internal/command"
 )
 
 // configSchema is the JSON schema of config.yaml. A test holds it to the shape
@@ -23,7 +25,7 @@ language server complete and check the file by it, when its first line is:
   # yaml-language-server: $schema=./config.schema.json`,
 		Example: examples("keep it beside the config file",
 			`snapcli config schema > "$(dirname "$(snapcli config path)")/config.schema.json"`),
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			a.result("%s", raw(strings.TrimSpace(configSchema)))
 			return nil

@@ -17,6 +17,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 	"snap/internal/local"
 )
 
@@ -34,7 +35,7 @@ It also names what failed and killed commands left behind: temporary files, and
 scratch databases, journals and roles on the servers of destinations. --fix
 removes those.`,
 		Example: examples("check everything", "snapcli doctor", "for a bug report", "snapcli doctor --json"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix) },
 	}
 	cmd.Flags().BoolVar(&fix, "fix", false, "remove what failed and killed commands left behind")

@@ -10,6 +10,7 @@ import (
 	"charm.land/huh/v2"
 
 	"snap"
+	"snap/internal/command"
 	"snap/internal/disk"
 )
 
@@ -70,24 +71,23 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// asError brings any error into the form of the error table: what wraps a
-// *snap.Error keeps its code and says the whole sentence.
+// asError brings any error into the form of the error table, and names the causes
+// that a person can remove.
 func asError(err error) *snap.Error {
-	var e *snap.Error
-	if errors.As(err, &e) {
-		whole := *e
-		whole.Detail = err.Error()
-		return &whole
-	}
+	e := command.Fault(err)
 	switch {
+	case e.Code != snap.CodeInternal:
+		return e
 	case disk.Full(err):
 		return &snap.Error{Code: snap.CodeStorageFull, Detail: err.Error(),
 			Hint: "free some space, or set SNAPCLI_DATA_DIR to a larger disk, and run the command again"}
 	case errors.Is(err, os.ErrPermission):
 		return &snap.Error{Code: snap.CodeForbidden, Detail: err.Error(), Hint: "check who owns that file or folder"}
 	}
-	return &snap.Error{Code: snap.CodeInternal, Detail: err.Error(),
-		Hint: "run the command again with --debug to see more"}
+	if e.Hint == "" {
+		e.Hint = "run the command again with --debug to see more"
+	}
+	return e
 }
 
 func (a *app) writeError(e *snap.Error) {

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/internal/local"
+
+	"snap/internal/command"
 )
 
 func (a *app) loadCommand() *cobra.Command {
@@ -30,7 +32,7 @@ the author (` + "`snapcli trust add`" + `) or say so when you are asked; --yes d
 			"load what was built, sanitized or pulled last", "snapcli load shop",
 			"load the newest masked one, without a question", "snapcli load shop --type sanitized --yes",
 			"load one that is encrypted", "snapcli load shop --identity key.txt"),
-		Args:              oneArg("target"),
+		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Took = a.took("the one that was built, sanitized or pulled last")

@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 	"snap/internal/local"
 	"snap/internal/login"
 )
@@ -33,7 +34,7 @@ For automation use an API key instead: set ` + apiKeyEnv + `.`,
 			"sign in", "snapcli login",
 			"sign in on a machine without a browser", "snapcli login --no-browser",
 			"sign in on a phone", "snapcli login --qr --no-browser"),
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.login(cmd.Context(), o, &loginPrompt{app: a, qr: qr})
 		},

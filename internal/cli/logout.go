@@ -5,6 +5,8 @@ import (
 
 	"snap/api"
 	"snap/internal/login"
+
+	"snap/internal/command"
 )
 
 func (a *app) logoutCommand() *cobra.Command {
@@ -15,7 +17,7 @@ func (a *app) logoutCommand() *cobra.Command {
 machine. When the service cannot be reached, it is deleted here all the same,
 and you are told.`,
 		Example: examples("sign out", "snapcli logout"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			agent, err := a.agent()
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/command"
 	"snap/internal/local"
 )
 
@@ -31,7 +32,7 @@ loaded with its programs, confined to the database that it is loaded into.`,
 		Example: examples(
 			"pull the newest snapshot of shop", "snapcli pull shop --cloud",
 			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),
-		Args:              oneArg("target"),
+		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if from.cloud {

@@ -7,6 +7,8 @@ import (
 
 	"snap/api"
 	"snap/internal/local"
+
+	"snap/internal/command"
 )
 
 func (a *app) pushCommand() *cobra.Command {
@@ -27,7 +29,7 @@ snapshot that is there already is not sent twice.`,
 		Example: examples(
 			"push the newest snapshot", "snapcli push shop --cloud",
 			"push the newest masked one and keep its ID", "id=$(snapcli push shop --cloud --type sanitized --quiet)"),
-		Args:              oneArg("target"),
+		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Took = a.took("the newest that was built or sanitized here")

@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"snap"
-	"snap/internal/given"
-	"snap/internal/near"
+	"snap/internal/command"
 )
 
 // The groups that --help shows commands in.
@@ -29,7 +25,7 @@ func (a *app) root() *cobra.Command {
 		Use:               "snapcli",
 		Short:             "Take, mask, share and load database snapshots",
 		Long:              firstMinutes,
-		Args:              knownCommand,
+		Args:              command.RequireKnown,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return a.begin(cmd) },
@@ -37,16 +33,11 @@ func (a *app) root() *cobra.Command {
 			if version {
 				return a.printVersion()
 			}
-			return showHelp(cmd, args)
+			return command.ShowHelp(cmd, args)
 		},
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if unknown := a.unknownCommand(cmd); unknown != nil {
-			return unknown
-		}
-		return flagError(cmd, err)
-	})
+	root.SetFlagErrorFunc(command.FlagErrors(a.args))
 	root.SetUsageTemplate(usageTemplate)
 	a.globalFlags(root.PersistentFlags())
 	root.Flags().BoolVar(&version, "version", false, "print the version")
@@ -90,152 +81,7 @@ func (a *app) begin(cmd *cobra.Command) error {
 		return snap.Usage(fmt.Sprintf("the table width %d is less than zero", a.flags.width),
 			"use a number of columns, or 0 for the terminal's")
 	}
-	if err := cmd.ValidateFlagGroups(); err != nil {
-		return excluding(cmd, err)
-	}
-	return given.Something(cmd.Flags(), "scope") // the default of --scope is empty: SPEC 4.5
-}
-
-var flagsTogether = regexp.MustCompile(`\[([^\]]*)\] were all set`)
-
-// excluding says which flags exclude each other.
-func excluding(cmd *cobra.Command, err error) error {
-	detail := err.Error()
-	if m := flagsTogether.FindStringSubmatch(detail); m != nil {
-		detail = "--" + strings.ReplaceAll(m[1], " ", " and --") + " exclude each other"
-	}
-	return snap.Usage(detail, fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
-}
-
-// parent makes a command that only holds others.
-func parent(use, short, long string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Long: long, Args: knownCommand, RunE: showHelp}
-}
-
-func showHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-
-// knownCommand refuses words that are no subcommand, and suggests one.
-func knownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	hint := fmt.Sprintf("see `%s --help`", cmd.CommandPath())
-	if c := near.Closest(args[0], names); c != "" {
-		hint = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), c)
-	}
-	return snap.Usage(fmt.Sprintf("there is no command %q", path(cmd, args[0])), hint)
-}
-
-// path writes a command, and perhaps words after it, as a person types it
-// after the program's name.
-func path(cmd *cobra.Command, words ...string) string {
-	all := strings.Fields(cmd.CommandPath())
-	if len(all)+len(words) > 1 {
-		all = all[1:]
-	}
-	return strings.Join(append(all, words...), " ")
-}
-
-// unknownCommand is the error for a word that is no subcommand, which matters more
-// than the flags after it.
-func (a *app) unknownCommand(cmd *cobra.Command) error {
-	if !cmd.HasSubCommands() {
-		return nil
-	}
-	words := slices.DeleteFunc(slices.Clone(a.args), func(arg string) bool { return strings.HasPrefix(arg, "-") })
-	words = words[min(len(words), len(strings.Fields(cmd.CommandPath()))-1):]
-	if len(words) == 0 {
-		return nil
-	}
-	return knownCommand(cmd, words[:1])
-}
-
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return snap.Usage(fmt.Sprintf("%s takes no arguments, but there is %q", path(cmd), args[0]), usageHint(cmd))
-}
-
-// oneArg wants exactly one argument, which it calls by this name.
-func oneArg(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0 || args[0] == "":
-			return snap.Usage(fmt.Sprintf("%s needs a %s", path(cmd), name), usageHint(cmd))
-		case len(args) > 1:
-			return snap.Usage(fmt.Sprintf("%s takes one %s, but there is also %q", path(cmd), name, args[1]),
-				usageHint(cmd)+`; quote a name that has spaces`)
-		}
-		return nil
-	}
-}
-
-// someArgs wants at least one argument of this name.
-func someArgs(name string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 || args[0] == "" {
-			return snap.Usage(fmt.Sprintf("%s needs a %s", path(cmd), name), usageHint(cmd))
-		}
-		return nil
-	}
-}
-
-func usageHint(cmd *cobra.Command) string { return "use it as: " + cmd.UseLine() }
-
-// flagError says what is wrong with a flag, in our words.
-func flagError(cmd *cobra.Command, err error) error {
-	var (
-		unknown *pflag.NotExistError
-		missing *pflag.ValueRequiredError
-		invalid *pflag.InvalidValueError
-		told    *snap.Error
-	)
-	switch {
-	case errors.As(err, &told):
-		return told
-	case errors.As(err, &unknown):
-		return unknownFlag(cmd, unknown)
-	case errors.As(err, &missing):
-		return snap.Usage(fmt.Sprintf("--%s needs a value", missing.GetFlag().Name), usageHint(cmd))
-	case errors.As(err, &invalid):
-		f := invalid.GetFlag()
-		return snap.Usage(fmt.Sprintf("%q is not a value for --%s, which takes a %s", invalid.GetValue(), f.Name,
-			kindOf(f)),
-			fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
-	}
-	return snap.Usage(err.Error(), fmt.Sprintf("see `%s --help`", cmd.CommandPath()))
-}
-
-func kindOf(f *pflag.Flag) string {
-	switch f.Value.Type() {
-	case "int", "float64":
-		return "number"
-	case "bool":
-		return "true or false"
-	}
-	return f.Value.Type()
-}
-
-func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
-	name := e.GetSpecifiedName()
-	dashes := "--"
-	if e.GetSpecifiedShortnames() != "" {
-		dashes = "-"
-	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	hint := fmt.Sprintf("see `%s --help`", cmd.CommandPath())
-	if c := near.Closest(name, names); c != "" {
-		hint = "did you mean --" + c + "?"
-	}
-	return snap.Usage(fmt.Sprintf("%s has no flag %s%s", path(cmd), dashes, name), hint)
+	return command.CheckFlags(cmd, "scope") // the default of --scope is empty: SPEC 4.5
 }
 
 // examples writes one example a line, each with what it does.

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/internal/local"
+
+	"snap/internal/command"
 )
 
 func (a *app) sanitizeCommand() *cobra.Command {
@@ -30,7 +32,7 @@ their values, for you to read and correct, and notes it in the configuration.`,
 			"begin with rules made from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
 			"mask as the target's configuration says", "snapcli sanitize shop",
 			"run a SQL file on the copy", "snapcli sanitize shop --sql mask.sql"),
-		Args:              oneArg("target"),
+		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if initial {

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/command"
 	"snap/internal/webui"
 )
 
@@ -18,7 +19,7 @@ prints. It runs until Ctrl-C.`,
 		Example: examples(
 			"start and open a browser", "snapcli serve --open",
 			"only print the link, on a port of one's choice", "snapcli serve --listen 127.0.0.1:9000"),
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if o.Agent, o.Client, err = a.open(); err != nil {

@@ -6,13 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/command"
 	"snap/internal/local"
 )
 
 func (a *app) snapshotsCommand() *cobra.Command {
 	cmd := a.localListCommand("snapshots")
 	cmd.Short = "List, show, verify and delete the snapshots on this machine"
-	cmd.Args = knownCommand
+	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.localListCommand("list"), a.localShowCommand(), a.localVerifyCommand(), a.localDeleteCommand())
 	return cmd
 }
@@ -26,7 +27,7 @@ func (a *app) localListCommand(use string) *cobra.Command {
 		Long: "Lists the snapshots on this machine, newest first. For those in the cloud\nsee `snapcli cloud " +
 			"snapshots`.",
 		Example: examples("list them", "snapcli snapshots", "those of one target", "snapcli snapshots --target shop"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			agent, err := a.agent()
 			if err != nil {

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/internal/local"
+
+	"snap/internal/command"
 )
 
 func (a *app) localDeleteCommand() *cobra.Command {
@@ -18,7 +20,7 @@ func (a *app) localDeleteCommand() *cobra.Command {
 		Example: examples(
 			"delete one", "snapcli snapshots delete shop-20261121T011600Z",
 			"delete without a question", "snapcli snapshots delete shop-20261121T011600Z --yes"),
-		Args:              someArgs("name"),
+		Args:              command.SomeArgs("name"),
 		ValidArgsFunction: a.completeLocal,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			agent, err := a.agent()

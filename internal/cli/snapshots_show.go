@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/internal/local"
+
+	"snap/internal/command"
 )
 
 func (a *app) localShowCommand() *cobra.Command {
@@ -18,7 +20,7 @@ func (a *app) localShowCommand() *cobra.Command {
 		Long: "Show prints a snapshot on this machine with its file, checksum and tables. Of an\nencrypted " +
 			"one the tables are known when there is an identity that opens it.",
 		Example:           examples("show one", "snapcli snapshots show shop-20261121T011600Z"),
-		Args:              oneArg("name"),
+		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeLocal,
 		RunE: func(_ *cobra.Command, args []string) error {
 			agent, err := a.agent()

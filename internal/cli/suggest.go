@@ -1,10 +1,10 @@
 package cli
 
-import "snap/internal/near"
+import "snap"
 
 // didYouMean is a hint for a mistyped word, or the other hint.
 func didYouMean(typed string, candidates []string, otherwise string) string {
-	if c := near.Closest(typed, candidates); c != "" {
+	if c := snap.Closest(typed, candidates); c != "" {
 		return "did you mean " + c + "?"
 	}
 	return otherwise

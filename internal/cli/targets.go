@@ -4,12 +4,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/internal/local"
+
+	"snap/internal/command"
 )
 
 func (a *app) targetsCommand() *cobra.Command {
 	cmd := a.targetListCommand("targets")
 	cmd.Short = "List, add, show, check and remove targets"
-	cmd.Args = knownCommand
+	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.targetListCommand("list"), a.targetAddCommand(), a.targetShowCommand(), a.targetCheckCommand(),
 		a.targetRemoveCommand())
 	return cmd
@@ -22,7 +24,7 @@ func (a *app) targetListCommand(use string) *cobra.Command {
 		Long: `A target is a database that snapshots are taken of (its source) and the one they
 are loaded into (its destination). Targets stand in the config file.`,
 		Example: examples("list them", "snapcli targets"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			agent, err := a.agent()
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/command"
 	"snap/internal/local"
 )
 
@@ -28,7 +29,7 @@ environment when they are needed.`,
 			"snapcli targets add shop --source postgres://me@db.example/shop \\\n      --destination "+
 				"postgres://me@localhost/shop_dev",
 			"an SQLite file", "snapcli targets add notes --source sqlite:///home/me/notes.db"),
-		Args:              oneArg("name"),
+		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t.Name = args[0]

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"github.com/spf13/cobra"
+
+	"snap/internal/command"
 )
 
 func (a *app) targetRemoveCommand() *cobra.Command {
@@ -10,7 +12,7 @@ func (a *app) targetRemoveCommand() *cobra.Command {
 		Short:             "Remove a target from the config file",
 		Long:              "Remove takes a target out of the config file. Its snapshots and its\ndatabases stay.",
 		Example:           examples("remove one", "snapcli targets remove shop"),
-		Args:              oneArg("name"),
+		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(_ *cobra.Command, args []string) error {
 			agent, err := a.agent()

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"snap/internal/command"
 )
 
 func (a *app) targetShowCommand() *cobra.Command {
@@ -13,7 +15,7 @@ func (a *app) targetShowCommand() *cobra.Command {
 		Short:             "Show one target",
 		Long:              "Show prints a target's settings. Passwords in its URLs are hidden.",
 		Example:           examples("show one", "snapcli targets show shop"),
-		Args:              oneArg("name"),
+		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(_ *cobra.Command, args []string) error {
 			agent, err := a.agent()

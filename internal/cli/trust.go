@@ -10,6 +10,8 @@ import (
 
 	"snap/internal/local"
 	"snap/internal/schema"
+
+	"snap/internal/command"
 )
 
 func (a *app) trustCommand() *cobra.Command {
@@ -22,7 +24,7 @@ programs that its author wrote. For organizations and people that you trust,
 ` + "`snapcli load --with-programs`" + ` loads those too. Trust holds for one cloud
 service.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex"),
-		Args:    knownCommand,
+		Args:    command.RequireKnown,
 	}
 	cmd.AddCommand(a.trustListCommand(), a.trustAddCommand(), a.trustRemoveCommand())
 	return cmd
@@ -44,7 +46,7 @@ func (a *app) trustListCommand() *cobra.Command {
 		Long: "List prints the organizations and people whose programs `snapcli load\n--with-programs` loads " +
 			"without a question.",
 		Example: examples("list them", "snapcli trust list"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			agent, err := a.agent()
 			if err != nil {
@@ -90,7 +92,7 @@ by e-mail address, and only in your own organization: other organizations do not
 say who pushed.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague",
 			"snapcli trust add mia@acme.example"),
-		Args: oneArg("name"),
+		Args: command.ExactArgs("name"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			agent, err := a.agent()
 			if err != nil {
@@ -122,7 +124,7 @@ func (a *app) trustRemoveCommand() *cobra.Command {
 		Long: "Remove takes back the trust that `snapcli trust add` gave. Databases that were\nloaded do not " +
 			"change.",
 		Example: examples("trust an organization no longer", "snapcli trust remove org:globex"),
-		Args:    oneArg("name"),
+		Args:    command.ExactArgs("name"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			agent, err := a.agent()
 			if err != nil {

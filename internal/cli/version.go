@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/command"
 )
 
 // userAgent is what snapcli calls itself to the service.
@@ -25,7 +26,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Short:   "Show the version of snapcli",
 		Long:    "Version prints what is running: the version, and what it was built with and for.",
 		Example: "  snapcli version\n  snapcli version --json",
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },
 	}
 	a.jsonFlag(cmd)

@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/command"
 )
 
 func (a *app) whoamiCommand() *cobra.Command {
@@ -26,7 +27,7 @@ groups, and by which credential. The first of these is used:
 A login session is refreshed first, so that the answer holds for the next
 request too.`,
 		Example: examples("see who you are", "snapcli whoami", "your e-mail, for a script", "snapcli whoami --quiet"),
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.whoami(cmd.Context()) },
 	}
 	a.jsonFlag(cmd)

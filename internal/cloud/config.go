@@ -19,7 +19,7 @@ import (
 
 	"snap"
 	"snap/internal/auth"
-	"snap/internal/misread"
+	"snap/internal/disk"
 	"snap/internal/signin"
 )
 
@@ -144,10 +144,10 @@ func LoadConfig(path string, environ []string) (Config, error) {
 		}
 		var strict Config
 		if err := yaml.UnmarshalWithOptions(data, &strict, yaml.Strict()); err != nil {
-			return Config{}, snap.Usage(misread.At(path, err), "compare it with docs/configuration.md")
+			return Config{}, snap.Usage(disk.YAMLMistake(path, err), "compare it with docs/configuration.md")
 		}
 		if err := yaml.Unmarshal(data, &values); err != nil {
-			return Config{}, snap.Usage(misread.At(path, err), "")
+			return Config{}, snap.Usage(disk.YAMLMistake(path, err), "")
 		}
 	}
 	expanded, err := expand(values, environ)

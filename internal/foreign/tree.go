@@ -10,7 +10,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"snap"
-	"snap/internal/misread"
+	"snap/internal/disk"
 )
 
 const (
@@ -54,7 +54,7 @@ func parse(file string, text []byte) (*tree, error) {
 }
 
 func badYAML(file string, err error) error {
-	return &snap.Error{Code: snap.CodeUsage, Detail: misread.At(file, err), Hint: "correct the file", Cause: err}
+	return &snap.Error{Code: snap.CodeUsage, Detail: disk.YAMLMistake(file, err), Hint: "correct the file", Cause: err}
 }
 
 // builder makes a tree of the parser's nodes.

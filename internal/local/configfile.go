@@ -18,7 +18,6 @@ import (
 
 	"snap"
 	"snap/internal/disk"
-	"snap/internal/misread"
 )
 
 // keyDelim stands between the parts of a configuration key inside koanf. It is
@@ -120,7 +119,7 @@ func oneDocument(path string, text []byte) error {
 
 // badConfig makes a person's error of the parser's, which knows the place.
 func badConfig(path string, err error) error {
-	return &snap.Error{Code: snap.CodeUsage, Detail: misread.At(path, err),
+	return &snap.Error{Code: snap.CodeUsage, Detail: disk.YAMLMistake(path, err),
 		Hint:  "correct it with `snapcli config edit`",
 		Cause: err}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"snap"
-	"snap/internal/near"
 )
 
 // Targets lists the targets by name.
@@ -46,7 +45,7 @@ func (a *Agent) nearTarget(name string) string {
 	for _, t := range a.Targets() {
 		names = append(names, t.Name)
 	}
-	return near.Closest(name, names)
+	return snap.Closest(name, names)
 }
 
 // AddTarget writes a target into config.yaml, or replaces the one of its name.

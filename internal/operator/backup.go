@@ -12,6 +12,7 @@ import (
 
 	"snap"
 	"snap/internal/cloud"
+	"snap/internal/command"
 	"snap/internal/move"
 )
 
@@ -29,7 +30,7 @@ func (p *program) backup() *cobra.Command {
 			"themselves: only its owner can read it. The configuration file is not part of it.\n\n" +
 			"With PostgreSQL and S3, back up those by their own means.",
 		Example: "  snapcloud backup --config snapcloud.yaml --to /mnt/backups/snap --keep 14",
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.embedded()
 			if err != nil {
@@ -59,7 +60,7 @@ func (p *program) backup() *cobra.Command {
 func (p *program) backupList() *cobra.Command {
 	var from string
 	c := &cobra.Command{
-		Use: "list --from DIR", Short: "List the backups in a folder, the newest first", Args: cobra.NoArgs,
+		Use: "list --from DIR", Short: "List the backups in a folder, the newest first", Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			all, err := move.Backups(from)
 			if err != nil {
@@ -85,7 +86,7 @@ func (p *program) backupVerify() *cobra.Command {
 	var from, at string
 	c := &cobra.Command{
 		Use: "verify --from DIR", Short: "Read a whole backup and say whether it is as it was written",
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			meter := newMeter(p.stderr, "verified")
 			b, err := move.Verify(c.Context(), from, at, meter.progress())
@@ -113,7 +114,7 @@ func (p *program) restore() *cobra.Command {
 			"Pushes that were going on are begun again by snapcli; logins and keys are as they\n" +
 			"were when the backup was made.",
 		Example: "  snapcloud restore --config snapcloud.yaml --from /mnt/backups/snap",
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.embedded()
 			if err != nil {

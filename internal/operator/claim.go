@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap/internal/cloud"
+	"snap/internal/command"
 )
 
 func (p *program) claim() *cobra.Command {
@@ -18,7 +19,7 @@ func (p *program) claim() *cobra.Command {
 			"A backup of the database brings the snapshots back; this does not: the objects of the\n" +
 			"lost service stay in the storage, and no snapshot names them.",
 		Example: "  snapcloud claim --config snapcloud.yaml --from https://snap.example.com",
-		Args:    cobra.NoArgs,
+		Args:    command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(s *opened) error {
 				if err := cloud.Claim(c.Context(), s.Store, s.config, from); err != nil {

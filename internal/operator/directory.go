@@ -10,15 +10,16 @@ import (
 
 	"snap"
 	"snap/internal/cloud"
+	"snap/internal/command"
 	"snap/internal/store"
 )
 
 func (p *program) org() *cobra.Command {
-	c := parent("org", "Look at organizations")
+	c := command.Parent("org", "Look at organizations", "")
 	c.AddCommand(&cobra.Command{
 		Use:   "list",
 		Short: "List the organizations",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(s *opened) error {
 				orgs, err := s.Orgs(c.Context())
@@ -48,21 +49,21 @@ func (p *program) org() *cobra.Command {
 
 func (p *program) user() *cobra.Command {
 	var org string
-	c := parent("user", "List users, disable them, set their role")
+	c := command.Parent("user", "List users, disable them, set their role", "")
 	c.PersistentFlags().StringVar(&org, "org", "", "slug of the organization (required)")
 	c.MarkPersistentFlagRequired("org")
 	c.AddCommand(&cobra.Command{
-		Use: "list --org SLUG", Short: "List an organization's users", Args: cobra.NoArgs,
+		Use: "list --org SLUG", Short: "List an organization's users", Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.listUsers(c, org) },
 	}, &cobra.Command{
-		Use: "disable --org SLUG EMAIL", Short: "Lock a user out, from their next request on", Args: cobra.ExactArgs(1),
+		Use: "disable --org SLUG EMAIL", Short: "Lock a user out, from their next request on", Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.onUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {
 				return s.SetDisabled(store.TakingAway(c.Context()), m.ID, true)
 			})
 		},
 	}, &cobra.Command{
-		Use: "enable --org SLUG EMAIL", Short: "Let a disabled user in again", Args: cobra.ExactArgs(1),
+		Use: "enable --org SLUG EMAIL", Short: "Let a disabled user in again", Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.onUser(c, org, args[0], "enabled", func(s *opened, m snap.Member) error {
 				return s.SetDisabled(c.Context(), m.ID, false)
@@ -71,7 +72,7 @@ func (p *program) user() *cobra.Command {
 	}, &cobra.Command{
 		Use:   "role --org SLUG EMAIL owner|admin|member|viewer",
 		Short: "Set a user's role until their next sign-in; for local users the configuration sets it",
-		Args:  cobra.ExactArgs(2),
+		Args:  command.ExactArgs("e-mail address", "role"),
 		RunE: func(c *cobra.Command, args []string) error {
 			role := snap.Role(args[1])
 			if !role.Valid() {

@@ -12,6 +12,7 @@ import (
 	"snap"
 	"snap/internal/auth"
 	"snap/internal/cloud"
+	"snap/internal/command"
 	"snap/internal/store"
 )
 
@@ -58,7 +59,7 @@ func (s *opened) org(ctx context.Context, slug string) (store.Org, error) {
 }
 
 func (p *program) key() *cobra.Command {
-	c := parent("key", "Make, list and revoke API keys")
+	c := command.Parent("key", "Make, list and revoke API keys", "")
 	c.AddCommand(p.keyCreate(), p.keyList(), p.keyRevoke())
 	return c
 }
@@ -92,7 +93,7 @@ func (p *program) keyCreate() *cobra.Command {
 			"act as the organization, within their scopes, and never change a share.",
 		Example: "  snapcloud key create --org acme --kind user --user alice@acme.test --name laptop\n" +
 			"  snapcloud key create --org acme --kind pipeline --name nightly --scopes pull,push --expires-in 90d",
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(s *opened) error { return p.createKey(c.Context(), s, f) })
 		},
@@ -199,7 +200,7 @@ func (p *program) keyList() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list --org SLUG",
 		Short: "List an organization's live API keys",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(s *opened) error {
 				o, err := s.org(c.Context(), org)
@@ -255,7 +256,7 @@ func (p *program) keyRevoke() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "revoke --org SLUG ID",
 		Short: "Revoke an API key, at once",
-		Args:  cobra.ExactArgs(1),
+		Args:  command.ExactArgs("key ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)
 			if err != nil {

@@ -39,8 +39,8 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	expect(config, 0, "is whole", "backup verify --from "+backups)
 	expect(config, snap.ExitConflict, "not empty", "restore --from "+backups)
 	expect(config, snap.ExitConflict, "is running", "transfer --to "+moved)
-	expect(config, snap.ExitUsage, "required", "transfer")
-	expect(config, snap.ExitUsage, "required", "backup")
+	expect(config, snap.ExitUsage, "transfer needs --to", "transfer")
+	expect(config, snap.ExitUsage, "backup needs --to", "backup")
 	expect(config, snap.ExitUsage, "--keep", "backup --keep -1 --to "+backups)
 	stop()
 

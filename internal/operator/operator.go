@@ -7,7 +7,6 @@ package operator
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,40 +14,29 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"snap"
 	"snap/internal/cloud"
-	"snap/internal/given"
-	"snap/internal/written"
+	"snap/internal/command"
 )
 
 // Main runs snapcloud with these arguments and returns its exit code. Results
 // go to stdout, everything else to stderr. It ends when ctx does.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, version string) int {
-	result := written.To(stdout)
+	result := command.NewResult(stdout)
 	p := &program{stdout: result, stderr: stderr, environ: environ, version: version}
-	root := p.root()
+	root := p.root(args)
 	root.SetArgs(args)
 	root.SetOut(result)
 	root.SetErr(stderr)
-	ran, err := root.ExecuteContextC(ctx)
+	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = result.Lost()
+		err = result.Err()
 	}
 	if err == nil {
 		return snap.ExitOK
 	}
-	var e *snap.Error
-	if !errors.As(err, &e) {
-		e = &snap.Error{Code: snap.CodeInternal, Detail: err.Error()}
-		switch text := err.Error(); {
-		case strings.Contains(text, "unknown command"), strings.Contains(text, "flag"):
-			e = snap.Usage(text, "run `"+ran.CommandPath()+" --help`")
-		case strings.Contains(text, "arg(s)"):
-			e = snap.Usage(ran.CommandPath()+" "+text, "use it as: "+ran.UseLine())
-		}
-	}
+	e := command.Fault(err)
 	fmt.Fprintf(stderr, "snapcloud: %s\n", e.Error())
 	if e.Hint != "" {
 		fmt.Fprintf(stderr, "  hint: %s\n", e.Hint)
@@ -66,18 +54,19 @@ type program struct {
 	asJSON         bool
 }
 
-func (p *program) root() *cobra.Command {
+func (p *program) root(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "snapcloud",
 		Short:         "The service where teams share database snapshots",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          aCommand,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		Args:          command.RequireKnown,
+		RunE:          command.ShowHelp,
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
-			return given.Something(c.Flags())
+			return command.CheckFlags(c)
 		},
 	}
+	root.SetFlagErrorFunc(command.FlagErrors(args))
 	root.PersistentFlags().StringVar(&p.configFile, "config", "", "the configuration file (YAML)")
 	root.PersistentFlags().BoolVar(&p.asJSON, "json", false, "print JSON")
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -86,33 +75,13 @@ func (p *program) root() *cobra.Command {
 	return root
 }
 
-// parent makes a command that only holds others.
-func parent(use, short string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Args: aCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() }}
-}
-
-// aCommand refuses words that are no command of this one, so that a script that
-// mistypes one does not go on as if it had been done. Without words it helps.
-func aCommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return pflag.ErrHelp
-	}
-	hint := "run `" + c.CommandPath() + " --help`"
-	c.SuggestionsMinimumDistance = 1 + len(args[0])/4
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean `" + c.CommandPath() + " " + near[0] + "`?"
-	}
-	return snap.Usage(fmt.Sprintf("there is no command %q", c.CommandPath()+" "+args[0]), hint)
-}
-
 func (p *program) config() (cloud.Config, error) { return cloud.LoadConfig(p.configFile, p.environ) }
 
 func (p *program) serve() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the service",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.config()
 			if err != nil {
@@ -137,7 +106,7 @@ func (p *program) migrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
 		Short: "Bring the database's schema up to date",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(*opened) error {
 				fmt.Fprintln(p.stdout, "the database is up to date")
@@ -151,7 +120,7 @@ func (p *program) openapi() *cobra.Command {
 	return &cobra.Command{
 		Use:   "openapi",
 		Short: "Print the OpenAPI document of the API",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			doc, err := cloud.Document(c.Context(), p.version)
 			if err != nil {
@@ -167,7 +136,7 @@ func (p *program) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			if p.asJSON {
 				return p.json(map[string]string{"version": p.version})
@@ -191,7 +160,7 @@ traces. It changes nothing.
 An object store, an identity provider, a webhook or a collector that does not
 answer is a warning: the service starts and serves everybody else. Everything
 else fails the check. Use --offline before a start.`,
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.config()
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"snap/internal/auth"
 	"snap/internal/blob"
 	"snap/internal/cloud"
+	"snap/internal/command"
 	"snap/internal/move"
 	"snap/internal/store"
 )
@@ -30,7 +31,7 @@ func (p *program) transfer() *cobra.Command {
 			"SNAPCLOUD_ environment variables count for --config only; ${NAME} works in both.",
 		Example: "  snapcloud transfer --config snapcloud.yaml --to replicas.yaml --dry-run\n" +
 			"  snapcloud transfer --config snapcloud.yaml --to replicas.yaml",
-		Args: cobra.NoArgs,
+		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.move(c.Context(), to, dryRun) },
 	}
 	c.Flags().StringVar(&to, "to", "", "the configuration file of the destination (required)")

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"snap"
-	"snap/internal/misread"
+	"snap/internal/disk"
 )
 
 // Rules is a rules file: what becomes of every column of every table.
@@ -88,7 +88,7 @@ func CheckRules(path string, text []byte) error {
 func parseRules(path string, text []byte) (*Rules, error) {
 	r := &Rules{path: path}
 	if err := yaml.UnmarshalWithOptions(text, r, yaml.DisallowUnknownField()); err != nil {
-		return nil, &snap.Error{Code: snap.CodeUsage, Detail: misread.At(path, err), Hint: "correct the rules file",
+		return nil, &snap.Error{Code: snap.CodeUsage, Detail: disk.YAMLMistake(path, err), Hint: "correct the rules file",
 			Cause: err}
 	}
 	sum := sha256.Sum256(text)

@@ -1,4 +1,4 @@
-package misread_test
+package disk_test
 
 import (
 	"errors"
@@ -6,10 +6,10 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"snap/internal/misread"
+	"snap/internal/disk"
 )
 
-func TestAt(t *testing.T) {
+func TestYAMLMistake(t *testing.T) {
 	t.Parallel()
 	var into struct {
 		Known int
@@ -25,7 +25,7 @@ func TestAt(t *testing.T) {
 		"a.yaml: no line is known": errors.New("no line is known\nand this is more than " +
 			"a line"),
 	} {
-		if got := misread.At("a.yaml", err); got != want {
+		if got := disk.YAMLMistake("a.yaml", err); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -1,6 +1,4 @@
-// Package misread says where a YAML file is wrong, in the way of compilers, so
-// that editors jump there: FILE:LINE:COLUMN: what is wrong.
-package misread
+package disk
 
 import (
 	"errors"
@@ -11,9 +9,10 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// At writes an error of the YAML parser about a file on one line, with the
-// place if the parser knows it.
-func At(file string, err error) string {
+// YAMLMistake writes an error of the YAML parser about a file on one line, as compilers
+// do so that editors jump there: FILE:LINE:COLUMN: message. It leaves out the
+// place if the parser does not know it.
+func YAMLMistake(file string, err error) string {
 	what, at := err.Error(), ""
 	var y yaml.Error
 	if errors.As(err, &y) {

@@ -1,4 +1,4 @@
-package near
+package snap
 
 import "testing"
 
@@ -21,7 +21,7 @@ func TestWithin(t *testing.T) {
 	for typed, want := range map[string]string{
 		"k3mfq2xv": "k3mfq2xw", "K3MFQ2XW": "k3mfq2xw", "k3mfq7xw": "k3mfq2xw", "k3mfaaxw": "", "": "",
 	} {
-		if got := Within(typed, codes, len(typed)/5); got != want {
+		if got := ClosestWithin(typed, codes, len(typed)/5); got != want {
 			t.Errorf("%q: got %q, want %q", typed, got, want)
 		}
 	}

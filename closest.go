@@ -1,5 +1,4 @@
-// Package near finds what a person most likely meant by a mistyped word.
-package near
+package snap
 
 import "strings"
 
@@ -15,9 +14,9 @@ func Closest(typed string, candidates []string) string {
 	})
 }
 
-// Within returns the first of the candidates that are fewest edits away from
+// ClosestWithin returns the first of the candidates that are fewest edits away from
 // typed, whatever the case, if those are no more than most; else "".
-func Within(typed string, candidates []string, most int) string {
+func ClosestWithin(typed string, candidates []string, most int) string {
 	return nearest(typed, candidates, most, edits)
 }
 

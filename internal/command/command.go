@@ -1,0 +1,102 @@
+// Package command holds the rules that the command lines of both programs share:
+// commands that only hold other commands, arguments, flags, the result on standard
+// output and the form of an error.
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+)
+
+// Parent makes a command that only holds other commands. Without arguments it
+// prints its help; [RequireKnown] refuses any other word.
+func Parent(use, short, long string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Long: long, Args: RequireKnown, RunE: ShowHelp}
+}
+
+// ShowHelp prints the help of a command.
+func ShowHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// RequireKnown refuses a word that is not a subcommand, and suggests the closest
+// one, so that a script with a typing error fails.
+func RequireKnown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	hint := seeHelp(cmd)
+	if c := snap.Closest(args[0], names); c != "" {
+		hint = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), c)
+	}
+	return snap.Usage(fmt.Sprintf("there is no command %q", Path(cmd, args[0])), hint)
+}
+
+// Path writes a command, and perhaps words after it, without the program's name.
+func Path(cmd *cobra.Command, words ...string) string {
+	all := strings.Fields(cmd.CommandPath())
+	if len(all)+len(words) > 1 {
+		all = all[1:]
+	}
+	return strings.Join(append(all, words...), " ")
+}
+
+// NoArgs refuses every argument.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return snap.Usage(fmt.Sprintf("%s takes no arguments, but there is %q", Path(cmd), args[0]), UsageHint(cmd))
+}
+
+// ExactArgs requires one argument for each of these names, which messages use.
+func ExactArgs(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		for i, name := range names {
+			if i >= len(args) || args[i] == "" {
+				return snap.Usage(fmt.Sprintf("%s needs a %s", Path(cmd), name), UsageHint(cmd))
+			}
+		}
+		if len(args) > len(names) {
+			return snap.Usage(fmt.Sprintf("%s takes one %s, but there is also %q", Path(cmd),
+				strings.Join(names, " and one "), args[len(names)]), UsageHint(cmd)+"; quote a name that has spaces")
+		}
+		return nil
+	}
+}
+
+// SomeArgs requires at least one argument of this name.
+func SomeArgs(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 || args[0] == "" {
+			return snap.Usage(fmt.Sprintf("%s needs a %s", Path(cmd), name), UsageHint(cmd))
+		}
+		return nil
+	}
+}
+
+// UsageHint is the hint that shows how a command is called.
+func UsageHint(cmd *cobra.Command) string { return "use it as: " + cmd.UseLine() }
+
+func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("see `%s --help`", cmd.CommandPath()) }
+
+// Fault brings any error into the form of the error table: an error that wraps a
+// [snap.Error] keeps its code and has the whole sentence; any other one is internal.
+func Fault(err error) *snap.Error {
+	var e *snap.Error
+	if !errors.As(err, &e) {
+		return &snap.Error{Code: snap.CodeInternal, Detail: err.Error()}
+	}
+	whole := *e
+	whole.Detail = err.Error()
+	return &whole
+}

@@ -1,0 +1,127 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"snap"
+)
+
+// CheckFlags refuses a command without its required flags, with flags that exclude
+// each other, or with flags that have an empty value, except those named. A script passes --group
+// "$TEAM" with an empty TEAM when it forgot to set it; taken for a flag that was
+// left out, it would share with everybody.
+func CheckFlags(cmd *cobra.Command, mayBeEmpty ...string) error {
+	if err := cmd.ValidateFlagGroups(); err != nil {
+		return exclude(cmd, err)
+	}
+	var err error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		_, required := f.Annotations[cobra.BashCompOneRequiredFlag]
+		if required && !f.Changed && err == nil && !cmd.HasSubCommands() {
+			err = snap.Usage(Path(cmd)+" needs --"+f.Name, UsageHint(cmd))
+		}
+	})
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if empty(f.Value) && !slices.Contains(mayBeEmpty, f.Name) {
+			err = snap.Usage(fmt.Sprintf("--%s is empty", f.Name), "give it a value, or omit it")
+		}
+	})
+	return err
+}
+
+func empty(v pflag.Value) bool {
+	if several, is := v.(pflag.SliceValue); is {
+		return !slices.ContainsFunc(several.GetSlice(), func(s string) bool { return s != "" })
+	}
+	return v.String() == ""
+}
+
+var flagsTogether = regexp.MustCompile(`\[([^\]]*)\] were all set`)
+
+// exclude says which flags exclude each other.
+func exclude(cmd *cobra.Command, err error) error {
+	detail := err.Error()
+	if m := flagsTogether.FindStringSubmatch(detail); m != nil {
+		detail = "--" + strings.ReplaceAll(m[1], " ", " and --") + " exclude each other"
+	}
+	return snap.Usage(detail, seeHelp(cmd))
+}
+
+// FlagErrors returns what [cobra.Command.SetFlagErrorFunc] needs. args is the
+// command line without the program's name: a word in it that is not a command
+// matters more than the flags after it.
+func FlagErrors(args []string) func(*cobra.Command, error) error {
+	return func(cmd *cobra.Command, err error) error {
+		if unknown := unknownCommand(cmd, args); unknown != nil {
+			return unknown
+		}
+		return flagError(cmd, err)
+	}
+}
+
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if !cmd.HasSubCommands() {
+		return nil
+	}
+	words := slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return strings.HasPrefix(arg, "-") })
+	words = words[min(len(words), len(strings.Fields(cmd.CommandPath()))-1):]
+	if len(words) == 0 {
+		return nil
+	}
+	return RequireKnown(cmd, words[:1])
+}
+
+// flagError says what is wrong with a flag.
+func flagError(cmd *cobra.Command, err error) error {
+	var (
+		unknown *pflag.NotExistError
+		missing *pflag.ValueRequiredError
+		invalid *pflag.InvalidValueError
+		ours    *snap.Error
+	)
+	switch {
+	case errors.As(err, &ours):
+		return ours
+	case errors.As(err, &unknown):
+		return unknownFlag(cmd, unknown)
+	case errors.As(err, &missing):
+		return snap.Usage(fmt.Sprintf("--%s needs a value", missing.GetFlag().Name), UsageHint(cmd))
+	case errors.As(err, &invalid):
+		f := invalid.GetFlag()
+		return snap.Usage(fmt.Sprintf("%q is not a value for --%s, which takes a %s", invalid.GetValue(), f.Name,
+			kindOf(f)), seeHelp(cmd))
+	}
+	return snap.Usage(err.Error(), seeHelp(cmd))
+}
+
+func kindOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int", "float64":
+		return "number"
+	case "bool":
+		return "true or false"
+	}
+	return f.Value.Type()
+}
+
+func unknownFlag(cmd *cobra.Command, e *pflag.NotExistError) error {
+	name := e.GetSpecifiedName()
+	dashes := "--"
+	if e.GetSpecifiedShortnames() != "" {
+		dashes = "-"
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	hint := seeHelp(cmd)
+	if c := snap.Closest(name, names); c != "" {
+		hint = "did you mean --" + c + "?"
+	}
+	return snap.Usage(fmt.Sprintf("%s has no flag %s%s", Path(cmd), dashes, name), hint)
+}
