@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"snap"
 )
@@ -16,7 +17,13 @@ import (
 // Parent makes a command that only holds other commands. Without arguments it
 // prints its help; [RequireKnown] refuses any other word.
 func Parent(use, short, long string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Long: long, Args: RequireKnown, RunE: ShowHelp}
+	return &cobra.Command{Use: use, Short: short, Long: long, RunE: ShowHelp,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return pflag.ErrHelp // before required flags are checked
+			}
+			return RequireKnown(cmd, args)
+		}}
 }
 
 // ShowHelp prints the help of a command.

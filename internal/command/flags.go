@@ -24,7 +24,7 @@ func CheckFlags(cmd *cobra.Command, mayBeEmpty ...string) error {
 	var err error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		_, required := f.Annotations[cobra.BashCompOneRequiredFlag]
-		if required && !f.Changed && err == nil && !cmd.HasSubCommands() {
+		if required && !f.Changed && err == nil {
 			err = snap.Usage(Path(cmd)+" needs --"+f.Name, UsageHint(cmd))
 		}
 	})
