@@ -178,7 +178,7 @@ func TestAViewerIsToldWhy(t *testing.T) {
 	err := snap.Allowed(person(10, acme, snap.RoleViewer), snap.ActShare,
 		snap.Snapshot{Org: acme, Owner: person(10, acme, snap.RoleViewer).User})
 	if snap.CodeOf(err) != snap.CodeForbidden || err.Error() != "viewers cannot share snapshots, even their own" {
-		t.Errorf("a viewer who shares a snapshot of their own is told: %v", err)
+		t.Errorf("a viewer shares a snapshot of their own: %v", err)
 	}
 }
 

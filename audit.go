@@ -13,7 +13,7 @@ import (
 // same ones.
 type AuditAction string
 
-// What the audit log records.
+// The actions that the audit log records.
 const (
 	AuditPushed       AuditAction = "snapshot.pushed"
 	AuditPullStarted  AuditAction = "snapshot.pull_started"

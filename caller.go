@@ -92,9 +92,9 @@ type Group struct {
 	Name    string
 }
 
-// Caller is who a request acts for, as of the moment it was authenticated:
-// role and groups are read anew for every request, so a change acts at the
-// next one. The zero Caller is anonymous and may see nothing.
+// Caller is the identity that a request acts for. Role and groups are read
+// again for every request, so a change takes effect at the next one. The zero
+// Caller is anonymous and may see nothing.
 type Caller struct {
 	Org        OrgRef
 	User       *User     // nil for an organization-level key

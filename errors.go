@@ -10,7 +10,7 @@ import (
 // by them, and the service and the client carry them unchanged over the wire.
 type Code string
 
-// The codes. What each means on the wire and to a shell stands in [Codes].
+// The codes. [Codes] gives the meaning of each on the wire and to a shell.
 const (
 	CodeUsage                   Code = "usage"
 	CodeInvalid                 Code = "invalid"

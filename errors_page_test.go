@@ -103,8 +103,8 @@ The service sends errors as RFC 9457 ` + "`application/problem+json`" + `:
 ` + "```" + `
 
 ` + "`detail`" + ` says what happened, ` + "`hint`" + ` what to do next, and ` + "`errors`" + ` names the fields of
-the input that are not right. What does not exist and what you may not see get the
-same answer, which differs by the request ID alone.
+the input that are not right. A thing that does not exist and one that you may not
+see get the same answer; only the request ID differs.
 
 snapcli writes the detail and the hint to standard error; with ` + "`--json`" + ` one object
 instead: ` + "`{\"error\": {\"code\", \"detail\", \"hint\", \"exit\"}}`" + `.

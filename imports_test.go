@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// The halves of the product. What is in neither may be used by both.
+// The halves of the product. Both may use the packages that are in neither.
 const (
 	client = "client"
 	server = "server"

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Type tells whether a snapshot holds the data as it was or a masked copy
-// (SPEC 2.1).
+// Type says whether a snapshot holds the original data or a masked copy (SPEC
+// 2.1).
 type Type string
 
 // The two types.
@@ -53,7 +53,7 @@ type Snapshot struct {
 	SHA256  string // of the file, lower-case hexadecimal
 	Created time.Time
 
-	// What the caller who looked it up sees of its shares.
+	// The part of its shares that the caller may see.
 
 	// Shared is set when the snapshot is shared org-wide in the caller's
 	// organization, or shared to the caller's whole organization by another.

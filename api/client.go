@@ -49,7 +49,7 @@ type Options struct {
 	UserAgent string
 	HTTP      *http.Client // nil for one with sane timeouts
 	// TraceParent is the trace that the requests belong to, as W3C Trace
-	// Context writes it. What is not one is not sent.
+	// Context writes it. An invalid value is not sent.
 	TraceParent string
 	// Wait pauses before a request that may be sent twice is sent again; nil
 	// waits for real. It returns early with the context's error.
@@ -191,9 +191,9 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 		strings.Join(ids, ", ")), "give more characters of the one you mean")
 }
 
-// unresolved is the answer for what is no beginning of a visible ID. Its hint
-// names the snapshot, among the newest visible ones, that has typed as its
-// name, or an ID that begins nearly like it.
+// unresolved is the error for text that no visible ID begins with. Its hint
+// names the snapshot, among the newest visible ones, whose name was typed, or
+// an ID that begins almost like it.
 func (c *Client) unresolved(ctx context.Context, typed string) error {
 	page, err := c.Snapshots(ctx, ListOptions{Limit: DefaultLimit})
 	if err != nil {
@@ -482,8 +482,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 }
 
-// problem rebuilds the error that the service sent. What is not a problem
-// document did not come from the service itself.
+// problem rebuilds the error that the service sent. An answer that is not a
+// problem document did not come from the service itself.
 func problem(res *http.Response, data []byte) error {
 	var p Problem
 	if json.Unmarshal(data, &p) != nil || p.Code == "" {

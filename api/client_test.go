@@ -150,7 +150,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// What cannot be reached is said in one sentence; an interruption is one.
+// An unreachable service is reported in one sentence; an interruption stays an
+// interruption.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	c := client(t, "http://127.0.0.1:1", api.StaticToken("x"))

@@ -36,7 +36,7 @@ type failure struct {
 	after time.Duration
 }
 
-// Unwrap returns what the caller is told.
+// Unwrap returns the error that the caller gets.
 func (f failure) Unwrap() error { return f.error }
 
 // asked makes an answer of 503 a failure that may pass, if the service says so.

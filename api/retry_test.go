@@ -11,8 +11,9 @@ import (
 	"snap/api"
 )
 
-// What may be sent twice is sent again after 503 with a short Retry-After and
-// after a connection that broke; what may not, and what will not pass, is not.
+// Requests that are safe to repeat are sent again after 503 with a short
+// Retry-After and after a broken connection. Other requests, and failures that
+// a retry cannot fix, are not.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	get := func(ctx context.Context, c *api.Client) error { _, err := c.Snapshot(ctx, "snap_1"); return err }

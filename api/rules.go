@@ -59,8 +59,8 @@ type RetentionResult struct {
 	Snapshots []Snapshot `json:"snapshots"`
 }
 
-// Webhook is where the organization is told of events, signed as in the
-// Standard Webhooks specification.
+// Webhook is an address that receives the organization's events, signed as in
+// the Standard Webhooks specification.
 type Webhook struct {
 	ID        string             `json:"id"`
 	URL       string             `json:"url"`
@@ -80,7 +80,7 @@ type WebhookRequest struct {
 	Events []snap.AuditAction `json:"events,omitempty" doc:"which events; none: all of them" example:"[\"snapshot.pushed\"]"`
 }
 
-// NewWebhook is a webhook with its signing secret, which is told only once.
+// NewWebhook is a webhook with its signing secret, which is shown only once.
 type NewWebhook struct {
 	Webhook
 	Secret string `json:"secret" doc:"whsec_ and base64"`

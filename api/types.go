@@ -367,7 +367,7 @@ type KeyRequest struct {
 	ExpiresIn int64               `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
 }
 
-// NewKey is a key with its secret, which is told only once.
+// NewKey is a key with its secret, which is shown only once.
 type NewKey struct {
 	Key
 	Secret string `json:"secret"`

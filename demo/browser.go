@@ -14,7 +14,7 @@ import (
 )
 
 // browser is as much of a browser as it takes to sign in: it keeps cookies,
-// follows redirects, and sends the forms of a page with what stands in them.
+// follows redirects, and submits the forms of a page with their values.
 type browser struct {
 	client *http.Client
 	page   *url.URL

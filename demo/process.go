@@ -82,7 +82,7 @@ func exitCode(err error) (int, error) {
 	return 0, err
 }
 
-// process is a program that goes on in the background.
+// process is a program that runs in the background.
 type process struct {
 	cancel context.CancelFunc
 	ended  chan struct{}

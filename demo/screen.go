@@ -9,8 +9,8 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// screen is where the story is told. Colours are left out when it is not a
-// terminal or NO_COLOR is set.
+// screen prints the demo's story. It uses no colors when it is not a terminal
+// or NO_COLOR is set.
 type screen struct {
 	file     *os.File
 	began    time.Time

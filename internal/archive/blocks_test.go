@@ -116,7 +116,7 @@ func TestWhatIsNoTableIsKept(t *testing.T) {
 	}
 }
 
-// What a column is like decides how it is stored.
+// A column's content decides how it is stored.
 func TestEveryColumnIsStoredItsOwnWay(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))

@@ -65,7 +65,8 @@ func TestManifestIsDecodedWhole(t *testing.T) {
 	}
 }
 
-// What does not fit is refused of a file from elsewhere, and read of one's own.
+// A manifest that is too large is refused in a file from elsewhere, and read in
+// one's own.
 func TestOwnManifestsHaveRoom(t *testing.T) {
 	t.Parallel()
 	for name, tables := range map[string][]Table{

@@ -7,8 +7,8 @@ import "bytes"
 // tabs, and the first fields of all lines are stored together, then the second
 // ones, and so on. Put together again it is the same, whatever it was.
 
-// maxColumns bounds the columns of a block. What a line has beyond is part of
-// its last field.
+// maxColumns bounds the columns of a block. The rest of a line is part of its
+// last field.
 const maxColumns = 2048
 
 // run is how many lines follow each other that have the same number of fields.

@@ -51,7 +51,7 @@ type Column struct {
 	Type    string `json:"type,omitempty"`
 	NotNull bool   `json:"not_null,omitempty"`
 
-	Generated bool `json:"generated,omitempty"` // computed, but in the rows of the dump all the same
+	Generated bool `json:"generated,omitempty"` // computed, but present in the rows of the dump
 }
 
 // Section is one stream of the file: a run of blocks. Sections follow

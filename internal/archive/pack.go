@@ -100,9 +100,10 @@ func (p *packer) part(b, content []byte, enc *zstd.Encoder) []byte {
 }
 
 // compress leaves the content compressed in p.packed. A sample from its start
-// decides. What hardly repeats, such as measured values and random keys, is
-// coded by how frequent each byte is: that is both shorter than zstd's fastest
-// level and faster. What is nearly all the same needs no better level than that.
+// decides. Data that hardly repeats, such as measured values and random keys,
+// is coded by the frequency of each byte: that is both shorter and faster than
+// zstd's fastest level. Data that is nearly constant needs no better level than
+// that.
 func (p *packer) compress(content []byte, enc *zstd.Encoder) (how byte) {
 	sample := content[:min(max(len(content)/16, sampleSize), pieceSize, len(content))]
 	p.packed = p.fast.EncodeAll(sample, p.packed[:0])

@@ -34,7 +34,7 @@ type public struct {
 	Encrypted stretch     `json:"encrypted"`
 }
 
-// stretch is where the age file stands in an encrypted snapshot file.
+// stretch is the position of the age file in an encrypted snapshot file.
 type stretch struct {
 	Offset int64  `json:"offset"`
 	Stored int64  `json:"stored"`

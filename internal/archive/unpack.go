@@ -14,8 +14,8 @@ import (
 // errBlock says that a block is not what a writer makes.
 var errBlock = errors.New("a block is damaged")
 
-// unpacker takes blocks apart, one at a time. What a block says about itself
-// is bounded before anything is allocated for it.
+// unpacker takes blocks apart, one at a time. The sizes that a block states are
+// bounded before anything is allocated for it.
 type unpacker struct {
 	zstd *zstd.Decoder // shared
 	size int           // of the content

@@ -1,12 +1,11 @@
 // Package auth turns a request into its caller. The agent mount takes API keys
 // (SPEC 5.1), the user mount access tokens of a login (RFC 9068) and browser
-// sessions. Every request is judged anew: a key that was revoked, a session
-// that was ended, a user who was disabled or whose role changed are noticed at
-// the next request.
+// sessions. Every request is checked again: a revoked key, an ended session, a
+// disabled user or a changed role takes effect at the next request.
 //
-// Whatever is wrong with a credential, the answer is the same
-// snap.ErrUnauthenticated, so that nothing can be learned by trying. An
-// address that fails too often is told to slow down.
+// Every wrong credential gets the same snap.ErrUnauthenticated, so that nothing
+// can be learned by trying. An address that fails too often is asked to slow
+// down.
 package auth
 
 import (
@@ -95,8 +94,8 @@ func CrossOrigin(publicURL string) *http.CrossOriginProtection {
 	return p
 }
 
-// A credential on the mount of the other kind is told by its form alone, whether
-// it is valid or not.
+// A credential on the mount of the other kind is recognized by its form alone,
+// whether it is valid or not.
 var (
 	errTokenHere = &snap.Error{
 		Code: snap.CodeUnauthenticated, Detail: "this is an access token, and paths below /api/v1/agents take API keys",
@@ -177,7 +176,7 @@ func bearer(r *http.Request) string {
 }
 
 // guarded counts failed attempts by address and refuses more when there were
-// too many. A good credential is let in all the same: many share one address.
+// too many. A valid credential is still let in: many people share one address.
 func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) (snap.Caller, error) {
 	c, err := snap.Caller{}, error(snap.ErrUnauthenticated)
 	if !inURL(r) {

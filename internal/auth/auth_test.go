@@ -208,7 +208,7 @@ func TestWhoRevokesKeys(t *testing.T) {
 	}
 }
 
-// K6: an address with too many wrong keys is told to slow down; a good key
+// K6: an address with too many wrong keys is asked to slow down; a good key
 // from there still works.
 func TestFailuresAreLimitedByAddress(t *testing.T) {
 	t.Parallel()
@@ -260,10 +260,10 @@ func TestNoKeyInTheDatabase(t *testing.T) {
 	g := newGate(t)
 	secret, _ := g.key(auth.KeySpec{Kind: snap.PipelineKey})
 	if found := inFiles(t, g.dir, secret[8:38]); found != "" {
-		t.Errorf("the key stands in %s", found)
+		t.Errorf("the key is in %s", found)
 	}
 	if found := inFiles(t, g.dir, secret[:8]); found == "" {
-		t.Error("the hint does not stand in the database: the search finds nothing at all")
+		t.Error("the hint is not in the database: the search finds nothing at all")
 	}
 }
 
@@ -305,8 +305,8 @@ func TestKeySpecs(t *testing.T) {
 	}
 }
 
-// A credential on the mount of the other kind is told so, whether it is valid or
-// not.
+// A credential on the mount of the other kind is refused as such, whether it is
+// valid or not.
 func TestCredentialOnTheWrongMount(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

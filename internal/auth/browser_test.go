@@ -69,7 +69,7 @@ func TestSessionIsNewAtEachSignIn(t *testing.T) {
 		t.Errorf("the new session: %v", err)
 	}
 	if found := inFiles(t, g.dir, second.Value); found != "" {
-		t.Errorf("the cookie stands in %s", found)
+		t.Errorf("the cookie is in %s", found)
 	}
 }
 

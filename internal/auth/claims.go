@@ -15,7 +15,7 @@ const (
 	maxGroupLength = 512
 )
 
-// What a person whose groups are unknown asks their admin for.
+// The changes that a person whose groups are unknown asks their admin for.
 const (
 	askForFewer = "ask your admin to let the identity provider send only the groups assigned to this application"
 	askForOther = "ask your admin to let the identity provider send the names or identifiers of your groups there, " +

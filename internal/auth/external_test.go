@@ -188,8 +188,8 @@ func TestEndedExternalSession(t *testing.T) {
 	}
 }
 
-// F6: while the auth service is down, tokens whose keys are known go on, and
-// one that cannot be judged is "unavailable", not wrong.
+// F6: while the auth service is down, tokens whose keys are known stay valid,
+// and one that cannot be judged is "unavailable", not wrong.
 func TestExternalAuthServiceDown(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

@@ -14,8 +14,8 @@ import (
 )
 
 // FuzzCredential: nothing but a key or token that was given out gets anybody
-// in, by either mount and in either header; what is wrong is told apart from
-// what is broken.
+// in, by either mount and in either header; a wrong credential is distinguished
+// from a failure of the service.
 func FuzzCredential(f *testing.F) {
 	s, err := store.Open(f.Context(), store.Options{DataDir: f.TempDir()})
 	if err != nil {

@@ -87,9 +87,9 @@ type KeySpec struct {
 	CreatedBy int64        // the user who makes it; 0 is the operator
 }
 
-// NewKey makes an API key and returns its secret, which is told only this once.
-// It fails with invalid when the parts do not fit together. Whether the maker
-// may make such a key is for the caller to judge.
+// NewKey makes an API key and returns its secret, which is shown only this
+// once. It fails with invalid when the parts do not fit together. Authorization
+// is the caller's job.
 func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, key store.Key, err error) {
 	k.Name = strings.TrimSpace(k.Name)
 	if err := a.checkSpec(&k); err != nil {

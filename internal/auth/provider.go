@@ -16,7 +16,7 @@ import (
 )
 
 // ErrProviderDown says that an identity provider does not answer, or not as
-// one. Keys and running sessions go on meanwhile.
+// one. API keys and existing sessions keep working meanwhile.
 var ErrProviderDown = errors.New("the identity provider does not answer")
 
 // Provider is an OpenID Connect provider that is discovered when it is first
@@ -44,9 +44,9 @@ type Extras struct {
 	Algorithms  []string `json:"id_token_signing_alg_values_supported"`
 }
 
-// metadataLife is how long a provider's metadata are believed, and metadataRetry
-// how much longer when it does not answer then: who needs them must not each
-// wait for that. Its keys are fetched anew whenever an unknown one signs.
+// metadataLife is how long a provider's metadata are trusted. metadataRetry is
+// how much longer when it does not answer then, so that not every sign-in waits
+// for it. Its keys are fetched again whenever an unknown one signs.
 const (
 	metadataLife  = time.Hour
 	metadataRetry = time.Minute

@@ -35,7 +35,8 @@ func (g *gate) sealedTokens(s *auth.Sealer) *auth.Tokens {
 	return auth.NewTokens(g.store, issuer, audience, s, g.clock.Now)
 }
 
-// databaseHolds reports whether bytes stand in one of the database's files.
+// databaseHolds reports whether one of the database's files contains these
+// bytes.
 func (g *gate) databaseHolds(what []byte) bool {
 	g.t.Helper()
 	files, err := filepath.Glob(filepath.Join(g.dir, "*"))
@@ -54,7 +55,7 @@ func (g *gate) databaseHolds(what []byte) bool {
 	return false
 }
 
-// T10: with a key encryption key no private key stands in the database.
+// T10: with a key encryption key, the database contains no private key.
 func TestSigningKeysAreSealed(t *testing.T) {
 	t.Parallel()
 	private, err := hex.DecodeString(pkcs8)
@@ -68,7 +69,7 @@ func TestSigningKeysAreSealed(t *testing.T) {
 		t.Fatal("the search does not find a key that is not sealed")
 	}
 	if sealed.databaseHolds(private) {
-		t.Error("a private key stands in the database")
+		t.Error("a private key is in the database")
 	}
 }
 
@@ -106,7 +107,7 @@ func TestSealedKeysNeedTheirKey(t *testing.T) {
 		}
 		if _, err := g.sealedTokens(s).Access(t.Context(), auth.Claims{Session: 1}); err == nil ||
 			snap.CodeOf(err) == snap.CodeUsage {
-			t.Errorf("a token was signed, or a client is told of the configuration: %v", err)
+			t.Errorf("a token was signed, or a client learns of the configuration: %v", err)
 		}
 	}
 }
@@ -131,7 +132,7 @@ func TestChangedSealedKeyIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := other.sealedTokens(s).Check(t.Context()); err == nil {
-			t.Errorf("%s: read all the same", name)
+			t.Errorf("%s: read anyway", name)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"snap/internal/store"
 )
 
-// AccessLife is how long an access token lives. Ending its session ends it at
-// once all the same: every request asks the store.
+// AccessLife is how long an access token lives. It also ends at once with its
+// session, because every request asks the store.
 const AccessLife = 10 * time.Minute
 
 // leeway is how far the clocks of two replicas may be apart.

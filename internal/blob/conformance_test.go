@@ -330,8 +330,8 @@ func checkSmallObjects(t *testing.T, s site) {
 	}
 }
 
-// What is copied from one storage to another is read and written as a stream,
-// and is what it should be or not there.
+// An object that is copied from one store to another is read and written as a
+// stream, and is either complete and correct or absent.
 func checkCopies(t *testing.T, s site) {
 	ctx, data := t.Context(), random(3<<20+17)
 	put := func(content []byte, sha256 string) error {

@@ -20,8 +20,8 @@ func diskError(what string, err error) error {
 	case disk.Full(err):
 		return &snap.Error{
 			Code:   snap.CodeStorageFull,
-			Detail: "the service's storage is full",
-			Hint:   "ask who runs the service to make room, then run the command again: it goes on where it stopped",
+			Detail: "the service's object store is full",
+			Hint:   "ask the service's operator to free some space, then run the command again: it resumes where it stopped",
 			Cause:  err,
 		}
 	case errors.Is(err, fs.ErrNotExist):

@@ -101,7 +101,7 @@ func (u *upload) seal() error {
 		return &snap.Error{
 			Code:   snap.CodeUploadIncomplete,
 			Detail: fmt.Sprintf("%d of %d parts are missing", missing, u.head.parts()),
-			Hint:   "push again: it goes on where it stopped",
+			Hint:   "push again: it resumes where it stopped",
 		}
 	}
 	u.sealed = true
@@ -115,8 +115,8 @@ func (u *upload) unseal() {
 	u.sealed = u.gone
 }
 
-// recheck hashes again what earlier processes confirmed. What does not have
-// its checksum any more counts as missing.
+// recheck hashes again the parts that earlier processes confirmed. A part that
+// no longer has its checksum counts as missing.
 func (u *upload) recheck(ctx context.Context) error {
 	u.mu.Lock()
 	older := make([]Part, 0, len(u.older))

@@ -173,7 +173,7 @@ func TestFolderCompletesAfterACrashInTheMiddle(t *testing.T) {
 	id := begin(t, h.site, "k", data)
 	h.put(t, "k", id, data, 1)
 	mustBe(t, h.Complete(t.Context(), "k", id, 1000, sum(data)), nil)
-	// What a crash after the rename leaves: the upload without its data.
+	// A crash after the rename leaves the upload without its data.
 	dir := filepath.Join(h.dir, "uploads", id)
 	mustBe(t, os.Mkdir(dir, 0o700), nil)
 	mustBe(t, os.WriteFile(filepath.Join(dir, "head"),

@@ -202,8 +202,8 @@ func (f *Folder) Parts(ctx context.Context, key, id string) ([]Part, error) {
 	return u.present(), nil
 }
 
-// resume hashes again what an earlier process confirmed, and then goes on with
-// the hash of the whole.
+// resume hashes again the parts that an earlier process confirmed, and then
+// continues with the hash of the whole.
 func (u *upload) resume(ctx context.Context) error {
 	err := u.recheck(ctx)
 	u.follow()
@@ -255,8 +255,8 @@ func (f *Folder) drop(u *upload) error {
 	return diskError("remove the upload", os.RemoveAll(u.dir))
 }
 
-// ListUploads implements [Store]. What a process that was killed left of
-// an upload that nobody got to know is removed on the way.
+// ListUploads implements [Store]. On the way it removes the remains of uploads
+// that were killed before anyone learned of them.
 func (f *Folder) ListUploads(context.Context) ([]Pending, error) {
 	entries, err := os.ReadDir(f.begun())
 	if err != nil {

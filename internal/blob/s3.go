@@ -42,8 +42,7 @@ type S3 struct {
 // Without an endpoint it is Amazon's. The lookup is path or dns; path is the
 // default for other endpoints. Credentials are found as S3 tools do: in
 // AWS_ACCESS_KEY_ID and its companions, the shared credentials file or the
-// machine's role; or they stand in front of the bucket, as in
-// s3://KEY:SECRET@bucket.
+// machine's role; or they precede the bucket, as in s3://KEY:SECRET@bucket.
 func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, error) {
 	return OpenS3Through(ctx, rawURL, now, nil)
 }
@@ -227,7 +226,7 @@ func (s *S3) Complete(ctx context.Context, key, upload string, size int64, _ str
 		return &snap.Error{
 			Code:   snap.CodeUploadIncomplete,
 			Detail: fmt.Sprintf("%d of %d bytes have arrived", total, size),
-			Hint:   "push again: it goes on where it stopped",
+			Hint:   "push again: it resumes where it stopped",
 		}
 	}
 	_, err = s.core.CompleteMultipartUpload(ctx, s.bucket, s.object(key), upload, done, minio.PutObjectOptions{

@@ -9,8 +9,8 @@ import (
 	"snap/internal/blob"
 )
 
-// Work that outlasts the requests that wait for it goes on without them, is
-// done once for all who ask, and is begun anew when it has ended.
+// Work that outlasts the requests that wait for it continues without them, is
+// done once for all of them, and starts again when it has ended.
 func TestTasksOutlastRequests(t *testing.T) {
 	t.Parallel()
 	var tasks blob.Tasks
@@ -23,7 +23,7 @@ func TestTasksOutlastRequests(t *testing.T) {
 	}
 	request, gone := context.WithCancel(t.Context())
 	if ended, err := tasks.Join(request, "a", time.Microsecond, work); ended || err != nil {
-		t.Errorf("ended %v, %v; want it to go on", ended, err)
+		t.Errorf("ended %v, %v; want it to continue", ended, err)
 	}
 	gone()
 	if ended, err := tasks.Join(request, "a", time.Hour, work); ended || !errors.Is(err, context.Canceled) {

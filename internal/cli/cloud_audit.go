@@ -53,7 +53,7 @@ To ask who could see a snapshot on a day, use: snapcli cloud snapshots access`,
 	cmd.Flags().StringVar(&f.since, "since", "",
 		"only from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
 	cmd.Flags().StringVar(&f.until, "until", "", "only before this time")
-	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most so many")
+	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most `n`")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
 	cmd.Flags().BoolVar(&f.verify, "verify", false, "check the chain of hashes from the first line to the last")
 	cmd.MarkFlagsMutuallyExclusive("limit", "all", "verify")

@@ -63,7 +63,7 @@ Filters combine: a snapshot is listed when all of them hold.`,
 	cmd.Flags().BoolVar(&f.shared, "shared", false, "only those whose Shared column says Yes")
 	cmd.Flags().BoolVar(&f.mine, "mine", false, "only those you pushed")
 	cmd.Flags().BoolVar(&f.received, "received", false, "only those that other organizations share with yours")
-	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most so many")
+	cmd.Flags().IntVar(&f.limit, "limit", api.DefaultLimit, "show at most `n`")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show all, however many")
 	cmd.Flags().StringVar(&f.since, "since", "",
 		"only those created from this time on: 2026-11-21, or 7d for seven days ago")

@@ -73,7 +73,7 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 		Short: "Tell a URL of events, and show its secret once",
 		Long: `Add makes a webhook. Its signing secret is shown once, on standard output: the
 receiver checks with it that a message is the service's. The events are pushed,
-shared, unshared, pulled and deleted; without --events it is told of all.`,
+shared, unshared, pulled and deleted; without --events it receives all of them.`,
 		Example: examples(
 			"be told of pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed"),
 		Args: command.ExactArgs("URL"),
@@ -128,8 +128,8 @@ func (a *app) webhooksRemoveCommand() *cobra.Command {
 func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "deliveries WEBHOOK-ID",
-		Short:   "List what a webhook was told, and how it answered",
-		Long:    "Deliveries lists the newest messages to a webhook, with what came of each.",
+		Short:   "List the messages sent to a webhook and its answers",
+		Long:    "Deliveries lists the newest messages to a webhook, with the result of each.",
 		Example: examples("see why nothing arrives", "snapcli cloud webhooks deliveries 2"),
 		Args:    command.ExactArgs("webhook ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

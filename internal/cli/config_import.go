@@ -16,10 +16,10 @@ import (
 
 func (a *app) configImportCommand() *cobra.Command {
 	cmd := command.Parent("import", "Take over the configuration of another tool",
-		`Import reads the configuration of another tool and writes targets, storage
-profiles and masking rules as far as there are equals. What has none is named
-with its line; a column whose masking has none gets no rule, so that sanitizing
-stops there until you have decided.
+		`Import reads the configuration of another tool and writes the targets, storage
+profiles and masking rules that snapcli has an equivalent for. It lists every
+other setting with its line. A column whose masking has no equivalent gets no
+rule, so that sanitizing stops there until you have decided.
 
 A URL with ${NAME} sends that environment variable's value to its host. Import
 asks for each such name; a script allows it with --allow-env NAME.`)

@@ -166,7 +166,7 @@ func (a *app) credentials() (*login.File, error) {
 	return f, nil
 }
 
-// signedIn connects by the login session, which no API key stands in for.
+// signedIn connects with the login session; an API key does not replace it.
 func (a *app) signedIn() (*connection, error) {
 	agent, err := a.agent()
 	if err != nil {

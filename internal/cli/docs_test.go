@@ -27,8 +27,8 @@ func referenceApp() *app {
 	}
 }
 
-// TestReferencePage: docs/cli.md is what the commands say of themselves. Write
-// it anew with: go test ./internal/cli -run TestReferencePage -update
+// TestReferencePage: docs/cli.md has the help text of every command. Update it
+// with: go test ./internal/cli -run TestReferencePage -update
 func TestReferencePage(t *testing.T) {
 	t.Parallel()
 	root := referenceApp().root()
@@ -139,7 +139,7 @@ func compare(t *testing.T, path string, want []byte) {
 	}
 	got, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the commands say (%v); write it anew with: go test ./internal/cli -run "+
+		t.Errorf("%s does not match the commands (%v); update it with: go test ./internal/cli -run "+
 			"'TestReferencePage|TestManPages' -update", path, err)
 	}
 }
@@ -181,7 +181,7 @@ func TestHelpFits(t *testing.T) {
 				t.Errorf("%s: %d wide: %s", strings.Join(args, " "), len(line), line)
 			}
 			if strings.Contains(line, `\n`) {
-				t.Errorf("%s: an escape stands in a text: %s", strings.Join(args, " "), line)
+				t.Errorf("%s: a text has an escape: %s", strings.Join(args, " "), line)
 			}
 		}
 	}

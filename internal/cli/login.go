@@ -22,7 +22,7 @@ func (a *app) loginCommand() *cobra.Command {
 		Use:   "login",
 		Short: "Sign in to the cloud service",
 		Long: `Login prints a short code and a URL, and opens the URL in your browser. Sign in
-there, compare the code and approve; this terminal goes on by itself. No
+there, compare the code and approve; this terminal then continues by itself. No
 password or key is typed here. Only cloud.url must be configured.
 
 Where no browser can be opened, as over SSH, open the URL on any other device;
@@ -137,7 +137,7 @@ type loginPrompt struct {
 }
 
 // Code shows code and URL first, the code alone on a line (AUTH U1). --quiet
-// does not hide it: without it nobody can go on.
+// does not hide it: without it nobody can sign in.
 func (p *loginPrompt) Code(c login.Code) {
 	if p.flags.json {
 		_ = p.printEvent(codeEvent{"code", c.UserCode, c.URL, c.Complete, c.Expires})

@@ -14,8 +14,8 @@ func (a *app) logoutCommand() *cobra.Command {
 		Use:   "logout",
 		Short: "Clear the stored login session",
 		Long: `Logout ends the login session at the auth service and deletes it from this
-machine. When the service cannot be reached, it is deleted here all the same,
-and you are told.`,
+machine. When the service cannot be reached, logout still deletes it here and
+prints a warning.`,
 		Example: examples("sign out", "snapcli logout"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

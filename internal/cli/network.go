@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// patience is how long a request may take before a person is told, and before it
-// is given up.
+// patience is how long a request may take before a person sees a message, and
+// before it is given up.
 type patience struct {
 	tell    time.Duration // without an answer: say what is waited for
 	connect time.Duration

@@ -8,7 +8,7 @@ import (
 	"snap/internal/local"
 )
 
-// How often progress is told where no bar can be drawn: to a log, and to a
+// How often progress is reported where no bar can be drawn: to a log, and to a
 // program.
 const (
 	lineEvery  = 5 * time.Second
@@ -38,8 +38,8 @@ type progressEvent struct {
 	Seconds int64  `json:"seconds_left,omitempty"` // when it can be told
 }
 
-// tell hears of progress, and says it when it is time to. What is over sooner
-// is not said.
+// tell receives progress and prints it when it is time to. Work that ends
+// sooner prints nothing.
 func (p *pulse) tell(e local.Event) {
 	now := p.now()
 	if e.Phase != p.phase {

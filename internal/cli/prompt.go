@@ -13,7 +13,7 @@ import (
 // confirm asks a person to agree, with no as the answer of a mere Enter. With
 // yes, the flag, it does not ask. Where nobody can be asked it refuses and
 // names the flag. A no, and Ctrl-C at the question, is an error too, so that
-// nothing goes on.
+// nothing is done.
 func (a *app) confirm(ctx context.Context, yes bool, question, details string) error {
 	if yes {
 		return nil

@@ -24,7 +24,7 @@ private: you and the owners and admins of your organization see it. Without
 --cloud it goes to a storage profile of the config file: a bucket or folder of
 your own.
 
-A push that was interrupted goes on where it stopped when it is run again, and a
+A push that was interrupted resumes where it stopped when it is run again, and a
 snapshot that is there already is not sent twice.`,
 		Example: examples(
 			"push the newest snapshot", "snapcli push shop --cloud",

@@ -29,8 +29,8 @@ type secrets struct {
 	values []string
 }
 
-// add makes a value secret. What is too short to be one is left out, so that
-// ordinary words stay readable.
+// add makes a value secret. It ignores values that are too short to be secrets,
+// so that ordinary words stay readable.
 func (s *secrets) add(values ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,8 +18,8 @@ func (a *app) sanitizeCommand() *cobra.Command {
 		Use:   "sanitize TARGET",
 		Short: "Make a masked copy of a snapshot",
 		Long: `Sanitize makes a masked copy of the target's newest snapshot, or of the one that
---snapshot names. How to mask stands in a file of column rules, in a SQL file,
-or in both, given here or in the target's configuration. The original is not
+--snapshot names. The masks come from a file of column rules, a SQL file or
+both, given here or in the target's configuration. The original is not
 touched, and nothing leaves this machine. SQL runs on a scratch copy, on the
 target's destination or scratch server, never on the source. A snapshot of
 another organization is masked as data: nothing that its author wrote runs, and

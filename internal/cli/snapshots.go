@@ -84,7 +84,7 @@ type localView struct {
 type provenanceView struct {
 	Origin       local.Origin `json:"origin" doc:"mine, ours, theirs or unknown"`
 	Organization string       `json:"organization,omitempty" doc:"slug of the organization it was pulled from"`
-	Person       string       `json:"person,omitempty" doc:"e-mail of who pushed it, where that is told"`
+	Person       string       `json:"person,omitempty" doc:"e-mail of the person who pushed it, if known"`
 	Service      string       `json:"service,omitempty" doc:"URL of the cloud service"`
 	Profile      string       `json:"profile,omitempty" doc:"storage profile it was pulled from"`
 }

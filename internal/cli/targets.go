@@ -22,7 +22,7 @@ func (a *app) targetListCommand(use string) *cobra.Command {
 		Use:   use,
 		Short: "List the targets",
 		Long: `A target is a database that snapshots are taken of (its source) and the one they
-are loaded into (its destination). Targets stand in the config file.`,
+are loaded into (its destination). Targets are in the config file.`,
 		Example: examples("list them", "snapcli targets"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

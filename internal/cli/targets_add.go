@@ -79,7 +79,7 @@ func (a *app) addTarget(cmd *cobra.Command, t local.Target) error {
 
 // nextForTarget tells what a target can be used for.
 func (a *app) nextForTarget(agent *local.Agent, t local.Target) {
-	here, _ := agent.Snapshots(t.Name) // what cannot be read is told where it is wanted
+	here, _ := agent.Snapshots(t.Name) // an unreadable snapshot is reported by the commands that use it
 	switch {
 	case t.Source != "":
 		a.next("take a snapshot with `snapcli build %s`", word(t.Name))

@@ -153,7 +153,7 @@ func TestNextOfATarget(t *testing.T) {
 func TestStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := stopped(ctx, io.ErrUnexpectedEOF, "the load", "go on"); !errors.Is(err, io.ErrUnexpectedEOF) ||
+	if err := stopped(ctx, io.ErrUnexpectedEOF, "the load", "continue"); !errors.Is(err, io.ErrUnexpectedEOF) ||
 		snap.CodeOf(err) == snap.CodeInterrupted {
 		t.Errorf("before: %v", err)
 	}

@@ -71,5 +71,5 @@ Decide by the exit code or by the error's code, never by the text:
 
 Sign in with an API key in the environment; a key for pipelines is made with
 "snapcli cloud keys create NAME --kind clt --scopes pull,push". All commands may
-be run again: pushes and pulls go on where they stopped, and sharing twice
+be run again: pushes and pulls resume where they stopped, and sharing twice
 changes nothing.`

@@ -49,7 +49,7 @@ func TestAccessExplainsWhatIsSo(t *testing.T) {
 	must(t, err)
 	if last := owners.Ways[len(owners.Ways)-1]; owners.Counts["organization"] != 1 || last.Organization != "" ||
 		last.ExpiresAt != nil || last.GrantedBy != "" {
-		t.Errorf("an owner who is no admin is told of other organizations: %+v", last)
+		t.Errorf("an owner who is not an admin sees other organizations: %+v", last)
 	}
 	before := audience(t, c, s.id)
 	added, err := mia.Newcomers(ctx, s.id, "")

@@ -221,7 +221,7 @@ func (w *leaving) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write goes on with it.
+// Write continues the answer.
 func (w *leaving) Write(p []byte) (int, error) {
 	w.leave()
 	return w.ResponseWriter.Write(p)

@@ -154,7 +154,7 @@ func (w *checkedWriter) ReadFrom(src io.Reader) (int64, error) {
 
 // recheck aborts the connection when the right has ended. The status line is
 // long sent, so a broken connection is the only honest answer left; the
-// client's next request is told not_found.
+// client's next request gets not_found.
 func (w *checkedWriter) recheck() {
 	if time.Since(w.last) < w.every {
 		return

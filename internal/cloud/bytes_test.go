@@ -119,7 +119,8 @@ func revokeKeys(c *cloudtest.Cloud, email string) error {
 	return err
 }
 
-// A presigned URL serves one object until it expires, and only as it was signed.
+// A presigned URL serves one object until it expires, and only exactly as
+// signed.
 func TestDownloadURLsCannotBeBent(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

@@ -22,7 +22,7 @@ const claimKey = "snapcloud.service.json"
 // claimPatience is how long a start waits for a storage that does not answer.
 const claimPatience = 5 * time.Second
 
-// storageOwner is what stands in it.
+// storageOwner is its content.
 type storageOwner struct {
 	Service   string    `json:"service"` // the same in all replicas, and after a restore
 	PublicURL string    `json:"public_url"`

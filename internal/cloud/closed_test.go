@@ -37,7 +37,7 @@ func restart(t *testing.T, c *cloudtest.Cloud, slugs ...string) (log, signIn str
 
 // An organization that a start does not list is locked out at once, at every
 // replica and through everything that somebody of it holds. Nothing of it is
-// lost: when a start lists it again, all of it goes on.
+// lost: when a start lists it again, all of it works again.
 func TestUnlistedOrganizationsAreClosed(t *testing.T) {
 	t.Parallel()
 	for name, database := range map[string]func(testing.TB) string{"sqlite": func(testing.TB) string { return "" },
@@ -149,7 +149,7 @@ func (h *closing) check(open bool) {
 	h.receiver.mu.Lock()
 	defer h.receiver.mu.Unlock()
 	if told := len(h.receiver.got); open && told != h.told || !open && told != 1 {
-		h.Errorf("open %v: its webhook was told %d events of %d", open, told, h.told)
+		h.Errorf("open %v: its webhook received %d events of %d", open, told, h.told)
 	}
 }
 

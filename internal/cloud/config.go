@@ -81,9 +81,9 @@ type Private struct {
 	Listen string `yaml:"listen" koanf:"listen"`
 }
 
-// Tracing sends OpenTelemetry traces by OTLP over HTTP. An empty endpoint is
-// none. What the specification leaves to the environment is read from there,
-// such as OTEL_EXPORTER_OTLP_HEADERS.
+// Tracing sends OpenTelemetry traces by OTLP over HTTP. An empty endpoint sends
+// none. Settings that the specification leaves to the environment, such as
+// OTEL_EXPORTER_OTLP_HEADERS, are read from there.
 type Tracing struct {
 	Endpoint string  `yaml:"endpoint" koanf:"endpoint"` // http://collector:4318
 	Sample   float64 `yaml:"sample" koanf:"sample"`     // of all traces, 0 to 1; by default all

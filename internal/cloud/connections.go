@@ -40,7 +40,7 @@ func newConnections(most int, refused func()) *connections {
 	return &connections{most: most, refused: refused, all: map[net.Conn]*list.Element{}, idle: list.New()}
 }
 
-// changed is told by the server what became of a connection.
+// changed is called by the server when a connection changes its state.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -72,7 +72,7 @@ func (b *building) tryDoors(rt *rapid.T) {
 			b.tryAccess(rt, v, t)
 		}
 	}
-	for _, v := range b.people { // after all pulls, which are told of
+	for _, v := range b.people { // after all pulls, which are reported
 		for _, t := range b.things {
 			b.tryAudit(rt, v, t)
 			b.tryThen(rt, v, t)
@@ -218,7 +218,7 @@ func (b *building) tryAccess(rt *rapid.T, v *visitor, t *thing) {
 		case g.Audience.Kind() != snap.KindRecipients || v.caller.IsAdmin():
 			ways++
 		default:
-			outside = 1 // its owner is told that there are some, without their names
+			outside = 1 // its owner sees that there are some, without their names
 		}
 	}
 	same(rt, "access", v, fmt.Sprint(report.People, len(report.Ways), report.User.Visible),

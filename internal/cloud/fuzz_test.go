@@ -138,8 +138,8 @@ func FuzzRange(f *testing.F) {
 	})
 }
 
-// FuzzConfig: a configuration is read or refused as wrong, whatever stands in
-// it and in the environment.
+// FuzzConfig: a configuration is read or refused as wrong, whatever it and the
+// environment contain.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: 127.0.0.1:1",

@@ -11,9 +11,8 @@ import (
 )
 
 // gate bounds how many requests of one class are worked on at once. Some more
-// wait for a moment; the rest is told at once to come back, so that a service
-// with too much to do goes on doing as much as it can. A nil gate bounds
-// nothing.
+// wait for a moment; the rest is asked at once to come back, so that an
+// overloaded service keeps doing as much as it can. A nil gate bounds nothing.
 type gate struct {
 	slots   chan struct{}
 	waiting atomic.Int64
@@ -61,8 +60,8 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 
 func (g *gate) leave() { <-g.slots }
 
-// busy is what a client is told that was not let in. They do not all come back
-// at the same moment.
+// busy is the error for a client that was not let in. Its delay varies, so that
+// they do not all come back at the same moment.
 func busy() error {
 	return &snap.Error{
 		Code:       snap.CodeUnavailable,
@@ -73,7 +72,7 @@ func busy() error {
 	}
 }
 
-// tooOften is what a client is told that asked too often.
+// tooOften is the error for a client that asked too often.
 func tooOften(what string, wait time.Duration) error {
 	return &snap.Error{
 		Code:       snap.CodeRateLimited,

@@ -103,7 +103,7 @@ type ByNumber struct {
 	ID string `path:"id" maxLength:"64" doc:"ID as listed" example:"17"`
 }
 
-// number returns the ID; what is no number was never an ID.
+// number returns the ID; text that is not a number was never an ID.
 func (b ByNumber) number() (int64, error) {
 	n, err := strconv.ParseInt(b.ID, 10, 64)
 	if err != nil {

@@ -68,8 +68,8 @@ func (r *stuck) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 }
 
 // A replica that stands still while it sends, for longer than its lease, and
-// goes on when another has sent everything, sends nothing more; and its failure
-// does not undo the other's success.
+// wakes up when another has sent everything, sends nothing more; and its
+// failure does not undo the other's success.
 func TestPausedSenderUndoesNothing(t *testing.T) {
 	twoReplicas(t, func(t *testing.T, clock *clocktest.Clock, a, b *cloudtest.Cloud) {
 		ctx, r := context.Background(), newStuck(t)

@@ -23,7 +23,7 @@ type info struct {
 
 type infoKey struct{}
 
-// requestID returns the ID of the request, which stands in every answer.
+// requestID returns the ID of the request, which every answer has.
 func requestID(ctx context.Context) string {
 	if i, ok := ctx.Value(infoKey{}).(*info); ok {
 		return i.id

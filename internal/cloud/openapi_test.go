@@ -41,8 +41,8 @@ func document(t *testing.T, c *cloudtest.Cloud) (*huma.OpenAPI, []documented) {
 	return doc, all
 }
 
-// fill puts a scene's values into a path. An upload that has begun stands in
-// for a snapshot where the route is about one.
+// fill puts a scene's values into a path. Where the route is about an upload,
+// one that has begun takes the snapshot's place.
 func fill(t *testing.T, s scene, path string) string {
 	t.Helper()
 	id, number := s.id, "0"
@@ -159,7 +159,8 @@ func exampleOf(doc *huma.OpenAPI, s *huma.Schema) any {
 	return object
 }
 
-// What the document does not allow is refused, and never breaks the service.
+// Input that the document does not allow is refused, and never breaks the
+// service.
 func TestInputThatTheDocumentDoesNotAllow(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -15,8 +15,8 @@ import (
 	"snap/internal/cloudtest"
 )
 
-// A push that is never completed, and what a killed service left of one, are
-// collected with their bytes; a push that goes on is not.
+// A push that is never completed, and the remains of one that a killed service
+// left, are collected with their bytes; a running push is not.
 func TestCollectLeavesNoOrphans(t *testing.T) {
 	t.Parallel()
 	clock := clocktest.New(time.Now())
@@ -38,22 +38,22 @@ func TestCollectLeavesNoOrphans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the database never heard of.
+	// An upload that the database does not know.
 	if _, err := folder.Begin(t.Context(), snap.NewSnapshotID(), 10, 10); err != nil {
 		t.Fatal(err)
 	}
 	clock.Advance(47 * time.Hour)
-	goesOn := push("goes on")
+	running := push("running")
 	clock.Advance(2 * time.Hour)
 	if n, err := c.Service.Collect(t.Context()); err != nil || n != 1 {
 		t.Errorf("Collect = %d, %v; want the abandoned one", n, err)
 	}
 	left, err := os.ReadDir(filepath.Join(dir, "uploads"))
 	if err != nil || len(left) != 1 {
-		t.Errorf("uploads left: %v, %v; want the one that goes on", left, err)
+		t.Errorf("uploads left: %v, %v; want the running one", left, err)
 	}
-	if _, err := alice.Parts(t.Context(), goesOn.ID, api.PartsRequest{Parts: []api.PartSpec{}}); err != nil {
-		t.Errorf("the push that goes on: %v", err)
+	if _, err := alice.Parts(t.Context(), running.ID, api.PartsRequest{Parts: []api.PartSpec{}}); err != nil {
+		t.Errorf("the running push: %v", err)
 	}
 }
 

@@ -174,8 +174,8 @@ func TestRatesAreSharedByReplicas(t *testing.T) {
 	}
 }
 
-// With more to do than it can, the service tells clients to come back, goes on
-// with what it has, answers health and sign-in, and recovers at once.
+// With more to do than it can, the service asks clients to come back, keeps
+// working on what it has, answers health and sign-in, and recovers at once.
 func TestOverloadShedsAndRecovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

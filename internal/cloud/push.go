@@ -64,7 +64,7 @@ func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.Uploa
 // takeUp ends a push whose upload the storage does not have any more. Either
 // it was completed there, and the service was killed or its caller gone before
 // that was written down: then it is now. Or it was collected: then nothing is
-// returned, and the push begins anew.
+// returned, and the push starts from the beginning.
 func (s *Service) takeUp(ctx context.Context, caller snap.Caller, u store.Upload) (*body[api.UploadPlan], error) {
 	err := s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
 	if errors.Is(err, snap.ErrNotFound) {
@@ -161,9 +161,9 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 // upload: less than proxies and clients wait for an answer.
 const verifyPatience = 20 * time.Second
 
-// verify has the storage complete the upload. That may take longer than a
-// request: it goes on meanwhile, the answer is still_verifying, and who asks
-// again joins it.
+// verify has the object store complete the upload. That may take longer than a
+// request: then it continues in the background, the answer is still_verifying,
+// and the next request joins it.
 func (s *Service) verify(ctx context.Context, u store.Upload) error {
 	ended, err := s.verifying.Join(ctx, u.BlobUpload, verifyPatience, func(ctx context.Context) error {
 		return s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)

@@ -170,8 +170,8 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// receiver is a webhook's other end: it keeps what it was told and answers as
-// it is told to.
+// receiver is a webhook's other end: it keeps the messages it received and
+// answers as the test says.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex

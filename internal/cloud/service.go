@@ -330,7 +330,7 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	defer cancel()
 	err = server.Shutdown(stop)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close() // downloads go on at their next range
+		err = server.Close() // downloads continue at their next range
 	}
 	background()
 	return err

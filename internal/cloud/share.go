@@ -175,8 +175,8 @@ func (s *Service) unshareOrg(ctx context.Context, in *orgInput) (*empty, error) 
 	return s.unshareFrom(ctx, snap.Shares{Orgs: []string{in.Slug}})
 }
 
-// expiry returns when a share ends: at a time, or so many seconds from now by
-// the service's clock. Without either it is zero, and the share never ends.
+// expiry returns when a share ends: at a time, or n seconds from now by the
+// service's clock. Without either it is zero, and the share never ends.
 func (s *Service) expiry(at *time.Time, in int64) (time.Time, error) {
 	now := s.now()
 	switch {

@@ -359,8 +359,8 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
-// RFC 9110 section 8.3.1: media types have no case. What is no JSON is refused
-// by a code that says so.
+// RFC 9110 section 8.3.1: media types have no case. Other media types are
+// refused by a code that says so.
 func TestMediaTypes(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -597,13 +597,13 @@ func TestTheOwnerSeesThatItIsSharedOutside(t *testing.T) {
 		t.Errorf("an admin: outside %v, %d organizations", outside, orgs)
 	}
 	if outside, _ := sees(max); outside {
-		t.Error("another member is told")
+		t.Error("another member sees it")
 	}
 	me, err := mia.Me(ctx)
 	must(t, err)
 	if len(me.Notices) != 1 || me.Notices[0].Snapshot != sn.ID || me.Notices[0].Actor != "alice@acme.test" ||
 		strings.Contains(me.Notices[0].Text, "globex") {
-		t.Errorf("the owner is told %+v", me.Notices)
+		t.Errorf("the owner gets %+v", me.Notices)
 	}
 	access, err := mia.Access(ctx, sn.ID, "")
 	must(t, err)
@@ -618,6 +618,6 @@ func TestTheOwnerSeesThatItIsSharedOutside(t *testing.T) {
 	}
 	must(t, alice.UnshareOrg(ctx, sn.ID, "globex"))
 	if outside, _ := sees(mia); outside {
-		t.Error("the owner is told after it ended")
+		t.Error("the owner sees it after it ended")
 	}
 }

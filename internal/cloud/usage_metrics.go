@@ -60,8 +60,8 @@ func (c *usageCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// usage reads the figures anew when they are too old. While the database does
-// not answer, those of before are reported.
+// usage reads the figures again when they are too old. While the database does
+// not answer, it reports the previous ones.
 func (c *usageCollector) usage() map[string]store.Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,7 +39,7 @@ func TestPreallocate(t *testing.T) {
 func TestFull(t *testing.T) {
 	t.Parallel()
 	if !Full(fmt.Errorf("write: %w", &fs.PathError{Err: syscall.ENOSPC})) || Full(fs.ErrNotExist) || Full(nil) {
-		t.Error("a full disk is told by its error, wrapped or not")
+		t.Error("a full disk must be recognized by its error, wrapped or not")
 	}
 }
 
@@ -83,8 +83,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// What is written past the cache is there, whatever its offset and length, and
-// so it is where that cannot be done.
+// Bytes written past the cache are in the file at any offset and length, also
+// where writing past the cache is impossible.
 func TestWriteAt(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "f")

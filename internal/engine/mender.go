@@ -2,8 +2,8 @@ package engine
 
 import "context"
 
-// Mender is an engine that finds and removes what loads left behind that failed
-// or were killed. What a running load uses is not left behind.
+// Mender is an engine that finds and removes what failed or killed loads left
+// behind. It never touches what a running load uses.
 type Mender interface {
 	// Leftovers names it for a person: scratch databases, journals, roles and
 	// files on the server, or in the folder, of the database at url. It changes

@@ -44,7 +44,7 @@ type Column struct {
 	Type    string `json:"type,omitempty"` // as the database writes it
 	NotNull bool   `json:"not_null,omitempty"`
 
-	Generated bool `json:"generated,omitempty"` // computed, but in the rows of the dump all the same
+	Generated bool `json:"generated,omitempty"` // computed, but present in the rows of the dump
 }
 
 // Mask replaces a value that is not NULL by another, or by NULL. Both are UTF-8 where the dump's

@@ -35,7 +35,7 @@ func DBSnapper(file string, text []byte, home string) (Found, error) {
 	}
 	for name, why := range map[string]string{
 		"authtoken":  "is of another service: sign in with `snapcli login`",
-		"secret_key": "is not needed: secrets stand in the environment, as ${NAME}",
+		"secret_key": "is not needed: secrets come from the environment, as ${NAME}",
 		"docker":     "is not needed: the database's own programs on this machine are used",
 		"override":   "has no equal: change the target instead",
 		"defaults":   "has no equal: give each target a destination",
@@ -155,8 +155,8 @@ var (
 	templated = regexp.MustCompile(`\{\{[^}]*\benv\b[^A-Za-z_}]*([A-Za-z_][A-Za-z0-9_]*)[^}]*\}\}`)
 )
 
-// url takes over a database URL. What is encrypted with the other tool's key
-// becomes the name of an environment variable.
+// url takes over a database URL. A value that is encrypted with the other
+// tool's key becomes the name of an environment variable.
 func (r *dbsnapper) url(target, role string, t *tree) string {
 	if t == nil || t.text == "" {
 		return ""
@@ -170,7 +170,7 @@ func (r *dbsnapper) url(target, role string, t *tree) string {
 	}
 	if p, err := url.Parse(raw); err == nil && p.User != nil {
 		if password, has := p.User.Password(); has && password != "" && !strings.Contains(raw, "${") {
-			r.left(t, "its password stands in the configuration: better write ${NAME} for it")
+			r.left(t, "its password is in the configuration: better write ${NAME} for it")
 		}
 	}
 	return raw

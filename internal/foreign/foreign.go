@@ -30,7 +30,7 @@ type Target struct {
 // Profile is a storage profile to add.
 type Profile struct{ Name, URL string }
 
-// Left is something that was not taken over as it was.
+// Left is a setting that was not taken over unchanged.
 type Left struct {
 	Line int    `json:"line" doc:"in the other tool's file"`
 	What string `json:"what" doc:"path of the setting"`

@@ -1,12 +1,12 @@
 // Package limit keeps rates within bounds that all replicas share, without a
 // write for every request.
 //
-// Whoever is counted (a credential, an address) may do a number of things a
-// minute. A replica takes a twentieth of that from the database at a time and
-// gives it away by itself; the first twentieth it gives without asking, so that
-// whoever does little is never written down. Who has had enough is refused by
-// what the replica remembers. So over all replicas nobody gets more than the
-// limit and a twentieth of it for each replica, and a flood costs no writes.
+// Each counted subject (a credential, an address) may make a number of requests
+// a minute. A replica takes a twentieth of that from the database at a time and
+// grants it locally. It grants the first twentieth without asking, so light
+// users cost no write. It refuses a subject over the limit from its own memory.
+// So over all replicas nobody gets more than the limit plus a twentieth of it
+// for each replica, and a flood costs no writes.
 package limit
 
 import (
@@ -118,8 +118,8 @@ func (l *Limiter) bucket(name string, r Rate) *bucket {
 	return b
 }
 
-// forget makes room: what has not been counted lately goes, and everything
-// when all of it was. What was taken from the database stays taken.
+// forget makes room: it drops subjects that were not counted lately, and all of
+// them when every one was. Shares already taken from the database stay taken.
 func (l *Limiter) forget() {
 	now := l.now()
 	for name, b := range l.buckets {

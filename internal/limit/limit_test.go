@@ -40,8 +40,8 @@ func replicas(t *testing.T, c *clocktest.Clock, n int) (all []*limit.Limiter, ta
 }
 
 // However requests are spread over replicas, the limit holds for all of them
-// together, but for a twentieth each; a flood is not a flood of writes; and who
-// was refused is let in again after the time they were told.
+// together, but for a twentieth each; a flood is not a flood of writes; and a
+// refused client is let in again after the announced time.
 func TestLimitIsShared(t *testing.T) {
 	t.Parallel()
 	const rate, n, flood = 200, 3, 3000
@@ -78,7 +78,7 @@ func TestLimitIsShared(t *testing.T) {
 	}
 	c.Advance(longest)
 	if wait := all[0].Allow(t.Context(), "key:1", rate); wait != 0 {
-		t.Errorf("after the time it was told, it has to wait %s more", wait)
+		t.Errorf("after the announced time, it has to wait %s more", wait)
 	}
 }
 

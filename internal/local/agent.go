@@ -2,8 +2,8 @@
 // targets in it, the snapshots kept here, and what is done with them: build,
 // sanitize, load, push and pull.
 //
-// Snapshots stand in <data-dir>/snapshots/<target>/<name>.snap, each with a
-// sidecar <name>.json. Every file appears whole or not at all.
+// Snapshots are stored as <data-dir>/snapshots/<target>/<name>.snap, each with
+// a sidecar <name>.json. Every file appears whole or not at all.
 package local
 
 import (
@@ -83,8 +83,8 @@ func ConfigDir(env func(string) string) (string, error) {
 	return filepath.Join(dir, "snapcli"), nil
 }
 
-// DataDir returns the folder that local snapshots stand in:
-// $SNAPCLI_DATA_DIR, else snapcli in the user's data folder.
+// DataDir returns the folder of local snapshots: $SNAPCLI_DATA_DIR, else
+// snapcli in the user's data folder.
 func DataDir(env func(string) string) (string, error) {
 	if dir := env("SNAPCLI_DATA_DIR"); dir != "" {
 		return filepath.Abs(dir)

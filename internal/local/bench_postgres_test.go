@@ -247,8 +247,8 @@ func sizeOf(b *testing.B, path string) int64 {
 	return info.Size()
 }
 
-// fillMixed makes tables of what applications keep, about so many MB as a
-// dump: narrow rows and wide ones, text and JSON documents, numbers, times,
+// fillMixed makes tables of typical application data, a dump of about that many
+// MB: narrow rows and wide ones, text and JSON documents, numbers, times,
 // bytes, a partitioned table, with keys and indexes.
 func fillMixed(b *testing.B, url string, mb int) {
 	b.Helper()

@@ -24,9 +24,9 @@ type DatabaseCheck struct {
 	Err           error         // why it cannot be used; nil when it can
 }
 
-// CheckTarget connects to a target's databases and tells what is there, what
-// is missing and what stands in the way. The error is only for a target that
-// is not known; what is wrong with a database stands in its check.
+// CheckTarget connects to a target's databases and reports what is there, what
+// is missing and what prevents a build or a load. It fails only for an unknown
+// target; a database's problems are in its check.
 func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, error) {
 	t, err := a.Target(name)
 	if err != nil {

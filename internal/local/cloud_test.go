@@ -190,7 +190,7 @@ func TestPullKeepsAnotherSnapshotOfTheName(t *testing.T) {
 }
 
 // A pull that was killed after the file got its name and before its record was
-// written goes on by verifying the file.
+// written resumes by verifying the file.
 func TestPullTakesUpAFileWithoutARecord(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -373,7 +373,7 @@ func (i *interrupter) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// Ctrl-C leaves a state from which the same command goes on, and says so.
+// Ctrl-C leaves a state from which the same command resumes, and says so.
 func TestInterruptedPushAndPullGoOn(t *testing.T) {
 	t.Parallel()
 	interrupt := &interrupter{seen: map[string]int{}}
@@ -389,13 +389,13 @@ func TestInterruptedPushAndPullGoOn(t *testing.T) {
 		return ctx
 	}
 	_, err := here.Push(interrupted(), client, "shop", PushOptions{Jobs: 1}, nil)
-	wantHint(t, err, "goes on")
+	wantHint(t, err, "resumes")
 	pushed, err := here.Push(t.Context(), client, "shop", PushOptions{}, nil)
 	if err != nil || pushed.Moved == 0 || pushed.Moved >= s.Size {
 		t.Fatalf("push again: %+v, %v; want less than %d moved", pushed, err, s.Size)
 	}
 	_, err = there.Pull(interrupted(), client, "shop", PullOptions{Jobs: 1}, nil)
-	wantHint(t, err, "goes on")
+	wantHint(t, err, "resumes")
 	if all, err := there.Snapshots(""); err != nil || len(all) != 0 {
 		t.Errorf("listed after an interrupted pull: %v, %v", all, err)
 	}

@@ -14,9 +14,9 @@ const envPrefix = "SNAPCLI_"
 
 // envKeys returns the settings that the environment makes: SNAPCLI_CLOUD__URL
 // sets cloud.url. Names are compared in lower case; a target that the file has
-// is matched whatever the case of its name, with _ for what cannot stand in a
-// variable's name. One that would set a key if it had __ for each dot is an
-// error, because nobody sets it to no end.
+// is matched whatever the case of its name, with _ for characters that a
+// variable's name cannot have. One that would set a key if it had __ for each
+// dot is an error, because nobody sets it to no end.
 func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
 	known := map[string]string{envName("identities"): "identities", envName("postgres_tools"): "postgres_tools"}
 	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key", "trust" + keyDelim +

@@ -30,7 +30,7 @@ type configFile struct {
 	env  func(string) string
 
 	mu     sync.Mutex
-	text   []byte // the file as it was read; nil when there is none
+	text   []byte // the file as read; nil when there is none
 	fromY  *koanf.Koanf
 	fromE  *koanf.Koanf
 	config Config

@@ -21,7 +21,8 @@ func reason(err error) string {
 }
 
 // diskError makes a person's error of a failed file operation: a full disk is
-// storage_full. What is one already, or an interruption, stays as it is.
+// storage_full. It leaves an error that is one already, or an interruption,
+// unchanged.
 func diskError(err error, doing string) error {
 	var already *snap.Error
 	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) ||

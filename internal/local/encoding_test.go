@@ -38,8 +38,8 @@ func inEncoding(t *testing.T, server, encoding string) string {
 }
 
 // A database in another encoding goes the whole way with nothing in its URL: it
-// is looked at, built, its rules are suggested, an original that stands in a kept
-// column is found, it is masked by rules and SQL, and loaded.
+// is looked at, built, its rules are suggested, an original in a kept column is
+// found, it is masked by rules and SQL, and loaded.
 func TestEncodingsTheWholeWay(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)

@@ -8,8 +8,8 @@ type Event struct {
 	Detail string // more for a person, such as a table's name
 }
 
-// Progress is told about events; nil is told nothing. It is called from one
-// goroutine at a time and must return quickly.
+// Progress receives events; it may be nil. It is called from one goroutine at a
+// time and must return quickly.
 type Progress func(Event)
 
 func (p Progress) tell(e Event) {

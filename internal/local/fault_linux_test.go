@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallDisk mounts a file system of so many bytes.
+// smallDisk mounts a file system of size bytes.
 func smallDisk(t *testing.T, size int) string {
 	t.Helper()
 	if os.Geteuid() != 0 {

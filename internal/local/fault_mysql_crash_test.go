@@ -182,7 +182,7 @@ func clearCrash(t *testing.T, when string, err error, swap bool) {
 	}
 }
 
-// counter is what a server may count anew when it starts.
+// counter matches a counter that a server may compute again when it starts.
 var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
 // mySQLTables tells how the tables of a database are made, and the sums of their rows.

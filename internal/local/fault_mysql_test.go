@@ -191,8 +191,8 @@ func oldMySQL(t *testing.T, server *sql.DB, name string) {
 	}
 }
 
-// A wrong password is told without it, and the right one is in no argument of
-// any process: no program is started.
+// The error for a wrong password does not contain it, and the right one is in
+// no argument of any process: no program is started.
 func TestMySQLWrongPassword(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

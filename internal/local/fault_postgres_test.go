@@ -81,8 +81,8 @@ func (p pgServer) tools(t *testing.T) string {
 	return ""
 }
 
-// rounds are how many a test of chance has: so many, and fewer beside the
-// machine's own version.
+// rounds are how many a test of chance has: all of them with the machine's own
+// version, and fewer with others.
 func (p pgServer) rounds(many int) int {
 	if p.major != 0 || testing.Short() {
 		many /= 3

@@ -83,7 +83,7 @@ func (s shop) steps(t *testing.T, action string, env ...string) int {
 	return strings.Count(progress, "\n")
 }
 
-// killedAt runs an action in a child and kills it after so many lines of
+// killedAt runs an action in a child and kills it after a number of lines of
 // progress and a moment more; false when it had ended by itself.
 func (s shop) killedAt(t *testing.T, action string, lines int, moment time.Duration, env ...string) (killed bool) {
 	t.Helper()

@@ -127,7 +127,8 @@ func TestPostgresSchemaChangesDuringBuild(t *testing.T) {
 	})
 }
 
-// A wrong password is told by the server's and the user's name, without it.
+// The error for a wrong password names the server and the user, and not the
+// password.
 func TestPostgresWrongPassword(t *testing.T) {
 	onPostgres(t, func(t *testing.T, p pgServer) {
 		to := p.database(t)
@@ -299,7 +300,7 @@ func TestPostgresDamagedFileIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := s.Load(t.Context(), shopTarget, LoadOptions{}, nil); err != nil {
-			t.Errorf("the file as it was: %v", err)
+			t.Errorf("the unchanged file: %v", err)
 		}
 	})
 }

@@ -6,8 +6,7 @@ import (
 	"snap"
 )
 
-// FuzzConfig: config.yaml is read or refused as wrong, with the place, whatever
-// stands in it.
+// FuzzConfig: any config.yaml is read or refused as wrong, with the place.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{"", "cloud: {url: https://x}", "targets: {shop: {source: sqlite:///x}}",
 		"targets: {../x: {}}", "cloud: [", "a: &a [*a]", "cloud: {url: 5}", "storage_profiles: {b: {url: \"s3://x\"}}",

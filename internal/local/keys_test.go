@@ -42,7 +42,7 @@ func sshKey(t *testing.T, key any, passphrase string) (public, path string) {
 }
 
 // Snapshots are encrypted to SSH keys of both kinds; a passphrase is asked for
-// only when the key is needed, and a wrong one is told as that.
+// only when the key is needed, and a wrong one is reported as such.
 func TestSSHKeys(t *testing.T) {
 	t.Parallel()
 	_, one, err := ed25519.GenerateKey(rand.Reader)
@@ -103,7 +103,7 @@ func TestSSHKeys(t *testing.T) {
 	}
 }
 
-// What is said about a wrong recipient never repeats it: it may be a private key.
+// The error for a wrong recipient never repeats it: it may be a private key.
 func TestWrongRecipients(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -146,8 +146,8 @@ func TestWrongRecipients(t *testing.T) {
 	}
 }
 
-// The record of an encrypted snapshot, which stands beside it in clear, tells
-// nothing of its tables; what was built says them all the same.
+// The record of an encrypted snapshot, an unencrypted file next to it, does not
+// name its tables; the build's own result still does.
 func TestEncryptedRecordTellsNoTables(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

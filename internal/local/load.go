@@ -40,9 +40,9 @@ type LoadResult struct {
 }
 
 // Load replaces the target's destination by a snapshot, whole or not at all.
-// The file is verified before anything is touched; then it is restored beside
+// The file is verified before anything is touched; then it is restored next to
 // the destination, verified again, and put in its place in one step. Until that
-// step the old database is as it was, whatever happens.
+// step the old database is unchanged, whatever happens.
 func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progress) (LoadResult, error) {
 	started := a.now()
 	t, err := a.Target(target)
@@ -116,8 +116,8 @@ func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadO
 	return notices, err
 }
 
-// toLoad returns the snapshot that the options choose. One that is not of the
-// type asked for never stands in.
+// toLoad returns the snapshot that the options choose. It never falls back to
+// another type than the one asked for.
 func (a *Agent) toLoad(target string, o LoadOptions) (Snapshot, error) {
 	if o.Snapshot == "" {
 		s, err := a.lastArrived(target, o.Type)

@@ -92,7 +92,7 @@ func TestInterruptedPushToAProfileGoesOn(t *testing.T) {
 			_, err := a.PushProfile(ctx, "", "shop", PushOptions{Jobs: 1}, func(Event) {
 				interrupt() // as soon as it has begun
 			})
-			wantHint(t, err, "goes on")
+			wantHint(t, err, "resumes")
 			_, err = a.PullProfile(t.Context(), "", "shop", PullOptions{}, nil)
 			wantRefusal(t, err, snap.CodeNotFound, "shop")
 			got, err := a.PushProfile(t.Context(), "", "shop", PushOptions{}, nil)

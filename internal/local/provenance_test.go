@@ -174,7 +174,7 @@ func configured(t *testing.T, a *Agent, text string) {
 	}
 }
 
-// What is trusted is bound to the service, and never a part of it.
+// Trust is in a whole organization of one service, never in a part of its name.
 func TestTrusts(t *testing.T) {
 	t.Parallel()
 	a := machine(t)

@@ -32,11 +32,11 @@ type PullResult struct {
 }
 
 // Pull brings a cloud snapshot to this machine through a presigned URL
-// (SPEC 4.4). A target that is missing is created first; where the configuration
-// cannot be written, the snapshot is pulled all the same. Interrupted at any
-// moment, it goes on where it was. A snapshot with the same checksum that is
-// here already is kept and moves no bytes; another one of the same name is kept
-// too, and the new one gets -2 behind its name.
+// (SPEC 4.4). A target that is missing is created first; where the
+// configuration cannot be written, the snapshot is still pulled. Interrupted at
+// any moment, it resumes where it stopped. A snapshot with the same checksum
+// that is here already is kept and moves no bytes; another one of the same name
+// is kept too, and the new one gets -2 behind its name.
 func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOptions, p Progress) (PullResult, error) {
 	target, err := snap.CleanTarget(target)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 		return result, err
 	}
 	if !here {
-		// For the service's audit log; what was pulled is here all the same.
+		// For the service's audit log; the snapshot is here in any case.
 		if err := c.Pulled(ctx, wanted.ID, moved); err != nil {
 			a.log.Warn("the service was not told that the pull has ended", "error", err)
 		}
@@ -113,7 +113,7 @@ func wantedFrom(ctx context.Context, c *api.Client, target string, o PullOptions
 }
 
 // newestFrom returns the newest cloud snapshot of a target that the caller may
-// see. One of another type than asked for never stands in.
+// see. It never falls back to another type than the one asked for.
 func newestFrom(ctx context.Context, c *api.Client, target string, typ snap.Type) (api.Snapshot, error) {
 	page, err := c.Snapshots(ctx, api.ListOptions{Target: target, Type: typ, Limit: 1})
 	if err != nil {

@@ -33,8 +33,8 @@ type PushResult struct {
 }
 
 // Push brings a local snapshot to the cloud, where it is private at first
-// (SPEC 3). Interrupted at any moment, it goes on where it was; a snapshot that
-// is there already moves no bytes.
+// (SPEC 3). Interrupted at any moment, it resumes where it stopped; a snapshot
+// that is there already moves no bytes.
 func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOptions, p Progress) (PushResult, error) {
 	started := a.now()
 	s, err := a.chosen(target, o)

@@ -448,7 +448,7 @@ func TestLoadTakesWhatArrivedLast(t *testing.T) {
 	}
 }
 
-// What the cloud calls sanitized must say so itself.
+// A snapshot that the cloud calls sanitized must say so itself.
 func TestAdoptRefusesAnotherType(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -190,7 +190,7 @@ func (d *device) show() {
 	}
 }
 
-// errPending says that the login goes on.
+// errPending says that the login is not finished.
 var errPending = errors.New("not decided yet")
 
 // poll asks once. A fault of the network or the service is only noted.

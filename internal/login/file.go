@@ -38,7 +38,8 @@ type Session struct {
 // file of its own, so that several processes can use it at once.
 type File struct {
 	dir string
-	// Warn, if set, is told about what was repaired, such as a looser file mode.
+	// Warn, if set, receives a text about each repair, such as of a looser file
+	// mode.
 	Warn func(text string)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
@@ -61,7 +62,7 @@ func (f *File) Session(cloudURL string) (Session, bool, error) {
 	return s, ok, nil
 }
 
-// contents is what stands in the file.
+// contents is the content of the file.
 type contents struct {
 	Sessions map[string]Session `json:"sessions"`
 	// AuthURLs remembers the auth service that each cloud service named, so

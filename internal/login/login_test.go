@@ -150,7 +150,8 @@ func TestFaultsWhilePolling(t *testing.T) {
 	}
 }
 
-// U7: a service that never answers is told from a code that was not approved.
+// U7: a service that never answers gets another error than a code that was not
+// approved.
 func TestServiceGoneWhilePolling(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

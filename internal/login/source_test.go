@@ -90,7 +90,8 @@ func TestEndedSession(t *testing.T) {
 	}
 }
 
-// A closed organization is told, and the session is there when it is open again.
+// A closed organization is reported, and the session is there when it is open
+// again.
 func TestSessionOutlivesAClosedOrganization(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -67,7 +67,7 @@ func shortID(id string) string {
 }
 
 // prose makes sentences of an error's detail or hint, which are written without
-// capital and period, and code of what stands in backquotes.
+// capital and period, and code of text in backquotes.
 func prose(text string) template.HTML {
 	if text == "" {
 		return ""

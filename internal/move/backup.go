@@ -28,7 +28,7 @@ type Options struct {
 	Now     func() time.Time // nil is time.Now
 }
 
-// rounds is how often a backup begins anew because a snapshot was deleted
+// rounds is how often a backup starts over because a snapshot was deleted
 // before its bytes were copied.
 const rounds = 5
 

@@ -28,7 +28,7 @@ type job struct {
 	Dir, BackupsIn string
 }
 
-// place is a site as the process is told of it.
+// place is a site as given to the process.
 type place struct{ Database, Blobs, Dir, Key string }
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 // work does a job, prints a line for every step and waits for a byte before it
-// goes on, so that it can be killed at any of them.
+// continues, so that it can be killed at any of them.
 func work(text string) int {
 	var j job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
@@ -122,9 +122,8 @@ func killed(t *testing.T, j job, seed uint64, check func()) {
 	}
 }
 
-// A transfer that is killed again and again, at objects and at tables, goes on
-// each time, and what arrives is all there was. Until then the destination has
-// no row.
+// A transfer that is killed again and again, at objects and at tables, resumes
+// each time, and everything arrives. Until then the destination has no row.
 func TestTransferSurvivesKills(t *testing.T) {
 	t.Parallel()
 	from, to := embedded(t), replicated(t)
@@ -144,7 +143,7 @@ func TestTransferSurvivesKills(t *testing.T) {
 }
 
 // A backup that is killed leaves the one before whole, and copies nothing
-// twice; a restore that is killed goes on, and no service starts before its
+// twice; a restore that is killed resumes, and no service starts before its
 // end.
 func TestBackUpAndRestoreSurviveKills(t *testing.T) {
 	t.Parallel()

@@ -120,7 +120,7 @@ func (s *story) listing(t *testing.T, c *cloudtest.Cloud) map[string][]string {
 	return lists
 }
 
-// holds checks that a service has all of the story, and goes on.
+// holds checks that a service has all of the story, and works.
 func (s *story) holds(t *testing.T, c *cloudtest.Cloud, at site) {
 	t.Helper()
 	ctx := t.Context()
@@ -142,7 +142,7 @@ func (s *story) holds(t *testing.T, c *cloudtest.Cloud, at site) {
 		ok(t, blob.Verify(ctx, objects, b.Blob, sn.Size, sn.SHA256))
 	}
 	ok(t, c.Store.CheckAudit(ctx))
-	// It goes on: new rows get new identifiers, and lines join the chain.
+	// It works: new rows get new identifiers, and lines join the chain.
 	sum := strings.Repeat("ab", 32)
 	plan, err := c.Client(s.keys[0]).Push(ctx, api.PushRequest{Target: "shop", Name: "shop-after",
 		Type: snap.TypeSnapshot, Engine: snap.SQLite, Size: 5, SHA256: sum})
@@ -372,7 +372,7 @@ func TestBackUpMeetsADeletion(t *testing.T) {
 	ok(t, err)
 }
 
-// Whatever is damaged in a backup shows, and is not restored.
+// Any damage to a backup is detected, and nothing of it is restored.
 func TestDamagedBackupsAreRefused(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

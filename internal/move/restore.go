@@ -117,9 +117,9 @@ func sameObjects(ctx context.Context, dir, name, file string) error {
 	return err
 }
 
-// What a restore keeps in its folder: which backup it is of, and that all of it
-// is verified, so that only renames are left. The last of them is the folder's
-// own, which ends the restore.
+// A restore keeps two notes in its folder: which backup it is of, and that all
+// of it is verified, so that only renames are left. The last rename is the
+// folder's own, which ends the restore.
 const (
 	ofFile      = "of"
 	readyFile   = "ready"
@@ -144,7 +144,7 @@ func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Back
 	}
 	if content, err := os.ReadFile(filepath.Join(staging, ofFile)); err == nil && string(content) != name {
 		return b, snap.Usage("a restore of the backup "+string(content)+" has begun in "+dataDir,
-			"go on with that one by --at, or remove "+staging)
+			"resume that one with --at, or remove "+staging)
 	}
 	if _, err := os.Stat(filepath.Join(staging, readyFile)); err != nil {
 		if err := stage(ctx, dir, staging, b, h, p); err != nil {

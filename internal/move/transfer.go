@@ -29,7 +29,7 @@ type Report struct {
 	There   int64 `json:"already_there"` // objects that an earlier run had moved
 }
 
-// Progress is told of a transfer, a backup or a restore as it goes on.
+// Progress receives the progress of a transfer, a backup or a restore.
 type Progress struct {
 	// Objects is called after each object, from several goroutines at once.
 	Objects func(done, of, bytes int64)

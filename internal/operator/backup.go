@@ -85,7 +85,7 @@ func (p *program) backupList() *cobra.Command {
 func (p *program) backupVerify() *cobra.Command {
 	var from, at string
 	c := &cobra.Command{
-		Use: "verify --from DIR", Short: "Read a whole backup and say whether it is as it was written",
+		Use: "verify --from DIR", Short: "Read a whole backup and check that it is unchanged",
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			meter := newMeter(p.stderr, "verified")
@@ -110,8 +110,8 @@ func (p *program) restore() *cobra.Command {
 		Short: "Put a backup into an empty data_dir",
 		Long: "Put a backup into the data_dir of the configuration, which must be empty.\n" +
 			"Everything is verified before anything is put in place, and until then no service\n" +
-			"starts on it. A restore that was interrupted goes on when it is run again.\n\n" +
-			"Pushes that were going on are begun again by snapcli; logins and keys are as they\n" +
+			"starts on it. An interrupted restore resumes when it is run again.\n\n" +
+			"snapcli starts pushes again that were in progress. Logins and keys are as they\n" +
 			"were when the backup was made.",
 		Example: "  snapcloud restore --config snapcloud.yaml --from /mnt/backups/snap",
 		Args:    command.NoArgs,

@@ -9,8 +9,8 @@ import (
 	"snap"
 )
 
-// Whose database is lost does not start on the storage of before, is told how
-// to take it over, and does so only by naming whose it was.
+// A service that lost its database does not start on its old object store. The
+// error says how to take it over, which requires naming the previous owner.
 func TestClaimAfterALostDatabase(t *testing.T) {
 	t.Parallel()
 	const before = "http://127.0.0.1:8080"

@@ -26,8 +26,8 @@ func (p *program) transfer() *cobra.Command {
 			"configuration, such as from SQLite and a folder to PostgreSQL and S3, or back. Stop\n" +
 			"the service first. Keys, sessions, shares and the audit log stay as they are.\n\n" +
 			"The destination must be empty. Every object is read again and compared, and so is\n" +
-			"every row. A transfer that was interrupted goes on when it is run again; until its\n" +
-			"end no service starts on the destination. The source is only read.\n\n" +
+			"every row. An interrupted transfer resumes when it is run again. Until it ends, no\n" +
+			"service starts on the destination. The source is only read.\n\n" +
 			"SNAPCLOUD_ environment variables count for --config only; ${NAME} works in both.",
 		Example: "  snapcloud transfer --config snapcloud.yaml --to replicas.yaml --dry-run\n" +
 			"  snapcloud transfer --config snapcloud.yaml --to replicas.yaml",
@@ -73,7 +73,7 @@ func (p *program) move(ctx context.Context, to string, dryRun bool) error {
 		objects(r.Objects, r.Bytes)); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "start the service with %s; do not start it on the source again, which is as it was\n", to)
+	fmt.Fprintf(p.stderr, "start the service with %s; the source is unchanged, do not start the service on it again\n", to)
 	return nil
 }
 

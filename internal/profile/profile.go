@@ -2,7 +2,7 @@
 // folder of the user's own, without a cloud service. To the transfer it is
 // what the service is, so parts, resumption and verification are the same.
 //
-// What stands in a profile, by key:
+// A profile has these keys:
 //
 //	bytes/<SHA-256>.snap              a snapshot file
 //	records/<target>/<name>.json      what it is, written last: with it the snapshot is there
@@ -194,7 +194,7 @@ func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, 
 	return plan, err
 }
 
-// abandonedAfter is how old an upload is that nobody goes on with.
+// abandonedAfter is the age at which an upload counts as abandoned.
 const abandonedAfter = 7 * 24 * time.Hour
 
 // begun returns the upload of these bytes that was begun, and its parts. Those
@@ -212,7 +212,7 @@ func (p *Profile) begun(ctx context.Context, key string) (id string, present []a
 			continue
 		}
 		if id != "" {
-			continue // begun twice at once: one goes on, the other is dropped in time
+			continue // started twice at once: one continues, the other is dropped in time
 		}
 		parts, err := p.store.Parts(ctx, key, u.Upload)
 		if err != nil {

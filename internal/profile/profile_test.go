@@ -57,7 +57,7 @@ func TestSnapshotsAreListedNewestFirst(t *testing.T) {
 	}
 }
 
-// A URL that cannot be used is told without what it holds, which may be a
+// The error for an unusable URL does not repeat it, because it may hold a
 // secret.
 func TestOpenRefusesOtherURLs(t *testing.T) {
 	t.Parallel()
@@ -73,8 +73,8 @@ func TestOpenRefusesOtherURLs(t *testing.T) {
 	}
 }
 
-// A push that nobody goes on with does not fill the storage for ever; one that
-// may go on is kept.
+// An abandoned push does not fill the object store forever; one that may resume
+// is kept.
 func TestAbandonedUploadsAreDropped(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -34,7 +34,7 @@ func (g *generator) all(ctx context.Context) error {
 	return nil
 }
 
-// insert prepares the statement that adds rows of so many columns to a table.
+// insert prepares the statement that adds rows of that many columns to a table.
 func (g *generator) insert(ctx context.Context, table string, columns int) (add func(values ...any) error, done func(),
 	err error) {
 	marks := strings.TrimSuffix(strings.Repeat("?,", columns), ",")

@@ -55,7 +55,7 @@ func (o Options) withDefaults() Options {
 }
 
 // Write makes the database as a new file and returns how many rows it has. It
-// fails when the file exists. What a failed run wrote is removed.
+// fails when the file exists, and removes the file when it fails later.
 func Write(ctx context.Context, file string, o Options) (rows int, err error) {
 	made, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"snap"
 )
 
-// FuzzRules: a rules file is read or refused as wrong, whatever stands in it.
+// FuzzRules: any rules file is read or refused as wrong.
 func FuzzRules(f *testing.F) {
 	for _, seed := range []string{"", "tables: {}", "tables: {a: {columns: {b: keep}}}",
 		"tables:\n  a:\n    rows: drop",

@@ -86,7 +86,7 @@ func (s *Scanner) Result() error {
 		return nil
 	}
 	return snap.Invalid(
-		fmt.Sprintf("original values of %s are still in the masked copy: they stand in another column too",
+		fmt.Sprintf("original values of %s are still in the masked copy: another column has them too",
 			some(sortedKeys(s.found))),
 		"mask that column too; if the values are no secret, write shared: true into the column's rule")
 }

@@ -190,7 +190,7 @@ func formatted(mask string, letters bool) maker {
 				lead := first && unicode.IsDigit(c) && c != '0'
 				first = first && !unicode.IsDigit(c)
 				switch {
-				case lead: // a number stays as long as it was
+				case lead: // a number keeps its length
 					return '1' + rune(r.IntN(9))
 				case unicode.IsDigit(c):
 					return '0' + rune(r.IntN(10))
@@ -207,8 +207,8 @@ func formatted(mask string, letters bool) maker {
 	}
 }
 
-// noise moves a number by up to so many percent. What is no number becomes
-// NULL: it must not stay.
+// noise moves a number by up to a percentage. Non-numeric values become NULL,
+// so that no original survives.
 func noise(key []byte, c ColumnRule, _ int) engine.Mask {
 	percent := c.Percent
 	if percent == 0 {
@@ -230,8 +230,8 @@ func noise(key []byte, c ColumnRule, _ int) engine.Mask {
 	}
 }
 
-// shift moves a date or time by up to so many days either way; the time of day
-// stays. What is no date becomes NULL: it must not stay.
+// shift moves a date or time by up to a number of days either way; the time of
+// day stays. Other values become NULL, so that no original survives.
 func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	days := c.Days
 	if days == 0 {
@@ -259,7 +259,7 @@ func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	}
 }
 
-// cut shortens a value to so many characters.
+// cut shortens a value to limit characters.
 func cut(v string, limit int) string {
 	if limit <= 0 || len(v) <= limit {
 		return v

@@ -96,7 +96,7 @@ func (p *Prepared) watch(column string, samples []string, mask engine.Mask, stor
 }
 
 // fromDictionary reports whether a mask draws from a list of common names, so
-// that an original can stand in the output by chance.
+// that an original can be in the output by chance.
 func fromDictionary(mask string) bool {
 	switch mask {
 	case "name", "first_name", "last_name", "company", "city":

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What a mask makes of a value never changes, or masked snapshots of one
-// release would not join with those of the next.
+// A mask's result for a value never changes, or masked snapshots of one release
+// would not join with those of the next.
 func TestMasksStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	rule := ColumnRule{Value: "x", Percent: 10, Days: 30}

@@ -480,7 +480,7 @@ func canonical(d Dialect, sym string) string {
 	return sym
 }
 
-// power returns how tight a symbol binds; 0 is for what is no operator.
+// power returns how tight a symbol binds; 0 means that it is not an operator.
 func (p *parser) power(sym string) int {
 	switch sym {
 	case "=", "==", "<>", "!=", "<=>":

@@ -61,7 +61,7 @@ func TestManyLogins(t *testing.T) {
 
 // 10,000 requests from 200 addresses keep nobody from signing in: neither a
 // person somewhere else nor one in a network that takes part, while the flood
-// goes on from new addresses, and however long the person takes.
+// continues from new addresses, and however long the person takes.
 func TestLoginDuringAFlood(t *testing.T) {
 	t.Parallel()
 	servertest.Thorough(t)
@@ -156,10 +156,10 @@ func TestNoSecretInTheLog(t *testing.T) {
 	pages += h.refresh(got.refresh).body
 	for name, secret := range secrets {
 		if strings.Contains(h.log.String(), secret) {
-			t.Errorf("the %s stands in the log", name)
+			t.Errorf("the %s is in the log", name)
 		}
 		if name != "user code" && strings.Contains(pages, secret) {
-			t.Errorf("the %s stands in an error", name)
+			t.Errorf("the %s is in an error", name)
 		}
 	}
 	if !strings.Contains(h.log.String(), "signed in") || !strings.Contains(h.log.String(), "key made") {

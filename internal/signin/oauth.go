@@ -56,7 +56,7 @@ func (s *Service) postOnly(w http.ResponseWriter, _ *http.Request) {
 const maxForm = 64 << 10
 
 // form reads the parameters of a request's body. It refuses a parameter that
-// comes twice (RFC 6749 section 3.2), and one that stands in the URL.
+// comes twice (RFC 6749 section 3.2), and one in the URL.
 func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {

@@ -180,8 +180,8 @@ func (s *Service) errorPage(v *visit, err error) {
 // retrySoon is the Retry-After, in seconds, of what may pass in a moment.
 const retrySoon = "1"
 
-// fault is what a person or client is told of an error that is not theirs: that
-// the database is away for a moment, or a number that the log has.
+// fault is the answer for an error that is not the client's: that the database
+// is unavailable for a moment, or a number that the log has.
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	if store.Unavailable(err) || r.Context().Err() != nil {
 		s.log.WarnContext(r.Context(), "the database does not serve", "path", r.URL.Path, "error", err)

@@ -31,7 +31,7 @@ func (s *Service) enterCode(v *visit) error {
 	return s.views.Page(v.w, http.StatusOK, "code.html", data)
 }
 
-// postCode looks the code up and goes on to signing in or comparing.
+// postCode looks the code up and continues with signing in or comparing.
 func (s *Service) postCode(v *visit) error {
 	typed := v.r.PostFormValue("user_code")
 	g, err := s.pendingGrant(v, typed)

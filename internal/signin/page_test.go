@@ -286,8 +286,8 @@ func TestUnlistedLocalUsersAreLockedOut(t *testing.T) {
 	}
 }
 
-// While its organization is closed nobody of it is signed in, anywhere. When it
-// is open again, browsers and terminals go on as they were.
+// While an organization is closed, none of its members is signed in anywhere.
+// When it is open again, browsers and terminals continue as before.
 func TestClosedOrganizationIsSignedOut(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -54,9 +54,9 @@ type Options struct {
 	Sealer         *auth.Sealer     // of the signing keys; nil is none
 	Now            func() time.Time // nil is time.Now
 	Log            *slog.Logger     // nil is slog.Default
-	// Count is told how each sign-in and refresh ended. The door is password,
-	// provider, device or refresh; the outcome ok, wrong, limited, refused,
-	// expired, reused, unavailable or failed. Nil is nobody.
+	// Count is called with the outcome of each sign-in and refresh. The door is
+	// password, provider, device or refresh; the outcome ok, wrong, limited,
+	// refused, expired, reused, unavailable or failed. It may be nil.
 	Count func(door, outcome string)
 }
 

@@ -51,7 +51,7 @@ func TestRefreshRotationAndExpiry(t *testing.T) {
 	wantError(t, h.refresh(idle.refresh), "invalid_grant")
 }
 
-// D2, T2, S1: neither codes nor tokens stand in the database.
+// D2, T2, S1: neither codes nor tokens are in the database.
 func TestNoSecretInTheDatabase(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -83,7 +83,7 @@ func TestNoSecretInTheDatabase(t *testing.T) {
 	}
 	for name, secret := range secrets {
 		if bytes.Contains(all, []byte(secret)) {
-			t.Errorf("the %s stands in the database", name)
+			t.Errorf("the %s is in the database", name)
 		}
 	}
 }

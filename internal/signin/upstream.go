@@ -59,7 +59,7 @@ func (s *Service) startUpstream(v *visit) error {
 	if err != nil {
 		s.log.WarnContext(ctx, "identity provider", "organization", org.Slug, "error", err)
 		return upstreamFailed("the identity provider of "+org.Name+" does not answer",
-			"try again in a while; keys and running sessions go on", err)
+			"try again in a while; API keys and existing sessions keep working", err)
 	}
 	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	err = s.store.AddUpstreamLogin(ctx, store.UpstreamLogin{

@@ -28,7 +28,7 @@ func (h *house) member(slug, email string) (snap.Member, error) {
 const startAcme = "/auth/upstream/start?organization=acme&next=/auth/account"
 
 // SPEC 5.3 rule 4: sign in at the identity provider; the account has its role
-// and groups, and the device login goes on from there.
+// and groups, and the device login continues from there.
 func TestSignInUpstream(t *testing.T) {
 	t.Parallel()
 	h, idps := startWith(t, 1)
@@ -154,7 +154,7 @@ func TestAuthorizationCodeRules(t *testing.T) {
 }
 
 // F3: groups come from the ID token, else from userinfo; absent ones are
-// unknown, which the person is told.
+// unknown, which the person sees.
 func TestWhereGroupsComeFrom(t *testing.T) {
 	t.Parallel()
 	h, idps := startWith(t, 1)
@@ -193,7 +193,7 @@ func TestWhereGroupsComeFrom(t *testing.T) {
 		}
 		told := strings.Contains(page.body, "group shares give you nothing")
 		if told != (tc.why != "") || !strings.Contains(html.UnescapeString(page.body), tc.why) {
-			t.Errorf("%s: the person was told %v, and not %q", tc.name, told, tc.why)
+			t.Errorf("%s: the person saw a reason: %v, and not %q", tc.name, told, tc.why)
 		}
 	}
 	if !strings.Contains(h.log.String(), "too many") {
@@ -259,7 +259,7 @@ func TestEmailLinksNobody(t *testing.T) {
 }
 
 // F6: while the provider is down, sign-in says so with 502, and keys and
-// sessions go on; the service starts meanwhile.
+// sessions keep working; the service also starts.
 func TestProviderDown(t *testing.T) {
 	t.Parallel()
 	h, idps := startWith(t, 1)

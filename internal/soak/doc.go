@@ -9,13 +9,13 @@
 //     deletion or sign-in that took groups away, no request that is begun later
 //     succeeds at any replica, nor by a URL that was given out before (by one of
 //     the storage itself for a minute at most).
-//   - Whoever may see a snapshot is never told that it does not exist.
+//   - A caller who may see a snapshot never gets not_found.
 //   - Every pull is what was pushed, byte by byte.
 //   - No login session is lost by a refresh whose answer was lost.
 //   - A failure is a broken connection or a documented one: 503 comes with
 //     Retry-After, and there is no 500, no panic and no data race.
 //   - Background work is one replica's at a time, and a lost one is replaced:
-//     one that was killed, and one that stood still in the midst of it and goes on.
+//     one that was killed, and one that was paused in the middle of it and resumes.
 //   - /readyz says when database or storage is away, and when it is back.
 //   - When the faults end, requests succeed again at every replica within a bound.
 //   - Nothing leaks: goroutines and open files come down again.

@@ -182,8 +182,8 @@ func (p *pipe) move(from, to net.Conn, answers bool) {
 	}
 }
 
-// held waits as the mode demands before n bytes go on, and reports whether
-// they do.
+// held waits as the mode demands before n bytes are passed on, and reports
+// whether they are.
 func (p *pipe) held(n int, answers bool) bool {
 	for {
 		m, changed := p.link.now()

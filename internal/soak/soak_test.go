@@ -136,7 +136,7 @@ func (w *world) barrier() {
 	w.model.mu.Unlock()
 	for _, p := range w.people {
 		for i := range w.replicas {
-			w.must("everything is as it was answered", func() error { return w.compare(p, i) })
+			w.must("everything matches the answers", func() error { return w.compare(p, i) })
 		}
 	}
 	w.tryStale()
@@ -353,7 +353,7 @@ func (w *world) settle() {
 }
 
 // noLeak compares goroutines and files of each replica with one that has
-// just started. What a pool keeps open is the slack.
+// just started. The slack is what a pool keeps open.
 func (w *world) noLeak() {
 	const slack = 60
 	for _, p := range w.people {
@@ -473,7 +473,7 @@ func (w *world) ofAcme(id string) bool {
 }
 
 // compareStorage looks for objects without a snapshot, snapshots without an
-// object, and uploads that nobody goes on with.
+// object, and abandoned uploads.
 func (w *world) compareStorage(ctx context.Context, config cloud.Config) {
 	have := map[string]bool{}
 	err := filepath.WalkDir(w.bucket, func(path string, e fs.DirEntry, err error) error {

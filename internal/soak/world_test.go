@@ -216,8 +216,8 @@ func (w *world) count(what string) {
 	w.counts[what]++
 }
 
-// violated tells of an invariant that does not hold. The first few of a kind
-// are told, the others counted.
+// violated reports an invariant that does not hold. It prints the first few of
+// a kind and counts the others.
 func (w *world) violated(format string, args ...any) {
 	w.count("VIOLATION " + format)
 	w.mu.Lock()

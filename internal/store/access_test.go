@@ -47,7 +47,7 @@ func TestAccessNamesEveryWay(t *testing.T) {
 		}
 		outside := " shared outside the organization; owners and admins know with whom 0 by "
 		if got, _ := ways(alice); len(got) != 4 || got[3] != outside {
-			t.Errorf("a member is told of %q, want the other organization without its name", got)
+			t.Errorf("a member sees %q, want the other organization without its name", got)
 		}
 		w.clock.Advance(time.Hour)
 		if got, _ := ways(adam); len(got) != 3 {
@@ -74,7 +74,7 @@ func TestAccessNamesEveryWay(t *testing.T) {
 			t.Errorf("another organization's user: %v, want not found", err)
 		}
 		if _, _, err := w.Access(w.ctx, vic, sn); err != nil {
-			t.Errorf("who cannot see it is told %v", err)
+			t.Errorf("a caller who cannot see it gets %v", err)
 		}
 	})
 }

@@ -20,8 +20,8 @@ const baseline = "0005"
 var contracts = map[string]string{}
 
 // Old and new replicas run side by side for one release, so a migration only
-// adds: what takes something away waits until a later release, when nothing
-// uses it, and stands in contracts.
+// adds. A removal waits until a later release, when nothing uses the removed
+// part, and is listed in contracts.
 func TestMigrationsOnlyAdd(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migrations/*/*.sql")
@@ -42,7 +42,7 @@ func TestMigrationsOnlyAdd(t *testing.T) {
 	}
 }
 
-// What the rule finds, so that it finds it.
+// The rule finds these migrations.
 func TestMigrationsThatBreakAreFound(t *testing.T) {
 	t.Parallel()
 	for text, breaking := range map[string]bool{

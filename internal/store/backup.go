@@ -13,9 +13,9 @@ import (
 )
 
 // BackUp writes the SQLite database of a data directory, as of one moment, to
-// a file that must not exist, while the service may go on writing it. What
-// belongs to running processes and to pushes that are going on is left out. The
-// file is synced and readable by its owner only.
+// a file that must not exist, while the service may keep writing it. It leaves
+// out rows of running processes and of pushes in progress. The file is synced
+// and readable by its owner only.
 func BackUp(ctx context.Context, dataDir, file string) error {
 	if err := Exists(Options{DataDir: dataDir}); err != nil {
 		return err
@@ -110,8 +110,8 @@ func (c *Copy) Check(ctx context.Context) error {
 	return checkChains(ctx, c.db)
 }
 
-// CheckAudit walks every organization's audit chain and reports a line that is
-// not as it was written.
+// CheckAudit walks every organization's audit chain and reports a line that was
+// changed.
 func (s *Store) CheckAudit(ctx context.Context) error { return checkChains(patient(ctx), s.read) }
 
 func checkChains(ctx context.Context, q querier) error {

@@ -9,9 +9,9 @@ import (
 	"snap"
 )
 
-// Who a request acts for is read anew at every request, so this page reads as
-// little as it can: the listing and the check of a snapshot know a user's
-// groups from table membership, and a caller goes without them.
+// The caller is read again at every request, so this page reads as little as it
+// can: the listing and the check of a snapshot know a user's groups from table
+// membership, and a caller does not include them.
 
 // callerColumns are what scanCaller reads of organizations o and users u. There
 // may be no user.

@@ -126,8 +126,8 @@ func (s *Store) applyToNewest(ctx context.Context, tx *sql.Tx, c snap.Caller, ta
 }
 
 // applyChannels shares a snapshot as the channels of its target and type say.
-// What the organization's policy forbids is recorded as refused, and the push
-// goes on.
+// A share that the organization's policy forbids is recorded as refused, and
+// the push continues.
 func (s *Store) applyChannels(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, t snap.Type) error {
 	rows, err := tx.QueryContext(ctx,
 		selectChannel+`WHERE h.org_id = $1 AND h.target = $2 AND h.type = $3 ORDER BY h.id`, sn.Org.ID, sn.Target, string(t))

@@ -104,8 +104,8 @@ func (s *Store) ApproveDevice(ctx context.Context, userCode string, userID int64
 	return s.decideDevice(ctx, userCode, deviceApproved, nullID(userID), "")
 }
 
-// DenyDevice ends the grant under a user code; reason is told to the client.
-// It fails with not_found unless the grant is waiting.
+// DenyDevice ends the grant under a user code; the client gets the reason. It
+// fails with not_found unless the grant is waiting.
 func (s *Store) DenyDevice(ctx context.Context, userCode, reason string) error {
 	return s.decideDevice(ctx, userCode, deviceDenied, nullID(0), reason)
 }

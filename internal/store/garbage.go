@@ -34,8 +34,8 @@ func (s *Store) Removed(ctx context.Context, g Garbage) error {
 	})
 }
 
-// Abandon gives a push up unless somebody has gone on with it since a time;
-// its object is garbage from then on. Who comes back later begins anew.
+// Abandon gives a push up unless somebody has resumed it since a time; its
+// object is garbage from then on. A client that comes back later starts over.
 func (s *Store) Abandon(ctx context.Context, u Upload, before time.Time) (given bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx,

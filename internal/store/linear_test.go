@@ -147,7 +147,7 @@ func newSwitches(w *world) []toggle {
 }
 
 // do carries an operation out at one replica, as a request does: the caller is
-// read anew, then one of three doors is tried.
+// read again, then one of three doors is tried.
 func (g toggle) do(ctx context.Context, s *store.Store, in input, door int) (seen bool, err error) {
 	if in.write {
 		return false, g.set(ctx, s, in.on)

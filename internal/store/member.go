@@ -216,8 +216,8 @@ func list(all []snap.Audience) string {
 	return strings.ReplaceAll(fmt.Sprint(all), " ", ",")
 }
 
-// SetRole changes a user's role until their next sign-in sets it anew. It acts
-// at the next request, on every replica.
+// SetRole changes a user's role until their next sign-in sets it again. It
+// takes effect at the next request, on every replica.
 func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 	if !r.Valid() {
 		return snap.Invalid(fmt.Sprintf("%q is not a role", r), "use owner, admin, member or viewer")

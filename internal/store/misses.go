@@ -18,7 +18,7 @@ func (s *Store) Misses(ctx context.Context, bucket string) (count int, err error
 	return count, err
 }
 
-// Miss counts a failure and returns how many there are. The count starts anew
+// Miss counts a failure and returns how many there are. The count starts again
 // when window has passed since the first.
 func (s *Store) Miss(ctx context.Context, bucket string, window time.Duration) (count int, err error) {
 	now := s.now()

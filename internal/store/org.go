@@ -53,8 +53,8 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 }
 
 // CloseAllBut closes every organization that is not among these slugs, and
-// opens those that are. It acts at the next request, on every replica. Nothing
-// is deleted, so one that is opened again is as it was.
+// opens those that are. It takes effect at the next request, on every replica.
+// Nothing is deleted, so one that is opened again is unchanged.
 func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 	list, err := json.Marshal(slugs)
 	if err != nil {

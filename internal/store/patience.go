@@ -23,7 +23,8 @@ const (
 	idleLimit      = "10s"
 )
 
-// impatient makes a configuration and its pools so. What the URL says stands.
+// impatient makes a configuration and its pools so. Settings in the URL take
+// precedence.
 func impatient(config *pgx.ConnConfig) []stdlib.OptionOpenDB {
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > time.Minute { // pgx's own default is two minutes
 		config.ConnectTimeout = connectLimit

@@ -48,7 +48,7 @@ func TestPlansReadOnlyIndexRanges(t *testing.T) {
 	})
 }
 
-// rebuild makes an index of PostgreSQL anew, with a setting.
+// rebuild rebuilds an index of PostgreSQL, with a setting.
 func (d *seeded) rebuild(index, setting string) {
 	for _, text := range []string{"ALTER INDEX " + index + " " + setting, "REINDEX INDEX " + index} {
 		_, err := d.DB().ExecContext(d.ctx, text)

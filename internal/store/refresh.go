@@ -69,7 +69,7 @@ func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err e
 }
 
 // lockRefresh finds the token's live session and locks its row, so that two
-// redemptions of one chain stand in line.
+// redemptions of one chain run one after the other.
 func (s *Store) lockRefresh(ctx context.Context, tx *sql.Tx, r Rotation) (Session, error) {
 	var id int64
 	err := tx.QueryRowContext(ctx, `SELECT session_id FROM refresh_tokens WHERE hash = $1`, r.Hash).Scan(&id)

@@ -60,7 +60,7 @@ func (s *Store) Whole(ctx context.Context) error {
 		return err
 	}
 	return snap.Usage("a transfer into this database has not ended",
-		"run `snapcloud transfer` again: it goes on where it stopped")
+		"run `snapcloud transfer` again: it resumes where it stopped")
 }
 
 // RestoringDir is the folder in data_dir in which a restore prepares what it
@@ -75,5 +75,5 @@ func Restored(o Options) error {
 		return nil
 	}
 	return snap.Usage("a restore into "+o.DataDir+" has not ended",
-		"run `snapcloud restore` again: it goes on where it stopped")
+		"run `snapcloud restore` again: it resumes where it stopped")
 }

@@ -107,7 +107,7 @@ func TestExpiredSharesAreGone(t *testing.T) {
 	})
 }
 
-// What a caller is told of a snapshot's shares depends on who they are.
+// The shares of a snapshot that a caller sees depend on who they are.
 func TestWhatIsToldOfShares(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		alice := w.user(w.acme, "alice", snap.RoleMember)

@@ -48,7 +48,7 @@ type Options struct {
 	Reserve int64
 	// Quotas bound what users and organizations may push.
 	Quotas Quotas
-	// Watch is told of every statement; nil is nobody, at no cost.
+	// Watch is called for every statement. It may be nil, which costs nothing.
 	Watch Watch
 }
 
@@ -103,7 +103,7 @@ func (s *Store) openPostgres(dsn string, watch Watch) (err error) {
 	if err != nil {
 		return fmt.Errorf("read database.url: %w", err)
 	}
-	// Planning a listing anew for every caller costs more than running it, and
+	// Planning a listing again for every caller costs more than running it, and
 	// every statement is made for indexes, which are in memory.
 	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
 	config.RuntimeParams["random_page_cost"] = "1.1"

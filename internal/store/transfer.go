@@ -9,8 +9,8 @@ import (
 )
 
 // BeginTransfer notes that a transfer into this database, which must be empty,
-// has begun, and from where: any text that names the source. Doing so again
-// with the same source goes on with it; another one is refused.
+// has begun, and from where: any text that names the source. Another call with
+// the same source resumes it; another source is refused.
 func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 	begun, err := s.transferOf(ctx)
 	if err != nil || begun == source {
@@ -18,7 +18,7 @@ func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 	}
 	if begun != "" {
 		return snap.Usage("a transfer from another service has begun into this database",
-			"go on with that one, or use an empty database")
+			"resume that one, or use an empty database")
 	}
 	if err := s.Empty(ctx); err != nil {
 		return err

@@ -67,7 +67,7 @@ func TestFindPushTellsOnlyOfOnesOwn(t *testing.T) {
 		}
 		for name, c := range map[string]snap.Caller{"admin": adam, "key": key} {
 			if done, begun := find(c); done || begun {
-				t.Errorf("%s is told of alice's push: done %v, begun %v", name, done, begun)
+				t.Errorf("%s learns of alice's push: done %v, begun %v", name, done, begun)
 			}
 		}
 	})

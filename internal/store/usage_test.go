@@ -8,8 +8,8 @@ import (
 	"snap/internal/store"
 )
 
-// What a user and an organization may have is bounded by open uploads and by
-// bytes, and counted right. Ending an upload makes room for another.
+// Users and organizations have limits of open uploads and of bytes, which are
+// counted correctly. Ending an upload makes room for another.
 func TestQuotas(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.SetQuotas(store.Quotas{UserUploads: 2, OrgUploads: 3, UserBytes: 100, OrgBytes: 150})

@@ -10,10 +10,10 @@ import (
 	modernc "modernc.org/sqlite"
 )
 
-// Watch is told of every statement when it begins, as its text with
-// placeholders, never with values. What it returns goes on as the statement's
-// context and is called when the statement has answered: on PostgreSQL with
-// its last row, on SQLite with its first.
+// Watch is called when a statement begins, with its text and placeholders,
+// never with values. The returned context becomes the statement's, and the
+// returned function is called when the statement has answered: on PostgreSQL
+// with its last row, on SQLite with its first.
 type Watch func(ctx context.Context, statement string) (context.Context, func(error))
 
 // Pools returns the connection pools by name, for their figures.

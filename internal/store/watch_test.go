@@ -12,8 +12,8 @@ import (
 	"snap/internal/store"
 )
 
-// TestWatch: a watch is told of statements and their ends on both databases,
-// and never of a value.
+// TestWatch: a watch receives statements and their ends on both databases, and
+// never a value.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) { t.Parallel(); testWatch(t, "") })
@@ -53,7 +53,7 @@ func testWatch(t *testing.T, url string) {
 		t.Errorf("%d statements began and did not end", open)
 	}
 	if all := strings.Join(texts, "\n"); strings.Contains(all, "a-name-nobody-else-has") {
-		t.Error("a watch was told of a value")
+		t.Error("a watch received a value")
 	}
 	if len(s.Pools()) == 0 {
 		t.Error("no pool")

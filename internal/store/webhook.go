@@ -200,8 +200,9 @@ func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, 
 }
 
 // Delivered notes what came of an attempt at a delivery that [Store.Due]
-// returned; a zero next ends it. Whose lease has ended and been taken writes
-// nothing, and is told so: what the new holder does counts.
+// returned; a zero next ends it. If the lease has ended and another replica has
+// taken it, Delivered writes nothing and returns false: the new holder's result
+// counts.
 func (s *Store) Delivered(ctx context.Context, d Delivery, status string, next time.Time) (held bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx,

@@ -18,9 +18,9 @@ import (
 	"snap/internal/transfer"
 )
 
-// A service whose clock is an hour away from its storage's signs URLs that the
-// storage refuses, again and again. That is told as what it is, at once, and
-// the push goes on when the clock is right.
+// A service whose clock is an hour away from its object store's signs URLs that
+// the object store refuses, again and again. The error says so at once, and the
+// push resumes when the clock is right.
 func TestClocksOfServiceAndStorageDiffer(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -19,13 +19,13 @@ import (
 
 // Download pulls a snapshot into file, which appears only when every byte is
 // verified and synced, and returns how many bytes came over the network. It
-// goes on where an earlier attempt stopped; another process at the same file
-// is waited for, and its work used.
+// resumes where an earlier attempt stopped. It waits for another process that
+// downloads the same file, and uses its work.
 //
 // When the right to the snapshot ends on the way, the error is not_found and
 // what has arrived is deleted. Bytes that are wrong are fetched once more; if
 // they are wrong again, the error is corrupt_snapshot. After every other error
-// the next call goes on.
+// the next call resumes.
 func Download(ctx context.Context, c Service, snapshotID, file string, o Options) (got api.PullResponse, moved int64,
 	err error) {
 	got, err = c.Pull(ctx, snapshotID)
@@ -178,9 +178,9 @@ func (d *downloader) work(ctx context.Context) error {
 	}
 }
 
-// follow hashes the pieces in order, as they come. What is not in memory any
-// more, or was left by an earlier process, is read from the disk; when it is not
-// what came, it is fetched again.
+// follow hashes the pieces in order, as they come. A piece that is no longer in
+// memory, or was left by an earlier process, is read from the disk; when its
+// bytes differ from those received, it is fetched again.
 func (d *downloader) follow(ctx context.Context) (string, error) {
 	whole, buffer := sha256.New(), make([]byte, block)
 	for n, bad := 0, 0; n < len(d.pieces.state); {
@@ -212,8 +212,8 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 	return hex.EncodeToString(whole.Sum(nil)), nil
 }
 
-// reread hashes a piece from the disk, and returns the hash that goes on from
-// whole. When the piece is not what came, that is whole itself.
+// reread hashes a piece from the disk, and returns the hash that continues
+// whole. When the piece differs from what was received, that is whole itself.
 func (d *downloader) reread(ctx context.Context, n int, want uint64, whole hash.Hash, buffer []byte) (next hash.Hash,
 	good bool, err error) {
 	longer, err := whole.(hash.Cloner).Clone()

@@ -55,7 +55,7 @@ func TestDownloadResumesWhatLanded(t *testing.T) {
 	data := random(snapSize, 10)
 	id, file := s.pushed(data), target(t)
 	interruptAfter(t, s, id, file, 3)
-	other := transfer.InPieces(quick(), testPiece/2) // as with other --jobs: what landed counts all the same
+	other := transfer.InPieces(quick(), testPiece/2) // as with other --jobs: pieces that arrived still count
 	_, moved, err := transfer.Download(t.Context(), s.client(), id, file, other)
 	if err != nil || moved > 3*testPiece || moved == 0 {
 		t.Fatalf("moved %d after the interruption, %v; want at most 3 of 5 pieces", moved, err)

@@ -25,7 +25,7 @@ import (
 
 // Clients, services and storage are processes here, and are killed at random
 // moments with SIGKILL. Whatever happens, no corrupt snapshot is ever listed,
-// nothing that was confirmed is lost, and the same command goes on.
+// nothing that was confirmed is lost, and the same command resumes.
 //
 // SNAP_KILL_ROUNDS sets how many snapshots are pushed and pulled under fire, 3
 // if it is not set; SNAP_KILL_SEED makes a run again.

@@ -21,8 +21,8 @@ import (
 // snapshots of several sizes, as a process of its own. The other side is empty:
 // it throws away what is pushed, and what is pulled is zeros.
 //
-// SNAP_BENCH_MEMORY_MIB sets the sizes, 100,1024 if it is not set. What is
-// pulled takes its room on the disk: 10 GiB for 10240.
+// SNAP_BENCH_MEMORY_MIB sets the sizes, 100,1024 if it is not set. Pulled
+// snapshots use the disk: 10 GiB for 10240.
 func BenchmarkMemory(b *testing.B) {
 	for text := range strings.SplitSeq(orElse(os.Getenv("SNAP_BENCH_MEMORY_MIB"), "100,1024"), ",") {
 		mib, err := strconv.Atoi(text)

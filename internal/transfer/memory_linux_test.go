@@ -13,7 +13,7 @@ import (
 	"snap/api"
 )
 
-// What a transfer and the folder store hold in memory does not grow with the
+// The memory of a transfer and of the folder store does not grow with the
 // snapshot: every process stays below 150 MiB, and a snapshot ten times the
 // size takes hardly more.
 func TestMemoryIsFlat(t *testing.T) {

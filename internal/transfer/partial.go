@@ -20,7 +20,7 @@ import (
 
 // partial is a download on its way: FILE.part, of its final size from the
 // start and locked, and FILE.part.journal, which says what landed. A process
-// that is killed leaves both; the next one goes on with them.
+// that is killed leaves both; the next one resumes with them.
 type partial struct {
 	file    string // the final name
 	lock    *flock.Flock
@@ -32,7 +32,7 @@ type partial struct {
 }
 
 // partialHead is the journal's first line. When it is of another snapshot, the
-// partial is begun anew; otherwise it goes on in the pieces it was begun in.
+// partial starts over; otherwise it resumes with its original pieces.
 type partialHead struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`

@@ -45,8 +45,8 @@ import (
 // then count the SHA-256 of the whole too, made of the file before a push and
 // after a pull, by the same code as ours.
 //
-// A peer that fails is told and left out: at 4 GiB versitygw over ext4 refuses
-// the number of parts that rclone makes by default.
+// A peer that fails is reported and left out: at 4 GiB versitygw over ext4
+// refuses the number of parts that rclone makes by default.
 //
 // The limits verify nothing: a copy of the file with fsync, and the same bytes
 // through the same server by plain requests.

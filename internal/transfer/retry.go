@@ -22,7 +22,7 @@ import (
 // attempts is how often one part or range is tried before the transfer stops.
 const attempts = 8
 
-const goOn = "run the same command again: it goes on where it stopped"
+const goOn = "run the same command again: it resumes where it stopped"
 
 var errStalled = errors.New("no byte moved for a minute")
 
@@ -84,9 +84,9 @@ func (r *refusal) lost() bool {
 	return r.code == "ExpiredToken" || r.code == "TokenRefreshRequired"
 }
 
-// skewed reports whether the storage says that the URL was signed by a clock
-// that differs from its own, or too long ago: that is a matter of clocks when a
-// fresh URL is told the same. The client's clock has no part in it.
+// skewed reports whether the object store says that the URL was signed by a
+// clock that differs from its own, or too long ago. When a fresh URL gets the
+// same answer, the clocks differ. The client's clock does not matter.
 func (r *refusal) skewed() bool {
 	switch r.code {
 	case "RequestTimeTooSkewed", "RequestNotYetValid":

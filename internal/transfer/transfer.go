@@ -5,8 +5,8 @@
 //
 // An upload reads the file once, in order: that pass makes the SHA-256 of the
 // whole and the CRC-64/NVME of each part, while the parts that are behind it
-// are being sent. What is present at the service is compared by checksum and
-// not sent again.
+// are being sent. Parts that the service has already are compared by checksum
+// and not sent again.
 //
 // A download writes ranges into a preallocated file beside the final one,
 // named .part and locked, with a journal of what landed. One pass in order
@@ -37,9 +37,9 @@ type Service interface {
 	Pull(ctx context.Context, id string) (api.PullResponse, error)
 }
 
-// Progress is told how many bytes of total are in place. It is called from one
-// goroutine at a time, a few times a second, and once at the end. The count
-// can fall when bytes have to be sent again.
+// Progress is called with how many bytes of total are in place. It is called
+// from one goroutine at a time, a few times a second, and once at the end. The
+// count can fall when bytes have to be sent again.
 type Progress func(done, total int64)
 
 // Options of a transfer. The zero value is usable.

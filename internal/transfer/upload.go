@@ -26,7 +26,7 @@ type Uploaded struct {
 	Exists bool  // the service had this very snapshot already
 }
 
-// Upload pushes file as req describes it. It goes on where an earlier attempt
+// Upload pushes file as req describes it. It resumes where an earlier attempt
 // stopped, also one of another process. A file that does not have req's size
 // and SHA-256 is corrupt_snapshot and is never listed.
 func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o Options) (Uploaded, error) {

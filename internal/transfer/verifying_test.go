@@ -9,8 +9,8 @@ import (
 	"snap/internal/transfer"
 )
 
-// What takes the service longer to verify than a request may last goes on
-// behind it: the push asks again, more often than it would after failures.
+// A verification that takes longer than a request may last continues in the
+// background: the push asks again, more often than it would after failures.
 func TestUploadOutlastsALongVerification(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -35,7 +35,7 @@ type activity struct {
 	Icon  string
 }
 
-// Who is the actor: a person, or a key of the organization, or the operator.
+// Who returns the actor: a person, a key of the organization, or the operator.
 func (a activity) Who() string {
 	switch {
 	case a.Actor != "":

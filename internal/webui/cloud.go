@@ -11,7 +11,7 @@ import (
 
 // cloud is the service as the pages need it: the client, and short memories of
 // what hardly changes between two clicks. Rights are never decided from them:
-// the service decides anew at every request.
+// the service decides again at every request.
 type cloud struct {
 	conn *api.Client // nil without a cloud service
 	now  func() time.Time

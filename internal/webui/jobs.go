@@ -26,8 +26,8 @@ const (
 // keptJobs is how many ended jobs are remembered.
 const keptJobs = 100
 
-// jobs are the long actions of this process, newest first. Watchers are told
-// which jobs changed.
+// jobs are the long actions of this process, newest first. Watchers receive the
+// IDs of changed jobs.
 type jobs struct {
 	now       func() time.Time
 	revisions *revisions
@@ -43,7 +43,7 @@ type jobs struct {
 	watchers map[*watcher]bool
 }
 
-// job is one long action: it goes on when the page is closed.
+// job is one long action: it keeps running when the page is closed.
 type job struct {
 	id     int
 	kind   string // "pull", "push", "load", "build", "sanitize"
@@ -74,7 +74,7 @@ type logLine struct {
 // outcome is what a finished job says.
 type outcome struct {
 	text     string
-	snapshot string // name of a local snapshot to go on with
+	snapshot string // name of the local snapshot to continue with
 }
 
 // newJobs returns no jobs but those that an earlier process left unfinished.
@@ -181,8 +181,8 @@ func (js *jobs) finish(ctx context.Context, j *job, out outcome, err error) {
 	js.tell(j)
 }
 
-// note writes down what runs. It is called with mu held; a failure is only
-// logged, because the jobs themselves go on.
+// note records the running jobs. It is called with mu held; a failure is only
+// logged, because the jobs themselves keep running.
 func (js *jobs) note() {
 	if js.journal == nil {
 		return
@@ -223,8 +223,8 @@ func (js *jobs) dismiss(id int) {
 	}
 }
 
-// stop cancels all jobs and waits for them. What was running is offered again
-// by the next process.
+// stop cancels all jobs and waits for them. The next process offers the
+// canceled ones again.
 func (js *jobs) stop() {
 	js.mu.Lock()
 	js.end()

@@ -121,7 +121,7 @@ func TestBuildPushPullLoad(t *testing.T) {
 	}
 	colleague.must(colleague.get("/snapshots"), http.StatusOK, ">synced</span>", "ours (acme)")
 	colleague.must(colleague.get("/local/"+name+"/load"), http.StatusOK, "shop_dev.db", "<dd>ours (acme)</dd>",
-		"To go on, type the name")
+		"To continue, type the name")
 	colleague.must(colleague.post("/local/"+name+"/load", url.Values{"database": {"shop"}}, "Fragment", "1"),
 		http.StatusBadRequest, "not that of the database")
 	colleague.must(colleague.post("/local/"+name+"/load", url.Values{"database": {"shop_dev.db"}}, "Fragment", "1"),
@@ -201,8 +201,8 @@ func TestAJobThatFailsSaysWhy(t *testing.T) {
 	u.must(u.post("/jobs/77/cancel", url.Values{}, "Fragment", "1"), http.StatusNotFound)
 }
 
-// A job goes on when nobody looks, can be canceled, and the same one does not
-// run twice.
+// A job keeps running when nobody looks, can be canceled, and the same one does
+// not run twice.
 func TestJobs(t *testing.T) {
 	t.Parallel()
 	u := openUI(t, nil, "")

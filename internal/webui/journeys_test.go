@@ -84,7 +84,7 @@ func TestBrowserUnsanitizedShareIsUndone(t *testing.T) {
 	}
 }
 
-// What the service refuses is taken back on the page, with the reason.
+// A change that the service refuses is undone on the page, with the reason.
 func TestBrowserFailedChangeIsUndone(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
@@ -233,9 +233,9 @@ func TestBrowserServiceAwayAndBack(t *testing.T) {
 	b.until(row + ` && !document.querySelector("#listing .notice")`)
 }
 
-// What is unshared elsewhere is gone when somebody looks at the page again,
-// without touching where they are and what they typed; a page that nobody sees
-// asks nothing.
+// A snapshot that was unshared elsewhere is gone when somebody looks at the
+// page again, without losing their place or what they typed. A page that nobody
+// sees asks nothing.
 func TestBrowserUnsharedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

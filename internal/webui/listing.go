@@ -36,7 +36,7 @@ type query struct {
 	Type   snap.Type
 	Sort   order
 	// Cursor and Before say where the page begins: Cursor in the cloud's
-	// listing, Before in the local one, which goes on with what is older.
+	// listing, Before in the local one, which continues with older snapshots.
 	Cursor string
 	Before time.Time
 }
@@ -255,9 +255,10 @@ func (s *Server) localPage(ctx context.Context, out *listing, here []local.Snaps
 	out.Rows = s.join(ctx, here, page, whole(q, page))
 }
 
-// join finds the cloud copies of local snapshots: on the page at hand by
+// join finds the cloud copies of local snapshots: on the current page by
 // checksum or recorded ID, else, when the page is not complete, by asking for
-// the recorded ID. What the caller may no longer see has no cloud copy.
+// the recorded ID. A snapshot that the caller may no longer see has no cloud
+// copy.
 func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.SnapshotPage, complete bool) []row {
 	byID, bySum := map[string]*api.Snapshot{}, map[string]*api.Snapshot{}
 	for i := range page.Items {

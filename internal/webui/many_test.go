@@ -17,7 +17,7 @@ import (
 )
 
 // A list that mixes many local and many cloud snapshots shows each once, over
-// all its pages, wherever the local ones stand in time.
+// all its pages, at whatever times the local ones were made.
 func TestManyOnBothSides(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

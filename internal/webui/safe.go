@@ -117,7 +117,7 @@ func (g *gate) start(w http.ResponseWriter, r *http.Request,
 
 // hostAllowed is the allowlist of L2: loopback by name or number, or the local
 // address itself, with the port of the connection; or a configured name, whose
-// port is that of whatever stands in front.
+// port is that of the proxy in front.
 func (g *gate) hostAllowed(r *http.Request) bool {
 	host, port, err := net.SplitHostPort(r.Host)
 	if err != nil {

@@ -177,9 +177,9 @@ func rowPages() []rowsOf {
 		{"/snapshots?sort=name", 0, named}}
 }
 
-// TestSharingAmongManyGroups: the Sharing dialog shows so many groups and not
-// more, and takes as many requests, however many there are; the search finds
-// the others.
+// TestSharingAmongManyGroups: the Sharing dialog shows a fixed number of groups
+// with a fixed number of requests, however many groups there are; the search
+// finds the others.
 func TestSharingAmongManyGroups(t *testing.T) {
 	t.Parallel()
 	few, many := scale(t, 2, 60), scale(t, 2, 2_000)

@@ -5,8 +5,8 @@
 // Pages are html/template over typed data and work without script. Our own ES
 // modules send the same forms, ask for fragments of the same pages, and put
 // them in place. The cloud is reached from this process only: no credential
-// for it ever gets into a page (AUTH.md L4). Who may open the pages at all is
-// decided in safe.go (L1 to L3).
+// for it ever gets into a page (AUTH.md L4). safe.go decides who may open the
+// pages at all (L1 to L3).
 package webui
 
 import (
@@ -47,7 +47,7 @@ type Options struct {
 
 	Open    bool               // open the start link in a browser
 	Browse  func(string) error // opens a browser; nil is the system's way
-	Out     io.Writer          // where addresses are told; nil is nowhere
+	Out     io.Writer          // receives the addresses; may be nil
 	Version string
 	Env     func(string) string // nil is os.Getenv
 	Now     func() time.Time    // nil is time.Now

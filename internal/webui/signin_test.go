@@ -95,7 +95,7 @@ func (s *stream) until(line string) {
 	s.t.Fatalf("never sent %q: %v", line, s.lines.Err())
 }
 
-// Activity: admins read the audit log in words, others are told why not.
+// Activity: admins read the audit log in words, others see the reason why not.
 func TestActivity(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -123,8 +123,8 @@ func TestUnsanitizedIsAskedAbout(t *testing.T) {
 		`action="/cloud/`+raw.ID+`/share"`, `aria-pressed="true"`)
 }
 
-// Who may not change shares sees the state as a word, and is refused when they
-// try all the same.
+// Members who may not change shares see the state as a word, and are refused
+// when they try anyway.
 func TestSharingControlOfOthers(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

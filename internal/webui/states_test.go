@@ -239,7 +239,7 @@ func TestRowsFollowTheRules(t *testing.T) {
 	}
 }
 
-// Every action of the audit log is told in words, with what it concerns.
+// Every action of the audit log is described in words, with its subject.
 func TestActivityInWords(t *testing.T) {
 	t.Parallel()
 	later := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -276,7 +276,7 @@ func TestActivityInWords(t *testing.T) {
 	}
 }
 
-// Every action of the audit log is told in words.
+// Every action of the audit log has a text.
 func TestEveryActionIsTold(t *testing.T) {
 	t.Parallel()
 	for _, action := range snap.AuditActions() {

@@ -12,10 +12,10 @@ import (
 )
 
 // This file is every English text that Go code says to a person in the web UI,
-// page by page. The other half of the one place is the folder pages: what
-// stands in a template is the page's own text and is read where it is shown.
-// TestTextsStandInOnePlace keeps sentences out of the other Go files. What only
-// a log or a wrapping error reads stays where it happens.
+// page by page. The other half of the one place is the folder pages: a template
+// has the page's own text, which is read where it is shown.
+// TestTextsStandInOnePlace keeps sentences out of the other Go files. Texts for
+// a log or a wrapping error stay where they are used.
 
 // Titles of pages, as in the navigation and the browser's tab.
 const (
@@ -333,13 +333,13 @@ const actorOperator = "the operator"
 
 func actorKey(organization string) string { return "a key of " + organization }
 
-// deed is how an action of the audit log is told.
+// deed is the text of an action of the audit log.
 type deed struct {
 	action     snap.AuditAction
 	icon, verb string
 }
 
-// deeds are how the actions are told.
+// deeds returns the texts of the actions.
 func deeds() []deed {
 	return []deed{
 		{snap.AuditPushed, "up", "pushed"},
@@ -364,8 +364,8 @@ func deeds() []deed {
 	}
 }
 
-// deedOf returns how an action is told; one this version does not know keeps
-// its name.
+// deedOf returns the text of an action; an action that this version does not
+// know keeps its name.
 func deedOf(a snap.AuditAction) deed {
 	for _, d := range deeds() {
 		if d.action == a {

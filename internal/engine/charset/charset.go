@@ -64,8 +64,9 @@ func Single(name string, m *charmap.Charmap) *Charset {
 	}}
 }
 
-// Multi has one or more bytes for each character. Length tells how many the first
-// of a text has, 0 when it is none: e may know more than the encoding has.
+// Multi has one or more bytes for each character. Length returns how many the
+// first character of a text has, 0 when the encoding lacks it: e may know more
+// characters than the encoding has.
 func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset {
 	encode := func(r rune) string {
 		b, err := e.NewEncoder().String(string(r))

@@ -60,8 +60,8 @@ func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]
 	return all, rows.Err()
 }
 
-// appendBytesIn writes a text of a character set as a literal. What is the same in
-// all of them is written as such.
+// appendBytesIn writes a text of a character set as a literal. A text with the
+// same bytes in all of them is written unchanged.
 func appendBytesIn(b, v []byte, charset string) []byte {
 	if plain(v, charset) {
 		return appendQuoted(b, v)
@@ -133,8 +133,8 @@ var charsets = sync.OnceValue(func() map[string]*charset.Charset {
 	return all
 })
 
-// storedIn returns how a sampled value can stand in a dump with these character
-// sets.
+// storedIn returns the forms that a sampled value can have in a dump with these
+// character sets.
 func storedIn(names map[string]bool) func(string) []string {
 	return func(value string) []string {
 		all := []string{value}

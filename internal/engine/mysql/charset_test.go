@@ -40,8 +40,8 @@ func oddTexts() map[string][]string {
 	return all
 }
 
-// oddTable has two columns of every character set, and another's rows are told
-// apart by such a text.
+// oddTable has two columns of every character set, and the rows of another are
+// distinguished by such a text.
 func oddTable() string {
 	var columns, values []string
 	rows := 0
@@ -68,8 +68,8 @@ func oddTable() string {
 	return text
 }
 
-// Whatever the character set of a column, it is loaded as it was built, byte for
-// byte, also in a subset; by rules only what is masked changes.
+// A column of any character set is loaded exactly as built, byte for byte, also
+// in a subset; rules change only masked values.
 func TestEveryCharacterSet(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -124,7 +124,7 @@ func TestEveryCharacterSet(t *testing.T) {
 	})
 }
 
-// sameBytes compares so many rows of the columns of every character set.
+// sameBytes compares up to most rows of the columns of every character set.
 func sameBytes(t *testing.T, url, column string, most int) {
 	t.Helper()
 	db, _ := openURL(t, url)
@@ -142,7 +142,7 @@ func sameBytes(t *testing.T, url, column string, most int) {
 	}
 }
 
-// What stands in a dump as digits is found there by who looks for originals.
+// The search for originals also finds values that a dump has as digits.
 func TestStoredIn(t *testing.T) {
 	t.Parallel()
 	forms := storedIn(map[string]bool{"sjis": true, "greek": true})("表示文字列")

@@ -12,7 +12,7 @@ import (
 )
 
 // A trigger that was made in lower case, or with its database, which MariaDB
-// keeps as it was written, is loaded as any other.
+// keeps verbatim, is loaded as any other.
 func TestTriggersAsTheyWereWritten(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {
@@ -36,8 +36,9 @@ func TestTriggersAsTheyWereWritten(t *testing.T) {
 	})
 }
 
-// A user who may not make accounts loads the own organization's programs with
-// the own rights and is told so, and is refused those of others.
+// A user who may not create accounts loads the programs of their own
+// organization with their own rights and gets a warning, and is refused those
+// of others.
 func TestWithoutTheRightToMakeAccounts(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.MariaDB(t), servertest.OwnMySQL(t, "mariadb", t.TempDir())
@@ -83,8 +84,8 @@ func TestWithoutTheRightToMakeAccounts(t *testing.T) {
 	}
 }
 
-// With a binary log, only privileged users may make triggers and functions: they
-// belong to the account of the load all the same.
+// With a binary log, only privileged users may make triggers and functions:
+// they still belong to the account of the load.
 func TestBinaryLog(t *testing.T) {
 	t.Parallel()
 	from := servertest.MySQL(t, "mysql-8.0")

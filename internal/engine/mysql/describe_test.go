@@ -16,8 +16,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// What a description says of a database without programs makes the same
-// database: every table is shown by the server as the original is.
+// The description of a database without programs makes the same database: the
+// server shows every table exactly as the original.
 func TestDescribedTablesAreTheSame(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

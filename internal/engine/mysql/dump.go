@@ -259,7 +259,7 @@ func readTables(ctx context.Context, readers []*sql.Conn, name string, parts str
 	return nil
 }
 
-// split reads the first line of a dump, of at most so many bytes, and returns the
+// split reads the first line of a dump, up to a maximum length, and returns the
 // rest.
 func split(r io.Reader, most int) (structure, *bufio.Reader, error) {
 	var s structure

@@ -54,7 +54,7 @@ func TestFullDiskOfTheServer(t *testing.T) {
 	})
 }
 
-// fillBut fills a disk but for so many bytes, and returns the file that does.
+// fillBut fills a disk except for left bytes, and returns the file that does.
 func fillBut(t *testing.T, disk string, left uint64) string {
 	t.Helper()
 	var s syscall.Statfs_t

@@ -6,7 +6,7 @@ import (
 )
 
 // The words of a statement, read as the servers read them: the manual's pages
-// on comments, string literals and names. What a definition is called is found
+// on comments, string literals and names. The name of a definition is found
 // this way, never by a prefix or a pattern.
 
 // tokenKind says what a token is.

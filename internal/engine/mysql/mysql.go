@@ -64,8 +64,8 @@ func parse(raw string) (database, error) {
 	return d, nil
 }
 
-// isHost refuses what net/url takes for a host although it is none, such as a
-// colon.
+// isHost refuses text that net/url accepts as a host but that is not one, such
+// as a colon.
 func isHost(name string) bool {
 	_, err := netip.ParseAddr(name)
 	return err == nil || !strings.Contains(name, ":")
@@ -182,7 +182,7 @@ func (d database) failure(err error) error {
 	case erDiskFull, erRecordFull:
 		e.Code = snap.CodeStorageFull
 		e.Detail = fmt.Sprintf("the MySQL server %s has no space left", d.where())
-		e.Hint = "make room there and try again; the database is as it was"
+		e.Hint = "free some space there and try again; the database is unchanged"
 	case 0:
 		e.Detail = fmt.Sprintf("the MySQL server %s cannot be reached", d.where())
 		e.Hint = "check that it runs, and the host and port in the target's URL"

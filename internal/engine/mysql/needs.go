@@ -12,8 +12,8 @@ import (
 
 var _ engine.Inspector = Engine{}
 
-// The rights that a dump and a load do not go without. What a dump leaves out
-// for want of others is told as a warning.
+// The rights that a dump and a load require. A missing right that only makes a
+// dump leave something out causes a warning.
 var (
 	rightsToBuild = []string{"SELECT", "SHOW VIEW"}
 	rightsToLoad  = []string{"SELECT", "INSERT", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",

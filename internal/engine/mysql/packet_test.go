@@ -29,8 +29,9 @@ func limitsOfOthers(server string) string {
 		"GLOBAL idle_transaction_timeout = 1"
 }
 
-// A server that takes little at a time, and is impatient, gets statements of that size. A row that
-// does not fit is told with the table and the setting to raise; it can be read.
+// A server that takes little at a time, and is impatient, gets statements of
+// that size. The error for a row that does not fit names the table and the
+// setting to raise; the row can be read.
 func TestBigRows(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -18,7 +18,7 @@ var big = "CREATE TABLE big (id BIGINT PRIMARY KEY AUTO_INCREMENT, pad VARCHAR(5
 	") CHARSET latin1; INSERT INTO big (pad) VALUES (repeat('x', 500));" +
 	strings.Repeat("INSERT INTO big (pad) SELECT pad FROM big;", 14) + "ANALYZE TABLE big;"
 
-// empty declares so many empty columns of 250 bytes.
+// empty declares n empty columns of 250 bytes.
 func empty(n int) string {
 	var s strings.Builder
 	for i := range n {

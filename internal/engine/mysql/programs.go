@@ -43,7 +43,7 @@ func makeSequence(ctx context.Context, c *sql.Conn, d definition) error {
 	}
 	round := cmp.Or(d.Round, "0")
 	if !number10.MatchString(d.Next) || !number10.MatchString(round) {
-		return badDump(fmt.Errorf("%.40q and %.40q where the sequence %s should go on", d.Next, round, d.Name))
+		return badDump(fmt.Errorf("%.40q and %.40q where the sequence %s should continue", d.Next, round, d.Name))
 	}
 	_, err := c.ExecContext(ctx, "DO setval("+quote(d.Name)+", "+d.Next+", 0, "+round+")")
 	return err

@@ -147,8 +147,8 @@ func TestEmptyDatabase(t *testing.T) {
 	})
 }
 
-// A load that is stopped while the server makes its scratch database, which it
-// goes on with, leaves none behind.
+// A load that is stopped while the server makes its scratch database leaves
+// none behind, although the server finishes making it.
 func TestStoppedBeforeTheDatabaseIsMade(t *testing.T) {
 	t.Parallel()
 	to := servertest.OwnMySQL(t, "mariadb", t.TempDir()) // of its own: all of it is locked
@@ -237,7 +237,7 @@ func killedInSwap(t *testing.T, url string, d engine.Dump, swapped bool) (id str
 	return s.id
 }
 
-// A collation that the destination does not know is told before anything is
+// A collation that the destination does not know is reported before anything is
 // made: MySQL 8's default one is unknown to MariaDB 10.11.
 func TestUnknownCollation(t *testing.T) {
 	t.Parallel()

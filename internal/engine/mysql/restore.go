@@ -492,9 +492,9 @@ func (s *scratch) drop(ctx context.Context) error {
 	return err
 }
 
-// dropDatabase drops the scratch database. A statement that was stopped has taken
-// the session with it that makes the database, and may go on in the server: the
-// lock is free when it has ended.
+// dropDatabase drops the scratch database. A stopped statement has closed the
+// session that makes the database, and may still run in the server: the lock is
+// free when it has ended.
 func (s *scratch) dropDatabase(ctx context.Context) error {
 	if s.lock.PingContext(ctx) != nil {
 		again, err := s.server.Conn(ctx)

@@ -18,8 +18,8 @@ import (
 	"snap/internal/engine"
 )
 
-// A dump is masked as a stream: the rows of its INSERT statements are written
-// anew. No server is needed, and no original leaves this machine.
+// A dump is masked as a stream: the rows of its INSERT statements are
+// rewritten. No server is needed, and no original leaves this machine.
 
 var _ engine.Rewriter = Engine{}
 
@@ -216,7 +216,7 @@ type masked struct {
 	err  error
 }
 
-// run masks so many statements at a time, in bounded memory.
+// run masks up to jobs statements at a time, in bounded memory.
 func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs int) error {
 	g, ctx := errgroup.WithContext(ctx)
 	order, slots := make(chan chan masked, jobs), make(chan struct{}, jobs)

@@ -28,7 +28,7 @@ type statement struct {
 	count   int64
 }
 
-// next reads the next statement, of at most so many bytes. io.EOF comes at the
+// next reads the next statement, up to a maximum length. io.EOF comes at the
 // end of the dump.
 func next(in *bufio.Reader, most int) (statement, error) {
 	var s statement
@@ -64,7 +64,7 @@ func next(in *bufio.Reader, most int) (statement, error) {
 }
 
 // within yields the statement's text, in several statements when it is longer
-// than so many bytes. A row is never cut.
+// than most bytes. A row is never cut.
 func (s statement) within(most int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for rows := s.rows; len(rows) > 0; {

@@ -34,7 +34,7 @@ type definition struct {
 	Collation string `json:"collation,omitempty"`
 	TimeZone  string `json:"time_zone,omitempty"`
 	Next      string `json:"next,omitempty"`  // a sequence's next value
-	Round     string `json:"round,omitempty"` // how often a sequence began anew
+	Round     string `json:"round,omitempty"` // how often a sequence restarted
 
 	// of a table whose history the dump holds: its rows end with these columns
 	Period []string `json:"period,omitempty"`
@@ -91,7 +91,7 @@ func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, erro
 }
 
 // show asks for the statement that makes something. The columns of the answer
-// are told by their names: they differ between kinds and servers.
+// are found by name: they differ between kinds and servers.
 func show(ctx context.Context, c *sql.Conn, database, kind, name string) (definition, error) {
 	d := definition{Name: name}
 	if kind != "TABLE" && kind != "VIEW" && kind != "SEQUENCE" && kind != "TRIGGER" && kind != "EVENT" {

@@ -49,8 +49,8 @@ type drawn struct {
 	ask subsettest.Ask
 }
 
-// Whatever the foreign keys, a subset that was loaded holds exactly the rows
-// that the rules ask for, and every foreign key in it holds.
+// With any foreign keys, a loaded subset has exactly the rows that the rules
+// ask for, and every foreign key in it holds.
 func TestSubsetHoldsTheRows(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -23,8 +23,9 @@ const (
 )
 
 // journal is what finishes a swap, or undoes it, after the load was killed. It
-// stands in a table of the journal's database, which the swap's own RENAME
-// TABLE renames from before to after: so the name tells on which side it is.
+// is in a table of the journal's database, which the swap's own RENAME TABLE
+// renames from before to after, so that the name says on which side of the swap
+// it is.
 type journal struct {
 	Place    string       `json:"place"`
 	Triggers []definition `json:"triggers"` // of the old tables

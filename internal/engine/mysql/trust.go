@@ -195,7 +195,7 @@ func (s *scratch) eachInside(ctx context.Context, kind, query string, others []s
 }
 
 // namesDatabase reports whether a text has the name of one of these databases
-// before a dot. What cannot be read is taken for one.
+// before a dot. A text that cannot be read counts as one that does.
 func namesDatabase(text string, m lexMode, databases []string) bool {
 	tokens, err := lex(text, m)
 	if err != nil {

@@ -24,7 +24,7 @@ type analysis struct {
 	ended  sync.WaitGroup
 }
 
-// newAnalysis is of at most so many tables.
+// newAnalysis makes an analysis of at most that many tables.
 func newAnalysis(tables int) *analysis {
 	return &analysis{filled: make(chan string, tables), ending: make(chan struct{})}
 }

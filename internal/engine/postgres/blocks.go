@@ -58,7 +58,7 @@ type lineReader struct {
 	left int    // bytes of the chunk that are not behind the reader yet
 	here int    // of those, how many it is at
 	seen []byte // what is left of them
-	torn []byte // a line that stands in more than one piece
+	torn []byte // a line that is in more than one piece
 }
 
 // next returns the next row without its end of line, nil after the last. It is

@@ -43,7 +43,8 @@ func converts(name string) bool {
 }
 
 // singleByte returns an encoding by its name in PostgreSQL (the manual's table
-// of character sets), nil when it is none with a byte for each character.
+// of character sets), nil when the encoding does not have one byte for each
+// character.
 func singleByte(name string) *charmap.Charmap {
 	return map[string]*charmap.Charmap{
 		"LATIN1": charmap.ISO8859_1, "LATIN2": charmap.ISO8859_2, "LATIN3": charmap.ISO8859_3,

@@ -18,10 +18,11 @@ const chunkSize = 64 << 10
 // with an end of line.
 const endOfRows = "\\.\n\n\n"
 
-// condense writes a dump anew, the same but for the chunks, and returns how many
-// rows it has of each table, by schema and name. The rows come from the relay, if
-// there is one. A dump of a version that is not known is written as it is,
-// without counts; with a relay it is errUnknownVersion, and nothing is written.
+// condense rewrites a dump, unchanged except for the chunks, and returns how
+// many rows it has of each table, by schema and name. The rows come from the
+// relay, if there is one. A dump of a version that is not known is written as
+// it is, without counts; with a relay it is errUnknownVersion, and nothing is
+// written.
 func condense(r io.Reader, via *relay, w io.Writer) (map[[2]string]int64, error) {
 	d := &dumpReader{r: bufio.NewReaderSize(r, 1<<20), echo: &bytes.Buffer{}}
 	d.header()

@@ -199,8 +199,8 @@ func (f *failing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// merge returns the tables with the rows that were counted. What the stream
-// holds decides: a table made or dropped since the listing is as pg_dump saw it.
+// merge returns the tables with the rows that were counted. The stream decides:
+// a table made or dropped since the listing is as pg_dump saw it.
 func merge(listed []engine.Table, counts map[[2]string]int64) []engine.Table {
 	if counts == nil {
 		return listed

@@ -131,9 +131,9 @@ func another(t testing.TB, server, suffix, encoding string) string {
 	return u.String()
 }
 
-// Whatever the encoding of a database, it is loaded as it was built, byte for
-// byte, in its own encoding, over a database in another one; by rules only what
-// is masked changes, also in a subset.
+// A database in any encoding is loaded exactly as built, byte for byte, in its
+// own encoding, over a database in another one; rules change only masked
+// values, also in a subset.
 func TestEveryEncoding(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)
@@ -263,8 +263,8 @@ func TestSnapshotThatWasConverted(t *testing.T) {
 	sameTexts(t, 0, w.texts(t, from, "kept"), want)
 }
 
-// What is read here without a server is what the server would have converted,
-// but for characters that are written in two ways.
+// Text converted here without a server equals the server's conversion, except
+// for characters that are written in two ways.
 func TestCharsetsAreTheServers(t *testing.T) {
 	t.Parallel()
 	server := servertest.Postgres(t)

@@ -43,8 +43,8 @@ CREATE TABLE a1 (id int PRIMARY KEY, b int); CREATE TABLE b1 (id int PRIMARY KEY
 BEGIN; INSERT INTO a1 VALUES (1, 1); INSERT INTO b1 VALUES (1, 1); COMMIT; ALTER TABLE a1 REPLICA IDENTITY FULL; ALTER TABLE b1 ADD CONSTRAINT nv CHECK (a > 0) NOT VALID; ALTER TABLE b1 ADD CONSTRAINT later FOREIGN KEY (id) REFERENCES a1 NOT VALID; CREATE UNIQUE INDEX bu ON b1 (a); ALTER TABLE b1 CLUSTER ON bu;
 SELECT lo_from_bytea(4711, decode(repeat('00ff', 50000), 'hex')), lo_from_bytea(4712, '');`
 
-// A database without programs comes back as it was from its description alone,
-// by its definition and every row, into servers of every kind.
+// A database without programs is restored exactly from its description alone,
+// with its definition and every row, into servers of every kind.
 func TestForeignSnapshotOfData(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

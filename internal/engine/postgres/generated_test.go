@@ -153,7 +153,7 @@ type vocabulary struct {
 }
 
 // vocabularyOf returns what a server knows: it tries everything in an empty
-// database. What a version or a build of it lacks is little.
+// database. A version or a build of it lacks little.
 func vocabularyOf(t *testing.T, url string) (v vocabulary) {
 	t.Helper()
 	conn := connectTo(t, url).PgConn()
@@ -281,8 +281,8 @@ func rowsOf(t testing.TB, dump engine.Dump) string {
 	return strings.Join(all, "")
 }
 
-// What a snapshot does not take along is named when it is built, and nothing is
-// named that it does.
+// A build names everything that the snapshot leaves out, and nothing that the
+// snapshot has.
 func TestBuildNamesWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

@@ -9,9 +9,9 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// left names what the database has and a dump does not take along, or takes
-// along and a person should know of: one sentence a kind. What a system or an
-// extension brings is not named.
+// left names what the database has and a dump leaves out, or includes and a
+// person should know about: one sentence for each kind. Objects of the system
+// or of extensions are not named.
 const left = `
 WITH own AS (SELECT oid FROM pg_namespace WHERE nspname NOT IN ('pg_catalog', 'information_schema') AND nspname NOT LIKE 'pg\_%'),
 made AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),

@@ -77,7 +77,7 @@ func (d database) name() string {
 // url is the database's URL, with its password.
 func (d database) url() string { return d.build(true) }
 
-// public is the URL that may stand in an argument.
+// public is the URL that may be in a program's arguments.
 func (d database) public() string { return d.build(false) }
 
 func (d database) build(secret bool) string {
@@ -196,7 +196,7 @@ func (d database) failure(err error) error {
 	case state(err) == stateDiskFull:
 		e.Code = snap.CodeStorageFull
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s has no space left on its disk", d.where())
-		e.Hint = "make room there and try again; the database is as it was"
+		e.Hint = "free some space there and try again; the database is unchanged"
 	case state(err) == stateInUse:
 		e.Code = snap.CodeConflict
 		e.Detail = fmt.Sprintf("the database %q is in use", d.name())

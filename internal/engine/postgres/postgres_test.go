@@ -319,8 +319,8 @@ func TestSubscriberIsNotReplaced(t *testing.T) {
 	}
 }
 
-// What a role has set for its own sessions does not end or change a build or a
-// load: neither our sessions nor pg_restore's.
+// Settings of a role for its own sessions do not stop or change a build or a
+// load: neither in our sessions nor in pg_restore's.
 func TestSettingsOfTheRole(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

@@ -95,8 +95,8 @@ func sweepSockets(temp string) {
 	}
 }
 
-// command prepares a run of pg_dump against the relay. What the environment says
-// about connecting is for the relay's own connection.
+// command prepares a run of pg_dump against the relay. The environment's
+// settings for connecting are for the relay's own connection.
 func (r *relay) command(ctx context.Context, t tool, args ...string) (*exec.Cmd, *engine.Speech) {
 	config := r.server.Config
 	u := url.URL{Scheme: "postgres", RawQuery: url.Values{"host": {r.dir}, "port": {relayPort}}.Encode()}
@@ -165,8 +165,8 @@ func (r *relay) take(see func(chunk []byte) error) error {
 	return io.ErrUnexpectedEOF
 }
 
-// close ends the relay. If something failed, the server is told to stop what it
-// is at: it may wait for a lock, and not see that nobody listens.
+// close ends the relay. If something failed, close cancels the server's current
+// statement: it may wait for a lock, and not notice that nobody listens.
 func (r *relay) close(ctx context.Context, failed bool) {
 	close(r.done)
 	r.listener.Close()

@@ -92,7 +92,7 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 			if !c.found(err) {
 				t.Errorf("got %v", err)
 			}
-			for left := []string{"unknown"}; len(left) > 0; { // they are told to end, and do when they get to it
+			for left := []string{"unknown"}; len(left) > 0; { // they were asked to end, and do so after a moment
 				if left, err = connections(t.Context(), admin, d.name()); err != nil {
 					t.Fatal(err)
 				}
@@ -101,7 +101,7 @@ func TestRelayedDumpIsStopped(t *testing.T) {
 	}
 }
 
-// acting acts once, after so many bytes.
+// acting acts once, after a number of bytes.
 type acting struct {
 	after int
 	act   func() error

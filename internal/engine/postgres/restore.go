@@ -106,12 +106,12 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 	run := restoring{tool: tool, file: u.file.Name(), server: major(server), jobs: s.o.Jobs,
 		properties: info.Properties,
 		oneTable:   oneTable(info.Tables)}
-	counts, err := s.anew(ctx, run, u)
+	counts, err := s.restoreDump(ctx, run, u)
 	if deadlocked(err) && run.jobs > 1 && u.rows.wait() == nil {
 		// Two jobs can wait for each other on what is partitioned. One cannot.
 		run.jobs = 1
 		u.rows.again()
-		counts, err = s.anew(ctx, run, u)
+		counts, err = s.restoreDump(ctx, run, u)
 	}
 	if err != nil {
 		return olderServer(err, info.ServerVersion, server)
@@ -120,8 +120,8 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 	return s.verify(ctx, info.Tables, counts)
 }
 
-// anew makes the scratch database and restores the dump into it.
-func (s *scratch) anew(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
+// restoreDump makes the scratch database and restores the dump into it.
+func (s *scratch) restoreDump(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
 	if s.made {
 		if _, err := s.admin.Exec(ctx,
 			"DROP DATABASE "+pgx.Identifier{s.here.name()}.Sanitize()+" WITH (FORCE)"); err != nil {
@@ -206,7 +206,7 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 	statements := []string{
 		"COMMENT ON DATABASE " + id + " IS " + literal(scratchMark),
 		"REVOKE ALL ON DATABASE " + id + " FROM PUBLIC",
-		// What is lost in a crash is scratch.
+		// A crash can lose only scratch data.
 		"ALTER DATABASE " + id + " SET synchronous_commit = off",
 		"ALTER DATABASE " + id + " SET maintenance_work_mem = '256MB'",
 	}
@@ -397,8 +397,8 @@ func holdName(ctx context.Context, admin *pgx.Conn, name string) error {
 	return err
 }
 
-// sweep drops what loads that were killed have left on the server. What is still
-// connected to a leftover was started by its load.
+// sweep drops what killed loads have left on the server. Sessions that are
+// still connected to a leftover were started by its load.
 func sweep(ctx context.Context, admin *pgx.Conn) error {
 	names, err := collect(ctx, admin, leftDatabases)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // A dump is masked as a stream: its table of contents stays, and the COPY text
-// of every table is written anew. No server is needed, and no original leaves
-// this machine.
+// of every table is rewritten. No server is needed, and no original leaves this
+// machine.
 
 var _ engine.Rewriter = Engine{}
 

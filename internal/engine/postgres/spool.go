@@ -124,7 +124,7 @@ func (s *spool) take() *block {
 	return b
 }
 
-// again offers all tables anew.
+// again offers all tables once more.
 func (s *spool) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

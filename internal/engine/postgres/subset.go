@@ -170,8 +170,8 @@ func asTexts(all [][]byte) []string {
 	return texts
 }
 
-// tableOf describes a table. Its rows are told apart by where they are: that
-// does not change for a snapshot.
+// tableOf describes a table. A row is identified by its position, which does
+// not change in a snapshot.
 func tableOf(key [2]string, from, quoted string, primary []string) subset.Table {
 	t := subset.Table{Schema: key[0], Name: key[1], From: from, Key: []subset.Key{
 		{Type: "oid", Expr: func(prefix string) string { return prefix + "tableoid" }},
@@ -341,8 +341,8 @@ func (c *cutter) block(kind byte, id int) error {
 	return err
 }
 
-// chosen writes the chosen rows of a table as COPY does, in the order in which
-// they stand in it.
+// chosen writes the chosen rows of a table as COPY does, in the order of the
+// table.
 func (c *cutter) chosen(w *rewriter, t tableData, m *member) (int64, error) {
 	if len(m.columns) != len(t.columns) {
 		return 0, fmt.Errorf("the table %s.%s has other columns than the dump", t.schema, t.name)

@@ -55,8 +55,8 @@ type drawn struct {
 	ask subsettest.Ask
 }
 
-// Whatever the foreign keys, a subset that was loaded, by which the server has
-// checked them all, holds exactly the rows that the rules ask for.
+// With any foreign keys, a loaded subset has exactly the rows that the rules
+// ask for; loading it made the server check every foreign key.
 func TestSubsetHoldsTheRows(t *testing.T) {
 	t.Parallel()
 	from, to := servertest.Postgres(t), servertest.Postgres(t)

@@ -16,7 +16,7 @@ import (
 )
 
 // unpacking takes a dump apart: into a file for pg_restore, which holds
-// everything but the rows of tables, and into a spool of those. What is unpacked
+// everything but the rows of tables, and into a spool of those. Unpacked tables
 // can be loaded while the rest still comes.
 type unpacking struct {
 	file *os.File // for pg_restore, to its end when the spool has ended
@@ -50,8 +50,8 @@ func (u *unpacking) remove() {
 	u.rows.remove()
 }
 
-// run unpacks the dump for so many to load it. It reads all of it: what is wrong with it is found at
-// the latest when run returns.
+// run unpacks the dump for a number of loading sessions. It reads all of it:
+// any fault of the dump is found by the time run returns.
 func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 	err := u.parts(ctx, dump, jobs)
 	if errors.Is(err, errUnknownVersion) {

@@ -29,7 +29,7 @@ func labels(columns []engine.Column) []engine.Column {
 	return columns
 }
 
-// storedIn returns how a text stands in the file, nil when it is in UTF-8.
+// storedIn returns the encoding of texts in the file, nil when it is UTF-8.
 func storedIn(ctx context.Context, q querier) (func(value string) []string, error) {
 	var encoding string
 	if err := q.QueryRowContext(ctx, "PRAGMA encoding").Scan(&encoding); err != nil {

@@ -31,8 +31,8 @@ func TestSamplesStandInTheFile(t *testing.T) {
 	}
 }
 
-// A name that is no valid text is told in a way that manifests can hold, and is a
-// name for rules and subsets too.
+// A name that is not valid text is written in a form that manifests can hold,
+// and that rules and subsets understand too.
 func TestNamesThatAreNoText(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -20,8 +20,8 @@ const checkedSchema = `PRAGMA page_size = 1024;
 	INSERT INTO w SELECT v, n FROM a; INSERT INTO s SELECT n, v FROM a; INSERT INTO f SELECT v FROM a WHERE id < 40;
 	CREATE TABLE big (b); INSERT INTO big VALUES (zeroblob(9000)), (zeroblob(5000)); DELETE FROM a WHERE id % 3 = 0;`
 
-// What is checked at a time finds just what PRAGMA integrity_check finds, in
-// files with bytes that are wrong anywhere.
+// The checks that run in parallel find exactly what PRAGMA integrity_check
+// finds, in files with wrong bytes anywhere.
 func TestChecksAddUpToIntegrityCheck(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -72,8 +72,8 @@ func sound(t *testing.T, path string, jobs int) bool {
 	return err == nil
 }
 
-// A database whose program brings collations and functions of its own comes back
-// all the same: only what needs those is not checked.
+// A database whose program brings collations and functions of its own is still
+// restored: only the objects that need those are not checked.
 func TestCollationsOfAProgram(t *testing.T) {
 	t.Parallel()
 	for _, jobs := range []int{1, 2} {

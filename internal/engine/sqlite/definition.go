@@ -262,7 +262,7 @@ func (p *tableParser) onConflict(to *string) error {
 
 func conflictActions() []string { return []string{"ROLLBACK", "ABORT", "FAIL", "IGNORE", "REPLACE"} }
 
-// parenthesized passes over what stands in parentheses, and returns its text.
+// parenthesized skips the text in parentheses, and returns it.
 func (p *tableParser) parenthesized() (string, error) {
 	if !p.take("(") || p.done() {
 		return "", errStatement

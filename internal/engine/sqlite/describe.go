@@ -217,7 +217,7 @@ func asDefined(ctx context.Context, q querier, table string, d definition) (bool
 	return same && i == len(d.Columns), rows.Err()
 }
 
-// sequences returns the numbers that tables with AUTOINCREMENT go on from.
+// sequences returns the numbers that tables with AUTOINCREMENT continue from.
 func sequences(ctx context.Context, q querier, c *catalog) ([]schema.Sequence, error) {
 	if !slices.ContainsFunc(c.entries, func(e entry) bool { return e.name == "sqlite_sequence" }) {
 		return nil, nil

@@ -33,8 +33,8 @@ CREATE VIRTUAL TABLE tree USING rtree(id, x0, x1, +label TEXT);
 INSERT INTO auto (id) VALUES (7);
 `
 
-// Whatever is described can be made again from its description, and is the same
-// then, for SQLite and for a second description.
+// Everything that is described can be made again from its description, and is
+// then the same, for SQLite and for a second description.
 func TestDescriptionsAreComplete(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

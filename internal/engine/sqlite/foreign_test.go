@@ -199,7 +199,8 @@ func TestForeignWithoutDescription(t *testing.T) {
 	}
 }
 
-// What the own organization built is loaded complete, after the check.
+// A snapshot that the own organization built is loaded completely, after the
+// check.
 func TestOursIsComplete(t *testing.T) {
 	t.Parallel()
 	for name, script := range kindsOfFiles() {

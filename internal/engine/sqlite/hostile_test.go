@@ -216,7 +216,7 @@ func hostileSchemas(m machine) map[string]string {
 	return all
 }
 
-// Whatever the schema of a file says, nothing of the machine changes.
+// No schema of a file can change anything on the machine.
 func TestHostileSchemas(t *testing.T) {
 	t.Parallel()
 	for name := range hostileSchemas(machine{}) {

@@ -10,9 +10,9 @@ import (
 	"snap/internal/engine"
 )
 
-// Every kind of SQLite file comes back as it was, and is the same when its
-// rules keep all of it: encodings, layouts, journals, virtual tables, values
-// that are no valid text.
+// Every kind of SQLite file is restored unchanged, also when its rules keep all
+// of it: encodings, layouts, journals, virtual tables, values that are not
+// valid text.
 func TestEveryKindOfFile(t *testing.T) {
 	t.Parallel()
 	for name, script := range kindsOfFiles() {

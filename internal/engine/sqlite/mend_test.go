@@ -39,8 +39,8 @@ func TestMendRemovesStaleScratchFiles(t *testing.T) {
 	}
 }
 
-// What a killed load left behind is found and removed; what a running one uses
-// is not.
+// The remains of a killed load are found and removed; files that a running one
+// uses are not.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

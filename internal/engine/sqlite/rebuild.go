@@ -354,7 +354,7 @@ func (b *builder) ordinary(ctx context.Context, t schema.Table) error {
 	return b.copyRows(ctx, t.Name.Name, e.root, layoutOf(d))
 }
 
-// sequences sets the numbers that tables with AUTOINCREMENT go on from.
+// sequences sets the numbers that tables with AUTOINCREMENT continue from.
 func (b *builder) sequences(ctx context.Context) error {
 	if !slices.ContainsFunc(b.schema.Tables, numbered) {
 		return nil

@@ -239,9 +239,9 @@ func statementError(err error) error {
 	}
 }
 
-// Scrub implements [engine.Scratch]: it writes the database anew, without the
-// free space that old values stand in. VACUUM INTO keeps the row numbers, which
-// a plain VACUUM need not.
+// Scrub implements [engine.Scratch]: it rewrites the database without the free
+// space, which can hold old values. VACUUM INTO keeps the row numbers, which a
+// plain VACUUM need not.
 func (s *scratch) Scrub(ctx context.Context) error {
 	clean := s.path + "-clean"
 	var pragmas []string
@@ -290,8 +290,8 @@ func (s *scratch) setMode(ctx context.Context, path, mode string) error {
 	return err
 }
 
-// freshStatistics makes the planner's statistics anew, if there are any: they
-// hold values of rows.
+// freshStatistics computes the planner's statistics again, if there are any:
+// they hold values of rows.
 func freshStatistics(ctx context.Context, db *sql.DB) error {
 	var n int
 	err := db.QueryRowContext(ctx,

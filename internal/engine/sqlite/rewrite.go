@@ -23,15 +23,15 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// A dump is masked in a scratch file: one UPDATE a table, with a function of
-// ours as the mask, and then written anew so that no old value remains. Nothing
-// of it can be undone, and nothing waits for the disk: on a failure the file is
-// thrown away.
+// A dump is masked in a scratch file: one UPDATE for each table, with a
+// function of ours as the mask. Then the file is rewritten so that no old value
+// remains. Nothing of it can be undone, and nothing waits for the disk: on a
+// failure the file is thrown away.
 
 var _ engine.Rewriter = Engine{}
 
 // unpack restores a dump into a scratch file of the temporary folder, or takes
-// what Inspect left there. Who is done with it must remove it.
+// the file that Inspect left there. The caller must remove it.
 func unpack(ctx context.Context, d engine.Dump, o engine.Options) (*scratch, error) {
 	place, err := filepath.Abs(filepath.Join(o.TempDir, "scratch.db"))
 	if err != nil {
@@ -218,7 +218,7 @@ func forGood(ctx context.Context, db *sql.DB, change func(*sql.Tx) error) error 
 	if err := change(tx); err != nil {
 		return err
 	}
-	if err := tx.Commit(); err != nil || journal != "wal" { // which stands in the file
+	if err := tx.Commit(); err != nil || journal != "wal" { // the journal mode is in the file
 		return err
 	}
 	_, err = db.ExecContext(ctx, "PRAGMA journal_mode = wal")
@@ -376,9 +376,9 @@ func execute(ctx context.Context, tx *sql.Tx, statements []string) error {
 	return nil
 }
 
-// rebuildSearch makes the full-text indexes anew: they keep words of values
-// that are gone. They are known by their tables: how they were made can be
-// written in many ways.
+// rebuildSearch rebuilds the full-text indexes: they keep words of values that
+// are gone. It recognizes them by their tables, because their definitions can
+// be written in many ways.
 func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 	names, err := texts(ctx, tx, `SELECT name FROM pragma_table_list AS v WHERE schema = 'main' AND type = 'virtual'
 		AND EXISTS (SELECT 1 FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow' AND name = v.name || '_idx')`)
@@ -388,9 +388,9 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 	for _, name := range names {
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')",
 			quote(name))); err != nil {
-			return snap.Invalid(fmt.Sprintf("the full-text index %s cannot be made anew, and may hold words of "+
-				"masked values",
-				name), "drop it with a SQL file instead")
+			return snap.Invalid(
+				fmt.Sprintf("the full-text index %s cannot be rebuilt, and may hold words of masked values", name),
+				"drop it with a SQL file instead")
 		}
 	}
 	return nil

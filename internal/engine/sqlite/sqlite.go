@@ -222,7 +222,7 @@ func failure(path string, err error) error {
 	case code(err) == codes.SQLITE_FULL || disk.Full(err):
 		e.Code = snap.CodeStorageFull
 		e.Detail = fmt.Sprintf("there is no space left on the disk of %s", path)
-		e.Hint = "make room and try again; the database is as it was"
+		e.Hint = "free some space and try again; the database is unchanged"
 	case errors.Is(err, os.ErrNotExist):
 		return missing(path)
 	case errors.Is(err, os.ErrPermission) || code(err) == codes.SQLITE_READONLY ||

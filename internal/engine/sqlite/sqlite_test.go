@@ -369,7 +369,7 @@ func TestRefusals(t *testing.T) {
 		"dump of junk":                {dump("sqlite://" + junk), snap.CodeDatabase},
 		"dump of nothing":             {dump("sqlite:"), snap.CodeUsage},
 		"load into a missing folder":  {load(t, filepath.Join(dir, "no", "such", "x.db"), d), snap.CodeNotFound},
-		"load over what is no SQLite": {load(t, junk, d), snap.CodeDatabase},
+		"load over another file":      {load(t, junk, d), snap.CodeDatabase},
 		"load of a cut dump":          {load(t, good, cut), snap.CodeCorrupt},
 		"load of junk":                {load(t, good, noDatabase), snap.CodeCorrupt},
 		"load with another row count": {load(t, good, wrongRows), snap.CodeCorrupt},

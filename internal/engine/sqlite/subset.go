@@ -20,8 +20,8 @@ import (
 )
 
 // dumpSubset dumps some rows: it copies the database to a scratch file, in one
-// read transaction as every dump, deletes there what does not belong to the
-// subset, and writes it anew.
+// read transaction as every dump, deletes there the rows that do not belong to
+// the subset, and rewrites it.
 func (e Engine) dumpSubset(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
 	want := *o.Subset
 	o.Subset = nil
@@ -171,8 +171,8 @@ func (c *cutter) Condition(table, condition string, err error) error {
 	}
 }
 
-// graph reads the tables and their foreign keys. Virtual tables are no part of
-// it: they are kept whole, and full-text indexes are made anew.
+// graph reads the tables and their foreign keys. Virtual tables are not part of
+// it: they are kept whole, and full-text indexes are rebuilt.
 func graph(ctx context.Context, q querier) (subset.Graph, error) {
 	var g subset.Graph
 	rows, err := q.QueryContext(ctx,

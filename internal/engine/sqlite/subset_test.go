@@ -68,8 +68,8 @@ func subsetOf(t *testing.T, dir, source string, want engine.Subset) (string, eng
 	return s.(*scratch).path, info, nil
 }
 
-// Whatever the foreign keys, a subset that was loaded holds exactly the rows
-// that the rules ask for, and every foreign key in it holds.
+// With any foreign keys, a loaded subset has exactly the rows that the rules
+// ask for, and every foreign key in it holds.
 func TestSubsetHoldsTheRows(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {

@@ -23,7 +23,7 @@ const (
 // token is one token of a statement, with its place in the text.
 type token struct {
 	kind       tokenKind
-	text       string // as it was written
+	text       string // verbatim
 	start, end int
 }
 
@@ -100,8 +100,8 @@ func quoteKind(c byte) tokenKind {
 	return quotedToken
 }
 
-// quotedLength returns the length of what stands in quotes that are doubled
-// inside, 0 when it has no end.
+// quotedLength returns the length of a quoted text, in which quotes are
+// doubled, and 0 when it has no end.
 func quotedLength(s string) int {
 	for i := 1; i < len(s); i++ {
 		if s[i] != s[0] {

@@ -60,7 +60,7 @@ func virtualDefinition(text string) (t schema.Table, module string, err error) {
 	return t, module, err
 }
 
-// arguments splits what stands in the parentheses behind a module at the commas.
+// arguments splits a module's parenthesized arguments at the commas.
 func arguments(r *reader) ([]reader, error) {
 	if !r.take("(") {
 		return nil, errStatement

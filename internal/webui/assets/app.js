@@ -42,5 +42,5 @@ document.addEventListener("keydown", (event) => {
 // A database's name must be typed before the button works.
 document.addEventListener("input", (event) => {
   const must = event.target.dataset.must;
-  if (must !== undefined) event.target.setCustomValidity(event.target.value.trim() === must ? "" : `Type ${must} to go on.`);
+  if (must !== undefined) event.target.setCustomValidity(event.target.value.trim() === must ? "" : `Type ${must} to continue.`);
 });

@@ -1,4 +1,4 @@
-// Keeps the page as things are: jobs as they go on, and the listing when
+// Keeps the page current: jobs while they run, and the listing when
 // something changed here, or from time to time while somebody looks at it.
 
 import { apply, request } from "./fragments.js";

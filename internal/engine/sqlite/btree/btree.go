@@ -56,7 +56,7 @@ type File struct {
 	seen   []byte // a bit for every page that was read
 }
 
-// Open reads the header of a file of so many bytes.
+// Open reads the header of a file of size bytes.
 func Open(in io.ReaderAt, size int64) (*File, error) {
 	var b [100]byte
 	if _, err := in.ReadAt(b[:], 0); errors.Is(err, io.EOF) || err == nil && string(b[:16]) != "SQLite format 3\x00" {
