@@ -1,149 +1,168 @@
 package local
 
 import (
+	"bytes"
 	"crypto/sha256"
-	"database/sql"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"snap"
 	"snap/api"
+	"snap/internal/archive"
 	"snap/internal/cloudtest"
-	"snap/internal/servertest"
+	"snap/internal/engine"
+	"snap/internal/schema"
 )
 
-// attack is a database whose author wants more than to share it, on one kind of
-// server.
-type attack struct {
-	driver string
-	fresh  func(t *testing.T) (url string) // an empty database
-	source func(home, prod string) string  // the SQL of the author
-	prod   string                          // the SQL of the recipient's other database
-	// a query that tells the server's roles and settings that an attack wants to change
-	settings string
-	programs string // a query that counts the programs in a database
-}
-
-func attacks() map[string]attack {
-	return map[string]attack{
-		"sqlite": {
-			driver: "sqlite",
-			fresh:  func(t *testing.T) string { return "sqlite://" + filepath.Join(t.TempDir(), "db.sqlite") },
-			source: func(home, prod string) string {
-				return fmt.Sprintf(`CREATE TABLE customer (id INTEGER PRIMARY KEY, email TEXT, up TEXT AS (upper(email)) STORED);
-				INSERT INTO customer (id, email) VALUES (1, 'ada@real.example'), (2, 'bob@real.example');
-				CREATE TABLE log (a); CREATE VIEW v AS SELECT * FROM customer;
-				CREATE TRIGGER tu AFTER UPDATE ON customer BEGIN INSERT INTO log VALUES (new.email); END;
-				CREATE TRIGGER ti AFTER INSERT ON customer BEGIN INSERT INTO log VALUES (new.email); END;
-				CREATE INDEX e ON customer (lower(email)); CREATE INDEX p ON customer (email) WHERE email LIKE '%%a%%';
-				PRAGMA writable_schema = on;
-				UPDATE sqlite_schema SET sql = sql || '; ATTACH ''%s/.profile'' AS x; CREATE TABLE x.t (a); ATTACH ''%s'' AS y; UPDATE customer SET email = (SELECT token FROM y.secret)' WHERE name IN ('tu', 'e', 'p');`, home, strings.TrimPrefix(prod, "sqlite://"))
-			},
-			prod:     "CREATE TABLE secret (token TEXT); INSERT INTO secret VALUES ('the-secret-token')",
-			settings: "SELECT 'none'",
-			programs: "SELECT count(*) FROM sqlite_schema WHERE type IN ('trigger', 'view') OR sql LIKE '%lower(%'",
-		},
-		"postgres": {
-			driver: "pgx",
-			fresh:  func(t *testing.T) string { return servertest.Postgres(t) },
-			source: func(home, prod string) string {
-				return fmt.Sprintf(`CREATE TABLE customer (id integer PRIMARY KEY, email text);
-				CREATE TABLE log (a text);
-				DO $x$ BEGIN EXECUTE format($f$CREATE FUNCTION evil_now() RETURNS void LANGUAGE plpgsql AS $y$ BEGIN
-					IF current_database() <> %%L THEN
-						COPY (SELECT 1) TO PROGRAM 'touch %[1]s/owned';
-						CREATE ROLE hostile SUPERUSER;
-					END IF; END $y$$f$, current_database()); END $x$;
-				CREATE FUNCTION evil() RETURNS text IMMUTABLE LANGUAGE plpgsql SET search_path = public AS $y$ BEGIN PERFORM evil_now(); RETURN 'x'; END $y$;
-				CREATE FUNCTION evil_trigger() RETURNS trigger LANGUAGE plpgsql AS $y$ BEGIN PERFORM evil(); RETURN new; END $y$;
-				CREATE FUNCTION evil_check(t text) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $y$ BEGIN RETURN evil() = 'x'; END $y$;
-				CREATE FUNCTION evil_event() RETURNS event_trigger LANGUAGE plpgsql AS $y$ BEGIN PERFORM evil(); END $y$;
-				CREATE DOMAIN address AS text CHECK (evil_check(VALUE));
-				CREATE TABLE more (a address DEFAULT evil(), b text DEFAULT evil() CHECK (evil_check(b)), c text GENERATED ALWAYS AS (evil()) STORED);
-				INSERT INTO customer VALUES (1, 'ada@real.example'), (2, 'bob@real.example');
-				INSERT INTO more (b) VALUES ('row');
-				CREATE INDEX ON customer ((email || evil())); CREATE INDEX ON customer (id) WHERE evil_check(email);
-				CREATE TRIGGER t BEFORE INSERT OR UPDATE ON customer FOR EACH ROW EXECUTE FUNCTION evil_trigger();
-				CREATE RULE r AS ON INSERT TO log DO ALSO SELECT evil();
-				CREATE MATERIALIZED VIEW mv AS SELECT evil(); CREATE VIEW v AS SELECT evil();
-				ALTER TABLE customer ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON customer USING (evil_check(email));
-				CREATE TYPE pair AS (a integer, b integer); CREATE CAST (pair AS text) WITH INOUT AS ASSIGNMENT;
-				CREATE AGGREGATE every_evil(boolean) (SFUNC = booland_statefunc, STYPE = boolean);
-				CREATE OPERATOR === (LEFTARG = text, RIGHTARG = text, FUNCTION = texteq);
-				CREATE EVENT TRIGGER hostile_%[2]d ON ddl_command_end EXECUTE FUNCTION evil_event();`, home, os.Getpid())
-			},
-			prod:     "CREATE TABLE secret (token TEXT); INSERT INTO secret VALUES ('the-secret-token')",
-			settings: "SELECT count(*)::text FROM pg_roles WHERE rolname = 'hostile'",
-			programs: "SELECT (SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace WHERE " +
-				"nspname = 'public') + (SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal) + (SELECT " +
-				"count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'public' " +
-				"AND relkind IN ('v', 'm')) + (SELECT count(*) " +
-				"FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL) + (SELECT count(*) FROM " +
-				"pg_policy) + (SELECT count(*) FROM pg_event_trigger)",
-		},
-	}
-}
-
 // A hostile snapshot goes the whole way: push, share, pull, and then show, load,
-// mask by rules and by SQL, and subset. Afterwards the machine, the recipient's
-// other database and the server are as before.
+// mask by rules and by SQL, and subset. Afterwards the machine's files, every
+// other database, every account and every setting of the server are as before.
 func TestHostileSnapshots(t *testing.T) {
 	t.Parallel()
 	for name, a := range attacks() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			home := t.TempDir()
-			if err := os.Chmod(home, 0o777); err != nil {
-				t.Fatal(err)
-			}
-			prod := a.fresh(t)
-			a.exec(t, prod, a.prod)
-			c := cloudtest.Start(t, cloudtest.Options{})
-			here := a.received(t, c, a.source(home, prod))
-			before := a.state(t, home, prod)
-			destination := a.attacked(t, here)
-			if after := a.state(t, home, prod); !maps.Equal(before, after) {
-				t.Errorf("before: %v\nafter: %v", before, after)
-			}
-			if n := a.value(t, destination, a.programs); n != "0" {
-				t.Errorf("%s programs are in the database", n)
-			}
-			if n := a.value(t, destination,
-				"SELECT count(*) FROM customer WHERE email LIKE '%@real.example'"); n != "2" {
-				t.Errorf("%s rows are in the database, want 2", n)
-			}
+			testHostile(t, a)
 		})
 	}
 }
 
-// received has somebody of another organization build, push and share the
-// source, and returns a machine that has pulled it.
-func (a attack) received(t *testing.T, c *cloudtest.Cloud, source string) *Agent {
+func testHostile(t *testing.T, a attack) {
+	v := a.victim(t)
+	c := cloudtest.Start(t, cloudtest.Options{})
+	there, here := machine(t), machine(t)
+	built(t, there, "shop", a.from(t, a.hostile(v)))
+	altered := a.altered(t, there, built(t, there, "calm", a.from(t, a.calm)))
+	gail, alice := c.As("gail@globex.test"), c.As("alice@acme.test")
+	for _, target := range append(slices.Collect(maps.Keys(altered)), "shop") {
+		pushed, err := there.Push(t.Context(), gail, target, PushOptions{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shareWith(t, gail, pushed.ID)
+		if _, err := here.Pull(t.Context(), alice, target, PullOptions{}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	configured(t, here, "cloud: {url: "+c.URL+"}\n")
+	before := v.state(t)
+	destination := used(t, here, v)
+	v.same(t, before, "the database")
+	if n := v.value(t, destination, a.programs); n != "0" {
+		t.Errorf("%s programs are in the database", n)
+	}
+	if n := v.value(t, destination, "SELECT count(*) FROM customer WHERE email LIKE '%@real.example'"); n != "2" {
+		t.Errorf("%s rows are in the database, want 2", n)
+	}
+	for target, what := range altered {
+		if err := tried(t, here, v, target); err == nil && !slices.Contains(a.sound, what) {
+			t.Errorf("%q is loaded with programs", what)
+		}
+		v.same(t, before, what)
+	}
+	a.mine(t, here, v, before)
+}
+
+// from makes a database of the author's.
+func (a attack) from(t *testing.T, text string) (url string) {
 	t.Helper()
-	there, from := machine(t), a.fresh(t)
-	a.exec(t, from, source)
-	if err := there.AddTarget(Target{Name: "shop", Source: from}); err != nil {
+	url = a.source(t)
+	a.exec(t, url, text)
+	return url
+}
+
+// built has somebody of another organization build a snapshot of a database.
+func built(t *testing.T, there *Agent, target, from string) Snapshot {
+	t.Helper()
+	if err := there.AddTarget(Target{Name: target, Source: from}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := there.Build(t.Context(), "shop", BuildOptions{}, nil); err != nil {
-		t.Fatal(err)
-	}
-	gail := c.As("gail@globex.test")
-	pushed, err := there.Push(t.Context(), gail, "shop", PushOptions{}, nil)
+	s, err := there.Build(t.Context(), target, BuildOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shareWith(t, gail, pushed.ID)
-	here := machine(t)
-	if _, err := here.Pull(t.Context(), c.As("alice@acme.test"), "shop", PullOptions{}, nil); err != nil {
+	return s
+}
+
+// altered makes more snapshots of one, each with another part of it changed as
+// no database writes it, and returns by their targets what was changed.
+func (a attack) altered(t *testing.T, there *Agent, built Snapshot) map[string]string {
+	t.Helper()
+	r, err := archive.OpenOwn(built.Path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return here
+	defer r.Close()
+	dump, all := dumpIn(r), map[string]string{}
+	write := func(name string, change func(text []byte, info *engine.Info) []byte) {
+		in, err := dump.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		text, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info := dump.Info
+		described := *info.Schema
+		described.Tables = slices.Clone(described.Tables)
+		info.Schema = &described
+		text = change(text, &info)
+		target := fmt.Sprintf("altered-%d", len(all)+1)
+		d := draft{Manifest: archive.Manifest{Target: target, Type: built.Type, Engine: built.Engine},
+			from: Provenance{Origin: Mine}}
+		if _, err := there.writeSnapshot(d, func(w io.Writer) (engine.Info, error) {
+			_, err := w.Write(text)
+			return info, err
+		}); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		all[target] = name
+	}
+	for old, others := range a.texts {
+		for _, other := range others {
+			write(other, func(text []byte, _ *engine.Info) []byte {
+				if !bytes.Contains(text, []byte(old)) {
+					t.Fatalf("the dump does not have %q", old)
+				}
+				return bytes.Replace(text, []byte(old), a.fit(other, len(old)), 1)
+			})
+		}
+	}
+	for name, change := range hostileDescriptions {
+		write(name, func(text []byte, info *engine.Info) []byte {
+			change(info.Schema)
+			return text
+		})
+	}
+	return all
+}
+
+// hostileDescriptions are lies about the first table, which every engine has.
+var hostileDescriptions = map[string]func(s *schema.Schema){
+	"a name with a statement": func(s *schema.Schema) { s.Tables[0].Name.Name = "x\"`]; DROP DATABASE prod; --" },
+	"a name with NUL":         func(s *schema.Schema) { s.Tables[0].Name.Name = "customer\x00" },
+	"a long name":             func(s *schema.Schema) { s.Tables[0].Name.Name = strings.Repeat("c", 300) },
+	"a look-alike name":       func(s *schema.Schema) { s.Tables[0].Name.Name = "сustomer" },
+	"another database":        func(s *schema.Schema) { s.Tables[0].Name.Schema = "prod" },
+	"a type with a statement": func(s *schema.Schema) {
+		s.Tables[0].Columns = slices.Clone(s.Tables[0].Columns)
+		s.Tables[0].Columns[0].Type.Name = "int); DROP DATABASE prod; --"
+	},
+	"a function": func(s *schema.Schema) {
+		s.Tables[0].Columns = slices.Clone(s.Tables[0].Columns)
+		s.Tables[0].Columns[0].Default = &schema.Expr{Call: "load_file",
+			Args: []schema.Expr{{Literal: &schema.Literal{Kind: "string", Value: "/etc/passwd"}}}}
+	},
+	"tables that are not there": func(s *schema.Schema) { s.Tables = nil },
 }
 
 func shareWith(t *testing.T, owner *api.Client, id string) {
@@ -153,11 +172,11 @@ func shareWith(t *testing.T, owner *api.Client, id string) {
 	}
 }
 
-// attacked does with the pulled snapshot all that a person can do, and returns
+// used does with the pulled snapshot all that a person can do, and returns
 // the database that it was loaded into.
-func (a attack) attacked(t *testing.T, here *Agent) (destination string) {
+func used(t *testing.T, here *Agent, v victim) (destination string) {
 	t.Helper()
-	destination = a.fresh(t)
+	destination = v.fresh(t)
 	if err := here.AddTarget(Target{Name: "shop", Destination: destination}); err != nil {
 		t.Fatal(err)
 	}
@@ -168,20 +187,14 @@ func (a attack) attacked(t *testing.T, here *Agent) (destination string) {
 	if err := here.Describe(&pulled, nil); err != nil || len(pulled.Programs) < 4 {
 		t.Errorf("show names %d programs: %v", len(pulled.Programs), err)
 	}
-	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := here.SuggestRules(t.Context(), "shop", pulled.Name, filepath.Join(t.TempDir(), "first.yaml"),
 		nil); err != nil {
 		t.Errorf("first rules: %v", err)
 	}
-	writeText(t, rules, "keep: ['*']\ntables:\n  \"*customer\": {columns: {email: {mask: email, shared: true}}}\n")
-	if _, err := here.Sanitize(t.Context(), "shop", SanitizeOptions{Snapshot: pulled.Name, Rules: rules},
-		nil); err != nil {
+	if err := byRules(t, here, pulled); err != nil {
 		t.Errorf("by rules: %v", err)
 	}
-	mask := filepath.Join(t.TempDir(), "mask.sql")
-	writeText(t, mask, "UPDATE customer SET email = 'masked'; INSERT INTO log VALUES ('x');")
-	if _, err := here.Sanitize(t.Context(), "shop", SanitizeOptions{Snapshot: pulled.Name, SQL: mask},
-		nil); err != nil {
+	if err := bySQL(t, here, pulled); err != nil {
 		t.Errorf("by SQL: %v", err)
 	}
 	for _, typ := range []snap.Type{snap.TypeSanitized, snap.TypeSnapshot} {
@@ -202,12 +215,96 @@ func (a attack) attacked(t *testing.T, here *Agent) (destination string) {
 	return destination
 }
 
-// state is what an attack must not change.
-func (a attack) state(t *testing.T, home, prod string) map[string]string {
+func byRules(t *testing.T, here *Agent, s Snapshot) error {
 	t.Helper()
-	all := map[string]string{"settings": a.value(t, prod, a.settings),
-		"prod": a.value(t, prod, "SELECT token FROM secret")}
-	err := filepath.WalkDir(home, func(path string, d fs.DirEntry, err error) error {
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	writeText(t, rules, "keep: ['*']\ntables:\n  \"*customer\": {columns: {email: {mask: email, shared: true}}}\n")
+	_, err := here.Sanitize(t.Context(), s.Target, SanitizeOptions{Snapshot: s.Name, Rules: rules}, nil)
+	return err
+}
+
+func bySQL(t *testing.T, here *Agent, s Snapshot) error {
+	t.Helper()
+	mask := filepath.Join(t.TempDir(), "mask.sql")
+	writeText(t, mask, "UPDATE customer SET email = 'masked'; INSERT INTO log VALUES ('x');")
+	_, err := here.Sanitize(t.Context(), s.Target, SanitizeOptions{Snapshot: s.Name, SQL: mask}, nil)
+	return err
+}
+
+// tried uses an altered snapshot in every way, all of which may fail. It returns
+// how the load with programs ended.
+func tried(t *testing.T, here *Agent, v victim, target string) error {
+	t.Helper()
+	if err := here.AddTarget(Target{Name: target, Destination: v.fresh(t)}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := here.newest(target, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = here.Describe(&s, nil)
+	_ = byRules(t, here, s)
+	_ = bySQL(t, here, s)
+	_, _ = here.Load(t.Context(), target, LoadOptions{Snapshot: s.Name}, nil)
+	_, err = here.Load(t.Context(), target, LoadOptions{Snapshot: s.Name, WithPrograms: true,
+		Trust: func(Preflight) error { return nil }}, nil)
+	return err
+}
+
+// mine uses the hostile snapshot as one's own: then it does what its author
+// wants, so that what was compared above could have changed.
+func (a attack) mine(t *testing.T, here *Agent, v victim, before map[string]string) {
+	t.Helper()
+	if a.harmless {
+		return
+	}
+	all, err := here.Snapshots("shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		s.From = Provenance{Origin: Mine}
+		if err := here.writeRecord(s); err != nil {
+			t.Fatal(err)
+		}
+		if s.Type == snap.TypeSnapshot {
+			_, _ = here.Load(t.Context(), "shop", LoadOptions{Snapshot: s.Name}, nil) // an attack can fail
+			_ = bySQL(t, here, s)
+		}
+	}
+	if maps.Equal(before, v.state(t)) {
+		t.Error("the attack does nothing to those who load it as their own")
+	}
+}
+
+// same fails when anything is not as before.
+func (v victim) same(t *testing.T, before map[string]string, what string) {
+	t.Helper()
+	after := v.state(t)
+	for key := range maps.Keys(before) {
+		if before[key] != after[key] {
+			t.Errorf("%s changed %s:\n%s\nwas\n%s", what, key, onlyIn(after[key], before[key]),
+				onlyIn(before[key], after[key]))
+		}
+	}
+	for key := range after {
+		if _, ok := before[key]; !ok {
+			t.Errorf("%s made %s", what, key)
+		}
+	}
+}
+
+// onlyIn returns the lines that only the first text has.
+func onlyIn(text, other string) string {
+	has := strings.Split(other, "\n")
+	return strings.Join(slices.DeleteFunc(strings.Split(text, "\n"),
+		func(line string) bool { return slices.Contains(has, line) }), "\n")
+}
+
+// files adds every file of a folder with its content.
+func files(t *testing.T, all map[string]string, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -218,49 +315,6 @@ func (a attack) state(t *testing.T, home, prod string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
-}
-
-func (a attack) open(t *testing.T, url string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open(a.driver, strings.TrimPrefix(url, "sqlite://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
-}
-
-func (a attack) exec(t *testing.T, url, text string) {
-	t.Helper()
-	db := a.open(t, url)
-	defer db.Close()
-	if _, err := db.Exec(text); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// value returns the first column of all rows of a query, joined.
-func (a attack) value(t *testing.T, url, query string) string {
-	t.Helper()
-	db := a.open(t, url)
-	defer db.Close()
-	rows, err := db.Query(query)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	var all []string
-	for rows.Next() {
-		var one string
-		if err := rows.Scan(&one); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, one)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return strings.Join(all, ", ")
 }
 
 func writeText(t *testing.T, path, text string) {

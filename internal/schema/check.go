@@ -70,7 +70,7 @@ func (c *checker) fail(format string, args ...any) {
 }
 
 func (c *checker) name(n Name) {
-	if !n.valid() {
+	if !n.valid() || n.Schema != "" && c.d != PostgreSQL {
 		c.fail("%q cannot be a name", cut(n.Name))
 	}
 }
@@ -109,7 +109,11 @@ func (c *checker) domain(x Domain) {
 }
 
 func (c *checker) sequence(q Sequence) {
-	c.name(q.Name)
+	name := q.Name
+	if c.d == SQLite {
+		name.Schema = "" // sequences have the names of their tables
+	}
+	c.name(name)
 	c.once("table", q.Schema+"\x00"+q.Name.Name)
 	if q.Type != "" && !builtinTypes[c.d][q.Type] {
 		c.fail("the sequence %q has no known type", cut(q.Name.Name))

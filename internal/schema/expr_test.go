@@ -141,6 +141,16 @@ func TestCheckRefuses(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	for _, d := range []Dialect{MySQL, SQLite} { // they have no schemas
+		inSchema := &Schema{Tables: []Table{{Name: Name{"prod", "users"},
+			Columns: []Column{{Name: "id", Type: Type{Name: "int"}}}}}}
+		if err := inSchema.Check(d); snap.CodeOf(err) != snap.CodeCorrupt {
+			t.Errorf("a table of another database in %s: %v", d, err)
+		}
+		if inSchema.Tables[0].Name.Schema = ""; inSchema.Check(d) != nil {
+			t.Errorf("a table without a schema in %s: %v", d, inSchema.Check(d))
+		}
+	}
 }
 
 // FuzzParseExpr holds that what is accepted is written as one expression that
