@@ -458,7 +458,7 @@ func (c *Client) send(ctx context.Context, method, target, token string, body []
 		return 0, broken(c.unreachable(ctx, err), err)
 	}
 	if res.StatusCode >= 300 {
-		return res.StatusCode, asked(res, problem(res, data))
+		return res.StatusCode, transient(res, problem(res, data))
 	}
 	if out == nil || len(data) == 0 {
 		return res.StatusCode, nil

@@ -39,8 +39,8 @@ type failure struct {
 // Unwrap returns the error that the caller gets.
 func (f failure) Unwrap() error { return f.error }
 
-// asked makes an answer of 503 a failure that may pass, if the service says so.
-func asked(res *http.Response, err error) error {
+// transient makes an answer of 503 a failure that may pass, if the service says so.
+func transient(res *http.Response, err error) error {
 	seconds, parseErr := strconv.Atoi(res.Header.Get("Retry-After"))
 	after := time.Duration(seconds) * time.Second
 	if res.StatusCode != http.StatusServiceUnavailable || parseErr != nil || seconds < 0 || after > longestAsk {

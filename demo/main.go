@@ -43,7 +43,7 @@ func run(ctx context.Context) int {
 		return 1
 	}
 	defer w.end()
-	if err := w.tell(ctx); err != nil {
+	if err := w.play(ctx); err != nil {
 		if ctx.Err() != nil {
 			return 130
 		}

@@ -10,8 +10,8 @@ import (
 	"snap/internal/sample"
 )
 
-// tell is the story. It returns at the first promise that does not hold.
-func (w *world) tell(ctx context.Context) error {
+// play is the story. It returns at the first promise that does not hold.
+func (w *world) play(ctx context.Context) error {
 	s := &story{world: w}
 	for _, chapter := range []func(context.Context) error{
 		s.beginning, s.signIn, s.build, s.push, s.private, s.share, s.restart, s.pull, s.unshare,

@@ -74,7 +74,7 @@ func newWorld(bin string, out *screen) (*world, error) {
 		return nil, err
 	}
 	for _, p := range everybody() {
-		if err := w.settle(p); err != nil {
+		if err := w.makeHome(p); err != nil {
 			return nil, err
 		}
 	}
@@ -123,9 +123,9 @@ func (w *world) home(p person) string { return filepath.Join(w.dir, p.name) }
 // database is a person's own SQLite database.
 func (w *world) database(p person) string { return filepath.Join(w.home(p), "shop.db") }
 
-// settle makes a person's home. Alice has the shop's production database,
+// makeHome makes a person's home. Alice has the shop's production database,
 // Mia a development one of her own; the others have only the service's address.
-func (w *world) settle(p person) error {
+func (w *world) makeHome(p person) error {
 	if err := os.MkdirAll(filepath.Join(w.home(p), "config"), 0o700); err != nil {
 		return err
 	}

@@ -82,7 +82,7 @@ func (p *Provider) Discover(ctx context.Context) (*Discovered, error) {
 	if p.found != nil && p.now().Before(p.fresh) {
 		return p.found, nil
 	}
-	found, err := p.ask(ctx)
+	found, err := p.fetchMetadata(ctx)
 	switch {
 	case err == nil:
 		p.found, p.fresh = found, p.now().Add(metadataLife)
@@ -94,7 +94,7 @@ func (p *Provider) Discover(ctx context.Context) (*Discovered, error) {
 	return p.found, nil
 }
 
-func (p *Provider) ask(ctx context.Context) (*Discovered, error) {
+func (p *Provider) fetchMetadata(ctx context.Context) (*Discovered, error) {
 	found, err := oidc.NewProvider(p.Context(ctx), p.issuer)
 	if err != nil {
 		return nil, err

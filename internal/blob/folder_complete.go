@@ -138,14 +138,14 @@ func (u *upload) recheck(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("hash a part again: %w", err)
 		}
-		u.settle(p, crc == p.CRC64)
+		u.confirm(p, crc == p.CRC64)
 	}
 	return nil
 }
 
-// settle ends the doubt about a part of an earlier process, unless another
+// confirm ends the doubt about a part of an earlier process, unless another
 // copy of it has come meanwhile.
-func (u *upload) settle(p Part, good bool) {
+func (u *upload) confirm(p Part, good bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.older[p.Number] != p {

@@ -73,12 +73,12 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 	for _, w := range s.Warnings {
 		a.warn("%s", w)
 	}
-	return a.made("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`",
+	return a.printMade("built", s, "mask it with `snapcli sanitize %s`, or push it with `snapcli push %s --cloud`",
 		word(target), word(target))
 }
 
-// made prints the local snapshot that a command made.
-func (a *app) made(verb string, s local.Snapshot, next string, args ...any) error {
+// printMade prints the local snapshot that a command made.
+func (a *app) printMade(verb string, s local.Snapshot, next string, args ...any) error {
 	if a.flags.json {
 		return a.printJSON(viewSnapshot(s))
 	}

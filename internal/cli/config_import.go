@@ -84,7 +84,7 @@ func (a *app) allowVariables(ctx context.Context, i local.Import, allowed []stri
 		if !a.person() {
 			return snap.Usage(what, "if you want that, allow it with --allow-env "+v.Name)
 		}
-		yes, err := a.ask(ctx, "Let "+v.Host+" have the value of "+v.Name+"?",
+		yes, err := a.askYesNo(ctx, "Let "+v.Host+" have the value of "+v.Name+"?",
 			"The file puts that environment variable into a URL of this host.")
 		if err != nil {
 			return err

@@ -155,7 +155,7 @@ func (x *examination) snapshots(agent *local.Agent) {
 	for _, s := range list {
 		bytes += s.Size
 	}
-	if err := takesFile(dir); err != nil {
+	if err := checkWritable(dir); err != nil {
 		x.failed("snapshots", bad, fmt.Errorf("the folder %s takes no file: %w", dir, err))
 		return
 	}
@@ -167,8 +167,8 @@ func (x *examination) snapshots(agent *local.Agent) {
 		"")
 }
 
-// takesFile tries to write below a folder, or the first one above it that exists.
-func takesFile(dir string) error {
+// checkWritable tries to write below a folder, or the first one above it that exists.
+func checkWritable(dir string) error {
 	for {
 		_, err := os.Stat(dir)
 		if err == nil {

@@ -35,7 +35,7 @@ the author (` + "`snapcli trust add`" + `) or say so when you are asked; --yes d
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Took = a.took("the one that was built, sanitized or pulled last")
+			o.Took = a.reportChoice("the one that was built, sanitized or pulled last")
 			return a.load(cmd.Context(), args[0], o, yes)
 		},
 	}
@@ -82,7 +82,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	o.Trust = func(p local.Preflight) error {
 		end()
 		defer func() { tell, end = a.progress() }()
-		return a.askTrust(ctx, p)
+		return a.confirmTrust(ctx, p)
 	}
 	r, err := agent.Load(ctx, target, o, func(e local.Event) {
 		if tell != nil {

@@ -66,7 +66,7 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	o.Host, _ = os.Hostname() // without one the approval page shows none
 	o.Terminal = a.person()
 	o.Confirm = func(question string) bool {
-		yes, err := a.ask(ctx, question, "")
+		yes, err := a.askYesNo(ctx, question, "")
 		return err == nil && yes
 	}
 	o.Prompt = prompt

@@ -21,12 +21,12 @@ func (a *app) progress() (tell local.Progress, end func()) {
 	case a.flags.quiet:
 		return nil, func() {}
 	case a.flags.json:
-		return (&pulse{now: a.now, every: eventEvery, say: a.sayEvent}).tell, func() {}
+		return (&pulse{now: a.now, every: eventEvery, say: a.sayEvent}).observe, func() {}
 	case !a.io.ErrTerminal || a.flags.debug || a.env("TERM") == "dumb":
 		return phases(a.io.Err, &pulse{now: a.now, every: lineEvery, say: a.sayLine}), func() {}
 	}
 	b := &bars{box: mpb.New(mpb.WithOutput(a.io.Err), mpb.WithWidth(24), mpb.WithRefreshRate(100*time.Millisecond))}
-	return b.tell, b.end
+	return b.observe, b.end
 }
 
 // phases writes a line whenever another phase begins, and between them what
@@ -38,7 +38,7 @@ func phases(w io.Writer, p *pulse) local.Progress {
 			last = e.Phase
 			fmt.Fprintf(w, "%s ...\n", snap.CleanText(e.Phase))
 		}
-		p.tell(e)
+		p.observe(e)
 	}
 }
 
@@ -52,7 +52,7 @@ type bars struct {
 	detail string
 }
 
-func (b *bars) tell(e local.Event) {
+func (b *bars) observe(e local.Event) {
 	if e.Phase != b.phase || b.bar == nil || b.spins && e.Total > 0 {
 		b.finish()
 		b.phase, b.spins = e.Phase, e.Total <= 0

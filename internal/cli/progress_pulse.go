@@ -38,9 +38,9 @@ type progressEvent struct {
 	Seconds int64  `json:"seconds_left,omitempty"` // when it can be told
 }
 
-// tell receives progress and prints it when it is time to. Work that ends
+// observe receives progress and prints it when it is time to. Work that ends
 // sooner prints nothing.
-func (p *pulse) tell(e local.Event) {
+func (p *pulse) observe(e local.Event) {
 	now := p.now()
 	if e.Phase != p.phase {
 		p.phase, p.began, p.from, p.told = e.Phase, now, e.Done, now

@@ -47,11 +47,11 @@ func TestSpinnerBecomesABar(t *testing.T) {
 	t.Parallel()
 	b := &bars{box: mpb.New(mpb.WithOutput(io.Discard))}
 	t.Cleanup(b.end)
-	b.tell(local.Event{Phase: "dump"})
+	b.observe(local.Event{Phase: "dump"})
 	spinner := b.bar
-	b.tell(local.Event{Phase: "dump", Done: 1, Total: 10})
+	b.observe(local.Event{Phase: "dump", Done: 1, Total: 10})
 	bar := b.bar
-	b.tell(local.Event{Phase: "dump", Done: 2, Total: 10})
+	b.observe(local.Event{Phase: "dump", Done: 2, Total: 10})
 	if bar == spinner || b.bar != bar || bar.Current() != 2 {
 		t.Errorf("spinner %p, then %p, then %p at %d", spinner, bar, b.bar, bar.Current())
 	}

@@ -21,7 +21,7 @@ func (a *app) confirm(ctx context.Context, yes bool, question, details string) e
 	if !a.person() {
 		return snap.Usage(question+" Nobody can be asked here", "add --yes to agree")
 	}
-	agreed, err := a.ask(ctx, question, details)
+	agreed, err := a.askYesNo(ctx, question, details)
 	switch {
 	case err == nil && agreed:
 		return nil
@@ -31,8 +31,8 @@ func (a *app) confirm(ctx context.Context, yes bool, question, details string) e
 	return err
 }
 
-// ask puts a yes-or-no question on the terminal.
-func (a *app) ask(ctx context.Context, question, details string) (bool, error) {
+// askYesNo puts a yes-or-no question on the terminal.
+func (a *app) askYesNo(ctx context.Context, question, details string) (bool, error) {
 	agreed := false
 	field := huh.NewConfirm().Title(snap.CleanText(question)).Description(snap.CleanText(details)).Affirmative("Yes").Negative("No").Value(&agreed)
 	form := huh.NewForm(huh.NewGroup(field)).WithInput(a.io.In).WithOutput(a.io.Err).WithShowHelp(false).

@@ -32,7 +32,7 @@ snapshot that is there already is not sent twice.`,
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Took = a.took("the newest that was built or sanitized here")
+			o.Took = a.reportChoice("the newest that was built or sanitized here")
 			if to.cloud {
 				return a.push(cmd.Context(), args[0], o)
 			}
@@ -49,9 +49,9 @@ snapshot that is there already is not sent twice.`,
 	return cmd
 }
 
-// took returns a function that says which snapshot a command takes when none
+// reportChoice returns a function that says which snapshot a command takes when none
 // was named, and why that one.
-func (a *app) took(why string) func(local.Snapshot) {
+func (a *app) reportChoice(why string) func(local.Snapshot) {
 	return func(s local.Snapshot) { a.note("taking %s, %s", s.Name, why) }
 }
 
@@ -84,13 +84,13 @@ func (a *app) push(ctx context.Context, target string, o local.PushOptions) erro
 	case a.flags.json:
 		return a.printPushed(target, r)
 	}
-	a.tellPushed(ctx, conn, r)
+	a.reportPushed(ctx, conn, r)
 	return nil
 }
 
-// tellPushed says what is in the cloud now and who sees it there. A key that
+// reportPushed says what is in the cloud now and who sees it there. A key that
 // may only push is not told.
-func (a *app) tellPushed(ctx context.Context, conn *connection, r local.PushResult) {
+func (a *app) reportPushed(ctx context.Context, conn *connection, r local.PushResult) {
 	s, err := conn.Snapshot(ctx, r.ID)
 	switch {
 	case r.Exists:

@@ -65,7 +65,7 @@ func (a *app) sanitize(ctx context.Context, target string, o local.SanitizeOptio
 	if err != nil {
 		return stopped(ctx, err, "the masking", "nothing of it was kept; run the same command again")
 	}
-	return a.made("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`", word(target))
+	return a.printMade("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`", word(target))
 }
 
 // suggestRules writes a first rules file, and names it in the configuration

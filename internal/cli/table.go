@@ -68,7 +68,7 @@ func (t *table) row(cells ...string) {
 func (t *table) flush() error {
 	var b strings.Builder
 	if t.widths == nil {
-		t.settle()
+		t.chooseWidths()
 		b.WriteString(t.line(t.titles(), func(int, string) lipgloss.Style { return bold }))
 	}
 	for _, row := range t.rows {
@@ -96,8 +96,8 @@ func (t *table) painter(i int, cell string) lipgloss.Style {
 	return lipgloss.NewStyle()
 }
 
-// settle chooses the widths: what the cells need, cut to fit.
-func (t *table) settle() {
+// chooseWidths chooses the widths: what the cells need, cut to fit.
+func (t *table) chooseWidths() {
 	t.widths = make([]int, len(t.columns))
 	for _, row := range append([][]string{t.titles()}, t.rows...) {
 		for i, cell := range row {
@@ -116,7 +116,7 @@ func (t *table) settle() {
 // fits settles the widths by the rows so far, and reports whether no column has
 // to be narrower than its least.
 func (t *table) fits() bool {
-	t.settle()
+	t.chooseWidths()
 	fits := t.width <= 0 || t.excess() <= 0 && t.gap > 1
 	t.widths, t.gap = nil, 2
 	return fits

@@ -202,9 +202,9 @@ func (a *app) showProvenance(p local.Preflight) {
 	}
 }
 
-// askTrust shows the programs of an author who is not trusted, and asks a person
+// confirmTrust shows the programs of an author who is not trusted, and asks a person
 // whether to load them. No flag answers it.
-func (a *app) askTrust(ctx context.Context, p local.Preflight) error {
+func (a *app) confirmTrust(ctx context.Context, p local.Preflight) error {
 	if !a.person() {
 		return local.Untrusted(p.Snapshot)
 	}

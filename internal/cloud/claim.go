@@ -66,9 +66,9 @@ func (c claim) make(ctx context.Context) error {
 			"with this configuration")
 }
 
-// take makes the storage this service's, which was that of the service at a
+// apply makes the storage this service's, which was that of the service at a
 // public URL.
-func (c claim) take(ctx context.Context, from string) error {
+func (c claim) apply(ctx context.Context, from string) error {
 	found, err := c.read(ctx)
 	if errors.Is(err, snap.ErrNotFound) || err == nil && found.Service == c.owner.Service {
 		return snap.Usage("the storage belongs to no other service", "start this one: it needs no claim")
@@ -114,7 +114,7 @@ func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
 	if err != nil {
 		return err
 	}
-	return claim{blobs, storageOwner{serviceID(urlKey), c.PublicURL, st.Now().UTC()}}.take(ctx, from)
+	return claim{blobs, storageOwner{serviceID(urlKey), c.PublicURL, st.Now().UTC()}}.apply(ctx, from)
 }
 
 // serviceID tells this service from others. It follows the database, so that

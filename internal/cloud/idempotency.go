@@ -79,13 +79,13 @@ func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next
 		return
 	}
 	keeper := &bodyKeeper{ResponseWriter: w, secret: again == repeatRefusal}
-	defer func() { s.settle(r.Context(), c, key, keeper) }()
+	defer func() { s.finish(r.Context(), c, key, keeper) }()
 	next(huma.WithContext(humago.NewContext(ctx.Operation(), r, keeper), ctx.Context()))
 }
 
-// settle keeps a good answer and lets go of a claim that came to nothing, also
+// finish keeps a good answer and lets go of a claim that came to nothing, also
 // when the client has gone away meanwhile.
-func (s *Service) settle(ctx context.Context, c *call, key string, answer *bodyKeeper) {
+func (s *Service) finish(ctx context.Context, c *call, key string, answer *bodyKeeper) {
 	ctx = context.WithoutCancel(ctx)
 	var err error
 	if answer.status >= 200 && answer.status < 300 {

@@ -74,7 +74,7 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 			defer cancel()
 			r = r.WithContext(bounded)
 		}
-		if takesAway(r) {
+		if reducesAccess(r) {
 			r = r.WithContext(store.TakingAway(r.Context()))
 		}
 		ctx := snap.WithOrigin(r.Context(), snap.Origin{Address: s.address(r), RequestID: i.id})
@@ -101,9 +101,9 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// takesAway reports whether a request takes access away, so that it may use the
+// reducesAccess reports whether a request takes access away, so that it may use the
 // database's reserve on a full disk.
-func takesAway(r *http.Request) bool {
+func reducesAccess(r *http.Request) bool {
 	return r.Method == http.MethodDelete || r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/unshare")
 }
 

@@ -45,7 +45,7 @@ func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.Uploa
 		if !errors.Is(err, snap.ErrNotFound) {
 			return plan, err
 		}
-		if plan, err := s.takeUp(ctx, c.caller, *begun); plan != nil || err != nil {
+		if plan, err := s.finishLostUpload(ctx, c.caller, *begun); plan != nil || err != nil {
 			return plan, err
 		}
 	}
@@ -61,11 +61,11 @@ func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.Uploa
 	return s.plan(ctx, want)
 }
 
-// takeUp ends a push whose upload the storage does not have any more. Either
+// finishLostUpload ends a push whose upload the storage does not have any more. Either
 // it was completed there, and the service was killed or its caller gone before
 // that was written down: then it is now. Or it was collected: then nothing is
 // returned, and the push starts from the beginning.
-func (s *Service) takeUp(ctx context.Context, caller snap.Caller, u store.Upload) (*body[api.UploadPlan], error) {
+func (s *Service) finishLostUpload(ctx context.Context, caller snap.Caller, u store.Upload) (*body[api.UploadPlan], error) {
 	err := s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
 	if errors.Is(err, snap.ErrNotFound) {
 		return nil, s.store.DropUpload(ctx, u.ID)

@@ -82,7 +82,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if s.tracing, err = newTracing(ctx, c.Tracing, o.Version, o.Log); err != nil {
 		return nil, err
 	}
-	if err := store.Restored(store.Options{URL: c.Database.URL, DataDir: c.DataDir}); err != nil {
+	if err := store.CheckRestored(store.Options{URL: c.Database.URL, DataDir: c.DataDir}); err != nil {
 		return nil, err
 	}
 	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now,
@@ -97,7 +97,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 			opened.Close()
 		}
 	}(s.store) // s is nil after an error
-	if err := s.store.Whole(ctx); err != nil {
+	if err := s.store.CheckTransferred(ctx); err != nil {
 		return nil, err
 	}
 	s.limiter = limit.New(s.store.Take, s.now)

@@ -12,7 +12,7 @@ type Event struct {
 // time and must return quickly.
 type Progress func(Event)
 
-func (p Progress) tell(e Event) {
+func (p Progress) report(e Event) {
 	if p != nil {
 		p(e)
 	}
@@ -20,16 +20,16 @@ func (p Progress) tell(e Event) {
 
 // bytes returns a byte counter that reports as the given phase.
 func (p Progress) bytes(phase string) func(done, total int64) {
-	return func(done, total int64) { p.tell(Event{Phase: phase, Done: done, Total: total}) }
+	return func(done, total int64) { p.report(Event{Phase: phase, Done: done, Total: total}) }
 }
 
 // phase reports that a phase begins.
-func (p Progress) phase(name string) { p.tell(Event{Phase: name}) }
+func (p Progress) phase(name string) { p.report(Event{Phase: name}) }
 
 // following returns a byte counter that reports as the phase that began last,
 // and the function that begins one.
 func (p Progress) following(first string) (bytes func(done, total int64), begin func(string)) {
 	now := first
-	return func(done, total int64) { p.tell(Event{Phase: now, Done: done, Total: total}) },
+	return func(done, total int64) { p.report(Event{Phase: now, Done: done, Total: total}) },
 		func(name string) { now = name; p.phase(name) }
 }

@@ -69,7 +69,7 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	d.WithPrograms = o.WithPrograms
 	ready, err := a.preflight(ctx, s, r, d, to, p)
 	if err == nil {
-		err = a.agreed(ready, d, o)
+		err = a.confirm(ready, d, o)
 	}
 	if err != nil {
 		return LoadResult{}, err
@@ -82,8 +82,8 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	}, err
 }
 
-// agreed has the user decide about programs, and then about the load.
-func (a *Agent) agreed(ready Preflight, d engine.Dump, o LoadOptions) error {
+// confirm has the user decide about programs, and then about the load.
+func (a *Agent) confirm(ready Preflight, d engine.Dump, o LoadOptions) error {
 	if d.Trust == engine.Foreign && d.WithPrograms {
 		if err := a.allowPrograms(ready, o.Trust); err != nil {
 			return err

@@ -123,7 +123,7 @@ func (a *Agent) Preflight(ctx context.Context, target string, o LoadOptions) (Pr
 	if err := a.unlock(r, o.Identity); err != nil {
 		return Preflight{}, err
 	}
-	if err := agree(s, r.Manifest()); err != nil {
+	if err := checkRecord(s, r.Manifest()); err != nil {
 		return Preflight{}, err
 	}
 	d, err := a.dumpOf(s, r)

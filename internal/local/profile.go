@@ -53,7 +53,7 @@ func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOpti
 	}
 	options := transfer.Options{Jobs: o.Jobs, Progress: p.bytes("pull"), HTTP: store.HTTP(), Plain: true}
 	from := offer{wanted, Provenance{Origin: Ours, Profile: name}}
-	result.Snapshot, result.Here, result.Moved, err = a.bring(ctx, store, store.ID(wanted), from, options)
+	result.Snapshot, result.Here, result.Moved, err = a.fetch(ctx, store, store.ID(wanted), from, options)
 	if err == nil && result.Here {
 		err = a.writeRecord(result.Snapshot)
 	}

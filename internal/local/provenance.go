@@ -53,10 +53,10 @@ func fromCloud(s api.Snapshot, service string) Provenance {
 	return p
 }
 
-// settle gives a record the provenance that it can be believed to have. One of
+// setProvenance gives a record the provenance that it can be believed to have. One of
 // an older version has none: it is the user's own when its time is exact to less
 // than a millisecond, which the service's times never are.
-func (s *Snapshot) settle() {
+func (s *Snapshot) setProvenance() {
 	switch s.From.Origin {
 	case Mine, Ours, Theirs, Unknown:
 	default:

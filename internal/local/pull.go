@@ -50,7 +50,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	if err = a.ensureTarget(&result, target); err != nil {
 		return result, err
 	}
-	s, here, moved, err := a.bring(ctx, c, wanted.ID, offer{wanted, fromCloud(wanted, c.BaseURL())},
+	s, here, moved, err := a.fetch(ctx, c, wanted.ID, offer{wanted, fromCloud(wanted, c.BaseURL())},
 		a.options(c, o.Jobs, p.bytes("pull")))
 	result.Snapshot, result.Here, result.Moved = s, here, moved
 	if err != nil {
@@ -72,9 +72,9 @@ type offer struct {
 	from Provenance
 }
 
-// bring finds a snapshot on this machine, or fetches it to its place and into
+// fetch finds a snapshot on this machine, or fetches it to its place and into
 // the listing. The record of one that was here is not written yet.
-func (a *Agent) bring(ctx context.Context, c transfer.Service, id string, wanted offer,
+func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted offer,
 	o transfer.Options) (s Snapshot, here bool, moved int64, err error) {
 	s, here, err = a.placeFor(ctx, wanted)
 	if err != nil || here {

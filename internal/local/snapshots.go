@@ -156,7 +156,7 @@ func readRecord(path string) (Snapshot, error) {
 	}
 	var s Snapshot
 	err = json.Unmarshal(text, &s)
-	s.settle()
+	s.setProvenance()
 	return s, err
 }
 
@@ -323,7 +323,7 @@ func (a *Agent) adopt(s Snapshot) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	defer r.Close()
-	if err := agree(s, r.Manifest()); err != nil {
+	if err := checkRecord(s, r.Manifest()); err != nil {
 		return Snapshot{}, err
 	}
 	s.Encrypted, s.Arrived = r.Encrypted(), a.now().UTC()

@@ -97,14 +97,14 @@ func verifyFile(ctx context.Context, r *archive.Reader, s Snapshot, p Progress) 
 		}
 	}
 	if err == nil {
-		err = agree(s, r.Manifest())
+		err = checkRecord(s, r.Manifest())
 	}
 	return err
 }
 
-// agree reports whether a record and a manifest speak of the same. A snapshot
+// checkRecord reports whether a record and a manifest speak of the same. A snapshot
 // that is listed as sanitized must say so itself.
-func agree(s Snapshot, m archive.Manifest) error {
+func checkRecord(s Snapshot, m archive.Manifest) error {
 	if m.Type == s.Type && m.Engine == s.Engine {
 		return nil
 	}

@@ -65,7 +65,7 @@ func Login(ctx context.Context, o Options) (Session, error) {
 		return Session{}, err
 	}
 	o.CloudURL = base
-	suggested, err := o.settle(ctx)
+	suggested, err := o.resolve(ctx)
 	if err != nil {
 		return Session{}, err
 	}
@@ -112,10 +112,10 @@ func (o *Options) fillIn() {
 	o.HTTP = web(o.HTTP)
 }
 
-// settle finds the auth service and the client ID, from the flags or from the
+// resolve finds the auth service and the client ID, from the flags or from the
 // cloud service (SPEC 5.2). A cloud service that suddenly names another auth
 // service is not followed silently.
-func (o *Options) settle(ctx context.Context) (scopes []string, err error) {
+func (o *Options) resolve(ctx context.Context) (scopes []string, err error) {
 	pinned := o.AuthURL != ""
 	if !pinned || o.ClientID == "" {
 		client, err := api.New(api.Options{BaseURL: o.CloudURL, UserAgent: o.Program, HTTP: o.HTTP})

@@ -41,8 +41,8 @@ func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if err := errors.Join(store.Exists(store.Options{DataDir: o.DataDir}),
-		store.Restored(store.Options{DataDir: o.DataDir})); err != nil {
+	if err := errors.Join(store.CheckExists(store.Options{DataDir: o.DataDir}),
+		store.CheckRestored(store.Options{DataDir: o.DataDir})); err != nil {
 		return b, err
 	}
 	unlock, err := lock(o.Dir)

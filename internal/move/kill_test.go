@@ -131,7 +131,7 @@ func TestTransferSurvivesKills(t *testing.T) {
 	s := tell(t, c, 12)
 	c.Service.Close()
 	killed(t, job{What: "transfer", From: from.told(), To: to.told()}, 7, func() {
-		if store.EmptyAt(t.Context(), to.options()) != nil {
+		if store.CheckEmptyAt(t.Context(), to.options()) != nil {
 			t.Error("a transfer that was killed left rows")
 		}
 		if _, err := cloud.New(t.Context(), cloud.Config{Database: cloud.Database{URL: to.database}, DataDir: to.dir,

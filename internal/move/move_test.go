@@ -182,7 +182,7 @@ func TestTransferMovesTheWholeService(t *testing.T) {
 
 	dry, err := move.Transfer(t.Context(), from.place(t), to.place(t), move.Progress{}, true)
 	ok(t, err)
-	ok(t, store.EmptyAt(t.Context(), to.options()))
+	ok(t, store.CheckEmptyAt(t.Context(), to.options()))
 	var tables int
 	r, err := move.Transfer(t.Context(), from.place(t), to.place(t),
 		move.Progress{Table: func(string, int64) { tables++ }}, false)

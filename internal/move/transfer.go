@@ -65,7 +65,7 @@ func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r R
 		return r, err
 	}
 	defer source.Close()
-	if err := source.Whole(ctx); err != nil {
+	if err := source.CheckTransferred(ctx); err != nil {
 		return r, err
 	}
 	frozen, err := source.Freeze(ctx)
@@ -87,7 +87,7 @@ func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r R
 		return r, err
 	}
 	if dryRun {
-		return r, store.EmptyAt(ctx, to.Database)
+		return r, store.CheckEmptyAt(ctx, to.Database)
 	}
 	if t.to, err = store.Open(ctx, to.Database); err != nil {
 		return r, fmt.Errorf("open the destination: %w", err)
@@ -98,7 +98,7 @@ func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r R
 
 // openStopped opens the database of a service that does not run.
 func openStopped(ctx context.Context, o store.Options) (*store.Store, error) {
-	if err := errors.Join(store.Exists(o), store.Restored(o)); err != nil {
+	if err := errors.Join(store.CheckExists(o), store.CheckRestored(o)); err != nil {
 		return nil, err
 	}
 	running, err := store.RunningAt(ctx, o)

@@ -46,7 +46,7 @@ func (p *program) backup() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.told(b, "backed up as %s: %s, %s new; the database has %s\n", b.Name,
+			return p.report(b, "backed up as %s: %s, %s new; the database has %s\n", b.Name,
 				objects(b.Objects, b.Bytes), objects(b.Added, b.AddedB), size(b.Database))
 		},
 	}
@@ -93,7 +93,7 @@ func (p *program) backupVerify() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.told(b, "the backup %s is whole: %s, the database and every audit chain\n", b.Name,
+			return p.report(b, "the backup %s is whole: %s, the database and every audit chain\n", b.Name,
 				objects(b.Objects, b.Bytes))
 		},
 	}
@@ -125,7 +125,7 @@ func (p *program) restore() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.told(b, "restored %s into %s: %s, everything verified\n", b.Name, config.DataDir,
+			return p.report(b, "restored %s into %s: %s, everything verified\n", b.Name, config.DataDir,
 				objects(b.Objects, b.Bytes))
 		},
 	}
@@ -145,8 +145,8 @@ func (p *program) embedded() (cloud.Config, error) {
 	return config, err
 }
 
-// told prints a result as JSON or as a sentence.
-func (p *program) told(v any, format string, args ...any) error {
+// report prints a result as JSON or as a sentence.
+func (p *program) report(v any, format string, args ...any) error {
 	if p.asJSON {
 		return p.json(v)
 	}

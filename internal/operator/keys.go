@@ -30,7 +30,7 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 		return err
 	}
 	o := store.Options{URL: config.Database.URL, DataDir: config.DataDir, Reserve: config.Limits.DatabaseReserve()}
-	if err := store.Restored(o); err != nil {
+	if err := store.CheckRestored(o); err != nil {
 		return err
 	}
 	if there, err := store.Inspect(ctx, o); err == nil && !there.Exists {
@@ -41,7 +41,7 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 		return err
 	}
 	defer s.Close()
-	if err := s.Whole(ctx); err != nil {
+	if err := s.CheckTransferred(ctx); err != nil {
 		return err
 	}
 	return f(&opened{s, config})

@@ -67,9 +67,9 @@ func (p *program) move(ctx context.Context, to string, dryRun bool) error {
 			source.PublicURL, destination.PublicURL)
 	}
 	if dryRun {
-		return p.told(r, "would copy %d rows and %s\n", r.Rows, objects(r.Objects, r.Bytes))
+		return p.report(r, "would copy %d rows and %s\n", r.Rows, objects(r.Objects, r.Bytes))
 	}
-	if err := p.told(r, "copied %d rows and %s, every one compared\n", r.Rows,
+	if err := p.report(r, "copied %d rows and %s, every one compared\n", r.Rows,
 		objects(r.Objects, r.Bytes)); err != nil {
 		return err
 	}

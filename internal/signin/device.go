@@ -40,7 +40,7 @@ type deviceAnswer struct {
 // client's own words.
 func (s *Service) deviceAuthorization(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
-	if !ok || !s.knownClient(w, r, f) || !s.knownScope(w, f.Get("scope")) {
+	if !ok || !s.requireClient(w, r, f) || !s.requireScope(w, f.Get("scope")) {
 		return
 	}
 	deviceCode := rand.Text() + rand.Text()

@@ -73,10 +73,10 @@ func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool
 	return r.PostForm, true
 }
 
-// knownClient checks that the request names the only client there is. The
+// requireClient checks that the request names the only client there is. The
 // client is public: it sends client_id in the body, or a Basic header with its
 // ID and an empty secret, as golang.org/x/oauth2 does (RFC 6749 section 2.3.1).
-func (s *Service) knownClient(w http.ResponseWriter, r *http.Request, f url.Values) bool {
+func (s *Service) requireClient(w http.ResponseWriter, r *http.Request, f url.Values) bool {
 	named := f["client_id"]
 	if scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Basic") {
 		id, ok := basicClient(r)

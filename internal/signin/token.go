@@ -53,7 +53,7 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 
 // deviceGrant answers a poll (RFC 8628 section 3.4).
 func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Values) {
-	if !s.knownClient(w, r, f) {
+	if !s.requireClient(w, r, f) {
 		return
 	}
 	if f.Get("device_code") == "" {
@@ -94,7 +94,7 @@ func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Valu
 
 // refreshGrant redeems a refresh token (RFC 6749 section 6).
 func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Values) {
-	if !s.knownClient(w, r, f) {
+	if !s.requireClient(w, r, f) {
 		return
 	}
 	sent := f.Get("refresh_token")
@@ -102,7 +102,7 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "refresh_token is missing")
 		return
 	}
-	if !s.knownScope(w, f.Get("scope")) {
+	if !s.requireScope(w, f.Get("scope")) {
 		return
 	}
 	next := newRefreshToken()
@@ -132,10 +132,10 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 	}
 }
 
-// knownScope refuses scopes that do not exist (RFC 6749 section 5.2). Those that
+// requireScope refuses scopes that do not exist (RFC 6749 section 5.2). Those that
 // exist give no rights, so a refresh may ask for any of them; the answer keeps
 // the scope that was granted.
-func (s *Service) knownScope(w http.ResponseWriter, asked string) bool {
+func (s *Service) requireScope(w http.ResponseWriter, asked string) bool {
 	for _, word := range strings.Fields(asked) {
 		if !slices.Contains(scopes(), word) {
 			s.writeOAuthError(w, http.StatusBadRequest, "invalid_scope",
@@ -191,7 +191,7 @@ func newRefreshToken() string { return refreshPrefix + rand.Text() + rand.Text()
 // that is unknown or another client's is answered alike and left alone.
 func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
-	if !ok || !s.knownClient(w, r, f) {
+	if !ok || !s.requireClient(w, r, f) {
 		return
 	}
 	if f.Get("token") == "" {

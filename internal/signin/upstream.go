@@ -77,12 +77,12 @@ func (s *Service) startUpstream(v *visit) error {
 
 // finishUpstream takes the identity provider's answer, and counts it.
 func (s *Service) finishUpstream(v *visit) error {
-	err := s.takeAnswer(v)
+	err := s.applyAnswer(v)
 	s.count("provider", outcome(err))
 	return err
 }
 
-func (s *Service) takeAnswer(v *visit) error {
+func (s *Service) applyAnswer(v *visit) error {
 	ctx, q := v.r.Context(), v.r.URL.Query()
 	login, err := s.store.TakeUpstreamLogin(ctx, digest(q.Get("state")))
 	if err != nil {

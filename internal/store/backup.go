@@ -17,7 +17,7 @@ import (
 // out rows of running processes and of pushes in progress. The file is synced
 // and readable by its owner only.
 func BackUp(ctx context.Context, dataDir, file string) error {
-	if err := Exists(Options{DataDir: dataDir}); err != nil {
+	if err := CheckExists(Options{DataDir: dataDir}); err != nil {
 		return err
 	}
 	s, err := open(Options{DataDir: dataDir})

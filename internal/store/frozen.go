@@ -12,9 +12,9 @@ import (
 	"snap"
 )
 
-// Exists reports, with code usage, that there is no database to read: Open
+// CheckExists reports, with code usage, that there is no database to read: Open
 // would make one.
-func Exists(o Options) error {
+func CheckExists(o Options) error {
 	if o.URL != "" {
 		return nil
 	}
@@ -40,10 +40,10 @@ func RunningAt(ctx context.Context, o Options) (n int, err error) {
 	return n, err
 }
 
-// EmptyAt is [Store.Empty] of a database that is looked at as it is. One that
+// CheckEmptyAt is [Store.CheckEmpty] of a database that is looked at as it is. One that
 // is not there is empty, and stays so.
-func EmptyAt(ctx context.Context, o Options) error {
-	if Exists(o) != nil {
+func CheckEmptyAt(ctx context.Context, o Options) error {
+	if CheckExists(o) != nil {
 		return nil
 	}
 	s, err := open(o)
@@ -54,7 +54,7 @@ func EmptyAt(ctx context.Context, o Options) error {
 	if known, err := s.has(ctx, "orgs"); err != nil || !known {
 		return err
 	}
-	return s.Empty(ctx)
+	return s.CheckEmpty(ctx)
 }
 
 func (s *Store) has(ctx context.Context, table string) (known bool, err error) {

@@ -52,9 +52,9 @@ func (s *Store) transferOf(ctx context.Context) (from string, err error) {
 	return from, err
 }
 
-// Whole reports, with code usage, that a transfer into this database has not
+// CheckTransferred reports, with code usage, that a transfer into this database has not
 // ended. A service that starts asks it.
-func (s *Store) Whole(ctx context.Context) error {
+func (s *Store) CheckTransferred(ctx context.Context) error {
 	from, err := s.transferOf(ctx)
 	if err != nil || from == "" {
 		return err
@@ -67,9 +67,9 @@ func (s *Store) Whole(ctx context.Context) error {
 // puts in place at its end.
 const RestoringDir = ".restoring"
 
-// Restored reports, with code usage, that a restore into the data directory
+// CheckRestored reports, with code usage, that a restore into the data directory
 // has not ended. Whoever opens the database asks it before.
-func Restored(o Options) error {
+func CheckRestored(o Options) error {
 	_, err := os.Stat(filepath.Join(o.DataDir, RestoringDir))
 	if begun := err == nil; !begun || o.URL != "" {
 		return nil

@@ -143,7 +143,7 @@ func TestOpenTakesARelativeFolder(t *testing.T) {
 		t.Fatalf("%s is not relative", dir)
 	}
 	open(t, store.Options{DataDir: dir})
-	if err := store.Exists(store.Options{DataDir: dir}); err != nil {
+	if err := store.CheckExists(store.Options{DataDir: dir}); err != nil {
 		t.Error(err)
 	}
 }

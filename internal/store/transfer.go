@@ -20,7 +20,7 @@ func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 		return snap.Usage("a transfer from another service has begun into this database",
 			"resume that one, or use an empty database")
 	}
-	if err := s.Empty(ctx); err != nil {
+	if err := s.CheckEmpty(ctx); err != nil {
 		return err
 	}
 	return s.tx(ctx, func(tx *sql.Tx) error {
@@ -29,8 +29,8 @@ func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 	})
 }
 
-// Empty reports, with code usage, that the database holds something already.
-func (s *Store) Empty(ctx context.Context) error {
+// CheckEmpty reports, with code usage, that the database holds something already.
+func (s *Store) CheckEmpty(ctx context.Context) error {
 	for _, t := range copied() {
 		var full bool
 		if err := s.read.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM `+t.name+`)`).Scan(&full); err != nil {

@@ -209,7 +209,7 @@ func (c *Choice) round(ctx context.Context, fresh map[int]bool) (map[int]bool, e
 		if c.Plan.Whole[i] {
 			continue
 		}
-		n, err := c.settle(ctx, i)
+		n, err := c.addRound(ctx, i)
 		if err != nil {
 			return nil, err
 		}
@@ -220,9 +220,9 @@ func (c *Choice) round(ctx context.Context, fresh map[int]bool) (map[int]bool, e
 	return found, nil
 }
 
-// settle takes over what a round brought of a table, and returns how many rows
+// addRound takes over what a round brought of a table, and returns how many rows
 // of it are new.
-func (c *Choice) settle(ctx context.Context, table int) (int64, error) {
+func (c *Choice) addRound(ctx context.Context, table int) (int64, error) {
 	keep, fresh, next := c.temp("keep", table), c.temp("new", table), c.temp("next", table)
 	var same []string
 	for i := range c.g.Tables[table].Key {

@@ -51,7 +51,7 @@ func (r *report) read(in io.Reader) error {
 			if json.Unmarshal([]byte(line), &e) != nil {
 				fmt.Fprint(r.out, line)
 			} else {
-				r.take(e)
+				r.add(e)
 			}
 		}
 		if err == io.EOF {
@@ -63,8 +63,8 @@ func (r *report) read(in io.Reader) error {
 	}
 }
 
-// take follows one event.
-func (r *report) take(e event) {
+// add follows one event.
+func (r *report) add(e event) {
 	n := name{e.Package, e.Test}
 	switch e.Action {
 	case "build-output":

@@ -74,9 +74,9 @@ func retryAfter(h http.Header) time.Duration {
 	return max(0, min(after, time.Minute))
 }
 
-// lost reports whether the storage says that the URL is not valid, or no
+// isLost reports whether the storage says that the URL is not valid, or no
 // longer, or that what it names is not there: only the service can tell.
-func (r *refusal) lost() bool {
+func (r *refusal) isLost() bool {
 	switch r.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
 		return true

@@ -94,12 +94,12 @@ func (d *downloader) fetch(ctx context.Context, n int, content []byte) (uint64, 
 		if answered && tried > r.tries() || !answered && !isNetwork(err) || tried > attempts {
 			return 0, err
 		}
-		if answered && r.lost() {
+		if answered && r.isLost() {
 			if err := d.source.renew(ctx, from); err != nil {
 				return 0, err
 			}
 		}
-		if !answered || !r.lost() || tried > 2 {
+		if !answered || !r.isLost() || tried > 2 {
 			if err := d.Wait(ctx, pause(tried, err)); err != nil {
 				return 0, err
 			}
@@ -128,7 +128,7 @@ func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 		}
 		if res.StatusCode/100 != 3 {
 			defer res.Body.Close()
-			return d.take(res, p, alive)
+			return d.readInto(res, p, alive)
 		}
 		next, err := res.Location()
 		res.Body.Close()
@@ -160,8 +160,8 @@ func (d *downloader) request(ctx context.Context, from string, p *piece) (*http.
 	return res, err
 }
 
-// take reads an answer into the piece.
-func (d *downloader) take(res *http.Response, p *piece, alive func()) error {
+// readInto reads an answer into the piece.
+func (d *downloader) readInto(res *http.Response, p *piece, alive func()) error {
 	switch res.StatusCode {
 	case http.StatusPartialContent:
 	case http.StatusOK:

@@ -78,7 +78,7 @@ func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 			return plan, err
 		}
 		failed := u.once(ctx, plan)
-		if failed == nil || !lostParts(failed) {
+		if failed == nil || !canSendAgain(failed) {
 			return plan, failed
 		}
 		plan, err = again(ctx, u.Options, func() (api.UploadPlan, error) { return u.service.Push(ctx, u.req) })
@@ -111,8 +111,8 @@ func (u *uploader) once(ctx context.Context, plan api.UploadPlan) error {
 // verified the upload. Asking takes a while by itself.
 const verifyPause = time.Second
 
-// lostParts reports whether planning and sending again can help.
-func lostParts(err error) bool {
+// canSendAgain reports whether planning and sending again can help.
+func canSendAgain(err error) bool {
 	if errors.Is(err, errGone) {
 		return true
 	}
@@ -152,7 +152,7 @@ func (u *uploader) send(ctx context.Context, plan api.UploadPlan) error {
 	for range u.Jobs {
 		group.Go(func() error {
 			for p := range signed {
-				if err := u.bring(ctx, plan.ID, p); err != nil {
+				if err := u.sendPart(ctx, plan.ID, p); err != nil {
 					return err
 				}
 			}
@@ -214,8 +214,8 @@ func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
 	return nil
 }
 
-// bring sends one part, again and with a fresh URL as often as is sensible.
-func (u *uploader) bring(ctx context.Context, id string, p part) error {
+// sendPart sends one part, again and with a fresh URL as often as is sensible.
+func (u *uploader) sendPart(ctx context.Context, id string, p part) error {
 	for n := 1; ; n++ {
 		err := u.put(ctx, p)
 		if err == nil {
@@ -232,7 +232,7 @@ func (u *uploader) bring(ctx context.Context, id string, p part) error {
 		case answered && n >= r.tries(), !answered && !isNetwork(err), n == attempts:
 			return err
 		}
-		if !answered || !r.lost() || n > 1 { // the first expired URL is no reason to wait
+		if !answered || !r.isLost() || n > 1 { // the first expired URL is no reason to wait
 			if err := u.Wait(ctx, pause(n, err)); err != nil {
 				return err
 			}

@@ -53,8 +53,8 @@ func (c *cloud) whoami(ctx context.Context) (api.Me, error) {
 	return remember(c, &c.me, 10*time.Second, func() (api.Me, error) { return c.client().Me(ctx) })
 }
 
-// known is whoami as far as it is remembered, however long ago.
-func (c *cloud) known() api.Me {
+// cachedMe is whoami as far as it is remembered, however long ago.
+func (c *cloud) cachedMe() api.Me {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.me.value

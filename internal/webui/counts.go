@@ -55,7 +55,7 @@ func (s *Server) count(ctx context.Context, q query, here []local.Snapshot, onli
 	found := cloudCounts{all: page}
 	if !whole(q, page) {
 		var err error
-		if found, err = s.askCounts(ctx, q); err != nil {
+		if found, err = s.fetchCounts(ctx, q); err != nil {
 			return c
 		}
 	}
@@ -83,7 +83,7 @@ func (s *Server) count(ctx context.Context, q query, here []local.Snapshot, onli
 	return c
 }
 
-func (s *Server) askCounts(ctx context.Context, q query) (cloudCounts, error) {
+func (s *Server) fetchCounts(ctx context.Context, q query) (cloudCounts, error) {
 	o := q.first(showAll).options()
 	o.Limit = api.MaxLimit
 	return s.cloud.counts(o, func() (found cloudCounts, err error) {

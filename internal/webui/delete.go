@@ -8,8 +8,8 @@ func (s *Server) confirmDeleteCloud(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	page := confirmPage{
-		Page: s.page(titleDelete, "/snapshots"), Question: askDeleteCloud(one.Name()),
-		Detail: tellDeleteCloud(one.Local != nil),
+		Page: s.page(titleDelete, "/snapshots"), Question: deleteCloudQuestion(one.Name()),
+		Detail: deleteCloudDetails(one.Local != nil),
 		Icon:   "trash", Button: buttonDeleteCloud, Action: one.Action("delete"), Back: "/snapshots",
 	}
 	page.Narrow = true
@@ -34,8 +34,8 @@ func (s *Server) confirmDecline(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	page := confirmPage{
-		Page: s.page(titleDecline, "/snapshots"), Question: askDecline(one.Name()),
-		Detail: tellDecline(one.Me.Organization, one.Cloud.Organization),
+		Page: s.page(titleDecline, "/snapshots"), Question: declineQuestion(one.Name()),
+		Detail: declineDetails(one.Me.Organization, one.Cloud.Organization),
 		Icon:   "close", Button: buttonDecline, Action: one.Action("decline"), Back: "/snapshots",
 	}
 	page.Narrow = true
@@ -60,8 +60,8 @@ func (s *Server) confirmDeleteLocal(w http.ResponseWriter, r *http.Request) erro
 	}
 	one := row{Local: &l}
 	page := confirmPage{
-		Page: s.page(titleDelete, "/snapshots"), Question: askDeleteLocal(l.Name),
-		Detail: tellDeleteLocal(l.Cloud[s.cloud.base()] != ""),
+		Page: s.page(titleDelete, "/snapshots"), Question: deleteLocalQuestion(l.Name),
+		Detail: deleteLocalDetails(l.Cloud[s.cloud.base()] != ""),
 		Icon:   "trash", Button: buttonDeleteLocal, Action: one.LocalAction("delete"), Back: "/snapshots",
 	}
 	page.Narrow = true

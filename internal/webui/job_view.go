@@ -183,7 +183,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		case <-watch.wake:
 		}
-		ids, news := s.jobs.take(watch)
+		ids, news := s.jobs.changes(watch)
 		for _, id := range ids {
 			s.sendJob(w, id)
 		}

@@ -125,7 +125,7 @@ func (js *jobs) start(t task) (int, error) {
 		js.forgetOldest()
 	}
 	js.note()
-	js.tell(j)
+	js.notify(j)
 	js.wait.Go(func() {
 		defer cancel()
 		out, err := t.run(ctx, func(e local.Event) { js.progress(j, e) })
@@ -157,7 +157,7 @@ func (js *jobs) progress(j *job, e local.Event) {
 		}
 	}
 	j.event = e
-	js.tell(j)
+	js.notify(j)
 }
 
 func (js *jobs) finish(ctx context.Context, j *job, out outcome, err error) {
@@ -178,7 +178,7 @@ func (js *jobs) finish(ctx context.Context, j *job, out outcome, err error) {
 	if js.ctx.Err() == nil {
 		js.note()
 	}
-	js.tell(j)
+	js.notify(j)
 }
 
 // note records the running jobs. It is called with mu held; a failure is only
@@ -261,9 +261,9 @@ func (js *jobs) watch() (w *watcher, done func()) {
 	}
 }
 
-// take returns the numbers of the jobs, and the names of other things, that
+// changes returns the numbers of the jobs, and the names of other things, that
 // changed since the last take.
-func (js *jobs) take(w *watcher) (ids []int, news []string) {
+func (js *jobs) changes(w *watcher) (ids []int, news []string) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	ids, news = slices.Sorted(maps.Keys(w.dirty)), slices.Sorted(maps.Keys(w.news))
@@ -289,8 +289,8 @@ func (w *watcher) rouse() {
 	}
 }
 
-// tell says that a job changed. It is called with mu held.
-func (js *jobs) tell(j *job) {
+// notify says that a job changed. It is called with mu held.
+func (js *jobs) notify(j *job) {
 	j.revision = js.revisions.next()
 	for w := range js.watchers {
 		w.dirty[j.id] = true

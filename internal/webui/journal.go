@@ -39,7 +39,7 @@ func openJournal(dir string) (*journal, []unfinished, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make the folder of jobs: %w", err)
 	}
-	left, err := takeOver(dir)
+	left, err := claimFiles(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -51,8 +51,8 @@ func openJournal(dir string) (*journal, []unfinished, error) {
 	return j, left, nil
 }
 
-// takeOver reads and removes the files that no living process holds.
-func takeOver(dir string) ([]unfinished, error) {
+// claimFiles reads and removes the files that no living process holds.
+func claimFiles(dir string) ([]unfinished, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("find the lists of jobs: %w", err)

@@ -23,7 +23,7 @@ func (s *Server) page(title, current string) look.Page {
 			{URL: "/account", Text: titleAccount, Icon: "person"},
 		},
 	}
-	me := s.cloud.known()
+	me := s.cloud.cachedMe()
 	if !me.Role.IsAdmin() {
 		p.Nav = slices.DeleteFunc(p.Nav, func(l look.Link) bool { return l.URL == "/activity" && l.URL != current })
 	}

@@ -61,15 +61,15 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if snap.CodeOf(err) == snap.CodeInternal {
 		s.o.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
-	s.tell(w, r, statusOf(err), err, s.page(titleProblem, ""))
+	s.renderProblem(w, r, statusOf(err), err, s.page(titleProblem, ""))
 }
 
 // gateProblem tells a browser why it may not use the web UI.
 func (s *Server) gateProblem(w http.ResponseWriter, r *http.Request, status int, err error) {
-	s.tell(w, r, status, err, look.Page{Title: titleGate, Product: product, Narrow: true})
+	s.renderProblem(w, r, status, err, look.Page{Title: titleGate, Product: product, Narrow: true})
 }
 
-func (s *Server) tell(w http.ResponseWriter, r *http.Request, status int, err error, page look.Page) {
+func (s *Server) renderProblem(w http.ResponseWriter, r *http.Request, status int, err error, page look.Page) {
 	data := errorPage{Page: page, Problem: *problemOf(err)}
 	data.Page.Narrow = true
 	if status == http.StatusUnauthorized || status == http.StatusMisdirectedRequest {

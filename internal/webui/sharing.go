@@ -92,8 +92,8 @@ func (s *Server) confirmation(ctx context.Context, one row, with api.SharesReque
 		}
 	}
 	page := confirmPage{
-		Page: s.page(titleShare, "/snapshots"), Question: askShare(one.Name(), audience),
-		Detail: tellShare(audience, adds), Icon: "people", Button: buttonShare, Back: "/snapshots",
+		Page: s.page(titleShare, "/snapshots"), Question: shareQuestion(one.Name(), audience),
+		Detail: shareDetails(audience, adds), Icon: "people", Button: buttonShare, Back: "/snapshots",
 	}
 	page.Narrow = true
 	return page
@@ -105,7 +105,7 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	made, err := s.cloud.client().ShareWith(r.Context(), r.PathValue("id"), with,
 		r.PostFormValue("confirmed") == "true")
 	if snap.CodeOf(err) == snap.CodeConfirm {
-		return s.askAgain(w, r, with)
+		return s.askToConfirm(w, r, with)
 	}
 	if err != nil {
 		return err
@@ -116,9 +116,9 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	return s.sharingChanged(w, r, undo)
 }
 
-// askAgain answers a form with the question whether it is meant; yes sends the
+// askToConfirm answers a form with the question whether it is meant; yes sends the
 // same form again.
-func (s *Server) askAgain(w http.ResponseWriter, r *http.Request, with api.SharesRequest) error {
+func (s *Server) askToConfirm(w http.ResponseWriter, r *http.Request, with api.SharesRequest) error {
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
@@ -281,14 +281,14 @@ func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sha
 			return err
 		})
 	}
-	s.askAccess(ctx, g, &page)
+	s.loadAccess(ctx, g, &page)
 	err = g.Wait()
 	page.choose(groups, shares)
 	return page, err
 }
 
-// askAccess asks who can see the snapshot, and whom sharing org-wide would add.
-func (s *Server) askAccess(ctx context.Context, g *errgroup.Group, page *sharingPage) {
+// loadAccess asks who can see the snapshot, and whom sharing org-wide would add.
+func (s *Server) loadAccess(ctx context.Context, g *errgroup.Group, page *sharingPage) {
 	id := page.Row.Cloud.ID
 	if page.Can.Explain {
 		g.Go(func() error {

@@ -153,13 +153,13 @@ const (
 	textDeclined     = "Declined."
 )
 
-func askDeleteCloud(name string) string { return "Delete " + name + " from the cloud?" }
+func deleteCloudQuestion(name string) string { return "Delete " + name + " from the cloud?" }
 
-func askDeleteLocal(name string) string { return "Delete " + name + " from this machine?" }
+func deleteLocalQuestion(name string) string { return "Delete " + name + " from this machine?" }
 
-func askDecline(name string) string { return "Decline " + name + "?" }
+func declineQuestion(name string) string { return "Decline " + name + "?" }
 
-func tellDeleteCloud(localStays bool) string {
+func deleteCloudDetails(localStays bool) string {
 	const gone = "It is gone at once for everyone who can see it. This cannot be undone."
 	if localStays {
 		return gone + " Your local copy stays."
@@ -167,14 +167,14 @@ func tellDeleteCloud(localStays bool) string {
 	return gone
 }
 
-func tellDeleteLocal(cloudStays bool) string {
+func deleteLocalDetails(cloudStays bool) string {
 	if cloudStays {
 		return "The copy in the cloud stays."
 	}
 	return "It is the only copy that is known here. This cannot be undone."
 }
 
-func tellDecline(recipient, owner string) string {
+func declineDetails(recipient, owner string) string {
 	return "Nobody in " + recipient + " sees it any more, until " + owner + " shares it again. Local copies stay."
 }
 
@@ -191,7 +191,7 @@ func textTypeRefused(t snap.Type) string {
 		" be shared with everyone or with other organizations."
 }
 
-func askShare(name, organization string) string {
+func shareQuestion(name, organization string) string {
 	return "Share " + name + " with everyone in " + organization + "?"
 }
 
@@ -214,8 +214,8 @@ func subsetOf(subset bool) string {
 	return ""
 }
 
-// tellShare says whom the share adds; newcomers is zero when that is not known.
-func tellShare(organization string, newcomers int) string {
+// shareDetails says whom the share adds; newcomers is zero when that is not known.
+func shareDetails(organization string, newcomers int) string {
 	who := "Everyone in " + organization
 	if newcomers > 0 {
 		who = "Sharing it adds " + look.People(newcomers) + ", who"

@@ -27,7 +27,7 @@ type account struct {
 
 var ofAccounts = regexp.MustCompile(`^snapcli_[0-9a-f]{16}$`)
 
-func (a account) made() bool { return a.User != "" }
+func (a account) exists() bool { return a.User != "" }
 
 // quoted is the account as a statement has it.
 func (a account) quoted() string { return quoteText(a.User) + "@" + quoteText(a.Host) }
@@ -116,11 +116,11 @@ func pattern(ctx context.Context, server querier, database string) string {
 	return strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(quote(database))
 }
 
-// settle takes the rights from an account that only making its views and routines
+// revokeRights takes the rights from an account that only making its views and routines
 // needed. With them, a program could make a view that reads files for whoever
 // looks at it, or a routine that runs with its caller's rights.
-func (m maker) settle(ctx context.Context, database string, routines []definition) error {
-	if !m.account.made() {
+func (m maker) revokeRights(ctx context.Context, database string, routines []definition) error {
+	if !m.account.exists() {
 		return nil
 	}
 	if _, err := m.own.ExecContext(ctx, "REVOKE CREATE VIEW, CREATE ROUTINE, ALTER ROUTINE ON "+
@@ -140,7 +140,7 @@ func (m maker) settle(ctx context.Context, database string, routines []definitio
 // inside is the scratch database as the load reaches it.
 func (s *scratch) inside() database {
 	d := s.here
-	if s.account.made() {
+	if s.account.exists() {
 		d.user, d.password = s.account.User, s.account.password
 	}
 	return d
@@ -167,7 +167,7 @@ const (
 // name of the account.
 func (m maker) one(ctx context.Context, kind string, d definition) error {
 	err := makeOne(ctx, m.c, kind, d)
-	if !m.account.made() {
+	if !m.account.exists() {
 		return err
 	}
 	if n := number(err); n == erNeedsSuper || n == erUnsafeFunction {
@@ -208,7 +208,7 @@ func (a account) asOwner(ctx context.Context, server *sql.DB, place database) (*
 
 // dropUnused drops an account that no program belongs to, and locks it else.
 func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
-	if !a.made() {
+	if !a.exists() {
 		return nil
 	}
 	var programs int

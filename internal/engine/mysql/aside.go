@@ -33,7 +33,7 @@ func isAside(err error) bool {
 func setAside(ctx context.Context, server *sql.DB, place database, id string, why error) error {
 	n := number(why)
 	var e *snap.Error
-	if ctx.Err() != nil || lost(why) || n == erLockTimeout || n == erDeadlock || errors.As(why, &e) &&
+	if ctx.Err() != nil || isConnectionLost(why) || n == erLockTimeout || n == erDeadlock || errors.As(why, &e) &&
 		e.Code == snap.CodeConflict {
 		return why
 	}

@@ -241,8 +241,8 @@ func (k checker) table(body *reader) error {
 				return fmt.Errorf("it has the word %s", word)
 			}
 		}
-		if rest.take("ENGINE") {
-			rest.take("=")
+		if rest.accept("ENGINE") {
+			rest.accept("=")
 			if name, _ := rest.name(); !engines[strings.ToLower(name)] {
 				return fmt.Errorf("its engine is %.40q", name)
 			}

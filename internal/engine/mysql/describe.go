@@ -88,7 +88,7 @@ func describeTable(d definition, known map[string]bool) (schema.Table, []schema.
 	if err != nil {
 		return t.table, nil, err
 	}
-	if !r.take("CREATE", "TABLE") {
+	if !r.accept("CREATE", "TABLE") {
 		return t.table, nil, errNotDescribed
 	}
 	r.skip() // its name
@@ -116,31 +116,31 @@ func describeTable(d definition, known map[string]bool) (schema.Table, []schema.
 // item reads a column, a key or a constraint.
 func (t *tableReader) item(r *reader) error {
 	name := ""
-	if r.take("CONSTRAINT") {
+	if r.accept("CONSTRAINT") {
 		name, _ = r.name()
 	}
 	switch {
 	case r.peek().kind == nameToken && name == "":
 		return t.column(r)
-	case r.take("PRIMARY", "KEY"):
+	case r.accept("PRIMARY", "KEY"):
 		t.index(r, schema.Index{Name: "PRIMARY"})
-	case r.take("UNIQUE", "KEY"):
+	case r.accept("UNIQUE", "KEY"):
 		t.named(r, schema.Index{Unique: true})
-	case r.take("FULLTEXT", "KEY"):
+	case r.accept("FULLTEXT", "KEY"):
 		t.named(r, schema.Index{Method: "fulltext"})
-	case r.take("SPATIAL", "KEY"):
+	case r.accept("SPATIAL", "KEY"):
 		t.named(r, schema.Index{Method: "spatial"})
-	case r.take("KEY"):
+	case r.accept("KEY"):
 		t.named(r, schema.Index{})
-	case r.take("FOREIGN", "KEY"):
+	case r.accept("FOREIGN", "KEY"):
 		t.foreignKey(r, name)
-	case r.take("CHECK"):
+	case r.accept("CHECK"):
 		t.check(r, name)
-	case r.take("VECTOR", "KEY"):
+	case r.accept("VECTOR", "KEY"):
 		name, _ = r.name()
 		t.program("vector index", name)
-	case r.take("PERIOD", "FOR", "SYSTEM_TIME"): // of the versioning
-	case r.take("PERIOD", "FOR"):
+	case r.accept("PERIOD", "FOR", "SYSTEM_TIME"): // of the versioning
+	case r.accept("PERIOD", "FOR"):
 		name, _ = r.name()
 		t.program("period", name)
 	default:
@@ -174,44 +174,44 @@ var afterDefault = []string{"ON UPDATE", "AUTO_INCREMENT", "INVISIBLE", "COMMENT
 // a system-versioned table that hold its times.
 func (t *tableReader) attribute(r *reader, c *schema.Column) (period bool) {
 	switch {
-	case r.take("CHARACTER", "SET"):
+	case r.accept("CHARACTER", "SET"):
 		c.Charset, _ = r.word()
-	case r.take("COLLATE"):
+	case r.accept("COLLATE"):
 		name, _ := r.word()
 		c.Collation = &schema.Name{Name: name}
-	case r.take("GENERATED", "ALWAYS", "AS"):
+	case r.accept("GENERATED", "ALWAYS", "AS"):
 		if r.is("ROW") {
 			return true
 		}
 		r.group()
 		c.Computed = true
 		t.program("generated column", c.Name)
-	case r.take("NOT", "NULL"):
+	case r.accept("NOT", "NULL"):
 		c.NotNull = true
-	case r.take("DEFAULT"):
+	case r.accept("DEFAULT"):
 		t.defaultOf(r.until(afterDefault...), c)
-	case r.take("ON", "UPDATE"):
+	case r.accept("ON", "UPDATE"):
 		c.OnUpdate = t.expr(r.until(afterDefault[1:]...), "on update", c.Name)
-	case r.take("AUTO_INCREMENT"):
+	case r.accept("AUTO_INCREMENT"):
 		c.Identity = &schema.Identity{}
-	case r.take("INVISIBLE"):
+	case r.accept("INVISIBLE"):
 		c.Invisible = true
-	case r.take("COMMENT"):
+	case r.accept("COMMENT"):
 		c.Comment, _ = r.quoted()
-	case r.take("CHECK"):
+	case r.accept("CHECK"):
 		if inside, ok := r.group(); ok {
 			c.Check = t.expr(inside.rest(), "check constraint", c.Name)
 		}
-	case r.take("SRID"), r.take("REF_SYSTEM_ID", "="):
+	case r.accept("SRID"), r.accept("REF_SYSTEM_ID", "="):
 		c.SRID, _ = r.word()
-	case r.take("COMPRESSED"):
+	case r.accept("COMPRESSED"):
 		c.Compressed = true
-		if r.take("=") {
+		if r.accept("=") {
 			r.skip()
 		}
-	case r.take("NULL"), r.take("STORED"), r.take("VIRTUAL"), r.take("PERSISTENT"), r.take("VISIBLE"):
-	case r.take("WITHOUT", "SYSTEM", "VERSIONING"): // of the table, which is one of the programs
-	case r.take("COLUMN_FORMAT"), r.take("STORAGE"):
+	case r.accept("NULL"), r.accept("STORED"), r.accept("VIRTUAL"), r.accept("PERSISTENT"), r.accept("VISIBLE"):
+	case r.accept("WITHOUT", "SYSTEM", "VERSIONING"): // of the table, which is one of the programs
+	case r.accept("COLUMN_FORMAT"), r.accept("STORAGE"):
 		r.skip()
 	default:
 		r.skip()
@@ -252,8 +252,8 @@ func readType(r *reader, to *schema.Type) error {
 			}
 		}
 	}
-	to.Unsigned = r.take("UNSIGNED")
-	to.Zerofill = r.take("ZEROFILL")
+	to.Unsigned = r.accept("UNSIGNED")
+	to.Zerofill = r.accept("ZEROFILL")
 	return nil
 }
 
@@ -311,25 +311,25 @@ func keyColumn(r *reader) (c schema.KeyColumn, ok bool) {
 		digits, _ := length.word()
 		c.Prefix, _ = strconv.Atoi(digits)
 	}
-	c.Desc = r.take("DESC")
-	r.take("ASC")
+	c.Desc = r.accept("DESC")
+	r.accept("ASC")
 	return c, r.ended()
 }
 
 func (t *tableReader) indexOption(r *reader, x *schema.Index) {
 	switch {
-	case r.take("USING"):
+	case r.accept("USING"):
 		if method, _ := r.word(); x.Method == "" {
 			x.Method = method
 		}
-	case r.take("COMMENT"):
+	case r.accept("COMMENT"):
 		x.Comment, _ = r.quoted()
-	case r.take("INVISIBLE"), r.take("IGNORED"):
+	case r.accept("INVISIBLE"), r.accept("IGNORED"):
 		x.Invisible = true
-	case r.take("WITH", "PARSER"):
+	case r.accept("WITH", "PARSER"):
 		x.Parser, _ = r.name()
-	case r.take("KEY_BLOCK_SIZE"):
-		r.take("=")
+	case r.accept("KEY_BLOCK_SIZE"):
+		r.accept("=")
 		r.skip()
 	default:
 		r.skip()
@@ -340,7 +340,7 @@ func (t *tableReader) indexOption(r *reader, x *schema.Index) {
 func (t *tableReader) foreignKey(r *reader, name string) {
 	f := schema.ForeignKey{Name: name}
 	columns, ok := r.group()
-	ok = ok && r.take("REFERENCES")
+	ok = ok && r.accept("REFERENCES")
 	if ok {
 		f.To.Name, ok = r.name()
 	}
@@ -350,7 +350,7 @@ func (t *tableReader) foreignKey(r *reader, name string) {
 		return
 	}
 	f.Columns, f.ToColumns = listed(columns), listed(refers)
-	for r.take("ON") {
+	for r.accept("ON") {
 		event, _ := r.word()
 		action := strings.ToUpper(r.until("ON"))
 		if event == "delete" {
@@ -381,7 +381,7 @@ func (t *tableReader) check(r *reader, name string) {
 	}
 	if e := t.expr(inside.rest(), "check constraint", name); e != nil {
 		t.table.Checks = append(t.table.Checks, schema.Check{Name: name, Expr: *e,
-			NotEnforced: r.take("NOT", "ENFORCED")})
+			NotEnforced: r.accept("NOT", "ENFORCED")})
 	}
 }
 
@@ -390,12 +390,12 @@ func (t *tableReader) options(r *reader) error {
 	t.table.Options = map[string]string{}
 	for !r.ended() {
 		switch {
-		case r.take("WITH", "SYSTEM", "VERSIONING"):
+		case r.accept("WITH", "SYSTEM", "VERSIONING"):
 			t.program("system versioning", t.table.Name.Name)
-		case r.take("PARTITION", "BY"):
+		case r.accept("PARTITION", "BY"):
 			t.partitions(r)
 			return nil
-		case r.take("DEFAULT"), r.take(","):
+		case r.accept("DEFAULT"), r.accept(","):
 		default:
 			if err := t.option(r); err != nil {
 				return err
@@ -409,7 +409,7 @@ func (t *tableReader) options(r *reader) error {
 func (t *tableReader) option(r *reader) error {
 	name, _ := r.name()
 	name = strings.ToLower(name)
-	r.take("=")
+	r.accept("=")
 	value := r.skip().value
 	switch form := optionForm(name); {
 	case name == "engine" && !engines[strings.ToLower(value)]:
@@ -460,9 +460,9 @@ func (t *tableReader) partitions(r *reader) {
 }
 
 func readPartitions(r *reader) (*schema.Partitions, bool) {
-	p := &schema.Partitions{Linear: r.take("LINEAR")}
+	p := &schema.Partitions{Linear: r.accept("LINEAR")}
 	p.Method, _ = r.word()
-	columns := r.take("COLUMNS") || p.Method == "key"
+	columns := r.accept("COLUMNS") || p.Method == "key"
 	if !slices.Contains([]string{"range", "list", "hash", "key"}, p.Method) {
 		return nil, false
 	}
@@ -477,7 +477,7 @@ func readPartitions(r *reader) (*schema.Partitions, bool) {
 	} else if p.Expr = partitionExpr(of); p.Expr == nil {
 		return nil, false
 	}
-	if r.take("PARTITIONS") {
+	if r.accept("PARTITIONS") {
 		count, _ := r.word()
 		p.Count, _ = strconv.Atoi(count)
 	}
@@ -509,24 +509,24 @@ func partitionExpr(r *reader) *schema.Expr {
 
 // readPart reads one partition: its name and its bound.
 func readPart(r *reader, method string) (part schema.Part, ok bool) {
-	r.take("PARTITION")
+	r.accept("PARTITION")
 	if part.Name, ok = r.name(); !ok {
 		return part, false
 	}
 	switch {
-	case r.take("VALUES", "LESS", "THAN"):
+	case r.accept("VALUES", "LESS", "THAN"):
 		part.Bound.To, ok = partValues(r)
-	case r.take("VALUES", "IN"):
+	case r.accept("VALUES", "IN"):
 		part.Bound.In, ok = partLists(r)
-	case r.take("DEFAULT"):
+	case r.accept("DEFAULT"):
 		part.Bound.Default = true
 	default:
 		ok = method == "hash" || method == "key"
 	}
 	for !r.ended() {
 		switch {
-		case r.take("COMMENT"):
-			r.take("=")
+		case r.accept("COMMENT"):
+			r.accept("=")
 			part.Comment, _ = r.quoted()
 		case r.is("("): // parts of the part
 			return part, false
@@ -539,7 +539,7 @@ func readPart(r *reader, method string) (part schema.Part, ok bool) {
 
 // partValues reads the values that a partition's rows are less than.
 func partValues(r *reader) ([]schema.Expr, bool) {
-	if r.take("MAXVALUE") {
+	if r.accept("MAXVALUE") {
 		return []schema.Expr{{Column: "maxvalue"}}, true
 	}
 	list, ok := r.group()
@@ -559,7 +559,7 @@ func partValues(r *reader) ([]schema.Expr, bool) {
 
 // partValue reads one value of a bound.
 func partValue(r *reader) (schema.Expr, bool) {
-	if r.take("MAXVALUE") {
+	if r.accept("MAXVALUE") {
 		return schema.Expr{Column: "maxvalue"}, true
 	}
 	e, err := schema.ParseExpr(schema.MySQL, r.rest())
@@ -690,35 +690,35 @@ func describeSequence(d definition) (schema.Sequence, error) {
 	if err != nil {
 		return q, err
 	}
-	if !r.take("CREATE", "SEQUENCE") {
+	if !r.accept("CREATE", "SEQUENCE") {
 		return q, errNotDescribed
 	}
 	r.skip() // its name
 	number := func() string {
-		minus := r.take("-")
+		minus := r.accept("-")
 		digits, _ := r.word()
 		return map[bool]string{true: "-"}[minus] + digits
 	}
 	for !r.ended() {
 		switch {
-		case r.take("AS"):
+		case r.accept("AS"):
 			q.Type = strings.ToLower(r.until("START"))
-		case r.take("START", "WITH"):
+		case r.accept("START", "WITH"):
 			q.Start = number()
-		case r.take("MINVALUE"):
+		case r.accept("MINVALUE"):
 			q.Min = number()
-		case r.take("MAXVALUE"):
+		case r.accept("MAXVALUE"):
 			q.Max = number()
-		case r.take("INCREMENT", "BY"):
+		case r.accept("INCREMENT", "BY"):
 			q.Increment = number()
-		case r.take("CACHE"):
+		case r.accept("CACHE"):
 			q.Cache = number()
-		case r.take("NOCACHE"):
+		case r.accept("NOCACHE"):
 			q.Cache = "0"
-		case r.take("CYCLE"):
+		case r.accept("CYCLE"):
 			q.Cycle = true
-		case r.take("NOCYCLE"):
-		case r.take("ENGINE", "="):
+		case r.accept("NOCYCLE"):
+		case r.accept("ENGINE", "="):
 			r.skip()
 		default:
 			return q, errNotDescribed

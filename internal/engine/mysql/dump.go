@@ -46,7 +46,7 @@ func (Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Option
 
 func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Options) (engine.Info, error) {
 	o.Begin("count")
-	info, err := look(ctx, db, name)
+	info, err := inspect(ctx, db, name)
 	if err != nil {
 		return info, err
 	}

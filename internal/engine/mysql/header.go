@@ -48,14 +48,14 @@ func readHeader(text string, m lexMode) (header, error) {
 			r.tokens = append(r.tokens, t)
 		}
 	}
-	if !r.take("CREATE") {
+	if !r.accept("CREATE") {
 		return h, notMade(text)
 	}
-	r.take("OR", "REPLACE")
+	r.accept("OR", "REPLACE")
 	if !h.modifiers(r) || !h.readKind(r) {
 		return h, notMade(text)
 	}
-	r.take("IF", "NOT", "EXISTS")
+	r.accept("IF", "NOT", "EXISTS")
 	var ok bool
 	if h.name, ok = r.objectName(); !ok || h.kind == "TRIGGER" && !h.trigger(r) {
 		return h, notMade(text)
@@ -72,18 +72,18 @@ func (h *header) modifiers(r *reader) bool {
 		switch {
 		case r.is("DEFINER", "="):
 			h.definer.from = r.peek().from
-			r.take("DEFINER", "=")
+			r.accept("DEFINER", "=")
 			r.skip()
-			r.take("(", ")")
-			if r.take("@") {
+			r.accept("(", ")")
+			if r.accept("@") {
 				r.skip()
 			}
 			h.definer.to = r.peek().from
-		case r.take("ALGORITHM", "="):
+		case r.accept("ALGORITHM", "="):
 			h.algorithm, _ = r.word()
-		case r.take("SQL", "SECURITY"):
+		case r.accept("SQL", "SECURITY"):
 			r.skip()
-		case r.take("AGGREGATE"):
+		case r.accept("AGGREGATE"):
 			h.aggregate = true
 		default:
 			return true
@@ -92,7 +92,7 @@ func (h *header) modifiers(r *reader) bool {
 }
 
 func (h *header) readKind(r *reader) bool {
-	if r.take("PACKAGE", "BODY") {
+	if r.accept("PACKAGE", "BODY") {
 		h.kind = "PACKAGE BODY"
 		return true
 	}
@@ -111,7 +111,7 @@ func (r *reader) objectName() (n objectName, ok bool) {
 	if n.name, ok = r.name(); !ok {
 		return n, false
 	}
-	if r.take(".") {
+	if r.accept(".") {
 		n.database, n.at.to = n.name, r.peek().to
 		n.name, ok = r.name()
 	}
@@ -128,14 +128,14 @@ func (h *header) trigger(r *reader) (ok bool) {
 	default:
 		return false
 	}
-	if !r.take("ON") {
+	if !r.accept("ON") {
 		return false
 	}
-	if h.on, ok = r.objectName(); !ok || !r.take("FOR", "EACH", "ROW") {
+	if h.on, ok = r.objectName(); !ok || !r.accept("FOR", "EACH", "ROW") {
 		return false
 	}
 	for _, order := range []string{"FOLLOWS", "PRECEDES"} {
-		if r.take(order) {
+		if r.accept(order) {
 			h.order = order
 			h.other, ok = r.name()
 		}

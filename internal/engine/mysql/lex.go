@@ -284,8 +284,8 @@ func (r *reader) is(words ...string) bool {
 	return true
 }
 
-// take is [reader.is], and passes them.
-func (r *reader) take(words ...string) bool {
+// accept is [reader.is], and passes them.
+func (r *reader) accept(words ...string) bool {
 	if !r.is(words...) {
 		return false
 	}

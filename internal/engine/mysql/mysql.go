@@ -186,7 +186,7 @@ func (d database) failure(err error) error {
 	case 0:
 		e.Detail = fmt.Sprintf("the MySQL server %s cannot be reached", d.where())
 		e.Hint = "check that it runs, and the host and port in the target's URL"
-		if lost(err) {
+		if isConnectionLost(err) {
 			e.Detail = fmt.Sprintf("the MySQL server %s ended the connection", d.where())
 			e.Hint = "look in its log for why, and try again when it runs"
 		}
@@ -197,8 +197,8 @@ func (d database) failure(err error) error {
 	return e
 }
 
-// lost reports whether a connection broke that was there.
-func lost(err error) bool {
+// isConnectionLost reports whether a connection broke that was there.
+func isConnectionLost(err error) bool {
 	return errors.Is(err, driver.ErrInvalidConn) || errors.Is(err, sqldriver.ErrBadConn) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
@@ -215,12 +215,12 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 		return engine.Info{}, err
 	}
 	defer db.Close()
-	info, err := look(ctx, db, d.name)
+	info, err := inspect(ctx, db, d.name)
 	return info, d.failure(err)
 }
 
-// look tells what is there.
-func look(ctx context.Context, db *sql.DB, name string) (engine.Info, error) {
+// inspect tells what is there.
+func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) {
 	var info engine.Info
 	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&info.ServerVersion); err != nil {
 		return info, err

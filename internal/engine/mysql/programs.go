@@ -121,7 +121,7 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 	if err := makePrograms(ctx, m, s); err != nil {
 		return err
 	}
-	if err := m.settle(ctx, name, s.Routines); err != nil {
+	if err := m.revokeRights(ctx, name, s.Routines); err != nil {
 		return err
 	}
 	for _, d := range s.Events {

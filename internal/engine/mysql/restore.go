@@ -164,7 +164,7 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 	}
 	// That the programs are understood here is found out now, not after the swap.
 	m := maker{c: c, account: s.account}
-	if s.account.made() {
+	if s.account.exists() {
 		if m.own, err = session(ctx, s.server, "USE "+quote(s.here.name)); err != nil {
 			return err
 		}

@@ -42,10 +42,10 @@ func cannotMask(why string, cause error) error {
 		Hint: "build it again with this snapcli, or mask it with a SQL file", Cause: cause}
 }
 
-// agreeing returns the columns that the rows of a statement have: those of its
+// matchColumns returns the columns that the rows of a statement have: those of its
 // table that are not generated. The two of a period, which may follow them, are
 // none of these: no rule reaches when a row was there.
-func agreeing(known map[string][]engine.Column, parts structure, s statement) ([]engine.Column, error) {
+func matchColumns(known map[string][]engine.Column, parts structure, s statement) ([]engine.Column, error) {
 	columns, ok := known[s.table]
 	own := withoutGenerated(columns)
 	var wanted []string
@@ -97,7 +97,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 		if err != nil {
 			return c, err
 		}
-		columns, err := agreeing(known, parts, s)
+		columns, err := matchColumns(known, parts, s)
 		if err != nil {
 			return c, err
 		}
@@ -269,7 +269,7 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 
 // of returns what becomes of a statement.
 func (m *masker) of(s statement) ([]engine.Mask, bool, error) {
-	if _, err := agreeing(m.known, m.parts, s); err != nil {
+	if _, err := matchColumns(m.known, m.parts, s); err != nil {
 		return nil, false, err
 	}
 	masks, drop, err := m.masks(s.table)

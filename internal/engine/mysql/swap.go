@@ -58,7 +58,7 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	if err != nil {
 		return err
 	}
-	if err := s.alone(ctx); err != nil {
+	if err := s.checkNotReferenced(ctx); err != nil {
 		return err
 	}
 	if err := s.clear(ctx, terminate); err != nil {
@@ -178,9 +178,9 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	return nil
 }
 
-// alone refuses when a foreign key of another database leads to the old tables: it
+// checkNotReferenced refuses when a foreign key of another database leads to the old tables: it
 // would follow them, and they could not be dropped.
-func (s *scratch) alone(ctx context.Context) error {
+func (s *scratch) checkNotReferenced(ctx context.Context) error {
 	who, err := names(ctx, s.server, "SELECT concat(constraint_schema, '.', table_name) FROM "+
 		"information_schema.referential_constraints WHERE unique_constraint_schema = ? AND constraint_schema <> ?",
 		s.place.name, s.place.name)
@@ -325,7 +325,7 @@ func finish(ctx context.Context, server *sql.DB, place database, id string, swap
 // belong to an account, it makes them.
 func replaceBy(ctx context.Context, server *sql.DB, place database, c *sql.Conn, j journal) error {
 	m := maker{c: c}
-	if j.Account.made() && (j.New.hasPrograms() || len(j.New.Defaults) > 0) {
+	if j.Account.exists() && (j.New.hasPrograms() || len(j.New.Defaults) > 0) {
 		db, owner, err := j.Account.asOwner(ctx, server, place)
 		if err != nil {
 			return err

@@ -73,7 +73,7 @@ func (r *rewriter) rowsVia(via *relay) (rows int64, err error) {
 	if via == nil {
 		return r.condensed()
 	}
-	err = via.take(func(chunk []byte) error {
+	err = via.nextTable(func(chunk []byte) error {
 		rows += int64(bytes.Count(chunk, []byte("\n")))
 		r.chunk(chunk)
 		return r.d.err

@@ -32,7 +32,7 @@ func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, ahead *a
 			if jobs > 1 {
 				defer ahead.run(load, s, u.layout.setup)
 			}
-			b := u.rows.take()
+			b := u.rows.next()
 			if b == nil {
 				return nil
 			}
@@ -41,7 +41,7 @@ func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, ahead *a
 				return err
 			}
 			defer conn.Close(context.WithoutCancel(ctx))
-			for ; b != nil; b = u.rows.take() {
+			for ; b != nil; b = u.rows.next() {
 				rows, err := loadBlock(ctx, conn, b, u.rows.rows(b, seen))
 				if err != nil {
 					return s.dataFailure(b, err)

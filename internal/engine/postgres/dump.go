@@ -20,7 +20,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	if err != nil {
 		return engine.Info{}, err
 	}
-	pgDump := e.looking("pg_dump")
+	pgDump := e.findTool("pg_dump")
 	conn, err := d.connect(ctx)
 	if err != nil {
 		return engine.Info{}, err
@@ -49,7 +49,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 // describe fills in what can be seen of the database, and what a dump of it leaves
 // out.
 func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
-	err := look(ctx, conn, info)
+	err := inspect(ctx, conn, info)
 	if err == nil {
 		info.Warnings = append(info.Warnings, leftOut(ctx, conn)...)
 	}

@@ -42,7 +42,7 @@ func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpackin
 	if err := s.verify(ctx, describedTables(info.Tables, u.described), counts); err != nil {
 		return err
 	}
-	return s.place.failure(s.settleData(ctx))
+	return s.place.failure(s.reassignData(ctx))
 }
 
 // describedTables are those of a manifest's tables whose rows are loaded.

@@ -270,7 +270,7 @@ func rowsOf(t testing.TB, dump engine.Dump) string {
 		t.Fatalf("not understood, or %v", err)
 	}
 	var all []string
-	for b := u.rows.take(); b != nil; b = u.rows.take() {
+	for b := u.rows.next(); b != nil; b = u.rows.next() {
 		content, err := io.ReadAll(u.rows.rows(b, func(int) {}))
 		if err != nil {
 			t.Fatal(err)

@@ -54,7 +54,7 @@ func parse(raw string) (database, error) {
 	config.ConnectTimeout = 10 * time.Second
 	config.RuntimeParams["application_name"] = "snapcli"
 	delete(config.RuntimeParams, encodingParameter)
-	config.AfterConnect = settle
+	config.AfterConnect = prepareSession
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
 	return database{raw: raw, config: config}, nil
 }
@@ -242,7 +242,7 @@ func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	info.Exists = true
-	if err := look(ctx, conn, &info); err != nil {
+	if err := inspect(ctx, conn, &info); err != nil {
 		return info, d.failure(err)
 	}
 	if tool, err := e.tool("pg_dump", major(info.ServerVersion)); err == nil {
@@ -251,8 +251,8 @@ func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	return info, nil
 }
 
-// look fills in what can be seen of the database it is connected to.
-func look(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
+// inspect fills in what can be seen of the database it is connected to.
+func inspect(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
 	if info.ServerVersion, err = version(ctx, conn); err != nil {
 		return err
 	}

@@ -147,9 +147,9 @@ func (r *relay) welcome(client net.Conn) error {
 	return b.Flush()
 }
 
-// take gives the rows of the next table to see, in chunks that are valid while
+// nextTable gives the rows of the next table to see, in chunks that are valid while
 // it sees them.
-func (r *relay) take(see func(chunk []byte) error) error {
+func (r *relay) nextTable(see func(chunk []byte) error) error {
 	for chunk := range r.rows {
 		if chunk == nil {
 			return nil

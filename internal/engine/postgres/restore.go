@@ -91,7 +91,7 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 
 func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpacking) error {
 	// Any that reads the dump will do, whatever the server's version.
-	pgRestore := e.looking("pg_restore")
+	pgRestore := e.findTool("pg_restore")
 	server, err := version(ctx, s.admin)
 	if err == nil {
 		err = sweep(ctx, s.admin)

@@ -118,9 +118,9 @@ func (s *scratch) dropLoader(ctx context.Context) error {
 	return err
 }
 
-// settleData gives what the role has made to the user, and drops the role.
+// reassignData gives what the role has made to the user, and drops the role.
 // Nothing in it can compute, so that it may belong to anybody.
-func (s *scratch) settleData(ctx context.Context) error {
+func (s *scratch) reassignData(ctx context.Context) error {
 	if s.loader.name == "" {
 		return nil
 	}

@@ -21,8 +21,8 @@ func limits(server int) []string {
 	return all
 }
 
-// settle prepares every session of ours.
-func settle(ctx context.Context, conn *pgconn.PgConn) error {
+// prepareSession prepares every session of ours.
+func prepareSession(ctx context.Context, conn *pgconn.PgConn) error {
 	statements := []string{"SET client_encoding = " + spoken(conn.ParameterStatus("server_encoding")),
 		"SET bytea_output = hex"}
 	for _, limit := range limits(major(conn.ParameterStatus("server_version"))) {

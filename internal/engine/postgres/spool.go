@@ -102,9 +102,9 @@ func (s *spool) wait() error {
 	return s.err
 }
 
-// take returns the biggest table that nobody has taken yet, or can help with, as
+// next returns the biggest table that nobody has taken yet, or can help with, as
 // far as they are known; nil when there is none and none will come.
-func (s *spool) take() *block {
+func (s *spool) next() *block {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {

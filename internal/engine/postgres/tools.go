@@ -45,11 +45,11 @@ func usualPlaces() []string {
 // tool returns the installed program of the lowest version that is at least
 // atLeast: a program must not be older than the server, and a newer one writes
 // what an older server does not understand.
-func (e Engine) tool(name string, atLeast int) (tool, error) { return e.looking(name)(atLeast) }
+func (e Engine) tool(name string, atLeast int) (tool, error) { return e.findTool(name)(atLeast) }
 
-// looking begins to look for a program, and returns what waits for it: see
+// findTool begins to look for a program, and returns what waits for it: see
 // [Engine.tool].
-func (e Engine) looking(name string) func(atLeast int) (tool, error) {
+func (e Engine) findTool(name string) func(atLeast int) (tool, error) {
 	found := make(chan []tool, 1)
 	go func() { found <- e.installed(name) }()
 	return func(atLeast int) (tool, error) { return e.lowest(name, <-found, atLeast) }

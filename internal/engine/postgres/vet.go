@@ -57,8 +57,8 @@ func (v *vetting) name(name string) {
 	v.text(name)
 }
 
-// made checks the name of an object in a schema.
-func (v *vetting) made(n schema.Name) {
+// checkName checks the name of an object in a schema.
+func (v *vetting) checkName(n schema.Name) {
 	v.name(n.Name)
 	if !slices.Contains(v.namespaces, n.Schema) {
 		v.fail("%q is in the schema %q, which is not in it", n.Name, n.Schema)
@@ -88,17 +88,17 @@ func (v *vetting) check() {
 		v.extensions = append(v.extensions, x)
 	}
 	for _, e := range v.s.Enums {
-		v.made(e.Name)
+		v.checkName(e.Name)
 		v.text(e.Comment)
 		v.types[e.Name] = true
 	}
 	for _, x := range v.s.Domains {
-		v.made(x.Name)
+		v.checkName(x.Name)
 		v.text(x.Comment)
 		v.types[x.Name] = true
 	}
 	for _, q := range v.s.Sequences {
-		v.made(q.Name)
+		v.checkName(q.Name)
 		v.text(q.Comment)
 		if !slices.Contains([]string{"", "smallint", "integer", "bigint"}, q.Type) {
 			v.fail("the sequence %q has no known type", q.Name.Name)
@@ -155,7 +155,7 @@ func (v *vetting) expr(e *schema.Expr) {
 }
 
 func (v *vetting) table(t *schema.Table) {
-	v.made(t.Name)
+	v.checkName(t.Name)
 	v.text(t.Comment)
 	stored := map[string]bool{}
 	for _, c := range t.Columns {
@@ -202,13 +202,13 @@ func (v *vetting) table(t *schema.Table) {
 		v.name(f.Name)
 		v.text(f.Comment)
 		used(f.Columns...)
-		v.known(t, f.To)
+		v.checkReference(t, f.To)
 	}
 	v.parts(t, keyed)
 }
 
-// known checks that a table refers to one of the description.
-func (v *vetting) known(t *schema.Table, other schema.Name) {
+// checkReference checks that a table refers to one of the description.
+func (v *vetting) checkReference(t *schema.Table, other schema.Name) {
 	if v.tables[other] == nil {
 		v.fail("the table %q refers to %q, which is not in it", t.Name.Name, other.Name)
 	}
@@ -216,7 +216,7 @@ func (v *vetting) known(t *schema.Table, other schema.Name) {
 
 func (v *vetting) parts(t *schema.Table, keyed func([]schema.KeyColumn)) {
 	for _, parent := range t.Inherits {
-		v.known(t, parent)
+		v.checkReference(t, parent)
 	}
 	if t.Partitions != nil {
 		keyed(t.Partitions.Columns)
@@ -227,7 +227,7 @@ func (v *vetting) parts(t *schema.Table, keyed func([]schema.KeyColumn)) {
 	if t.PartitionOf == nil {
 		return
 	}
-	v.known(t, t.PartitionOf.Table)
+	v.checkReference(t, t.PartitionOf.Table)
 	b := t.PartitionOf.Bound
 	for _, values := range append(slices.Clone(b.In), b.From, b.To) {
 		for i := range values {

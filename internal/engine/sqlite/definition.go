@@ -34,11 +34,11 @@ func tableDefinition(text string) (definition, error) {
 		return definition{}, err
 	}
 	p := &tableParser{reader: reader{list: list}, text: text}
-	if !p.takeAll("CREATE", "TABLE") {
+	if !p.acceptAll("CREATE", "TABLE") {
 		return definition{}, errStatement
 	}
 	name, ok := p.name()
-	if !ok || !p.take("(") {
+	if !ok || !p.accept("(") {
 		return definition{}, errStatement
 	}
 	p.Name.Name = charset.Readable(name)
@@ -62,26 +62,26 @@ func (p *tableParser) body() error {
 		if err := p.column(); err != nil {
 			return err
 		}
-		if !p.take(",") {
+		if !p.accept(",") {
 			break
 		}
 	}
-	for !p.take(")") {
+	for !p.accept(")") {
 		if err := p.tableConstraint(); err != nil {
 			return err
 		}
-		p.take(",") // SQLite lets it be left out
+		p.accept(",") // SQLite lets it be left out
 	}
 	for !p.done() {
 		switch {
-		case p.takeAll("WITHOUT", "ROWID"):
+		case p.acceptAll("WITHOUT", "ROWID"):
 			p.option(withoutRowid)
-		case p.take("STRICT"):
+		case p.accept("STRICT"):
 			p.option(strict)
 		default:
 			return errStatement
 		}
-		p.take(",")
+		p.accept(",")
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (p *tableParser) columnType() schema.Type {
 		return schema.Type{}
 	}
 	var args []string
-	if p.take("(") {
+	if p.accept("(") {
 		args = p.typeArgs()
 	}
 	switch {
@@ -156,12 +156,12 @@ func (p *tableParser) columnType() schema.Type {
 // typeArgs reads the numbers of a type.
 func (p *tableParser) typeArgs() []string {
 	var all []string
-	for !p.done() && !p.take(")") {
+	for !p.done() && !p.accept(")") {
 		sign := ""
-		if p.take("-") {
+		if p.accept("-") {
 			sign = "-"
 		} else {
-			p.take("+")
+			p.accept("+")
 		}
 		if !p.done() && p.list[p.at].kind == numberToken {
 			all = append(all, sign+p.list[p.at].text)
@@ -190,31 +190,31 @@ func (p *tableParser) startsConstraint() bool {
 // columnConstraint reads one constraint of a column.
 func (p *tableParser) columnConstraint(c *schema.Column) error {
 	switch {
-	case p.take("CONSTRAINT"):
+	case p.accept("CONSTRAINT"):
 		return p.constraintName()
-	case p.takeAll("PRIMARY", "KEY"):
+	case p.acceptAll("PRIMARY", "KEY"):
 		return p.columnPrimary(c)
-	case p.takeAll("NOT", "NULL"):
+	case p.acceptAll("NOT", "NULL"):
 		c.NotNull = true
 		return p.onConflict(&c.NotNullConflict)
-	case p.take("NULL"):
+	case p.accept("NULL"):
 		return p.onConflict(new(string))
-	case p.take("UNIQUE"):
+	case p.accept("UNIQUE"):
 		k := schema.Key{Name: p.constraint, Columns: []schema.KeyColumn{{Name: c.Name}}}
 		err := p.onConflict(&k.OnConflict)
 		p.Keys = append(p.Keys, k)
 		return err
-	case p.take("CHECK"):
+	case p.accept("CHECK"):
 		return p.check()
-	case p.take("DEFAULT"):
+	case p.accept("DEFAULT"):
 		return p.columnDefault(c)
-	case p.take("COLLATE"):
+	case p.accept("COLLATE"):
 		return p.collate(&c.Collation, c.Name)
-	case p.take("REFERENCES"):
+	case p.accept("REFERENCES"):
 		return p.references([]string{c.Name})
 	case p.peek("DEFERRABLE"), p.peek("NOT"):
 		return p.deferrable()
-	case p.takeAll("GENERATED", "ALWAYS", "AS"), p.take("AS"):
+	case p.acceptAll("GENERATED", "ALWAYS", "AS"), p.accept("AS"):
 		return p.computed(c)
 	}
 	return errStatement
@@ -234,7 +234,7 @@ func (p *tableParser) columnPrimary(c *schema.Column) error {
 	if err := p.onConflict(&k.OnConflict); err != nil {
 		return err
 	}
-	if p.take("AUTOINCREMENT") {
+	if p.accept("AUTOINCREMENT") {
 		c.Identity = &schema.Identity{}
 	}
 	p.Keys = append(p.Keys, k)
@@ -242,15 +242,15 @@ func (p *tableParser) columnPrimary(c *schema.Column) error {
 }
 
 // direction reads ASC or DESC, and reports whether it is DESC.
-func (p *tableParser) direction() bool { return !p.take("ASC") && p.take("DESC") }
+func (p *tableParser) direction() bool { return !p.accept("ASC") && p.accept("DESC") }
 
 // onConflict reads an ON CONFLICT clause, if there is one.
 func (p *tableParser) onConflict(to *string) error {
-	if !p.takeAll("ON", "CONFLICT") {
+	if !p.acceptAll("ON", "CONFLICT") {
 		return nil
 	}
 	for _, action := range conflictActions() {
-		if p.take(action) {
+		if p.accept(action) {
 			if *to = action; action == "ABORT" { // the default
 				*to = ""
 			}
@@ -264,7 +264,7 @@ func conflictActions() []string { return []string{"ROLLBACK", "ABORT", "FAIL", "
 
 // parenthesized skips the text in parentheses, and returns it.
 func (p *tableParser) parenthesized() (string, error) {
-	if !p.take("(") || p.done() {
+	if !p.accept("(") || p.done() {
 		return "", errStatement
 	}
 	start := p.list[p.at].start
@@ -376,8 +376,8 @@ func (p *tableParser) computed(c *schema.Column) error {
 		return err
 	}
 	c.Computed = true
-	p.definition.virtual[len(p.Columns)-1] = !p.take("STORED")
-	p.take("VIRTUAL")
+	p.definition.virtual[len(p.Columns)-1] = !p.accept("STORED")
+	p.accept("VIRTUAL")
 	p.program("generated column", c.Name)
 	return nil
 }
@@ -385,21 +385,21 @@ func (p *tableParser) computed(c *schema.Column) error {
 // tableConstraint reads a constraint of the table.
 func (p *tableParser) tableConstraint() error {
 	p.constraint = ""
-	if p.take("CONSTRAINT") {
+	if p.accept("CONSTRAINT") {
 		if err := p.constraintName(); err != nil {
 			return err
 		}
 	}
 	switch {
-	case p.takeAll("PRIMARY", "KEY"):
+	case p.acceptAll("PRIMARY", "KEY"):
 		return p.tableKey(schema.Key{Name: p.constraint, Primary: true})
-	case p.take("UNIQUE"):
+	case p.accept("UNIQUE"):
 		return p.tableKey(schema.Key{Name: p.constraint})
-	case p.take("CHECK"):
+	case p.accept("CHECK"):
 		return p.check()
-	case p.takeAll("FOREIGN", "KEY"):
+	case p.acceptAll("FOREIGN", "KEY"):
 		columns, err := p.names()
-		if err != nil || !p.take("REFERENCES") {
+		if err != nil || !p.accept("REFERENCES") {
 			return errStatement
 		}
 		if err := p.references(columns); err != nil {
@@ -414,7 +414,7 @@ func (p *tableParser) tableConstraint() error {
 
 // tableKey reads the columns of a key.
 func (p *tableParser) tableKey(k schema.Key) error {
-	if !p.take("(") {
+	if !p.accept("(") {
 		return errStatement
 	}
 	for {
@@ -423,15 +423,15 @@ func (p *tableParser) tableKey(k schema.Key) error {
 			return err
 		}
 		k.Columns = append(k.Columns, c)
-		if k.Primary && p.take("AUTOINCREMENT") {
+		if k.Primary && p.accept("AUTOINCREMENT") {
 			if at := p.indexOf(c.Name); at >= 0 {
 				p.Columns[at].Identity = &schema.Identity{}
 			}
 		}
-		if p.take(")") {
+		if p.accept(")") {
 			break
 		}
-		if !p.take(",") {
+		if !p.accept(",") {
 			return errStatement
 		}
 	}
@@ -453,7 +453,7 @@ func (p *tableParser) keyColumn() (schema.KeyColumn, error) {
 	if !ok {
 		return c, errStatement
 	}
-	if p.take("COLLATE") {
+	if p.accept("COLLATE") {
 		if err := p.collate(&c.Collation, c.Name); err != nil {
 			return c, err
 		}
@@ -467,7 +467,7 @@ func (p *tableParser) keyColumn() (schema.KeyColumn, error) {
 
 // names reads a list of names in parentheses.
 func (p *tableParser) names() ([]string, error) {
-	if !p.take("(") {
+	if !p.accept("(") {
 		return nil, errStatement
 	}
 	var all []string
@@ -477,10 +477,10 @@ func (p *tableParser) names() ([]string, error) {
 			return nil, errStatement
 		}
 		all = append(all, charset.Readable(name))
-		if p.take(")") {
+		if p.accept(")") {
 			return all, nil
 		}
-		if !p.take(",") {
+		if !p.accept(",") {
 			return nil, errStatement
 		}
 	}
@@ -506,15 +506,15 @@ func (p *tableParser) references(columns []string) error {
 func (p *tableParser) actions(k *schema.ForeignKey) error {
 	for {
 		switch {
-		case p.take("MATCH"): // which SQLite reads and ignores
+		case p.accept("MATCH"): // which SQLite reads and ignores
 			if _, ok := p.name(); !ok {
 				return errStatement
 			}
-		case p.takeAll("ON", "DELETE"):
+		case p.acceptAll("ON", "DELETE"):
 			k.OnDelete = p.action()
-		case p.takeAll("ON", "UPDATE"):
+		case p.acceptAll("ON", "UPDATE"):
 			k.OnUpdate = p.action()
-		case p.takeAll("ON", "INSERT"): // likewise
+		case p.acceptAll("ON", "INSERT"): // likewise
 			p.action()
 		default:
 			return nil
@@ -525,23 +525,23 @@ func (p *tableParser) actions(k *schema.ForeignKey) error {
 // action reads what becomes of the rows that reference a row; "" is nothing.
 func (p *tableParser) action() string {
 	for _, action := range [][]string{{"SET", "NULL"}, {"SET", "DEFAULT"}, {"CASCADE"}, {"RESTRICT"}} {
-		if p.takeAll(action...) {
+		if p.acceptAll(action...) {
 			return strings.Join(action, " ")
 		}
 	}
-	p.takeAll("NO", "ACTION")
+	p.acceptAll("NO", "ACTION")
 	return ""
 }
 
 // deferrable reads whether a foreign key is checked at the end of a transaction.
 func (p *tableParser) deferrable() error {
-	not := p.takeAll("NOT", "DEFERRABLE")
-	if !not && !p.take("DEFERRABLE") {
+	not := p.acceptAll("NOT", "DEFERRABLE")
+	if !not && !p.accept("DEFERRABLE") {
 		return nil
 	}
-	deferred := p.takeAll("INITIALLY", "DEFERRED")
+	deferred := p.acceptAll("INITIALLY", "DEFERRED")
 	if !deferred {
-		p.takeAll("INITIALLY", "IMMEDIATE")
+		p.acceptAll("INITIALLY", "IMMEDIATE")
 	}
 	if len(p.ForeignKeys) == 0 {
 		return errStatement

@@ -124,12 +124,12 @@ func indexDefinition(e entry, d definition) (schema.Index, string) {
 		return index, "index"
 	}
 	p := &tableParser{reader: reader{list: list}, text: e.sql}
-	p.take("CREATE")
-	index.Unique = p.take("UNIQUE")
+	p.accept("CREATE")
+	index.Unique = p.accept("UNIQUE")
 	p.at += 2 // INDEX and its name, which were checked
-	p.take("ON")
+	p.accept("ON")
 	p.name()
-	for more := p.take("("); more; more = p.take(",") {
+	for more := p.accept("("); more; more = p.accept(",") {
 		column, err := p.keyColumn()
 		at := d.indexOf(column.Name)
 		if at >= 0 {
@@ -140,7 +140,7 @@ func indexDefinition(e entry, d definition) (schema.Index, string) {
 		}
 		index.Columns = append(index.Columns, column)
 	}
-	if !p.take(")") || !p.done() {
+	if !p.accept(")") || !p.done() {
 		return index, partial
 	}
 	return index, ""

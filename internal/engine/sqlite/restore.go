@@ -58,7 +58,7 @@ func (s *scratch) open(ctx context.Context, mode string, pragmas ...string) (*sq
 // fill makes the file, with what the dump holds, and checks it while it goes to
 // the disk.
 func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
-	file, err := s.take(ctx, d)
+	file, err := s.write(ctx, d)
 	if err != nil {
 		return failure(s.place, err)
 	}
@@ -77,8 +77,8 @@ func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
 	return failure(s.place, err)
 }
 
-// take makes the file, with what the dump holds. It is open, and not synced.
-func (s *scratch) take(ctx context.Context, d engine.Dump) (*os.File, error) {
+// write makes the file, with what the dump holds. It is open, and not synced.
+func (s *scratch) write(ctx context.Context, d engine.Dump) (*os.File, error) {
 	_, _ = sweep(s.place) // those that stay are for doctor to name
 	file, err := s.create()
 	if errors.Is(err, os.ErrNotExist) {

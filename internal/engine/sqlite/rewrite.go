@@ -44,7 +44,7 @@ func unpack(ctx context.Context, d engine.Dump, o engine.Options) (*scratch, err
 			return s, nil
 		}
 	}
-	file, err := s.take(ctx, d)
+	file, err := s.write(ctx, d)
 	if err == nil {
 		err = file.Close()
 	}

@@ -35,12 +35,12 @@ func (e entry) check() error {
 
 // create reads the statement.
 func (e entry) create(r *reader) error {
-	if !r.take("CREATE") {
+	if !r.accept("CREATE") {
 		return errStatement
 	}
-	unique := r.take("UNIQUE")
-	virtual := !unique && r.take("VIRTUAL")
-	if !r.take(e.kind) || unique && e.kind != "index" || virtual && e.kind != "table" {
+	unique := r.accept("UNIQUE")
+	virtual := !unique && r.accept("VIRTUAL")
+	if !r.accept(e.kind) || unique && e.kind != "index" || virtual && e.kind != "table" {
 		return errStatement
 	}
 	if name, ok := r.name(); !ok || name != e.name || r.peek(".") {
@@ -60,7 +60,7 @@ func (e entry) create(r *reader) error {
 // onTable reads the rest of a statement that makes an index, on the table that
 // the entry names.
 func (e entry) onTable(r *reader) error {
-	if !r.take("ON") {
+	if !r.accept("ON") {
 		return errStatement
 	}
 	if name, ok := r.name(); !ok || !strings.EqualFold(name, e.table) || !r.peek("(") {
@@ -80,8 +80,8 @@ func (r *reader) done() bool { return r.at >= len(r.list) }
 // peek reports whether the next token is a keyword or a symbol.
 func (r *reader) peek(text string) bool { return r.at < len(r.list) && r.list[r.at].is(text) }
 
-// take passes over the next token when it is a keyword or a symbol.
-func (r *reader) take(text string) bool {
+// accept passes over the next token when it is a keyword or a symbol.
+func (r *reader) accept(text string) bool {
 	if r.peek(text) {
 		r.at++
 		return true
@@ -89,11 +89,11 @@ func (r *reader) take(text string) bool {
 	return false
 }
 
-// takeAll passes over several tokens, or over none.
-func (r *reader) takeAll(texts ...string) bool {
+// acceptAll passes over several tokens, or over none.
+func (r *reader) acceptAll(texts ...string) bool {
 	at := r.at
 	for _, text := range texts {
-		if !r.take(text) {
+		if !r.accept(text) {
 			r.at = at
 			return false
 		}
@@ -127,7 +127,7 @@ func (r *reader) end() error {
 // the first END that follows one ends the trigger.
 func (r *reader) triggerEnd() error {
 	for !r.done() && !r.peek("BEGIN") {
-		if r.take(";") {
+		if r.accept(";") {
 			return errStatement
 		}
 		r.at++

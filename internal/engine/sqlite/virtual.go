@@ -36,11 +36,11 @@ func virtualDefinition(text string) (t schema.Table, module string, err error) {
 		return t, "", err
 	}
 	r := &reader{list: list}
-	if !r.takeAll("CREATE", "VIRTUAL", "TABLE") {
+	if !r.acceptAll("CREATE", "VIRTUAL", "TABLE") {
 		return t, "", errStatement
 	}
 	name, ok := r.name()
-	if !ok || !r.take("USING") {
+	if !ok || !r.accept("USING") {
 		return t, "", errStatement
 	}
 	t.Name.Name = charset.Readable(name)
@@ -62,7 +62,7 @@ func virtualDefinition(text string) (t schema.Table, module string, err error) {
 
 // arguments splits a module's parenthesized arguments at the commas.
 func arguments(r *reader) ([]reader, error) {
-	if !r.take("(") {
+	if !r.accept("(") {
 		return nil, errStatement
 	}
 	var all []reader
@@ -95,7 +95,7 @@ func searchArguments(r *reader, t *schema.Table) error {
 		switch {
 		case !ok:
 			return errStatement
-		case a.take("="):
+		case a.accept("="):
 			value, ok := a.value()
 			if !ok || !a.done() || !searchOption(strings.ToLower(name), value) {
 				return errStatement
@@ -103,7 +103,7 @@ func searchArguments(r *reader, t *schema.Table) error {
 			t.Options[strings.ToLower(name)] = value
 		default:
 			c := schema.Column{Name: charset.Readable(name)}
-			if a.take("UNINDEXED") {
+			if a.accept("UNINDEXED") {
 				c.Type.Name = unindexed
 			}
 			if !a.done() {
@@ -176,7 +176,7 @@ func treeArguments(r *reader, t *schema.Table) error {
 	}
 	for _, a := range list {
 		c := schema.Column{Type: schema.Type{Name: "REAL"}}
-		if a.take("+") {
+		if a.accept("+") {
 			c.Type.Name = auxiliary
 		}
 		name, ok := a.name()
