@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -181,4 +182,20 @@ func describeParameters(op *huma.Operation) {
 			p.Example = p.Schema.Enum[0]
 		}
 	}
+}
+
+func (s *Service) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
+	doc, err := s.OpenAPI()
+	if err != nil {
+		s.writeError(w, r, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(doc)
+}
+
+// OpenAPI returns the OpenAPI 3.1 document, made from the routes' own types.
+func (s *Service) OpenAPI() ([]byte, error) {
+	doc, err := json.MarshalIndent(s.openAPI, "", "  ")
+	return append(doc, '\n'), err
 }

@@ -11,19 +11,6 @@ import (
 	"snap/api"
 )
 
-// ByID is the input of a route on one snapshot.
-type ByID struct {
-	ID string `path:"id" maxLength:"64" doc:"public ID of the snapshot" example:"snap_7h2k9m4qw8xvbn3t"`
-}
-
-// body is an output that has one.
-type body[T any] struct {
-	Body T
-}
-
-// empty is an output without a body: status 204.
-type empty struct{}
-
 // Confirmation is what a share of unsanitized data may need.
 type Confirmation struct {
 	Confirmed bool `query:"confirm_unsanitized" doc:"confirm that original, unmasked data is shared, where the policy unsanitized_shares asks"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"errors"
 
 	"snap"
 )
@@ -96,4 +97,25 @@ func (f *Frozen) Totals(ctx context.Context) (rows, objects, bytes int64, err er
 	err = f.conn.QueryRowContext(ctx,
 		`SELECT count(*), coalesce(CAST(sum(size) AS bigint), 0) FROM (SELECT blob, max(size) AS size FROM snapshots GROUP BY blob) AS o`).Scan(&objects, &bytes)
 	return rows, objects, bytes, err
+}
+
+// transferOf returns where a transfer into this database that has not ended
+// comes from, or "".
+func (s *Store) transferOf(ctx context.Context) (from string, err error) {
+	err = s.read.QueryRowContext(ctx, `SELECT sha256 FROM transfer WHERE blob = ''`).Scan(&from)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return from, err
+}
+
+// CheckTransferred reports, with code usage, that a transfer into this database has not
+// ended. A service that starts asks it.
+func (s *Store) CheckTransferred(ctx context.Context) error {
+	from, err := s.transferOf(ctx)
+	if err != nil || from == "" {
+		return err
+	}
+	return snap.Usage("a transfer into this database has not ended",
+		"run `snapcloud transfer` again: it resumes where it stopped")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"time"
 )
@@ -38,34 +37,4 @@ func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(answer)
-}
-
-func (s *Service) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
-	doc, err := s.OpenAPI()
-	if err != nil {
-		s.writeError(w, r, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(doc)
-}
-
-// OpenAPI returns the OpenAPI 3.1 document, made from the routes' own types.
-func (s *Service) OpenAPI() ([]byte, error) {
-	doc, err := json.MarshalIndent(s.openAPI, "", "  ")
-	return append(doc, '\n'), err
-}
-
-// newLogHandler returns a handler for the format and level of the
-// configuration; what it does not know is text and info.
-func newLogHandler(c Log, w io.Writer) slog.Handler {
-	var level slog.Level
-	if level.UnmarshalText([]byte(c.Level)) != nil {
-		level = slog.LevelInfo
-	}
-	o := &slog.HandlerOptions{Level: level}
-	if c.Format == "json" {
-		return slog.NewJSONHandler(w, o)
-	}
-	return slog.NewTextHandler(w, o)
 }

@@ -1,0 +1,20 @@
+package cloud
+
+import (
+	"io"
+	"log/slog"
+)
+
+// newLogHandler returns a handler for the format and level of the
+// configuration; what it does not know is text and info.
+func newLogHandler(c Log, w io.Writer) slog.Handler {
+	var level slog.Level
+	if level.UnmarshalText([]byte(c.Level)) != nil {
+		level = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.NewJSONHandler(w, o)
+	}
+	return slog.NewTextHandler(w, o)
+}
