@@ -39,12 +39,12 @@ func s3Error(what string, err error) error {
 			Cause:  fmt.Errorf("%s: %w", what, err),
 		}
 	case "XMinioStorageFull", "InsufficientCapacity":
-		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's storage is full",
-			Hint: "ask who runs the service to make room", Cause: err}
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's object store is full",
+			Hint: "ask the service's operator to free some space", Cause: err}
 	}
 	if answer.StatusCode == http.StatusInsufficientStorage {
-		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's storage is full",
-			Hint: "ask who runs the service to make room", Cause: err}
+		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the service's object store is full",
+			Hint: "ask the service's operator to free some space", Cause: err}
 	}
 	return &snap.Error{
 		Code:   snap.CodeUnavailable,

@@ -45,7 +45,7 @@ func (v *jobsValue) Set(typed string) error {
 	n, err := strconv.Atoi(typed)
 	if err == nil && n < 0 {
 		return snap.Usage(fmt.Sprintf("--jobs %d is less than zero", n),
-			"use a number like 4, or leave it out to have it chosen")
+			"use a number like 4, or omit it to use the default")
 	}
 	*v = jobsValue(n)
 	return err

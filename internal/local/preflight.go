@@ -184,7 +184,7 @@ func (a *Agent) room(r *archive.Reader, to database) error {
 		Code: snap.CodeStorageFull,
 		Detail: fmt.Sprintf("loading needs %s in %s, and %s are free", humanize.Bytes(uint64(need)), dir,
 			humanize.Bytes(free)),
-		Hint: "make room there and try again; nothing was changed",
+		Hint: "free some space there and try again; nothing was changed",
 	}
 }
 

@@ -27,8 +27,8 @@ const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (S
       AND g.audience` + isRecipients + ` AND ` + liveGrant + `) ELSE 0 END`
 
 // sharedHere and receivedHere probe for the grants that the merge of a listing
-// has at hand. They are no EXISTS, of which PostgreSQL may make a hash table of
-// all grants of the audience.
+// has already found. They do not use EXISTS, for which PostgreSQL may build a
+// hash table of all grants of the audience.
 const (
 	sharedHere = `coalesce((SELECT 1 FROM grants g WHERE g.audience = CAST($3 AS bigint)` + membersOf + `
 		AND g.snapshot = s.key AND ` + liveGrant + `), 0)`

@@ -158,7 +158,7 @@ func outward(ctx context.Context, what string, err error) error {
 		return err
 	case disk.Full(err):
 		return &snap.Error{Code: snap.CodeStorageFull, Detail: "the disk of this machine is full",
-			Hint: "make room, then " +
+			Hint: "free some space, then " +
 				goOn, Cause: err}
 	case errors.As(err, &r):
 		return r.outward(what)
@@ -169,7 +169,7 @@ func outward(ctx context.Context, what string, err error) error {
 	}
 	if isNetwork(err) {
 		return &snap.Error{Code: snap.CodeUnreachable,
-			Detail: what + " stopped: the connection to the storage broke again and again", Hint: goOn, Cause: err}
+			Detail: what + " stopped: the connection to the object store failed repeatedly", Hint: goOn, Cause: err}
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
@@ -178,13 +178,13 @@ func (r *refusal) outward(what string) error {
 	e := &snap.Error{Code: snap.CodeUnavailable, Detail: what + " stopped: " + r.Error(), Hint: goOn, Cause: r}
 	switch r.status {
 	case http.StatusInsufficientStorage:
-		e.Code, e.Hint = snap.CodeStorageFull, "ask who runs the service to make room, then "+goOn
+		e.Code, e.Hint = snap.CodeStorageFull, "ask the service's operator to free some space, then "+goOn
 	case http.StatusRequestEntityTooLarge:
 		e.Code, e.Hint = snap.CodeTooLarge, ""
 	case http.StatusForbidden:
 		if r.skewed() {
-			e.Detail = what + " stopped: the clocks of the service and of its storage differ too much"
-			e.Hint = "ask who runs the service to set its clock right, then " + goOn
+			e.Detail = what + " stopped: the clocks of the service and of its object store differ too much"
+			e.Hint = "ask the service's operator to correct its clock, then " + goOn
 		}
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
 		e.Code = snap.CodeChecksumMismatch

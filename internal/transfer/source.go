@@ -134,13 +134,13 @@ func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 		res.Body.Close()
 		if err != nil {
 			return &snap.Error{Code: snap.CodeUnavailable, Detail: res.Request.URL.Host +
-				" sends the download to nowhere",
-				Hint: "tell who runs the service"}
+				" redirects the download without an address",
+				Hint: "tell the service's operator"}
 		}
 		from = next.String()
 	}
 	return &snap.Error{Code: snap.CodeUnavailable,
-		Detail: "the download is sent from one address to the next without end", Hint: "tell who runs the service"}
+		Detail: "the download is sent from one address to the next without end", Hint: "tell the service's operator"}
 }
 
 func (d *downloader) request(ctx context.Context, from string, p *piece) (*http.Response, error) {

@@ -85,8 +85,8 @@ func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 	}
 	return plan, errors.Join(err, &snap.Error{
 		Code:   snap.CodeUploadIncomplete,
-		Detail: "the service lost parts of the snapshot again and again",
-		Hint:   "tell who runs the service; then " + goOn,
+		Detail: "the service lost parts of the snapshot repeatedly",
+		Hint:   "tell the service's operator; then " + goOn,
 	})
 }
 

@@ -41,8 +41,9 @@ type cloudCounts struct {
 // countLife is how long counts of a big cloud are remembered.
 const countLife = 5 * time.Second
 
-// count counts. When the page at hand is all there is, nothing more is asked;
-// else the service is asked for at most api.MaxLimit of each.
+// count counts the rows of each kind. When the current page has everything, it
+// asks for nothing more. Otherwise it asks the service for at most api.MaxLimit
+// of each.
 func (s *Server) count(ctx context.Context, q query, here []local.Snapshot, online bool, page api.SnapshotPage) counts {
 	c := counts{Local: tally{N: len(here), Known: true}}
 	if !s.cloud.configured() {

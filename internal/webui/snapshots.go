@@ -96,7 +96,7 @@ func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "snapshots.html", "listing", page)
 }
 
-// withNames adds the targets that the page at hand shows, and the chosen one.
+// withNames adds the targets that the current page shows, and the chosen one.
 func withNames(names []string, list listing) []string {
 	known := map[string]bool{"": true}
 	for _, n := range names {

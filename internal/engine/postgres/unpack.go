@@ -68,7 +68,7 @@ func (u *unpacking) finish(err error) error {
 	if disk.Full(err) {
 		err = &snap.Error{Code: snap.CodeStorageFull,
 			Detail: "there is no space left on the disk to unpack the snapshot",
-			Hint:   "make room in the data folder; nothing was replaced", Cause: err}
+			Hint:   "free some space in the data folder; nothing was replaced", Cause: err}
 	}
 	u.rows.close(err)
 	if u.layout == nil {

@@ -15,7 +15,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// with returns the engine with the oldest programs at hand that can dump a
+// with returns the engine with the oldest available programs that can dump a
 // server of this version.
 func with(t testing.TB, server int) (Engine, string) {
 	t.Helper()
@@ -73,7 +73,7 @@ func (e Engine) load(t testing.TB, url string, d engine.Dump) error {
 }
 
 // Every version is built from, loaded into and masked, with the programs of
-// its own version or the next that is at hand.
+// its own version or the next available one.
 func TestEveryVersion(t *testing.T) {
 	t.Parallel()
 	for _, v := range servertest.PostgresVersions {

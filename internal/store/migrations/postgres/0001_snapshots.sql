@@ -63,8 +63,8 @@ CREATE INDEX grants_type ON grants(audience, type, snapshot) INCLUDE (expires_at
 CREATE INDEX grants_snapshot ON grants(snapshot, audience) INCLUDE (expires_at);
 CREATE INDEX grants_expiry ON grants(expires_at) WHERE expires_at IS NOT NULL;
 
--- Pushes that have begun and are not complete. No one lists them; only who
--- began one can go on with it.
+-- Pushes that have begun and are not complete. No one lists them; only the
+-- user who began one can resume it.
 CREATE TABLE uploads(
   id text PRIMARY KEY, org_id bigint NOT NULL REFERENCES orgs(id), owner_id bigint REFERENCES users(id), pushed_with bigint,
   target text NOT NULL, name text NOT NULL, type text NOT NULL, engine text NOT NULL,

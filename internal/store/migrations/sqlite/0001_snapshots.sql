@@ -63,8 +63,8 @@ CREATE INDEX grants_type ON grants(audience, type, snapshot, expires_at);
 CREATE INDEX grants_snapshot ON grants(snapshot, audience, expires_at);
 CREATE INDEX grants_expiry ON grants(expires_at) WHERE expires_at IS NOT NULL;
 
--- Pushes that have begun and are not complete. No one lists them; only who
--- began one can go on with it.
+-- Pushes that have begun and are not complete. No one lists them; only the
+-- user who began one can resume it.
 CREATE TABLE uploads(
   id TEXT PRIMARY KEY, org_id INTEGER NOT NULL REFERENCES orgs(id), owner_id INTEGER REFERENCES users(id), pushed_with INTEGER,
   target TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, engine TEXT NOT NULL,

@@ -1,4 +1,4 @@
 -- +goose Up
--- PostgreSQL is told here that audiences and targets are long. SQLite's planner
--- keeps no statistics and reads in the order of an index as it is.
+-- PostgreSQL's migration of this number says that audiences and targets are
+-- long. SQLite's planner keeps no statistics and reads in the order of an index.
 SELECT 1;

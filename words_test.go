@@ -1,0 +1,125 @@
+package snap_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// idioms are phrases that a native reader stumbles over, each with words to
+// use instead.
+var idioms = []struct{ phrases, instead string }{
+	{"stand in|stands in", "is in, is stored, has, replaces"},
+	{"anew", "again, from the beginning"},
+	{"is told|are told|was told|were told", "is reported, gets, learns of"},
+	{"go on|goes on", "continue, resume, keep running"},
+	{"all the same", "still, anyway"},
+	{"as it was", "unchanged, the original"},
+	{"so many", "n, a number of"},
+	{"it is none", "it is not one"},
+	{"what is no", `a noun, such as "text that is not a number"`},
+	{"nobody of", "none of its members"},
+	{"at hand", "available, current"},
+	{"has it that", "says"},
+	{"who runs the service", "the service's operator"},
+	{"to have it chosen", "omit it to use the default"},
+}
+
+// bareSubject matches a sentence that begins with a pronoun where a noun says
+// what the sentence is about.
+var bareSubject = regexp.MustCompile(
+	`(?m)(?:^|[.:;] |// |\* )(What|Who|Whoever|Whatever) (is|was|has|cannot|may|does|a|the)\b`)
+
+// TestPlainWords keeps these phrases out of every tracked file but this one.
+func TestPlainWords(t *testing.T) {
+	t.Parallel()
+	files := 0
+	for _, name := range trackedFiles(t) {
+		text, err := os.ReadFile(name)
+		if err != nil || bytes.IndexByte(text, 0) >= 0 {
+			continue // deleted and not committed yet, or not text
+		}
+		files++
+		for _, complaint := range idiomsOf(text) {
+			t.Errorf("%s:%s", name, complaint)
+		}
+	}
+	if files < 100 {
+		t.Errorf("only %d files found; is the test looking in the right place?", files)
+	}
+}
+
+func TestIdiomsAreFound(t *testing.T) {
+	t.Parallel()
+	got := idiomsOf([]byte("the line stands in a file\nand the banew goes on.\n// Who may see it\n"))
+	want := []string{
+		`1: "stands in": write is in, is stored, has, replaces`,
+		`2: "goes on": write continue, resume, keep running`,
+		`3: "// Who may": begin with a noun`,
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// idiomsOf returns a complaint for each idiom in a text, with its line.
+func idiomsOf(text []byte) (complaints []string) {
+	complain := func(start, end int, instead string) {
+		line := 1 + bytes.Count(text[:start], []byte("\n"))
+		complaints = append(complaints, fmt.Sprintf("%d: %q: %s", line, text[start:end], instead))
+	}
+	for _, idiom := range idioms {
+		for phrase := range strings.SplitSeq(idiom.phrases, "|") {
+			for start := range positions(text, phrase) {
+				complain(start, start+len(phrase), "write "+idiom.instead)
+			}
+		}
+	}
+	for _, at := range bareSubject.FindAllIndex(text, -1) {
+		complain(at[0], at[1], "begin with a noun")
+	}
+	return complaints
+}
+
+// positions yields where a phrase begins that is not part of longer words.
+func positions(text []byte, phrase string) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		for from := 0; ; {
+			at := bytes.Index(text[from:], []byte(phrase))
+			if at < 0 {
+				return
+			}
+			start := from + at
+			from = start + len(phrase)
+			inWord := start > 0 && isLetter(text[start-1]) || from < len(text) && isLetter(text[from])
+			if !inWord && !yield(start) {
+				return
+			}
+		}
+	}
+}
+
+func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+
+// trackedFiles returns the files of the repository that are written for it:
+// not licenses and inputs that fuzzing found.
+func trackedFiles(t *testing.T) []string {
+	t.Helper()
+	listed, err := exec.CommandContext(t.Context(), "git", "ls-files", "-z").Output()
+	if err != nil {
+		t.Skip("needs git and a clone of the repository")
+	}
+	var names []string
+	for name := range strings.SplitSeq(strings.TrimRight(string(listed), "\x00"), "\x00") {
+		base := filepath.Base(name)
+		if base != "LICENSE" && base != "words_test.go" && !strings.Contains(name, "/testdata/fuzz/") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
