@@ -35,7 +35,7 @@ func TestClocksDiffer(t *testing.T) {
 			}
 			_, err = s.Begin(t.Context(), "object", 5, 5)
 			if snap.CodeOf(err) != snap.CodeUnavailable ||
-				!strings.Contains(err.Error(), "clocks of the service and of its storage") {
+				!strings.Contains(err.Error(), "clocks of the service and of its object store") {
 				t.Errorf("begin: %v, want an error that names the clocks", err)
 			}
 		})

@@ -34,7 +34,7 @@ func s3Error(what string, err error) error {
 	case "RequestTimeTooSkewed":
 		return &snap.Error{
 			Code:   snap.CodeUnavailable,
-			Detail: "the clocks of the service and of its storage differ by more than the storage allows",
+			Detail: "the clocks of the service and of its object store differ by more than the object store allows",
 			Hint:   "whoever runs the service sets its clock right, and has it kept so (NTP)",
 			Cause:  fmt.Errorf("%s: %w", what, err),
 		}

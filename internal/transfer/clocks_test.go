@@ -46,7 +46,7 @@ func TestClocksOfServiceAndStorageDiffer(t *testing.T) {
 	_, _, pullErr := transfer.Download(t.Context(), s.client(), id, target(t), o)
 	wantCode(t, pullErr, snap.CodeUnavailable)
 	for _, err := range []error{err, pullErr} {
-		if !strings.Contains(err.Error(), "clocks of the service and of its storage") {
+		if !strings.Contains(err.Error(), "clocks of the service and of its object store") {
 			t.Errorf("%v, want it to name the clocks", err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestClocksOfServiceAndS3Differ(t *testing.T) {
 	_, _, pullErr := transfer.Download(t.Context(), s.client(), up.ID, target(t), o)
 	for _, err := range []error{pushErr, pullErr} {
 		wantCode(t, err, snap.CodeUnavailable)
-		if !strings.Contains(err.Error(), "clocks of the service and of its storage") {
+		if !strings.Contains(err.Error(), "clocks of the service and of its object store") {
 			t.Errorf("%v, want it to name the clocks", err)
 		}
 	}
