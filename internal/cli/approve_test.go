@@ -41,7 +41,7 @@ func loginCommand(ts *testscript.TestScript, neg bool, args []string) {
 	var out, errs bytes.Buffer
 	run := exec.Command(snapcli, append([]string{"login"}, args[3:]...)...)
 	for _, name := range []string{"PATH", "HOME", "TZ", "GORACE", "SNAPCLI_CONFIG_DIR", "SNAPCLI_DATA_DIR",
-		"SNAPCLI_CLOUD__URL", "SNAPCLI_CLOUD__API_KEY"} {
+		"SNAPCLI_CLOUD__URL", "SNAPCLI_CLOUD__API_KEY", "SNAPCLI_ACCOUNT"} {
 		run.Env = append(run.Env, name+"="+ts.Getenv(name))
 	}
 	said, writer := io.Pipe()

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"snap/internal/command"
+	"snap/internal/login"
 )
 
 // IO is what one run of the program reads and writes, and which of it is a
@@ -70,13 +71,15 @@ type app struct {
 	patience   patience
 	args       []string       // the command line, without the program's name
 	roots      *x509.CertPool // who may vouch for the service; nil is whom the system trusts
+	sessions   *login.File    // of credentials.json, once it is needed
 	jsonErrors bool           // the command line asks for --json, even if it cannot be understood
 }
 
-// globals are the flags that every command takes (SPEC 4.5, and --utc), and
+// globals are the flags that every command takes (SPEC 4.5, --org and --utc), and
 // --json, which those that list or show take.
 type globals struct {
 	config string
+	org    string
 	debug  bool
 	quiet  bool
 	width  int

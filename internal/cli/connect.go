@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -54,17 +55,37 @@ const (
 const apiKeyEnv = "SNAPCLI_CLOUD__API_KEY"
 
 // cloud connects to the configured cloud service with the credential that
-// comes first: the environment's key, cloud.api_key, the login session. Keys
-// go to the agent mount, sessions to the other. Nothing is sent yet.
+// comes first: the session of --org, the environment's key, the session of
+// SNAPCLI_ACCOUNT, cloud.api_key, the login session in use. Keys go to the agent
+// mount, sessions to the other. Nothing is sent yet.
 func (a *app) cloud(agent *local.Agent) (*connection, error) {
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
 	if err != nil {
 		return nil, err
 	}
-	if c, set := keyOf(agent); set {
+	if c, first := a.keyFirst(agent); first {
 		return a.dial(base, api.MountAgent, c.token(), c)
 	}
 	return a.cloudBySession(agent)
+}
+
+// accountEnv is the variable that selects an account.
+const accountEnv = "SNAPCLI_ACCOUNT"
+
+// account is the account that the command line or the environment selects.
+func (a *app) account() login.Choice {
+	if a.flags.org != "" {
+		return login.Choice{Org: a.flags.org}
+	}
+	return login.Choice{Account: a.env(accountEnv)}
+}
+
+// keyFirst returns the API key that is set, and whether it is used rather than a
+// login session.
+func (a *app) keyFirst(agent *local.Agent) (c credential, first bool) {
+	c, set := keyOf(agent)
+	selected := a.account()
+	return c, set && selected.Org == "" && (selected.Account == "" || c.Source == fromEnvironment)
 }
 
 // keyOf returns the API key that is set, if one is.
@@ -93,6 +114,8 @@ func (c credential) token() api.TokenSource {
 	}
 }
 
+const signInHint = "run `snapcli login`, or set " + apiKeyEnv
+
 // cloudBySession connects with the login session, whatever keys there are: for
 // what only a signed-in person may do.
 func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
@@ -106,12 +129,14 @@ func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
 	}
 	session, found, err := file.Session(base)
 	switch {
+	case snap.CodeOf(err) == snap.CodeNotSignedIn || snap.CodeOf(err) == snap.CodeUsage:
+		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("read the login session: %w", err)
 	case !found:
 		return nil, &snap.Error{
 			Code: snap.CodeNotSignedIn, Detail: "you are not signed in to " + base,
-			Hint: "run `snapcli login`, or set " + apiKeyEnv,
+			Hint: signInHint,
 		}
 	}
 	a.known.add(session.AccessToken, session.RefreshToken)
@@ -155,14 +180,19 @@ func (a *app) connect() (*local.Agent, *connection, error) {
 }
 
 // credentials is the file of login sessions, which tells when others could read
-// it (AUTH U10).
+// it (AUTH U10). The whole command works with one account of it.
 func (a *app) credentials() (*login.File, error) {
+	if a.sessions != nil {
+		return a.sessions, nil
+	}
 	dir, err := local.ConfigDir(a.env)
 	if err != nil {
 		return nil, err
 	}
 	f := login.OpenFile(dir)
 	f.Warn = func(text string) { a.warn("%s", text) }
+	f.Choose(a.account())
+	a.sessions = f
 	return f, nil
 }
 
@@ -173,8 +203,9 @@ func (a *app) signedIn() (*connection, error) {
 		return nil, err
 	}
 	conn, err := a.cloudBySession(agent)
-	if snap.CodeOf(err) == snap.CodeNotSignedIn {
-		return nil, &snap.Error{Code: snap.CodeNotSignedIn, Detail: err.Error(),
+	var e *snap.Error
+	if errors.As(err, &e) && e.Hint == signInHint {
+		return nil, &snap.Error{Code: e.Code, Detail: e.Detail,
 			Hint: "run `snapcli login`; an API key does not do for this"}
 	}
 	return conn, err

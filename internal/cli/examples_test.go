@@ -46,6 +46,7 @@ func TestExamples(t *testing.T) {
 // scripts that are named.
 var needsMore = map[string]string{
 	"snapcli login":                     "wants an approval: cloud/login.txtar",
+	"snapcli switch":                    "wants login sessions: cloud/accounts.txtar",
 	"snapcli serve":                     "runs until it is stopped",
 	"snapcli cloud keys":                "wants a login session: cloud/login.txtar",
 	"snapcli cloud keys list":           "wants a login session: cloud/login.txtar",

@@ -35,6 +35,7 @@ var printed = []struct {
 	{"config import dbsnapper, config import greenmask", imported{}},
 	{"doctor", []finding{}},
 	{"whoami", identity{}},
+	{"whoami --all", []account{}},
 	{"login, as a line for the code", codeEvent{}},
 	{"login, as a line while it waits", waitingEvent{}},
 	{"login, as a line when it is approved", signedIn{}},

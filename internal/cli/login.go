@@ -29,11 +29,19 @@ Where no browser can be opened, as over SSH, open the URL on any other device;
 --qr draws it for the camera of a phone.
 With --json every line is one JSON object, an event: code, waiting, done or
 error.
+
+You can be signed in as several accounts of one service: of two organizations,
+or as two users. Each login keeps the others and becomes the account in use;
+signing in as the same user again replaces that session. An account is named
+after its organization, or as --as says. See ` + "`snapcli switch`" + ` and
+` + "`snapcli whoami --all`" + `.
+
 For automation use an API key instead: set ` + apiKeyEnv + `.`,
 		Example: examples(
 			"sign in", "snapcli login",
 			"sign in on a machine without a browser", "snapcli login --no-browser",
-			"sign in on a phone", "snapcli login --qr --no-browser"),
+			"sign in on a phone", "snapcli login --qr --no-browser",
+			"sign in as a second account", "snapcli login --as work"),
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.login(cmd.Context(), o, &loginPrompt{app: a, qr: qr})
@@ -43,6 +51,7 @@ For automation use an API key instead: set ` + apiKeyEnv + `.`,
 	cmd.Flags().StringVar(&o.ClientID, "client-id", "", "override the OAuth client_id (default discovered from cloud)")
 	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "do not open the verification URL in a browser")
 	cmd.Flags().BoolVar(&qr, "qr", false, "also draw the verification URL as a QR code")
+	cmd.Flags().StringVar(&o.As, "as", "", "name of the account (default that of its organization)")
 	cmd.Flags().StringVar(&o.Scope, "scope", "", "optional OAuth scope to request")
 	a.jsonFlag(cmd)
 	return cmd
@@ -56,7 +65,7 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	if o.CloudURL, err = api.CheckBaseURL(agent.Config().Cloud.URL); err != nil {
 		return err
 	}
-	if key, set := keyOf(agent); set { // AUTH U12
+	if key, first := a.keyFirst(agent); first { // AUTH U12
 		a.warn("%s is set and comes before the login session; unset it to use the session", key.Where)
 	}
 	if o.ConfigDir, err = local.ConfigDir(a.env); err != nil {
@@ -77,9 +86,12 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 		return err
 	}
 	if a.flags.json {
-		return a.printEvent(signedIn{"done", s.CloudURL, s.Email, s.Organization})
+		return a.printEvent(signedIn{"done", s.CloudURL, s.Account(), s.Email, s.Organization})
 	}
 	a.done("", "signed in to %s%s", s.CloudURL, asWhom(s))
+	if err := a.noteAccounts(s); err != nil {
+		return err
+	}
 	a.next("see what you may see with `snapcli cloud snapshots`")
 	return nil
 }
@@ -100,6 +112,7 @@ func asWhom(s login.Session) string {
 type signedIn struct {
 	Event        string `json:"event" doc:"done"`
 	CloudURL     string `json:"cloud_url"`
+	Account      string `json:"account"`
 	Email        string `json:"email,omitempty"`
 	Organization string `json:"organization,omitempty"`
 }

@@ -9,6 +9,7 @@ import (
 
 	"snap"
 	"snap/internal/command"
+	"snap/internal/login"
 )
 
 // The groups that --help shows commands in.
@@ -40,6 +41,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(command.FlagErrors(a.args))
 	root.SetUsageTemplate(usageTemplate)
 	a.globalFlags(root.PersistentFlags())
+	_ = root.RegisterFlagCompletionFunc("org", a.completeAccounts(func(s login.Session) string { return s.Organization }))
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Take, mask, move and load snapshots:"},
@@ -47,7 +49,8 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupHere, Title: "This machine:"},
 	)
 	add(root, groupMain, a.buildCommand(), a.sanitizeCommand(), a.pushCommand(), a.pullCommand(), a.loadCommand())
-	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.whoamiCommand())
+	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.switchCommand(),
+		a.whoamiCommand())
 	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(),
 		a.serveCommand(),
 		a.doctorCommand())
@@ -63,10 +66,12 @@ func add(parent *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// globalFlags are those of SPEC 4.5, and --utc.
+// globalFlags are those of SPEC 4.5, --org and --utc. The --org of share and
+// unshare is another flag: there it names the recipient.
 func (a *app) globalFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.flags.config, "config", "", "path to the config file (default <config-dir>/config.yaml)")
 	f.BoolVar(&a.flags.debug, "debug", false, "enable debug logging")
+	f.StringVar(&a.flags.org, "org", "", "use your login session of this organization, by its slug")
 	f.BoolVar(&a.flags.quiet, "quiet", false, "suppress non-essential output")
 	f.BoolVar(&a.flags.utc, "utc", false, "print times in UTC instead of your time zone")
 	f.IntVar(&a.flags.width, "width", 0, "table width; 0 means auto-detect the terminal width")

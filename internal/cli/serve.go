@@ -15,7 +15,8 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Start the web UI on this machine",
 		Long: `Serve starts the web UI: the snapshots on this machine and in the cloud side by
 side. It listens on this machine alone and opens with the one-time link that it
-prints. It runs until Ctrl-C.`,
+prints. It runs until Ctrl-C, and keeps the account that it started with until
+you sign out there.`,
 		Example: examples(
 			"start and open a browser", "snapcli serve --open",
 			"only print the link, on a port of one's choice", "snapcli serve --listen 127.0.0.1:9000"),
@@ -25,6 +26,10 @@ prints. It runs until Ctrl-C.`,
 			if o.Agent, o.Client, err = a.open(); err != nil {
 				return err
 			}
+			if o.Sessions, err = a.credentials(); err != nil {
+				return err
+			}
+			o.HTTP = a.http()
 			o.Out, o.Version, o.Env, o.Now, o.Log = a.io.Out, snap.Version(), a.env, a.now, a.log
 			return webui.Run(cmd.Context(), o)
 		},

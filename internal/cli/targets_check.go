@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/internal/command"
 	"snap/internal/local"
 )
 
@@ -20,7 +21,7 @@ statement that grants it. It fails when something is missing. Nothing is
 changed.`,
 		Example: examples("check one", "snapcli targets check shop", "check all, for a script",
 			"snapcli targets check --json"),
-		Args:              cobra.MaximumNArgs(1),
+		Args:              command.AtMostOneArg("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			agent, err := a.agent()

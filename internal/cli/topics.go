@@ -36,11 +36,13 @@ func exitCodesHelp() string {
 const environmentHelp = `Settings, by their key in capitals with __ for a dot; they come before the file:
 
   SNAPCLI_CLOUD__URL             the cloud service
-  SNAPCLI_CLOUD__API_KEY         an API key; it comes before everything else
+  SNAPCLI_CLOUD__API_KEY         an API key; only --org comes before it
   SNAPCLI_TARGETS__SHOP__SOURCE  a setting of the target shop
 
-Places:
+Accounts and places:
 
+  SNAPCLI_ACCOUNT      which of your accounts to use: a name, an organization or
+                       an e-mail address
   SNAPCLI_CONFIG_DIR   folder of config.yaml and credentials.json
   SNAPCLI_DATA_DIR     folder of the snapshots on this machine
 

@@ -14,22 +14,33 @@ import (
 )
 
 func (a *app) whoamiCommand() *cobra.Command {
+	var all bool
 	cmd := &cobra.Command{
 		Use:   "whoami",
 		Short: "Show the current login and validate the session",
 		Long: `Whoami asks the cloud service who you are to it: user, organization, role and
 groups, and by which credential. The first of these is used:
 
-  1. the API key in ` + apiKeyEnv + `
-  2. the API key cloud.api_key of the config file
-  3. the login session of ` + "`snapcli login`" + `
+  1. the login session of the organization in --org
+  2. the API key in ` + apiKeyEnv + `
+  3. the login session of the account in ` + accountEnv + `
+  4. the API key cloud.api_key of the config file
+  5. the login session of the account in use
 
 A login session is refreshed first, so that the answer holds for the next
-request too.`,
-		Example: examples("see who you are", "snapcli whoami", "your e-mail, for a script", "snapcli whoami --quiet"),
-		Args:    command.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.whoami(cmd.Context()) },
+request too. With --all, every account of the service on this machine is
+checked and listed.`,
+		Example: examples("see who you are", "snapcli whoami", "your e-mail, for a script", "snapcli whoami --quiet",
+			"list your accounts", "snapcli whoami --all"),
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if all {
+				return a.whoamiAll(cmd.Context())
+			}
+			return a.whoami(cmd.Context())
+		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "list all accounts that you are signed in as")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -39,6 +50,7 @@ type identity struct {
 	api.Me
 	Cloud     string     `json:"cloud_url"`
 	Source    string     `json:"source" doc:"environment, config or session"`
+	Account   string     `json:"account,omitempty" doc:"of a login session"`
 	ExpiresAt *time.Time `json:"access_token_expires_at,omitempty" doc:"of a login session; it is refreshed by itself"`
 }
 
@@ -59,6 +71,9 @@ func (a *app) whoami(ctx context.Context) error {
 		return err
 	}
 	id := identity{Me: me, Cloud: conn.BaseURL(), Source: conn.credential.Source, ExpiresAt: a.sessionExpiry(conn)}
+	if id.Source == fromSession {
+		id.Account = conn.session.Account()
+	}
 	switch {
 	case a.flags.json:
 		return a.printJSON(id)
@@ -74,6 +89,7 @@ func (a *app) whoami(ctx context.Context) error {
 		"Stored", a.usage(me.Usage),
 		"Stored by all", a.usage(me.OrgUsage),
 		"Credential", credentialOf(me, conn.credential),
+		"Account", otherThan(me.Organization, id.Account),
 		"Cloud", conn.BaseURL(),
 		"Session", sessionLife(a, id),
 	)
@@ -116,6 +132,14 @@ func (a *app) sessionExpiry(conn *connection) *time.Time {
 		return nil
 	}
 	return &s.Expiry
+}
+
+// otherThan is a name, or empty when it says nothing new.
+func otherThan(known, name string) string {
+	if name == known {
+		return ""
+	}
+	return name
 }
 
 func sessionLife(a *app, id identity) string {

@@ -81,6 +81,16 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// AtMostOneArg accepts no argument, or one. The name is for messages.
+func AtMostOneArg(name string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return ExactArgs(name)(cmd, args)
+	}
+}
+
 // SomeArgs requires at least one argument of this name.
 func SomeArgs(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

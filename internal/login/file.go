@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -19,6 +20,7 @@ import (
 
 // Session is a login session as credentials.json keeps it (SPEC 2.5).
 type Session struct {
+	Name         string    `json:"name,omitempty"` // see [Session.Account]
 	CloudURL     string    `json:"cloud_url"`
 	AuthURL      string    `json:"auth_url"`
 	TokenURL     string    `json:"token_url"`
@@ -33,11 +35,19 @@ type Session struct {
 	Organization string    `json:"organization,omitempty"`
 }
 
-// File is <config-dir>/credentials.json: the sessions, one per cloud URL. It is
-// readable by its owner only, replaced atomically, and changed under a lock
+// File is <config-dir>/credentials.json: the sessions, by cloud URL and account.
+// It is readable by its owner only, replaced atomically, and changed under a lock
 // file of its own, so that several processes can use it at once.
+//
+// A File stays with the account that it worked with first, also when another
+// process switches to another one meanwhile.
 type File struct {
 	dir string
+
+	mu     sync.Mutex
+	choice Choice
+	pinned map[string]string // by cloud URL: the name of the account
+
 	// Warn, if set, receives a text about each repair, such as of a looser file
 	// mode.
 	Warn func(text string)
@@ -47,24 +57,37 @@ type File struct {
 
 // OpenFile returns the credentials file in a configuration directory. Nothing
 // is read or made yet.
-func OpenFile(configDir string) *File { return &File{dir: configDir} }
+func OpenFile(configDir string) *File { return &File{dir: configDir, pinned: map[string]string{}} }
 
 // Path returns where the file is.
 func (f *File) Path() string { return filepath.Join(f.dir, "credentials.json") }
 
-// Session returns the session kept for a cloud URL, if there is one.
+// Session returns the session for a cloud URL, if there is one. It fails with
+// code not_signed_in when the chosen account is not there, and with usage when
+// several accounts match the choice.
 func (f *File) Session(cloudURL string) (Session, bool, error) {
 	c, err := f.read()
 	if err != nil {
 		return Session{}, false, err
 	}
-	s, ok := c.Sessions[key(cloudURL)]
-	return s, ok, nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s, there := c.named(cloudURL, f.pinned[key(cloudURL)]); there {
+		return s, true, nil
+	}
+	s, found, err := c.session(cloudURL, f.choice)
+	if found {
+		f.pinned[key(cloudURL)] = s.Account()
+	}
+	return s, found, err
 }
 
 // contents is the content of the file.
 type contents struct {
+	// Sessions are those in use, one per cloud URL. Earlier versions knew no others.
 	Sessions map[string]Session `json:"sessions"`
+	// Others are the sessions of further accounts.
+	Others map[string][]Session `json:"other_sessions,omitempty"`
 	// AuthURLs remembers the auth service that each cloud service named, so
 	// that a change of it is noticed.
 	AuthURLs map[string]string `json:"auth_urls,omitempty"`
@@ -97,6 +120,9 @@ func (f *File) read() (contents, error) {
 	}
 	if c.Sessions == nil {
 		c.Sessions = map[string]Session{}
+	}
+	if c.Others == nil {
+		c.Others = map[string][]Session{}
 	}
 	if c.AuthURLs == nil {
 		c.AuthURLs = map[string]string{}
@@ -169,7 +195,7 @@ func (f *File) change(ctx context.Context, edit func(*contents)) error {
 func (f *File) changeLocked(edit func(*contents)) error {
 	c, err := f.read()
 	if snap.CodeOf(err) == snap.CodeNotSignedIn {
-		c, err = contents{Sessions: map[string]Session{}, AuthURLs: map[string]string{}}, nil
+		c, err = contents{Sessions: map[string]Session{}, Others: map[string][]Session{}, AuthURLs: map[string]string{}}, nil
 	}
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ type Options struct {
 	AuthURL   string // empty: discovered from the cloud service
 	ClientID  string // empty: discovered from the cloud service
 	Scope     string // empty: what the service suggests
+	As        string // the account's name; empty: that of the user, see [Session.Account]
 	NoBrowser bool
 	ConfigDir string
 	Program   string                     // such as "snapcli 1.2", shown on the approval page
@@ -54,8 +55,9 @@ type Options struct {
 	After     func(time.Duration) <-chan time.Time // nil is time.After
 }
 
-// Login signs in by device grant, stores the session, and ends the one it
-// replaces. Its errors have the codes forbidden (denied), not_signed_in
+// Login signs in by device grant, stores the session as the account in use, and
+// ends the one it replaces: the session of the same name, or without a name, that
+// of the same user. Its errors have the codes forbidden (denied), not_signed_in
 // (expired), unreachable, interrupted and usage; after each, the session that
 // was there before still stands.
 func Login(ctx context.Context, o Options) (Session, error) {
@@ -65,6 +67,11 @@ func Login(ctx context.Context, o Options) (Session, error) {
 		return Session{}, err
 	}
 	o.CloudURL = base
+	if o.As != "" {
+		if err := CheckName(o.As); err != nil {
+			return Session{}, err
+		}
+	}
 	suggested, err := o.resolve(ctx)
 	if err != nil {
 		return Session{}, err
@@ -83,7 +90,7 @@ func Login(ctx context.Context, o Options) (Session, error) {
 		return Session{}, err
 	}
 	s := Session{
-		CloudURL: base, AuthURL: o.AuthURL, TokenURL: p.Token, RevokeURL: p.Revocation,
+		Name: o.As, CloudURL: base, AuthURL: o.AuthURL, TokenURL: p.Token, RevokeURL: p.Revocation,
 		ClientID: o.ClientID, Scope: got.Scope, AccessToken: got.AccessToken, RefreshToken: got.RefreshToken,
 		Expiry: got.expiry(o.Now()), SignedIn: o.Now(),
 	}
@@ -169,8 +176,7 @@ func (o *Options) store(ctx context.Context, s Session) (Session, error) {
 	}
 	var old Session
 	err := o.file().change(context.WithoutCancel(ctx), func(c *contents) {
-		old = c.Sessions[key(s.CloudURL)]
-		c.Sessions[key(s.CloudURL)] = s
+		s, old = c.keep(s)
 		c.AuthURLs[key(s.CloudURL)] = s.AuthURL
 	})
 	if err != nil {

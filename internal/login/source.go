@@ -102,7 +102,7 @@ func (f *File) refresh(ctx context.Context, h *http.Client, cloudURL, refused st
 	case err != nil:
 		return Session{}, unreachable(s, err)
 	}
-	return next, f.changeLocked(func(c *contents) { c.Sessions[key(cloudURL)] = next })
+	return next, f.changeLocked(func(c *contents) { c.put(cloudURL, next) })
 }
 
 // redeem asks for new tokens (RFC 6749 section 6).
@@ -130,8 +130,10 @@ func redeem(ctx context.Context, h *http.Client, s Session, now func() time.Time
 // one that stands there.
 func (f *File) forget(cloudURL, token string, cause error) error {
 	err := f.changeLocked(func(c *contents) {
-		if c.Sessions[key(cloudURL)].RefreshToken == token {
-			delete(c.Sessions, key(cloudURL))
+		for _, s := range c.accounts(cloudURL) {
+			if s.RefreshToken == token {
+				c.drop(cloudURL, s.Account())
+			}
 		}
 	})
 	if err != nil {
@@ -160,14 +162,18 @@ func unreachable(s Session, err error) error {
 	}
 }
 
-// Logout deletes the session here and revokes it at the auth service. ended says
-// that it is gone from here; then an error only says why the service may still
-// hold it. It is false without an error when there was none.
+// Logout deletes the session of the chosen account here and revokes it at the
+// auth service. Other accounts stay, and none of them comes into use. ended says
+// that the session is gone from here; then an error only says why the service may
+// still hold it. It is false without an error when there was none.
 func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ended bool, err error) {
-	var s Session
+	s, found, err := f.Session(cloudURL)
+	if err != nil || !found {
+		return false, err
+	}
 	if err := f.change(ctx, func(c *contents) {
-		s, ended = c.Sessions[key(cloudURL)]
-		delete(c.Sessions, key(cloudURL))
+		s, ended = c.named(cloudURL, s.Account())
+		c.drop(cloudURL, s.Account())
 	}); err != nil {
 		return false, err
 	}

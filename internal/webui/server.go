@@ -27,6 +27,7 @@ import (
 
 	"snap/api"
 	"snap/internal/local"
+	"snap/internal/login"
 	"snap/internal/look"
 )
 
@@ -40,6 +41,9 @@ var pageFiles embed.FS
 type Options struct {
 	Agent  *local.Agent
 	Client *api.Client // nil without a cloud service or a credential; one can then sign in from the page
+	// Sessions are the login sessions that Client uses; nil opens those of Env.
+	Sessions *login.File
+	HTTP     *http.Client // for signing in; nil is the default one
 
 	Listen      string   // host:port; "" is port 8484 of 127.0.0.1, or the next free one
 	AllowRemote bool     // allow Listen to be another address than loopback

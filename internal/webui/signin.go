@@ -43,11 +43,15 @@ func newSignin(o Options, changed func()) (*signin, error) {
 	if err != nil {
 		host = "unknown"
 	}
+	file := o.Sessions
+	if file == nil {
+		file = login.OpenFile(dir)
+	}
 	return &signin{
 		options: login.Options{CloudURL: config.URL, NoBrowser: true, ConfigDir: dir, Program: product + " " +
 			o.Version,
-			Host: host, Env: o.Env, Now: o.Now},
-		file: login.OpenFile(dir), changed: changed,
+			Host: host, Env: o.Env, Now: o.Now, HTTP: o.HTTP},
+		file: file, changed: changed,
 	}, nil
 }
 
@@ -57,7 +61,7 @@ func (g *signin) client(version string) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.New(api.Options{BaseURL: base, Mount: api.MountUser, Token: g.file.Source(base, nil),
+	return api.New(api.Options{BaseURL: base, Mount: api.MountUser, Token: g.file.Source(base, g.options.HTTP), HTTP: g.options.HTTP,
 		UserAgent: product +
 			"/" + version})
 }
@@ -100,6 +104,9 @@ func (g *signin) begin(ctx context.Context) {
 		o := g.options
 		o.Prompt = p
 		_, err := login.Login(running, o)
+		if err == nil {
+			g.file.Reselect()
+		}
 		g.mu.Lock()
 		g.cancel, g.code = nil, nil
 		if snap.CodeOf(err) != snap.CodeInterrupted {
@@ -163,7 +170,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {
 	if s.signin == nil {
 		return errNoSignIn()
 	}
-	_, err := login.Logout(r.Context(), s.signin.file, s.cloud.base(), nil)
+	_, err := login.Logout(r.Context(), s.signin.file, s.cloud.base(), s.o.HTTP)
 	s.cloud.forget()
 	s.jobs.announce("account")
 	if err != nil {

@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"snap/api"
+	"snap/internal/command"
+	"snap/internal/login"
+)
+
+func (a *app) switchCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "switch [ACCOUNT]",
+		Short: "Use another of your accounts",
+		Long: `Switch changes the account in use, when you are signed in to the cloud service
+as several: of two organizations, or as two users. Name the account, its
+organization or its e-mail address. With two accounts you need not name one.
+
+For one command use --org SLUG or set ` + accountEnv + ` instead. The commands
+share and unshare need ` + accountEnv + `: their --org is the recipient.`,
+		Example: examples(
+			"list your accounts", "snapcli whoami --all",
+			"use the account of another organization", "snapcli switch globex",
+			"for one command only", "snapcli cloud snapshots --org globex"),
+		Args:              command.AtMostOneArg("account"),
+		ValidArgsFunction: a.completeAccount,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
+			if err != nil {
+				return err
+			}
+			file, err := a.credentials()
+			if err != nil {
+				return err
+			}
+			to := login.Choice{Org: a.flags.org}
+			if len(args) > 0 {
+				to.Account = args[0]
+			}
+			s, err := file.Switch(cmd.Context(), base, to)
+			if err != nil {
+				return err
+			}
+			a.done(s.Account(), "%s now uses the account %s%s", base, s.Account(), asWhom(s))
+			if key, first := a.keyFirst(agent); first {
+				a.warn("%s is set and comes before it", key.Where)
+			}
+			a.warnOfEnv(s)
+			return nil
+		},
+	}
+}
+
+// warnOfEnv says when the environment selects another account than this one.
+func (a *app) warnOfEnv(s login.Session) {
+	name := a.env(accountEnv)
+	if name != "" && !slices.Contains([]string{s.Account(), s.Organization, s.Email}, name) {
+		a.warn("%s is set and selects another account: %s", accountEnv, name)
+	}
+}
+
+// noteAccounts says, after a login, which other accounts there are.
+func (a *app) noteAccounts(s login.Session) error {
+	file, err := a.credentials()
+	if err != nil {
+		return err
+	}
+	all, _, err := file.Accounts(s.CloudURL)
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(all, func(o login.Session) bool { return o.Account() == s.Account() })
+	if len(others) > 0 {
+		a.note("this account is named %s; change to another one with `snapcli switch NAME`: %s", s.Account(),
+			namesOf(others))
+	}
+	a.warnOfEnv(s)
+	return nil
+}
+
+func namesOf(all []login.Session) string {
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Account())
+	}
+	return strings.Join(names, ", ")
+}
+
+func (a *app) completeAccount(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completeAccounts(login.Session.Account)(cmd, args, typed)
+}
+
+// completeAccounts offers something of each account on this machine.
+func (a *app) completeAccounts(what func(login.Session) string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+		agent, err := a.agent()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		file, err := a.credentials()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		all, _, _ := file.Accounts(agent.Config().Cloud.URL) // without the file nothing is offered
+		for _, s := range all {
+			if word := what(s); word != "" {
+				out = append(out, cobra.CompletionWithDesc(word, cmp.Or(s.Email, s.Organization)))
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+}

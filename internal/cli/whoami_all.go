@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+
+	"snap"
+	"snap/api"
+	"snap/internal/login"
+)
+
+// account is one account as whoami --all prints it as JSON.
+type account struct {
+	Name         string    `json:"account"`
+	InUse        bool      `json:"in_use" doc:"whether commands use it unless told otherwise"`
+	Cloud        string    `json:"cloud_url"`
+	Email        string    `json:"email,omitempty"`
+	Organization string    `json:"organization,omitempty"`
+	Role         snap.Role `json:"role,omitempty" doc:"of a session that is valid"`
+	Valid        bool      `json:"valid" doc:"whether the service accepts the session"`
+	Problem      string    `json:"problem,omitempty" doc:"why it does not"`
+}
+
+func (a *app) whoamiAll(ctx context.Context) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
+	if err != nil {
+		return err
+	}
+	file, err := a.credentials()
+	if err != nil {
+		return err
+	}
+	sessions, inUse, err := file.Accounts(base)
+	if err != nil {
+		return err
+	}
+	all := []account{}
+	for _, s := range sessions {
+		one, err := a.validate(ctx, file, s)
+		if err != nil {
+			return err
+		}
+		one.InUse = s.Account() == inUse
+		all = append(all, one)
+	}
+	if err := a.printAccounts(base, all); err != nil {
+		return err
+	}
+	if key, first := a.keyFirst(agent); first && !a.flags.json {
+		a.note("%s is set and comes before these", key.Where)
+	}
+	return nil
+}
+
+// validate asks the service about one account. It fails when the service cannot be
+// asked; a session that the service refuses is an account that is not valid.
+func (a *app) validate(ctx context.Context, file *login.File, s login.Session) (account, error) {
+	one := account{Name: s.Account(), Cloud: s.CloudURL, Email: s.Email, Organization: s.Organization}
+	file.Choose(login.Choice{Account: s.Account()})
+	conn, err := a.dial(s.CloudURL, api.MountUser, a.remember(file.Source(s.CloudURL, a.http())),
+		credential{Source: fromSession, Where: "login session"})
+	if err != nil {
+		return one, err
+	}
+	err = a.refresh(ctx, conn)
+	var me api.Me
+	if err == nil {
+		me, err = conn.Me(ctx)
+	}
+	switch snap.CodeOf(err) {
+	case "":
+		one.Valid, one.Email, one.Organization, one.Role = true, me.Email, me.Organization, me.Role
+	case snap.CodeNotSignedIn, snap.CodeUnauthenticated, snap.CodeForbidden:
+		one.Problem = err.Error()
+	default:
+		return one, err
+	}
+	return one, nil
+}
+
+func (a *app) printAccounts(base string, all []account) error {
+	switch {
+	case a.flags.json:
+		return a.printJSON(all)
+	case len(all) == 0:
+		a.note("you are not signed in to %s; run `snapcli login`", base)
+		return nil
+	case a.flags.quiet:
+		for _, one := range all {
+			a.result("%s", one.Name)
+		}
+		return nil
+	}
+	t := a.newTable(column{title: "Account", least: 8, weight: 3}, column{title: "User", least: 8, weight: 1},
+		column{title: "Organization", least: 6, weight: 2}, column{title: "Role"},
+		column{title: "In use", paint: paintShared}, column{title: "Session", least: 8})
+	for _, one := range all {
+		state := "valid"
+		if !one.Valid {
+			state = one.Problem
+		}
+		t.row(one.Name, one.Email, one.Organization, string(one.Role), yesNo(one.InUse), state)
+	}
+	return t.flush()
+}

@@ -1,0 +1,275 @@
+package login
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"snap"
+)
+
+// One cloud service can have several accounts on this machine: login sessions of
+// several organizations or users. Each has a name, and at most one is in use.
+// Commands use that one unless [File.Choose] named another.
+
+// nameless is the account of a session that belongs to nobody known, because the
+// cloud service did not answer when it was made.
+const nameless = "default"
+
+// Account returns the name by which the session is chosen. Sessions of versions
+// that kept one session only have the name of their organization.
+func (s Session) Account() string { return cmp.Or(s.Name, s.Organization, s.Email, nameless) }
+
+// sameUser reports whether both sessions belong to one user of one organization.
+func (s Session) sameUser(other Session) bool {
+	return s.Email == other.Email && s.Organization == other.Organization
+}
+
+// Choice selects one of several accounts. The zero value is the one in use.
+type Choice struct {
+	Account string // its name, or its e-mail address or organization if that is unambiguous
+	Org     string // the organization's slug
+}
+
+func (c Choice) matches(s Session) bool {
+	return (c.Account == "" || c.Account == s.Account() || c.Account == s.Email || c.Account == s.Organization) &&
+		(c.Org == "" || c.Org == s.Organization)
+}
+
+// String is the choice as a message quotes it.
+func (c Choice) String() string { return strconv.Quote(cmp.Or(c.Account, c.Org)) }
+
+// Choose makes [File.Session], [File.Source] and [File.Refresh] work with an
+// account that need not be the one in use.
+func (f *File) Choose(c Choice) {
+	f.mu.Lock()
+	f.choice = c
+	f.mu.Unlock()
+	f.Reselect()
+}
+
+// Reselect ends that the file stays with one account: the next call selects again,
+// as after a login.
+func (f *File) Reselect() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.pinned)
+}
+
+// Accounts returns all sessions of a cloud URL by name, and the name of the one in
+// use, which is empty when none is.
+func (f *File) Accounts(cloudURL string) (all []Session, inUse string, err error) {
+	c, err := f.read()
+	if err != nil {
+		return nil, "", err
+	}
+	if s, ok := c.Sessions[key(cloudURL)]; ok {
+		inUse = s.Account()
+	}
+	return c.accounts(cloudURL), inUse, nil
+}
+
+// Switch makes the account that matches the choice the one in use. Without a
+// choice it is the other one of two. It fails with code usage when no account or
+// several match.
+func (f *File) Switch(ctx context.Context, cloudURL string, to Choice) (s Session, err error) {
+	failed := f.change(ctx, func(c *contents) {
+		if s, err = c.switchTo(cloudURL, to); err == nil {
+			c.use(cloudURL, s.Account())
+		}
+	})
+	return s, cmp.Or(err, failed)
+}
+
+func (c *contents) switchTo(cloudURL string, to Choice) (Session, error) {
+	if to != (Choice{}) {
+		return c.match(cloudURL, to)
+	}
+	switch others := c.Others[key(cloudURL)]; {
+	case len(c.accounts(cloudURL)) == 0:
+		return Session{}, notSignedIn(cloudURL)
+	case len(others) == 0:
+		return Session{}, snap.Usage("you are signed in to "+cloudURL+" as one account only, "+
+			c.names(cloudURL)[0], "sign in to another one with `snapcli login`")
+	case len(others) > 1:
+		return Session{}, snap.Usage("there are several accounts to switch to",
+			"choose one with `snapcli switch NAME`: "+strings.Join(c.names(cloudURL), ", "))
+	default:
+		return others[0], nil
+	}
+}
+
+// session returns the account that the choice, or else the user's last switch or
+// login, selects. found is false when nobody is signed in.
+func (c *contents) session(cloudURL string, choice Choice) (s Session, found bool, err error) {
+	inUse, used := c.Sessions[key(cloudURL)]
+	switch {
+	case used && choice.matches(inUse) && (choice.Account == "" || choice.Account == inUse.Account()):
+		return inUse, true, nil
+	case choice != (Choice{}):
+		s, err = c.match(cloudURL, choice)
+		return s, err == nil, err
+	case len(c.Others[key(cloudURL)]) == 0:
+		return Session{}, false, nil
+	}
+	return Session{}, false, &snap.Error{Code: snap.CodeNotSignedIn, Detail: "no account of " + cloudURL + " is in use",
+		Hint: "run `snapcli login`, or choose one with `snapcli switch NAME`: " + strings.Join(c.names(cloudURL), ", ")}
+}
+
+// match returns the one account that matches the choice. A name comes before an
+// e-mail address or an organization.
+func (c *contents) match(cloudURL string, choice Choice) (Session, error) {
+	var found []Session
+	for _, s := range c.accounts(cloudURL) {
+		switch {
+		case !choice.matches(s):
+		case choice.Account == s.Account():
+			return s, nil
+		default:
+			found = append(found, s)
+		}
+	}
+	switch len(found) {
+	case 0:
+		hint := "run `snapcli login`"
+		if names := c.names(cloudURL); len(names) > 0 {
+			hint = "sign in with `snapcli login`, or choose one of these accounts: " + strings.Join(names, ", ")
+		}
+		return Session{}, &snap.Error{Code: snap.CodeNotSignedIn,
+			Detail: fmt.Sprintf("you are not signed in to %s as %s", cloudURL, choice), Hint: hint}
+	case 1:
+		return found[0], nil
+	}
+	var names []string
+	for _, s := range found {
+		names = append(names, s.Account())
+	}
+	return Session{}, snap.Usage(fmt.Sprintf("several accounts match %s", choice),
+		"choose one by its name, in SNAPCLI_ACCOUNT or with `snapcli switch`: "+strings.Join(names, ", "))
+}
+
+func (c *contents) accounts(cloudURL string) (all []Session) {
+	if s, ok := c.Sessions[key(cloudURL)]; ok {
+		all = append(all, s)
+	}
+	all = append(all, c.Others[key(cloudURL)]...)
+	slices.SortFunc(all, func(a, b Session) int { return cmp.Compare(a.Account(), b.Account()) })
+	return all
+}
+
+func (c *contents) names(cloudURL string) (names []string) {
+	for _, s := range c.accounts(cloudURL) {
+		names = append(names, s.Account())
+	}
+	return names
+}
+
+// named returns the account of this name.
+func (c *contents) named(cloudURL, name string) (Session, bool) {
+	all := c.accounts(cloudURL)
+	i := slices.IndexFunc(all, func(s Session) bool { return s.Account() == name })
+	if i < 0 {
+		return Session{}, false
+	}
+	return all[i], true
+}
+
+// use makes an account the one in use.
+func (c *contents) use(cloudURL, name string) {
+	s, ok := c.named(cloudURL, name)
+	if !ok {
+		return
+	}
+	at := key(cloudURL)
+	c.drop(cloudURL, name)
+	if before, ok := c.Sessions[at]; ok {
+		before.Name = before.Account()
+		c.Others[at] = append(c.Others[at], before)
+	}
+	c.Sessions[at] = s
+}
+
+// put replaces the account of the session's name, which keeps its place.
+func (c *contents) put(cloudURL string, s Session) {
+	at := key(cloudURL)
+	if c.Sessions[at].Account() == s.Account() {
+		c.Sessions[at] = s
+		return
+	}
+	for i, other := range c.Others[at] {
+		if other.Account() == s.Account() {
+			c.Others[at][i] = s
+		}
+	}
+}
+
+// drop removes an account.
+func (c *contents) drop(cloudURL, name string) {
+	at := key(cloudURL)
+	if s, ok := c.Sessions[at]; ok && s.Account() == name {
+		delete(c.Sessions, at)
+	}
+	c.Others[at] = slices.DeleteFunc(c.Others[at], func(s Session) bool { return s.Account() == name })
+	if len(c.Others[at]) == 0 {
+		delete(c.Others, at)
+	}
+}
+
+// keep stores a new session under its name and puts it in use. Without a name it
+// replaces the session of the same user, or gets a name that is free: that of the
+// organization, or else the e-mail address. It returns the session with its name,
+// and the one that it replaced.
+func (c *contents) keep(s Session) (kept, old Session) {
+	if s.Name == "" {
+		s.Name = c.nameFor(s)
+	}
+	old, _ = c.named(s.CloudURL, s.Name)
+	c.drop(s.CloudURL, s.Name)
+	if before, ok := c.Sessions[key(s.CloudURL)]; ok {
+		before.Name = before.Account()
+		c.Others[key(s.CloudURL)] = append(c.Others[key(s.CloudURL)], before)
+	}
+	c.Sessions[key(s.CloudURL)] = s
+	return s, old
+}
+
+func (c *contents) nameFor(s Session) string {
+	if inUse, ok := c.Sessions[key(s.CloudURL)]; ok && inUse.sameUser(s) {
+		return inUse.Account()
+	}
+	for _, other := range c.accounts(s.CloudURL) {
+		if other.sameUser(s) {
+			return other.Account()
+		}
+	}
+	base := cmp.Or(s.Organization, s.Email, nameless)
+	free := []string{base, s.Email, s.Email + "/" + s.Organization}
+	for _, name := range free {
+		if _, taken := c.named(s.CloudURL, name); !taken && name != "" {
+			return name
+		}
+	}
+	for n := 2; ; n++ {
+		name := base + "-" + strconv.Itoa(n)
+		if _, taken := c.named(s.CloudURL, name); !taken {
+			return name
+		}
+	}
+}
+
+// longestName is how long the name of an account may be.
+const longestName = 64
+
+// CheckName fails with code usage for what cannot be the name of an account.
+func CheckName(name string) error {
+	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	if name == "" || len(name) > longestName || strings.ContainsFunc(name, odd) || strings.HasPrefix(name, "-") {
+		return snap.Usage(fmt.Sprintf("%q cannot be the name of an account", name),
+			fmt.Sprintf("use up to %d letters, digits and signs, without a space", longestName))
+	}
+	return nil
+}
