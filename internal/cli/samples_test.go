@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net/url"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -31,6 +32,18 @@ func TestPostgresScripts(t *testing.T) {
 	source, destination := servertest.Postgres(t), servertest.Postgres(t)
 	runScripts(t, "testdata/postgres",
 		withCloud(t, map[string]string{"SAMPLES": samples, "SOURCE": source, "DESTINATION": destination}))
+}
+
+// TestMendScripts has doctor find and remove what killed loads leave on servers.
+func TestMendScripts(t *testing.T) {
+	t.Parallel()
+	postgres, _ := servertest.CrashingPostgres(t) // its own: loads of other tests clean up too
+	mysql, err := url.Parse(servertest.OwnMySQL(t, "mariadb", t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	runScripts(t, "testdata/mend", withCloud(t, map[string]string{"POSTGRES": postgres, "MYSQL": mysql.String(),
+		"MYSQL2": mysql.JoinPath("../other").String(), "MYSQL_PORT": mysql.Port()}))
 }
 
 // TestSampleScripts does the same with the sample SQLite database.

@@ -211,11 +211,7 @@ func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
 	if !a.exists() {
 		return nil
 	}
-	var programs int
-	err := server.QueryRowContext(ctx,
-		`SELECT (SELECT count(*) FROM information_schema.views WHERE definer = ?) + (SELECT count(*) FROM information_schema.triggers WHERE definer = ?)
-		+ (SELECT count(*) FROM information_schema.routines WHERE definer = ?) + (SELECT count(*) FROM information_schema.events WHERE definer = ?)`,
-		a.User+"@"+a.Host, a.User+"@"+a.Host, a.User+"@"+a.Host, a.User+"@"+a.Host).Scan(&programs)
+	programs, err := a.programs(ctx, server)
 	if err != nil {
 		return err
 	}
@@ -227,40 +223,81 @@ func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
 	return err
 }
 
+// programs counts what belongs to an account, but for what loads left behind.
+func (a account) programs(ctx context.Context, server querier) (n int, err error) {
+	err = server.QueryRowContext(ctx, `SELECT count(*) FROM (
+		SELECT definer, table_schema AS place FROM information_schema.views
+		UNION ALL SELECT definer, trigger_schema FROM information_schema.triggers
+		UNION ALL SELECT definer, routine_schema FROM information_schema.routines
+		UNION ALL SELECT definer, event_schema FROM information_schema.events) p WHERE definer = ? AND place NOT REGEXP ?`,
+		a.User+"@"+a.Host, ofLoads).Scan(&n)
+	return n, err
+}
+
 // sweepAccounts drops accounts of loads that have ended and whose programs are
-// gone. A user who may not see accounts has made none.
+// gone.
 func sweepAccounts(ctx context.Context, server *sql.DB, c *sql.Conn) error {
-	rows, err := server.QueryContext(ctx, "SELECT user, host FROM mysql.user WHERE user LIKE 'snapcli\\_%'")
+	all, err := endedAccounts(ctx, c)
 	if err != nil {
-		return nil
+		return err
+	}
+	for _, a := range all {
+		if err := a.dropUnused(ctx, server); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unusedAccounts names the accounts that sweepAccounts drops.
+func unusedAccounts(ctx context.Context, server querier) (unused []string, err error) {
+	all, err := endedAccounts(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		n, err := a.programs(ctx, server)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			unused = append(unused, a.User)
+		}
+	}
+	return unused, nil
+}
+
+// endedAccounts returns the accounts of loads that no longer run and whose exchange
+// is finished. A user who may not see accounts has made none.
+func endedAccounts(ctx context.Context, server querier) (ended []account, err error) {
+	rows, err := server.QueryContext(ctx, "SELECT user, host FROM mysql.user WHERE user LIKE 'snapcli\\_%' ORDER BY user")
+	if err != nil {
+		return nil, nil
 	}
 	defer rows.Close()
 	var all []account
 	for rows.Next() {
 		var a account
 		if err := rows.Scan(&a.User, &a.Host); err != nil {
-			return err
+			return nil, err
 		}
 		if ofAccounts.MatchString(a.User) {
 			all = append(all, a)
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	for _, a := range all {
 		id := strings.TrimPrefix(a.User, "snapcli_")
 		var free sql.NullInt64
-		if err := c.QueryRowContext(ctx, "SELECT is_free_lock(?) AND NOT EXISTS (SELECT 1 FROM "+
+		if err := server.QueryRowContext(ctx, "SELECT is_free_lock(?) AND NOT EXISTS (SELECT 1 FROM "+
 			"information_schema.schemata WHERE schema_name = ?)", id, journalPrefix+id).Scan(&free); err != nil {
-			return err
+			return nil, err
 		}
-		if free.Int64 != 1 {
-			continue
-		}
-		if err := a.dropUnused(ctx, server); err != nil {
-			return err
+		if free.Int64 == 1 {
+			ended = append(ended, a)
 		}
 	}
-	return nil
+	return ended, nil
 }

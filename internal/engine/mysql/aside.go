@@ -94,7 +94,8 @@ func dropAside(ctx context.Context, server *sql.DB, database string) error {
 
 var _ engine.Mender = Engine{}
 
-// Leftovers implements [engine.Mender]: the databases of loads that no longer run.
+// Leftovers implements [engine.Mender]: the databases and accounts of loads that no
+// longer run.
 func (Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -110,8 +111,13 @@ func (Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 }
 
 func leftOn(ctx context.Context, server querier) ([]string, error) {
-	return names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? AND "+
-		"is_free_lock(right(schema_name, 16)) ORDER BY schema_name", ofLoads)
+	left, err := names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ? "+
+		"AND is_free_lock(right(schema_name, 16)) ORDER BY schema_name", ofLoads)
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := unusedAccounts(ctx, server)
+	return append(left, accounts...), err
 }
 
 // Mend implements [engine.Mender]. A journal that was set aside is tried once
@@ -142,6 +148,9 @@ func mend(ctx context.Context, server *sql.DB, place database) error {
 		return err
 	}
 	defer c.Close()
+	if err := sweep(ctx, server, c, place, engine.Options{}); err != nil { // sets more aside
+		return err
+	}
 	aside, err := journalsAside(ctx, server)
 	if err != nil {
 		return err
@@ -154,5 +163,5 @@ func mend(ctx context.Context, server *sql.DB, place database) error {
 			return err
 		}
 	}
-	return sweep(ctx, server, c, place, engine.Options{})
+	return sweepAccounts(ctx, server, c)
 }
