@@ -15,11 +15,13 @@ type AuditAction string
 
 // The actions that the audit log records.
 const (
-	AuditPushed       AuditAction = "snapshot.pushed"
-	AuditPullStarted  AuditAction = "snapshot.pull_started"
-	AuditPulled       AuditAction = "snapshot.pulled"
-	AuditShared       AuditAction = "snapshot.shared"
-	AuditUnshared     AuditAction = "snapshot.unshared"
+	AuditPushed      AuditAction = "snapshot.pushed"
+	AuditPullStarted AuditAction = "snapshot.pull_started"
+	AuditPulled      AuditAction = "snapshot.pulled"
+	AuditShared      AuditAction = "snapshot.shared"
+	AuditUnshared    AuditAction = "snapshot.unshared"
+	// follows a share with another organization: what that organization may know of it
+	AuditReceipt      AuditAction = "snapshot.share_receipt"
 	AuditShareRefused AuditAction = "snapshot.share_refused"
 	AuditDeclined     AuditAction = "snapshot.declined"
 	AuditDeleted      AuditAction = "snapshot.deleted"
@@ -40,8 +42,8 @@ const (
 // AuditActions are all of these, in the order in which one chooses among them.
 func AuditActions() []AuditAction {
 	return []AuditAction{
-		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditShareRefused, AuditDeclined,
-		AuditDeleted,
+		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditReceipt, AuditShareRefused,
+		AuditDeclined, AuditDeleted,
 		AuditChannelMade, AuditChannelGone, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditUserChanged, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded, AuditTokenReused,
 	}
@@ -95,7 +97,13 @@ func (e AuditEntry) Sum(prev string) string {
 	if err != nil {
 		panic(err) // strings, numbers and times always encode
 	}
-	sum := sha256.Sum256(append([]byte(prev+"\n"), text...))
+	return AuditHash(prev, string(text))
+}
+
+// AuditHash is the hash of a line after one with the hash prev; line is its
+// JSON with an empty hash.
+func AuditHash(prev, line string) string {
+	sum := sha256.Sum256([]byte(prev + "\n" + line))
 	return hex.EncodeToString(sum[:])
 }
 

@@ -30,7 +30,7 @@ var house = map[string]struct {
 	may  []string
 }{
 	".":   {both, nil},
-	"api": {both, []string{"."}},
+	"api": {both, []string{".", "internal/auditlog"}},
 
 	"cmd/snapcli": {client, []string{"internal/cli"}},
 	"internal/cli": {client, []string{
@@ -77,15 +77,18 @@ var house = map[string]struct {
 		".", "internal/auth", "internal/store", "internal/blob", "internal/disk",
 	}},
 	"internal/cloud": {server, []string{
-		".", "api", "internal/auth", "internal/limit", "internal/signin", "internal/store",
+		".", "api", "internal/auditlog", "internal/auth", "internal/limit", "internal/signin", "internal/store",
 		"internal/blob", "internal/disk", "internal/look",
 	}},
-	"internal/auth":  {server, []string{".", "internal/limit", "internal/store"}},
+	"internal/auth":  {server, []string{".", "internal/auditlog", "internal/limit", "internal/store"}},
 	"internal/limit": {server, nil},
 	"internal/signin": {server, []string{
 		".", "internal/auth", "internal/store", "internal/look",
 	}},
-	"internal/store": {server, []string{".", "internal/disk"}},
+	"internal/store": {server, []string{".", "internal/auditlog", "internal/disk"}},
+
+	// The service builds the audit log's tree with it, and snapcli verifies it.
+	"internal/auditlog": {both, nil},
 
 	"internal/look": {both, []string{"."}},
 	"internal/disk": {both, nil},

@@ -104,22 +104,6 @@ func (c *Client) AllAudit(ctx context.Context, o AuditOptions) iter.Seq2[AuditEn
 	}
 }
 
-// VerifyAudit reads the whole log from its first line and checks its chain of
-// hashes here, not at the service. It returns how many lines there are.
-func (c *Client) VerifyAudit(ctx context.Context) (lines int64, err error) {
-	var chain snap.AuditChain
-	for e, err := range c.AllAudit(ctx, AuditOptions{OldestFirst: true, Limit: MaxLimit}) {
-		if err != nil {
-			return lines, err
-		}
-		if err := chain.Next(e); err != nil {
-			return lines, err
-		}
-		lines++
-	}
-	return lines, nil
-}
-
 // AudienceAt tells who could see a snapshot at a time, also one that is
 // deleted since. Owners and admins only; id is the whole ID.
 func (c *Client) AudienceAt(ctx context.Context, id string, at time.Time) (AudienceThen, error) {

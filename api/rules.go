@@ -106,6 +106,15 @@ type WebhookEvent struct {
 	Type      snap.AuditAction `json:"type"`
 	Timestamp time.Time        `json:"timestamp"`
 	Data      WebhookData      `json:"data"`
+	Log       *WebhookLog      `json:"log,omitempty" doc:"absent in tests of a webhook"`
+}
+
+// WebhookLog says where the event is in the organization's audit log. The
+// checkpoint covers the line, and whoever keeps it can prove later that the log
+// still holds it.
+type WebhookLog struct {
+	Line       int64  `json:"line" doc:"number of the event's line"`
+	Checkpoint string `json:"checkpoint" doc:"signed checkpoint of the log, as a note"`
 }
 
 // WebhookData tells what happened to which snapshot, and who did it.

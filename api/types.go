@@ -248,20 +248,21 @@ type PullResponse struct {
 
 // Me tells who is calling.
 type Me struct {
-	Organization     string       `json:"organization" doc:"slug"`
-	OrganizationName string       `json:"organization_name"`
-	Email            string       `json:"email,omitempty" doc:"absent for organization-level keys"`
-	Name             string       `json:"name,omitempty"`
-	Role             snap.Role    `json:"role,omitempty"`
-	Groups           []MyGroup    `json:"groups"`
-	GroupsAsOf       *time.Time   `json:"groups_as_of,omitempty" doc:"when the groups were read from the identity provider"`
-	GroupsUnknown    bool         `json:"groups_unknown" doc:"the identity provider sent no usable groups; group shares give nothing"`
-	GroupsWhy        string       `json:"groups_unknown_because,omitempty" doc:"why, and what to ask an admin for, as text for people"`
-	Credential       MeCredential `json:"credential"`
-	Policy           Policy       `json:"policy"`
-	Notices          []Notice     `json:"notices" doc:"what happened to the caller's snapshots and sessions in the last 30 days and was not their doing, newest first, at most 20"`
-	Usage            *Usage       `json:"usage,omitempty" doc:"what the caller has at the service; of an organization-level key, what such keys have"`
-	OrgUsage         *Usage       `json:"organization_usage,omitempty" doc:"what the whole organization has; for owners and admins"`
+	Organization     string           `json:"organization" doc:"slug"`
+	OrganizationName string           `json:"organization_name"`
+	Email            string           `json:"email,omitempty" doc:"absent for organization-level keys"`
+	Name             string           `json:"name,omitempty"`
+	Role             snap.Role        `json:"role,omitempty"`
+	Groups           []MyGroup        `json:"groups"`
+	GroupsAsOf       *time.Time       `json:"groups_as_of,omitempty" doc:"when the groups were read from the identity provider"`
+	GroupsUnknown    bool             `json:"groups_unknown" doc:"the identity provider sent no usable groups; group shares give nothing"`
+	GroupsWhy        string           `json:"groups_unknown_because,omitempty" doc:"why, and what to ask an admin for, as text for people"`
+	Credential       MeCredential     `json:"credential"`
+	Policy           Policy           `json:"policy"`
+	Notices          []Notice         `json:"notices" doc:"what happened to the caller's snapshots and sessions in the last 30 days and was not their doing, newest first, at most 20"`
+	Usage            *Usage           `json:"usage,omitempty" doc:"what the caller has at the service; of an organization-level key, what such keys have"`
+	OrgUsage         *Usage           `json:"organization_usage,omitempty" doc:"what the whole organization has; for owners and admins"`
+	Audit            *AuditCheckpoint `json:"audit,omitempty" doc:"newest signed checkpoint of the audit log; for owners and admins"`
 }
 
 // Policy is what the organization limits about sharing.

@@ -46,6 +46,7 @@ var printed = []struct {
 	{"cloud snapshots shares", sharesList{}},
 	{"cloud snapshots access", api.Access{}},
 	{"cloud snapshots access --at", api.AudienceThen{}},
+	{"cloud snapshots receipt", api.AuditInclusion{}},
 	{"cloud groups", []api.Group{}},
 	{"cloud channels, cloud channels list", []api.Channel{}},
 	{"cloud channels add", api.Channel{}},
@@ -60,7 +61,7 @@ var printed = []struct {
 	{"cloud sessions, cloud sessions list", []api.Session{}},
 	{"cloud uploads, cloud uploads list", []api.Upload{}},
 	{"cloud audit", []api.AuditEntry{}},
-	{"cloud audit --verify", auditVerdict{}},
+	{"cloud audit --verify", api.AuditVerdict{}},
 	{"version", build{}},
 	{"any command that fails, on standard error", errorObject{}},
 }

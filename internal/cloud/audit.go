@@ -29,6 +29,9 @@ func (s *Service) listAudit(ctx context.Context, in *auditInput) (*body[api.Audi
 		return nil, snap.Invalid(fmt.Sprintf("%q is not an action of the audit log", in.Action),
 			"the actions are "+names(snap.AuditActions()))
 	}
+	if err := s.sequence(ctx, callOf(ctx).caller.Org.ID); err != nil {
+		return nil, err
+	}
 	page, err := s.store.Audit(ctx, callOf(ctx).caller, store.AuditQuery{
 		Snapshot: in.Snapshot, Actor: in.Actor, Action: in.Action, Since: in.Since, Until: in.Until,
 		OldestFirst: in.Order == "oldest", Limit: in.Limit, Cursor: in.Cursor,
@@ -64,6 +67,9 @@ type thenInput struct {
 // audienceThen answers from the audit log who could see a snapshot at a time.
 func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.AudienceThen], error) {
 	c := callOf(ctx).caller
+	if err := s.sequence(ctx, c.Org.ID); err != nil {
+		return nil, err
+	}
 	lines, err := s.store.History(ctx, c, in.Snapshot, in.At)
 	if err != nil {
 		return nil, err

@@ -49,6 +49,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		return err
 	})
 	leased("retention", retentionEvery, s.expireAll)
+	leased("audit", sequenceEvery, s.Sequence)
 	running.Go(func() { // each delivery is leased by itself
 		s.repeat(ctx, "webhooks", deliverEvery, func(ctx context.Context) error {
 			return s.job(ctx, "webhooks", func(ctx context.Context) error {
@@ -60,18 +61,21 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	return running.Wait
 }
 
-// job does background work once, counted. Webhooks are traced one by one: they
-// are looked for every second.
+// often are the kinds of work that are looked for every second or more often.
+// They are not traced and logged as a whole.
+func often(name string) bool { return name == "webhooks" || name == "audit" }
+
+// job does background work once, counted.
 func (s *Service) job(ctx context.Context, name string, work func(context.Context) error) error {
 	end := func(error) {}
-	if name != "webhooks" {
+	if !often(name) {
 		ctx, end = s.tracing.begin(ctx, name, trace.SpanKindInternal)
 	}
 	started := time.Now()
 	err := work(ctx)
 	took := time.Since(started)
 	s.metrics.ran(name, err, s.now(), took)
-	if name != "webhooks" {
+	if !often(name) {
 		s.log.DebugContext(ctx, "background work", "job", name, "took", took)
 	}
 	end(err)

@@ -229,7 +229,7 @@ func TestOlderReplicasRunBesideNewer(t *testing.T) {
 		must(t, b.as(alice).Delete(ctx, sn.ID))
 		sees(gail)
 		for _, p := range []*beside{a, b} {
-			if _, err := p.as(alice).VerifyAudit(ctx); err != nil {
+			if _, err := p.as(alice).VerifyAudit(ctx, nil); err != nil {
 				t.Errorf("the audit log, at %s: %v", p, err)
 			}
 		}

@@ -208,6 +208,9 @@ func (b *building) grant(v *visitor, t *thing, a snap.Audience, until time.Time,
 		return
 	}
 	t.note(v, snap.AuditShared, what)
+	if a.Kind() == snap.KindRecipients {
+		t.log[t.org.Slug] += fmt.Sprintf(" %s %s\n", snap.AuditReceipt, what)
+	}
 }
 
 func (b *building) ungrant(v *visitor, t *thing, a snap.Audience, what string) {

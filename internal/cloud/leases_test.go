@@ -168,7 +168,7 @@ func TestTwoLeadersCollectOnce(t *testing.T) {
 				t.Errorf("%s was deleted by %d replicas, and is in the audit log %d times", id, n, gone[id])
 			}
 		}
-		if _, err := alice.VerifyAudit(ctx); err != nil {
+		if _, err := alice.VerifyAudit(ctx, nil); err != nil {
 			t.Error(err)
 		}
 	})

@@ -42,6 +42,9 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.sequence(ctx, c.Org.ID); err != nil {
+		return nil, err
+	}
 	notices, err := s.store.Notices(ctx, c)
 	if err != nil {
 		return nil, err
@@ -65,6 +68,13 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	}
 	if err := s.addUsage(ctx, c, &out); err != nil {
 		return nil, err
+	}
+	if c.IsAdmin() {
+		if log, size, err := s.lastCheckpoint(ctx, c.Org); err == nil && size > 0 {
+			out.Audit = &log
+		} else if err != nil && snap.CodeOf(err) != snap.CodeConflict { // verifying the log reports that
+			return nil, err
+		}
 	}
 	return &body[api.Me]{out}, nil
 }

@@ -75,6 +75,16 @@ func (s *Service) routes(root huma.API) {
 		"List the organization's audit log, newest first"}, s.listAudit)
 	register(s, both, route{"audience-then", "GET /audit/access", snap.ActAdminister, onNothing,
 		"List who could see a snapshot at a time in the past"}, s.audienceThen)
+	register(s, both, route{"audit-checkpoint", "GET /audit/checkpoint", snap.ActAdminister, onNothing,
+		"Get a signed checkpoint of the audit log"}, s.auditCheckpoint)
+	register(s, both, route{"audit-records", "GET /audit/records", snap.ActAdminister, onNothing,
+		"List lines of the audit log as the tree holds them, oldest first"}, s.auditRecords)
+	register(s, both, route{"audit-inclusion", "GET /audit/inclusion", snap.ActAdminister, onNothing,
+		"Prove that a line is in the audit log"}, s.auditInclusion)
+	register(s, both, route{"audit-growth", "GET /audit/growth", snap.ActAdminister, onNothing,
+		"Prove that the audit log only grew since an older checkpoint"}, s.auditGrowth)
+	register(s, both, route{"share-receipt", "GET /snapshots/{id}/receipt", snap.ActView, onSnapshot,
+		"Get the proof that another organization shared the snapshot"}, s.receipt)
 
 	register(s, both, route{"decline", "DELETE /snapshots/{id}/received", snap.ActDecline, onSnapshot,
 		"Decline a snapshot that another organization shared"}, s.decline)

@@ -18,6 +18,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/auditlog"
 	"snap/internal/auth"
 	"snap/internal/blob"
 	"snap/internal/limit"
@@ -38,6 +39,7 @@ type Service struct {
 	verifying    blob.Tasks   // uploads whose bytes are being verified
 	parts        http.Handler // PUT of parts, for the folder store; nil for S3
 	auth         *auth.Authenticator
+	auditKey     auditlog.Key // signs checkpoints of the audit logs
 	signin       *signin.Service
 	authSettings api.AuthConfig
 	urlKey       []byte // signs download URLs
@@ -177,6 +179,9 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("start the auth service: %w", err)
+	}
+	if s.auditKey, err = auth.AuditKey(ctx, s.store, sealer); err != nil {
+		return err
 	}
 	s.authSettings = api.AuthConfig{AuthURL: s.signin.Issuer(), ClientID: s.config.Auth.ClientID,
 		Scopes: []string{"openid", "offline_access"}}

@@ -386,11 +386,11 @@ func (w *world) audit() {
 		if !p.admin {
 			continue
 		}
-		n, err := p.any.VerifyAudit(context.Background())
+		v, err := p.any.VerifyAudit(context.Background(), nil)
 		if err != nil {
 			w.violated("the audit log of %s: %v", p.org, err)
 		}
-		w.t.Logf("the audit log of %s has %d lines", p.org, n)
+		w.t.Logf("the audit log of %s has %d lines", p.org, v.Lines)
 		for e, err := range p.any.AllAudit(context.Background(),
 			api.AuditOptions{Action: snap.AuditPushed, Limit: api.MaxLimit}) {
 			if err != nil {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,19 +13,18 @@ import (
 )
 
 // An audit line is written in the transaction of the change it records, so
-// that there is never one without the other.
+// that there is never one without the other. It gets its number afterwards
+// ([Store.Sequence]): no transaction waits for another one's line.
 
 // record adds a line to an organization's audit log. The caller, the time and
-// the request's origin are filled in. It is the last statement of its
-// transaction, because it holds the end of the organization's chain until then.
+// the request's origin are filled in.
 func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Caller, e snap.AuditEntry) error {
-	var prev string
-	err := tx.QueryRowContext(ctx, `
-		INSERT INTO audit_heads(org_id, seq, hash) VALUES($1, 1, '')
-		ON CONFLICT(org_id) DO UPDATE SET seq = audit_heads.seq + 1 RETURNING seq, hash`, orgID).Scan(&e.Seq, &prev)
-	if err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
+	return s.recordFor(ctx, tx, orgID, c, e, 0)
+}
+
+// recordFor is record of a line that becomes a notice of a user; 0 is none.
+func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Caller, e snap.AuditEntry,
+	noticeTo int64) error {
 	e.At = time.UnixMilli(s.now().UnixMilli()).UTC()
 	e.ActorOrg = c.Org.Slug
 	if c.User != nil {
@@ -35,41 +33,17 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 	e.Credential = strings.TrimSpace(string(c.Credential.Kind) + " " + c.Credential.Name)
 	origin := snap.OriginOf(ctx)
 	e.Address, e.RequestID = origin.Address, origin.RequestID
-	e.Hash = e.Sum(prev)
 	body, err := json.Marshal(e)
 	if err != nil {
 		return err
 	}
-	if err := s.appendLine(ctx, tx, orgID, e, string(body)); err != nil {
+	_, err = tx.ExecContext(ctx, `INSERT INTO audit_waiting(org_id, body, notice_to) VALUES($1, $2, $3)`,
+		orgID, string(body), nullID(noticeTo))
+	if err != nil {
 		return fmt.Errorf("audit: %w", err)
 	}
 	return nil
 }
-
-// appendLine writes a line, its hash as the end of the chain, and which webhooks
-// are to be told of it. On PostgreSQL that is one statement: everybody else of
-// the organization waits for the end of the chain meanwhile.
-func (s *Store) appendLine(ctx context.Context, tx *sql.Tx, orgID int64, e snap.AuditEntry, body string) error {
-	line := []any{orgID, e.Seq, e.At.UnixMilli(), string(e.Action), e.Actor, e.Snapshot, body, e.Hash}
-	if s.dialect == postgres {
-		_, err := tx.ExecContext(ctx,
-			`WITH line AS (`+insertLine+`), head AS (UPDATE audit_heads SET hash = $8 WHERE org_id = $1) `+insertDeliveries, line...)
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, insertLine, line...); err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, `UPDATE audit_heads SET hash = $2 WHERE org_id = $1`, orgID, e.Hash); err != nil {
-		return err
-	}
-	if !slices.Contains(WebhookEvents(), e.Action) {
-		return nil
-	}
-	_, err := tx.ExecContext(ctx, insertDeliveries, line[:4]...)
-	return err
-}
-
-const insertLine = `INSERT INTO audit(org_id, seq, at, action, actor, snapshot, body, hash) VALUES($1, $2, $3, $4, $5, $6, $7, $8)`
 
 // recordOn records what a caller did with a snapshot: in the log of the
 // snapshot's organization and, when the caller is of another one, in theirs,
@@ -78,19 +52,10 @@ func (s *Store) recordOn(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 	d snap.AuditDetail) error {
 	d.Target = sn.Target
 	e := snap.AuditEntry{Action: action, Snapshot: sn.ID, Detail: d}
-	logs := []int64{sn.Org.ID}
-	if c.Org.ID != 0 && c.Org.ID != sn.Org.ID {
-		logs = append(logs, c.Org.ID)
-		if logs[0] > logs[1] { // one order for all, so that no two wait for each other
-			logs[0], logs[1] = logs[1], logs[0]
-		}
+	if err := s.record(ctx, tx, sn.Org.ID, c, e); err != nil || c.Org.ID == 0 || c.Org.ID == sn.Org.ID {
+		return err
 	}
-	for _, org := range logs {
-		if err := s.record(ctx, tx, org, c, e); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.record(ctx, tx, c.Org.ID, c, e)
 }
 
 // Note records something that a caller did with a snapshot and that changes
@@ -151,7 +116,7 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (AuditPa
 		and(beyond, seq)
 	}
 	items, err := collect(ctx, s,
-		`SELECT body FROM audit WHERE `+strings.Join(where, ` AND `)+` ORDER BY seq `+order+` LIMIT $`+strconv.Itoa(len(args)+1),
+		`SELECT `+entryColumns+` FROM audit a WHERE `+strings.Join(where, ` AND `)+` ORDER BY seq `+order+` LIMIT $`+strconv.Itoa(len(args)+1),
 		scanEntry, append(args, q.Limit+1)...)
 	if err != nil || len(items) <= q.Limit {
 		return AuditPage{Items: items}, err
@@ -160,12 +125,33 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (AuditPa
 	return AuditPage{Items: items, Next: strconv.FormatInt(items[q.Limit-1].Seq, 10)}, nil
 }
 
+// entryColumns are what [scanEntry] reads of audit lines a.
+const entryColumns = `a.seq, a.at, a.action, a.actor, a.snapshot, a.hash, a.body`
+
+// scanEntry reads a line. The columns by which lines are found repeat what the
+// line says; it fails when they do not, so that nobody is shown a line that was
+// altered in one place.
 func scanEntry(rows *sql.Rows) (e snap.AuditEntry, err error) {
-	var body string
-	if err := rows.Scan(&body); err != nil {
-		return e, err
+	e, _, err = scanLine(rows)
+	return e, err
+}
+
+// scanLine is scanEntry with the text that the tree holds.
+// into takes the columns before.
+func scanLine(rows *sql.Rows, into ...any) (e snap.AuditEntry, body string, err error) {
+	var seq, at int64
+	var action, actor, snapshot, hash string
+	if err := rows.Scan(append(into, &seq, &at, &action, &actor, &snapshot, &hash, &body)...); err != nil {
+		return e, "", err
 	}
-	return entryOf(body)
+	if e, err = entryOf(body); err != nil {
+		return e, "", errAltered(fmt.Sprintf("line %d is not a line", seq))
+	}
+	if e.Seq != seq || e.At.UnixMilli() != at || string(e.Action) != action || e.Actor != actor ||
+		e.Snapshot != snapshot || e.Hash != hash {
+		return e, "", errAltered(fmt.Sprintf("line %d is listed by other values than it holds", seq))
+	}
+	return e, body, nil
 }
 
 func entryOf(body string) (e snap.AuditEntry, err error) {
@@ -179,6 +165,6 @@ func entryOf(body string) (e snap.AuditEntry, err error) {
 func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, until time.Time) ([]snap.AuditEntry,
 	error) {
 	return collect(ctx, s,
-		`SELECT body FROM audit WHERE org_id = $1 AND (snapshot = $2 OR action = $3) AND at <= $4 ORDER BY seq`,
+		`SELECT `+entryColumns+` FROM audit a WHERE org_id = $1 AND (snapshot = $2 OR action = $3) AND at <= $4 ORDER BY seq`,
 		scanEntry, c.Org.ID, snapshotID, string(snap.AuditUserChanged), until.UnixMilli())
 }

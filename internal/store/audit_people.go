@@ -40,10 +40,14 @@ func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action 
 		return err
 	}
 	d.User = actor.User.Email
+	var noticeTo int64
+	if action == snap.AuditTokenReused {
+		noticeTo = actor.User.ID
+	}
 	if by := snap.OriginOf(ctx).Caller; by.Principal() != 0 {
 		actor = by
 	}
-	return s.record(ctx, tx, actor.Org.ID, actor, snap.AuditEntry{Action: action, Detail: d})
+	return s.recordFor(ctx, tx, actor.Org.ID, actor, snap.AuditEntry{Action: action, Detail: d}, noticeTo)
 }
 
 // standing returns a user's e-mail, role, groups and whether they are disabled,

@@ -8,8 +8,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+
+	"golang.org/x/mod/sumdb/tlog"
 
 	"snap"
+	"snap/internal/auditlog"
 )
 
 // BackUp writes the SQLite database of a data directory, as of one moment, to
@@ -115,31 +119,75 @@ func (c *Copy) Check(ctx context.Context) error {
 func (s *Store) CheckAudit(ctx context.Context) error { return checkChains(patient(ctx), s.read) }
 
 func checkChains(ctx context.Context, q querier) error {
-	rows, err := q.QueryContext(ctx, `SELECT org_id, body FROM audit ORDER BY org_id, seq`)
+	signed, err := q.QueryContext(ctx, `SELECT * FROM audit_heads WHERE 1 = 0`)
+	if err != nil {
+		return err
+	}
+	names, err := signed.Columns()
+	if err := errors.Join(err, signed.Err(), signed.Close()); err != nil {
+		return err
+	}
+	columns := `coalesce(h.size, 0), coalesce(h.checkpoint, '')`
+	if !slices.Contains(names, "size") { // an older service wrote the database
+		columns = `0, ''`
+	}
+	rows, err := q.QueryContext(ctx,
+		`SELECT o.id, `+columns+` FROM orgs o LEFT JOIN audit_heads h ON h.org_id = o.id ORDER BY o.id`)
+	if err != nil {
+		return err
+	}
+	heads, err := drain(rows, func(rows *sql.Rows) (h head, err error) {
+		err = rows.Scan(&h.org, &h.size, &h.checkpoint)
+		return h, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, h := range heads {
+		if err := h.check(ctx, q); err != nil {
+			return fmt.Errorf("the audit log of organization %d: %w", h.org, err)
+		}
+	}
+	return nil
+}
+
+// head is the end of an organization's audit log.
+type head struct {
+	org, size  int64
+	checkpoint string
+}
+
+// check walks the chain of an organization's lines and holds them against the
+// checkpoint, whose signature it cannot verify.
+func (h head) check(ctx context.Context, q querier) error {
+	rows, err := q.QueryContext(ctx, `SELECT `+entryColumns+` FROM audit a WHERE a.org_id = $1 ORDER BY a.seq`, h.org)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	var last int64
 	var chain snap.AuditChain
+	var sum auditlog.Sum
+	var signed tlog.Hash
 	for rows.Next() {
-		var org int64
-		var body string
-		if err := rows.Scan(&org, &body); err != nil {
-			return err
-		}
-		if org != last {
-			last, chain = org, snap.AuditChain{}
-		}
-		e, err := entryOf(body)
+		e, body, err := scanLine(rows)
 		if err == nil {
 			err = chain.Next(e)
 		}
 		if err != nil {
-			return fmt.Errorf("the audit log of organization %d: %w", org, err)
+			return err
+		}
+		if sum.Add(body); sum.Size() == h.size {
+			signed = sum.Root()
 		}
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil || h.size == 0 {
+		return err
+	}
+	c, err := auditlog.Read(h.checkpoint)
+	if err != nil || c.Size != h.size || c.Root != signed {
+		return errAltered("its lines are not those that its checkpoint was signed for")
+	}
+	return nil
 }
 
 // Count returns how many objects the copy names.

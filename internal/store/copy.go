@@ -161,15 +161,22 @@ func (c *copying) table(ctx context.Context, t table) (int64, error) {
 
 // edit returns what happens to each row of a table on its way.
 func (c *copying) edit(t table, columns []string) func(row []any) error {
-	if t.name != "signing_keys" || c.reseal == nil {
+	if c.reseal == nil || t.name != "signing_keys" && t.name != "secrets" {
 		return nil
 	}
 	at := map[string]int{}
 	for i, name := range columns {
 		at[name] = i
 	}
+	name, value := "kid", "private"
+	if t.name == "secrets" {
+		name, value = "name", "value"
+	}
 	return func(row []any) (err error) {
-		row[at["private"]], err = c.reseal(row[at["kid"]].(string), row[at["private"]].([]byte))
+		if t.name == "secrets" && row[at[name]] != AuditKeyName {
+			return nil
+		}
+		row[at[value]], err = c.reseal(row[at[name]].(string), row[at[value]].([]byte))
 		return err
 	}
 }

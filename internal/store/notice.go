@@ -16,15 +16,15 @@ const (
 	mostNotices = 20
 )
 
-// addNotice adds the newest line of an organization's log to a user's notices.
-func (s *Store) addNotice(ctx context.Context, tx *sql.Tx, orgID, userID int64) error {
+// addNotice makes a line of an organization's log a notice of a user.
+func (s *Store) addNotice(ctx context.Context, tx *sql.Tx, orgID, seq, userID int64) error {
 	now := s.now()
 	if _, err := tx.ExecContext(ctx,
 		`DELETE FROM notices WHERE user_id = $1 AND at < $2`, userID, now.Add(-noticeLife).UnixMilli()); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, `INSERT INTO notices(user_id, org_id, seq, at)
-		SELECT $1, org_id, max(seq), $3 FROM audit WHERE org_id = $2 GROUP BY org_id`, userID, orgID, now.UnixMilli())
+	_, err := tx.ExecContext(ctx, `INSERT INTO notices(user_id, org_id, seq, at) VALUES($1, $2, $3, $4)`,
+		userID, orgID, seq, now.UnixMilli())
 	return err
 }
 
@@ -33,7 +33,7 @@ func (s *Store) Notices(ctx context.Context, c snap.Caller) ([]snap.AuditEntry, 
 	if c.User == nil {
 		return nil, nil
 	}
-	return collect(ctx, s, `SELECT a.body FROM notices n JOIN audit a ON a.org_id = n.org_id AND a.seq = n.seq
+	return collect(ctx, s, `SELECT `+entryColumns+` FROM notices n JOIN audit a ON a.org_id = n.org_id AND a.seq = n.seq
 		WHERE n.user_id = $1 AND n.at > $2 ORDER BY n.at DESC, n.seq DESC LIMIT $3`,
 		scanEntry, c.User.ID, s.now().Add(-noticeLife).UnixMilli(), mostNotices)
 }

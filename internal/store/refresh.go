@@ -165,15 +165,8 @@ func forgetOld(ctx context.Context, tx *sql.Tx, session int64) error {
 // endReused ends a session whose refresh token was used by two, and tells its
 // user.
 func (s *Store) endReused(ctx context.Context, tx *sql.Tx, n Session) error {
-	ended, err := s.endSessionsAs(ctx, tx, snap.AuditTokenReused, `id = $2`, n.ID)
-	if err != nil || ended == 0 {
-		return err
-	}
-	var org int64
-	if err := tx.QueryRowContext(ctx, `SELECT org_id FROM users WHERE id = $1`, n.UserID).Scan(&org); err != nil {
-		return err
-	}
-	return s.addNotice(ctx, tx, org, n.UserID)
+	_, err := s.endSessionsAs(ctx, tx, snap.AuditTokenReused, `id = $2`, n.ID)
+	return err
 }
 
 // RevokeRefresh ends the session of a refresh token if it is this client's

@@ -160,6 +160,7 @@ func TestReuseIsToldToTheUser(t *testing.T) {
 		if err := w.rotate("lost", "r2"); !errors.Is(err, store.ErrTokenReused) {
 			t.Fatalf("the superseded token: %v", err)
 		}
+		w.sequence()
 		page, err := w.Audit(w.ctx, mia, store.AuditQuery{Action: snap.AuditTokenReused, Limit: 10})
 		w.ok(err)
 		ended, err := w.Audit(w.ctx, mia, store.AuditQuery{Action: snap.AuditSessionEnded, Limit: 10})

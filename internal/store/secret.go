@@ -11,18 +11,39 @@ import (
 // Secret returns the service's secret of this name: size random bytes, made
 // once and the same for every replica from then on.
 func (s *Store) Secret(ctx context.Context, name string, size int) (value []byte, err error) {
-	err = s.txUnique(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name = $1`, name).Scan(&value)
-		if !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		value = make([]byte, size)
-		rand.Read(value)
-		_, err = tx.ExecContext(ctx, `INSERT INTO secrets(name, value) VALUES($1, $2)`, name, value)
-		return err
+	value, err = s.SecretMade(ctx, name, func() ([]byte, error) {
+		fresh := make([]byte, size)
+		rand.Read(fresh)
+		return fresh, nil
 	})
 	if err == nil && len(value) != size {
 		err = fmt.Errorf("the secret %s has %d bytes instead of %d", name, len(value), size)
 	}
 	return value, err
 }
+
+// SecretMade is [Store.Secret] of a value that fresh makes, once.
+func (s *Store) SecretMade(ctx context.Context, name string, fresh func() ([]byte, error)) (value []byte, err error) {
+	err = s.txUnique(ctx, func(tx *sql.Tx) error {
+		err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name = $1`, name).Scan(&value)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if value, err = fresh(); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO secrets(name, value) VALUES($1, $2)`, name, value)
+		return err
+	})
+	return value, err
+}
+
+// ReplaceSecret replaces the value of a secret, unless it is another one by now.
+func (s *Store) ReplaceSecret(ctx context.Context, name string, old, value []byte) error {
+	_, err := s.write.ExecContext(ctx, `UPDATE secrets SET value = $3 WHERE name = $1 AND value = $2`, name, old, value)
+	return err
+}
+
+// AuditKeyName is the secret that signs the checkpoints of audit logs. It is
+// encrypted like the signing keys.
+const AuditKeyName = "audit"

@@ -358,14 +358,30 @@ func (s *Store) recordShare(ctx context.Context, tx *sql.Tx, c snap.Caller, sn s
 	if !m.expires.IsZero() {
 		d.Expires = &m.expires
 	}
-	if d.Organization == "" || sn.Owner == nil {
+	if d.Organization == "" {
 		return change, s.recordOn(ctx, tx, c, sn, snap.AuditShared, d)
 	}
-	d.Owner = sn.Owner.Email
-	if err := s.recordOn(ctx, tx, c, sn, snap.AuditShared, d); err != nil || c.User != nil && c.User.ID == sn.Owner.ID {
+	var noticeTo int64
+	if sn.Owner != nil {
+		d.Owner = sn.Owner.Email
+		if c.User == nil || c.User.ID != sn.Owner.ID {
+			noticeTo = sn.Owner.ID
+		}
+	}
+	d.Target = sn.Target
+	shared := snap.AuditEntry{Action: snap.AuditShared, Snapshot: sn.ID, Detail: d}
+	if err := s.recordFor(ctx, tx, sn.Org.ID, c, shared, noticeTo); err != nil {
 		return change, err
 	}
-	return change, s.addNotice(ctx, tx, sn.Org.ID, sn.Owner.ID)
+	return change, s.recordReceipt(ctx, tx, sn, d)
+}
+
+// recordReceipt records what the recipient organization of a share may know of
+// it, as a line of the owner's log that the recipient is given with its proof.
+func (s *Store) recordReceipt(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, d snap.AuditDetail) error {
+	return s.record(snap.WithOrigin(ctx, snap.Origin{}), tx, sn.Org.ID, snap.Caller{Org: sn.Org}, snap.AuditEntry{
+		Action: snap.AuditReceipt, Snapshot: sn.ID,
+		Detail: snap.AuditDetail{Target: sn.Target, Organization: d.Organization, Expires: d.Expires}})
 }
 
 // ungrant deletes a grant, and records that if there was one.

@@ -2,12 +2,14 @@ package store_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"snap"
+	"snap/internal/auditlog"
 	"snap/internal/clocktest"
 	"snap/internal/servertest"
 	"snap/internal/store"
@@ -52,6 +54,18 @@ func newWorld(t testing.TB, o store.Options) *world {
 	w.Store = s
 	w.acme, w.globex = w.org("acme"), w.org("globex")
 	return w
+}
+
+// auditKey signs the checkpoints of tests.
+var auditKey = auditlog.NewKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)))
+
+// sequence numbers the lines of the audit logs that wait.
+func (w *world) sequence() {
+	w.t.Helper()
+	for _, org := range []snap.OrgRef{w.acme, w.globex} {
+		_, err := w.Sequence(w.ctx, org.ID, auditKey)
+		w.ok(err)
+	}
 }
 
 func (w *world) org(slug string) snap.OrgRef {

@@ -33,6 +33,8 @@ func tables() []table {
 		{name: "misses"},
 		{name: "idempotency"},
 		{name: "audit"},
+		{name: "audit_waiting", identity: "id"},
+		{name: "audit_tree"},
 		{name: "audit_heads"},
 		{name: "notices"},
 		{name: "webhooks", identity: "id"},

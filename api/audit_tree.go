@@ -1,0 +1,210 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"snap"
+	"snap/internal/auditlog"
+)
+
+// AuditCheckpoint is a signed statement of what an organization's audit log
+// holds: how many lines, and the root of their Merkle tree.
+type AuditCheckpoint struct {
+	Checkpoint string `json:"checkpoint" doc:"signed note: origin, number of lines, root" example:"snapcloud/acme\n2\n9f8dUEGiIwCl4yFrHPKzPBhjKXNaUdJjrNSGYEJJJ1k=\n\n— snapcloud/acme ...\n"`
+	Key        string `json:"key" doc:"public key that signed it, as of Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
+}
+
+// AuditRecords are lines of the audit log, oldest first, each as the very text
+// that the tree holds.
+type AuditRecords struct {
+	Items []string `json:"items" doc:"each the JSON of a line, as text; the tree holds its hash"`
+}
+
+// AuditInclusion proves that a line is in an organization's audit log.
+type AuditInclusion struct {
+	Organization string   `json:"organization" doc:"slug; whose log it is"`
+	Line         int64    `json:"line" doc:"number of the line"`
+	Record       string   `json:"record" doc:"the line's JSON, as text"`
+	Proof        []string `json:"proof" doc:"hashes that lead from the line to the checkpoint's root (RFC 9162, section 2.1.3), base64"`
+	AuditCheckpoint
+}
+
+// AuditGrowth proves that an audit log begins with the lines of an older
+// checkpoint.
+type AuditGrowth struct {
+	From  int64    `json:"from" doc:"size of the older checkpoint"`
+	Proof []string `json:"proof" doc:"hashes that lead from the older root to the checkpoint's (RFC 9162, section 2.1.4), base64"`
+	AuditCheckpoint
+}
+
+// MaxAuditRecords is how many lines one page of records has at most.
+const MaxAuditRecords = 1000
+
+// AuditCheckpoint returns a checkpoint of the organization's audit log as it is
+// now. It fails with code not_found when the log has no line, and with code
+// conflict when the service found that it was altered.
+func (c *Client) AuditCheckpoint(ctx context.Context) (AuditCheckpoint, error) {
+	return call[AuditCheckpoint](ctx, c, http.MethodGet, "/audit/checkpoint", nil)
+}
+
+// AuditRecords returns lines of the log from this number on, at most
+// [MaxAuditRecords].
+func (c *Client) AuditRecords(ctx context.Context, from int64, limit int) (AuditRecords, error) {
+	q := url.Values{"from": {strconv.FormatInt(from, 10)}, "limit": {strconv.Itoa(limit)}}
+	return call[AuditRecords](ctx, c, http.MethodGet, "/audit/records?"+q.Encode(), nil)
+}
+
+// AuditInclusion returns the proof that a line is in the log.
+func (c *Client) AuditInclusion(ctx context.Context, line int64) (AuditInclusion, error) {
+	return call[AuditInclusion](ctx, c, http.MethodGet, "/audit/inclusion?line="+strconv.FormatInt(line, 10), nil)
+}
+
+// AuditGrowth returns the proof that the log begins with its first from lines.
+func (c *Client) AuditGrowth(ctx context.Context, from int64) (AuditGrowth, error) {
+	return call[AuditGrowth](ctx, c, http.MethodGet, "/audit/growth?from="+strconv.FormatInt(from, 10), nil)
+}
+
+// Receipt returns the line of the owner's audit log that records that a received
+// snapshot was shared with the caller's organization, with its proof.
+func (c *Client) Receipt(ctx context.Context, id string) (AuditInclusion, error) {
+	return call[AuditInclusion](ctx, c, http.MethodGet, snapshotPath(id, "/receipt"), nil)
+}
+
+// Verify reports, with code conflict, that the proof does not show the record to
+// be this line of the organization's log.
+func (p AuditInclusion) Verify() error {
+	signed, err := auditlog.Open(p.Checkpoint, p.Organization, p.Key)
+	if err != nil {
+		return unsound(err.Error())
+	}
+	proof, err := auditlog.ParseProof(p.Proof)
+	if err != nil || !signed.Includes(p.Line, p.Record, proof) {
+		return unsound("the proof does not show that the line is in the log")
+	}
+	return nil
+}
+
+// AuditVerdict is what came of [Client.VerifyAudit].
+type AuditVerdict struct {
+	Organization string           `json:"organization"`
+	Lines        int64            `json:"lines" doc:"lines that were read and are as the checkpoint says"`
+	Sound        bool             `json:"sound"`
+	Problem      string           `json:"problem,omitempty" doc:"why it is not sound"`
+	Now          *AuditCheckpoint `json:"now,omitempty" doc:"checkpoint that the service signed for this answer"`
+	Seen         *AuditCheckpoint `json:"seen,omitempty" doc:"checkpoint that this machine kept the last time"`
+}
+
+func (v *AuditVerdict) fail(format string, args ...any) error {
+	v.Problem = fmt.Sprintf(format, args...)
+	return unsound(v.Problem)
+}
+
+func unsound(problem string) error {
+	return &snap.Error{Code: snap.CodeConflict, Detail: "the audit log is not sound: " + problem,
+		Hint: "keep the checkpoints, and compare the service's database with a backup"}
+}
+
+// detailOf is what an error says without its hint.
+func detailOf(err error) string {
+	var known *snap.Error
+	if errors.As(err, &known) {
+		return known.Detail
+	}
+	return err.Error()
+}
+
+// VerifyAudit reads the whole log of the caller's organization and proves here,
+// not at the service, that it is the log of the service's signed checkpoint, and
+// that it begins with the log of the checkpoint that seen returns for the
+// organization, if that is not the zero one; a nil seen has none. It fails with code conflict when one
+// of these does not hold.
+func (c *Client) VerifyAudit(ctx context.Context, seen func(organization string) (AuditCheckpoint, error)) (
+	v AuditVerdict, err error) {
+	me, err := c.Me(ctx)
+	if err != nil {
+		return v, err
+	}
+	v.Organization = me.Organization
+	var known AuditCheckpoint
+	if seen != nil {
+		if known, err = seen(v.Organization); err != nil {
+			return v, err
+		}
+	}
+	var before auditlog.Checkpoint
+	if known != (AuditCheckpoint{}) {
+		v.Seen = &known
+		if before, err = auditlog.Open(known.Checkpoint, v.Organization, known.Key); err != nil {
+			err = v.fail("the checkpoint that was kept is damaged: %s", err)
+			return v, err
+		}
+	}
+	now, err := c.AuditCheckpoint(ctx)
+	switch {
+	case snap.CodeOf(err) == snap.CodeConflict:
+		err = v.fail("%s", detailOf(err))
+		return v, err
+	case snap.CodeOf(err) == snap.CodeNotFound && v.Seen == nil:
+		v.Sound = true // there is nothing yet
+		return v, nil
+	case snap.CodeOf(err) == snap.CodeNotFound:
+		err = v.fail("the service has no checkpoint of it, and had one of %d lines", before.Size)
+		return v, err
+	case err != nil:
+		return v, err
+	}
+	v.Now = &now
+	signed, err := auditlog.Open(now.Checkpoint, v.Organization, now.Key)
+	switch {
+	case err != nil:
+		err = v.fail("%s", err)
+		return v, err
+	case v.Seen != nil && now.Key != known.Key:
+		err = v.fail("the service signs it with another key than before")
+		return v, err
+	case signed.Size < before.Size:
+		err = v.fail("it has %d lines and had %d", signed.Size, before.Size)
+		return v, err
+	}
+	err = c.readAll(ctx, &v, signed, before)
+	return v, err
+}
+
+// readAll reads the lines of a checkpoint and holds them against it, and against
+// the one before.
+func (c *Client) readAll(ctx context.Context, v *AuditVerdict, signed, before auditlog.Checkpoint) error {
+	var sum auditlog.Sum
+	for sum.Size() < signed.Size {
+		page, err := c.AuditRecords(ctx, sum.Size()+1, int(min(signed.Size-sum.Size(), MaxAuditRecords)))
+		if snap.CodeOf(err) == snap.CodeConflict {
+			return v.fail("%s", detailOf(err))
+		}
+		if err != nil {
+			return err
+		}
+		if len(page.Items) == 0 {
+			return v.fail("line %d is missing", sum.Size()+1)
+		}
+		for _, record := range page.Items {
+			var e AuditEntry
+			if err := json.Unmarshal([]byte(record), &e); err != nil || e.Seq != sum.Size()+1 {
+				return v.fail("line %d is missing or is another one", sum.Size()+1)
+			}
+			sum.Add(record)
+			if sum.Size() == before.Size && sum.Root() != before.Root {
+				return v.fail("its first %d lines are not those that it had", before.Size)
+			}
+		}
+	}
+	if sum.Root() != signed.Root {
+		return v.fail("its %d lines are not those that the checkpoint was signed for", signed.Size)
+	}
+	v.Lines, v.Sound = sum.Size(), true
+	return nil
+}

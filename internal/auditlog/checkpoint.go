@@ -1,0 +1,136 @@
+// Package auditlog makes an organization's audit log a transparency log: the
+// lines are the leaves of a Merkle tree (RFC 9162, section 2.1), and the service
+// signs checkpoints of the tree. Whoever keeps a checkpoint can prove later that
+// the log still holds every line that it held then, and a line can be shown to
+// belong to the log without showing the others.
+//
+// The tree, the proofs and the signed notes are those of Go's checksum database
+// (golang.org/x/mod/sumdb). The package knows neither half of the product: the
+// service builds trees with it, and snapcli verifies them.
+package auditlog
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/mod/sumdb/note"
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Checkpoint says what an organization's log held at some time: its first Size
+// lines, and nothing else, make a tree with this root.
+type Checkpoint struct {
+	Organization string // slug
+	Size         int64
+	Root         tlog.Hash
+}
+
+// Errors of [Open]. Both mean that the text proves nothing.
+var (
+	ErrNotCheckpoint = errors.New("this is not a checkpoint of the organization's audit log")
+	ErrSignature     = errors.New("the checkpoint is not signed with this key")
+)
+
+// origin is the first line of an organization's checkpoints and the name of the
+// key that signs them, so that no checkpoint passes for another organization's.
+func origin(slug string) string { return "snapcloud/" + slug }
+
+// text is the signed part: origin, size and root, each on a line of its own, as
+// in https://c2sp.org/tlog-checkpoint.
+func (c Checkpoint) text() string {
+	return fmt.Sprintf("%s\n%d\n%s\n", origin(c.Organization), c.Size, base64.StdEncoding.EncodeToString(c.Root[:]))
+}
+
+// parse reads what text wrote.
+func parse(text string) (c Checkpoint, err error) {
+	lines := strings.Split(text, "\n")
+	if len(lines) != 4 || lines[3] != "" {
+		return c, ErrNotCheckpoint
+	}
+	slug, ours := strings.CutPrefix(lines[0], origin(""))
+	size, err := strconv.ParseInt(lines[1], 10, 64)
+	if !ours || err != nil || size < 1 || strconv.FormatInt(size, 10) != lines[1] {
+		return c, ErrNotCheckpoint
+	}
+	root, err := tlog.ParseHash(lines[2])
+	if err != nil {
+		return c, ErrNotCheckpoint
+	}
+	return Checkpoint{slug, size, root}, nil
+}
+
+// Key signs the checkpoints of every organization of a service.
+type Key struct{ private ed25519.PrivateKey }
+
+// NewKey returns the key with this Ed25519 private key.
+func NewKey(private ed25519.PrivateKey) Key { return Key{private} }
+
+// Verifier returns the public key that verifies an organization's checkpoints,
+// in the text form of Go's signed notes: name, short hash and key.
+func (k Key) Verifier(slug string) string {
+	text, err := note.NewEd25519VerifierKey(origin(slug), k.private.Public().(ed25519.PublicKey))
+	if err != nil {
+		panic(err) // the key has the right length
+	}
+	return text
+}
+
+// Sign returns the checkpoint as a signed note.
+func (k Key) Sign(c Checkpoint) (string, error) {
+	verifier := k.Verifier(c.Organization)
+	hash := strings.Split(strings.TrimPrefix(verifier, origin(c.Organization)+"+"), "+")[0]
+	const ed25519Key = 1 // the algorithm's number in a note's key
+	secret := append([]byte{ed25519Key}, k.private.Seed()...)
+	signer, err := note.NewSigner("PRIVATE+KEY+" + origin(c.Organization) + "+" + hash + "+" +
+		base64.StdEncoding.EncodeToString(secret))
+	if err != nil {
+		return "", err
+	}
+	signed, err := note.Sign(&note.Note{Text: c.text()}, signer)
+	return string(signed), err
+}
+
+// Open returns the checkpoint that a signed note holds, when verifier signed it
+// and it is about this organization's log.
+func Open(signed, slug, verifier string) (Checkpoint, error) {
+	v, err := note.NewVerifier(verifier)
+	if err != nil || v.Name() != origin(slug) {
+		return Checkpoint{}, ErrSignature
+	}
+	opened, err := note.Open([]byte(signed), note.VerifierList(v))
+	if err != nil {
+		return Checkpoint{}, ErrSignature
+	}
+	c, err := parse(opened.Text)
+	if err == nil && c.Organization != slug {
+		err = ErrNotCheckpoint
+	}
+	return c, err
+}
+
+// Read returns the checkpoint that a note holds and verifies no signature: for
+// those who have no key, such as the verification of a backup.
+func Read(signed string) (Checkpoint, error) {
+	text, _, found := strings.Cut(signed, "\n\n")
+	if !found {
+		return Checkpoint{}, ErrNotCheckpoint
+	}
+	return parse(text + "\n")
+}
+
+// ParseProof reads the hashes of a proof, each in base64.
+func ParseProof(texts []string) ([]tlog.Hash, error) {
+	proof := make([]tlog.Hash, len(texts))
+	for i, text := range texts {
+		h, err := tlog.ParseHash(text)
+		if err != nil {
+			return nil, err
+		}
+		proof[i] = h
+	}
+	return proof, nil
+}

@@ -1,0 +1,136 @@
+package auditlog
+
+import (
+	"errors"
+
+	"golang.org/x/mod/sumdb/tlog"
+)
+
+// Tree is an organization's tree, as far as it is stored. Each line of the log
+// has one node: the hash of the line, and those of the subtrees that the line
+// completes, each 32 bytes, the smallest first.
+type Tree struct {
+	// Nodes returns the nodes of these lines, which count from 1.
+	Nodes func(lines []int64) (map[int64][]byte, error)
+
+	known map[int64]tlog.Hash // by the index of the hash in Go's order
+}
+
+// ErrDamaged says that nodes of the stored tree are missing or cut off.
+var ErrDamaged = errors.New("the stored tree of the audit log is damaged")
+
+// ReadHashes is [tlog.HashReader].
+func (t *Tree) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
+	if t.known == nil {
+		t.known = map[int64]tlog.Hash{}
+	}
+	var lines []int64
+	for _, i := range indexes {
+		if _, known := t.known[i]; !known {
+			line, _ := nodeOf(i)
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) > 0 {
+		nodes, err := t.Nodes(lines)
+		if err != nil {
+			return nil, err
+		}
+		for line, hashes := range nodes {
+			t.keep(line, hashes)
+		}
+	}
+	out := make([]tlog.Hash, len(indexes))
+	for n, i := range indexes {
+		h, known := t.known[i]
+		if !known {
+			return nil, ErrDamaged
+		}
+		out[n] = h
+	}
+	return out, nil
+}
+
+// nodeOf returns the line whose node holds the hash with this index, and how
+// many hashes of the node come before it.
+func nodeOf(index int64) (line int64, before int) {
+	level, n := tlog.SplitStoredHashIndex(index)
+	return (n + 1) << level, level
+}
+
+func (t *Tree) keep(line int64, node []byte) {
+	for level := 0; len(node) >= tlog.HashSize; level++ {
+		t.known[tlog.StoredHashIndex(level, line>>level-1)] = tlog.Hash(node[:tlog.HashSize])
+		node = node[tlog.HashSize:]
+	}
+}
+
+// Append adds the line after the first size ones and returns its node.
+func (t *Tree) Append(size int64, line string) (node []byte, err error) {
+	hashes, err := tlog.StoredHashes(size, []byte(line), t)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range hashes {
+		node = append(node, h[:]...)
+	}
+	t.keep(size+1, node)
+	return node, nil
+}
+
+// Root returns the root of the first size lines.
+func (t *Tree) Root(size int64) (tlog.Hash, error) { return tlog.TreeHash(size, t) }
+
+// Inclusion proves that the line with this number is among the first size ones.
+func (t *Tree) Inclusion(size, line int64) ([]tlog.Hash, error) {
+	return tlog.ProveRecord(size, line-1, t)
+}
+
+// Growth proves that the first size lines begin with the first old ones.
+func (t *Tree) Growth(size, old int64) ([]tlog.Hash, error) { return tlog.ProveTree(size, old, t) }
+
+// Includes reports whether a proof of [Tree.Inclusion] shows that the text is
+// the line with this number of the log.
+func (c Checkpoint) Includes(line int64, text string, proof []tlog.Hash) bool {
+	return line >= 1 && line <= c.Size &&
+		tlog.CheckRecord(proof, c.Size, c.Root, line-1, tlog.RecordHash([]byte(text))) == nil
+}
+
+// Follows reports whether a proof of [Tree.Growth] shows that the log only grew
+// since an older checkpoint.
+func (c Checkpoint) Follows(old Checkpoint, proof []tlog.Hash) bool {
+	return c.Organization == old.Organization && old.Size <= c.Size &&
+		tlog.CheckTree(proof, c.Size, c.Root, old.Size, old.Root) == nil
+}
+
+// Sum adds up the root of a log that is read line by line from the first one.
+// It holds one hash for each power of two.
+type Sum struct {
+	size  int64
+	peaks []tlog.Hash // of whole subtrees, the largest first
+}
+
+// Add adds the next line.
+func (s *Sum) Add(line string) {
+	s.peaks = append(s.peaks, tlog.RecordHash([]byte(line)))
+	s.size++
+	for n := s.size; n%2 == 0; n /= 2 {
+		last := len(s.peaks) - 2
+		s.peaks = append(s.peaks[:last], tlog.NodeHash(s.peaks[last], s.peaks[last+1]))
+	}
+}
+
+// Size returns how many lines were added.
+func (s *Sum) Size() int64 { return s.size }
+
+// Root returns the root of the lines so far; the zero hash when there is none.
+func (s *Sum) Root() tlog.Hash {
+	if s.size == 0 {
+		return tlog.Hash{}
+	}
+	root := s.peaks[len(s.peaks)-1]
+	for i := len(s.peaks) - 2; i >= 0; i-- {
+		root = tlog.NodeHash(s.peaks[i], root)
+	}
+	return root
+}

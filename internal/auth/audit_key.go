@@ -1,0 +1,52 @@
+package auth
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/x509"
+	"errors"
+
+	"snap"
+	"snap/internal/auditlog"
+	"snap/internal/store"
+)
+
+// AuditKey returns the key that signs the checkpoints of the audit logs. It is
+// made once, and every replica has the same one. It is encrypted as the signing
+// keys are, also when auth.key_encryption_key was set later.
+func AuditKey(ctx context.Context, st *store.Store, sealer *Sealer) (auditlog.Key, error) {
+	stored, err := st.SecretMade(ctx, store.AuditKeyName, func() ([]byte, error) {
+		_, private, err := ed25519.GenerateKey(nil)
+		if err != nil {
+			return nil, err
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(private)
+		return sealer.seal(store.AuditKeyName, der), err
+	})
+	if err != nil {
+		return auditlog.Key{}, err
+	}
+	der, err := sealer.open(store.AuditKeyName, stored)
+	if errors.Is(err, errNoSealer) || errors.Is(err, errWrongSealer) {
+		return auditlog.Key{}, snap.Usage("the key that signs the audit log is encrypted with another "+
+			"auth.key_encryption_key, or none is set",
+			"set auth.key_encryption_key to the key it was encrypted with; without it, delete the row "+
+				store.AuditKeyName+" of secrets, and whoever verifies the audit log is told of the new key")
+	}
+	if err != nil {
+		return auditlog.Key{}, err
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return auditlog.Key{}, err
+	}
+	private, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return auditlog.Key{}, errors.New("the key that signs the audit log is not an Ed25519 key")
+	}
+	if sealed := sealer.seal(store.AuditKeyName, der); bytes.Equal(stored, der) && !bytes.Equal(sealed, der) {
+		err = st.ReplaceSecret(ctx, store.AuditKeyName, stored, sealed)
+	}
+	return auditlog.NewKey(private), err
+}

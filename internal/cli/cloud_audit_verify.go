@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"snap"
+	"snap/api"
+)
+
+// verifyAudit proves the organization's audit log on this machine, against the
+// checkpoint that was kept the last time, and keeps the new one.
+func (a *app) verifyAudit(ctx context.Context) error {
+	agent, conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	verdict, err := conn.VerifyAudit(ctx, func(organization string) (api.AuditCheckpoint, error) {
+		return agent.Checkpoint(conn.BaseURL(), organization)
+	})
+	if err != nil && verdict.Problem == "" {
+		return err
+	}
+	if err == nil && verdict.Now != nil {
+		if err := agent.KeepCheckpoint(conn.BaseURL(), verdict.Organization, *verdict.Now); err != nil {
+			return err
+		}
+	}
+	switch {
+	case a.flags.json:
+		if printed := a.printJSON(verdict); printed != nil {
+			return printed
+		}
+		return err
+	case err != nil:
+		a.showCheckpoint("The checkpoint that was kept here:", verdict.Seen)
+		a.showCheckpoint("The checkpoint that the service signed now:", verdict.Now)
+		return err
+	case verdict.Now == nil:
+		a.done("", "the audit log has no line yet")
+	case verdict.Seen == nil:
+		a.done("", "the audit log is sound: %s. Its checkpoint is kept in %s; later runs prove that the log "+
+			"only grew.", plural(int(verdict.Lines), "line", "lines"), agent.CheckpointsPath())
+	default:
+		a.done("", "the audit log is sound: %s, and it only grew since the last checkpoint",
+			plural(int(verdict.Lines), "line", "lines"))
+	}
+	return nil
+}
+
+func (a *app) showCheckpoint(title string, c *api.AuditCheckpoint) {
+	if c == nil {
+		return
+	}
+	a.result("%s", title)
+	for line := range strings.Lines(c.Checkpoint) {
+		a.result("  %s", snap.CleanText(strings.TrimRight(line, "\n")))
+	}
+}

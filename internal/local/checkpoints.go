@@ -1,0 +1,71 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+
+	"snap"
+	"snap/api"
+	"snap/internal/disk"
+)
+
+// checkpoints are the last checkpoints of audit logs that were verified here, by
+// service and by organization.
+type checkpoints map[string]map[string]api.AuditCheckpoint
+
+// CheckpointsPath is the file that keeps them.
+func (a *Agent) CheckpointsPath() string { return filepath.Join(a.data, "audit-checkpoints.json") }
+
+// Checkpoint returns the checkpoint that was kept for an organization of a
+// service; the zero one when there is none.
+func (a *Agent) Checkpoint(service, organization string) (api.AuditCheckpoint, error) {
+	all, err := a.checkpoints()
+	return all[service][organization], err
+}
+
+func (a *Agent) checkpoints() (checkpoints, error) {
+	all := checkpoints{}
+	text, err := os.ReadFile(a.CheckpointsPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		return nil, snap.Usage(fmt.Sprintf("the kept checkpoints %s cannot be read: %s", a.CheckpointsPath(),
+			reason(err)), "restore the file from a backup; without it, changes made before now cannot be found")
+	}
+	return all, nil
+}
+
+// KeepCheckpoint keeps a checkpoint that was verified, in place of the one before.
+func (a *Agent) KeepCheckpoint(service, organization string, c api.AuditCheckpoint) error {
+	if err := os.MkdirAll(a.data, 0o700); err != nil {
+		return diskError(err, "make the data folder")
+	}
+	lock := flock.New(a.CheckpointsPath()+".lock", flock.SetPermissions(0o600))
+	if err := lock.Lock(); err != nil {
+		return diskError(err, "lock the kept checkpoints")
+	}
+	defer lock.Unlock()
+	all, err := a.checkpoints()
+	if err != nil {
+		return err
+	}
+	if all[service] == nil {
+		all[service] = map[string]api.AuditCheckpoint{}
+	}
+	all[service][organization] = c
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the kept checkpoints: %w", err)
+	}
+	return diskError(disk.Replace(a.CheckpointsPath(), append(text, '\n'), 0o600), "write the kept checkpoints")
+}

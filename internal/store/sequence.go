@@ -1,0 +1,388 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"snap"
+	"snap/internal/auditlog"
+)
+
+// The audit log is written in two steps. A change writes its line into
+// audit_waiting, in its own transaction, and waits for nobody. Then one process
+// at a time numbers the waiting lines of an organization, adds them to the
+// organization's tree and signs the new root.
+//
+// The order is that of the commits, as far as anybody can know it: a line that
+// was committed before another one was begun has the smaller id, and no batch
+// sees the second without the first.
+
+// sequenceBatch is how many lines are numbered in one transaction.
+const sequenceBatch = 1000
+
+// Unsequenced returns the organizations that have lines to be numbered, or to be
+// added to the tree.
+func (s *Store) Unsequenced(ctx context.Context) ([]int64, error) {
+	return collect(ctx, s, `SELECT org_id FROM audit_waiting UNION SELECT org_id FROM audit_heads WHERE size < seq`,
+		scanOne[int64])
+}
+
+// Sequence numbers all lines of an organization's audit log that wait, adds them
+// to its tree and signs the new checkpoint. It returns how many lines it
+// numbered. Lines that an older version of the service wrote are added to the
+// tree first. It fails with code conflict, and changes nothing, when the log is
+// not the one that the last checkpoint was signed for.
+func (s *Store) Sequence(ctx context.Context, orgID int64, key auditlog.Key) (numbered int, err error) {
+	ctx = TakingAway(ctx) // the line of an unshare is part of it
+	for {
+		var more bool
+		err := s.row(ctx, `SELECT EXISTS(SELECT 1 FROM audit_waiting WHERE org_id = $1)
+			OR EXISTS(SELECT 1 FROM audit_heads WHERE org_id = $1 AND size < seq)
+			OR `+strays, orgID).Scan(&more)
+		if err != nil || !more {
+			return numbered, err
+		}
+		var n int
+		if err := s.tx(ctx, func(tx *sql.Tx) error {
+			b := &batch{s: s, tx: tx, org: orgID, key: key}
+			n, err = b.run(ctx)
+			return err
+		}); err != nil {
+			return numbered, err
+		}
+		numbered += n
+	}
+}
+
+// strays reports whether the organization $1 has lines outside its log: with
+// numbers that were never given.
+const strays = `EXISTS(SELECT 1 FROM audit WHERE org_id = $1 AND seq < 1)
+	OR EXISTS(SELECT 1 FROM audit WHERE org_id = $1
+		AND seq > coalesce((SELECT h.seq FROM audit_heads h WHERE h.org_id = $1), 0))`
+
+// errAltered says that the database holds another log than was written.
+func errAltered(what string) error {
+	return &snap.Error{Code: snap.CodeConflict, Detail: "the audit log was altered in the database: " + what,
+		Hint: "compare the database with a backup, and ask who can write to it"}
+}
+
+// batch is one transaction of [Store.Sequence].
+type batch struct {
+	s    *Store
+	tx   *sql.Tx
+	org  int64
+	key  auditlog.Key
+	slug string
+	seq  int64  // of the newest line
+	hash string // of the newest line
+	size int64  // lines in the tree
+	tree auditlog.Tree
+}
+
+// line is a waiting line.
+type line struct {
+	id       int64
+	body     string // once numbered: as the log holds it
+	noticeTo sql.NullInt64
+	entry    snap.AuditEntry
+}
+
+func (b *batch) run(ctx context.Context) (numbered int, err error) {
+	b.tree.Nodes = func(lines []int64) (map[int64][]byte, error) { return b.nodes(ctx, lines) }
+	if err := b.begin(ctx); err != nil {
+		return 0, err
+	}
+	lines, err := b.take(ctx)
+	if err != nil {
+		return 0, err
+	}
+	before := b.seq
+	for i := range lines {
+		if err := b.number(&lines[i]); err != nil {
+			return 0, err
+		}
+	}
+	if err := b.write(ctx, lines, before); err != nil {
+		return 0, fmt.Errorf("audit: %w", err)
+	}
+	return len(lines), b.grow(ctx)
+}
+
+// begin locks the end of the log and holds it against the last checkpoint.
+func (b *batch) begin(ctx context.Context) error {
+	var checkpoint string
+	err := b.tx.QueryRowContext(ctx, `
+		INSERT INTO audit_heads(org_id, seq, hash) VALUES($1, 0, '')
+		ON CONFLICT(org_id) DO UPDATE SET seq = audit_heads.seq RETURNING seq, hash, size, checkpoint`, b.org).
+		Scan(&b.seq, &b.hash, &b.size, &checkpoint)
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	var last, planted int64
+	var stray bool
+	err = b.tx.QueryRowContext(ctx, `SELECT o.slug, coalesce((SELECT max(seq) FROM audit a WHERE a.org_id = $1), 0),
+		coalesce((SELECT max(seq) FROM audit_tree t WHERE t.org_id = $1), 0), `+strays+` FROM orgs o WHERE o.id = $1`, b.org).
+		Scan(&b.slug, &last, &planted, &stray)
+	switch {
+	case err != nil:
+		return err
+	case last != b.seq || stray:
+		return errAltered(fmt.Sprintf("its newest line should be %d", b.seq))
+	case planted != b.size:
+		return errAltered(fmt.Sprintf("its tree has %d lines and should have %d", planted, b.size))
+	case b.size == 0:
+		return nil
+	}
+	signed, err := auditlog.Open(checkpoint, b.slug, b.key.Verifier(b.slug))
+	if err != nil {
+		return errAltered(err.Error())
+	}
+	root, err := b.tree.Root(b.size)
+	if errors.Is(err, auditlog.ErrDamaged) || err == nil && (root != signed.Root || b.size != signed.Size) {
+		return errAltered("its tree is not the one that the last checkpoint was signed for")
+	}
+	return err
+}
+
+// take takes the oldest lines that wait.
+func (b *batch) take(ctx context.Context) ([]line, error) {
+	rows, err := b.tx.QueryContext(ctx, `DELETE FROM audit_waiting WHERE id IN (
+		SELECT id FROM audit_waiting WHERE org_id = $1 ORDER BY id LIMIT $2) RETURNING id, body, notice_to`,
+		b.org, sequenceBatch)
+	if err != nil {
+		return nil, err
+	}
+	lines, err := drain(rows, func(rows *sql.Rows) (l line, err error) {
+		err = rows.Scan(&l.id, &l.body, &l.noticeTo)
+		return l, err
+	})
+	slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(a.id, b.id) })
+	return lines, err
+}
+
+// number puts a line after the newest one. Its text stays as the change wrote
+// it, so that no member is lost that only a newer version of the service knows.
+func (b *batch) number(l *line) error {
+	rest, begins := strings.CutPrefix(l.body, `{"seq":0,`)
+	rest, ends := strings.CutSuffix(rest, `"hash":""}`)
+	if !begins || !ends {
+		return errAltered("a line that waits to be numbered is not as it was written")
+	}
+	b.seq++
+	unsigned := `{"seq":` + strconv.FormatInt(b.seq, 10) + `,` + rest + `"hash":"`
+	b.hash = snap.AuditHash(b.hash, unsigned+`"}`)
+	l.body = unsigned + b.hash + `"}`
+	var err error
+	if l.entry, err = entryOf(l.body); err != nil {
+		return errAltered("a line that waits to be numbered is not as it was written")
+	}
+	return nil
+}
+
+const insertLines = `INSERT INTO audit(org_id, seq, at, action, actor, snapshot, body, hash) `
+
+// write writes numbered lines, and which webhooks and users are to be told of them.
+func (b *batch) write(ctx context.Context, lines []line, before int64) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	if err := b.insert(ctx, lines); err != nil {
+		return err
+	}
+	if _, err := b.tx.ExecContext(ctx, insertDeliveries, b.org, before, b.seq); err != nil {
+		return err
+	}
+	for _, l := range lines {
+		if l.noticeTo.Valid {
+			if err := b.s.addNotice(ctx, b.tx, b.org, l.entry.Seq, l.noticeTo.Int64); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := b.tx.ExecContext(ctx, `UPDATE audit_heads SET seq = $2, hash = $3 WHERE org_id = $1`, b.org, b.seq, b.hash)
+	return err
+}
+
+// insert writes the lines; on PostgreSQL in one statement.
+func (b *batch) insert(ctx context.Context, lines []line) error {
+	if b.s.dialect == sqlite {
+		for _, l := range lines {
+			e := l.entry
+			if _, err := b.tx.ExecContext(ctx, insertLines+`VALUES($1, $2, $3, $4, $5, $6, $7, $8)`, b.org, e.Seq,
+				e.At.UnixMilli(), string(e.Action), e.Actor, e.Snapshot, l.body, e.Hash); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var seqs, ats []int64
+	var actions, actors, snapshots, bodies, hashes []string
+	for _, l := range lines {
+		e := l.entry
+		seqs, ats, actions = append(seqs, e.Seq), append(ats, e.At.UnixMilli()), append(actions, string(e.Action))
+		actors, snapshots = append(actors, e.Actor), append(snapshots, e.Snapshot)
+		bodies, hashes = append(bodies, l.body), append(hashes, e.Hash)
+	}
+	_, err := b.tx.ExecContext(ctx, insertLines+`SELECT $1, * FROM
+		unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])`,
+		b.org, seqs, ats, actions, actors, snapshots, bodies, hashes)
+	return err
+}
+
+// grow adds the next lines to the tree and signs its new root.
+func (b *batch) grow(ctx context.Context) error {
+	rows, err := b.tx.QueryContext(ctx, `SELECT `+entryColumns+` FROM audit a
+		WHERE a.org_id = $1 AND a.seq > $2 ORDER BY a.seq LIMIT $3`, b.org, b.size, sequenceBatch)
+	if err != nil {
+		return err
+	}
+	bodies, err := drain(rows, func(rows *sql.Rows) (string, error) {
+		_, body, err := scanLine(rows)
+		return body, err
+	})
+	if err != nil || len(bodies) == 0 {
+		return err
+	}
+	var seqs []int64
+	var nodes [][]byte
+	for _, body := range bodies {
+		node, err := b.tree.Append(b.size, body)
+		if err != nil {
+			return err
+		}
+		b.size++
+		seqs, nodes = append(seqs, b.size), append(nodes, node)
+	}
+	if err := b.plant(ctx, seqs, nodes); err != nil {
+		return err
+	}
+	root, err := b.tree.Root(b.size)
+	if err != nil {
+		return err
+	}
+	signed, err := b.key.Sign(auditlog.Checkpoint{Organization: b.slug, Size: b.size, Root: root})
+	if err != nil {
+		return err
+	}
+	_, err = b.tx.ExecContext(ctx, `UPDATE audit_heads SET size = $2, checkpoint = $3 WHERE org_id = $1`,
+		b.org, b.size, signed)
+	return err
+}
+
+// plant writes nodes of the tree; on PostgreSQL in one statement.
+func (b *batch) plant(ctx context.Context, seqs []int64, nodes [][]byte) error {
+	if b.s.dialect == postgres {
+		_, err := b.tx.ExecContext(ctx, `INSERT INTO audit_tree(org_id, seq, hashes)
+			SELECT $1, * FROM unnest($2::bigint[], $3::bytea[])`, b.org, seqs, nodes)
+		return err
+	}
+	for i, seq := range seqs {
+		if _, err := b.tx.ExecContext(ctx, `INSERT INTO audit_tree(org_id, seq, hashes) VALUES($1, $2, $3)`,
+			b.org, seq, nodes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) nodes(ctx context.Context, lines []int64) (map[int64][]byte, error) {
+	text, args := nodesOf(b.org, lines)
+	rows, err := b.tx.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	return scanNodes(rows)
+}
+
+// nodesOf is the statement that reads nodes of an organization's tree.
+func nodesOf(orgID int64, lines []int64) (text string, args []any) {
+	args = []any{orgID}
+	places := make([]string, len(lines))
+	for i, n := range lines {
+		args = append(args, n)
+		places[i] = "$" + strconv.Itoa(i+2)
+	}
+	return `SELECT seq, hashes FROM audit_tree WHERE org_id = $1 AND seq IN (` + strings.Join(places, ", ") + `)`, args
+}
+
+func scanNodes(rows *sql.Rows) (map[int64][]byte, error) {
+	nodes := map[int64][]byte{}
+	_, err := drain(rows, func(rows *sql.Rows) (struct{}, error) {
+		var seq int64
+		var hashes []byte
+		err := rows.Scan(&seq, &hashes)
+		nodes[seq] = hashes
+		return struct{}{}, err
+	})
+	return nodes, err
+}
+
+// AuditTree returns an organization's tree as it is stored.
+func (s *Store) AuditTree(ctx context.Context, orgID int64) *auditlog.Tree {
+	return &auditlog.Tree{Nodes: func(lines []int64) (map[int64][]byte, error) {
+		text, args := nodesOf(orgID, lines)
+		rows, err := s.read.QueryContext(ctx, text, args...)
+		if err != nil {
+			return nil, err
+		}
+		return scanNodes(rows)
+	}}
+}
+
+// AuditCheckpoint returns the newest signed checkpoint of an organization's
+// log; "" as long as the log has no line.
+func (s *Store) AuditCheckpoint(ctx context.Context, orgID int64) (signed string, err error) {
+	err = s.row(ctx, `SELECT checkpoint FROM audit_heads WHERE org_id = $1`, orgID).Scan(&signed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return signed, err
+}
+
+// AuditRecords returns at most limit lines of an organization's log, from the
+// line with this number on, each as the text that the tree holds.
+func (s *Store) AuditRecords(ctx context.Context, orgID, from int64, limit int) ([]string, error) {
+	return collect(ctx, s,
+		`SELECT `+entryColumns+` FROM audit a WHERE a.org_id = $1 AND a.seq >= $2 ORDER BY a.seq LIMIT $3`,
+		func(rows *sql.Rows) (string, error) {
+			_, body, err := scanLine(rows)
+			return body, err
+		}, orgID, from, limit)
+}
+
+// Receipt is the newest line of the log of a snapshot's organization that says
+// that the snapshot was shared with another organization.
+type Receipt struct {
+	Org    snap.OrgRef // the owner's
+	Line   int64
+	Record string
+}
+
+// Receipt returns the receipt of a snapshot that was shared with the caller's
+// organization. It fails with snap.ErrNotFound when there is none.
+func (s *Store) Receipt(ctx context.Context, c snap.Caller, sn snap.Snapshot) (Receipt, error) {
+	all, err := collect(ctx, s, `SELECT `+entryColumns+` FROM audit a
+		WHERE a.org_id = $1 AND a.snapshot = $2 AND a.action = $3 ORDER BY a.seq DESC`,
+		func(rows *sql.Rows) (r Receipt, err error) {
+			e, body, err := scanLine(rows)
+			if err == nil && e.Detail.Organization == c.Org.Slug {
+				r = Receipt{sn.Org, e.Seq, body}
+			}
+			return r, err
+		}, sn.Org.ID, sn.ID, string(snap.AuditReceipt))
+	if err != nil {
+		return Receipt{}, err
+	}
+	for _, r := range all {
+		if r.Line != 0 {
+			return r, nil
+		}
+	}
+	return Receipt{}, snap.ErrNotFound
+}
