@@ -17,7 +17,8 @@ func TestSecurityPage(t *testing.T) {
 	page := read(t, "SECURITY.md")
 	name := regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
 	rows := 0
-	for line := range strings.Lines(page) {
+	tables := regexp.MustCompile(`(?m)^\| change in the database .*\n(\|.*\n)*`).ReplaceAllString(page, "")
+	for line := range strings.Lines(tables) {
 		if !strings.HasPrefix(line, "| ") || strings.HasPrefix(line, "| they") ||
 			strings.HasPrefix(line, "| it tries |") {
 			continue
