@@ -32,7 +32,7 @@ func AuditKey(ctx context.Context, st *store.Store, sealer *Sealer) (auditlog.Ke
 		return auditlog.Key{}, snap.Usage("the key that signs the audit log is encrypted with another "+
 			"auth.key_encryption_key, or none is set",
 			"set auth.key_encryption_key to the key it was encrypted with; without it, delete the row "+
-				store.AuditKeyName+" of secrets, and whoever verifies the audit log is told of the new key")
+				store.AuditKeyName+" of secrets, and everybody who verifies the audit log sees the new key")
 	}
 	if err != nil {
 		return auditlog.Key{}, err

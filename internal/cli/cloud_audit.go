@@ -29,8 +29,8 @@ func (a *app) cloudAuditCommand() *cobra.Command {
 		Short: "Read and verify the organization's audit log",
 		Long: `Audit lists what happened in your organization, newest first: pushes, pulls,
 shares and their refusals, deletions, keys, sessions and roles, with who, by
-what credential and from where. For owners and admins. On a narrow terminal every
-entry takes two lines.
+what credential and from where. For owners and admins. On a narrow terminal
+every entry takes two lines.
 
 Lines are only ever added. The service signs a checkpoint of the log, and
 --verify proves on this machine that the log is the one that was signed, and

@@ -180,7 +180,7 @@ func hashes(proof []tlog.Hash) []string {
 	return append([]string{}, each(proof, tlog.Hash.String)...)
 }
 
-// auditNews is what a webhook is told of the log that its event is a line of.
+// auditNews is the part of a webhook event about the log.
 func (s *Service) auditNews(ctx context.Context, w store.Webhook, line int64) (*api.WebhookLog, error) {
 	signed, err := s.store.AuditCheckpoint(ctx, w.OrgID)
 	if err != nil {

@@ -115,8 +115,8 @@ var falsified = map[string][]string{
 	"a line that is slipped in": {`INSERT INTO audit(org_id, seq, at, action, actor, snapshot, body, hash) SELECT org_id, seq + 100, at, action, actor, snapshot, body, hash FROM audit WHERE seq = 3`},
 }
 
-// Whatever is falsified after somebody kept a checkpoint is found by them, and
-// they see both checkpoints; also once the service has written more lines.
+// A log that is falsified after somebody kept a checkpoint is found out by them,
+// and they see both checkpoints; also once the service has written more lines.
 func TestFalsifiedLogsAreFound(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, o cloudtest.Options) {
@@ -178,7 +178,7 @@ func TestRewrittenLogsAreFound(t *testing.T) {
 	})
 }
 
-// After random edits of the log's tables, the log is as it was, or whoever kept
+// After random edits of the log's tables, the log is unchanged, or whoever kept
 // a checkpoint finds the edit.
 func TestRandomEditsAreFound(t *testing.T) {
 	t.Parallel()
@@ -250,7 +250,7 @@ func TestProofsOfTheLog(t *testing.T) {
 		w := watch(t, o)
 		w.keep()
 		first := w.seen
-		w.exec(`DELETE FROM audit_tree`) // as it was before the update
+		w.exec(`DELETE FROM audit_tree`) // the state before the update
 		w.exec(`UPDATE audit_heads SET size = 0, checkpoint = ''`)
 		w.keep()
 		if w.seen != first {

@@ -172,7 +172,7 @@ func (b *batch) number(l *line) error {
 	rest, begins := strings.CutPrefix(l.body, `{"seq":0,`)
 	rest, ends := strings.CutSuffix(rest, `"hash":""}`)
 	if !begins || !ends {
-		return errAltered("a line that waits to be numbered is not as it was written")
+		return errAltered("a line that waits to be numbered was changed")
 	}
 	b.seq++
 	unsigned := `{"seq":` + strconv.FormatInt(b.seq, 10) + `,` + rest + `"hash":"`
@@ -180,7 +180,7 @@ func (b *batch) number(l *line) error {
 	l.body = unsigned + b.hash + `"}`
 	var err error
 	if l.entry, err = entryOf(l.body); err != nil {
-		return errAltered("a line that waits to be numbered is not as it was written")
+		return errAltered("a line that waits to be numbered was changed")
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func (s *Store) Due(ctx context.Context, lease time.Duration, limit int) ([]Deli
 			continue // the webhook was deleted, or the lease has ended, meanwhile
 		}
 		if snap.CodeOf(err) == snap.CodeConflict {
-			continue // the line was altered: nobody is told of it
+			continue // the line was altered: it is not sent
 		}
 		if err != nil {
 			return nil, nil, err

@@ -347,6 +347,7 @@ func deeds() []deed {
 		{snap.AuditPulled, "down", "pulled"},
 		{snap.AuditShared, "people", "shared"},
 		{snap.AuditUnshared, "lock", "stopped sharing"},
+		{snap.AuditReceipt, "people", "wrote a receipt of sharing"},
 		{snap.AuditShareRefused, "warn", "was refused to share"},
 		{snap.AuditDeclined, "lock", "declined"},
 		{snap.AuditDeleted, "trash", "deleted"},
