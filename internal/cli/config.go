@@ -16,8 +16,8 @@ func (a *app) configCommand() *cobra.Command {
 	cmd := a.configShowCommand("config")
 	cmd.Short = "Show, check, edit and import the configuration"
 	cmd.Args = command.RequireKnown
-	cmd.AddCommand(a.configShowCommand("show"), a.configPathCommand(), a.configEditCommand(), a.configCheckCommand(),
-		a.configSchemaCommand(), a.configImportCommand())
+	cmd.AddCommand(a.configShowCommand("show"), a.configGetCommand(), a.configSetCommand(), a.configPathCommand(),
+		a.configEditCommand(), a.configCheckCommand(), a.configSchemaCommand(), a.configImportCommand())
 	return cmd
 }
 

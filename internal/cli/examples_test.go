@@ -57,6 +57,7 @@ var needsMore = map[string]string{
 	"snapcli cloud sessions end":        "wants a login session: cloud/login.txtar",
 	"snapcli cloud webhooks remove":     "wants a webhook",
 	"snapcli cloud webhooks deliveries": "wants a webhook",
+	"snapcli config set":                "writes an address of its own: script/config.txtar",
 	"snapcli cloud uploads abort":       "wants an unfinished upload: uploads.txtar",
 	"snapcli cloud snapshots access":    "asks for a day before the test: cloud/audit.txtar",
 }

@@ -32,6 +32,7 @@ var printed = []struct {
 	{"trust list", []trustView{}},
 	{"trust add", trustView{}},
 	{"config, config show", []setting{}},
+	{"config get", setting{}},
 	{"config import dbsnapper, config import greenmask", imported{}},
 	{"doctor", []finding{}},
 	{"whoami", identity{}},

@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"bufio"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/command"
+	"snap/internal/local"
+)
+
+func (a *app) configGetCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get KEY",
+		Short: "Print one setting",
+		Long: `Get prints the value in effect of one setting, from the config file or the
+environment. Secrets are masked. A setting that has no value ends with exit
+code 3.`,
+		Example:           examples("which service is used", "snapcli config get cloud.url"),
+		Args:              command.ExactArgs("key"),
+		ValidArgsFunction: a.completeSettings,
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			s, err := agent.Setting(args[0])
+			if err != nil {
+				return err
+			}
+			if s.Origin == "default" {
+				return &snap.Error{Code: snap.CodeNotFound, Detail: s.Key + " is not set",
+					Hint: "set it with `snapcli config set " + s.Key + " VALUE`"}
+			}
+			s.Value = hideSecret(s)
+			if a.flags.json {
+				return a.printJSON(setting{s.Key, s.Value, s.Origin})
+			}
+			a.result("%s", s.Value)
+			return nil
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) configSetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "set KEY VALUE",
+		Short: "Change one setting in the config file",
+		Long: `Set writes one setting into the config file and keeps the rest of the file as it
+is, with its comments. A list has a comma between its entries. The value is
+checked first; nothing is changed when it cannot be used.
+
+With - as the value it is read from standard input, so that a secret does not
+get into the history of your shell.`,
+		Example: examples(
+			"which service to use", "snapcli config set cloud.url https://cloud.example",
+			"protect a destination", "snapcli config set targets.shop.production true",
+			"a key, without showing it", "snapcli config set cloud.api_key - < key.txt"),
+		Args:              command.ExactArgs("key", "value"),
+		ValidArgsFunction: a.completeSettings,
+		RunE: func(_ *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			key, value := args[0], args[1]
+			switch {
+			case value == "-":
+				if value, err = bufio.NewReader(a.io.In).ReadString('\n'); value == "" {
+					return snap.Usage("nothing came on standard input", "write the value there, such as < key.txt")
+				}
+				value = strings.TrimRight(value, "\r\n")
+			case key == "cloud.api_key":
+				a.warn("the key may now be in the history of your shell; with - it is read from standard input")
+			}
+			by, err := agent.Set(key, value)
+			if err != nil {
+				return err
+			}
+			a.done("", "set %s to %s in %s", key, hideSecret(local.Setting{Key: key, Value: value}), agent.ConfigPath())
+			if by != "" {
+				a.warn("%s is set and comes before the file", by)
+			}
+			return nil
+		},
+	}
+}
+
+// hideSecret is the value of a setting without passwords and keys.
+func hideSecret(s local.Setting) string {
+	switch {
+	case s.Key == "cloud.api_key":
+		return maskKey(s.Value)
+	case s.Key == "identities":
+		return maskIdentities(strings.Split(s.Value, ","))
+	}
+	return hidePassword(s.Value)
+}
+
+// completeSettings offers the settings, those of targets by the names that there are.
+func (a *app) completeSettings(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
+	cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	var out []cobra.Completion
+	agent, err := a.agent()
+	for _, key := range local.SettingKeys() {
+		switch {
+		case !strings.Contains(key, "NAME"):
+			out = append(out, key)
+		case err == nil && strings.HasPrefix(key, "targets.") && strings.Count(key, "NAME") == 1:
+			for _, t := range agent.Targets() {
+				out = append(out, strings.Replace(key, "NAME", snap.CleanText(t.Name), 1))
+			}
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}

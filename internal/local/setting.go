@@ -1,0 +1,305 @@
+package local
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/v2"
+
+	"snap"
+)
+
+// Setting is one value of the configuration.
+type Setting struct {
+	Key string // such as cloud.url or targets.shop.source
+	// Value is the value in effect; a list has a comma between its entries.
+	Value  string
+	Origin string // file, environment or default
+}
+
+// SettingKeys returns all keys that a configuration can have, with NAME for the
+// name of a target, a storage profile or a table.
+func SettingKeys() []string { return settingKeys(reflect.TypeFor[Config](), nil) }
+
+func settingKeys(t reflect.Type, at []string) (all []string) {
+	switch t.Kind() {
+	case reflect.Struct:
+		for name, field := range fieldsByName(t) {
+			all = append(all, settingKeys(field.Type, append(slices.Clone(at), name))...)
+		}
+		slices.Sort(all)
+		return all
+	case reflect.Map:
+		return settingKeys(t.Elem(), append(at, "NAME"))
+	}
+	return []string{strings.Join(at, ".")}
+}
+
+// fieldsByName are the fields of a part of [Config] by their names in the file.
+func fieldsByName(t reflect.Type) map[string]reflect.StructField {
+	all := map[string]reflect.StructField{}
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); name != "-" {
+			all[name] = t.Field(i)
+		}
+	}
+	return all
+}
+
+// Setting returns the value in effect of a key. It fails with code usage when no
+// configuration has such a key.
+func (a *Agent) Setting(key string) (Setting, error) {
+	a.file.mu.Lock()
+	defer a.file.mu.Unlock()
+	path, _, err := settingPath(reflect.ValueOf(a.file.config), key)
+	if err != nil {
+		return Setting{}, err
+	}
+	s := Setting{Key: key, Origin: "default"}
+	if v := valueAt(reflect.ValueOf(a.file.config), path); v.IsValid() {
+		s.Value = textOf(v)
+	}
+	switch whole := strings.Join(path, keyDelim); {
+	case a.file.fromE.Exists(whole):
+		s.Origin = "environment"
+	case a.file.fromY.Exists(whole):
+		s.Origin = "file"
+	}
+	return s, nil
+}
+
+// Set writes a setting into the configuration file and keeps everything else in it
+// as it is, comments too. It fails with code usage, and changes nothing, for a key
+// or a value that cannot be. overridden names the environment variable that comes
+// before the file.
+func (a *Agent) Set(key, text string) (overridden string, err error) {
+	f := a.file
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	unlock, err := f.lock()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if err := f.read(); err != nil { // another program may have changed it
+		return "", err
+	}
+	path, kind, err := settingPath(reflect.ValueOf(f.config), key)
+	if err != nil {
+		return "", err
+	}
+	value, err := parseSetting(key, text, kind)
+	if err != nil {
+		return "", err
+	}
+	edited, err := setValue(f.text, path, value)
+	if err != nil || !says(edited, f.text, func(c *Config) { put(reflect.ValueOf(c).Elem(), path, value) }) {
+		return "", snap.Usage(fmt.Sprintf("the file %s is written in a way that cannot be edited here", f.path),
+			"change it with `snapcli config edit`")
+	}
+	if err := a.judge(key, edited); err != nil {
+		return "", err
+	}
+	if f.fromE.Exists(strings.Join(path, keyDelim)) {
+		overridden = envName(strings.Join(path, keyDelim))
+	}
+	return overridden, f.write(edited)
+}
+
+// judge returns what would be wrong with a setting if the file had this text.
+func (a *Agent) judge(key string, text []byte) error {
+	tree, err := parseConfig(a.file.path, text)
+	if err != nil {
+		return err
+	}
+	fromY := koanf.New(keyDelim)
+	if err := fromY.Load(confmap.Provider(tree, ""), nil); err != nil {
+		return err
+	}
+	config, err := merge(fromY)
+	if err != nil {
+		return err
+	}
+	before := a.flawsOf(key, a.file.config)
+	for _, flaw := range a.flawsOf(key, config) {
+		if !slices.Contains(before, flaw) {
+			return snap.Usage(flaw, "nothing was changed")
+		}
+	}
+	return nil
+}
+
+// flawsOf returns what is wrong with a setting, or with the group that it is in, in
+// a configuration.
+func (a *Agent) flawsOf(key string, c Config) (all []string) {
+	other := *a
+	other.file = &configFile{path: a.file.path, env: a.file.env, config: c}
+	for _, flaw := range other.Flaws() {
+		if !flaw.Doubt && (flaw.Key == key || strings.HasPrefix(key, flaw.Key+".")) {
+			all = append(all, flaw.Key+": "+flaw.Err.Error())
+		}
+	}
+	return all
+}
+
+// settingPath splits a key into the names in the file, and returns the kind of its
+// value. A name may have dots itself: those that there are come first.
+func settingPath(config reflect.Value, key string) ([]string, reflect.Type, error) {
+	path, kind := resolve(config.Type(), config, strings.Split(key, "."))
+	switch {
+	case path == nil:
+		return nil, nil, snap.Usage(fmt.Sprintf("there is no setting %q", key),
+			"the settings are "+strings.Join(SettingKeys(), ", "))
+	case kind.Kind() == reflect.Struct || kind.Kind() == reflect.Map:
+		return nil, nil, snap.Usage(fmt.Sprintf("%q is a group of settings", key),
+			"name one of them: "+strings.Join(settingKeys(kind, path), ", "))
+	}
+	return path, kind, nil
+}
+
+// resolve follows the parts of a key through a type of [Config]; v is what the
+// configuration has there, if anything.
+func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect.Type) {
+	if len(parts) == 0 {
+		return []string{}, t
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		field, ok := fieldsByName(t)[parts[0]]
+		if !ok {
+			return nil, nil
+		}
+		var inner reflect.Value
+		if v.IsValid() {
+			inner = v.FieldByIndex(field.Index)
+		}
+		return under(parts[0], field.Type, inner, parts[1:])
+	case reflect.Map:
+		var path []string
+		var kind reflect.Type
+		for n := 1; n <= len(parts); n++ {
+			name := strings.Join(parts[:n], ".")
+			var inner reflect.Value
+			if v.IsValid() {
+				inner = v.MapIndex(reflect.ValueOf(name))
+			}
+			p, k := under(name, t.Elem(), inner, parts[n:])
+			if n == len(parts) && t.Elem().Kind() == reflect.Struct && !inner.IsValid() {
+				continue // a group of that name, which there is not
+			}
+			if p != nil && (path == nil || inner.IsValid()) {
+				path, kind = p, k
+			}
+		}
+		return path, kind
+	}
+	return nil, nil
+}
+
+func under(name string, t reflect.Type, v reflect.Value, parts []string) ([]string, reflect.Type) {
+	rest, kind := resolve(t, v, parts)
+	if rest == nil {
+		return nil, nil
+	}
+	return append([]string{name}, rest...), kind
+}
+
+// parseSetting reads a value as a person types it.
+func parseSetting(key, text string, kind reflect.Type) (any, error) {
+	if kind.Kind() == reflect.Pointer {
+		kind = kind.Elem()
+	}
+	wrong := func(takes string) error {
+		return snap.Usage(fmt.Sprintf("%q is not a value for %s, which takes %s", text, key, takes),
+			"run it again with another value")
+	}
+	switch kind.Kind() {
+	case reflect.Bool:
+		v, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, wrong("true or false")
+		}
+		return v, nil
+	case reflect.Int:
+		v, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, wrong("a whole number")
+		}
+		return v, nil
+	case reflect.Float64:
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, wrong("a number")
+		}
+		return v, nil
+	case reflect.Slice:
+		list := []string{}
+		for _, entry := range strings.Split(text, ",") {
+			if entry = strings.TrimSpace(entry); entry != "" {
+				list = append(list, entry)
+			}
+		}
+		return list, nil
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
+		return nil, snap.Usage("the value for "+key+" has a line break or another control character", "leave it out")
+	}
+	return text, nil
+}
+
+// textOf writes a value as a person types it.
+func textOf(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return ""
+		}
+		return textOf(v.Elem())
+	case reflect.Slice:
+		return strings.Join(v.Interface().([]string), ",")
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// valueAt returns what a configuration has at a path; it is not valid when there
+// is no entry of that name.
+func valueAt(v reflect.Value, path []string) reflect.Value {
+	for _, name := range path {
+		if v.Kind() == reflect.Map {
+			v = v.MapIndex(reflect.ValueOf(name))
+		} else {
+			v = v.FieldByIndex(fieldsByName(v.Type())[name].Index)
+		}
+		if !v.IsValid() {
+			return v
+		}
+	}
+	return v
+}
+
+// put sets what a configuration has at a path.
+func put(v reflect.Value, path []string, value any) {
+	switch {
+	case len(path) == 0 && v.Kind() == reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		v.Elem().Set(reflect.ValueOf(value))
+	case len(path) == 0:
+		v.Set(reflect.ValueOf(value))
+	case v.Kind() == reflect.Map:
+		name, entry := reflect.ValueOf(path[0]), reflect.New(v.Type().Elem()).Elem()
+		if before := v.MapIndex(name); before.IsValid() {
+			entry.Set(before)
+		}
+		put(entry, path[1:], value)
+		if v.IsNil() {
+			v.Set(reflect.MakeMap(v.Type()))
+		}
+		v.SetMapIndex(name, entry)
+	default:
+		put(v.FieldByIndex(fieldsByName(v.Type())[path[0]].Index), path[1:], value)
+	}
+}
