@@ -1,6 +1,9 @@
 package transfer
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // InPieces returns options that fetch ranges of n bytes.
 func InPieces(o Options, n int64) Options {
@@ -13,3 +16,6 @@ func Impatient(o Options, d time.Duration) Options {
 	o.still = d
 	return o
 }
+
+// Transport returns what requests for bytes are made with.
+func Transport(o Options) http.RoundTripper { return o.transport() }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"sync"
 	"syscall"
@@ -22,7 +23,7 @@ func (o Options) mayUse(rawURL string) error {
 			Detail: "the service names an address of the object store that cannot be used",
 			Hint:   "tell the service's operator"}
 	}
-	if o.Remote && (u.Hostname() == "localhost" || inside(net.ParseIP(u.Hostname()))) {
+	if o.Remote && (u.Hostname() == "localhost" || inside(u.Hostname())) {
 		return errInside(u.Host)
 	}
 	if u.Scheme == "https" || o.Plain || snap.IsLoopback(u.Hostname()) {
@@ -35,8 +36,13 @@ func (o Options) mayUse(rawURL string) error {
 
 // inside reports whether an address is this machine's own or link-local, where
 // the metadata of cloud machines with their credentials is.
-func inside(ip net.IP) bool {
-	return ip != nil && (ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast())
+func inside(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	if err != nil { // a name
+		return false
+	}
+	ip = ip.Unmap().WithZone("")
+	return ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsLinkLocalMulticast()
 }
 
 func errInside(host string) error {
@@ -69,7 +75,7 @@ func (r reach) dial(ctx context.Context, network, address string) (net.Conn, err
 	guarded := *r.direct
 	guarded.Control = func(_, resolved string, _ syscall.RawConn) error {
 		ip, _, err := net.SplitHostPort(resolved)
-		if err == nil && inside(net.ParseIP(ip)) {
+		if err == nil && inside(ip) {
 			return errInside(address)
 		}
 		return err

@@ -94,8 +94,7 @@ func TestStorageInsideIsRefused(t *testing.T) {
 	o.Remote = true
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.public, "http://"), ":")
 	for _, storage := range []string{s.public, "http://localhost:" + port, "http://169.254.169.254",
-		"https://[fe80::1]",
-		"https://0.0.0.0"} {
+		"https://[fe80::1]", "https://[fe80::1%25eth0]", "https://[::ffff:127.0.0.1]", "https://0.0.0.0"} {
 		there := elsewhere{s.client(), s.public, storage}
 		_, err := transfer.Upload(t.Context(), there, file, req, o)
 		wantCode(t, err, snap.CodeUsage)
@@ -105,5 +104,28 @@ func TestStorageInsideIsRefused(t *testing.T) {
 	o.Remote = false
 	if _, err := transfer.Upload(t.Context(), s.client(), file, req, o); err != nil {
 		t.Errorf("a service on this machine: %v", err)
+	}
+}
+
+// A name is held to the address that it has when the connection is made, so that
+// a name that leads inside by DNS is refused too.
+func TestNamesThatLeadInsideAreRefused(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	_, port, _ := strings.Cut(strings.TrimPrefix(s.public, "http://"), ":")
+	for _, remote := range []bool{true, false} {
+		o := quick()
+		o.Remote = remote
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost:"+port, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := transfer.Transport(o).RoundTrip(req)
+		if err == nil {
+			answer.Body.Close()
+		}
+		if refused := snap.CodeOf(err) == snap.CodeUsage; refused != remote {
+			t.Errorf("remote %v: %v", remote, err)
+		}
 	}
 }
