@@ -24,10 +24,12 @@ names. It says which one it took. The file is verified first,
 and the database is exchanged whole or not at all. Before a database is
 replaced you are asked; a script agrees with --yes.
 
-A snapshot from another organization, or of unknown origin, is loaded as data:
-nothing that its author wrote runs, and its functions, triggers, views and other
-programs are left out and listed. --with-programs loads them too, if you trust
-the author (` + "`snapcli trust add`" + `) or say so when you are asked; --yes does not.`,
+A snapshot of another organization, or of unknown origin, fills the destination
+with its tables and rows. It cannot run anything that its author wrote, nor read
+or change another database, an account, a setting or a file: its functions,
+triggers, views and other programs are left out and listed.
+--with-programs loads them too, if you trust the author (` + "`snapcli trust add`" + `)
+or say so when you are asked; --yes does not.`,
 		Example: examples(
 			"load what was built, sanitized or pulled last", "snapcli load shop",
 			"load the newest masked one, without a question", "snapcli load shop --type sanitized --yes",

@@ -21,10 +21,12 @@ func (a *app) sanitizeCommand() *cobra.Command {
 --snapshot names. The masks come from a file of column rules, a SQL file or
 both, given here or in the target's configuration. The original is not
 touched, and nothing leaves this machine. SQL runs on a scratch copy, on the
-target's destination or scratch server, never on the source. A snapshot of
-another organization is masked as data: nothing that its author wrote runs, and
-the copy has none of its programs. Of an encrypted original the copy is
-encrypted too, unless --no-encrypt says otherwise.
+target's destination or scratch server, never on the source. Of an encrypted
+original the copy is encrypted too, unless --no-encrypt says otherwise.
+
+A snapshot of another organization gives the copy its tables and rows, and none
+of its programs. It cannot run anything that its author wrote, nor read or
+change another database, an account, a setting or a file.
 
 --init writes a first rules file from the snapshot's tables and the look of
 their values, for you to read and correct, and notes it in the configuration.`,

@@ -25,7 +25,7 @@ type attack struct {
 	calm     string
 	texts    map[string][]string
 	fit      func(text string, n int) []byte // makes a text take the place of n bytes
-	sound    []string                        // those that are one statement all the same
+	sound    []string                        // those that are still one statement
 	programs string                          // a query that counts the programs in a database
 	harmless bool                            // also to those who load it as their own
 }
