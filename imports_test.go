@@ -61,9 +61,12 @@ var house = map[string]struct {
 	"internal/engine/sqlite/btree": {client, nil},
 	"internal/foreign":             {client, []string{".", "internal/disk"}},
 	"internal/subset":              {client, []string{".", "internal/engine"}},
-	"internal/sanitize":            {client, []string{".", "internal/engine", "internal/disk"}},
-	"internal/archive":             {client, []string{".", "internal/schema"}},
-	"internal/transfer":            {client, []string{".", "api", "internal/disk"}},
+	"internal/sanitize": {client, []string{
+		".", "internal/schema", "internal/engine", "internal/personal", "internal/disk",
+	}},
+	"internal/personal": {client, nil},
+	"internal/archive":  {client, []string{".", "internal/schema"}},
+	"internal/transfer": {client, []string{".", "api", "internal/disk"}},
 	"internal/webui": {client, []string{
 		".", "api", "internal/disk", "internal/local", "internal/login", "internal/look",
 	}},

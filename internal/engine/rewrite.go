@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"snap"
+	"snap/internal/schema"
 )
 
 // Rewriter is an engine that can mask the values in a dump by column.
@@ -26,6 +27,8 @@ type Contents struct {
 	Tables       []Shape
 	LargeObjects int // how many large objects, which no column rule reaches
 
+	Schema *schema.Schema // the dump's description, when it has one
+
 	// Stored returns the bytes that a sampled value may stand as in the dump, which
 	// may be in another encoding; nil when they are the value's own.
 	Stored func(value string) []string
@@ -36,6 +39,10 @@ type Shape struct {
 	Schema, Name string
 	Columns      []Column
 	Samples      [][]string // by column: distinct values as UTF-8 text, without NULL
+
+	// Definitions are the SQL of the table's indexes, and of its checks from the
+	// word CHECK, as far as the dump has them as texts of their own.
+	Definitions []string
 }
 
 // Column is one column of a table.

@@ -43,9 +43,9 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 		return err
 	}
 	defer m.close()
-	contents, err := m.rewriter.Inspect(ctx, m.dump, sanitize.Samples, m.options)
+	contents, err := m.inspect(ctx)
 	if err != nil {
-		return diskError(err, "inspect the snapshot")
+		return err
 	}
 	text, err := sanitize.Suggest(contents)
 	if err != nil {
@@ -61,6 +61,13 @@ type masking struct {
 	rewriter engine.Rewriter
 	options  engine.Options
 	done     func()
+}
+
+// inspect reads what the snapshot holds, with samples of every column.
+func (m *masking) inspect(ctx context.Context) (engine.Contents, error) {
+	c, err := m.rewriter.Inspect(ctx, m.dump, sanitize.Samples, m.options)
+	c.Schema = m.dump.Info.Schema
+	return c, diskError(err, "inspect the snapshot")
 }
 
 func (m *masking) close() {
@@ -111,9 +118,9 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 		return Snapshot{}, err
 	}
 	defer m.close()
-	contents, err := m.rewriter.Inspect(ctx, m.dump, sanitize.Samples, m.options)
+	contents, err := m.inspect(ctx)
 	if err != nil {
-		return Snapshot{}, diskError(err, "inspect the snapshot")
+		return Snapshot{}, err
 	}
 	prepared, err := rules.Prepare(contents, key)
 	if err != nil {

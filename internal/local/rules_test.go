@@ -184,10 +184,13 @@ func TestSanitizeSamplesByRules(t *testing.T) {
 	}
 }
 
-var undecided = regexp.MustCompile(`: decide( .*)?\n`)
+var (
+	undecided = regexp.MustCompile(`: decide( .*)?\n`)
+	wouldHold = regexp.MustCompile(`: decide .*; (\w+) would hold\n`)
+)
 
 // sanitizeAsSuggested sanitizes by the suggested rules, with what they leave
-// open redacted.
+// open redacted, or masked as they say would hold.
 func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
@@ -204,8 +207,8 @@ func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
 			t.Errorf("undecided rules: %v", err)
 		}
 	}
-	decided := undecided.ReplaceAll(text, []byte(": {mask: redact, shared: true}\n"))
-	decided = regexp.MustCompile(`fulltext: .*`).ReplaceAll(decided, []byte(`fulltext: {mask: constant, value: ""}`))
+	decided := wouldHold.ReplaceAll(text, []byte(": {mask: $1, shared: true}\n"))
+	decided = undecided.ReplaceAll(decided, []byte(": {mask: redact, shared: true}\n"))
 	clean, err := s.Sanitize(t.Context(), target, SanitizeOptions{Rules: s.rulesFile(t, string(decided))}, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, decided)

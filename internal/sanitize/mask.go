@@ -39,7 +39,7 @@ func makers() map[string]maker {
 			return func(string) (string, bool) { return c.Value, false }
 		},
 		"redact": func(_ []byte, _ ColumnRule, limit int) engine.Mask {
-			return text(func(v string) string { return cut(redact(v), limit) })
+			return text(func(v string) string { return cut(redactAny(v), limit) })
 		},
 		"hash":  hashed,
 		"email": invented("email", email),
@@ -56,6 +56,14 @@ func makers() map[string]maker {
 		"format":     formatted("format", true),
 		"noise":      noise,
 		"shift":      shift,
+
+		"key":         keyed,
+		"ip":          ipAddress,
+		"mac":         hardware,
+		"coordinates": coordinates,
+		"user_name": invented("user_name", func(r *rand.Rand) string {
+			return fmt.Sprintf("%s_%010x", strings.ToLower(one(r, firstNames[:])), r.Uint64N(1<<40))
+		}),
 	}
 }
 
@@ -108,6 +116,17 @@ func text(f func(string) string) engine.Mask {
 	return func(v string) (string, bool) { return f(v), false }
 }
 
+// redactAny redacts a text, and the texts and numbers of a JSON document, which
+// stays one.
+func redactAny(v string) string {
+	if isDocument(v) {
+		if out, ok := redactDocument(v); ok {
+			return out
+		}
+	}
+	return redact(v)
+}
+
 // redact keeps only the shape: length, space and punctuation.
 func redact(v string) string {
 	out := []byte(v)
@@ -145,9 +164,11 @@ func hashed(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "hash")
 	return text(func(v string) string {
 		d := from.digest(v)
-		return cut(hex.EncodeToString(d[:16]), limit)
+		return cut(hexOf(d[:16]), limit)
 	})
 }
+
+func hexOf(b []byte) string { return hex.EncodeToString(b) }
 
 // invented gives something of the same kind that is made up.
 func invented(mask string, invent func(*rand.Rand) string) maker {

@@ -2,9 +2,7 @@ package sanitize
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"snap"
@@ -39,6 +37,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	}
 	used := r.dropped(c)
 	var missing, open []string
+	f, chosen := factsOf(c), map[columnID]ColumnRule{}
 	for _, t := range c.Tables {
 		plan := engine.TablePlan{Columns: map[string]engine.Mask{}}
 		for i, column := range t.Columns {
@@ -52,11 +51,10 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			case rule.Mask == Undecided:
 				open = append(open, label)
 				continue
-			case rule.Mask == "null" && column.NotNull && !r.drops(t):
-				return p, snap.Invalid(fmt.Sprintf("%s: %s cannot be null", r.path, label),
-					"use another mask, such as redact or constant")
 			}
-			mask := makers()[rule.Mask](key, rule, limitOf(column.Type))
+			known := f.of[columnID{t.Schema, t.Name, column.Name}]
+			chosen[known.id] = rule
+			mask := maskOf(key, rule, known)
 			plan.Columns[column.Name] = mask
 			if mask == nil {
 				p.Coverage.Kept++
@@ -73,7 +71,10 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 		}
 		p.Plan.Tables[[2]string{t.Schema, t.Name}] = plan
 	}
-	return p, r.complete(missing, open, used)
+	if err := r.complete(missing, open, used); err != nil {
+		return p, err
+	}
+	return p, r.fits(f, chosen, key)
 }
 
 // watch notes the samples that are long enough to be told from chance, as they
@@ -214,16 +215,4 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-var lengthOf = regexp.MustCompile(`(?i)char[a-z ]*\((\d+)\)`)
-
-// limitOf returns how many characters a column's type takes, 0 for any number.
-func limitOf(columnType string) int {
-	m := lengthOf.FindStringSubmatch(columnType)
-	if m == nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(m[1])
-	return n
 }

@@ -52,6 +52,7 @@ type ColumnRule struct {
 	Value   string  `yaml:"value"`   // of the mask constant
 	Percent float64 `yaml:"percent"` // of the mask noise; 10 when not given
 	Days    int     `yaml:"days"`    // of the mask shift; 30 when not given
+	Meters  float64 `yaml:"meters"`  // of the mask coordinates; 5000 when not given
 	Shared  bool    `yaml:"shared"`  // its values may stand elsewhere too: no leak scan
 }
 
@@ -113,7 +114,8 @@ func (r *Rules) validate() error {
 				return r.bad(table+"."+column, fmt.Sprintf("has the unknown mask %q; there are %s", c.Mask,
 					strings.Join(MaskNames(), ", ")))
 			}
-			if c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100) || c.Mask == "shift" && c.Days < 0 {
+			if c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100) || c.Mask == "shift" && c.Days < 0 ||
+				c.Mask == "coordinates" && (c.Meters < 0 || c.Meters > 10_000_000) {
 				return r.bad(table+"."+column, "has a measure that is out of bounds")
 			}
 		}

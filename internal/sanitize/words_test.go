@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -12,14 +13,24 @@ import (
 // would not join with those of the next.
 func TestMasksStayAsTheyAre(t *testing.T) {
 	t.Parallel()
+	for names, want := range map[string]string{
+		"address city company constant email first_name format hash last_name name noise null phone redact " +
+			"shift": "11c089c05f57366f4b42ff5ef883dc170803cbac275dcb304cab2a9465ab59c6",
+		"coordinates ip key mac user_name": "80f53cf13296f9822135067c199d587a3f86b2a52a8f76c37788c23fb817eb7c",
+	} {
+		if got := digestOf(strings.Fields(names)); got != want {
+			t.Errorf("%s make other values than before: %s, want %s", names, got, want)
+		}
+	}
+}
+
+// digestOf is of what masks make of a thousand values of three kinds.
+func digestOf(names []string) string {
 	rule := ColumnRule{Value: "x", Percent: 10, Days: 30}
 	h := sha256.New()
 	made := makers()
-	for _, name := range MaskNames() {
+	for _, name := range names {
 		mask := made[name](testKey, rule, 0)
-		if mask == nil {
-			continue // keep
-		}
 		for i := range 1000 {
 			for _, original := range []string{fmt.Sprintf("%d-12-%02d", 1900+i/10, 1+i%28), fmt.Sprintf("%d.5", i),
 				fmt.Sprintf("Person %d", i)} {
@@ -28,10 +39,7 @@ func TestMasksStayAsTheyAre(t *testing.T) {
 			}
 		}
 	}
-	const want = "11c089c05f57366f4b42ff5ef883dc170803cbac275dcb304cab2a9465ab59c6"
-	if got := hex.EncodeToString(h.Sum(nil)); got != want {
-		t.Errorf("the masks make other values than before: %s, want %s", got, want)
-	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func TestWordsStandOnce(t *testing.T) {

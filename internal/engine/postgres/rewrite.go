@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"io"
 	"slices"
+	"strings"
 
 	"snap"
 	"snap/internal/engine"
@@ -24,6 +25,7 @@ var _ engine.Rewriter = Engine{}
 type tableData struct {
 	schema, name string
 	columns      []string
+	definitions  []string // see engine.Shape
 }
 
 // openDump reads up to the data: the header, the table of contents, and from it
@@ -35,17 +37,19 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 		return nil, nil, cannotMask("the dump is of a version that is not known", d.err)
 	}
 	tables = map[int]tableData{}
+	defined := definitionsOf(entries)
 	for _, e := range entries {
 		switch e.desc {
 		case "TABLE DATA":
-			_, columns, err := parseCopy(e.copy)
+			as, columns, err := parseCopy(e.copy)
 			if err != nil {
 				return nil, nil, cannotMask("the data of the table "+e.tag+" is not in COPY's form", err)
 			}
 			for i, c := range columns {
 				columns[i] = d.stored.Label(c)
 			}
-			tables[e.id] = tableData{schema: e.namespace, name: e.tag, columns: columns}
+			tables[e.id] = tableData{schema: e.namespace, name: e.tag, columns: columns,
+				definitions: append(defined[as], defined[e.namespace+"\x00"+e.tag]...)}
 			order = append(order, e.id)
 		case "STATISTICS DATA":
 			return nil, nil, cannotMask("the dump holds the planner's statistics, which have values of rows in them",
@@ -53,6 +57,32 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 		}
 	}
 	return tables, order, nil
+}
+
+// definitionsOf returns the SQL of indexes by the table as they write it, and of
+// checks by schema and table.
+func definitionsOf(entries []dumpEntry) map[string][]string {
+	all := map[string][]string{}
+	for _, e := range entries {
+		switch e.desc {
+		case "INDEX":
+			_, table, _ := strings.Cut(e.definition, " ON ")
+			table, _, _ = strings.Cut(strings.TrimPrefix(table, "ONLY "), " USING ")
+			all[table] = append(all[table], e.definition)
+		case "TABLE", "CHECK CONSTRAINT":
+			name := e.tag
+			if e.desc == "CHECK CONSTRAINT" { // its tag is "table constraint"
+				name, _, _ = strings.Cut(e.tag, " ")
+			}
+			for line := range strings.Lines(e.definition) {
+				if _, check, ok := strings.Cut(line, " CHECK ("); ok {
+					key := e.namespace + "\x00" + name
+					all[key] = append(all[key], "CHECK ("+strings.TrimSpace(check))
+				}
+			}
+		}
+	}
+	return all
 }
 
 func cannotMask(why string, cause error) error {
@@ -94,7 +124,8 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 
 // shapeOf joins what the dump and the manifest know about a table.
 func shapeOf(t tableData, known []engine.Table) engine.Shape {
-	s := engine.Shape{Schema: t.schema, Name: t.name, Samples: make([][]string, len(t.columns))}
+	s := engine.Shape{Schema: t.schema, Name: t.name, Samples: make([][]string, len(t.columns)),
+		Definitions: t.definitions}
 	types := map[string]engine.Column{}
 	for _, k := range known {
 		if k.Schema == t.schema && k.Name == t.name {

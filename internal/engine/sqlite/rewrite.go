@@ -131,6 +131,10 @@ func inspect(ctx context.Context, db *sql.DB, samples int) (engine.Contents, err
 				return c, err
 			}
 		}
+		if s.Definitions, err = texts(ctx, db, "SELECT sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? "+
+			"AND sql IS NOT NULL", t.Name); err != nil {
+			return c, err
+		}
 		c.Tables = append(c.Tables, s)
 	}
 	return c, nil

@@ -1,0 +1,101 @@
+package personal
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+)
+
+// sureSamples is how many documents must hold nothing but numbers until a
+// column of documents is kept.
+const sureSamples = 20
+
+// document judges a column by what its documents hold, each value by its path.
+func (j judge) document(c Column) Finding {
+	d := &documents{judge: j, seen: map[string]int{}}
+	for _, v := range c.Samples {
+		var value any
+		if json.Unmarshal([]byte(v), &value) != nil {
+			return Finding{Reason: "documents that cannot be read"}
+		}
+		d.walk("$", nil, value)
+	}
+	switch {
+	case d.kind != "":
+		return Finding{Mask, Document, fmt.Sprintf("its documents hold %s%s", d.kind, d.at)}
+	case len(c.Samples) == 0:
+		return Finding{Reason: "no documents to judge by"}
+	case !d.texts && len(c.Samples) >= sureSamples:
+		return Finding{Verdict: Keep, Reason: "its documents hold numbers and no texts"}
+	}
+	return Finding{Reason: "documents with texts"}
+}
+
+// documents is what the walk through documents has found.
+type documents struct {
+	judge judge
+	seen  map[string]int // how often each path was there
+	kind  Kind
+	at    string // " at $.path", when its words are those of a schema
+	texts bool
+}
+
+// plainKey is a key of a document that can be shown: others can be data.
+var plainKey = regexp.MustCompile(`^[A-Za-z_]{1,24}$`)
+
+func (d *documents) walk(path string, words []string, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			if !plainKey.MatchString(key) {
+				d.walk("", split(key), inner)
+				continue
+			}
+			if path == "" {
+				d.walk("", split(key), inner)
+				continue
+			}
+			d.walk(path+"."+key, split(key), inner)
+		}
+	case []any:
+		for _, inner := range v {
+			d.walk(path, words, inner)
+		}
+	case string:
+		d.texts = true
+		d.leaf(path, words, v, Type{Class: Text})
+	case float64:
+		d.leaf(path, words, fmt.Sprint(v), Type{Class: Integer})
+	}
+}
+
+// leaf judges one value of a document.
+func (d *documents) leaf(path string, words []string, value string, t Type) {
+	if d.kind != "" || value == "" {
+		return
+	}
+	kind, at := d.judge.kindOf(words)
+	if kind != "" && !technicalEnd(words, t, kind, at) && holds(kind, t) {
+		d.found(kind, path)
+		return
+	}
+	if t.Class != Text {
+		return
+	}
+	for _, s := range signs {
+		if s.is(value) {
+			d.found(s.kind, "")
+			return
+		}
+	}
+	if containsEmail(value) || d.judge.isName(value) || d.judge.mentions(value) {
+		d.found(Name, "")
+	}
+}
+
+func (d *documents) found(kind Kind, path string) {
+	d.kind = kind
+	if path != "" && path != "$" {
+		d.at = " at " + path
+	}
+}

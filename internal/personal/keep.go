@@ -1,0 +1,86 @@
+package personal
+
+import (
+	"slices"
+	"strings"
+)
+
+// rowEnds are last words of numbers of rows.
+var rowEnds = strings.Fields(`id ids uuid guid rowguid fk pk oid gid rowid kennung`)
+
+// byEnds are last words of references to the person who did something.
+var byEnds = strings.Fields(`by to parent author creator owner create change update`)
+
+// numberEnds are last words of numbers that can belong to a person.
+var numberEnds = strings.Fields(`number no num nr numero nummer numer code key ref reference`)
+
+// measureEnds are last words of numbers and texts that measure.
+var measureEnds = strings.Fields(`count counts cnt total totals sum qty quantity limit size length attempts failures
+	failure min max avg average percent percentage rate ratio position order sort level tier version rank score
+	duration seconds minutes hours days weeks months years width depth offset interval bytes amount price cost cents
+	fee tax index idx step timestep quota threshold frequency priority weight mode status state type kind category
+	flags bits enabled disabled required requests spent balance points sequence len on off at for failed invalid login
+	timestamp visibility strategy subscription source attempt year`)
+
+// payEnds are last words of numbers that are no pay in a table of pay.
+var payEnds = strings.Fields(`frequency count year month level order number no nr days hours version`)
+
+// aboutEnds are last words of texts that say something about personal data and
+// hold none.
+var aboutEnds = strings.Fields(`type types status state kind format mode level scope scopes algorithm params encoding
+	locale lang language visibility role label count enabled disabled required verified provider size width height
+	model action frequency priority setting sort order strategy version method template at on length medium source
+	campaign sequence driver code name`)
+
+// technicalEnds are last words of texts that a program writes.
+var technicalEnds = strings.Fields(`type types status state kind locale locales lang language languages currency
+	timezone tz mime encoding charset collation format checksum md5 sha sha1 sha256 etag version color colour icon unit
+	units priority level category class model engine driver theme environment direction position sort order method
+	scope scopes permission permissions action role roles visibility frequency algorithm params variant severity mode
+	cron layout template flags column table module medium source campaign separator sep convention strategy
+	backend plugin component protocol platform os browser app provider grp lock revision node shard queue instance
+	size label stage phase result outcome editor availability membership involvement display code codes
+	kategorie typ statut categorie etat rodzaj tipo estado stato durum tur`)
+
+// special are the kinds that even a yes or no can tell.
+var special = []Kind{Health, Belief, Family, Biometric, NationalNumber}
+
+// technicalEnd reports whether a name that has a kind's words in it says
+// something about such data and holds none: "email_count integer". The phrase
+// ends at the given word, counted from one.
+func technicalEnd(words []string, t Type, k Kind, at int) bool {
+	last := words[len(words)-1]
+	switch {
+	case slices.Contains(special, k):
+		return t.Class.isTime() && t.Class != Date
+	case t.Class == Bool, t.Class == Interval:
+		return true
+	case t.Class.isTime():
+		return k != Birth
+	case t.Class == Enum:
+		return k != Gender && k != Age
+	case t.Class.isInteger() && t.Length == 1:
+		return true
+	case k == Person && (t.Class.isInteger() || t.Class == UUID):
+		return true
+	case t.Class.isNumber():
+		return at < len(words) && slices.Contains(measureEnds, last)
+	case t.Class == Text && t.Dims == 0:
+		// A name or a code can be the very datum: "email_name", "pin_code".
+		return at < len(words) && slices.Contains(aboutEnds, last) && last != "name" && last != "code"
+	}
+	return false
+}
+
+// technical reports whether a text is a word of a program by its name. In
+// tables of people some of these words mean people.
+func technical(words []string, j judge) bool {
+	if len(words) == 0 {
+		return false
+	}
+	last := words[len(words)-1]
+	if last == "country" && j.people || last == "code" && len(words) == 1 {
+		return false
+	}
+	return slices.Contains(technicalEnds, last)
+}

@@ -1,0 +1,223 @@
+// Package personal judges which columns of a database hold personal data or
+// secrets. It goes by the names of columns and tables in ten languages, by
+// their types, keys and comments, and by sampled values. It reads nothing else,
+// and no value is in what it says.
+//
+// It fails closed. A column is kept only on positive evidence: it is a
+// generated key or a reference, a yes or no, a measurement, a time, an enum, or
+// a technical word that its name says outright. Everything else is personal or
+// undecided. Few values make a column less certain, never more.
+package personal
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Verdict is what to do with a column.
+type Verdict int
+
+// The verdicts.
+const (
+	Undecided Verdict = iota // a person must decide
+	Keep                     // there is evidence that it is not personal
+	Mask                     // it is personal, of a Kind
+)
+
+// Finding is the judgement of one column. Reason is a phrase for a comment.
+type Finding struct {
+	Verdict Verdict
+	Kind    Kind // of Mask
+	Reason  string
+}
+
+// Column is what is known about one column.
+type Column struct {
+	Name      string
+	Type      Type
+	Comment   string   // that somebody wrote on the column
+	Key       bool     // it is the primary key of its table, alone
+	Reference string   // the table that it refers to by a foreign key
+	Samples   []string // distinct values, without NULL
+}
+
+// Table is a table with its columns.
+type Table struct {
+	Name    string
+	Columns []Column
+}
+
+// Lists are words that values are compared with, in lower case.
+type Lists struct{ Given, Family, Cities map[string]bool }
+
+// Judge returns the findings of a table's columns, in their order.
+func Judge(t Table, lists Lists) []Finding {
+	j := judge{lists: lists, table: split(t.Name)}
+	j.people = anyOf(j.table, peopleTables) && !anyOf(j.table[max(0, len(j.table)-1):], things)
+	j.pay = anyOf(j.table, payTables)
+	for _, c := range t.Columns {
+		kind, _ := strongKind(split(c.Name))
+		j.place = j.place || (kind == Street || kind == City) && c.Type.Class == Text
+	}
+	findings := make([]Finding, len(t.Columns))
+	for i, c := range t.Columns {
+		findings[i] = j.column(c)
+	}
+	return findings
+}
+
+// judge is what holds for all columns of a table.
+type judge struct {
+	lists  Lists
+	table  []string // the words of its name
+	people bool     // it is a table of people
+	pay    bool     // it is a table of what people earn
+	place  bool     // it has columns of an address
+}
+
+// column judges one column: by its name, then by its values, then by its type.
+func (j judge) column(c Column) Finding {
+	words := split(c.Name)
+	found, sure := j.byName(c, words)
+	if sure {
+		return found
+	}
+	if found.Verdict != Mask {
+		if by, ok := j.byValues(c); ok {
+			return by
+		}
+	}
+	if found.Reason == "" {
+		found = j.byComment(c, words)
+	}
+	if found.Reason != "" {
+		return found
+	}
+	return j.byType(c, words)
+}
+
+// byName judges by the name. It is sure when values cannot change the answer.
+func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
+	kind, at := j.kindOf(words)
+	if kind == "" {
+		return Finding{}, false
+	}
+	switch {
+	case c.Reference != "" || isRow(c, words) && !identifies(kind):
+		return Finding{}, false // a number of a row: "address_id integer"
+	case technicalEnd(words, c.Type, kind, at):
+		return Finding{}, false // about personal data, and none: "email_count integer"
+	}
+	reason := fmt.Sprintf("%s by its name", kind)
+	if !identifies(kind) && kind != External && kind != Secret && len(words) > 1 &&
+		slices.Contains(rowEnds, words[len(words)-1]) {
+		return Finding{Reason: "an identifier of " + string(kind)}, false
+	}
+	if holds(kind, c.Type) {
+		return Finding{Mask, kind, reason}, true
+	}
+	return Finding{Verdict: Undecided, Reason: fmt.Sprintf("%s, but its type is %s", reason, c.Type.Class)}, true
+}
+
+// byComment judges by the words of a column's comment.
+func (j judge) byComment(c Column, words []string) Finding {
+	if c.Comment == "" || c.Reference != "" || isRow(c, words) || c.Type.Class == Bool {
+		return Finding{}
+	}
+	kind, _ := j.kindOf(split(c.Comment))
+	if kind == "" || c.Type.Class.isTime() && kind != Birth || kind.isFreeText() {
+		return Finding{}
+	}
+	return Finding{Verdict: Undecided, Reason: fmt.Sprintf("its comment suggests %s", kind)}
+}
+
+// byType judges what neither its name nor its values called personal.
+func (j judge) byType(c Column, words []string) Finding {
+	keep := func(reason string) Finding { return Finding{Verdict: Keep, Reason: reason} }
+	class := c.Type.Class
+	switch {
+	case c.Reference != "":
+		return keep("refers to " + c.Reference)
+	case c.Key && j.generated(c, words):
+		return keep("a generated key")
+	case isRow(c, words):
+		return keep("the number of a row")
+	case class == Bool, class.isInteger() && c.Type.Length == 1:
+		return keep("a yes or no")
+	case class.isTime() || class == Interval:
+		return keep("a time")
+	case class == Enum:
+		return keep("an enum of the schema")
+	case class.isNumber():
+		return j.number(words)
+	case class.isText() && c.Type.Dims == 0 && j.rowNamed(words) && len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1:
+		return keep("the key of a row, by its name and its values")
+	case class.isText() && c.Type.Dims == 0 && technical(words, j):
+		return keep("a technical word by its name")
+	case class == Search:
+		return Finding{Mask, FreeText, "an index of texts"}
+	case class == Binary:
+		return Finding{Mask, Document, "content that cannot be read"}
+	case class == JSON || class == Hstore:
+		if j.people {
+			return Finding{Mask, Document, "a document about a person"}
+		}
+		return j.document(c)
+	case len(c.Samples) == 0:
+		return Finding{Reason: "no values to judge by"}
+	case class == Other:
+		return Finding{Reason: "its type says nothing about its values"}
+	}
+	return Finding{Reason: "text that nothing explains"}
+}
+
+// number judges a number whose name is not personal.
+func (j judge) number(words []string) Finding {
+	last := ""
+	if len(words) > 0 {
+		last = words[len(words)-1]
+	}
+	switch {
+	case len(words) == 1 && last == "long":
+		return Finding{Mask, Coordinates, "coordinates by its name"}
+	case slices.Contains(numberEnds, last) && !slices.Contains(measureEnds, last) && anyOf(words, peopleTables),
+		slices.Contains(numberEnds, last) && len(words) == 1 && j.people:
+		return Finding{Reason: "it can be the number of a person"}
+	case j.pay && !slices.Contains(payEnds, last):
+		return Finding{Mask, Income, "a number in a table of pay"}
+	}
+	return Finding{Verdict: Keep, Reason: "a measurement"}
+}
+
+// identifies reports whether a number of this kind identifies a person even
+// where its name ends like the number of a row.
+func identifies(k Kind) bool {
+	return k == NationalNumber || k == TaxNumber || k == Passport || k == License || k == Vehicle
+}
+
+// isRow reports whether a column is the number of a row by its name and type.
+func isRow(c Column, words []string) bool {
+	if !c.Type.Class.isInteger() && c.Type.Class != UUID || len(words) == 0 || c.Type.Dims > 0 {
+		return false
+	}
+	last := words[len(words)-1]
+	return slices.Contains(rowEnds, last) || slices.Contains(rowEnds, words[0]) ||
+		len(words) > 1 && (slices.Contains(byEnds, last) || strings.HasSuffix(strings.ToLower(c.Name), "id"))
+}
+
+// rowNamed reports whether a name is that of a row's key.
+// A key of a table of sessions or tokens opens what it names.
+func (j judge) rowNamed(words []string) bool {
+	kind, _ := strongKind(j.table)
+	return len(words) > 0 && slices.Contains(rowEnds, words[len(words)-1]) && kind != Session && kind != Secret
+}
+
+// generated reports whether a key's values come from the database or from a
+// program, rather than from people.
+func (j judge) generated(c Column, words []string) bool {
+	if c.Type.Class.isInteger() || c.Type.Class == UUID {
+		return true
+	}
+	return j.rowNamed(words) && len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1
+}

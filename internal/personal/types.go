@@ -1,0 +1,179 @@
+package personal
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Class is a type as far as judgements and masks need to tell types apart.
+type Class string
+
+// The classes.
+const (
+	Text      Class = "text"
+	Integer   Class = "integer"
+	Decimal   Class = "decimal"
+	Float     Class = "float"
+	Money     Class = "money"
+	Bool      Class = "boolean"
+	Date      Class = "date"
+	Time      Class = "time"
+	Timestamp Class = "timestamp"
+	Year      Class = "year"
+	Interval  Class = "interval"
+	UUID      Class = "uuid"
+	JSON      Class = "json"
+	XML       Class = "xml"
+	Hstore    Class = "hstore"
+	Binary    Class = "binary"
+	IP        Class = "ip address"
+	MAC       Class = "hardware address"
+	Point     Class = "point"
+	Geometry  Class = "geometry"
+	Bits      Class = "bits"
+	Enum      Class = "enum"
+	Range     Class = "range"
+	Search    Class = "search index"
+	Other     Class = "type of its own"
+)
+
+// Type is a column's type.
+type Type struct {
+	Class    Class
+	Name     string // without its arguments, in lower case
+	Length   int    // most characters of a text, or digits shown of an integer of MySQL; 0 is not limited
+	Digits   int    // of a decimal, before and after the point; 0 is not limited
+	Scale    int    // of those, after the point
+	Bytes    int    // of an integer
+	Unsigned bool
+	Dims     int      // dimensions of an array
+	Labels   []string // of an enum
+}
+
+// typeForm is a type as databases write it: words, arguments, words, brackets.
+var typeForm = regexp.MustCompile(`^([^()\[\]]*?)\s*(?:\(([^()]*)\))?\s*([^()\[\]]*?)\s*((?:\[\d*\])*)$`)
+
+// classOf is the class of each type by its whole name: parts of a name say
+// nothing, so that a domain "contact_hint" is no integer.
+var classOf = classes(map[Class]string{
+	Text: `text, character varying, varchar, character, char, bpchar, citext, name, tinytext, mediumtext, longtext,
+		clob, nvarchar, nchar, varying character, native character, string, ltree, national varchar,
+		ean13, isbn, isbn13, issn, upc`,
+	Integer: `integer, int, bigint, smallint, tinyint, mediumint, int2, int4, int8, serial, bigserial, smallserial,
+		oid, unsigned big int, xid, xid8, cid`,
+	Decimal:   "numeric, decimal, dec, fixed, number",
+	Float:     "real, double precision, double, float, float4, float8",
+	Money:     "money",
+	Bool:      "boolean, bool",
+	Date:      "date",
+	Time:      "time, time without time zone, time with time zone, timetz",
+	Timestamp: "timestamp, timestamp without time zone, timestamp with time zone, timestamptz, datetime",
+	Year:      "year",
+	Interval:  "interval",
+	UUID:      "uuid, uniqueidentifier",
+	JSON:      "json, jsonb",
+	XML:       "xml, xmltype",
+	Hstore:    "hstore",
+	Binary:    "bytea, blob, tinyblob, mediumblob, longblob, binary, varbinary, image",
+	IP:        "inet, cidr, inet4, inet6",
+	MAC:       "macaddr, macaddr8",
+	Point:     "point",
+	Geometry: `geometry, geography, line, lseg, box, path, polygon, circle, linestring, multipoint, multilinestring,
+		multipolygon, geometrycollection, geomcollection`,
+	Bits: "bit, bit varying, varbit",
+	Enum: "enum, set",
+	Range: `int4range, int8range, numrange, tsrange, tstzrange, daterange, int4multirange, int8multirange,
+		nummultirange, tsmultirange, tstzmultirange, datemultirange`,
+	Search: "tsvector, tsquery, vector, halfvec, sparsevec",
+})
+
+// integerBytes are the sizes of integers, where they are not four bytes.
+var integerBytes = map[string]int{
+	"tinyint": 1, "smallint": 2, "int2": 2, "smallserial": 2, "mediumint": 3, "bigint": 8, "int8": 8, "bigserial": 8,
+	"unsigned big int": 8, "xid8": 8,
+}
+
+func classes(names map[Class]string) map[string]Class {
+	all := map[string]Class{}
+	for class, list := range names {
+		for name := range strings.SplitSeq(list, ",") {
+			all[strings.TrimSpace(name)] = class
+		}
+	}
+	return all
+}
+
+// ParseType reads a type as a database writes it. A type without a name, which
+// SQLite has, holds text. A type that is not built in is [Other]: the caller
+// must look up what it is.
+func ParseType(text string) Type {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return Type{Class: Text}
+	}
+	m := typeForm.FindStringSubmatch(text)
+	if m == nil {
+		return Type{Class: Other, Name: strings.ToLower(text)}
+	}
+	words := strings.Fields(strings.ToLower(m[1] + " " + m[3]))
+	t := Type{Dims: strings.Count(m[4], "[")}
+	words = slices.DeleteFunc(words, func(w string) bool {
+		t.Unsigned = t.Unsigned || w == "unsigned"
+		return w == "unsigned" || w == "signed" || w == "zerofill"
+	})
+	t.Name = strings.Join(words, " ")
+	class, known := classOf[strings.Trim(t.Name, `"`)]
+	if !known {
+		class = Other
+	}
+	t.Class = class
+	t.arguments(m[2])
+	return t
+}
+
+// arguments reads what stands in the parentheses of a type.
+func (t *Type) arguments(list string) {
+	args := strings.Split(list, ",")
+	n := func(i int) int {
+		if i >= len(args) {
+			return 0
+		}
+		v, _ := strconv.Atoi(strings.TrimSpace(args[i]))
+		return v
+	}
+	switch t.Class {
+	case Text:
+		t.Length = n(0)
+		if t.Length == 0 && slices.Contains([]string{"character", "char", "bpchar", "nchar"}, t.Name) &&
+			t.Name != "bpchar" {
+			t.Length = 1
+		}
+	case Decimal:
+		t.Digits, t.Scale = n(0), n(1)
+	case Integer:
+		t.Length = n(0)
+		t.Bytes = 4
+		if size, ok := integerBytes[t.Name]; ok {
+			t.Bytes = size
+		}
+		if t.Name == "tinyint" && t.Length == 1 {
+			t.Class = Bool
+		}
+	case Enum:
+		for _, a := range args {
+			t.Labels = append(t.Labels, strings.Trim(strings.TrimSpace(a), "'"))
+		}
+	}
+}
+
+func (c Class) isInteger() bool { return c == Integer }
+
+func (c Class) isNumber() bool {
+	return c == Integer || c == Decimal || c == Float || c == Money || c == Bits || c == Range
+}
+
+func (c Class) isTime() bool { return c == Date || c == Time || c == Timestamp || c == Year }
+
+func (c Class) isText() bool { return c == Text }

@@ -1,0 +1,108 @@
+package personal
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// split returns the words of a name in lower case, without accents and digits:
+// "eMailAddr2" is e, mail, addr; "Straße_Nr" is strasse, nr.
+func split(name string) []string {
+	var words []string
+	var word []rune
+	end := func() {
+		if len(word) > 0 {
+			words = append(words, string(word))
+			word = word[:0]
+		}
+	}
+	runes := []rune(strings.ReplaceAll(norm.NFD.String(name), "ß", "ss"))
+	for i, r := range runes {
+		switch {
+		case unicode.Is(unicode.Mn, r):
+		case !unicode.IsLetter(r):
+			end()
+			if r == '4' && len(words) > 0 && words[len(words)-1] == "last" {
+				words = append(words, "four") // of a card: "last4", "last_4_digits"
+			}
+		case unicode.IsUpper(r):
+			lower := i > 0 && unicode.IsLower(runes[i-1])
+			last := i > 0 && unicode.IsUpper(runes[i-1]) && i+1 < len(runes) && unicode.IsLower(runes[i+1])
+			if lower || last {
+				end()
+			}
+			word = append(word, unicode.ToLower(plain(r)))
+		default:
+			word = append(word, plain(r))
+		}
+	}
+	end()
+	return words
+}
+
+// plain replaces letters that are not a letter and an accent.
+func plain(r rune) rune {
+	switch r {
+	case 'ł', 'Ł':
+		return 'l'
+	case 'ø', 'Ø':
+		return 'o'
+	case 'ı', 'İ':
+		return 'i'
+	}
+	return r
+}
+
+// phrases are words or runs of words to find in a name.
+type phrases struct {
+	runs [][]string
+	long []string // without spaces, and long enough to be found inside a word
+}
+
+// minInside is the length from which a phrase is found inside a longer word, as
+// "lastname" in "custlastname".
+const minInside = 7
+
+// listOf reads a list of phrases with commas.
+func listOf(text string) phrases {
+	var p phrases
+	for phrase := range strings.SplitSeq(text, ",") {
+		run := split(phrase)
+		if len(run) == 0 {
+			continue
+		}
+		p.runs = append(p.runs, run)
+		if joined := strings.Join(run, ""); len(joined) >= minInside {
+			p.long = append(p.long, joined)
+		} else if len(run) > 1 {
+			p.runs = append(p.runs, []string{joined})
+		}
+	}
+	return p
+}
+
+// in returns where the first of the phrases ends in the words, counted from
+// one, and 0 when none is there.
+func (p phrases) in(words []string) int {
+	for _, run := range p.runs {
+		for i := 0; i+len(run) <= len(words); i++ {
+			if slices.Equal(words[i:i+len(run)], run) {
+				return i + len(run)
+			}
+		}
+	}
+	for _, long := range p.long {
+		for i, w := range words {
+			if len(w) >= len(long) && strings.Contains(w, long) {
+				return i + 1
+			}
+		}
+	}
+	return 0
+}
+
+// anyOf reports whether one of the phrases is in the words.
+func anyOf(words []string, p phrases) bool { return p.in(words) > 0 }

@@ -1,0 +1,69 @@
+package sanitize
+
+import (
+	"strings"
+
+	"snap/internal/engine"
+)
+
+// elements masks every element of an array of PostgreSQL. Its form stays, and
+// so do elements that are NULL. A value that is no array becomes an empty one.
+func elements(mask engine.Mask) engine.Mask {
+	return func(v string) (string, bool) {
+		var out strings.Builder
+		rest := v
+		if head, body, ok := strings.Cut(v, "="); ok && strings.HasPrefix(head, "[") {
+			out.WriteString(head + "=") // bounds that do not begin at one
+			rest = body
+		}
+		if !strings.HasPrefix(rest, "{") || !strings.HasSuffix(rest, "}") {
+			return "{}", false
+		}
+		for rest != "" {
+			switch rest[0] {
+			case '{', '}', ',':
+				out.WriteByte(rest[0])
+				rest = rest[1:]
+				continue
+			}
+			element, quoted, after := nextElement(rest)
+			rest = after
+			if !quoted && strings.EqualFold(element, "NULL") {
+				out.WriteString("NULL")
+				continue
+			}
+			masked, null := mask(element)
+			if null {
+				out.WriteString("NULL")
+				continue
+			}
+			out.WriteString(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(masked) + `"`)
+		}
+		return out.String(), false
+	}
+}
+
+// nextElement reads the element that a text begins with.
+func nextElement(text string) (element string, quoted bool, rest string) {
+	if text[0] != '"' {
+		end := strings.IndexAny(text, ",{}")
+		if end < 0 {
+			end = len(text)
+		}
+		return text[:end], false, text[end:]
+	}
+	var b strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			if i++; i < len(text) {
+				b.WriteByte(text[i])
+			}
+		case '"':
+			return b.String(), true, text[i+1:]
+		default:
+			b.WriteByte(text[i])
+		}
+	}
+	return b.String(), true, ""
+}

@@ -1,0 +1,232 @@
+package sanitize
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"snap/internal/personal"
+	"snap/internal/schema"
+)
+
+// answer is that of a condition: yes, no, or that it cannot be said here.
+type answer int
+
+const (
+	unsure answer = iota
+	yes
+	no
+)
+
+func answerOf(is bool) answer {
+	if is {
+		return yes
+	}
+	return no
+}
+
+// evaluate answers a check for one value of one column. Conditions on other
+// columns, and functions that it does not know, leave it unsure.
+func evaluate(e schema.Expr, column, value string, t personal.Type) answer {
+	c := condition{column: column, value: value, numeric: t.Class == personal.Integer || t.Class == personal.Decimal ||
+		t.Class == personal.Float}
+	return c.answer(e)
+}
+
+// condition evaluates expressions for a value.
+type condition struct {
+	column, value string
+	numeric       bool
+}
+
+func (c condition) answer(e schema.Expr) answer {
+	switch op := e.Op; {
+	case e.Cast != nil && len(e.Args) == 1:
+		return c.answer(e.Args[0])
+	case op == "AND" || op == "OR":
+		return c.joined(e)
+	case op == "NOT" && len(e.Args) == 1:
+		return negated(c.answer(e.Args[0]))
+	case op == "IS NOT NULL":
+		return yes
+	case op == "IN" || op == "NOT IN":
+		return c.among(e.Args[0], e.Args[1:], op == "NOT IN")
+	case op == "= ANY" && len(e.Args) == 2 && e.Args[1].Op == "ARRAY":
+		return c.among(e.Args[0], e.Args[1].Args, false)
+	case op == "BETWEEN" && len(e.Args) == 3:
+		return both(c.compare(">=", e.Args[0], e.Args[1]), c.compare("<=", e.Args[0], e.Args[2]))
+	case len(e.Args) == 2:
+		return c.compare(op, e.Args[0], e.Args[1])
+	}
+	return unsure
+}
+
+func negated(a answer) answer {
+	switch a {
+	case yes:
+		return no
+	case no:
+		return yes
+	}
+	return unsure
+}
+
+func both(a, b answer) answer {
+	switch {
+	case a == no || b == no:
+		return no
+	case a == yes && b == yes:
+		return yes
+	}
+	return unsure
+}
+
+func (c condition) joined(e schema.Expr) answer {
+	all := yes
+	if e.Op == "OR" {
+		all = no
+	}
+	for _, arg := range e.Args {
+		a := c.answer(arg)
+		if e.Op == "AND" {
+			all = both(all, a)
+			continue
+		}
+		all = negated(both(negated(all), negated(a)))
+	}
+	return all
+}
+
+func (c condition) among(of schema.Expr, list []schema.Expr, not bool) answer {
+	left, known := c.text(of)
+	if !known {
+		return unsure
+	}
+	for _, item := range list {
+		right, known := c.text(item)
+		if !known {
+			return unsure
+		}
+		if left == right {
+			return answerOf(!not)
+		}
+	}
+	return answerOf(not)
+}
+
+// text returns what an expression is, when it is a literal, the column, or a
+// simple function of them.
+func (c condition) text(e schema.Expr) (string, bool) {
+	switch {
+	case e.Literal != nil && (e.Literal.Kind == "string" || e.Literal.Kind == "number"):
+		return e.Literal.Value, true
+	case e.Column != "" && strings.EqualFold(e.Column, c.column):
+		return c.value, true
+	case e.Cast != nil && len(e.Args) == 1:
+		return c.text(e.Args[0])
+	case e.Op == "NEG" && len(e.Args) == 1:
+		v, ok := c.text(e.Args[0])
+		return "-" + v, ok
+	case e.Call != "" && len(e.Args) == 1:
+		return c.call(e)
+	}
+	return "", false
+}
+
+func (c condition) call(e schema.Expr) (string, bool) {
+	v, known := c.text(e.Args[0])
+	if !known {
+		return "", false
+	}
+	switch e.Call {
+	case "lower", "lcase":
+		return strings.ToLower(v), true
+	case "upper", "ucase":
+		return strings.ToUpper(v), true
+	case "trim", "btrim":
+		return strings.TrimSpace(v), true
+	case "char_length", "character_length":
+		return strconv.Itoa(utf8.RuneCountInString(v)), true
+	case "length": // characters or bytes, by the kind of database
+		return strconv.Itoa(utf8.RuneCountInString(v)), utf8.RuneCountInString(v) == len(v)
+	case "octet_length":
+		return strconv.Itoa(len(v)), true
+	}
+	return "", false
+}
+
+func (c condition) compare(op string, a, b schema.Expr) answer {
+	left, known := c.text(a)
+	right, known2 := c.text(b)
+	if !known || !known2 {
+		return unsure
+	}
+	switch op {
+	case "=":
+		return c.same(left, right)
+	case "<>", "!=":
+		return negated(c.same(left, right))
+	case "<", "<=", ">", ">=":
+		x, err := strconv.ParseFloat(left, 64)
+		y, err2 := strconv.ParseFloat(right, 64)
+		if err != nil || err2 != nil {
+			return unsure
+		}
+		return answerOf(op[0] == '<' && x < y || op[0] == '>' && x > y || len(op) == 2 && x == y)
+	case "LIKE", "ILIKE", "~~":
+		return answerOf(like(left, right, op == "ILIKE"))
+	case "~", "~*":
+		return matches(left, right, op == "~*")
+	}
+	return unsure
+}
+
+func (c condition) same(left, right string) answer {
+	x, err := strconv.ParseFloat(left, 64)
+	y, err2 := strconv.ParseFloat(right, 64)
+	if err == nil && err2 == nil {
+		return answerOf(x == y)
+	}
+	return answerOf(left == right)
+}
+
+// like matches a pattern of SQL.
+func like(v, pattern string, fold bool) bool {
+	var form strings.Builder
+	form.WriteString("(?s")
+	if fold {
+		form.WriteString("i")
+	}
+	form.WriteString(")^")
+	for _, r := range pattern {
+		switch r {
+		case '%':
+			form.WriteString(".*")
+		case '_':
+			form.WriteString(".")
+		default:
+			form.WriteString(regexp.QuoteMeta(string(r)))
+		}
+	}
+	ok, err := regexp.MatchString(form.String()+"$", v)
+	return ok || err != nil
+}
+
+// matches matches a regular expression, if it is one that Go reads alike.
+func matches(v, pattern string, fold bool) answer {
+	if slices.ContainsFunc([]string{`\m`, `\M`, `\y`, `(?`, `\1`, `[[`}, func(s string) bool {
+		return strings.Contains(pattern, s)
+	}) {
+		return unsure
+	}
+	if fold {
+		pattern = "(?i)" + pattern
+	}
+	ok, err := regexp.MatchString(pattern, v)
+	if err != nil {
+		return unsure
+	}
+	return answerOf(ok)
+}

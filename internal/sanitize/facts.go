@@ -1,0 +1,265 @@
+package sanitize
+
+import (
+	"slices"
+	"strings"
+
+	"snap/internal/engine"
+	"snap/internal/personal"
+	"snap/internal/schema"
+)
+
+// columnID is a table's schema and name, and a column.
+type columnID [3]string
+
+// column is what is known about one column, from what the dump holds and from
+// the description of its schema.
+type column struct {
+	engine.Column
+	id      columnID
+	label   string
+	typ     personal.Type
+	key     bool        // the primary key, alone
+	unique  bool        // part of a primary key, or of a unique constraint or index
+	checks  []boundExpr // that hold for it
+	divides bool        // the rows of the table are divided by it
+	defined int         // checks of the table that name it, as SQL
+	to      []columnID  // that it refers to by foreign keys
+	refs    string      // the table it refers to
+	comment string
+	samples []string
+}
+
+// boundExpr is a check with the name by which it knows the column.
+type boundExpr struct {
+	expr  schema.Expr
+	value string
+}
+
+// facts are the columns of a dump.
+type facts struct {
+	tables []engine.Shape
+	of     map[columnID]*column
+}
+
+// factsOf joins what a dump holds with the description of its schema, which is
+// nil in snapshots of older versions.
+func factsOf(c engine.Contents) *facts {
+	s := c.Schema
+	f := &facts{tables: c.Tables, of: map[columnID]*column{}}
+	for _, t := range c.Tables {
+		for i, col := range t.Columns {
+			id := columnID{t.Schema, t.Name, col.Name}
+			f.of[id] = &column{Column: col, id: id, label: tableLabel(t) + "." + col.Name, samples: t.Samples[i],
+				typ: personal.ParseType(col.Type)}
+		}
+		f.definitions(t)
+	}
+	if s == nil {
+		return f
+	}
+	for _, t := range s.Tables {
+		for _, col := range t.Columns {
+			if known := f.of[columnID{t.Schema, t.Name.Name, col.Name}]; known != nil {
+				known.describe(col, s)
+			}
+		}
+		f.constraints(t, s)
+	}
+	f.partitions(s)
+	return f
+}
+
+// partitions marks the columns that the rows of a table are divided by.
+func (f *facts) partitions(s *schema.Schema) {
+	by := map[schema.Name][]string{}
+	for _, t := range s.Tables {
+		if t.Partitions == nil {
+			continue
+		}
+		for _, k := range t.Partitions.Columns {
+			by[t.Name] = append(by[t.Name], k.Name)
+			if k.Expr != nil {
+				by[t.Name] = append(by[t.Name], columnsOf(*k.Expr)...)
+			}
+		}
+		if t.Partitions.Expr != nil {
+			by[t.Name] = append(by[t.Name], columnsOf(*t.Partitions.Expr)...)
+		}
+	}
+	for _, t := range s.Tables {
+		names := by[t.Name]
+		if t.PartitionOf != nil {
+			names = append(names, by[t.PartitionOf.Table]...)
+		}
+		for _, name := range names {
+			if c := f.of[columnID{t.Schema, t.Name.Name, name}]; c != nil {
+				c.divides = true
+			}
+		}
+	}
+}
+
+// describe adds what the description of a column says.
+func (c *column) describe(d schema.Column, s *schema.Schema) {
+	c.comment = d.Comment
+	t := d.Type
+	if d.Check != nil {
+		c.checks = append(c.checks, boundExpr{*d.Check, d.Name})
+	}
+	if len(t.Labels) > 0 {
+		c.typ.Labels = t.Labels
+	}
+	same := func(n schema.Name) bool { return t.Own && n.Name == t.Name && n.Schema == t.Schema }
+	for depth := 0; depth < 10 && t.Own; depth++ {
+		i := slices.IndexFunc(s.Domains, func(d schema.Domain) bool { return same(d.Name) })
+		if i < 0 {
+			break
+		}
+		domain := s.Domains[i]
+		for _, check := range domain.Checks {
+			c.checks = append(c.checks, boundExpr{check.Expr, "value"})
+		}
+		c.NotNull = c.NotNull || domain.NotNull
+		dims := t.Dims
+		t = domain.Type
+		c.typ = typeOf(t)
+		c.typ.Dims += dims
+	}
+	for _, e := range s.Enums {
+		if same(e.Name) {
+			c.typ = personal.Type{Class: personal.Enum, Name: e.Name.Name, Labels: e.Labels, Dims: t.Dims}
+		}
+	}
+}
+
+// typeOf reads a type of the description.
+func typeOf(t schema.Type) personal.Type {
+	text := t.Name
+	if len(t.Args) > 0 {
+		text += "(" + strings.Join(t.Args, ",") + ")"
+	}
+	if t.Unsigned {
+		text += " unsigned"
+	}
+	return personal.ParseType(text + strings.Repeat("[]", t.Dims))
+}
+
+// constraints adds what the constraints of a table say about its columns.
+func (f *facts) constraints(t schema.Table, s *schema.Schema) {
+	at := func(name string) *column { return f.of[columnID{t.Schema, t.Name.Name, name}] }
+	unique := func(columns []schema.KeyColumn, alone bool) {
+		for _, k := range columns {
+			if c := at(k.Name); c != nil {
+				c.unique = true
+				c.key = c.key || alone
+			}
+		}
+	}
+	for _, k := range t.Keys {
+		unique(k.Columns, k.Primary && len(k.Columns) == 1)
+	}
+	for _, x := range t.Indexes {
+		if x.Unique {
+			unique(x.Columns, false)
+		}
+	}
+	for _, check := range t.Checks {
+		for _, name := range columnsOf(check.Expr) {
+			if c := at(name); c != nil {
+				c.checks = append(c.checks, boundExpr{check.Expr, name})
+			}
+		}
+	}
+	for _, k := range t.ForeignKeys {
+		to := k.ToColumns
+		if len(to) == 0 {
+			to = primaryKey(s, k.To)
+		}
+		for i, name := range k.Columns {
+			if c := at(name); c != nil && i < len(to) {
+				c.to = append(c.to, columnID{k.To.Schema, k.To.Name, to[i]})
+				c.refs = k.To.Name
+			}
+		}
+	}
+}
+
+// primaryKey returns the columns of a table's primary key.
+func primaryKey(s *schema.Schema, table schema.Name) []string {
+	for _, t := range s.Tables {
+		if t.Name != table {
+			continue
+		}
+		for _, k := range t.Keys {
+			if k.Primary {
+				var names []string
+				for _, c := range k.Columns {
+					names = append(names, c.Name)
+				}
+				return names
+			}
+		}
+	}
+	return nil
+}
+
+// columnsOf returns the columns that an expression names, each once.
+func columnsOf(e schema.Expr) []string {
+	var names []string
+	if e.Column != "" {
+		names = append(names, e.Column)
+	}
+	for _, arg := range e.Args {
+		for _, name := range columnsOf(arg) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// unknown reports whether a check holds for the column that the description
+// does not have.
+func (c *column) unknown() bool {
+	described := 0
+	for _, check := range c.checks {
+		if check.value == c.Name {
+			described++
+		}
+	}
+	return c.defined > described
+}
+
+// definitions reads the SQL of indexes and checks that a description may not
+// have, such as unique indexes with a condition: a column that a unique index
+// names must stay unique, and of one that a check names nothing is known.
+func (f *facts) definitions(t engine.Shape) {
+	for _, sql := range t.Definitions {
+		words := wordsOf(sql)
+		upper := strings.ToUpper(sql)
+		isUnique := strings.HasPrefix(upper, "CREATE UNIQUE INDEX")
+		for _, col := range t.Columns {
+			if !words[col.Name] {
+				continue
+			}
+			c := f.of[columnID{t.Schema, t.Name, col.Name}]
+			c.unique = c.unique || isUnique
+			if strings.HasPrefix(upper, "CHECK") {
+				c.defined++
+			}
+		}
+	}
+}
+
+// wordsOf returns the names in a text of SQL, quoted and not.
+func wordsOf(sql string) map[string]bool {
+	words := map[string]bool{}
+	for _, w := range strings.FieldsFunc(sql, func(r rune) bool {
+		return strings.ContainsRune("()\"'`[],.:;=<>~!+-*/|& \t\r\n", r)
+	}) {
+		words[w] = true
+	}
+	return words
+}

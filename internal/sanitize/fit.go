@@ -1,0 +1,281 @@
+package sanitize
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/big"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"snap/internal/engine"
+	"snap/internal/personal"
+)
+
+// maskOf returns the mask of a rule for a column, fitted to the column's type,
+// and nil when the rule keeps it.
+func maskOf(key []byte, rule ColumnRule, c *column) engine.Mask {
+	mask := makers()[rule.Mask](key, rule, limitOf(c))
+	if mask == nil || rule.Mask == "null" || rule.Mask == "constant" {
+		return mask
+	}
+	if c.typ.Dims == 0 {
+		return fitted(mask, key, rule, c)
+	}
+	element := *c
+	element.typ.Dims = 0
+	element.NotNull = false
+	return elements(fitted(mask, key, rule, &element))
+}
+
+// limitOf returns how many characters a column takes, 0 for any number.
+func limitOf(c *column) int {
+	if c.typ.Class == personal.Text {
+		return c.typ.Length
+	}
+	return 0
+}
+
+// fitted makes a mask's values fit the type of a column.
+func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mask {
+	switch {
+	case c.typ.Class == personal.Integer && rule.Mask == "key":
+		p, most := permutation{newSource(key, "key")}, big.NewInt(0).SetUint64(mostOf(c.typ))
+		mask = func(v string) (string, bool) {
+			if n, ok := p.integer(v, most); ok {
+				return n, false
+			}
+			return p.text(v), false // SQLite can hold a text there
+		}
+	case c.typ.Class == personal.Integer:
+		mask = bounded(mask, c.typ)
+	case c.typ.Class == personal.Decimal && c.typ.Digits > 0:
+		mask = scaled(mask, c.typ)
+	case c.typ.Class == personal.UUID && rule.Mask == "hash":
+		mask = asUUID(mask)
+	}
+	if c.NotNull && rule.Mask != "null" {
+		mask = filled(mask, c.typ)
+	}
+	return mask
+}
+
+// mostOf returns the largest number of an integer type.
+func mostOf(t personal.Type) uint64 {
+	bits := 8 * max(1, t.Bytes)
+	if t.Bytes == 0 {
+		bits = 32
+	}
+	if !t.Unsigned {
+		bits--
+	}
+	return math.MaxUint64 >> (64 - bits)
+}
+
+// bounded keeps whole numbers within their type. One that is too large becomes
+// its remainder.
+func bounded(mask engine.Mask, t personal.Type) engine.Mask {
+	most := new(big.Int).SetUint64(mostOf(t))
+	return func(v string) (string, bool) {
+		masked, null := mask(v)
+		n, ok := new(big.Int).SetString(masked, 10)
+		if null || !ok || new(big.Int).Abs(n).Cmp(most) <= 0 {
+			return masked, null
+		}
+		return n.Rem(n, most).String(), false
+	}
+}
+
+// scaled keeps numbers within the digits of their type.
+func scaled(mask engine.Mask, t personal.Type) engine.Mask {
+	whole := t.Digits - t.Scale
+	return func(v string) (string, bool) {
+		masked, null := mask(v)
+		sign := ""
+		bare, negative := strings.CutPrefix(masked, "-")
+		if negative {
+			sign = "-"
+		}
+		before, after, point := strings.Cut(bare, ".")
+		if null || whole < 0 || len(strings.TrimLeft(before, "0")) <= whole {
+			return masked, null
+		}
+		out := sign + strings.Repeat("9", whole)
+		if whole == 0 {
+			out = sign + "0"
+		}
+		if point {
+			out += "." + after
+		}
+		return out, false
+	}
+}
+
+func asUUID(mask engine.Mask) engine.Mask {
+	return func(v string) (string, bool) {
+		masked, null := mask(v)
+		if null || len(masked) != 32 {
+			return masked, null
+		}
+		return masked[:8] + "-" + masked[8:12] + "-" + masked[12:16] + "-" + masked[16:20] + "-" + masked[20:], false
+	}
+}
+
+// filled gives a column that cannot be NULL a value of its type instead.
+func filled(mask engine.Mask, t personal.Type) engine.Mask {
+	instead, ok := map[personal.Class]string{
+		personal.Text: "", personal.Integer: "0", personal.Decimal: "0", personal.Float: "0", personal.Date: "2000-01-01",
+		personal.Timestamp: "2000-01-01", personal.Year: "2000",
+	}[t.Class]
+	if !ok {
+		return mask
+	}
+	return func(v string) (string, bool) {
+		masked, null := mask(v)
+		if null {
+			return instead, false
+		}
+		return masked, false
+	}
+}
+
+// suited are the masks whose values the classes of types can hold, besides keep,
+// null and constant.
+var suited = map[personal.Class][]string{
+	personal.Integer:   {"noise", "format", "phone", "key", "redact"},
+	personal.Decimal:   {"noise", "format", "phone", "key", "redact", "coordinates"},
+	personal.Float:     {"noise", "redact", "coordinates"},
+	personal.Date:      {"shift"},
+	personal.Timestamp: {"shift"},
+	personal.Year:      {"noise", "shift"},
+	personal.UUID:      {"hash", "key"},
+	personal.JSON:      {"redact"},
+	personal.Hstore:    {"redact"},
+	personal.IP:        {"ip"},
+	personal.MAC:       {"mac"},
+	personal.Point:     {"coordinates"},
+}
+
+// keepsUnique are the masks that give different values for different values.
+var keepsUnique = []string{"keep", "hash", "email", "user_name", "key"}
+
+// minUnique is the fewest characters in which a hash stays unique.
+const minUnique = 12
+
+// misfit returns why a rule cannot hold for a column, and "" when it can. What
+// it cannot know is left to the load.
+func misfit(key []byte, rule ColumnRule, c *column) string {
+	if rule.Mask == "keep" {
+		return ""
+	}
+	if c.divides {
+		return "the rows of the table are divided by it"
+	}
+	switch rule.Mask {
+	case "null":
+		if c.NotNull || c.key {
+			return "it cannot be null"
+		}
+		return ""
+	case "constant":
+		if c.unique {
+			return "its values must stay unique"
+		}
+		return c.holds(rule.Value)
+	}
+	if c.typ.Class != personal.Text && !slices.Contains(suited[c.typ.Class], rule.Mask) && !c.loose() {
+		return fmt.Sprintf("its type %s cannot hold the values of %s", c.Type, rule.Mask)
+	}
+	if c.unique {
+		if why := notUnique(rule, c); why != "" {
+			return why
+		}
+	}
+	mask := maskOf(key, rule, c)
+	for _, v := range c.samples {
+		masked, null := mask(v)
+		if null && c.NotNull {
+			return "it cannot be null"
+		}
+		if null {
+			continue
+		}
+		if why := c.holds(masked); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// loose reports whether a column's type takes any value: SQLite's affinity is
+// only a preference, and a type that nobody knows is judged by the load.
+func (c *column) loose() bool { return c.id[0] == "" && c.typ.Class == personal.Other }
+
+func notUnique(rule ColumnRule, c *column) string {
+	if !slices.Contains(keepsUnique, rule.Mask) {
+		return "its values must stay unique"
+	}
+	if limit := limitOf(c); limit > 0 && rule.Mask != "key" {
+		need := map[string]int{"hash": minUnique, "email": 40, "user_name": 24}[rule.Mask]
+		if limit < need {
+			return fmt.Sprintf("its values must stay unique, and %d characters are too few for %s", limit, rule.Mask)
+		}
+	}
+	return ""
+}
+
+// holds returns why a value cannot be in the column, and "" when it can.
+func (c *column) holds(v string) string {
+	if c.typ.Dims > 0 {
+		if !strings.HasPrefix(v, "{") || !strings.HasSuffix(v, "}") {
+			return "it holds arrays"
+		}
+		return ""
+	}
+	if limit := limitOf(c); limit > 0 && utf8.RuneCountInString(v) > limit {
+		return fmt.Sprintf("it takes %d characters", limit)
+	}
+	if !valid(v, c.typ) {
+		return fmt.Sprintf("its type %s cannot hold the masked values", c.Type)
+	}
+	for _, check := range c.checks {
+		if evaluate(check.expr, check.value, v, c.typ) == no {
+			return "a check of the table refuses the masked values"
+		}
+	}
+	return ""
+}
+
+// valid reports whether a text is a value of a type, as far as that is certain.
+func valid(v string, t personal.Type) bool {
+	switch t.Class {
+	case personal.Integer:
+		n, ok := new(big.Int).SetString(v, 10)
+		return ok && new(big.Int).Abs(n).Cmp(new(big.Int).SetUint64(mostOf(t))) <= 0 && (n.Sign() >= 0 || !t.Unsigned)
+	case personal.Decimal, personal.Float:
+		_, err := strconv.ParseFloat(v, 64)
+		return err == nil
+	case personal.Bool:
+		return slices.Contains([]string{"t", "f", "true", "false", "0", "1"}, strings.ToLower(v))
+	case personal.Date, personal.Timestamp:
+		return len(v) >= 10 && v[4] == '-'
+	case personal.UUID:
+		return isUUID(v)
+	case personal.JSON:
+		return json.Valid([]byte(v))
+	case personal.IP:
+		_, err := netip.ParsePrefix(v)
+		_, alone := netip.ParseAddr(v)
+		return err == nil || alone == nil
+	case personal.MAC:
+		_, err := net.ParseMAC(v)
+		return err == nil
+	case personal.Enum:
+		return len(t.Labels) == 0 || slices.Contains(t.Labels, v)
+	}
+	return true
+}

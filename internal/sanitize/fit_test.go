@@ -1,0 +1,221 @@
+package sanitize
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/personal"
+	"snap/internal/schema"
+)
+
+// shopSchema is a table with constraints of every kind, and one that refers to it.
+func shopSchema() (engine.Contents, *schema.Schema) {
+	column := func(name string, typ schema.Type) schema.Column { return schema.Column{Name: name, Type: typ} }
+	text := schema.Type{Name: "text"}
+	s := &schema.Schema{
+		Enums:   []schema.Enum{{Name: schema.Name{Schema: "public", Name: "mood"}, Labels: []string{"good", "bad"}}},
+		Domains: []schema.Domain{{Name: schema.Name{Schema: "public", Name: "contact_hint"}, Type: text}},
+		Tables: []schema.Table{{
+			Name: schema.Name{Schema: "public", Name: "person"},
+			Columns: []schema.Column{column("id", schema.Type{Name: "bigint"}), column("email", text),
+				column("ssn", schema.Type{Name: "integer"}), column("hint", schema.Type{Name: "contact_hint",
+					Schema: "public", Own: true}), column("mood", schema.Type{Name: "mood", Schema: "public", Own: true}),
+				column("code", schema.Type{Name: "character varying", Args: []string{"6"}}), column("gender", text),
+				column("born", schema.Type{Name: "date"})},
+			Keys: []schema.Key{{Primary: true, Columns: []schema.KeyColumn{{Name: "id"}}},
+				{Columns: []schema.KeyColumn{{Name: "email"}}}, {Columns: []schema.KeyColumn{{Name: "ssn"}}}},
+			Checks: []schema.Check{{Expr: schema.Expr{Op: "IN", Args: []schema.Expr{{Column: "gender"},
+				{Literal: &schema.Literal{Kind: "string", Value: "F"}}, {Literal: &schema.Literal{Kind: "string", Value: "M"}}}}}},
+		}, {
+			Name:    schema.Name{Schema: "public", Name: "orders"},
+			Columns: []schema.Column{column("id", schema.Type{Name: "bigint"}), column("email", text)},
+			Keys:    []schema.Key{{Primary: true, Columns: []schema.KeyColumn{{Name: "id"}}}},
+			ForeignKeys: []schema.ForeignKey{{Columns: []string{"email"}, To: schema.Name{Schema: "public", Name: "person"},
+				ToColumns: []string{"email"}}},
+		}},
+	}
+	c := engine.Contents{Schema: s, Tables: []engine.Shape{{
+		Schema: "public", Name: "person",
+		Columns: []engine.Column{{Name: "id", Type: "bigint", NotNull: true}, {Name: "email", Type: "text", NotNull: true},
+			{Name: "ssn", Type: "integer"}, {Name: "hint", Type: "public.contact_hint"}, {Name: "mood", Type: "public.mood"},
+			{Name: "code", Type: "character varying(6)"}, {Name: "gender", Type: "text", NotNull: true},
+			{Name: "born", Type: "date"}},
+		Samples: [][]string{{"1", "2"}, {"a@b.example", "c@d.example"}, {"123456789", "987654321"}, {"call him"}, {"good"},
+			{"A1"}, {"F", "M"}, {"1980-01-02"}},
+	}, {
+		Schema: "public", Name: "orders",
+		Columns: []engine.Column{{Name: "id", Type: "bigint", NotNull: true}, {Name: "email", Type: "text"}},
+		Samples: [][]string{{"1"}, {"a@b.example"}},
+	}}}
+	return c, s
+}
+
+const shopRules = `
+keep: ["*.id"]
+tables:
+  public.person: {columns: {email: email, ssn: key, hint: redact, mood: keep, code: redact, gender: keep, born: shift}}
+  public.orders: {columns: {email: email}}
+`
+
+// A rule that cannot hold is refused before anything is written, with the
+// table, the column and a rule that would hold.
+func TestRulesThatCannotHoldAreRefused(t *testing.T) {
+	t.Parallel()
+	c, _ := shopSchema()
+	if _, err := mustRules(t, shopRules).Prepare(c, testKey); err != nil {
+		t.Fatal(err)
+	}
+	for change, want := range map[string]string{
+		"ssn: key->ssn: hash":                                               "public.person.ssn cannot be masked by hash: its type integer cannot hold",
+		"ssn: key->ssn: format":                                             "public.person.ssn cannot be masked by format: its values must stay unique; key would hold",
+		"email: email->email: name":                                         "public.person.email cannot be masked by name: its values must stay unique; email would hold",
+		"mood: keep->mood: redact":                                          "public.person.mood cannot be masked by redact",
+		"gender: keep->gender: redact":                                      "a check of the table refuses the masked values",
+		"gender: keep->gender: 'null'":                                      "public.person.gender cannot be masked by null: it cannot be null; keep would hold",
+		"born: shift->born: email":                                          "public.person.born cannot be masked by email",
+		"code: redact->code: {mask: constant, value: longer than six}":      "it takes 6 characters",
+		"orders: {columns: {email: email}->orders: {columns: {email: hash}": "public.orders.email is masked by hash, and public.person.email, which it refers to, by email; email for both would hold",
+		"public.person: {columns->public.person: {rows: drop, columns":      "whose rows are dropped",
+	} {
+		from, to, _ := strings.Cut(change, "->")
+		text := strings.Replace(shopRules, from, to, 1)
+		if text == shopRules {
+			t.Fatalf("%q changes nothing", change)
+		}
+		_, err := mustRules(t, text).Prepare(c, testKey)
+		if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+}
+
+// What is proposed holds, and has a reason.
+func TestProposalsHold(t *testing.T) {
+	t.Parallel()
+	c, _ := shopSchema()
+	text, err := Suggest(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "      ") && !strings.Contains(line, "# ") {
+			t.Errorf("a proposal without a reason: %s", line)
+		}
+	}
+	rules := mustRules(t, strings.ReplaceAll(string(text), ": decide", ": keep"))
+	if _, err := rules.Prepare(c, testKey); err != nil {
+		t.Errorf("%v in\n%s", err, text)
+	}
+	person := rules.Tables["public.person"].Columns
+	for column, want := range map[string]string{"id": "keep", "email": "email", "ssn": "key", "gender": "keep",
+		"born": "shift"} {
+		if person[column].Mask != want {
+			t.Errorf("%s: %s, want %s in\n%s", column, person[column].Mask, want, text)
+		}
+	}
+	if rules.Tables["public.orders"].Columns["email"].Mask != "email" {
+		t.Errorf("a reference is not masked as what it refers to:\n%s", text)
+	}
+}
+
+// The mask key is a permutation: different values of one form stay different.
+func TestKeyIsAPermutation(t *testing.T) {
+	t.Parallel()
+	small := &column{Column: engine.Column{Type: "smallint"}, typ: personal.ParseType("smallint")}
+	mask := maskOf(testKey, ColumnRule{Mask: "key"}, small)
+	seen := map[string]bool{}
+	for i := -32767; i <= 32767; i++ {
+		v, _ := mask(fmt.Sprint(i))
+		if seen[v] || misfit(testKey, ColumnRule{Mask: "constant", Value: v}, small) != "" {
+			t.Fatalf("%d becomes %s again, or %s does not fit", i, v, v)
+		}
+		seen[v] = true
+	}
+	p := permutation{newSource(testKey, "key")}
+	rapid.Check(t, func(t *rapid.T) {
+		form := rapid.SampledFrom([]string{`[0-9]{1,20}`, `[a-z]{1,9}[0-9]{0,3}`, `\+[0-9]{2} [0-9]{6,9}`,
+			`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`, `[A-Z]{2}[0-9]{2}-[a-z]{2}`}).Draw(t, "form")
+		a, b := rapid.StringMatching(form).Draw(t, "a"), rapid.StringMatching(form).Draw(t, "b")
+		x, y := p.text(a), p.text(b)
+		if (a == b) != (x == y) || len(x) != len(a) {
+			t.Fatalf("%s becomes %s, and %s becomes %s", a, x, b, y)
+		}
+	})
+	bound := big.NewInt(1000)
+	hit := map[string]bool{}
+	for i := range int64(1000) {
+		hit[p.below(big.NewInt(i), bound).String()] = true
+	}
+	if len(hit) != 1000 {
+		t.Errorf("%d of 1000 numbers", len(hit))
+	}
+}
+
+// Masks of new kinds give values of their kind, and hide the original.
+func TestNetworksPlacesAndDocuments(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		mask, typ, value string
+		is               func(string) bool
+	}{
+		{"ip", "inet", "198.51.100.7", func(v string) bool { return strings.HasPrefix(v, "10.") }},
+		{"ip", "cidr", "198.51.100.0/24", func(v string) bool { return strings.HasSuffix(v, ".0/24") }},
+		{"ip", "inet", "2001:db8::1", func(v string) bool { return strings.HasPrefix(v, "fd") }},
+		{"mac", "macaddr", "00:1b:44:11:3a:b7", func(v string) bool { return len(v) == 17 }},
+		{"mac", "macaddr8", "00:1b:44:11:3a:b7:01:02", func(v string) bool { return len(v) == 23 }},
+		{"coordinates", "double precision", "52.52", func(v string) bool { return strings.HasPrefix(v, "52.") }},
+		{"coordinates", "point", "(13.4,52.5)", func(v string) bool { return strings.HasPrefix(v, "(13.") }},
+		{"user_name", "text", "maria.meyer", func(v string) bool { return strings.Contains(v, "_") }},
+		{"redact", "jsonb", `{"email": "maria@x.example", "n": 17, "ok": true}`, func(v string) bool {
+			return v == `{"email":"xxxxx@x.xxxxxxx","n":0,"ok":true}`
+		}},
+		{"redact", "json", `[{"maria@x.example": null}]`, func(v string) bool { return v == `[{"xxxxx@x.xxxxxxx":null}]` }},
+		{"email", "text[]", `{maria@x.example,"a \"b\"",NULL}`, func(v string) bool {
+			return strings.Count(v, "@example.com") == 2 && strings.HasSuffix(v, ",NULL}")
+		}},
+		{"key", "integer[]", "{{12,34},{56,78}}", func(v string) bool { return len(v) == len(`{{"12","34"},{"56","78"}}`) }},
+		{"hash", "uuid", "00000000-0000-4000-8000-000000000001", isUUID},
+		{"noise", "numeric(4,2)", "99.99", func(v string) bool { return len(v) == 5 }},
+		{"format", "smallint", "32767", func(v string) bool { return valid(v, personal.ParseType("smallint")) }},
+	} {
+		col := &column{Column: engine.Column{Type: c.typ}, typ: personal.ParseType(c.typ), samples: []string{c.value}}
+		if why := misfit(testKey, ColumnRule{Mask: c.mask}, col); why != "" {
+			t.Errorf("%s of %s: %s", c.mask, c.typ, why)
+		}
+		if got, _ := maskOf(testKey, ColumnRule{Mask: c.mask}, col)(c.value); !c.is(got) || got == c.value {
+			t.Errorf("%s of %s %s: %s", c.mask, c.typ, c.value, got)
+		}
+	}
+}
+
+// Checks are answered, or left open.
+func TestChecks(t *testing.T) {
+	t.Parallel()
+	for check, want := range map[string]map[string]answer{
+		"length(x) = 5":                  {"abcde": yes, "abc": no, "äöü": unsure},
+		"x LIKE '%@%'":                   {"a@b": yes, "ab": no},
+		"x ~ '^[0-9]+$'":                 {"12": yes, "1a": no},
+		"x IN ('a', 'b') OR y = 'c'":     {"a": yes, "c": unsure},
+		"x = ANY (ARRAY['a', 'b'])":      {"a": yes, "c": no},
+		"x <> ''":                        {"": no, "a": yes},
+		"char_length(x) BETWEEN 2 AND 3": {"a": no, "ab": yes},
+		"lower(x) = x AND NOT x = 'z'":   {"a": yes, "A": no, "z": no},
+		"y > 3":                          {"a": unsure},
+	} {
+		e, err := schema.ParseExpr(schema.PostgreSQL, check)
+		if err != nil {
+			t.Fatalf("%s: %v", check, err)
+		}
+		for v, answer := range want {
+			if got := evaluate(e, "x", v, personal.ParseType("text")); got != answer {
+				t.Errorf("%s of %q: %d, want %d", check, v, got, answer)
+			}
+		}
+	}
+}

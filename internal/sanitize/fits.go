@@ -1,0 +1,118 @@
+package sanitize
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// fits checks every rule against its column before a row is written: its type,
+// length, uniqueness, checks and foreign keys. It names up to ten that cannot
+// hold, each with a rule that would.
+func (r *Rules) fits(f *facts, chosen map[columnID]ColumnRule, key []byte) error {
+	var wrong []string
+	for _, t := range f.tables {
+		if r.drops(t) {
+			continue
+		}
+		for _, col := range t.Columns {
+			c := f.of[columnID{t.Schema, t.Name, col.Name}]
+			rule := chosen[c.id]
+			if why := misfit(key, rule, c); why != "" {
+				wrong = append(wrong, fmt.Sprintf("%s cannot be masked by %s: %s; %s would hold", c.label, rule.Mask, why,
+					remedy(key, c)))
+				continue
+			}
+			if why := r.parts(f, c, chosen, key); why != "" {
+				wrong = append(wrong, why)
+			}
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	more := ""
+	if len(wrong) > 10 {
+		wrong, more = wrong[:10], fmt.Sprintf("; and %d more", len(wrong)-10)
+	}
+	return snap.Invalid(fmt.Sprintf("%s: %s%s", r.path, strings.Join(wrong, "; "), more),
+		"correct the rules; nothing was written")
+}
+
+// remedies are tried in their order for a rule that would hold.
+var remedies = []string{"email", "key", "hash", "format", "noise", "shift", "ip", "mac", "coordinates", "redact", "null", "keep"}
+
+// remedy returns the name of a mask that would hold for a column.
+func remedy(key []byte, c *column) string {
+	for _, mask := range remedies {
+		if mask == "email" && !strings.Contains(strings.ToLower(c.Name), "mail") {
+			continue
+		}
+		if misfit(key, ColumnRule{Mask: mask}, c) == "" {
+			return mask
+		}
+	}
+	return "keep"
+}
+
+// parts returns why a column and one that it refers to would no longer agree.
+func (r *Rules) parts(f *facts, c *column, chosen map[columnID]ColumnRule, key []byte) string {
+	rule := chosen[c.id]
+	if rule.Mask == "null" || len(c.samples) == 0 {
+		return ""
+	}
+	for _, id := range c.to {
+		to := f.of[id]
+		if to == nil {
+			continue
+		}
+		if i := slices.IndexFunc(f.tables, func(t engine.Shape) bool { return t.Schema == id[0] && t.Name == id[1] }); i >= 0 &&
+			r.drops(f.tables[i]) {
+			return fmt.Sprintf("%s refers to %s, whose rows are dropped; null or rows: drop would hold", c.label, to.label)
+		}
+		if !agree(key, rule, c, chosen[id], to) {
+			return fmt.Sprintf("%s is masked by %s, and %s, which it refers to, by %s; %s for both would hold", c.label,
+				rule.Mask, to.label, chosen[id].Mask, shared(key, c, to))
+		}
+	}
+	return ""
+}
+
+// agree reports whether two columns have equal values after their rules.
+func agree(key []byte, a ColumnRule, of *column, b ColumnRule, to *column) bool {
+	x, y := maskOf(key, a, of), maskOf(key, b, to)
+	if x == nil || y == nil {
+		return x == nil && y == nil
+	}
+	for _, v := range append(slices.Clone(of.samples), to.samples...) {
+		one, oneNull := x(v)
+		two, twoNull := y(v)
+		if one != two || oneNull != twoNull {
+			return false
+		}
+	}
+	return true
+}
+
+// shared returns a mask that holds for all of some columns and keeps them equal.
+func shared(key []byte, columns ...*column) string {
+	for _, mask := range []string{"email", "key", "hash"} {
+		rule := ColumnRule{Mask: mask}
+		if mask == "email" && !slices.ContainsFunc(columns, func(c *column) bool {
+			return strings.Contains(strings.ToLower(c.Name), "mail")
+		}) {
+			continue
+		}
+		ok := true
+		for _, c := range columns {
+			ok = ok && misfit(key, rule, c) == "" && agree(key, rule, columns[0], rule, c)
+		}
+		if ok {
+			return mask
+		}
+	}
+	return "keep"
+}

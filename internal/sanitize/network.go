@@ -1,0 +1,61 @@
+package sanitize
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"snap/internal/engine"
+)
+
+// ipAddress makes IP addresses within the private networks of IPv4 and IPv6 (RFC
+// 1918, RFC 4193), so that they belong to nobody. A network stays a network of
+// the same size, and texts around an address are not kept.
+func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
+	from := newSource(key, "ip")
+	return text(func(v string) string {
+		if v == "" {
+			return ""
+		}
+		d := from.digest(v)
+		bare, size, hasSize := strings.Cut(v, "/")
+		a, err := netip.ParseAddr(bare)
+		made := netip.AddrFrom4([4]byte{10, d[0], d[1], d[2]})
+		if err == nil && a.Is6() && !a.Is4In6() {
+			made = netip.AddrFrom16([16]byte{0xfd, d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7], d[8], d[9], d[10],
+				d[11], d[12], d[13], d[14]})
+		}
+		if hasSize && err == nil {
+			if p, err := netip.ParsePrefix(made.String() + "/" + size); err == nil {
+				if whole, err := netip.ParsePrefix(v); err == nil && whole.Masked().Addr() == whole.Addr() {
+					p = p.Masked() // a network has no bits of a host
+				}
+				return cut(p.String(), limit)
+			}
+		}
+		return cut(made.String(), limit)
+	})
+}
+
+// hardware makes hardware addresses that are locally administered (IEEE 802), so
+// that they belong to no device. Their form stays.
+func hardware(key []byte, _ ColumnRule, limit int) engine.Mask {
+	from := newSource(key, "mac")
+	return text(func(v string) string {
+		if v == "" {
+			return ""
+		}
+		d := from.digest(v)
+		length := 6
+		if m, err := net.ParseMAC(v); err == nil {
+			length = len(m)
+		}
+		made := net.HardwareAddr(d[:min(length, len(d))])
+		made[0] = made[0]&0xfc | 0x02
+		out := made.String()
+		if strings.Contains(v, "-") {
+			out = strings.ReplaceAll(out, ":", "-")
+		}
+		return cut(out, limit)
+	})
+}

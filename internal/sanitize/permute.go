@@ -1,0 +1,161 @@
+package sanitize
+
+import (
+	"math/big"
+	"strconv"
+	"strings"
+
+	"snap/internal/engine"
+)
+
+// keyed makes a mask that gives different values for different values: numbers
+// of as many digits, and texts of the same form. It is a permutation of all
+// values of a form, so unique columns stay unique and joins hold.
+func keyed(key []byte, _ ColumnRule, limit int) engine.Mask {
+	p := permutation{newSource(key, "key")}
+	return text(func(v string) string { return cut(p.text(v), limit) })
+}
+
+// permutation permutes numbers below a bound: a Feistel network with eight
+// rounds over the next even number of bits, walked until the result is below
+// the bound.
+type permutation struct{ from *source }
+
+const rounds = 8
+
+// below permutes n within [0, bound).
+func (p permutation) below(n, bound *big.Int) *big.Int {
+	bits := new(big.Int).Sub(bound, big.NewInt(1)).BitLen()
+	half := uint(max(1, (bits+1)/2)) //nolint:gosec // a bit length is not negative
+	mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), half), big.NewInt(1))
+	n = new(big.Int).Set(n)
+	for {
+		left, right := new(big.Int).Rsh(n, half), new(big.Int).And(n, mask)
+		for round := range rounds {
+			left, right = right, left.Xor(left, p.round(round, right, bound, half))
+		}
+		n = left.Lsh(left, half).Or(left, right)
+		if n.Cmp(bound) < 0 {
+			return n
+		}
+	}
+}
+
+// round returns half a block of bits that belong to a round and a value.
+func (p permutation) round(round int, right, bound *big.Int, half uint) *big.Int {
+	in := strconv.Itoa(round) + " " + bound.Text(36) + " " + right.Text(36)
+	out := new(big.Int)
+	for block := 0; uint(out.BitLen()) < half && block*256 < int(half)+256; block++ { //nolint:gosec // small
+		d := p.from.digest(in + " " + strconv.Itoa(block))
+		out.Lsh(out, 256).Or(out, new(big.Int).SetBytes(d[:]))
+	}
+	return out.And(out, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), half), big.NewInt(1)))
+}
+
+// forms are the sets that characters are permuted in.
+var forms = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+// text permutes the digits and letters of a value among all values of its form.
+// A value with other letters becomes hexadecimal digits, which belong to no
+// other value either, as far as anybody can tell.
+func (p permutation) text(v string) string {
+	if isUUID(v) {
+		return p.uuid(v)
+	}
+	n, bound := new(big.Int), big.NewInt(1)
+	leading := true // the first digit of a number is not zero, and stays so
+	places := make([]string, len(v))
+	for i := range len(v) {
+		if v[i] >= 0x80 {
+			d := p.from.digest(v)
+			return hexOf(d[:16])
+		}
+		places[i] = formOf(v[i], leading)
+		if places[i] == "" {
+			continue
+		}
+		leading = false
+		size := big.NewInt(int64(len(places[i])))
+		n.Add(n.Mul(n, size), big.NewInt(int64(strings.IndexByte(places[i], v[i]))))
+		bound.Mul(bound, size)
+	}
+	if bound.Cmp(big.NewInt(1)) == 0 {
+		return v
+	}
+	n = p.below(n, bound)
+	out, rest := []byte(v), new(big.Int)
+	for i := len(v) - 1; i >= 0; i-- {
+		if places[i] == "" {
+			continue
+		}
+		n.DivMod(n, big.NewInt(int64(len(places[i]))), rest)
+		out[i] = places[i][rest.Int64()]
+	}
+	return string(out)
+}
+
+// formOf returns the characters that one may become, "" when it stays.
+func formOf(c byte, leading bool) string {
+	for _, form := range forms {
+		if strings.IndexByte(form, c) < 0 {
+			continue
+		}
+		if leading && c >= '1' && c <= '9' {
+			return form[1:] // a number stays as long as it was
+		}
+		if leading && c == '0' {
+			return "" // a leading zero stays, so that forms do not mix
+		}
+		return form
+	}
+	return ""
+}
+
+func isUUID(v string) bool {
+	if len(v) != 36 || v[8] != '-' || v[13] != '-' || v[18] != '-' || v[23] != '-' {
+		return false
+	}
+	_, ok := new(big.Int).SetString(strings.ReplaceAll(v, "-", ""), 16)
+	return ok
+}
+
+// uuid permutes the 128 bits of a UUID.
+func (p permutation) uuid(v string) string {
+	n, _ := new(big.Int).SetString(strings.ReplaceAll(v, "-", ""), 16)
+	var b [16]byte
+	p.below(n, new(big.Int).Lsh(big.NewInt(1), 128)).FillBytes(b[:])
+	return uuidOf(b)
+}
+
+func uuidOf(b [16]byte) string {
+	h := hexOf(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+// integer permutes a whole number among those of as many digits between the
+// bounds of its type, with its sign.
+func (p permutation) integer(v string, most *big.Int) (string, bool) {
+	n, ok := new(big.Int).SetString(v, 10)
+	if !ok {
+		return "", false
+	}
+	size := new(big.Int).Abs(n)
+	digits := len(size.String())
+	low := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits-1)), nil)
+	if digits == 1 {
+		low.SetInt64(0)
+	}
+	high := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(digits)), nil)
+	if top := new(big.Int).Add(most, big.NewInt(1)); top.Cmp(high) < 0 && top.Cmp(size) > 0 {
+		high = top
+	}
+	if n.Sign() < 0 && digits == 1 {
+		low.SetInt64(1) // there is no negative zero
+	}
+	m := p.below(size.Sub(size, low), high.Sub(high, low))
+	m.Add(m, low)
+	if n.Sign() < 0 {
+		m.Neg(m)
+	}
+	return m.String(), true
+}

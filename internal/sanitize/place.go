@@ -1,0 +1,46 @@
+package sanitize
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+
+	"snap/internal/engine"
+)
+
+// defaultMeters is how far coordinates are moved when a rule does not say.
+const defaultMeters = 5000
+
+// meterDegrees is a metre in degrees of latitude.
+const meterDegrees = 1 / 111_320.0
+
+var coordinateForm = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
+
+// coordinates moves every number of a value by up to so many metres: a latitude
+// or longitude alone, or a point as text. A value without a number becomes NULL.
+func coordinates(key []byte, c ColumnRule, limit int) engine.Mask {
+	meters := c.Meters
+	if meters == 0 {
+		meters = defaultMeters
+	}
+	from := newSource(key, "coordinates")
+	return func(v string) (string, bool) {
+		if !coordinateForm.MatchString(v) {
+			return "", true
+		}
+		r := from.draws(v)
+		return cut(coordinateForm.ReplaceAllStringFunc(v, func(number string) string {
+			n, err := strconv.ParseFloat(number, 64)
+			if err != nil || math.IsInf(n, 0) {
+				return "0"
+			}
+			bound := 180.0
+			if math.Abs(n) <= 90 {
+				bound = 90
+			}
+			n += (2*r.Float64() - 1) * meters * meterDegrees
+			return fmt.Sprintf("%.6f", max(-bound, min(bound, n)))
+		}), limit), false
+	}
+}

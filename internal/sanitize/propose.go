@@ -1,0 +1,230 @@
+package sanitize
+
+import (
+	"fmt"
+	"slices"
+
+	"snap/internal/personal"
+)
+
+// proposal is what a first rules file says of one column.
+type proposal struct {
+	rule   ColumnRule
+	reason string
+	hold   string // of an undecided column that redact cannot mask: what would hold
+}
+
+// text is the rule as a rules file writes it.
+func (p proposal) text() string {
+	switch r := p.rule; {
+	case r.Mask == "null":
+		return `"null"`
+	case r.Mask == "constant":
+		return fmt.Sprintf("{mask: constant, value: %q}", r.Value)
+	case r.Mask == "noise" && r.Percent != 0:
+		return fmt.Sprintf("{mask: noise, percent: %g}", r.Percent)
+	case r.Shared:
+		return fmt.Sprintf("{mask: %s, shared: true}", r.Mask)
+	}
+	return p.rule.Mask
+}
+
+// proposalKey is the key that proposals are tried with.
+var proposalKey = []byte("a key to try proposals with")
+
+// propose judges every column and finds a mask that holds for each that is
+// personal.
+func propose(f *facts) map[columnID]proposal {
+	all := map[columnID]proposal{}
+	known := lists()
+	for _, t := range f.tables {
+		table := personal.Table{Name: t.Name}
+		for _, col := range t.Columns {
+			c := f.of[columnID{t.Schema, t.Name, col.Name}]
+			table.Columns = append(table.Columns, personal.Column{Name: c.Name, Type: c.typ, Comment: c.comment, Key: c.key,
+				Reference: c.refs, Samples: c.samples})
+		}
+		for i, finding := range personal.Judge(table, known) {
+			c := f.of[columnID{t.Schema, t.Name, t.Columns[i].Name}]
+			all[c.id] = proposalFor(finding, c)
+		}
+	}
+	alignReferences(f, all)
+	for id, p := range all {
+		if c := f.of[id]; p.rule.Mask == Undecided && p.hold == "" && misfit(proposalKey, ColumnRule{Mask: "redact"}, c) != "" {
+			p.hold = remedy(proposalKey, c)
+		}
+		if p.hold != "" {
+			p.reason += "; " + p.hold + " would hold"
+		}
+		all[id] = p
+	}
+	return all
+}
+
+// proposalFor turns a finding into a rule that holds.
+func proposalFor(found personal.Finding, c *column) proposal {
+	switch found.Verdict {
+	case personal.Keep:
+		return proposal{rule: ColumnRule{Mask: "keep"}, reason: found.Reason}
+	case personal.Undecided:
+		return proposal{rule: ColumnRule{Mask: Undecided}, reason: found.Reason}
+	}
+	why := ""
+	for _, rule := range candidates(found.Kind, c) {
+		if why = misfit(proposalKey, rule, c); why == "" && c.certain(rule) {
+			return proposal{rule: rule, reason: found.Reason}
+		}
+	}
+	if why == "" {
+		why = "a check of the table may refuse masked values"
+	}
+	return proposal{rule: ColumnRule{Mask: Undecided}, reason: found.Reason + "; " + why}
+}
+
+// certain reports whether no check of the column is beyond what can be told
+// here.
+func (c *column) certain(rule ColumnRule) bool {
+	if rule.Mask == "null" {
+		return true
+	}
+	if c.unknown() {
+		return false
+	}
+	mask := maskOf(proposalKey, rule, c)
+	for _, v := range c.samples {
+		masked, null := mask(v)
+		for _, check := range c.checks {
+			if !null && evaluate(check.expr, check.value, masked, c.typ) == unsure {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// textMasks are the masks of the kinds in texts. Kinds that are not here are
+// redacted.
+var textMasks = map[personal.Kind]string{
+	personal.Password: "hash", personal.Secret: "hash", personal.Session: "hash", personal.OneTimeCode: "hash",
+	personal.Hardware: "hash", personal.External: "hash", personal.Wallet: "hash", personal.Biometric: "hash",
+	personal.Email: "email", personal.Phone: "phone", personal.FirstName: "first_name", personal.LastName: "last_name",
+	personal.Name: "name", personal.Person: "name", personal.UserName: "user_name", personal.Street: "address",
+	personal.City: "city", personal.Company: "company", personal.Birth: "shift", personal.IPAddress: "ip",
+	personal.Card: "format", personal.Account: "format", personal.NationalNumber: "format",
+	personal.TaxNumber: "format", personal.Passport: "format", personal.License: "format", personal.Vehicle: "format",
+	personal.Postcode: "format", personal.MemberNumber: "format", personal.Income: "format", personal.Age: "format",
+	personal.Coordinates: "coordinates",
+}
+
+// candidates are the rules for a kind in a column, the best first. The last
+// ones hold nearly anywhere.
+func candidates(k personal.Kind, c *column) []ColumnRule {
+	var masks []string
+	switch c.typ.Class {
+	case personal.Text:
+		mask := textMasks[k]
+		if mask == "" {
+			mask = "redact"
+		}
+		masks = []string{mask, "key", "hash", "redact"}
+		if !c.unique {
+			masks = []string{mask, "redact", "hash"}
+		}
+	case personal.Integer, personal.Decimal, personal.Float:
+		masks = []string{"key", "format", "noise"}
+		switch k {
+		case personal.Income, personal.Age, personal.Birth:
+			masks = []string{"noise", "key"}
+		case personal.Coordinates:
+			masks = []string{"coordinates", "noise"}
+		}
+	case personal.Year:
+		masks = []string{"noise"}
+	case personal.Search, personal.Binary:
+		masks = nil
+	default:
+		masks = suited[c.typ.Class]
+	}
+	var rules []ColumnRule
+	for _, m := range masks {
+		rule := ColumnRule{Mask: m}
+		if m == "noise" && (c.typ.Class == personal.Year || k == personal.Birth) {
+			rule.Percent = 1
+		}
+		rules = append(rules, rule)
+	}
+	rules = append(rules, ColumnRule{Mask: "null"})
+	if c.typ.Class == personal.Binary || c.typ.Class == personal.Search {
+		rules = append(rules, ColumnRule{Mask: "constant"})
+	}
+	return rules
+}
+
+// alignReferences gives columns that refer to one another the same rule: a
+// reference to a masked value is masked like it.
+func alignReferences(f *facts, all map[columnID]proposal) {
+	for _, group := range groups(f) {
+		var rules []string
+		reason := ""
+		for _, c := range group {
+			p := all[c.id]
+			rules = append(rules, p.rule.Mask)
+			if p.rule.Mask != "keep" && reason == "" {
+				reason = p.reason
+			}
+		}
+		if !slices.ContainsFunc(rules, func(m string) bool { return m != "keep" }) {
+			continue
+		}
+		mask, hold := shared(proposalKey, group...), ""
+		if slices.Contains(rules, Undecided) || mask == "keep" {
+			mask, hold = Undecided, mask
+		}
+		for _, c := range group {
+			all[c.id] = proposal{ColumnRule{Mask: mask}, reason + "; equal in tables that refer to one another", hold}
+		}
+	}
+}
+
+// groups returns the columns that foreign keys connect, in a fixed order.
+func groups(f *facts) [][]*column {
+	leader := map[columnID]columnID{}
+	var find func(columnID) columnID
+	find = func(id columnID) columnID {
+		if up, ok := leader[id]; ok && up != id {
+			top := find(up)
+			leader[id] = top
+			return top
+		}
+		return id
+	}
+	var order []*column
+	for _, t := range f.tables {
+		for _, col := range t.Columns {
+			c := f.of[columnID{t.Schema, t.Name, col.Name}]
+			order = append(order, c)
+			for _, to := range c.to {
+				if f.of[to] != nil {
+					leader[find(c.id)] = find(to)
+				}
+			}
+		}
+	}
+	members := map[columnID][]*column{}
+	var tops []columnID
+	for _, c := range order {
+		top := find(c.id)
+		if members[top] == nil {
+			tops = append(tops, top)
+		}
+		members[top] = append(members[top], c)
+	}
+	var all [][]*column
+	for _, top := range tops {
+		if len(members[top]) > 1 {
+			all = append(all, members[top])
+		}
+	}
+	return all
+}
