@@ -68,7 +68,7 @@ func (f figures) recall() float64    { return float64(f.found) / float64(f.perso
 func (f figures) precision() float64 { return float64(f.right) / float64(f.masks) }
 func (f figures) asked() float64     { return float64(f.undecided) / float64(f.columns) }
 
-// measure judges the tables of the chosen projects with so many rows.
+// measure judges the tables of the chosen projects with the given number of rows.
 func measure(all []labelled, rows int, chosen func(string) bool) figures {
 	f := figures{kept: map[string]bool{}}
 	tables := map[string][]labelled{}

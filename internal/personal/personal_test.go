@@ -69,7 +69,7 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// What is about personal data and holds none is kept.
+// Columns about personal data that hold none are kept.
 func TestKeepsWithEvidence(t *testing.T) {
 	t.Parallel()
 	for column, typ := range map[string]string{

@@ -133,7 +133,7 @@ func ParseType(text string) Type {
 	return t
 }
 
-// arguments reads what stands in the parentheses of a type.
+// arguments reads what is between the parentheses of a type.
 func (t *Type) arguments(list string) {
 	args := strings.Split(list, ",")
 	n := func(i int) int {

@@ -95,7 +95,7 @@ func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 	}
 }
 
-// What is proposed holds, and has a reason.
+// Every proposal holds, and has a reason.
 func TestProposalsHold(t *testing.T) {
 	t.Parallel()
 	c, _ := shopSchema()

@@ -101,7 +101,7 @@ func formOf(c byte, leading bool) string {
 			continue
 		}
 		if leading && c >= '1' && c <= '9' {
-			return form[1:] // a number stays as long as it was
+			return form[1:] // a number keeps its length
 		}
 		if leading && c == '0' {
 			return "" // a leading zero stays, so that forms do not mix

@@ -17,7 +17,7 @@ const meterDegrees = 1 / 111_320.0
 
 var coordinateForm = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
 
-// coordinates moves every number of a value by up to so many metres: a latitude
+// coordinates moves every number of a value by up to the given metres: a latitude
 // or longitude alone, or a point as text. A value without a number becomes NULL.
 func coordinates(key []byte, c ColumnRule, limit int) engine.Mask {
 	meters := c.Meters
