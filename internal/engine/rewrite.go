@@ -70,6 +70,7 @@ type Plan struct {
 type TablePlan struct {
 	DropRows bool
 	Columns  map[string]Mask
+	Permuted []string // columns whose masked values can be other rows' originals, and that are unique
 }
 
 // Masks returns the masks for the columns in their order, and whether there is

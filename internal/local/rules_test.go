@@ -186,14 +186,13 @@ func TestSanitizeSamplesByRules(t *testing.T) {
 
 var (
 	undecided = regexp.MustCompile(`: decide( .*)?\n`)
-	wouldHold = regexp.MustCompile(`: decide .*; (\w+) would hold\n`)
+	wouldHold = regexp.MustCompile(`: decide .*; (\S+) would hold\n`)
 )
 
-// sanitizeAsSuggested sanitizes by the suggested rules, with what they leave
-// open redacted, or masked as they say would hold.
-func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
+// firstRules are the rules that are suggested for a target.
+func (s shop) firstRules(t *testing.T, target string) (text []byte, path string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "rules.yaml")
+	path = filepath.Join(t.TempDir(), "rules.yaml")
 	if err := s.SuggestRules(t.Context(), target, "", path, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -201,6 +200,21 @@ func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return text, path
+}
+
+// sanitizeAsSuggested sanitizes by the suggested rules, with what they leave
+// open redacted, or masked as they say would hold.
+func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
+	t.Helper()
+	return s.sanitizeAsDecided(t, target, "{mask: redact, shared: true}")
+}
+
+// sanitizeAsDecided sanitizes by the suggested rules, with a decision for what
+// they leave open and do not say what would hold.
+func (s shop) sanitizeAsDecided(t *testing.T, target, decision string) Snapshot {
+	t.Helper()
+	text, path := s.firstRules(t, target)
 	if undecided.Match(text) {
 		if _, err := s.Sanitize(t.Context(), target, SanitizeOptions{Rules: path},
 			nil); snap.CodeOf(err) != snap.CodeInvalid {
@@ -208,7 +222,7 @@ func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
 		}
 	}
 	decided := wouldHold.ReplaceAll(text, []byte(": {mask: $1, shared: true}\n"))
-	decided = undecided.ReplaceAll(decided, []byte(": {mask: redact, shared: true}\n"))
+	decided = undecided.ReplaceAll(decided, []byte(": "+decision+"\n"))
 	clean, err := s.Sanitize(t.Context(), target, SanitizeOptions{Rules: s.rulesFile(t, string(decided))}, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, decided)

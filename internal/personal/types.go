@@ -168,6 +168,12 @@ func (t *Type) arguments(list string) {
 	}
 }
 
+// Common reports whether values of a type are too few to be told from chance:
+// another column can have the same time or word of an enum.
+func (c Class) Common() bool {
+	return c.isTime() || c.isNumber() || c == Bool || c == Enum || c == Interval
+}
+
 func (c Class) isInteger() bool { return c == Integer }
 
 func (c Class) isNumber() bool {

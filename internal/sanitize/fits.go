@@ -45,14 +45,15 @@ func (r *Rules) fits(f *facts, chosen map[columnID]ColumnRule, key []byte) error
 // remedies are tried in their order for a rule that would hold.
 var remedies = []string{"email", "key", "hash", "format", "noise", "shift", "ip", "mac", "coordinates", "redact", "null", "keep"}
 
-// remedy returns the name of a mask that would hold for a column.
+// remedy returns the rule that would hold for a column, as a rules file writes
+// it.
 func remedy(key []byte, c *column) string {
 	for _, mask := range remedies {
 		if mask == "email" && !strings.Contains(strings.ToLower(c.Name), "mail") {
 			continue
 		}
 		if misfit(key, ColumnRule{Mask: mask}, c) == "" {
-			return mask
+			return proposal{rule: ColumnRule{Mask: mask}}.text()
 		}
 	}
 	return "keep"

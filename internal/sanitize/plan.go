@@ -61,7 +61,10 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 				continue
 			}
 			p.Coverage.Masked++
-			if !rule.Shared && !fromDictionary(rule.Mask) {
+			if rule.Mask == "key" && known.unique {
+				plan.Permuted = append(plan.Permuted, column.Name)
+			}
+			if !rule.Shared && !fromDictionary(rule.Mask) && !known.typ.Class.Common() {
 				p.watch(label, t.Samples[i], mask, c.Stored)
 			}
 		}

@@ -273,6 +273,7 @@ type masking struct {
 	drop    bool     // all its rows
 	columns []string // else these, each by its mask
 	masks   []engine.Mask
+	twice   []string // those of them that are written in two steps
 }
 
 func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
@@ -285,7 +286,11 @@ func maskingOf(t engine.Table, p engine.Plan) (masking, error) {
 	if m.drop = drop; err != nil || drop {
 		return m, err
 	}
+	permuted := p.Tables[[2]string{"", charset.Readable(t.Name)}].Permuted
 	for i, mask := range masks {
+		if mask != nil && slices.Contains(permuted, names[i]) {
+			m.twice = append(m.twice, t.Columns[i].Name)
+		}
 		if mask != nil {
 			m.columns, m.masks = append(m.columns, t.Columns[i].Name), append(m.masks, mask)
 		}
@@ -306,10 +311,28 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	sets := make([]string, len(m.columns))
 	for i, column := range m.columns {
 		sets[i] = fmt.Sprintf("%[1]s = snapcli_mask(%[2]d, %[1]s)", quote(column), i)
+		if slices.Contains(m.twice, column) {
+			sets[i] = fmt.Sprintf("%[1]s = CASE typeof(%[1]s) WHEN 'integer' THEN snapcli_mask(%[2]d, %[1]s) - %[3]d "+
+				"ELSE char(1) || snapcli_mask(%[2]d, %[1]s) END", quote(column), i, aside)
+		}
 	}
-	update := "UPDATE OR ABORT " + quote(m.table) + " SET " + strings.Join(sets, ", ")
-	return execute(ctx, tx, append([]string{update}, indexes...))
+	update := "UPDATE OR ABORT " + quote(m.table) + " SET "
+	steps := []string{update + strings.Join(sets, ", ")}
+	if len(m.twice) > 0 {
+		for i, column := range m.twice {
+			sets[i] = fmt.Sprintf("%[1]s = CASE typeof(%[1]s) WHEN 'integer' THEN %[1]s + %[2]d ELSE substr(%[1]s, 2) END",
+				quote(column), aside)
+		}
+		steps = append([]string{"PRAGMA ignore_check_constraints = on"}, append(steps,
+			"PRAGMA ignore_check_constraints = off", update+strings.Join(sets[:len(m.twice)], ", "))...)
+	}
+	return execute(ctx, tx, append(steps, indexes...))
 }
+
+// aside is how far whole numbers are moved between the two steps in which a
+// column is permuted. SQLite checks a unique constraint row by row, and the new
+// value of one row can be the old one of another.
+const aside = 1 << 62
 
 func maskFailure(table string, err error) error {
 	if code(err) == 19 { // SQLITE_CONSTRAINT
