@@ -31,6 +31,8 @@ const (
 	AuditWebhookMade  AuditAction = "webhook.created"
 	AuditWebhookGone  AuditAction = "webhook.deleted"
 	AuditUserChanged  AuditAction = "user.changed"
+	// the identity provider no longer confirms the user; their sessions and keys were ended
+	AuditUserLeft     AuditAction = "user.left"
 	AuditKeyMade      AuditAction = "key.created"
 	AuditKeyRevoked   AuditAction = "key.revoked"
 	AuditSessionBegan AuditAction = "session.started"
@@ -45,7 +47,8 @@ func AuditActions() []AuditAction {
 		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditReceipt, AuditShareRefused,
 		AuditDeclined, AuditDeleted,
 		AuditChannelMade, AuditChannelGone, AuditRetention, AuditWebhookMade, AuditWebhookGone,
-		AuditUserChanged, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded, AuditTokenReused,
+		AuditUserChanged, AuditUserLeft, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded,
+		AuditTokenReused,
 	}
 }
 

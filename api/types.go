@@ -262,6 +262,8 @@ type Me struct {
 	Notices          []Notice         `json:"notices" doc:"what happened to the caller's snapshots and sessions in the last 30 days and was not their doing, newest first, at most 20"`
 	Usage            *Usage           `json:"usage,omitempty" doc:"what the caller has at the service; of an organization-level key, what such keys have"`
 	OrgUsage         *Usage           `json:"organization_usage,omitempty" doc:"what the whole organization has; for owners and admins"`
+	SignInDue        *time.Time       `json:"sign_in_due_at,omitempty" doc:"when the user has to sign in again"`
+	Confirmed        *time.Time       `json:"confirmed_at,omitempty" doc:"when the identity provider last confirmed the user"`
 	Audit            *AuditCheckpoint `json:"audit,omitempty" doc:"newest signed checkpoint of the audit log; for owners and admins"`
 }
 

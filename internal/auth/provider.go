@@ -42,6 +42,7 @@ type Discovered struct {
 type Extras struct {
 	IssInAnswer bool     `json:"authorization_response_iss_parameter_supported"` // RFC 9207
 	Algorithms  []string `json:"id_token_signing_alg_values_supported"`
+	Scopes      []string `json:"scopes_supported"`
 }
 
 // metadataLife is how long a provider's metadata are trusted. metadataRetry is

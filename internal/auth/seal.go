@@ -81,6 +81,17 @@ func (s *Sealer) open(kid string, stored []byte) ([]byte, error) {
 	return private, nil
 }
 
+// Seal encrypts a secret for the name that it is stored by. The sealer is not nil.
+func (s *Sealer) Seal(name string, secret []byte) []byte { return s.seal(name, secret) }
+
+// Open decrypts what [Sealer.Seal] made for the same name.
+func (s *Sealer) Open(name string, sealed []byte) ([]byte, error) {
+	if len(sealed) == 0 || sealed[0] != sealedV1 {
+		return nil, fmt.Errorf("%s is not sealed", name)
+	}
+	return s.open(name, sealed)
+}
+
 // Check reports, with code usage, that the stored signing keys cannot be read
 // with the sealer there is. A service that starts asks it.
 func (t *Tokens) Check(ctx context.Context) error {

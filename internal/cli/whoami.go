@@ -92,6 +92,7 @@ func (a *app) whoami(ctx context.Context) error {
 		"Account", otherThan(me.Organization, id.Account),
 		"Cloud", conn.BaseURL(),
 		"Session", sessionLife(a, id),
+		"Sign in again", a.signInDue(me),
 	)
 	for _, n := range me.Notices {
 		a.warn("%s: %s", a.moment(n.At), n.Text)
@@ -147,6 +148,14 @@ func sessionLife(a *app, id identity) string {
 		return ""
 	}
 	return "valid; its access token expires " + a.when(*id.ExpiresAt) + " and is renewed automatically"
+}
+
+// signInDue says by when the user has to sign in again, whatever the session.
+func (a *app) signInDue(me api.Me) string {
+	if me.SignInDue == nil || me.Credential.Kind.IsKey() {
+		return "" // keys do not sign in, and an earlier service does not say
+	}
+	return "by " + a.when(*me.SignInDue)
 }
 
 func userOf(me api.Me) string {

@@ -15,11 +15,13 @@ import (
 
 // collectEvery is how often unfinished uploads and rows that no longer count
 // are looked for; abandonedAfter is how long no one has touched an upload that
-// is collected; deliverEvery is how often due webhooks are looked for.
+// is collected; deliverEvery is how often due webhooks are looked for, and recheckEvery
+// how often an identity provider is asked about one person.
 const (
 	collectEvery   = 10 * time.Minute
 	abandonedAfter = 48 * time.Hour
 	deliverEvery   = time.Second
+	recheckEvery   = time.Second
 )
 
 // startBackground does the service's background work until ctx is done. Each
@@ -50,6 +52,10 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	})
 	leased("retention", retentionEvery, s.expireAll)
 	leased("audit", sequenceEvery, s.Sequence)
+	leased("recheck", recheckEvery, func(ctx context.Context) error {
+		_, err := s.signin.Recheck(ctx)
+		return err
+	})
 	running.Go(func() { // each delivery is leased by itself
 		s.repeat(ctx, "webhooks", deliverEvery, func(ctx context.Context) error {
 			return s.job(ctx, "webhooks", func(ctx context.Context) error {
@@ -63,7 +69,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 
 // often are the kinds of work that are looked for every second or more often.
 // They are not traced and logged as a whole.
-func often(name string) bool { return name == "webhooks" || name == "audit" }
+func often(name string) bool { return name == "webhooks" || name == "audit" || name == "recheck" }
 
 // job does background work once, counted.
 func (s *Service) job(ctx context.Context, name string, work func(context.Context) error) error {

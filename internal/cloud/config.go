@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/knadh/koanf/providers/confmap"
@@ -109,6 +110,7 @@ type SignIn struct {
 	GroupsClaim  string                 `yaml:"groups_claim" koanf:"groups_claim"`
 	Roles        map[snap.Role][]string `yaml:"roles" koanf:"roles"`
 	AllowPrivate bool                   `yaml:"allow_private" koanf:"allow_private"`
+	Recheck      string                 `yaml:"recheck" koanf:"recheck"`
 }
 
 // LocalUser is a user of an organization with type: local.
@@ -126,6 +128,8 @@ type Policy struct {
 	UnsanitizedShares snap.UnsanitizedShares `yaml:"unsanitized_shares" koanf:"unsanitized_shares"`
 	MaxCrossOrgExpiry string                 `yaml:"max_cross_org_expiry" koanf:"max_cross_org_expiry"`
 	DeviceLogin       *bool                  `yaml:"device_login" koanf:"device_login"`
+	MaxStaleness      string                 `yaml:"max_staleness" koanf:"max_staleness"`
+	MaxLogin          string                 `yaml:"max_login" koanf:"max_login"`
 }
 
 const defaultDataDir = "./data"
@@ -380,6 +384,9 @@ func (o Organization) check() (wrong []string) {
 	if _, err := o.policy(); err != nil {
 		wrong = append(wrong, err.Error())
 	}
+	if err := o.freshness(&signin.Organization{}); err != nil {
+		wrong = append(wrong, err.Error())
+	}
 	return wrong
 }
 
@@ -403,6 +410,33 @@ func (o Organization) policy() (snap.Policy, error) {
 	}
 	p.MaxCrossOrgExpiry = d
 	return p, nil
+}
+
+// freshness reads how often people are confirmed at their identity provider, and
+// how long a session may last, into the organization's sign-in.
+func (o Organization) freshness(into *signin.Organization) error {
+	for _, setting := range []struct {
+		name, text string
+		least      time.Duration
+		into       *time.Duration
+	}{
+		{"sign_in recheck", o.SignIn.Recheck, time.Minute, &into.Recheck},
+		{"policy max_staleness", o.Policy.MaxStaleness, time.Minute, &into.MaxStaleness},
+		{"policy max_login", o.Policy.MaxLogin, time.Hour, &into.MaxLogin},
+	} {
+		if setting.text == "" {
+			continue
+		}
+		d, err := snap.ParseDuration(setting.text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", setting.name, err)
+		}
+		if d < setting.least {
+			return fmt.Errorf("%s: %s is less than %s", setting.name, setting.text, setting.least)
+		}
+		*setting.into = d
+	}
+	return nil
 }
 
 // MaxSnapshotSize returns the most bytes a snapshot file may have.
@@ -451,6 +485,7 @@ func (c Config) signIn() []signin.Organization {
 	var out []signin.Organization
 	for _, o := range c.Organizations {
 		org := signin.Organization{Slug: o.Slug, Domains: o.SignIn.Domains}
+		_ = o.freshness(&org) // checked when the configuration was read
 		for _, u := range o.Users {
 			org.Local = append(org.Local, signin.LocalUser{Email: u.Email, Name: u.Name, Password: u.Password,
 				Role:   u.Role,

@@ -65,6 +65,11 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	}
 	if c.User != nil {
 		out.Email, out.Name = c.User.Email, c.User.Name
+		due, confirmed, err := s.signin.Until(ctx, c.User.ID)
+		if err != nil {
+			return nil, err
+		}
+		out.SignInDue, out.Confirmed = optional(due), optional(confirmed)
 	}
 	if err := s.addUsage(ctx, c, &out); err != nil {
 		return nil, err

@@ -233,7 +233,7 @@ func TestConfirmPage(t *testing.T) {
 	b := h.browser()
 	b.signIn("mia@acme.test", "mia-password")
 	page := b.get("/auth/device/confirm?user_code=" + userCode)
-	for _, want := range []string{userCode, "snapcli test", "laptop", "127.0.0.1", "20 Nov 2026, 09:00:00 UTC",
+	for _, want := range []string{userCode, "snapcli test", "laptop", "127.0.0.1", "20 Nov 2026, 09:00 UTC",
 		"only if you started", "mia@acme.test", "use the cloud service as you"} {
 		if !strings.Contains(page.body, want) {
 			t.Errorf("the page does not say %q", want)

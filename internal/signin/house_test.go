@@ -56,7 +56,9 @@ type house struct {
 	auth  *auth.Authenticator
 	log   *syncBuffer
 
-	listed   bool // the sign-in page lists the organizations
+	sealer   *auth.Sealer    // of refresh tokens; nil: they are not kept
+	service  *signin.Service // once it serves
+	listed   bool            // the sign-in page lists the organizations
 	handler  http.Handler
 	listener net.Listener // for the next server
 	public   string       // URL of the service, when it is not that of the server
@@ -130,12 +132,15 @@ func (h *house) serve(orgs []signin.Organization) {
 	}
 	service, err := signin.New(h.t.Context(), h.store, signin.Options{
 		PublicURL: public, ClientID: "snapcli", Organizations: orgs, ListThem: h.listed, Now: h.clock.Now,
-		Log: slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Sealer: h.sealer,
+		Log:    slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.auth = auth.New(h.store, auth.Options{Issuer: service.Issuer(), PublicURL: public, Now: h.clock.Now})
+	h.service = service
+	h.auth = auth.New(h.store, auth.Options{Issuer: service.Issuer(), PublicURL: public, Now: h.clock.Now,
+		Sealer: h.sealer})
 	mux := http.NewServeMux()
 	mux.Handle("/auth/", service.Handler())
 	mux.Handle("/.well-known/", service.Handler())

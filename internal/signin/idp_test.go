@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -39,6 +40,12 @@ type idp struct {
 	down     bool
 	pending  map[string]url.Values // authorization requests by code
 	metadata map[string]any        // over the usual ones
+
+	refresh   string // the refresh token that is valid now; empty: none is issued
+	refreshes int    // how often one was redeemed
+	left      bool   // the account is not there any more: invalid_grant
+	garbage   string // the answer of the token endpoint to a refresh
+	withoutID bool   // a refresh brings no ID token
 }
 
 func newIDP(t *testing.T, c *clocktest.Clock) *idp {
@@ -104,6 +111,10 @@ func (p *idp) authorize(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *idp) token(w http.ResponseWriter, r *http.Request) {
+	if r.FormValue("grant_type") == "refresh_token" {
+		p.redeem(w, r)
+		return
+	}
 	q, known := p.pending[r.FormValue("code")]
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
 	if !known || base64.RawURLEncoding.EncodeToString(sum[:]) != q.Get("code_challenge") {
@@ -112,11 +123,33 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	delete(p.pending, r.FormValue("code"))
+	p.issue(w, map[string]any{"nonce": q.Get("nonce")})
+}
+
+// redeem answers a refresh: the token is replaced each time, as strict providers do.
+func (p *idp) redeem(w http.ResponseWriter, r *http.Request) {
+	p.refreshes++
+	switch {
+	case p.garbage != "":
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, p.garbage)
+	case p.left || p.refresh == "" || r.FormValue("refresh_token") != p.refresh:
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		io.WriteString(w, `{"error":"invalid_grant"}`)
+	default:
+		p.issue(w, nil)
+	}
+}
+
+// issue answers with tokens.
+func (p *idp) issue(w http.ResponseWriter, more map[string]any) {
 	now := p.clock.Now()
 	claims := map[string]any{
 		"iss": p.URL, "sub": "subject-1", "aud": "snapcloud", "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(),
-		"nonce": q.Get("nonce"), "email": "mia@acme.test", "email_verified": true, "name": "Mia",
+		"email": "mia@acme.test", "email_verified": true, "name": "Mia",
 	}
+	maps.Copy(claims, more)
 	maps.Copy(claims, p.claims)
 	var key any = jose.JSONWebKey{Key: p.key, KeyID: "k"}
 	alg := jose.ES256
@@ -134,8 +167,15 @@ func (p *idp) token(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(map[string]any{"access_token": "at", "token_type": "Bearer", "expires_in": 60,
-		"id_token": id})
+	answer := map[string]any{"access_token": "at", "token_type": "Bearer", "expires_in": 60, "id_token": id}
+	if p.refresh != "" {
+		p.refresh = rand.Text()
+		answer["refresh_token"] = p.refresh
+	}
+	if p.withoutID && more == nil {
+		delete(answer, "id_token")
+	}
+	json.NewEncoder(w).Encode(answer)
 }
 
 // lie changes what the provider says.

@@ -41,6 +41,9 @@ type Organization struct {
 	Domains []string // of its people's e-mail addresses, besides those of Local
 	Local   []LocalUser
 	OIDC    *OIDC
+	// How often a person is confirmed again, how long they may be unconfirmed, and how
+	// long after their last sign-in a session ends; zero is the default.
+	Recheck, MaxStaleness, MaxLogin time.Duration
 }
 
 // Options configure a [Service].
@@ -75,7 +78,8 @@ type Service struct {
 	now     func() time.Time
 	log     *slog.Logger
 	count   func(door, outcome string)
-	secret  []byte // of CSRF tokens
+	secret  []byte       // of CSRF tokens
+	sealer  *auth.Sealer // of the providers' refresh tokens; nil: they are not kept
 	views   *look.Views
 	assets  *look.Assets
 	cross   *http.CrossOriginProtection
@@ -88,6 +92,7 @@ type organization struct {
 	domains  []string             // of e-mail addresses, in lower case
 	oidc     *OIDC
 	provider *auth.Provider // with oidc
+	fresh    freshness
 }
 
 // New returns the service. It applies the local users to the store, as if each
@@ -118,6 +123,7 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 		keys: auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer,
 			Now: o.Now, Address: address}),
 		address: address, now: o.Now, log: o.Log, count: o.Count, cross: auth.CrossOrigin(public),
+		sealer: o.Sealer,
 	}
 	if err := v.tokens.Check(ctx); err != nil {
 		return nil, err
@@ -130,7 +136,11 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 		"pages/*.html"); err != nil {
 		return nil, err
 	}
-	return v, v.applyOrganizations(ctx, o.Organizations)
+	if err := v.applyOrganizations(ctx, o.Organizations); err != nil {
+		return nil, err
+	}
+	v.warnUnconfirmed(ctx)
+	return v, nil
 }
 
 // Issuer returns {public_url}/auth.
@@ -145,7 +155,8 @@ func (s *Service) applyOrganizations(ctx context.Context, all []Organization) er
 		if (o.OIDC == nil) == (o.Local == nil) {
 			return fmt.Errorf("organization %s: sign_in needs either local users or an identity provider", o.Slug)
 		}
-		org := organization{OrgRef: found.OrgRef, oidc: o.OIDC, local: map[string]LocalUser{}, domains: domainsOf(o)}
+		org := organization{OrgRef: found.OrgRef, oidc: o.OIDC, local: map[string]LocalUser{}, domains: domainsOf(o),
+			fresh: freshnessOf(o)}
 		if o.OIDC != nil {
 			if org.provider, err = auth.NewProvider(o.OIDC.Issuer, o.OIDC.AllowPrivate, s.now); err != nil {
 				return fmt.Errorf("organization %s: %w", o.Slug, err)

@@ -105,6 +105,10 @@ func (s *Service) refreshGrant(w http.ResponseWriter, r *http.Request, f url.Val
 	if !s.requireScope(w, f.Get("scope")) {
 		return
 	}
+	if err := s.confirmRefresh(r.Context(), digest(sent)); err != nil {
+		s.refuseRefresh(w, r, err)
+		return
+	}
 	next := newRefreshToken()
 	n, err := s.store.RotateRefresh(r.Context(), store.Rotation{
 		Hash: digest(sent), Next: digest(next), ClientID: s.client, Idle: s.now().Add(LoginIdle),

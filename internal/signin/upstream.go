@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -38,6 +39,9 @@ func (s *Service) oauthConfig(o organization, d *auth.Discovered) oauth2.Config 
 	scopes := o.oidc.Scopes
 	if len(scopes) == 0 {
 		scopes = []string{oidc.ScopeOpenID, "profile", "email"}
+		if s.sealer != nil && slices.Contains(d.Scopes, oidc.ScopeOfflineAccess) {
+			scopes = append(scopes, oidc.ScopeOfflineAccess)
+		}
 	}
 	return oauth2.Config{
 		ClientID: o.oidc.ClientID, ClientSecret: o.oidc.ClientSecret, Endpoint: d.Endpoint(),
@@ -95,13 +99,16 @@ func (s *Service) applyAnswer(v *visit) error {
 	if !ok || org.oidc == nil {
 		return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization does not sign in this way any more"}
 	}
-	p, err := s.identifyUpstream(ctx, org, login, q)
+	p, token, err := s.identifyUpstream(ctx, org, login, q)
 	if err != nil {
 		s.log.WarnContext(ctx, "sign-in refused", "organization", org.Slug, "error", err)
 		return err
 	}
 	userID, err := s.admit(ctx, org, p)
 	if err != nil {
+		return err
+	}
+	if err := s.store.RecordSignIn(ctx, userID, s.sealed(userID, token.RefreshToken)); err != nil {
 		return err
 	}
 	if _, err := s.browser.SignIn(v.w, v.r, userID); err != nil {
@@ -113,18 +120,18 @@ func (s *Service) applyAnswer(v *visit) error {
 
 // identifyUpstream checks the answer and finds out who it is about.
 func (s *Service) identifyUpstream(ctx context.Context, org organization, login store.UpstreamLogin,
-	q url.Values) (auth.Person, error) {
+	q url.Values) (auth.Person, *oauth2.Token, error) {
 	d, err := org.provider.Discover(ctx)
 	if err != nil {
-		return auth.Person{}, upstreamFailed("the identity provider of "+org.Name+" does not answer",
+		return auth.Person{}, nil, upstreamFailed("the identity provider of "+org.Name+" does not answer",
 			"try again in a while",
 			err)
 	}
 	if iss := q.Get("iss"); iss != org.provider.Issuer() && (iss != "" || d.IssInAnswer) {
-		return auth.Person{}, refusedAnswer(fmt.Errorf("the answer names the issuer %q", printable(iss, 200)))
+		return auth.Person{}, nil, refusedAnswer(fmt.Errorf("the answer names the issuer %q", printable(iss, 200)))
 	}
 	if code := q.Get("error"); code != "" {
-		return auth.Person{}, &snap.Error{
+		return auth.Person{}, nil, &snap.Error{
 			Code: snap.CodeForbidden, Detail: "the identity provider did not sign you in: " +
 				printable(code+" "+q.Get("error_description"), 200),
 			Hint: "try again, or ask your administrator",
@@ -134,10 +141,11 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 	config := s.oauthConfig(org, d)
 	token, err := config.Exchange(ctx, q.Get("code"), oauth2.VerifierOption(login.Verifier))
 	if err != nil {
-		return auth.Person{}, upstreamFailed("the identity provider of "+org.Name+" did not confirm the sign-in",
+		return auth.Person{}, nil, upstreamFailed("the identity provider of "+org.Name+" did not confirm the sign-in",
 			"try again", err)
 	}
-	return s.personOf(ctx, org, d, token, login.Nonce)
+	p, err := s.personOf(ctx, org, d, token, login.Nonce)
+	return p, token, err
 }
 
 func refusedAnswer(cause error) error {

@@ -24,6 +24,7 @@ func tables() []table {
 		{name: "declines"},
 		{name: "retention"},
 		{name: "api_keys", identity: "id"},
+		{name: "sign_ins"},
 		{name: "sessions", identity: "id"},
 		{name: "refresh_tokens"},
 		{name: "device_grants"},

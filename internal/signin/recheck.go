@@ -1,0 +1,356 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/store"
+)
+
+// The defaults of how fresh a person's standing at their identity provider is.
+const (
+	DefaultRecheck      = 15 * time.Minute
+	DefaultMaxStaleness = 24 * time.Hour
+	DefaultMaxLogin     = 30 * 24 * time.Hour
+	// UnconfirmedLogin is the most that a session lasts when the identity provider
+	// issues no refresh token, so that nobody can be asked for.
+	UnconfirmedLogin = 24 * time.Hour
+)
+
+// How long asking a provider may take, and how long one that failed is left alone.
+const (
+	checkLife  = 30 * time.Second
+	checkAgain = time.Minute
+)
+
+// freshness is what an organization asks of its people's sessions.
+type freshness struct{ recheck, staleness, login time.Duration }
+
+func freshnessOf(o Organization) freshness {
+	or := func(d, otherwise time.Duration) time.Duration {
+		if d > 0 {
+			return d
+		}
+		return otherwise
+	}
+	return freshness{or(o.Recheck, DefaultRecheck), or(o.MaxStaleness, DefaultMaxStaleness),
+		or(o.MaxLogin, DefaultMaxLogin)}
+}
+
+// Why a session is not refreshed.
+var (
+	errSignInDue = errors.New("the last sign-in is too long ago; sign in again")
+	errLeft      = errors.New("the identity provider no longer confirms the account; sign in again")
+)
+
+// errStale says that the identity provider has not confirmed the account for too
+// long. The session stays: it is refreshed when the provider answers again.
+type errStale struct{ since time.Time }
+
+func (e errStale) Error() string {
+	return "the identity provider has not confirmed the account since " + e.since.UTC().Format(time.RFC3339) +
+		"; try again later"
+}
+
+// sealed returns a provider's refresh token as it is stored, or nil when the
+// provider issued none or the service has no key to encrypt it with.
+func (s *Service) sealed(userID int64, refresh string) []byte {
+	if s.sealer == nil || refresh == "" {
+		return nil
+	}
+	return s.sealer.Seal(refreshName(userID), []byte(refresh))
+}
+
+func refreshName(userID int64) string { return "sign-in:" + strconv.FormatInt(userID, 10) }
+
+// Until returns when a user has to sign in again, and when their identity
+// provider last confirmed them. Both are zero for a user of no configured
+// organization.
+func (s *Service) Until(ctx context.Context, userID int64) (due, confirmed time.Time, err error) {
+	t, err := s.store.StandingOf(ctx, userID)
+	org, ok := s.organizationByID(t.OrgID)
+	if errors.Is(err, snap.ErrUnauthenticated) || err == nil && !ok {
+		return time.Time{}, time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, time.Time{}, err
+	}
+	return org.due(t), t.Checked, nil
+}
+
+// due is when the person has to sign in again.
+func (o organization) due(t store.Standing) time.Time {
+	last := o.fresh.login
+	if o.oidc != nil && t.Refresh == nil {
+		last = min(last, UnconfirmedLogin)
+	}
+	return t.SignedIn.Add(last)
+}
+
+// confirmRefresh decides whether the session of a refresh token may continue: the
+// person signed in recently enough, and their identity provider still confirms
+// them. A token that is not live is left to the rotation.
+func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
+	userID, err := s.store.RefreshUser(ctx, hash, s.client)
+	if errors.Is(err, snap.ErrUnauthenticated) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t, err := s.store.StandingOf(ctx, userID)
+	if errors.Is(err, snap.ErrUnauthenticated) {
+		return errSignInDue
+	}
+	if err != nil {
+		return err
+	}
+	org, ok := s.organizationByID(t.OrgID)
+	switch {
+	case !ok:
+		return nil // a closed organization: the rotation says so
+	case !s.now().Before(org.due(t)):
+		return errSignInDue
+	case t.Refresh == nil || org.oidc == nil:
+		return nil
+	}
+	if s.now().Sub(t.Checked) >= org.fresh.recheck {
+		if t, err = s.check(ctx, org, t); err != nil {
+			return err
+		}
+	}
+	if s.now().Sub(t.Checked) >= org.fresh.staleness {
+		return errStale{t.Checked}
+	}
+	return nil
+}
+
+// refuseRefresh answers a refresh that confirmRefresh refused.
+func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err error) {
+	var stale errStale
+	switch {
+	case errors.Is(err, errSignInDue), errors.Is(err, errLeft):
+		s.count("refresh", "expired")
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_grant", err.Error())
+	case errors.As(err, &stale): // not invalid_grant: the client keeps its token until then
+		s.count("refresh", "refused")
+		s.writeOAuthError(w, http.StatusBadRequest, "unauthorized_client", err.Error())
+	default:
+		s.count("refresh", outcome(err))
+		s.failed(w, r, err)
+	}
+}
+
+// check asks a person's identity provider whether they are still there, and
+// applies their role and groups of now. One that does not answer changes nothing.
+// It returns the new standing, or errLeft, after which the person's sessions and
+// keys are ended. Of two replicas one asks, and the other waits for the answer.
+func (s *Service) check(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
+	if t.NotBefore.After(s.now()) {
+		return t, nil
+	}
+	claimed, err := s.store.ClaimCheck(ctx, t, checkLife)
+	if err != nil {
+		return t, err
+	}
+	if !claimed {
+		return s.await(ctx, t)
+	}
+	// The answer may hold the only copy of the next refresh token: it is kept even
+	// if the one who asked has gone.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkLife)
+	defer cancel()
+	err = s.ask(ctx, org, t)
+	switch {
+	case errors.Is(err, errLeft):
+		s.log.WarnContext(ctx, "the identity provider no longer confirms a user; all sessions and keys were ended",
+			"organization", org.Slug, "user", t.UserID)
+		if err := s.store.EndUser(ctx, t.UserID); err != nil {
+			return t, err
+		}
+		return t, errLeft
+	case err != nil:
+		s.log.WarnContext(ctx, "the identity provider was asked about a user in vain", "organization", org.Slug,
+			"user", t.UserID, "confirmed", t.Checked, "error", err)
+		return t, s.store.Unconfirmed(ctx, t.UserID, checkAgain)
+	}
+	if err := s.store.Confirmed(ctx, t.UserID); err != nil {
+		return t, err
+	}
+	return s.store.StandingOf(ctx, t.UserID)
+}
+
+// await waits until the question of another replica or request is answered.
+func (s *Service) await(ctx context.Context, t store.Standing) (store.Standing, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		now, err := s.store.StandingOf(ctx, t.UserID)
+		switch {
+		case ctx.Err() != nil:
+			return t, nil
+		case err != nil:
+			return t, err
+		case now.SignedIn.UnixMilli() == 0:
+			return now, errLeft
+		case !now.Claimed.After(s.now()):
+			return now, nil
+		}
+		select {
+		case <-ctx.Done():
+			return t, nil
+		case <-tick.C:
+		}
+	}
+}
+
+// ask redeems the provider's refresh token and applies what it says.
+func (s *Service) ask(ctx context.Context, org organization, t store.Standing) error {
+	refresh, err := s.sealer.Open(refreshName(t.UserID), t.Refresh)
+	if err != nil { // of another key: the person signs in again when it is due
+		return errors.Join(err, s.store.KeepRefresh(ctx, t.UserID, nil))
+	}
+	d, err := org.provider.Discover(ctx)
+	if err != nil {
+		return err
+	}
+	ctx = org.provider.Context(ctx)
+	config := s.oauthConfig(org, d)
+	token, err := config.TokenSource(ctx, &oauth2.Token{RefreshToken: string(refresh)}).Token()
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) && refused.ErrorCode == "invalid_grant" {
+		return errLeft
+	}
+	if err != nil {
+		return err
+	}
+	if token.RefreshToken != "" && token.RefreshToken != string(refresh) {
+		if err := s.store.KeepRefresh(ctx, t.UserID, s.sealed(t.UserID, token.RefreshToken)); err != nil {
+			return err
+		}
+	}
+	p, full, err := s.personAgain(ctx, org, d, token, t)
+	if err != nil || !full {
+		return err
+	}
+	_, err = s.admit(ctx, org, p)
+	return err
+}
+
+// personAgain reads the claims of a refreshed token: from the ID token, which may
+// be missing (OpenID Connect Core section 12.2), and from userinfo. Without an ID
+// token, claims without groups are not full: they confirm the person and change
+// nothing. It fails when neither is about the same person.
+func (s *Service) personAgain(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
+	t store.Standing) (p auth.Person, full bool, err error) {
+	claims := map[string]any{}
+	raw, _ := token.Extra("id_token").(string)
+	if raw != "" {
+		id, err := org.provider.Verifier(d, org.oidc.ClientID).Verify(ctx, raw)
+		if err != nil {
+			return p, false, err
+		}
+		if id.Subject != t.Subject || id.Issuer != t.Issuer {
+			return p, false, errors.New("the refreshed ID token is about someone else")
+		}
+		if err := id.Claims(&claims); err != nil {
+			return p, false, err
+		}
+	}
+	p = auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.GroupsClaim)
+	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
+		p, err = s.userinfoAgain(ctx, org, d, token, t, claims)
+	} else if raw == "" {
+		err = errors.New("the identity provider sends no ID token at a refresh and has no userinfo endpoint")
+	}
+	if err != nil {
+		return p, false, err
+	}
+	if claims["email"] == nil {
+		p.Email = t.Email
+	}
+	if claims["name"] == nil {
+		p.Name = t.Name
+	}
+	return p, raw != "" || p.Groups.Known, nil
+}
+
+// userinfoAgain adds the claims of userinfo to those of the ID token.
+func (s *Service) userinfoAgain(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
+	t store.Standing, claims map[string]any) (auth.Person, error) {
+	info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	if err != nil {
+		return auth.Person{}, fmt.Errorf("userinfo: %w", err)
+	}
+	if info.Subject != t.Subject {
+		return auth.Person{}, errors.New("userinfo is about someone else")
+	}
+	more := map[string]any{}
+	if err := info.Claims(&more); err != nil {
+		return auth.Person{}, err
+	}
+	for name, value := range more {
+		if _, here := claims[name]; !here {
+			claims[name] = value
+		}
+	}
+	return auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.GroupsClaim), nil
+}
+
+// Recheck asks each organization's identity provider about the one person who is
+// longest overdue, and returns how many it asked about. Called once a second, it
+// spreads the questions and asks no provider more than once a second.
+func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, org := range s.orgs {
+		if org.oidc == nil || s.sealer == nil {
+			continue
+		}
+		all.Go(func() {
+			n, one := s.recheckOne(ctx, org)
+			mu.Lock()
+			defer mu.Unlock()
+			asked, err = asked+n, errors.Join(err, one)
+		})
+	}
+	all.Wait()
+	return asked, err
+}
+
+func (s *Service) recheckOne(ctx context.Context, org organization) (asked int, err error) {
+	due, err := s.store.DueStandings(ctx, org.ID, s.now().Add(-org.fresh.recheck), 1)
+	if err != nil || len(due) == 0 {
+		return 0, err
+	}
+	if _, err := s.check(ctx, org, due[0]); err != nil && !errors.Is(err, errLeft) {
+		return 1, err
+	}
+	return 1, nil
+}
+
+// warnUnconfirmed says at start what it means that the service cannot ask
+// identity providers again.
+func (s *Service) warnUnconfirmed(ctx context.Context) {
+	if s.sealer != nil {
+		return
+	}
+	for _, o := range s.orgs {
+		if o.oidc != nil {
+			s.log.WarnContext(ctx, "auth.key_encryption_key is not set, so refresh tokens of identity providers are "+
+				"not kept: people sign in again after "+min(o.fresh.login, UnconfirmedLogin).String()+
+				", and until then somebody who left keeps their access", "organization", o.Slug)
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package signin_test
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/auditlog"
+	"snap/internal/auth"
+	"snap/internal/servertest"
+	"snap/internal/signin"
+	"snap/internal/store"
+)
+
+// startSealed starts the service with one identity provider that issues refresh
+// tokens, and a key to keep them.
+func startSealed(t *testing.T, o func(*house) store.Options) (*house, *idp) {
+	t.Helper()
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	sealer, err := auth.NewSealer(base64.StdEncoding.EncodeToString(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClock()
+	p := newIDP(t, c)
+	p.refresh = "first"
+	h := &house{t: t, dir: t.TempDir(), clock: c, log: &syncBuffer{}, sealer: sealer}
+	return h.open(o(h), []signin.Organization{p.organization("acme")}), p
+}
+
+// loginUpstream signs Mia in at her identity provider, and a device.
+func (h *house) loginUpstream() tokens {
+	h.t.Helper()
+	deviceCode, userCode := h.device()
+	b := h.browser()
+	b.get(startAcme)
+	page := b.submit(b.get("/auth/device?user_code="+userCode), "/auth/device", "user_code", userCode)
+	b.submit(page, "/auth/device/confirm", "user_code", userCode, "decision", "approve")
+	return tokensOf(h.t, h.poll(deviceCode))
+}
+
+// renewed refreshes a session that must still be good.
+func (h *house) renewed(got tokens) tokens {
+	h.t.Helper()
+	return tokensOf(h.t, h.refresh(got.refresh))
+}
+
+// hasRole checks the role of Mia and how many groups she is in.
+func (h *house) hasRole(role snap.Role, groups int) {
+	h.t.Helper()
+	m, err := h.member("acme", "mia@acme.test")
+	if err != nil || m.Role != role || len(m.Groups) != groups {
+		h.t.Errorf("role %s, %d groups, %v; want %s, %d", m.Role, len(m.Groups), err, role, groups)
+	}
+}
+
+// recheck lets the background work ask about everybody who is due.
+func (h *house) recheck(want int) {
+	h.t.Helper()
+	if n, err := h.service.Recheck(h.t.Context()); err != nil || n != want {
+		h.t.Errorf("asked about %d people, %v; want %d", n, err, want)
+	}
+}
+
+// hasAudit checks that the audit log has an action about a user.
+func (h *house) hasAudit(action snap.AuditAction, user string) {
+	h.t.Helper()
+	org, err := h.store.OrgBySlug(h.t.Context(), "acme")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if _, err := h.store.Sequence(h.t.Context(), org.ID,
+		auditlog.NewKey(ed25519.NewKeyFromSeed(make([]byte, 32)))); err != nil {
+		h.t.Fatal(err)
+	}
+	page, err := h.store.Audit(h.t.Context(), snap.Caller{Org: org.OrgRef}, store.AuditQuery{Action: action, Limit: 10})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Detail.User != user {
+		h.t.Errorf("%s: %+v, %v", action, page.Items, err)
+	}
+}
+
+// databaseText is everything in the files of the database.
+func (h *house) databaseText() string {
+	h.t.Helper()
+	files, err := filepath.Glob(filepath.Join(h.dir, "*"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		all.Write(data)
+	}
+	return all.String()
+}
+
+// TestLeaverIsOutAtTheNextRefresh: who was removed at the identity provider loses
+// every session and key with the first check, and the audit log says why.
+func TestLeaverIsOutAtTheNextRefresh(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	first, second := h.loginUpstream(), h.loginUpstream()
+	m, err := h.member("acme", "mia@acme.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	org, err := h.store.OrgBySlug(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _, err := h.auth.NewKey(t.Context(), auth.KeySpec{OrgID: org.ID, UserID: m.ID, Kind: snap.UserKey,
+		Name: "laptop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := h.get("/api/agent", "X-API-Key", key); a.status != http.StatusOK {
+		t.Fatalf("the key before the removal: %d %s", a.status, a.body)
+	}
+	p.lie(func(p *idp) { p.left = true })
+	first = h.renewed(first) // checked a moment ago
+	h.clock.Advance(signin.DefaultRecheck)
+	wantError(t, h.refresh(first.refresh), "invalid_grant")
+	wantError(t, h.refresh(second.refresh), "invalid_grant")
+	for name, a := range map[string]answer{"session": h.api(first.access), "other session": h.api(second.access),
+		"key": h.get("/api/agent", "X-API-Key", key)} {
+		if a.status != http.StatusUnauthorized {
+			t.Errorf("the %s after the removal: %d %s", name, a.status, a.body)
+		}
+	}
+	h.hasAudit("user.left", "mia@acme.test")
+	p.lie(func(p *idp) { p.left = false })
+	h.renewed(h.loginUpstream()) // back again by a sign-in
+}
+
+// TestRecheckReplacesRoleAndGroups: the background check applies the provider's
+// answer, with each form of it, and asks only about people who are active.
+func TestRecheckReplacesRoleAndGroups(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(*house) store.Options{
+		"SQLite": storeIn,
+		"PostgreSQL": func(h *house) store.Options {
+			return store.Options{URL: servertest.Postgres(h.t), Now: h.clock.Now}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, p := startSealed(t, store)
+			p.lie(func(p *idp) { p.claims = map[string]any{"groups": []string{"admins", "eng"}} })
+			got := h.loginUpstream()
+			h.hasRole("admin", 2)
+			h.recheck(0)
+			h.clock.Advance(signin.DefaultRecheck)
+			h.recheck(0) // nothing was used since the last check
+			got = h.renewed(got)
+			p.lie(func(p *idp) { p.claims = map[string]any{"groups": []string{"eng"}} })
+			h.recheck(0) // the refresh asked
+			h.hasRole("admin", 2)
+			h.clock.Advance(signin.DefaultRecheck - time.Minute)
+			got = h.renewed(got)
+			h.clock.Advance(time.Minute)
+			h.recheck(1)
+			h.hasRole("member", 1)
+			p.lie(func(p *idp) { p.withoutID = true }) // it says nothing of groups: nothing changes
+			h.clock.Advance(signin.DefaultRecheck)
+			got = h.renewed(got)
+			h.hasRole("member", 1)
+			p.lie(func(p *idp) { p.userinfo["groups"] = []string{"admins"} })
+			h.clock.Advance(signin.DefaultRecheck)
+			h.renewed(got)
+			h.hasRole("admin", 1)
+		})
+	}
+}
+
+// TestProviderThatFailsLocksNobodyOut: no outage shorter than max_staleness ends
+// anything, whatever the provider answers; after it, refreshes wait for the
+// provider without losing the session.
+func TestProviderThatFailsLocksNobodyOut(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*idp){
+		"down":               func(p *idp) { p.down = true },
+		"garbage":            func(p *idp) { p.garbage = `{"access_token": 1` },
+		"empty":              func(p *idp) { p.garbage = `{}` },
+		"another error":      func(p *idp) { p.garbage = `{"error":"invalid_client"}` },
+		"someone else":       func(p *idp) { p.claims = map[string]any{"sub": "subject-2"} },
+		"wrong audience":     func(p *idp) { p.claims = map[string]any{"aud": "other"} },
+		"HS256":              func(p *idp) { p.header = "HS256" },
+		"userinfo of others": func(p *idp) { p.withoutID, p.userinfo = true, map[string]any{"sub": "subject-2"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, p := startSealed(t, storeIn)
+			got := h.loginUpstream()
+			p.lie(fail)
+			h.clock.Advance(signin.DefaultMaxStaleness - time.Hour)
+			got = h.renewed(got)
+			before := p.refreshes
+			got = h.renewed(got) // the provider is left alone for a while
+			if p.refreshes != before {
+				t.Errorf("the provider was asked %d times within a minute", 1+p.refreshes-before)
+			}
+			h.clock.Advance(time.Hour)
+			a := h.refresh(got.refresh)
+			wantError(t, a, "unauthorized_client")
+			if !strings.Contains(a.body, "has not confirmed the account since 2026-11-20T09:00:00Z") {
+				t.Errorf("the reason is not there: %s", a.body)
+			}
+			h.hasRole("member", 0)
+			p.lie(func(p *idp) {
+				p.down, p.garbage, p.claims, p.header, p.withoutID = false, "", nil, "", false
+				p.userinfo = map[string]any{"sub": "subject-1"}
+			})
+			h.clock.Advance(time.Minute)
+			if p.refresh != "first" { // a token that was spent on an answer that nobody could use is lost
+				h.renewed(got)
+			}
+		})
+	}
+}
+
+// TestInteractiveSignInIsDue: a session lasts 30 days from the last interactive
+// sign-in, 24 hours where nobody can be asked, and whoami reports when.
+func TestInteractiveSignInIsDue(t *testing.T) {
+	t.Parallel()
+	day := 24 * time.Hour
+	for name, test := range map[string]struct {
+		start func(*testing.T) *house
+		login func(*house) tokens
+		last  time.Duration
+	}{
+		"local user": {func(t *testing.T) *house { return start(t) },
+			func(h *house) tokens { return h.login("mia@acme.test", "mia-password") }, 30 * day},
+		"provider with refresh tokens": {func(t *testing.T) *house { h, _ := startSealed(t, storeIn); return h },
+			(*house).loginUpstream, 30 * day},
+		"provider without": {func(t *testing.T) *house {
+			h, p := startSealed(t, storeIn)
+			p.refresh = ""
+			return h
+		}, (*house).loginUpstream, day},
+		"service without a key": {func(t *testing.T) *house { h, _ := startWith(t, 1); return h },
+			(*house).loginUpstream, day},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := test.start(t)
+			began := h.clock.Now()
+			got := test.login(h)
+			h.clock.Advance(test.last - time.Hour)
+			got = h.renewed(got)
+			m, err := h.member("acme", "mia@acme.test")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if due, _, err := h.service.Until(t.Context(), m.ID); err != nil || !due.Equal(began.Add(test.last)) {
+				t.Errorf("due %s, %v; want %s", due, err, began.Add(test.last))
+			}
+			h.clock.Advance(time.Hour)
+			a := h.refresh(got.refresh)
+			wantError(t, a, "invalid_grant")
+			if !strings.Contains(a.body, "sign in again") {
+				t.Errorf("%s", a.body)
+			}
+			test.login(h)
+		})
+	}
+}
+
+// TestRefreshTokensAreUsedOnce: many refreshes at once ask a provider that rotates
+// its tokens once, since a second use would end the person's access.
+func TestRefreshTokensAreUsedOnce(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	var sessions []tokens
+	for range 8 {
+		sessions = append(sessions, h.loginUpstream())
+	}
+	h.clock.Advance(signin.DefaultRecheck)
+	before := p.refreshes
+	var all sync.WaitGroup
+	for _, n := range sessions {
+		all.Go(func() {
+			if a := h.refresh(n.refresh); a.status != http.StatusOK {
+				t.Errorf("refresh: %d %s", a.status, a.body)
+			}
+		})
+	}
+	all.Wait()
+	if p.refreshes != before+1 {
+		t.Errorf("the provider was asked %d times", p.refreshes-before)
+	}
+}
+
+// TestProviderTokensAreSealed: the database holds no refresh token of a provider
+// in clear, and nothing at all without a key.
+func TestProviderTokensAreSealed(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	h.loginUpstream()
+	if in := h.databaseText(); strings.Contains(in, p.refresh) || !strings.Contains(in, "subject-1") {
+		t.Error("the provider's refresh token is readable in the database")
+	}
+	plain, idps := startWith(t, 1)
+	idps[0].refresh = "plain-refresh-token"
+	plain.loginUpstream()
+	if in := plain.databaseText(); strings.Contains(in, idps[0].refresh) {
+		t.Error("the service keeps refresh tokens without a key")
+	}
+	if !strings.Contains(plain.log.String(), "auth.key_encryption_key is not set") {
+		t.Error("the service does not say at start what a missing key means")
+	}
+}

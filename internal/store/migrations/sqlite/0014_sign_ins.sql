@@ -1,0 +1,9 @@
+-- +goose Up
+-- When each user last signed in interactively, and what is needed to ask their
+-- identity provider again. refresh is the provider's refresh token, sealed.
+CREATE TABLE sign_ins(
+  user_id INTEGER PRIMARY KEY REFERENCES users(id), signed_in_at INTEGER NOT NULL, refresh BLOB,
+  checked_at INTEGER NOT NULL, claimed_until INTEGER NOT NULL DEFAULT 0, not_before INTEGER NOT NULL DEFAULT 0) STRICT;
+CREATE INDEX sign_ins_checked ON sign_ins(checked_at) WHERE refresh IS NOT NULL;
+INSERT INTO sign_ins(user_id, signed_in_at, checked_at)
+  SELECT id, coalesce(groups_as_of, created_at), coalesce(groups_as_of, created_at) FROM users;

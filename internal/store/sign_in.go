@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"snap"
+)
+
+// Standing is how a user last signed in, and when their identity provider last
+// confirmed them.
+type Standing struct {
+	UserID, OrgID   int64
+	Issuer, Subject string
+	Email, Name     string
+	SignedIn        time.Time // interactively
+	Refresh         []byte    // the provider's refresh token, sealed; nil is none
+	Checked         time.Time // when the provider last confirmed the user
+	Claimed         time.Time // a replica asks the provider, at most until then
+	NotBefore       time.Time // the provider failed, and is not asked again before
+}
+
+// RecordSignIn records that a user signed in interactively just now. refresh is
+// the sealed refresh token of their identity provider, or nil.
+func (s *Store) RecordSignIn(ctx context.Context, userID int64, refresh []byte) error {
+	_, err := s.write.ExecContext(ctx, `
+		INSERT INTO sign_ins(user_id, signed_in_at, refresh, checked_at) VALUES($1, $2, $3, $2)
+		ON CONFLICT(user_id) DO UPDATE SET signed_in_at = excluded.signed_in_at, refresh = excluded.refresh,
+			checked_at = excluded.checked_at, claimed_until = 0, not_before = 0`, userID, s.now().UnixMilli(), refresh)
+	return err
+}
+
+const selectStanding = `
+	SELECT i.user_id, u.org_id, u.issuer, u.subject, u.email, u.name, i.signed_in_at, i.refresh, i.checked_at,
+		i.claimed_until, i.not_before
+	FROM sign_ins i JOIN users u ON u.id = i.user_id `
+
+func scanStanding(rows *sql.Rows) (t Standing, err error) {
+	var signedIn, checked, claimed, notBefore sql.NullInt64
+	err = rows.Scan(&t.UserID, &t.OrgID, &t.Issuer, &t.Subject, &t.Email, &t.Name, &signedIn, &t.Refresh, &checked,
+		&claimed, &notBefore)
+	t.SignedIn, t.Checked = timeOf(signedIn), timeOf(checked)
+	t.Claimed, t.NotBefore = timeOf(claimed), timeOf(notBefore)
+	return t, err
+}
+
+// StandingOf returns how a user last signed in. It fails with
+// snap.ErrUnauthenticated when they never did.
+func (s *Store) StandingOf(ctx context.Context, userID int64) (Standing, error) {
+	t, err := one(collect(ctx, s, selectStanding+`WHERE i.user_id = $1`, scanStanding, userID))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Standing{}, snap.ErrUnauthenticated
+	}
+	return t, err
+}
+
+// RefreshUser returns the user of a live refresh token of a client, without
+// using the token. It fails with snap.ErrUnauthenticated.
+func (s *Store) RefreshUser(ctx context.Context, hash []byte, clientID string) (userID int64, err error) {
+	now := s.now().UnixMilli()
+	err = s.read.QueryRowContext(ctx, `
+		SELECT n.user_id FROM refresh_tokens t JOIN sessions n ON n.id = t.session_id
+		WHERE t.hash = $1 AND n.client_id = $2 AND n.ended_at IS NULL AND n.idle_until > $3 AND n.expires_at > $3`,
+		hash, clientID, now).Scan(&userID)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, snap.ErrUnauthenticated
+	}
+	return userID, err
+}
+
+// DueStandings returns users of an organization whom their identity provider
+// confirmed at or before checked, who have used a session or key since, and whom
+// it may be asked about now, the longest unconfirmed first.
+func (s *Store) DueStandings(ctx context.Context, orgID int64, checked time.Time, limit int) ([]Standing, error) {
+	return collect(ctx, s, selectStanding+`
+		WHERE i.refresh IS NOT NULL AND i.checked_at <= $1 AND i.claimed_until <= $2 AND i.not_before <= $2 AND u.org_id = $3 AND u.disabled = 0
+			AND (EXISTS(SELECT 1 FROM sessions n WHERE n.user_id = i.user_id AND n.ended_at IS NULL
+					AND n.idle_until > $2 AND n.expires_at > $2 AND n.last_used_at > i.checked_at)
+				OR EXISTS(SELECT 1 FROM api_keys k WHERE k.user_id = i.user_id AND k.revoked_at IS NULL
+					AND k.last_used_at > i.checked_at))
+		ORDER BY i.checked_at LIMIT $4`, scanStanding, checked.UnixMilli(), s.now().UnixMilli(), orgID, limit)
+}
+
+// ClaimCheck reserves asking the identity provider about a user for one replica
+// until the given time from now: a refresh token must not be used twice. It
+// reports false when another one has it, or the provider failed a moment ago.
+func (s *Store) ClaimCheck(ctx context.Context, t Standing, life time.Duration) (claimed bool, err error) {
+	now := s.now()
+	res, err := s.write.ExecContext(ctx, `
+		UPDATE sign_ins SET claimed_until = $1
+		WHERE user_id = $2 AND claimed_until <= $3 AND not_before <= $3 AND checked_at = $4`,
+		now.Add(life).UnixMilli(), t.UserID, now.UnixMilli(), t.Checked.UnixMilli())
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}
+
+// KeepRefresh replaces the sealed refresh token of a user's identity provider.
+func (s *Store) KeepRefresh(ctx context.Context, userID int64, refresh []byte) error {
+	_, err := s.write.ExecContext(ctx, `UPDATE sign_ins SET refresh = $1 WHERE user_id = $2`, refresh, userID)
+	return err
+}
+
+// Confirmed records that the identity provider confirmed a user just now.
+func (s *Store) Confirmed(ctx context.Context, userID int64) error {
+	_, err := s.write.ExecContext(ctx,
+		`UPDATE sign_ins SET checked_at = $1, claimed_until = 0, not_before = 0 WHERE user_id = $2`, s.now().UnixMilli(), userID)
+	return err
+}
+
+// Unconfirmed records that the identity provider did not answer about a user,
+// who is not asked about again for a while.
+func (s *Store) Unconfirmed(ctx context.Context, userID int64, again time.Duration) error {
+	_, err := s.write.ExecContext(ctx, `UPDATE sign_ins SET claimed_until = 0, not_before = $1 WHERE user_id = $2`,
+		s.now().Add(again).UnixMilli(), userID)
+	return err
+}
+
+// EndUser ends all sessions and user-scoped keys of a user whom the identity
+// provider does not know any more, at once, and records why.
+func (s *Store) EndUser(ctx context.Context, userID int64) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx,
+			`UPDATE sign_ins SET refresh = NULL, signed_in_at = 0, claimed_until = 0 WHERE user_id = $1`, userID); err != nil {
+			return err
+		}
+		d, org, err := s.userDetail(ctx, tx, `u.id = $1`, userID)
+		if err != nil {
+			return err
+		}
+		if err := s.record(ctx, tx, org, snap.Caller{},
+			snap.AuditEntry{Action: snap.AuditUserLeft, Detail: d}); err != nil {
+			return err
+		}
+		if _, err := s.endSessions(ctx, tx, `user_id = $2`, userID); err != nil {
+			return err
+		}
+		return s.endKeys(ctx, tx, userID)
+	})
+}
+
+// endKeys revokes all keys of a user.
+func (s *Store) endKeys(ctx context.Context, tx *sql.Tx, userID int64) error {
+	rows, err := tx.QueryContext(ctx,
+		`UPDATE api_keys SET revoked_at = $1 WHERE revoked_at IS NULL AND user_id = $2 RETURNING id`,
+		s.now().UnixMilli(), userID)
+	if err != nil {
+		return err
+	}
+	ids, err := drain(rows, scanOne[int64])
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := s.recordKey(ctx, tx, id, snap.AuditKeyRevoked); err != nil {
+			return err
+		}
+	}
+	return nil
+}
