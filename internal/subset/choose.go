@@ -15,6 +15,9 @@ type Server interface {
 	// Insert puts the rows of a query into a temporary table, and passes over
 	// those that are there.
 	Insert(ctx context.Context, table, query string) error
+	// InsertWhere is Insert for a query with a person's condition, in which names
+	// are those of that person's sessions.
+	InsertWhere(ctx context.Context, table, query string) error
 	// Count returns the number that a query answers.
 	Count(ctx context.Context, query string) (int64, error)
 	// Condition reports what is wrong with a person's condition on a table.
@@ -113,15 +116,16 @@ func (c *Choice) key(table int, prefix string) string {
 // start chooses the rows of the conditions and of the percentage.
 func (c *Choice) start(ctx context.Context, percent float64) error {
 	for i, t := range c.g.Tables {
-		condition := c.Plan.Where[i]
+		condition, insert := c.Plan.Where[i], c.s.InsertWhere
 		if c.Plan.Percent[i] {
+			insert = c.s.Insert
 			condition = fmt.Sprintf("%s < %.0f", t.Share(""), percent/100*(1<<32))
 		}
 		if condition == "" {
 			continue
 		}
 		// The line's end keeps a comment in the condition to itself.
-		err := c.s.Insert(ctx, c.temp("keep", i), fmt.Sprintf("SELECT %s FROM %s WHERE (%s\n)", c.key(i, ""), t.From,
+		err := insert(ctx, c.temp("keep", i), fmt.Sprintf("SELECT %s FROM %s WHERE (%s\n)", c.key(i, ""), t.From,
 			condition))
 		if err != nil && c.Plan.Where[i] != "" {
 			return c.s.Condition(c.g.label(i), condition, err)
@@ -138,7 +142,11 @@ func (c *Choice) start(ctx context.Context, percent float64) error {
 func (k ForeignKey) join() string {
 	var all []string
 	for i := range k.Columns {
-		all = append(all, fmt.Sprintf("p.%s = c.%s", k.Refers[i], k.Columns[i]))
+		equal := "="
+		if k.Equal != nil {
+			equal = k.Equal[i]
+		}
+		all = append(all, fmt.Sprintf("p.%s %s c.%s", k.Refers[i], equal, k.Columns[i]))
 	}
 	return strings.Join(all, " AND ")
 }

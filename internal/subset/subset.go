@@ -51,6 +51,7 @@ type ForeignKey struct {
 	Child, Parent         int // in [Graph.Tables]
 	ChildFrom, ParentFrom string
 	Columns, Refers       []string // of the child, of the parent, quoted
+	Equal                 []string // the operators that compare them; nil is "=" for all
 }
 
 // Graph is what there is to choose from.

@@ -87,6 +87,11 @@ func (s *chooser) Condition(table, condition string, err error) error {
 		table, condition, err), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}
 }
 
+// InsertWhere implements [subset.Server].
+func (s *chooser) InsertWhere(ctx context.Context, table, query string) error {
+	return s.Insert(ctx, table, query)
+}
+
 // Insert implements [subset.Server]. The rows come to this machine and go back:
 // INSERT with SELECT would read what is newer than the dump's moment, and keep
 // others from writing. They wait in a file, as they may be many.

@@ -129,7 +129,7 @@ type catalogIndex struct {
 
 // catalogSession makes names come qualified, and texts as they are stored. To
 // compile the queries would take longer than to run them.
-const catalogSession = "SET search_path = ''; SET client_encoding = SQL_ASCII; SET jit = off"
+const catalogSession = "SET client_encoding = SQL_ASCII; SET jit = off"
 
 // readCatalog reads the catalog in the transaction that conn is in.
 func readCatalog(ctx context.Context, conn *pgconn.PgConn) (*catalog, error) {
@@ -160,7 +160,7 @@ func readCatalog(ctx context.Context, conn *pgconn.PgConn) (*catalog, error) {
 	if err := c.values(ctx, conn, results[sequencesResult]); err != nil {
 		return nil, err
 	}
-	back := "RESET search_path; RESET jit; SET client_encoding = " + spoken(conn.ParameterStatus("server_encoding"))
+	back := "RESET jit; SET client_encoding = " + spoken(conn.ParameterStatus("server_encoding"))
 	_, err = conn.Exec(ctx, back).ReadAll()
 	return c, err
 }

@@ -49,14 +49,7 @@ func TestCondensedDumpIsTheSame(t *testing.T) {
 func various(t *testing.T) (url string) {
 	t.Helper()
 	url = servertest.Postgres(t)
-	d, err := parse(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := d.connect(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := connectTo(t, url)
 	defer conn.Close(t.Context())
 	if _, err := conn.Exec(t.Context(),
 		`CREATE TABLE many (id int, words text); INSERT INTO many SELECT n, E'tab\t, line\n, \\.\n' || n FROM generate_series(1, 30000) n;

@@ -240,8 +240,7 @@ func (s *scratch) indexes(ctx context.Context, g *generator, u *unpacking) error
 	return s.each(ctx, then)
 }
 
-// generatedSession lets nothing but built-in objects be found by bare names.
-var generatedSession = []string{"SET search_path = ''", "SET check_function_bodies = off"}
+var generatedSession = []string{"SET check_function_bodies = off"}
 
 // statementsAtOnce is how many statements are one transaction: each object that
 // it makes takes locks.

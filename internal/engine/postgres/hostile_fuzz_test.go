@@ -1,14 +1,17 @@
 package postgres
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"pgregory.net/rapid"
 
 	"snap/internal/engine"
 	"snap/internal/schema"
+	"snap/internal/servertest"
 )
 
 // nasty are texts that a hostile description may have in any place of a text.
@@ -246,3 +249,35 @@ func TestHostileContents(t *testing.T) {
 }
 
 func FuzzHostileContents(f *testing.F) { f.Fuzz(rapid.MakeFuzz(hostileContents)) }
+
+// asTheServerReads is the property that an accepted entry of one statement is one
+// for the server too, which parses it and runs nothing.
+func asTheServerReads(conn *pgconn.PgConn) func(*rapid.T) {
+	return func(r *rapid.T) {
+		e := hostileEntry(r)
+		if _, _, err := (&review{}).entries([]dumpEntry{e}); err != nil {
+			return
+		}
+		if all, err := statements(e.definition); err != nil || len(all) != 1 {
+			return
+		}
+		_, err := conn.Prepare(context.Background(), "", e.definition, nil)
+		if err != nil && (state(err) == "" || strings.Contains(err.Error(), "multiple commands")) {
+			r.Fatalf("%q is more than one statement: %v", e.definition, err)
+		}
+	}
+}
+
+func TestHostileContentsAreReadAsTheServerReads(t *testing.T) {
+	t.Parallel()
+	conn := connectTo(t, servertest.Postgres(t)).PgConn()
+	if _, err := conn.Prepare(t.Context(), "", "SELECT 1; SELECT 2", nil); err == nil ||
+		!strings.Contains(err.Error(), "multiple commands") {
+		t.Fatalf("the server does not judge: %v", err)
+	}
+	rapid.Check(t, asTheServerReads(conn))
+}
+
+func FuzzHostileContentsOnAServer(f *testing.F) {
+	f.Fuzz(rapid.MakeFuzz(asTheServerReads(connectTo(f, servertest.Postgres(f)).PgConn())))
+}

@@ -111,13 +111,28 @@ func (d database) environment() []string {
 	return env
 }
 
+// connect opens a session in which bare names are those of PostgreSQL. Else whoever
+// may make a function in the database could have it called here in place of one of
+// PostgreSQL's, with the rights of the user.
 func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, d.config)
+	if err == nil {
+		if _, err = conn.PgConn().Exec(ctx, builtInNames).ReadAll(); err != nil {
+			conn.Close(context.WithoutCancel(ctx))
+		}
+	}
 	if err != nil {
 		return nil, d.failure(err)
 	}
 	return conn, nil
 }
+
+// builtInNames has bare names be PostgreSQL's, and usersNames those of the user's
+// sessions, for SQL that the user has written.
+const (
+	builtInNames = "SET search_path = ''"
+	usersNames   = "RESET search_path"
+)
 
 // maintenance connects to another database of the server, from which this one
 // can be created, renamed and dropped.

@@ -337,6 +337,9 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if _, err := conn.PgConn().Exec(ctx, usersNames).ReadAll(); err != nil {
+		return s.here.failure(err)
+	}
 	_, err = conn.PgConn().Exec(ctx, text).ReadAll()
 	if err != nil {
 		if state(err) == "" {

@@ -181,7 +181,7 @@ func tableOf(key [2]string, from, quoted string, primary []string) subset.Table 
 		identity := "ROW(" + quoted + ".*)"
 		var parts []string
 		for _, column := range primary {
-			parts = append(parts, prefix+column+"::text")
+			parts = append(parts, prefix+column) // without a cast, which can be of the database
 		}
 		if len(parts) > 0 {
 			identity = "concat_ws(chr(31), " + strings.Join(parts, ", ") + ")"
@@ -197,7 +197,8 @@ func tableOf(key [2]string, from, quoted string, primary []string) subset.Table 
 func (c *cutter) references(ctx context.Context) error {
 	rows, err := c.conn.Query(ctx, `SELECT k.conrelid, k.confrelid,
 			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.conkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.conrelid AND t.attnum = u.number ORDER BY u.at),
-			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.confkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.confrelid AND t.attnum = u.number ORDER BY u.at)
+			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.confkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.confrelid AND t.attnum = u.number ORDER BY u.at),
+			ARRAY(SELECT format('OPERATOR(%I.%s)', n.nspname, o.oprname) FROM unnest(k.conpfeqop) WITH ORDINALITY u(operator, at) JOIN pg_operator o ON o.oid = u.operator JOIN pg_namespace n ON n.oid = o.oprnamespace ORDER BY u.at)
 		FROM pg_constraint k WHERE k.contype = 'f' AND k.conparentid = 0 ORDER BY k.oid`)
 	if err != nil {
 		return err
@@ -210,7 +211,8 @@ func (c *cutter) references(ctx context.Context) error {
 	for rows.Next() {
 		var child, parent uint32
 		var columns, refers [][]byte
-		if err := rows.Scan(&child, &parent, &columns, &refers); err != nil {
+		var equal []string
+		if err := rows.Scan(&child, &parent, &columns, &refers, &equal); err != nil {
 			return err
 		}
 		a, b := known[child], known[parent]
@@ -219,7 +221,7 @@ func (c *cutter) references(ctx context.Context) error {
 		}
 		c.graph.Keys = append(c.graph.Keys, subset.ForeignKey{
 			Child: a.table, Parent: b.table, ChildFrom: a.from, ParentFrom: b.from, Columns: asTexts(columns),
-			Refers: asTexts(refers),
+			Refers: asTexts(refers), Equal: equal,
 		})
 	}
 	return rows.Err()
@@ -230,6 +232,18 @@ func (c *cutter) references(ctx context.Context) error {
 func (c *cutter) Exec(ctx context.Context, statement string) (int64, error) {
 	tag, err := c.conn.Exec(ctx, statement, pgx.QueryExecModeExec)
 	return tag.RowsAffected(), err
+}
+
+// InsertWhere implements [subset.Server]. The condition is the user's own SQL.
+func (c *cutter) InsertWhere(ctx context.Context, table, query string) error {
+	if _, err := c.conn.Exec(ctx, usersNames); err != nil {
+		return err
+	}
+	if err := c.Insert(ctx, table, query); err != nil {
+		return err
+	}
+	_, err := c.conn.Exec(ctx, builtInNames)
+	return err
 }
 
 // Insert implements [subset.Server].
@@ -264,9 +278,6 @@ func (c *cutter) of(ctx context.Context, t engine.Table) (int64, error) {
 
 // dump runs pg_dump on the snapshot and writes what it writes, cut down.
 func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer) ([]string, error) {
-	if _, err := c.conn.Exec(ctx, "SET search_path = ''"); err != nil { // as pg_dump does, for names in values
-		return nil, c.failure(err)
-	}
 	cmd, said := t.command(ctx, c.d, c.d.dumpArguments(t, snapshot)...)
 	stream, err := cmd.StdoutPipe()
 	if err == nil {

@@ -145,6 +145,11 @@ func (c *cutter) Exec(ctx context.Context, statement string) (int64, error) {
 	return done.RowsAffected()
 }
 
+// InsertWhere implements [subset.Server].
+func (c *cutter) InsertWhere(ctx context.Context, table, query string) error {
+	return c.Insert(ctx, table, query)
+}
+
 // Insert implements [subset.Server].
 func (c *cutter) Insert(ctx context.Context, table, query string) error {
 	_, err := c.tx.ExecContext(ctx, "INSERT OR IGNORE INTO "+table+" "+query)
