@@ -431,6 +431,10 @@ func (s *scratch) URL() string { return s.here.url() }
 // Run implements [engine.Scratch]. The text is split as the servers' client
 // programs do, DELIMITER lines included.
 func (s *scratch) Run(ctx context.Context, text string) error {
+	return s.withoutTriggers(ctx, func() error { return s.run(ctx, text) })
+}
+
+func (s *scratch) run(ctx context.Context, text string) error {
 	db, err := s.here.open(s.here.name)
 	if err != nil {
 		return err

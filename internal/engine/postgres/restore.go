@@ -332,6 +332,10 @@ func (s *scratch) URL() string { return s.here.url() }
 
 // Run implements [engine.Scratch].
 func (s *scratch) Run(ctx context.Context, text string) error {
+	return s.withoutTriggers(ctx, func() error { return s.run(ctx, text) })
+}
+
+func (s *scratch) run(ctx context.Context, text string) error {
 	conn, err := s.here.connect(ctx)
 	if err != nil {
 		return err

@@ -216,6 +216,10 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 		return failure(s.path, err)
 	}
 	defer conn.Close()
+	triggers, err := withoutTriggers(ctx, conn)
+	if err != nil {
+		return failure(s.path, err)
+	}
 	if _, err := conn.ExecContext(ctx, text); err != nil {
 		return statementError(err)
 	}
@@ -223,8 +227,10 @@ func (s *scratch) Run(ctx context.Context, text string) error {
 	if _, err := conn.ExecContext(ctx, "BEGIN"); err != nil {
 		return snap.Invalid("the SQL begins a transaction and does not commit it", "add COMMIT at the end")
 	}
-	_, err = conn.ExecContext(ctx, "ROLLBACK")
-	return err
+	if _, err = conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+		return err
+	}
+	return failure(s.path, remakeTriggers(ctx, conn, triggers))
 }
 
 func statementError(err error) error {

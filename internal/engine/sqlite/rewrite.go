@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -355,6 +356,58 @@ func dropTriggers(ctx context.Context, tx *sql.Tx) ([]string, error) {
 		return nil, err
 	}
 	return drop(ctx, tx, "trigger", names)
+}
+
+// withoutTriggers takes the triggers away, so that SQL fires none, and returns
+// them.
+func withoutTriggers(ctx context.Context, c *sql.Conn) (makes []entry, err error) {
+	tx, err := c.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	rows, err := tx.QueryContext(ctx, "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger'")
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		e := entry{kind: "trigger"}
+		if err := rows.Scan(&e.name, &e.table, &e.sql); err != nil {
+			return nil, errors.Join(err, rows.Close())
+		}
+		makes = append(makes, e)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if _, err := dropTriggers(ctx, tx); err != nil {
+		return nil, err
+	}
+	return makes, tx.Commit()
+}
+
+// remakeTriggers makes triggers again whose tables are still there. The words
+// that full-text indexes keep follow the rows first: triggers often see to it.
+func remakeTriggers(ctx context.Context, c *sql.Conn, makes []entry) error {
+	tx, err := c.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	if err := rebuildSearch(ctx, tx); err != nil {
+		return err
+	}
+	for _, e := range makes {
+		there, err := texts(ctx, tx, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? COLLATE "+
+			"NOCASE", e.table)
+		if err == nil && len(there) > 0 {
+			err = execute(ctx, tx, []string{e.sql})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 // dropIndexes takes away the indexes of a table that follow the columns, as far

@@ -1,0 +1,67 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// firing are the triggers and rules of tables that fire, as the statements that
+// stop each and that let it fire again as before. Those of constraints stay.
+const firing = `
+	SELECT format('ALTER TABLE ONLY %I.%I DISABLE TRIGGER %I', n.nspname, c.relname, t.tgname),
+		format('ALTER TABLE ONLY %I.%I ENABLE %sTRIGGER %I', n.nspname, c.relname,
+			CASE t.tgenabled WHEN 'R' THEN 'REPLICA ' WHEN 'A' THEN 'ALWAYS ' ELSE '' END, t.tgname),
+		c.oid::text, t.oid::text
+	FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE NOT t.tgisinternal AND t.tgenabled <> 'D' AND c.relkind IN ('r', 'p')
+	UNION ALL
+	SELECT format('ALTER TABLE %I.%I DISABLE RULE %I', n.nspname, c.relname, r.rulename),
+		format('ALTER TABLE %I.%I ENABLE %sRULE %I', n.nspname, c.relname,
+			CASE r.ev_enabled WHEN 'R' THEN 'REPLICA ' WHEN 'A' THEN 'ALWAYS ' ELSE '' END, r.rulename),
+		c.oid::text, r.oid::text
+	FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE r.ev_enabled <> 'D' AND c.relkind IN ('r', 'p') AND r.rulename <> '_RETURN'`
+
+// fires is a trigger or a rule that fires.
+type fires struct{ Stop, Start, Table, Object string }
+
+// withoutTriggers runs something while no trigger and no rule of a table fires,
+// so that none copies a value to another table. Those that are still there fire
+// again afterwards.
+func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
+	conn, err := s.here.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	rows, err := conn.Query(ctx, firing)
+	if err != nil {
+		return s.here.failure(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[fires])
+	if err != nil {
+		return s.here.failure(err)
+	}
+	for _, f := range list {
+		if _, err := conn.Exec(ctx, f.Stop); err != nil {
+			return s.here.failure(err)
+		}
+	}
+	if err := run(); err != nil {
+		return err
+	}
+	for _, f := range list {
+		var there bool
+		err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1::text::oid) AND (EXISTS (SELECT FROM "+
+			"pg_trigger WHERE oid = $2::text::oid) OR EXISTS (SELECT FROM pg_rewrite WHERE oid = $2::text::oid))", f.Table,
+			f.Object).Scan(&there)
+		if err == nil && there {
+			_, err = conn.Exec(ctx, f.Start)
+		}
+		if err != nil {
+			return s.here.failure(err)
+		}
+	}
+	return nil
+}
