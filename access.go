@@ -16,11 +16,14 @@ import (
 //	organization shared it to theirs.
 //	The recipient organization of a cross-org share can see and pull, never
 //	modify or delete, until the share expires.
+//	An organization-level key sees what is shared org-wide, what another
+//	organization shared to its own, and what such keys pushed; with the scope
+//	private, every snapshot of its organization.
 //	Whoever may not see a snapshot finds that it does not exist.
 //
 // As one sentence: a snapshot is visible to a caller when a live grant on it
-// names one of the caller's audiences. A push grants to the owner and to the
-// organization's admins; each of the three shares adds one grant; unsharing
+// names one of the caller's audiences. A push grants to the owner, or to the
+// organization's keys if one of them pushed, and to its admins; each of the three shares adds one grant; unsharing
 // deletes it. The store keeps both sides of the sentence as rows and applies
 // it in SQL; a property test holds the two equal.
 
@@ -34,6 +37,7 @@ const (
 	KindMembers    AudienceKind = 2 // everyone of an organization: org-wide shares
 	KindGroup      AudienceKind = 3 // one SSO group: group shares
 	KindRecipients AudienceKind = 4 // everyone of an organization: what others share with it
+	KindKeys       AudienceKind = 5 // the organization-level keys of an organization: what they pushed
 )
 
 // Audience is a set of callers, as one number: the subject's identifier (a
@@ -63,8 +67,7 @@ type Grant struct {
 func (g Grant) Live(now time.Time) bool { return g.Until.IsZero() || now.Before(g.Until) }
 
 // Audiences returns the audiences a caller belongs to. The anonymous caller
-// belongs to none. An organization-level key acts as its organization: it sees
-// everything of it, and what others share with it.
+// belongs to none.
 func (c Caller) Audiences() []Audience {
 	if c.Principal() == 0 {
 		return nil
@@ -73,7 +76,10 @@ func (c Caller) Audiences() []Audience {
 		AudienceOf(KindMembers, c.Org.ID),
 		AudienceOf(KindRecipients, c.Org.ID),
 	}
-	if c.User == nil || c.Role.IsAdmin() {
+	if c.User == nil {
+		all = append(all, AudienceOf(KindKeys, c.Org.ID))
+	}
+	if c.private() || c.User != nil && c.Role.IsAdmin() {
 		all = append(all, AudienceOf(KindAdmins, c.Org.ID))
 	}
 	if c.User == nil {

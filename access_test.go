@@ -38,7 +38,9 @@ func TestVisible(t *testing.T) {
 	toDBA := append(pushed[:2:2], snap.Grant{Audience: snap.AudienceOf(snap.KindGroup, dba.ID)})
 	toGlobex := append(pushed[:2:2], snap.Grant{Audience: snap.AudienceOf(snap.KindRecipients, globex.ID),
 		Until: noon.Add(time.Hour)})
-	byKey := pushed[1:]
+	byKey := append(pushed[1:2:2], snap.Grant{Audience: snap.AudienceOf(snap.KindKeys, acme.ID)})
+	private := orgKey(acme, snap.AgentKey)
+	private.Credential.Scopes = append(private.Credential.Scopes, snap.ScopePrivate)
 	unknown := person(13, acme, snap.RoleMember, dba)
 	unknown.GroupsUnknown = true
 	tests := []struct {
@@ -61,9 +63,14 @@ func TestVisible(t *testing.T) {
 		{"unknown groups give nothing", unknown, toDBA, false},
 		{"a cross-org share reaches every role there", person(21, globex, snap.RoleViewer), toGlobex, true},
 		{"and does not widen at home", person(13, acme, snap.RoleMember), toGlobex, false},
-		{"an organization-level key sees what is of its organization", orgKey(acme, snap.PipelineKey), byKey, true},
-		{"and what was shared to it", orgKey(globex, snap.AgentKey), toGlobex, true},
-		{"but nothing else", orgKey(globex, snap.AgentKey), orgWide, false},
+		{"an organization-level key sees what such keys pushed", orgKey(acme, snap.PipelineKey), byKey, true},
+		{"and what is shared org-wide", orgKey(acme, snap.AgentKey), orgWide, true},
+		{"and what was shared to its organization", orgKey(globex, snap.AgentKey), toGlobex, true},
+		{"but nothing of another organization", orgKey(globex, snap.AgentKey), orgWide, false},
+		{"nor what a group sees", orgKey(acme, snap.AgentKey), toDBA, false},
+		{"nor what is private", orgKey(acme, snap.PipelineKey), pushed, false},
+		{"unless it has the scope private", private, pushed, true},
+		{"which adds nothing at another organization", private, byKey[:0], false},
 		{"what such a key pushed is hidden from members", person(13, acme, snap.RoleMember), byKey, false},
 		{"the anonymous see nothing", snap.Caller{},
 			append(orgWide, snap.Grant{Audience: snap.AudienceOf(snap.KindMembers, 0)}), false},

@@ -1,6 +1,9 @@
 package snap
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Role is what a user is in their organization (SPEC 2.4).
 type Role string
@@ -54,7 +57,12 @@ type Scope string
 const (
 	ScopePull Scope = "pull" // list and pull
 	ScopePush Scope = "push"
+	// see what is private to the organization's people too; owners and admins give it at creation
+	ScopePrivate Scope = "private"
 )
+
+// Scopes are all of these.
+func Scopes() []Scope { return []Scope{ScopePull, ScopePush, ScopePrivate} }
 
 // Credential names what a request was authenticated with. It never holds a
 // secret.
@@ -109,14 +117,22 @@ type Caller struct {
 }
 
 // Principal is the row under which the store keeps the caller's audiences: the
-// user, or for organization-level keys the organization. It is 0 for the
-// anonymous caller.
+// user, or for organization-level keys the organization, and the organization's
+// negative number for those with the scope private. It is 0 for the anonymous
+// caller.
 func (c Caller) Principal() int64 {
-	if c.User != nil {
+	switch {
+	case c.User != nil:
 		return c.User.ID
+	case c.private():
+		return -c.Org.ID
 	}
 	return c.Org.ID
 }
+
+// private reports whether the caller is an organization-level key with the scope
+// private, or the organization itself.
+func (c Caller) private() bool { return c.User == nil && slices.Contains(c.Credential.Scopes, ScopePrivate) }
 
 // IsAdmin reports whether the caller is an owner or admin acting as themselves.
 // Organization-level keys are not admins.

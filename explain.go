@@ -31,6 +31,8 @@ func (a Access) String() string {
 		return "owner of the snapshot"
 	case KindAdmins:
 		return "owner or admin of the organization"
+	case KindKeys:
+		return "organization-level key, as which it was pushed"
 	case KindMembers:
 		return "shared org-wide"
 	case KindGroup:

@@ -5,20 +5,30 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"snap"
 )
 
 // Access tells who can see a snapshot now, and through what.
 type Access struct {
 	Snapshot string         `json:"snapshot"`
 	Ways     []AccessWay    `json:"ways" doc:"every live grant"`
-	Counts   map[string]int `json:"counts" doc:"live grants by kind: owner, admins, org_wide, group, organization"`
+	Counts   map[string]int `json:"counts" doc:"live grants by kind: owner, admins, keys, org_wide, group, organization"`
 	People   int            `json:"people" doc:"users of the organization who can see it"`
+	Keys     []AccessKey    `json:"keys" doc:"organization-level keys that can list and pull it"`
 	User     *AccessVerdict `json:"user,omitempty" doc:"only when one user is asked about"`
+}
+
+// AccessKey is an organization-level key that can list and pull a snapshot.
+type AccessKey struct {
+	Kind   snap.CredentialKind `json:"kind" enum:"clt,sak"`
+	Name   string              `json:"name"`
+	Scopes []snap.Scope        `json:"scopes"`
 }
 
 // AccessWay is one grant that lets people see a snapshot.
 type AccessWay struct {
-	Kind         string     `json:"kind" enum:"owner,admins,org_wide,group,organization"`
+	Kind         string     `json:"kind" enum:"owner,admins,keys,org_wide,group,organization"`
 	Through      string     `json:"through" doc:"in words"`
 	Owner        string     `json:"owner,omitempty"`
 	GroupID      string     `json:"group_id,omitempty"`

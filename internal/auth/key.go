@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,7 +83,7 @@ type KeySpec struct {
 	UserID    int64 // for user-scoped keys
 	Kind      snap.CredentialKind
 	Name      string
-	Scopes    []snap.Scope // for organization-level keys; none is both
+	Scopes    []snap.Scope // for organization-level keys; none is pull and push
 	Expires   time.Time    // zero is never
 	CreatedBy int64        // the user who makes it; 0 is the operator
 }
@@ -125,8 +126,8 @@ func (a *Authenticator) checkSpec(k *KeySpec) error {
 		k.Scopes = []snap.Scope{snap.ScopePull, snap.ScopePush}
 	}
 	for _, s := range k.Scopes {
-		if s != snap.ScopePull && s != snap.ScopePush {
-			return snap.Invalid(fmt.Sprintf("%q is not a scope", s), "the scopes are pull and push")
+		if !slices.Contains(snap.Scopes(), s) {
+			return snap.Invalid(fmt.Sprintf("%q is not a scope", s), "the scopes are pull, push and private")
 		}
 	}
 	return nil

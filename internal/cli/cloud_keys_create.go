@@ -23,7 +23,10 @@ func (a *app) keysCreateCommand() *cobra.Command {
 CI's secrets as ` + apiKeyEnv + `.
 
 Kinds: cak acts as you; clt is for pipelines and sak for service agents: both
-act as the organization, within their scopes, and never change a share.`,
+act as the organization, within their scopes, and never change a share. They
+see what is shared org-wide, what other organizations shared with yours, and
+what such keys pushed. With the scope private they see every snapshot of the
+organization.`,
 		Example: examples(
 			"a key that acts as you, for 90 days", "snapcli cloud keys create laptop --expires-in 90d",
 			"a pipeline's key that only pulls", "snapcli cloud keys create ci --kind clt --scopes pull"),
@@ -34,11 +37,11 @@ act as the organization, within their scopes, and never change a share.`,
 	}
 	cmd.Flags().StringVar(&kind, "kind", string(snap.UserKey), "cak, clt or sak")
 	cmd.Flags().StringVar(&expiresIn, "expires-in", "", "how long it is valid, such as 90d (default without end)")
-	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "what a clt or sak key may do: pull, push")
+	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "what a clt or sak key may do: pull, push, private")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]cobra.Completion{"cak", "clt", "sak"},
 		cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("scopes",
-		cobra.FixedCompletions([]cobra.Completion{"pull", "push", "pull,push"}, cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions([]cobra.Completion{"pull", "push", "pull,push", "pull,private"}, cobra.ShellCompDirectiveNoFileComp))
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -83,6 +84,13 @@ func (a *app) accessNow(ctx context.Context, typed, user string) error {
 	}
 	if err := t.flush(); err != nil {
 		return err
+	}
+	for _, k := range report.Keys {
+		why := "it sees what is shared org-wide and what such keys pushed"
+		if slices.Contains(k.Scopes, snap.ScopePrivate) {
+			why = "it has the scope private"
+		}
+		a.note("the %s key %q can see it: %s", string(k.Kind), k.Name, why)
 	}
 	a.note("%s of %s can see it", plural(report.People, "person", "people"), s.Organization)
 	return nil

@@ -5,6 +5,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/store"
 )
 
 type accessInput struct {
@@ -25,6 +26,13 @@ func (s *Service) explain(ctx context.Context, in *accessInput) (*body[api.Acces
 		return nil, err
 	}
 	out := api.Access{Snapshot: c.snapshot.ID, Ways: each(ways, wireWay), Counts: map[string]int{}, People: people}
+	keys, err := s.store.KeysThatSee(ctx, c.snapshot)
+	if err != nil {
+		return nil, err
+	}
+	out.Keys = each(keys, func(k store.Key) api.AccessKey {
+		return api.AccessKey{Kind: k.Kind, Name: k.Name, Scopes: k.Scopes}
+	})
 	for _, way := range out.Ways {
 		out.Counts[way.Kind]++
 	}
@@ -60,6 +68,8 @@ func wireWay(a snap.Access) api.AccessWay {
 		}
 	case snap.KindAdmins:
 		out.Kind = "admins"
+	case snap.KindKeys:
+		out.Kind = "keys"
 	case snap.KindMembers:
 		out.Kind = "org_wide"
 	case snap.KindGroup:

@@ -97,9 +97,10 @@ func newBuilding(rt *rapid.T, c *cloudtest.Cloud, clock *clocktest.Clock, n int)
 		}
 	}
 	for _, org := range b.orgs {
-		scopes := []snap.Scope{snap.ScopePull, snap.ScopePush}
-		v := &visitor{caller: snap.Caller{Org: org, Credential: snap.Credential{Scopes: scopes}}}
-		b.people = append(b.people, b.withKey(rt, v, auth.KeySpec{Kind: snap.PipelineKey, Scopes: scopes}))
+		for _, scopes := range [][]snap.Scope{{snap.ScopePull, snap.ScopePush}, snap.Scopes()} {
+			v := &visitor{caller: snap.Caller{Org: org, Credential: snap.Credential{Scopes: scopes}}}
+			b.people = append(b.people, b.withKey(rt, v, auth.KeySpec{Kind: snap.PipelineKey, Scopes: scopes}))
+		}
 	}
 	b.people = append(b.people, &visitor{client: b.clientOf(rt, "")})
 	return b

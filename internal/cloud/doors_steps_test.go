@@ -46,12 +46,19 @@ func (b *building) drawAct(rt *rapid.T, do snap.Action) (*thing, *visitor) {
 // answered checks the answer to an act, and reports whether it was done.
 func (b *building) answered(rt *rapid.T, v *visitor, t *thing, do snap.Action, err error) bool {
 	want := b.may(v, t, do)
+	if v.caller.User == nil && want == snap.CodeNotFound && (do == snap.ActShare || do == snap.ActShareOrg) {
+		want = snap.CodeUserAttributionRequired // before anything is looked up
+	}
 	if snap.CodeOf(err) != want && (err != nil || want != "") {
 		rt.Fatalf("%s wants to %s %s: %v, want %q", v.name(), do, t.ID, err, want)
 	}
-	if (do == snap.ActShare || do == snap.ActShareOrg) &&
-		(want == snap.CodeForbidden || want == snap.CodeUserAttributionRequired) {
-		t.note(v, snap.AuditShareRefused, string(want))
+	if do == snap.ActShare || do == snap.ActShareOrg {
+		switch want {
+		case snap.CodeForbidden:
+			t.note(v, snap.AuditShareRefused, string(want))
+		case snap.CodeUserAttributionRequired: // whose snapshot it is was not looked up
+			t.log[v.caller.Org.Slug] += fmt.Sprintf(" %s %s\n", snap.AuditShareRefused, want)
+		}
 	}
 	return want == ""
 }
@@ -109,6 +116,8 @@ func (b *building) push(rt *rapid.T) {
 	if v.caller.User != nil {
 		t.owner = v.caller.User
 		t.grants[snap.AudienceOf(snap.KindUser, v.caller.User.ID)] = time.Time{}
+	} else {
+		t.grants[snap.AudienceOf(snap.KindKeys, v.caller.Org.ID)] = time.Time{}
 	}
 	t.note(v, snap.AuditPushed, "")
 	b.things = append(b.things, t)

@@ -106,8 +106,8 @@ func (s *Service) guard(rt route, again repeat) func(huma.Context, func(huma.Con
 	}
 }
 
-// admit is the order of checks: authentication, visibility, kind of
-// credential, role. The store looks up a snapshot only for a caller, so what
+// admit is the order of checks: authentication, organization-level keys that
+// would change a share, visibility, role. The store looks up a snapshot only for a caller, so what
 // is hidden cannot be told from what does not exist.
 func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	ctx := r.Context()
@@ -124,6 +124,9 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 		return nil, err
 	}
 	c := &call{caller: caller}
+	if err := s.unattributed(r, caller, rt.do); err != nil {
+		return nil, err
+	}
 	switch rt.on {
 	case onSnapshot:
 		c.snapshot, err = s.store.Snapshot(ctx, caller, r.PathValue("id"))
@@ -148,6 +151,20 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 		}
 	}
 	return c, nil
+}
+
+// unattributed refuses an organization-level key that wants to change a share,
+// before anything is looked up, so that the answer is the same whether the
+// snapshot exists or not.
+func (s *Service) unattributed(r *http.Request, c snap.Caller, do snap.Action) error {
+	if !c.Credential.Kind.OrgLevel() || !changing(r) || do != snap.ActShare && do != snap.ActShareOrg {
+		return nil
+	}
+	asked := snap.Snapshot{Org: c.Org} // the audit line repeats which one was named
+	if id, ok := snap.CleanIDPrefix(r.PathValue("id")); ok {
+		asked.ID = id
+	}
+	return s.noteRefusal(r.Context(), c, asked, snap.Allowed(c, do, snap.Snapshot{}))
 }
 
 // changing reports whether a request is meant to change something.
@@ -184,7 +201,11 @@ func (s *Service) refused(ctx context.Context, c *call, do snap.Action, refusal 
 	if do != snap.ActShare && do != snap.ActShareOrg {
 		return refusal
 	}
-	err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditShareRefused, snap.AuditDetail{Code: snap.CodeOf(refusal)})
+	return s.noteRefusal(ctx, c.caller, c.snapshot, refusal)
+}
+
+func (s *Service) noteRefusal(ctx context.Context, c snap.Caller, sn snap.Snapshot, refusal error) error {
+	err := s.store.Note(ctx, c, sn, snap.AuditShareRefused, snap.AuditDetail{Code: snap.CodeOf(refusal)})
 	if err != nil {
 		return err
 	}

@@ -52,8 +52,9 @@ func (s *Service) createKey(ctx context.Context, in *createKeyInput) (*body[api.
 		}
 	}
 	for _, scope := range r.Scopes {
-		if !slices.Contains([]snap.Scope{snap.ScopePull, snap.ScopePush}, scope) {
-			return nil, snap.Invalid("unknown scope "+strconv.Quote(string(scope)), "the scopes are pull and push")
+		if !slices.Contains(snap.Scopes(), scope) {
+			return nil, snap.Invalid("unknown scope "+strconv.Quote(string(scope)),
+				"the scopes are pull, push and private")
 		}
 	}
 	var err error

@@ -43,7 +43,7 @@ func newScene(t testing.TB, c *cloudtest.Cloud) scene {
 // callers are the columns of the matrix: who calls, and with what.
 var callers = []string{
 	"anonymous", "owner", "admin", "pusher", "group member", "member", "viewer",
-	"recipient member", "recipient owner", "outsider", "pipeline key", "agent key", "pull-only key", "revoked key",
+	"recipient member", "recipient owner", "outsider", "plain key", "pipeline key", "agent key", "pull-only key", "revoked key",
 	"expired key",
 }
 
@@ -60,11 +60,13 @@ func credential(t testing.TB, c *cloudtest.Cloud, caller string) string {
 	case "anonymous":
 		return ""
 	case "pipeline key":
-		return c.OrgKey("acme", snap.PipelineKey, snap.ScopePull, snap.ScopePush)
+		return c.OrgKey("acme", snap.PipelineKey, snap.Scopes()...)
 	case "agent key":
-		return c.OrgKey("acme", snap.AgentKey, snap.ScopePull, snap.ScopePush)
+		return c.OrgKey("acme", snap.AgentKey, snap.Scopes()...)
 	case "pull-only key":
-		return c.OrgKey("acme", snap.PipelineKey, snap.ScopePull)
+		return c.OrgKey("acme", snap.PipelineKey, snap.ScopePull, snap.ScopePrivate)
+	case "plain key":
+		return c.OrgKey("acme", snap.PipelineKey, snap.ScopePull, snap.ScopePush)
 	case "revoked key":
 		return c.RevokedKey("acme")
 	case "expired key":
@@ -89,8 +91,8 @@ const (
 func cells(owner, admin, pusher, group, recipient, recipientOwner, pipeline, agent, pullOnly string) map[string]string {
 	return map[string]string{
 		"anonymous": who, "revoked key": who, "expired key": who, "member": hidden, "viewer": hidden,
-		"outsider": hidden,
-		"owner":    owner, "admin": admin, "pusher": pusher, "group member": group,
+		"outsider": hidden, "plain key": hidden,
+		"owner": owner, "admin": admin, "pusher": pusher, "group member": group,
 		"recipient member": recipient, "recipient owner": recipientOwner,
 		"pipeline key": pipeline, "agent key": agent, "pull-only key": pullOnly,
 	}
@@ -120,6 +122,13 @@ var admins = with(everyone(no), "owner", ok, "admin", ok, "recipient owner", ok,
 // absent is a row for owners and admins on what is not there.
 var absent = with(everyone(no), "owner", hidden, "admin", hidden, "recipient owner", hidden, "outsider", hidden)
 
+// incomplete is a row for owners and admins who leave out what the route needs.
+var incomplete = with(everyone(no), "owner", bad, "admin", bad, "recipient owner", bad, "outsider", bad)
+
+// sharing is a row of a route that changes shares: keys that name no user are
+// refused before anything is looked up.
+func sharing(row map[string]string) map[string]string { return with(row, "plain key", nameless) }
+
 const pushBody = `{"target":"shop","name":"shop-x","type":"snapshot","engine":"sqlite","size":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}`
 
 // matrix is SPEC 4.1, 4.2, 5.1, 5.3, 7 and the design's table of who may what,
@@ -146,22 +155,26 @@ var matrix = map[string]struct {
 	"DELETE /retention/{target}":    {"", absent},
 	"GET /webhooks/{id}/deliveries": {"", absent},
 	"GET /audit":                    {"", admins},
-	"GET /audit/access": {"",
-		with(everyone(no), "owner", bad, "admin", bad, "recipient owner", bad, "outsider", bad)},
+	"GET /audit/checkpoint":         {"", admins},
+	"GET /audit/records":            {"", admins},
+	"GET /audit/inclusion":          {"", incomplete},
+	"GET /audit/growth":             {"", incomplete},
+	"GET /snapshots/{id}/receipt":   {"", cells(bad, bad, bad, bad, ok, ok, bad, bad, bad)},
+	"GET /audit/access":             {"", incomplete},
 	"POST /snapshots":               {pushBody, with(everyone(ok), "viewer", no, "pull-only key", no)},
 	"POST /snapshots/{id}/parts":    {`{"parts":[]}`, with(everyone(hidden))},
 	"POST /snapshots/{id}/complete": {"", cells(ok, ok, ok, ok, ok, ok, ok, ok, no)},
-	"POST /snapshots/{id}/share":    {"", cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
+	"POST /snapshots/{id}/share":    {"", sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
 	"DELETE /snapshots/{id}/share": {"",
-		cells(done, done, done, no, no, no, nameless, nameless, nameless)},
-	"POST /snapshots/{id}/share-group": {`{"group_id":"eng"}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
+		sharing(cells(done, done, done, no, no, no, nameless, nameless, nameless))},
+	"POST /snapshots/{id}/share-group": {`{"group_id":"eng"}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
 	"DELETE /snapshots/{id}/share-group/{groupId}": {"",
-		cells(done, done, done, no, no, no, nameless, nameless, nameless)},
+		sharing(cells(done, done, done, no, no, no, nameless, nameless, nameless))},
 	"GET /snapshots/{id}/group-shares":        {"", cells(ok, ok, ok, ok, no, no, ok, ok, ok)},
-	"POST /snapshots/{id}/shares":             {`{"group_ids":["dba"]}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
-	"POST /snapshots/{id}/unshare":            {`{"group_ids":["dba"]}`, cells(ok, ok, ok, no, no, no, nameless, nameless, nameless)},
-	"POST /snapshots/{id}/share-org":          {`{"org_slug":"initech"}`, cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
-	"DELETE /snapshots/{id}/share-org/{slug}": {"", cells(done, done, no, no, no, no, nameless, nameless, nameless)},
+	"POST /snapshots/{id}/shares":             {`{"group_ids":["dba"]}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
+	"POST /snapshots/{id}/unshare":            {`{"group_ids":["dba"]}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
+	"POST /snapshots/{id}/share-org":          {`{"org_slug":"initech"}`, sharing(cells(ok, ok, no, no, no, no, nameless, nameless, nameless))},
+	"DELETE /snapshots/{id}/share-org/{slug}": {"", sharing(cells(done, done, no, no, no, no, nameless, nameless, nameless))},
 	"GET /snapshots/{id}/org-shares":          {"", cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
 	"GET /org/sso/groups":                     {"", everyone(ok)},
 	"GET /org/members":                        {"", everyone(ok)},

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -164,8 +165,8 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 	}
 	for _, name := range f.scopes {
 		scope := snap.Scope(strings.TrimSpace(name))
-		if scope != snap.ScopePull && scope != snap.ScopePush {
-			return spec, snap.Usage(fmt.Sprintf("%q is not a scope", name), "the scopes are pull and push")
+		if !slices.Contains(snap.Scopes(), scope) {
+			return spec, snap.Usage(fmt.Sprintf("%q is not a scope", name), "the scopes are pull, push and private")
 		}
 		spec.Scopes = append(spec.Scopes, scope)
 	}

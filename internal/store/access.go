@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"time"
 
 	"snap"
@@ -34,6 +35,27 @@ func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (wa
 	}
 	err = s.row(ctx, countViewers, sn.Key, s.now().UnixMilli(), sn.Org.ID).Scan(&people)
 	return ways, people, err
+}
+
+// KeysThatSee returns the organization-level keys of the snapshot's organization
+// that can list and pull it now: those with the scope private, and all of them
+// when such keys pushed it or it is shared org-wide.
+func (s *Store) KeysThatSee(ctx context.Context, sn snap.Snapshot) ([]Key, error) {
+	keys, err := s.keys(ctx, `WHERE k.org_id = $1 AND k.user_id IS NULL`+usableKey+` ORDER BY k.name, k.id`, sn.Org.ID, s.now().UnixMilli())
+	if err != nil {
+		return nil, err
+	}
+	grants, err := collect(ctx, s, `SELECT audience, expires_at FROM grants WHERE snapshot = $1`,
+		func(rows *sql.Rows) (g snap.Grant, err error) {
+			var until sql.NullInt64
+			err = rows.Scan(&g.Audience, &until)
+			g.Until = timeOf(until)
+			return g, err
+		}, sn.Key)
+	return slices.DeleteFunc(keys, func(k Key) bool {
+		c := snap.Caller{Org: sn.Org, Credential: snap.Credential{Kind: k.Kind, Scopes: k.Scopes}}
+		return !snap.Visible(c, grants, s.now()) || snap.Allowed(c, snap.ActPull, sn) != nil
+	}), err
 }
 
 // countViewers counts the users of the organization $3 who can see the snapshot $1.
@@ -72,7 +94,7 @@ func scanAccess(rows *sql.Rows) (a snap.Access, err error) {
 	switch a.Audience.Kind() {
 	case snap.KindUser:
 		a.Owner, a.By = &owner, ""
-	case snap.KindAdmins:
+	case snap.KindAdmins, snap.KindKeys:
 		a.By = ""
 	case snap.KindGroup:
 		a.Group = &group

@@ -37,13 +37,15 @@ func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	return c, nil
 }
 
-// CallerOfOrg returns the caller that an organization-level key acts as,
-// without the credential, whether the organization is closed or not: it is for
+// CallerOfOrg returns the organization as a caller who sees everything of it,
+// without a credential, whether the organization is closed or not: it is for
 // what the service does by itself and for the operator. It fails with
 // snap.ErrUnauthenticated when there is no such organization.
 func (s *Store) CallerOfOrg(ctx context.Context, orgID int64) (snap.Caller, error) {
-	return scanCaller(s.row(ctx,
+	c, err := scanCaller(s.row(ctx,
 		`SELECT `+callerColumns+` FROM orgs o LEFT JOIN users u ON u.id = 0 WHERE o.id = $1`, orgID))
+	c.Credential.Scopes = []snap.Scope{snap.ScopePrivate}
+	return c, err
 }
 
 // CallerOfUser returns the caller that a user's credential acts as, without

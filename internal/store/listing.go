@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,6 +53,7 @@ const (
 	scopeShared
 	scopeMine
 	scopeReceived
+	scopeKey // all of an organization-level key without the scope private
 )
 
 // kinds returns the audiences of which a caller has one each.
@@ -65,6 +67,8 @@ func (sc scope) kinds() []snap.AudienceKind {
 		return []snap.AudienceKind{snap.KindUser}
 	case scopeReceived:
 		return []snap.AudienceKind{snap.KindRecipients}
+	case scopeKey:
+		return []snap.AudienceKind{snap.KindKeys, snap.KindMembers, snap.KindRecipients}
 	}
 	return []snap.AudienceKind{snap.KindUser, snap.KindMembers, snap.KindRecipients}
 }
@@ -99,8 +103,10 @@ func (s *Store) shapeOf(c snap.Caller, v choice, n int) shape {
 		sh.scope = scopeMine
 	case v.filter == snap.FilterReceived:
 		sh.scope = scopeReceived
-	case c.User == nil || c.Role.IsAdmin():
+	case slices.Contains(c.Audiences(), snap.AudienceOf(snap.KindAdmins, c.Org.ID)):
 		sh.scope = scopeAdmin
+	case c.User == nil:
+		sh.scope = scopeKey
 	default:
 		sh.scope = scopeMember
 	}

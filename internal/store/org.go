@@ -47,7 +47,7 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 			`INSERT INTO orgs(id, slug, name, policy) VALUES($1, $2, $3, $4)`, org.ID, slug, name, string(policy)); err != nil {
 			return err
 		}
-		return s.setMembership(ctx, tx, snap.Caller{Org: org})
+		return s.setKeys(ctx, tx, org)
 	})
 	return org, err
 }
@@ -65,6 +65,26 @@ func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 			WHERE closed = CASE WHEN slug IN (SELECT value FROM `+s.eachText("$1")+`) THEN 1 ELSE 0 END`, string(list))
 		return err
 	})
+}
+
+// setKeys writes what an organization's keys see, without the scope private and
+// with it.
+func (s *Store) setKeys(ctx context.Context, tx *sql.Tx, org snap.OrgRef) error {
+	plain, private := snap.Caller{Org: org}, snap.Caller{Org: org}
+	private.Credential.Scopes = []snap.Scope{snap.ScopePrivate}
+	overriding := ``
+	if s.dialect == postgres {
+		overriding = ` OVERRIDING SYSTEM VALUE`
+	}
+	_, err := tx.ExecContext(ctx,
+		`INSERT INTO principals(id, kind)`+overriding+` VALUES($1, 'keys')`, private.Principal())
+	if err != nil {
+		return err
+	}
+	if err := s.setMembership(ctx, tx, plain); err != nil {
+		return err
+	}
+	return s.setMembership(ctx, tx, private)
 }
 
 // newPrincipal allocates the identifier of an organization, user or group.

@@ -165,6 +165,8 @@ func (h *history) pushOne(rt *rapid.T, c snap.Caller, target string, typ snap.Ty
 	p := &pushed{Snapshot: sn, grants: map[snap.Audience]time.Time{snap.AudienceOf(snap.KindAdmins, c.Org.ID): {}}}
 	if c.User != nil {
 		p.grants[snap.AudienceOf(snap.KindUser, c.User.ID)] = time.Time{}
+	} else {
+		p.grants[snap.AudienceOf(snap.KindKeys, c.Org.ID)] = time.Time{}
 	}
 	h.snaps = append(h.snaps, p)
 }
@@ -285,6 +287,8 @@ func (h *history) callers(rt *rapid.T) (all []snap.Caller) {
 		c, err := h.CallerOfOrg(h.ctx, org.ID)
 		must(rt, err)
 		c.Credential = snap.Credential{Kind: snap.AgentKey, Scopes: []snap.Scope{snap.ScopePull, snap.ScopePush}}
+		all = append(all, c)
+		c.Credential.Scopes = append(c.Credential.Scopes, snap.ScopePrivate)
 		all = append(all, c)
 	}
 	return all

@@ -17,35 +17,37 @@ func TestSharesDecideWhoSees(t *testing.T) {
 		mia := w.user(w.acme, "mia", snap.RoleMember, "eng")
 		vic := w.user(w.acme, "vic", snap.RoleViewer)
 		gail := w.user(w.globex, "gail", snap.RoleViewer)
-		key := w.orgKey(w.acme)
+		key, private := w.orgKey(w.acme), w.privateKey(w.acme)
 		sn := w.push(alice, "shop", snap.TypeSanitized)
 		all := []snap.Snapshot{sn}
-		private := func() {
+		alone := func() {
 			t.Helper()
 			w.sees(alice, all, sn)
 			w.sees(adam, all, sn)
-			w.sees(key, all, sn)
+			w.sees(private, all, sn)
+			w.sees(key, all)
 			for _, c := range []snap.Caller{mia, vic, gail, {}} {
 				w.sees(c, all)
 			}
 		}
-		private()
+		alone()
 
 		w.ok(w.Share(w.ctx, alice, sn))
 		w.ok(w.Share(w.ctx, alice, sn))
 		w.sees(mia, all, sn)
 		w.sees(vic, all, sn)
+		w.sees(key, all, sn)
 		w.sees(gail, all)
 		w.ok(w.Unshare(w.ctx, alice, sn))
 		w.ok(w.Unshare(w.ctx, alice, sn))
-		private()
+		alone()
 
 		_, err := w.ShareGroup(w.ctx, alice, sn, "eng")
 		w.ok(err)
 		w.sees(mia, all, sn)
 		w.sees(vic, all)
 		w.ok(w.UnshareGroup(w.ctx, alice, sn, "eng"))
-		private()
+		alone()
 
 		_, previous, err := w.ShareOrg(w.ctx, adam, sn, "globex", w.clock.Now().Add(time.Hour))
 		w.ok(err)
@@ -56,7 +58,7 @@ func TestSharesDecideWhoSees(t *testing.T) {
 		w.clock.Advance(time.Hour - time.Millisecond)
 		w.sees(gail, all, sn)
 		w.clock.Advance(time.Millisecond)
-		private()
+		alone()
 	})
 }
 
@@ -132,7 +134,7 @@ func TestWhatIsToldOfShares(t *testing.T) {
 			"owner of the snapshot": {alice, told{owner: true, groups: 1}},
 			"admin":                 {adam, told{owner: true, groups: 1, orgs: 1}},
 			"member of the group":   {mia, told{owner: true}},
-			"organization key":      {w.orgKey(w.acme), told{owner: true}},
+			"organization key":      {w.privateKey(w.acme), told{owner: true}},
 			"recipient":             {gail, told{shared: true, received: true, expires: until}},
 		} {
 			one, err := w.Snapshot(w.ctx, test.caller, sn.ID)

@@ -111,6 +111,13 @@ func (w *world) orgKey(org snap.OrgRef) snap.Caller {
 	return c
 }
 
+// privateKey is orgKey with the scope private.
+func (w *world) privateKey(org snap.OrgRef) snap.Caller {
+	c := w.orgKey(org)
+	c.Credential.Scopes = append(c.Credential.Scopes, snap.ScopePrivate)
+	return c
+}
+
 // upload is what the world's n-th push of a target would begin with.
 func (w *world) upload(target string, typ snap.Type) store.Upload {
 	w.pushes++

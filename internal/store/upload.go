@@ -151,6 +151,8 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 	first := []snap.Audience{snap.AudienceOf(snap.KindAdmins, c.Org.ID)}
 	if c.User != nil {
 		first = append(first, snap.AudienceOf(snap.KindUser, c.User.ID))
+	} else {
+		first = append(first, snap.AudienceOf(snap.KindKeys, c.Org.ID))
 	}
 	for _, a := range first {
 		if _, err := s.grant(ctx, tx, c, sn, a, time.Time{}); err != nil {

@@ -86,6 +86,7 @@ func states(page look.Page) []state {
 		Access: &api.Access{Ways: []api.AccessWay{{Kind: "owner", Owner: "mia"}, {Kind: "admins", People: 2},
 			{Kind: "org_wide"}, {Kind: "group", GroupID: "g"},
 			{Kind: "organization", Organization: "globex", ExpiresAt: &later}, {Kind: "new", Through: "something new"}},
+			Keys: []api.AccessKey{{Kind: snap.PipelineKey, Name: "nightly"}},
 			User: &api.AccessVerdict{Email: "a@b", Why: "not a member"}},
 	}
 	recipient := sharingPage{Page: page, Row: row{Cloud: &received, Me: api.Me{Organization: "globex"}}}

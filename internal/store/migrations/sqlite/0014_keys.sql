@@ -1,0 +1,13 @@
+-- +goose Up
+-- Organization-level keys see what is shared org-wide (2), what was received (4)
+-- and what such keys pushed (5). Those with the scope private are a principal of
+-- their own, the organization's negative number, and see what admins see (1) too.
+INSERT INTO principals(id, kind) SELECT -id, 'keys' FROM orgs;
+INSERT INTO membership(principal, kind, audience) SELECT -id, 1, id * 8 + 1 FROM orgs;
+INSERT INTO membership(principal, kind, audience) SELECT -id, 2, id * 8 + 2 FROM orgs;
+INSERT INTO membership(principal, kind, audience) SELECT -id, 4, id * 8 + 4 FROM orgs;
+INSERT INTO membership(principal, kind, audience) SELECT -id, 5, id * 8 + 5 FROM orgs;
+INSERT INTO membership(principal, kind, audience) SELECT id, 5, id * 8 + 5 FROM orgs;
+DELETE FROM membership WHERE kind = 1 AND principal IN (SELECT id FROM orgs);
+INSERT INTO grants(audience, snapshot, target_id, type, created_at)
+  SELECT org_id * 8 + 5, key, target_id, type, created_at FROM snapshots WHERE owner_id IS NULL;
