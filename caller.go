@@ -132,7 +132,9 @@ func (c Caller) Principal() int64 {
 
 // private reports whether the caller is an organization-level key with the scope
 // private, or the organization itself.
-func (c Caller) private() bool { return c.User == nil && slices.Contains(c.Credential.Scopes, ScopePrivate) }
+func (c Caller) private() bool {
+	return c.User == nil && slices.Contains(c.Credential.Scopes, ScopePrivate)
+}
 
 // IsAdmin reports whether the caller is an owner or admin acting as themselves.
 // Organization-level keys are not admins.
