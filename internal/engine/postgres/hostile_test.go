@@ -3,7 +3,9 @@ package postgres
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -426,4 +428,72 @@ func TestPlantedFunctionsAreNotCalled(t *testing.T) {
 	if _, err := (Engine{}).Check(t.Context(), from); err != nil {
 		t.Error(err)
 	}
+}
+
+// A table of contents of somebody else is read only as far as it fits into little
+// memory, however it is made large.
+func TestLargeContentsAreRefused(t *testing.T) {
+	t.Parallel()
+	number := func(n int) []byte {
+		sign := byte(0)
+		if n < 0 {
+			sign, n = 1, -n
+		}
+		return binary.LittleEndian.AppendUint32([]byte{sign}, uint32(n))
+	}
+	text := func(s string) []byte { return append(number(len(s)), s...) }
+	entry := func(definition string, dependencies int) []byte {
+		b := append(number(1), number(0)...)
+		for _, s := range []string{"0", "0", "f()", "FUNCTION"} {
+			b = append(b, text(s)...)
+		}
+		b = append(b, number(2)...)
+		for _, s := range []string{definition, "", "", "public", "", "", "me", "false"} {
+			b = append(b, text(s)...)
+		}
+		b = append(b, bytes.Repeat(text("1"), dependencies)...)
+		return append(append(b, number(-1)...), make([]byte, 9)...)
+	}
+	head := append([]byte("PGDMP\x01\x0e\x00\x04\x08\x01"), bytes.Repeat(number(0), 8)...)
+	head = append(head, bytes.Repeat(text(""), 3)...)
+	for name, contents := range map[string][]byte{
+		"many entries":      append(number(200_000), bytes.Repeat(entry("", 0), 200_000)...),
+		"a long definition": append(number(1), entry(strings.Repeat("x", 40<<20), 0)...),
+		"many dependencies": append(number(1), entry("", 8<<20)...),
+	} {
+		raw := append(slices.Clone(head), contents...)
+		d := dumpOf(raw, engine.Info{Schema: &schema.Schema{}})
+		d.Trust = engine.Foreign
+		read := &countingReader{}
+		d.Open = func() (io.ReadCloser, error) {
+			read.Reader = bytes.NewReader(raw)
+			return io.NopCloser(read), nil
+		}
+		_, inspected := Engine{}.Inspect(t.Context(), d, 1, engine.Options{})
+		_, rewritten := Engine{}.Rewrite(t.Context(), d, engine.Plan{}, io.Discard, engine.Options{})
+		for _, err := range []error{inspected, rewritten} {
+			if !errors.Is(err, errLargeContents) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if read.n > 2*(mostContents+4<<20) {
+			t.Errorf("%s: %d bytes were read", name, read.n)
+		}
+		d.Trust = engine.Mine
+		if _, err := (Engine{}).Inspect(t.Context(), d, 1, engine.Options{}); errors.Is(err, errLargeContents) {
+			t.Errorf("%s of one's own: %v", name, err)
+		}
+	}
+}
+
+// countingReader counts what is read.
+type countingReader struct {
+	io.Reader
+	n int
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += n
+	return n, err
 }

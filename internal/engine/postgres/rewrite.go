@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
@@ -33,6 +34,9 @@ type tableData struct {
 func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) {
 	d.header()
 	entries := d.contents()
+	if errors.Is(d.err, errLargeContents) {
+		return nil, nil, errLargeContents
+	}
 	if d.err != nil {
 		return nil, nil, cannotMask("the dump is of a version that is not known", d.err)
 	}
@@ -97,7 +101,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 		return engine.Contents{}, err
 	}
 	defer in.Close()
-	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20)}
+	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), foreign: dump.Trust != engine.Mine}
 	tables, order, err := openDump(d)
 	if err != nil {
 		return engine.Contents{}, err
@@ -187,7 +191,8 @@ func (Engine) Rewrite(ctx context.Context, dump engine.Dump, p engine.Plan, w io
 	}
 	defer in.Close()
 	out := bufio.NewWriterSize(&engine.Counter{W: w, O: o, Of: dump.Size}, 1<<20)
-	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), echo: &bytes.Buffer{}}
+	d := &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, in), 1<<20), echo: &bytes.Buffer{},
+		foreign: dump.Trust != engine.Mine}
 	tables, _, err := openDump(d)
 	if err != nil {
 		return engine.Info{}, err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"snap"
 	"snap/internal/engine/charset"
 )
 
@@ -23,6 +24,8 @@ type dumpReader struct {
 	intSize, offset int
 	echo            *bytes.Buffer    // if set, gets what is read
 	stored          *charset.Charset // of the dump's texts, once the table of contents is read
+	foreign         bool             // not the user's own: its table of contents is bounded
+	weight          int              // of the table of contents
 	lean            bool             // read of the table of contents only what says where rows are
 	err             error
 }
@@ -86,6 +89,9 @@ func (d *dumpReader) text() string {
 		d.fail(errors.New("a string is too long"))
 		return ""
 	}
+	if d.weigh(n + 1 + d.intSize); d.err != nil {
+		return ""
+	}
 	if d.lean && n > leanText {
 		if _, err := io.CopyN(io.Discard, d.r, int64(n)); err != nil {
 			d.fail(err)
@@ -138,6 +144,7 @@ func (d *dumpReader) contents() []dumpEntry {
 	var all []dumpEntry
 	kept := 0
 	for n := d.int(); n > 0 && d.err == nil; n-- {
+		d.weigh(entryWeight)
 		e := d.entry()
 		if e.desc == "ENCODING" { // SET client_encoding = 'LATIN1';
 			_, name, _ := strings.Cut(e.definition, "'")
@@ -168,6 +175,26 @@ func (d *dumpReader) contents() []dumpEntry {
 	}
 	return all
 }
+
+// weigh counts what is kept of a dump's table of contents, and fails when a dump
+// that is not the user's own has more than its share.
+func (d *dumpReader) weigh(n int) {
+	if d.weight += n; d.foreign && !d.lean && d.weight > mostContents {
+		d.fail(errLargeContents)
+	}
+}
+
+// mostContents is how much of a table of contents from elsewhere is kept, in bytes
+// of its texts with entryWeight for each entry. It takes up to four times as much
+// memory, and holds about 10,000 tables.
+const (
+	mostContents = 20 << 20
+	entryWeight  = 300
+)
+
+var errLargeContents = &snap.Error{Code: snap.CodeInvalid,
+	Detail: "the dump in the snapshot has too many objects to be read from somebody else",
+	Hint:   "load it without programs, or ask for a snapshot of fewer tables"}
 
 // The bounds of what a lean reader keeps: the longest text, all of them, and the
 // most tables.

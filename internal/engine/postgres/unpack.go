@@ -87,7 +87,7 @@ func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error
 	}
 	defer in.Close()
 	from := &reading{r: engine.Reader(ctx, in)}
-	d := &dumpReader{r: bufio.NewReaderSize(from, 1<<20), echo: &bytes.Buffer{}}
+	d := &dumpReader{r: bufio.NewReaderSize(from, 1<<20), echo: &bytes.Buffer{}, foreign: dump.Trust != engine.Mine}
 	if u.described != nil {
 		d.echo, d.lean = nil, true
 	}
@@ -95,6 +95,9 @@ func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error
 	entries := d.contents()
 	if from.err != nil {
 		return from.err
+	}
+	if errors.Is(d.err, errLargeContents) {
+		return errLargeContents
 	}
 	if d.err != nil {
 		return errUnknownVersion
