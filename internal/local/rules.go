@@ -128,7 +128,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	}
 	d := w.draft(m.reader.Manifest(), archive.Sanitized{
 		From: w.original.Name, Rules: rules.Digest(), Masked: prepared.Coverage.Masked, Kept: prepared.Coverage.Kept,
-		Dropped: prepared.Coverage.Dropped, LeakScan: &archive.LeakScan{Values: len(prepared.Watch)},
+		Dropped: prepared.Coverage.Dropped, LeakScan: &archive.LeakScan{Values: len(prepared.Originals)},
 	})
 	m.options.Begin("mask")
 	rewrite := func(to io.Writer) (engine.Info, error) {
@@ -139,6 +139,11 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 		}
 		if info.Schema == nil && m.dump.Trust != engine.Foreign {
 			info.Schema = m.dump.Info.Schema // rules change rows alone
+		}
+		if scanner.Leaked() {
+			if err := m.locate(ctx, prepared, contents); err != nil {
+				return info, err
+			}
 		}
 		return describedAs(d.Engine, info), scanner.Result()
 	}
@@ -154,6 +159,15 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	dump := dumpIn(between)
 	dump.Trust = m.dump.Trust
 	return a.bySQL(ctx, w.target, dump, sql, d, p)
+}
+
+// locate masks once more, to say in which columns originals are.
+func (m *masking) locate(ctx context.Context, p sanitize.Prepared, c engine.Contents) error {
+	l := sanitize.NewLocator(p.Originals)
+	if _, err := m.rewriter.Rewrite(ctx, m.dump, l.Plan(p.Plan, c), io.Discard, m.options); err != nil {
+		return err
+	}
+	return l.Result(false, sanitize.FixByRule)
 }
 
 // writeBetween writes what the rules made where nobody takes it for finished.

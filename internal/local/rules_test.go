@@ -48,9 +48,10 @@ func TestSanitizeByRules(t *testing.T) {
 		"a column without a rule": {head + "  search: {columns: {words: redact}}\n", "note.who"},
 		"the same values in a kept column": {head +
 			"  note: {columns: {who: keep}}\n  search: {columns: {words: redact}}\n",
-			"original values of customer.email"},
+			"those of customer.email in note.who (rows: at least 200)"},
 		"the same values in a full-text index": {head +
-			"  note: {columns: {who: email}}\n  search: {columns: {words: keep}}\n", "original values of"},
+			"  note: {columns: {who: email}}\n  search: {columns: {words: keep}}\n",
+			"those of customer.email in search.words (rows: at least 50)"},
 	} {
 		if _, err := sanitize(c.rules); snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

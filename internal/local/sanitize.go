@@ -129,6 +129,17 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 		return Snapshot{}, err
 	}
 	place.url = scratch.URL()
+	scan := leakScan{engine: place.engine, before: dump, sql: sql.Text, dir: dir}
+	if err := scan.begin(ctx); err != nil {
+		return Snapshot{}, err
+	}
+	if d.Sanitized.LeakScan == nil && scan.possible {
+		d.Sanitized.LeakScan = &archive.LeakScan{}
+	}
+	if scan.possible {
+		d.Sanitized.LeakScan.Values += len(scan.originals)
+	}
+	d.verify = scan.verify
 	return a.newSnapshot(ctx, place, d, p)
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"snap"
 	"snap/internal/servertest"
 )
 
@@ -83,6 +84,41 @@ func TestSQLFiresNoTriggers(t *testing.T) {
 				t.Errorf("%d originals were copied, and %d rows afterwards; %v", copied, fired, err)
 			}
 		})
+	}
+}
+
+// SQL that leaves originals in another column is stopped, unless it says that
+// they are no secret there. No value is in the message.
+func TestSQLThatLeavesOriginals(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	run(t, s.source, `CREATE TABLE letter (id INTEGER PRIMARY KEY, body TEXT, kind TEXT);
+		INSERT INTO letter SELECT id, json_object('to', upper(email)), 'a plain letter' FROM customer`)
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	sanitize := func(text string) error {
+		path := filepath.Join(t.TempDir(), "mask.sql")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Sanitize(t.Context(), shopTarget, SanitizeOptions{SQL: path}, nil)
+		return err
+	}
+	const mask = "UPDATE customer SET email = 'person' || id || '@example.com';\n"
+	err := sanitize(mask)
+	if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "those of customer.email in letter.body") ||
+		strings.Contains(err.Error(), "real.example") {
+		t.Errorf("%v", err)
+	}
+	if all, err := s.Snapshots(shopTarget); err != nil || len(all) != 1 {
+		t.Errorf("%d snapshots after a refused run, %v", len(all), err)
+	}
+	if err := sanitize("-- shared: customer.email\n" + mask); err != nil {
+		t.Errorf("shared: %v", err)
+	}
+	if err := sanitize(mask + "UPDATE letter SET body = NULL;"); err != nil {
+		t.Errorf("masked everywhere: %v", err)
 	}
 }
 

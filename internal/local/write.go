@@ -35,7 +35,12 @@ type draft struct {
 	jobs int
 
 	subset *engine.Subset // of the dump's rows; nil is all
+	verify verifying      // of a dump that is looked through before it is kept; may be nil
 }
+
+// verifying writes a dump that a function makes, and fails when it must not be
+// kept.
+type verifying func(context.Context, io.Writer, func(io.Writer) (engine.Info, error)) (engine.Info, error)
 
 // newSnapshot writes a snapshot of a database into its place, whole or not at
 // all.
@@ -54,7 +59,12 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 	o := engine.Options{Jobs: d.jobs, TempDir: dir, Progress: bytes, Phase: begin, Subset: d.subset}
 	var warnings []string
 	s, err := a.writeSnapshot(d, func(w io.Writer) (engine.Info, error) {
-		info, err := from.engine.Dump(ctx, from.url, w, o)
+		dump := func(w io.Writer) (engine.Info, error) { return from.engine.Dump(ctx, from.url, w, o) }
+		if d.verify != nil {
+			plain := dump
+			dump = func(w io.Writer) (engine.Info, error) { return d.verify(ctx, w, plain) }
+		}
+		info, err := dump(w)
 		info = describedAs(from.kind, info)
 		warnings = info.Warnings
 		return info, err

@@ -1,52 +1,86 @@
 package sanitize
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 
 	"snap"
 )
 
-// minWatched is the length from which a value is looked for. Shorter ones
-// stand elsewhere by chance.
+// minWatched is the length from which a value is looked for. Shorter ones are
+// elsewhere by chance.
 const minWatched = 8
 
-// Scanner passes a stream on and looks for original values in it. A value is
-// found wherever it stands, in any column and across writes.
-type Scanner struct {
-	w       io.Writer
+// finder finds values in bytes, in upper and lower case.
+type finder struct {
 	watched []Watched
 	starts  map[uint64][]int // by their first eight bytes
 	filter  [1 << 16]bool    // by a mix of them, to pass by most places quickly
-	tail    []byte           // the end of what was written, for values across writes
 	longest int
-	found   map[string]int // by column
+}
+
+func newFinder(watched []Watched) *finder {
+	f := &finder{watched: watched, starts: map[uint64][]int{}}
+	for i, v := range watched {
+		start := startOf([]byte(v.Value))
+		f.starts[start] = append(f.starts[start], i)
+		f.filter[mix(start)] = true
+		f.longest = max(f.longest, len(v.Value))
+	}
+	return f
+}
+
+// startOf returns the first eight bytes, alike for upper and lower case of
+// ASCII.
+func startOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b) | 0x2020202020202020 }
+
+func mix(start uint64) uint16 { return uint16((start * 0x9e3779b97f4a7c15) >> 48) }
+
+// find calls hit for every value that starts before the given place.
+func (f *finder) find(b []byte, before int, hit func(watched int)) {
+	for i := 0; i+8 <= len(b) && i < before; i++ {
+		start := startOf(b[i:])
+		if !f.filter[mix(start)] {
+			continue
+		}
+		for _, at := range f.starts[start] {
+			v := f.watched[at].Value
+			if len(b)-i >= len(v) && bytes.EqualFold(b[i:i+len(v)], []byte(v)) {
+				hit(at)
+			}
+		}
+	}
+}
+
+// Scanner passes a stream on and looks for original values in it. A value is
+// found in any column and across writes, in upper and lower case.
+type Scanner struct {
+	w     io.Writer
+	f     *finder
+	tail  []byte         // the end of what was written, for values across writes
+	found map[string]int // by column
 }
 
 // NewScanner returns a scanner that writes to w.
 func NewScanner(w io.Writer, watched []Watched) *Scanner {
-	s := &Scanner{w: w, watched: watched, starts: map[uint64][]int{}, found: map[string]int{}}
-	for i, v := range watched {
-		start := binary.LittleEndian.Uint64([]byte(v.Value))
-		s.starts[start] = append(s.starts[start], i)
-		s.filter[mix(start)] = true
-		s.longest = max(s.longest, len(v.Value))
-	}
-	return s
+	return &Scanner{w: w, f: newFinder(watched), found: map[string]int{}}
 }
-
-func mix(start uint64) uint16 { return uint16((start * 0x9e3779b97f4a7c15) >> 48) }
 
 // Write implements io.Writer.
 func (s *Scanner) Write(p []byte) (int, error) {
-	if len(s.watched) > 0 {
+	if len(s.f.watched) > 0 {
 		// First what spans the last write and this one, then this one alone.
 		border := len(s.tail)
-		joined := slices.Concat(s.tail, p[:min(len(p), s.longest-1)])
-		s.scan(joined, border)
-		s.scan(p, len(p))
+		joined := slices.Concat(s.tail, p[:min(len(p), s.f.longest-1)])
+		note := func(at int) { s.found[s.f.watched[at].Column]++ }
+		s.f.find(joined, border, note)
+		s.f.find(p, len(p), note)
 		s.keep(p)
 	}
 	return s.w.Write(p)
@@ -54,7 +88,7 @@ func (s *Scanner) Write(p []byte) (int, error) {
 
 // keep remembers the last bytes of the stream.
 func (s *Scanner) keep(p []byte) {
-	most := s.longest - 1
+	most := s.f.longest - 1
 	if len(p) >= most {
 		s.tail = append(s.tail[:0], p[len(p)-most:]...)
 		return
@@ -63,21 +97,8 @@ func (s *Scanner) keep(p []byte) {
 	s.tail = append([]byte(nil), s.tail[max(0, len(s.tail)-most):]...)
 }
 
-// scan looks for values that start before the given place.
-func (s *Scanner) scan(b []byte, before int) {
-	for i := 0; i+8 <= len(b) && i < before; i++ {
-		start := binary.LittleEndian.Uint64(b[i:])
-		if !s.filter[mix(start)] {
-			continue
-		}
-		for _, at := range s.starts[start] {
-			v := s.watched[at].Value
-			if len(b)-i >= len(v) && string(b[i:i+len(v)]) == v {
-				s.found[s.watched[at].Column]++
-			}
-		}
-	}
-}
+// Leaked reports whether a value was found.
+func (s *Scanner) Leaked() bool { return len(s.found) > 0 }
 
 // Result returns nil when no value was found, else an error that names the
 // columns.
@@ -86,7 +107,33 @@ func (s *Scanner) Result() error {
 		return nil
 	}
 	return snap.Invalid(
-		fmt.Sprintf("original values of %s are still in the masked copy: another column has them too",
-			some(sortedKeys(s.found))),
-		"mask that column too; if the values are no secret, write shared: true into the column's rule")
+		fmt.Sprintf("original values of %s are still in the masked copy, outside of its rows: in a default, a comment, a "+
+			"view or a text that the database computes from them", some(sortedKeys(s.found))),
+		"change it in the database; if the values are no secret, write shared: true into the column's rule")
+}
+
+// formsOf returns how a value can be written in a dump: as it is, inside a JSON
+// document with and without letters beyond ASCII, and each with its backslashes
+// doubled, as in COPY and in literals of MySQL.
+func formsOf(v string) []string {
+	forms := []string{v}
+	add := func(form string) {
+		for _, f := range []string{form, strings.ReplaceAll(form, `\`, `\\`)} {
+			if !slices.Contains(forms, f) {
+				forms = append(forms, f)
+			}
+		}
+	}
+	add(v)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) == nil {
+		add(strings.Trim(strings.TrimSuffix(b.String(), "\n"), `"`))
+	}
+	ascii := strconv.QuoteToASCII(v)
+	if !strings.Contains(ascii, `\x`) && !strings.Contains(ascii, `\U`) {
+		add(strings.Trim(ascii, `"`))
+	}
+	return forms
 }

@@ -16,7 +16,9 @@ type Coverage struct{ Masked, Kept, Dropped int }
 type Prepared struct {
 	Plan     engine.Plan
 	Coverage Coverage
-	Watch    []Watched
+	Watch    []Watched // as they may be written in the dump
+
+	Originals []Watched // the same as UTF-8 text
 }
 
 // Watched is an original value that must not be in the output.
@@ -38,6 +40,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	used := r.dropped(c)
 	var missing, open []string
 	f, chosen := factsOf(c), map[columnID]ColumnRule{}
+	originals := r.drawnFrom(c)
 	for _, t := range c.Tables {
 		plan := engine.TablePlan{Columns: map[string]engine.Mask{}}
 		for i, column := range t.Columns {
@@ -55,6 +58,9 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 			known := f.of[columnID{t.Schema, t.Name, column.Name}]
 			chosen[known.id] = rule
 			mask := maskOf(key, rule, known)
+			if slices.Contains(drawn, rule.Mask) {
+				mask = avoiding(mask, originals[rule.Mask])
+			}
 			plan.Columns[column.Name] = mask
 			if mask == nil {
 				p.Coverage.Kept++
@@ -80,6 +86,28 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	return p, r.fits(f, chosen, key)
 }
 
+// drawnFrom returns the sampled originals of all columns by the mask that draws
+// from a list for them, in lower case. The columns of a mask share them, so that
+// equal values stay equal.
+func (r *Rules) drawnFrom(c engine.Contents) map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for _, t := range c.Tables {
+		for i, column := range t.Columns {
+			rule, _, _ := r.find(t, column.Name)
+			if !slices.Contains(drawn, rule.Mask) {
+				continue
+			}
+			if all[rule.Mask] == nil {
+				all[rule.Mask] = map[string]bool{}
+			}
+			for _, v := range t.Samples[i] {
+				all[rule.Mask][strings.ToLower(v)] = true
+			}
+		}
+	}
+	return all
+}
+
 // watch notes the samples that are long enough to be told from chance, as they
 // may be stored.
 func (p *Prepared) watch(column string, samples []string, mask engine.Mask, stored func(string) []string) {
@@ -87,13 +115,18 @@ func (p *Prepared) watch(column string, samples []string, mask engine.Mask, stor
 		if masked, null := mask(v); !null && masked == v || !hasLetters(v) {
 			continue
 		}
-		forms := []string{v}
-		if stored != nil {
-			forms = stored(v)
+		if len(v) >= minWatched {
+			p.Originals = append(p.Originals, Watched{Column: column, Value: v})
 		}
-		for _, f := range forms {
-			if len(f) >= minWatched {
-				p.Watch = append(p.Watch, Watched{Column: column, Value: f})
+		for _, form := range formsOf(v) {
+			forms := []string{form}
+			if stored != nil {
+				forms = stored(form)
+			}
+			for _, f := range forms {
+				if len(f) >= minWatched {
+					p.Watch = append(p.Watch, Watched{Column: column, Value: f})
+				}
 			}
 		}
 	}

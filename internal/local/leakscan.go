@@ -1,0 +1,90 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/sanitize"
+)
+
+// leakScan looks for originals in what SQL masked: values that the SQL took out
+// of their column, and that are in another one.
+type leakScan struct {
+	engine engine.Engine
+	before engine.Dump // what the SQL ran on
+	sql    string
+	dir    string // for the dump that is looked through
+
+	possible  bool // the kind of dump can be looked through
+	originals []sanitize.Watched
+}
+
+// begin reads the originals.
+func (s *leakScan) begin(ctx context.Context) error {
+	rewriter, ok := s.engine.(engine.Rewriter)
+	if !ok {
+		return nil
+	}
+	dir, err := os.MkdirTemp(s.dir, "before")
+	if err != nil {
+		return diskError(err, "make a temporary folder")
+	}
+	defer os.RemoveAll(dir)
+	c, err := rewriter.Inspect(ctx, s.before, sanitize.Samples, engine.Options{Jobs: 1, TempDir: dir})
+	var refused *snap.Error
+	if errors.As(err, &refused) && refused.Code == snap.CodeInvalid {
+		return nil // a dump of a version that rules cannot read either
+	}
+	if err != nil {
+		return diskError(err, "inspect the snapshot")
+	}
+	c.Schema = s.before.Info.Schema
+	s.possible, s.originals = true, sanitize.Originals(c, s.sql)
+	return nil
+}
+
+// verify writes a dump, and fails when originals are in it.
+func (s *leakScan) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (engine.Info, error)) (engine.Info,
+	error) {
+	if !s.possible || len(s.originals) == 0 {
+		return dump(w)
+	}
+	path := filepath.Join(s.dir, "after")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return engine.Info{}, err
+	}
+	defer os.Remove(path)
+	info, err := dump(io.MultiWriter(w, file))
+	size, seekErr := file.Seek(0, io.SeekCurrent)
+	if err := errors.Join(err, seekErr, file.Close()); err != nil {
+		return info, err
+	}
+	after := engine.Dump{Open: func() (io.ReadCloser, error) { return os.Open(path) }, Size: size, Info: info,
+		Trust: s.before.Trust}
+	return info, s.look(ctx, after)
+}
+
+func (s *leakScan) look(ctx context.Context, after engine.Dump) error {
+	rewriter := s.engine.(engine.Rewriter)
+	dir, err := os.MkdirTemp(s.dir, "look")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	o := engine.Options{Jobs: 1, TempDir: dir}
+	c, err := rewriter.Inspect(ctx, after, 1, o)
+	if err != nil {
+		return err
+	}
+	l := sanitize.NewLocator(s.originals)
+	if _, err := rewriter.Rewrite(ctx, after, l.Plan(engine.Plan{}, c), io.Discard, o); err != nil {
+		return err
+	}
+	return l.Result(true, sanitize.FixBySQL)
+}

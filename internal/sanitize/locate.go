@@ -1,0 +1,159 @@
+package sanitize
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Locator finds out in which columns original values are. It reads the rows of
+// a dump as masks that change nothing.
+type Locator struct {
+	f    *finder
+	mu   sync.Mutex
+	rows map[place]int
+	same map[int]bool // values that are still in their own column, unchanged
+	seen map[int]map[string]bool
+}
+
+// place is where values of a column were found.
+type place struct{ of, in string }
+
+// NewLocator returns a locator for original values as UTF-8 text.
+func NewLocator(originals []Watched) *Locator {
+	return &Locator{f: newFinder(originals), rows: map[place]int{}, same: map[int]bool{}, seen: map[int]map[string]bool{}}
+}
+
+// Plan returns a plan that applies another one and looks at what comes out of
+// it. Without tables in the other plan it changes nothing.
+func (l *Locator) Plan(p engine.Plan, c engine.Contents) engine.Plan {
+	all := engine.Plan{Tables: map[[2]string]engine.TablePlan{}, KeepLargeObjects: true}
+	for _, t := range c.Tables {
+		plan := p.Tables[[2]string{t.Schema, t.Name}]
+		columns := map[string]engine.Mask{}
+		for _, col := range t.Columns {
+			columns[col.Name] = l.observe(tableLabel(t)+"."+col.Name, plan.Columns[col.Name])
+		}
+		plan.Columns = columns
+		all.Tables[[2]string{t.Schema, t.Name}] = plan
+	}
+	return all
+}
+
+func (l *Locator) observe(label string, mask engine.Mask) engine.Mask {
+	return func(v string) (string, bool) {
+		masked, null := v, false
+		if mask != nil {
+			masked, null = mask(v)
+		}
+		if !null && len(masked) >= minWatched {
+			l.look(label, masked)
+		}
+		return masked, null
+	}
+}
+
+func (l *Locator) look(label, v string) {
+	in := map[string]bool{}
+	l.f.find([]byte(v), len(v), func(at int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		w := l.f.watched[at]
+		if w.Column == label && w.Value == v {
+			l.same[at] = true
+			return
+		}
+		if l.seen[at] == nil {
+			l.seen[at] = map[string]bool{}
+		}
+		l.seen[at][label] = true
+		in[w.Column] = true
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for of := range in {
+		l.rows[place{of, label}]++
+	}
+}
+
+// Found returns the places, each with its number of rows, in a fixed order.
+// With changedOnly, values that are still in their own column do not count:
+// nothing was meant to mask them.
+func (l *Locator) Found(changedOnly bool) []place {
+	found := map[place]bool{}
+	for at, labels := range l.seen {
+		if changedOnly && l.same[at] {
+			continue
+		}
+		for label := range labels {
+			found[place{l.f.watched[at].Column, label}] = true
+		}
+	}
+	var all []place
+	for p := range found {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b place) int { return strings.Compare(a.of+"\x00"+a.in, b.of+"\x00"+b.in) })
+	return all
+}
+
+// Result returns nil when nothing was found, else an error that names where,
+// with the rule that would mask it.
+func (l *Locator) Result(changedOnly bool, fix func(table, column string) string) error {
+	var where, lines []string
+	for _, p := range l.Found(changedOnly) {
+		where = append(where, fmt.Sprintf("those of %s in %s (rows: at least %d)", p.of, p.in, l.rows[p]))
+		dot := strings.LastIndexByte(p.in, '.')
+		if line := fix(p.in[:dot], p.in[dot+1:]); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(where) == 0 {
+		return nil
+	}
+	return snap.Invalid("original values are still in the masked copy: "+some(where),
+		"mask them there: "+strings.Join(lines[:min(10, len(lines))], "; ")+"; if the values of a column are no secret, "+
+			"say so: shared")
+}
+
+// FixByRule is the rule that masks a column where originals were found.
+func FixByRule(table, column string) string {
+	return fmt.Sprintf("%s: {columns: {%s: redact}}", table, column)
+}
+
+// FixBySQL is the SQL that masks a column where originals were found.
+func FixBySQL(table, column string) string {
+	return fmt.Sprintf("UPDATE %s SET %s = NULL", table, column)
+}
+
+// Originals returns the sampled values of a dump that are long enough to be told
+// from chance, but for those of the columns that a SQL text names as shared:
+// a line "-- shared: customer.city".
+func Originals(c engine.Contents, sql string) []Watched {
+	shared := map[string]bool{}
+	for line := range strings.Lines(sql) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "-- shared:"); ok {
+			shared[strings.TrimSpace(name)] = true
+		}
+	}
+	f := factsOf(c)
+	var all []Watched
+	for _, t := range c.Tables {
+		for i, col := range t.Columns {
+			k := f.of[columnID{t.Schema, t.Name, col.Name}]
+			if k.typ.Class.Common() || shared[k.label] || shared[t.Name+"."+col.Name] {
+				continue
+			}
+			for _, v := range t.Samples[i] {
+				if len(v) >= minWatched && hasLetters(v) {
+					all = append(all, Watched{Column: k.label, Value: v})
+				}
+			}
+		}
+	}
+	return all
+}
