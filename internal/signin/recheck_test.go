@@ -15,6 +15,7 @@ import (
 	"snap"
 	"snap/internal/auditlog"
 	"snap/internal/auth"
+	"snap/internal/clocktest"
 	"snap/internal/servertest"
 	"snap/internal/signin"
 	"snap/internal/store"
@@ -24,17 +25,22 @@ import (
 // tokens, and a key to keep them.
 func startSealed(t *testing.T, o func(*house) store.Options) (*house, *idp) {
 	t.Helper()
+	c := newClock()
+	p := newIDP(t, c)
+	p.refresh = "first"
+	h := &house{t: t, dir: t.TempDir(), clock: c, log: &syncBuffer{}, sealer: newSealer(t)}
+	return h.open(o(h), []signin.Organization{p.organization("acme")}), p
+}
+
+func newSealer(t *testing.T) *auth.Sealer {
+	t.Helper()
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
 	sealer, err := auth.NewSealer(base64.StdEncoding.EncodeToString(key))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newClock()
-	p := newIDP(t, c)
-	p.refresh = "first"
-	h := &house{t: t, dir: t.TempDir(), clock: c, log: &syncBuffer{}, sealer: sealer}
-	return h.open(o(h), []signin.Organization{p.organization("acme")}), p
+	return sealer
 }
 
 // loginUpstream signs Mia in at her identity provider, and a device.
@@ -319,5 +325,48 @@ func TestProviderTokensAreSealed(t *testing.T) {
 	}
 	if !strings.Contains(plain.log.String(), "auth.key_encryption_key is not set") {
 		t.Error("the service does not say at start what a missing key means")
+	}
+}
+
+// TestRecheckAtProvidersOfOthers: providers that others wrote issue refresh tokens
+// for our scopes, rotate them in their own ways and confirm a person again.
+func TestRecheckAtProvidersOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, provider := range map[string]func(testing.TB, servertest.OIDC) string{
+		"oidc-provider": servertest.OIDCProvider, "zitadel": servertest.Zitadel,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &house{t: t, dir: t.TempDir(), clock: clocktest.New(time.Now()), log: &syncBuffer{},
+				sealer: newSealer(t)}
+			h.listen()
+			issuer := provider(t, servertest.OIDC{Redirect: h.url + "/auth/upstream/callback", Audience: h.url,
+				Claims:    map[string]map[string]any{"mia": {"groups": []string{"admins", "eng"}}},
+				InIDToken: true})
+			h.open(storeIn(h), []signin.Organization{{Slug: "acme", OIDC: &signin.OIDC{
+				Issuer: issuer, ClientID: "snapcloud", ClientSecret: servertest.OIDCSecret, AllowPrivate: true,
+				Scopes: []string{"openid", "profile", "email", "offline_access"},
+				Roles:  map[snap.Role][]string{snap.RoleAdmin: {"admins"}},
+			}}})
+			b := h.browser()
+			if status, at, body := servertest.OIDCSignIn(t, b.c, h.url+startAcme, "mia"); at.Path != "/auth/account" {
+				t.Fatalf("%d at %s: %s", status, at, body)
+			}
+			for range 2 { // the second time with the token that the first brought
+				h.clock.Advance(2 * time.Minute)
+				b.get("/auth/account")
+				h.clock.Advance(signin.DefaultRecheck)
+				h.recheck(1)
+				m, err := h.member("acme", "mia@acme.test")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, confirmed, err := h.service.Until(t.Context(), m.ID); err != nil ||
+					confirmed.UnixMilli() != h.clock.Now().UnixMilli() {
+					t.Errorf("confirmed %s, %v; it is %s", confirmed, err, h.clock.Now())
+				}
+				h.hasRole("admin", 2)
+			}
+		})
 	}
 }

@@ -11,7 +11,7 @@ server.listen(0, '127.0.0.1', () => {
   const of = (id) => ({ sub: id, email: `${id}@acme.test`, email_verified: true, name: id, ...claims[id] })
   const provider = new Provider(issuer, {
     clients: [
-      { client_id: 'snapcloud', client_secret: 'a-secret-that-is-only-for-tests', redirect_uris: [process.env.REDIRECT], response_types: ['code'], grant_types: ['authorization_code'] },
+      { client_id: 'snapcloud', client_secret: 'a-secret-that-is-only-for-tests', redirect_uris: [process.env.REDIRECT], response_types: ['code'], grant_types: ['authorization_code', 'refresh_token'] },
       { client_id: 'snapcli', token_endpoint_auth_method: 'none', application_type: 'native', redirect_uris: [], response_types: [], grant_types: ['urn:ietf:params:oauth:grant-type:device_code', 'refresh_token'] },
     ],
     cookies: { keys: ['only-for-tests'] },
@@ -31,7 +31,7 @@ server.listen(0, '127.0.0.1', () => {
         getResourceServerInfo: () => ({ scope: 'openid offline_access', audience: process.env.AUDIENCE, accessTokenFormat: 'jwt', accessTokenTTL: 600 }),
       },
     },
-    ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 600, DeviceCode: 600, RefreshToken: 600 },
+    ttl: { Interaction: 600, Grant: 600, Session: 600, AccessToken: 600, IdToken: 3600, DeviceCode: 600, RefreshToken: 600 },
   })
   provider.on('server_error', (ctx, err) => console.error(err))
   server.on('request', provider.callback())
