@@ -73,7 +73,7 @@ type ListOptions struct {
 	Filter   snap.Filter
 	Target   string
 	Type     snap.Type
-	Q        string // the target contains it, or the name begins with it
+	Q        string // words, see snap.Finds
 	IDPrefix string
 	Limit    int
 	Cursor   string

@@ -46,12 +46,17 @@ share with yours. Owners and admins see every snapshot of their organization.
 An ID is shown as long as it needs to be to stay unique in the list. Every
 command takes the beginning of an ID.
 
-Filters combine: a snapshot is listed when all of them hold.`,
+Filters combine: a snapshot is listed when all of them hold.
+
+A search finds the beginning of any word of the name, the target and the owner.
+The date and the time in a name are words. It also finds the beginning of an ID:
+with snap_, or at least 5 characters without. Several words must all be found.`,
 		Example: examples(
 			"the newest ones", "snapcli cloud snapshots",
 			"masked ones of one target that are shared",
 			"snapcli cloud snapshots --target shop --type sanitized --shared",
 			"what you pushed and shared in the last week", "snapcli cloud snapshots --mine --shared --since 7d",
+			"alice's of one day", "snapcli cloud snapshots --search 'alice 20261122'",
 			"every ID, for a script", "snapcli cloud snapshots --all --json | jq -r '.[].id'"),
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.listCloud(cmd.Context(), f) },
@@ -59,7 +64,7 @@ Filters combine: a snapshot is listed when all of them hold.`,
 	cmd.Flags().StringVar(&f.target, "target", "", "only those of this target")
 	typeFlag(cmd, &f.typ, "only those of this type")
 	cmd.Flags().StringVar(&f.search, "search", "",
-		"only those whose target contains this, or whose name begins with it")
+		"only those that these words find, see above")
 	cmd.Flags().BoolVar(&f.shared, "shared", false, "only those whose Shared column says Yes")
 	cmd.Flags().BoolVar(&f.mine, "mine", false, "only those you pushed")
 	cmd.Flags().BoolVar(&f.received, "received", false, "only those that other organizations share with yours")

@@ -22,6 +22,7 @@ const (
 	abandonedAfter = 48 * time.Hour
 	deliverEvery   = time.Second
 	recheckEvery   = time.Second
+	indexEvery     = time.Minute // what an earlier release wrote, for searches
 )
 
 // startBackground does the service's background work until ctx is done. Each
@@ -50,6 +51,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		}
 		return err
 	})
+	leased("index", indexEvery, s.store.Index)
 	leased("retention", retentionEvery, s.expireAll)
 	leased("audit", sequenceEvery, s.Sequence)
 	leased("recheck", recheckEvery, func(ctx context.Context) error {

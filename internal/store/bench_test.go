@@ -26,11 +26,9 @@ import (
 // (sqlite or postgres) chooses one database, SNAP_BENCH_BULK=no leaves out what
 // touches many rows at once.
 func BenchmarkAccess(b *testing.B) {
-	for _, db := range []string{"sqlite", "postgres"} {
+	for _, db := range benchDatabases {
 		b.Run(db, func(b *testing.B) {
-			if only := os.Getenv("SNAP_BENCH_DB"); only != "" && only != db {
-				b.Skip("SNAP_BENCH_DB is " + only)
-			}
+			skipOther(b, db)
 			table := &ratios{db: db}
 			for _, n := range benchSizes(b) {
 				o := store.Options{DataDir: b.TempDir()}
@@ -45,6 +43,14 @@ func BenchmarkAccess(b *testing.B) {
 			for b.Loop() { // the table is the result
 			}
 		})
+	}
+}
+
+var benchDatabases = []string{"sqlite", "postgres"}
+
+func skipOther(b *testing.B, db string) {
+	if only := os.Getenv("SNAP_BENCH_DB"); only != "" && only != db {
+		b.Skip("SNAP_BENCH_DB is " + only)
 	}
 }
 

@@ -60,16 +60,25 @@ func (s *Store) Listings(callers map[string]snap.Caller) (all []Statement) {
 // depend on how much there is.
 func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 	v := s.viewer(c)
-	return []Statement{
+	all := []Statement{
 		{"check", selectByID, append(v, id)},
 		{"bytes", selectBytes, []any{v[0], v[1], id}},
 		{"prefix of an ID",
 			selectOne +
 				`s.id >= $5 AND s.id < $6 AND s.key < $7 AND ` + visible, append(v, id[:10], id[:10]+"\U0010ffff", int64(math.MaxInt64))},
-		{"prefix of a name",
-			selectOne +
-				`s.folded >= $5 AND s.folded < $6 AND s.key < $7 AND ` + visible, append(v, "shop", "shop\U0010ffff", int64(math.MaxInt64))},
+		{"by keys", selectOne + `s.key IN (SELECT v FROM ` + s.each("$5") + ` AS e) AND ` + visible,
+			append(v, "[1, 2, 3]")},
 	}
+	for _, column := range []string{"target_id", "owner_id", "label_id", "named_day", "named_time"} {
+		for _, filter := range []snap.Filter{snap.FilterAll, snap.FilterMine} {
+			sh := s.shapeOf(c, choice{filter: filter}, 51)
+			of := []any{v[0], v[1], int64(math.MaxInt64)}
+			all = append(all, Statement{"search by " + column, s.keysText(sh, fact{column: column, values: []int64{1}}),
+				append(of, "[1, 2]")},
+				Statement{"search by range of " + column, s.keysText(sh, fact{column: column}), append(of, int64(1), int64(9))})
+		}
+	}
+	return all
 }
 
 // Cursor is the cursor after the snapshot with this key.

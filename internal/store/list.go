@@ -58,9 +58,9 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 	var found []snap.Snapshot
 	switch {
 	case q.IDPrefix != "":
-		found, err = s.byPrefix(ctx, c, v, columnID, q.IDPrefix, before, q.Limit+1)
+		found, err = s.byPrefix(ctx, c, v, q.IDPrefix, before, q.Limit+1)
 	case q.Q != "":
-		found, err = s.search(ctx, c, v, fold(q.Q), before, q.Limit+1)
+		found, err = s.search(ctx, c, v, q.Q, before, q.Limit+1)
 	default:
 		found, err = s.list(ctx, c, v, before, q.Limit+1)
 	}

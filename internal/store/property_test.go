@@ -356,8 +356,9 @@ func (h *history) query(rt *rapid.T) store.Query {
 			snap.FilterReceived}).Draw(rt, "filter"),
 		Target: rapid.SampledFrom([]string{"", "", "shop", "orders", "no such"}).Draw(rt, "target"),
 		Type:   rapid.SampledFrom([]snap.Type{"", "", snap.TypeSanitized}).Draw(rt, "type"),
-		Q:      rapid.SampledFrom([]string{"", "", "", "SHOP", "eu", "orders-2026", "zzz"}).Draw(rt, "q"),
-		Limit:  rapid.SampledFrom([]int{1, 1, 2, 10}).Draw(rt, "limit"),
+		Q: rapid.SampledFrom([]string{"", "", "", "SHOP", "eu", "orders-2026", "zzz", "20", "2026 shop",
+			"acme", "a", "alice", "03"}).Draw(rt, "q"),
+		Limit: rapid.SampledFrom([]int{1, 1, 2, 10}).Draw(rt, "limit"),
 	}
 	if len(h.snaps) > 0 && rapid.IntRange(0, 5).Draw(rt, "by id") == 0 {
 		id := rapid.SampledFrom(h.snaps).Draw(rt, "id").ID

@@ -2,103 +2,354 @@ package store
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
-
-	"golang.org/x/text/unicode/norm"
 
 	"snap"
 )
 
-// A search, and a look-up by a part of an ID, must not cost more when there
-// are more snapshots. Both first ask an index what there is at all, without
-// regard to who may see it; if that is little, they look which of it the
-// caller may see, and if it is much, so much of what the caller may see fits
-// that going through the listing soon fills a page.
+// A search must not cost more when there are more snapshots, whatever the words
+// match that the caller may not see. So each word is a set of ranges of the
+// caller's own grants: those of the targets, owners and labels that have a word
+// which begins with it, and of the days and times that do. Each range is ordered
+// newest first, and little more than a page of them is read (keysText). Of several
+// words the ranges are walked together, as far as the one that matches least
+// (intersect).
 
 const (
-	fewCandidates = 500 // rows of an index that are looked at one by one
-	fewTargets    = 8   // targets whose listings are merged
+	fewCandidates = 5000 // IDs that begin alike and are looked at one by one
+	mostValues    = 5000 // targets, owners or labels whose ranges are read; of more, the listing is
+	fewValues     = 64   // with more, much of the listing matches, so that is tried first
+	mostSources   = 8    // words of a search that ranges are read of; any others are compared
 )
 
-// fold brings a name into the form in which searches compare it.
-func fold(s string) string { return strings.ToLower(norm.NFC.String(strings.TrimSpace(s))) }
-
-// Matches reports whether a search for q finds a snapshot: its target's name
-// contains q, or its own name begins with q. Upper and lower case are the same.
-func Matches(sn snap.Snapshot, q string) bool {
-	q = fold(q)
-	return strings.Contains(fold(sn.Target), q) || strings.HasPrefix(fold(sn.Name), q)
-}
-
-// search returns the n newest snapshots below a key that match the folded q.
+// search returns the n newest snapshots below a key that the words of q find.
 func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, before int64, n int) ([]snap.Snapshot,
 	error) {
-	targets, err := s.targetsLike(ctx, c, q)
-	if err != nil {
-		return nil, err
+	words := snap.SearchWords(q)
+	switch {
+	case len(words) == 0 && strings.TrimSpace(q) == "":
+		return s.list(ctx, c, v, before, n)
+	case len(words) == 0:
+		return nil, nil
 	}
-	if len(targets) > fewTargets {
+	if done, err := s.indexSome(ctx); !done {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		// Some minutes after an upgrade, or on a full disk, a search is right and slow.
 		return s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, q) })
 	}
-	all, err := s.byPrefix(ctx, c, v, columnName, q, before, n)
-	if err != nil {
-		return nil, err
-	}
-	for _, target := range targets {
-		if v.target != 0 && v.target != target {
-			continue
-		}
-		one, err := s.list(ctx, c, choice{v.filter, target, v.typ}, before, n)
+	var sources []source
+	for _, w := range words[:min(len(words), mostSources)] {
+		one, err := s.sourceOf(ctx, c, v, w)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, one...)
+		sources = append(sources, one)
 	}
-	newestFirst(all)
-	all = slices.CompactFunc(all, func(a, b snap.Snapshot) bool { return a.Key == b.Key })
-	return all[:min(n, len(all))], nil
+	if v.target != 0 || v.typ != "" {
+		sources = append(sources, s.listSource(c, v))
+	}
+	chosen, err := s.chosenBy(ctx, c, v)
+	if err != nil {
+		return nil, err
+	}
+	return s.intersect(ctx, c, sources, before, n,
+		func(sn snap.Snapshot) bool { return Matches(sn, q) && chosen(sn) })
 }
 
-// targetsLike returns targets whose folded name contains q, of those that
-// anyone in the caller's organization could ever see; more than fewTargets of
-// them when there are more.
-func (s *Store) targetsLike(ctx context.Context, c snap.Caller, q string) ([]int64, error) {
-	contains := `instr(folded, $2) > 0`
+// source returns the keys of the n newest visible snapshots below a key that
+// something matches, newest first.
+type source func(ctx context.Context, before int64, n int) ([]int64, error)
+
+// intersect returns the n newest snapshots below a key that every source has and
+// that fit. In each round the source whose page reaches deepest says what there may
+// be; the next round begins where it ended, or at the newest that all could have.
+func (s *Store) intersect(ctx context.Context, c snap.Caller, sources []source, before int64, n int,
+	fits func(snap.Snapshot) bool) (found []snap.Snapshot, err error) {
+	size := n
+	if len(sources) > 1 {
+		size = maxLimit + 1
+	}
+	for {
+		newest, end := int64(math.MaxInt64), int64(math.MaxInt64)
+		var keys []int64
+		for _, next := range sources {
+			page, err := next(ctx, before, size)
+			if err != nil || len(page) == 0 {
+				return found, err
+			}
+			last := page[len(page)-1]
+			if len(page) < size {
+				last = 0
+			}
+			if newest = min(newest, page[0]); last < end {
+				keys, end = page, last
+			}
+		}
+		all, err := s.byKeys(ctx, c, slices.DeleteFunc(keys, func(key int64) bool { return key > newest }))
+		if err != nil {
+			return nil, err
+		}
+		for _, sn := range all {
+			if fits(sn) {
+				found = append(found, sn)
+			}
+		}
+		if len(found) >= n {
+			return found[:n], nil
+		}
+		if before = min(end, newest+1); before == 0 {
+			return found, nil
+		}
+	}
+}
+
+// byKeys returns the snapshots with these keys that the caller may see.
+func (s *Store) byKeys(ctx context.Context, c snap.Caller, keys []int64) ([]snap.Snapshot, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	return s.snapshots(ctx, c, selectOne+`s.key IN (SELECT v FROM `+s.each("$5")+` AS e) AND `+visible,
+		append(s.viewer(c), numbers(keys))...)
+}
+
+func numbers(list []int64) string {
+	text, _ := json.Marshal(list) // numbers can always be written
+	return string(text)
+}
+
+func keysOf(all []snap.Snapshot) (keys []int64) {
+	for _, sn := range all {
+		keys = append(keys, sn.Key)
+	}
+	return keys
+}
+
+// listSource is the listing itself.
+func (s *Store) listSource(c snap.Caller, v choice) source {
+	return func(ctx context.Context, before int64, n int) ([]int64, error) {
+		all, err := s.list(ctx, c, v, before, n)
+		return keysOf(all), err
+	}
+}
+
+// scanSource goes through the listing for what a word matches.
+func (s *Store) scanSource(c snap.Caller, v choice, word string) source {
+	return func(ctx context.Context, before int64, n int) ([]int64, error) {
+		all, err := s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, word) })
+		return keysOf(all), err
+	}
+}
+
+// fact is something by which grants are found: a column with the values it may
+// have, or with the bounds of a range of them.
+type fact struct {
+	column   string
+	values   []int64
+	from, to int64
+}
+
+// sourceOf returns the source of what a word matches.
+func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word string) (source, error) {
+	facts, many, err := s.factsOf(ctx, c, word)
+	if err != nil {
+		return nil, err
+	}
+	ids, isID := snap.SearchID(word)
+	var named []int64
+	if isID {
+		named, err = collect(ctx, s, `SELECT key FROM snapshots WHERE id >= $1 AND id < $2 LIMIT 5001`,
+			scanOne[int64], ids, ids+lastRune)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if many > mostValues || len(named) > fewCandidates {
+		return s.scanSource(c, v, word), nil
+	}
+	return func(ctx context.Context, before int64, n int) (keys []int64, err error) {
+		if many > fewValues {
+			page, err := s.list(ctx, c, v, before, maxLimit+1)
+			if err != nil {
+				return nil, err
+			}
+			page = slices.DeleteFunc(page, func(sn snap.Snapshot) bool { return !Matches(sn, word) })
+			if len(page) >= n {
+				return keysOf(page[:n]), nil
+			}
+		}
+		for _, f := range facts {
+			more, err := s.factKeys(ctx, c, v, f, before, n)
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, more...)
+		}
+		if len(named) > 0 {
+			all, err := s.byKeys(ctx, c, named)
+			if err != nil {
+				return nil, err
+			}
+			keys = append(keys, slices.DeleteFunc(keysOf(all), func(key int64) bool { return key >= before })...)
+		}
+		slices.SortFunc(keys, func(a, b int64) int { return int(min(max(b-a, -1), 1)) })
+		keys = slices.Compact(keys)
+		return keys[:min(n, len(keys))], nil
+	}, nil
+}
+
+// lastRune is after every character that can follow in a word.
+const lastRune = "\U0010ffff"
+
+// factsOf returns what a word may stand for, and about how many values that are.
+func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts []fact, many int, err error) {
+	for _, kind := range []struct {
+		kind   int
+		org    int64
+		column string
+	}{{wordsOfTarget, c.Org.ID, "target_id"}, {wordsOfOwner, c.Org.ID, "owner_id"}, {wordsOfLabel, 0, "label_id"}} {
+		ids, err := collect(ctx, s, `SELECT id FROM words WHERE org_id = $1 AND kind = $2 AND word >= $3 AND word < $4
+			LIMIT 5001`, scanOne[int64], kind.org, kind.kind, word, word+lastRune)
+		if err != nil {
+			return nil, 0, err
+		}
+		slices.Sort(ids)
+		if ids = slices.Compact(ids); len(ids) > 0 {
+			facts, many = append(facts, fact{column: kind.column, values: ids}), many+len(ids)
+		}
+	}
+	for column, digits := range map[string]int{"named_day": 8, "named_time": 6} {
+		from, to, ok := digitsFrom(word, digits)
+		if !ok {
+			continue
+		}
+		facts = append(facts, fact{column: column, from: from, to: to})
+		if len(word) < digits-2 {
+			many += fewValues + 1
+		}
+	}
+	return facts, many, nil
+}
+
+// digitsFrom returns the bounds of the numbers with n digits after a leading 1
+// that begin with a word.
+func digitsFrom(word string, digits int) (from, to int64, ok bool) {
+	if len(word) > digits || strings.Trim(word, "0123456789") != "" {
+		return 0, 0, false
+	}
+	rest := digits - len(word)
+	from, err := strconv.ParseInt("1"+word+strings.Repeat("0", rest), 10, 64)
+	to, err2 := strconv.ParseInt("1"+word+strings.Repeat("9", rest), 10, 64)
+	return from, to, err == nil && err2 == nil
+}
+
+// factKeys returns the keys of the n newest snapshots below a key that the caller has a
+// grant on with this fact, newest first.
+func (s *Store) factKeys(ctx context.Context, c snap.Caller, v choice, f fact, before int64, n int) ([]int64, error) {
+	sh := s.shapeOf(c, choice{filter: v.filter}, n)
+	args := []any{c.Principal(), s.now().UnixMilli(), before}
+	if f.values != nil {
+		args = append(args, numbers(f.values))
+	} else {
+		args = append(args, f.from, f.to)
+	}
+	keys, err := collect(ctx, s, s.keysText(sh, f), scanOne[int64], args...)
+	return keys[:min(n, len(keys))], err
+}
+
+// keysText is the statement of keys: $1 the principal, $2 now, $3 the key below
+// which the page begins, and the fact's values as a JSON array, or its bounds. For
+// each audience and value it reads the newest snapshot (heads). Nothing older than
+// the page-size-th newest of them is on the page (thr). Only of the ranges that
+// reach above it is a page read (wide). Of bounds, the values that there are for an
+// audience are found one after the other (pairs), not by reading their grants.
+func (s *Store) keysText(sh shape, f fact) string {
+	kinds := sh.scope.kinds()
+	if sh.scope == scopeMember {
+		kinds = append(slices.Clone(kinds), snap.KindGroup)
+	}
+	var list []string
+	for _, k := range kinds {
+		list = append(list, fmt.Sprint(int(k)))
+	}
+	pairs := `SELECT aud.a AS a, e.v AS d FROM aud CROSS JOIN ` + s.each("$4") + ` AS e`
+	if f.values == nil {
+		pairs = `SELECT aud.a AS a, (` + nextValue + ` g.audience = aud.a AND g.{column} >= $4 AND g.{column} <= $5
+    ORDER BY g.{column} DESC LIMIT 1) AS d FROM aud
+  UNION ALL SELECT r.a, (` + nextValue + ` g.audience = r.a AND g.{column} >= $4 AND g.{column} < r.d
+    ORDER BY g.{column} DESC LIMIT 1) FROM pairs r WHERE r.d IS NOT NULL`
+	}
+	text := keysSQLite
 	if s.dialect == postgres {
-		contains = `strpos(folded, $2) > 0`
+		text = keysPostgres
 	}
-	return collect(ctx, s, `SELECT target_id FROM org_targets WHERE org_id = $1 AND `+contains+` LIMIT 9`,
-		scanOne[int64], c.Org.ID, q)
+	return strings.NewReplacer("{kinds}", strings.Join(list, ", "), "{column}", f.column,
+		"{size}", strconv.Itoa(sh.size), "{last}", strconv.Itoa(sh.size-1)).Replace(
+		strings.NewReplacer("{pairs}", pairs, "{of}", grantsOf).Replace(text))
 }
 
-// The columns of snapshots by whose beginning it can be looked up.
 const (
-	columnID   = "id"
-	columnName = "folded"
+	nextValue = `SELECT g.{column} FROM grants g WHERE g.{column} > 0 AND`
+	// grantsOf are the live grants g that a pair r is about.
+	grantsOf = `g.audience = r.a AND g.{column} = r.d AND g.{column} > 0 AND ` + liveGrant
+
+	keysSQLite = `WITH RECURSIVE aud(a) AS MATERIALIZED (
+  SELECT m.audience FROM membership m WHERE m.principal = $1 AND m.kind IN ({kinds})),
+pairs(a, d) AS ({pairs}),
+heads(a, d, h) AS MATERIALIZED (
+  SELECT r.a, r.d, (SELECT g.snapshot FROM grants g WHERE {of} AND g.snapshot < $3 ORDER BY g.snapshot DESC LIMIT 1)
+  FROM pairs r WHERE r.d IS NOT NULL),
+thr(t) AS MATERIALIZED (
+  SELECT coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads WHERE h IS NOT NULL) ORDER BY h DESC LIMIT 1 OFFSET {last}), 0)),
+top(a, d, h, c) AS MATERIALIZED (
+  SELECT r.a, r.d, r.h, coalesce((SELECT g.snapshot FROM grants g WHERE {of} AND g.snapshot <= r.h AND g.snapshot >= thr.t
+    ORDER BY g.snapshot DESC LIMIT 1 OFFSET {last}), thr.t)
+  FROM thr CROSS JOIN heads r WHERE r.h >= thr.t),
+low(c) AS MATERIALIZED (SELECT coalesce(max(c), 0) FROM top),
+wide(id) AS MATERIALIZED (
+  SELECT g.snapshot FROM low CROSS JOIN top r CROSS JOIN grants g
+  WHERE r.h >= low.c AND {of} AND g.snapshot BETWEEN low.c AND r.h)
+SELECT DISTINCT id FROM wide ORDER BY id DESC LIMIT {size}`
+
+	keysPostgres = `WITH RECURSIVE aud AS MATERIALIZED (
+  SELECT m.audience AS a FROM membership m WHERE m.principal = $1 AND m.kind IN ({kinds})),
+pairs AS ({pairs}),
+heads AS MATERIALIZED (
+  SELECT r.a, r.d, h.snapshot AS h FROM pairs r CROSS JOIN LATERAL (
+    SELECT g.snapshot FROM grants g WHERE {of} AND g.snapshot < $3 ORDER BY g.snapshot DESC LIMIT 1) AS h),
+thr AS MATERIALIZED (
+  SELECT coalesce((SELECT h FROM (SELECT DISTINCT h FROM heads) AS d ORDER BY h DESC LIMIT 1 OFFSET {last}), 0) AS t),
+wide AS MATERIALIZED (
+  SELECT w.snapshot AS id FROM thr CROSS JOIN heads r CROSS JOIN LATERAL (
+    SELECT g.snapshot FROM grants g WHERE {of} AND g.snapshot <= r.h AND g.snapshot >= thr.t
+    ORDER BY g.snapshot DESC LIMIT {size}) AS w
+  WHERE r.h >= thr.t)
+SELECT DISTINCT id FROM wide ORDER BY id DESC LIMIT {size}`
 )
 
-// byPrefix returns the n newest visible snapshots below a key whose column
-// begins with prefix.
-func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, column, prefix string, before int64,
+// byPrefix returns the n newest visible snapshots below a key whose ID begins with
+// prefix. It first asks how many there are at all, without regard to the caller. A
+// few are looked at one by one. IDs are random, so where there are many, going
+// through the caller's listing soon fills a page.
+func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix string, before int64,
 	n int) ([]snap.Snapshot, error) {
 	var count int
-	end := prefix + "\U0010ffff"
-	err := s.row(ctx,
-		`SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE `+column+` >= $1 AND `+column+` < $2 LIMIT 501) AS c`, prefix, end).Scan(&count)
+	end := prefix + lastRune
+	err := s.row(ctx, `SELECT count(*) FROM (SELECT 1 FROM snapshots WHERE id >= $1 AND id < $2 LIMIT 5001) AS c`,
+		prefix, end).Scan(&count)
 	if err != nil || count == 0 {
 		return nil, err
 	}
-	fits := func(sn snap.Snapshot) bool {
-		if column == columnID {
-			return strings.HasPrefix(sn.ID, prefix)
-		}
-		return strings.HasPrefix(fold(sn.Name), prefix)
-	}
 	if count > fewCandidates {
-		return s.filtered(ctx, c, v, before, n, fits)
+		return s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return strings.HasPrefix(sn.ID, prefix) })
 	}
-	all, err := s.snapshots(ctx, c, selectOne+`s.`+column+` >= $5 AND s.`+column+` < $6 AND s.key < $7 AND `+visible,
+	all, err := s.snapshots(ctx, c, selectOne+`s.id >= $5 AND s.id < $6 AND s.key < $7 AND `+visible,
 		append(s.viewer(c), prefix, end, before)...)
 	if err != nil {
 		return nil, err

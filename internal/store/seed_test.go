@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -106,7 +107,7 @@ func (d *seeded) fill(hidden snap.OrgRef, n sizes) {
 				owner = 0
 			}
 		}
-		name := fmt.Sprintf("%s-%d", targets[ti], i)
+		name := snap.SnapshotName(targets[ti], time.UnixMilli(start+int64(i)*1000))
 		target, widened := int64(ti+1), 0
 		d.newest, d.ids, d.keys = key, append(d.ids, id), append(d.keys, key)
 		grant(snap.AudienceOf(snap.KindAdmins, org), key, target, typ, nil)
@@ -151,6 +152,13 @@ func (d *seeded) fill(hidden snap.OrgRef, n sizes) {
 		_, err := d.DB().Exec(`UPDATE groups SET newest = $1 WHERE id = $2`, key, g)
 		d.ok(err)
 	}
+	d.ok(d.Index(d.ctx))
+	d.settle()
+}
+
+// settle lets the database get over the rows that were just written.
+func (d *seeded) settle() {
+	d.t.Helper()
 	settle := []string{`PRAGMA wal_checkpoint(TRUNCATE)`}
 	if d.IsPostgres() {
 		settle = []string{`VACUUM ANALYZE`, `CHECKPOINT`}

@@ -337,8 +337,10 @@ func (s *Store) grant(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Sn
 		m.by = c.User.Email
 	}
 	_, err = tx.ExecContext(ctx, `
-		INSERT INTO grants(audience, snapshot, target_id, type, expires_at, created_at, created_by)
-		SELECT $1, key, target_id, type, $3, $4, $5 FROM snapshots WHERE key = $2
+		INSERT INTO grants(audience, snapshot, target_id, type, expires_at, created_at, created_by,
+			owner_id, named_day, named_time, label_id)
+		SELECT $1, key, target_id, type, $3, $4, $5, coalesce(owner_id, 0), named_day, named_time, label_id
+		FROM snapshots WHERE key = $2
 		ON CONFLICT(audience, snapshot) DO UPDATE SET expires_at = excluded.expires_at, created_at = excluded.created_at, created_by = excluded.created_by, channel = NULL`,
 		int64(a), sn.Key, millis(until), now.UnixMilli(), userID(c))
 	return m, err

@@ -18,6 +18,8 @@ func tables() []table {
 		{name: "membership"},
 		{name: "targets", identity: "id"},
 		{name: "org_targets"},
+		{name: "labels", identity: "id"},
+		{name: "words"},
 		{name: "snapshots"},
 		{name: "channels", identity: "id"},
 		{name: "grants"},

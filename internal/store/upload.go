@@ -139,12 +139,18 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 		return err
 	}
 	sn := snap.Snapshot{Key: newKey(now), ID: u.ID, Org: c.Org, Target: u.Target}
-	_, err := tx.ExecContext(ctx, `
-		INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target, name, folded, type, engine, size, sha256, blob, created_at)
-		SELECT $1, $2, $3, $4, $5, id, name, $7, $8, $9, $10, $11, $12, $13, $14 FROM targets WHERE name = $6`,
+	named := namingOf(u.Name, u.Target)
+	label, err := s.labelID(ctx, tx, named.label)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target, name, folded, type, engine, size, sha256, blob, created_at,
+			named_day, named_time, label_id)
+		SELECT $1, $2, $3, $4, $5, id, name, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17 FROM targets WHERE name = $6`,
 		sn.Key, u.ID, c.Org.ID, userID(c), nullID(c.Credential.ID), u.Target, u.Name, fold(u.Name), string(u.Type),
 		string(u.Engine),
-		u.Size, u.SHA256, u.Blob, now.UnixMilli())
+		u.Size, u.SHA256, u.Blob, now.UnixMilli(), named.day, named.time, label)
 	if err != nil {
 		return err
 	}

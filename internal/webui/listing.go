@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"golang.org/x/text/unicode/norm"
 
 	"snap"
 	"snap/api"
@@ -103,14 +102,17 @@ func (q query) isFirst() bool { return q.Cursor == "" && q.Before.IsZero() }
 
 func (q query) narrowed() bool { return q.Q != "" || q.Target != "" || q.Type != "" }
 
-// matches applies the query to a local snapshot, as the service does to its
-// own: q is part of the target's name, or the name begins with it.
+// matches applies the query to a local snapshot, as the service does to its own.
 func (q query) matches(s local.Snapshot) bool {
 	if q.Target != "" && s.Target != q.Target || q.Type != "" && s.Type != q.Type {
 		return false
 	}
-	fold := func(text string) string { return strings.ToLower(norm.NFC.String(text)) }
-	return strings.Contains(fold(s.Target), fold(q.Q)) || strings.HasPrefix(fold(s.Name), fold(q.Q))
+	for _, id := range s.Cloud {
+		if snap.Finds(q.Q, id, s.Name, s.Target) {
+			return true
+		}
+	}
+	return snap.Finds(q.Q, "", s.Name, s.Target)
 }
 
 func (q query) options() api.ListOptions {

@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/text/unicode/norm"
+
+	"snap"
+)
+
+// This file makes what the search by words reads: which words find a snapshot is
+// said by [snap.Finds], and here they are written where they can be looked up.
+
+// fold brings a name or an e-mail address into the form in which it is compared.
+func fold(s string) string { return strings.ToLower(norm.NFC.String(strings.TrimSpace(s))) }
+
+// Matches reports whether a search for q finds a snapshot.
+func Matches(sn snap.Snapshot, q string) bool {
+	var owner string
+	if sn.Owner != nil {
+		owner = ownerText(sn.Owner.Email, sn.Owner.Name)
+	}
+	return snap.Finds(q, sn.ID, sn.Name, sn.Target, owner)
+}
+
+// ownerText is what an owner is found by, as users.words keeps it.
+func ownerText(email, name string) string { return email + " " + name }
+
+// moment is a date and time in a folded name, as [snap.SnapshotName] writes it.
+var moment = regexp.MustCompile(`(?:^|[^\pL\pN\pM])([0-9]{8})t([0-9]{6})z?(?:$|[^\pL\pN\pM])`)
+
+// naming is what a snapshot's name has beyond the target: a moment, each part 0 or
+// with a 1 in front, and the label, the words that are neither of the target nor of
+// that moment.
+type naming struct {
+	day, time int64
+	label     string
+}
+
+func namingOf(name, target string) (n naming) {
+	words, known := snap.Words(name), snap.Words(target)
+	if m := moment.FindStringSubmatch(fold(name)); m != nil {
+		n.day, _ = strconv.ParseInt("1"+m[1], 10, 64)
+		n.time, _ = strconv.ParseInt("1"+m[2], 10, 64)
+		known = append(known, m[1:]...)
+	}
+	words = slices.DeleteFunc(words, func(w string) bool { return slices.Contains(known, w) })
+	n.label = strings.Join(words, " ")
+	return n
+}
+
+// The kinds of the table words.
+const (
+	wordsOfTarget = 1
+	wordsOfOwner  = 2
+	wordsOfLabel  = 3
+)
+
+// indexSize is how many rows are indexed in one transaction.
+const indexSize = 1000
+
+// Index makes everything findable that is not yet: what an earlier release wrote,
+// and new targets and names of users. It is quick when there is nothing.
+func (s *Store) Index(ctx context.Context) error {
+	for {
+		if done, err := s.indexSome(ctx); done || err != nil {
+			return err
+		}
+	}
+}
+
+// indexSome indexes a part of what is not indexed yet. done is true when nothing is
+// left.
+func (s *Store) indexSome(ctx context.Context) (done bool, err error) {
+	if done, err := s.indexed(ctx); done || err != nil {
+		return done, err
+	}
+	err = s.txUnique(ctx, func(tx *sql.Tx) error {
+		if err := s.indexGrants(ctx, tx); err != nil {
+			return err
+		}
+		if err := s.indexTargets(ctx, tx); err != nil {
+			return err
+		}
+		return s.indexUsers(ctx, tx)
+	})
+	if err != nil {
+		return false, err
+	}
+	return s.indexed(ctx)
+}
+
+// indexed reports whether everything is indexed. Its conditions are those of the
+// partial indexes.
+func (s *Store) indexed(ctx context.Context) (yes bool, err error) {
+	err = s.row(ctx, `SELECT NOT EXISTS(SELECT 1 FROM grants WHERE named_day IS NULL)
+		AND NOT EXISTS(SELECT 1 FROM org_targets WHERE indexed = 0)
+		AND NOT EXISTS(SELECT 1 FROM users WHERE words <> email || ' ' || name)`).Scan(&yes)
+	return yes, err
+}
+
+// indexGrants indexes the snapshots of some grants that are not indexed.
+func (s *Store) indexGrants(ctx context.Context, tx *sql.Tx) error {
+	rows, err := tx.QueryContext(ctx, `SELECT key, name, target FROM snapshots WHERE key IN (
+		SELECT snapshot FROM grants WHERE named_day IS NULL LIMIT $1)`, indexSize)
+	if err != nil {
+		return err
+	}
+	type named struct {
+		key int64
+		naming
+	}
+	all, err := drain(rows, func(rows *sql.Rows) (n named, err error) {
+		var name, target string
+		err = rows.Scan(&n.key, &name, &target)
+		n.naming = namingOf(name, target)
+		return n, err
+	})
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var list [][4]int64
+	for _, n := range all {
+		label, err := s.labelID(ctx, tx, n.label)
+		if err != nil {
+			return err
+		}
+		list = append(list, [4]int64{n.key, n.day, n.time, label})
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	entry := func(i string) string { return `CAST(json_extract(value, '$[` + i + `]') AS INTEGER)` }
+	each := `json_each($1)`
+	if s.dialect == postgres {
+		entry = func(i string) string { return `(value->>` + i + `)::bigint` }
+		each = `json_array_elements($1::json)`
+	}
+	from := ` FROM (SELECT ` + entry("0") + ` AS k, ` + entry("1") + ` AS d, ` + entry("2") + ` AS t, ` + entry("3") +
+		` AS l FROM ` + each + ` AS e) AS n `
+	if _, err := tx.ExecContext(ctx, `UPDATE snapshots SET named_day = n.d, named_time = n.t, label_id = n.l`+from+
+		`WHERE snapshots.key = n.k`, string(text)); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE grants SET named_day = n.d, named_time = n.t, label_id = n.l,
+		owner_id = (SELECT coalesce(s.owner_id, 0) FROM snapshots s WHERE s.key = grants.snapshot)`+from+
+		`WHERE grants.snapshot = n.k`, string(text))
+	return err
+}
+
+// labelID returns the number of a label, which is 0 for none, and makes its words
+// findable.
+func (s *Store) labelID(ctx context.Context, tx *sql.Tx, label string) (id int64, err error) {
+	if label == "" {
+		return 0, nil
+	}
+	if err := tx.QueryRowContext(ctx, `SELECT id FROM labels WHERE folded = $1`, label).Scan(&id); err == nil ||
+		err != sql.ErrNoRows { //nolint:errorlint // Scan returns it as it is
+		return id, err
+	}
+	if err := tx.QueryRowContext(ctx, `INSERT INTO labels(folded) VALUES($1) RETURNING id`, label).Scan(&id); err != nil {
+		return 0, err
+	}
+	return id, s.addWords(ctx, tx, 0, wordsOfLabel, id, label)
+}
+
+func (s *Store) addWords(ctx context.Context, tx *sql.Tx, org int64, kind int, id int64, text string) error {
+	list, err := json.Marshal(append([]string{}, snap.Words(text)...))
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO words(org_id, kind, word, id)
+		SELECT CAST($1 AS bigint), CAST($2 AS bigint), value, CAST($3 AS bigint) FROM `+s.eachText("$4")+` AS e WHERE 1 = 1
+		ON CONFLICT(org_id, kind, word, id) DO NOTHING`, org, kind, id, string(list))
+	return err
+}
+
+// pair is a row that is to be indexed: whose, and its text.
+type pair struct {
+	org, id     int64
+	text, known string
+}
+
+func scanPair(rows *sql.Rows) (p pair, err error) {
+	err = rows.Scan(&p.org, &p.id, &p.text, &p.known)
+	return p, err
+}
+
+func (s *Store) indexTargets(ctx context.Context, tx *sql.Tx) error {
+	rows, err := tx.QueryContext(ctx, `SELECT org_id, target_id, folded, '' FROM org_targets WHERE indexed = 0
+		ORDER BY org_id, target_id LIMIT $1`, indexSize)
+	if err != nil {
+		return err
+	}
+	all, err := drain(rows, scanPair)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		if err := s.addWords(ctx, tx, p.org, wordsOfTarget, p.id, p.text); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx,
+			`UPDATE org_targets SET indexed = 1 WHERE org_id = $1 AND target_id = $2`, p.org, p.id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) indexUsers(ctx context.Context, tx *sql.Tx) error {
+	rows, err := tx.QueryContext(ctx, `SELECT org_id, id, email || ' ' || name, words FROM users
+		WHERE words <> email || ' ' || name ORDER BY id LIMIT $1`, indexSize)
+	if err != nil {
+		return err
+	}
+	all, err := drain(rows, scanPair)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		gone, err := json.Marshal(append([]string{}, snap.Words(p.known)...))
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM words WHERE org_id = $1 AND kind = $2 AND id = $3
+			AND word IN (SELECT value FROM `+s.eachText("$4")+` AS e)`, p.org, wordsOfOwner, p.id, string(gone)); err != nil {
+			return err
+		}
+		if err := s.addWords(ctx, tx, p.org, wordsOfOwner, p.id, p.text); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE users SET words = $2 WHERE id = $1`, p.id, p.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

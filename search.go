@@ -1,0 +1,75 @@
+package snap
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// A search finds a snapshot when each of its words is the beginning of a word of
+// the snapshot's name, of its target, of its owner's name or e-mail address, or of
+// its ID. Upper and lower case are the same.
+
+// momentForm is a date and time in a name, such as 20261122T211134Z, or the
+// beginning of one.
+var momentForm = regexp.MustCompile(`^([0-9]{8})t([0-9]{0,6})z?$`)
+
+// Words splits a text into its words: runs of letters and digits, in lower case,
+// each once. A date and time such as 20261122T211134Z is two of them.
+func Words(text string) (all []string) {
+	between := func(r rune) bool { return !unicode.In(r, unicode.L, unicode.N, unicode.M) }
+	for _, run := range strings.FieldsFunc(foldCase(text), between) {
+		parts := []string{run}
+		if m := momentForm.FindStringSubmatch(run); m != nil {
+			parts = m[1:]
+		}
+		for _, w := range parts {
+			if w != "" && !slices.Contains(all, w) {
+				all = append(all, w)
+			}
+		}
+	}
+	return all
+}
+
+func foldCase(s string) string { return strings.ToLower(norm.NFC.String(strings.TrimSpace(s))) }
+
+// SearchWords are the words of a search. An ID that begins with snap_ is one word.
+func SearchWords(q string) (all []string) {
+	for _, part := range strings.Fields(foldCase(q)) {
+		if _, ok := CleanIDPrefix(part); ok && strings.HasPrefix(part, IDPrefix) {
+			all = append(all, part)
+			continue
+		}
+		all = append(all, Words(part)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// leastOfID is how many characters of an ID a search needs without snap_ in front.
+const leastOfID = 5
+
+// SearchID returns the beginning of an ID that a word of a search may be.
+func SearchID(word string) (prefix string, ok bool) {
+	prefix, ok = CleanIDPrefix(word)
+	return prefix, ok && (strings.HasPrefix(word, IDPrefix) || len(word) >= leastOfID)
+}
+
+// Finds reports whether a search finds a snapshot by its ID, which may be empty, or
+// by one of its texts: name, target, and the owner's name and e-mail address.
+func Finds(q, id string, texts ...string) bool {
+	words := Words(strings.Join(texts, " "))
+	asked := SearchWords(q)
+	for _, w := range asked {
+		prefix, isID := SearchID(w)
+		if !slices.ContainsFunc(words, func(have string) bool { return strings.HasPrefix(have, w) }) &&
+			!(isID && strings.HasPrefix(id, prefix)) {
+			return false
+		}
+	}
+	return len(asked) > 0 || strings.TrimSpace(q) == ""
+}
