@@ -64,7 +64,7 @@ func technicalEnd(words []string, t Type, k Kind, at int) bool {
 	case k == Person && (t.Class.isInteger() || t.Class == UUID):
 		return true
 	case t.Class.isNumber():
-		return at < len(words) && slices.Contains(measureEnds, last)
+		return at < len(words) && slices.Contains(measureEnds, last) && k != Birth
 	case t.Class == Text && t.Dims == 0:
 		// A name or a code can be the very datum: "email_name", "pin_code".
 		return at < len(words) && slices.Contains(aboutEnds, last) && last != "name" && last != "code"

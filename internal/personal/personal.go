@@ -104,8 +104,13 @@ func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 		return Finding{}, false
 	}
 	switch {
-	case c.Reference != "" || isRow(c, words) && !identifies(kind):
-		return Finding{}, false // a number of a row: "address_id integer"
+	case c.Reference != "":
+		return Finding{}, false
+	case isRow(c, words) && !identifies(kind):
+		if !c.Key && at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1]) {
+			return Finding{Reason: fmt.Sprintf("it can be the identifier of %s", kind)}, true // "device_id uuid"
+		}
+		return Finding{}, false // the number of a row: "address_id integer"
 	case technicalEnd(words, c.Type, kind, at):
 		return Finding{}, false // about personal data, and none: "email_count integer"
 	}
@@ -149,6 +154,10 @@ func (j judge) byType(c Column, words []string) Finding {
 		return keep("a time")
 	case class == Enum:
 		return keep("an enum of the schema")
+	case class == IP:
+		return Finding{Mask, IPAddress, "an IP address by its type"}
+	case class == MAC:
+		return Finding{Mask, Hardware, "a hardware address by its type"}
 	case class.isNumber():
 		return j.number(words)
 	case class.isText() && c.Type.Dims == 0 && j.rowNamed(words) && len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1:

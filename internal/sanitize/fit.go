@@ -146,8 +146,8 @@ func filled(mask engine.Mask, t personal.Type) engine.Mask {
 // suited are the masks whose values the classes of types can hold, besides keep,
 // null and constant.
 var suited = map[personal.Class][]string{
-	personal.Integer:   {"noise", "format", "phone", "key", "redact"},
-	personal.Decimal:   {"noise", "format", "phone", "key", "redact", "coordinates"},
+	personal.Integer:   {"noise", "format", "phone", "card", "key", "redact"},
+	personal.Decimal:   {"noise", "format", "phone", "card", "key", "redact", "coordinates"},
 	personal.Float:     {"noise", "redact", "coordinates"},
 	personal.Date:      {"shift"},
 	personal.Timestamp: {"shift"},
@@ -186,6 +186,14 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 			return "its values must stay unique"
 		}
 		return c.holds(rule.Value)
+	}
+	if rule.Mask == "choice" && !c.unique {
+		for _, v := range rule.Values {
+			if why := c.holds(v); why != "" {
+				return fmt.Sprintf("%q: %s", v, why)
+			}
+		}
+		return ""
 	}
 	if c.typ.Class != personal.Text && !slices.Contains(suited[c.typ.Class], rule.Mask) && !c.loose() {
 		return fmt.Sprintf("its type %s cannot hold the values of %s", c.Type, rule.Mask)

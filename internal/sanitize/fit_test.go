@@ -182,6 +182,12 @@ func TestNetworksPlacesAndDocuments(t *testing.T) {
 		{"key", "integer[]", "{{12,34},{56,78}}", func(v string) bool { return len(v) == len(`{{"12","34"},{"56","78"}}`) }},
 		{"hash", "uuid", "00000000-0000-4000-8000-000000000001", isUUID},
 		{"noise", "numeric(4,2)", "99.99", func(v string) bool { return len(v) == 5 }},
+		{"card", "text", "4111 1111 1111 1111", func(v string) bool { return luhnHolds(v) && v[:1] == "4" }},
+		{"card", "numeric(16,0)", "5500005555555559", luhnHolds},
+		{"iban", "text", "DE89 3704 0044 0532 0130 00", func(v string) bool {
+			bare := strings.ReplaceAll(v, " ", "")
+			return strings.HasPrefix(v, "DE") && len(v) == 27 && remainder(bare[4:]+bare[:4]) == 1
+		}},
 		{"format", "smallint", "32767", func(v string) bool { return valid(v, personal.ParseType("smallint")) }},
 	} {
 		col := &column{Column: engine.Column{Type: c.typ}, typ: personal.ParseType(c.typ), samples: []string{c.value}}
@@ -191,6 +197,38 @@ func TestNetworksPlacesAndDocuments(t *testing.T) {
 		if got, _ := maskOf(testKey, ColumnRule{Mask: c.mask}, col)(c.value); !c.is(got) || got == c.value {
 			t.Errorf("%s of %s %s: %s", c.mask, c.typ, c.value, got)
 		}
+	}
+}
+
+// luhnHolds reports whether the last digit of a number checks.
+func luhnHolds(v string) bool {
+	sum, double := 0, false
+	for i := len(v) - 1; i >= 0; i-- {
+		if v[i] < '0' || v[i] > '9' {
+			continue
+		}
+		d := int(v[i] - '0')
+		if double {
+			d = d*2%10 + d/5
+		}
+		sum, double = sum+d, !double
+	}
+	return sum%10 == 0
+}
+
+// A choice is of values that the column can hold.
+func TestChoice(t *testing.T) {
+	t.Parallel()
+	c, _ := shopSchema()
+	for values, want := range map[string]string{"[good, bad]": "", "[good, great]": "public.person.mood cannot be masked by choice"} {
+		text := strings.Replace(shopRules, "mood: keep", "mood: {mask: choice, values: "+values+"}", 1)
+		if _, err := mustRules(t, text).Prepare(c, testKey); want == "" && err != nil || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", values, err)
+		}
+	}
+	if _, err := parseRules("r.yaml", []byte("tables: {a: {columns: {b: choice}}}")); snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("a choice of nothing: %v", err)
 	}
 }
 

@@ -61,6 +61,9 @@ func makers() map[string]maker {
 		"ip":          ipAddress,
 		"mac":         hardware,
 		"coordinates": coordinates,
+		"card":        card,
+		"iban":        iban,
+		"choice":      choice,
 		"user_name": invented("user_name", func(r *rand.Rand) string {
 			return fmt.Sprintf("%s_%010x", strings.ToLower(one(r, firstNames[:])), r.Uint64N(1<<40))
 		}),

@@ -111,7 +111,7 @@ var textMasks = map[personal.Kind]string{
 	personal.Email: "email", personal.Phone: "phone", personal.FirstName: "first_name", personal.LastName: "last_name",
 	personal.Name: "name", personal.Person: "name", personal.UserName: "user_name", personal.Street: "address",
 	personal.City: "city", personal.Company: "company", personal.Birth: "shift", personal.IPAddress: "ip",
-	personal.Card: "format", personal.Account: "format", personal.NationalNumber: "format",
+	personal.Card: "card", personal.Account: "iban", personal.NationalNumber: "format",
 	personal.TaxNumber: "format", personal.Passport: "format", personal.License: "format", personal.Vehicle: "format",
 	personal.Postcode: "format", personal.MemberNumber: "format", personal.Income: "format", personal.Age: "format",
 	personal.Coordinates: "coordinates",

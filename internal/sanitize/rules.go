@@ -48,12 +48,13 @@ type TableRule struct {
 
 // ColumnRule is the rule of one column.
 type ColumnRule struct {
-	Mask    string  `yaml:"mask"`
-	Value   string  `yaml:"value"`   // of the mask constant
-	Percent float64 `yaml:"percent"` // of the mask noise; 10 when not given
-	Days    int     `yaml:"days"`    // of the mask shift; 30 when not given
-	Meters  float64 `yaml:"meters"`  // of the mask coordinates; 5000 when not given
-	Shared  bool    `yaml:"shared"`  // its values may stand elsewhere too: no leak scan
+	Mask    string   `yaml:"mask"`
+	Value   string   `yaml:"value"`   // of the mask constant
+	Percent float64  `yaml:"percent"` // of the mask noise; 10 when not given
+	Days    int      `yaml:"days"`    // of the mask shift; 30 when not given
+	Values  []string `yaml:"values"`  // of the mask choice
+	Meters  float64  `yaml:"meters"`  // of the mask coordinates; 5000 when not given
+	Shared  bool     `yaml:"shared"`  // its values may stand elsewhere too: no leak scan
 }
 
 // UnmarshalYAML takes a mask's name alone, or a mapping with more.
@@ -113,6 +114,9 @@ func (r *Rules) validate() error {
 			if _, ok := makers()[c.Mask]; !ok {
 				return r.bad(table+"."+column, fmt.Sprintf("has the unknown mask %q; there are %s", c.Mask,
 					strings.Join(MaskNames(), ", ")))
+			}
+			if (c.Mask == "choice") != (len(c.Values) > 0) {
+				return r.bad(table+"."+column, "needs values for the mask choice, and for no other")
 			}
 			if c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100) || c.Mask == "shift" && c.Days < 0 ||
 				c.Mask == "coordinates" && (c.Meters < 0 || c.Meters > 10_000_000) {

@@ -55,7 +55,8 @@ func Suggest(c engine.Contents) ([]byte, error) {
 const head = `# What becomes of every column when a snapshot is sanitized.
 # A column without a rule, or with "decide", stops the run: nothing slips through.
 # Masks: keep, null, constant, redact, hash, key, email, name, first_name, last_name,
-# user_name, company, phone, address, city, coordinates, ip, mac, noise, shift, format.
+# user_name, company, phone, address, city, coordinates, ip, mac, card, iban, noise,
+# shift, format, choice.
 # With more: {mask: noise, percent: 5}, {mask: shift, days: 30}, {mask: constant, value: x}.
 # A table's rows go with rows: drop.
 # Equal values stay equal across tables and snapshots, as long as the key does.
