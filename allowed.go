@@ -90,7 +90,7 @@ func allowedOrgKey(c Caller, do Action, s Snapshot) error {
 	case ActShare, ActShareOrg, ActDelete, ActDecline:
 		return &Error{
 			Code:   CodeUserAttributionRequired,
-			Detail: "this needs to be attributed to a user, and an organization-level key (clt_, sak_) names none",
+			Detail: "this action needs a user, and an organization-level key (clt_, sak_) acts as none",
 			Hint:   "sign in with `snapcli login`, or use a user-scoped key (cak_)",
 		}
 	case ActView, ActPull, ActReadGroups:
@@ -113,7 +113,7 @@ func needScope(c Caller, want Scope) error {
 		}
 	}
 	return Forbidden("this key does not have the scope "+string(want),
-		fmt.Sprintf("make one that has it: `snapcli cloud keys create NAME --kind %s --scopes %s`", c.Credential.Kind,
+		fmt.Sprintf("create one that has it: `snapcli cloud keys create NAME --kind %s --scopes %s`", c.Credential.Kind,
 			want))
 }
 
@@ -125,13 +125,12 @@ const askForMember = "ask an owner or admin of your organization for the member 
 
 func refusal(do Action, own bool) error {
 	if do == ActDecline && own {
-		return Forbidden("this snapshot is your organization's own; only what another organization shared can be "+
-			"declined",
-			"")
+		return Forbidden("this snapshot is your organization's own; you can only decline snapshots that another "+
+			"organization shared", "")
 	}
 	if !own && do != ActDecline && do != ActPush && do != ActAdminister {
 		return Forbidden("this snapshot belongs to another organization, which shared it with yours read-only",
-			"you can pull it; ask its organization for anything else")
+			"you can pull it; ask the owning organization for anything else")
 	}
 	switch do {
 	case ActPush:
@@ -143,6 +142,6 @@ func refusal(do Action, own bool) error {
 		return Forbidden("only the snapshot's owner and the organization's owners and admins may ask who can see it",
 			"ask one of them")
 	}
-	return Forbidden("this needs the role owner or admin of the organization",
+	return Forbidden("this requires the role owner or admin of the organization",
 		"ask an owner or admin of your organization")
 }

@@ -127,8 +127,8 @@ func (c *AuditChain) Next(e AuditEntry) error {
 			Hint: "entries were removed or added; compare with a backup"}
 	case e.Hash != e.Sum(c.hash):
 		return &Error{Code: CodeConflict,
-			Detail: fmt.Sprintf("entry %d of the audit log does not have the hash it was written with", e.Seq),
-			Hint:   "it, or one before it, was changed; compare with a backup"}
+			Detail: fmt.Sprintf("entry %d of the audit log does not match its hash", e.Seq),
+			Hint:   "it or an earlier entry was changed; compare with a backup"}
 	}
 	c.seq, c.hash = e.Seq, e.Hash
 	return nil

@@ -48,10 +48,10 @@ func ParseDuration(s string) (time.Duration, error) {
 		return 0, bad
 	}
 	if total <= 0 {
-		return 0, Usage(fmt.Sprintf("the duration %q is not more than zero", s), "use one like 36h, 7d or 2w")
+		return 0, Usage(fmt.Sprintf("the duration %q is not greater than zero", s), "use one like 36h, 7d or 2w")
 	}
 	if total > float64(100*365*24*time.Hour) {
-		return 0, Usage(fmt.Sprintf("the duration %q is more than a hundred years", s), "use at most 36500d")
+		return 0, Usage(fmt.Sprintf("the duration %q is longer than a hundred years", s), "use at most 36500d")
 	}
 	return time.Duration(total), nil
 }

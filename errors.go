@@ -59,50 +59,50 @@ const (
 // CodeInfo is one row of the error table.
 type CodeInfo struct {
 	Code   Code
-	Status int    // HTTP status; 0 when the code never travels
+	Status int    // HTTP status; 0 when the service never sends the code
 	Exit   int    // exit code of the programs
-	Title  string // what it means, in a few words
+	Title  string // the meaning, in a few words
 }
 
 // Codes is the one error table, in the order in which it is documented.
 func Codes() []CodeInfo {
 	return []CodeInfo{
-		{CodeUsage, 0, ExitUsage, "the command was not understood"},
+		{CodeUsage, 0, ExitUsage, "the command or its flags are not valid"},
 		{CodeInvalid, http.StatusBadRequest, ExitUsage, "the input is not valid"},
 		{CodeUnauthenticated, http.StatusUnauthorized, ExitNotSignedIn,
 			"the credential is missing, wrong, expired or revoked"},
 		{CodeNotSignedIn, 0, ExitNotSignedIn, "there is no login session or API key"},
 		{CodeForbidden, http.StatusForbidden, ExitForbidden, "the caller may not do this"},
 		{CodeUserAttributionRequired, http.StatusForbidden, ExitForbidden,
-			"an organization-level key cannot do what must be attributed to a user"},
+			"the action needs a user, and the credential is an organization-level key"},
 		{CodePolicy, http.StatusForbidden, ExitForbidden, "the organization's policy refuses this"},
 		{CodeConfirm, http.StatusPreconditionRequired, ExitUsage,
 			"the organization's policy asks for a confirmation, and none was given"},
 		{CodeNotFound, http.StatusNotFound, ExitNotFound, "it does not exist, or the caller may not see it"},
 		{CodeOrganizationNotFound, http.StatusNotFound, ExitNotFound, "no organization has this slug"},
 		{CodeGroupNotFound, http.StatusNotFound, ExitNotFound, "the organization has no such group"},
-		{CodeMethodNotAllowed, http.StatusMethodNotAllowed, ExitInternal, "the path does not take this method"},
-		{CodeConflict, http.StatusConflict, ExitConflict, "it conflicts with what is there"},
+		{CodeMethodNotAllowed, http.StatusMethodNotAllowed, ExitInternal, "the path does not support this method"},
+		{CodeConflict, http.StatusConflict, ExitConflict, "it conflicts with existing data"},
 		{CodeUploadIncomplete, http.StatusConflict, ExitConflict, "parts of the upload are missing"},
 		{CodeChecksumMismatch, http.StatusUnprocessableEntity, ExitConflict,
 			"the bytes do not have the announced checksum"},
 		{CodeTooLarge, http.StatusRequestEntityTooLarge, ExitUsage, "it is larger than the limit"},
 		{CodeMediaType, http.StatusUnsupportedMediaType, ExitInternal,
-			"the body is not of a media type that is understood"},
+			"the body has an unsupported media type"},
 		{CodeRateLimited, http.StatusTooManyRequests, ExitUnreachable, "too many requests"},
 		{CodeStorageFull, http.StatusInsufficientStorage, ExitInternal, "there is no space left for it"},
-		{CodeQuota, http.StatusForbidden, ExitForbidden, "the user or the organization has used up its quota"},
+		{CodeQuota, http.StatusForbidden, ExitForbidden, "the user's or the organization's quota is used up"},
 		{CodeUnavailable, http.StatusServiceUnavailable, ExitUnreachable,
-			"the service, or one it needs, is not available now"},
+			"the service, or another service that it needs, is not available"},
 		{CodeVerifying, http.StatusServiceUnavailable, ExitUnreachable,
 			"the bytes have arrived and are still being verified"},
 		{CodeUnreachable, 0, ExitUnreachable, "the service cannot be reached"},
 		{CodeCorrupt, 0, ExitInternal, "the snapshot file is damaged or not a snapshot"},
-		{CodeNoIdentity, 0, ExitForbidden, "the snapshot is encrypted, and nothing here opens it"},
-		{CodeNoTool, 0, ExitInternal, "a program of the database's that is needed is not installed"},
+		{CodeNoIdentity, 0, ExitForbidden, "the snapshot is encrypted and no key on this machine opens it"},
+		{CodeNoTool, 0, ExitInternal, "a required database program is not installed"},
 		{CodeDatabase, 0, ExitInternal, "the database refused or failed"},
 		{CodeInterrupted, 0, ExitInterrupted, "interrupted"},
-		{CodeInternal, http.StatusInternalServerError, ExitInternal, "something went wrong inside"},
+		{CodeInternal, http.StatusInternalServerError, ExitInternal, "an unexpected error occurred"},
 	}
 }
 
@@ -124,10 +124,10 @@ type FieldError struct {
 	Detail string `json:"detail" doc:"what is wrong with it"`
 }
 
-// Error is a failure that a person is to be told about. Detail says what
-// happened in one sentence, lower case and without a period; Hint, if any, what
-// to do next. Neither holds a secret or anything internal. Cause is for logs
-// and is never sent.
+// Error is a failure to show to a person. Detail says what happened in one
+// sentence, lower case and without a period. Hint, if any, says what to do
+// next. Neither contains a secret or anything internal. Cause is for logs and
+// is never sent.
 type Error struct {
 	Code      Code
 	Detail    string
@@ -135,7 +135,7 @@ type Error struct {
 	Fields    []FieldError
 	RequestID string // of the request that failed, when the service answered it
 	// RetryAfter is when to try again, for rate_limited and unavailable: the
-	// header Retry-After on the wire. Zero is the code's own.
+	// header Retry-After on the wire. Zero uses the default of the code.
 	RetryAfter time.Duration
 	Cause      error
 }
@@ -164,7 +164,7 @@ func (e *Error) Is(target error) bool {
 var ErrNotFound = &Error{
 	Code:   CodeNotFound,
 	Detail: "no such snapshot, or you may not see it",
-	Hint:   "list what you may see with `snapcli cloud snapshots`",
+	Hint:   "list the snapshots that you may see with `snapcli cloud snapshots`",
 }
 
 // ErrUnauthenticated is the one answer for a credential that is missing,

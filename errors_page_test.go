@@ -69,14 +69,14 @@ type exitCode struct {
 
 func exitCodes() []exitCode {
 	return []exitCode{
-		{snap.ExitOK, "it worked"},
-		{snap.ExitInternal, "something went wrong inside, or a database or its tools failed"},
-		{snap.ExitUsage, "the command or its input is not right"},
+		{snap.ExitOK, "success"},
+		{snap.ExitInternal, "an unexpected error occurred, or a database or its tools failed"},
+		{snap.ExitUsage, "the command or its input is not valid"},
 		{snap.ExitNotFound, "it does not exist, or you may not see it"},
-		{snap.ExitNotSignedIn, "not signed in, or the credential is not good"},
+		{snap.ExitNotSignedIn, "not signed in, or the credential is not valid"},
 		{snap.ExitForbidden, "you may not do this"},
-		{snap.ExitConflict, "it conflicts with what is there"},
-		{snap.ExitUnreachable, "the service cannot be reached, or asks to come back later"},
+		{snap.ExitConflict, "it conflicts with existing data"},
+		{snap.ExitUnreachable, "the service cannot be reached, or is overloaded"},
 		{snap.ExitInterrupted, "interrupted with Ctrl-C"},
 	}
 }
@@ -97,13 +97,13 @@ The service sends errors as RFC 9457 ` + "`application/problem+json`" + `:
   "status": 404,
   "detail": "no such snapshot, or you may not see it",
   "code": "not_found",
-  "hint": "list what you may see with ` + "`snapcli cloud snapshots`" + `",
+  "hint": "list the snapshots that you may see with ` + "`snapcli cloud snapshots`" + `",
   "request_id": "..."
 }
 ` + "```" + `
 
 ` + "`detail`" + ` says what happened, ` + "`hint`" + ` what to do next, and ` + "`errors`" + ` names the fields of
-the input that are not right. A thing that does not exist and one that you may not
+invalid input. A thing that does not exist and one that you may not
 see get the same answer; only the request ID differs.
 
 snapcli writes the detail and the hint to standard error; with ` + "`--json`" + ` one object
@@ -117,7 +117,7 @@ instead: ` + "`{\"error\": {\"code\", \"detail\", \"hint\", \"exit\"}}`" + `.
 	for _, e := range exitCodes() {
 		fmt.Fprintf(&b, "| %d | %s |\n", e.code, e.says)
 	}
-	b.WriteString("\n## Codes\n\nA code without a status never travels: the command line finds it by itself.\n\n| " +
+	b.WriteString("\n## Codes\n\nThe service never sends a code without a status: snapcli reports it by itself.\n\n| " +
 		"code | HTTP status | exit | meaning |\n|---|---|---|---|\n")
 	for _, row := range snap.Codes() {
 		status := "-"

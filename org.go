@@ -67,7 +67,7 @@ func (p Policy) checkType(t Type) error {
 	}
 	return &Error{
 		Code: CodePolicy,
-		Detail: fmt.Sprintf("the policy share_types of your organization does not let snapshots of type %q be shared "+
+		Detail: fmt.Sprintf("the policy share_types of your organization does not allow sharing snapshots of type %q "+
 			"org-wide or with other organizations", t),
 		Hint: "share a sanitized snapshot; the service's operator sets the policy",
 	}
@@ -80,9 +80,8 @@ func (p Policy) checkExpiry(expires, now time.Time) error {
 	}
 	return &Error{
 		Code: CodePolicy,
-		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization ends shares with other "+
-			"organizations "+
-			"after %s at most", InWords(longest)),
+		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization limits shares with other "+
+			"organizations to %s", InWords(longest)),
 		Hint: "give an earlier expiry, such as --expires-in " + shortest(longest) +
 			"; the service's operator sets the policy",
 	}

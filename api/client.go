@@ -102,10 +102,10 @@ func CheckBaseURL(raw string) (string, error) {
 		return "", snap.Usage(fmt.Sprintf("%q is not the URL of a cloud service", raw),
 			"use one like https://cloud.example")
 	case strings.Contains(u.Path+"/", "/api/v1/"):
-		return "", snap.Usage(fmt.Sprintf("%q is an address of the API", raw),
-			"leave out /api/v1 and what comes after it")
+		return "", snap.Usage(fmt.Sprintf("%q is an address of the API, not of the service", raw),
+			"remove /api/v1 and everything after it")
 	case u.Scheme == "http" && !snap.IsLoopback(u.Hostname()):
-		return "", snap.Usage(fmt.Sprintf("%s is not encrypted; credentials would travel in clear", raw),
+		return "", snap.Usage(fmt.Sprintf("%s is not encrypted; credentials would be sent unencrypted", raw),
 			"use https://")
 	}
 	return strings.TrimRight(u.String(), "/"), nil
@@ -167,8 +167,8 @@ func (c *Client) AllSnapshots(ctx context.Context, o ListOptions) iter.Seq2[Snap
 func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	prefix, ok := snap.CleanIDPrefix(typed)
 	if strings.ToLower(strings.TrimSpace(typed)) == snap.IDPrefix {
-		return Snapshot{}, snap.Usage(fmt.Sprintf("%q is the beginning of every snapshot ID", typed),
-			"an ID looks like snap_7h2k9m4cq8w1x5yz; give some of the characters after snap_")
+		return Snapshot{}, snap.Usage(fmt.Sprintf("every snapshot ID begins with %q", typed),
+			"an ID looks like snap_7h2k9m4cq8w1x5yz; type some of the characters after snap_")
 	}
 	if !ok {
 		return Snapshot{}, c.unresolved(ctx, typed)
@@ -187,7 +187,7 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	for _, s := range page.Items {
 		ids = append(ids, s.ID)
 	}
-	return Snapshot{}, snap.Usage(fmt.Sprintf("%q is the beginning of several snapshot IDs: %s", typed,
+	return Snapshot{}, snap.Usage(fmt.Sprintf("several snapshot IDs begin with %q: %s", typed,
 		strings.Join(ids, ", ")), "give more characters of the one you mean")
 }
 
@@ -500,7 +500,7 @@ func notTheService(base string, status int) error {
 	}
 	return &snap.Error{
 		Code:   code,
-		Detail: fmt.Sprintf("%s answered with status %d and not as the cloud service does", base, status),
+		Detail: fmt.Sprintf("%s answered with status %d, and not like the cloud service", base, status),
 		Hint:   "check cloud.url, and any proxy in between",
 	}
 }

@@ -49,7 +49,7 @@ const maxDescription = 20 << 20
 func Fits(s *schema.Schema) bool { return weight(reflect.ValueOf(s)) <= maxDescription }
 
 // errBounds is the cause of an error about a manifest that is out of bounds.
-var errBounds = errors.New("it describes more than is read of a file from elsewhere")
+var errBounds = errors.New("it is larger than the limit for a file from elsewhere")
 
 // decodeManifest reads a manifest of the given checksum as a stream.
 func decodeManifest(text io.Reader, sum [sha256.Size]byte, b bounds) (Manifest, error) {
@@ -67,7 +67,7 @@ func decodeManifest(text io.Reader, sum [sha256.Size]byte, b bounds) (Manifest, 
 		return Manifest{}, corrupt("its manifest is damaged", nil)
 	}
 	if err != nil {
-		return Manifest{}, corrupt("its manifest is not understood", err)
+		return Manifest{}, corrupt("its manifest cannot be read", err)
 	}
 	return m, nil
 }
@@ -107,7 +107,7 @@ func (d *decoder) manifest() (m Manifest, err error) {
 		return m, err
 	}
 	if _, err := d.token(); !errors.Is(err, io.EOF) {
-		return m, fmt.Errorf("more follows after its end: %w", err)
+		return m, fmt.Errorf("there is more data after its end: %w", err)
 	}
 	text, err := json.Marshal(rest)
 	if err != nil {

@@ -101,9 +101,9 @@ var (
 func (m Manifest) check(format uint16, end int64) error {
 	switch {
 	case m.Format != int(format):
-		return corrupt("its manifest has another format than its header", nil)
+		return corrupt("its manifest and its header have different formats", nil)
 	case !m.Engine.Valid() || !m.Type.Valid() || m.Created.IsZero():
-		return corrupt("its manifest does not say what it holds", nil)
+		return corrupt("its manifest does not name its content", nil)
 	case len(m.Name) == 0 || len(m.Name) > maxName || len(m.Target) > maxName || len(m.Tables) > maxTables ||
 		len(m.Sections) > maxSections:
 		return corrupt("its manifest is out of bounds", nil)
@@ -111,7 +111,7 @@ func (m Manifest) check(format uint16, end int64) error {
 	at, seen := int64(headerSize), map[string]bool{}
 	for _, s := range m.Sections {
 		if !sectionName.MatchString(s.Name) || seen[s.Name] || !hexSum.MatchString(s.SHA256) {
-			return corrupt("its manifest has a section of a wrong form", nil)
+			return corrupt("its manifest has an invalid section", nil)
 		}
 		if s.Offset != at || s.Stored < 0 || s.Stored > end-at || s.Size < 0 || s.Size > maxStructure {
 			return corrupt("its manifest has a section that is out of bounds", nil)
@@ -119,7 +119,7 @@ func (m Manifest) check(format uint16, end int64) error {
 		at, seen[s.Name] = at+s.Stored, true
 	}
 	if at != end {
-		return corrupt("its sections do not fill it", nil)
+		return corrupt("its sections do not add up to its size", nil)
 	}
 	return nil
 }
@@ -134,7 +134,7 @@ func corrupt(why string, cause error) *snap.Error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
 		Detail: "the snapshot file cannot be used: " + why,
-		Hint:   "get it again: pull it, or build a new one",
+		Hint:   "pull it again, or build a new one",
 		Cause:  cause,
 	}
 }

@@ -125,7 +125,7 @@ func (r *Reader) readAt(p []byte, at int64) error {
 	var known *snap.Error
 	switch {
 	case err == io.EOF:
-		return corrupt("it is shorter than it was", nil)
+		return corrupt("it became shorter while it was read", nil)
 	case errors.As(err, &known):
 		return err
 	}
@@ -208,14 +208,14 @@ func (s *sectionReader) Read(p []byte) (int, error) {
 		var one [1]byte
 		n, err := s.content.Read(one[:])
 		if n > 0 {
-			return 0, corrupt("a section is longer than it says", nil)
+			return 0, corrupt("a section is longer than its stated size", nil)
 		}
 		return 0, s.failure(err)
 	}
 	n, err := s.content.Read(p[:min(int64(len(p)), s.left)])
 	s.left -= int64(n)
 	if errors.Is(err, io.EOF) && s.left > 0 {
-		return n, corrupt("a section is shorter than it says", nil)
+		return n, corrupt("a section is shorter than its stated size", nil)
 	}
 	return n, s.failure(err)
 }

@@ -72,7 +72,7 @@ func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*W
 	if len(recipients) == 0 || len(recipients) > maxRecipients {
 		return nil, snap.Usage(fmt.Sprintf("a snapshot can be encrypted to 1 to %d recipients, not to %d",
 			maxRecipients,
-			len(recipients)), "use fewer keys, for example one of a team")
+			len(recipients)), "use fewer keys, for example one for a team")
 	}
 	s := &seal{dst: dst, whole: sha256.New(), inner: sha256.New()}
 	if err := s.write(header(FormatEncrypted)); err != nil {
@@ -149,7 +149,7 @@ func (r *Reader) readSealed() error {
 		return corrupt("its manifest is damaged", nil)
 	}
 	if err := json.Unmarshal(text, &r.sealed.public); err != nil {
-		return corrupt("its manifest is not understood", err)
+		return corrupt("its manifest cannot be read", err)
 	}
 	if err := r.sealed.public.check(int64(r.foot.offset)); err != nil {
 		return err
@@ -225,7 +225,7 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	case inside.sealed != nil:
 		return corrupt("it is encrypted twice", nil)
 	case m.Engine != r.manifest.Engine || m.Type != r.manifest.Type:
-		return corrupt(fmt.Sprintf("it holds a %s of %s, and says outside that it is a %s of %s", m.Type, m.Engine,
+		return corrupt(fmt.Sprintf("it holds a %s of %s, but its header says that it is a %s of %s", m.Type, m.Engine,
 			r.manifest.Type, r.manifest.Engine), nil)
 	}
 	r.sealed.inside = inside
@@ -271,9 +271,9 @@ func (r *Reader) noIdentity(cause error) error {
 		to = fmt.Sprintf("%d recipients", n)
 	}
 	e := &snap.Error{Code: snap.CodeNoIdentity, Cause: cause,
-		Hint: "name the file of your age identity or SSH key: --identity FILE, or identities in the configuration"}
-	if e.Detail = "the snapshot is encrypted to " + to + ", and there is no identity to open it with"; cause != nil {
-		e.Detail = "the snapshot is encrypted to " + to + ", and no identity that was tried is one of them"
+		Hint: "give the file of your age identity or SSH key with --identity FILE, or under identities in the configuration"}
+	if e.Detail = "the snapshot is encrypted to " + to + ", and no key on this machine opens it"; cause != nil {
+		e.Detail = "the snapshot is encrypted to " + to + ", and none of the identities that were tried opens it"
 		e.Hint = "use another --identity FILE, or ask who made the snapshot to encrypt it to you too"
 	}
 	return e

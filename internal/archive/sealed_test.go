@@ -139,7 +139,7 @@ func TestLockedFileTellsLittle(t *testing.T) {
 		t.Errorf("no identity: %v", err)
 	}
 	if err := r.Unlock(identity(t)); snap.CodeOf(err) != snap.CodeNoIdentity ||
-		!strings.Contains(err.Error(), "1 recipient, and no identity that was tried") {
+		!strings.Contains(err.Error(), "1 recipient, and none of the identities that were tried") {
 		t.Errorf("a wrong identity: %v", err)
 	}
 	if err := r.Unlock(id); err != nil || r.Locked() || r.Manifest().Name == "" {

@@ -98,12 +98,12 @@ func CrossOrigin(publicURL string) *http.CrossOriginProtection {
 // whether it is valid or not.
 var (
 	errTokenHere = &snap.Error{
-		Code: snap.CodeUnauthenticated, Detail: "this is an access token, and paths below /api/v1/agents take API keys",
+		Code: snap.CodeUnauthenticated, Detail: "this is an access token, but paths below /api/v1/agents take API keys",
 		Hint: "send it to the same path below /api/v1",
 	}
 	errKeyHere = &snap.Error{
 		Code:   snap.CodeUnauthenticated,
-		Detail: "this is an API key, and paths directly below /api/v1 take access tokens and browser sessions",
+		Detail: "this is an API key, but paths directly below /api/v1 take access tokens and browser sessions",
 		Hint:   "send it to the same path below /api/v1/agents",
 	}
 )

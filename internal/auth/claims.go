@@ -49,8 +49,7 @@ func GroupsFromClaims(claims map[string]any, name string) GroupClaim {
 				askForFewer}
 		}
 		return GroupClaim{Why: fmt.Sprintf("the identity provider sent no groups claim named %q; ask your admin to "+
-			"let it "+
-			"send one to this application, or to correct the name in groups_claim", name)}
+			"let it send one to this application, or to correct the name in groups_claim", name)}
 	}
 	entries, ok := groupEntries(value)
 	if !ok {

@@ -35,7 +35,7 @@ func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Call
 	d, err := a.external.Provider.Discover(ctx)
 	if err != nil {
 		return snap.Caller{}, &snap.Error{Code: snap.CodeUnavailable, Detail: "the auth service does not answer",
-			Hint: "try again in a while, or use an API key", Cause: err}
+			Hint: "try again later, or use an API key", Cause: err}
 	}
 	id, claims, err := a.verifyExternal(ctx, d, token)
 	if err != nil {

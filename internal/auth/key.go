@@ -110,15 +110,15 @@ func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, k
 func (a *Authenticator) checkSpec(k *KeySpec) error {
 	switch {
 	case !k.Kind.IsKey():
-		return snap.Invalid("the kind of a key is cak, clt or sak",
+		return snap.Invalid("the kind of a key must be cak, clt or sak",
 			"cak acts as a user, clt and sak as the organization")
 	case k.Name == "" || len(k.Name) > 100:
-		return snap.Invalid("a key needs a name of 1 to 100 characters", "name it after where it is used, such as ci")
+		return snap.Invalid("a key needs a name of 1 to 100 characters", "name it after the place where it is used, such as ci")
 	case k.Kind.OrgLevel() != (k.UserID == 0):
-		return snap.Invalid("a cak key acts as a user, and clt and sak keys as none", "")
+		return snap.Invalid("a cak key acts as a user; clt and sak keys act as the organization", "")
 	case k.Kind == snap.UserKey && len(k.Scopes) > 0:
 		return snap.Invalid("a cak key takes no scopes: the role of its user decides",
-			"leave the scopes out, or make a clt key")
+			"omit the scopes, or create a clt key")
 	case !k.Expires.IsZero() && !k.Expires.After(a.now()):
 		return snap.Invalid("the key would have expired already", "give a time in the future")
 	}

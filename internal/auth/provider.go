@@ -61,7 +61,7 @@ func NewProvider(issuer string, allowPrivate bool, now func() time.Time) (*Provi
 		return nil, fmt.Errorf("%q is not the URL of an identity provider", issuer)
 	}
 	if u.Scheme != "https" && !allowPrivate {
-		return nil, fmt.Errorf("the identity provider %s is not on https", issuer)
+		return nil, fmt.Errorf("the identity provider %s does not use https", issuer)
 	}
 	return &Provider{issuer: issuer, client: guardedClient(allowPrivate), now: now}, nil
 }
@@ -155,7 +155,7 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	if !IsPublic(at.Addr()) {
-		return fmt.Errorf("%s is a private address; set allow_private if the identity provider is meant to be there",
+		return fmt.Errorf("%s is a private address; set allow_private if the identity provider really has this address",
 			at.Addr())
 	}
 	return nil

@@ -69,7 +69,7 @@ func (v *verified) is(key string, size int64, sum string) error {
 			Detail: fmt.Sprintf("the object %s is damaged: %d bytes with the SHA-256 %.12s, and not %d with %.12s",
 				key, v.size,
 				got, size, sum),
-			Hint: "its storage lost bytes; delete its snapshot, or bring the object back from a backup",
+			Hint: "the object store lost bytes; delete the snapshot, or restore the object from a backup",
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ type Folder struct {
 // are {publicURL}/blobs/parts/<token>; secret signs the tokens.
 func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Folder, error) {
 	if len(secret) < 16 {
-		return nil, fmt.Errorf("the secret that signs upload URLs has %d bytes; 16 are the least", len(secret))
+		return nil, fmt.Errorf("the secret that signs upload URLs has %d bytes; it needs at least 16", len(secret))
 	}
 	if now == nil {
 		now = time.Now
@@ -87,7 +87,7 @@ func checkKey(key string) error {
 			strings.ContainsRune("-_./", r))
 	}
 	if !ok {
-		return fmt.Errorf("%q cannot be an object's key", key)
+		return fmt.Errorf("%q is not a valid object key", key)
 	}
 	return nil
 }

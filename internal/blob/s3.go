@@ -71,7 +71,7 @@ func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	case "dns":
 		options.BucketLookup = minio.BucketLookupDNS
 	default:
-		return nil, snap.Usage("the lookup of a bucket is path or dns", "")
+		return nil, snap.Usage("the lookup of a bucket must be path or dns", "")
 	}
 	for name := range query {
 		if name != "endpoint" && name != "region" && name != "lookup" {
@@ -311,7 +311,7 @@ func (s *S3) Ping(ctx context.Context) error {
 	found, err := s.core.BucketExists(ctx, s.bucket)
 	if err == nil && !found {
 		return &snap.Error{Code: snap.CodeUnavailable, Detail: fmt.Sprintf("the bucket %q does not exist", s.bucket),
-			Hint: "make it, or check blob.url"}
+			Hint: "create it, or check blob.url"}
 	}
 	return s3Error("reach the bucket", err)
 }

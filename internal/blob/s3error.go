@@ -20,8 +20,8 @@ func s3Error(what string, err error) error {
 	}
 	var answer minio.ErrorResponse
 	if !errors.As(err, &answer) {
-		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the storage does not answer",
-			Hint:  "try again in a while",
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the object store does not answer",
+			Hint:  "try again later",
 			Cause: fmt.Errorf("%s: %w", what, err)}
 	}
 	switch answer.Code {
@@ -35,7 +35,7 @@ func s3Error(what string, err error) error {
 		return &snap.Error{
 			Code:   snap.CodeUnavailable,
 			Detail: "the clocks of the service and of its object store differ by more than the object store allows",
-			Hint:   "whoever runs the service sets its clock right, and has it kept so (NTP)",
+			Hint:   "ask the service's operator to synchronize its clock with NTP",
 			Cause:  fmt.Errorf("%s: %w", what, err),
 		}
 	case "XMinioStorageFull", "InsufficientCapacity":
@@ -48,8 +48,8 @@ func s3Error(what string, err error) error {
 	}
 	return &snap.Error{
 		Code:   snap.CodeUnavailable,
-		Detail: "the storage refused the service",
-		Hint:   "whoever runs the service finds the reason in its log",
+		Detail: "the object store refused the service's request",
+		Hint:   "ask the service's operator: the reason is in the service's log",
 		Cause:  fmt.Errorf("%s: %s: %w", what, answer.Code, err),
 	}
 }

@@ -25,8 +25,8 @@ type grant struct {
 // not told apart.
 var errExpiredURL = &snap.Error{
 	Code:   snap.CodeForbidden,
-	Detail: "this upload URL is not valid, or no longer",
-	Hint:   "ask for another one",
+	Detail: "this upload URL is not valid or has expired",
+	Hint:   "request another one",
 }
 
 func signGrant(secret []byte, g grant) string {

@@ -22,18 +22,18 @@ func (a *app) buildCommand() *cobra.Command {
 machine. The database is only read, in one consistent view.
 
 --encrypt-to makes a file that only the named recipients can read, wherever it
-is pushed to: the public key of an age identity (age1...) or of an SSH key
-(ssh-ed25519 ..., ssh-rsa ...), or a file of them, one a line.
+is pushed. A recipient is the public key of an age identity (age1...) or of an
+SSH key (ssh-ed25519 ..., ssh-rsa ...), or a file with one of them on each line.
 
 --where and --percent take a subset: some rows to start from, the rows that
 reference them, and everything that all of these reference, so that every
-foreign key holds. The page on sanitizing has the rules. Either of them stands
-in the place of the subset in the target's configuration.`,
+foreign key holds. docs/sanitizing.md explains the rules. Either flag replaces
+the subset of the target's configuration.`,
 		Example: examples("take a snapshot", "snapcli build shop", "keep only its name, for a script",
 			"name=$(snapcli build shop --quiet)",
-			"a tenth of the customers, and all that belongs to them", "snapcli build shop --percent 10",
-			"one customer, and all that belongs to them", "snapcli build shop --where 'customers=id = 17'",
-			"so that only a colleague can read it", "snapcli build shop --encrypt-to colleague.pub"),
+			"a tenth of the customers, and the rows that belong to them", "snapcli build shop --percent 10",
+			"one customer, and the rows that belong to it", "snapcli build shop --where 'customers=id = 17'",
+			"encrypt it for a colleague", "snapcli build shop --encrypt-to colleague.pub"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -47,12 +47,12 @@ in the place of the subset in the target's configuration.`,
 	jobsFlag(cmd, &o.Jobs, "tables read at once; 0 is the target's setting")
 	encryptFlags(cmd, &o.Encrypt)
 	cmd.Flags().StringArrayVar(&where, "where", nil,
-		"take only rows of a table that satisfy a condition, as TABLE=CONDITION, and what belongs to them; may be "+
-			"repeated")
+		"take only rows of a table that satisfy a condition, as TABLE=CONDITION, and the rows that belong to them; "+
+			"may be repeated")
 	cmd.Flags().Var((*percentValue)(&o.Subset.Percent), "percent",
-		"take about this share of the rows, and what belongs to them")
+		"take about this percentage of the rows, and the rows that belong to them")
 	cmd.Flags().BoolVar(&o.Whole, "no-subset", false, "take every row, whatever the target's configuration says")
-	cmd.Flags().Bool("no-push", false, "push nothing, which a build never does: for scripts that say so")
+	cmd.Flags().Bool("no-push", false, "accepted for scripts; a build never pushes")
 	cmd.MarkFlagsMutuallyExclusive("where", "no-subset")
 	cmd.MarkFlagsMutuallyExclusive("percent", "no-subset")
 	a.jsonFlag(cmd)
@@ -68,7 +68,7 @@ func (a *app) build(ctx context.Context, target string, o local.BuildOptions) er
 	s, err := agent.Build(ctx, target, o, tell)
 	end()
 	if err != nil {
-		return stopped(ctx, err, "the build", "nothing of it was kept; run the same command again")
+		return stopped(ctx, err, "the build", "nothing was kept; run the same command again")
 	}
 	for _, w := range s.Warnings {
 		a.warn("%s", w)

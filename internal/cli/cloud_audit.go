@@ -28,18 +28,19 @@ func (a *app) cloudAuditCommand() *cobra.Command {
 		Use:   "audit",
 		Short: "Read and verify the organization's audit log",
 		Long: `Audit lists what happened in your organization, newest first: pushes, pulls,
-shares and their refusals, deletions, keys, sessions and roles, with who, by
-what credential and from where. For owners and admins. On a narrow terminal
-every entry takes two lines.
+shares and their refusals, deletions, keys, sessions and roles. Each line names
+the user, the credential and the address. Only owners and admins may read the
+log. On a narrow terminal every entry takes two lines.
 
-Lines are only ever added. The service signs a checkpoint of the log, and
---verify proves on this machine that the log is the one that was signed, and
-that it only grew since the checkpoint that the last --verify kept here. If not,
-it shows both checkpoints and keeps the old one.
+Lines are only ever added. The service signs a checkpoint of the log. --verify
+proves on this machine that the log is the signed one, and that it only grew
+since the checkpoint that the last --verify kept here. If not, it shows both
+checkpoints and keeps the old one.
 
-To ask who could see a snapshot on a day, use: snapcli cloud snapshots access`,
+To find out who could see a snapshot on a given day, use "snapcli cloud
+snapshots access".`,
 		Example: examples(
-			"what happened lately", "snapcli cloud audit",
+			"the latest entries", "snapcli cloud audit",
 			"everything about one snapshot", "snapcli cloud audit --snapshot snap_7h2k9m --all",
 			"shares of the last week", "snapcli cloud audit --action snapshot.shared --since 7d",
 			"check that nothing was changed or removed", "snapcli cloud audit --verify"),
@@ -51,8 +52,8 @@ To ask who could see a snapshot on a day, use: snapcli cloud snapshots access`,
 			return a.audit(cmd.Context(), f)
 		},
 	}
-	cmd.Flags().StringVar(&f.snapshot, "snapshot", "", "only lines about this snapshot; a deleted one by its whole ID")
-	cmd.Flags().StringVar(&f.actor, "actor", "", "only what this user did, by e-mail")
+	cmd.Flags().StringVar(&f.snapshot, "snapshot", "", "only lines about this snapshot; use the whole ID of a deleted one")
+	cmd.Flags().StringVar(&f.actor, "actor", "", "only actions of this user, by e-mail")
 	cmd.Flags().StringVar(&f.action, "action", "", "only this action, such as snapshot.shared")
 	cmd.Flags().StringVar(&f.since, "since", "",
 		"only from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
@@ -227,7 +228,7 @@ func (l *auditList) end() error {
 		l.json.to = l.io.Out
 		return l.json.end()
 	case l.count == 0:
-		l.note("no line of the audit log matches")
+		l.note("no lines of the audit log match")
 		return nil
 	}
 	if err := l.flush(); err != nil {

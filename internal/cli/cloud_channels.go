@@ -22,8 +22,8 @@ func (a *app) channelsListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the channels",
-		Long: `A channel shares the newest snapshot of a target with a group, or org-wide, as
-it is pushed. Owners and admins of the organization keep them.`,
+		Long: `A channel shares each new snapshot of a target with a group, or org-wide, when
+it is pushed. Owners and admins of the organization manage channels.`,
 		Example: examples("list the channels", "snapcli cloud channels"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -47,7 +47,7 @@ func (a *app) printChannels(channels []api.Channel) error {
 		return a.printJSON(emptyNotNull(channels))
 	}
 	if len(channels) == 0 {
-		a.note("there is no channel; make one with `snapcli cloud channels add TARGET --group NAME`")
+		a.note("there are no channels; create one with `snapcli cloud channels add TARGET --group NAME`")
 		return nil
 	}
 	t := a.newTable(column{title: "ID"}, column{title: "Target", least: 8}, column{title: "Type"},
@@ -73,14 +73,14 @@ func (a *app) channelsAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add TARGET",
 		Short: "Share every new snapshot of a target",
-		Long: `Add makes a channel: from now on the newest snapshot of the target, sanitized
-unless --type says otherwise, is shared with the group, or org-wide without
---group, when it is pushed. The one before is then no longer shared by the
-channel; what somebody shared by hand stays shared. Snapshots that are there
-already are left alone, but for the newest one with --now.`,
+		Long: `Add creates a channel. When a snapshot of the target is pushed, the channel
+shares it with the group, or org-wide without --group, and stops sharing the
+previous one. It shares sanitized snapshots unless --type says otherwise. Shares
+that somebody made by hand stay. Existing snapshots are not shared, except the
+newest one with --now.`,
 		Example: examples(
 			"give a team the newest masked data, always", "snapcli cloud channels add shop --group Engineering",
-			"give it to everyone, starting with what is there", "snapcli cloud channels add shop --now"),
+			"share with everyone, starting with the newest existing one", "snapcli cloud channels add shop --now"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -89,8 +89,8 @@ already are left alone, but for the newest one with --now.`,
 	}
 	cmd.Flags().StringVar(&group, "group", "", "an SSO group, by name or ID (default org-wide)")
 	typeFlag(cmd, &typ, "type of the snapshots that are shared")
-	cmd.Flags().BoolVar(&yes, "yes", false, "share original, unmasked data without being asked")
-	cmd.Flags().BoolVar(&now, "now", false, "share the newest one there is at once")
+	cmd.Flags().BoolVar(&yes, "yes", false, "share original, unmasked data without asking")
+	cmd.Flags().BoolVar(&now, "now", false, "also share the newest existing one at once")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	a.jsonFlag(cmd)
 	return cmd
@@ -131,8 +131,8 @@ func (a *app) addChannel(ctx context.Context, r api.ChannelRequest, group string
 func (a *app) channelsRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove CHANNEL-ID",
-		Short:   "End a channel, and what it shares",
-		Long:    "Remove ends a channel at once, with what it shares; what somebody shared by\nhand stays shared.",
+		Short:   "End a channel and its shares",
+		Long:    "Remove ends a channel and its shares at once. Shares that somebody made by hand\nstay.",
 		Example: examples("end a channel", "snapcli cloud channels remove 3"),
 		Args:    command.ExactArgs("channel ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

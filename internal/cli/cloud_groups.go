@@ -14,9 +14,9 @@ func (a *app) cloudGroupsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "groups",
 		Short: "List the organization's SSO groups",
-		Long: `Groups lists the SSO groups of your organization, with how many members each had
-at their last sign-in. Share with one by its name or ID. The groups themselves
-are kept by your identity provider.`,
+		Long: `Groups lists the SSO groups of your organization, with the number of members of
+each, as of their last sign-in. You can share with a group by its name or ID.
+Your identity provider manages the groups themselves.`,
 		Example: examples("find a group's ID", "snapcli cloud groups"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +40,7 @@ func (a *app) printGroups(groups []api.Group) error {
 		return a.printJSON(emptyNotNull(groups))
 	}
 	if len(groups) == 0 {
-		a.note("no group is known yet: they appear when members sign in, if the identity provider tells them")
+		a.note("no groups are known yet: they appear when members sign in, if the identity provider sends groups")
 		return nil
 	}
 	t := a.newTable(column{title: "Name", least: 8, weight: 1}, column{title: "ID", least: 8},

@@ -20,8 +20,8 @@ func (a *app) keysListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List API keys",
-		Long: `Lists your API keys, without their secrets. Keys are managed by a signed-in
-person: this uses the login session, also when an API key is configured.`,
+		Long: `Lists your API keys, without their secrets. Only a signed-in person manages
+keys: this command uses the login session, even when an API key is configured.`,
 		Example: examples("list your keys", "snapcli cloud keys"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,7 +45,7 @@ func (a *app) printKeys(keys []api.Key) error {
 		return a.printJSON(emptyNotNull(keys))
 	}
 	if len(keys) == 0 {
-		a.note("you have no API key; make one with `snapcli cloud keys create NAME`")
+		a.note("you have no API keys; create one with `snapcli cloud keys create NAME`")
 		return nil
 	}
 	t := a.newTable(column{title: "ID"}, column{title: "Kind"}, column{title: "Name", least: 8},

@@ -18,8 +18,8 @@ func (a *app) keysCreateCommand() *cobra.Command {
 	var scopes []string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make an API key and show it once",
-		Long: `Create makes an API key. It is shown once, on standard output; keep it in your
+		Short: "Create an API key and show it once",
+		Long: `Create creates an API key. It is shown once, on standard output; keep it in your
 CI's secrets as ` + apiKeyEnv + `.
 
 Kinds: cak acts as you; clt is for pipelines and sak for service agents: both
@@ -36,7 +36,7 @@ organization.`,
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", string(snap.UserKey), "cak, clt or sak")
-	cmd.Flags().StringVar(&expiresIn, "expires-in", "", "how long it is valid, such as 90d (default without end)")
+	cmd.Flags().StringVar(&expiresIn, "expires-in", "", "how long it is valid, such as 90d (default: it never expires)")
 	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "what a clt or sak key may do: pull, push, private")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]cobra.Completion{"cak", "clt", "sak"},
 		cobra.ShellCompDirectiveNoFileComp))
@@ -69,7 +69,7 @@ func (a *app) createKey(ctx context.Context, name, kind, expiresIn string, scope
 	if a.flags.json {
 		return a.printJSON(k)
 	}
-	a.note("made the %s key %q, which %s; this is the only time it is shown:", string(k.Kind), k.Name,
+	a.note("created the %s key %q, which %s; this is the only time it is shown:", string(k.Kind), k.Name,
 		a.keyLife(k.ExpiresAt))
 	a.result("%s", k.Secret)
 	return nil

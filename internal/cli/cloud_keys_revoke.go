@@ -14,7 +14,7 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke KEY-ID",
 		Short:   "Revoke an API key at once",
-		Long:    "Revoke ends an API key. Whoever uses it is refused from the next request on.",
+		Long:    "Revoke ends an API key. Every further request with it is refused.",
 		Example: examples("revoke a key", "snapcli cloud keys revoke 12"),
 		Args:    command.ExactArgs("key ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -23,7 +23,7 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 				return err
 			}
 			if err := a.confirm(cmd.Context(), yes, "Revoke the key "+args[0]+"?",
-				"Whatever uses it stops working."); err != nil {
+				"Programs that use it stop working."); err != nil {
 				return err
 			}
 			if err := conn.RevokeKey(cmd.Context(), args[0]); err != nil {

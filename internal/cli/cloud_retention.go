@@ -24,8 +24,9 @@ func (a *app) retentionListCommand(use string) *cobra.Command {
 		Use:   use,
 		Short: "List the retention rules",
 		Long: `A retention rule says how long a target's cloud snapshots are kept. Targets
-without one keep everything. A snapshot that another organization may still pull
-is never deleted by a rule. Owners and admins of the organization keep them.`,
+without a rule keep everything. A rule never deletes a snapshot that another
+organization may still pull. Owners and admins of the organization manage the
+rules.`,
 		Example: examples("list the rules", "snapcli cloud retention"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -49,7 +50,7 @@ func (a *app) printRetention(rules []api.RetentionRule) error {
 		return a.printJSON(emptyNotNull(rules))
 	}
 	if len(rules) == 0 {
-		a.note("there is no rule, so everything is kept; make one with `snapcli cloud retention set TARGET " +
+		a.note("there are no rules, so everything is kept; create one with `snapcli cloud retention set TARGET " +
 			"--keep-last N`")
 		return nil
 	}
@@ -72,10 +73,10 @@ func (a *app) retentionSetCommand() *cobra.Command {
 	var r api.RetentionRule
 	cmd := &cobra.Command{
 		Use:   "set TARGET",
-		Short: "Make or change a target's rule",
+		Short: "Create or change a target's rule",
 		Long: `Set keeps the last --keep-last snapshots of each type and those younger than
 --keep-days days; with both, a snapshot that either keeps is kept. The service
-applies the rules every hour; see first what would go with
+applies the rules every hour; to see first what they would delete, use
 ` + "`snapcli cloud retention run --dry-run`.",
 		Example: examples(
 			"keep the last ten, and two weeks", "snapcli cloud retention set shop --keep-last 10 --keep-days 14"),
@@ -110,8 +111,8 @@ applies the rules every hour; see first what would go with
 func (a *app) retentionRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove TARGET",
-		Short:   "Keep a target's snapshots for ever",
-		Long:    "Remove takes a target's retention rule away: nothing of it is deleted by\nrule any more.",
+		Short:   "Delete a target's rule and keep its snapshots",
+		Long:    "Remove deletes a target's retention rule. Its snapshots are then kept\nindefinitely.",
 		Example: examples("keep everything of a target", "snapcli cloud retention remove shop"),
 		Args:    command.ExactArgs("target"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -122,7 +123,7 @@ func (a *app) retentionRemoveCommand() *cobra.Command {
 			if err := conn.DeleteRetention(cmd.Context(), args[0]); err != nil {
 				return noSuch(err, "retention rule for", args[0], "list them with `snapcli cloud retention`")
 			}
-			a.done("", "everything of %s is kept", args[0])
+			a.done("", "all snapshots of %s are now kept", args[0])
 			return nil
 		},
 	}
@@ -144,8 +145,8 @@ does every hour, at most 200 at a time. With --dry-run it only lists them.`,
 				return err
 			}
 			if !dry {
-				if err := a.confirm(cmd.Context(), yes, "Delete what the retention rules no longer keep?",
-					"It is gone for everyone; --dry-run lists it first."); err != nil {
+				if err := a.confirm(cmd.Context(), yes, "Delete the snapshots that the retention rules no longer keep?",
+					"They are deleted for everyone; --dry-run lists them first."); err != nil {
 					return err
 				}
 			}
@@ -171,7 +172,7 @@ func (a *app) printRetentionRun(r api.RetentionResult) error {
 		what = "would delete"
 	}
 	if len(r.Snapshots) == 0 {
-		a.note("every snapshot is kept: there is nothing to delete")
+		a.note("the rules keep every snapshot: there is nothing to delete")
 		return nil
 	}
 	for _, s := range r.Snapshots {

@@ -22,7 +22,7 @@ func (a *app) sessionsListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     use,
 		Short:   "List where you are signed in",
-		Long:    "Lists the devices and browsers that you are signed in on.",
+		Long:    "Lists the devices and browsers where you are signed in.",
 		Example: examples("see your sessions", "snapcli cloud sessions"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,7 +62,7 @@ func (a *app) sessionsEndCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "end SESSION-ID",
 		Short:   "Sign a device or browser out at once",
-		Long:    "End signs one of your devices or browsers out. It acts at its next request.",
+		Long:    "End signs one of your devices or browsers out, from its next request on.",
 		Example: examples("sign a lost laptop out", "snapcli cloud sessions end 12"),
 		Args:    command.ExactArgs("session ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

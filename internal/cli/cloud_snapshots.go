@@ -39,14 +39,14 @@ func (a *app) cloudListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the cloud snapshots you may see",
-		Long: `Lists the cloud snapshots that you may see, newest first: your own, what is
-shared with the organization or a group of yours, and what other organizations
+		Long: `Lists the cloud snapshots that you may see, newest first: your own, those shared
+with your organization or one of your groups, and those that other organizations
 share with yours. Owners and admins see every snapshot of their organization.
 
-An ID is shown as long as it needs to be to stay unique in the list. Every
-command takes the beginning of an ID.
+IDs are shortened, but stay unique in the list. Every command accepts the start
+of an ID.
 
-Filters combine: a snapshot is listed when all of them hold.
+Filters combine: a snapshot is listed when it matches all of them.
 
 A search finds the beginning of any word of the name, the target and the owner.
 The date and the time in a name are words. It also finds the beginning of an ID:
@@ -86,7 +86,7 @@ func (f listFlags) options() (api.ListOptions, error) {
 	}
 	if f.mine && f.received {
 		return api.ListOptions{}, snap.Usage("--mine and --received exclude each other",
-			"a snapshot that you pushed is of your own organization; leave one of them out")
+			"a snapshot that you pushed belongs to your own organization; omit one of them")
 	}
 	o := api.ListOptions{Target: f.target, Type: f.typ, Q: f.search, Limit: min(f.limit, api.MaxLimit)}
 	switch { // the service applies one of these, the narrowest; keep applies the others
@@ -264,9 +264,9 @@ func (l *cloudList) end(f listFlags) error {
 		}
 		return l.json.end()
 	case l.count == 0 && f.chosen():
-		l.note("no cloud snapshot matches")
+		l.note("no cloud snapshots match")
 	case l.count == 0:
-		l.note("there is no cloud snapshot that you may see; push one with `snapcli push TARGET --cloud`, or ask a " +
+		l.note("there are no cloud snapshots that you may see; push one with `snapcli push TARGET --cloud`, or ask a " +
 			"colleague to share one")
 	case l.more:
 		l.noteMore(l.count)

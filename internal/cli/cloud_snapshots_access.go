@@ -19,11 +19,12 @@ func (a *app) cloudAccessCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "access SNAPSHOT-ID",
 		Short: "Show who can see a snapshot, and why",
-		Long: `Access tells through what a snapshot can be seen, and by how many people of your
-organization; with --user, why one of them can or cannot. It is for the
-snapshot's owner and for owners and admins. --at tells from the audit log who
-could see it at a time in the past, also when it has been deleted since, by its
-whole ID; that is for owners and admins.`,
+		Long: `Access shows which roles and shares let people see a snapshot, and how many
+people of your organization can see it. With --user it explains why one of them
+can or cannot. Only the snapshot's owner, and owners and admins of the
+organization, may ask. With --at, owners and admins learn from the audit log who
+could see it at a time in the past. That also works for a deleted snapshot, by
+its whole ID.`,
 		Example: examples(
 			"who can see it now", "snapcli cloud snapshots access snap_7h2k9m",
 			"why one colleague cannot", "snapcli cloud snapshots access snap_7h2k9m --user mia@acme.example",
@@ -36,7 +37,7 @@ whole ID; that is for owners and admins.`,
 				return err
 			}
 			if when.After(a.now()) {
-				return snap.Usage(fmt.Sprintf("--at %s is not in the past", at), "leave it out to ask about now")
+				return snap.Usage(fmt.Sprintf("--at %s is not in the past", at), "omit it to ask about now")
 			}
 			if when.IsZero() {
 				return a.accessNow(cmd.Context(), args[0], user)
@@ -46,7 +47,7 @@ whole ID; that is for owners and admins.`,
 	}
 	cmd.Flags().StringVar(&at, "at", "",
 		"a time in the past: 2026-11-21, 2026-11-21T08:00:00Z, or 7d for seven days ago")
-	cmd.Flags().StringVar(&user, "user", "", "why this user, by e-mail, can or cannot see it")
+	cmd.Flags().StringVar(&user, "user", "", "explain why this user, by e-mail, can or cannot see it")
 	cmd.MarkFlagsMutuallyExclusive("at", "user")
 	a.jsonFlag(cmd)
 	return cmd

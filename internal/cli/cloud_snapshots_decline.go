@@ -10,7 +10,7 @@ func (a *app) declineCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "decline SNAPSHOT-ID",
-		Short: "Send back what another organization shared with yours",
+		Short: "Send back a snapshot that another organization shared",
 		Long: `Decline ends another organization's share of a snapshot with your organization,
 for all its members. The other organization sees that, and may share it again.
 Only owners and admins of your organization may decline.`,
@@ -27,13 +27,13 @@ Only owners and admins of your organization may decline.`,
 				return err
 			}
 			if err := a.confirm(cmd.Context(), yes, "Send "+s.Name+" back to "+s.Organization+"?",
-				"Nobody in your organization will see it any more."); err != nil {
+				"Nobody in your organization will be able to see it."); err != nil {
 				return err
 			}
 			if err := conn.Decline(cmd.Context(), s.ID); err != nil {
 				return err
 			}
-			a.done("", "sent %s back to %s: nobody in your organization sees it any more", s.Name, s.Organization)
+			a.done("", "sent %s back to %s: nobody in your organization can see it now", s.Name, s.Organization)
 			return nil
 		},
 	}

@@ -15,12 +15,12 @@ func (a *app) cloudDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete SNAPSHOT-ID...",
 		Short: "Delete cloud snapshots and their bytes",
-		Long: `Delete removes snapshots from the cloud service, for everyone and for good.
-Copies that were pulled stay where they are. Only owners and admins of the
-organization may delete.`,
+		Long: `Delete removes snapshots from the cloud service, for everyone and permanently.
+Pulled copies stay where they are. Only owners and admins of the organization
+may delete.`,
 		Example: examples(
 			"delete one", "snapcli cloud snapshots delete snap_7h2k9m",
-			"delete without a question", "snapcli cloud snapshots delete snap_7h2k9m --yes"),
+			"delete without asking", "snapcli cloud snapshots delete snap_7h2k9m --yes"),
 		Args:              command.SomeArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -45,7 +45,7 @@ func (a *app) deleteCloud(ctx context.Context, ids []string, yes bool) error {
 		what = fmt.Sprintf("these %d snapshots", len(list))
 	}
 	if err := a.confirm(ctx, yes, "Delete "+what+" from the cloud?",
-		"It is gone for everyone, and its shares with it."); err != nil {
+		"It is deleted for everyone, with all its shares."); err != nil {
 		return err
 	}
 	var failed []error

@@ -31,17 +31,19 @@ func (a *app) shareCommand() *cobra.Command {
 your organization can. --group shares it with an SSO group, --org with another
 organization, read-only. Both can be repeated and combined: a snapshot is shared
 with all of them, or with none if one is refused. --expires-in limits the shares
-with other organizations and is measured by the service's clock.
+with other organizations, by the service's clock.
 
 Sharing never changes the snapshot. Sharing again changes nothing, except that a
 share with an organization gets the new expiry.
 
-Snapshots that are not sanitized hold the original data. Share warns about them
-and says how many more people can see that data, unless your organization's
-policy unsanitized_shares refuses such shares or asks first; --yes confirms.
+Snapshots that are not sanitized hold the original data. Share warns you about
+them and says how many more people can see that data. Your organization's policy
+unsanitized_shares can also refuse such shares, or ask you first; --yes
+confirms.
 
-Org-wide and group shares are for the snapshot's owner and for owners and admins
-of the organization; shares with other organizations for owners and admins.`,
+The snapshot's owner, and owners and admins of the organization, may share
+org-wide and with groups. Only owners and admins may share with other
+organizations.`,
 		Example: examples(
 			"share with everyone in the organization", "snapcli cloud snapshots share snap_7h2k9m",
 			"share with two groups, by name or ID",
@@ -57,8 +59,8 @@ of the organization; shares with other organizations for owners and admins.`,
 	}
 	a.shareWith(cmd, &f)
 	cmd.Flags().StringVar(&f.expiresIn, "expires-in", "",
-		"with --org: how long, such as 36h, 7d or 2w (default without end)")
-	cmd.Flags().BoolVar(&f.yes, "yes", false, "share original, unmasked data without being asked")
+		"with --org: how long, such as 36h, 7d or 2w (default: it never ends)")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "share original, unmasked data without asking")
 	return cmd
 }
 
@@ -66,7 +68,7 @@ of the organization; shares with other organizations for owners and admins.`,
 func (a *app) shareWith(cmd *cobra.Command, f *shareFlags) {
 	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "an SSO group, by name or ID; can be repeated")
 	cmd.Flags().StringArrayVar(&f.orgs, "org", nil, "another organization, by slug; can be repeated")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would change, and change nothing")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say what would change")
 	_ = cmd.RegisterFlagCompletionFunc("group", a.completeGroups)
 	_ = cmd.RegisterFlagCompletionFunc("org", a.completeOrgs)
 	a.jsonFlag(cmd)

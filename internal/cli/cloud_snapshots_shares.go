@@ -16,13 +16,13 @@ import (
 func (a *app) sharesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shares SNAPSHOT-ID",
-		Short: "List with whom a snapshot is shared",
+		Short: "List the shares of a snapshot",
 		Long: `Shares lists the groups that a snapshot is shared with, then the other
-organizations. The second list is for owners and admins of the organization.
+organizations. Only owners and admins of the organization see the second list.
 
-Of a snapshot that another organization shares with yours, it shows which
-organization that is and until when.`,
-		Example:           examples("see with whom it is shared", "snapcli cloud snapshots shares snap_7h2k9m"),
+For a snapshot that another organization shares with yours, it shows that
+organization and when the share ends.`,
+		Example:           examples("list its shares", "snapcli cloud snapshots shares snap_7h2k9m"),
 		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.shares(cmd.Context(), args[0]) },

@@ -23,8 +23,8 @@ with an SSO group, with --org the one with another organization; both can be
 repeated and combined, and all of these shares end, or none if one is refused.
 --all ends every share.
 
-It acts at once: whoever could see the snapshot only by that share no longer
-finds it, and downloads in progress stop. Other shares stay.`,
+It takes effect at once: people who could see the snapshot only through that
+share no longer find it, and downloads in progress stop. Other shares stay.`,
 		Example: examples(
 			"make it private again", "snapcli cloud snapshots unshare snap_7h2k9m",
 			"end the shares with two groups",
@@ -60,7 +60,7 @@ func (a *app) unsharer(_ context.Context, conn *connection, f shareFlags) (chang
 			return nil, err
 		}
 		if f.all && len(ended.Changes) == 0 {
-			a.note("%s was not shared with anybody: nothing changed", s.Name)
+			a.note("%s was not shared with anyone: nothing changed", s.Name)
 		}
 		var changes []shareChange
 		for _, e := range ended.Changes {

@@ -24,8 +24,8 @@ func (a *app) uploadsListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List your unfinished uploads",
-		Long: `Lists the pushes that you began and did not finish. Run the same push again to
-resume one. An upload that does not move for two days is removed.`,
+		Long: `Lists the pushes that you started and did not finish. Run the same push again to
+resume one. An upload without progress for two days is removed.`,
 		Example: examples("see your unfinished uploads", "snapcli cloud uploads"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -68,7 +68,7 @@ func (a *app) uploadsAbortCommand() *cobra.Command {
 		Long: `Abort ends one of your unfinished uploads. The service removes the bytes that
 arrived. Your local snapshot stays, and pushing it again starts from the
 beginning. The start of the upload's ID is enough.`,
-		Example: examples("give up a push that was begun", "snapcli cloud uploads abort snap_7h2k"),
+		Example: examples("give up a push", "snapcli cloud uploads abort snap_7h2k"),
 		Args:    command.ExactArgs("upload ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, conn, err := a.connect()
@@ -123,6 +123,6 @@ func uploadID(ctx context.Context, c *connection, typed string) (string, error) 
 	case 1:
 		return ids[0], nil
 	}
-	return "", snap.Usage(fmt.Sprintf("%q is the beginning of several upload IDs: %s", typed, strings.Join(ids, ", ")),
+	return "", snap.Usage(fmt.Sprintf("several upload IDs begin with %q: %s", typed, strings.Join(ids, ", ")),
 		"give more characters of the one you mean")
 }

@@ -24,9 +24,9 @@ func (a *app) webhooksListCommand(use string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List the webhooks",
-		Long: `A webhook tells a URL what happens to the organization's snapshots, signed as in
-the Standard Webhooks specification and tried again for three days. Owners and
-admins of the organization keep them.`,
+		Long: `A webhook sends events about the organization's snapshots to a URL. Messages are
+signed as in the Standard Webhooks specification and retried for three days.
+Owners and admins of the organization manage webhooks.`,
 		Example: examples("list the webhooks", "snapcli cloud webhooks"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,7 +42,7 @@ admins of the organization keep them.`,
 				return a.printJSON(emptyNotNull(hooks))
 			}
 			if len(hooks) == 0 {
-				a.note("there is no webhook; make one with `snapcli cloud webhooks add URL`")
+				a.note("there are no webhooks; create one with `snapcli cloud webhooks add URL`")
 				return nil
 			}
 			t := a.newTable(column{title: "ID"}, column{title: "URL", least: 16},
@@ -70,12 +70,13 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 	var events []string
 	cmd := &cobra.Command{
 		Use:   "add URL",
-		Short: "Tell a URL of events, and show its secret once",
-		Long: `Add makes a webhook. Its signing secret is shown once, on standard output: the
-receiver checks with it that a message is the service's. The events are pushed,
-shared, unshared, pulled and deleted; without --events it receives all of them.`,
+		Short: "Send events to a URL, and show the secret once",
+		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
+receiver uses it to check that a message comes from the service. The events are
+pushed, shared, unshared, pulled and deleted. Without --events the webhook
+receives all of them.`,
 		Example: examples(
-			"be told of pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed"),
+			"receive pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed"),
 		Args: command.ExactArgs("URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, conn, err := a.connect()
@@ -94,7 +95,7 @@ shared, unshared, pulled and deleted; without --events it receives all of them.`
 			if a.flags.json {
 				return a.printJSON(hook)
 			}
-			a.note("made the webhook %s to %s; this is the only time its secret is shown:", hook.ID, hook.URL)
+			a.note("created the webhook %s to %s; this is the only time its secret is shown:", hook.ID, hook.URL)
 			a.result("%s", hook.Secret)
 			return nil
 		},
@@ -108,7 +109,7 @@ func (a *app) webhooksRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove WEBHOOK-ID",
 		Short:   "Remove a webhook",
-		Long:    "Remove ends a webhook at once; what was still to be delivered to it is dropped.",
+		Long:    "Remove ends a webhook at once and drops its undelivered messages.",
 		Example: examples("remove a webhook", "snapcli cloud webhooks remove 2"),
 		Args:    command.ExactArgs("webhook ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -130,7 +131,7 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 		Use:     "deliveries WEBHOOK-ID",
 		Short:   "List the messages sent to a webhook and its answers",
 		Long:    "Deliveries lists the newest messages to a webhook, with the result of each.",
-		Example: examples("see why nothing arrives", "snapcli cloud webhooks deliveries 2"),
+		Example: examples("find out why nothing arrives", "snapcli cloud webhooks deliveries 2"),
 		Args:    command.ExactArgs("webhook ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, conn, err := a.connect()
@@ -145,7 +146,7 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 				return a.printJSON(emptyNotNull(list))
 			}
 			if len(list) == 0 {
-				a.note("the webhook %s was not told of anything yet", args[0])
+				a.note("no messages to the webhook %s yet", args[0])
 				return nil
 			}
 			t := a.newTable(column{title: "When"}, column{title: "Event", least: 8},

@@ -39,7 +39,7 @@ also targets, snapshot IDs, groups and local snapshots.
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(a.io.Out)
 			}
-			return snap.Usage(fmt.Sprintf("%q is not a shell that is known", args[0]),
+			return snap.Usage(fmt.Sprintf("%q is not a known shell", args[0]),
 				didYouMean(args[0], shells, "use bash, zsh, fish or powershell"))
 		},
 	}

@@ -13,9 +13,9 @@ func (a *app) configCheckCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Check the config file",
-		Long: `Check reads the configuration and the files it names and says what is wrong:
-what is mistyped, with line and column, and every setting that would fail when
-it is used. It connects to nothing; doctor does that too.`,
+		Long: `Check reads the configuration and the files it names. It reports typing errors
+with their line and column, and every setting that would fail when it is used.
+It makes no connections; use doctor for that.`,
 		Example: examples("check it", "snapcli config check"),
 		Args:    command.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.checkConfig() },
@@ -40,9 +40,9 @@ func (a *app) checkConfig() error {
 		return errors.Join(broken...)
 	}
 	if !agent.ConfigExists() {
-		a.done("", "%s does not exist yet: nothing is configured in it", agent.ConfigPath())
+		a.done("", "%s does not exist yet, so nothing is configured", agent.ConfigPath())
 		return nil
 	}
-	a.done("", "%s is fine: %s", agent.ConfigPath(), plural(len(agent.Targets()), "target", "targets"))
+	a.done("", "%s is valid: %s", agent.ConfigPath(), plural(len(agent.Targets()), "target", "targets"))
 	return nil
 }

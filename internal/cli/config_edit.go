@@ -20,7 +20,7 @@ func (a *app) configEditCommand() *cobra.Command {
 		Use:   "edit",
 		Short: "Edit the config file in your editor and check it",
 		Long: `Edit opens the config file in $VISUAL or $EDITOR and checks it when the editor
-ends. A file that does not exist yet begins with explained examples.`,
+ends. A new file begins with commented examples.`,
 		Example: examples("edit it", "snapcli config edit"),
 		Args:    command.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.editConfig(cmd.Context()) },
@@ -51,14 +51,14 @@ func (a *app) editConfig(ctx context.Context) error {
 	}
 	if _, err := os.Stat(path); os.IsNotExist(err) {
 		if err := os.WriteFile(path, []byte(configTemplate), 0o600); err != nil {
-			return fmt.Errorf("begin the config file: %w", err)
+			return fmt.Errorf("create the config file: %w", err)
 		}
 	}
 	run := exec.CommandContext(ctx, editor[0], append(editor[1:], path)...)
 	run.Stdin, run.Stdout, run.Stderr = a.io.In, a.io.Err, a.io.Err
 	if err := run.Run(); err != nil {
 		return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the editor %s failed: %v", editor[0], err),
-			Hint: "set EDITOR to the one you use", Cause: err}
+			Hint: "set EDITOR to your editor", Cause: err}
 	}
 	return a.checkConfig()
 }

@@ -24,9 +24,10 @@ rule, so that sanitizing stops there until you have decided.
 A URL with ${NAME} sends that environment variable's value to its host. Import
 asks for each such name; a script allows it with --allow-env NAME.`)
 	cmd.AddCommand(a.importFrom("dbsnapper", "dbsnapper.yml",
-		`Import dbsnapper takes over targets with their databases and the SQL that masks,
-and storage profiles. A secret that is encrypted in the file becomes the name of
-an environment variable.`), a.importFrom("greenmask", "greenmask.yml", `Import greenmask takes over the databases as one target, the transformers of
+		`Import dbsnapper takes over targets with their databases and masking SQL, and
+storage profiles. A secret that is encrypted in the file becomes the name of an
+environment variable.`), a.importFrom("greenmask", "greenmask.yml",
+		`Import greenmask takes over the databases as one target, the transformers of
 columns as masking rules, and the storage as a storage profile.`))
 	return cmd
 }
@@ -40,7 +41,7 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 		Short: "Take over a " + file,
 		Long:  long,
 		Example: examples(
-			"see what it would come to", "snapcli config import "+tool+" "+file+" --dry-run",
+			"see the result first", "snapcli config import "+tool+" "+file+" --dry-run",
 			"take it over", "snapcli config import "+tool+" "+file),
 		Args: command.ExactArgs("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,7 +62,7 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 			return a.printImport(i, dry)
 		},
 	}
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what it would come to")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show the result")
 	cmd.Flags().StringArrayVar(&allowed, "allow-env", nil,
 		"let the imported URLs use this environment variable; repeat it for each")
 	if tool == "greenmask" {
@@ -102,7 +103,7 @@ type imported struct {
 	Targets  []targetView   `json:"targets"`
 	Profiles []profileView  `json:"storage_profiles"`
 	Files    []string       `json:"files" doc:"rules and SQL files"`
-	Left     []foreign.Left `json:"left" doc:"what has no equal, or another meaning here"`
+	Left     []foreign.Left `json:"left" doc:"settings without an equivalent, or with another meaning here"`
 }
 
 // profileView is a storage profile as it is shown.

@@ -13,9 +13,9 @@ import (
 func (a *app) configPathCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "path",
-		Short:   "Show where the config file is",
+		Short:   "Show the path of the config file",
 		Long:    "Path prints the path of the config file, whether it exists or not.",
-		Example: examples("look into it", `cat "$(snapcli config path)"`),
+		Example: examples("read it", `cat "$(snapcli config path)"`),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			path, err := a.configPath()

@@ -19,11 +19,11 @@ func (a *app) configSchemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema",
 		Short: "Write the JSON schema of the config file, for editors",
-		Long: `Schema prints the JSON schema of config.yaml. Editors that speak the YAML
-language server complete and check the file by it, when its first line is:
+		Long: `Schema prints the JSON schema of config.yaml. Editors with the YAML language
+server use it to complete and check the file, when its first line is:
 
   # yaml-language-server: $schema=./config.schema.json`,
-		Example: examples("keep it beside the config file",
+		Example: examples("save it next to the config file",
 			`snapcli config schema > "$(dirname "$(snapcli config path)")/config.schema.json"`),
 		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

@@ -206,7 +206,7 @@ func (a *app) signedIn() (*connection, error) {
 	var e *snap.Error
 	if errors.As(err, &e) && e.Hint == signInHint {
 		return nil, &snap.Error{Code: e.Code, Detail: e.Detail,
-			Hint: "run `snapcli login`; an API key does not do for this"}
+			Hint: "run `snapcli login`; an API key is not enough for this"}
 	}
 	return conn, err
 }
@@ -223,7 +223,7 @@ func (a *app) open() (*local.Agent, *api.Client, error) {
 	}
 	conn, err := a.cloud(agent)
 	if snap.CodeOf(err) == snap.CodeNotSignedIn {
-		a.warn("%s; only what is on this machine is shown", err)
+		a.warn("%s; only snapshots on this machine are shown", err)
 		return agent, nil, nil
 	}
 	if err != nil {

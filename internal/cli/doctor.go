@@ -25,20 +25,20 @@ func (a *app) doctorCommand() *cobra.Command {
 	var fix bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check everything that snapcli needs, and say how to mend it",
-		Long: `Doctor checks what a support engineer would ask for: versions, the config file
-and its permissions, the folder of the snapshots, the databases of every target
-and the programs they need, the cloud service, its clock, and your credential.
-Nothing is changed. It fails when something is broken.
+		Short: "Check everything that snapcli needs, and say how to fix it",
+		Long: `Doctor checks versions, the config file and its permissions, the folder of the
+snapshots, the databases of every target and the programs they need, the cloud
+service, its clock, and your credential. It changes nothing, and fails when
+something is broken.
 
-It also names what failed and killed commands left behind: temporary files, and
+It also lists the remains of failed and killed commands: temporary files, and
 scratch databases, journals and roles on the servers of destinations. --fix
-removes those.`,
+removes them.`,
 		Example: examples("check everything", "snapcli doctor", "for a bug report", "snapcli doctor --json"),
 		Args:    command.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context(), fix) },
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "remove what failed and killed commands left behind")
+	cmd.Flags().BoolVar(&fix, "fix", false, "remove the remains of failed and killed commands")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -105,7 +105,7 @@ func (x *examination) configuration() *local.Agent {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		x.add("config file", look, path+" does not exist", "begin one with `snapcli config edit`")
+		x.add("config file", look, path+" does not exist", "create one with `snapcli config edit`")
 	case err != nil:
 		x.failed("config file", bad, err)
 	case agent.Origin("cloud.api_key") == "file" && info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
@@ -156,11 +156,11 @@ func (x *examination) snapshots(agent *local.Agent) {
 		bytes += s.Size
 	}
 	if err := checkWritable(dir); err != nil {
-		x.failed("snapshots", bad, fmt.Errorf("the folder %s takes no file: %w", dir, err))
+		x.failed("snapshots", bad, fmt.Errorf("no file can be written to the folder %s: %w", dir, err))
 		return
 	}
 	for _, path := range agent.Damaged() {
-		x.add("snapshots", look, path+" is damaged: the snapshot beside it is not listed",
+		x.add("snapshots", look, path+" is damaged: the snapshot next to it is not listed",
 			"pull or build it again, and delete both")
 	}
 	x.add("snapshots", good, fmt.Sprintf("%s in %s, %s", plural(len(list), "snapshot", "snapshots"), dir, size(bytes)),
@@ -299,7 +299,7 @@ func (x *examination) reachable(ctx context.Context, base string) bool {
 	if skew := health.skew.Abs(); skew > time.Minute {
 		x.add("clock", look, fmt.Sprintf("this machine's clock and the service's differ by %s",
 			skew.Round(time.Second)),
-			"set this machine's clock by NTP")
+			"set this machine's clock with NTP")
 	} else if health.skew != 0 {
 		x.add("clock", good, "agrees with the service's", "")
 	}
@@ -314,7 +314,7 @@ func (x *examination) report() error {
 			return err
 		}
 	}
-	return x.verdict("mend what is marked above, and run `snapcli doctor` again")
+	return x.verdict("fix the problems marked above, and run `snapcli doctor` again")
 }
 
 // verdict prints the findings, unless they are printed as JSON, and fails when

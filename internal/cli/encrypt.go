@@ -15,15 +15,15 @@ import (
 // encryptFlags say who can read the snapshot that a command makes.
 func encryptFlags(cmd *cobra.Command, e *local.Encryption) {
 	cmd.Flags().StringArrayVar(&e.To, "encrypt-to", nil,
-		"public key, or file of them, of who can read it; may be repeated (default the target's)")
-	cmd.Flags().BoolVar(&e.None, "no-encrypt", false, "readable by everybody, whatever the target's configuration says")
+		"recipient: a public key, or a file of them; may be repeated (default: the target's)")
+	cmd.Flags().BoolVar(&e.None, "no-encrypt", false, "do not encrypt, even if the target's configuration says so")
 	cmd.MarkFlagsMutuallyExclusive("encrypt-to", "no-encrypt")
 }
 
 // identityFlag names the private keys that open an encrypted snapshot.
 func identityFlag(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "identity", nil,
-		"file of an age identity or SSH key that opens an encrypted snapshot; may be repeated (default those of the "+
+		"age identity file or SSH key that opens an encrypted snapshot; may be repeated (default: those of the "+
 			"configuration)")
 	_ = cmd.MarkFlagFilename("identity")
 }
@@ -59,7 +59,7 @@ func (a *app) passphrase() func(path string) ([]byte, error) {
 func readHidden(fd int, in io.Reader, out io.Writer, prompt string) ([]byte, error) {
 	usual, err := term.MakeRaw(fd)
 	if err != nil {
-		return nil, fmt.Errorf("hide what is typed: %w", err)
+		return nil, fmt.Errorf("hide the input: %w", err)
 	}
 	defer func() { _ = term.Restore(fd, usual) }() // there is nothing else to do about a terminal
 	line, err := term.NewTerminal(struct {

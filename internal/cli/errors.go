@@ -82,7 +82,8 @@ func asError(err error) *snap.Error {
 		return &snap.Error{Code: snap.CodeStorageFull, Detail: err.Error(),
 			Hint: "free some space, or set SNAPCLI_DATA_DIR to a larger disk, and run the command again"}
 	case errors.Is(err, os.ErrPermission):
-		return &snap.Error{Code: snap.CodeForbidden, Detail: err.Error(), Hint: "check who owns that file or folder"}
+		return &snap.Error{Code: snap.CodeForbidden, Detail: err.Error(),
+			Hint: "check the owner and permissions of that file or folder"}
 	}
 	if e.Hint == "" {
 		e.Hint = "run the command again with --debug to see more"

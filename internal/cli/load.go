@@ -18,36 +18,36 @@ func (a *app) loadCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "load TARGET",
 		Short: "Load a snapshot into a target's destination database",
-		Long: `Load replaces the target's destination database by a snapshot: the one that was
-built, sanitized or pulled last on this machine, or the one that --snapshot
-names. It says which one it took. The file is verified first,
-and the database is exchanged whole or not at all. Before a database is
-replaced you are asked; a script agrees with --yes.
+		Long: `Load replaces the target's destination database with a snapshot: the latest one
+built, sanitized or pulled on this machine, or the one that --snapshot names. It
+prints which one it chose. The file is verified first, and the database is
+replaced whole or not at all. Load asks before it replaces a database; scripts
+confirm with --yes.
 
 A snapshot of another organization, or of unknown origin, fills the destination
 with its tables and rows. It cannot run anything that its author wrote, nor read
 or change another database, an account, a setting or a file: its functions,
 triggers, views and other programs are left out and listed.
 --with-programs loads them too, if you trust the author (` + "`snapcli trust add`" + `)
-or say so when you are asked; --yes does not.`,
+or confirm when load asks; --yes does not confirm that.`,
 		Example: examples(
-			"load what was built, sanitized or pulled last", "snapcli load shop",
-			"load the newest masked one, without a question", "snapcli load shop --type sanitized --yes",
-			"load one that is encrypted", "snapcli load shop --identity key.txt"),
+			"load the latest snapshot", "snapcli load shop",
+			"load the newest masked one, without asking", "snapcli load shop --type sanitized --yes",
+			"load an encrypted one", "snapcli load shop --identity key.txt"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Took = a.reportChoice("the one that was built, sanitized or pulled last")
+			o.Took = a.reportChoice("the latest one built, sanitized or pulled here")
 			return a.load(cmd.Context(), args[0], o, yes)
 		},
 	}
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
-		"name of the snapshot to load (default the one built, sanitized or pulled last)")
+		"name of the snapshot to load (default: the latest one built, sanitized or pulled here)")
 	typeFlag(cmd, &o.Type, "load only a snapshot of this type")
 	cmd.Flags().BoolVar(&yes, "yes", false, "replace the destination without asking")
 	cmd.Flags().BoolVar(&o.Terminate, "terminate", false, "end other connections to the destination")
 	cmd.Flags().BoolVar(&o.Force, "force-production", false,
-		"load even into a destination that is marked as, or looks like, production")
+		"load even into a destination that is marked as production or looks like it")
 	cmd.Flags().BoolVar(&o.WithPrograms, "with-programs", false,
 		"load also the functions, triggers, views and other programs of another organization's snapshot")
 	jobsFlag(cmd, &o.Jobs, "tables written at once; 0 is the target's setting")

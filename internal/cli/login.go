@@ -25,14 +25,13 @@ func (a *app) loginCommand() *cobra.Command {
 there, compare the code and approve; this terminal then continues by itself. No
 password or key is typed here. Only cloud.url must be configured.
 
-Where no browser can be opened, as over SSH, open the URL on any other device;
---qr draws it for the camera of a phone.
-With --json every line is one JSON object, an event: code, waiting, done or
-error.
+If this machine has no browser, as over SSH, open the URL on any other device;
+--qr draws it for a phone's camera. With --json every line is one JSON object,
+an event: code, waiting, done or error.
 
-You can be signed in as several accounts of one service: of two organizations,
-or as two users. Each login keeps the others and becomes the account in use;
-signing in as the same user again replaces that session. An account is named
+You can be signed in to several accounts of one service: of two organizations,
+or of two users. Each login keeps the others and becomes the account in use.
+Signing in as the same user again replaces that session. An account is named
 after its organization, or as --as says. See ` + "`snapcli switch`" + ` and
 ` + "`snapcli whoami --all`" + `.
 
@@ -47,8 +46,8 @@ For automation use an API key instead: set ` + apiKeyEnv + `.`,
 			return a.login(cmd.Context(), o, &loginPrompt{app: a, qr: qr})
 		},
 	}
-	cmd.Flags().StringVar(&o.AuthURL, "auth-url", "", "override the auth service URL (default discovered from cloud)")
-	cmd.Flags().StringVar(&o.ClientID, "client-id", "", "override the OAuth client_id (default discovered from cloud)")
+	cmd.Flags().StringVar(&o.AuthURL, "auth-url", "", "override the auth service URL (default: discovered from the cloud service)")
+	cmd.Flags().StringVar(&o.ClientID, "client-id", "", "override the OAuth client_id (default: discovered from the cloud service)")
 	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "do not open the verification URL in a browser")
 	cmd.Flags().BoolVar(&qr, "qr", false, "also draw the verification URL as a QR code")
 	cmd.Flags().StringVar(&o.As, "as", "", "name of the account (default that of its organization)")
@@ -177,7 +176,7 @@ func (p *loginPrompt) Code(c login.Code) {
 func (p *loginPrompt) draw(url string) {
 	drawing := login.QR(url)
 	if drawing == "" {
-		p.note("the URL is too long to be drawn")
+		p.note("the URL is too long for a QR code")
 		return
 	}
 	p.write(drawing + "\n")

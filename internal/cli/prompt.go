@@ -19,7 +19,7 @@ func (a *app) confirm(ctx context.Context, yes bool, question, details string) e
 		return nil
 	}
 	if !a.person() {
-		return snap.Usage(question+" Nobody can be asked here", "add --yes to agree")
+		return snap.Usage(question+" Confirmation is needed, and this is not a terminal", "add --yes to confirm")
 	}
 	agreed, err := a.askYesNo(ctx, question, details)
 	switch {

@@ -19,9 +19,9 @@ func (a *app) pullCommand() *cobra.Command {
 		Short: "Pull a snapshot from the cloud service, or from a storage profile",
 		Long: `Pull downloads a cloud snapshot through a presigned URL, verifies every byte and
 keeps it on this machine. It takes the target's newest snapshot that you may
-see, or the one that --snapshot-id names by its ID or the beginning of it.
-Without --cloud it comes from a storage profile of the config file, where the ID
-of a snapshot is its name.
+see, or the one whose ID, or start of an ID, --snapshot-id gives. Without
+--cloud it pulls from a storage profile of the config file, where the ID of a
+snapshot is its name.
 
 A missing target is created; if the config file cannot be written, pull prints
 what to add to it. An interrupted pull resumes where it stopped.
@@ -30,7 +30,7 @@ A snapshot of another organization fills the database that you load it into with
 its tables and rows. It cannot run anything that its author wrote, nor read or
 change another database, an account, a setting or a file. A snapshot of your own
 organization, or from a storage profile, is loaded with its programs, confined
-to the database that it is loaded into.`,
+to the destination database.`,
 		Example: examples(
 			"pull the newest snapshot of shop", "snapcli pull shop --cloud",
 			"pull exactly this one", "snapcli pull shop --cloud --snapshot-id snap_7h2k9m"),
@@ -45,7 +45,7 @@ to the database that it is loaded into.`,
 	}
 	a.placeFlags(cmd, &from, "pull from the cloud service")
 	cmd.Flags().StringVar(&o.SnapshotID, "snapshot-id", "",
-		"ID of the snapshot, or the beginning of it (default the newest)")
+		"ID of the snapshot, or the start of it (default: the newest)")
 	typeFlag(cmd, &o.Type, "pull only a snapshot of this type")
 	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot-id", a.completeIDs)
@@ -116,7 +116,7 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 		a.done(s.Name, "pulled %s (%s, %s), every byte verified", s.Name, string(s.Type), size(s.Size))
 	}
 	if s.From.Origin == local.Theirs {
-		a.note("it is %s: a load takes its data, and leaves its programs out", s.From)
+		a.note("it is %s: a load takes its data and leaves its programs out", s.From)
 	}
 	if r.Unsaved != nil {
 		a.warn("the target %s could not be saved: %s\nadd it to the config file by hand:\n\ntargets:\n  %s:\n    "+

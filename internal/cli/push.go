@@ -18,21 +18,21 @@ func (a *app) pushCommand() *cobra.Command {
 		Use:   "push TARGET --cloud",
 		Short: "Push a snapshot to the cloud service, or to a storage profile",
 		Long: `Push uploads the target's newest snapshot that was built or sanitized on this
-machine, or the one that --snapshot names, and says which one it took. A
-snapshot that you pulled is pushed only by its name. In the cloud it starts
-private: you and the owners and admins of your organization see it. Without
---cloud it goes to a storage profile of the config file: a bucket or folder of
-your own.
+machine, or the one that --snapshot names, and prints which one it chose. A
+snapshot that you pulled is pushed only if you name it. In the cloud it starts
+private: only you and the owners and admins of your organization see it. Without
+--cloud push writes to a storage profile of the config file: a bucket or folder
+of your own.
 
-A push that was interrupted resumes where it stopped when it is run again, and a
-snapshot that is there already is not sent twice.`,
+An interrupted push resumes where it stopped when you run it again. A snapshot
+that is in the cloud already is not sent twice.`,
 		Example: examples(
 			"push the newest snapshot", "snapcli push shop --cloud",
 			"push the newest masked one and keep its ID", "id=$(snapcli push shop --cloud --type sanitized --quiet)"),
 		Args:              command.ExactArgs("target"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Took = a.reportChoice("the newest that was built or sanitized here")
+			o.Took = a.reportChoice("the newest one built or sanitized here")
 			if to.cloud {
 				return a.push(cmd.Context(), args[0], o)
 			}
@@ -41,7 +41,7 @@ snapshot that is there already is not sent twice.`,
 	}
 	a.placeFlags(cmd, &to, "push to the cloud service")
 	cmd.Flags().StringVar(&o.Snapshot, "snapshot", "",
-		"name of the local snapshot to push (default the newest built or sanitized here)")
+		"name of the local snapshot to push (default: the newest built or sanitized here)")
 	typeFlag(cmd, &o.Type, "push only a snapshot of this type")
 	jobsFlag(cmd, &o.Jobs, "connections at once; 0 chooses")
 	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
@@ -96,7 +96,7 @@ func (a *app) reportPushed(ctx context.Context, conn *connection, r local.PushRe
 	case r.Exists:
 		a.done(r.ID, "%s is already in the cloud as %s: nothing was sent", r.Name, r.ID)
 	case err != nil:
-		a.log.Debug("what was pushed cannot be looked at", "error", err)
+		a.log.Debug("cannot read back the pushed snapshot", "error", err)
 		a.done(r.ID, "pushed %s as %s (%s in %s)", r.Name, r.ID, size(r.Moved), brief(r.Elapsed))
 	default:
 		a.done(r.ID, "pushed %s as %s (%s in %s): %s", r.Name, r.ID, size(r.Moved), brief(r.Elapsed), seenBy(s))

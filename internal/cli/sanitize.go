@@ -19,19 +19,19 @@ func (a *app) sanitizeCommand() *cobra.Command {
 		Short: "Make a masked copy of a snapshot",
 		Long: `Sanitize makes a masked copy of the target's newest snapshot, or of the one that
 --snapshot names. The masks come from a file of column rules, a SQL file or
-both, given here or in the target's configuration. The original is not
-touched, and nothing leaves this machine. SQL runs on a scratch copy, on the
-target's destination or scratch server, never on the source. Of an encrypted
-original the copy is encrypted too, unless --no-encrypt says otherwise.
+both, given here or in the target's configuration. The original is not touched,
+and nothing leaves this machine. SQL runs on a scratch copy, on the target's
+destination or scratch server, never on the source. The copy of an encrypted
+original is encrypted too, unless you give --no-encrypt.
 
-A snapshot of another organization gives the copy its tables and rows, and none
-of its programs. It cannot run anything that its author wrote, nor read or
+A masked copy of another organization's snapshot has its tables and rows, and
+none of its programs. It cannot run anything that its author wrote, nor read or
 change another database, an account, a setting or a file.
 
---init writes a first rules file from the snapshot's tables and the look of
-their values, for you to read and correct, and notes it in the configuration.`,
+--init drafts a rules file from the snapshot's tables and values, for you to
+read and correct, and adds it to the target's configuration.`,
 		Example: examples(
-			"begin with rules made from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
+			"draft rules from the snapshot", "snapcli sanitize shop --init --rules shop.rules.yaml",
 			"mask as the target's configuration says", "snapcli sanitize shop",
 			"run a SQL file on the copy", "snapcli sanitize shop --sql mask.sql"),
 		Args:              command.ExactArgs("target"),
@@ -47,7 +47,7 @@ their values, for you to read and correct, and notes it in the configuration.`,
 	cmd.Flags().StringVar(&o.SQL, "sql", "", "SQL file to run on the copy (default the target's)")
 	cmd.Flags().StringVar(&o.Rules, "rules", "", "file of column rules (default the target's)")
 	jobsFlag(cmd, &o.Jobs, "tables at once; 0 is the target's setting")
-	cmd.Flags().BoolVar(&initial, "init", false, "write a first rules file instead of masking")
+	cmd.Flags().BoolVar(&initial, "init", false, "draft a rules file instead of masking")
 	identityFlag(cmd, &o.Identity)
 	encryptFlags(cmd, &o.Encrypt)
 	cmd.MarkFlagsMutuallyExclusive("init", "sql")
@@ -65,7 +65,7 @@ func (a *app) sanitize(ctx context.Context, target string, o local.SanitizeOptio
 	s, err := agent.Sanitize(ctx, target, o, tell)
 	end()
 	if err != nil {
-		return stopped(ctx, err, "the masking", "nothing of it was kept; run the same command again")
+		return stopped(ctx, err, "the masking", "nothing was kept; run the same command again")
 	}
 	return a.printMade("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`", word(target))
 }
@@ -100,7 +100,7 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 	if a.flags.json {
 		return a.printJSON(rulesWritten{t.Name, path})
 	}
-	a.done(path, "wrote a first rules file for %s: %s", t.Name, path)
+	a.done(path, "drafted a rules file for %s: %s", t.Name, path)
 	a.next("read and correct it, then run `snapcli sanitize %s`", word(t.Name))
 	return nil
 }

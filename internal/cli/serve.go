@@ -14,12 +14,12 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Start the web UI on this machine",
 		Long: `Serve starts the web UI: the snapshots on this machine and in the cloud side by
-side. It listens on this machine alone and opens with the one-time link that it
-prints. It runs until Ctrl-C, and keeps the account that it started with until
-you sign out there.`,
+side. It listens on this machine only. Open it with the one-time link that it
+prints; stop it with Ctrl-C. It keeps the account that it started with until you
+sign out there.`,
 		Example: examples(
 			"start and open a browser", "snapcli serve --open",
-			"only print the link, on a port of one's choice", "snapcli serve --listen 127.0.0.1:9000"),
+			"only print the link, on a port of your choice", "snapcli serve --listen 127.0.0.1:9000"),
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error

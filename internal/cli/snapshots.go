@@ -48,7 +48,7 @@ func (a *app) localListCommand(use string) *cobra.Command {
 				none = "no snapshot on this machine matches"
 			}
 			for _, path := range agent.Damaged() {
-				a.warn("%s is damaged: the snapshot beside it is not listed; pull or build it again, and delete both",
+				a.warn("%s is damaged: the snapshot next to it is not listed; pull or build it again, and delete both",
 					path)
 			}
 			return a.printLocal(agent, list, none)

@@ -19,7 +19,7 @@ func (a *app) localDeleteCommand() *cobra.Command {
 		Long:  "Delete removes snapshot files from this machine. Copies in the cloud stay.",
 		Example: examples(
 			"delete one", "snapcli snapshots delete shop-20261121T011600Z",
-			"delete without a question", "snapcli snapshots delete shop-20261121T011600Z --yes"),
+			"delete without asking", "snapcli snapshots delete shop-20261121T011600Z --yes"),
 		Args:              command.SomeArgs("name"),
 		ValidArgsFunction: a.completeLocal,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -17,8 +17,8 @@ func (a *app) localShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show everything about one snapshot on this machine",
-		Long: "Show prints a snapshot on this machine with its file, checksum and tables. Of an\nencrypted " +
-			"one the tables are known when there is an identity that opens it.",
+		Long: "Show prints a snapshot on this machine with its file, checksum and tables. The\ntables of an " +
+			"encrypted snapshot are shown when an identity on this machine opens\nit.",
 		Example:           examples("show one", "snapcli snapshots show shop-20261121T011600Z"),
 		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeLocal,

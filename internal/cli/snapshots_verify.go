@@ -15,9 +15,10 @@ func (a *app) localVerifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [NAME...]",
 		Short: "Read snapshot files and check every checksum in them",
-		Long: `Verify reads whole snapshot files and checks every checksum: those named, or all
-on this machine. It fails when one is damaged. Of an encrypted one it checks the
-file as a whole, and what is inside when there is an identity that opens it.`,
+		Long: `Verify reads whole snapshot files and checks every checksum: of the files you
+name, or of all on this machine. It fails when one is damaged. It checks an
+encrypted file as a whole, and its content too when an identity on this machine
+opens it.`,
 		Example: examples("verify one", "snapcli snapshots verify shop-20261121T011600Z", "verify all",
 			"snapcli snapshots verify"),
 		ValidArgsFunction: a.completeLocal,
@@ -58,7 +59,7 @@ type sound struct {
 func sealedSoundness(v local.Verified) string {
 	said := encryptedTo(", ", v.Encrypted)
 	if !v.Inside {
-		said += "; its inside was not checked, for which --identity is needed"
+		said += "; its content was not checked; for that, use --identity"
 	}
 	return said
 }
@@ -77,7 +78,7 @@ func (a *app) verify(ctx context.Context, agent *local.Agent, names, identity []
 		m := v.Manifest
 		good = append(good, sound{name, m.Type, m.Engine, len(m.Tables), v.Encrypted, v.Inside})
 		if !a.flags.json {
-			a.done(name, "%s is sound: %s, %s%s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)),
+			a.done(name, "%s is intact: %s, %s%s%s", name, string(m.Type), string(m.Engine), tablesOf(len(m.Tables)),
 				sealedSoundness(v))
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	_ "modernc.org/sqlite"
 )
 
-// sqliteCommand runs SQL on an SQLite file, and checks what the last query
+// sqliteCommand runs SQL on a SQLite file, and checks what the last query
 // answers when that is given:
 //
 //	sqlite shop.db make.sql

@@ -76,7 +76,7 @@ func (a *app) printTargets(list []local.Target) error {
 		return nil
 	}
 	if len(list) == 0 {
-		a.note("there is no target yet; add one with `snapcli targets add NAME --source URL`")
+		a.note("there are no targets yet; add one with `snapcli targets add NAME --source URL`")
 		return nil
 	}
 	t := a.newTable(column{title: "Target", least: 8, weight: 2}, column{title: "Source", least: 12},

@@ -18,17 +18,17 @@ func (a *app) targetAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --source URL [--destination URL]",
 		Short: "Add a target, or change one",
-		Long: `Add writes a target into the config file, and keeps the comments there. For one
-that exists, it changes what the flags give.
+		Long: `Add writes a target into the config file and keeps its comments. If the target
+exists, add changes only the settings given by flags.
 
 URLs: postgres://user@host/database, mysql://user@host/database,
-sqlite:///path/to/file. Write secrets as ${NAME}: they are taken from the
+sqlite:///path/to/file. Write secrets as ${NAME}: they are read from the
 environment when they are needed.`,
 		Example: examples(
 			"a PostgreSQL database",
 			"snapcli targets add shop --source postgres://me@db.example/shop \\\n      --destination "+
 				"postgres://me@localhost/shop_dev",
-			"an SQLite file", "snapcli targets add notes --source sqlite:///home/me/notes.db"),
+			"a SQLite file", "snapcli targets add notes --source sqlite:///home/me/notes.db"),
 		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +49,7 @@ environment when they are needed.`,
 	cmd.Flags().BoolVar(&t.Production, "production", false,
 		"the destination is production: load refuses it unless forced")
 	cmd.Flags().StringArrayVar(&t.EncryptTo, "encrypt-to", nil,
-		"public key, or file of them, of who can read its snapshots; may be repeated")
+		"recipient of its snapshots: a public key, or a file of them; may be repeated")
 	cmd.Flags().StringVar(&t.Sanitize.SQL, "sanitize-sql", "", "SQL file that masks a copy")
 	cmd.Flags().StringVar(&t.Sanitize.Rules, "sanitize-rules", "", "file of column rules that mask a copy")
 	return cmd
@@ -84,7 +84,7 @@ func (a *app) nextForTarget(agent *local.Agent, t local.Target) {
 	case t.Source != "":
 		a.next("take a snapshot with `snapcli build %s`", word(t.Name))
 	case len(here) > 0:
-		a.next("load what is here with `snapcli load %s`", word(t.Name))
+		a.next("load a local snapshot with `snapcli load %s`", word(t.Name))
 	default:
 		a.next("get a snapshot with `snapcli pull %s --cloud`", word(t.Name))
 	}

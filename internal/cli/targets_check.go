@@ -14,11 +14,10 @@ func (a *app) targetCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [NAME]",
 		Short: "Check that a target's databases can be used",
-		Long: `Check connects to the source and the destination of a target, or of all of
-them, and tells the server's version, the version of the programs that are used,
-and what is missing: a program, or a right of the user in the URL, with the
-statement that grants it. It fails when something is missing. Nothing is
-changed.`,
+		Long: `Check connects to the source and the destination of a target, or of all targets.
+It reports the version of the server and of the database programs, and what is
+missing: a program, or a right of the user in the URL, with the statement that
+grants it. It changes nothing, and fails when something is missing.`,
 		Example: examples("check one", "snapcli targets check shop", "check all, for a script",
 			"snapcli targets check --json"),
 		Args:              command.AtMostOneArg("target"),
@@ -87,7 +86,7 @@ func (a *app) checkTargets(ctx context.Context, agent *local.Agent, names []stri
 			return err
 		}
 	}
-	return x.verdict("mend what is marked above, and run `snapcli targets check` again")
+	return x.verdict("fix the problems marked above, and run `snapcli targets check` again")
 }
 
 func (a *app) viewCheck(target string, c local.DatabaseCheck) checkedDatabase {

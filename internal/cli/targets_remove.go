@@ -10,7 +10,7 @@ func (a *app) targetRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "remove NAME",
 		Short:             "Remove a target from the config file",
-		Long:              "Remove takes a target out of the config file. Its snapshots and its\ndatabases stay.",
+		Long:              "Remove deletes a target from the config file. Its snapshots and databases stay.",
 		Example:           examples("remove one", "snapcli targets remove shop"),
 		Args:              command.ExactArgs("name"),
 		ValidArgsFunction: a.completeTargets,

@@ -12,8 +12,8 @@ import (
 // topics are pages of help that are no commands: `snapcli help exit-codes`.
 func topics() []*cobra.Command {
 	return []*cobra.Command{
-		{Use: "exit-codes", Short: "What the exit codes mean", Long: exitCodesHelp()},
-		{Use: "environment", Short: "The environment variables that are read", Long: environmentHelp},
+		{Use: "exit-codes", Short: "The exit codes", Long: exitCodesHelp()},
+		{Use: "environment", Short: "The environment variables that snapcli reads", Long: environmentHelp},
 		{Use: "scripts", Short: "How to use snapcli in scripts and pipelines", Long: scriptsHelp},
 	}
 }
@@ -21,7 +21,7 @@ func topics() []*cobra.Command {
 // exitCodesHelp is made from the one error table.
 func exitCodesHelp() string {
 	var b strings.Builder
-	b.WriteString("Every failure has a code, which --json shows, and an exit code:\n\n    0  all is well\n")
+	b.WriteString("Every failure has a code, which --json shows, and an exit code:\n\n    0  success\n")
 	codes := snap.Codes()
 	for exit := range snap.ExitInterrupted + 1 {
 		for _, c := range codes {
@@ -33,13 +33,13 @@ func exitCodesHelp() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-const environmentHelp = `Settings, by their key in capitals with __ for a dot; they come before the file:
+const environmentHelp = `Settings: the key in capitals, with __ for a dot. They override the config file:
 
   SNAPCLI_CLOUD__URL             the cloud service
-  SNAPCLI_CLOUD__API_KEY         an API key; only --org comes before it
+  SNAPCLI_CLOUD__API_KEY         an API key; only --org overrides it
   SNAPCLI_TARGETS__SHOP__SOURCE  a setting of the target shop
 
-Accounts and places:
+Accounts and folders:
 
   SNAPCLI_ACCOUNT      which of your accounts to use: a name, an organization or
                        an e-mail address
@@ -48,30 +48,30 @@ Accounts and places:
 
 How snapcli behaves:
 
-  NO_COLOR             any value: no colour
-  TERM=dumb            no colour, no bars
+  NO_COLOR             any value: no color
+  TERM=dumb            no color, no progress bars
   ACCESSIBLE           any value: questions as plain lines, for screen readers
-  CI                   any value: nobody is asked anything
+  CI                   any value: no questions
   VISUAL, EDITOR       the editor of "snapcli config edit"
   BROWSER              the browser of "snapcli login"
-  TZ                   time zone of the times that are shown
+  TZ                   time zone of displayed times
 
-${NAME} in a database URL of the config file is taken from the environment when
-the URL is used, and never printed.`
+${NAME} in a database URL of the config file is replaced from the environment
+when the URL is used, and never printed.`
 
 const scriptsHelp = `Results go to standard output, everything else to standard error. In a pipe
-there is no colour, no bar and no question.
+there are no colors, progress bars or questions.
 
-  --quiet   prints the one word a script wants: a name, an ID, an e-mail
+  --quiet   prints only the one word that a script needs, such as a name or ID
   --json    prints the result as JSON, and an error as one object on standard
             error: {"error": {"code", "detail", "hint", "exit"}}
-  --yes     agrees where a person would be asked
+  --yes     confirms where a person would be asked
 
-Decide by the exit code or by the error's code, never by the text:
+Check the exit code or the error's code, never the text:
 
   snapcli help exit-codes
 
-Sign in with an API key in the environment; a key for pipelines is made with
+Sign in with an API key in the environment; create a key for pipelines with
 "snapcli cloud keys create NAME --kind clt --scopes pull,push". All commands may
 be run again: pushes and pulls resume where they stopped, and sharing twice
 changes nothing.`

@@ -17,7 +17,7 @@ import (
 func (a *app) trustCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust",
-		Short: "Say whose programs you are willing to load",
+		Short: "Manage whose database programs you load",
 		Long: `A snapshot from another organization, and a file of unknown origin, is loaded
 as data: tables and rows, without the functions, triggers, views and other
 programs that its author wrote. For organizations and people that you trust,
@@ -42,7 +42,7 @@ func viewTrust(t local.Trusted) trustView { return trustView{t.Name(), t.Service
 func (a *app) trustListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List whose programs you are willing to load",
+		Short: "List the organizations and people you trust",
 		Long: "List prints the organizations and people whose programs `snapcli load\n--with-programs` loads " +
 			"without a question.",
 		Example: examples("list them", "snapcli trust list"),
@@ -85,11 +85,11 @@ func (a *app) printTrusts(all []local.Trusted) error {
 func (a *app) trustAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add org:SLUG|EMAIL",
-		Short: "Trust an organization, or a person, of the cloud service",
-		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the programs of what an
-organization of the configured cloud service shares with you. A person is known
-by e-mail address, and only in your own organization: other organizations do not
-say who pushed.`,
+		Short: "Trust an organization or a person",
+		Long: `Add lets ` + "`snapcli load --with-programs`" + ` load the programs of
+snapshots that an organization of the configured cloud service shares with you.
+Name a person by e-mail address. That works only within your own organization:
+other organizations do not reveal who pushed.`,
 		Example: examples("trust an organization", "snapcli trust add org:globex", "trust a colleague",
 			"snapcli trust add mia@acme.example"),
 		Args: command.ExactArgs("name"),
@@ -106,7 +106,7 @@ say who pushed.`,
 				return a.printJSON(viewTrust(t))
 			}
 			if !added {
-				a.done(t.Name(), "%s of %s was trusted already", t.Name(), t.Service)
+				a.done(t.Name(), "%s of %s is already trusted", t.Name(), t.Service)
 				return nil
 			}
 			a.done(t.Name(), "trusted %s of %s: load --with-programs loads its programs", t.Name(), t.Service)
@@ -120,10 +120,10 @@ say who pushed.`,
 func (a *app) trustRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove org:SLUG|EMAIL",
-		Short: "Trust an organization or a person no longer",
-		Long: "Remove takes back the trust that `snapcli trust add` gave. Databases that were\nloaded do not " +
-			"change.",
-		Example: examples("trust an organization no longer", "snapcli trust remove org:globex"),
+		Short: "Stop trusting an organization or a person",
+		Long: "Remove takes back the trust that `snapcli trust add` gave. Databases that are\n" +
+			"already loaded do not change.",
+		Example: examples("stop trusting an organization", "snapcli trust remove org:globex"),
 		Args:    command.ExactArgs("name"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			agent, err := a.agent()
@@ -212,5 +212,5 @@ func (a *app) confirmTrust(ctx context.Context, p local.Preflight) error {
 		local.CountPrograms(p.Programs))
 	a.listPrograms(p.Programs)
 	return a.confirm(ctx, false, "Load these programs too, this time?",
-		"They were written by somebody you have not trusted.")
+		"They were written by somebody you do not trust.")
 }

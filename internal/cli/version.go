@@ -24,7 +24,7 @@ func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Show the version of snapcli",
-		Long:    "Version prints what is running: the version, and what it was built with and for.",
+		Long:    "Version prints the version, the Go version it was built with, and its platform.",
 		Example: "  snapcli version\n  snapcli version --json",
 		Args:    command.NoArgs,
 		RunE:    func(*cobra.Command, []string) error { return a.printVersion() },

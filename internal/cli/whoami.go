@@ -18,8 +18,8 @@ func (a *app) whoamiCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "whoami",
 		Short: "Show the current login and validate the session",
-		Long: `Whoami asks the cloud service who you are to it: user, organization, role and
-groups, and by which credential. The first of these is used:
+		Long: `Whoami asks the cloud service for your user, organization, role and groups, and
+shows the credential. The first of these credentials is used:
 
   1. the login session of the organization in --org
   2. the API key in ` + apiKeyEnv + `
@@ -27,8 +27,8 @@ groups, and by which credential. The first of these is used:
   4. the API key cloud.api_key of the config file
   5. the login session of the account in use
 
-A login session is refreshed first, so that the answer holds for the next
-request too. With --all, every account of the service on this machine is
+A login session is refreshed first, so that the answer is also valid for the
+next request. With --all, every account of the service on this machine is
 checked and listed.`,
 		Example: examples("see who you are", "snapcli whoami", "your e-mail, for a script", "snapcli whoami --quiet",
 			"list your accounts", "snapcli whoami --all"),

@@ -161,7 +161,7 @@ func (s *Service) gated(w http.ResponseWriter, r *http.Request, next http.Handle
 }
 
 var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the body of the request has more than 1 MiB",
-	Hint: "bytes of snapshots go to the URLs that /snapshots/{id}/parts answers"}
+	Hint: "send the bytes of snapshots to the URLs that /snapshots/{id}/parts returns"}
 
 // arrived reads a request's body into memory, where it stays until release. It
 // fails with too_large, and with errBusy when the bodies of all requests
@@ -194,7 +194,7 @@ func (a *admission) arrived(r *http.Request) (release func(), err error) {
 		}
 		if err != nil {
 			release()
-			return nil, &snap.Error{Code: snap.CodeInvalid, Detail: "the body of the request did not arrive whole",
+			return nil, &snap.Error{Code: snap.CodeInvalid, Detail: "the body of the request did not arrive completely",
 				Cause: err}
 		}
 	}

@@ -95,7 +95,7 @@ func (s *Service) repeat(ctx context.Context, name string, every time.Duration, 
 	defer tick.Stop()
 	for {
 		if err := work(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("background work failed; it is tried again", "work", name, "error", err)
+			s.log.Warn("background work failed; trying again", "work", name, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -120,9 +120,8 @@ func schemaDetail(i store.Inspection) string {
 
 func schemaError(i store.Inspection) error {
 	if i.Schema > i.Newest {
-		return fmt.Errorf("the schema is at %d, which is newer than this program's %d; a release before the last "+
-			"one does "+
-			"not work on it", i.Schema, i.Newest)
+		return fmt.Errorf("the schema is at %d, newer than this program's %d; a program may be at most one release "+
+			"older than the schema", i.Schema, i.Newest)
 	}
 	return nil
 }
@@ -132,7 +131,7 @@ func clockDetail(c Config, i store.Inspection) (string, error) {
 		return "this machine's, " + time.Now().UTC().Format(time.RFC3339), nil
 	}
 	if i.Ahead.Abs() > maxAhead {
-		return "", fmt.Errorf("the database's clock is %v ahead of this machine's; have both follow a time server",
+		return "", fmt.Errorf("the database's clock is %v ahead of this machine's; synchronize both with a time server",
 			i.Ahead)
 	}
 	return fmt.Sprintf("%v from the database's", i.Ahead.Abs()), nil
@@ -152,7 +151,7 @@ func tryStorage(ctx context.Context, c Config) error {
 	}
 	read, err := blobs.Read(ctx, key)
 	if err == nil && !slices.Equal(read, wrote) {
-		err = errors.New("it is not what was written")
+		err = errors.New("the bytes read differ from the bytes written")
 	}
 	if err != nil {
 		err = fmt.Errorf("read an object: %w", err)

@@ -71,14 +71,14 @@ func (c claim) make(ctx context.Context) error {
 func (c claim) apply(ctx context.Context, from string) error {
 	found, err := c.read(ctx)
 	if errors.Is(err, snap.ErrNotFound) || err == nil && found.Service == c.owner.Service {
-		return snap.Usage("the storage belongs to no other service", "start this one: it needs no claim")
+		return snap.Usage("the object store belongs to no other service", "start this service: it needs no claim")
 	}
 	if err != nil {
 		return err
 	}
 	if strings.TrimRight(from, "/") != found.PublicURL {
-		return snap.Usage(fmt.Sprintf("the storage belongs to the service at %s and not to one at %s", found.PublicURL,
-			from), "check blob.url and data_dir, then name the service whose place is taken")
+		return snap.Usage(fmt.Sprintf("the object store belongs to the service at %s and not to one at %s", found.PublicURL,
+			from), "check blob.url and data_dir, then name the service that this one replaces")
 	}
 	return c.write(ctx)
 }
@@ -132,7 +132,7 @@ func (s *Service) claimAtStart(ctx context.Context) error {
 	defer cancel()
 	err := s.claim(ctx)
 	if snap.CodeOf(err) == snap.CodeUnavailable || errors.Is(err, context.DeadlineExceeded) {
-		s.log.WarnContext(ctx, "the storage does not answer; the service starts without it", "error", err)
+		s.log.WarnContext(ctx, "the object store does not answer; the service starts without it", "error", err)
 		return nil
 	}
 	return err

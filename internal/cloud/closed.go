@@ -18,9 +18,8 @@ func (s *Service) closeUnlisted(ctx context.Context) error {
 	for _, o := range orgs {
 		if o.Closed {
 			s.log.WarnContext(ctx,
-				"an organization is not in the configuration and is closed: none of its sessions and keys count; "+
-					"nothing is "+
-					"deleted, and a start that lists it opens it again", "organization", o.Slug)
+				"an organization is not in the configuration and is closed: its sessions and keys are refused; "+
+					"nothing is deleted, and a start that lists it opens it again", "organization", o.Slug)
 		}
 	}
 	return err

@@ -99,7 +99,7 @@ type Organization struct {
 	Policy Policy      `yaml:"policy" koanf:"policy"`
 }
 
-// SignIn is an identity provider: type oidc, or local for trying out.
+// SignIn is an identity provider: type oidc, or local for trials.
 type SignIn struct {
 	Type         string                 `yaml:"type" koanf:"type"`
 	Issuer       string                 `yaml:"issuer" koanf:"issuer"`
@@ -316,16 +316,15 @@ func (c Config) checkOrganizations(loopback bool) (wrong []string) {
 			say("%s: slug must be lower-case letters, digits and hyphens", at)
 		}
 		if slugs[o.Slug] {
-			say("%s: the slug is there twice", at)
+			say("%s: the slug is used twice", at)
 		}
 		slugs[o.Slug] = true
 		for _, problem := range o.check() {
 			say("%s: %s", at, problem)
 		}
 		if o.SignIn.Type == "local" && !c.AllowLocal && !loopback {
-			say("%s: sign_in type local is for trying out on this machine; public_url is not loopback (set "+
-				"allow_local to "+
-				"allow it)", at)
+			say("%s: sign_in type local is for trials on this machine, but public_url is not loopback (set "+
+				"allow_local to allow it)", at)
 		}
 	}
 	return wrong
@@ -362,7 +361,7 @@ func (o Organization) check() (wrong []string) {
 						"viewer", u.Email))
 			}
 			if seen[strings.ToLower(u.Email)] {
-				wrong = append(wrong, fmt.Sprintf("user %q is there twice", u.Email))
+				wrong = append(wrong, fmt.Sprintf("user %q is listed twice", u.Email))
 			}
 			seen[strings.ToLower(u.Email)] = true
 		}
@@ -371,7 +370,7 @@ func (o Organization) check() (wrong []string) {
 			wrong = append(wrong, "sign_in needs issuer and client_id")
 		}
 		if len(o.Users) > 0 {
-			wrong = append(wrong, "users are only for sign_in type local")
+			wrong = append(wrong, "users are only allowed with sign_in type local")
 		}
 	default:
 		wrong = append(wrong, fmt.Sprintf("sign_in type %q is neither oidc nor local", o.SignIn.Type))

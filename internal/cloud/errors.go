@@ -65,11 +65,11 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 		e = &snap.Error{Code: snap.CodeInternal, Cause: err}
 		if store.Unavailable(err) {
 			log.WarnContext(ctx, "the database does not serve", "request_id", id, "error", err)
-			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available now",
+			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available",
 				Hint: "try again in a moment", Cause: err}
 		}
 		if ctx.Err() != nil {
-			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the request was given up before it was done",
+			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the request was canceled before it was done",
 				Cause: err}
 		}
 	}
@@ -77,8 +77,8 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 		log.ErrorContext(ctx, "request failed", "request_id", id, "error", err)
 		e = &snap.Error{
 			Code:   snap.CodeInternal,
-			Detail: "something went wrong inside the service",
-			Hint:   "try again; if it stays, tell the operator the request ID",
+			Detail: "an unexpected error occurred in the service",
+			Hint:   "try again; if it happens again, give the operator the request ID",
 		}
 	}
 	info := e.Code.Info()

@@ -29,7 +29,7 @@ func newGate(at, most int, wait time.Duration) *gate {
 }
 
 // errBusy is the answer to what there is no room for.
-var errBusy = errors.New("the service has too much to do")
+var errBusy = errors.New("the service is overloaded")
 
 // enter waits for a place. It fails with errBusy, and with the context's error
 // when whoever asked has gone.
@@ -65,7 +65,7 @@ func (g *gate) leave() { <-g.slots }
 func busy() error {
 	return &snap.Error{
 		Code:       snap.CodeUnavailable,
-		Detail:     "the service has too much to do at the moment",
+		Detail:     "the service is overloaded",
 		Hint:       "try again in a few seconds",
 		RetryAfter: time.Second + time.Duration(rand.Int64N(int64(2*time.Second))), //nolint:gosec // it only spreads the retries
 		Cause:      errBusy,
@@ -77,7 +77,7 @@ func tooOften(what string, wait time.Duration) error {
 	return &snap.Error{
 		Code:       snap.CodeRateLimited,
 		Detail:     "too many requests " + what,
-		Hint:       "wait as long as Retry-After says, and ask less often",
+		Hint:       "wait as long as Retry-After says, and send fewer requests",
 		RetryAfter: wait,
 	}
 }

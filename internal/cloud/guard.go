@@ -187,10 +187,10 @@ func surplus(op *huma.Operation, r *http.Request) error {
 	const most = 1 << 10 // of blanks
 	body, err := io.ReadAll(io.LimitReader(r.Body, most))
 	if err != nil {
-		return snap.Invalid("the body cannot be read", "send none: this call takes none")
+		return snap.Invalid("the body cannot be read", "send no body: this call takes none")
 	}
 	if text := bytes.TrimSpace(body); len(body) == most || len(text) > 0 && string(text) != "{}" {
-		return snap.Invalid("this call takes no body, and it has one", "see /openapi.json for the call that takes it")
+		return snap.Invalid("the request has a body, but this call takes none", "see /openapi.json for the call that takes it")
 	}
 	r.Body = http.NoBody
 	return nil

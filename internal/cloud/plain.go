@@ -8,20 +8,19 @@ import (
 	"snap/internal/blob"
 )
 
-// warnOfPlain tells the operator what would travel in clear: plain http is for
-// this machine alone. It is no error, since a network may be trusted, or a
-// proxy in front of the service may not have been told of in public_url.
+// warnOfPlain warns the operator of unencrypted connections: plain http is for
+// this machine only. It is not an error, because a network may be trusted, or
+// public_url may not mention a proxy in front of the service.
 func (s *Service) warnOfPlain(ctx context.Context) {
 	if u, err := url.Parse(s.config.PublicURL); err == nil && plain(u) {
 		s.log.WarnContext(ctx,
-			"public_url is plain http: credentials and snapshots travel in clear; put TLS in front of the service "+
-				"and say "+
-				"https in public_url", "public_url", s.config.PublicURL)
+			"public_url is plain http: credentials and snapshots are sent unencrypted; put TLS in front of the "+
+				"service and use https in public_url", "public_url", s.config.PublicURL)
 	}
 	if s3, ok := s.blobs.(*blob.S3); ok && plain(s3.Endpoint()) {
 		s.log.WarnContext(ctx,
-			"the storage's endpoint is plain http: snapshots travel in clear, and snapcli refuses that unless "+
-				"cloud.plain_storage is set; give the storage https", "endpoint", s3.Endpoint().String())
+			"the object store's endpoint is plain http: snapshots are sent unencrypted, and snapcli refuses that "+
+				"unless cloud.plain_storage is set; use https for the object store", "endpoint", s3.Endpoint().String())
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"snap/internal/cloud"
 )
 
-// A start warns of what would travel in clear, and only of that.
+// A start warns of unencrypted connections, and of nothing else.
 func TestStartWarnsOfPlainHTTP(t *testing.T) {
 	t.Parallel()
 	const bucket = "s3://key:secret@bucket?endpoint="

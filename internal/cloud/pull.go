@@ -40,7 +40,7 @@ type ticket struct {
 var errTicket = &snap.Error{
 	Code:   snap.CodeForbidden,
 	Detail: "this download URL is not valid or has expired",
-	Hint:   "pull again to get a new one",
+	Hint:   "pull again to get a new URL",
 }
 
 func (s *Service) pullSnapshot(ctx context.Context, _ *ByID) (*body[api.PullResponse], error) {

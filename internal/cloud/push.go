@@ -99,7 +99,7 @@ func (s *Service) uploadOf(r api.PushRequest) (store.Upload, error) {
 			Code: snap.CodeTooLarge,
 			Detail: fmt.Sprintf("the snapshot has %d bytes; this service takes at most %d", r.Size,
 				s.config.MaxSnapshotSize()),
-			Hint: "the operator sets limits.max_snapshot_size",
+			Hint: "ask the service's operator to raise limits.max_snapshot_size",
 		}
 	}
 	return store.Upload{
@@ -174,7 +174,7 @@ func (s *Service) verify(ctx context.Context, u store.Upload) error {
 	return &snap.Error{
 		Code:   snap.CodeVerifying,
 		Detail: "every byte has arrived; the service is still verifying them",
-		Hint:   "push again in a while: nothing is sent twice",
+		Hint:   "push again later: nothing is sent twice",
 	}
 }
 

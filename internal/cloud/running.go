@@ -13,14 +13,14 @@ import (
 func (s *Service) sayRunning(ctx context.Context, holder string) (goOn func()) {
 	say := func(ctx context.Context) error { return s.store.SayRunning(ctx, holder) }
 	if err := say(ctx); err != nil {
-		s.log.WarnContext(ctx, "could not say that this process runs; it is tried again", "error", err)
+		s.log.WarnContext(ctx, "could not record that this process runs; trying again", "error", err)
 	}
 	return func() {
-		s.repeat(ctx, "say that it runs", store.RunningLife/3, say)
+		s.repeat(ctx, "record that it runs", store.RunningLife/3, say)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
 		if err := s.store.SayStopped(ctx, holder); err != nil {
-			s.log.WarnContext(ctx, "could not say that this process has ended; it counts as running for a moment",
+			s.log.WarnContext(ctx, "could not record that this process has ended; it counts as running for a moment",
 				"error", err)
 		}
 	}

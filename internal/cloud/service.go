@@ -168,7 +168,7 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 	}
 	if sealer == nil && s.config.Database.URL != "" {
 		s.log.WarnContext(ctx,
-			"the keys that sign tokens stand unencrypted in the database; set auth.key_encryption_key")
+			"the keys that sign tokens are unencrypted in the database; set auth.key_encryption_key")
 	}
 	s.address = auth.ProxiedAddress(proxies)
 	s.signin, err = signin.New(ctx, s.store, signin.Options{
@@ -256,7 +256,7 @@ func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 			s.noPage.ServeHTTP(w, r)
 			return
 		}
-		s.writeError(w, r, &snap.Error{Code: snap.CodeNotFound, Detail: "there is nothing at this path",
+		s.writeError(w, r, &snap.Error{Code: snap.CodeNotFound, Detail: "nothing exists at this path",
 			Hint: "the API is described at /openapi.json"})
 	})
 }

@@ -168,7 +168,7 @@ func (s *Service) expiry(at *time.Time, in int64) (time.Time, error) {
 	now := s.now()
 	switch {
 	case at != nil && in != 0:
-		return time.Time{}, wrongExpiry("expires_in", "is given together with expires_at", "give one of the two")
+		return time.Time{}, wrongExpiry("expires_in", "is combined with expires_at", "use one of the two")
 	case in != 0:
 		return now.Add(time.Duration(in) * time.Second).UTC().Truncate(time.Millisecond), nil
 	case at == nil:
@@ -214,7 +214,7 @@ func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.Sh
 	var err error
 	if r.All {
 		if r.OrgWide || len(r.GroupIDs)+len(r.OrgSlugs) > 0 {
-			return nil, snap.Invalid("all is given together with single recipients", "give all alone")
+			return nil, snap.Invalid("all is combined with single recipients", "give all alone")
 		}
 		ended, err = s.store.UnshareAll(ctx, c.caller, c.snapshot)
 	} else if err = s.checkRecipients(ctx, from); err == nil {
@@ -231,7 +231,7 @@ func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.Sh
 func (s *Service) checkRecipients(ctx context.Context, with snap.Shares) error {
 	c := callOf(ctx)
 	if !with.OrgWide && len(with.Groups)+len(with.Orgs) == 0 {
-		return snap.Invalid("no recipient is given", "give org_wide, group_ids or org_slugs")
+		return snap.Invalid("no recipient is given", "set org_wide, group_ids or org_slugs")
 	}
 	if len(with.Orgs) == 0 {
 		return nil

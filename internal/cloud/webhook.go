@@ -44,7 +44,7 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	u, err := url.Parse(in.Body.URL)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" &&
 		(u.Scheme != "http" || !s.config.Webhooks.AllowPrivate) {
-		return nil, snap.Invalid("the URL of a webhook must begin with https:// and hold no credentials", "")
+		return nil, snap.Invalid("the URL of a webhook must begin with https:// and contain no credentials", "")
 	}
 	events := in.Body.Events
 	for _, e := range events {

@@ -37,8 +37,8 @@ func DBSnapper(file string, text []byte, home string) (Found, error) {
 		"authtoken":  "is of another service: sign in with `snapcli login`",
 		"secret_key": "is not needed: secrets come from the environment, as ${NAME}",
 		"docker":     "is not needed: the database's own programs on this machine are used",
-		"override":   "has no equal: change the target instead",
-		"defaults":   "has no equal: give each target a destination",
+		"override":   "has no equivalent: change the target instead",
+		"defaults":   "has no equivalent: give each target a destination",
 		"sso":        "is a matter of the service here: people sign in with `snapcli login`",
 		"env":        "is not needed", "debug": "is a flag here: --debug", "trace": "is a flag here: --debug",
 	} {
@@ -68,8 +68,7 @@ func (r *dbsnapper) profile(t *tree) {
 		if c := t.get(key); c != nil {
 			r.left(c,
 				"credentials are taken from the environment, as S3 tools do: AWS_ACCESS_KEY_ID and "+
-					"AWS_SECRET_ACCESS_KEY, or "+
-					"AWS_PROFILE")
+					"AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
 		}
 	}
 	provider, bucket := strings.ToLower(t.value("provider")), t.value("bucket")
@@ -88,7 +87,7 @@ func (r *dbsnapper) profile(t *tree) {
 			bucket)
 		return
 	case provider != "" && provider != "s3" && provider != "r2" && endpoint == "":
-		r.left(t, "is of a provider that is not known here: %s", provider)
+		r.left(t, "has an unknown provider: %s", provider)
 		return
 	}
 	r.Profiles = append(r.Profiles, Profile{t.name, s3URL(bucket, t.value("prefix"), endpoint, t.value("region"))})
@@ -110,7 +109,7 @@ func s3URL(bucket, prefix, endpoint, region string) string {
 func (r *dbsnapper) target(t *tree) {
 	name, err := snap.CleanTarget(t.name)
 	if err != nil {
-		r.left(t, "cannot be the name of a target here")
+		r.left(t, "is not a valid target name")
 		return
 	}
 	out := Target{Name: name}
@@ -121,30 +120,30 @@ func (r *dbsnapper) target(t *tree) {
 	out.Source, out.Destination = r.url(name, "source", from.get("src_url")),
 		r.url(name, "destination", from.get("dst_url"))
 	if shown := t.get("name"); shown != nil && shown.text != t.name {
-		r.left(shown, "a target has one name here: %s", name)
+		r.left(shown, "snapcli allows one name for a target: %s", name)
 	}
 	if c := from.get("schema_config"); c != nil {
-		r.left(c, "every schema is part of a snapshot here")
+		r.left(c, "a snapshot always contains every schema")
 	}
 	r.sanitize(&out, t.get("sanitize"), t)
 	for _, at := range []*tree{t, from} {
 		for _, key := range []string{"storage_profile", "storage_profile_name"} {
 			if p := at.get(key); p != nil {
-				r.left(p, "is a flag here: snapcli push %s --profile %s", name, p.text)
+				r.left(p, "is a flag in snapcli: snapcli push %s --profile %s", name, p.text)
 			}
 		}
 	}
 	for _, key := range []string{"share", "sso_groups"} {
 		if s := t.get(key); s != nil {
 			r.left(s,
-				"share what is pushed with `snapcli cloud snapshots share ID --group GROUP`, or every new one with "+
+				"share pushed snapshots with `snapcli cloud snapshots share ID --group GROUP`, or share every new one with "+
 					"`snapcli "+
 					"cloud channels add`")
 		}
 	}
 	r.subset(out, t.get("subset"))
 	if out.Source == "" && out.Destination == "" {
-		r.left(t, "has no database that can be taken over")
+		r.left(t, "has no database that can be imported")
 		return
 	}
 	r.Targets = append(r.Targets, out)
@@ -170,7 +169,7 @@ func (r *dbsnapper) url(target, role string, t *tree) string {
 	}
 	if p, err := url.Parse(raw); err == nil && p.User != nil {
 		if password, has := p.User.Password(); has && password != "" && !strings.Contains(raw, "${") {
-			r.left(t, "its password is in the configuration: better write ${NAME} for it")
+			r.left(t, "its password is in the configuration: replace it with ${NAME}")
 		}
 	}
 	return raw
@@ -201,14 +200,14 @@ func (r *dbsnapper) sanitize(out *Target, s, target *tree) {
 	if q := s.get("override_query"); q != nil {
 		text, err := base64.StdEncoding.DecodeString(strings.TrimSpace(q.text))
 		if err != nil {
-			r.left(q, "is not the base64 of a query")
+			r.left(q, "is not a base64-encoded query")
 		} else {
 			out.SQL, out.SQLFile = string(text), ""
 		}
 	}
 	for _, key := range []string{"src_url", "dst_url"} {
 		if u := s.get(key); u != nil {
-			r.left(u, "the copy to mask is made beside the target's destination here")
+			r.left(u, "snapcli makes the copy to mask on the server of the target's destination")
 		}
 	}
 }
@@ -222,28 +221,28 @@ func (r *dbsnapper) subset(t Target, s *tree) {
 	}
 	for _, key := range []string{"src_url", "dst_url"} {
 		if u := s.get(key); u != nil {
-			r.left(u, "a subset is a snapshot of the target's source here, and loaded like every other")
+			r.left(u, "in snapcli a subset is a snapshot of the target's source, and is loaded like any other")
 		}
 	}
 	for _, t := range s.get("subset_tables").list() {
 		table := named(t.value("table"))
 		if where := t.value("where"); where != "" {
-			r.left(t, "is a flag here: snapcli build %s --where '%s'", target,
+			r.left(t, "is a flag in snapcli: snapcli build %s --where '%s'", target,
 				strings.ReplaceAll(table+"="+where, "'", "'\\''"))
 		} else {
-			r.left(t, "is a flag here, for the whole database: snapcli build %s --percent %s", target,
+			r.left(t, "is a flag in snapcli, for the whole database: snapcli build %s --percent %s", target,
 				t.value("percent"))
 		}
 	}
 	for _, t := range s.get("excluded_tables").list() {
-		r.left(t, "is a flag here: snapcli build %s --where '%s=false'", target, named(t.text))
+		r.left(t, "is a flag in snapcli: snapcli build %s --where '%s=false'", target, named(t.text))
 	}
 	for _, t := range s.get("copy_tables").list() {
-		r.left(t, "is a flag here: snapcli build %s --where '%s=true'", target, named(t.text))
+		r.left(t, "is a flag in snapcli: snapcli build %s --where '%s=true'", target, named(t.text))
 	}
 	for _, key := range []string{"added_relationships", "excluded_relationships"} {
 		if t := s.get(key); t != nil {
-			r.left(t, "has no equal: the database's own foreign keys are followed")
+			r.left(t, "has no equivalent: snapcli follows the database's own foreign keys")
 		}
 	}
 }

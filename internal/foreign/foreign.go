@@ -1,7 +1,7 @@
 // Package foreign reads the configuration of other tools and says what of it
 // has an equal here: targets, storage profiles and masking rules.
 //
-// Nothing is dropped silently: what has no equal is named with its line, and a
+// Nothing is dropped silently: a setting without an equivalent is named with its line, and a
 // column whose masking has none gets no rule, so that sanitizing stops there.
 // It reads files alone; no database and no network.
 package foreign
@@ -15,7 +15,7 @@ import (
 type Found struct {
 	Targets  []Target
 	Profiles []Profile
-	Left     []Left // what has no equal, or another meaning here, by line
+	Left     []Left // settings without an equivalent, or with another meaning here, by line
 }
 
 // Target is a target to add.
@@ -45,6 +45,6 @@ func (f *Found) left(t *tree, why string, args ...any) {
 
 // rest notes what nobody asked for, and orders the notes.
 func (f *Found) rest(root *tree) {
-	root.unused(func(t *tree) { f.left(t, "is not known here") })
+	root.unused(func(t *tree) { f.left(t, "is unknown") })
 	slices.SortStableFunc(f.Left, func(a, b Left) int { return a.Line - b.Line })
 }

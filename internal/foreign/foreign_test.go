@@ -74,7 +74,7 @@ func TestDaysOf(t *testing.T) {
 	}
 }
 
-// Every transformer that there is no equal of leaves its column without a rule,
+// Every transformer without an equivalent leaves its column without a rule,
 // and says so.
 func TestTransformersWithoutAnEqual(t *testing.T) {
 	t.Parallel()

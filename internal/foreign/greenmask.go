@@ -20,7 +20,7 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 	}
 	dump := root.get("dump")
 	if dump == nil {
-		return Found{}, snap.Usage(file+" is not a configuration of Greenmask's: it has no dump",
+		return Found{}, snap.Usage(file+" is not a Greenmask configuration: it has no dump section",
 			"give the path of the other tool's configuration")
 	}
 	g := &greenmask{}
@@ -31,7 +31,7 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 		out.Name = nameOf(out.Source)
 	}
 	if out.Name, err = snap.CleanTarget(out.Name); err != nil {
-		return Found{}, snap.Usage("the configuration does not say how to call the target",
+		return Found{}, snap.Usage("the configuration has no name for the target",
 			"give it a name: --target NAME")
 	}
 	g.target = out.Name
@@ -44,17 +44,17 @@ func Greenmask(file string, text []byte, name string) (Found, error) {
 	for _, o := range [][2]*tree{{options, nil}, {root.get("restore").get("pg_restore_options"), nil}} {
 		o[0].unusedHere(func(t *tree) {
 			g.left(t,
-				"has no equal: a snapshot is of the whole database, and loads whole")
+				"has no equivalent: a snapshot has the whole database, and is loaded whole")
 		})
 	}
 	for _, key := range []string{"scripts", "insert_error_exclusions"} {
 		if t := root.get("restore").get(key); t != nil {
-			g.left(t, "has no equal: a load replaces a database by exactly what the snapshot holds")
+			g.left(t, "has no equivalent: a load replaces a database with exactly the snapshot's content")
 		}
 	}
 	for _, key := range []string{"common", "log", "validate", "custom_transformers"} {
 		if t := root.get(key); t != nil {
-			g.left(t, "is not needed here, or has no equal")
+			g.left(t, "is not needed, or has no equivalent")
 		}
 	}
 	g.rest(root)
@@ -79,7 +79,7 @@ func (g *greenmask) variables(t *tree) string {
 		case m[3] != "":
 			return "${" + m[3] + "}"
 		case m[2] != "" && !strings.HasPrefix(m[2], "?"):
-			g.Left = append(g.Left, Left{t.line, t.path, "a default has no equal: set the environment variable " +
+			g.Left = append(g.Left, Left{t.line, t.path, "a default has no equivalent: set the environment variable " +
 				m[1]})
 		}
 		return "${" + m[1] + "}"
@@ -206,16 +206,16 @@ func (g *greenmask) storage(s *tree) {
 			g.Profiles = append(g.Profiles,
 				Profile{g.target, s3URL(bucket.text, c.value("prefix"), c.value("endpoint"), c.value("region"))})
 		} else if bucket != nil {
-			g.left(bucket, "add the storage profile by hand: its bucket is only known in the environment")
+			g.left(bucket, "add the storage profile by hand: its bucket is set only in the environment")
 		}
-		c.unusedHere(func(t *tree) { g.left(t, "has no equal") })
+		c.unusedHere(func(t *tree) { g.left(t, "has no equivalent") })
 	case "directory":
 		if path := s.get("directory").value("path"); path != "" {
 			g.Profiles = append(g.Profiles, Profile{g.target, (&url.URL{Scheme: "file", Path: path}).String()})
 		}
 	default:
 		if s != nil {
-			g.left(s, "is a kind of storage that is not known here")
+			g.left(s, "is an unknown kind of storage")
 		}
 	}
 }
@@ -234,15 +234,14 @@ func (g *greenmask) table(t *tree) {
 		table = schema + "." + table
 	}
 	for _, c := range t.get("subset_conds").list() {
-		g.left(c, "is a flag here: snapcli build %s --where '%s'", g.target,
+		g.left(c, "is a flag in snapcli: snapcli build %s --where '%s'", g.target,
 			strings.ReplaceAll(table+"="+c.text, "'", "'\\''"))
 	}
 	for key, why := range map[string]string{
-		"query": "has no equal: choose rows with snapcli build --where, and change values with " +
-			"rules or SQL",
+		"query":                 "has no equivalent: choose rows with snapcli build --where, and change values with rules or SQL",
 		"columns_type_override": "is not needed: masks work on what a value looks like",
 		"apply_for_inherited":   "write the rule for every partition: a name may have * in it",
-		"when":                  "has no equal: masks apply to every row",
+		"when":                  "has no equivalent: masks apply to every row",
 	} {
 		if o := t.get(key); o != nil {
 			g.left(o, "%s", why)
@@ -262,7 +261,7 @@ func (g *greenmask) transformer(table string, t *tree) {
 	}
 	for _, key := range []string{"when", "dynamic_params"} {
 		if o := t.get(key); o != nil {
-			g.left(o, "has no equal: the mask applies to every row, by the value alone")
+			g.left(o, "has no equivalent: the mask applies to every row, based on the value alone")
 		}
 	}
 	columns := params.get("columns").list()
@@ -283,7 +282,7 @@ func (g *greenmask) transformer(table string, t *tree) {
 		if mask == "" {
 			g.Left = append(g.Left,
 				Left{t.line, label,
-					fmt.Sprintf("%s has no equal: the column has no rule, and sanitizing stops there until it has one",
+					fmt.Sprintf("%s has no equivalent: the column has no rule, and sanitizing stops there until it has one",
 						name)})
 			continue
 		}
@@ -297,7 +296,7 @@ func (g *greenmask) transformer(table string, t *tree) {
 		}
 	}
 	if keep := params.get("keep_null"); keep != nil && keep.text == "false" {
-		g.left(keep, "has no equal: NULL stays NULL")
+		g.left(keep, "has no equivalent: NULL stays NULL")
 	}
 	t.use() // what else the parameters say is part of the other values
 }

@@ -112,7 +112,7 @@ func TestBadConfigNamesThePlace(t *testing.T) {
 		"unknown key": {"cloud:\n  url: x\n  urll: y\n", ":3:3: "},
 		"wrong type":  {"targets:\n  shop:\n    jobs: many\n", ":3:11: "},
 		"not yaml":    {"cloud: [\n", "config.yaml:1:"},
-		"bad target":  {"targets:\n  a/b: {source: x}\n", "cannot be the name of a target"},
+		"bad target":  {"targets:\n  a/b: {source: x}\n", "is not a valid target name"},
 		"duplicate":   {"cloud: {}\ncloud: {}\n", ":2:1: "},
 	} {
 		t.Run(name, func(t *testing.T) {

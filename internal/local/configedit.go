@@ -64,7 +64,7 @@ func (f *configFile) edit(section, name string, entry any, change func(*Config))
 		return err
 	}
 	if !says(text, f.text, change) {
-		return snap.Usage(fmt.Sprintf("the file %s is written in a way that cannot be edited here", f.path),
+		return snap.Usage(fmt.Sprintf("the file %s has a syntax that snapcli cannot edit", f.path),
 			"change it with `snapcli config edit`")
 	}
 	return f.write(text)

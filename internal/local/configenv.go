@@ -34,7 +34,7 @@ func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error)
 	for name := range known {
 		if meant := strings.ReplaceAll(name, "__", "_"); known[meant] == "" && env(meant) != "" {
 			return nil, snap.Usage(fmt.Sprintf("the environment variable %s sets nothing", meant),
-				"two underscores stand for a dot: "+name)
+				"two underscores mean a dot: "+name)
 		}
 	}
 	for _, pair := range os.Environ() {
@@ -97,7 +97,7 @@ func expand(s string, env func(string) string) (string, error) {
 		}
 		value := env(name)
 		if value == "" {
-			return "", snap.Usage(fmt.Sprintf("the environment variable %s, which the configuration names, is not set",
+			return "", snap.Usage(fmt.Sprintf("the configuration uses the environment variable %s, which is not set",
 				name),
 				"set it, or change the URL with `snapcli config edit`")
 		}

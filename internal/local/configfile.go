@@ -92,7 +92,7 @@ func parseConfig(path string, text []byte) (map[string]any, error) {
 	}
 	for name := range shape.Targets {
 		if clean, err := snap.CleanTarget(name); err != nil || clean != name {
-			return nil, snap.Usage(fmt.Sprintf("%s: %q cannot be the name of a target", path, name),
+			return nil, snap.Usage(fmt.Sprintf("%s: %q is not a valid target name", path, name),
 				"start it with a letter or a digit, without slashes or surrounding space")
 		}
 	}
@@ -110,7 +110,7 @@ func oneDocument(path string, text []byte) error {
 	}
 	for _, doc := range file.Docs[min(1, len(file.Docs)):] {
 		if doc.Body != nil {
-			return snap.Usage(fmt.Sprintf("%s:%d:1: a second document begins, and a configuration is one", path,
+			return snap.Usage(fmt.Sprintf("%s:%d:1: a second YAML document begins; the configuration must be one document", path,
 				doc.Start.Position.Line), "correct it with `snapcli config edit`")
 		}
 	}

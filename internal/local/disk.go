@@ -33,7 +33,7 @@ func diskError(err error, doing string) error {
 		return &snap.Error{
 			Code:   snap.CodeStorageFull,
 			Detail: fmt.Sprintf("there is no space left on the disk to %s", doing),
-			Hint: "free some space, for example with `snapcli snapshots delete`, and try again; nothing that was there " +
+			Hint: "free some space, for example with `snapcli snapshots delete`, and try again; no existing data " +
 				"is lost",
 			Cause: err,
 		}

@@ -26,7 +26,7 @@ func (a *Agent) engineFor(kind snap.Engine) (engine.Engine, error) {
 	case snap.SQLite:
 		return sqlite.Engine{}, nil
 	}
-	return nil, snap.Invalid(fmt.Sprintf("databases of kind %q are not known", kind),
+	return nil, snap.Invalid(fmt.Sprintf("databases of kind %q are not supported", kind),
 		"use a PostgreSQL, MySQL, MariaDB or SQLite database")
 }
 

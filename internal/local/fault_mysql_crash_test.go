@@ -190,9 +190,8 @@ func mySQLTables(t *testing.T, server *sql.DB, name string) string {
 	t.Helper()
 	var all strings.Builder
 	for _, table := range strings.Fields(rowsOf(t, server,
-		"SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE' "+
-			"ORDER BY "+
-			"table_name", name)) {
+		"SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE' ORDER "+
+			"BY table_name", name)) {
 		of := name + "." + table
 		made := counter.ReplaceAllString(rowsOf(t, server, "SHOW CREATE TABLE "+of), "")
 		fmt.Fprintln(&all, made, rowsOf(t, server, "SELECT count(*) FROM "+of),

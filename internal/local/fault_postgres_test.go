@@ -287,8 +287,7 @@ func wholePostgres(t *testing.T, url, when string) {
 	case 2:
 		if n := one(t, url,
 			"SELECT (SELECT count(*) FROM customer) + (SELECT count(*) FROM purchase) + (SELECT count(*) FROM "+
-				"pg_indexes "+
-				"WHERE schemaname = 'public')"); n != 40003 {
+				"pg_indexes WHERE schemaname = 'public')"); n != 40003 {
 			t.Fatalf("%s: the new database is not whole: %d", when, n)
 		}
 	default:

@@ -75,7 +75,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	_, err := a.recipients(Encryption{}, t)
 	f.add(Flaw{Key: at + ".encrypt_to", Err: err})
 	if p := t.Subset.Percent; !(p >= 0 && p <= 100) {
-		f.add(Flaw{Key: at + ".subset.percent", Err: snap.Usage(fmt.Sprintf("%v is no share in percent", p),
+		f.add(Flaw{Key: at + ".subset.percent", Err: snap.Usage(fmt.Sprintf("%v is not a percentage", p),
 			"give a number above 0 and up to 100")})
 	}
 }
@@ -105,9 +105,9 @@ func checkKey(key string) error {
 		return nil
 	}
 	if strings.Contains(key, "${") {
-		return snap.Usage("${NAME} is replaced in the URLs of databases and storage only",
-			"leave the key out of the file and set SNAPCLI_CLOUD__API_KEY")
+		return snap.Usage("${NAME} works only in the URLs of databases and storage",
+			"remove the key from the file and set SNAPCLI_CLOUD__API_KEY")
 	}
 	return snap.Usage("it does not look like an API key",
-		"a key is cak_, clt_ or sak_ and 38 letters and digits; make one with `snapcli cloud keys create NAME`")
+		"a key is cak_, clt_ or sak_ and 38 letters and digits; create one with `snapcli cloud keys create NAME`")
 }

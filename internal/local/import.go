@@ -56,8 +56,8 @@ func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
 	case "greenmask":
 		found, err = foreign.Greenmask(path, text, target)
 	default:
-		err = snap.Usage(fmt.Sprintf("the configuration of %q is not known", tool),
-			"it can be that of dbsnapper or greenmask")
+		err = snap.Usage(fmt.Sprintf("configurations of %q are not supported", tool),
+			"use one of dbsnapper or greenmask")
 	}
 	if err != nil {
 		return Import{}, err

@@ -31,8 +31,8 @@ type Encryption struct {
 // nobody in particular is nil.
 func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
 	if e.None && len(e.To) > 0 {
-		return nil, snap.Usage("a snapshot cannot be encrypted to somebody and readable by everybody",
-			"leave --no-encrypt or --encrypt-to out")
+		return nil, snap.Usage("--encrypt-to and --no-encrypt exclude each other",
+			"omit one of them")
 	}
 	given := e.To
 	if e.None || len(given) == 0 && len(t.EncryptTo) == 0 {
@@ -89,7 +89,7 @@ func recipientLines(entry string) (func(yield func(int, string) bool), error) {
 	}
 	if !slices.ContainsFunc(lines, isKeyLine) {
 		return nil, snap.Usage(fmt.Sprintf("the file %s has no recipient", entry),
-			"write one public key a line: age1... or ssh-ed25519 ...")
+			"write one public key on each line: age1... or ssh-ed25519 ...")
 	}
 	return func(yield func(int, string) bool) {
 		for i, line := range lines {
@@ -142,7 +142,7 @@ func badRecipient(entry string, line int, cause error) error {
 	if IsRecipient(entry) {
 		where = "what was given"
 	}
-	return &snap.Error{Code: snap.CodeUsage, Cause: cause, Detail: where + " is not a recipient that is known",
+	return &snap.Error{Code: snap.CodeUsage, Cause: cause, Detail: where + " is not a known kind of recipient",
 		Hint: "use a public key: age1..., ssh-ed25519 ... or ssh-rsa ...; age-keygen prints one"}
 }
 
@@ -157,7 +157,7 @@ func sameKind(all []age.Recipient) error {
 	}
 	if hybrid > 0 && hybrid < len(all) {
 		return snap.Usage("post-quantum recipients (age1pq...) and others cannot be mixed",
-			"use recipients of one kind for a snapshot")
+			"use only one kind of recipient for a snapshot")
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (a *Agent) identities(given []string) (ids []age.Identity, err error) {
 		case strings.HasPrefix(entry, "AGE-SECRET-KEY-") && fromConfig:
 			text = []byte(entry)
 		case strings.HasPrefix(entry, "AGE-SECRET-KEY-"):
-			return nil, snap.Usage("a private key on the command line can be read by everybody on this machine",
+			return nil, snap.Usage("everybody on this machine can read a private key on the command line",
 				"put it into a file, and give its path: --identity FILE")
 		default:
 			if fromConfig {
@@ -214,7 +214,7 @@ func (a *Agent) parseIdentities(where string, text []byte) (ids []age.Identity, 
 		ids, err = age.ParseIdentities(bytes.NewReader(text))
 		if err != nil {
 			return nil, false, &snap.Error{Code: snap.CodeUsage, Cause: err,
-				Detail: fmt.Sprintf("%s has no identity that is known", where),
+				Detail: fmt.Sprintf("%s has no known kind of identity", where),
 				Hint:   "it must hold AGE-SECRET-KEY-... lines, as age-keygen writes them, or be an SSH private key"}
 		}
 		return ids, false, nil
@@ -239,8 +239,8 @@ func (a *Agent) lockedSSH(where string, public ssh.PublicKey, text []byte) (age.
 	var why error
 	inner, err := agessh.NewEncryptedSSHIdentity(public, text, func() (phrase []byte, err error) {
 		if a.passphrase == nil {
-			why = snap.Usage(fmt.Sprintf("the SSH key %s has a passphrase, and nobody can be asked for it here", where),
-				"use a key without one, or run the command on a terminal")
+			why = snap.Usage(fmt.Sprintf("the SSH key %s has a passphrase, and this is not a terminal where you could enter it", where),
+				"use a key without a passphrase, or run the command in a terminal")
 			return nil, why
 		}
 		phrase, why = a.passphrase(where)

@@ -94,7 +94,7 @@ func TestSSHKeys(t *testing.T) {
 	}
 	s.passphrase = nil
 	if _, err := verify(locked); snap.CodeOf(err) != snap.CodeUsage ||
-		!strings.Contains(err.Error(), "nobody can be asked") {
+		!strings.Contains(err.Error(), "this is not a terminal") {
 		t.Errorf("nobody to ask: %v", err)
 	}
 	s.passphrase = func(string) ([]byte, error) { return nil, &snap.Error{Code: snap.CodeInterrupted} }

@@ -27,7 +27,7 @@ func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 	a.eachServer(func(d database, m engine.Mender) {
 		names, err := m.Leftovers(ctx, d.url)
 		if err != nil {
-			a.log.Warn("what loads have left on a server is not known", "server", d.shown, "err", err)
+			a.log.Warn("cannot list the remains of loads on a server", "server", d.shown, "err", err)
 		}
 		all = append(all, leftAt(d.shown, names)...)
 	})

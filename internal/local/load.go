@@ -135,7 +135,7 @@ func (a *Agent) toLoad(target string, o LoadOptions) (Snapshot, error) {
 			fmt.Sprintf("run `snapcli load %q --snapshot %q`", s.Target, s.Name))
 	case o.Type != "" && s.Type != o.Type:
 		return Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.Name, s.Type),
-			"leave --type out, or choose another snapshot")
+			"omit --type, or choose another snapshot")
 	}
 	return s, nil
 }

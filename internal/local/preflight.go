@@ -45,12 +45,12 @@ func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) 
 	}
 	if to.kind != s.Engine {
 		return database{},
-			snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, and the destination of %q is a %s one", s.Name,
+			snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, but the destination of %q is a %s database", s.Name,
 				s.Engine, t.Name, to.kind), "give the target a destination of the same kind")
 	}
 	if why := a.production(t, to); why != "" && !force {
 		return database{}, snap.Forbidden(fmt.Sprintf("the destination %s %s; loading would replace it", to.shown, why),
-			"check the target's destination; if it is meant, use --force-production")
+			"check the target's destination; if you want to replace it, use --force-production")
 	}
 	return to, nil
 }
@@ -151,9 +151,8 @@ func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d 
 	}
 	if m := r.Manifest(); leading(m.ServerVersion) > leading(info.ServerVersion) && to.kind != snap.SQLite {
 		f.Warnings = append(f.Warnings,
-			fmt.Sprintf("the snapshot is from version %s and the destination's server is %s: it may not understand "+
-				"everything",
-				m.ServerVersion, info.ServerVersion))
+			fmt.Sprintf("the snapshot is from version %s and the destination's server is %s: the server may not "+
+				"support everything in the snapshot", m.ServerVersion, info.ServerVersion))
 	}
 	if d.Trust != engine.Mine && d.Info.Schema != nil {
 		f.Programs = d.Info.Schema.Programs

@@ -81,7 +81,7 @@ func wantedOf(ctx context.Context, store *profile.Profile, target string, o Pull
 		}
 	case o.SnapshotID != "" && len(all) > 1:
 		return api.Snapshot{}, snap.Usage(fmt.Sprintf("%d snapshots begin with %q", len(all), o.SnapshotID),
-			"give more of the name")
+			"type more of the name")
 	}
 	return all[0], nil
 }
@@ -97,7 +97,7 @@ func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, str
 	switch {
 	case len(names) == 0:
 		return nil, "", snap.Usage("no storage profile is configured",
-			"add --cloud for the cloud service, or a profile below storage_profiles: `snapcli config edit`")
+			"add --cloud for the cloud service, or add a profile under storage_profiles: `snapcli config edit`")
 	case name == "" && len(names) == 1:
 		name = names[0]
 	case name == "":

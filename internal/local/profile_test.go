@@ -117,7 +117,7 @@ func TestProfileRefusesAnotherSnapshotOfTheName(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := there.PushProfile(t.Context(), "", "shop", PushOptions{}, nil)
-	wantRefusal(t, err, snap.CodeConflict, "another snapshot")
+	wantRefusal(t, err, snap.CodeConflict, "a different snapshot")
 }
 
 func TestProfilesAreChosenByName(t *testing.T) {

@@ -108,7 +108,7 @@ func undescribed(s Snapshot) error {
 		Detail: fmt.Sprintf("the snapshot %s is %s and has no description of its tables, so it cannot be loaded as "+
 			"data",
 			s.Name, s.From),
-		Hint: "ask its owner to update snapcli, build the snapshot again and share that one",
+		Hint: "ask its owner to update snapcli, build the snapshot again and share the new one",
 	}
 }
 

@@ -59,7 +59,7 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	if !here {
 		// For the service's audit log; the snapshot is here in any case.
 		if err := c.Pulled(ctx, wanted.ID, moved); err != nil {
-			a.log.Warn("the service was not told that the pull has ended", "error", err)
+			a.log.Warn("could not report the end of the pull to the service", "error", err)
 		}
 	}
 	result.Snapshot, err = a.noteCloud(s, c.BaseURL(), wanted.ID)
@@ -103,11 +103,11 @@ func wantedFrom(ctx context.Context, c *api.Client, target string, o PullOptions
 	case err != nil:
 		return api.Snapshot{}, err
 	case s.Target != target:
-		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is one of target %q", s.ID, s.Target),
+		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of target %q", s.ID, s.Target),
 			fmt.Sprintf("run `snapcli pull %q --cloud --snapshot-id %s`", s.Target, s.ID))
 	case o.Type != "" && s.Type != o.Type:
 		return api.Snapshot{}, snap.Usage(fmt.Sprintf("the snapshot %s is of type %s", s.ID, s.Type),
-			"leave --type out")
+			"omit --type")
 	}
 	return s, nil
 }
@@ -127,7 +127,7 @@ func newestFrom(ctx context.Context, c *api.Client, target string, typ snap.Type
 		return api.Snapshot{}, &snap.Error{
 			Code:   snap.CodeNotFound,
 			Detail: fmt.Sprintf("there is no %s of target %q in the cloud that you may see", kind, target),
-			Hint:   "list what you may see with `snapcli cloud snapshots`",
+			Hint:   "list the snapshots that you may see with `snapcli cloud snapshots`",
 		}
 	}
 	return page.Items[0], nil
@@ -167,7 +167,7 @@ func (a *Agent) placeFor(ctx context.Context, wanted offer) (s Snapshot, here bo
 			return s, err == nil, err
 		}
 		a.log.Warn("the local copy of a snapshot has changed and is fetched again", "path", s.Path)
-		return s, false, diskError(os.Remove(s.Path), "take the damaged copy away")
+		return s, false, diskError(os.Remove(s.Path), "move the damaged copy away")
 	}
 	s = Snapshot{
 		Target: wanted.Target, Name: wanted.Name, Type: wanted.Type, Engine: wanted.Engine,

@@ -35,8 +35,8 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 		return err
 	}
 	if _, err := os.Lstat(path); err == nil {
-		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("there is a file %s already", path),
-			Hint: "give another name, or move it away"}
+		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the file %s exists already", path),
+			Hint: "choose another name, or move the file away"}
 	}
 	m, err := a.openMasking(ctx, original, identity, p)
 	if err != nil {
@@ -195,7 +195,7 @@ func (a *Agent) maskKey(rules *sanitize.Rules) ([]byte, error) {
 	key, err := expand(rules.Key, a.env)
 	if err == nil && len(key) < 16 {
 		err = snap.Usage("the key of the rules is shorter than 16 characters: masked values could be guessed",
-			"use a long random one, by ${NAME} from the environment")
+			"use a long random one, with ${NAME} from the environment")
 	}
 	return []byte(key), err
 }
@@ -226,8 +226,8 @@ func (a *Agent) ownMaskKey() ([]byte, error) {
 	key := bytes.TrimSpace(text)
 	if len(key) < 32 {
 		return nil, snap.Usage(fmt.Sprintf("the mask key in %s is damaged: it has less than 32 characters", path),
-			"bring the file back; if you delete it, a new key is made, and values are masked in another way than "+
-				"before")
+			"restore the file from a backup; if you delete it, snapcli makes a new key and masks values "+
+				"differently from before")
 	}
 	return key, nil
 }

@@ -98,9 +98,9 @@ func (w maskedCopy) draft(original archive.Manifest, how archive.Sanitized) draf
 func (a *Agent) copyRecipients(e Encryption, t Target, original Snapshot) ([]age.Recipient, error) {
 	to, err := a.recipients(e, t)
 	if err == nil && to == nil && original.Encrypted > 0 && !e.None {
-		err = snap.Usage(fmt.Sprintf("the snapshot %s is encrypted, and nothing says who may read the masked copy",
+		err = snap.Usage(fmt.Sprintf("the snapshot %s is encrypted, and no recipients are set for the masked copy",
 			original.Name),
-			"name the recipients: --encrypt-to RECIPIENT, or make it readable by everybody: --no-encrypt")
+			"name the recipients with --encrypt-to RECIPIENT, or write an unencrypted copy with --no-encrypt")
 	}
 	return to, err
 }
@@ -151,15 +151,15 @@ func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, s
 		o.Rules, o.SQL = a.besideConfig(t.Sanitize.Rules), a.besideConfig(t.Sanitize.SQL)
 	}
 	if o.Rules == "" && o.SQL == "" {
-		return nil, sql, snap.Usage(fmt.Sprintf("nothing says how to sanitize the target %q", t.Name),
-			fmt.Sprintf("write rules with `snapcli sanitize %q --init`, or give a file: --rules FILE or --sql FILE",
+		return nil, sql, snap.Usage(fmt.Sprintf("the target %q has no masking rules", t.Name),
+			fmt.Sprintf("draft rules with `snapcli sanitize %q --init`, or give a file: --rules FILE or --sql FILE",
 				t.Name))
 	}
 	if o.Rules != "" {
 		if rules, err = sanitize.ReadRules(o.Rules); err != nil {
 			var e *snap.Error
 			if errors.As(err, &e) && e.Code == snap.CodeNotFound {
-				e.Hint = fmt.Sprintf("write first ones with `snapcli sanitize %q --init --rules %q`", t.Name, o.Rules)
+				e.Hint = fmt.Sprintf("draft rules with `snapcli sanitize %q --init --rules %q`", t.Name, o.Rules)
 			}
 			return nil, sql, err
 		}
@@ -209,9 +209,8 @@ func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, 
 	}
 	if raw == "" {
 		return database{},
-			snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and SQL never "+
-				"runs on the "+
-				"source", t.Name), hint)
+			snap.Usage(fmt.Sprintf("the target %q has neither a destination nor a scratch server, and SQL never runs "+
+				"on the source", t.Name), hint)
 	}
 	place, err := a.databaseAt(raw)
 	if err != nil {
@@ -219,7 +218,7 @@ func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, 
 	}
 	t.Production = t.Production && t.Scratch == "" // the mark is the destination's
 	if why := a.production(t, place); why != "" {
-		return database{}, snap.Forbidden(fmt.Sprintf("%s %s, and scratch copies are not made there", place.shown,
+		return database{}, snap.Forbidden(fmt.Sprintf("%s %s, so no scratch copies are made there", place.shown,
 			why), hint)
 	}
 	if place.kind != kind {

@@ -73,7 +73,7 @@ func TestSetRefuses(t *testing.T) {
 		"a lost comment":  {"identities:\n  - a.txt # old\n  - b.txt\n", "identities", "c.txt", "cannot be edited here"},
 		"several lines":   {"cloud:\n  url: >-\n    https://old.example\n", "cloud.url", "https://c.example", "cannot be edited here"},
 		"an alias":        {"cloud:\n  url: &u https://old.example\n  ca_file: *u\n", "cloud.ca_file", "x", "cannot be edited here"},
-		"a bad new name":  {sampleConfig, "targets.a/b.source", "sqlite:///s.db", "cannot be the name of a target"},
+		"a bad new name":  {sampleConfig, "targets.a/b.source", "sqlite:///s.db", "is not a valid target name"},
 		"an unnamed file": {sampleConfig, "", "x", "there is no setting"},
 	} {
 		t.Run(name, func(t *testing.T) {

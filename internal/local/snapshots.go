@@ -123,7 +123,7 @@ func (a *Agent) snapshotsIn(target string) ([]Snapshot, error) {
 		}
 		s, err := readRecord(filepath.Join(dir, e.Name()))
 		if err != nil {
-			a.log.Warn("a snapshot's record is not readable", "path", filepath.Join(dir, e.Name()), "err", err)
+			a.log.Warn("a snapshot's record cannot be read", "path", filepath.Join(dir, e.Name()), "err", err)
 			continue
 		}
 		s.Target, s.Name, s.Path = target, name, filepath.Join(dir, name+fileSuffix)
@@ -185,7 +185,7 @@ func (a *Agent) Snapshot(name string) (Snapshot, error) {
 		return begins[0], nil
 	}
 	return Snapshot{}, snap.Usage(fmt.Sprintf("%d snapshots begin with %q", len(begins), name),
-		"give more of the name: `snapcli snapshots` lists them")
+		"type more of the name: `snapcli snapshots` lists them")
 }
 
 // newest returns the target's snapshot that was taken last; typ "" takes
@@ -208,9 +208,8 @@ func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 	if pulled && err != nil {
 		err = &snap.Error{
 			Code: snap.CodeNotFound,
-			Detail: fmt.Sprintf("every snapshot of target %q on this machine was pulled, and push takes those that "+
-				"were "+
-				"built or sanitized here", target),
+			Detail: fmt.Sprintf("every snapshot of target %q on this machine was pulled, and push only chooses "+
+				"snapshots that were built or sanitized here", target),
 			Hint: fmt.Sprintf("build one with `snapcli build %q`, or name the one to push with --snapshot", target),
 		}
 	}
@@ -290,7 +289,7 @@ func (a *Agent) snapshotFile(target, name string) (string, error) {
 		return "", err
 	}
 	if !fileName(name) {
-		return "", snap.Invalid(fmt.Sprintf("the snapshot name %q cannot be the name of a file here", name), "")
+		return "", snap.Invalid(fmt.Sprintf("the snapshot name %q is not a valid file name on this machine", name), "")
 	}
 	return filepath.Join(a.snapshotsDir(target), name+fileSuffix), nil
 }

@@ -100,7 +100,7 @@ func engineOf(raw string) (snap.Engine, error) {
 	case "sqlite", "sqlite3":
 		return snap.SQLite, nil
 	}
-	return "", badURL(fmt.Sprintf("%q is no kind of database that is known", scheme))
+	return "", badURL(fmt.Sprintf("%q is not a supported kind of database", scheme))
 }
 
 func badURL(why string) error {

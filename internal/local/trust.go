@@ -58,7 +58,7 @@ func (a *Agent) Trusts() ([]Trusted, error) {
 	}
 	if err != nil {
 		return nil, snap.Usage(fmt.Sprintf("the list of trust %s cannot be read: %s", a.trustPath(), reason(err)),
-			"delete the file and add again whom you trust with `snapcli trust add`")
+			"delete the file and run `snapcli trust add` again for everyone you trust")
 	}
 	return all, nil
 }
@@ -98,7 +98,7 @@ func (a *Agent) Distrust(name string) (Trusted, error) {
 	})
 	if err == nil && !removed {
 		err = &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("%s is not trusted", t.Name()),
-			Hint: "list whom you trust with `snapcli trust list`"}
+			Hint: "see your list with `snapcli trust list`"}
 	}
 	return t, err
 }
@@ -174,7 +174,7 @@ func Untrusted(s Snapshot) error {
 	if s.From.Organization != "" {
 		hint = fmt.Sprintf("if you trust it, run `snapcli trust add org:%s` first", s.From.Organization)
 	}
-	return snap.Usage(fmt.Sprintf("the programs of %s were written by %s, whom you have not trusted", s.Name,
+	return snap.Usage(fmt.Sprintf("the programs of %s were written by %s, whom you do not trust", s.Name,
 		author(s.From)), hint)
 }
 

@@ -90,10 +90,9 @@ func verifyFile(ctx context.Context, r *archive.Reader, s Snapshot, p Progress) 
 	if err == nil && (sum.SHA256 != s.SHA256 || sum.Size != s.Size) {
 		err = &snap.Error{
 			Code: snap.CodeCorrupt,
-			Detail: fmt.Sprintf("the file of the snapshot %s is not the one that was built or pulled: its checksum "+
-				"differs",
-				s.Name),
-			Hint: "get it again: pull it, or build a new one",
+			Detail: fmt.Sprintf("the file of the snapshot %s has changed since it was built or pulled: its checksum "+
+				"differs", s.Name),
+			Hint: "pull it again, or build a new one",
 		}
 	}
 	if err == nil {
@@ -110,7 +109,7 @@ func checkRecord(s Snapshot, m archive.Manifest) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeCorrupt,
-		Detail: fmt.Sprintf("the file of the snapshot %s holds a %s of %s, and is listed as a %s of %s", s.Name, m.Type,
+		Detail: fmt.Sprintf("the file of the snapshot %s holds a %s of %s, but is listed as a %s of %s", s.Name, m.Type,
 			m.Engine, s.Type, s.Engine),
 		Hint: "do not use it; ask who pushed it",
 	}

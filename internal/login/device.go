@@ -139,10 +139,10 @@ func (d *device) notStarted(ctx context.Context, err error) error {
 		return &snap.Error{Code: snap.CodeForbidden, Detail: "the auth service does not know the client " +
 			snap.CleanText(d.ClientID), Hint: "check --client-id", Cause: err}
 	case errors.As(err, &r) && r.Code == "invalid_scope":
-		return snap.Usage("the auth service does not know the scope "+snap.CleanText(d.Scope), "leave --scope out")
+		return snap.Usage("the auth service does not know the scope "+snap.CleanText(d.Scope), "omit --scope")
 	}
 	return &snap.Error{Code: snap.CodeUnreachable, Detail: "the auth service at " + snap.CleanText(hostOf(d.AuthURL)) +
-		" did not begin a login", Hint: "try again in a while", Cause: err}
+		" did not start a login", Hint: "try again later", Cause: err}
 }
 
 // The service may tell nonsense; these bound it.

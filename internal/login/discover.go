@@ -60,7 +60,7 @@ func discover(ctx context.Context, h *http.Client, issuer string) (provider, err
 	}
 	return provider{}, &snap.Error{
 		Code:   snap.CodeUnreachable,
-		Detail: "cannot read what the auth service at " + snap.CleanText(issuer) + " offers",
+		Detail: "cannot read the metadata of the auth service at " + snap.CleanText(issuer) + " offers",
 		Hint:   "check cloud.url or --auth-url, and your network",
 		Cause:  last,
 	}

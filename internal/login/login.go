@@ -184,7 +184,7 @@ func (o *Options) store(ctx context.Context, s Session) (Session, error) {
 	}
 	if old.RefreshToken != "" && old.RefreshToken != s.RefreshToken {
 		if err := revoke(ctx, o.HTTP, old); err != nil {
-			o.Prompt.Note("the session before this one could not be ended at the service")
+			o.Prompt.Note("the previous session could not be ended at the service")
 		}
 	}
 	return s, nil
@@ -218,7 +218,7 @@ func (o *Options) introduce(ctx context.Context, s *Session) error {
 			Cause: err,
 		}
 	default:
-		o.Prompt.Note("signed in, but the cloud service did not say as whom: " + err.Error())
+		o.Prompt.Note("signed in, but the cloud service did not return your name: " + err.Error())
 	}
 	return nil
 }

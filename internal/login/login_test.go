@@ -231,7 +231,7 @@ func TestSlowDown(t *testing.T) {
 }
 
 // U14: a new login ends the one before; logout ends the session at the service
-// and here, and says when the service could not be told.
+// and here, and says when the service could not be reached.
 func TestLogoutAndSecondLogin(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

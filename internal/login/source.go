@@ -147,8 +147,8 @@ func (f *File) forget(cloudURL, token string, cause error) error {
 func notNow(s Session, r *refusal) error {
 	return &snap.Error{
 		Code:   snap.CodeForbidden,
-		Detail: hostOf(s.AuthURL) + " does not let you in: " + snap.CleanText(r.Description),
-		Hint:   "ask the operator of the service; you need not sign in again afterwards",
+		Detail: hostOf(s.AuthURL) + " refuses your sign-in: " + snap.CleanText(r.Description),
+		Hint:   "ask the service's operator; you need not sign in again afterwards",
 		Cause:  r,
 	}
 }
@@ -183,7 +183,7 @@ func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ende
 	if err := revoke(ctx, web(h), s); err != nil {
 		return true, &snap.Error{
 			Code:   snap.CodeUnreachable,
-			Detail: "you are signed out here, but " + hostOf(s.AuthURL) + " could not be told",
+			Detail: "you are signed out here, but " + hostOf(s.AuthURL) + " could not be reached",
 			Hint:   "end the session on your account page there",
 			Cause:  err,
 		}
@@ -194,7 +194,7 @@ func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ende
 // revoke ends a session at its auth service (RFC 7009).
 func revoke(ctx context.Context, h *http.Client, s Session) error {
 	if s.RevokeURL == "" {
-		return errors.New("the auth service takes no revocation")
+		return errors.New("the auth service does not support revocation")
 	}
 	token, hint := s.RefreshToken, "refresh_token"
 	if token == "" {

@@ -132,7 +132,7 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	}
 	first, err := lines.ReadBytes('\n')
 	if err != nil || json.Unmarshal(first, &h) != nil || h.Format != format {
-		return b, h, broken("its first line is not one that this version knows")
+		return b, h, broken("this version does not know the format of its first line")
 	}
 	sum, last := sha256.New(), first
 	var objects, bytes int64
@@ -162,7 +162,7 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	var t tail
 	if err := strict(last, &t); err != nil || t.SHA256 != hex.EncodeToString(sum.Sum(nil)) || t.Objects != objects ||
 		t.Bytes != bytes {
-		return b, h, broken("it does not have its checksum")
+		return b, h, broken("its checksum is wrong")
 	}
 	return Backup{
 		Name: name, Created: h.Created, Version: h.Version, Objects: t.Objects, Bytes: t.Bytes,

@@ -75,7 +75,7 @@ func sameFile(file string, want fileSum) error {
 	}
 	if got != want {
 		return &snap.Error{Code: snap.CodeCorrupt,
-			Detail: fmt.Sprintf("%s is damaged: it does not have the checksum it was written with", file),
+			Detail: fmt.Sprintf("%s is damaged: its checksum is wrong", file),
 			Hint:   "use another backup: `snapcloud backup list` shows them"}
 	}
 	return nil

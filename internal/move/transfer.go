@@ -109,7 +109,7 @@ func openStopped(ctx context.Context, o store.Options) (*store.Store, error) {
 		return nil, &snap.Error{
 			Code:   snap.CodeConflict,
 			Detail: fmt.Sprintf("the service is running: %d of its processes write to the source", running),
-			Hint:   "stop it and try again; one that was killed counts as running for " + store.RunningLife.String(),
+			Hint:   "stop it and try again; a killed process counts as running for " + store.RunningLife.String(),
 		}
 	}
 	return store.Open(ctx, o)
@@ -224,7 +224,7 @@ func carry(ctx context.Context, from, to blob.Store, o store.Object) error {
 func missing(o store.Object) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
-		Detail: fmt.Sprintf("the storage has no object %s, which a snapshot needs", o.Key),
-		Hint:   "bring it back from a backup, or delete its snapshot, and run this again",
+		Detail: fmt.Sprintf("the object store has no object %s, which a snapshot needs", o.Key),
+		Hint:   "restore it from a backup, or delete its snapshot, and run this again",
 	}
 }

@@ -21,14 +21,14 @@ func (p *program) backup() *cobra.Command {
 	var keep int
 	c := &cobra.Command{
 		Use:   "backup --to DIR",
-		Short: "Back up the embedded database and storage, while the service runs",
+		Short: "Back up the embedded database and objects, while the service runs",
 		Long: "Add a backup to a folder of backups, while the service runs or not: the SQLite\n" +
 			"database as of one moment and every object it names then. Objects that an earlier\n" +
 			"backup holds are not copied again. A backup is there whole or not at all, and what\n" +
 			"a run that was killed has copied is found by the next one.\n\n" +
 			"The folder holds secrets (signing keys, hashes of API keys) and the snapshots\n" +
 			"themselves: only its owner can read it. The configuration file is not part of it.\n\n" +
-			"With PostgreSQL and S3, back up those by their own means.",
+			"With PostgreSQL and S3, back up those with their own tools.",
 		Example: "  snapcloud backup --config snapcloud.yaml --to /mnt/backups/snap --keep 14",
 		Args:    command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ func (p *program) backup() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&to, "to", "", "the folder of backups (required)")
-	c.Flags().IntVar(&keep, "keep", 0, "how many backups stay, with this one; 0 is all")
+	c.Flags().IntVar(&keep, "keep", 0, "how many backups to keep, including this one; 0 keeps all")
 	c.MarkFlagRequired("to")
 	c.AddCommand(p.backupList(), p.backupVerify())
 	return c
@@ -93,7 +93,7 @@ func (p *program) backupVerify() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.report(b, "the backup %s is whole: %s, the database and every audit chain\n", b.Name,
+			return p.report(b, "the backup %s is intact: %s, the database and every audit chain\n", b.Name,
 				objects(b.Objects, b.Bytes))
 		},
 	}
@@ -139,8 +139,8 @@ func (p *program) restore() *cobra.Command {
 func (p *program) embedded() (cloud.Config, error) {
 	config, err := p.config()
 	if err == nil && (config.Database.URL != "" || config.Blob.URL != "") {
-		err = snap.Usage("this is for SQLite and a folder, and the configuration names a database.url or blob.url",
-			"back up PostgreSQL and the bucket by their own means: first the database, then the bucket")
+		err = snap.Usage("this command is for SQLite and a folder, but the configuration has a database.url or blob.url",
+			"back up PostgreSQL and the bucket with their own tools: first the database, then the bucket")
 	}
 	return config, err
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func (p *program) org() *cobra.Command {
-	c := command.Parent("org", "Look at organizations", "")
+	c := command.Parent("org", "Show organizations", "")
 	c.AddCommand(&cobra.Command{
 		Use:   "list",
 		Short: "List the organizations",
@@ -49,7 +49,7 @@ func (p *program) org() *cobra.Command {
 
 func (p *program) user() *cobra.Command {
 	var org string
-	c := command.Parent("user", "List users, disable them, set their role", "")
+	c := command.Parent("user", "List and disable users, and set their roles", "")
 	c.PersistentFlags().StringVar(&org, "org", "", "slug of the organization (required)")
 	c.MarkPersistentFlagRequired("org")
 	c.AddCommand(&cobra.Command{
@@ -71,7 +71,7 @@ func (p *program) user() *cobra.Command {
 		},
 	}, &cobra.Command{
 		Use:   "role --org SLUG EMAIL owner|admin|member|viewer",
-		Short: "Set a user's role until their next sign-in; for local users the configuration sets it",
+		Short: "Set a user's role until their next sign-in; the configuration sets the role of local users",
 		Args:  command.ExactArgs("e-mail address", "role"),
 		RunE: func(c *cobra.Command, args []string) error {
 			role := snap.Role(args[1])

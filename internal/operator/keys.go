@@ -35,7 +35,7 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 		return err
 	}
 	if there, err := store.Inspect(ctx, o); err == nil && !there.Exists {
-		fmt.Fprintf(p.stderr, "there was no database in %s; a new one is made\n", o.DataDir)
+		fmt.Fprintf(p.stderr, "there was no database in %s; a new one was created\n", o.DataDir)
 	}
 	s, err := store.Open(ctx, o)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *opened) org(ctx context.Context, slug string) (store.Org, error) {
 }
 
 func (p *program) key() *cobra.Command {
-	c := command.Parent("key", "Make, list and revoke API keys", "")
+	c := command.Parent("key", "Create, list and revoke API keys", "")
 	c.AddCommand(p.keyCreate(), p.keyList(), p.keyRevoke())
 	return c
 }
@@ -88,7 +88,7 @@ func (p *program) keyCreate() *cobra.Command {
 	var f keyFlags
 	c := &cobra.Command{
 		Use:   "create --org SLUG --kind user|pipeline|agent",
-		Short: "Make an API key and print it, once",
+		Short: "Create an API key and print it once",
 		Long: "Make an API key and print it, once: only its hash is stored.\n\n" +
 			"A user key (cak_) acts as its user. A pipeline key (clt_) and an agent key (sak_)\n" +
 			"act as the organization, within their scopes, and never change a share.",
@@ -104,7 +104,7 @@ func (p *program) keyCreate() *cobra.Command {
 	c.Flags().StringVar(&f.user, "user", "", "e-mail of the user, for --kind user")
 	c.Flags().StringVar(&f.name, "name", "", "what to call it (default: its kind)")
 	c.Flags().StringSliceVar(&f.scopes, "scopes", nil, "pull, push or both, for pipeline and agent keys (default both)")
-	c.Flags().StringVar(&f.expiresIn, "expires-in", "", "how long it lives, such as 90d (default: for ever)")
+	c.Flags().StringVar(&f.expiresIn, "expires-in", "", "how long it is valid, such as 90d (default: it never expires)")
 	c.MarkFlagRequired("org")
 	c.MarkFlagRequired("kind")
 	return c
@@ -124,7 +124,7 @@ func (p *program) createKey(ctx context.Context, s *opened, f keyFlags) error {
 			"secret": secret})
 	}
 	fmt.Fprintln(p.stdout, secret)
-	fmt.Fprintf(p.stderr, "made key %d (%s) of %s; it is shown only now\n", key.ID, key.Name, f.org)
+	fmt.Fprintf(p.stderr, "created key %d (%s) of %s; this is the only time it is shown\n", key.ID, key.Name, f.org)
 	return nil
 }
 
@@ -176,7 +176,7 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 func (s *opened) forUser(ctx context.Context, spec *auth.KeySpec, f keyFlags) error {
 	if f.user == "" || len(f.scopes) > 0 {
 		return snap.Usage("a user key needs --user EMAIL and takes no --scopes",
-			"it may do what its user's role allows")
+			"it may do everything that its user's role allows")
 	}
 	m, err := s.UserByEmail(ctx, spec.OrgID, f.user)
 	if err != nil {
@@ -256,7 +256,7 @@ func (p *program) keyRevoke() *cobra.Command {
 	var org string
 	c := &cobra.Command{
 		Use:   "revoke --org SLUG ID",
-		Short: "Revoke an API key, at once",
+		Short: "Revoke an API key at once",
 		Args:  command.ExactArgs("key ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			id, err := strconv.ParseInt(args[0], 10, 64)

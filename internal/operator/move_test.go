@@ -36,7 +36,7 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	expect(config, 0, "backed up as", "backup --keep 1 --to "+backups)
 	expect(config, 0, "MADE BY", "backup list --from "+backups)
 	expect(config, 0, `"objects": 0`, "backup list --json --from "+backups)
-	expect(config, 0, "is whole", "backup verify --from "+backups)
+	expect(config, 0, "is intact", "backup verify --from "+backups)
 	expect(config, snap.ExitConflict, "not empty", "restore --from "+backups)
 	expect(config, snap.ExitConflict, "is running", "transfer --to "+moved)
 	expect(config, snap.ExitUsage, "transfer needs --to", "transfer")
@@ -71,8 +71,8 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(replicas, snap.ExitUsage, "by their own means", "backup --to "+backups)
-	expect(replicas, snap.ExitUsage, "by their own means", "restore --from "+backups)
+	expect(replicas, snap.ExitUsage, "with their own tools", "backup --to "+backups)
+	expect(replicas, snap.ExitUsage, "with their own tools", "restore --from "+backups)
 }
 
 // elsewhere is a configuration with another data_dir and address.

@@ -98,14 +98,14 @@ func (p *program) serve() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&p.listen, "listen", "", "address to listen on, over what the configuration says")
+	c.Flags().StringVar(&p.listen, "listen", "", "address to listen on; overrides the configuration")
 	return c
 }
 
 func (p *program) migrate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database's schema up to date",
+		Short: "Update the database's schema",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.withStore(c.Context(), func(*opened) error {
@@ -151,7 +151,7 @@ func (p *program) check() *cobra.Command {
 	var offline bool
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Try everything the configuration names",
+		Short: "Check everything that the configuration names",
 		Long: `Check reads the configuration and tries everything that it names, each with a
 verdict: the database and its schema, the clock, writing to and reading from the
 object store, each identity provider, the hosts of webhooks, the collector of
@@ -172,7 +172,7 @@ else fails the check. Use --offline before a start.`,
 			return p.verdicts(cloud.Verdicts(c.Context(), config))
 		},
 	}
-	c.Flags().BoolVar(&offline, "offline", false, "read the configuration alone, and try nothing")
+	c.Flags().BoolVar(&offline, "offline", false, "only read the configuration, and try nothing")
 	return c
 }
 
@@ -209,7 +209,7 @@ func (p *program) verdicts(all []cloud.Verdict) error {
 	}
 	if failed {
 		return &snap.Error{Code: snap.CodeUnavailable, Detail: "one or more checks failed",
-			Hint: "see what is marked FAIL"}
+			Hint: "see the lines marked FAIL"}
 	}
 	return nil
 }

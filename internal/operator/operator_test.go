@@ -121,7 +121,7 @@ func TestOperatorCommands(t *testing.T) {
 		{"version", 0, "snapcloud v1.2.3", ""},
 		{"migrate", 0, "up to date", ""},
 		{"check", 0, "ok    storage", ""},
-		{"key create --org acme --kind user --user alice@acme.test --name laptop", 0, "cak_", "it is shown only now"},
+		{"key create --org acme --kind user --user alice@acme.test --name laptop", 0, "cak_", "this is the only time it is shown"},
 		{"key create --org acme --kind pipeline --scopes pull --expires-in 90d", 0, "clt_", ""},
 		{"key create --org acme --kind agent", 0, "sak_", ""},
 		{"key list --org acme", 0, "alice@acme.test", ""},

@@ -21,7 +21,7 @@ func (p *program) transfer() *cobra.Command {
 	var dryRun bool
 	c := &cobra.Command{
 		Use:   "transfer --to CONFIG",
-		Short: "Move the service to another database and storage",
+		Short: "Move the service to another database and object store",
 		Long: "Copy all that the service of --config keeps to the database and storage of another\n" +
 			"configuration, such as from SQLite and a folder to PostgreSQL and S3, or back. Stop\n" +
 			"the service first. Keys, sessions, shares and the audit log stay as they are.\n\n" +
@@ -35,7 +35,7 @@ func (p *program) transfer() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return p.move(c.Context(), to, dryRun) },
 	}
 	c.Flags().StringVar(&to, "to", "", "the configuration file of the destination (required)")
-	c.Flags().BoolVar(&dryRun, "dry-run", false, "only check both sides and say what would be copied")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "only check both sides and report what would be copied")
 	c.MarkFlagRequired("to")
 	return c
 }
@@ -63,7 +63,7 @@ func (p *program) move(ctx context.Context, to string, dryRun bool) error {
 		return err
 	}
 	if source.PublicURL != destination.PublicURL {
-		fmt.Fprintf(p.stderr, "public_url is another one: people sign in again; API keys stay (%s, then %s)\n",
+		fmt.Fprintf(p.stderr, "public_url differs (%s, then %s): people must sign in again; API keys keep working\n",
 			source.PublicURL, destination.PublicURL)
 	}
 	if dryRun {

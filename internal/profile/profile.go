@@ -174,7 +174,7 @@ func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, 
 		return api.UploadPlan{ID: id, Exists: true}, nil
 	case err == nil:
 		return api.UploadPlan{}, &snap.Error{Code: snap.CodeConflict,
-			Detail: fmt.Sprintf("the storage profile has another snapshot called %s", r.Name),
+			Detail: fmt.Sprintf("the storage profile has a different snapshot named %s", r.Name),
 			Hint:   "build a new one, which gets a new name"}
 	case !errors.Is(err, snap.ErrNotFound):
 		return api.UploadPlan{}, err

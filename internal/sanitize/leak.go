@@ -109,7 +109,7 @@ func (s *Scanner) Result() error {
 	return snap.Invalid(
 		fmt.Sprintf("original values of %s are still in the masked copy, outside of its rows: in a default, a comment, a "+
 			"view or a text that the database computes from them", some(sortedKeys(s.found))),
-		"change it in the database; if the values are no secret, write shared: true into the column's rule")
+		"change it in the database; if the values are not secret, add shared: true to the column's rule")
 }
 
 // formsOf returns how a value can be written in a dump: as it is, inside a JSON

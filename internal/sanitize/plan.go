@@ -151,9 +151,9 @@ func (r *Rules) complete(missing, open []string, used map[string]bool) error {
 	switch {
 	case len(missing) > 0:
 		return snap.Invalid(fmt.Sprintf("%s: no rule covers %s", r.path, some(missing)),
-			"give each a mask, or keep it explicitly; a column that appeared since must be decided on")
+			"give each a mask, or keep it explicitly; new columns need a rule too")
 	case len(open) > 0:
-		return snap.Invalid(fmt.Sprintf("%s: it is not decided what becomes of %s", r.path, some(open)),
+		return snap.Invalid(fmt.Sprintf("%s: %s still need a decision", r.path, some(open)),
 			"replace decide by a mask or by keep")
 	}
 	var stale []string
@@ -169,8 +169,8 @@ func (r *Rules) complete(missing, open []string, used map[string]bool) error {
 	}
 	if len(stale) > 0 {
 		slices.Sort(stale)
-		return snap.Invalid(fmt.Sprintf("%s: there is no %s in the snapshot, or another rule is nearer", r.path,
-			some(stale)), "correct or remove the rule: a renamed column would go unmasked")
+		return snap.Invalid(fmt.Sprintf("%s: there is no %s in the snapshot, or a more specific rule applies", r.path,
+			some(stale)), "correct or remove the rule: a renamed column would stay unmasked")
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func (r *Rules) validate() error {
 			}
 			if c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100) || c.Mask == "shift" && c.Days < 0 ||
 				c.Mask == "coordinates" && (c.Meters < 0 || c.Meters > 10_000_000) {
-				return r.bad(table+"."+column, "has a measure that is out of bounds")
+				return r.bad(table+"."+column, "has a number that is out of range")
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func TestBadRulesNameThePlace(t *testing.T) {
 		"tables: [\n":                                                "r.yaml:1",
 		"large_objects: maybe\n":                                     "keep or drop",
 		"tables: {a: {rows: some}}\n":                                "can only be drop",
-		"tables: {a: {columns: {b: {mask: noise, percent: 900}}}}\n": "out of bounds",
+		"tables: {a: {columns: {b: {mask: noise, percent: 900}}}}\n": "out of range",
 	} {
 		if _, err := parseRules("r.yaml", []byte(text)); snap.CodeOf(err) != snap.CodeUsage ||
 			!strings.Contains(err.Error(), want) {
@@ -233,7 +233,7 @@ func TestSuggestWritesRulesThatAreRead(t *testing.T) {
 		got["yes"].Mask != Undecided {
 		t.Errorf("odd: %+v", got)
 	}
-	if _, err := r.Prepare(c, testKey); err == nil || !strings.Contains(err.Error(), "decided") {
+	if _, err := r.Prepare(c, testKey); err == nil || !strings.Contains(err.Error(), "need a decision") {
 		t.Errorf("undecided columns were accepted: %v", err)
 	}
 	if strings.Contains(string(text), "anders") {

@@ -37,7 +37,7 @@ func ReadSQL(path string) (SQL, error) {
 			Hint: "check the path; in config.yaml it starts at that file's folder"}
 	}
 	if err == nil && (info.IsDir() || info.Size() > maxSQL) {
-		return SQL{}, snap.Invalid(fmt.Sprintf("%s is no SQL file", path), "")
+		return SQL{}, snap.Invalid(fmt.Sprintf("%s is not a SQL file", path), "")
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -78,6 +78,6 @@ func yamlKey(name string) (string, error) {
 			return key, nil
 		}
 	}
-	return "", snap.Invalid(fmt.Sprintf("the name %q cannot be written into a rules file", name),
+	return "", snap.Invalid(fmt.Sprintf("the name %q cannot be written to a rules file", name),
 		"rename it in the database, or mask with a SQL file")
 }

@@ -45,7 +45,7 @@ func (s *Schema) Check(d Dialect) error {
 	}
 	for _, p := range s.Programs {
 		if !validName(p.Kind) || len(p.Kind) > 40 || !p.valid() && p.Name.Name != "" {
-			c.fail("a program has no valid name")
+			c.fail("a program has an invalid name")
 		}
 	}
 	return c.err
@@ -63,15 +63,15 @@ func (c *checker) fail(format string, args ...any) {
 	if c.err == nil {
 		c.err = &snap.Error{
 			Code:   snap.CodeCorrupt,
-			Detail: "the snapshot describes its database wrongly: " + fmt.Sprintf(format, args...),
-			Hint:   "ask for a snapshot that was built again",
+			Detail: "the snapshot's description of its database is invalid: " + fmt.Sprintf(format, args...),
+			Hint:   "ask its owner to build a new snapshot",
 		}
 	}
 }
 
 func (c *checker) name(n Name) {
 	if !n.valid() || n.Schema != "" && c.d != PostgreSQL {
-		c.fail("%q cannot be a name", cut(n.Name))
+		c.fail("%q is not a valid name", cut(n.Name))
 	}
 }
 
@@ -86,14 +86,14 @@ func (c *checker) once(kind, name string) {
 		c.seen[key] = true
 		return
 	}
-	c.fail("the %s %q is in it twice", kind, cut(name))
+	c.fail("it has the %s %q twice", kind, cut(name))
 }
 
 func (c *checker) labels(labels []string) {
 	seen := map[string]bool{}
 	for _, l := range labels {
 		if len(l) > maxName || !(Literal{Kind: "string", Value: l}).valid() || seen[l] {
-			c.fail("%q cannot be a label of an enum", cut(l))
+			c.fail("%q is not a valid enum label", cut(l))
 		}
 		seen[l] = true
 	}
@@ -153,7 +153,7 @@ func (c *checker) table(t *Table) {
 	for i := range t.Columns {
 		col := &t.Columns[i]
 		if !validName(col.Name) || columns[col.Name] {
-			c.fail("the table %q cannot have a column %q", cut(t.Name.Name), cut(col.Name))
+			c.fail("%[2]q is not a valid column of the table %[1]q", cut(t.Name.Name), cut(col.Name))
 		}
 		columns[col.Name] = true
 		c.column(t, col)
@@ -223,7 +223,7 @@ func (c *checker) action(action string) {
 	switch action {
 	case "", "NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT":
 	default:
-		c.fail("%q is no action of a foreign key", cut(action))
+		c.fail("%q is not a valid action of a foreign key", cut(action))
 	}
 }
 
@@ -231,7 +231,7 @@ func (c *checker) keyColumns(t *Table, columns []KeyColumn, known func(string) b
 	for _, k := range columns {
 		c.allKnown(t, []string{k.Name}, known)
 		if k.OpClass != "" && !collationName.MatchString(k.OpClass) || !optionalWord(k.Collation) {
-			c.fail("an index of the table %q is of no known kind", cut(t.Name.Name))
+			c.fail("an index of the table %q has an unknown kind", cut(t.Name.Name))
 		}
 	}
 }
@@ -259,7 +259,7 @@ func (c *checker) parts(t *Table, known func(string) bool) {
 	switch t.Partitions.Method {
 	case "range", "list", "hash", "key":
 	default:
-		c.fail("the table %q is divided in no known way", cut(t.Name.Name))
+		c.fail("the table %q has an unknown kind of partitioning", cut(t.Name.Name))
 	}
 	for _, k := range t.Partitions.Columns {
 		if k.Expr == nil {

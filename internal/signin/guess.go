@@ -103,12 +103,12 @@ func (s *Service) countAll(ctx context.Context) {
 	if err != nil {
 		s.log.ErrorContext(ctx, "count wrong codes", "error", err)
 	} else if n%alarmMisses == 0 {
-		s.log.WarnContext(ctx, "very many wrong user codes: someone is guessing", "count", n, "window", missWindow)
+		s.log.WarnContext(ctx, "too many wrong user codes: someone is guessing", "count", n, "window", missWindow)
 	}
 }
 
 var errNotACode = &snap.Error{
 	Code:   snap.CodeNotFound,
-	Detail: "this is not a code of ours",
+	Detail: "that code isn't valid",
 	Hint:   "it has eight letters, such as BCDF-GHJK; check it in your terminal",
 }

@@ -66,7 +66,7 @@ func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool
 	for name, values := range r.PostForm {
 		if len(values) > 1 {
 			s.writeOAuthError(w, http.StatusBadRequest, "invalid_request",
-				"a parameter came twice: "+printable(name, 40))
+				"a parameter is repeated: "+printable(name, 40))
 			return nil, false
 		}
 	}

@@ -63,14 +63,14 @@ func (s *Service) prepare(v *visit) error {
 	}
 	v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
 	if err := v.r.ParseForm(); err != nil {
-		return snap.Invalid("the form cannot be read", "go back and send it again")
+		return snap.Invalid("the form cannot be read", "go back and submit it again")
 	}
 	if err := s.cross.Check(v.r); err != nil {
-		return snap.Forbidden("this form was sent from another site", "open the page yourself and send it again")
+		return snap.Forbidden("this form was sent from another site", "open the page yourself and submit the form again")
 	}
 	if !hmac.Equal([]byte(v.r.PostFormValue("csrf_token")), []byte(v.csrf)) {
-		return snap.Forbidden("this form is out of date, or does not belong to this browser",
-			"go back, reload the page and send it again")
+		return snap.Forbidden("this form is outdated or belongs to another browser",
+			"go back, reload the page and submit the form again")
 	}
 	return nil
 }
@@ -185,13 +185,13 @@ const retrySoon = "1"
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	if store.Unavailable(err) || r.Context().Err() != nil {
 		s.log.WarnContext(r.Context(), "the database does not serve", "path", r.URL.Path, "error", err)
-		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available now",
+		return &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available",
 			Hint: "try again in a moment", Cause: err}
 	}
 	id := rand.Text()[:8]
 	s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "id", id, "error", err)
-	return &snap.Error{Code: snap.CodeInternal, Detail: "something went wrong on our side",
-		Hint: "try again; if it happens again, tell the operator the number " + id, Cause: err}
+	return &snap.Error{Code: snap.CodeInternal, Detail: "an unexpected error occurred in the service",
+		Hint: "try again; if it happens again, give the operator the number " + id, Cause: err}
 }
 
 // titleOf says what a status means to a person.
@@ -225,7 +225,7 @@ func sentence(text string) string {
 
 func (s *Service) noPage(*visit) error {
 	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no such page",
-		Hint: "go to your account, or enter a code to sign in a terminal"}
+		Hint: "go to your account, or enter a code to sign in from a terminal"}
 }
 
 func (s *Service) home(v *visit) error { return s.redirect(v, "/account", nil) }

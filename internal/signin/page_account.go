@@ -68,7 +68,7 @@ func (s *Service) createKey(v *visit) error {
 	if typed := v.r.PostFormValue("expires"); typed != "" {
 		life, err := snap.ParseDuration(typed)
 		if err != nil {
-			return snap.Invalid(err.Error(), "choose one of the list")
+			return snap.Invalid(err.Error(), "choose one from the list")
 		}
 		spec.Expires = s.now().Add(life).Truncate(time.Second)
 	}

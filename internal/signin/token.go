@@ -47,7 +47,7 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "grant_type is missing")
 	default:
 		s.writeOAuthError(w, http.StatusBadRequest, "unsupported_grant_type",
-			"only the device code and refresh token grants are offered")
+			"only the device code and refresh token grants are supported")
 	}
 }
 
@@ -74,13 +74,13 @@ func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Valu
 	case store.PollPending:
 		bad("authorization_pending", "not approved yet")
 	case store.PollSlowDown:
-		bad("slow_down", "polled too often; wait 5 seconds longer from now on")
+		bad("slow_down", "polled too often; wait 5 seconds longer between requests")
 	case store.PollDenied:
 		s.count("device", "refused")
 		bad("access_denied", reason)
 	case store.PollExpired:
 		s.count("device", "expired")
-		bad("expired_token", "the code has expired; begin again")
+		bad("expired_token", "the code has expired; start again")
 	case store.PollApproved:
 		s.count("device", "ok")
 		s.log.InfoContext(r.Context(), "signed in", "user", n.UserID, "session", n.ID, "program", n.Name, "address",
@@ -88,7 +88,7 @@ func (s *Service) deviceGrant(w http.ResponseWriter, r *http.Request, f url.Valu
 		s.writeTokens(w, r, n, refresh)
 	default:
 		s.count("device", "wrong")
-		bad("invalid_grant", "the device code is unknown or was used")
+		bad("invalid_grant", "the device code is unknown or already used")
 	}
 }
 

@@ -63,7 +63,7 @@ func (s *Service) startUpstream(v *visit) error {
 	if err != nil {
 		s.log.WarnContext(ctx, "identity provider", "organization", org.Slug, "error", err)
 		return upstreamFailed("the identity provider of "+org.Name+" does not answer",
-			"try again in a while; API keys and existing sessions keep working", err)
+			"try again later; API keys and existing sessions keep working", err)
 	}
 	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
 	err = s.store.AddUpstreamLogin(ctx, store.UpstreamLogin{
@@ -93,11 +93,11 @@ func (s *Service) applyAnswer(v *visit) error {
 		return err
 	}
 	if !hmac.Equal(login.Browser, digest(v.number)) {
-		return snap.Forbidden("this sign-in was begun in another browser", "sign in again here")
+		return snap.Forbidden("this sign-in was started in another browser", "sign in again here")
 	}
 	org, ok := s.organizationByID(login.OrgID)
 	if !ok || org.oidc == nil {
-		return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization does not sign in this way any more"}
+		return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization no longer uses this way to sign in"}
 	}
 	p, token, err := s.identifyUpstream(ctx, org, login, q)
 	if err != nil {
@@ -124,7 +124,7 @@ func (s *Service) identifyUpstream(ctx context.Context, org organization, login 
 	d, err := org.provider.Discover(ctx)
 	if err != nil {
 		return auth.Person{}, nil, upstreamFailed("the identity provider of "+org.Name+" does not answer",
-			"try again in a while",
+			"try again later",
 			err)
 	}
 	if iss := q.Get("iss"); iss != org.provider.Issuer() && (iss != "" || d.IssInAnswer) {
@@ -239,9 +239,8 @@ func (s *Service) External(issuer, audience string) (*auth.External, error) {
 		}
 		if found != nil {
 			return nil,
-				fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not tell which "+
-					"one they are "+
-					"for", issuer)
+				fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not say which "+
+					"one they are for", issuer)
 		}
 		found = &auth.External{Provider: o.provider, Audience: audience, OrgID: o.ID, GroupsClaim: o.oidc.GroupsClaim,
 			Roles: o.oidc.Roles}

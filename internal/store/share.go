@@ -102,9 +102,8 @@ func (s *Store) UnshareAll(ctx context.Context, c snap.Caller, sn snap.Snapshot)
 			return err
 		}
 		if len(from.Orgs) > 0 && snap.Allowed(c, snap.ActShareOrg, sn) != nil {
-			return snap.Forbidden("the snapshot is also shared with another organization, and only owners and "+
-				"admins can end "+
-				"that share",
+			return snap.Forbidden("the snapshot is also shared with another organization, and only owners and admins "+
+				"can end that share",
 				"ask an owner or admin to run this command, or end your own shares one by one")
 		}
 		ended, err = s.ungrantAll(ctx, tx, c, sn, from)

@@ -33,7 +33,7 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 		return got, 0, err
 	}
 	if got.Snapshot.Size < 1 || len(got.Snapshot.SHA256) != 2*sha256.Size {
-		return got, 0, &snap.Error{Code: snap.CodeInternal, Detail: "the service describes the snapshot wrongly",
+		return got, 0, &snap.Error{Code: snap.CodeInternal, Detail: "the service's description of the snapshot is invalid",
 			Hint: "update snapcli or the service"}
 	}
 	o = o.complete()
@@ -76,7 +76,7 @@ func Verify(ctx context.Context, file string, s api.Snapshot) error {
 		return err
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != s.SHA256 {
-		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("%s exists and is another snapshot", file),
+		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("%s exists and is a different snapshot", file),
 			Hint: "move it away, then pull again"}
 	}
 	return nil
@@ -132,8 +132,8 @@ func (d *downloader) pull(ctx context.Context) error {
 	}
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
-		Detail: "the bytes in the cloud do not have the snapshot's checksum; they were fetched twice",
-		Hint:   "tell its owner to push it again",
+		Detail: "the bytes in the cloud do not match the snapshot's checksum, even when fetched twice",
+		Hint:   "ask its owner to push it again",
 	}
 }
 
@@ -204,7 +204,7 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 			continue
 		}
 		if bad++; bad > maxBad {
-			return "", fmt.Errorf("the disk of %s does not give back what is written to it", d.part.name())
+			return "", fmt.Errorf("the disk of %s returns other bytes than were written to it", d.part.name())
 		}
 		d.meter.done.Add(-d.size(n))
 		d.pieces.miss(n)

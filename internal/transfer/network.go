@@ -22,4 +22,4 @@ func isNetwork(err error) bool {
 		errors.Is(err, errCutShort)
 }
 
-var errCutShort = errors.New("the answer broke off")
+var errCutShort = errors.New("the connection closed before the end of the answer")

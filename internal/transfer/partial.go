@@ -136,7 +136,7 @@ func (p *partial) begin() error {
 	if disk.Full(err) {
 		return errors.Join(&snap.Error{
 			Code:   snap.CodeStorageFull,
-			Detail: fmt.Sprintf("the disk of %s has no room for %d bytes", filepath.Dir(p.file), p.head.Size),
+			Detail: fmt.Sprintf("the disk of %s has no space for %d bytes", filepath.Dir(p.file), p.head.Size),
 			Hint:   "free some space, or set SNAPCLI_DATA_DIR to a folder on another disk",
 			Cause:  err,
 		}, p.remove())

@@ -20,7 +20,7 @@ func (o Options) mayUse(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return &snap.Error{Code: snap.CodeInternal,
-			Detail: "the service names an address of the object store that cannot be used",
+			Detail: "the service's address of the object store cannot be used",
 			Hint:   "tell the service's operator"}
 	}
 	if o.Remote && (u.Hostname() == "localhost" || inside(u.Hostname())) {
@@ -29,8 +29,8 @@ func (o Options) mayUse(rawURL string) error {
 	if u.Scheme == "https" || o.Plain || snap.IsLoopback(u.Hostname()) {
 		return nil
 	}
-	return snap.Usage(fmt.Sprintf("the service keeps its bytes at http://%s, which is not encrypted", u.Host),
-		"ask the service's operator to give the object store https; if you trust the network in between, set "+
+	return snap.Usage(fmt.Sprintf("the service's object store at http://%s does not encrypt its connections", u.Host),
+		"ask the service's operator to use https for the object store; if you trust the network in between, set "+
 			"cloud.plain_storage: true, or SNAPCLI_CLOUD__PLAIN_STORAGE=true")
 }
 
@@ -46,8 +46,8 @@ func inside(host string) bool {
 }
 
 func errInside(host string) error {
-	return snap.Usage(fmt.Sprintf("the service directs this machine to its own or a link-local address, %s, and was "+
-		"not followed", host),
+	return snap.Usage(fmt.Sprintf("the service directs this machine to its own or a link-local address, %s; snapcli "+
+		"did not connect to it", host),
 		"check cloud.url; if it is right, tell the service's operator that the object store's address is wrong")
 }
 

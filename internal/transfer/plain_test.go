@@ -31,8 +31,8 @@ func (e elsewhere) Pull(ctx context.Context, id string) (api.PullResponse, error
 	return out, err
 }
 
-// Bytes, and the permission in their URL, do not travel in clear unless that is
-// said: a storage of plain http is refused before anything is sent to it.
+// Bytes, and the permission in their URL, are not sent unencrypted without
+// consent: an object store with plain http is refused before anything is sent.
 func TestPlainStorageIsRefused(t *testing.T) {
 	t.Parallel()
 	const storage = "http://storage.example"

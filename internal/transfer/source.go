@@ -140,7 +140,7 @@ func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 		from = next.String()
 	}
 	return &snap.Error{Code: snap.CodeUnavailable,
-		Detail: "the download is sent from one address to the next without end", Hint: "tell the service's operator"}
+		Detail: "the download is redirected too many times", Hint: "tell the service's operator"}
 }
 
 func (d *downloader) request(ctx context.Context, from string, p *piece) (*http.Response, error) {

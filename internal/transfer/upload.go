@@ -48,11 +48,9 @@ func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o 
 // damaged tells that a local file is not what it was when it was made.
 func damaged(name string) error {
 	return &snap.Error{
-		Code: snap.CodeCorrupt,
-		Detail: fmt.Sprintf("the local snapshot %s is damaged: its bytes do not have the checksum they were written "+
-			"with",
-			name),
-		Hint: "build it again; `snapcli snapshots verify` checks the others",
+		Code:   snap.CodeCorrupt,
+		Detail: fmt.Sprintf("the local snapshot %s is damaged: its checksum is wrong", name),
+		Hint:   "build it again; `snapcli snapshots verify` checks the others",
 	}
 }
 
@@ -66,7 +64,7 @@ type uploader struct {
 }
 
 // errGone says that the upload is not there any more.
-var errGone = errors.New("the service has dropped the upload")
+var errGone = errors.New("the service has removed the upload")
 
 // push plans, sends and completes, and plans again when the service has lost
 // something. It returns the plan that was followed.
@@ -134,7 +132,7 @@ type part struct {
 // pass over the file, the signing in batches, and the sending.
 func (u *uploader) send(ctx context.Context, plan api.UploadPlan) error {
 	if plan.PartSize < 1 || int64(plan.Parts) != (u.req.Size+plan.PartSize-1)/plan.PartSize {
-		return &snap.Error{Code: snap.CodeInternal, Detail: "the service planned the upload wrongly",
+		return &snap.Error{Code: snap.CodeInternal, Detail: "the service's plan for the upload is invalid",
 			Hint: "update snapcli or the service"}
 	}
 	u.meter.done.Store(0)

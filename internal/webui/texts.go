@@ -37,10 +37,10 @@ func titleChange(target string) string { return "Change " + target }
 
 // Problems: the title stands above an error's own words.
 
-const textInside = "something went wrong inside"
+const textInside = "an unexpected error occurred"
 
 func problemInside() *problem {
-	return &problem{Title: titleOf(snap.CodeInternal), Detail: "this should not have happened",
+	return &problem{Title: titleOf(snap.CodeInternal), Detail: "the web UI could not complete the request",
 		Hint: "run `snapcli serve --debug` to see why"}
 }
 
@@ -72,17 +72,17 @@ func errNoCloud() error {
 // The gate: who may use the web UI at all.
 
 func errOtherAddress() error {
-	return snap.Forbidden("this address is not one of the web UI's", "open the link that `snapcli serve` printed")
+	return snap.Forbidden("the web UI is not served at this address", "open the link that `snapcli serve` printed")
 }
 
 func errNoStartLink() error {
-	return &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this browser was not opened with the start link",
+	return &snap.Error{Code: snap.CodeUnauthenticated, Detail: "this browser has not opened the start link",
 		Hint: "open the link that `snapcli serve` printed in the terminal"}
 }
 
 func errStartLinkUsed() error {
 	return &snap.Error{Code: snap.CodeUnauthenticated,
-		Detail: "this start link was used already, or is from another run",
+		Detail: "this start link was already used, or is from another run",
 		Hint:   "open the newest link that `snapcli serve` printed"}
 }
 
@@ -112,12 +112,12 @@ func errNoAddress(address string) error {
 
 func errRemote(address string) error {
 	return snap.Usage(fmt.Sprintf("%s can be reached from other machines", address),
-		"whoever opens the web UI acts as you; if that is meant, add --allow-remote, and put TLS in front")
+		"anyone who opens the web UI acts as you; if you want that, add --allow-remote, and put TLS in front")
 }
 
 func errCannotListen(address string, why error) error {
 	return snap.Usage(fmt.Sprintf("cannot listen on %s: %v", address, why),
-		"choose another with --listen, or leave it out for the next free port")
+		"choose another address with --listen, or omit it to use the next free port")
 }
 
 func errPortsTaken(first, last int) error {
@@ -261,7 +261,7 @@ const (
 )
 
 func errTargetKnown() error {
-	return snap.Invalid("there is a target of this name", "change it on the Targets page, or choose another name")
+	return snap.Invalid("a target of this name exists already", "change it on the Targets page, or choose another name")
 }
 
 // Jobs: their titles, how each ended, and what may hinder one.
@@ -309,7 +309,7 @@ func unsavedTarget(name string, why error) string {
 func endFailed(err error) string { return "failed: " + err.Error() }
 
 func errUnderWay(title string) error {
-	return &snap.Error{Code: snap.CodeConflict, Detail: "this is under way already: " + title,
+	return &snap.Error{Code: snap.CodeConflict, Detail: "this is already running: " + title,
 		Hint: "wait for it, or cancel it on the Jobs page"}
 }
 
@@ -319,12 +319,12 @@ func errNoJob(id int) error {
 }
 
 func errOtherDatabase(name string) error {
-	return snap.Invalid(fmt.Sprintf("the name typed is not that of the database, %q", name),
-		"type it exactly, to be sure that it may be replaced")
+	return snap.Invalid(fmt.Sprintf("the typed name is not that of the database, %q", name),
+		"type it exactly, to confirm that it may be replaced")
 }
 
 func errDestinationChanged() error {
-	return snap.Invalid("the destination changed meanwhile", "look at it again")
+	return snap.Invalid("the destination has changed in the meantime", "check it again")
 }
 
 // Activity: who did what, around the name of what it concerns.
@@ -448,5 +448,5 @@ func credentialText(k snap.CredentialKind) string {
 
 func errNoSignIn() error {
 	return snap.Usage("an API key is configured, so there is nothing to sign in to or out of here",
-		"take cloud.api_key out of the configuration to use a login session")
+		"remove cloud.api_key from the configuration to use a login session")
 }
