@@ -117,7 +117,7 @@ func TestAStartLinkWorksOnce(t *testing.T) {
 	u.must(u.get(link), http.StatusOK) // the browser that has the cookie
 	other := startUI(t, nil, "")
 	u.http.Jar = other.http.Jar
-	u.must(u.get(link), http.StatusUnauthorized, "used already")
+	u.must(u.get(link), http.StatusUnauthorized, "already used")
 }
 
 // L3: the cookie cannot be read by script and is not sent by other sites.

@@ -18,10 +18,10 @@ func TestTargetForm(t *testing.T) {
 	wrong := u.post("/targets/new", url.Values{"name": {"a/b"}, "source": {"nonsense"},
 		"destination": {"oracle://x:hidden@y/z"}})
 	u.must(wrong, http.StatusUnprocessableEntity,
-		`id="name-hint"`, "contains", "no scheme", "no kind of database", `value="nonsense"`)
+		`id="name-hint"`, "contains", "no scheme", "is not a supported kind of database", `value="nonsense"`)
 	u.mustNot(wrong, "hidden@")
 	u.must(u.post("/targets/new", url.Values{"name": {"old"}}), http.StatusUnprocessableEntity,
-		"here is a target of this name")
+		" target of this name exists already")
 	u.must(u.post("/targets/new", url.Values{"name": {"new"}, "source": {"sqlite:///tmp/new.db"}}), http.StatusOK,
 		"new",
 		"sqlite:///tmp/new.db")
