@@ -23,14 +23,21 @@ const (
 	// follows a share with another organization: what that organization may know of it
 	AuditReceipt      AuditAction = "snapshot.share_receipt"
 	AuditShareRefused AuditAction = "snapshot.share_refused"
-	AuditDeclined     AuditAction = "snapshot.declined"
-	AuditDeleted      AuditAction = "snapshot.deleted"
-	AuditChannelMade  AuditAction = "channel.created"
-	AuditChannelGone  AuditAction = "channel.deleted"
-	AuditRetention    AuditAction = "retention.changed"
-	AuditWebhookMade  AuditAction = "webhook.created"
-	AuditWebhookGone  AuditAction = "webhook.deleted"
-	AuditUserChanged  AuditAction = "user.changed"
+	// a deletion, or sending back what another organization shared, that was refused
+	AuditDeleteRefused  AuditAction = "snapshot.delete_refused"
+	AuditDeclineRefused AuditAction = "snapshot.decline_refused"
+	// the configuration no longer lists the organization, lists it again, or gives it another policy
+	AuditOrgClosed   AuditAction = "organization.closed"
+	AuditOrgOpened   AuditAction = "organization.opened"
+	AuditPolicy      AuditAction = "organization.policy_changed"
+	AuditDeclined    AuditAction = "snapshot.declined"
+	AuditDeleted     AuditAction = "snapshot.deleted"
+	AuditChannelMade AuditAction = "channel.created"
+	AuditChannelGone AuditAction = "channel.deleted"
+	AuditRetention   AuditAction = "retention.changed"
+	AuditWebhookMade AuditAction = "webhook.created"
+	AuditWebhookGone AuditAction = "webhook.deleted"
+	AuditUserChanged AuditAction = "user.changed"
 	// the identity provider no longer confirms the user; their sessions and keys were ended
 	AuditUserLeft     AuditAction = "user.left"
 	AuditKeyMade      AuditAction = "key.created"
@@ -45,7 +52,8 @@ const (
 func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditReceipt, AuditShareRefused,
-		AuditDeclined, AuditDeleted,
+		AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
+		AuditOrgClosed, AuditOrgOpened, AuditPolicy,
 		AuditChannelMade, AuditChannelGone, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditUserChanged, AuditUserLeft, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded,
 		AuditTokenReused,
@@ -64,6 +72,10 @@ type AuditDetail struct {
 	Bytes        int64      `json:"bytes,omitempty"`        // moved
 	Code         Code       `json:"code,omitempty"`         // why it was refused
 	User         string     `json:"user,omitempty"`         // whom it concerns, when not the actor
+	Account      int64      `json:"account,omitempty"`      // of that user, or of the owner who pushed
+	Key          int64      `json:"key,omitempty"`          // which key
+	Scopes       []Scope    `json:"scopes,omitempty"`       // of the key
+	Policy       string     `json:"policy,omitempty"`       // of the organization from then on, as JSON
 	Role         Role       `json:"role,omitempty"`         // of that user from then on
 	Groups       []string   `json:"groups,omitempty"`       // of that user from then on, by ID
 	Kind         string     `json:"kind,omitempty"`         // of the key or session

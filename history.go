@@ -3,6 +3,7 @@ package snap
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -16,7 +17,10 @@ type Then struct {
 	OrgWide bool
 	Groups  []string              // IDs of the groups it was shared with
 	Orgs    map[string]*time.Time // slugs of the organizations it was shared with; nil never ends
-	Users   []AuditDetail         // the organization's users: e-mail, role, groups
+	Users   []AuditDetail         // the organization's users: account, e-mail, role, groups
+	Keys    []AuditDetail         // its organization-level keys that were not revoked: name, kind, scopes
+	Closed  bool                  // the configuration did not list the organization, so nobody saw anything
+	account int64                 // of the owner; 0 in lines of older services
 	at      time.Time
 }
 
@@ -24,10 +28,20 @@ type Then struct {
 // its users, the oldest first and none after at.
 func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 	then := Then{Orgs: map[string]*time.Time{}, at: at}
-	users := map[string]AuditDetail{}
+	users, keys := map[string]AuditDetail{}, map[int64]AuditDetail{}
 	for _, e := range lines {
-		if e.Action == AuditUserChanged {
-			users[e.Detail.User] = e.Detail
+		switch e.Action {
+		case AuditUserChanged:
+			delete(users, e.Detail.User) // a line of an older service, without the account
+			users[accountOf(e.Detail.Account, e.Detail.User)] = e.Detail
+		case AuditKeyMade:
+			if CredentialKind(e.Detail.Kind).OrgLevel() {
+				keys[e.Detail.Key] = e.Detail
+			}
+		case AuditKeyRevoked:
+			delete(keys, e.Detail.Key)
+		case AuditOrgClosed, AuditOrgOpened:
+			then.Closed = e.Action == AuditOrgClosed
 		}
 		if e.Snapshot == snapshotID {
 			then.read(e)
@@ -41,14 +55,31 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 	for _, u := range users {
 		then.Users = append(then.Users, u)
 	}
-	slices.SortFunc(then.Users, func(a, b AuditDetail) int { return cmp.Compare(a.User, b.User) })
+	slices.SortFunc(then.Users, func(a, b AuditDetail) int {
+		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Account, b.Account))
+	})
+	for _, k := range keys {
+		then.Keys = append(then.Keys, k)
+	}
+	slices.SortFunc(then.Keys, func(a, b AuditDetail) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
+	})
 	return then
+}
+
+// accountOf is by what a user is known: by the account, which stays when the
+// e-mail changes, and by the e-mail in lines of services that wrote no account.
+func accountOf(account int64, email string) string {
+	if account == 0 {
+		return email
+	}
+	return strconv.FormatInt(account, 10)
 }
 
 func (t *Then) read(e AuditEntry) {
 	switch e.Action {
 	case AuditPushed:
-		t.Known, t.Existed, t.Owner = true, true, e.Detail.Owner
+		t.Known, t.Existed, t.Owner, t.account = true, true, e.Detail.Owner, e.Detail.Account
 	case AuditDeleted:
 		t.Existed = false
 	case AuditShared:
@@ -83,7 +114,7 @@ func (t *Then) unshare(d AuditDetail) {
 // Why says through what a user of the organization could see the snapshot;
 // empty when they could not. It asks the access rule itself.
 func (t Then) Why(u AuditDetail) string {
-	if !t.Existed {
+	if !t.Existed || t.Closed {
 		return ""
 	}
 	n := numbers{}
@@ -92,6 +123,21 @@ func (t Then) Why(u AuditDetail) string {
 		return ""
 	}
 	return v.Why
+}
+
+// SeenBy reports whether one of the organization's keys could see the snapshot
+// and pull it.
+func (t Then) SeenBy(key AuditDetail) bool {
+	if !t.Existed || t.Closed || key.Expires != nil && !t.at.Before(*key.Expires) {
+		return false
+	}
+	n := numbers{}
+	c := Caller{Org: n.home(), Credential: Credential{Kind: CredentialKind(key.Kind), Scopes: key.Scopes}}
+	var grants []Grant
+	for _, a := range n.grants(t) {
+		grants = append(grants, a.Grant)
+	}
+	return Visible(c, grants, t.at) && Allowed(c, ActPull, Snapshot{Org: c.Org}) == nil
 }
 
 // numbers gives what the log knows by name the identifiers by which the access
@@ -115,7 +161,7 @@ func (n numbers) group(id string) Group {
 
 // caller is a user as they were.
 func (n numbers) caller(u AuditDetail) Caller {
-	c := Caller{Org: n.home(), User: &User{ID: n.of("user", u.User), Email: u.User}, Role: u.Role}
+	c := Caller{Org: n.home(), User: &User{ID: n.of("user", accountOf(u.Account, u.User)), Email: u.User}, Role: u.Role}
 	for _, id := range u.Groups {
 		c.Groups = append(c.Groups, n.group(id))
 	}
@@ -127,7 +173,9 @@ func (n numbers) grants(t Then) []Access {
 	home := n.home()
 	all := []Access{{Grant: Grant{Audience: AudienceOf(KindAdmins, home.ID)}, Org: home}}
 	if t.Owner != "" {
-		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindUser, n.of("user", t.Owner))}, Org: home})
+		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindUser, n.of("user", accountOf(t.account, t.Owner)))}, Org: home})
+	} else {
+		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindKeys, home.ID)}, Org: home})
 	}
 	if t.OrgWide {
 		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindMembers, home.ID)}, Org: home})

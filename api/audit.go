@@ -42,13 +42,16 @@ type AudienceThen struct {
 	At       time.Time    `json:"at"`
 	Existed  bool         `json:"existed" doc:"it had been pushed and not been deleted"`
 	Through  []string     `json:"through" doc:"what let anyone see it: its owner, owners and admins, and the shares that were live"`
+	Closed   bool         `json:"closed" doc:"the organization was closed, so none of its members could see anything"`
 	Users    []ThenMember `json:"users" doc:"the organization's users who could see it"`
+	Keys     []AccessKey  `json:"keys" doc:"organization-level keys that could list and pull it; those made before the log recorded their scopes are left out"`
 }
 
 // ThenMember is a user who could see a snapshot, and why.
 type ThenMember struct {
-	Email string `json:"email"`
-	Why   string `json:"why"`
+	Email   string `json:"email"`
+	Account int64  `json:"account,omitempty" doc:"number of the account; an e-mail may change or belong to two"`
+	Why     string `json:"why"`
 }
 
 // Pulled tells the service that a pull has ended well, for its audit log.

@@ -129,6 +129,10 @@ func (a *app) printAccess(then api.AudienceThen) error {
 		a.note("%s did not exist at %s", then.Snapshot, a.moment(then.At))
 		return nil
 	}
+	if then.Closed {
+		a.note("%s could be seen by nobody at %s: the organization was closed", then.Snapshot, a.moment(then.At))
+		return nil
+	}
 	a.heading("It can be seen through")
 	for _, t := range then.Through {
 		a.result("  %s", t)
@@ -139,5 +143,11 @@ func (a *app) printAccess(then api.AudienceThen) error {
 	for _, u := range then.Users {
 		t.row(u.Email, u.Why)
 	}
-	return t.flush()
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, k := range then.Keys {
+		a.note("the %s key %q could see it too", string(k.Kind), k.Name)
+	}
+	return nil
 }

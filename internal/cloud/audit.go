@@ -79,14 +79,19 @@ func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.Au
 		return nil, snap.ErrNotFound
 	}
 	out := api.AudienceThen{Snapshot: in.Snapshot, At: in.At.UTC(), Existed: then.Existed, Through: []string{},
-		Users: []api.ThenMember{}}
+		Closed: then.Closed, Users: []api.ThenMember{}, Keys: []api.AccessKey{}}
 	if !then.Existed {
 		return &body[api.AudienceThen]{out}, nil
 	}
 	out.Through = through(then)
 	for _, u := range then.Users {
 		if why := then.Why(u); why != "" {
-			out.Users = append(out.Users, api.ThenMember{Email: u.User, Why: why})
+			out.Users = append(out.Users, api.ThenMember{Email: u.User, Account: u.Account, Why: why})
+		}
+	}
+	for _, k := range then.Keys {
+		if then.SeenBy(k) {
+			out.Keys = append(out.Keys, api.AccessKey{Kind: snap.CredentialKind(k.Kind), Name: k.Name, Scopes: k.Scopes})
 		}
 	}
 	return &body[api.AudienceThen]{out}, nil

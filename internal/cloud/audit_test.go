@@ -13,6 +13,7 @@ import (
 	"snap/api"
 	"snap/internal/clocktest"
 	"snap/internal/cloudtest"
+	"snap/internal/store"
 )
 
 // told writes the audit log of a client's organization as one line an entry,
@@ -97,6 +98,80 @@ func TestAuditTellsWhatHappened(t *testing.T) {
 	}
 	if v, err := alice.VerifyAudit(ctx, nil); err != nil || v.Lines < int64(len(want)) {
 		t.Errorf("verify: %+v, %v", v, err)
+	}
+}
+
+// The log names the right account when two have one e-mail, or one has another
+// e-mail by now, names the keys, and knows when the organization was closed.
+func TestAuditTellsWhichAccountAndKey(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	clock := clocktest.New(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	c := cloudtest.Start(t, cloudtest.Options{Clock: clock})
+	alice := c.As("alice@acme.test")
+	sn := c.Push(c.As("mia@acme.test"), "shop", []byte("x"))
+	c.OrgKey("acme", snap.PipelineKey, snap.ScopePull)
+	c.OrgKey("acme", snap.AgentKey, snap.ScopePull, snap.ScopePrivate)
+	org, err := c.Store.OrgBySlug(ctx, "acme")
+	must(t, err)
+	double := store.SignIn{OrgID: org.ID, Issuer: "https://other.test", Subject: "2", Email: "mia@acme.test", Role: snap.RoleMember}
+	second, err := c.Store.ApplySignIn(ctx, double)
+	must(t, err)
+	then := func() api.AudienceThen {
+		t.Helper()
+		clock.Advance(time.Minute)
+		a, err := alice.AudienceAt(ctx, sn.ID, clock.Now())
+		must(t, err)
+		return a
+	}
+	mias := func(a api.AudienceThen) (all []api.ThenMember) {
+		for _, u := range a.Users {
+			if strings.HasPrefix(u.Email, "mia") {
+				all = append(all, u)
+			}
+		}
+		return all
+	}
+	if got := mias(then()); len(got) != 1 || got[0].Account == second {
+		t.Errorf("of two accounts with one e-mail, %d: %+v", second, got)
+	}
+	double.Email, double.Role = "mia.two@acme.test", snap.RoleAdmin
+	_, err = c.Store.ApplySignIn(ctx, double)
+	must(t, err)
+	a := then()
+	if got := mias(a); len(got) != 2 || got[0].Email != "mia.two@acme.test" || got[0].Account != second {
+		t.Errorf("after the second one's e-mail changed: %+v", got)
+	}
+	if len(a.Keys) != 1 || a.Keys[0].Kind != snap.AgentKey {
+		t.Errorf("keys of a private snapshot: %+v", a.Keys)
+	}
+	_, err = alice.Share(ctx, sn.ID)
+	must(t, err)
+	if a := then(); len(a.Keys) != 2 {
+		t.Errorf("keys of one that is shared org-wide: %+v", a.Keys)
+	}
+	must(t, c.Store.CloseAllBut(ctx, []string{"globex", "initech"}))
+	closed := clock.Now()
+	clock.Advance(time.Minute)
+	must(t, c.Store.CloseAllBut(ctx, []string{"acme", "globex", "initech"}))
+	a, err = alice.AudienceAt(ctx, sn.ID, closed)
+	must(t, err)
+	if !a.Closed || len(a.Users) != 0 || len(a.Keys) != 0 {
+		t.Errorf("while it was closed: %+v", a)
+	}
+	if a := then(); a.Closed || len(a.Users) == 0 {
+		t.Errorf("after it was opened: %+v", a)
+	}
+	_, err = c.As("max@acme.test").Snapshot(ctx, sn.ID)
+	must(t, err)
+	refused := c.As("max@acme.test").Delete(ctx, sn.ID)
+	for action, want := range map[snap.AuditAction]int{snap.AuditOrgClosed: 1, snap.AuditOrgOpened: 1,
+		snap.AuditDeleteRefused: 1} {
+		page, err := alice.Audit(ctx, api.AuditOptions{Action: action})
+		must(t, err)
+		if len(page.Items) != want {
+			t.Errorf("%d lines of %s, %v", len(page.Items), action, refused)
+		}
 	}
 }
 

@@ -52,7 +52,13 @@ func (b *building) answered(rt *rapid.T, v *visitor, t *thing, do snap.Action, e
 	if snap.CodeOf(err) != want && (err != nil || want != "") {
 		rt.Fatalf("%s wants to %s %s: %v, want %q", v.name(), do, t.ID, err, want)
 	}
-	if do == snap.ActShare || do == snap.ActShareOrg {
+	refused := want == snap.CodeForbidden || want == snap.CodeUserAttributionRequired
+	switch {
+	case refused && do == snap.ActDelete:
+		t.note(v, snap.AuditDeleteRefused, string(want))
+	case refused && do == snap.ActDecline:
+		t.note(v, snap.AuditDeclineRefused, string(want))
+	case do == snap.ActShare || do == snap.ActShareOrg:
 		switch want {
 		case snap.CodeForbidden:
 			t.note(v, snap.AuditShareRefused, string(want))

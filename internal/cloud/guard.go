@@ -164,7 +164,7 @@ func (s *Service) unattributed(r *http.Request, c snap.Caller, do snap.Action) e
 	if id, ok := snap.CleanIDPrefix(r.PathValue("id")); ok {
 		asked.ID = id
 	}
-	return s.noteRefusal(r.Context(), c, asked, snap.Allowed(c, do, snap.Snapshot{}))
+	return s.noteRefusal(r.Context(), c, asked, snap.AuditShareRefused, snap.Allowed(c, do, snap.Snapshot{}))
 }
 
 // changing reports whether a request is meant to change something.
@@ -196,16 +196,20 @@ func surplus(op *huma.Operation, r *http.Request) error {
 	return nil
 }
 
-// refused records the refusal of a share, and returns it.
+// refused records the refusal of a share, deletion or decline, and returns it.
 func (s *Service) refused(ctx context.Context, c *call, do snap.Action, refusal error) error {
-	if do != snap.ActShare && do != snap.ActShareOrg {
+	action := map[snap.Action]snap.AuditAction{snap.ActShare: snap.AuditShareRefused,
+		snap.ActShareOrg: snap.AuditShareRefused, snap.ActDelete: snap.AuditDeleteRefused,
+		snap.ActDecline: snap.AuditDeclineRefused}[do]
+	if action == "" {
 		return refusal
 	}
-	return s.noteRefusal(ctx, c.caller, c.snapshot, refusal)
+	return s.noteRefusal(ctx, c.caller, c.snapshot, action, refusal)
 }
 
-func (s *Service) noteRefusal(ctx context.Context, c snap.Caller, sn snap.Snapshot, refusal error) error {
-	err := s.store.Note(ctx, c, sn, snap.AuditShareRefused, snap.AuditDetail{Code: snap.CodeOf(refusal)})
+func (s *Service) noteRefusal(ctx context.Context, c snap.Caller, sn snap.Snapshot,
+	action snap.AuditAction, refusal error) error {
+	err := s.store.Note(ctx, c, sn, action, snap.AuditDetail{Code: snap.CodeOf(refusal)})
 	if err != nil {
 		return err
 	}

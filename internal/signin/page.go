@@ -83,6 +83,9 @@ func (s *Service) identify(v *visit) error {
 		if c, callerErr := s.store.CallerOfUser(v.r.Context(), session.UserID); callerErr == nil {
 			c.Credential = snap.Credential{Kind: snap.Browser, ID: session.ID, Name: session.Name}
 			v.caller, v.session = c, session
+			origin := snap.OriginOf(v.r.Context())
+			origin.Caller = c // who makes or ends keys and sessions on the pages
+			v.r = v.r.WithContext(snap.WithOrigin(v.r.Context(), origin))
 		} else if !errors.Is(callerErr, snap.ErrUnauthenticated) {
 			return callerErr
 		}

@@ -159,12 +159,14 @@ func entryOf(body string) (e snap.AuditEntry, err error) {
 	return e, err
 }
 
-// History returns everything the log tells of one snapshot and of the
-// organization's users until a time, the oldest first: what it takes to say
+// History returns everything the log says about one snapshot and about the
+// organization's users and keys, and whether it was closed, until a time, the oldest first: what it takes to say
 // who could see the snapshot then.
 func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, until time.Time) ([]snap.AuditEntry,
 	error) {
 	return collect(ctx, s,
-		`SELECT `+entryColumns+` FROM audit a WHERE org_id = $1 AND (snapshot = $2 OR action = $3) AND at <= $4 ORDER BY seq`,
-		scanEntry, c.Org.ID, snapshotID, string(snap.AuditUserChanged), until.UnixMilli())
+		`SELECT `+entryColumns+` FROM audit a WHERE org_id = $1 AND (snapshot = $2
+			OR action IN ($3, $4, $5, $6, $7)) AND at <= $8 ORDER BY seq`, scanEntry, c.Org.ID, snapshotID,
+		string(snap.AuditUserChanged), string(snap.AuditKeyMade), string(snap.AuditKeyRevoked),
+		string(snap.AuditOrgClosed), string(snap.AuditOrgOpened), until.UnixMilli())
 }

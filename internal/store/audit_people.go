@@ -14,13 +14,16 @@ import (
 func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
 	var org int64
 	var expires sql.NullInt64
-	var d snap.AuditDetail
+	d := snap.AuditDetail{Key: id}
+	var scopes string
 	err := tx.QueryRowContext(ctx, `
-		SELECT k.org_id, k.kind, k.name, coalesce(u.email, ''), k.expires_at
-		FROM api_keys k LEFT JOIN users u ON u.id = k.user_id WHERE k.id = $1`, id).Scan(&org, &d.Kind, &d.Name, &d.User, &expires)
+		SELECT k.org_id, k.kind, k.name, coalesce(u.email, ''), coalesce(u.id, 0), k.scopes, k.expires_at
+		FROM api_keys k LEFT JOIN users u ON u.id = k.user_id WHERE k.id = $1`, id).
+		Scan(&org, &d.Kind, &d.Name, &d.User, &d.Account, &scopes, &expires)
 	if err != nil {
 		return err
 	}
+	d.Scopes = splitScopes(scopes)
 	if until := timeOf(expires); !until.IsZero() {
 		d.Expires = &until
 	}
@@ -39,15 +42,16 @@ func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action 
 	if err != nil {
 		return err
 	}
-	d.User = actor.User.Email
+	org := actor.Org.ID
+	d.User, d.Account = actor.User.Email, actor.User.ID
 	var noticeTo int64
 	if action == snap.AuditTokenReused {
 		noticeTo = actor.User.ID
 	}
-	if by := snap.OriginOf(ctx).Caller; by.Principal() != 0 {
+	if by := snap.OriginOf(ctx).Caller; by.Principal() != 0 && by.Org.ID == org {
 		actor = by
 	}
-	return s.recordFor(ctx, tx, actor.Org.ID, actor, snap.AuditEntry{Action: action, Detail: d}, noticeTo)
+	return s.recordFor(ctx, tx, org, actor, snap.AuditEntry{Action: action, Detail: d}, noticeTo)
 }
 
 // standing returns a user's e-mail, role, groups and whether they are disabled,
@@ -93,6 +97,7 @@ func (s *Store) userDetail(ctx context.Context, tx *sql.Tx, where string, args .
 	if err != nil {
 		return d, 0, err
 	}
+	d.Account = id
 	d.Groups, err = drain(rows, scanOne[string])
 	return d, org, err
 }

@@ -35,8 +35,11 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 	}
 	org := snap.OrgRef{Slug: slug, Name: name}
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `UPDATE orgs SET name = $2, policy = $3 WHERE slug = $1 RETURNING id`,
-			slug, name, string(policy)).Scan(&org.ID)
+		var before string
+		err := tx.QueryRowContext(ctx, `SELECT id, policy FROM orgs WHERE slug = $1`, slug).Scan(&org.ID, &before)
+		if err == nil {
+			return s.changeOrg(ctx, tx, org, before, string(policy))
+		}
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
@@ -61,10 +64,44 @@ func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 		return err
 	}
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE orgs SET closed = 1 - closed
-			WHERE closed = CASE WHEN slug IN (SELECT value FROM `+s.eachText("$1")+`) THEN 1 ELSE 0 END`, string(list))
-		return err
+		rows, err := tx.QueryContext(ctx, `UPDATE orgs SET closed = 1 - closed
+			WHERE closed = CASE WHEN slug IN (SELECT value FROM `+s.eachText("$1")+`) THEN 1 ELSE 0 END
+			RETURNING id, closed`, string(list))
+		if err != nil {
+			return err
+		}
+		changed, err := drain(rows, func(rows *sql.Rows) (o Org, err error) {
+			err = rows.Scan(&o.ID, &o.Closed)
+			return o, err
+		})
+		if err != nil {
+			return err
+		}
+		for _, o := range changed {
+			e := snap.AuditEntry{Action: snap.AuditOrgOpened}
+			if o.Closed {
+				e.Action = snap.AuditOrgClosed
+			}
+			if err := s.record(ctx, tx, o.ID, snap.Caller{}, e); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// changeOrg gives an organization a name and a policy, and records another policy.
+func (s *Store) changeOrg(ctx context.Context, tx *sql.Tx, org snap.OrgRef, before, policy string) error {
+	res, err := tx.ExecContext(ctx, `UPDATE orgs SET name = $2, policy = $3 WHERE id = $1 AND (name <> $2 OR policy <> $3)`,
+		org.ID, org.Name, policy)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 || before == policy {
+		return err
+	}
+	return s.record(ctx, tx, org.ID, snap.Caller{}, snap.AuditEntry{Action: snap.AuditPolicy,
+		Detail: snap.AuditDetail{Policy: policy}})
 }
 
 // setKeys writes what an organization's keys see, without the scope private and

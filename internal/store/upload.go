@@ -167,7 +167,7 @@ func (s *Store) insert(ctx context.Context, tx *sql.Tx, c snap.Caller, u Upload)
 	}
 	d := snap.AuditDetail{Name: u.Name, Bytes: u.Size}
 	if c.User != nil {
-		d.Owner = c.User.Email
+		d.Owner, d.Account = c.User.Email, c.User.ID
 	}
 	if err := s.recordOn(ctx, tx, c, sn, snap.AuditPushed, d); err != nil {
 		return err
