@@ -362,6 +362,7 @@ func deeds() []deed {
 		{snap.AuditWebhookMade, "activity", "made the webhook"},
 		{snap.AuditWebhookGone, "activity", "removed the webhook"},
 		{snap.AuditUserChanged, "person", "changed the user"},
+		{snap.AuditUserLeft, "person", "signed out everywhere, because the identity provider no longer has them, the user"},
 		{snap.AuditKeyMade, "key", "made the key"},
 		{snap.AuditKeyRevoked, "key", "revoked the key"},
 		{snap.AuditSessionBegan, "person", "signed in by"},
