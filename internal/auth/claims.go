@@ -196,8 +196,8 @@ func clip(s string) string {
 
 // RoleOf returns the role that the configuration gives a person: the most
 // powerful that lists one of their groups by ID or, when the provider vouches
-// for it, their e-mail; otherwise member. Without known groups the role may
-// depend on them: then known is false, and role is the least that it can be.
+// for it, their e-mail; otherwise member. Where a group could give a more powerful
+// role and the groups are unknown, known is false and role is viewer.
 func RoleOf(p Person, roles map[snap.Role][]string) (role snap.Role, known bool) {
 	has := func(entry string) bool {
 		if strings.Contains(entry, "@") && p.Verified && strings.EqualFold(entry, p.Email) {
@@ -207,17 +207,13 @@ func RoleOf(p Person, roles map[snap.Role][]string) (role snap.Role, known bool)
 			func(g snap.Group) bool { return g.GroupID == entry })
 	}
 	byGroup := func(entry string) bool { return !strings.Contains(entry, "@") }
-	known = true
 	for _, role := range []snap.Role{snap.RoleOwner, snap.RoleAdmin, snap.RoleMember, snap.RoleViewer} {
 		if slices.ContainsFunc(roles[role], has) {
-			return role, known
+			return role, true
 		}
 		if !p.Groups.Known && slices.ContainsFunc(roles[role], byGroup) {
-			known = false
+			return snap.RoleViewer, false
 		}
 	}
-	if !p.Groups.Known && slices.ContainsFunc(roles[snap.RoleViewer], byGroup) {
-		return snap.RoleViewer, known
-	}
-	return snap.RoleMember, known
+	return snap.RoleMember, true
 }

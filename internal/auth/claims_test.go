@@ -110,8 +110,11 @@ func TestRoles(t *testing.T) {
 		t.Errorf("an e-mail that is not verified is shown as theirs: %+v", p)
 	}
 	if got, known := auth.RoleOf(auth.Person{},
-		map[snap.Role][]string{snap.RoleAdmin: {"admins"}}); got != snap.RoleMember || known {
+		map[snap.Role][]string{snap.RoleAdmin: {"admins"}}); got != snap.RoleViewer || known {
 		t.Errorf("unknown groups without viewers: %s, known %v", got, known)
+	}
+	if got, known := auth.RoleOf(auth.Person{}, nil); got != snap.RoleMember || !known {
+		t.Errorf("no roles at all: %s, known %v", got, known)
 	}
 	if got, known := auth.RoleOf(auth.Person{},
 		map[snap.Role][]string{snap.RoleAdmin: {"a@acme.test"}}); got != snap.RoleMember || !known {

@@ -49,7 +49,8 @@ func scale(t testing.TB, n, groups int) *scaled {
 	defer db.Close()
 	many := fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) ", n-1)
 	for _, statement := range []string{
-		`INSERT INTO snapshots ` + many + `SELECT key - i * (1000 << 22), printf('snap_%016d', i), org_id, owner_id, pushed_with, target_id, target,
+		`INSERT INTO snapshots(key, id, org_id, owner_id, pushed_with, target_id, target,
+			name, folded, type, engine, size, sha256, blob, widened, created_at) ` + many + `SELECT key - i * (1000 << 22), printf('snap_%016d', i), org_id, owner_id, pushed_with, target_id, target,
 			target || '-' || i, folded || '-' || i, type, engine, size, printf('%064d', i), 'blob-' || i, widened, created_at - i * 1000 FROM snapshots, n`,
 		`INSERT INTO grants(audience, snapshot, target_id, type, expires_at, created_at, created_by, channel) ` + many + `SELECT audience, snapshot - i * (1000 << 22), target_id, type, expires_at, created_at, created_by, channel
 			FROM grants, n WHERE audience & 7 <> ` + fmt.Sprint(int(snap.KindMembers)) + ` OR i % 4 = 0`,
