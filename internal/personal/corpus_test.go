@@ -181,8 +181,8 @@ func valuesOf(l labelled, rows int) []string {
 func valueOf(l labelled, r *rand.Rand) string {
 	pick := func(of ...string) string { return of[r.IntN(len(of))] }
 	lower, typ := strings.ToLower(l.column), strings.ToLower(l.typ)
-	has := func(in string, any ...string) bool {
-		for _, a := range any {
+	has := func(in string, parts ...string) bool {
+		for _, a := range parts {
 			if strings.Contains(in, a) {
 				return true
 			}

@@ -160,10 +160,19 @@ func (j judge) byType(c Column, words []string) Finding {
 		return Finding{Mask, Hardware, "a hardware address by its type"}
 	case class.isNumber():
 		return j.number(words)
-	case class.isText() && c.Type.Dims == 0 && j.rowNamed(words) && len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1:
-		return keep("the key of a row, by its name and its values")
-	case class.isText() && c.Type.Dims == 0 && technical(words, j):
-		return keep("a technical word by its name")
+	}
+	return j.byContent(c, words)
+}
+
+// byContent judges types whose values say everything and the type nothing.
+func (j judge) byContent(c Column, words []string) Finding {
+	class := c.Type.Class
+	plain := class.isText() && c.Type.Dims == 0
+	switch {
+	case plain && j.rowNamed(words) && len(c.Samples) >= 10 && share(c.Samples, isOpaque) == 1:
+		return Finding{Verdict: Keep, Reason: "the key of a row, by its name and its values"}
+	case plain && technical(words, j):
+		return Finding{Verdict: Keep, Reason: "a technical word by its name"}
 	case class == Search:
 		return Finding{Mask, FreeText, "an index of texts"}
 	case class == Binary:

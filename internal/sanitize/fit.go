@@ -175,33 +175,25 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 	if c.divides {
 		return "the rows of the table are divided by it"
 	}
-	switch rule.Mask {
-	case "null":
-		if c.NotNull || c.key {
-			return "it cannot be null"
-		}
-		return ""
-	case "constant":
-		if c.unique {
-			return "its values must stay unique"
-		}
-		return c.holds(rule.Value)
+	if rule.Mask == "null" && (c.NotNull || c.key) {
+		return "it cannot be null"
 	}
-	if rule.Mask == "choice" && !c.unique {
-		for _, v := range rule.Values {
-			if why := c.holds(v); why != "" {
-				return fmt.Sprintf("%q: %s", v, why)
-			}
-		}
+	if rule.Mask == "null" {
 		return ""
-	}
-	if c.typ.Class != personal.Text && !slices.Contains(suited[c.typ.Class], rule.Mask) && !c.loose() {
-		return fmt.Sprintf("its type %s cannot hold the values of %s", c.Type, rule.Mask)
 	}
 	if c.unique {
 		if why := notUnique(rule, c); why != "" {
 			return why
 		}
+	}
+	switch rule.Mask {
+	case "constant":
+		return c.holdsAll([]string{rule.Value})
+	case "choice":
+		return c.holdsAll(rule.Values)
+	}
+	if c.typ.Class != personal.Text && !slices.Contains(suited[c.typ.Class], rule.Mask) && !c.loose() {
+		return fmt.Sprintf("its type %s cannot hold the values of %s", c.Type, rule.Mask)
 	}
 	mask := maskOf(key, rule, c)
 	for _, v := range c.samples {
@@ -214,6 +206,15 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 		}
 		if why := c.holds(masked); why != "" {
 			return why
+		}
+	}
+	return ""
+}
+
+func (c *column) holdsAll(values []string) string {
+	for _, v := range values {
+		if why := c.holds(v); why != "" {
+			return fmt.Sprintf("%q: %s", v, why)
 		}
 	}
 	return ""

@@ -62,7 +62,7 @@ func TestLocator(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	var hint *snap.Error
-	if hint = err.(*snap.Error); !strings.Contains(hint.Hint, "log: {columns: {line: redact}}") { //nolint:errorlint // it is one
+	if hint = err.(*snap.Error); !strings.Contains(hint.Hint, "log: {columns: {line: redact}}") {
 		t.Errorf("hint %q", hint.Hint)
 	}
 }

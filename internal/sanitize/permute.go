@@ -26,7 +26,7 @@ const rounds = 8
 // below permutes n within [0, bound).
 func (p permutation) below(n, bound *big.Int) *big.Int {
 	bits := new(big.Int).Sub(bound, big.NewInt(1)).BitLen()
-	half := uint(max(1, (bits+1)/2)) //nolint:gosec // a bit length is not negative
+	half := uint(max(1, (bits+1)/2))
 	mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), half), big.NewInt(1))
 	n = new(big.Int).Set(n)
 	for {
@@ -45,7 +45,7 @@ func (p permutation) below(n, bound *big.Int) *big.Int {
 func (p permutation) round(round int, right, bound *big.Int, half uint) *big.Int {
 	in := strconv.Itoa(round) + " " + bound.Text(36) + " " + right.Text(36)
 	out := new(big.Int)
-	for block := 0; uint(out.BitLen()) < half && block*256 < int(half)+256; block++ { //nolint:gosec // small
+	for block := 0; uint(out.BitLen()) < half && block*256 < int(half)+256; block++ {
 		d := p.from.digest(in + " " + strconv.Itoa(block))
 		out.Lsh(out, 256).Or(out, new(big.Int).SetBytes(d[:]))
 	}

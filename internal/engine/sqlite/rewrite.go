@@ -365,7 +365,7 @@ func withoutTriggers(ctx context.Context, c *sql.Conn) (makes []entry, err error
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	defer tx.Rollback() // after a commit it does nothing
 	rows, err := tx.QueryContext(ctx, "SELECT name, tbl_name, sql FROM sqlite_schema WHERE type = 'trigger'")
 	if err != nil {
 		return nil, err
@@ -393,7 +393,7 @@ func remakeTriggers(ctx context.Context, c *sql.Conn, makes []entry) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() //nolint:errcheck // after a commit it does nothing
+	defer tx.Rollback() // after a commit it does nothing
 	if err := rebuildSearch(ctx, tx); err != nil {
 		return err
 	}
