@@ -1,6 +1,7 @@
 package sanitize
 
 import (
+	"encoding/binary"
 	"math/big"
 	"strconv"
 	"strings"
@@ -28,6 +29,9 @@ func (p permutation) below(n, bound *big.Int) *big.Int {
 	bits := new(big.Int).Sub(bound, big.NewInt(1)).BitLen()
 	half := uint(max(1, (bits+1)/2))
 	mask := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), half), big.NewInt(1))
+	if half <= 31 {
+		return new(big.Int).SetUint64(p.small(n.Uint64(), bound.Uint64(), half))
+	}
 	n = new(big.Int).Set(n)
 	for {
 		left, right := new(big.Int).Rsh(n, half), new(big.Int).And(n, mask)
@@ -36,6 +40,25 @@ func (p permutation) below(n, bound *big.Int) *big.Int {
 		}
 		n = left.Lsh(left, half).Or(left, right)
 		if n.Cmp(bound) < 0 {
+			return n
+		}
+	}
+}
+
+// small is below for numbers of up to 62 bits, and gives the same.
+func (p permutation) small(n, bound uint64, half uint) uint64 {
+	mask := uint64(1)<<half - 1
+	in := make([]byte, 0, 32)
+	for {
+		left, right := n>>half, n&mask
+		for round := range rounds {
+			in = strconv.AppendInt(in[:0], int64(round), 10)
+			in = strconv.AppendUint(append(in, ' '), bound, 36)
+			in = strconv.AppendUint(append(in, ' '), right, 36)
+			d := p.from.digest(string(append(in, " 0"...)))
+			left, right = right, left^binary.BigEndian.Uint64(d[24:])&mask
+		}
+		if n = left<<half | right; n < bound {
 			return n
 		}
 	}
