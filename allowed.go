@@ -27,8 +27,8 @@ const (
 
 // Allowed decides what a caller may do with a snapshot they can see. It
 // returns nil, or a refusal with the code user_attribution_required or
-// forbidden. The kind of key is judged before the role, so that a pipeline is
-// told to use another key and not to become an admin.
+// forbidden. The kind of key is checked before the role, so that the hint for a
+// pipeline is to use another key and not to become an admin.
 //
 // Actions that do not concern one snapshot pass the zero Snapshot.
 //

@@ -3,6 +3,7 @@ package snap_test
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,11 +57,11 @@ func TestPlainWords(t *testing.T) {
 
 func TestIdiomsAreFound(t *testing.T) {
 	t.Parallel()
-	got := idiomsOf([]byte("the line stands in a file\nand the banew goes on.\n// Who may see it\n"))
+	got := idiomsOf([]byte("the line stands in a file\nand the banew goes\n\t// on.\n// Who may see it\n"))
 	want := []string{
 		`1: "stands in": write is in, is stored, has, replaces`,
-		`2: "goes on": write continue, resume, keep running`,
-		`3: "// Who may": begin with a noun`,
+		"2: \"goes\\n\\t// on\": write continue, resume, keep running",
+		`4: "// Who may": begin with a noun`,
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -75,8 +76,8 @@ func idiomsOf(text []byte) (complaints []string) {
 	}
 	for _, idiom := range idioms {
 		for phrase := range strings.SplitSeq(idiom.phrases, "|") {
-			for start := range positions(text, phrase) {
-				complain(start, start+len(phrase), "write "+idiom.instead)
+			for start, end := range occurrences(text, phrase) {
+				complain(start, end, "write "+idiom.instead)
 			}
 		}
 	}
@@ -86,18 +87,16 @@ func idiomsOf(text []byte) (complaints []string) {
 	return complaints
 }
 
-// positions yields where a phrase begins that is not part of longer words.
-func positions(text []byte, phrase string) func(yield func(int) bool) {
-	return func(yield func(int) bool) {
-		for from := 0; ; {
-			at := bytes.Index(text[from:], []byte(phrase))
-			if at < 0 {
-				return
-			}
-			start := from + at
-			from = start + len(phrase)
-			inWord := start > 0 && isLetter(text[start-1]) || from < len(text) && isLetter(text[from])
-			if !inWord && !yield(start) {
+// occurrences yields where a phrase is that is not part of longer words. It may
+// be broken over lines, also those of a comment.
+func occurrences(text []byte, phrase string) iter.Seq2[int, int] {
+	between := `\s+(?:(?://|#|--)\s+)?`
+	pattern := regexp.MustCompile(strings.ReplaceAll(phrase, " ", between))
+	return func(yield func(start, end int) bool) {
+		for _, at := range pattern.FindAllIndex(text, -1) {
+			start, end := at[0], at[1]
+			inWord := start > 0 && isLetter(text[start-1]) || end < len(text) && isLetter(text[end])
+			if !inWord && !yield(start, end) {
 				return
 			}
 		}

@@ -35,8 +35,8 @@ type Options struct {
 	Failures limit.Rate
 }
 
-// DefaultFailures is how often an address may fail in a minute before it is
-// told to wait.
+// DefaultFailures is how often an address may fail in a minute before it must
+// wait.
 const DefaultFailures = 60
 
 // Authenticator finds out who calls. It is safe for concurrent use.

@@ -20,9 +20,9 @@ type task struct {
 	err   error // once done is closed
 }
 
-// Join begins the work on an upload, unless it is going on, and waits for its
-// end until patience after it began. It reports false when the work still goes
-// on. The work's context does not end with ctx.
+// Join starts the work on an upload, unless it is running, and waits for its
+// end until patience after its start. It reports false when the work is still
+// running. The work's context does not end with ctx.
 func (t *Tasks) Join(ctx context.Context, upload string, patience time.Duration,
 	work func(context.Context) error) (ended bool, err error) {
 	r := t.begin(context.WithoutCancel(ctx), upload, work)

@@ -7,9 +7,10 @@ import (
 	"snap/internal/store"
 )
 
-// sayRunning tells the database that this process runs, and returns what goes
-// on telling it until ctx is done. What must not be done beside a running
-// service, such as a transfer of its data, looks there.
+// sayRunning records in the database that this process runs, and returns a
+// function that keeps the record current until ctx is done. Work that must not
+// run next to a running service, such as a transfer of its data, checks that
+// record.
 func (s *Service) sayRunning(ctx context.Context, holder string) (goOn func()) {
 	say := func(ctx context.Context) error { return s.store.SayRunning(ctx, holder) }
 	if err := say(ctx); err != nil {

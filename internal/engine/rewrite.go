@@ -11,8 +11,8 @@ import (
 
 // Rewriter is an engine that can mask the values in a dump by column.
 type Rewriter interface {
-	// Inspect tells every table and column that a dump holds, with up to so
-	// many sampled values of each column. It may leave what it unpacked in
+	// Inspect returns every table and column of a dump, with up to a number of
+	// sampled values of each column. It may leave what it unpacked in
 	// o.TempDir, for Rewrite of the same dump in the same folder.
 	Inspect(ctx context.Context, d Dump, samples int, o Options) (Contents, error)
 

@@ -23,8 +23,9 @@ type opened struct {
 	config cloud.Config
 }
 
-// withStore opens the database of the configuration. That it had to be made is
-// told: the service may have another one, by its own environment.
+// withStore opens the database of the configuration. It reports a database that
+// it had to create: the service may use another one, set by its own
+// environment.
 func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	config, err := p.config()
 	if err != nil {

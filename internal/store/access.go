@@ -13,9 +13,9 @@ import (
 // Access returns every live grant on a snapshot: who can see it, through what,
 // until when, and how many users each lets see it (SPEC 5.3). people counts the
 // users of the snapshot's organization who can see it, each once. Whether the
-// caller may ask is judged before (snap.ActExplain). Only admins are
-// told the recipients; others learn that there are some. Recipients cannot be
-// counted: that is their organization's affair.
+// caller may ask is judged before (snap.ActExplain). Only admins see the
+// recipients; others learn that there are some. Recipients cannot be counted:
+// that is their organization's affair.
 func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (ways []snap.Access, people int,
 	err error) {
 	all, err := s.grantsOn(ctx, c, sn)

@@ -149,8 +149,8 @@ func TestMisses(t *testing.T) {
 	})
 }
 
-// A reused token has an action of its own in the audit log, and its user is
-// told for 30 days.
+// A reused token has an action of its own in the audit log, and its user sees a
+// notice for 30 days.
 func TestReuseIsToldToTheUser(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		mia := w.user(w.acme, "mia", snap.RoleMember)

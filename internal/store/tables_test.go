@@ -93,8 +93,8 @@ func TestTablesComeAfterWhatTheyReferTo(t *testing.T) {
 	}
 }
 
-// Identifiers that the database counts are known to what copies it: it must go
-// on counting where the source stopped.
+// The copying code knows all identifiers that the database counts: the copy
+// must continue where the source stopped.
 func TestTablesKnowTheirCounters(t *testing.T) {
 	t.Parallel()
 	s := open(t, store.Options{URL: servertest.Postgres(t)})

@@ -94,8 +94,8 @@ func (c liteConnector) Connect(context.Context) (driver.Conn, error) {
 // Driver implements driver.Connector.
 func (c liteConnector) Driver() driver.Driver { return c.driver }
 
-// liteDriverConn is what a connection of the driver can do, all of which goes
-// on working when it is watched.
+// liteDriverConn has every ability of the driver's connections. A watched
+// connection keeps all of them.
 type liteDriverConn interface {
 	driver.Conn
 	driver.ConnBeginTx

@@ -12,8 +12,8 @@ import (
 	"snap/internal/servertest"
 )
 
-// A destination's disk that is full is one clear error: the old database is as
-// it was, nothing is left behind, and with room again the load succeeds.
+// A full disk of the destination is one clear error: the old database is
+// unchanged, nothing is left behind, and with free space the load succeeds.
 func TestFullDiskOfTheServer(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -107,8 +107,8 @@ func (s *scratch) exchange(ctx context.Context) error {
 	if err := s.begin(ctx, c); err != nil {
 		return err
 	}
-	// It waits for locks no longer than set above, and whoever stops it then is
-	// told what became of it.
+	// It waits for locks no longer than set above, and a caller who cancels it
+	// then still gets its result.
 	return s.rename(context.WithoutCancel(ctx), c)
 }
 
@@ -403,8 +403,9 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 	return sweepAccounts(ctx, server, c)
 }
 
-// sweepOne holds the id's lock while it clears up: one that stays held for so
-// many seconds is of a load that runs, or of somebody else who clears up.
+// sweepOne holds the id's lock while it clears up: a lock that stays held for
+// that many seconds belongs to a running load, or to somebody else who clears
+// up.
 func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, place database, id string, patience int) error {
 	var free sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, ?)", id, patience).Scan(&free); err != nil {

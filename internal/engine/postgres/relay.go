@@ -23,9 +23,10 @@ import (
 )
 
 // relay stands between pg_dump and the server and keeps the rows of tables for
-// itself. pg_dump asks for them, as for all else, in its one transaction, and is
-// told that they have come: to pass them on it would take a third of the time
-// that the server takes to send them, and to take them from it as much again.
+// itself. pg_dump asks for them, like for everything else, in its one
+// transaction, and the relay answers that they have been sent. Passing them on
+// would take a third of the time that the server takes to send them, and
+// reading them from pg_dump the same again.
 type relay struct {
 	listener net.Listener
 	dir      string // of the socket, which nobody else can enter
