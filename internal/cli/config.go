@@ -38,7 +38,7 @@ __ for a dot) or a default. Secrets are masked.`,
 		Example: examples("show it", "snapcli config show"),
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			agent, err := a.agent()
+			agent, err := a.configuration()
 			if err != nil {
 				return err
 			}

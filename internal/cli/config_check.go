@@ -23,7 +23,7 @@ It makes no connections; use doctor for that.`,
 }
 
 func (a *app) checkConfig() error {
-	agent, err := a.agent()
+	agent, err := a.configuration()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ code 3.`,
 		Args:              command.ExactArgs("key"),
 		ValidArgsFunction: a.completeSettings,
 		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
+			agent, err := a.configuration()
 			if err != nil {
 				return err
 			}
@@ -60,10 +60,15 @@ get into the history of your shell.`,
 			"which service to use", "snapcli config set cloud.url https://cloud.example",
 			"protect a destination", "snapcli config set targets.shop.production true",
 			"a key, without showing it", "snapcli config set cloud.api_key - < key.txt"),
-		Args:              command.ExactArgs("key", "value"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 && args[0] != "" { // an empty value takes a setting back
+				return nil
+			}
+			return command.ExactArgs("key", "value")(cmd, args)
+		},
 		ValidArgsFunction: a.completeSettings,
 		RunE: func(_ *cobra.Command, args []string) error {
-			agent, err := a.agent()
+			agent, err := a.configuration()
 			if err != nil {
 				return err
 			}
@@ -108,7 +113,7 @@ func (a *app) completeSettings(_ *cobra.Command, args []string, _ string) ([]cob
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	var out []cobra.Completion
-	agent, err := a.agent()
+	agent, err := a.configuration()
 	for _, key := range local.SettingKeys() {
 		switch {
 		case !strings.Contains(key, "NAME"):

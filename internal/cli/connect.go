@@ -12,8 +12,20 @@ import (
 	"snap/internal/login"
 )
 
-// agent opens this machine's configuration and snapshots.
+// agent opens this machine's configuration and snapshots, for what may speak with
+// the cloud service.
 func (a *app) agent() (*local.Agent, error) {
+	agent, err := a.configuration()
+	if err != nil {
+		return nil, err
+	}
+	a.roots, err = agent.Roots()
+	return agent, err
+}
+
+// configuration opens this machine's configuration, also one with which the cloud
+// service cannot be reached: for the commands that correct it.
+func (a *app) configuration() (*local.Agent, error) {
 	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log,
 		Passphrase: a.passphrase()})
 	if err != nil {
@@ -21,9 +33,6 @@ func (a *app) agent() (*local.Agent, error) {
 	}
 	a.known.add(agent.Config().Cloud.APIKey)
 	a.log.Debug("configuration", "file", agent.ConfigPath())
-	if a.roots, err = agent.Roots(); err != nil {
-		return nil, err
-	}
 	if a.flags.config != "" && !agent.ConfigExists() {
 		a.note("the configuration file %s does not exist yet", agent.ConfigPath())
 	}

@@ -30,13 +30,15 @@ func (a *Agent) Flaws() []Flaw {
 		f.add(Flaw{Key: "cloud.url", Err: err, Tried: true})
 	}
 	f.add(Flaw{Key: "cloud.api_key", Err: checkKey(c.Cloud.APIKey), Tried: true})
+	_, err := a.Roots()
+	f.add(Flaw{Key: "cloud.ca_file", Err: err})
 	for _, t := range a.Targets() {
 		a.targetFlaws(t, &f)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.StorageProfiles)) {
 		f.add(a.urlFlaw("storage_profiles."+name+".url", c.StorageProfiles[name].URL, profile.CheckURL))
 	}
-	_, err := a.identities(nil)
+	_, err = a.identities(nil)
 	f.add(Flaw{Key: "identities", Err: err})
 	return f
 }
