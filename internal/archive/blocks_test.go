@@ -204,7 +204,7 @@ func TestHostileBlocks(t *testing.T) {
 	}
 }
 
-// Files that were written before there were blocks are read for ever.
+// Files that were written before there were blocks are read forever.
 func TestFramesAreRead(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("testdata/format1.snap")

@@ -235,7 +235,7 @@ func TestFailuresAreLimitedByAddress(t *testing.T) {
 	}
 }
 
-// K7: a key in the URL is refused, even beside a good header.
+// K7: a key in the URL is refused, even with a good header.
 func TestKeyInURLIsRefused(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

@@ -17,7 +17,7 @@ import (
 )
 
 // External is an auth service of someone else, whose access tokens the user
-// mount takes beside our own (auth.issuer). Its users belong to one
+// mount takes besides our own (auth.issuer). Its users belong to one
 // organization.
 type External struct {
 	Provider    *Provider

@@ -94,7 +94,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	return x.report()
 }
 
-// configuration looks at the config file and the credentials beside it.
+// configuration looks at the config file and the credentials next to it.
 func (x *examination) configuration() *local.Agent {
 	agent, err := x.agent()
 	if err != nil {

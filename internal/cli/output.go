@@ -35,7 +35,7 @@ func (a *app) done(word, format string, args ...any) {
 	a.result(format, args...)
 }
 
-// note tells something useful beside the result. --quiet leaves it out.
+// note tells something useful next to the result. --quiet leaves it out.
 func (a *app) note(format string, args ...any) {
 	if !a.flags.quiet {
 		fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)

@@ -112,7 +112,7 @@ type rulesWritten struct {
 }
 
 // rulesPath is where a target's rules stand: the path given, else that of the
-// configuration, else beside the config file.
+// configuration, else next to the config file.
 func rulesPath(agent *local.Agent, t local.Target, given string) (string, error) {
 	beside := filepath.Dir(agent.ConfigPath())
 	switch {

@@ -48,7 +48,7 @@ organizations:
 	return r, newKey(t, store.Options{URL: database, DataDir: dir})
 }
 
-// newKey makes a key of alice beside the running service.
+// newKey makes a key of alice next to the running service.
 func newKey(t *testing.T, o store.Options) string {
 	t.Helper()
 	s, err := store.Open(t.Context(), o)

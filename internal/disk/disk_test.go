@@ -43,7 +43,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// A file is replaced beside itself, with nothing in the system's folder of
+// A file is replaced next to itself, with nothing in the system's folder of
 // temporary files, and what a killed process left of that is removed alone.
 func TestReplace(t *testing.T) {
 	tmp, dir := t.TempDir(), t.TempDir()

@@ -8,7 +8,7 @@ import (
 
 // Replace puts content in place of the file at path, or makes the file, whole or
 // not at all. A new file has mode perm, one that was there keeps its own. The
-// content is first written to a file beside it, never to the system's folder of
+// content is first written to a file next to it, never to the system's folder of
 // temporary files, so that what a killed process leaves of a secret is where the
 // secret is; [RemoveLeft] removes that.
 func Replace(path string, content []byte, perm fs.FileMode) error {

@@ -1,5 +1,5 @@
 // Package engine says what every kind of database must be able to do: tell
-// about itself, be dumped as one stream, and be restored beside the database
+// about itself, be dumped as one stream, and be restored next to the database
 // that is to be replaced, so that the replacement is one short step.
 //
 // The kinds are the packages below this one.

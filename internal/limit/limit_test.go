@@ -82,7 +82,7 @@ func TestLimitIsShared(t *testing.T) {
 	}
 }
 
-// Who stays below the limit is let through for ever, and who does little is
+// A subject below the limit is let through forever, and one that does little is
 // never written down.
 func TestLimitLetsThroughWhatIsWithin(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 	"snap/internal/servertest"
 )
 
-// inEncoding makes an empty database beside another one.
+// inEncoding makes an empty database next to another one.
 func inEncoding(t *testing.T, server, encoding string) string {
 	t.Helper()
 	u, err := url.Parse(server)

@@ -120,7 +120,7 @@ func (i *Import) check() error {
 	return nil
 }
 
-// Import writes what was read into the configuration and beside it. A target, a
+// Import writes what was read into the configuration and next to it. A target, a
 // storage profile or a file that is there already is a conflict, and then
 // nothing is written.
 func (a *Agent) Import(i Import) error {

@@ -146,7 +146,7 @@ func badRecipient(entry string, line int, cause error) error {
 		Hint: "use a public key: age1..., ssh-ed25519 ... or ssh-rsa ...; age-keygen prints one"}
 }
 
-// sameKind refuses what age does: a post-quantum recipient beside a classic one
+// sameKind refuses what age does: a post-quantum recipient together with a classic one
 // would promise more than the file keeps.
 func sameKind(all []age.Recipient) error {
 	hybrid := 0

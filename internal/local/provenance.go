@@ -23,7 +23,7 @@ const (
 )
 
 // Provenance says where a snapshot on this machine is from. It is part of the
-// record beside the file: nothing inside a file sets it. A masked copy has the
+// record next to the file: nothing inside a file sets it. A masked copy has the
 // provenance of its original.
 type Provenance struct {
 	Origin       Origin `json:"origin"`

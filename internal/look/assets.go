@@ -26,7 +26,7 @@ func Files() fs.FS {
 }
 
 // Assets serves files under names that carry a hash of their content, so that
-// browsers keep them for ever and still see every change at once.
+// browsers keep them forever and still see every change at once.
 type Assets struct {
 	prefix string
 	urls   map[string]string // file name to URL

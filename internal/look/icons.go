@@ -3,7 +3,7 @@ package look
 import "html/template"
 
 // icon returns a drawing of 16 by 16 units in the text's colour. It is hidden
-// from screen readers: the text beside it, or a label, says the same. It panics
+// from screen readers: the text next to it, or a label, says the same. It panics
 // for a name that does not exist, which a test of the template finds.
 func icon(name string) template.HTML {
 	body, ok := icons()[name]

@@ -1,7 +1,7 @@
 // Package operator is the command line of snapcloud, for whoever runs the
 // service: serve, and the commands that look after its organizations, users
 // and keys on the service's own machine. They open the same configuration and
-// database as the service and may run beside it.
+// database as the service and may run next to it.
 package operator
 
 import (

@@ -28,7 +28,7 @@ func Root(t testing.TB) string {
 	}
 }
 
-// Samples returns the folder of sample databases that lies beside the
+// Samples returns the folder of sample databases that lies next to the
 // repository, or skips the test when it is not there.
 func Samples(t testing.TB) string {
 	t.Helper()

@@ -46,7 +46,7 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// house is the auth service over real HTTP, with a route of the API beside it.
+// house is the auth service over real HTTP, with a route of the API next to it.
 type house struct {
 	t     testing.TB
 	url   string

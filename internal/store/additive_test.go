@@ -12,11 +12,11 @@ import (
 )
 
 // baseline is the schema of the first release: what came before it never ran
-// beside anything older.
+// next to anything older.
 const baseline = "0005"
 
 // contracts are the migrations that take something away, each with why no
-// release that may still run beside it uses that any more.
+// release that may still run next to it uses that any more.
 var contracts = map[string]string{}
 
 // Old and new replicas run side by side for one release, so a migration only

@@ -16,7 +16,7 @@ import (
 var migrations embed.FS
 
 // migrate brings the schema up to date. PostgreSQL is locked by an advisory
-// lock, SQLite by a lock file beside the database.
+// lock, SQLite by a lock file next to the database.
 func (s *Store) migrate(ctx context.Context, dir string) error {
 	var options []goose.ProviderOption
 	if s.dialect == postgres {

@@ -22,7 +22,7 @@ func TakingAway(ctx context.Context) context.Context {
 	return context.WithValue(ctx, takingAwayKey{}, true)
 }
 
-// reserve is a file beside the SQLite database that does nothing but take room
+// reserve is a file next to the SQLite database that does nothing but take room
 // on the disk. When the disk is full, it is removed for a request that takes
 // access away, and what became free is left to such requests. The file is made
 // again once there is room for it. The file itself says whether the reserve is

@@ -44,7 +44,7 @@ func (s *Store) SetRetention(ctx context.Context, c snap.Caller, r Retention) er
 	})
 }
 
-// DeleteRetention removes a target's rule: its snapshots are kept for ever. It
+// DeleteRetention removes a target's rule: its snapshots are kept forever. It
 // fails with code not_found when there is none.
 func (s *Store) DeleteRetention(ctx context.Context, c snap.Caller, target string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {

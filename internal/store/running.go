@@ -7,7 +7,7 @@ import (
 )
 
 // A process of the service tells the others that it runs by a lease of its
-// own: nothing needs it but what must not be done beside a running service.
+// own: nothing needs it but what must not be done next to a running service.
 const (
 	runningPrefix = "serve:"
 	// RunningLife is how long a process that has said nothing more counts as running.

@@ -8,7 +8,7 @@
 // are being sent. Parts that the service has already are compared by checksum
 // and not sent again.
 //
-// A download writes ranges into a preallocated file beside the final one,
+// A download writes ranges into a preallocated file next to the final one,
 // named .part and locked, with a journal of what landed. One pass in order
 // follows the ranges and hashes them while they are written; what an earlier
 // process left is read from the disk for it, and never trusted unread. The final

@@ -10,7 +10,7 @@ import (
 )
 
 // On a phone a button with the service's address stays in its card, and the
-// tick of a job stands beside what it says.
+// tick of a job stands next to what it says.
 func TestBrowserTextStaysInPlace(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})

@@ -47,7 +47,7 @@ func TestSnapshotsPage(t *testing.T) {
 	u.must(u.get("/snapshots?target=billing&type=snapshot"), http.StatusOK, "Nothing matches")
 }
 
-// countOf returns the number beside an entry of the filter row.
+// countOf returns the number next to an entry of the filter row.
 func countOf(body, filter string) string {
 	_, rest, _ := strings.Cut(body, `id="filter-`+filter+`"`)
 	_, rest, _ = strings.Cut(rest, `<b class="count">`)

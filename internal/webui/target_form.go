@@ -97,7 +97,7 @@ func (s *Server) saveKnownTarget(w http.ResponseWriter, r *http.Request) error {
 }
 
 // saveTarget saves what the form says, or shows it again with what is wrong
-// beside each field.
+// next to each field.
 func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetPage, t local.Target) error {
 	bad := page.NameProblem != nil
 	for field, value := range map[*secretField]*string{&page.Source: &t.Source, &page.Destination: &t.Destination} {

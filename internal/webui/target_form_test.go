@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A target is added and changed in the page; what is wrong stands beside its
+// A target is added and changed in the page; what is wrong stands next to its
 // field; a secret is never sent to the browser, and stays when its field is
 // left empty.
 func TestTargetForm(t *testing.T) {

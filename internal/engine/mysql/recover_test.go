@@ -74,7 +74,7 @@ func halfDropped(t *testing.T, url, id string) {
 
 // While the tables change places a load cannot be stopped, so that what it tells
 // of itself is true; and a load whose connections were lost then is cleared up
-// when the server has done with it, not beside that (decision 19).
+// when the server has done with it, not at the same time (decision 19).
 func TestTablesChangePlacesAlone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, server string) {

@@ -315,7 +315,7 @@ func (s *scratch) hasEnum(table string) bool {
 	})
 }
 
-// packetHead is more than what a packet has beside the text of a statement.
+// packetHead is more than a packet has besides the text of a statement.
 const packetHead = 64
 
 // tooLarge tells a row that the server does not take from other failures.

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// structure is what a dump holds beside rows: how everything is made.
+// structure is what a dump holds besides rows: how everything is made.
 type structure struct {
 	Sequences []definition `json:"sequences,omitempty"`
 	Tables    []definition `json:"tables"`

@@ -13,7 +13,7 @@ import (
 	"snap/internal/engine"
 )
 
-// Databases that a load makes beside the destination, by one id: the new
+// Databases that a load makes next to the destination, by one id: the new
 // tables, the old ones after the swap, and the journal of the swap.
 const (
 	scratchPrefix  = "snapcli_scratch_"

@@ -13,7 +13,7 @@ import (
 // stateLocked is the SQLSTATE of who does not wait for a lock any longer.
 const stateLocked = "55P03"
 
-// analysis lets the planner know tables beside a load, one after the other, from
+// analysis lets the planner know tables next to a load, one after the other, from
 // when a loader has nothing left to fill: no core waits for the last table then,
 // nor for the last index. A table that is locked, because an index of it is built,
 // gets another turn. What it does not come to is left to [scratch.analyze].

@@ -134,7 +134,7 @@ func (s *scratch) dataFailure(b *block, err error) error {
 	return err
 }
 
-// useList writes the list of what pg_restore is to do beside the data: lines
+// useList writes the list of what pg_restore is to do besides the data: lines
 // that begin with the entries' numbers.
 func useList(dir string, l *layout) (path string, err error) {
 	var text strings.Builder

@@ -65,7 +65,7 @@ CREATE DOMAIN own.pairs AS own.pair[];
 CREATE TYPE own.floats AS RANGE (subtype = float8, subtype_diff = float8mi);
 `
 
-// features are what a database may have beside tables, each on its own. Every
+// features are what a database may have besides tables, each on its own. Every
 // one is in some generated database.
 var features = []string{
 	`CREATE SCHEMA "select"; CREATE TABLE "select"."table" ("from" int PRIMARY KEY, "Where" text); INSERT INTO "select"."table" VALUES (1, 'x')`,

@@ -59,7 +59,7 @@ func (l *layout) share(tables []engine.Table, jobs int) {
 }
 
 // oneTable reports whether nearly all rows are of one table: then there is
-// little to do beside its indexes.
+// little to do besides its indexes.
 func oneTable(tables []engine.Table) bool {
 	most, total := int64(0), int64(0)
 	for _, t := range tables {

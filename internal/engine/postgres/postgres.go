@@ -102,7 +102,7 @@ func (d database) build(secret bool) string {
 	return u.String()
 }
 
-// environment is what the tools get to connect with beside the public URL.
+// environment is what the tools get to connect with besides the public URL.
 func (d database) environment() []string {
 	env := []string{"PGAPPNAME=snapcli", "PGCONNECT_TIMEOUT=10", "LC_ALL=C"}
 	if d.config.Password != "" {

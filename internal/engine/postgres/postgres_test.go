@@ -300,7 +300,7 @@ func TestSwapKeepsOwnerRightsAndSettings(t *testing.T) {
 				role)))
 }
 
-// A database that could be renamed but not dropped would stay for ever.
+// A database that could be renamed but not dropped would stay forever.
 func TestSubscriberIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	url := servertest.Postgres(t)

@@ -61,7 +61,7 @@ func keepAll(t *testing.T, d engine.Dump) engine.Plan {
 	return p
 }
 
-// settings are what the file itself keeps beside its content.
+// settings are what the file itself keeps besides its content.
 func settings(t *testing.T, path string) []string {
 	t.Helper()
 	db, err := open(path, "ro")

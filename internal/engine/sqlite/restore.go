@@ -35,7 +35,7 @@ func (Engine) Restore(ctx context.Context, raw string, d engine.Dump, o engine.O
 	return s, nil
 }
 
-// scratch is a database file beside its future place.
+// scratch is a database file next to its future place.
 type scratch struct {
 	place string // of the database it is to replace
 	path  string // of itself; "" once it is there
@@ -323,7 +323,7 @@ func (s *scratch) remove() {
 	s.release()
 }
 
-// removeSides removes the files that SQLite keeps beside a database.
+// removeSides removes the files that SQLite keeps next to a database.
 func removeSides(path string) {
 	for _, side := range []string{"-wal", "-shm", "-journal"} {
 		os.Remove(path + side)
