@@ -75,10 +75,11 @@ get into the history of your shell.`,
 			key, value := args[0], args[1]
 			switch {
 			case value == "-":
-				if value, err = bufio.NewReader(a.io.In).ReadString('\n'); value == "" {
-					return snap.Usage("nothing came on standard input", "write the value there, such as < key.txt")
+				line, err := bufio.NewReader(a.io.In).ReadString('\n')
+				if value = strings.TrimRight(line, "\r\n"); value == "" {
+					return &snap.Error{Code: snap.CodeUsage, Detail: "nothing came on standard input",
+						Hint: "write the value there, such as < key.txt", Cause: err}
 				}
-				value = strings.TrimRight(value, "\r\n")
 			case key == "cloud.api_key":
 				a.warn("the key may now be in the history of your shell; with - it is read from standard input")
 			}
@@ -97,10 +98,10 @@ get into the history of your shell.`,
 
 // hideSecret is the value of a setting without passwords and keys.
 func hideSecret(s local.Setting) string {
-	switch {
-	case s.Key == "cloud.api_key":
+	switch s.Key {
+	case "cloud.api_key":
 		return maskKey(s.Value)
-	case s.Key == "identities":
+	case "identities":
 		return maskIdentities(strings.Split(s.Value, ","))
 	}
 	return hidePassword(s.Value)

@@ -88,7 +88,7 @@ func (e *settingEdit) add(around *ast.MappingValueNode, node ast.Node, until int
 		}
 		return e.splice(m.End.Position.Line-1, m.End.Position.Column-1, 0, ", "+text)
 	case len(pairs(node)) == 0:
-		if err := e.clear(around, node); err != nil {
+		if err := e.clear(node); err != nil {
 			return err
 		}
 		return e.insert(lineOf(around)+1, strings.Repeat(" ", around.Key.GetToken().Position.Column+1), path)
@@ -98,7 +98,7 @@ func (e *settingEdit) add(around *ast.MappingValueNode, node ast.Node, until int
 }
 
 // clear removes an empty value, such as {}, from its line.
-func (e *settingEdit) clear(around *ast.MappingValueNode, node ast.Node) error {
+func (e *settingEdit) clear(node ast.Node) error {
 	m, ok := node.(*ast.MappingNode)
 	if !ok {
 		if node.Type() == ast.NullType && node.GetToken().Value != "null" && node.GetToken().Value != "~" {

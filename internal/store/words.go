@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"slices"
 	"strconv"
@@ -161,8 +162,8 @@ func (s *Store) labelID(ctx context.Context, tx *sql.Tx, label string) (id int64
 	if label == "" {
 		return 0, nil
 	}
-	if err := tx.QueryRowContext(ctx, `SELECT id FROM labels WHERE folded = $1`, label).Scan(&id); err == nil ||
-		err != sql.ErrNoRows { //nolint:errorlint // Scan returns it as it is
+	err = tx.QueryRowContext(ctx, `SELECT id FROM labels WHERE folded = $1`, label).Scan(&id)
+	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
 	if err := tx.QueryRowContext(ctx, `INSERT INTO labels(folded) VALUES($1) RETURNING id`, label).Scan(&id); err != nil {
