@@ -164,7 +164,9 @@ func onPostgresServer() attack {
 			CREATE OPERATOR CLASS evil_ops FOR TYPE text USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 cmp(text, text);
 			CREATE INDEX ON log (a evil_ops);
 			CREATE TYPE span AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi); CREATE TEXT SEARCH CONFIGURATION words (COPY = simple);
-			CREATE FOREIGN DATA WRAPPER wrapper; CREATE SERVER elsewhere FOREIGN DATA WRAPPER wrapper; CREATE FOREIGN TABLE away (a text) SERVER elsewhere;
+			CREATE TEXT SEARCH DICTIONARY dict (TEMPLATE = simple); CREATE TEXT SEARCH TEMPLATE temp (LEXIZE = dsimple_lexize); CREATE CONVERSION conv FOR 'LATIN1' TO 'UTF8' FROM iso8859_1_to_utf8;
+			CREATE EXTENSION dblink; CREATE ACCESS METHOD am TYPE TABLE HANDLER heap_tableam_handler;
+			CREATE FOREIGN DATA WRAPPER wrapper; CREATE SERVER elsewhere FOREIGN DATA WRAPPER wrapper; CREATE USER MAPPING FOR PUBLIC SERVER elsewhere; CREATE FOREIGN TABLE away (a text) SERVER elsewhere;
 			CREATE PUBLICATION published FOR TABLE log; CREATE COLLATION mine (locale = 'C');
 			CREATE EVENT TRIGGER hostile_%[2]d ON ddl_command_end EXECUTE FUNCTION evil_event();`, v.home, os.Getpid())
 		},
@@ -180,7 +182,9 @@ func onPostgresServer() attack {
 			(SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal) + (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'public' AND relkind IN ('v', 'm', 'f')) +
 			(SELECT count(*) FROM pg_index WHERE indexprs IS NOT NULL OR indpred IS NOT NULL) + (SELECT count(*) FROM pg_policy) + (SELECT count(*) FROM pg_event_trigger) +
 			(SELECT count(*) FROM pg_foreign_server) + (SELECT count(*) FROM pg_publication) + (SELECT count(*) FROM pg_statistic_ext) + (SELECT count(*) FROM pg_opclass WHERE oid >= 16384) +
-			(SELECT count(*) FROM pg_operator WHERE oid >= 16384) + (SELECT count(*) FROM pg_cast WHERE oid >= 16384) + (SELECT count(*) FROM pg_rewrite WHERE oid >= 16384)`,
+			(SELECT count(*) FROM pg_operator WHERE oid >= 16384) + (SELECT count(*) FROM pg_cast WHERE oid >= 16384) + (SELECT count(*) FROM pg_rewrite WHERE oid >= 16384) +
+			(SELECT count(*) FROM pg_am WHERE oid >= 16384) + (SELECT count(*) FROM pg_conversion WHERE oid >= 16384) + (SELECT count(*) FROM pg_ts_dict WHERE oid >= 16384) +
+			(SELECT count(*) FROM pg_ts_template WHERE oid >= 16384) + (SELECT count(*) FROM pg_user_mapping) + (SELECT count(*) FROM pg_extension WHERE extname <> 'plpgsql')`,
 	}
 }
 
