@@ -135,21 +135,20 @@ func onPostgresServer() attack {
 			CREATE TABLE log (a text);
 			DO $x$ BEGIN EXECUTE format($f$CREATE FUNCTION evil_now() RETURNS void LANGUAGE plpgsql AS $y$ BEGIN
 				IF current_database() <> %%L THEN
-					COPY (SELECT 1) TO PROGRAM 'touch %[1]s/owned';
-					CREATE ROLE hostile SUPERUSER; ALTER ROLE other PASSWORD 'owned'; ALTER SYSTEM SET work_mem = '1GB';
+					BEGIN COPY (SELECT 1) TO PROGRAM 'touch %[1]s/owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
+					BEGIN CREATE ROLE hostile SUPERUSER; EXCEPTION WHEN OTHERS THEN NULL; END;
+					BEGIN ALTER ROLE other PASSWORD 'owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
 				END IF; END $y$$f$, current_database()); END $x$;
 			CREATE FUNCTION evil() RETURNS text IMMUTABLE LANGUAGE plpgsql SET search_path = public AS $y$ BEGIN PERFORM evil_now(); RETURN 'x'; END $y$;
-			CREATE FUNCTION evil_trigger() RETURNS trigger LANGUAGE plpgsql AS $y$ BEGIN PERFORM evil(); RETURN new; END $y$;
-			CREATE FUNCTION evil_check(t text) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $y$ BEGIN RETURN evil() = 'x'; END $y$;
-			CREATE FUNCTION evil_event() RETURNS event_trigger LANGUAGE plpgsql AS $y$ BEGIN PERFORM evil(); END $y$;
-			CREATE PROCEDURE proc() LANGUAGE plpgsql AS $y$ BEGIN PERFORM evil(); END $y$;
+			CREATE FUNCTION evil_trigger() RETURNS trigger LANGUAGE plpgsql AS $y$ BEGIN PERFORM public.evil(); RETURN new; END $y$;
+			CREATE FUNCTION evil_check(t text) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $y$ BEGIN RETURN public.evil() = 'x'; END $y$;
+			CREATE FUNCTION evil_event() RETURNS event_trigger LANGUAGE plpgsql AS $y$ BEGIN PERFORM public.evil(); END $y$;
+			CREATE PROCEDURE proc() LANGUAGE plpgsql AS $y$ BEGIN PERFORM public.evil(); END $y$;
 			CREATE DOMAIN address AS text CHECK (evil_check(VALUE));
 			CREATE TABLE more (a address DEFAULT evil(), b text DEFAULT evil() CHECK (evil_check(b)), c text GENERATED ALWAYS AS (evil()) STORED);
 			INSERT INTO customer VALUES (1, 'ada@real.example'), (2, 'bob@real.example');
 			INSERT INTO more (b) VALUES ('row'), (E'\\.\n\\! touch %[1]s/owned\n');
-			CREATE TABLE "line
-\! touch %[1]s/owned
-; DROP DATABASE prod; --" (a text); COMMENT ON TABLE log IS E'comment\n\\! touch %[1]s/owned\n; DROP DATABASE prod;';
+			COMMENT ON TABLE log IS E'comment\n\\! touch %[1]s/owned\n; DROP DATABASE prod;';
 			CREATE INDEX ON customer ((email || evil())); CREATE INDEX ON customer (id) WHERE evil_check(email);
 			CREATE STATISTICS stats ON (evil()), email FROM customer;
 			CREATE TRIGGER t BEFORE INSERT OR UPDATE ON customer FOR EACH ROW EXECUTE FUNCTION evil_trigger();
@@ -158,11 +157,12 @@ func onPostgresServer() attack {
 			ALTER TABLE customer ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON customer USING (evil_check(email));
 			CREATE TYPE pair AS (a integer, b integer); CREATE CAST (pair AS text) WITH INOUT AS ASSIGNMENT;
 			CREATE AGGREGATE every_evil(boolean) (SFUNC = booland_statefunc, STYPE = boolean);
-			CREATE FUNCTION leak(text, text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $y$ BEGIN PERFORM evil(); RETURN true; END $y$;
+			CREATE FUNCTION leak(text, text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $y$ BEGIN PERFORM public.evil(); RETURN true; END $y$;
+			CREATE FUNCTION concat_ws(text, text) RETURNS text LANGUAGE plpgsql AS $y$ BEGIN RETURN public.evil(); END $y$;
+			CREATE FUNCTION format(text, text, text) RETURNS text LANGUAGE plpgsql AS $y$ BEGIN RETURN public.evil(); END $y$;
 			CREATE OPERATOR === (LEFTARG = text, RIGHTARG = text, FUNCTION = leak, RESTRICT = eqsel, JOIN = eqjoinsel);
-			CREATE FUNCTION cmp(text, text) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $y$ BEGIN PERFORM evil(); RETURN bttextcmp($1, $2); END $y$;
+			CREATE FUNCTION cmp(text, text) RETURNS integer IMMUTABLE LANGUAGE plpgsql AS $y$ BEGIN PERFORM public.evil(); RETURN bttextcmp($1, $2); END $y$;
 			CREATE OPERATOR CLASS evil_ops FOR TYPE text USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 cmp(text, text);
-			CREATE INDEX ON log (a evil_ops);
 			CREATE TYPE span AS RANGE (SUBTYPE = float8, SUBTYPE_DIFF = float8mi); CREATE TEXT SEARCH CONFIGURATION words (COPY = simple);
 			CREATE TEXT SEARCH DICTIONARY dict (TEMPLATE = simple); CREATE TEXT SEARCH TEMPLATE temp (LEXIZE = dsimple_lexize); CREATE CONVERSION conv FOR 'LATIN1' TO 'UTF8' FROM iso8859_1_to_utf8;
 			CREATE EXTENSION dblink; CREATE ACCESS METHOD am TYPE TABLE HANDLER heap_tableam_handler;

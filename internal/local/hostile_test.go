@@ -54,6 +54,7 @@ func testHostile(t *testing.T, a attack) {
 	configured(t, here, "cloud: {url: "+c.URL+"}\n")
 	before := v.state(t)
 	destination := used(t, here, v)
+	v.exec(t, destination, change)
 	v.same(t, before, "the database")
 	if n := v.value(t, destination, a.programs); n != "0" {
 		t.Errorf("%s programs are in the database", n)
@@ -67,7 +68,9 @@ func testHostile(t *testing.T, a attack) {
 		}
 		v.same(t, before, what)
 	}
-	a.mine(t, here, v, before)
+	ours(t, here)
+	v.same(t, before, "the database as one of the own organization")
+	a.mine(t, here, v, destination, before)
 }
 
 // from makes a database of the author's.
@@ -149,10 +152,13 @@ func (a attack) altered(t *testing.T, there *Agent, built Snapshot) map[string]s
 // hostileDescriptions are lies about the first table, which every engine has.
 var hostileDescriptions = map[string]func(s *schema.Schema){
 	"a name with a statement": func(s *schema.Schema) { s.Tables[0].Name.Name = "x\"`]; DROP DATABASE prod; --" },
-	"a name with NUL":         func(s *schema.Schema) { s.Tables[0].Name.Name = "customer\x00" },
-	"a long name":             func(s *schema.Schema) { s.Tables[0].Name.Name = strings.Repeat("c", 300) },
-	"a look-alike name":       func(s *schema.Schema) { s.Tables[0].Name.Name = "сustomer" },
-	"another database":        func(s *schema.Schema) { s.Tables[0].Name.Schema = "prod" },
+	"a name with a line of psql": func(s *schema.Schema) {
+		s.Tables[0].Name.Name = "line\n\\! touch owned\n; DROP DATABASE prod; --"
+	},
+	"a name with NUL":   func(s *schema.Schema) { s.Tables[0].Name.Name = "customer\x00" },
+	"a long name":       func(s *schema.Schema) { s.Tables[0].Name.Name = strings.Repeat("c", 300) },
+	"a look-alike name": func(s *schema.Schema) { s.Tables[0].Name.Name = "сustomer" },
+	"another database":  func(s *schema.Schema) { s.Tables[0].Name.Schema = "prod" },
 	"a type with a statement": func(s *schema.Schema) {
 		s.Tables[0].Columns = slices.Clone(s.Tables[0].Columns)
 		s.Tables[0].Columns[0].Type.Name = "int); DROP DATABASE prod; --"
@@ -251,26 +257,50 @@ func tried(t *testing.T, here *Agent, v victim, target string) error {
 	return err
 }
 
-// mine uses the hostile snapshot as one's own: then it does what its author
-// wants, so that what was compared above could have changed.
-func (a attack) mine(t *testing.T, here *Agent, v victim, before map[string]string) {
+// change is what its owner does with a loaded database.
+const change = "UPDATE customer SET email = email"
+
+// ours uses the hostile snapshot as one of the own organization, whose programs are
+// loaded where they pass the checks. Any of it may fail.
+func ours(t *testing.T, here *Agent) {
 	t.Helper()
-	if a.harmless {
-		return
+	s := recorded(t, here, Ours)
+	_ = bySQL(t, here, s)
+	_, err := here.Load(t.Context(), "shop", LoadOptions{Snapshot: s.Name}, nil)
+	t.Logf("as one of the own organization: %v", err)
+	if _, err := here.Build(t.Context(), "again", BuildOptions{}, nil); err != nil {
+		t.Errorf("build of what was loaded: %v", err)
 	}
+}
+
+// recorded gives the hostile snapshot another origin.
+func recorded(t *testing.T, here *Agent, origin Origin) Snapshot {
+	t.Helper()
 	all, err := here.Snapshots("shop")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range all {
-		s.From = Provenance{Origin: Mine}
-		if err := here.writeRecord(s); err != nil {
-			t.Fatal(err)
-		}
-		if s.Type == snap.TypeSnapshot {
-			_, _ = here.Load(t.Context(), "shop", LoadOptions{Snapshot: s.Name}, nil) // an attack can fail
-			_ = bySQL(t, here, s)
-		}
+	at := slices.IndexFunc(all, func(s Snapshot) bool { return s.Type == snap.TypeSnapshot })
+	if at < 0 {
+		t.Fatal("the snapshot is gone")
+	}
+	all[at].From = Provenance{Origin: origin}
+	if err := here.writeRecord(all[at]); err != nil {
+		t.Fatal(err)
+	}
+	return all[at]
+}
+
+// mine uses the hostile snapshot as one's own: then it does what its author
+// wants, so that what was compared above could have changed.
+func (a attack) mine(t *testing.T, here *Agent, v victim, destination string, before map[string]string) {
+	t.Helper()
+	if a.harmless {
+		return
+	}
+	s := recorded(t, here, Mine)
+	if _, err := here.Load(t.Context(), "shop", LoadOptions{Snapshot: s.Name}, nil); err == nil {
+		v.exec(t, destination, change)
 	}
 	if maps.Equal(before, v.state(t)) {
 		t.Error("the attack does nothing to those who load it as their own")
