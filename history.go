@@ -173,7 +173,9 @@ func (n numbers) grants(t Then) []Access {
 	home := n.home()
 	all := []Access{{Grant: Grant{Audience: AudienceOf(KindAdmins, home.ID)}, Org: home}}
 	if t.Owner != "" {
-		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindUser, n.of("user", accountOf(t.account, t.Owner)))}, Org: home})
+		all = append(all,
+			Access{Grant: Grant{Audience: AudienceOf(KindUser, n.of("user", accountOf(t.account, t.Owner)))},
+				Org: home})
 	} else {
 		all = append(all, Access{Grant: Grant{Audience: AudienceOf(KindKeys, home.ID)}, Org: home})
 	}

@@ -271,7 +271,8 @@ func (r *Reader) noIdentity(cause error) error {
 		to = fmt.Sprintf("%d recipients", n)
 	}
 	e := &snap.Error{Code: snap.CodeNoIdentity, Cause: cause,
-		Hint: "give the file of your age identity or SSH key with --identity FILE, or under identities in the configuration"}
+		Hint: "give the file of your age identity or SSH key with --identity FILE, or under identities in the " +
+			"configuration"}
 	if e.Detail = "the snapshot is encrypted to " + to + ", and no key on this machine opens it"; cause != nil {
 		e.Detail = "the snapshot is encrypted to " + to + ", and none of the identities that were tried opens it"
 		e.Hint = "use another --identity FILE, or ask who made the snapshot to encrypt it to you too"

@@ -113,7 +113,8 @@ func (a *Authenticator) checkSpec(k *KeySpec) error {
 		return snap.Invalid("the kind of a key must be cak, clt or sak",
 			"cak acts as a user, clt and sak as the organization")
 	case k.Name == "" || len(k.Name) > 100:
-		return snap.Invalid("a key needs a name of 1 to 100 characters", "name it after the place where it is used, such as ci")
+		return snap.Invalid("a key needs a name of 1 to 100 characters",
+			"name it after the place where it is used, such as ci")
 	case k.Kind.OrgLevel() != (k.UserID == 0):
 		return snap.Invalid("a cak key acts as a user; clt and sak keys act as the organization", "")
 	case k.Kind == snap.UserKey && len(k.Scopes) > 0:

@@ -21,8 +21,9 @@ func diskError(what string, err error) error {
 		return &snap.Error{
 			Code:   snap.CodeStorageFull,
 			Detail: "the service's object store is full",
-			Hint:   "ask the service's operator to free some space, then run the command again: it resumes where it stopped",
-			Cause:  err,
+			Hint: "ask the service's operator to free some space, then run the command again: it resumes where it " +
+				"stopped",
+			Cause: err,
 		}
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: %w", what, snap.ErrNotFound)

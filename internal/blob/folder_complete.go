@@ -48,7 +48,8 @@ func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha25
 		return &snap.Error{
 			Code:   snap.CodeChecksumMismatch,
 			Detail: "the bytes that arrived do not have the announced checksum",
-			Hint:   "push again; if it fails again, the local snapshot is damaged: check it with `snapcli snapshots verify`",
+			Hint: "push again; if it fails again, the local snapshot is damaged: check it with `snapcli snapshots " +
+				"verify`",
 		}
 	}
 	if err := f.publish(u); err != nil {

@@ -20,6 +20,7 @@ func (f *Folder) hasRoom(bytes int64) error {
 	return &snap.Error{
 		Code:   snap.CodeStorageFull,
 		Detail: "the service's object store is full",
-		Hint:   "ask the service's operator to free some space, then run the command again: it resumes where it stopped",
+		Hint: "ask the service's operator to free some space, then run the command again: it resumes where it " +
+			"stopped",
 	}
 }

@@ -52,7 +52,8 @@ snapshots access".`,
 			return a.audit(cmd.Context(), f)
 		},
 	}
-	cmd.Flags().StringVar(&f.snapshot, "snapshot", "", "only lines about this snapshot; use the whole ID of a deleted one")
+	cmd.Flags().StringVar(&f.snapshot, "snapshot", "",
+		"only lines about this snapshot; use the whole ID of a deleted one")
 	cmd.Flags().StringVar(&f.actor, "actor", "", "only actions of this user, by e-mail")
 	cmd.Flags().StringVar(&f.action, "action", "", "only this action, such as snapshot.shared")
 	cmd.Flags().StringVar(&f.since, "since", "",

@@ -71,7 +71,8 @@ func TestVerifyShowsBothCheckpoints(t *testing.T) {
 	}
 	out, _, code := verify("--json")
 	var v api.AuditVerdict
-	if err := json.Unmarshal([]byte(out), &v); err != nil || code != snap.ExitConflict || v.Sound || v.Seen == nil || v.Now == nil {
+	if err := json.Unmarshal([]byte(out), &v); err != nil || code != snap.ExitConflict || v.Sound || v.Seen == nil ||
+		v.Now == nil {
 		t.Errorf("code %d, %v: %s", code, err, out)
 	}
 	lines[1], have = `{"seq":2,"x":1}`, 3

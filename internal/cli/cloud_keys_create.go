@@ -41,7 +41,8 @@ organization.`,
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]cobra.Completion{"cak", "clt", "sak"},
 		cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("scopes",
-		cobra.FixedCompletions([]cobra.Completion{"pull", "push", "pull,push", "pull,private"}, cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions([]cobra.Completion{"pull", "push", "pull,push", "pull,private"},
+			cobra.ShellCompDirectiveNoFileComp))
 	a.jsonFlag(cmd)
 	return cmd
 }

@@ -46,8 +46,10 @@ For automation use an API key instead: set ` + apiKeyEnv + `.`,
 			return a.login(cmd.Context(), o, &loginPrompt{app: a, qr: qr})
 		},
 	}
-	cmd.Flags().StringVar(&o.AuthURL, "auth-url", "", "override the auth service URL (default: discovered from the cloud service)")
-	cmd.Flags().StringVar(&o.ClientID, "client-id", "", "override the OAuth client_id (default: discovered from the cloud service)")
+	cmd.Flags().StringVar(&o.AuthURL, "auth-url", "",
+		"override the auth service URL (default: discovered from the cloud service)")
+	cmd.Flags().StringVar(&o.ClientID, "client-id", "",
+		"override the OAuth client_id (default: discovered from the cloud service)")
 	cmd.Flags().BoolVar(&o.NoBrowser, "no-browser", false, "do not open the verification URL in a browser")
 	cmd.Flags().BoolVar(&qr, "qr", false, "also draw the verification URL as a QR code")
 	cmd.Flags().StringVar(&o.As, "as", "", "name of the account (default that of its organization)")

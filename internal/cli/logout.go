@@ -31,7 +31,8 @@ one with ` + "`snapcli switch`" + `.`,
 		ValidArgsFunction: a.completeAccount,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {
-				return snap.Usage("--all signs out of every account, and an account is named too", command.UsageHint(cmd))
+				return snap.Usage("--all signs out of every account, and an account is named too",
+					command.UsageHint(cmd))
 			}
 			return a.logout(cmd.Context(), args, all)
 		},

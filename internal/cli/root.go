@@ -41,7 +41,8 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(command.FlagErrors(a.args))
 	root.SetUsageTemplate(usageTemplate)
 	a.globalFlags(root.PersistentFlags())
-	_ = root.RegisterFlagCompletionFunc("org", a.completeAccounts(func(s login.Session) string { return s.Organization }))
+	_ = root.RegisterFlagCompletionFunc("org",
+		a.completeAccounts(func(s login.Session) string { return s.Organization }))
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Take, mask, move and load snapshots:"},

@@ -91,7 +91,8 @@ func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.Au
 	}
 	for _, k := range then.Keys {
 		if then.SeenBy(k) {
-			out.Keys = append(out.Keys, api.AccessKey{Kind: snap.CredentialKind(k.Kind), Name: k.Name, Scopes: k.Scopes})
+			out.Keys = append(out.Keys, api.AccessKey{Kind: snap.CredentialKind(k.Kind), Name: k.Name,
+				Scopes: k.Scopes})
 		}
 	}
 	return &body[api.AudienceThen]{out}, nil

@@ -114,7 +114,8 @@ func TestAuditTellsWhichAccountAndKey(t *testing.T) {
 	c.OrgKey("acme", snap.AgentKey, snap.ScopePull, snap.ScopePrivate)
 	org, err := c.Store.OrgBySlug(ctx, "acme")
 	must(t, err)
-	double := store.SignIn{OrgID: org.ID, Issuer: "https://other.test", Subject: "2", Email: "mia@acme.test", Role: snap.RoleMember}
+	double := store.SignIn{OrgID: org.ID, Issuer: "https://other.test", Subject: "2", Email: "mia@acme.test",
+		Role: snap.RoleMember}
 	second, err := c.Store.ApplySignIn(ctx, double)
 	must(t, err)
 	then := func() api.AudienceThen {

@@ -36,7 +36,8 @@ func watch(t *testing.T, o cloudtest.Options) *watched {
 	w := &watched{Cloud: cloudtest.Start(t, o), t: t}
 	driver, source := "pgx", o.DatabaseURL
 	if source == "" {
-		driver, source = "sqlite", "file:"+filepath.Join(w.Config.DataDir, "snapcloud.db")+"?_pragma=busy_timeout(15000)"
+		driver, source = "sqlite", "file:"+filepath.Join(w.Config.DataDir,
+			"snapcloud.db")+"?_pragma=busy_timeout(15000)"
 	}
 	var err error
 	w.db, err = sql.Open(driver, source)
@@ -129,7 +130,8 @@ func TestFalsifiedLogsAreFound(t *testing.T) {
 			}
 			for range 2 {
 				v, err := w.verify()
-				if snap.CodeOf(err) != snap.CodeConflict || v.Sound || v.Problem == "" || v.Seen == nil || *v.Seen != w.seen {
+				if snap.CodeOf(err) != snap.CodeConflict || v.Sound || v.Problem == "" || v.Seen == nil ||
+					*v.Seen != w.seen {
 					t.Errorf("%s: %+v, %v", name, v, err)
 				}
 				w.Push(w.As("mia@acme.test"), "later", []byte(name)) // nobody is kept from working
@@ -168,7 +170,8 @@ func TestRewrittenLogsAreFound(t *testing.T) {
 		w.exec(`DELETE FROM audit_tree WHERE org_id = ` + acme)
 		w.exec(`UPDATE audit_heads SET hash = $1, size = 0, checkpoint = '' WHERE org_id = `+acme, prev)
 		v, err := w.verify()
-		if snap.CodeOf(err) != snap.CodeConflict || v.Seen == nil || v.Now == nil || v.Now.Checkpoint == v.Seen.Checkpoint {
+		if snap.CodeOf(err) != snap.CodeConflict || v.Seen == nil || v.Now == nil ||
+			v.Now.Checkpoint == v.Seen.Checkpoint {
 			t.Errorf("%+v, %v", v, err)
 		}
 		// this is the limit that SECURITY.md names: without an earlier checkpoint nobody can know
@@ -214,9 +217,11 @@ func randomEdit(r *rand.Rand) string {
 	line := 1 + r.IntN(8)
 	pick := func(all ...string) string { return all[r.IntN(len(all))] }
 	where := fmt.Sprintf(" WHERE seq = %d AND org_id = "+acme, line)
-	cut := fmt.Sprintf("substr(body, 1, %d) || '%c' || substr(body, %d)", r.IntN(200), rune('a'+r.IntN(26)), r.IntN(200))
+	cut := fmt.Sprintf("substr(body, 1, %d) || '%c' || substr(body, %d)", r.IntN(200), rune('a'+r.IntN(26)),
+		r.IntN(200))
 	return pick(
-		"UPDATE audit SET "+pick("actor = 'x'", "at = at + 1", "action = 'snapshot.pushed'", "snapshot = 'x'", "hash = 'x'",
+		"UPDATE audit SET "+pick("actor = 'x'", "at = at + 1", "action = 'snapshot.pushed'", "snapshot = 'x'",
+			"hash = 'x'",
 			"body = "+cut, "seq = seq + 50")+where,
 		"DELETE FROM "+pick("audit", "audit_tree")+where,
 		"UPDATE audit_heads SET "+pick("seq = seq - 1", "size = size - 1", "size = 0", "hash = 'x'", "checkpoint = ''")+
@@ -326,7 +331,8 @@ func TestWhoIsGivenCheckpoints(t *testing.T) {
 	t.Cleanup(receiver.Close)
 	w := watch(t, cloudtest.Options{Config: allowPrivate})
 	alice := w.As("alice@acme.test")
-	_, err := alice.AddWebhook(t.Context(), api.WebhookRequest{URL: receiver.URL, Events: []snap.AuditAction{snap.AuditPushed}})
+	_, err := alice.AddWebhook(t.Context(), api.WebhookRequest{URL: receiver.URL,
+		Events: []snap.AuditAction{snap.AuditPushed}})
 	must(t, err)
 	w.Push(alice, "shop", []byte("for the webhook"))
 	_, err = w.Service.Deliver(t.Context())
@@ -379,7 +385,8 @@ func TestLinesAreNumberedOnceAndInOrder(t *testing.T) {
 		w.keep()
 		var numbers []int64
 		last := map[int64]int64{}
-		for e, err := range w.As("alice@acme.test").AllAudit(t.Context(), api.AuditOptions{Action: snap.AuditPulled, OldestFirst: true}) {
+		for e, err := range w.As("alice@acme.test").AllAudit(t.Context(),
+			api.AuditOptions{Action: snap.AuditPulled, OldestFirst: true}) {
 			must(t, err)
 			numbers = append(numbers, e.Detail.Bytes)
 			writer := (e.Detail.Bytes - 1) / each

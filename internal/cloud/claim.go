@@ -77,7 +77,8 @@ func (c claim) apply(ctx context.Context, from string) error {
 		return err
 	}
 	if strings.TrimRight(from, "/") != found.PublicURL {
-		return snap.Usage(fmt.Sprintf("the object store belongs to the service at %s and not to one at %s", found.PublicURL,
+		return snap.Usage(fmt.Sprintf("the object store belongs to the service at %s and not to one at %s",
+			found.PublicURL,
 			from), "check blob.url and data_dir, then name the service that this one replaces")
 	}
 	return c.write(ctx)

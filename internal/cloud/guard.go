@@ -190,7 +190,8 @@ func surplus(op *huma.Operation, r *http.Request) error {
 		return snap.Invalid("the body cannot be read", "send no body: this call takes none")
 	}
 	if text := bytes.TrimSpace(body); len(body) == most || len(text) > 0 && string(text) != "{}" {
-		return snap.Invalid("the request has a body, but this call takes none", "see /openapi.json for the call that takes it")
+		return snap.Invalid("the request has a body, but this call takes none",
+			"see /openapi.json for the call that takes it")
 	}
 	r.Body = http.NoBody
 	return nil

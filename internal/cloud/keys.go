@@ -48,7 +48,8 @@ func (s *Service) createKey(ctx context.Context, in *createKeyInput) (*body[api.
 	} else {
 		spec.UserID = c.User.ID
 		if len(r.Scopes) > 0 {
-			return nil, snap.Invalid("a user-scoped key has no scopes", "it may do everything that its user's role allows")
+			return nil, snap.Invalid("a user-scoped key has no scopes",
+				"it may do everything that its user's role allows")
 		}
 	}
 	for _, scope := range r.Scopes {
@@ -108,7 +109,8 @@ type ByNumber struct {
 func (b ByNumber) number() (int64, error) {
 	n, err := strconv.ParseInt(b.ID, 10, 64)
 	if err != nil {
-		return 0, &snap.Error{Code: snap.CodeNotFound, Detail: "there is nothing with this ID", Hint: "list the existing ones"}
+		return 0, &snap.Error{Code: snap.CodeNotFound, Detail: "there is nothing with this ID",
+			Hint: "list the existing ones"}
 	}
 	return n, nil
 }

@@ -43,7 +43,8 @@ func newScene(t testing.TB, c *cloudtest.Cloud) scene {
 // callers are the columns of the matrix: who calls, and with what.
 var callers = []string{
 	"anonymous", "owner", "admin", "pusher", "group member", "member", "viewer",
-	"recipient member", "recipient owner", "outsider", "plain key", "pipeline key", "agent key", "pull-only key", "revoked key",
+	"recipient member", "recipient owner", "outsider", "plain key", "pipeline key", "agent key", "pull-only key",
+	"revoked key",
 	"expired key",
 }
 
@@ -170,17 +171,18 @@ var matrix = map[string]struct {
 	"POST /snapshots/{id}/share-group": {`{"group_id":"eng"}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
 	"DELETE /snapshots/{id}/share-group/{groupId}": {"",
 		sharing(cells(done, done, done, no, no, no, nameless, nameless, nameless))},
-	"GET /snapshots/{id}/group-shares":        {"", cells(ok, ok, ok, ok, no, no, ok, ok, ok)},
-	"POST /snapshots/{id}/shares":             {`{"group_ids":["dba"]}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
-	"POST /snapshots/{id}/unshare":            {`{"group_ids":["dba"]}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
-	"POST /snapshots/{id}/share-org":          {`{"org_slug":"initech"}`, sharing(cells(ok, ok, no, no, no, no, nameless, nameless, nameless))},
-	"DELETE /snapshots/{id}/share-org/{slug}": {"", sharing(cells(done, done, no, no, no, no, nameless, nameless, nameless))},
-	"GET /snapshots/{id}/org-shares":          {"", cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
-	"GET /org/sso/groups":                     {"", everyone(ok)},
-	"GET /org/members":                        {"", everyone(ok)},
-	"GET /me":                                 {"", everyone(ok)},
-	"GET /uploads":                            {"", with(everyone(ok), "viewer", no, "pull-only key", no)},
-	"DELETE /uploads/{id}":                    {"", everyone(hidden)},
+	"GET /snapshots/{id}/group-shares": {"", cells(ok, ok, ok, ok, no, no, ok, ok, ok)},
+	"POST /snapshots/{id}/shares":      {`{"group_ids":["dba"]}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
+	"POST /snapshots/{id}/unshare":     {`{"group_ids":["dba"]}`, sharing(cells(ok, ok, ok, no, no, no, nameless, nameless, nameless))},
+	"POST /snapshots/{id}/share-org":   {`{"org_slug":"initech"}`, sharing(cells(ok, ok, no, no, no, no, nameless, nameless, nameless))},
+	"DELETE /snapshots/{id}/share-org/{slug}": {"",
+		sharing(cells(done, done, no, no, no, no, nameless, nameless, nameless))},
+	"GET /snapshots/{id}/org-shares": {"", cells(ok, ok, no, no, no, no, nameless, nameless, nameless)},
+	"GET /org/sso/groups":            {"", everyone(ok)},
+	"GET /org/members":               {"", everyone(ok)},
+	"GET /me":                        {"", everyone(ok)},
+	"GET /uploads":                   {"", with(everyone(ok), "viewer", no, "pull-only key", no)},
+	"DELETE /uploads/{id}":           {"", everyone(hidden)},
 }
 
 // onlyUsers are the routes that the agent mount does not have.

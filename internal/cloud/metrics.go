@@ -93,7 +93,8 @@ func newMetrics(version string) *metrics {
 		queryErrors: make.counter("snapcloud_database_query_errors_total", "Statements that failed, by kind.", "kind"),
 		s3: make.histogram("snapcloud_s3_request_duration_seconds",
 			"Time of a request to S3 until its headers, by method.", time.Millisecond, "method"),
-		s3Requests: make.counter("snapcloud_s3_requests_total", "Requests to S3, by method and status; the status is 0 without an answer.",
+		s3Requests: make.counter("snapcloud_s3_requests_total",
+			"Requests to S3, by method and status; the status is 0 without an answer.",
 			"method", "status"),
 
 		transferred: make.counter("snapcloud_transfer_bytes_total",

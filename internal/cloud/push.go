@@ -65,7 +65,8 @@ func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.Uploa
 // it was completed there, and the service was killed or its caller gone before
 // that was written down: then it is now. Or it was collected: then nothing is
 // returned, and the push starts from the beginning.
-func (s *Service) finishLostUpload(ctx context.Context, caller snap.Caller, u store.Upload) (*body[api.UploadPlan], error) {
+func (s *Service) finishLostUpload(ctx context.Context, caller snap.Caller, u store.Upload) (*body[api.UploadPlan],
+	error) {
 	err := s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
 	if errors.Is(err, snap.ErrNotFound) {
 		return nil, s.store.DropUpload(ctx, u.ID)

@@ -22,7 +22,8 @@ func TestYAMLMistake(t *testing.T) {
 		`a.yaml:2:6: "many" stands where true or false is expected`:  yaml.Unmarshal([]byte("known: 1\nyes: many\n"), &into),
 		`a.yaml:1:8: "many" stands where a whole number is expected`: yaml.Unmarshal([]byte("known: many\n"), &into),
 		`a.yaml:2:1: found a tab that cannot start any token`:        yaml.Unmarshal([]byte("names:\n\t- a\n"), &into),
-		"a.yaml: no line is known":                                   errors.New("no line is known\nand this is more than a line"),
+		"a.yaml: no line is known": errors.New("no line is known\nand this is " +
+			"more than a line"),
 	} {
 		if got := disk.YAMLMistake("a.yaml", err); got != want {
 			t.Errorf("%q, want %q", got, want)

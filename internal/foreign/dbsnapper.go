@@ -136,7 +136,8 @@ func (r *dbsnapper) target(t *tree) {
 	for _, key := range []string{"share", "sso_groups"} {
 		if s := t.get(key); s != nil {
 			r.left(s,
-				"share pushed snapshots with `snapcli cloud snapshots share ID --group GROUP`, or share every new one with "+
+				"share pushed snapshots with `snapcli cloud snapshots share ID --group GROUP`, or share every new "+
+					"one with "+
 					"`snapcli "+
 					"cloud channels add`")
 		}

@@ -238,7 +238,8 @@ func (g *greenmask) table(t *tree) {
 			strings.ReplaceAll(table+"="+c.text, "'", "'\\''"))
 	}
 	for key, why := range map[string]string{
-		"query":                 "has no equivalent: choose rows with snapcli build --where, and change values with rules or SQL",
+		"query": "has no equivalent: choose rows with snapcli build --where, and change values with " +
+			"rules or SQL",
 		"columns_type_override": "is not needed: masks work on what a value looks like",
 		"apply_for_inherited":   "write the rule for every partition: a name may have * in it",
 		"when":                  "has no equivalent: masks apply to every row",
@@ -282,7 +283,8 @@ func (g *greenmask) transformer(table string, t *tree) {
 		if mask == "" {
 			g.Left = append(g.Left,
 				Left{t.line, label,
-					fmt.Sprintf("%s has no equivalent: the column has no rule, and sanitizing stops there until it has one",
+					fmt.Sprintf("%s has no equivalent: the column has no rule, and sanitizing stops there until it "+
+						"has one",
 						name)})
 			continue
 		}

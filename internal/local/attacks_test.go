@@ -309,7 +309,8 @@ func mySQLVictim(t *testing.T, server string) victim {
 			"rights everywhere of accounts of loads": `SELECT grantee, privilege_type FROM information_schema.user_privileges
 				WHERE grantee LIKE '''snapcli\_%' AND privilege_type <> 'USAGE'`,
 			"rights on tables": "SELECT host, db, user, table_name FROM mysql.tables_priv ORDER BY 1, 2, 3, 4",
-			"roles":            map[bool]string{true: "SELECT * FROM mysql.roles_mapping", false: "SELECT * FROM mysql.role_edges"}[server == "mariadb"],
+			"roles": map[bool]string{true: "SELECT * FROM mysql.roles_mapping",
+				false: "SELECT * FROM mysql.role_edges"}[server == "mariadb"],
 			"databases": `SELECT schema_name, default_collation_name FROM information_schema.schemata
 				WHERE schema_name NOT LIKE 'fresh\_%' AND schema_name NOT LIKE 'snapcli\_%' ORDER BY 1`,
 			"tables": `SELECT table_schema, table_name, table_type, coalesce(create_time, '') FROM information_schema.tables

@@ -106,7 +106,8 @@ func benchForeign(b *testing.B, from, to, server string) {
 		}
 	}
 	for _, origin := range []Origin{Mine, Theirs} {
-		b.Logf("%-8s %6.2f s, processor %6.2f s in all", origin, p.took[string(origin)].Seconds(), used[origin].Seconds())
+		b.Logf("%-8s %6.2f s, processor %6.2f s in all", origin, p.took[string(origin)].Seconds(),
+			used[origin].Seconds())
 	}
 	b.ReportMetric(p.took[string(Theirs)].Seconds()/p.took[string(Mine)].Seconds(), "foreign/mine")
 	b.ReportMetric(used[Theirs].Seconds()/used[Mine].Seconds(), "foreign/mine-cpu")

@@ -110,7 +110,8 @@ func oneDocument(path string, text []byte) error {
 	}
 	for _, doc := range file.Docs[min(1, len(file.Docs)):] {
 		if doc.Body != nil {
-			return snap.Usage(fmt.Sprintf("%s:%d:1: a second YAML document begins; the configuration must be one document", path,
+			return snap.Usage(fmt.Sprintf("%s:%d:1: a second YAML document begins; the configuration must be one "+
+				"document", path,
 				doc.Start.Position.Line), "correct it with `snapcli config edit`")
 		}
 	}

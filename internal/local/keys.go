@@ -239,7 +239,8 @@ func (a *Agent) lockedSSH(where string, public ssh.PublicKey, text []byte) (age.
 	var why error
 	inner, err := agessh.NewEncryptedSSHIdentity(public, text, func() (phrase []byte, err error) {
 		if a.passphrase == nil {
-			why = snap.Usage(fmt.Sprintf("the SSH key %s has a passphrase, and this is not a terminal where you could enter it", where),
+			why = snap.Usage(fmt.Sprintf("the SSH key %s has a passphrase, and this is not a terminal where you "+
+				"could enter it", where),
 				"use a key without a passphrase, or run the command in a terminal")
 			return nil, why
 		}

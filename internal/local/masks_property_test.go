@@ -63,7 +63,8 @@ type kindOfColumn struct {
 
 // columnKinds are for both kinds of database. Values differ by row.
 var columnKinds = []kindOfColumn{
-	{"integer", func(r *rand.Rand, row, _ int) string { return fmt.Sprint(row*7919 + r.IntN(7919)) }, []string{"X >= 0"}},
+	{"integer", func(r *rand.Rand, row, _ int) string { return fmt.Sprint(row*7919 + r.IntN(7919)) },
+		[]string{"X >= 0"}},
 	{"bigint", func(_ *rand.Rand, row, _ int) string { return fmt.Sprint(4_000_000_000_000 + row*1_000_003) }, nil},
 	{"smallint", func(_ *rand.Rand, row, _ int) string { return fmt.Sprint(row * 300) }, []string{"X < 32000"}},
 	{"numeric(8,2)", func(r *rand.Rand, row, _ int) string {
@@ -72,15 +73,19 @@ var columnKinds = []kindOfColumn{
 		[]string{"X > -1"}},
 	{"text", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'some words %d of row %d'", salt, row) },
 		[]string{"X <> ''", "length(X) < 400", "X LIKE 'some%'"}},
-	{"varchar(40)", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'person.%d.%d@real.example'", salt, row) },
+	{"varchar(40)",
+		func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'person.%d.%d@real.example'", salt, row) },
 		[]string{"X LIKE '%@%'"}},
 	{"varchar(9)", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'AB-%05d'", salt*100+row) },
 		[]string{"length(X) = 8", "upper(X) = X"}},
-	{"char(1)", func(r *rand.Rand, _, _ int) string { return []string{"'F'", "'M'"}[r.IntN(2)] }, []string{"X IN ('F', 'M')"}},
-	{"date", func(_ *rand.Rand, row, _ int) string { return fmt.Sprintf("'19%02d-05-%02d'", 40+row%50, 1+row%28) }, nil},
+	{"char(1)", func(r *rand.Rand, _, _ int) string { return []string{"'F'", "'M'"}[r.IntN(2)] },
+		[]string{"X IN ('F', 'M')"}},
+	{"date", func(_ *rand.Rand, row, _ int) string { return fmt.Sprintf("'19%02d-05-%02d'", 40+row%50, 1+row%28) },
+		nil},
 	{"timestamp", func(_ *rand.Rand, row, _ int) string { return fmt.Sprintf("'20%02d-01-02 03:04:05'", row%30) }, nil},
 	{"boolean", func(r *rand.Rand, _, _ int) string { return []string{"true", "false"}[r.IntN(2)] }, nil},
-	{"double precision", func(_ *rand.Rand, row, _ int) string { return fmt.Sprintf("%d.5", row%89) }, []string{"X < 90"}},
+	{"double precision", func(_ *rand.Rand, row, _ int) string { return fmt.Sprintf("%d.5", row%89) },
+		[]string{"X < 90"}},
 }
 
 // postgresKinds are for PostgreSQL alone.
@@ -90,19 +95,23 @@ var postgresKinds = []kindOfColumn{
 	}, nil},
 	{"inet", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'198.51.%d.%d'", salt%256, row) }, nil},
 	{"cidr", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'198.%d.%d.0/24'", salt%256, row) }, nil},
-	{"macaddr", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'00:1b:44:%02x:3a:%02x'", salt%256, row) }, nil},
+	{"macaddr",
+		func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'00:1b:44:%02x:3a:%02x'", salt%256, row) }, nil},
 	{"jsonb", func(_ *rand.Rand, row, salt int) string {
 		return fmt.Sprintf(`'{"name":"Maria %d of %d","n":%d}'`, row, salt, row)
 	}, nil},
-	{"text[]", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf(`'{"a, b %d of %d",NULL}'`, row, salt) }, nil},
+	{"text[]",
+		func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf(`'{"a, b %d of %d",NULL}'`, row, salt) }, nil},
 	{"integer[]", func(_ *rand.Rand, row, _ int) string { return fmt.Sprintf("'{%d,2}'", row) }, nil},
 	{"point", func(_ *rand.Rand, row, _ int) string { return fmt.Sprintf("'(%d.5,13.25)'", row) }, nil},
 	{"bytea", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf(`'\x%08x%08x'`, salt, row) }, nil},
 	{"mood", func(r *rand.Rand, _, _ int) string { return []string{"'good'", "'bad'"}[r.IntN(2)] }, nil},
-	{"contact_hint", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'reach.%d.%d@real.example'", row, salt) }, nil},
+	{"contact_hint",
+		func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'reach.%d.%d@real.example'", row, salt) }, nil},
 	{"pair", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'(%d,text of %d)'", row, salt) }, nil},
 	{"money", func(_ *rand.Rand, row, _ int) string { return fmt.Sprintf("'%d.50'", row) }, nil},
-	{"xml", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'<a>text %d &amp; %d</a>'", row, salt) }, nil},
+	{"xml", func(_ *rand.Rand, row, salt int) string { return fmt.Sprintf("'<a>text %d &amp; %d</a>'", row, salt) },
+		nil},
 	{"int4range", func(_ *rand.Rand, row, _ int) string { return fmt.Sprintf("'[%d,%d)'", row, row+5) }, nil},
 	{"bit(8)", func(r *rand.Rand, _, _ int) string { return fmt.Sprintf("B'%08b'", r.IntN(256)) }, nil},
 	{"interval", func(_ *rand.Rand, row, _ int) string { return fmt.Sprintf("'%d days'", row) }, nil},

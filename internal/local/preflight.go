@@ -45,7 +45,8 @@ func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) 
 	}
 	if to.kind != s.Engine {
 		return database{},
-			snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, but the destination of %q is a %s database", s.Name,
+			snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, but the destination of %q is a %s database",
+				s.Name,
 				s.Engine, t.Name, to.kind), "give the target a destination of the same kind")
 	}
 	if why := a.production(t, to); why != "" && !force {

@@ -16,22 +16,40 @@ func TestSetKeepsTheFile(t *testing.T) {
 	t.Parallel()
 	const key = "cak_abcdefghijklmnopqrstuvwxyz0123456789AB"
 	for name, c := range map[string]struct{ text, key, value, want string }{
-		"an empty file":          {"", "cloud.url", "https://c.example", "cloud:\n  url: https://c.example\n"},
-		"a value":                {"# a\ncloud:\n  url: https://old.example   # b\n", "cloud.url", "https://c.example", "# a\ncloud:\n  url: https://c.example   # b\n"},
-		"a quoted value":         {"cloud: # a\n  url: \"https://old.example\" # b\n", "cloud.url", "https://c.example", "cloud: # a\n  url: https://c.example # b\n"},
-		"no value yet":           {"cloud:\n  url: # the one in Europe\n  api_key: \"\"\n", "cloud.url", "https://c.example", "cloud:\n  url: https://c.example # the one in Europe\n  api_key: \"\"\n"},
-		"an empty value":         {"cloud:\n  url: \"\"  # first\n", "cloud.url", "https://c.example", "cloud:\n  url: https://c.example  # first\n"},
-		"a further setting":      {"cloud:\n    # the one in Europe\n    url: https://c.example\n\n# the rest\ntargets: {}\n", "cloud.api_key", key, "cloud:\n    # the one in Europe\n    url: https://c.example\n    api_key: " + key + "\n\n# the rest\ntargets: {}\n"},
-		"a group without":        {"cloud: {} # c\ntargets: {}\n", "cloud.url", "https://c.example", "cloud:  # c\n  url: https://c.example\ntargets: {}\n"},
-		"a new target":           {"targets: {}\n# end\n", "targets.shop.source", "sqlite:///s.db", "targets: \n  shop:\n    source: sqlite:///s.db\n# end\n"},
-		"a target's setting":     {sampleConfig, "targets.shop.sanitize.sql", "m.sql", strings.Replace(sampleConfig, "rules.yaml}", "rules.yaml, sql: m.sql}", 1)},
-		"a name with a dot":      {sampleConfig, "targets.my.db.jobs", "4", strings.Replace(sampleConfig, "my.db\n", "my.db\n    jobs: 4\n", 1)},
-		"inside braces":          {sampleConfig, "storage_profiles.backups.url", "s3://other/${X}", strings.Replace(sampleConfig, "s3://bucket/prefix", "s3://other/${X}", 1)},
-		"a group within a group": {sampleConfig, "targets.shop.subset.where.public.customers", "id < 9", strings.Replace(sampleConfig, "rules.yaml}\n", "rules.yaml}\n    subset:\n      where:\n        public.customers: id < 9\n", 1)},
-		"true":                   {"cloud: {}\n", "trust.own_organization", "false", "cloud: {}\ntrust:\n  own_organization: false\n"},
-		"a list":                 {"postgres_tools:\n  - /a\n  - /b\n# end\n", "postgres_tools", "/c, /d", "postgres_tools: [/c, /d]\n# end\n"},
-		"a list in brackets":     {"postgres_tools: [\"/a\"] # mine\n", "postgres_tools", "/b", "postgres_tools: [/b] # mine\n"},
-		"no line end":            {"cloud: {url: https://old.example}", "cloud.url", "https://c.example", "cloud: {url: https://c.example}\n"},
+		"an empty file": {"", "cloud.url", "https://c.example", "cloud:\n  url: https://c.example\n"},
+		"a value": {"# a\ncloud:\n  url: https://old.example   # b\n", "cloud.url", "https://c.example",
+			"# a\ncloud:\n  url: https://c.example   # b\n"},
+		"a quoted value": {"cloud: # a\n  url: \"https://old.example\" # b\n", "cloud.url",
+			"https://c.example", "cloud: # a\n  url: https://c.example # b\n"},
+		"no value yet": {"cloud:\n  url: # the one in Europe\n  api_key: \"\"\n", "cloud.url",
+			"https://c.example", "cloud:\n  url: https://c.example # the one in Europe\n  api_key: \"\"\n"},
+		"an empty value": {"cloud:\n  url: \"\"  # first\n", "cloud.url", "https://c.example",
+			"cloud:\n  url: https://c.example  # first\n"},
+		"a further setting": {"cloud:\n    # the one in Europe\n    url: https://c.example\n\n# the " +
+			"rest\ntargets: {}\n", "cloud.api_key", key,
+			"cloud:\n    # the one in Europe\n    url: https://c.example\n    api_key: " + key +
+				"\n\n# the rest\ntargets: {}\n"},
+		"a group without": {"cloud: {} # c\ntargets: {}\n", "cloud.url", "https://c.example",
+			"cloud:  # c\n  url: https://c.example\ntargets: {}\n"},
+		"a new target": {"targets: {}\n# end\n", "targets.shop.source", "sqlite:///s.db",
+			"targets: \n  shop:\n    source: sqlite:///s.db\n# end\n"},
+		"a target's setting": {sampleConfig, "targets.shop.sanitize.sql", "m.sql",
+			strings.Replace(sampleConfig, "rules.yaml}", "rules.yaml, sql: m.sql}", 1)},
+		"a name with a dot": {sampleConfig, "targets.my.db.jobs", "4",
+			strings.Replace(sampleConfig, "my.db\n", "my.db\n    jobs: 4\n", 1)},
+		"inside braces": {sampleConfig, "storage_profiles.backups.url", "s3://other/${X}",
+			strings.Replace(sampleConfig, "s3://bucket/prefix", "s3://other/${X}", 1)},
+		"a group within a group": {sampleConfig, "targets.shop.subset.where.public.customers", "id < 9",
+			strings.Replace(sampleConfig, "rules.yaml}\n",
+				"rules.yaml}\n    subset:\n      where:\n        public.customers: id < 9\n", 1)},
+		"true": {"cloud: {}\n", "trust.own_organization", "false",
+			"cloud: {}\ntrust:\n  own_organization: false\n"},
+		"a list": {"postgres_tools:\n  - /a\n  - /b\n# end\n", "postgres_tools", "/c, /d",
+			"postgres_tools: [/c, /d]\n# end\n"},
+		"a list in brackets": {"postgres_tools: [\"/a\"] # mine\n", "postgres_tools", "/b",
+			"postgres_tools: [/b] # mine\n"},
+		"no line end": {"cloud: {url: https://old.example}", "cloud.url", "https://c.example",
+			"cloud: {url: https://c.example}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -39,7 +57,8 @@ func TestSetKeepsTheFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(filepath.Join(filepath.Dir(a.ConfigPath()), "m.sql"), []byte("select 1"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(filepath.Dir(a.ConfigPath()), "m.sql"), []byte("select 1"),
+				0o600); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := a.Set(c.key, c.value); err != nil {
@@ -49,7 +68,8 @@ func TestSetKeepsTheFile(t *testing.T) {
 			if err != nil || string(got) != c.want {
 				t.Errorf("%v\n%s\nwant\n%s", err, got, c.want)
 			}
-			if s, err := a.Setting(c.key); err != nil || s.Origin != "file" || s.Value != strings.ReplaceAll(c.value, ", ", ",") {
+			if s, err := a.Setting(c.key); err != nil || s.Origin != "file" ||
+				s.Value != strings.ReplaceAll(c.value, ", ", ",") {
 				t.Errorf("read back: %+v, %v", s, err)
 			}
 		})
@@ -61,18 +81,21 @@ func TestSetKeepsTheFile(t *testing.T) {
 func TestSetRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, key, value, want string }{
-		"no such key":     {sampleConfig, "cloud.urll", "x", "there is no setting"},
-		"a group":         {sampleConfig, "targets.shop", "x", "is a group of settings"},
-		"no such field":   {sampleConfig, "targets.shop.colour", "x", "there is no setting"},
-		"no URL":          {sampleConfig, "cloud.url", "cloud.example", "cloud.url: "},
-		"no database":     {sampleConfig, "targets.shop.source", "oracle://x/y", "oracle"},
-		"no number":       {sampleConfig, "targets.shop.jobs", "many", "takes a whole number"},
-		"less than zero":  {sampleConfig, "targets.shop.jobs", "-1", "less than zero"},
-		"no flag":         {sampleConfig, "targets.shop.production", "maybe", "takes true or false"},
-		"a line break":    {sampleConfig, "cloud.url", "https://c.example\nx: y", "line break"},
-		"a lost comment":  {"identities:\n  - a.txt # old\n  - b.txt\n", "identities", "c.txt", "cannot be edited here"},
-		"several lines":   {"cloud:\n  url: >-\n    https://old.example\n", "cloud.url", "https://c.example", "cannot be edited here"},
-		"an alias":        {"cloud:\n  url: &u https://old.example\n  ca_file: *u\n", "cloud.ca_file", "x", "cannot be edited here"},
+		"no such key":    {sampleConfig, "cloud.urll", "x", "there is no setting"},
+		"a group":        {sampleConfig, "targets.shop", "x", "is a group of settings"},
+		"no such field":  {sampleConfig, "targets.shop.colour", "x", "there is no setting"},
+		"no URL":         {sampleConfig, "cloud.url", "cloud.example", "cloud.url: "},
+		"no database":    {sampleConfig, "targets.shop.source", "oracle://x/y", "oracle"},
+		"no number":      {sampleConfig, "targets.shop.jobs", "many", "takes a whole number"},
+		"less than zero": {sampleConfig, "targets.shop.jobs", "-1", "less than zero"},
+		"no flag":        {sampleConfig, "targets.shop.production", "maybe", "takes true or false"},
+		"a line break":   {sampleConfig, "cloud.url", "https://c.example\nx: y", "line break"},
+		"a lost comment": {"identities:\n  - a.txt # old\n  - b.txt\n", "identities", "c.txt",
+			"cannot be edited here"},
+		"several lines": {"cloud:\n  url: >-\n    https://old.example\n", "cloud.url", "https://c.example",
+			"cannot be edited here"},
+		"an alias": {"cloud:\n  url: &u https://old.example\n  ca_file: *u\n", "cloud.ca_file", "x",
+			"cannot be edited here"},
 		"a bad new name":  {sampleConfig, "targets.a/b.source", "sqlite:///s.db", "is not a valid target name"},
 		"an unnamed file": {sampleConfig, "", "x", "there is no setting"},
 	} {
@@ -82,7 +105,8 @@ func TestSetRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := a.Set(c.key, c.value); snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), c.want) {
+			if _, err := a.Set(c.key, c.value); snap.CodeOf(err) != snap.CodeUsage ||
+				!strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 			if got, err := os.ReadFile(a.ConfigPath()); err != nil || string(got) != c.text {
@@ -102,7 +126,8 @@ func TestSetUnderAVariable(t *testing.T) {
 	if by, err := a.Set("cloud.url", "https://c.example"); err != nil || by != "SNAPCLI_CLOUD__URL" {
 		t.Errorf("overridden by %q, %v", by, err)
 	}
-	if s, err := a.Setting("cloud.url"); err != nil || s != (Setting{"cloud.url", "https://env.example", "environment"}) {
+	if s, err := a.Setting("cloud.url"); err != nil ||
+		s != (Setting{"cloud.url", "https://env.example", "environment"}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if s, err := a.Setting("targets.shop.jobs"); err != nil || s.Origin != "default" {

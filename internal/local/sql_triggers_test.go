@@ -15,25 +15,28 @@ import (
 // originals to another table. They are there again in the copy, and fire.
 func TestSQLFiresNoTriggers(t *testing.T) {
 	t.Parallel()
-	const tables = "CREATE TABLE person (id integer PRIMARY KEY, name varchar(80)); CREATE TABLE history (was varchar(80));" +
-		"INSERT INTO person VALUES (1, 'Wilhelmina Original'), (2, 'Theodora Original');"
+	const tables = "CREATE TABLE person (id integer PRIMARY KEY, name varchar(80)); CREATE TABLE history (was " +
+		"varchar(80));INSERT INTO person VALUES (1, 'Wilhelmina Original'), (2, 'Theodora Original');"
 	for kind, c := range map[string]struct {
 		driver, more string
 		server       func() string
 	}{
-		"sqlite": {"sqlite", "CREATE TRIGGER keep AFTER UPDATE ON person BEGIN INSERT INTO history VALUES (old.name); END", nil},
+		"sqlite": {"sqlite",
+			"CREATE TRIGGER keep AFTER UPDATE ON person BEGIN INSERT INTO history VALUES (old.name); END", nil},
 		"postgres": {"pgx", `CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS
 			'BEGIN INSERT INTO history VALUES (old.name); RETURN new; END';
 			CREATE TRIGGER keep AFTER UPDATE ON person FOR EACH ROW EXECUTE FUNCTION keep();
 			CREATE RULE also AS ON UPDATE TO person DO ALSO INSERT INTO history VALUES (old.name)`,
 			func() string { return servertest.Postgres(t) }},
-		"mariadb": {"mysql", "CREATE TRIGGER keep AFTER UPDATE ON person FOR EACH ROW INSERT INTO history VALUES (old.name)",
+		"mariadb": {"mysql",
+			"CREATE TRIGGER keep AFTER UPDATE ON person FOR EACH ROW INSERT INTO history VALUES (old.name)",
 			func() string { return servertest.MySQL(t, "mariadb") }},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t)
-			source, destination := "sqlite://"+filepath.Join(s.dir, "from.db"), "sqlite://"+filepath.Join(s.dir, "to.db")
+			source, destination := "sqlite://"+filepath.Join(s.dir, "from.db"),
+				"sqlite://"+filepath.Join(s.dir, "to.db")
 			if c.server != nil {
 				source, destination = c.server(), c.server()
 			}
@@ -107,7 +110,8 @@ func TestSQLThatLeavesOriginals(t *testing.T) {
 	}
 	const mask = "UPDATE customer SET email = 'person' || id || '@example.com';\n"
 	err := sanitize(mask)
-	if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "those of customer.email in letter.body") ||
+	if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(),
+		"those of customer.email in letter.body") ||
 		strings.Contains(err.Error(), "real.example") {
 		t.Errorf("%v", err)
 	}

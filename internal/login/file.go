@@ -195,7 +195,8 @@ func (f *File) change(ctx context.Context, edit func(*contents)) error {
 func (f *File) changeLocked(edit func(*contents)) error {
 	c, err := f.read()
 	if snap.CodeOf(err) == snap.CodeNotSignedIn {
-		c, err = contents{Sessions: map[string]Session{}, Others: map[string][]Session{}, AuthURLs: map[string]string{}}, nil
+		c, err = contents{Sessions: map[string]Session{}, Others: map[string][]Session{},
+			AuthURLs: map[string]string{}}, nil
 	}
 	if err != nil {
 		return err

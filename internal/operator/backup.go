@@ -139,7 +139,8 @@ func (p *program) restore() *cobra.Command {
 func (p *program) embedded() (cloud.Config, error) {
 	config, err := p.config()
 	if err == nil && (config.Database.URL != "" || config.Blob.URL != "") {
-		err = snap.Usage("this command is for SQLite and a folder, but the configuration has a database.url or blob.url",
+		err = snap.Usage("this command is for SQLite and a folder, but the configuration has a database.url or "+
+			"blob.url",
 			"back up PostgreSQL and the bucket with their own tools: first the database, then the bucket")
 	}
 	return config, err

@@ -56,14 +56,16 @@ func (p *program) user() *cobra.Command {
 		Use: "list --org SLUG", Short: "List an organization's users", Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.listUsers(c, org) },
 	}, &cobra.Command{
-		Use: "disable --org SLUG EMAIL", Short: "Lock a user out, from their next request on", Args: command.ExactArgs("e-mail address"),
+		Use: "disable --org SLUG EMAIL", Short: "Lock a user out, from their next request on",
+		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.onUser(c, org, args[0], "disabled", func(s *opened, m snap.Member) error {
 				return s.SetDisabled(store.TakingAway(c.Context()), m.ID, true)
 			})
 		},
 	}, &cobra.Command{
-		Use: "enable --org SLUG EMAIL", Short: "Let a disabled user in again", Args: command.ExactArgs("e-mail address"),
+		Use: "enable --org SLUG EMAIL", Short: "Let a disabled user in again",
+		Args: command.ExactArgs("e-mail address"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.onUser(c, org, args[0], "enabled", func(s *opened, m snap.Member) error {
 				return s.SetDisabled(c.Context(), m.ID, false)

@@ -73,7 +73,8 @@ func (p *program) move(ctx context.Context, to string, dryRun bool) error {
 		objects(r.Objects, r.Bytes)); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "start the service with %s; the source is unchanged, do not start the service on it again\n", to)
+	fmt.Fprintf(p.stderr, "start the service with %s; the source is unchanged, do not start the service on it again\n",
+		to)
 	return nil
 }
 

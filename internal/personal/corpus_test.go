@@ -80,7 +80,8 @@ func measure(all []labelled, rows int, chosen func(string) bool) figures {
 	for _, columns := range tables {
 		table := Table{Name: columns[0].table}
 		for _, l := range columns {
-			table.Columns = append(table.Columns, Column{Name: l.column, Type: ParseType(l.typ), Samples: valuesOf(l, rows)})
+			table.Columns = append(table.Columns, Column{Name: l.column, Type: ParseType(l.typ),
+				Samples: valuesOf(l, rows)})
 		}
 		for i, finding := range Judge(table, testLists) {
 			f.note(columns[i], finding)
@@ -189,7 +190,8 @@ func valueOf(l labelled, r *rand.Rand) string {
 		}
 		return false
 	}
-	person := pick("Maria", "Thomas", "Aisha", "Jan", "Sofia") + " " + pick("Meyer", "Garcia", "Kowalski", "Smith", "Rossi")
+	person := pick("Maria", "Thomas", "Aisha", "Jan", "Sofia") + " " +
+		pick("Meyer", "Garcia", "Kowalski", "Smith", "Rossi")
 	switch {
 	case has(typ, "uuid"):
 		return fmt.Sprintf("%08x-0000-4000-8000-%012x", r.Uint32(), r.Uint64N(1<<48))
@@ -236,7 +238,8 @@ func textOf(l labelled, lower, person string, has func(string, ...string) bool, 
 	case has(lower, "address", "street", "line"):
 		return fmt.Sprintf("%d Oak Street", 1+r.IntN(99))
 	}
-	return pick("Thanks for the call on", "We met again on", "Please send it back on") + " " + pick("Monday", "Friday") +
+	return pick("Thanks for the call on", "We met again on", "Please send it back on") + " " +
+		pick("Monday", "Friday") +
 		fmt.Sprintf(", order %d", r.IntN(1000))
 }
 

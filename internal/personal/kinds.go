@@ -133,7 +133,8 @@ var kinds = []named{
 		licence number, licence no, license no, dl number, fuhrerschein, permis de conduire, licencia de conducir,
 		carnet de conducir, carteira de motorista, cnh, patente di guida, patente, rijbewijs, prawo jazdy, korkort,
 		ehliyet`), listOf("license, licence")},
-	{Vehicle, listOf(`license plate, licence plate, number plate, plate number, vin, vehicle identification, kennzeichen,
+	{Vehicle,
+		listOf(`license plate, licence plate, number plate, plate number, vin, vehicle identification, kennzeichen,
 		plaque, immatriculation, matricula, placa, targa, kenteken, tablica rejestracyjna, regnummer, plaka`),
 		listOf("")},
 	{Birth, listOf(`birth, birthday, birthdate, birth date, date of birth, dob, born, bday, birthplace, geburt,
@@ -141,10 +142,12 @@ var kinds = []named{
 		data nasc, nascita, data di nascita, geboortedatum, geboorte, urodzenia, data urodzenia, fodelse, fodelsedatum,
 		fodd, dogum, dogum tarihi, deceased, date of death, death, maiden, 生日, 出生, 誕生, рождения`), listOf("")},
 	{Age, listOf("age, alter, edad, idade, leeftijd, wiek, alder, yas, age years"), listOf("")},
-	{FirstName, listOf(`first name, firstname, fname, given name, givenname, forename, given names, middle name, middlename,
+	{FirstName,
+		listOf(`first name, firstname, fname, given name, givenname, forename, given names, middle name, middlename,
 		middle initial, vorname, prenom, nombre pila, primer nombre, primeiro nome, nome proprio, voornaam, imie,
 		fornamn, ad soyad, isim, christian name, first nm, 名字, имя`), listOf("first, middle, initials, nombre")},
-	{LastName, listOf(`last name, lastname, lname, surname, family name, familyname, nachname, familienname, nom famille,
+	{LastName,
+		listOf(`last name, lastname, lname, surname, family name, familyname, nachname, familienname, nom famille,
 		nom de famille, apellido, apellidos, sobrenome, ultimo nome, cognome, achternaam, nazwisko, efternamn, soyad,
 		soyadi, maiden name, birth name, geburtsname, last nm, 姓, фамилия`), listOf("last, nom, nume")},
 	{UserName, listOf(`username, user name, login, login name, loginname, logon, userid name, screen name, screenname,
@@ -195,7 +198,8 @@ var kinds = []named{
 	{Family, listOf(`marital status, marital, civil status, familienstand, etat civil, estado civil, stato civile,
 		burgerlijke staat, stan cywilny, civilstand, medeni hal, spouse, next of kin, relationship, children, kids,
 		number of children, dependents, maiden`), listOf("")},
-	{Biometric, listOf(`biometric, iris, retina, face encoding, face embedding, voice print, voiceprint, fingerprint data,
+	{Biometric,
+		listOf(`biometric, iris, retina, face encoding, face embedding, voice print, voiceprint, fingerprint data,
 		facial, dna`), listOf("embedding")},
 	{Picture, listOf(`avatar, photo, photo url, picture, profile image, profile picture, portrait, selfie, headshot,
 		gravatar, foto, bild, photographie, imagen perfil, zdjecie`), listOf("image, thumbnail, logo url, logo")},
@@ -214,7 +218,8 @@ var kinds = []named{
 		merchant id, facebook id, google id, apple id, oauth uid, provider user, provider session,
 		credential id, customer reference, confirmation number`),
 		listOf("identifier, remote id, stripe customer, increase, column")},
-	{MemberNumber, listOf(`employee number, employee no, emp no, staff number, student number, student no, member number,
+	{MemberNumber,
+		listOf(`employee number, employee no, emp no, staff number, student number, student no, member number,
 		member no, membership number, matriculation, matrikelnummer, mitgliedsnummer, kundennummer, customer number,
 		customer no, customernumber, patient number, patient no, mrn, medical record, policy number, client number,
 		personalnummer, numero client, numero adherent, numero cliente, numero empleado, num adh, numer klienta,
@@ -228,7 +233,8 @@ var kinds = []named{
 	{FileName, listOf(`file name, filename, attachment name, original filename, file content, attachment, dateiname,
 		nom fichier, nombre archivo, nome arquivo, nome file, bestandsnaam, nazwa pliku, filnamn, dosya adi, resume, cv,
 		lebenslauf`), listOf("file")},
-	{FreeText, listOf(`comment, comments, note, notes, message, messages, remark, remarks, memo, bio, biography, about, about
+	{FreeText,
+		listOf(`comment, comments, note, notes, message, messages, remark, remarks, memo, bio, biography, about, about
 		me, bemerkung, bemerkungen, notiz, notizen, kommentar, nachricht, anmerkung, commentaire, remarque, observation,
 		observaciones, nota, notas, mensaje, comentario, comentarios, observacoes, mensagem, commento, messaggio,
 		opmerking, bericht, uwagi, komentarz, wiadomosc, anteckning, meddelande, yorum, mesaj, aciklama, reason, feedback,
@@ -236,11 +242,13 @@ var kinds = []named{
 		text, response, request body, response body, text runs, usr text, trans desc, reply, answer, question, inquiry,
 		motif, motivo, grund, information about, raw file, private notes, internal notes, strategies tried, resolution
 		details, inhalt, letter, statement, speech, utterance`),
-		listOf("description, text, body, content, info, details, summary, extra, headline, desc, long, short, terms, value, v")},
+		listOf("description, text, body, content, info, details, summary, extra, headline, desc, long, short, " +
+			"terms, value, v")},
 	{Document, listOf(`personal data, user data, raw data, event data, payload, account info, info data, session data,
 		api response, raw response, true layer, provider response, form data, answers, custom fields, custom attributes,
 		messages json, op input, op output, user info, userinfo, event content, log`),
-		listOf("data, metadata, settings, preferences, attributes, properties, profile, fields, meta, extra, json, raw")},
+		listOf("data, metadata, settings, preferences, attributes, properties, profile, fields, meta, extra, json, " +
+			"raw")},
 }
 
 // peopleTables are words of tables of people.
@@ -270,7 +278,8 @@ var things = listOf(`group, groups, country, event, role, roles, type, types, ca
 	rolle, rollen, typ, tipo, tipos, kategorie, categorie, categoria`)
 
 // payTables are words of tables of what people earn.
-var payTables = listOf("salary, salaries, payroll, pay history, wage, wages, gehalt, lohn, salaire, salario, compensation")
+var payTables = listOf("salary, salaries, payroll, pay history, wage, wages, gehalt, lohn, salaire, salario, " +
+	"compensation")
 
 // strongKind returns the first kind that the words name in any table, and where
 // it ends.

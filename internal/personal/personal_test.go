@@ -12,15 +12,20 @@ import (
 // whatever its type.
 func TestPersonalNamesAreNeverKept(t *testing.T) {
 	t.Parallel()
-	names := []string{"ssn", "phone", "api_token", "card_number", "email", "first_name", "home_address", "passport_number",
+	names := []string{"ssn", "phone", "api_token", "card_number", "email", "first_name", "home_address",
+		"passport_number",
 		"iban", "date_of_birth", "password", "latitude", "ip_address", "tax_id", "national_id", "religion", "diagnosis"}
-	types := []string{"integer", "bigint", "uuid", "numeric(16,0)", "text", "varchar(20)", "text[]", "integer[]", "point",
-		"contact_hint", "shop.contact_point", "inet", "jsonb", "hstore", "xml", "bytea", "int4range", "money", "", "blob",
+	types := []string{"integer", "bigint", "uuid", "numeric(16,0)", "text", "varchar(20)", "text[]", "integer[]",
+		"point",
+		"contact_hint", "shop.contact_point", "inet", "jsonb", "hstore", "xml", "bytea", "int4range", "money", "",
+		"blob",
 		"bit varying(64)", "geography(Point,4326)", "double precision"}
 	for column, typ := range map[string]string{"born_year": "smallint", "device_id": "uuid", "session_id": "uuid",
 		"net": "cidr", "handset": "macaddr8", "kids": "smallint", "legal_id": "bigint", "is_hiv_positive": "boolean",
-		"gender": "enum('f','m')", "customer_ssn_last4": "smallint", "tel_numbers": "bigint[]", "religion": "smallint"} {
-		if f := Judge(Table{Name: "things", Columns: []Column{{Name: column, Type: ParseType(typ)}}}, Lists{})[0]; f.Verdict ==
+		"gender": "enum('f','m')", "customer_ssn_last4": "smallint", "tel_numbers": "bigint[]",
+		"religion": "smallint"} {
+		if f := Judge(Table{Name: "things", Columns: []Column{{Name: column, Type: ParseType(typ)}}},
+			Lists{})[0]; f.Verdict ==
 			Keep {
 			t.Errorf("%s %s is kept: %s", column, typ, f.Reason)
 		}
@@ -29,7 +34,8 @@ func TestPersonalNamesAreNeverKept(t *testing.T) {
 	for _, name := range names {
 		for _, typ := range types {
 			for what, samples := range values {
-				f := Judge(Table{Name: "things", Columns: []Column{{Name: name, Type: ParseType(typ), Samples: samples}}},
+				f := Judge(Table{Name: "things",
+					Columns: []Column{{Name: name, Type: ParseType(typ), Samples: samples}}},
 					Lists{})[0]
 				if f.Verdict == Keep {
 					t.Errorf("%s %s with %s is kept: %s", name, typ, what, f.Reason)
@@ -43,7 +49,8 @@ func TestPersonalNamesAreNeverKept(t *testing.T) {
 func TestCodesAreNoEvidence(t *testing.T) {
 	t.Parallel()
 	for _, samples := range [][]string{nil, {"A"}, {"AB-12", "CD-34", "EF-56"}, {"yes", "no"}} {
-		f := Judge(Table{Name: "things", Columns: []Column{{Name: "mystery", Type: ParseType("text"), Samples: samples}}},
+		f := Judge(Table{Name: "things",
+			Columns: []Column{{Name: "mystery", Type: ParseType("text"), Samples: samples}}},
 			Lists{})[0]
 		if f.Verdict != Undecided || f.Reason == "" {
 			t.Errorf("%q: %+v", samples, f)
@@ -55,18 +62,19 @@ func TestCodesAreNoEvidence(t *testing.T) {
 func TestLanguages(t *testing.T) {
 	t.Parallel()
 	for names, want := range map[string]Kind{
-		"phone telefon rufnummer telefono telefone celular cellulare gsm komorka cep_telefonu 电话":                      Phone,
-		"birth_date geburtsdatum date_naissance fecha_nacimiento data_nasc data_di_nascita geboortedatum dogum_tarihi": Birth,
-		"first_name vorname prenom primer_nombre primeiro_nome voornaam imie fornamn":                                  FirstName,
-		"last_name nachname nom_famille apellido sobrenome cognome achternaam nazwisko efternamn soyadi":               LastName,
-		"street strasse Straße rue calle logradouro indirizzo straat ulica sokak":                                      Street,
-		"city stadt ville ciudad cidade citta woonplaats miasto postort sehir":                                         City,
-		"password passwort mot_de_passe contraseña senha wachtwoord hasło lösenord şifre":                              Password,
-		"zip plz code_postal codigo_postal cep kod_pocztowy postnummer posta_kodu":                                     Postcode,
-		"gender geschlecht sexe genero sesso geslacht plec cinsiyet":                                                   Gender,
-		"salary gehalt salaire sueldo stipendio salaris pensja maas":                                                   Income,
-		"email courriel correo e-post eposta poczta eMailAddress":                                                      Email,
-		"ssn dni cpf codice_fiscale bsn pesel personnummer tckn insee ahv":                                             NationalNumber,
+		"phone telefon rufnummer telefono telefone celular cellulare gsm komorka cep_telefonu 电话": Phone,
+		"birth_date geburtsdatum date_naissance fecha_nacimiento data_nasc data_di_nascita geboortedatum " +
+			"dogum_tarihi": Birth,
+		"first_name vorname prenom primer_nombre primeiro_nome voornaam imie fornamn":                    FirstName,
+		"last_name nachname nom_famille apellido sobrenome cognome achternaam nazwisko efternamn soyadi": LastName,
+		"street strasse Straße rue calle logradouro indirizzo straat ulica sokak":                        Street,
+		"city stadt ville ciudad cidade citta woonplaats miasto postort sehir":                           City,
+		"password passwort mot_de_passe contraseña senha wachtwoord hasło lösenord şifre":                Password,
+		"zip plz code_postal codigo_postal cep kod_pocztowy postnummer posta_kodu":                       Postcode,
+		"gender geschlecht sexe genero sesso geslacht plec cinsiyet":                                     Gender,
+		"salary gehalt salaire sueldo stipendio salaris pensja maas":                                     Income,
+		"email courriel correo e-post eposta poczta eMailAddress":                                        Email,
+		"ssn dni cpf codice_fiscale bsn pesel personnummer tckn insee ahv":                               NationalNumber,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			f := Judge(Table{Name: "things", Columns: []Column{{Name: name, Type: ParseType("text")}}}, Lists{})[0]
@@ -81,9 +89,11 @@ func TestLanguages(t *testing.T) {
 func TestKeepsWithEvidence(t *testing.T) {
 	t.Parallel()
 	for column, typ := range map[string]string{
-		"id": "bigint", "customer_id": "integer", "email_count": "integer", "password_changed_at": "timestamp", "price": "numeric",
-		"is_admin": "boolean", "email_verified": "tinyint(1)", "created_at": "timestamp with time zone", "currency": "char(3)",
-		"status": "enum('a','b')", "mime": "text", "quantity": "int(11)", "uuid": "uuid",
+		"id": "bigint", "customer_id": "integer", "email_count": "integer", "password_changed_at": "timestamp",
+		"price":    "numeric",
+		"is_admin": "boolean", "email_verified": "tinyint(1)", "created_at": "timestamp with time zone",
+		"currency": "char(3)",
+		"status":   "enum('a','b')", "mime": "text", "quantity": "int(11)", "uuid": "uuid",
 	} {
 		f := Judge(Table{Name: "orders", Columns: []Column{{Name: column, Type: ParseType(typ)}}}, Lists{})[0]
 		if f.Verdict != Keep || f.Reason == "" {
@@ -137,15 +147,18 @@ func TestValues(t *testing.T) {
 func TestCommentsAndDocuments(t *testing.T) {
 	t.Parallel()
 	judge := func(c Column) Finding { return Judge(Table{Name: "things", Columns: []Column{c}}, testLists)[0] }
-	if f := judge(Column{Name: "c1", Type: ParseType("numeric"), Comment: "the customer's social security number"}); f.Verdict ==
+	if f := judge(Column{Name: "c1", Type: ParseType("numeric"),
+		Comment: "the customer's social security number"}); f.Verdict ==
 		Keep {
 		t.Errorf("a comment: %+v", f)
 	}
-	if f := judge(Column{Name: "c2", Type: ParseType("jsonb"), Samples: []string{`{"owner":{"phone":"1"}}`}}); f.Verdict !=
+	if f := judge(Column{Name: "c2", Type: ParseType("jsonb"),
+		Samples: []string{`{"owner":{"phone":"1"}}`}}); f.Verdict !=
 		Mask || !strings.Contains(f.Reason, "$.owner.phone") {
 		t.Errorf("a path: %+v", f)
 	}
-	if f := judge(Column{Name: "c2", Type: ParseType("jsonb"), Samples: []string{`{"Maria 7":{"phone":"1"}}`}}); f.Verdict !=
+	if f := judge(Column{Name: "c2", Type: ParseType("jsonb"),
+		Samples: []string{`{"Maria 7":{"phone":"1"}}`}}); f.Verdict !=
 		Mask || strings.Contains(f.Reason, "Maria") {
 		t.Errorf("a key that is data: %+v", f)
 	}
@@ -166,7 +179,8 @@ func TestParseType(t *testing.T) {
 		"character varying(40)": "text 40", "int(11) unsigned": "integer 11", "numeric(10,2)": "decimal 0",
 		"timestamp(6) without time zone": "timestamp 0", "contact_hint": "type of its own 0", "point": "point 0",
 		"text[]": "text 0", "tinyint(1)": "boolean 1", "char(3)": "text 3", "enum('a','b')": "enum 0", "": "text 0",
-		"DOUBLE PRECISION": "float 0", "varchar": "text 0", "geometry(Point,4326)": "geometry 0", "print": "type of its own 0",
+		"DOUBLE PRECISION": "float 0", "varchar": "text 0", "geometry(Point,4326)": "geometry 0",
+		"print": "type of its own 0",
 	} {
 		p := ParseType(text)
 		if got := fmt.Sprintf("%s %d", p.Class, p.Length); got != want {
@@ -180,11 +194,13 @@ func TestEveryJudgementHasAReason(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := Column{
-			Name:    rapid.StringMatching(`[a-zA-Z_0-9ÄÖé]{0,20}`).Draw(t, "name"),
-			Type:    ParseType(rapid.SampledFrom([]string{"text", "bigint", "jsonb", "uuid", "a(b", "int[]"}).Draw(t, "type")),
+			Name: rapid.StringMatching(`[a-zA-Z_0-9ÄÖé]{0,20}`).Draw(t, "name"),
+			Type: ParseType(rapid.SampledFrom([]string{"text", "bigint", "jsonb", "uuid", "a(b", "int[]"}).Draw(t,
+				"type")),
 			Samples: rapid.SliceOfN(rapid.String(), 0, 30).Draw(t, "samples"),
 		}
-		f := Judge(Table{Name: rapid.SampledFrom([]string{"", "users", "things"}).Draw(t, "table"), Columns: []Column{c}},
+		f := Judge(Table{Name: rapid.SampledFrom([]string{"", "users", "things"}).Draw(t, "table"),
+			Columns: []Column{c}},
 			testLists)[0]
 		if f.Reason == "" || f.Verdict == Mask && f.Kind == "" {
 			t.Fatalf("%+v of %+v", f, c)

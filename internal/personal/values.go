@@ -138,7 +138,8 @@ func isPhone(v string) bool {
 	if len(n) < 7 || len(n) > 15 || !phoneForm.MatchString(v) {
 		return false
 	}
-	return strings.HasPrefix(v, "+") || strings.HasPrefix(v, "0") && len(n) != len(v) || len(n) >= 10 && len(n) == len(v) &&
+	return strings.HasPrefix(v, "+") || strings.HasPrefix(v, "0") && len(n) != len(v) || len(n) >= 10 &&
+		len(n) == len(v) &&
 		v[0] != '0' || strings.ContainsAny(v, " ()") || strings.Count(v, "-") == 2 && !isDate(v)
 }
 
@@ -168,7 +169,8 @@ func isIBAN(v string) bool {
 // digit (ISO/IEC 7812) of a payment card.
 func isCard(v string) bool {
 	n := digits(v)
-	if len(n) < 13 || len(n) > 19 || strings.Trim(v, "0123456789 -") != "" || !strings.ContainsRune("23456", rune(n[0])) {
+	if len(n) < 13 || len(n) > 19 || strings.Trim(v, "0123456789 -") != "" ||
+		!strings.ContainsRune("23456", rune(n[0])) {
 		return false
 	}
 	return luhn(n)

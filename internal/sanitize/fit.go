@@ -128,7 +128,8 @@ func asUUID(mask engine.Mask) engine.Mask {
 // filled gives a column that cannot be NULL a value of its type instead.
 func filled(mask engine.Mask, t personal.Type) engine.Mask {
 	instead, ok := map[personal.Class]string{
-		personal.Text: "", personal.Integer: "0", personal.Decimal: "0", personal.Float: "0", personal.Date: "2000-01-01",
+		personal.Text: "", personal.Integer: "0", personal.Decimal: "0", personal.Float: "0",
+		personal.Date:      "2000-01-01",
 		personal.Timestamp: "2000-01-01", personal.Year: "2000",
 	}[t.Class]
 	if !ok {

@@ -25,28 +25,34 @@ func shopSchema() (engine.Contents, *schema.Schema) {
 			Name: schema.Name{Schema: "public", Name: "person"},
 			Columns: []schema.Column{column("id", schema.Type{Name: "bigint"}), column("email", text),
 				column("ssn", schema.Type{Name: "integer"}), column("hint", schema.Type{Name: "contact_hint",
-					Schema: "public", Own: true}), column("mood", schema.Type{Name: "mood", Schema: "public", Own: true}),
+					Schema: "public", Own: true}), column("mood",
+					schema.Type{Name: "mood", Schema: "public", Own: true}),
 				column("code", schema.Type{Name: "character varying", Args: []string{"6"}}), column("gender", text),
 				column("born", schema.Type{Name: "date"})},
 			Keys: []schema.Key{{Primary: true, Columns: []schema.KeyColumn{{Name: "id"}}},
 				{Columns: []schema.KeyColumn{{Name: "email"}}}, {Columns: []schema.KeyColumn{{Name: "ssn"}}}},
 			Checks: []schema.Check{{Expr: schema.Expr{Op: "IN", Args: []schema.Expr{{Column: "gender"},
-				{Literal: &schema.Literal{Kind: "string", Value: "F"}}, {Literal: &schema.Literal{Kind: "string", Value: "M"}}}}}},
+				{Literal: &schema.Literal{Kind: "string", Value: "F"}},
+				{Literal: &schema.Literal{Kind: "string", Value: "M"}}}}}},
 		}, {
 			Name:    schema.Name{Schema: "public", Name: "orders"},
 			Columns: []schema.Column{column("id", schema.Type{Name: "bigint"}), column("email", text)},
 			Keys:    []schema.Key{{Primary: true, Columns: []schema.KeyColumn{{Name: "id"}}}},
-			ForeignKeys: []schema.ForeignKey{{Columns: []string{"email"}, To: schema.Name{Schema: "public", Name: "person"},
+			ForeignKeys: []schema.ForeignKey{{Columns: []string{"email"},
+				To:        schema.Name{Schema: "public", Name: "person"},
 				ToColumns: []string{"email"}}},
 		}},
 	}
 	c := engine.Contents{Schema: s, Tables: []engine.Shape{{
 		Schema: "public", Name: "person",
-		Columns: []engine.Column{{Name: "id", Type: "bigint", NotNull: true}, {Name: "email", Type: "text", NotNull: true},
-			{Name: "ssn", Type: "integer"}, {Name: "hint", Type: "public.contact_hint"}, {Name: "mood", Type: "public.mood"},
+		Columns: []engine.Column{{Name: "id", Type: "bigint", NotNull: true},
+			{Name: "email", Type: "text", NotNull: true},
+			{Name: "ssn", Type: "integer"}, {Name: "hint", Type: "public.contact_hint"},
+			{Name: "mood", Type: "public.mood"},
 			{Name: "code", Type: "character varying(6)"}, {Name: "gender", Type: "text", NotNull: true},
 			{Name: "born", Type: "date"}},
-		Samples: [][]string{{"1", "2"}, {"a@b.example", "c@d.example"}, {"123456789", "987654321"}, {"call him"}, {"good"},
+		Samples: [][]string{{"1", "2"}, {"a@b.example", "c@d.example"}, {"123456789", "987654321"}, {"call him"},
+			{"good"},
 			{"A1"}, {"F", "M"}, {"1980-01-02"}},
 	}, {
 		Schema: "public", Name: "orders",
@@ -72,16 +78,24 @@ func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for change, want := range map[string]string{
-		"ssn: key->ssn: hash":                                               "public.person.ssn cannot be masked by hash: its type integer cannot hold",
-		"ssn: key->ssn: format":                                             "public.person.ssn cannot be masked by format: its values must stay unique; key would hold",
-		"email: email->email: name":                                         "public.person.email cannot be masked by name: its values must stay unique; email would hold",
-		"mood: keep->mood: redact":                                          "public.person.mood cannot be masked by redact",
-		"gender: keep->gender: redact":                                      "a check of the table refuses the masked values",
-		"gender: keep->gender: 'null'":                                      "public.person.gender cannot be masked by null: it cannot be null; keep would hold",
-		"born: shift->born: email":                                          "public.person.born cannot be masked by email",
-		"code: redact->code: {mask: constant, value: longer than six}":      "it takes 6 characters",
-		"orders: {columns: {email: email}->orders: {columns: {email: hash}": "public.orders.email is masked by hash, and public.person.email, which it refers to, by email; email for both would hold",
-		"public.person: {columns->public.person: {rows: drop, columns":      "whose rows are dropped",
+		"ssn: key->ssn: hash": "public.person.ssn cannot be masked by " +
+			"hash: its type integer cannot hold",
+		"ssn: key->ssn: format": "public.person.ssn cannot be masked by " +
+			"format: its values must stay unique; key would hold",
+		"email: email->email: name": "public.person.email cannot be masked " +
+			"by name: its values must stay unique; email would hold",
+		"mood: keep->mood: redact": "public.person.mood cannot be masked " +
+			"by redact",
+		"gender: keep->gender: redact": "a check of the table refuses the " +
+			"masked values",
+		"gender: keep->gender: 'null'": "public.person.gender cannot be masked " +
+			"by null: it cannot be null; keep would hold",
+		"born: shift->born: email": "public.person.born cannot be masked " +
+			"by email",
+		"code: redact->code: {mask: constant, value: longer than six}": "it takes 6 characters",
+		"orders: {columns: {email: email}->orders: {columns: {email: hash}": "public.orders.email is masked by " +
+			"hash, and public.person.email, which it refers to, by email; email for both would hold",
+		"public.person: {columns->public.person: {rows: drop, columns": "whose rows are dropped",
 	} {
 		from, to, _ := strings.Cut(change, "->")
 		text := strings.Replace(shopRules, from, to, 1)
@@ -175,11 +189,13 @@ func TestNetworksPlacesAndDocuments(t *testing.T) {
 		{"redact", "jsonb", `{"email": "maria@x.example", "n": 17, "ok": true}`, func(v string) bool {
 			return v == `{"email":"xxxxx@x.xxxxxxx","n":0,"ok":true}`
 		}},
-		{"redact", "json", `[{"maria@x.example": null}]`, func(v string) bool { return v == `[{"xxxxx@x.xxxxxxx":null}]` }},
+		{"redact", "json",
+			`[{"maria@x.example": null}]`, func(v string) bool { return v == `[{"xxxxx@x.xxxxxxx":null}]` }},
 		{"email", "text[]", `{maria@x.example,"a \"b\"",NULL}`, func(v string) bool {
 			return strings.Count(v, "@example.com") == 2 && strings.HasSuffix(v, ",NULL}")
 		}},
-		{"key", "integer[]", "{{12,34},{56,78}}", func(v string) bool { return len(v) == len(`{{"12","34"},{"56","78"}}`) }},
+		{"key", "integer[]", "{{12,34},{56,78}}",
+			func(v string) bool { return len(v) == len(`{{"12","34"},{"56","78"}}`) }},
 		{"hash", "uuid", "00000000-0000-4000-8000-000000000001", isUUID},
 		{"noise", "numeric(4,2)", "99.99", func(v string) bool { return len(v) == 5 }},
 		{"card", "text", "4111 1111 1111 1111", func(v string) bool { return luhnHolds(v) && v[:1] == "4" }},
@@ -220,14 +236,16 @@ func luhnHolds(v string) bool {
 func TestChoice(t *testing.T) {
 	t.Parallel()
 	c, _ := shopSchema()
-	for values, want := range map[string]string{"[good, bad]": "", "[good, great]": "public.person.mood cannot be masked by choice"} {
+	for values, want := range map[string]string{"[good, bad]": "",
+		"[good, great]": "public.person.mood cannot be masked by choice"} {
 		text := strings.Replace(shopRules, "mood: keep", "mood: {mask: choice, values: "+values+"}", 1)
 		if _, err := mustRules(t, text).Prepare(c, testKey); want == "" && err != nil || want != "" &&
 			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", values, err)
 		}
 	}
-	if _, err := parseRules("r.yaml", []byte("tables: {a: {columns: {b: choice}}}")); snap.CodeOf(err) != snap.CodeUsage {
+	if _, err := parseRules("r.yaml",
+		[]byte("tables: {a: {columns: {b: choice}}}")); snap.CodeOf(err) != snap.CodeUsage {
 		t.Errorf("a choice of nothing: %v", err)
 	}
 }

@@ -22,7 +22,8 @@ func (r *Rules) fits(f *facts, chosen map[columnID]ColumnRule, key []byte) error
 			c := f.of[columnID{t.Schema, t.Name, col.Name}]
 			rule := chosen[c.id]
 			if why := misfit(key, rule, c); why != "" {
-				wrong = append(wrong, fmt.Sprintf("%s cannot be masked by %s: %s; %s would hold", c.label, rule.Mask, why,
+				wrong = append(wrong, fmt.Sprintf("%s cannot be masked by %s: %s; %s would hold", c.label, rule.Mask,
+					why,
 					remedy(key, c)))
 				continue
 			}
@@ -43,7 +44,8 @@ func (r *Rules) fits(f *facts, chosen map[columnID]ColumnRule, key []byte) error
 }
 
 // remedies are tried in their order for a rule that would hold.
-var remedies = []string{"email", "key", "hash", "format", "noise", "shift", "ip", "mac", "coordinates", "redact", "null", "keep"}
+var remedies = []string{"email", "key", "hash", "format", "noise", "shift", "ip", "mac", "coordinates", "redact",
+	"null", "keep"}
 
 // remedy returns the rule that would hold for a column, as a rules file writes
 // it.
@@ -70,9 +72,13 @@ func (r *Rules) parts(f *facts, c *column, chosen map[columnID]ColumnRule, key [
 		if to == nil {
 			continue
 		}
-		if i := slices.IndexFunc(f.tables, func(t engine.Shape) bool { return t.Schema == id[0] && t.Name == id[1] }); i >= 0 &&
+		if i := slices.IndexFunc(f.tables, func(t engine.Shape) bool {
+			return t.Schema == id[0] &&
+				t.Name == id[1]
+		}); i >= 0 &&
 			r.drops(f.tables[i]) {
-			return fmt.Sprintf("%s refers to %s, whose rows are dropped; null or rows: drop would hold", c.label, to.label)
+			return fmt.Sprintf("%s refers to %s, whose rows are dropped; null or rows: drop would hold", c.label,
+				to.label)
 		}
 		if !agree(key, rule, c, chosen[id], to) {
 			return fmt.Sprintf("%s is masked by %s, and %s, which it refers to, by %s; %s for both would hold", c.label,

@@ -107,7 +107,8 @@ func (s *Scanner) Result() error {
 		return nil
 	}
 	return snap.Invalid(
-		fmt.Sprintf("original values of %s are still in the masked copy, outside of its rows: in a default, a comment, a "+
+		fmt.Sprintf("original values of %s are still in the masked copy, outside of its rows: in a default, a "+
+			"comment, a "+
 			"view or a text that the database computes from them", some(sortedKeys(s.found))),
 		"change it in the database; if the values are not secret, add shared: true to the column's rule")
 }

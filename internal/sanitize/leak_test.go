@@ -58,7 +58,8 @@ func TestLocator(t *testing.T) {
 	}
 	err := l.Result(false, FixByRule)
 	if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(),
-		"those of person.email in log.line (rows: at least 10)") || strings.Contains(strings.ToLower(err.Error()), "maria") {
+		"those of person.email in log.line (rows: at least 10)") ||
+		strings.Contains(strings.ToLower(err.Error()), "maria") {
 		t.Errorf("%v", err)
 	}
 	var hint *snap.Error
@@ -70,7 +71,8 @@ func TestLocator(t *testing.T) {
 // Values that SQL did not take out of their column are no leak; the others are.
 func TestLocatorAfterSQL(t *testing.T) {
 	t.Parallel()
-	c := engine.Contents{Tables: []engine.Shape{{Name: "person", Columns: []engine.Column{{Name: "name"}, {Name: "city"}}},
+	c := engine.Contents{Tables: []engine.Shape{{Name: "person",
+		Columns: []engine.Column{{Name: "name"}, {Name: "city"}}},
 		{Name: "log", Columns: []engine.Column{{Name: "line"}}}}}
 	l := NewLocator([]Watched{{"person.name", "Maria Original"}, {"person.city", "Springfield"}})
 	plan := l.Plan(engine.Plan{}, c)
@@ -97,7 +99,8 @@ func TestDrawnMasksAvoidOriginals(t *testing.T) {
 		{Name: "a", Columns: []engine.Column{{Name: "x"}}, Samples: [][]string{originals}},
 		{Name: "b", Columns: []engine.Column{{Name: "y"}}, Samples: [][]string{{"somebody"}}},
 	}}
-	p, err := mustRules(t, "tables:\n  a: {columns: {x: first_name}}\n  b: {columns: {y: first_name}}\n").Prepare(c, testKey)
+	p, err := mustRules(t, "tables:\n  a: {columns: {x: first_name}}\n  b: {columns: {y: first_name}}\n").Prepare(c,
+		testKey)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ type place struct{ of, in string }
 
 // NewLocator returns a locator for original values as UTF-8 text.
 func NewLocator(originals []Watched) *Locator {
-	return &Locator{f: newFinder(originals), rows: map[place]int{}, same: map[int]bool{}, seen: map[int]map[string]bool{}}
+	return &Locator{f: newFinder(originals), rows: map[place]int{}, same: map[int]bool{},
+		seen: map[int]map[string]bool{}}
 }
 
 // Plan returns a plan that applies another one and looks at what comes out of
@@ -116,7 +117,8 @@ func (l *Locator) Result(changedOnly bool, fix func(table, column string) string
 		return nil
 	}
 	return snap.Invalid("original values are still in the masked copy: "+some(where),
-		"mask them there: "+strings.Join(lines[:min(10, len(lines))], "; ")+"; if the values of a column are no secret, "+
+		"mask them there: "+strings.Join(lines[:min(10, len(lines))],
+			"; ")+"; if the values of a column are no secret, "+
 			"say so: shared")
 }
 

@@ -41,7 +41,8 @@ func propose(f *facts) map[columnID]proposal {
 		table := personal.Table{Name: t.Name}
 		for _, col := range t.Columns {
 			c := f.of[columnID{t.Schema, t.Name, col.Name}]
-			table.Columns = append(table.Columns, personal.Column{Name: c.Name, Type: c.typ, Comment: c.comment, Key: c.key,
+			table.Columns = append(table.Columns, personal.Column{Name: c.Name, Type: c.typ, Comment: c.comment,
+				Key:       c.key,
 				Reference: c.refs, Samples: c.samples})
 		}
 		for i, finding := range personal.Judge(table, known) {
@@ -51,7 +52,8 @@ func propose(f *facts) map[columnID]proposal {
 	}
 	alignReferences(f, all)
 	for id, p := range all {
-		if c := f.of[id]; p.rule.Mask == Undecided && p.hold == "" && misfit(proposalKey, ColumnRule{Mask: "redact"}, c) != "" {
+		if c := f.of[id]; p.rule.Mask == Undecided && p.hold == "" &&
+			misfit(proposalKey, ColumnRule{Mask: "redact"}, c) != "" {
 			p.hold = remedy(proposalKey, c)
 		}
 		if p.hold != "" {

@@ -90,7 +90,8 @@ func CheckRules(path string, text []byte) error {
 func parseRules(path string, text []byte) (*Rules, error) {
 	r := &Rules{path: path}
 	if err := yaml.UnmarshalWithOptions(text, r, yaml.DisallowUnknownField()); err != nil {
-		return nil, &snap.Error{Code: snap.CodeUsage, Detail: disk.YAMLMistake(path, err), Hint: "correct the rules file",
+		return nil, &snap.Error{Code: snap.CodeUsage, Detail: disk.YAMLMistake(path, err),
+			Hint:  "correct the rules file",
 			Cause: err}
 	}
 	sum := sha256.Sum256(text)

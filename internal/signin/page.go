@@ -66,7 +66,8 @@ func (s *Service) prepare(v *visit) error {
 		return snap.Invalid("the form cannot be read", "go back and submit it again")
 	}
 	if err := s.cross.Check(v.r); err != nil {
-		return snap.Forbidden("this form was sent from another site", "open the page yourself and submit the form again")
+		return snap.Forbidden("this form was sent from another site",
+			"open the page yourself and submit the form again")
 	}
 	if !hmac.Equal([]byte(v.r.PostFormValue("csrf_token")), []byte(v.csrf)) {
 		return snap.Forbidden("this form is outdated or belongs to another browser",

@@ -41,7 +41,8 @@ func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (wa
 // that can list and pull it now: those with the scope private, and all of them
 // when such keys pushed it or it is shared org-wide.
 func (s *Store) KeysThatSee(ctx context.Context, sn snap.Snapshot) ([]Key, error) {
-	keys, err := s.keys(ctx, `WHERE k.org_id = $1 AND k.user_id IS NULL`+usableKey+` ORDER BY k.name, k.id`, sn.Org.ID, s.now().UnixMilli())
+	keys, err := s.keys(ctx,
+		`WHERE k.org_id = $1 AND k.user_id IS NULL`+usableKey+` ORDER BY k.name, k.id`, sn.Org.ID, s.now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,8 @@ func (s *Store) Lookups(c snap.Caller, id string) []Statement {
 			of := []any{v[0], v[1], int64(math.MaxInt64)}
 			all = append(all, Statement{"search by " + column, s.keysText(sh, fact{column: column, values: []int64{1}}),
 				append(of, "[1, 2]")},
-				Statement{"search by range of " + column, s.keysText(sh, fact{column: column}), append(of, int64(1), int64(9))})
+				Statement{"search by range of " + column, s.keysText(sh, fact{column: column}),
+					append(of, int64(1), int64(9))})
 		}
 	}
 	return all

@@ -92,7 +92,8 @@ func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 
 // changeOrg gives an organization a name and a policy, and records another policy.
 func (s *Store) changeOrg(ctx context.Context, tx *sql.Tx, org snap.OrgRef, before, policy string) error {
-	res, err := tx.ExecContext(ctx, `UPDATE orgs SET name = $2, policy = $3 WHERE id = $1 AND (name <> $2 OR policy <> $3)`,
+	res, err := tx.ExecContext(ctx,
+		`UPDATE orgs SET name = $2, policy = $3 WHERE id = $1 AND (name <> $2 OR policy <> $3)`,
 		org.ID, org.Name, policy)
 	if err != nil {
 		return err

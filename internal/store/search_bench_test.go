@@ -31,8 +31,10 @@ func BenchmarkSearch(b *testing.B) {
 				d.fillHalves(n)
 				table.sizes = append(table.sizes, n)
 				table.list(d, "the listing", d.callers["mia"], store.Query{})
-				for _, q := range []string{"shop", "alice", "20260102", "2026", "1", "vault", "robot", "nightly", "020000",
-					"0200", "02", "20251201", "20251", "shop alice", "shop vault", "robot 2026", "alice 020000", "zzz"} {
+				for _, q := range []string{"shop", "alice", "20260102", "2026", "1", "vault", "robot", "nightly",
+					"020000",
+					"0200", "02", "20251201", "20251", "shop alice", "shop vault", "robot 2026", "alice 020000",
+					"zzz"} {
 					table.list(d, "search "+q, d.callers["mia"], store.Query{Q: q})
 				}
 				table.list(d, "search vault, target shop", d.callers["mia"], store.Query{Q: "vault", Target: "shop"})

@@ -23,7 +23,8 @@ func TestSearchFindsWords(t *testing.T) {
 		for q, want := range map[string][]snap.Snapshot{
 			"shop": {shop, old}, "SHOP": {shop, old}, "eu": {shop, old}, "hop": nil, "sho eu": {shop, old},
 			"20261122": {shop}, "211134": {shop}, "2026": {shop}, "20": {shop, old}, "2": {shop, old}, "21": {shop},
-			"20261122T2111": {shop}, "20261122T211134Z": {shop}, "00": {old}, "001503": {old}, "0015": {old}, "015": nil,
+			"20261122T2111": {shop}, "20261122T211134Z": {shop}, "00": {old}, "001503": {old}, "0015": {old},
+			"015":   nil,
 			"alice": {shop}, "alice@acme.test": {shop}, "ali 2026": {shop}, "ali 2025": nil, "adam shop": {old},
 			"acme": {shop, old, named}, "great": {named}, "migr BEFORE": {named}, "orders great adam": {named},
 			"orders shop": nil, "-": nil, "%": nil, "  ": {shop, old, named}, "shop_eu-20251122": {old},
@@ -57,7 +58,8 @@ func TestSearchFindsWords(t *testing.T) {
 		w.ok(w.Share(w.ctx, adam, old))
 		_, _, err := w.ShareOrg(w.ctx, adam, shop, w.globex.Slug, w.clock.Now().Add(1e9))
 		w.ok(err)
-		if got := w.search(gail, store.Query{Q: "211134"}); len(got) != 1 || len(w.search(gail, store.Query{Q: "alice"})) != 0 {
+		if got := w.search(gail, store.Query{Q: "211134"}); len(got) != 1 ||
+			len(w.search(gail, store.Query{Q: "alice"})) != 0 {
 			t.Errorf("gail finds %v, or the owner", namesOf(got))
 		}
 		w.clock.Advance(2e9)
@@ -110,7 +112,8 @@ func TestSearchPages(t *testing.T) {
 			}
 			all = append(all, w.pushNamed(by, target, fmt.Sprintf("%s-202611%02dT%02d0000Z", target, i%7+1, i%24)))
 		}
-		for _, q := range []string{"shop", "adam", "20261101", "202611", "shop adam", "orders 20261103", "0", "adam 2026 acme"} {
+		for _, q := range []string{"shop", "adam", "20261101", "202611", "shop adam", "orders 20261103", "0",
+			"adam 2026 acme"} {
 			var want []string
 			for _, sn := range slices.Backward(all) {
 				if store.Matches(sn, q) {

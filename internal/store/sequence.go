@@ -205,7 +205,8 @@ func (b *batch) write(ctx context.Context, lines []line, before int64) error {
 			}
 		}
 	}
-	_, err := b.tx.ExecContext(ctx, `UPDATE audit_heads SET seq = $2, hash = $3 WHERE org_id = $1`, b.org, b.seq, b.hash)
+	_, err := b.tx.ExecContext(ctx,
+		`UPDATE audit_heads SET seq = $2, hash = $3 WHERE org_id = $1`, b.org, b.seq, b.hash)
 	return err
 }
 

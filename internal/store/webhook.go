@@ -173,7 +173,8 @@ func (s *Store) Due(ctx context.Context, lease time.Duration, limit int) ([]Deli
 }
 
 func (s *Store) deliveries(ctx context.Context, where string, args ...any) ([]Delivery, error) {
-	return collect(ctx, s, `SELECT d.id, d.webhook_id, d.attempts, d.due_at, d.status, d.created_at, d.tried_at, `+entryColumns+`
+	return collect(ctx, s,
+		`SELECT d.id, d.webhook_id, d.attempts, d.due_at, d.status, d.created_at, d.tried_at, `+entryColumns+`
 		FROM deliveries d JOIN audit a ON a.org_id = d.org_id AND a.seq = d.seq `+where,
 		func(rows *sql.Rows) (d Delivery, err error) {
 			var created int64

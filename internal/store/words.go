@@ -166,7 +166,8 @@ func (s *Store) labelID(ctx context.Context, tx *sql.Tx, label string) (id int64
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
-	if err := tx.QueryRowContext(ctx, `INSERT INTO labels(folded) VALUES($1) RETURNING id`, label).Scan(&id); err != nil {
+	if err := tx.QueryRowContext(ctx,
+		`INSERT INTO labels(folded) VALUES($1) RETURNING id`, label).Scan(&id); err != nil {
 		return 0, err
 	}
 	return id, s.addWords(ctx, tx, 0, wordsOfLabel, id, label)

@@ -33,8 +33,9 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 		return got, 0, err
 	}
 	if got.Snapshot.Size < 1 || len(got.Snapshot.SHA256) != 2*sha256.Size {
-		return got, 0, &snap.Error{Code: snap.CodeInternal, Detail: "the service's description of the snapshot is invalid",
-			Hint: "update snapcli or the service"}
+		return got, 0, &snap.Error{Code: snap.CodeInternal,
+			Detail: "the service's description of the snapshot is invalid",
+			Hint:   "update snapcli or the service"}
 	}
 	o = o.complete()
 	if o.piece < 1 {

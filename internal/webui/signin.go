@@ -61,7 +61,8 @@ func (g *signin) client(version string) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return api.New(api.Options{BaseURL: base, Mount: api.MountUser, Token: g.file.Source(base, g.options.HTTP), HTTP: g.options.HTTP,
+	return api.New(api.Options{BaseURL: base, Mount: api.MountUser, Token: g.file.Source(base, g.options.HTTP),
+		HTTP: g.options.HTTP,
 		UserAgent: product +
 			"/" + version})
 }

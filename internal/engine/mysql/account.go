@@ -270,7 +270,8 @@ func unusedAccounts(ctx context.Context, server querier) (unused []string, err e
 // endedAccounts returns the accounts of loads that no longer run and whose exchange
 // is finished. A user who may not see accounts has made none.
 func endedAccounts(ctx context.Context, server querier) (ended []account, err error) {
-	rows, err := server.QueryContext(ctx, "SELECT user, host FROM mysql.user WHERE user LIKE 'snapcli\\_%' ORDER BY user")
+	rows, err := server.QueryContext(ctx,
+		"SELECT user, host FROM mysql.user WHERE user LIKE 'snapcli\\_%' ORDER BY user")
 	if err != nil {
 		return nil, nil
 	}

@@ -162,7 +162,8 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Spe
 	e := &snap.Error{Code: snap.CodeDatabase, Detail: fmt.Sprintf("%s failed: %s", name, what), Cause: err}
 	switch {
 	case strings.Contains(what, "No space left on device"):
-		e.Code, e.Hint = snap.CodeStorageFull, "free some space on the server's disk and try again; the database is unchanged"
+		e.Code, e.Hint = snap.CodeStorageFull,
+			"free some space on the server's disk and try again; the database is unchanged"
 	case strings.Contains(what, "permission denied") || strings.Contains(what, "must be owner") ||
 		strings.Contains(what, "must be superuser"):
 		e.Hint = fmt.Sprintf("grant the right to the user %q, or use another user in the target's URL", d.config.User)

@@ -53,8 +53,10 @@ func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 	}
 	for _, f := range list {
 		var there bool
-		err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1::text::oid) AND (EXISTS (SELECT FROM "+
-			"pg_trigger WHERE oid = $2::text::oid) OR EXISTS (SELECT FROM pg_rewrite WHERE oid = $2::text::oid))", f.Table,
+		err := conn.QueryRow(ctx,
+			"SELECT EXISTS (SELECT FROM pg_class WHERE oid = $1::text::oid) AND (EXISTS (SELECT FROM "+
+				"pg_trigger WHERE oid = $2::text::oid) OR EXISTS (SELECT FROM pg_rewrite WHERE oid = $2::text::oid))",
+			f.Table,
 			f.Object).Scan(&there)
 		if err == nil && there {
 			_, err = conn.Exec(ctx, f.Start)

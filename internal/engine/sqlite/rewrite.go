@@ -321,7 +321,8 @@ func (m masking) run(ctx context.Context, tx *sql.Tx) error {
 	steps := []string{update + strings.Join(sets, ", ")}
 	if len(m.twice) > 0 {
 		for i, column := range m.twice {
-			sets[i] = fmt.Sprintf("%[1]s = CASE typeof(%[1]s) WHEN 'integer' THEN %[1]s + %[2]d ELSE substr(%[1]s, 2) END",
+			sets[i] = fmt.Sprintf("%[1]s = CASE typeof(%[1]s) WHEN 'integer' THEN %[1]s + %[2]d ELSE substr(%[1]s, "+
+				"2) END",
 				quote(column), aside)
 		}
 		steps = append([]string{"PRAGMA ignore_check_constraints = on"}, append(steps,
@@ -398,8 +399,9 @@ func remakeTriggers(ctx context.Context, c *sql.Conn, makes []entry) error {
 		return err
 	}
 	for _, e := range makes {
-		there, err := texts(ctx, tx, "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? COLLATE "+
-			"NOCASE", e.table)
+		there, err := texts(ctx, tx,
+			"SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name = ? COLLATE "+
+				"NOCASE", e.table)
 		if err == nil && len(there) > 0 {
 			err = execute(ctx, tx, []string{e.sql})
 		}
