@@ -34,7 +34,8 @@ func (a *app) confirm(ctx context.Context, yes bool, question, details string) e
 // askYesNo puts a yes-or-no question on the terminal.
 func (a *app) askYesNo(ctx context.Context, question, details string) (bool, error) {
 	agreed := false
-	field := huh.NewConfirm().Title(snap.CleanText(question)).Description(snap.CleanText(details)).Affirmative("Yes").Negative("No").Value(&agreed)
+	field := huh.NewConfirm().Title(snap.CleanText(question)).Description(snap.CleanText(details)).
+		Affirmative("Yes").Negative("No").Value(&agreed)
 	form := huh.NewForm(huh.NewGroup(field)).WithInput(a.io.In).WithOutput(a.io.Err).WithShowHelp(false).
 		WithTheme(huh.ThemeFunc(ownColours))
 	run := form.RunWithContext

@@ -64,10 +64,11 @@ func (g *gate) leave() { <-g.slots }
 // they do not all come back at the same moment.
 func busy() error {
 	return &snap.Error{
-		Code:       snap.CodeUnavailable,
-		Detail:     "the service is overloaded",
-		Hint:       "try again in a few seconds",
-		RetryAfter: time.Second + time.Duration(rand.Int64N(int64(2*time.Second))), //nolint:gosec // it only spreads the retries
+		Code:   snap.CodeUnavailable,
+		Detail: "the service is overloaded",
+		Hint:   "try again in a few seconds",
+		//nolint:gosec // it only spreads the retries
+		RetryAfter: time.Second + time.Duration(rand.Int64N(int64(2*time.Second))),
 		Cause:      errBusy,
 	}
 }

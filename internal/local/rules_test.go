@@ -77,7 +77,8 @@ func TestSanitizeByRules(t *testing.T) {
 		t.Errorf("%s rows join, want 2000", got)
 	}
 	if got := query(t, s.destination,
-		"SELECT count(*) || ' ' || count(DISTINCT email) FROM customer WHERE email LIKE '%@example.com'"); got != "2000 "+
+		"SELECT count(*) || ' ' || count(DISTINCT email) FROM customer "+
+			"WHERE email LIKE '%@example.com'"); got != "2000 "+
 		"2000" {
 		t.Errorf("masked and different: %s", got)
 	}

@@ -65,16 +65,18 @@ func TestLanguages(t *testing.T) {
 		"phone telefon rufnummer telefono telefone celular cellulare gsm komorka cep_telefonu 电话": Phone,
 		"birth_date geburtsdatum date_naissance fecha_nacimiento data_nasc data_di_nascita geboortedatum " +
 			"dogum_tarihi": Birth,
-		"first_name vorname prenom primer_nombre primeiro_nome voornaam imie fornamn":                    FirstName,
-		"last_name nachname nom_famille apellido sobrenome cognome achternaam nazwisko efternamn soyadi": LastName,
-		"street strasse Straße rue calle logradouro indirizzo straat ulica sokak":                        Street,
-		"city stadt ville ciudad cidade citta woonplaats miasto postort sehir":                           City,
-		"password passwort mot_de_passe contraseña senha wachtwoord hasło lösenord şifre":                Password,
-		"zip plz code_postal codigo_postal cep kod_pocztowy postnummer posta_kodu":                       Postcode,
-		"gender geschlecht sexe genero sesso geslacht plec cinsiyet":                                     Gender,
-		"salary gehalt salaire sueldo stipendio salaris pensja maas":                                     Income,
-		"email courriel correo e-post eposta poczta eMailAddress":                                        Email,
-		"ssn dni cpf codice_fiscale bsn pesel personnummer tckn insee ahv":                               NationalNumber,
+		"first_name vorname prenom primer_nombre primeiro_nome voornaam imie fornamn":     FirstName,
+		"last_name nachname nom_famille apellido sobrenome":                               LastName,
+		"cognome achternaam nazwisko efternamn soyadi":                                    LastName,
+		"street strasse Straße rue calle logradouro indirizzo straat ulica sokak":         Street,
+		"city stadt ville ciudad cidade citta woonplaats miasto postort sehir":            City,
+		"password passwort mot_de_passe contraseña senha wachtwoord hasło lösenord şifre": Password,
+		"zip plz code_postal codigo_postal cep kod_pocztowy postnummer posta_kodu":        Postcode,
+		"gender geschlecht sexe genero sesso geslacht plec cinsiyet":                      Gender,
+		"salary gehalt salaire sueldo stipendio salaris pensja maas":                      Income,
+		"email courriel correo e-post eposta poczta eMailAddress":                         Email,
+		"ssn dni cpf codice_fiscale bsn pesel":                                            NationalNumber,
+		"personnummer tckn insee ahv":                                                     NationalNumber,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			f := Judge(Table{Name: "things", Columns: []Column{{Name: name, Type: ParseType("text")}}}, Lists{})[0]

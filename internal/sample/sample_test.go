@@ -139,7 +139,8 @@ func TestFingerprintSeesOneValue(t *testing.T) {
 	}
 	defer db.Close()
 	if _, err := db.ExecContext(t.Context(),
-		"UPDATE products SET weight = NULL WHERE id = (SELECT max(id) FROM products WHERE weight IS NOT NULL)"); err != nil {
+		"UPDATE products SET weight = NULL WHERE id = (SELECT max(id) FROM products "+
+			"WHERE weight IS NOT NULL)"); err != nil {
 		t.Fatal(err)
 	}
 	if reflect.DeepEqual(before, fingerprint(t, file)) {

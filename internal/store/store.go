@@ -142,7 +142,8 @@ func (s *Store) openSQLite(dir string, watch Watch) (err error) {
 		return fmt.Errorf("open SQLite: %w", err)
 	}
 	file := fileURL(path)
-	pragmas := "?_pragma=busy_timeout(15000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=foreign_keys(1)&_pragma=cache_size(-65536)"
+	pragmas := "?_pragma=busy_timeout(15000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+		"&_pragma=foreign_keys(1)&_pragma=cache_size(-65536)"
 	if s.write, err = openWatched(file+pragmas+"&_txlock=immediate", watch); err != nil {
 		return fmt.Errorf("open SQLite: %w", err)
 	}

@@ -207,11 +207,11 @@ func TestChartSaysWhatIsMissing(t *testing.T) {
 		"config: {public_url: https://x, blob: {url: s3://x}}":    "image.repository is required",
 		"image: {repository: x}\nconfig: {blob: {url: s3://x}}":   "config.public_url is required",
 		"image: {repository: x}\nconfig: {public_url: https://x}": "config.blob.url is required",
-		fewest + "ingress: {enabled: true}": "ingress.host " +
-			"is required",
-		fewest + "replicas: 2":        "replicas",
-		fewest + "replicaCount: many": "replicaCount",
-		"image: {repository: x}\nconfig: {public_url: https://x, blob: {url: y}, database: {url: \"\"}}": "config.database.url is required",
+		fewest + "ingress: {enabled: true}":                       "ingress.host is required",
+		fewest + "replicas: 2":                                    "replicas",
+		fewest + "replicaCount: many":                             "replicaCount",
+		"image: {repository: x}\nconfig: {public_url: https://x, blob: {url: y}, " +
+			"database: {url: \"\"}}": "config.database.url is required",
 	} {
 		if _, err := template(t, text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

@@ -65,7 +65,8 @@ func noRoles(t *testing.T, url string) {
 	t.Helper()
 	if roles := linesOf(t, url,
 		"SELECT rolname FROM pg_roles r WHERE rolname LIKE 'snapcli\\_%' AND NOT EXISTS (SELECT FROM pg_locks WHERE "+
-			"locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = hashtextextended(rolname, 0))"); len(roles) > 0 {
+			"locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = "+
+			"hashtextextended(rolname, 0))"); len(roles) > 0 {
 		t.Errorf("left behind: %v", roles)
 	}
 }

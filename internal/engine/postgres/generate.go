@@ -121,7 +121,8 @@ func (g *generator) definitions() (all []string, err error) {
 	for _, t := range parts {
 		if t.PartitionOf != nil {
 			all = append(all,
-				"ALTER TABLE ONLY "+quoteName(t.PartitionOf.Table)+" ATTACH PARTITION "+quoteName(t.Name)+" "+g.bound(t.PartitionOf.Bound))
+				"ALTER TABLE ONLY "+quoteName(t.PartitionOf.Table)+" ATTACH PARTITION "+quoteName(t.Name)+
+					" "+g.bound(t.PartitionOf.Bound))
 		}
 	}
 	return all, cmp.Or(g.err, err)

@@ -315,7 +315,9 @@ func TestHostileDescriptions(t *testing.T) {
 			s.Tables[0].Columns[0].Identity = &schema.Identity{}
 			s.Sequences = []schema.Sequence{{Name: schema.Name{Schema: "s", Name: bad}, Last: "9e999"}}
 		},
-		"missing column": func(s *schema.Schema) { s.Tables[0].Columns = s.Tables[0].Columns[:1]; s.Tables[0].Indexes = nil },
+		"missing column": func(s *schema.Schema) {
+			s.Tables[0].Columns, s.Tables[0].Indexes = s.Tables[0].Columns[:1], nil
+		},
 		"no columns": func(s *schema.Schema) {
 			s.Tables[0].Columns, s.Tables[0].Keys, s.Tables[0].Indexes = nil, nil,
 				nil

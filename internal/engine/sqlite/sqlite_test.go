@@ -179,7 +179,8 @@ func TestWritersGoOnDuringDump(t *testing.T) {
 	wrote := 0
 	w := writerFunc(func(p []byte) (int, error) {
 		if b.Len()%(64<<10) == 0 {
-			if _, err := writer.Exec("BEGIN; INSERT INTO a (n) VALUES (1); INSERT INTO b VALUES (1); COMMIT"); err != nil {
+			if _, err := writer.Exec("BEGIN; INSERT INTO a (n) VALUES (1); " +
+				"INSERT INTO b VALUES (1); COMMIT"); err != nil {
 				return 0, err
 			}
 			wrote++

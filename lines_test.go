@@ -1,0 +1,66 @@
+package snap_test
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// maxLine is where a line of Go ends, with a tab as four columns.
+const maxLine = 120
+
+// TestLinesFit: no line of Go is wider than maxLine, except inside a raw string,
+// where a break would change the text.
+func TestLinesFit(t *testing.T) {
+	t.Parallel()
+	for _, file := range trackedFiles(t) {
+		if !strings.HasSuffix(file, ".go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if os.IsNotExist(err) {
+			continue // removed, and not committed yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, line := range wideLines(t, file, source) {
+			t.Errorf("%s:%d: %d columns", file, i, width(line))
+		}
+	}
+}
+
+// wideLines returns the lines of a file that are too wide, by number.
+func wideLines(t *testing.T, file string, source []byte) map[int][]byte {
+	t.Helper()
+	wide := map[int][]byte{}
+	for i, line := range bytes.Split(source, []byte("\n")) {
+		if width(line) > maxLine {
+			wide[i+1] = line
+		}
+	}
+	if len(wide) == 0 {
+		return nil
+	}
+	places := token.NewFileSet()
+	parsed, err := parser.ParseFile(places, file, source, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if raw, is := n.(*ast.BasicLit); is && strings.HasPrefix(raw.Value, "`") {
+			for i := places.Position(raw.Pos()).Line; i <= places.Position(raw.End()).Line; i++ {
+				delete(wide, i)
+			}
+		}
+		return true
+	})
+	return wide
+}
+
+func width(line []byte) int { return utf8.RuneCount(line) + 3*bytes.Count(line, []byte("\t")) }
