@@ -58,6 +58,7 @@ var needsMore = map[string]string{
 	"snapcli cloud webhooks remove":     "wants a webhook",
 	"snapcli cloud webhooks deliveries": "wants a webhook",
 	"snapcli config set":                "writes an address of its own: script/config.txtar",
+	"snapcli cloud snapshots receipt":   "wants a snapshot of another organization: audit.txtar",
 	"snapcli cloud uploads abort":       "wants an unfinished upload: uploads.txtar",
 	"snapcli cloud snapshots access":    "asks for a day before the test: cloud/audit.txtar",
 }

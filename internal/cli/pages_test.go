@@ -21,6 +21,10 @@ var needsAPerson = map[string]string{
 	"snapcloud serve --config snapcloud.yaml": "runs until it is stopped: TestServeStopsGracefullyAndComesBack, and " +
 		"the demo",
 	"make build     # bin/snapcli": "this is what runs this test",
+	"snapcli cloud snapshots receipt snap_7h2k9m --json > receipt.json": "a recipient organization asks for it: " +
+		"cloud/audit.txtar",
+	"snapcli login                      # becomes the account in use, named after its organization": "two people " +
+		"sign in: script/accounts.txtar",
 }
 
 // elsewhere names the pages whose commands another test runs.
