@@ -88,7 +88,11 @@ type recordsInput struct {
 }
 
 func (s *Service) auditRecords(ctx context.Context, in *recordsInput) (*body[api.AuditRecords], error) {
-	records, err := s.store.AuditRecords(ctx, callOf(ctx).caller.Org.ID, in.From, in.Limit)
+	org := callOf(ctx).caller.Org.ID
+	if err := s.sequence(ctx, org); err != nil {
+		return nil, err
+	}
+	records, err := s.store.AuditRecords(ctx, org, in.From, in.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +106,9 @@ type lineInput struct {
 // auditInclusion proves that a line of the caller's organization is in its log.
 func (s *Service) auditInclusion(ctx context.Context, in *lineInput) (*body[api.AuditInclusion], error) {
 	org := callOf(ctx).caller.Org
+	if err := s.sequence(ctx, org.ID); err != nil {
+		return nil, err
+	}
 	records, err := s.store.AuditRecords(ctx, org.ID, in.Line, 1)
 	if err != nil {
 		return nil, err

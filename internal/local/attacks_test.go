@@ -135,7 +135,7 @@ func onPostgresServer() attack {
 			CREATE TABLE log (a text);
 			DO $x$ BEGIN EXECUTE format($f$CREATE FUNCTION evil_now() RETURNS void LANGUAGE plpgsql AS $y$ BEGIN
 				IF current_database() <> %%L THEN
-					BEGIN COPY (SELECT 1) TO PROGRAM 'touch %[1]s/owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
+					BEGIN COPY (SELECT 1) TO PROGRAM 'cat >%[1]s/owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
 					BEGIN CREATE ROLE hostile SUPERUSER; EXCEPTION WHEN OTHERS THEN NULL; END;
 					BEGIN ALTER ROLE other PASSWORD 'owned'; EXCEPTION WHEN OTHERS THEN NULL; END;
 				END IF; END $y$$f$, current_database()); END $x$;

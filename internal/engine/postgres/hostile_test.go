@@ -129,10 +129,10 @@ func without(text, other string) string {
 func TestHostilePrograms(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
-	escape := `EXECUTE 'COPY (SELECT 1) TO PROGRAM ''touch ` + v.files + `/program''';`
+	escape := `EXECUTE 'COPY (SELECT 1) TO PROGRAM ''cat >` + v.files + `/program''';`
 	tries := ""
 	for i, evil := range []string{
-		"COPY (SELECT 1) TO PROGRAM 'touch " + v.files + "/program'", "COPY (SELECT 1) TO '" + v.files +
+		"COPY (SELECT 1) TO PROGRAM 'cat >" + v.files + "/program'", "COPY (SELECT 1) TO '" + v.files +
 			"/copy'", "ALTER ROLE plain PASSWORD 'owned'", "ALTER ROLE postgres RENAME TO owned",
 		"CREATE ROLE evil SUPERUSER",
 		"RESET ROLE", "SET ROLE postgres",
@@ -214,7 +214,7 @@ func TestHostileContentsOnAServer(t *testing.T) {
 	d, raw := dumped(t, v.url)
 	random := rand.New(rand.NewPCG(1, 2))
 	attacks := []string{
-		"; COPY (SELECT 1) TO PROGRAM 'touch " + v.files + "/program';", "; DROP DATABASE prod;",
+		"; COPY (SELECT 1) TO PROGRAM 'cat >" + v.files + "/program';", "; DROP DATABASE prod;",
 		"; ALTER ROLE plain PASSWORD 'owned';", "\n\\! touch " + v.files +
 			"/psql\n", "; SET ROLE postgres; CREATE ROLE evil SUPERUSER;", "\n; DROP DATABASE prod; --",
 		"\r\nDROP DATABASE prod;\r\n",
