@@ -171,13 +171,14 @@ type Person struct {
 	Verified        bool   // the provider vouches for Email
 	Name            string
 	Groups          GroupClaim
+	Session         string // the sid of the provider's session; empty if it names none
 }
 
 // PersonFromClaims reads a person. An e-mail that the provider says is not
 // verified is not shown as theirs.
 func PersonFromClaims(issuer, subject string, claims map[string]any, groupsClaim string) Person {
 	p := Person{Issuer: issuer, Subject: subject, Groups: GroupsFromClaims(claims, groupsClaim)}
-	p.Name = clip(text(claims, "name", "preferred_username"))
+	p.Name, p.Session = clip(text(claims, "name", "preferred_username")), text(claims, "sid")
 	verified, said := claims["email_verified"]
 	p.Verified = verified == true || verified == "true"
 	p.Email = clip(text(claims, "email"))

@@ -71,7 +71,7 @@ func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token
 // isIDToken reports whether a token is one. Access tokens by RFC 9068 say so in
 // their header; of others, the members that only ID tokens have tell.
 func isIDToken(token string, claims map[string]any) bool {
-	parsed, err := jwt.ParseSigned(token, allAlgorithms())
+	parsed, err := jwt.ParseSigned(token, AsymmetricAlgorithms())
 	if err != nil || len(parsed.Headers) != 1 {
 		return true
 	}
@@ -87,7 +87,8 @@ func isIDToken(token string, claims map[string]any) bool {
 	return claims["typ"] == "ID"
 }
 
-func allAlgorithms() []jose.SignatureAlgorithm {
+// AsymmetricAlgorithms are the signatures that tokens of identity providers may have.
+func AsymmetricAlgorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{
 		jose.RS256, jose.RS384, jose.RS512, jose.ES256, jose.ES384, jose.ES512, jose.PS256, jose.PS384, jose.PS512,
 		jose.EdDSA,
@@ -141,7 +142,7 @@ func hostOf(raw string) string {
 // issuerOf returns the issuer that a token names, before anything is verified:
 // only to choose who is to verify it.
 func issuerOf(token string) string {
-	parsed, err := jwt.ParseSigned(token, allAlgorithms())
+	parsed, err := jwt.ParseSigned(token, AsymmetricAlgorithms())
 	if err != nil {
 		return ""
 	}

@@ -109,7 +109,7 @@ func (s *Service) postSignIn(v *visit) error {
 		data.Problem, data.Hint = sentence(known.Error()), sentence(known.Hint)
 		return s.showSignIn(v, known.Code.Info().Status, data, f.Get("organization"))
 	}
-	if err := s.store.RecordSignIn(v.r.Context(), userID, nil); err != nil {
+	if err := s.store.RecordSignIn(v.r.Context(), userID, nil, ""); err != nil {
 		return err
 	}
 	if _, err := s.browser.SignIn(v.w, v.r, userID); err != nil {

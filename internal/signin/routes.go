@@ -24,6 +24,7 @@ func (s *Service) Handler() http.Handler {
 		"/device_authorization": s.deviceAuthorization,
 		"/token":                s.token,
 		"/revoke":               s.revoke,
+		"/upstream/logout":      s.backChannelLogout,
 	} {
 		handle("POST "+path, h)
 		handle("GET "+path, s.postOnly)

@@ -108,7 +108,7 @@ func (s *Service) applyAnswer(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.RecordSignIn(ctx, userID, s.sealed(userID, token.RefreshToken)); err != nil {
+	if err := s.store.RecordSignIn(ctx, userID, s.sealed(userID, token.RefreshToken), p.Session); err != nil {
 		return err
 	}
 	if _, err := s.browser.SignIn(v.w, v.r, userID); err != nil {

@@ -23,12 +23,14 @@ type Standing struct {
 }
 
 // RecordSignIn records that a user signed in interactively just now. refresh is
-// the sealed refresh token of their identity provider, or nil.
-func (s *Store) RecordSignIn(ctx context.Context, userID int64, refresh []byte) error {
+// the sealed refresh token of their identity provider, or nil; sid names their
+// session there, or is empty.
+func (s *Store) RecordSignIn(ctx context.Context, userID int64, refresh []byte, sid string) error {
 	_, err := s.write.ExecContext(ctx, `
-		INSERT INTO sign_ins(user_id, signed_in_at, refresh, checked_at) VALUES($1, $2, $3, $2)
+		INSERT INTO sign_ins(user_id, signed_in_at, refresh, sid, checked_at) VALUES($1, $2, $3, $4, $2)
 		ON CONFLICT(user_id) DO UPDATE SET signed_in_at = excluded.signed_in_at, refresh = excluded.refresh,
-			checked_at = excluded.checked_at, claimed_until = 0, not_before = 0`, userID, s.now().UnixMilli(), refresh)
+			sid = excluded.sid,
+			checked_at = excluded.checked_at, claimed_until = 0, not_before = 0`, userID, s.now().UnixMilli(), refresh, sid)
 	return err
 }
 
@@ -162,3 +164,54 @@ func (s *Store) endKeys(ctx context.Context, tx *sql.Tx, userID int64) error {
 	}
 	return nil
 }
+
+// Logout is a logout token of an identity provider that was verified (OpenID
+// Connect Back-Channel Logout 1.0). It names a person, a session of theirs, or both.
+type Logout struct {
+	OrgID        int64
+	Issuer       string
+	Subject, SID string
+	Hash         []byte    // SHA-256 of the token's issuer and ID
+	Until        time.Time // when the token expires
+}
+
+// EndByLogout ends every session of the accounts that a logout token names, at
+// once, and returns how many there were. It fails with code conflict when the
+// token was used before.
+func (s *Store) EndByLogout(ctx context.Context, l Logout) (ended int, err error) {
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		ended = 0
+		if _, err := tx.ExecContext(ctx,
+			`DELETE FROM logout_tokens WHERE until <= $1`, s.now().UnixMilli()); err != nil {
+			return err
+		}
+		res, err := tx.ExecContext(ctx,
+			`INSERT INTO logout_tokens(hash, until) VALUES($1, $2) ON CONFLICT(hash) DO NOTHING`,
+			l.Hash, l.Until.UnixMilli())
+		if err := changed(res, err, errLogoutUsed); err != nil {
+			return err
+		}
+		rows, err := tx.QueryContext(ctx, `
+			UPDATE sign_ins SET refresh = NULL WHERE user_id IN (SELECT u.id FROM users u
+				WHERE u.org_id = $1 AND u.issuer = $2 AND ($3 = '' OR u.subject = $3))
+				AND ($4 = '' OR $3 <> '' OR sid = $4) RETURNING user_id`, l.OrgID, l.Issuer, l.Subject, l.SID)
+		if err != nil {
+			return err
+		}
+		users, err := drain(rows, scanOne[int64])
+		if err != nil {
+			return err
+		}
+		for _, id := range users {
+			n, err := s.endSessions(ctx, tx, `user_id = $2`, id)
+			if err != nil {
+				return err
+			}
+			ended += n
+		}
+		return nil
+	})
+	return ended, err
+}
+
+var errLogoutUsed = &snap.Error{Code: snap.CodeConflict, Detail: "the logout token was used before"}

@@ -27,6 +27,7 @@ func tables() []table {
 		{name: "retention"},
 		{name: "api_keys", identity: "id"},
 		{name: "sign_ins"},
+		{name: "logout_tokens"},
 		{name: "sessions", identity: "id"},
 		{name: "refresh_tokens"},
 		{name: "device_grants"},

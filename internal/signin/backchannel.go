@@ -1,0 +1,125 @@
+package signin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4/jwt"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/store"
+)
+
+// logoutEvent is the member of a logout token's events that makes it one.
+const logoutEvent = "http://schemas.openid.net/event/backchannel-logout"
+
+// maxLogoutAge is how old a logout token may be, whatever its expiry says.
+const maxLogoutAge = 10 * time.Minute
+
+// logoutClaims are those of a logout token that an ID token does not have.
+type logoutClaims struct {
+	Subject  string                     `json:"sub"`
+	SID      string                     `json:"sid"`
+	ID       string                     `json:"jti"`
+	IssuedAt int64                      `json:"iat"`
+	Nonce    *json.RawMessage           `json:"nonce"`
+	Events   map[string]json.RawMessage `json:"events"`
+}
+
+// backChannelLogout ends the sessions of a person who signed out at their identity
+// provider, or was signed out there (OpenID Connect Back-Channel Logout 1.0 section
+// 2.5). Keys stay: the person has not left.
+func (s *Service) backChannelLogout(w http.ResponseWriter, r *http.Request) {
+	f, ok := s.form(w, r)
+	if !ok {
+		return
+	}
+	ended, err := s.logoutBy(r.Context(), f.Get("logout_token"))
+	switch {
+	case errors.Is(err, errLogoutToken), snap.CodeOf(err) == snap.CodeConflict:
+		s.count("logout", "refused")
+		s.log.WarnContext(r.Context(), "a logout token was refused", "address", s.address(r), "error", err)
+		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "the logout token is not valid")
+	case err != nil:
+		s.count("logout", outcome(err))
+		s.failed(w, r, err)
+	default:
+		s.count("logout", "ok")
+		s.log.InfoContext(r.Context(), "signed out by the identity provider", "sessions", ended)
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(http.StatusOK)
+	}
+}
+
+// errLogoutToken is the error of every logout token that is not valid.
+var errLogoutToken = errors.New("invalid logout token")
+
+// logoutBy ends what a logout token names, in every organization whose client the
+// token is for.
+func (s *Service) logoutBy(ctx context.Context, raw string) (ended int, err error) {
+	err = errLogoutToken
+	for _, org := range s.orgs {
+		if org.oidc == nil || !namesIssuer(raw, org.provider.Issuer()) {
+			continue
+		}
+		token, c, invalid := s.logoutToken(ctx, org, raw)
+		if invalid != nil {
+			err = errors.Join(errLogoutToken, invalid)
+			continue
+		}
+		n, failed := s.store.EndByLogout(ctx, store.Logout{OrgID: org.ID, Issuer: token.Issuer, Subject: c.Subject,
+			SID: c.SID, Hash: digest(org.Slug + " " + token.Issuer + " " + c.ID), Until: token.Expiry})
+		if failed != nil {
+			return ended, failed
+		}
+		ended, err = ended+n, nil
+	}
+	return ended, err
+}
+
+// namesIssuer reports whether a token claims to be of an issuer. It is asked before
+// the signature is verified, so that no other provider is asked for its keys.
+func namesIssuer(raw, issuer string) bool {
+	t, err := jwt.ParseSigned(raw, auth.AsymmetricAlgorithms())
+	if err != nil {
+		return false
+	}
+	var c jwt.Claims
+	return t.UnsafeClaimsWithoutVerification(&c) == nil && c.Issuer == issuer
+}
+
+// logoutToken verifies a logout token for an organization's client (section 2.6).
+func (s *Service) logoutToken(ctx context.Context, org organization, raw string) (*oidc.IDToken, logoutClaims, error) {
+	var c logoutClaims
+	d, err := org.provider.Discover(ctx)
+	if err != nil {
+		return nil, c, err
+	}
+	token, err := org.provider.Verifier(d, org.oidc.ClientID).Verify(org.provider.Context(ctx), raw)
+	if err != nil {
+		return nil, c, err
+	}
+	if err := token.Claims(&c); err != nil {
+		return nil, c, err
+	}
+	age := s.now().Sub(token.IssuedAt)
+	switch event := strings.TrimSpace(string(c.Events[logoutEvent])); {
+	case !strings.HasPrefix(event, "{"):
+		return nil, c, errors.New("it is not a logout token")
+	case c.Nonce != nil:
+		return nil, c, errors.New("it has a nonce, as an ID token")
+	case c.ID == "" || c.IssuedAt == 0:
+		return nil, c, errors.New("it has no jti or iat")
+	case c.Subject == "" && c.SID == "":
+		return nil, c, errors.New("it names neither a person nor a session")
+	case age > maxLogoutAge || age < -time.Minute:
+		return nil, c, errors.New("it was not issued just now")
+	}
+	return token, c, nil
+}
