@@ -8,12 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"testing"
 
 	"snap"
+	"snap/internal/servertest"
 )
 
 // No manifest from elsewhere makes a reader take 100 MiB more than an ordinary
@@ -23,7 +22,7 @@ func TestHostileManifestsTakeLittleMemory(t *testing.T) {
 	base, _ := readElsewhere(t, `"tables":[]`, "", "")
 	columns := strings.Repeat("{},", 20_000) + "{}"
 	most := 100 // MiB
-	if raced() {
+	if servertest.Raced() {
 		most = 300
 	}
 	for name, m := range map[string]struct{ before, repeated, after string }{
@@ -125,11 +124,4 @@ func writeManifest(t *testing.T, path, before, repeated, after string) {
 	if err := buffered.Flush(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// raced reports whether the race detector is in this program. It multiplies
-// the memory of everything that it watches.
-func raced() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

@@ -5,6 +5,8 @@ package servertest
 import (
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"testing"
 )
 
@@ -55,4 +57,11 @@ func Thorough(t testing.TB) {
 	if testing.Short() {
 		t.Skip("-short leaves out thorough tests")
 	}
+}
+
+// Raced reports whether the race detector is in the test. It multiplies the memory
+// of everything that it watches.
+func Raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
