@@ -19,15 +19,17 @@ import (
 //	An organization-level key sees what is shared org-wide, what another
 //	organization shared to its own, and what such keys pushed; with the scope
 //	private, every snapshot of its organization.
-//	Whoever may not see a snapshot finds that it does not exist.
+//	A snapshot that the caller may not see is reported as not existing.
 //
-// As one sentence: a snapshot is visible to a caller when a live grant on it
-// names one of the caller's audiences. A push grants to the owner, or to the
-// organization's keys if one of them pushed, and to its admins; each of the three shares adds one grant; unsharing
-// deletes it. The store keeps both sides of the sentence as rows and applies
-// it in SQL; a property test holds the two equal.
+// As one sentence: a snapshot is visible to a caller when a live grant on it names one of the
+// caller's audiences.
+//
+// A push grants to the organization's admins and to the owner, or to the organization's keys if one
+// of them pushed. Each of the three kinds of share adds one grant; unsharing deletes it. The store
+// keeps audiences and grants as rows and applies the rule in SQL. A property test checks that the
+// SQL and this page agree.
 
-// AudienceKind tells what an audience's subject is.
+// AudienceKind is the kind of subject that an audience has.
 type AudienceKind int64
 
 // The audience kinds. The numbers are stored; they never change.
@@ -40,9 +42,9 @@ const (
 	KindKeys       AudienceKind = 5 // the organization-level keys of an organization: what they pushed
 )
 
-// Audience is a set of callers, as one number: the subject's identifier (a
-// user, group or organization) times eight, plus the kind. It is the leading
-// column of the store's index of grants.
+// Audience is a set of callers, encoded as one number: the subject's identifier (of a user, group
+// or organization) times eight, plus the kind. It is the leading column of the store's index of
+// grants.
 type Audience int64
 
 // AudienceOf returns the audience of one kind for the subject with this identifier.
@@ -50,24 +52,23 @@ func AudienceOf(kind AudienceKind, subject int64) Audience {
 	return Audience(subject<<3 | int64(kind))
 }
 
-// Kind returns what the audience's subject is.
+// Kind returns the kind of the audience's subject.
 func (a Audience) Kind() AudienceKind { return AudienceKind(a & 7) }
 
 // Subject returns the identifier of the user, group or organization.
 func (a Audience) Subject() int64 { return int64(a >> 3) }
 
-// Grant lets an audience see a snapshot. A zero Until never ends.
+// Grant lets an audience see a snapshot. A zero Until means that the grant never ends.
 type Grant struct {
 	Audience Audience
 	Until    time.Time
 }
 
-// Live reports whether the grant holds at the given time: until it ends, and
-// no longer in the instant it ends (SPEC 2.3).
+// Live reports whether the grant holds at the given time. It no longer holds at the instant Until
+// (SPEC 2.3).
 func (g Grant) Live(now time.Time) bool { return g.Until.IsZero() || now.Before(g.Until) }
 
-// Audiences returns the audiences a caller belongs to. The anonymous caller
-// belongs to none.
+// Audiences returns the audiences a caller belongs to. The anonymous caller belongs to none.
 func (c Caller) Audiences() []Audience {
 	if c.Principal() == 0 {
 		return nil
@@ -95,9 +96,8 @@ func (c Caller) Audiences() []Audience {
 	return all
 }
 
-// Ways returns the grants through which a caller may see a snapshot at this
-// time, of all grants on it: the live ones that name one of the caller's
-// audiences.
+// Ways returns those of the grants on a snapshot through which the caller may see it at this time:
+// the live ones that name one of the caller's audiences.
 func Ways(c Caller, grants []Grant, now time.Time) (ways []Grant) {
 	audiences := c.Audiences()
 	for _, g := range grants {

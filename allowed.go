@@ -10,7 +10,7 @@ import (
 // with their organization.
 type Action string
 
-// The actions. Those on a snapshot are asked only after [Visible] said yes.
+// The actions. [Allowed] is asked about an action on a snapshot only if [Visible] is true.
 const (
 	ActView       Action = "view"        // read its record
 	ActPull       Action = "pull"        // download it
@@ -19,7 +19,7 @@ const (
 	ActShare      Action = "share"       // change its org-wide or group shares
 	ActListGroups Action = "list_groups" // list its group shares
 	ActShareOrg   Action = "share_org"   // list or change its cross-org shares
-	ActDecline    Action = "decline"     // send back what another organization shared
+	ActDecline    Action = "decline"     // end a share that another organization made with the caller's
 	ActExplain    Action = "explain"     // ask who can see it, and why
 	ActReadGroups Action = "read_groups" // list the organization's groups and members
 	ActAdminister Action = "administer"  // read the audit log, manage others' keys, channels, retention, webhooks
@@ -37,8 +37,8 @@ func Allowed(c Caller, do Action, s Snapshot) error {
 	return withoutGroups(c, allowed(c, do, s))
 }
 
-// withoutGroups adds to a refusal that the caller's role may depend on groups
-// which the identity provider did not send, and what to change there.
+// withoutGroups extends a refusal when the caller's role may depend on groups that the identity
+// provider did not send. The hint then says what to change at the provider.
 func withoutGroups(c Caller, refusal error) error {
 	var e *Error
 	if !c.GroupsUnknown || c.GroupsWhy == "" || !errors.As(refusal, &e) || e.Code != CodeForbidden {

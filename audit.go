@@ -20,13 +20,16 @@ const (
 	AuditPulled      AuditAction = "snapshot.pulled"
 	AuditShared      AuditAction = "snapshot.shared"
 	AuditUnshared    AuditAction = "snapshot.unshared"
-	// follows a share with another organization: what that organization may know of it
+	// AuditReceipt follows a share with another organization. It holds what that organization may
+	// know of the share.
 	AuditReceipt      AuditAction = "snapshot.share_receipt"
 	AuditShareRefused AuditAction = "snapshot.share_refused"
-	// a deletion, or sending back what another organization shared, that was refused
+	// AuditDeleteRefused and AuditDeclineRefused record a refused deletion and a refused decline of
+	// a received share.
 	AuditDeleteRefused  AuditAction = "snapshot.delete_refused"
 	AuditDeclineRefused AuditAction = "snapshot.decline_refused"
-	// the configuration no longer lists the organization, lists it again, or gives it another policy
+	// AuditOrgClosed, AuditOrgOpened and AuditPolicy record a changed configuration: the
+	// organization is no longer listed, is listed again, or has another policy.
 	AuditOrgClosed   AuditAction = "organization.closed"
 	AuditOrgOpened   AuditAction = "organization.opened"
 	AuditPolicy      AuditAction = "organization.policy_changed"
@@ -38,17 +41,19 @@ const (
 	AuditWebhookMade AuditAction = "webhook.created"
 	AuditWebhookGone AuditAction = "webhook.deleted"
 	AuditUserChanged AuditAction = "user.changed"
-	// the identity provider no longer confirms the user; their sessions and keys were ended
+	// AuditUserLeft records that the identity provider no longer confirms the user. Their sessions
+	// and keys were ended.
 	AuditUserLeft     AuditAction = "user.left"
 	AuditKeyMade      AuditAction = "key.created"
 	AuditKeyRevoked   AuditAction = "key.revoked"
 	AuditSessionBegan AuditAction = "session.started"
 	AuditSessionEnded AuditAction = "session.ended"
-	// a refresh token came back after it was replaced; the session was ended
+	// AuditTokenReused records that a refresh token was used again after it had been replaced. Its
+	// session was ended.
 	AuditTokenReused AuditAction = "session.token_reused"
 )
 
-// AuditActions are all of these, in the order in which one chooses among them.
+// AuditActions returns all actions, in the order in which user interfaces offer them.
 func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditReceipt, AuditShareRefused,
@@ -60,35 +65,34 @@ func AuditActions() []AuditAction {
 	}
 }
 
-// AuditDetail holds what belongs to some actions only.
+// AuditDetail holds fields that only some actions have.
 type AuditDetail struct {
-	Target       string     `json:"target,omitempty"`       // of the snapshot
-	Name         string     `json:"name,omitempty"`         // of the snapshot, key or session
+	Target       string     `json:"target,omitempty"`       // the snapshot's
+	Name         string     `json:"name,omitempty"`         // the snapshot's, key's or session's
 	Owner        string     `json:"owner,omitempty"`        // of the snapshot, when pushed or shared with another organization
-	OrgWide      bool       `json:"org_wide,omitempty"`     // which share
-	Group        string     `json:"group,omitempty"`        // which share: the group's ID
-	Organization string     `json:"organization,omitempty"` // which share: the recipient's slug
-	Expires      *time.Time `json:"expires_at,omitempty"`   // of the share or key
-	Bytes        int64      `json:"bytes,omitempty"`        // moved
+	OrgWide      bool       `json:"org_wide,omitempty"`     // set for an org-wide share
+	Group        string     `json:"group,omitempty"`        // ID of the group shared with
+	Organization string     `json:"organization,omitempty"` // slug of the organization shared with
+	Expires      *time.Time `json:"expires_at,omitempty"`   // when the share or key expires
+	Bytes        int64      `json:"bytes,omitempty"`        // number of bytes transferred
 	Code         Code       `json:"code,omitempty"`         // why it was refused
-	User         string     `json:"user,omitempty"`         // whom it concerns, when not the actor
-	Account      int64      `json:"account,omitempty"`      // of that user, or of the owner who pushed
-	Key          int64      `json:"key,omitempty"`          // which key
-	Scopes       []Scope    `json:"scopes,omitempty"`       // of the key
-	Policy       string     `json:"policy,omitempty"`       // of the organization from then on, as JSON
-	Role         Role       `json:"role,omitempty"`         // of that user from then on
-	Groups       []string   `json:"groups,omitempty"`       // of that user from then on, by ID
-	Kind         string     `json:"kind,omitempty"`         // of the key or session
+	User         string     `json:"user,omitempty"`         // e-mail of the user it concerns, unless that is the actor
+	Account      int64      `json:"account,omitempty"`      // ID of that user, or of the owner who pushed
+	Key          int64      `json:"key,omitempty"`          // ID of the key
+	Scopes       []Scope    `json:"scopes,omitempty"`       // scopes of the key
+	Policy       string     `json:"policy,omitempty"`       // the organization's new policy, as JSON
+	Role         Role       `json:"role,omitempty"`         // that user's new role
+	Groups       []string   `json:"groups,omitempty"`       // IDs of that user's new groups
+	Kind         string     `json:"kind,omitempty"`         // kind of the key or session
 	Disabled     bool       `json:"disabled,omitempty"`
-	Channel      int64      `json:"channel,omitempty"`   // the standing rule that shared
-	KeepLast     int        `json:"keep_last,omitempty"` // of a retention rule
+	Channel      int64      `json:"channel,omitempty"`   // ID of the channel that shared the snapshot
+	KeepLast     int        `json:"keep_last,omitempty"` // the retention rule's, as KeepDays
 	KeepDays     int        `json:"keep_days,omitempty"`
-	URL          string     `json:"url,omitempty"` // of a webhook
+	URL          string     `json:"url,omitempty"` // of the webhook
 }
 
-// AuditEntry is one line of an organization's audit log. Lines are only ever
-// added, and each holds the hash of the one before, so that a line that was
-// changed, removed or slipped in later shows.
+// AuditEntry is one line of an organization's audit log. Lines are only ever added. Each holds the
+// hash of the line before it, so a line that was changed, removed or inserted later is detected.
 type AuditEntry struct {
 	Seq        int64       `json:"seq" doc:"counts from 1 within the organization, without gaps"`
 	At         time.Time   `json:"at"`
@@ -103,34 +107,33 @@ type AuditEntry struct {
 	Hash       string      `json:"hash" doc:"SHA-256 over the hash before and this line, hexadecimal"`
 }
 
-// Sum returns the hash the entry must have after one with the hash prev (empty
-// for the first): SHA-256 of prev, a line feed, and the entry's JSON with an
-// empty hash.
+// Sum returns the hash of the entry when prev is the hash of the entry before it (empty for the
+// first): SHA-256 of prev, a line feed, and the entry's JSON with an empty hash.
 func (e AuditEntry) Sum(prev string) string {
 	e.Hash = ""
 	text, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // strings, numbers and times always encode
+		panic(err) // cannot happen: strings, numbers and times always encode
 	}
 	return AuditHash(prev, string(text))
 }
 
-// AuditHash is the hash of a line after one with the hash prev; line is its
+// AuditHash returns the hash of a line when prev is the hash of the line before it. line is its
 // JSON with an empty hash.
 func AuditHash(prev, line string) string {
 	sum := sha256.Sum256([]byte(prev + "\n" + line))
 	return hex.EncodeToString(sum[:])
 }
 
-// AuditChain checks an organization's log, entry by entry from the first one.
-// The zero chain is at the beginning.
+// AuditChain checks an organization's log, entry by entry from the first one. The zero value is
+// ready to check the first entry.
 type AuditChain struct {
 	seq  int64
 	hash string
 }
 
-// Next reports, as an error of code conflict, an entry that does not follow the
-// one before.
+// Next checks the next entry. It fails with code conflict when the entry does not follow the
+// previous one.
 func (c *AuditChain) Next(e AuditEntry) error {
 	switch {
 	case e.Seq != c.seq+1:
@@ -146,22 +149,21 @@ func (c *AuditChain) Next(e AuditEntry) error {
 	return nil
 }
 
-// Origin is where a request came from, for the audit log.
+// Origin describes, for the audit log, where a request came from.
 type Origin struct {
 	Address   string
 	RequestID string
-	Caller    Caller // who was authenticated; zero before, and on the sign-in pages
+	Caller    Caller // the authenticated caller; zero before authentication and on the sign-in pages
 }
 
 type originKey struct{}
 
-// WithOrigin returns a context that carries where its request came from.
+// WithOrigin returns a context that carries the origin of a request.
 func WithOrigin(ctx context.Context, o Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }
 
-// OriginOf returns where the context's request came from; the zero Origin when
-// it is not a request.
+// OriginOf returns the origin that ctx carries, or the zero Origin outside a request.
 func OriginOf(ctx context.Context) Origin {
 	o, _ := ctx.Value(originKey{}).(Origin)
 	return o

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Role is what a user is in their organization (SPEC 2.4).
+// Role is a user's role in their organization (SPEC 2.4).
 type Role string
 
 // The four roles, from the most to the least powerful.
@@ -25,11 +25,11 @@ func (r Role) Valid() bool {
 	return false
 }
 
-// IsAdmin reports whether r is owner or admin, the two roles that see, pull
-// and delete every snapshot of their organization (SPEC 5.3).
+// IsAdmin reports whether r is owner or admin. These two roles see, pull and delete every snapshot
+// of their organization (SPEC 5.3).
 func (r Role) IsAdmin() bool { return r == RoleOwner || r == RoleAdmin }
 
-// CredentialKind is the kind of proof a request came with.
+// CredentialKind is the kind of credential that a request was made with.
 type CredentialKind string
 
 // The credential kinds. The three key kinds are also the keys' prefixes
@@ -49,77 +49,76 @@ func (k CredentialKind) OrgLevel() bool { return k == PipelineKey || k == AgentK
 // IsKey reports whether k is one of the three API key kinds.
 func (k CredentialKind) IsKey() bool { return k == UserKey || k.OrgLevel() }
 
-// Scope is what an organization-level key may do. User-scoped credentials have
-// no scopes: their user's role decides.
+// Scope is a permission of an organization-level key. User-scoped credentials have no scopes: their
+// user's role decides.
 type Scope string
 
 // The scopes of organization-level keys.
 const (
 	ScopePull Scope = "pull" // list and pull
 	ScopePush Scope = "push"
-	// see what is private to the organization's people too; owners and admins give it at creation
+	// ScopePrivate lets the key also see snapshots that are not shared org-wide. Only owners and
+	// admins can grant it, when they create the key.
 	ScopePrivate Scope = "private"
 )
 
-// Scopes are all of these.
+// Scopes returns all scopes.
 func Scopes() []Scope { return []Scope{ScopePull, ScopePush, ScopePrivate} }
 
-// Credential names what a request was authenticated with. It never holds a
-// secret.
+// Credential describes what a request was authenticated with. It never holds a secret.
 type Credential struct {
 	Kind   CredentialKind
 	ID     int64  // of the key or the session in the store
-	Name   string // what its maker called it, such as "ci" or "alice's laptop"
+	Name   string // chosen by its creator, such as "ci" or "alice's laptop"
 	Scopes []Scope
-	// Until is when the clock alone changes something about it: it ends, or
-	// its last use is to be written down again. Before, only what is stored
-	// can. The zero time: it must be looked up at every request.
+	// Until is the first time at which the passing of time alone affects the credential: it
+	// expires, or its last use must be recorded again. The credential may be cached until then, as
+	// long as the stored data does not change. If Until is zero, it must be looked up for every
+	// request.
 	Until time.Time
 }
 
-// OrgRef names an organization. Slug is unique in the service.
+// OrgRef identifies an organization. Slug is unique in the service.
 type OrgRef struct {
 	ID   int64
 	Slug string
 	Name string
 }
 
-// User is a person's account. It belongs to one organization and is known by
-// the issuer and subject of its identity provider, never by its e-mail.
+// User is a person's account. It belongs to one organization and is identified by the issuer and
+// subject of its identity provider, never by its e-mail.
 type User struct {
 	ID    int64
 	Email string
 	Name  string
 }
 
-// Group is an SSO group of an organization. GroupID is the identity provider's
-// identifier, kept verbatim and compared case-sensitively; Name is for people.
+// Group is an SSO group of an organization. GroupID is the identity provider's identifier, kept
+// verbatim and compared case-sensitively; Name is for people.
 type Group struct {
 	ID      int64
 	GroupID string
 	Name    string
 }
 
-// Caller is the identity that a request acts for. Role and groups are read
-// again for every request, so a change takes effect at the next one. The zero
-// Caller is anonymous and may see nothing.
+// Caller is the identity that a request acts for. Role and groups are read for every request, so a
+// change takes effect at the next one. The zero Caller is anonymous and may see nothing.
 type Caller struct {
 	Org        OrgRef
 	User       *User     // nil for an organization-level key
 	Role       Role      // empty for an organization-level key
-	Groups     []Group   // left out of the callers of requests, see the store
+	Groups     []Group   // not set for the callers of requests; see store.GroupsOf
 	GroupsAsOf time.Time // when the groups were last read from the identity provider
 	// GroupsUnknown is set when the identity provider sent no usable groups
 	// claim at the last sign-in. Group shares then give nothing.
 	GroupsUnknown bool
-	GroupsWhy     string // why, and what to do, for the person; empty when they are known
+	GroupsWhy     string // why the groups are unknown and what to do, for the user; empty when they are known
 	Credential    Credential
 }
 
-// Principal is the row under which the store keeps the caller's audiences: the
-// user, or for organization-level keys the organization, and the organization's
-// negative number for those with the scope private. It is 0 for the anonymous
-// caller.
+// Principal returns the identifier under which the store keeps the caller's audiences: the user's,
+// or for organization-level keys the organization's, negated for keys with the scope private. It is
+// 0 for the anonymous caller.
 func (c Caller) Principal() int64 {
 	switch {
 	case c.User != nil:

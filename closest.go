@@ -2,9 +2,8 @@ package snap
 
 import "strings"
 
-// Closest returns the candidate that a person most likely meant by typed: one
-// that differs by case, begins with it, or is few edits away. It returns ""
-// when none is near.
+// Closest returns the candidate that a person most likely meant by typed: one that differs only by
+// case, begins with typed, or is few edits away. It returns "" when none is close.
 func Closest(typed string, candidates []string) string {
 	return nearest(typed, candidates, 1+len([]rune(typed))/3, func(typed, c string) int {
 		if len(typed) >= 2 && strings.HasPrefix(c, typed) {
@@ -14,14 +13,14 @@ func Closest(typed string, candidates []string) string {
 	})
 }
 
-// ClosestWithin returns the first of the candidates that are fewest edits away from
-// typed, whatever the case, if those are no more than most; else "".
+// ClosestWithin returns the candidate that is the fewest edits away from typed, ignoring case, and
+// the first of several. It returns "" when that takes more than most edits.
 func ClosestWithin(typed string, candidates []string, most int) string {
 	return nearest(typed, candidates, most, edits)
 }
 
-// nearest returns the first of the candidates at the least distance, whatever
-// the case, if that is no more than most; else "".
+// nearest returns the candidate at the least distance from typed, ignoring case, and the first of
+// several. It returns "" when that distance is greater than most.
 func nearest(typed string, candidates []string, most int, distance func(typed, candidate string) int) string {
 	best, least := "", most+1
 	for _, c := range candidates {
@@ -32,7 +31,7 @@ func nearest(typed string, candidates []string, most int, distance func(typed, c
 	return best
 }
 
-// edits is the Levenshtein distance.
+// edits returns the Levenshtein distance between a and b.
 func edits(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	row := make([]int, len(y)+1)

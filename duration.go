@@ -11,10 +11,9 @@ import (
 
 var longUnits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+(?:\.\d+)?)([wd])`) })
 
-// ParseDuration reads a duration as --expires-in takes it: what
-// [time.ParseDuration] reads, with days (d, 24 hours) and weeks (w) in front,
-// such as "36h", "7d", "2w3d12h". It must be more than zero. The error has the
-// code usage.
+// ParseDuration parses a duration as --expires-in takes it: the syntax of [time.ParseDuration],
+// with optional days (d, 24 hours) and weeks (w) before it, such as "36h", "7d", "2w3d12h". It must
+// be more than zero. The error has the code usage.
 func ParseDuration(s string) (time.Duration, error) {
 	rest := strings.TrimSpace(s)
 	bad := Usage(fmt.Sprintf("%q is not a duration", s), "use a number with a unit, such as 36h, 7d or 2w")
@@ -56,9 +55,8 @@ func ParseDuration(s string) (time.Duration, error) {
 	return time.Duration(total), nil
 }
 
-// InWords writes a duration in its two largest units of days, hours, minutes
-// and seconds, rounded down: "30 days", "1 day 12 hours", "5 seconds". It is
-// "0 seconds" for less than a second.
+// InWords formats a duration in its two largest units of days, hours, minutes and seconds, rounded
+// down: "30 days", "1 day 12 hours", "5 seconds". A duration of less than a second is "0 seconds".
 func InWords(d time.Duration) string {
 	units := []struct {
 		unit time.Duration

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Code names a kind of failure. Codes are stable: scripts and clients decide
-// by them, and the service and the client carry them unchanged over the wire.
+// Code names a kind of failure. Codes are stable: scripts and clients act on them, and the service
+// and the client carry them unchanged over the wire.
 type Code string
 
-// The codes. [Codes] gives the meaning of each on the wire and to a shell.
+// The codes. [Codes] gives the HTTP status and exit code of each.
 const (
 	CodeUsage                   Code = "usage"
 	CodeInvalid                 Code = "invalid"
@@ -64,7 +64,7 @@ type CodeInfo struct {
 	Title  string // the meaning, in a few words
 }
 
-// Codes is the one error table, in the order in which it is documented.
+// Codes returns the error table, in the order in which it is documented.
 func Codes() []CodeInfo {
 	return []CodeInfo{
 		{CodeUsage, 0, ExitUsage, "the command or its flags are not valid"},
@@ -106,7 +106,7 @@ func Codes() []CodeInfo {
 	}
 }
 
-// Info returns the table's row of a code; an unknown code has that of internal.
+// Info returns the code's row of the table. An unknown code has the row of internal.
 func (c Code) Info() CodeInfo {
 	rows := Codes()
 	for _, row := range rows {
@@ -117,25 +117,24 @@ func (c Code) Info() CodeInfo {
 	return rows[len(rows)-1]
 }
 
-// FieldError says what is wrong with one field of the input. Field is its path,
-// such as "expires_at".
+// FieldError describes what is wrong with one field of the input. Field is its path, such as
+// "expires_at".
 type FieldError struct {
 	Field  string `json:"field" doc:"path of the field"`
 	Detail string `json:"detail" doc:"what is wrong with it"`
 }
 
-// Error is a failure to show to a person. Detail says what happened in one
-// sentence, lower case and without a period. Hint, if any, says what to do
-// next. Neither contains a secret or anything internal. Cause is for logs and
-// is never sent.
+// Error is a failure to show to a person. Detail says what happened in one sentence, lower case and
+// without a period. Hint, if any, says what to do next. Neither contains a secret or anything
+// internal. Cause is for logs and is never sent.
 type Error struct {
 	Code      Code
 	Detail    string
 	Hint      string
 	Fields    []FieldError
-	RequestID string // of the request that failed, when the service answered it
-	// RetryAfter is when to try again, for rate_limited and unavailable: the
-	// header Retry-After on the wire. Zero uses the default of the code.
+	RequestID string // of the failed request, when the service answered it
+	// RetryAfter is how long to wait before the next attempt, for rate_limited and unavailable. It
+	// is the header Retry-After on the wire. Zero uses the default of the code.
 	RetryAfter time.Duration
 	Cause      error
 }
@@ -158,17 +157,16 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Code == e.Code
 }
 
-// ErrNotFound is the one answer for what does not exist and for what the
-// caller may not see. It says nothing about the thing asked for, so the two
-// cannot be told apart.
+// ErrNotFound is the single answer for a snapshot that does not exist and for one that the caller
+// may not see. It names nothing, so the two cases cannot be distinguished.
 var ErrNotFound = &Error{
 	Code:   CodeNotFound,
 	Detail: "no such snapshot, or you may not see it",
 	Hint:   "list the snapshots that you may see with `snapcli cloud snapshots`",
 }
 
-// ErrUnauthenticated is the one answer for a credential that is missing,
-// malformed, unknown, expired or revoked.
+// ErrUnauthenticated is the single answer for a credential that is missing, malformed, unknown,
+// expired or revoked.
 var ErrUnauthenticated = &Error{
 	Code:   CodeUnauthenticated,
 	Detail: "the credential is missing, wrong, expired or revoked",
@@ -188,15 +186,15 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// Usage returns an error for a command line that was not understood.
+// Usage returns an error for an invalid command line.
 func Usage(detail, hint string) *Error { return &Error{Code: CodeUsage, Detail: detail, Hint: hint} }
 
-// Invalid returns an error for input that is not valid.
+// Invalid returns an error for invalid input.
 func Invalid(detail, hint string) *Error {
 	return &Error{Code: CodeInvalid, Detail: detail, Hint: hint}
 }
 
-// Forbidden returns an error for what the caller may not do.
+// Forbidden returns an error for an action that the caller may not take.
 func Forbidden(detail, hint string) *Error {
 	return &Error{Code: CodeForbidden, Detail: detail, Hint: hint}
 }

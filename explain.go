@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// This page explains the access rule of access.go to people. It decides
-// nothing: what lets someone see a snapshot is what [Ways] finds.
+// This page explains the access rule of access.go to people. It makes no decision of its own:
+// [Ways] finds the grants that let someone see a snapshot.
 
-// Access is one grant on a snapshot as a person reads it.
+// Access is one grant on a snapshot, with the names a person needs to read it.
 type Access struct {
 	Grant
-	Owner *User  // of KindUser
-	Group *Group // of KindGroup
-	Org   OrgRef // the organization whose people it names
+	Owner *User  // for KindUser
+	Group *Group // for KindGroup
+	Org   OrgRef // the organization of the audience
 	Since time.Time
-	By    string // e-mail of who granted it; empty for what a push grants
-	// People is how many users it lets see the snapshot now; 0 of another
-	// organization, which does not tell.
+	By    string // e-mail of the user who shared it; empty for the grants of a push
+	// People is the number of users whom the grant lets see the snapshot now. It is 0 for another
+	// organization, because its size is not disclosed.
 	People int
 }
 
-// String says through what the grant lets someone see the snapshot, such as
+// String describes the relation through which the grant lets someone see the snapshot, such as
 // "member of the group eng".
 func (a Access) String() string {
 	switch a.Audience.Kind() {
@@ -49,15 +49,15 @@ func (a Access) String() string {
 	return "unknown"
 }
 
-// Verdict is why one user can see a snapshot, or why not.
+// Verdict explains why one user can or cannot see a snapshot.
 type Verdict struct {
 	Visible bool
-	Ways    []Access // through what; empty when not visible
+	Ways    []Access // the grants that let the user see it; empty when not visible
 	Why     string   // in one sentence
 }
 
-// Judge explains for one user: grants are all on the snapshot, live or not.
-// Disabled users see nothing, because no credential of theirs counts.
+// Judge explains whether and why a user can see a snapshot. grants are all grants on it, live or
+// ended. A disabled user sees nothing, because none of their credentials is accepted.
 func Judge(c Caller, disabled bool, grants []Access, now time.Time) Verdict {
 	var v Verdict
 	if disabled {
@@ -85,7 +85,7 @@ func Judge(c Caller, disabled bool, grants []Access, now time.Time) Verdict {
 	return v
 }
 
-// whyNot names what a caller who sees nothing would need.
+// whyNot says what a caller who cannot see the snapshot would need.
 func whyNot(c Caller, grants []Access, now time.Time) string {
 	var groups []string
 	for _, a := range grants {

@@ -7,32 +7,31 @@ import (
 	"time"
 )
 
-// Then is who could see a snapshot at a time in the past, as the audit log
-// tells. It is the access rule of access.go, read from the log instead of from
-// the grants.
+// Then describes who could see a snapshot at a time in the past. It applies the access rule of
+// access.go to the audit log instead of to the stored grants.
 type Then struct {
-	Known   bool // the log knows the snapshot
-	Existed bool // it had been pushed and not been deleted
+	Known   bool // the log mentions the snapshot
+	Existed bool // it had been pushed and was not yet deleted
 	Owner   string
 	OrgWide bool
 	Groups  []string              // IDs of the groups it was shared with
 	Orgs    map[string]*time.Time // slugs of the organizations it was shared with; nil never ends
 	Users   []AuditDetail         // the organization's users: account, e-mail, role, groups
 	Keys    []AuditDetail         // its organization-level keys that were not revoked: name, kind, scopes
-	Closed  bool                  // the configuration did not list the organization, so nobody saw anything
-	account int64                 // of the owner; 0 in lines of older services
+	Closed  bool                  // the organization was closed at that time, so nobody saw anything
+	account int64                 // the owner's ID; 0 in lines of older services
 	at      time.Time
 }
 
-// ReadHistory reads an organization's audit lines about one snapshot and about
-// its users, the oldest first and none after at.
+// ReadHistory builds the state at a time from an organization's audit lines about one snapshot and
+// about its users. The lines are ordered from the oldest to the newest, and none is later than at.
 func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 	then := Then{Orgs: map[string]*time.Time{}, at: at}
 	users, keys := map[string]AuditDetail{}, map[int64]AuditDetail{}
 	for _, e := range lines {
 		switch e.Action {
 		case AuditUserChanged:
-			delete(users, e.Detail.User) // a line of an older service, without the account
+			delete(users, e.Detail.User) // a line of an older service, which had no account
 			users[accountOf(e.Detail.Account, e.Detail.User)] = e.Detail
 		case AuditKeyMade:
 			if CredentialKind(e.Detail.Kind).OrgLevel() {
@@ -67,8 +66,8 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 	return then
 }
 
-// accountOf is by what a user is known: by the account, which stays when the
-// e-mail changes, and by the e-mail in lines of services that wrote no account.
+// accountOf returns the text that identifies a user: the account ID, which does not change with the
+// e-mail, or the e-mail in lines of older services, which recorded no account.
 func accountOf(account int64, email string) string {
 	if account == 0 {
 		return email
@@ -111,8 +110,8 @@ func (t *Then) unshare(d AuditDetail) {
 	}
 }
 
-// Why says through what a user of the organization could see the snapshot;
-// empty when they could not. It asks the access rule itself.
+// Why says through what a user of the organization could see the snapshot. It is empty when they
+// could not. It applies the access rule itself.
 func (t Then) Why(u AuditDetail) string {
 	if !t.Existed || t.Closed {
 		return ""
@@ -125,8 +124,7 @@ func (t Then) Why(u AuditDetail) string {
 	return v.Why
 }
 
-// SeenBy reports whether one of the organization's keys could see the snapshot
-// and pull it.
+// SeenBy reports whether one of the organization's keys could see and pull the snapshot.
 func (t Then) SeenBy(key AuditDetail) bool {
 	if !t.Existed || t.Closed || key.Expires != nil && !t.at.Before(*key.Expires) {
 		return false
@@ -140,8 +138,8 @@ func (t Then) SeenBy(key AuditDetail) bool {
 	return Visible(c, grants, t.at) && Allowed(c, ActPull, Snapshot{Org: c.Org}) == nil
 }
 
-// numbers gives what the log knows by name the identifiers by which the access
-// rule knows it: each name its own, in the order in which they are met.
+// numbers assigns identifiers to names. The log knows users and groups by name, the access rule by
+// identifier. Each name gets the next free number when it is first met.
 type numbers map[string]int64
 
 func (n numbers) of(kind, name string) int64 {
@@ -152,14 +150,14 @@ func (n numbers) of(kind, name string) int64 {
 	return n[key]
 }
 
-// home is the organization whose log is read.
+// home returns the organization whose log is read.
 func (n numbers) home() OrgRef { return OrgRef{ID: n.of("organization", "")} }
 
 func (n numbers) group(id string) Group {
 	return Group{ID: n.of("group", id), GroupID: id, Name: id}
 }
 
-// caller is a user as they were.
+// caller returns a user with the role and groups of that time.
 func (n numbers) caller(u AuditDetail) Caller {
 	c := Caller{Org: n.home(), User: &User{ID: n.of("user", accountOf(u.Account, u.User)), Email: u.User}, Role: u.Role}
 	for _, id := range u.Groups {
@@ -168,7 +166,7 @@ func (n numbers) caller(u AuditDetail) Caller {
 	return c
 }
 
-// grants are those that a push made and the shares that held.
+// grants returns the grants of the push and of the shares that were live.
 func (n numbers) grants(t Then) []Access {
 	home := n.home()
 	all := []Access{{Grant: Grant{Audience: AudienceOf(KindAdmins, home.ID)}, Org: home}}

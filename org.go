@@ -8,34 +8,33 @@ import (
 	"time"
 )
 
-// Policy is what an organization's configuration limits. The zero Policy
-// limits nothing.
+// Policy holds the limits that an organization's configuration sets. The zero Policy limits
+// nothing.
 type Policy struct {
 	// ShareTypes are the snapshot types that may be shared org-wide or with
 	// other organizations; empty means every type.
 	ShareTypes []Type
-	// Unsanitized says what happens when a snapshot that is not sanitized is
-	// shared; empty means [UnsanitizedAllow].
+	// Unsanitized is the rule for sharing a snapshot that is not sanitized; empty means
+	// [UnsanitizedAllow].
 	Unsanitized UnsanitizedShares
-	// MaxCrossOrgExpiry is the longest a cross-org share may last; zero means
-	// any time, and shares without an end.
+	// MaxCrossOrgExpiry is the longest time a cross-org share may last. Zero sets no limit and
+	// allows shares that never expire.
 	MaxCrossOrgExpiry time.Duration
-	// NoDeviceLogin switches login by device grant off.
+	// NoDeviceLogin disables login by device grant.
 	NoDeviceLogin bool
 }
 
-// UnsanitizedShares says what happens when a snapshot that is not sanitized is
-// shared with anybody.
+// UnsanitizedShares is the rule for sharing a snapshot that is not sanitized, with any recipient.
 type UnsanitizedShares string
 
-// The choices.
+// The values of [UnsanitizedShares].
 const (
 	UnsanitizedAllow  UnsanitizedShares = "allow"  // share it, with a warning
 	UnsanitizedAsk    UnsanitizedShares = "ask"    // share it when the caller confirms
 	UnsanitizedRefuse UnsanitizedShares = "refuse" // never share it
 )
 
-// Valid reports whether u is one of the choices, or empty.
+// Valid reports whether u is one of these values or empty.
 func (u UnsanitizedShares) Valid() bool {
 	switch u {
 	case "", UnsanitizedAllow, UnsanitizedAsk, UnsanitizedRefuse:
@@ -44,9 +43,9 @@ func (u UnsanitizedShares) Valid() bool {
 	return false
 }
 
-// CheckShares returns a refusal when a snapshot of this type may not be shared
-// with these recipients: of code policy_refused, or confirmation_required when
-// the caller has to confirm and has not.
+// CheckShares returns an error when a snapshot of this type may not be shared with these
+// recipients: of code policy_refused, or of code confirmation_required when the caller must confirm
+// the share first.
 func (p Policy) CheckShares(t Type, with Shares, confirmed bool, now time.Time) error {
 	if with.OrgWide || len(with.Orgs) > 0 {
 		if err := p.checkType(t); err != nil {
@@ -87,7 +86,7 @@ func (p Policy) checkExpiry(expires, now time.Time) error {
 	}
 }
 
-// shortest writes a duration as ParseDuration reads it.
+// shortest formats a duration in the syntax of [ParseDuration].
 func shortest(d time.Duration) string {
 	if d%(24*time.Hour) == 0 {
 		return fmt.Sprintf("%dd", d/(24*time.Hour))
@@ -131,6 +130,6 @@ type Member struct {
 	Disabled   bool
 	Groups     []Group
 	GroupsAsOf time.Time
-	// GroupsUnknown: see [Caller].
+	// GroupsUnknown has the meaning it has in [Caller].
 	GroupsUnknown bool
 }

@@ -9,16 +9,14 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A search finds a snapshot when each of its words is the beginning of a word of
-// the snapshot's name, of its target, of its owner's name or e-mail address, or of
-// its ID. Upper and lower case are the same.
+// A search finds a snapshot when each of its words is the beginning of a word of the snapshot's
+// name, of its target, of its owner's name or e-mail address, or of its ID. Case is ignored.
 
-// momentForm is a date and time in a name, such as 20261122T211134Z, or the
-// beginning of one.
+// momentForm is a date and time in a name, such as 20261122T211134Z, or the beginning of one.
 var momentForm = regexp.MustCompile(`^([0-9]{8})t([0-9]{0,6})z?$`)
 
-// Words splits a text into its words: runs of letters and digits, in lower case,
-// each once. A date and time such as 20261122T211134Z is two of them.
+// Words splits a text into its distinct words: runs of letters and digits, in lower case. A date
+// and time such as 20261122T211134Z counts as two words.
 func Words(text string) (all []string) {
 	between := func(r rune) bool { return !unicode.In(r, unicode.L, unicode.N, unicode.M) }
 	for _, run := range strings.FieldsFunc(foldCase(text), between) {
@@ -37,7 +35,7 @@ func Words(text string) (all []string) {
 
 func foldCase(s string) string { return strings.ToLower(norm.NFC.String(strings.TrimSpace(s))) }
 
-// SearchWords are the words of a search. An ID that begins with snap_ is one word.
+// SearchWords splits a search into its words. An ID that begins with snap_ is one word.
 func SearchWords(q string) (all []string) {
 	for _, part := range strings.Fields(foldCase(q)) {
 		if _, ok := CleanIDPrefix(part); ok && strings.HasPrefix(part, IDPrefix) {
@@ -50,17 +48,19 @@ func SearchWords(q string) (all []string) {
 	return slices.Compact(all)
 }
 
-// leastOfID is how many characters of an ID a search needs without snap_ in front.
+// leastOfID is the least number of characters of an ID that a search can find it by when the prefix
+// snap_ is missing.
 const leastOfID = 5
 
-// SearchID returns the beginning of an ID that a word of a search may be.
+// SearchID interprets a word of a search as the beginning of an ID. ok is false when no ID can
+// begin with it.
 func SearchID(word string) (prefix string, ok bool) {
 	prefix, ok = CleanIDPrefix(word)
 	return prefix, ok && (strings.HasPrefix(word, IDPrefix) || len(word) >= leastOfID)
 }
 
-// Finds reports whether a search finds a snapshot by its ID, which may be empty, or
-// by one of its texts: name, target, and the owner's name and e-mail address.
+// Finds reports whether a search finds a snapshot by its ID, which may be empty, or by one of its
+// texts: name, target, and the owner's name and e-mail address.
 func Finds(q, id string, texts ...string) bool {
 	words := Words(strings.Join(texts, " "))
 	asked := SearchWords(q)

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Type says whether a snapshot holds the original data or a masked copy (SPEC
-// 2.1).
+// Type says whether a snapshot holds the original data or a masked copy (SPEC 2.1).
 type Type string
 
 // The two types.
@@ -38,12 +37,12 @@ const (
 // Valid reports whether e is a known engine.
 func (e Engine) Valid() bool { return e == Postgres || e == MySQL || e == SQLite }
 
-// Snapshot is the record of a cloud snapshot. Only a store look-up made for a
-// caller returns one, so holding it means that the caller may see it.
+// Snapshot is the record of a cloud snapshot. Only a store look-up for a caller returns one, so
+// code that holds a Snapshot knows that its caller may see it.
 type Snapshot struct {
-	Key     int64  // internal; rises with the time of the push and orders every listing
-	ID      string // public, random, see NewSnapshotID
-	Org     OrgRef // where it was pushed
+	Key     int64  // internal; increases with the time of the push and orders every listing
+	ID      string // public and random, see NewSnapshotID
+	Org     OrgRef // the organization it was pushed to
 	Owner   *User  // nil when an organization-level key pushed it
 	Target  string
 	Name    string
@@ -53,20 +52,20 @@ type Snapshot struct {
 	SHA256  string // of the file, lower-case hexadecimal
 	Created time.Time
 
-	// The part of its shares that the caller may see.
+	// The fields below describe the shares that the caller may know of.
 
-	// Shared is set when the snapshot is shared org-wide in the caller's
-	// organization, or shared to the caller's whole organization by another.
+	// Shared is set when the snapshot is shared org-wide in the caller's organization, or another
+	// organization shared it to the caller's.
 	Shared bool
 	// Received is set when another organization shared it to the caller's.
 	Received bool
-	// Expires is when what was received ends; zero is never.
+	// Expires is when a received share ends; zero means never.
 	Expires time.Time
-	// Groups and Orgs count the live group shares and cross-org shares. They
-	// are 0 for callers who may not manage such shares.
+	// Groups and Orgs count the live group shares and cross-org shares. They are 0 for callers who
+	// may not manage such shares.
 	Groups, Orgs int
-	// Outside is set when it is shared with another organization now. Its owner
-	// and the organization's owners and admins see that.
+	// Outside is set while the snapshot is shared with another organization. Only its owner and the
+	// organization's owners and admins see this.
 	Outside bool
 }
 
@@ -76,17 +75,17 @@ const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 // IDPrefix starts every public snapshot ID.
 const IDPrefix = "snap_"
 
-// NewSnapshotID returns a fresh public ID: snap_ and 80 random bits in
-// Crockford base32, 16 characters. It tells nothing about time or order.
+// NewSnapshotID returns a new public ID: snap_ and 80 random bits in Crockford base32, 16
+// characters. It reveals neither time nor order.
 func NewSnapshotID() string {
 	var b [10]byte
 	rand.Read(b[:]) // never fails, see crypto/rand
 	return IDPrefix + base32.NewEncoding(idAlphabet).WithPadding(base32.NoPadding).EncodeToString(b[:])
 }
 
-// CleanIDPrefix brings what a person typed as a snapshot ID into the form in
-// which IDs are stored: without surrounding space, lower case, with snap_ in
-// front. It reports false when no ID can begin with it.
+// CleanIDPrefix normalizes a typed snapshot ID, or the beginning of one, to the form in which IDs
+// are stored: without surrounding space, in lower case, with the prefix snap_. It returns false
+// when no ID can begin with it.
 func CleanIDPrefix(s string) (string, bool) {
 	s = strings.ToLower(strings.TrimSpace(s))
 	s = strings.TrimPrefix(s, IDPrefix)
@@ -101,26 +100,25 @@ func CleanIDPrefix(s string) (string, bool) {
 	return IDPrefix + s, true
 }
 
-// SnapshotName returns the name a snapshot of target taken at t gets:
-// <target>-<UTC time> (SPEC 2.1). Names are for people and are never parsed.
+// SnapshotName returns the default name of a snapshot of target taken at t: <target>-<UTC time>
+// (SPEC 2.1). Names are for people and are never parsed.
 func SnapshotName(target string, t time.Time) string {
 	return target + "-" + t.UTC().Format("20060102T150405Z")
 }
 
-// MaxTargetName is the most bytes a target's name may have.
+// MaxTargetName is the maximum length of a target's name in bytes.
 const MaxTargetName = 100
 
-// CleanTarget brings a target's name into the one form in which it is
-// compared, stored and used as a folder name: Unicode NFC, without
-// surrounding space. Letters, digits, spaces and most punctuation of any
-// script are fine. The error, of code invalid, says what is not.
+// CleanTarget normalizes a target's name to the form in which it is compared, stored and used as a
+// folder name: Unicode NFC, without surrounding space. Letters, digits, spaces and most punctuation
+// of any script are allowed. The error, of code invalid, names the problem.
 func CleanTarget(name string) (string, error) { return cleanName("target", name, MaxTargetName) }
 
-// MaxSnapshotName is the most bytes a snapshot's name may have.
+// MaxSnapshotName is the maximum length of a snapshot's name in bytes.
 const MaxSnapshotName = 200
 
-// CleanSnapshotName does for a snapshot's name what [CleanTarget] does for its
-// target's: both are shown to people and name files.
+// CleanSnapshotName normalizes a snapshot's name by the rules of [CleanTarget]. Both names are
+// shown to people and used in file names.
 func CleanSnapshotName(name string) (string, error) {
 	return cleanName("snapshot", name, MaxSnapshotName)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// spanUnits are the units of [Span], the longest first. There are no weeks and
-// months: "13 days" says more than "1 week".
+// spanUnits are the units of [Span], the longest first. Weeks and months are left out because "13
+// days" is more precise than "1 week".
 var spanUnits = [...]struct {
 	name   string
 	length time.Duration
@@ -14,9 +14,8 @@ var spanUnits = [...]struct {
 	{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second},
 }
 
-// Span writes how long something lasts, exact to two units: "1 day 12 hours",
-// "59 seconds". The smaller unit is rounded. Less than half a second is "0
-// seconds"; the sign does not matter.
+// Span formats how long something lasts, in two units: "1 day 12 hours", "59 seconds". The smaller
+// unit is rounded. Less than half a second is "0 seconds". The sign is ignored.
 func Span(d time.Duration) string {
 	d = d.Abs().Round(time.Second)
 	for i, unit := range spanUnits[:len(spanUnits)-1] {
@@ -39,8 +38,8 @@ func spanCount(n time.Duration, unit string) string {
 	return fmt.Sprintf("%d %ss", n, unit)
 }
 
-// Distance writes how far a time is from now, by [Span]: "in 1 day 12 hours",
-// "5 seconds ago", or "now". Print it next to the time itself.
+// Distance formats how far a time is from now, by [Span]: "in 1 day 12 hours", "5 seconds ago", or
+// "now". Print it next to the time itself.
 func Distance(now, t time.Time) string {
 	d := t.Sub(now).Round(time.Second)
 	switch {

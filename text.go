@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// CleanText removes from text that came from elsewhere everything that could
-// control the terminal or page that shows it: control characters, also those of
-// the second block (C1), line and paragraph separators, and marks that change
-// the direction of writing (AUTH A4). Bytes that are not UTF-8 become U+FFFD.
+// CleanText removes from untrusted text every character that could control the terminal or page
+// that shows it: control characters, including those of the second block (C1), line and paragraph
+// separators, and marks that change the direction of writing (AUTH A4). Bytes that are not UTF-8
+// become U+FFFD.
 func CleanText(text string) string {
 	return strings.Map(func(r rune) rune {
 		if controls(r) {
@@ -30,8 +30,8 @@ func controls(r rune) bool {
 	return false
 }
 
-// IsLoopback reports whether a host, a name or a number without port, is this
-// machine: localhost, or an address that never leaves it.
+// IsLoopback reports whether a host without a port is this machine: localhost, or a loopback
+// address.
 func IsLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

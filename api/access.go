@@ -9,7 +9,7 @@ import (
 	"snap"
 )
 
-// Access tells who can see a snapshot now, and through what.
+// Access describes who can see a snapshot now, and through which grants.
 type Access struct {
 	Snapshot string         `json:"snapshot"`
 	Ways     []AccessWay    `json:"ways" doc:"every live grant"`
@@ -39,23 +39,21 @@ type AccessWay struct {
 	People       int        `json:"people" doc:"users of the organization it names; 0 for another organization, which does not tell"`
 }
 
-// AccessVerdict is why one user of the organization can see a snapshot, or why
-// not.
+// AccessVerdict explains why one user of the organization can or cannot see a snapshot.
 type AccessVerdict struct {
 	Email   string `json:"email"`
 	Visible bool   `json:"visible"`
 	Why     string `json:"why"`
 }
 
-// Newcomers are the people whom a share would let see a snapshot and who
-// cannot now.
+// Newcomers are the users whom a share would let see a snapshot and who cannot see it now.
 type Newcomers struct {
 	Users []string `json:"users" doc:"e-mails, at most 50"`
 	Count int      `json:"count"`
 }
 
-// Access tells who can see a snapshot and why; with an e-mail, also why that
-// user can or cannot. The snapshot's owner, owners and admins only.
+// Access returns who can see a snapshot and why. With an e-mail, it also explains why that user can
+// or cannot. Only the snapshot's owner and the organization's owners and admins may call it.
 func (c *Client) Access(ctx context.Context, id, email string) (Access, error) {
 	path := snapshotPath(id, "/access")
 	if email != "" {
@@ -64,8 +62,8 @@ func (c *Client) Access(ctx context.Context, id, email string) (Access, error) {
 	return call[Access](ctx, c, http.MethodGet, path, nil)
 }
 
-// Newcomers tells whom sharing org-wide would add or, with a group's ID,
-// sharing with that group. For those who may share.
+// Newcomers returns the users whom sharing org-wide would add or, with a group's ID, sharing with
+// that group. It takes the right to share the snapshot.
 func (c *Client) Newcomers(ctx context.Context, id, groupID string) (Newcomers, error) {
 	path := snapshotPath(id, "/newcomers")
 	if groupID != "" {

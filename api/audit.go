@@ -20,8 +20,7 @@ type AuditPage struct {
 	NextCursor string       `json:"next_cursor" doc:"empty on the last page"`
 }
 
-// AuditOptions choose lines of the audit log. The zero value is the newest
-// page of everything.
+// AuditOptions selects lines of the audit log. The zero value selects the newest page of all lines.
 type AuditOptions struct {
 	Snapshot, Actor string
 	Action          snap.AuditAction
@@ -31,12 +30,12 @@ type AuditOptions struct {
 	Cursor          string
 }
 
-// PulledRequest tells that a pull has ended well.
+// PulledRequest reports that a pull has completed.
 type PulledRequest struct {
 	Bytes int64 `json:"bytes" minimum:"0" example:"1048576" doc:"bytes that were moved"`
 }
 
-// AudienceThen tells who could see a snapshot at a time in the past.
+// AudienceThen describes who could see a snapshot at a time in the past.
 type AudienceThen struct {
 	Snapshot string       `json:"snapshot"`
 	At       time.Time    `json:"at"`
@@ -54,13 +53,13 @@ type ThenMember struct {
 	Why     string `json:"why"`
 }
 
-// Pulled tells the service that a pull has ended well, for its audit log.
+// Pulled reports to the service, for its audit log, that a pull has completed.
 func (c *Client) Pulled(ctx context.Context, id string, bytes int64) error {
 	return c.do(ctx, http.MethodPost, snapshotPath(id, "/pulled"), PulledRequest{Bytes: bytes}, nil)
 }
 
-// Audit returns one page of the organization's audit log, the newest first
-// unless asked otherwise. Owners and admins only.
+// Audit returns one page of the organization's audit log, the newest first unless o asks otherwise.
+// Only owners and admins may call it.
 func (c *Client) Audit(ctx context.Context, o AuditOptions) (AuditPage, error) {
 	q := url.Values{}
 	for name, value := range map[string]string{"snapshot": o.Snapshot, "actor": o.Actor, "action": string(o.Action),
@@ -85,8 +84,8 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// AllAudit yields every line that o chooses, fetching page after page. It ends
-// after the first error.
+// AllAudit yields every line that o selects, fetching page after page. It stops after the first
+// error.
 func (c *Client) AllAudit(ctx context.Context, o AuditOptions) iter.Seq2[AuditEntry, error] {
 	return func(yield func(AuditEntry, error) bool) {
 		for {
@@ -107,8 +106,8 @@ func (c *Client) AllAudit(ctx context.Context, o AuditOptions) iter.Seq2[AuditEn
 	}
 }
 
-// AudienceAt tells who could see a snapshot at a time, also one that is
-// deleted since. Owners and admins only; id is the whole ID.
+// AudienceAt returns who could see a snapshot at a time in the past, even if it has been deleted
+// since. id is the whole ID. Only owners and admins may call it.
 func (c *Client) AudienceAt(ctx context.Context, id string, at time.Time) (AudienceThen, error) {
 	q := url.Values{"snapshot": {id}, "at": {stamp(at)}}
 	return call[AudienceThen](ctx, c, http.MethodGet, "/audit/access?"+q.Encode(), nil)

@@ -13,15 +13,15 @@ import (
 	"snap/internal/auditlog"
 )
 
-// AuditCheckpoint is a signed statement of what an organization's audit log
-// holds: how many lines, and the root of their Merkle tree.
+// AuditCheckpoint is a signed statement of the content of an organization's audit log: the number
+// of lines and the root of their Merkle tree.
 type AuditCheckpoint struct {
 	Checkpoint string `json:"checkpoint" doc:"signed note: origin, number of lines, root" example:"snapcloud/acme\n2\n9f8dUEGiIwCl4yFrHPKzPBhjKXNaUdJjrNSGYEJJJ1k=\n\n— snapcloud/acme ...\n"`
 	Key        string `json:"key" doc:"public key that signed it, as of Go's signed notes" example:"snapcloud/acme+1a2b3c4d+AQ..."`
 }
 
-// AuditRecords are lines of the audit log, oldest first, each as the very text
-// that the tree holds.
+// AuditRecords are lines of the audit log, oldest first, each as the exact text that the tree
+// holds.
 type AuditRecords struct {
 	Items []string `json:"items" doc:"each the JSON of a line, as text; the tree holds its hash"`
 }
@@ -43,18 +43,18 @@ type AuditGrowth struct {
 	AuditCheckpoint
 }
 
-// MaxAuditRecords is how many lines one page of records has at most.
+// MaxAuditRecords is the maximum number of lines in one page of records.
 const MaxAuditRecords = 1000
 
-// AuditCheckpoint returns a checkpoint of the organization's audit log as it is
-// now. It fails with code not_found when the log has no line, and with code
-// conflict when the service found that it was altered.
+// AuditCheckpoint returns a checkpoint of the current audit log of the organization. It fails with
+// code not_found when the log is empty, and with code conflict when the service found that it was
+// altered.
 func (c *Client) AuditCheckpoint(ctx context.Context) (AuditCheckpoint, error) {
 	return call[AuditCheckpoint](ctx, c, http.MethodGet, "/audit/checkpoint", nil)
 }
 
-// AuditRecords returns lines of the log from this number on, at most
-// [MaxAuditRecords].
+// AuditRecords returns at most limit lines of the log, starting with the line numbered from. limit
+// is at most [MaxAuditRecords].
 func (c *Client) AuditRecords(ctx context.Context, from int64, limit int) (AuditRecords, error) {
 	q := url.Values{"from": {strconv.FormatInt(from, 10)}, "limit": {strconv.Itoa(limit)}}
 	return call[AuditRecords](ctx, c, http.MethodGet, "/audit/records?"+q.Encode(), nil)
@@ -65,19 +65,20 @@ func (c *Client) AuditInclusion(ctx context.Context, line int64) (AuditInclusion
 	return call[AuditInclusion](ctx, c, http.MethodGet, "/audit/inclusion?line="+strconv.FormatInt(line, 10), nil)
 }
 
-// AuditGrowth returns the proof that the log begins with its first from lines.
+// AuditGrowth returns the proof that the log begins with the same from lines as an older
+// checkpoint.
 func (c *Client) AuditGrowth(ctx context.Context, from int64) (AuditGrowth, error) {
 	return call[AuditGrowth](ctx, c, http.MethodGet, "/audit/growth?from="+strconv.FormatInt(from, 10), nil)
 }
 
-// Receipt returns the line of the owner's audit log that records that a received
-// snapshot was shared with the caller's organization, with its proof.
+// Receipt returns the line of the owner's audit log that records that a received snapshot was
+// shared with the caller's organization, with its proof.
 func (c *Client) Receipt(ctx context.Context, id string) (AuditInclusion, error) {
 	return call[AuditInclusion](ctx, c, http.MethodGet, snapshotPath(id, "/receipt"), nil)
 }
 
-// Verify reports, with code conflict, that the proof does not show the record to
-// be this line of the organization's log.
+// Verify checks the proof. It fails with code conflict when the proof does not show that the record
+// is this line of the organization's log.
 func (p AuditInclusion) Verify() error {
 	signed, err := auditlog.Open(p.Checkpoint, p.Organization, p.Key)
 	if err != nil {
@@ -90,7 +91,7 @@ func (p AuditInclusion) Verify() error {
 	return nil
 }
 
-// AuditVerdict is what came of [Client.VerifyAudit].
+// AuditVerdict is the result of [Client.VerifyAudit].
 type AuditVerdict struct {
 	Organization string           `json:"organization"`
 	Lines        int64            `json:"lines" doc:"lines that were read and are as the checkpoint says"`
@@ -110,7 +111,7 @@ func unsound(problem string) error {
 		Hint: "keep the checkpoints, and compare the service's database with a backup"}
 }
 
-// detailOf is what an error says without its hint.
+// detailOf returns the text of an error without its hint.
 func detailOf(err error) string {
 	var known *snap.Error
 	if errors.As(err, &known) {
@@ -119,11 +120,10 @@ func detailOf(err error) string {
 	return err.Error()
 }
 
-// VerifyAudit reads the whole log of the caller's organization and proves here,
-// not at the service, that it is the log of the service's signed checkpoint, and
-// that it begins with the log of the checkpoint that seen returns for the
-// organization, if that is not the zero one; a nil seen has none. It fails with code conflict when one
-// of these does not hold.
+// VerifyAudit reads the whole audit log of the caller's organization and verifies it on this
+// machine against the service's signed checkpoint. seen returns an earlier checkpoint of an
+// organization, or the zero value; the log must then begin with the log of that checkpoint. seen
+// may be nil. VerifyAudit fails with code conflict when a check fails.
 func (c *Client) VerifyAudit(ctx context.Context, seen func(organization string) (AuditCheckpoint, error)) (
 	v AuditVerdict, err error) {
 	me, err := c.Me(ctx)
@@ -151,7 +151,7 @@ func (c *Client) VerifyAudit(ctx context.Context, seen func(organization string)
 		err = v.fail("%s", detailOf(err))
 		return v, err
 	case snap.CodeOf(err) == snap.CodeNotFound && v.Seen == nil:
-		v.Sound = true // there is nothing yet
+		v.Sound = true // an empty log is sound
 		return v, nil
 	case snap.CodeOf(err) == snap.CodeNotFound:
 		err = v.fail("the service has no checkpoint of it, and had one of %d lines", before.Size)
@@ -176,8 +176,8 @@ func (c *Client) VerifyAudit(ctx context.Context, seen func(organization string)
 	return v, err
 }
 
-// readAll reads the lines of a checkpoint and holds them against it, and against
-// the one before.
+// readAll reads the lines of a checkpoint and compares them with it, and with the earlier
+// checkpoint before.
 func (c *Client) readAll(ctx context.Context, v *AuditVerdict, signed, before auditlog.Checkpoint) error {
 	var sum auditlog.Sum
 	for sum.Size() < signed.Size {

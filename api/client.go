@@ -16,47 +16,46 @@ import (
 	"snap"
 )
 
-// TokenSource returns the bearer token for the next request: an API key, or
-// the access token of a login session. When the service refused the token
-// given last, it is passed as refused, and a source that can get another one
-// does; a source that cannot returns the same, and the refusal stands.
+// TokenSource returns the bearer token for the next request: an API key, or the access token of a
+// login session. refused is the token that the service rejected, or empty. A source that can get a
+// new token then does so. A source that cannot returns the same token, and the request fails.
 type TokenSource func(ctx context.Context, refused string) (string, error)
 
-// StaticToken is the source of one API key.
+// StaticToken returns a source that always returns one API key.
 func StaticToken(key string) TokenSource {
 	return func(context.Context, string) (string, error) { return key, nil }
 }
 
 // Client is the typed client of the cloud API. It is safe for concurrent use.
 //
-// Every error it returns is a *snap.Error, rebuilt from the code the service
-// sent, or one of code unreachable when no answer came.
+// Every error it returns is a *snap.Error: rebuilt from the code that the service sent, or of code
+// unreachable when no answer came.
 type Client struct {
 	base  string // {cloud.url} without a trailing slash
 	mount string
 	token TokenSource
 	http  *http.Client
 	agent string
-	trace string // a traceparent, or nothing
+	trace string // a valid traceparent, or empty
 	wait  func(context.Context, time.Duration) error
 }
 
-// Options configure a [Client].
+// Options configures a [Client].
 type Options struct {
 	BaseURL   string      // {cloud.url}; http only on a loopback address
 	Mount     string      // MountAgent for API keys, MountUser for access tokens
 	Token     TokenSource // nil for the routes that need none
 	UserAgent string
-	HTTP      *http.Client // nil for one with sane timeouts
-	// TraceParent is the trace that the requests belong to, as W3C Trace
-	// Context writes it. An invalid value is not sent.
+	HTTP      *http.Client // nil uses a client with default timeouts
+	// TraceParent is the trace that the requests belong to, in the format of W3C Trace Context. An
+	// invalid value is not sent.
 	TraceParent string
-	// Wait pauses before a request that may be sent twice is sent again; nil
-	// waits for real. It returns early with the context's error.
+	// Wait pauses before a request is repeated. nil uses [Wait]. It returns early with the
+	// context's error.
 	Wait func(context.Context, time.Duration) error
 }
 
-// New returns a client. It fails with code usage when the URL is not usable.
+// New returns a client. It fails with code usage when the URL is invalid.
 func New(o Options) (*Client, error) {
 	base, err := CheckBaseURL(o.BaseURL)
 	if err != nil {
@@ -67,7 +66,7 @@ func New(o Options) (*Client, error) {
 		copied := *o.HTTP
 		h = &copied
 	}
-	// A redirect would carry the credential elsewhere.
+	// A redirect would send the credential to another address.
 	h.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if o.Wait == nil {
 		o.Wait = Wait
@@ -76,8 +75,7 @@ func New(o Options) (*Client, error) {
 		trace: traceParent(o.TraceParent), wait: o.Wait}, nil
 }
 
-// traceParent returns what W3C Trace Context section 3.2 takes for one, or
-// nothing.
+// traceParent returns text if it is a valid traceparent by W3C Trace Context section 3.2, else "".
 func traceParent(text string) string {
 	parts := strings.Split(text, "-")
 	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 ||
@@ -87,9 +85,8 @@ func traceParent(text string) string {
 	return text
 }
 
-// CheckBaseURL returns the URL of a service without its trailing slash. Plain
-// http is refused except on loopback, because a credential would travel in
-// clear.
+// CheckBaseURL returns the URL of a service without its trailing slash. It refuses plain http
+// except on loopback, because a credential would be sent unencrypted.
 func CheckBaseURL(raw string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	switch {
@@ -114,7 +111,7 @@ func CheckBaseURL(raw string) (string, error) {
 // BaseURL returns the service's URL.
 func (c *Client) BaseURL() string { return c.base }
 
-// Snapshots returns one page of what the caller may see, newest first.
+// Snapshots returns one page of the snapshots that the caller may see, newest first.
 func (c *Client) Snapshots(ctx context.Context, o ListOptions) (SnapshotPage, error) {
 	q := url.Values{}
 	set := func(name, value string) {
@@ -138,8 +135,8 @@ func (c *Client) Snapshots(ctx context.Context, o ListOptions) (SnapshotPage, er
 	return call[SnapshotPage](ctx, c, http.MethodGet, path, nil)
 }
 
-// AllSnapshots yields everything that o chooses, fetching page after page. It
-// ends after the first error.
+// AllSnapshots yields every snapshot that o selects, fetching page after page. It stops after the
+// first error.
 func (c *Client) AllSnapshots(ctx context.Context, o ListOptions) iter.Seq2[Snapshot, error] {
 	return func(yield func(Snapshot, error) bool) {
 		for {
@@ -160,10 +157,9 @@ func (c *Client) AllSnapshots(ctx context.Context, o ListOptions) iter.Seq2[Snap
 	}
 }
 
-// Resolve returns the one visible snapshot whose ID begins with what a person
-// typed. It fails with not_found when there is none, with a hint that names
-// the visible one which is meant most likely, and with usage when several
-// match, naming them.
+// Resolve returns the one visible snapshot whose ID begins with the typed text. It fails with
+// not_found when there is none; the hint then names the closest visible snapshot. It fails with
+// usage when several match, and names them.
 func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 	prefix, ok := snap.CleanIDPrefix(typed)
 	if strings.ToLower(strings.TrimSpace(typed)) == snap.IDPrefix {
@@ -191,13 +187,12 @@ func (c *Client) Resolve(ctx context.Context, typed string) (Snapshot, error) {
 		strings.Join(ids, ", ")), "give more characters of the one you mean")
 }
 
-// unresolved is the error for text that no visible ID begins with. Its hint
-// names the snapshot, among the newest visible ones, whose name was typed, or
-// an ID that begins almost like it.
+// unresolved returns the error for text that no visible ID begins with. Its hint names one of the
+// newest visible snapshots: the one whose name was typed, or one whose ID begins similarly.
 func (c *Client) unresolved(ctx context.Context, typed string) error {
 	page, err := c.Snapshots(ctx, ListOptions{Limit: DefaultLimit})
 	if err != nil {
-		return snap.ErrNotFound // the answer stands without a hint
+		return snap.ErrNotFound // the answer is right without a hint
 	}
 	code := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(typed)), snap.IDPrefix)
 	mean := map[string]Snapshot{}
@@ -219,50 +214,51 @@ func (c *Client) unresolved(ctx context.Context, typed string) error {
 	return snap.ErrNotFound
 }
 
-// meant is ErrNotFound with a hint that names what was meant.
+// meant returns ErrNotFound with a hint that names the closest snapshot.
 func meant(s Snapshot) error {
 	e := *snap.ErrNotFound
 	e.Hint = fmt.Sprintf("did you mean %s (%s)?", s.ID, s.Name)
 	return &e
 }
 
-// Snapshot returns one snapshot with what the caller may do with it.
+// Snapshot returns one snapshot, with the actions that the caller may take on it.
 func (c *Client) Snapshot(ctx context.Context, id string) (Snapshot, error) {
 	return call[Snapshot](ctx, c, http.MethodGet, snapshotPath(id, ""), nil)
 }
 
-// Delete deletes a snapshot and its bytes. Owners and admins only.
+// Delete deletes a snapshot and its bytes. Only owners and admins may call it.
 func (c *Client) Delete(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, ""), nil, nil)
 }
 
-// Push begins a push, or finds it begun or done.
+// Push begins a push. If the caller has already begun or completed the same push, it returns that
+// one.
 func (c *Client) Push(ctx context.Context, r PushRequest) (UploadPlan, error) {
 	return call[UploadPlan](ctx, c, http.MethodPost, "/snapshots", r)
 }
 
-// Parts signs upload URLs of parts and tells which are present.
+// Parts signs upload URLs of parts and returns which parts are already stored.
 func (c *Client) Parts(ctx context.Context, id string, r PartsRequest) (PartsResponse, error) {
 	return call[PartsResponse](ctx, c, http.MethodPost, snapshotPath(id, "/parts"), r)
 }
 
-// Complete ends a push. The snapshot is listed from then on.
+// Complete completes a push. The snapshot is listed from then on.
 func (c *Client) Complete(ctx context.Context, id string) (Snapshot, error) {
 	return call[Snapshot](ctx, c, http.MethodPost, snapshotPath(id, "/complete"), nil)
 }
 
-// Pull returns a presigned URL of the snapshot's bytes. Ask again when it has expired.
+// Pull returns a presigned URL of the snapshot's bytes. Call it again when the URL has expired.
 func (c *Client) Pull(ctx context.Context, id string) (PullResponse, error) {
 	return call[PullResponse](ctx, c, http.MethodPost, snapshotPath(id, "/pull"), nil)
 }
 
-// ShareWith shares a snapshot with all of these recipients, or with none.
-// confirmed says that a person agreed to share data that is not sanitized.
+// ShareWith shares a snapshot with all of these recipients, or with none. confirmed states that a
+// person agreed to share data that is not sanitized.
 func (c *Client) ShareWith(ctx context.Context, id string, with SharesRequest, confirmed bool) (ShareChanges, error) {
 	return call[ShareChanges](ctx, c, http.MethodPost, snapshotPath(id, "/shares"+confirming(confirmed)), with)
 }
 
-// confirming is the query that confirms a share of data that is not sanitized.
+// confirming returns the query that confirms a share of data that is not sanitized.
 func confirming(confirmed bool) string {
 	if confirmed {
 		return "?confirm_unsanitized=true"
@@ -275,7 +271,7 @@ func (c *Client) UnshareWith(ctx context.Context, id string, from UnshareRequest
 	return call[ShareChanges](ctx, c, http.MethodPost, snapshotPath(id, "/unshare"), from)
 }
 
-// Share shares a snapshot org-wide. Sharing twice changes nothing.
+// Share shares a snapshot org-wide. It is idempotent.
 func (c *Client) Share(ctx context.Context, id string) (Snapshot, error) {
 	return call[Snapshot](ctx, c, http.MethodPost, snapshotPath(id, "/share"), nil)
 }
@@ -302,8 +298,8 @@ func (c *Client) GroupShares(ctx context.Context, id string) ([]GroupShare, erro
 	return list.Items, err
 }
 
-// ShareOrg shares a snapshot with another organization, or changes the expiry
-// of that share. A nil expires never ends.
+// ShareOrg shares a snapshot with another organization, or changes the expiry of that share. With a
+// nil expires, the share never ends.
 func (c *Client) ShareOrg(ctx context.Context, id, slug string, expires *time.Time) (OrgShare, error) {
 	return call[OrgShare](ctx, c, http.MethodPost, snapshotPath(id, "/share-org"),
 		ShareOrgRequest{OrgSlug: slug, ExpiresAt: expires})
@@ -314,7 +310,7 @@ func (c *Client) UnshareOrg(ctx context.Context, id, slug string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/share-org/"+url.PathEscape(slug)), nil, nil)
 }
 
-// OrgShares lists the snapshot's cross-org shares. Owners and admins only.
+// OrgShares lists the snapshot's cross-org shares. Only owners and admins may call it.
 func (c *Client) OrgShares(ctx context.Context, id string) ([]OrgShare, error) {
 	list, err := call[OrgShareList](ctx, c, http.MethodGet, snapshotPath(id, "/org-shares"), nil)
 	return list.Items, err
@@ -332,7 +328,7 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 	return list.Items, err
 }
 
-// Me tells who is calling.
+// Me returns who the caller is.
 func (c *Client) Me(ctx context.Context) (Me, error) {
 	return call[Me](ctx, c, http.MethodGet, "/me", nil)
 }
@@ -343,7 +339,7 @@ func (c *Client) Uploads(ctx context.Context) ([]Upload, error) {
 	return list.Items, err
 }
 
-// AbortUpload ends an unfinished push of the caller's and removes its bytes.
+// AbortUpload ends one of the caller's unfinished pushes and removes its bytes.
 func (c *Client) AbortUpload(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/uploads/"+url.PathEscape(id), nil, nil)
 }
@@ -354,7 +350,7 @@ func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 	return list.Items, err
 }
 
-// NewKey makes an API key. Its secret is in the answer and nowhere else.
+// NewKey creates an API key. Its secret is only in this answer.
 func (c *Client) NewKey(ctx context.Context, r KeyRequest) (NewKey, error) {
 	return call[NewKey](ctx, c, http.MethodPost, "/keys", r)
 }
@@ -364,18 +360,18 @@ func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/keys/"+url.PathEscape(id), nil, nil)
 }
 
-// Sessions lists where the caller is signed in.
+// Sessions lists the caller's sessions.
 func (c *Client) Sessions(ctx context.Context) ([]Session, error) {
 	list, err := call[SessionList](ctx, c, http.MethodGet, "/sessions", nil)
 	return list.Items, err
 }
 
-// EndSession signs one of the caller's devices or browsers out at once.
+// EndSession signs out one of the caller's devices or browsers at once.
 func (c *Client) EndSession(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/sessions/"+url.PathEscape(id), nil, nil)
 }
 
-// AuthConfig tells where to sign in. It needs no credential.
+// AuthConfig returns where to sign in. It needs no credential.
 func (c *Client) AuthConfig(ctx context.Context) (AuthConfig, error) {
 	var out AuthConfig
 	_, err := c.once(ctx, http.MethodGet, c.base+PathAuthConfig, "", nil, &out)
@@ -390,8 +386,8 @@ func call[T any](ctx context.Context, c *Client, method, path string, in any) (T
 	return out, err
 }
 
-// do sends one request below the mount; when the token is refused, it asks the
-// source for another and tries once more.
+// do sends one request below the mount. When the service rejects the token, it asks the source for
+// another and tries once more.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
 	if c.token == nil {
 		return &snap.Error{Code: snap.CodeNotSignedIn, Detail: "you are not signed in", Hint: "run `snapcli login`"}
@@ -422,11 +418,11 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return err
 }
 
-// maxAnswer bounds what is read of one answer.
+// maxAnswer is the most bytes that are read of one answer.
 const maxAnswer = 32 << 20
 
-// once sends a request, and again what may be sent twice when its failure may
-// pass.
+// once sends a request. It repeats a request that may be sent twice when the failure may be
+// temporary.
 func (c *Client) once(ctx context.Context, method, target, token string, body []byte, out any) (status int, err error) {
 	return c.again(ctx, repeatable(method, target),
 		func() (int, error) { return c.send(ctx, method, target, token, body, out) })
@@ -482,8 +478,8 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	}
 }
 
-// problem rebuilds the error that the service sent. An answer that is not a
-// problem document did not come from the service itself.
+// problem rebuilds the error that the service sent. An answer that is not a problem document did
+// not come from the service itself.
 func problem(res *http.Response, data []byte) error {
 	var p Problem
 	if json.Unmarshal(data, &p) != nil || p.Code == "" {

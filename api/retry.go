@@ -13,24 +13,24 @@ import (
 	"snap"
 )
 
-// A request that may be sent twice is sent again when the service asks for that
-// (503 with a short Retry-After, as while its database is away or a replica is
-// replaced) or the connection broke before the answer. A wrong address and a
-// service that says nothing show at once.
+// A request that may be sent twice is repeated in two cases: the service asks for it (503 with a
+// short Retry-After, as while its database is unavailable or a replica is replaced), or the
+// connection broke before the answer. A wrong address and a service that does not respond are
+// reported at once.
 const (
 	tries      = 3
 	longestAsk = 5 * time.Second
 )
 
-// repeatable reports whether a request changes nothing more when it is sent
-// twice: it reads, or sets or ends a share, or asks for a link.
+// repeatable reports whether a request may be sent twice without further effect: it reads, makes or
+// ends a share, or asks for a link.
 func repeatable(method, target string) bool {
 	path, _, _ := strings.Cut(target, "?")
 	return method == http.MethodGet || strings.HasSuffix(path, "/pull") || strings.Contains(path, "/snapshots/") &&
 		strings.Contains(path, "/share")
 }
 
-// failure is one that may pass, and how long to wait before.
+// failure is a temporary failure. after is how long to wait before the next attempt.
 type failure struct {
 	error
 	after time.Duration
@@ -39,7 +39,8 @@ type failure struct {
 // Unwrap returns the error that the caller gets.
 func (f failure) Unwrap() error { return f.error }
 
-// transient makes an answer of 503 a failure that may pass, if the service says so.
+// transient wraps an answer of 503 in a failure if the service asks for another attempt soon.
+// Otherwise it returns err.
 func transient(res *http.Response, err error) error {
 	seconds, parseErr := strconv.Atoi(res.Header.Get("Retry-After"))
 	after := time.Duration(seconds) * time.Second
@@ -49,8 +50,8 @@ func transient(res *http.Response, err error) error {
 	return failure{err, after}
 }
 
-// broken makes a connection that ended before the answer a failure that may
-// pass. One that never began, or that timed out, stays what it is.
+// broken wraps the error of a connection that ended before the answer in a failure. It returns err
+// unchanged when the connection was never made, or timed out.
 func broken(err, cause error) error {
 	var op *net.OpError
 	var timeout net.Error
@@ -65,7 +66,7 @@ func broken(err, cause error) error {
 	return err
 }
 
-// again calls send until its failure does not pass, or has had its tries.
+// again calls send until it succeeds, fails permanently, or has been called tries times.
 func (c *Client) again(ctx context.Context, mayRepeat bool, send func() (int, error)) (status int, err error) {
 	for n := 1; ; n++ {
 		status, err = send()

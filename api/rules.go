@@ -9,8 +9,8 @@ import (
 	"snap"
 )
 
-// Channel is a standing rule: the newest snapshot of a target and type is
-// shared with a group or, without one, org-wide.
+// Channel is a standing rule: the newest snapshot of a target and type is shared with a group or,
+// without a group, org-wide.
 type Channel struct {
 	ID        string    `json:"id"`
 	Target    string    `json:"target"`
@@ -26,7 +26,7 @@ type ChannelList struct {
 	Items []Channel `json:"items"`
 }
 
-// ChannelRequest makes a channel.
+// ChannelRequest creates a channel.
 type ChannelRequest struct {
 	Target  string    `json:"target" minLength:"1" maxLength:"100" example:"shop"`
 	Type    snap.Type `json:"type,omitempty" enum:"snapshot,sanitized" default:"sanitized" example:"sanitized"`
@@ -34,9 +34,8 @@ type ChannelRequest struct {
 	Now     bool      `json:"now,omitempty" doc:"share the newest snapshot there is at once, not only what is pushed from now on"`
 }
 
-// RetentionRule says how long a target's snapshots are kept: the last
-// keep_last of each type, and those younger than keep_days. What another
-// organization may still pull is always kept.
+// RetentionRule says how long a target's snapshots are kept: the last keep_last of each type, and
+// those younger than keep_days. A snapshot that another organization may still pull is always kept.
 type RetentionRule struct {
 	Target   string `json:"target" minLength:"1" maxLength:"100" example:"shop"`
 	KeepLast int    `json:"keep_last,omitempty" minimum:"0" maximum:"100000" example:"10"`
@@ -48,12 +47,13 @@ type RetentionList struct {
 	Items []RetentionRule `json:"items"`
 }
 
-// RetentionRun asks to apply the rules now; with dry_run, only to tell.
+// RetentionRun asks the service to apply the rules now or, with dry_run, only to report what they
+// would delete.
 type RetentionRun struct {
 	DryRun bool `json:"dry_run,omitempty" doc:"delete nothing" example:"true"`
 }
 
-// RetentionResult tells what was deleted, or would be.
+// RetentionResult lists the snapshots that were deleted, or would be.
 type RetentionResult struct {
 	DryRun    bool       `json:"dry_run"`
 	Snapshots []Snapshot `json:"snapshots"`
@@ -74,7 +74,7 @@ type WebhookList struct {
 	Items []Webhook `json:"items"`
 }
 
-// WebhookRequest makes a webhook.
+// WebhookRequest creates a webhook.
 type WebhookRequest struct {
 	URL    string             `json:"url" minLength:"1" maxLength:"2000" example:"https://hooks.example/snapcloud"`
 	Events []snap.AuditAction `json:"events,omitempty" doc:"which events; none: all of them" example:"[\"snapshot.pushed\"]"`
@@ -86,7 +86,7 @@ type NewWebhook struct {
 	Secret string `json:"secret" doc:"whsec_ and base64"`
 }
 
-// Delivery is one event that a webhook was, or is to be, told of.
+// Delivery is one event that was delivered to a webhook, or is due.
 type Delivery struct {
 	ID        string           `json:"id"`
 	Event     snap.AuditAction `json:"event"`
@@ -109,15 +109,14 @@ type WebhookEvent struct {
 	Log       *WebhookLog      `json:"log,omitempty" doc:"absent in tests of a webhook"`
 }
 
-// WebhookLog says where the event is in the organization's audit log. The
-// checkpoint covers the line, and whoever keeps it can prove later that the log
-// still holds it.
+// WebhookLog gives the event's position in the organization's audit log. The checkpoint covers the
+// line. A receiver that keeps it can prove later that the log still holds the line.
 type WebhookLog struct {
 	Line       int64  `json:"line" doc:"number of the event's line"`
 	Checkpoint string `json:"checkpoint" doc:"signed checkpoint of the log, as a note"`
 }
 
-// WebhookData tells what happened to which snapshot, and who did it.
+// WebhookData describes an event: what happened, to which snapshot, and who did it.
 type WebhookData struct {
 	Snapshot     string           `json:"snapshot"`
 	Organization string           `json:"organization" doc:"slug of who did it"`
@@ -125,26 +124,26 @@ type WebhookData struct {
 	Detail       snap.AuditDetail `json:"detail"`
 }
 
-// Decline ends the share of a received snapshot with the caller's organization.
-// Its owners and admins only.
+// Decline ends the share of a received snapshot with the caller's organization. Only the owners and
+// admins of that organization may call it.
 func (c *Client) Decline(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, snapshotPath(id, "/received"), nil, nil)
 }
 
-// Channels lists the organization's channels. Owners and admins only, as the
-// rest of this page.
+// Channels lists the organization's channels. Only owners and admins may call it and the methods
+// below.
 func (c *Client) Channels(ctx context.Context) ([]Channel, error) {
 	list, err := call[ChannelList](ctx, c, http.MethodGet, "/channels", nil)
 	return list.Items, err
 }
 
-// AddChannel makes a channel. confirmed says that a person agreed to share data
-// that is not sanitized.
+// AddChannel creates a channel. confirmed states that a person agreed to share data that is not
+// sanitized.
 func (c *Client) AddChannel(ctx context.Context, r ChannelRequest, confirmed bool) (Channel, error) {
 	return call[Channel](ctx, c, http.MethodPost, "/channels"+confirming(confirmed), r)
 }
 
-// DeleteChannel ends a channel, and what it shares.
+// DeleteChannel deletes a channel and ends the shares it made.
 func (c *Client) DeleteChannel(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/channels/"+url.PathEscape(id), nil, nil)
 }
@@ -155,17 +154,17 @@ func (c *Client) Retention(ctx context.Context) ([]RetentionRule, error) {
 	return list.Items, err
 }
 
-// SetRetention makes or changes a target's rule.
+// SetRetention creates or changes a target's rule.
 func (c *Client) SetRetention(ctx context.Context, r RetentionRule) (RetentionRule, error) {
 	return call[RetentionRule](ctx, c, http.MethodPost, "/retention", r)
 }
 
-// DeleteRetention removes a target's rule.
+// DeleteRetention deletes a target's rule.
 func (c *Client) DeleteRetention(ctx context.Context, target string) error {
 	return c.do(ctx, http.MethodDelete, "/retention/"+url.PathEscape(target), nil, nil)
 }
 
-// RunRetention applies the rules now, or with dryRun tells what they would delete.
+// RunRetention applies the rules now. With dryRun, it only reports what they would delete.
 func (c *Client) RunRetention(ctx context.Context, dryRun bool) (RetentionResult, error) {
 	return call[RetentionResult](ctx, c, http.MethodPost, "/retention/run", RetentionRun{DryRun: dryRun})
 }
@@ -176,12 +175,12 @@ func (c *Client) Webhooks(ctx context.Context) ([]Webhook, error) {
 	return list.Items, err
 }
 
-// AddWebhook makes a webhook. Its secret is in the answer and nowhere else.
+// AddWebhook creates a webhook. Its secret is only in this answer.
 func (c *Client) AddWebhook(ctx context.Context, r WebhookRequest) (NewWebhook, error) {
 	return call[NewWebhook](ctx, c, http.MethodPost, "/webhooks", r)
 }
 
-// DeleteWebhook removes a webhook.
+// DeleteWebhook deletes a webhook.
 func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/webhooks/"+url.PathEscape(id), nil, nil)
 }

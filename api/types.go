@@ -1,11 +1,9 @@
-// Package api is what snapcli and snapcloud speak with each other: the JSON
-// shapes, the mounts and the typed client of the HTTP API. The two programs
-// share nothing else but the root package.
+// Package api is the protocol between snapcli and snapcloud: the JSON shapes, the mounts and the
+// typed client of the HTTP API. Apart from the root package, the two programs share nothing else.
 //
-// Times are RFC 3339 in UTC, sizes are bytes, checksums are lower-case
-// hexadecimal SHA-256 of the whole file. Response fields that a client does
-// not know are ignored; request fields that the service does not know are
-// refused.
+// Times are RFC 3339 in UTC, sizes are bytes, checksums are lower-case hexadecimal SHA-256 of the
+// whole file. A client ignores response fields that it does not know; the service refuses request
+// fields that it does not know.
 package api
 
 import (
@@ -52,7 +50,7 @@ type Snapshot struct {
 	Can          *Can        `json:"can,omitempty" doc:"what the caller may do with it; only when one snapshot is asked for"`
 }
 
-// Can tells what the caller may do with one snapshot.
+// Can says which actions the caller may take on one snapshot.
 type Can struct {
 	Pull     bool `json:"pull"`
 	Delete   bool `json:"delete"`
@@ -67,13 +65,13 @@ type SnapshotPage struct {
 	NextCursor string     `json:"next_cursor" doc:"empty on the last page"`
 }
 
-// ListOptions choose a page. The zero value is the first page of everything
-// the caller may see.
+// ListOptions selects a page. The zero value is the first page of every snapshot the caller may
+// see.
 type ListOptions struct {
 	Filter   snap.Filter
 	Target   string
 	Type     snap.Type
-	Q        string // words, see snap.Finds
+	Q        string // search words, see snap.Finds
 	IDPrefix string
 	Limit    int
 	Cursor   string
@@ -124,13 +122,13 @@ type ShareOrgRequest struct {
 	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
 }
 
-// SharesRequest is the body of POST shares: several recipients of one snapshot.
-// All of it is done, or none.
+// SharesRequest is the body of POST shares: several recipients of one snapshot. Either all of the
+// shares are made or none.
 type SharesRequest struct {
 	OrgWide  bool     `json:"org_wide,omitempty" doc:"every member of the organization"`
 	GroupIDs []string `json:"group_ids,omitempty" maxItems:"100" doc:"IDs of SSO groups of the organization" example:"[\"eng\",\"dba\"]"`
 	OrgSlugs []string `json:"org_slugs,omitempty" maxItems:"100" doc:"slugs of other organizations"`
-	// The end of the shares with other organizations.
+	// ExpiresAt is when the shares with other organizations end.
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"when the shares with other organizations end, RFC 3339; without it and expires_in never"`
 	ExpiresIn int64      `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
 }
@@ -195,8 +193,8 @@ type PushRequest struct {
 	SHA256 string      `json:"sha256" pattern:"^[0-9a-f]{64}$" example:"9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"`
 }
 
-// UploadPlan answers a push: how to bring the bytes. When Exists is set, the
-// caller already has this very snapshot in the cloud: nothing needs to be sent.
+// UploadPlan answers a push: how to upload the bytes. When Exists is set, the caller has already
+// pushed this snapshot, and nothing needs to be sent.
 type UploadPlan struct {
 	ID       string    `json:"id" doc:"ID the snapshot has, or will have once it is complete"`
 	Exists   bool      `json:"exists" doc:"the snapshot is already there; send nothing"`
@@ -205,14 +203,14 @@ type UploadPlan struct {
 	Present  []PartRef `json:"present" doc:"parts that arrived already"`
 }
 
-// PartRef names a part that the storage holds. Numbers count from 1.
+// PartRef names a part that is in the object store. Numbers count from 1.
 type PartRef struct {
 	Number int    `json:"number"`
 	Size   int64  `json:"size"`
 	CRC64  string `json:"crc64nvme,omitempty" doc:"base64 of the big-endian CRC-64/NVME, when the storage knows it"`
 }
 
-// PartsRequest asks for upload URLs of parts, again or for the first time.
+// PartsRequest asks for upload URLs of parts, for the first time or again.
 type PartsRequest struct {
 	Parts []PartSpec `json:"parts" maxItems:"100" doc:"parts to sign; none asks only which are present" example:"[{\"number\":1,\"crc64nvme\":\"AAAAAAAAAAA=\"}]"`
 }
@@ -223,14 +221,15 @@ type PartSpec struct {
 	CRC64  string `json:"crc64nvme" doc:"base64 of the big-endian CRC-64/NVME of the part"`
 }
 
-// PartsResponse holds the signed URLs or, when none was asked for, what is there already.
+// PartsResponse holds the signed URLs or, when none were asked for, the parts that are already
+// stored.
 type PartsResponse struct {
 	URLs    []SignedURL `json:"urls"`
 	Present []PartRef   `json:"present" doc:"parts that arrived already; empty when parts were signed"`
 }
 
-// SignedURL is a presigned request: it serves one object, one method, until it
-// expires, and needs no credential. Headers must be sent as they are.
+// SignedURL is a presigned request. It is valid for one object and one method until it expires, and
+// needs no credential. Headers must be sent unchanged.
 type SignedURL struct {
 	Number    int               `json:"number,omitempty" doc:"part number, for uploads"`
 	Method    string            `json:"method"`
@@ -239,14 +238,14 @@ type SignedURL struct {
 	ExpiresAt time.Time         `json:"expires_at"`
 }
 
-// PullResponse answers a pull: what to expect and where to get it.
+// PullResponse answers a pull: the snapshot's size and checksum, and where to get it.
 type PullResponse struct {
 	Snapshot Snapshot  `json:"snapshot"`
 	URL      string    `json:"url" doc:"presigned; takes ranges"`
 	Expires  time.Time `json:"expires_at"`
 }
 
-// Me tells who is calling.
+// Me describes the caller.
 type Me struct {
 	Organization     string           `json:"organization" doc:"slug"`
 	OrganizationName string           `json:"organization_name"`
@@ -267,14 +266,14 @@ type Me struct {
 	Audit            *AuditCheckpoint `json:"audit,omitempty" doc:"newest signed checkpoint of the audit log; for owners and admins"`
 }
 
-// Policy is what the organization limits about sharing.
+// Policy holds the organization's limits on sharing.
 type Policy struct {
 	ShareTypes        []snap.Type            `json:"share_types" doc:"types that may be shared org-wide or with other organizations; empty is every type"`
 	UnsanitizedShares snap.UnsanitizedShares `json:"unsanitized_shares" enum:"allow,ask,refuse" doc:"what happens when a snapshot that is not sanitized is shared"`
 	MaxCrossOrgExpiry int64                  `json:"max_cross_org_expiry,omitempty" doc:"seconds that a share with another organization may last; absent is no limit"`
 }
 
-// Notice tells a person what happened to a snapshot or session of theirs.
+// Notice tells a user about an event that concerns a snapshot or session of theirs.
 type Notice struct {
 	At       time.Time        `json:"at"`
 	Action   snap.AuditAction `json:"action" enum:"snapshot.shared,session.token_reused"`
@@ -284,7 +283,7 @@ type Notice struct {
 	Text     string           `json:"text" doc:"in words"`
 }
 
-// Usage is what somebody has at the service, and how much of it is allowed.
+// Usage is how much a user or organization stores at the service, and how much it may.
 type Usage struct {
 	Snapshots  int   `json:"snapshots"`
 	Bytes      int64 `json:"bytes" doc:"of the snapshots"`
@@ -293,7 +292,7 @@ type Usage struct {
 	UploadsMax int   `json:"uploads_max,omitempty" doc:"unfinished uploads that are allowed; absent when there is no limit"`
 }
 
-// Upload is a push that has begun and is not finished.
+// Upload is a push that has begun and is not complete.
 type Upload struct {
 	ID        string      `json:"id" doc:"ID that the snapshot will have"`
 	Target    string      `json:"target"`
@@ -316,14 +315,14 @@ type MyGroup struct {
 	Name    string `json:"name"`
 }
 
-// MeCredential tells by what credential.
+// MeCredential describes the credential that the caller used.
 type MeCredential struct {
 	Kind   snap.CredentialKind `json:"kind" enum:"cak,clt,sak,login,browser"`
 	Name   string              `json:"name"`
 	Scopes []snap.Scope        `json:"scopes,omitempty"`
 }
 
-// AuthConfig tells a client where and as whom to sign in (SPEC 4.3).
+// AuthConfig tells a client where to sign in, and with which client ID (SPEC 4.3).
 type AuthConfig struct {
 	AuthURL  string   `json:"auth_url" doc:"issuer of the auth service"`
 	ClientID string   `json:"client_id"`
@@ -361,7 +360,7 @@ type KeyList struct {
 	Items []Key `json:"items"`
 }
 
-// KeyRequest makes a key.
+// KeyRequest creates a key.
 type KeyRequest struct {
 	Kind      snap.CredentialKind `json:"kind" enum:"cak,clt,sak"`
 	Name      string              `json:"name" minLength:"1" maxLength:"100"`

@@ -13,8 +13,8 @@ import (
 	"snap"
 )
 
-// whyUnreachable says why no answer came, and what to do about it. proxy is the
-// proxy in between; nil is none.
+// whyUnreachable says why no answer came, and what to do about it. proxy is the proxy in between,
+// or nil.
 func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
 	var (
 		timeout   net.Error
@@ -47,7 +47,7 @@ func whyUnreachable(err error, proxy *url.URL) (why, hint string) {
 	return "it does not answer", hint
 }
 
-// issuer names who signed a certificate.
+// issuer returns the name of the authority that signed a certificate.
 func issuer(cert *x509.Certificate) string {
 	if cert == nil {
 		return "an unknown authority"
