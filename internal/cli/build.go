@@ -88,7 +88,7 @@ func (a *app) printMade(verb string, s local.Snapshot, next string, args ...any)
 	return nil
 }
 
-// conditions reads TABLE=CONDITION.
+// conditions parses the TABLE=CONDITION values of a flag.
 func conditions(list []string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, entry := range list {
@@ -106,7 +106,7 @@ func conditions(list []string) (map[string]string, error) {
 	return all, nil
 }
 
-// subsetOf adds how many tables there are, and of a subset how many rows.
+// subsetOf describes a subset: its number of tables and of rows.
 func subsetOf(s local.Snapshot) string {
 	if s.Subset == nil {
 		return tablesOf(len(s.Tables))
@@ -118,7 +118,7 @@ func subsetOf(s local.Snapshot) string {
 	return fmt.Sprintf("%s, a subset of %d of %d rows", tablesOf(len(s.Tables)), rows, of)
 }
 
-// tablesOf adds how many tables there are, when that is known.
+// tablesOf writes the number of tables, or nothing when it is unknown.
 func tablesOf(n int) string {
 	if n == 0 {
 		return ""

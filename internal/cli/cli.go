@@ -14,8 +14,7 @@ import (
 	"snap/internal/login"
 )
 
-// IO is what one run of the program reads and writes, and which of it is a
-// terminal.
+// IO holds the streams of one run of the program and records which of them are terminals.
 type IO struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -60,23 +59,23 @@ func Main(ctx context.Context, args []string, stdio IO, env func(string) string)
 	return a.report(ctx, err)
 }
 
-// app is one run of the program: what every command shares.
+// app is the state that all commands of one run of the program share.
 type app struct {
 	io         IO
 	env        func(string) string
 	now        func() time.Time
 	flags      globals
-	log        *slog.Logger // goes to standard error with --debug, else nowhere
+	log        *slog.Logger // writes to standard error with --debug, otherwise nowhere
 	known      secrets      // values that no log line may hold
 	patience   patience
 	args       []string       // the command line, without the program's name
-	roots      *x509.CertPool // who may vouch for the service; nil is whom the system trusts
-	sessions   *login.File    // of credentials.json, once it is needed
-	jsonErrors bool           // the command line asks for --json, even if it cannot be understood
+	roots      *x509.CertPool // certificate authorities for the service; nil uses the system's
+	sessions   *login.File    // the sessions of credentials.json, opened when first needed
+	jsonErrors bool           // the command line contains --json, even if it cannot be parsed
 }
 
-// globals are the flags that every command takes (SPEC 4.5, --org and --utc), and
-// --json, which those that list or show take.
+// globals are the flags that every command takes (SPEC 4.5, --org and --utc), and --json, which
+// only commands that list or show something take.
 type globals struct {
 	config string
 	org    string
@@ -87,8 +86,8 @@ type globals struct {
 	json   bool
 }
 
-// asksForJSON tells whether errors are to be JSON even when the command line
-// cannot be understood.
+// asksForJSON reports whether errors are written as JSON. It works on the raw arguments, because
+// they may not parse.
 func asksForJSON(args []string) bool {
 	for _, arg := range args {
 		switch arg {

@@ -15,7 +15,7 @@ import (
 	"snap/internal/command"
 )
 
-// auditFlags choose lines of the audit log.
+// auditFlags select entries of the audit log.
 type auditFlags struct {
 	snapshot, actor, action, since, until string
 	limit                                 int
@@ -140,8 +140,8 @@ func (a *app) audit(ctx context.Context, f auditFlags) error {
 	return list.end()
 }
 
-// wholeID returns the ID that a person typed the beginning of. A whole one is
-// taken as it is, because the snapshot may have been deleted since.
+// wholeID completes an abbreviated snapshot ID. It returns a complete ID unchanged, because the
+// snapshot may have been deleted since.
 func wholeID(ctx context.Context, conn *connection, typed string) (string, error) {
 	if id, ok := snap.CleanIDPrefix(typed); ok && len(id) == len(snap.IDPrefix)+16 {
 		return id, nil
@@ -150,9 +150,8 @@ func wholeID(ctx context.Context, conn *connection, typed string) (string, error
 	return s.ID, err
 }
 
-// auditList writes lines of the log: a table in pages where one fits, else two
-// lines for each, or a JSON array. Who, what, which snapshot, when and from where
-// are never cut.
+// auditList writes audit entries: as a table if it fits the terminal, otherwise on two lines each,
+// or as a JSON array. The actor, action, snapshot, time and address are never truncated.
 type auditList struct {
 	*app
 	page   []api.AuditEntry // not written yet
@@ -176,7 +175,7 @@ func (l *auditList) add(e api.AuditEntry) error {
 	return nil
 }
 
-// flush writes the page. The first one decides between table and lines.
+// flush writes the page. The first page decides between a table and lines.
 func (l *auditList) flush() error {
 	first := l.table == nil
 	if first {
@@ -204,8 +203,7 @@ func (l *auditList) flush() error {
 	return nil
 }
 
-// lines writes one entry on two lines: when, what and which snapshot, then who
-// and from where.
+// lines writes one entry on two lines: the time, action and snapshot, then the actor and address.
 func (l *auditList) lines(e api.AuditEntry) {
 	at := l.moment(e.At)
 	if l.colour(l.io.OutTerminal) {
@@ -251,7 +249,7 @@ func actorOf(e api.AuditEntry) string {
 	return "the operator"
 }
 
-// whatOf says in a few words what a line is about.
+// whatOf summarizes an audit entry in a few words.
 func (a *app) whatOf(e api.AuditEntry) string {
 	d := e.Detail
 	var parts []string

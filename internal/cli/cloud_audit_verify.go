@@ -8,8 +8,8 @@ import (
 	"snap/api"
 )
 
-// verifyAudit proves the organization's audit log on this machine, against the
-// checkpoint that was kept the last time, and keeps the new one.
+// verifyAudit verifies the organization's audit log on this machine against the checkpoint saved by
+// the previous run, and saves the new checkpoint.
 func (a *app) verifyAudit(ctx context.Context) error {
 	agent, conn, err := a.connect()
 	if err != nil {

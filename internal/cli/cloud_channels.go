@@ -96,8 +96,7 @@ newest one with --now.`,
 	return cmd
 }
 
-// addChannel makes a channel for the group that a person typed, or org-wide
-// without one.
+// addChannel creates a channel for the given group, or an org-wide one if group is empty.
 func (a *app) addChannel(ctx context.Context, r api.ChannelRequest, group string, yes bool) error {
 	_, conn, err := a.connect()
 	if err != nil {

@@ -51,7 +51,7 @@ func (a *app) printGroups(groups []api.Group) error {
 	return t.flush()
 }
 
-// emptyNotNull makes an empty list [] in JSON.
+// emptyNotNull returns a non-nil list, so that an empty one is encoded as [] and not null.
 func emptyNotNull[T any](list []T) []T {
 	if list == nil {
 		return []T{}

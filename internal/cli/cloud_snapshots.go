@@ -24,7 +24,7 @@ func (a *app) cloudSnapshotsCommand() *cobra.Command {
 	return cmd
 }
 
-// listFlags choose what is listed.
+// listFlags select the snapshots to list.
 type listFlags struct {
 	target, search, since  string
 	typ                    snap.Type
@@ -33,7 +33,7 @@ type listFlags struct {
 	all                    bool
 }
 
-// cloudListCommand is both `cloud snapshots` and `cloud snapshots list`.
+// cloudListCommand returns the command behind both `cloud snapshots` and `cloud snapshots list`.
 func (a *app) cloudListCommand(use string) *cobra.Command {
 	var f listFlags
 	cmd := &cobra.Command{
@@ -89,7 +89,7 @@ func (f listFlags) options() (api.ListOptions, error) {
 			"a snapshot that you pushed belongs to your own organization; omit one of them")
 	}
 	o := api.ListOptions{Target: f.target, Type: f.typ, Q: f.search, Limit: min(f.limit, api.MaxLimit)}
-	switch { // the service applies one of these, the narrowest; keep applies the others
+	switch { // the service applies only the narrowest of these; keep applies the others
 	case f.mine:
 		o.Filter = snap.FilterMine
 	case f.received:
@@ -103,11 +103,11 @@ func (f listFlags) options() (api.ListOptions, error) {
 	return o, nil
 }
 
-// picky reports whether rows that the service lists may be left out here.
+// picky reports whether keep may drop rows that the service returns.
 func (f listFlags) picky() bool { return f.since != "" || f.shared && (f.mine || f.received) }
 
-// keep returns the rows of a page that all filters choose, at most room of them
-// unless that is 0. The list ends where its snapshots are older than since.
+// keep returns the rows of a page that match all filters, at most room rows unless room is 0. The
+// listing ends at the first snapshot older than since.
 func (f listFlags) keep(page api.SnapshotPage, since time.Time, room int) (kept api.SnapshotPage, ended bool) {
 	kept.NextCursor = page.NextCursor
 	for i, s := range page.Items {
@@ -147,7 +147,7 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 	}
 	asked := most
 	if f.picky() {
-		asked = 0 // until enough of them are kept
+		asked = 0 // until enough rows are kept
 	}
 	list := &cloudList{app: a}
 	for page, err := range pages(ctx, conn.Client, o, asked) {
@@ -165,8 +165,8 @@ func (a *app) listCloud(ctx context.Context, f listFlags) error {
 	return list.end(f)
 }
 
-// pages yields page after page of a listing until most are there; 0 is all.
-// NextCursor of the last page tells whether there are more.
+// pages yields the pages of a listing until it has returned most rows; 0 means all. NextCursor of
+// the last page is set if there are more.
 func pages(ctx context.Context, c *api.Client, o api.ListOptions, most int) iter.Seq2[api.SnapshotPage, error] {
 	return func(yield func(api.SnapshotPage, error) bool) {
 		for seen := 0; ; {
@@ -185,8 +185,8 @@ func pages(ctx context.Context, c *api.Client, o api.ListOptions, most int) iter
 	}
 }
 
-// cloudList writes a listing page by page: the table of SPEC 2.1, a JSON
-// array, or with --quiet bare IDs.
+// cloudList writes a listing page by page: as the table of SPEC 2.1, as a JSON array, or as bare
+// IDs with --quiet.
 type cloudList struct {
 	*app
 	table *table
@@ -234,8 +234,8 @@ func (l *cloudList) page(p api.SnapshotPage) error {
 	return l.table.flush()
 }
 
-// cloudColumns are the columns of SPEC 2.1. On a narrow terminal the name stays
-// whole as long as it can: it repeats the target, and the day of the creation.
+// cloudColumns returns the columns of SPEC 2.1. On a narrow terminal the name is truncated last,
+// because it also contains the target and the creation date.
 func cloudColumns() []column {
 	return []column{
 		{title: "ID"},
@@ -255,7 +255,7 @@ func paintShared(cell string) lipgloss.Style {
 	return faint
 }
 
-// end closes the listing and says what is not in it.
+// end closes the listing and notes which snapshots it leaves out.
 func (l *cloudList) end(f listFlags) error {
 	switch {
 	case l.flags.json:
@@ -274,7 +274,7 @@ func (l *cloudList) end(f listFlags) error {
 	return nil
 }
 
-// chosen reports whether the flags leave anything out.
+// chosen reports whether any filter is set.
 func (f listFlags) chosen() bool {
 	return f.target != "" || f.typ != "" || f.search != "" || f.since != "" || f.shared || f.mine || f.received
 }

@@ -53,7 +53,7 @@ its whole ID.`,
 	return cmd
 }
 
-// accessNow explains who can see a snapshot now.
+// accessNow explains who can currently see a snapshot.
 func (a *app) accessNow(ctx context.Context, typed, user string) error {
 	_, conn, err := a.connect()
 	if err != nil {
@@ -97,7 +97,7 @@ func (a *app) accessNow(ctx context.Context, typed, user string) error {
 	return nil
 }
 
-// people counts whom a grant names; another organization does not tell.
+// people counts the users that a grant reaches. The number is not known for another organization.
 func people(way api.AccessWay) string {
 	if way.Kind == "organization" {
 		return "?"

@@ -15,7 +15,7 @@ import (
 	"snap/internal/command"
 )
 
-// shareFlags choose with whom.
+// shareFlags select the recipients of a share.
 type shareFlags struct {
 	groups, orgs     []string
 	expiresIn        string
@@ -64,7 +64,7 @@ organizations.`,
 	return cmd
 }
 
-// shareWith gives share and unshare the flags they have in common.
+// shareWith adds the flags that share and unshare have in common.
 func (a *app) shareWith(cmd *cobra.Command, f *shareFlags) {
 	cmd.Flags().StringArrayVar(&f.groups, "group", nil, "an SSO group, by name or ID; can be repeated")
 	cmd.Flags().StringArrayVar(&f.orgs, "org", nil, "another organization, by slug; can be repeated")
@@ -74,8 +74,8 @@ func (a *app) shareWith(cmd *cobra.Command, f *shareFlags) {
 	a.jsonFlag(cmd)
 }
 
-// shareChange is one change of who may see a snapshot, done or only planned:
-// what share and unshare print as JSON, and in one line.
+// shareChange is one change to a snapshot's shares, made or only planned. It is the JSON and the
+// one-line output of share and unshare.
 type shareChange struct {
 	ID        string     `json:"id"`
 	Name      string     `json:"name"`
@@ -89,13 +89,13 @@ type shareChange struct {
 	warning   string
 }
 
-// changer makes the changes to one snapshot, all or none, or with dry only says
-// them. A dry run asks the service a question that only those who may make the
-// change may ask, so that both are refused alike.
+// changer makes all changes to one snapshot or none. If dry is set, it only returns them. A dry run
+// first makes a request that needs the same permission as the change, so that it is refused to the
+// same callers.
 type changer func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange, error)
 
-// changeShares finds every snapshot first, so that a mistyped ID changes
-// nothing, and then makes the changes to each. It continues after a refusal.
+// changeShares resolves all IDs first, so that a mistyped one changes nothing, and then changes
+// each snapshot. It continues after a refusal.
 func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags,
 	prepare func(context.Context, *connection, shareFlags) (changer, error)) error {
 	if f.expiresIn != "" && len(f.orgs) == 0 {
@@ -116,7 +116,8 @@ func (a *app) changeShares(ctx context.Context, ids []string, f shareFlags,
 	return a.makeChanges(ctx, list, f.dryRun, change)
 }
 
-// resolve finds the snapshots of all IDs that a person typed, or none.
+// resolve finds the snapshots of all given IDs, which may be abbreviated. It fails if any is
+// missing.
 func (c *connection) resolve(ctx context.Context, typed []string) ([]api.Snapshot, error) {
 	var list []api.Snapshot
 	for _, id := range typed {
@@ -129,7 +130,7 @@ func (c *connection) resolve(ctx context.Context, typed []string) ([]api.Snapsho
 	return list, nil
 }
 
-// named adds which of several IDs an error is about.
+// named adds the ID that an error is about, if the command was given several.
 func named(err error, id string, of int) error {
 	if of < 2 {
 		return err
@@ -160,7 +161,7 @@ func (a *app) makeChanges(ctx context.Context, list []api.Snapshot, dry bool, ch
 	return errors.Join(failed...)
 }
 
-// announce prints one change, and its warning first.
+// announce prints one change, preceded by its warning.
 func (a *app) announce(c shareChange) {
 	if c.warning != "" {
 		a.warn("%s", c.warning)
@@ -170,7 +171,7 @@ func (a *app) announce(c shareChange) {
 	}
 }
 
-// sharer prepares the changes that share makes.
+// sharer prepares the changes of the share command.
 func (a *app) sharer(ctx context.Context, conn *connection, f shareFlags) (changer, error) {
 	groups, err := findGroups(ctx, conn.Client, f.groups)
 	if err != nil {
@@ -199,8 +200,8 @@ func (a *app) sharer(ctx context.Context, conn *connection, f shareFlags) (chang
 	}, nil
 }
 
-// secondsOf reads --expires-in as the service takes it: seconds from now by its
-// own clock, 0 for none.
+// secondsOf converts --expires-in to seconds, which the service counts from its own clock. It
+// returns 0 if the share does not expire.
 func secondsOf(expiresIn string) (int64, error) {
 	if expiresIn == "" {
 		return 0, nil
@@ -209,8 +210,8 @@ func secondsOf(expiresIn string) (int64, error) {
 	return max(1, int64(d/time.Second)), err
 }
 
-// shareConfirmed shares a snapshot, and asks on a terminal when the
-// organization wants a confirmation.
+// shareConfirmed shares a snapshot. It asks for confirmation on a terminal if the organization
+// requires one.
 func (a *app) shareConfirmed(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest,
 	yes bool) (api.ShareChanges, error) {
 	made, err := conn.ShareWith(ctx, s.ID, with, yes)
@@ -223,7 +224,7 @@ func (a *app) shareConfirmed(ctx context.Context, conn *connection, s api.Snapsh
 	return conn.ShareWith(ctx, s.ID, with, true)
 }
 
-// shareMade says one share that the service made.
+// shareMade describes a share that the service created.
 func (a *app) shareMade(s api.Snapshot, m api.ShareChange, groups []api.Group) shareChange {
 	c := shareChange{ExpiresAt: m.ExpiresAt, Changed: m.Changed}
 	switch m.Kind {
@@ -244,12 +245,13 @@ func (a *app) shareMade(s api.Snapshot, m api.ShareChange, groups []api.Group) s
 	return c
 }
 
-// unlimited warns that a share had an end before and has none any more.
+// unlimited formats the warning that a share with another organization had an expiry. it describes
+// the change.
 func (a *app) unlimited(s api.Snapshot, slug string, before *time.Time, it string) string {
 	return fmt.Sprintf("the share of %s with %s ended %s before; it %s", s.Name, slug, a.until(before), it)
 }
 
-// groupIn returns the group of a change, with its members when they are known.
+// groupIn returns the group of a change, including its members if they are known.
 func groupIn(groups []api.Group, m api.ShareChange) api.Group {
 	for _, g := range groups {
 		if g.GroupID == m.GroupID {
@@ -259,7 +261,7 @@ func groupIn(groups []api.Group, m api.ShareChange) api.Group {
 	return api.Group{GroupID: m.GroupID, Name: m.GroupName}
 }
 
-// foretellAll says what a share would change.
+// foretellAll describes what a share would change.
 func (a *app) foretellAll(ctx context.Context, conn *connection, s api.Snapshot, with api.SharesRequest,
 	groups []api.Group) (all []shareChange, err error) {
 	add := func(c shareChange, err error) error {
@@ -297,7 +299,7 @@ func (a *app) foretellGroup(ctx context.Context, conn *connection, s api.Snapsho
 	return c, err
 }
 
-// shared says that a snapshot is shared now, or was so already.
+// shared describes a snapshot as newly shared, or as shared already.
 func (c shareChange) shared(name, with, who string) string {
 	if !c.Changed {
 		return fmt.Sprintf("%s was already shared %s: %s can see and pull it", name, with, who)
@@ -305,7 +307,8 @@ func (c shareChange) shared(name, with, who string) string {
 	return fmt.Sprintf("shared %s %s: %s can see and pull it now", name, with, who)
 }
 
-// foretell says whom a share would add: a group's, or org-wide without one.
+// foretell describes who would gain access through a share with a group, or with the whole
+// organization if groupID is empty.
 func (a *app) foretell(ctx context.Context, conn *connection, s api.Snapshot, groupID string, c *shareChange) error {
 	added, err := conn.Newcomers(ctx, s.ID, groupID)
 	if err != nil {
@@ -333,8 +336,8 @@ func (a *app) foretell(ctx context.Context, conn *connection, s api.Snapshot, gr
 	return nil
 }
 
-// foretellOrg says what a share with another organization would change. How
-// long it would last is said as a duration: the service's clock measures it.
+// foretellOrg describes what a share with another organization would change. It states the lifetime
+// as a duration, because the service's clock measures it.
 func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot, slug string,
 	seconds int64) (shareChange, error) {
 	c := shareChange{Share: "organization", With: slug}
@@ -359,8 +362,8 @@ func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot,
 	return c, nil
 }
 
-// orgShare returns the live share of a snapshot with an organization, if there
-// is one. Only callers who may change such shares get it.
+// orgShare returns the live share of a snapshot with an organization, if there is one. Only callers
+// who may manage such shares receive it.
 func orgShare(ctx context.Context, conn *connection, id, slug string) (share api.OrgShare, shared bool, err error) {
 	shares, err := conn.OrgShares(ctx, id)
 	for _, share := range shares {
@@ -371,7 +374,7 @@ func orgShare(ctx context.Context, conn *connection, id, slug string) (share api
 	return api.OrgShare{}, false, err
 }
 
-// lasting writes how long a share lasts.
+// lasting describes how long a share lasts.
 func (a *app) lasting(expires *time.Time) string {
 	if expires == nil {
 		return "without end"

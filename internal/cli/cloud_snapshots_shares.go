@@ -31,8 +31,8 @@ organization and when the share ends.`,
 	return cmd
 }
 
-// sharesList is what shares prints as JSON. Organizations is null, with a
-// note, for callers who are not told.
+// sharesList is the JSON output of shares. Organizations is null, and a note explains why, for
+// callers who may not see it.
 type sharesList struct {
 	ID            string           `json:"id"`
 	OrgWide       bool             `json:"org_wide"`
@@ -42,13 +42,13 @@ type sharesList struct {
 	Note          string           `json:"note,omitempty"`
 }
 
-// receivedShare is what a recipient organization may know of a share.
+// receivedShare is the part of a share that a recipient organization may see.
 type receivedShare struct {
 	From      string     `json:"from" doc:"slug of the organization that shares it"`
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 }
 
-// noteAdmins is what callers read who are no admins (SPEC 7).
+// noteAdmins is shown to callers who are not admins (SPEC 7).
 const noteAdmins = "shares with other organizations are shown to owners and admins: an org admin is required"
 
 func (a *app) shares(ctx context.Context, typed string) error {
@@ -81,11 +81,11 @@ func (a *app) shares(ctx context.Context, typed string) error {
 	return a.printShares(list)
 }
 
-// noteOwningAdmins is what a recipient reads instead of the lists.
+// noteOwningAdmins is shown to recipients in place of the lists.
 const noteOwningAdmins = "whom else it is shared with is shown to owners and admins of %s: an org admin of that " +
 	"organization is required"
 
-// receivedShares prints what the recipient of a snapshot may know of its shares.
+// receivedShares prints the shares of a snapshot that its recipient may see.
 func (a *app) receivedShares(s api.Snapshot) error {
 	note := fmt.Sprintf(noteOwningAdmins, s.Organization)
 	if a.flags.json {
@@ -149,7 +149,7 @@ func (a *app) printOrgShares(shares []api.OrgShare) error {
 	return t.flush()
 }
 
-// heading titles one of several lists.
+// heading prints the title of one of several lists.
 func (a *app) heading(text string) {
 	if a.colour(a.io.OutTerminal) {
 		text = bold.Underline(true).Render(text)
@@ -157,5 +157,5 @@ func (a *app) heading(text string) {
 	a.result("%s", raw(text))
 }
 
-// raw is text of our own that may hold colours: clean leaves it as it is.
+// raw is the program's own text, which may contain colour codes: clean does not change it.
 type raw string

@@ -59,7 +59,7 @@ func (a *app) showCloud(ctx context.Context, typed string) error {
 	return nil
 }
 
-// sharing says in words how a snapshot is shared.
+// sharing describes how a snapshot is shared.
 func (a *app) sharing(s api.Snapshot) string {
 	if s.Received {
 		return "shared with your organization by " + s.Organization + " " + a.lasting(s.ExpiresAt)
@@ -102,7 +102,7 @@ func mayDo(can *api.Can) []string {
 	return may
 }
 
-// fields prints names and values below each other; empty values are left out.
+// fields prints names and values, one pair a line. It omits empty values.
 func (a *app) fields(pairs ...string) {
 	widest := 0
 	for i := 0; i < len(pairs); i += 2 {

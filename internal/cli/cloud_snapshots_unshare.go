@@ -44,7 +44,7 @@ share no longer find it, and downloads in progress stop. Other shares stay.`,
 	return cmd
 }
 
-// unsharer prepares the changes that unshare makes.
+// unsharer prepares the changes of the unshare command.
 func (a *app) unsharer(_ context.Context, conn *connection, f shareFlags) (changer, error) {
 	return func(ctx context.Context, s api.Snapshot, dry bool) ([]shareChange, error) {
 		from, err := a.endOf(ctx, conn, s, f)
@@ -70,7 +70,7 @@ func (a *app) unsharer(_ context.Context, conn *connection, f shareFlags) (chang
 	}, nil
 }
 
-// endOf returns which shares of a snapshot a person wants to end.
+// endOf returns the shares of a snapshot that the flags select for removal.
 func (a *app) endOf(ctx context.Context, conn *connection, s api.Snapshot, f shareFlags) (api.UnshareRequest, error) {
 	from := api.UnshareRequest{All: f.all, OrgWide: !f.all && len(f.groups)+len(f.orgs) == 0, OrgSlugs: f.orgs}
 	if len(f.groups) == 0 {
@@ -90,8 +90,8 @@ func (a *app) endOf(ctx context.Context, conn *connection, s api.Snapshot, f sha
 	return from, nil
 }
 
-// foretellUnshare returns what UnshareWith would change. It is refused to those
-// who may not do it.
+// foretellUnshare returns what UnshareWith would change. It fails for callers who may not make the
+// change.
 func (c *connection) foretellUnshare(ctx context.Context, id string, from api.UnshareRequest) (would api.ShareChanges,
 	err error) {
 	var orgs []api.OrgShare
@@ -136,7 +136,7 @@ func everyShare(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare) ap
 	return from
 }
 
-// plannedEnd is the answer the service would give.
+// plannedEnd returns the answer that the service would give.
 func plannedEnd(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare,
 	from api.UnshareRequest) (would api.ShareChanges) {
 	if from.OrgWide {
@@ -158,8 +158,8 @@ func plannedEnd(s api.Snapshot, groups []api.GroupShare, orgs []api.OrgShare,
 	return would
 }
 
-// shareEnded says one share that ended, or would; all is set when every other
-// share ends too.
+// shareEnded describes a share that ended, or with dry would end. all is set if every other share
+// ends as well.
 func shareEnded(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
 	c := shareChange{Changed: e.Changed}
 	with, then := "org-wide", stillSee(s)+" can see it"+now(dry)
@@ -191,9 +191,9 @@ func shareEnded(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
 	return c
 }
 
-// stillSee says who sees a snapshot without its org-wide share. Those who may
-// not manage shares with other organizations do not know them, so without such
-// shares it says only who sees it within the organization.
+// stillSee describes who can see a snapshot without its org-wide share. Callers who may not manage
+// shares with other organizations do not receive their number; the text then covers only the
+// snapshot's organization.
 func stillSee(s api.Snapshot) string {
 	where, admins := "in "+s.Organization+" only ", "the owners and admins"
 	if s.Orgs > 0 {
@@ -215,9 +215,8 @@ func stillSee(s api.Snapshot) string {
 	return where + strings.Join(who[:len(who)-1], ", ") + " and " + who[len(who)-1]
 }
 
-// sharedGroup finds the group that a person typed among those the snapshot is
-// shared with, or else among all groups: ending a share that does not exist is
-// no error.
+// sharedGroup finds a group by ID or name, first among those the snapshot is shared with and then
+// among all groups, because ending a share that does not exist is not an error.
 func (a *app) sharedGroup(ctx context.Context, conn *connection, shares []api.GroupShare, typed string) (g api.Group,
 	err error) {
 	var among []api.Group

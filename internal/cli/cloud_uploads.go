@@ -100,8 +100,8 @@ beginning. The start of the upload's ID is enough.`,
 	}
 }
 
-// uploadID returns the ID of the caller's one upload that begins with typed, or
-// typed when there is none.
+// uploadID completes an abbreviated upload ID. It returns typed if none of the caller's uploads
+// begins with it.
 func uploadID(ctx context.Context, c *connection, typed string) (string, error) {
 	prefix, ok := snap.CleanIDPrefix(typed)
 	if !ok {

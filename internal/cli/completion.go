@@ -45,11 +45,11 @@ also targets, snapshot IDs, groups and local snapshots.
 	}
 }
 
-// completionPatience is how long a shell waits for live values.
+// completionPatience bounds how long a shell waits for live values.
 const completionPatience = 2 * time.Second
 
-// The completers offer live values for the word that is being typed. None
-// prints an error: without values it offers none.
+// The completers offer live values for the word being typed. They print no errors: without values
+// they offer none.
 
 // completeTargets offers the configured targets as the first argument.
 func (a *app) completeTargets(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
@@ -82,7 +82,7 @@ func (a *app) completeLocal(*cobra.Command, []string, string) ([]cobra.Completio
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// completeIDs offers the cloud snapshots that may be seen, by ID.
+// completeIDs offers the IDs of the cloud snapshots that the user can see.
 func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	prefix, ok := snap.CleanIDPrefix(typed)
 	if typed != "" && !ok && !isIDStart(typed) {
@@ -100,7 +100,7 @@ func (a *app) completeIDs(cmd *cobra.Command, _ []string, typed string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
-// isIDStart tells whether typed is the beginning of the prefix of every ID.
+// isIDStart reports whether typed is a prefix of the prefix that all IDs have.
 func isIDStart(typed string) bool {
 	return len(typed) <= len(snap.IDPrefix) && snap.IDPrefix[:len(typed)] == typed
 }
@@ -118,8 +118,8 @@ func (a *app) completeGroups(cmd *cobra.Command, _ []string, _ string) ([]cobra.
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeOrgs offers the organizations that a snapshot is shared with: those
-// are the slugs that this side may know.
+// completeOrgs offers the organizations that a snapshot is shared with. They are the only slugs
+// this organization may know.
 func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var out []cobra.Completion
 	a.live(cmd, func(ctx context.Context, c *connection) error {
@@ -146,7 +146,7 @@ func (a *app) completeOrgs(cmd *cobra.Command, args []string, _ string) ([]cobra
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-// live asks the cloud service for values, for as long as a shell may wait.
+// live queries the cloud service for values, within completionPatience.
 func (a *app) live(cmd *cobra.Command, ask func(context.Context, *connection) error) {
 	_, conn, err := a.connect()
 	if err == nil {
@@ -166,7 +166,7 @@ func (a *app) patiently(cmd *cobra.Command, conn *connection, ask func(context.C
 	}
 }
 
-// liveSession is live for what only a signed-in person may ask.
+// liveSession is live for requests that only a signed-in user may make.
 func (a *app) liveSession(cmd *cobra.Command, ask func(context.Context, *connection) error) {
 	conn, err := a.signedIn()
 	if err == nil {

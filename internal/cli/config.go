@@ -21,7 +21,7 @@ func (a *app) configCommand() *cobra.Command {
 	return cmd
 }
 
-// setting is one value of the configuration and where it is from.
+// setting is one configuration value and its source.
 type setting struct {
 	Key    string `json:"key"`
 	Value  string `json:"value" doc:"secrets are masked"`
@@ -58,8 +58,8 @@ __ for a dot) or a default. Secrets are masked.`,
 	return cmd
 }
 
-// settings lists the configuration in effect, secrets masked: what is set, and
-// how the cloud is reached in any case.
+// settings lists the effective configuration with secrets masked: all values that are set, and
+// always those of the cloud connection.
 func settings(agent *local.Agent) []setting {
 	c := agent.Config()
 	var list []setting

@@ -72,8 +72,8 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 	return cmd
 }
 
-// allowVariables asks for every ${NAME} that a foreign file puts into a URL: a
-// later build would send the variable's value to the host of that URL.
+// allowVariables asks for permission for each ${NAME} that an imported file uses in a URL: a later
+// build would send the variable's value to the host of that URL.
 func (a *app) allowVariables(ctx context.Context, i local.Import, allowed []string) error {
 	for _, v := range i.Variables() {
 		if slices.Contains(allowed, v.Name) {
@@ -97,7 +97,7 @@ func (a *app) allowVariables(ctx context.Context, i local.Import, allowed []stri
 	return nil
 }
 
-// imported is what config import prints as JSON.
+// imported is the JSON output of config import.
 type imported struct {
 	Written  bool           `json:"written" doc:"false with --dry-run"`
 	Targets  []targetView   `json:"targets"`
@@ -106,7 +106,7 @@ type imported struct {
 	Left     []foreign.Left `json:"left" doc:"settings without an equivalent, or with another meaning here"`
 }
 
-// profileView is a storage profile as it is shown.
+// profileView is the output form of a storage profile.
 type profileView struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
@@ -137,13 +137,13 @@ func (a *app) printImport(i local.Import, dry bool) error {
 	for _, file := range v.Files {
 		a.done(file, "%s the file %s", verb, file)
 	}
-	for _, l := range v.Left { // also with --quiet: nothing is dropped silently
+	for _, l := range v.Left { // printed even with --quiet: nothing is dropped silently
 		a.warn("%s", l)
 	}
 	return nil
 }
 
-// orNowhere is a database URL, or that there is none.
+// orNowhere returns a database URL, or a text that there is none.
 func orNowhere(url string) string {
 	if url == "" {
 		return "(none)"

@@ -27,7 +27,7 @@ func (a *app) configPathCommand() *cobra.Command {
 	}
 }
 
-// configPath is the config file's path, also when it cannot be read.
+// configPath returns the path of the config file, even if the file cannot be read.
 func (a *app) configPath() (string, error) {
 	if a.flags.config != "" {
 		return filepath.Abs(a.flags.config)

@@ -9,8 +9,7 @@ import (
 	"snap/internal/command"
 )
 
-// configSchema is the JSON schema of config.yaml. A test holds it to the shape
-// of local.Config.
+// configSchema is the JSON schema of config.yaml. A test compares it with local.Config.
 //
 //go:embed config.schema.json
 var configSchema string

@@ -61,7 +61,7 @@ get into the history of your shell.`,
 			"protect a destination", "snapcli config set targets.shop.production true",
 			"a key, without showing it", "snapcli config set cloud.api_key - < key.txt"),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 && args[0] != "" { // an empty value takes a setting back
+			if len(args) == 2 && args[0] != "" { // an empty value removes a setting
 				return nil
 			}
 			return command.ExactArgs("key", "value")(cmd, args)
@@ -96,7 +96,7 @@ get into the history of your shell.`,
 	}
 }
 
-// hideSecret is the value of a setting without passwords and keys.
+// hideSecret returns a setting's value with passwords and keys masked.
 func hideSecret(s local.Setting) string {
 	switch s.Key {
 	case "cloud.api_key":
@@ -107,7 +107,7 @@ func hideSecret(s local.Setting) string {
 	return hidePassword(s.Value)
 }
 
-// completeSettings offers the settings, those of targets by the names that there are.
+// completeSettings offers the names of settings, including those of the configured targets.
 func (a *app) completeSettings(_ *cobra.Command, args []string, _ string) ([]cobra.Completion,
 	cobra.ShellCompDirective) {
 	if len(args) > 0 {

@@ -12,8 +12,8 @@ import (
 	"snap/internal/login"
 )
 
-// agent opens this machine's configuration and snapshots, for what may speak with
-// the cloud service.
+// agent opens this machine's configuration and snapshots, for commands that may contact the cloud
+// service.
 func (a *app) agent() (*local.Agent, error) {
 	agent, err := a.configuration()
 	if err != nil {
@@ -23,8 +23,8 @@ func (a *app) agent() (*local.Agent, error) {
 	return agent, err
 }
 
-// configuration opens this machine's configuration, also one with which the cloud
-// service cannot be reached: for the commands that correct it.
+// configuration opens this machine's configuration even if its cloud settings are invalid. It is
+// for the commands that correct them.
 func (a *app) configuration() (*local.Agent, error) {
 	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log,
 		Passphrase: a.passphrase()})
@@ -39,21 +39,21 @@ func (a *app) configuration() (*local.Agent, error) {
 	return agent, nil
 }
 
-// connection is the cloud service with the credential that is used there.
+// connection is a connection to the cloud service and the credential it uses.
 type connection struct {
 	*api.Client
 	credential credential
-	session    login.Session // when the credential is one
+	session    login.Session // set if the credential is a login session
 }
 
-// credential names which of the possible credentials is in use (AUTH U12).
+// credential identifies which of the possible credentials is in use (AUTH U12).
 type credential struct {
 	Source string `json:"source" doc:"environment, config or session"`
 	Where  string `json:"where"`
 	key    string
 }
 
-// The sources of a credential, in their order.
+// The sources of a credential, in order of precedence.
 const (
 	fromEnvironment = "environment"
 	fromConfig      = "config"
@@ -63,10 +63,9 @@ const (
 // apiKeyEnv is the variable that holds an API key.
 const apiKeyEnv = "SNAPCLI_CLOUD__API_KEY"
 
-// cloud connects to the configured cloud service with the credential that
-// comes first: the session of --org, the environment's key, the session of
-// SNAPCLI_ACCOUNT, cloud.api_key, the login session in use. Keys go to the agent
-// mount, sessions to the other. Nothing is sent yet.
+// cloud connects to the configured cloud service with the first available credential: the session
+// of --org, the key in the environment, the session of SNAPCLI_ACCOUNT, cloud.api_key, the login
+// session in use. Keys use the agent mount, sessions the other one. It sends no request.
 func (a *app) cloud(agent *local.Agent) (*connection, error) {
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
 	if err != nil {
@@ -81,7 +80,7 @@ func (a *app) cloud(agent *local.Agent) (*connection, error) {
 // accountEnv is the variable that selects an account.
 const accountEnv = "SNAPCLI_ACCOUNT"
 
-// account is the account that the command line or the environment selects.
+// account returns the account selected by the command line or the environment.
 func (a *app) account() login.Choice {
 	if a.flags.org != "" {
 		return login.Choice{Org: a.flags.org}
@@ -89,15 +88,14 @@ func (a *app) account() login.Choice {
 	return login.Choice{Account: a.env(accountEnv)}
 }
 
-// keyFirst returns the API key that is set, and whether it is used rather than a
-// login session.
+// keyFirst returns the configured API key, and whether it takes precedence over a login session.
 func (a *app) keyFirst(agent *local.Agent) (c credential, first bool) {
 	c, set := keyOf(agent)
 	selected := a.account()
 	return c, set && selected.Org == "" && (selected.Account == "" || c.Source == fromEnvironment)
 }
 
-// keyOf returns the API key that is set, if one is.
+// keyOf returns the configured API key, if there is one.
 func keyOf(agent *local.Agent) (c credential, set bool) {
 	c = credential{Source: fromConfig, Where: "cloud.api_key in " + agent.ConfigPath(),
 		key: strings.TrimSpace(agent.Config().Cloud.APIKey)}
@@ -107,8 +105,8 @@ func keyOf(agent *local.Agent) (c credential, set bool) {
 	return c, c.key != ""
 }
 
-// token is the source of an API key. When the service refuses the key, the error
-// says which key that was.
+// token returns the key as a token source. If the service refuses the key, the error names where
+// the key came from.
 func (c credential) token() api.TokenSource {
 	return func(_ context.Context, refused string) (string, error) {
 		if refused == "" {
@@ -125,8 +123,8 @@ func (c credential) token() api.TokenSource {
 
 const signInHint = "run `snapcli login`, or set " + apiKeyEnv
 
-// cloudBySession connects with the login session, whatever keys there are: for
-// what only a signed-in person may do.
+// cloudBySession connects with the login session even if an API key is set. It is for requests that
+// only a signed-in user may make.
 func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
 	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
 	if err != nil {
@@ -158,7 +156,7 @@ func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {
 	return conn, nil
 }
 
-// remember keeps refreshed tokens out of the log too.
+// remember registers refreshed tokens as secrets, so that they stay out of the log.
 func (a *app) remember(source api.TokenSource) api.TokenSource {
 	return func(ctx context.Context, refused string) (string, error) {
 		token, err := source(ctx, refused)
@@ -178,7 +176,7 @@ func (a *app) dial(base, mount string, token api.TokenSource, c credential) (*co
 	return &connection{Client: client, credential: c}, nil
 }
 
-// connect opens the agent and the cloud connection in one go.
+// connect opens the agent and the cloud connection.
 func (a *app) connect() (*local.Agent, *connection, error) {
 	agent, err := a.agent()
 	if err != nil {
@@ -188,8 +186,8 @@ func (a *app) connect() (*local.Agent, *connection, error) {
 	return agent, conn, err
 }
 
-// credentials is the file of login sessions, which tells when others could read
-// it (AUTH U10). The whole command works with one account of it.
+// credentials returns the file of login sessions. It warns if other users could read the file (AUTH
+// U10). A command works with one account of it throughout.
 func (a *app) credentials() (*login.File, error) {
 	if a.sessions != nil {
 		return a.sessions, nil
@@ -205,7 +203,7 @@ func (a *app) credentials() (*login.File, error) {
 	return f, nil
 }
 
-// signedIn connects with the login session; an API key does not replace it.
+// signedIn connects with the login session. It does not accept an API key instead.
 func (a *app) signedIn() (*connection, error) {
 	agent, err := a.agent()
 	if err != nil {
@@ -220,8 +218,8 @@ func (a *app) signedIn() (*connection, error) {
 	return conn, err
 }
 
-// open is the agent and its cloud client, which is nil when no cloud service
-// is configured or nobody is signed in: for what also works without.
+// open returns the agent and its cloud client. The client is nil if no cloud service is configured
+// or nobody is signed in. It is for commands that also work without the cloud.
 func (a *app) open() (*local.Agent, *api.Client, error) {
 	agent, err := a.agent()
 	if err != nil {

@@ -1,26 +1,24 @@
-// Package cli is the command line of snapcli: one file a command, each of them
-// flags, one call of a library and a few printed lines (SPEC 4.4 and 4.5).
+// Package cli is the command line of snapcli. Each command has its own file, which holds its flags,
+// one library call and a few printed lines (SPEC 4.4 and 4.5).
 //
-// How the program speaks, everywhere:
+// These rules hold for all output:
 //
 //   - Results go to standard output, everything else to standard error, so
-//     that a pipe holds nothing but the result.
-//   - A person on a terminal gets tables that fit it, colour, progress and
-//     questions. A pipe gets the same words, plain. --json gives stable JSON on
-//     every command that lists or shows something.
-//   - --quiet leaves out notes and progress and shortens a result to the one
-//     word a script wants: a name or an ID. Warnings and errors stay.
-//   - No question is asked without a flag that answers it, and none is asked
-//     when there is no terminal.
+//     that a pipe holds only the result.
+//   - On a terminal, output has tables that fit, colour, progress and
+//     questions. In a pipe, output has the same words without decoration.
+//     --json gives stable JSON on every command that lists or shows something.
+//   - --quiet omits notes and progress and shortens a result to the one
+//     word a script needs: a name or an ID. Warnings and errors remain.
+//   - Every question has a flag that answers it, except whether to trust an
+//     author's programs. Without a terminal, no question is asked.
 //   - An error is one sentence and a hint, written by the one function
-//     [app.report], and the exit code is that of the error table of package
-//     snap.
-//   - Text that came from elsewhere, such as names and messages of the
-//     service, never steers the terminal: see clean.
-//   - --debug tells what happens and never a secret: see redact.
+//     [app.report]. The exit code is that of the error table of package snap.
+//   - Text from elsewhere, such as names and messages of the service, never
+//     controls the terminal: see clean.
+//   - --debug logs what happens and never a secret: see redact.
 //
-// To add a command, write a file named after it with a method of app that
-// returns the *cobra.Command, add it to its parent (root.go or cloud.go), and
-// a script below testdata/script. The reference pages are made from the
-// commands themselves.
+// To add a command, write a file named after it with a method of app that returns the
+// *cobra.Command, add the command to its parent (root.go or cloud.go), and add a script in
+// testdata/script. The reference pages are generated from the commands.
 package cli

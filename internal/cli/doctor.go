@@ -43,14 +43,14 @@ removes them.`,
 	return cmd
 }
 
-// The verdicts of a finding.
+// The possible verdicts of a finding.
 const (
 	good = "ok"
 	look = "warning"
 	bad  = "broken"
 )
 
-// finding is one thing that doctor looked at.
+// finding is the result of one of doctor's checks.
 type finding struct {
 	What    string `json:"what"`
 	Verdict string `json:"verdict" doc:"ok, warning or broken"`
@@ -94,7 +94,7 @@ func (a *app) doctor(ctx context.Context, fix bool) error {
 	return x.report()
 }
 
-// configuration looks at the config file and the credentials next to it.
+// configuration checks the config file and the credentials file.
 func (x *examination) configuration() *local.Agent {
 	agent, err := x.agent()
 	if err != nil {
@@ -139,7 +139,7 @@ func (x *examination) credentialsFile() {
 	}
 }
 
-// snapshots looks at the folder of the local snapshots: it must take a file.
+// snapshots checks that the local snapshot folder is writable.
 func (x *examination) snapshots(agent *local.Agent) {
 	dir, err := local.DataDir(x.env)
 	if err != nil {
@@ -167,7 +167,7 @@ func (x *examination) snapshots(agent *local.Agent) {
 		"")
 }
 
-// checkWritable tries to write below a folder, or the first one above it that exists.
+// checkWritable tries to create a file in a folder, or in its first parent that exists.
 func checkWritable(dir string) error {
 	for {
 		_, err := os.Stat(dir)
@@ -186,7 +186,7 @@ func checkWritable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// target looks at a target's two databases.
+// target checks both databases of a target.
 func (x *examination) target(ctx context.Context, agent *local.Agent, t local.Target) {
 	what := "target " + t.Name
 	if t.Source == "" && t.Destination == "" {
@@ -203,7 +203,7 @@ func (x *examination) target(ctx context.Context, agent *local.Agent, t local.Ta
 	}
 }
 
-// leftovers tells what commands left behind, and removes it when asked to.
+// leftovers reports files that interrupted commands left behind. With fix it removes them.
 func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix bool) {
 	if fix {
 		removed, err := agent.Mend(ctx)
@@ -219,7 +219,7 @@ func (x *examination) leftovers(ctx context.Context, agent *local.Agent, fix boo
 	}
 }
 
-// database tells what was found out about one database of a target.
+// database adds the findings about one database of a target.
 func (x *examination) database(side string, c local.DatabaseCheck) {
 	switch {
 	case c.Err != nil:
@@ -243,7 +243,7 @@ func after(prefix, text string) string {
 	return prefix + text
 }
 
-// cloudService looks at the service, its parts, its clock and the credential.
+// cloudService checks the service, its dependencies, its clock and the credential.
 func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	if agent.Config().Cloud.URL == "" {
 		x.add("cloud service", look, "none is configured",
@@ -280,8 +280,8 @@ func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	}
 }
 
-// reachable asks the service whether its database and storage answer, and
-// compares the clocks.
+// reachable checks that the service, its database and its object store respond, and compares the
+// clocks.
 func (x *examination) reachable(ctx context.Context, base string) bool {
 	health, err := x.health(ctx, base)
 	if err != nil {
@@ -306,8 +306,8 @@ func (x *examination) reachable(ctx context.Context, base string) bool {
 	return true
 }
 
-// report prints the findings; when something is broken, it fails with the code
-// of the first that is.
+// report prints the findings. If any check failed, it returns an error with the code of the first
+// failure.
 func (x *examination) report() error {
 	if x.flags.json {
 		if err := x.printJSON(x.findings); err != nil {
@@ -317,8 +317,7 @@ func (x *examination) report() error {
 	return x.verdict("fix the problems marked above, and run `snapcli doctor` again")
 }
 
-// verdict prints the findings, unless they are printed as JSON, and fails when
-// something is broken.
+// verdict prints the findings, unless the output is JSON, and returns an error if any check failed.
 func (x *examination) verdict(hint string) error {
 	broken, code := 0, snap.CodeInternal
 	for _, f := range x.findings {

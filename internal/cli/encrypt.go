@@ -12,7 +12,7 @@ import (
 	"snap/internal/local"
 )
 
-// encryptFlags say who can read the snapshot that a command makes.
+// encryptFlags adds the flags that select who can read the new snapshot.
 func encryptFlags(cmd *cobra.Command, e *local.Encryption) {
 	cmd.Flags().StringArrayVar(&e.To, "encrypt-to", nil,
 		"recipient: a public key, or a file of them; may be repeated (default: the target's)")
@@ -20,7 +20,7 @@ func encryptFlags(cmd *cobra.Command, e *local.Encryption) {
 	cmd.MarkFlagsMutuallyExclusive("encrypt-to", "no-encrypt")
 }
 
-// identityFlag names the private keys that open an encrypted snapshot.
+// identityFlag adds the flag for the private keys that decrypt a snapshot.
 func identityFlag(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "identity", nil,
 		"age identity file or SSH key that opens an encrypted snapshot; may be repeated (default: those of the "+
@@ -28,7 +28,7 @@ func identityFlag(cmd *cobra.Command, files *[]string) {
 	_ = cmd.MarkFlagFilename("identity")
 }
 
-// encryptedTo says to how many a snapshot is encrypted, if it is.
+// encryptedTo adds the number of recipients of an encrypted snapshot.
 func encryptedTo(before string, recipients int) string {
 	if recipients == 0 {
 		return ""
@@ -36,7 +36,8 @@ func encryptedTo(before string, recipients int) string {
 	return before + "encrypted to " + plural(recipients, "recipient", "recipients")
 }
 
-// passphrase asks for that of a private key, without showing it.
+// passphrase returns a function that prompts for the passphrase of a private key without echoing
+// it.
 func (a *app) passphrase() func(path string) ([]byte, error) {
 	in, ok := a.io.In.(interface {
 		io.Reader
@@ -54,14 +55,14 @@ func (a *app) passphrase() func(path string) ([]byte, error) {
 	}
 }
 
-// readHidden reads a line from a terminal that does not show it. Ctrl-C, which
-// is a character meanwhile, ends it at once with [io.EOF].
+// readHidden reads a line from a terminal without echoing it. Ctrl-C arrives as a character in this
+// mode; readHidden then returns [io.EOF] at once.
 func readHidden(fd int, in io.Reader, out io.Writer, prompt string) ([]byte, error) {
 	usual, err := term.MakeRaw(fd)
 	if err != nil {
 		return nil, fmt.Errorf("hide the input: %w", err)
 	}
-	defer func() { _ = term.Restore(fd, usual) }() // there is nothing else to do about a terminal
+	defer func() { _ = term.Restore(fd, usual) }() // a terminal that cannot be restored leaves nothing else to do
 	line, err := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
@@ -72,7 +73,7 @@ func readHidden(fd int, in io.Reader, out io.Writer, prompt string) ([]byte, err
 	return []byte(line), err
 }
 
-// maskIdentities lists where private keys are, but none of them.
+// maskIdentities lists the paths of private keys, but never the keys themselves.
 func maskIdentities(list []string) string {
 	shown := make([]string, len(list))
 	for i, entry := range list {

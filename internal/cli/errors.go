@@ -14,14 +14,14 @@ import (
 	"snap/internal/disk"
 )
 
-// report is the one place that turns an error into text and an exit code:
+// report turns an error into text and an exit code. It is the only place that does:
 //
 //	snapcli: <detail>
 //	  hint: <what to do>
 //
-// or with --json one object, {"error": {"code", "detail", "hint", "exit"}}.
-// Both go to standard error. Of several errors joined together, each is
-// written, and the first one's code decides.
+// With --json it writes one object instead, {"error": {"code", "detail", "hint", "exit"}}. Both go
+// to standard error. It writes each of several joined errors; the code of the first one determines
+// the exit code.
 func (a *app) report(ctx context.Context, err error) int {
 	if err == nil {
 		return snap.ExitOK
@@ -45,7 +45,8 @@ func (a *app) report(ctx context.Context, err error) int {
 	return exit
 }
 
-// interrupted keeps what an error of an interruption says of how things stand.
+// interrupted returns the [snap.Error] of an interruption if it has a detail or a hint, otherwise a
+// plain error with code interrupted.
 func interrupted(err error) error {
 	var told *snap.Error
 	if errors.As(err, &told) && told.Code == snap.CodeInterrupted && told.Detail+told.Hint != "" {
@@ -54,8 +55,8 @@ func interrupted(err error) error {
 	return &snap.Error{Code: snap.CodeInterrupted, Cause: err}
 }
 
-// stopped says of an action that ended because its context did how things
-// stand now.
+// stopped replaces the error of an action whose context ended with one of code interrupted that
+// describes the state it left. It returns all other errors unchanged.
 func stopped(ctx context.Context, err error, what, hint string) error {
 	if err == nil || ctx.Err() == nil {
 		return err
@@ -63,7 +64,7 @@ func stopped(ctx context.Context, err error, what, hint string) error {
 	return &snap.Error{Code: snap.CodeInterrupted, Detail: what + " was interrupted", Hint: hint, Cause: err}
 }
 
-// split returns the errors that errors.Join put together.
+// split returns the errors joined by errors.Join.
 func split(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()
@@ -71,8 +72,7 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// asError brings any error into the form of the error table, and names the causes
-// that a person can remove.
+// asError converts any error to a [snap.Error] and describes the causes that a user can fix.
 func asError(err error) *snap.Error {
 	e := command.Fault(err)
 	switch {
@@ -104,14 +104,14 @@ func (a *app) writeError(e *snap.Error) {
 	}
 }
 
-// forSupport reports whether a failure is one to ask the service's operator
-// about, who finds it by the request's ID.
+// forSupport reports whether a failure should be reported to the service's operator, who can find
+// it by the request ID.
 func forSupport(c snap.Code) bool {
 	exit := c.Info().Exit
 	return exit == snap.ExitInternal || exit == snap.ExitUnreachable
 }
 
-// errorObject is an error as --json writes it.
+// errorObject is the JSON form of an error.
 type errorObject struct {
 	Error struct {
 		Code      snap.Code         `json:"code"`
@@ -127,10 +127,10 @@ func (a *app) writeErrorJSON(e *snap.Error) {
 	var out errorObject
 	out.Error.Code, out.Error.Detail, out.Error.Hint = e.Code, a.known.redact(e.Error()), e.Hint
 	out.Error.Exit, out.Error.Fields, out.Error.RequestID = e.Code.Info().Exit, e.Fields, e.RequestID
-	_ = writeJSON(a.io.Err, out) // there is nowhere left to tell that this failed
+	_ = writeJSON(a.io.Err, out) // a failure to write the error cannot be reported anywhere
 }
 
-// causes writes the chain behind an error for the log.
+// causes writes the chain of wrapped errors for the log.
 func causes(err error) string {
 	var chain []string
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -139,7 +139,7 @@ func causes(err error) string {
 	return strings.Join(chain, " <- ")
 }
 
-// noSuch says what was not found, when it is no snapshot.
+// noSuch replaces a not-found error with one that names the missing object, such as a group.
 func noSuch(err error, what, id, hint string) error {
 	if snap.CodeOf(err) != snap.CodeNotFound {
 		return err

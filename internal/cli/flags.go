@@ -9,14 +9,14 @@ import (
 	"snap"
 )
 
-// typeFlag gives a command the flag --type.
+// typeFlag adds the flag --type to a command.
 func typeFlag(cmd *cobra.Command, typ *snap.Type, usage string) {
 	cmd.Flags().Var((*typeValue)(typ), "type", usage+": snapshot or sanitized")
 	_ = cmd.RegisterFlagCompletionFunc("type", cobra.FixedCompletions(
 		[]cobra.Completion{string(snap.TypeSnapshot), string(snap.TypeSanitized)}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// typeValue is a snapshot type as a flag takes it. Empty is every type.
+// typeValue is the flag value of a snapshot type. The empty value means every type.
 type typeValue snap.Type
 
 func (v *typeValue) Type() string   { return "string" }
@@ -30,12 +30,12 @@ func (v *typeValue) Set(typed string) error {
 	return nil
 }
 
-// jobsFlag gives a command the flag --jobs. 0, the default, has it chosen.
+// jobsFlag adds the flag --jobs to a command. The default, 0, chooses the number automatically.
 func jobsFlag(cmd *cobra.Command, jobs *int, usage string) {
 	cmd.Flags().Var((*jobsValue)(jobs), "jobs", usage)
 }
 
-// jobsValue is a number of jobs as a flag takes it.
+// jobsValue is the flag value of a number of jobs.
 type jobsValue int
 
 func (v *jobsValue) Type() string   { return "int" }
@@ -51,7 +51,7 @@ func (v *jobsValue) Set(typed string) error {
 	return err
 }
 
-// percentValue is a share of the rows as a flag takes it; 0, the default, is all.
+// percentValue is the flag value of a percentage of the rows. The default, 0, means all rows.
 type percentValue float64
 
 func (v *percentValue) Type() string   { return "float64" }
@@ -62,7 +62,7 @@ func (v *percentValue) Set(typed string) error {
 	if err != nil {
 		return err
 	}
-	if !(p > 0 && p <= 100) { // NaN is neither
+	if !(p > 0 && p <= 100) { // NaN fails both comparisons
 		return snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", p),
 			"give a number above 0 and up to 100")
 	}
@@ -70,8 +70,8 @@ func (v *percentValue) Set(typed string) error {
 	return nil
 }
 
-// placeFlags choose where push and pull go: the cloud service, or a storage
-// profile of one's own.
+// placeFlags select where push and pull go: to the cloud service, or to the user's own storage
+// profile.
 type placeFlags struct {
 	cloud   bool
 	profile string

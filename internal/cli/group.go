@@ -10,8 +10,7 @@ import (
 	"snap/api"
 )
 
-// findGroups returns the organization's groups that a person typed by ID or
-// name, each once.
+// findGroups resolves groups given by ID or name. It returns each group once.
 func findGroups(ctx context.Context, c *api.Client, typed []string) (found []api.Group, err error) {
 	if len(typed) == 0 {
 		return nil, nil
@@ -32,9 +31,9 @@ func findGroups(ctx context.Context, c *api.Client, typed []string) (found []api
 	return found, nil
 }
 
-// chooseGroup picks a group by ID or name. An ID wins over a name; a name that
-// several groups have is an error that lists their IDs; IDs are compared
-// exactly, names without regard to case when only one fits so.
+// chooseGroup finds a group by ID or name. An ID takes precedence over a name. IDs are compared
+// exactly; names are compared without regard to case if only one group matches. If several groups
+// match, the error lists their IDs.
 func chooseGroup(groups []api.Group, typed string) (api.Group, error) {
 	var exact, loose []api.Group
 	var known []string

@@ -10,14 +10,14 @@ import (
 	"snap"
 )
 
-// health is what a service says of itself.
+// health is the health that a service reports about itself.
 type health struct {
-	parts map[string]string // database and storage: ok, or what is wrong
+	parts map[string]string // of the database and the object store: "ok", or the problem
 	took  time.Duration
-	skew  time.Duration // its clock less ours, as far as a header of whole seconds tells
+	skew  time.Duration // the service's clock minus ours, to the second (from the Date header)
 }
 
-// health asks the service whether it is ready. It needs no credential.
+// health requests the service's readiness. It needs no credential.
 func (a *app) health(ctx context.Context, base string) (health, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/readyz", nil)
 	if err != nil {

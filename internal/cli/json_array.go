@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// jsonArray writes a JSON array element by element, one a line, so that a long
-// list neither waits nor fills the memory.
+// jsonArray writes a JSON array element by element, one a line, so that a long list is neither
+// delayed nor held in memory.
 type jsonArray struct {
 	to    io.Writer
 	began bool

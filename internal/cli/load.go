@@ -57,7 +57,7 @@ or confirm when load asks; --yes does not confirm that.`,
 	return cmd
 }
 
-// loaded is what load prints as JSON.
+// loaded is the JSON output of load.
 type loaded struct {
 	Snapshot    string  `json:"snapshot"`
 	Target      string  `json:"target"`
@@ -109,7 +109,7 @@ func (a *app) load(ctx context.Context, target string, o local.LoadOptions, yes 
 	return nil
 }
 
-// confirmLoad shows what would be replaced and asks.
+// confirmLoad shows what would be replaced and asks for confirmation.
 func (a *app) confirmLoad(ctx context.Context, p local.Preflight, yes bool) error {
 	a.showProvenance(p)
 	for _, w := range p.Warnings {

@@ -73,7 +73,7 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 		return err
 	}
 	o.Program, o.Env, o.Now, o.HTTP = "snapcli "+snap.Version(), a.env, a.now, a.http()
-	o.Host, _ = os.Hostname() // without one the approval page shows none
+	o.Host, _ = os.Hostname() // without a host name the approval page shows none
 	o.Terminal = a.person()
 	o.Confirm = func(question string) bool {
 		yes, err := a.askYesNo(ctx, question, "")
@@ -108,8 +108,8 @@ func asWhom(s login.Session) string {
 	return b.String()
 }
 
-// With --json, login writes one object a line for each of its events: the code,
-// at once, that it waits, and one at the end, done or error (AUTH U16).
+// With --json, login writes one object a line for each event: the code immediately, then that it is
+// waiting, and at the end done or error (AUTH U16).
 type signedIn struct {
 	Event        string `json:"event" doc:"done"`
 	CloudURL     string `json:"cloud_url"`
@@ -139,19 +139,19 @@ type failedEvent struct {
 	Exit   int       `json:"exit"`
 }
 
-// waitingEvery is how often --json tells that login still waits.
+// waitingEvery is the interval between waiting events with --json.
 const waitingEvery = 30 * time.Second
 
-// loginPrompt shows a login on the terminal, or as lines in a pipe.
+// loginPrompt shows the progress of a login on a terminal, or as lines in a pipe.
 type loginPrompt struct {
 	*app
-	qr      bool          // the URL is drawn, too (AUTH U5)
-	waiting bool          // a line that counts down is on the terminal
-	told    time.Duration // what remained at the last waiting event
+	qr      bool          // also draw the URL as a QR code (AUTH U5)
+	waiting bool          // the terminal shows a countdown line
+	told    time.Duration // the time that remained at the last waiting event
 }
 
-// Code shows code and URL first, the code alone on a line (AUTH U1). --quiet
-// does not hide it: without it nobody can sign in.
+// Code prints the code and the URL first, with the code alone on its line (AUTH U1). --quiet does
+// not hide it, because nobody can sign in without it.
 func (p *loginPrompt) Code(c login.Code) {
 	if p.flags.json {
 		_ = p.printEvent(codeEvent{"code", c.UserCode, c.URL, c.Complete, c.Expires})
@@ -174,7 +174,7 @@ func (p *loginPrompt) Code(c login.Code) {
 	}
 }
 
-// draw draws the URL. It is on standard error, like the rest of the prompt.
+// draw prints the URL as a QR code to standard error, like the rest of the prompt.
 func (p *loginPrompt) draw(url string) {
 	drawing := login.QR(url)
 	if drawing == "" {
@@ -184,7 +184,7 @@ func (p *loginPrompt) draw(url string) {
 	p.write(drawing + "\n")
 }
 
-// Waiting counts down, on a terminal only. --json tells it from time to time.
+// Waiting shows a countdown on a terminal. With --json it writes an event at intervals.
 func (p *loginPrompt) Waiting(remaining time.Duration) {
 	if p.flags.json && (p.told == 0 || p.told-remaining >= waitingEvery) {
 		p.told = remaining
@@ -197,13 +197,13 @@ func (p *loginPrompt) Waiting(remaining time.Duration) {
 	p.write("\r\x1b[K" + p.paintErr(faint, "waiting for approval, "+remaining.Round(time.Second).String()+" left"))
 }
 
-// Note says something worth a line.
+// Note prints a line of text.
 func (p *loginPrompt) Note(text string) {
 	p.end()
 	p.note("%s", text)
 }
 
-// failed ends the lines of --json; the error is also where every command's is.
+// failed writes the last JSON event of a failed login. The error is also reported in the usual way.
 func (p *loginPrompt) failed(err error) {
 	if !p.flags.json {
 		return
@@ -212,7 +212,7 @@ func (p *loginPrompt) failed(err error) {
 	_ = p.printEvent(failedEvent{"error", e.Code, p.known.redact(e.Error()), e.Hint, e.Code.Info().Exit})
 }
 
-// end takes the count-down away.
+// end removes the countdown line.
 func (p *loginPrompt) end() {
 	if p.waiting {
 		p.waiting = false

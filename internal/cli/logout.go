@@ -84,7 +84,7 @@ func (a *app) logout(ctx context.Context, args []string, all bool) error {
 	return nil
 }
 
-// logoutOne signs out of the account that the file has chosen.
+// logoutOne signs out of the selected account.
 func (a *app) logoutOne(ctx context.Context, file *login.File, base string) error {
 	s, _, err := file.Session(base)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// maskKey shows of an API key what its hint shows: the first 8 and last 4.
+// maskKey masks an API key except for its first 8 and last 4 characters, as in the key's hint.
 func maskKey(key string) string {
 	switch {
 	case key == "":
@@ -20,8 +20,8 @@ var passwordInURL = regexp.MustCompile(`(://[^/?#@]*?:)[^/?#@]*@`)
 
 var passwordInQuery = regexp.MustCompile(`(?i)([?&](?:password|secret|token|key|secret_key|access_key)=)[^&#]*`)
 
-// hidePassword masks the passwords in a URL. References such as ${NAME} are no
-// secrets and stay.
+// hidePassword masks the passwords in a URL. It keeps references such as ${NAME}, which are not
+// secret.
 func hidePassword(url string) string {
 	mask := func(pattern *regexp.Regexp, s string, after string) string {
 		return pattern.ReplaceAllStringFunc(s, func(m string) string {

@@ -12,23 +12,22 @@ import (
 	"time"
 )
 
-// patience is how long a request may take before a person sees a message, and
-// before it is given up.
+// patience sets how long a request may take before the program shows a message, and before it gives
+// up.
 type patience struct {
-	tell    time.Duration // without an answer: say what is waited for
+	tell    time.Duration // without an answer: then show what the program is waiting for
 	connect time.Duration
-	answer  time.Duration // the whole answer of a small request
-	verify  time.Duration // the same of a push's end, where the service verifies the bytes
+	answer  time.Duration // until a small request is answered completely
+	verify  time.Duration // the same at the end of a push, while the service verifies the bytes
 }
 
-// interactive is the patience of the program. The two requests of whoami, the
-// refresh of the session and the question itself, end within 45 seconds.
+// interactive returns the time limits of the program. The two requests of whoami, the session
+// refresh and the query itself, end within 45 seconds.
 func interactive() patience {
 	return patience{tell: 3 * time.Second, connect: 10 * time.Second, answer: 20 * time.Second, verify: time.Minute}
 }
 
-// http is the client for small requests. It says what it waits for, and tells the
-// log of every step.
+// http returns the client for small requests. It shows what it is waiting for and logs every step.
 func (a *app) http() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext = (&net.Dialer{Timeout: a.patience.connect, KeepAlive: 30 * time.Second}).DialContext
@@ -39,8 +38,8 @@ func (a *app) http() *http.Client {
 	return &http.Client{Timeout: a.patience.verify, Transport: patient{a, transport}}
 }
 
-// patient bounds requests, tells a person what is waited for, and writes debug
-// lines: never a header, a query or a body.
+// patient limits the duration of requests, shows what the program is waiting for, and writes debug
+// lines. It never logs a header, a query or a body.
 type patient struct {
 	a    *app
 	next http.RoundTripper
@@ -69,7 +68,7 @@ func (p patient) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// watchedBody ends the watch when the answer was read.
+// watchedBody stops the watch when the response body has been read.
 type watchedBody struct {
 	io.ReadCloser
 	end func()
@@ -80,18 +79,18 @@ func (b *watchedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// watch follows the steps of one request.
+// watch tracks the progress of one request.
 type watch struct {
 	a     *app
 	host  string
 	timer *time.Timer
 
 	mu   sync.Mutex
-	what string // the step
+	what string // the current step
 }
 
-// watch begins to follow a request. When it takes long, a person on a terminal
-// reads what it waits for.
+// watch starts to track a request. If it takes long, it shows on a terminal what the program is
+// waiting for.
 func (a *app) watch(req *http.Request) *watch {
 	w := &watch{a: a, host: req.URL.Host, what: "connecting to " + req.URL.Host}
 	if a.io.ErrTerminal && !a.flags.quiet && !a.flags.json {
@@ -119,7 +118,7 @@ func (w *watch) end() {
 	}
 }
 
-// trace names the steps of a request as they begin.
+// trace returns hooks that record each step of a request as it begins.
 func (w *watch) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
 		DNSStart:          func(i httptrace.DNSStartInfo) { w.step("looking up the name " + i.Host) },

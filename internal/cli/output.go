@@ -20,8 +20,8 @@ func (a *app) result(format string, args ...any) {
 	fmt.Fprintf(a.io.Out, format+"\n", cleanArgs(args)...)
 }
 
-// done prints what a command changed, as its result: one line, or with --quiet
-// only the word that a script wants, and nothing when there is none.
+// done prints the result of a command that changed something. With --quiet it prints only word, or
+// nothing if word is empty.
 func (a *app) done(word, format string, args ...any) {
 	if a.flags.quiet {
 		if word != "" {
@@ -35,14 +35,14 @@ func (a *app) done(word, format string, args ...any) {
 	a.result(format, args...)
 }
 
-// note tells something useful next to the result. --quiet leaves it out.
+// note prints useful information next to the result. --quiet suppresses it.
 func (a *app) note(format string, args ...any) {
 	if !a.flags.quiet {
 		fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)
 	}
 }
 
-// noteMore says that there are more than the rows that were shown.
+// noteMore notes that there are more rows than those shown.
 func (a *app) noteMore(shown int) {
 	newest := "one is"
 	if shown > 1 {
@@ -51,24 +51,24 @@ func (a *app) noteMore(shown int) {
 	a.note("the newest %s shown; see the rest with --all", newest)
 }
 
-// next tells a person on a terminal what to do after this.
+// next suggests the next step to a person on a terminal.
 func (a *app) next(format string, args ...any) {
 	if a.io.ErrTerminal && a.io.OutTerminal && !a.flags.quiet && !a.flags.json {
 		a.note(a.paintErr(faint, "next: ")+format, args...)
 	}
 }
 
-// warn tells something that matters even to a script.
+// warn prints a warning, even with --quiet.
 func (a *app) warn(format string, args ...any) {
 	fmt.Fprintf(a.io.Err, a.paintErr(yellow, "warning: ")+format+"\n", cleanArgs(args)...)
 }
 
-// printJSON writes v as the result.
+// printJSON writes v to standard output as indented JSON.
 func (a *app) printJSON(v any) error { return writeJSON(a.io.Out, v) }
 
 func writeJSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
 
-// printEvent writes v as one line of the result, for what reads it line by line.
+// printEvent writes v to standard output as one line of JSON, for programs that read line by line.
 func (a *app) printEvent(v any) error { return encodeJSON(a.io.Out, v, "") }
 
 func encodeJSON(w io.Writer, v any, indent string) error {
@@ -83,8 +83,8 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// escapeControls writes the characters that snap.CleanText would remove, and that JSON
-// allows unescaped, as JSON escapes. Nothing is lost by it.
+// escapeControls writes as JSON escapes the characters that snap.CleanText would remove and that
+// JSON allows unescaped. No information is lost.
 func escapeControls(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -97,7 +97,7 @@ func escapeControls(s string) string {
 	return b.String()
 }
 
-// jsonFlag gives a command the flag --json.
+// jsonFlag adds the flag --json to a command.
 func (a *app) jsonFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "write the result as JSON")
 }
@@ -107,12 +107,12 @@ func (a *app) jsonFlag(cmd *cobra.Command) {
 var (
 	bold   = lipgloss.NewStyle().Bold(true)
 	faint  = lipgloss.NewStyle().Faint(true)
-	green  = lipgloss.NewStyle().Foreground(lipgloss.Green)  // done, shared
-	yellow = lipgloss.NewStyle().Foreground(lipgloss.Yellow) // look here
+	green  = lipgloss.NewStyle().Foreground(lipgloss.Green)  // success, shared
+	yellow = lipgloss.NewStyle().Foreground(lipgloss.Yellow) // needs attention
 	red    = lipgloss.NewStyle().Foreground(lipgloss.Red)    // failed
 )
 
-// colour reports whether a stream that is a terminal, or not, gets colour.
+// colour reports whether output is coloured. terminal is whether the stream is a terminal.
 func (a *app) colour(terminal bool) bool {
 	return terminal && a.env("NO_COLOR") == "" && a.env("TERM") != "dumb"
 }
@@ -124,10 +124,11 @@ func (a *app) paintErr(s lipgloss.Style, text string) string {
 	return text
 }
 
-// person reports whether there is somebody to ask: a terminal on both ends.
+// person reports whether the program can ask a question: both input and standard error are
+// terminals, outside CI.
 func (a *app) person() bool { return a.io.InTerminal && a.io.ErrTerminal && a.env("CI") == "" }
 
-// size writes bytes for people.
+// size formats a number of bytes.
 func size(bytes int64) string {
 	if bytes < 0 {
 		bytes = 0
@@ -135,7 +136,7 @@ func size(bytes int64) string {
 	return humanize.Bytes(uint64(bytes))
 }
 
-// exactSize writes bytes for people, and their number where that rounds.
+// exactSize formats a number of bytes, followed by the exact number if the format rounds it.
 func exactSize(bytes int64) string {
 	if bytes < 1000 {
 		return size(bytes)
@@ -143,7 +144,7 @@ func exactSize(bytes int64) string {
 	return fmt.Sprintf("%s (%d bytes)", size(bytes), bytes)
 }
 
-// moment writes a time for people with its zone: theirs, or UTC with --utc.
+// moment formats a time with its zone: the local one, or UTC with --utc.
 func (a *app) moment(t time.Time) string {
 	if a.flags.utc {
 		t = t.UTC()
@@ -153,12 +154,12 @@ func (a *app) moment(t time.Time) string {
 	return t.Format("2006-01-02 15:04 MST")
 }
 
-// when writes a time, and how far it is from now.
+// when formats a time and its distance from now.
 func (a *app) when(t time.Time) string {
 	return a.moment(t) + " (" + snap.Distance(a.now(), t) + ")"
 }
 
-// until writes when something ends.
+// until formats the end of something, such as a share.
 func (a *app) until(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return "never"
@@ -173,7 +174,7 @@ func yesNo(b bool) string {
 	return "No"
 }
 
-// plural writes a count with its noun.
+// plural formats a count with its noun.
 func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -181,17 +182,17 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// say prints a line to standard error whatever the flags are.
+// say prints a line to standard error whatever flags are set.
 func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.io.Err, format+"\n", cleanArgs(args)...)
 }
 
-// write puts text of our own on standard error as it is.
+// write prints the program's own text to standard error unchanged.
 func (a *app) write(text string) { fmt.Fprint(a.io.Err, text) }
 
 var plainWord = regexp.MustCompile(`^[0-9A-Za-z._/@%+=:-]+$`)
 
-// word writes a name as a person types it to a shell: quoted when it must be.
+// word formats a name as a shell argument, quoted if necessary.
 func word(name string) string {
 	if plainWord.MatchString(name) {
 		return name

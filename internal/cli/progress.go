@@ -13,9 +13,9 @@ import (
 	"snap/internal/local"
 )
 
-// progress shows how far a long action is: a bar a phase on a terminal, a line
-// every few seconds in a pipe, events with --json, nothing with --quiet. The
-// returned end must be called before anything else is printed.
+// progress shows the progress of a long action: one bar per phase on a terminal, a line every few
+// seconds in a pipe, events with --json, nothing with --quiet. The caller must call end before it
+// prints anything else.
 func (a *app) progress() (tell local.Progress, end func()) {
 	switch {
 	case a.flags.quiet:
@@ -29,8 +29,7 @@ func (a *app) progress() (tell local.Progress, end func()) {
 	return b.observe, b.end
 }
 
-// phases writes a line whenever another phase begins, and between them what
-// the pulse says.
+// phases writes a line at the start of each phase, and the lines of the pulse in between.
 func phases(w io.Writer, p *pulse) local.Progress {
 	last := ""
 	return func(e local.Event) {
@@ -42,12 +41,12 @@ func phases(w io.Writer, p *pulse) local.Progress {
 	}
 }
 
-// bars shows one bar a phase.
+// bars shows one progress bar per phase.
 type bars struct {
 	box    *mpb.Progress
 	bar    *mpb.Bar
 	phase  string
-	spins  bool // the bar does not know its total
+	spins  bool // the total is unknown
 	mu     sync.Mutex
 	detail string
 }
@@ -84,8 +83,8 @@ func (b *bars) add(phase string, total int64) *mpb.Bar {
 			decor.AverageETA(decor.ET_STYLE_GO, decor.WC{W: 6}), detail))
 }
 
-// moved is how much of a phase is done, in the words of all other sizes;
-// nothing for a phase that does not count bytes.
+// moved formats how many bytes of a phase are done. It is empty for a phase that does not count
+// bytes.
 func moved(s decor.Statistics) string {
 	switch {
 	case s.Total > 0:
@@ -103,7 +102,7 @@ func (b *bars) finish() {
 	}
 }
 
-// end takes the bars away, so that nothing garbles what is printed next.
+// end removes the bars, so that they do not garble later output.
 func (b *bars) end() {
 	b.finish()
 	b.bar = nil

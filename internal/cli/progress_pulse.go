@@ -8,38 +8,35 @@ import (
 	"snap/internal/local"
 )
 
-// How often progress is reported where no bar can be drawn: to a log, and to a
-// program.
+// The intervals at which progress is reported where no bar can be drawn: to a log and to a program.
 const (
 	lineEvery  = 5 * time.Second
 	eventEvery = time.Second
 )
 
-// pulse tells now and then how far a phase is, and how fast.
+// pulse periodically reports the progress and speed of a phase.
 type pulse struct {
 	now   func() time.Time
 	every time.Duration
 	say   func(progressEvent)
 
 	phase string
-	began time.Time // of the phase
-	from  int64     // what of it was there when it began
+	began time.Time // start of the phase
+	from  int64     // progress at the start of the phase, when it resumes
 	told  time.Time
 }
 
-// progressEvent is what --json tells while a command runs: one line each on
-// standard error.
+// progressEvent is one line of progress that --json writes to standard error.
 type progressEvent struct {
 	Event   string `json:"event"` // always "progress"
 	Phase   string `json:"phase"`
 	Done    int64  `json:"done"`            // bytes
 	Total   int64  `json:"total,omitempty"` // bytes, when known
 	Rate    int64  `json:"bytes_per_second"`
-	Seconds int64  `json:"seconds_left,omitempty"` // when it can be told
+	Seconds int64  `json:"seconds_left,omitempty"` // when it can be estimated
 }
 
-// observe receives progress and prints it when it is time to. Work that ends
-// sooner prints nothing.
+// observe receives progress and prints it at intervals. Short work prints nothing.
 func (p *pulse) observe(e local.Event) {
 	now := p.now()
 	if e.Phase != p.phase {
@@ -59,7 +56,7 @@ func (p *pulse) observe(e local.Event) {
 }
 
 func (a *app) sayEvent(e progressEvent) {
-	_ = encodeJSON(a.io.Err, e, "") // nobody reads it any more
+	_ = encodeJSON(a.io.Err, e, "") // the reader may have gone
 }
 
 func (a *app) sayLine(e progressEvent) {
@@ -74,8 +71,7 @@ func (a *app) sayLine(e progressEvent) {
 	a.note("%s", line)
 }
 
-// brief writes how long something took, as exactly as is of interest: 40ms,
-// 2.3s, 1m20s, 2h5m.
+// brief formats a duration with the precision that matters: 40ms, 2.3s, 1m20s, 2h5m.
 func brief(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

@@ -10,10 +10,9 @@ import (
 	"snap"
 )
 
-// confirm asks a person to agree, with no as the answer of a mere Enter. With
-// yes, the flag, it does not ask. Where nobody can be asked it refuses and
-// names the flag. A no, and Ctrl-C at the question, is an error too, so that
-// nothing is done.
+// confirm asks for confirmation; Enter alone means no. It does not ask if yes, the flag, is set. If
+// nobody can be asked, it returns an error that names the flag. It also returns an error for the
+// answer no and for Ctrl-C, so that the caller does nothing.
 func (a *app) confirm(ctx context.Context, yes bool, question, details string) error {
 	if yes {
 		return nil
@@ -31,7 +30,7 @@ func (a *app) confirm(ctx context.Context, yes bool, question, details string) e
 	return err
 }
 
-// askYesNo puts a yes-or-no question on the terminal.
+// askYesNo asks a yes-or-no question on the terminal.
 func (a *app) askYesNo(ctx context.Context, question, details string) (bool, error) {
 	agreed := false
 	field := huh.NewConfirm().Title(snap.CleanText(question)).Description(snap.CleanText(details)).
@@ -51,8 +50,8 @@ func (a *app) askYesNo(ctx context.Context, question, details string) (bool, err
 	return agreed, nil
 }
 
-// leaving makes a question that waits for a line, whatever becomes of its
-// context, one that is left when the context ends.
+// leaving wraps a question that would wait for input regardless of its context, so that it returns
+// when the context ends.
 func (a *app) leaving(run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		answered := make(chan error, 1)
@@ -67,8 +66,7 @@ func (a *app) leaving(run func(context.Context) error) func(context.Context) err
 	}
 }
 
-// ownColours is the look of a question in the terminal's own two colours, which
-// can be read whatever they are.
+// ownColours styles questions in the terminal's default colours, which are always readable.
 func ownColours(dark bool) *huh.Styles {
 	t := huh.ThemeBase(dark)
 	t.Focused.Title = t.Focused.Title.Bold(true)

@@ -53,7 +53,7 @@ to the destination database.`,
 	return cmd
 }
 
-// pulled is what pull prints as JSON.
+// pulled is the JSON output of pull.
 type pulled struct {
 	ID            string    `json:"id"`
 	Name          string    `json:"name"`

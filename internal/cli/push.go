@@ -49,13 +49,13 @@ that is in the cloud already is not sent twice.`,
 	return cmd
 }
 
-// reportChoice returns a function that says which snapshot a command takes when none
-// was named, and why that one.
+// reportChoice returns a function that reports which snapshot a command chose because none was
+// named, and why.
 func (a *app) reportChoice(why string) func(local.Snapshot) {
 	return func(s local.Snapshot) { a.note("taking %s, %s", s.Name, why) }
 }
 
-// pushed is what push prints as JSON.
+// pushed is the JSON output of push.
 type pushed struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
@@ -88,8 +88,8 @@ func (a *app) push(ctx context.Context, target string, o local.PushOptions) erro
 	return nil
 }
 
-// reportPushed says what is in the cloud now and who sees it there. A key that
-// may only push is not told.
+// reportPushed reports the pushed snapshot and who can see it. An API key that may only push does
+// not receive the latter.
 func (a *app) reportPushed(ctx context.Context, conn *connection, r local.PushResult) {
 	s, err := conn.Snapshot(ctx, r.ID)
 	switch {
@@ -106,7 +106,7 @@ func (a *app) reportPushed(ctx context.Context, conn *connection, r local.PushRe
 	}
 }
 
-// seenBy says who sees what was just pushed. Private as it begins, a channel may
+// seenBy describes who can see a newly pushed snapshot. It starts out private, but a channel may
 // have shared it already.
 func seenBy(s api.Snapshot) string {
 	switch {
@@ -120,8 +120,7 @@ func seenBy(s api.Snapshot) string {
 	return "private to you and the admins of your organization"
 }
 
-// pushProfile pushes to a storage profile, where nobody checks who may do what
-// but the storage itself.
+// pushProfile pushes to a storage profile. Only the object store itself checks permissions there.
 func (a *app) pushProfile(ctx context.Context, profile, target string, o local.PushOptions) error {
 	agent, err := a.agent()
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// Shapes of secrets that must not reach a log line (AUTH T9): API keys, JSON
-// web tokens, queries and one-time paths of presigned URLs, passwords in URLs,
-// and bearer headers.
+// secretShapes match secrets that must not be logged (AUTH T9): API keys, JSON web tokens, queries
+// and one-time paths of presigned URLs, passwords in URLs, and bearer headers.
 var secretShapes = []struct {
 	form *regexp.Regexp
 	with string
@@ -23,7 +22,7 @@ var secretShapes = []struct {
 	{regexp.MustCompile(`(https?://[^\s"?]+)\?[^\s"]*`), "$1?[hidden]"},
 }
 
-// secrets are values known to be secret, such as the access token in use.
+// secrets holds known secret values, such as the access token in use.
 type secrets struct {
 	mu     sync.Mutex
 	values []string
@@ -54,7 +53,7 @@ func (s *secrets) redact(line string) string {
 	return line
 }
 
-// redacting is a writer of whole lines that hides secrets in each.
+// redacting is a writer that hides secrets. Each write must be a whole line.
 type redacting struct {
 	to      io.Writer
 	secrets *secrets
@@ -67,7 +66,7 @@ func (r redacting) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// debugLog returns the logger of --debug.
+// debugLog returns the logger that --debug enables.
 func (a *app) debugLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(redacting{a.io.Err, &a.known}, &slog.HandlerOptions{
 		Level: slog.LevelDebug,

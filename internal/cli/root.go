@@ -12,14 +12,14 @@ import (
 	"snap/internal/login"
 )
 
-// The groups that --help shows commands in.
+// The groups of commands in --help.
 const (
 	groupMain  = "main"
 	groupCloud = "cloud"
 	groupHere  = "here"
 )
 
-// root is the whole tree of commands.
+// root returns the command tree.
 func (a *app) root() *cobra.Command {
 	var version bool
 	root := &cobra.Command{
@@ -67,8 +67,8 @@ func add(parent *cobra.Command, group string, commands ...*cobra.Command) {
 	}
 }
 
-// globalFlags are those of SPEC 4.5, --org and --utc. The --org of share and
-// unshare is another flag: there it names the recipient.
+// globalFlags adds the flags of SPEC 4.5, --org and --utc. The --org of share and unshare is a
+// different flag, which names the recipient.
 func (a *app) globalFlags(f *pflag.FlagSet) {
 	f.StringVar(&a.flags.config, "config", "", "path to the config file (default <config-dir>/config.yaml)")
 	f.BoolVar(&a.flags.debug, "debug", false, "enable debug logging")
@@ -78,7 +78,7 @@ func (a *app) globalFlags(f *pflag.FlagSet) {
 	f.IntVar(&a.flags.width, "width", 0, "table width; 0 means auto-detect the terminal width")
 }
 
-// begin runs before every command, when its flags are known.
+// begin runs before every command, after its flags are parsed.
 func (a *app) begin(cmd *cobra.Command) error {
 	if a.flags.debug {
 		a.log = a.debugLog()
@@ -90,7 +90,7 @@ func (a *app) begin(cmd *cobra.Command) error {
 	return command.CheckFlags(cmd, "scope") // the default of --scope is empty: SPEC 4.5
 }
 
-// examples writes one example a line, each with what it does.
+// examples formats the examples of a help text, one a line with its effect.
 func examples(lines ...string) string {
 	var b strings.Builder
 	for i := 0; i+1 < len(lines); i += 2 {

@@ -70,8 +70,8 @@ func (a *app) sanitize(ctx context.Context, target string, o local.SanitizeOptio
 	return a.printMade("sanitized", s, "push it with `snapcli push %s --cloud --type sanitized`", word(target))
 }
 
-// suggestRules writes a first rules file, and names it in the configuration
-// when the target has none yet.
+// suggestRules writes a first rules file. If the target has no rules file yet, it also sets the
+// file's name in the configuration.
 func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeOptions) error {
 	agent, err := a.agent()
 	if err != nil {
@@ -105,14 +105,14 @@ func (a *app) suggestRules(ctx context.Context, target string, o local.SanitizeO
 	return nil
 }
 
-// rulesWritten is what sanitize --init prints as JSON.
+// rulesWritten is the JSON output of sanitize --init.
 type rulesWritten struct {
 	Target string `json:"target"`
 	Rules  string `json:"rules" doc:"path of the file"`
 }
 
-// rulesPath is where a target's rules stand: the path given, else that of the
-// configuration, else next to the config file.
+// rulesPath returns the path of a target's rules file: the given one, otherwise the configured one,
+// otherwise a file next to the config file.
 func rulesPath(agent *local.Agent, t local.Target, given string) (string, error) {
 	beside := filepath.Dir(agent.ConfigPath())
 	switch {

@@ -2,21 +2,20 @@ package cli
 
 import "snap"
 
-// leastID is how many characters of an ID, after snap_, are always shown, and
-// safeID how many when pages follow that are not known yet: 60 random bits.
+// leastID is the minimum number of characters of an ID shown after snap_. safeID is the number
+// shown if more pages follow: 60 random bits.
 const (
 	leastID = 8
 	safeID  = 12
 )
 
-// shortener truncates the IDs of a listing so that each stays unique in what
-// is shown (SPEC 2.1).
+// shortener truncates the IDs of a listing so that each stays unique within it (SPEC 2.1).
 type shortener struct {
-	length int                 // characters after snap_; settled by the first page
-	shown  map[string]struct{} // what was shown on earlier pages
+	length int                 // characters after snap_, set by the first page
+	shown  map[string]struct{} // IDs shown on earlier pages
 }
 
-// learn settles the length by the first page; more says that others follow.
+// learn sets the length from the first page. more is whether others follow.
 func (s *shortener) learn(ids []string, more bool) {
 	if s.length > 0 {
 		return
@@ -50,7 +49,8 @@ func (s *shortener) cut(id string) string {
 	return id
 }
 
-// id returns an ID as it is shown: whole when its short form was shown before.
+// id returns the short form of an ID, or the whole ID if that form was already used for another
+// one.
 func (s *shortener) id(id string) string {
 	short := s.cut(id)
 	if _, taken := s.shown[short]; taken {

@@ -61,7 +61,7 @@ func (a *app) localListCommand(use string) *cobra.Command {
 	return cmd
 }
 
-// localView is a snapshot on this machine as it is printed as JSON.
+// localView is the JSON form of a local snapshot.
 type localView struct {
 	Target    string            `json:"target"`
 	Name      string            `json:"name"`
@@ -80,7 +80,7 @@ type localView struct {
 	Programs   []programView  `json:"programs,omitempty" doc:"of show: its objects that can compute"`
 }
 
-// provenanceView is where a snapshot is from.
+// provenanceView describes where a snapshot came from.
 type provenanceView struct {
 	Origin       local.Origin `json:"origin" doc:"mine, ours, theirs or unknown"`
 	Organization string       `json:"organization,omitempty" doc:"slug of the organization it was pulled from"`
@@ -91,7 +91,7 @@ type provenanceView struct {
 
 func viewProvenance(p local.Provenance) provenanceView { return provenanceView(p) }
 
-// subsetView is how the rows of a subset were chosen.
+// subsetView describes how the rows of a subset were chosen.
 type subsetView struct {
 	Where   map[string]string `json:"where,omitempty" doc:"by table: the condition of the rows it began with; of a sanitized copy the tables alone"`
 	Percent float64           `json:"percent,omitempty" doc:"share of the other rows it began with"`
@@ -121,8 +121,7 @@ func viewSnapshot(s local.Snapshot) localView {
 	return v
 }
 
-// typeOf is a snapshot's type, and what else keeps it from being used like every
-// other one.
+// typeOf returns a snapshot's type, and any limitation on its use.
 func typeOf(s local.Snapshot) string {
 	kind := string(s.Type)
 	if s.Subset != nil {
@@ -134,7 +133,7 @@ func typeOf(s local.Snapshot) string {
 	return kind
 }
 
-// printLocal prints a list, or as a note that there is none.
+// printLocal prints a list of snapshots, or the note none if it is empty.
 func (a *app) printLocal(agent *local.Agent, list []local.Snapshot, none string) error {
 	switch {
 	case a.flags.json:

@@ -42,7 +42,7 @@ func (a *app) localShowCommand() *cobra.Command {
 	return cmd
 }
 
-// sealedState says to whom a snapshot is encrypted, and what that hides.
+// sealedState describes to whom a snapshot is encrypted and what information that hides.
 func sealedState(s local.Snapshot) string {
 	if s.Encrypted > 0 && len(s.Tables) == 0 {
 		return "to " + plural(s.Encrypted, "recipient", "recipients") + "; --identity FILE shows its tables"
@@ -50,7 +50,7 @@ func sealedState(s local.Snapshot) string {
 	return strings.TrimPrefix(encryptedTo("", s.Encrypted), "encrypted ")
 }
 
-// subsetState says how the rows of a subset were chosen.
+// subsetState describes how the rows of a subset were chosen.
 func subsetState(s local.Snapshot) string {
 	if s.Subset == nil {
 		return ""
@@ -58,7 +58,7 @@ func subsetState(s local.Snapshot) string {
 	return rows(s.Subset.Where, s.Subset.Percent) + "; started from " + strings.Join(s.Subset.Start, ", ")
 }
 
-// rows says which rows a subset starts from.
+// rows describes the rows that a subset starts from.
 func rows(where map[string]string, percent float64) string {
 	var parts []string
 	for table, condition := range where {
@@ -74,7 +74,7 @@ func rows(where map[string]string, percent float64) string {
 	return strings.Join(parts, "; ")
 }
 
-// fromState says where a snapshot is from, and so how it is loaded.
+// fromState describes where a snapshot came from and therefore how it is loaded.
 func fromState(p local.Provenance) string {
 	switch p.Origin {
 	case local.Mine:

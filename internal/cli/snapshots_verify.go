@@ -44,7 +44,7 @@ opens it.`,
 	return cmd
 }
 
-// sound is what verify prints as JSON about each file that is.
+// sound is the JSON output of verify for a file that passed.
 type sound struct {
 	Name   string      `json:"name"`
 	Type   snap.Type   `json:"type"`
@@ -55,7 +55,7 @@ type sound struct {
 	Inside    bool `json:"inside" doc:"every checksum was checked; false when it is encrypted and no identity opened it, so that only the file's and the encrypted part's were"`
 }
 
-// sealedSoundness says how far an encrypted file was checked.
+// sealedSoundness describes how much of an encrypted file was checked.
 func sealedSoundness(v local.Verified) string {
 	said := encryptedTo(", ", v.Encrypted)
 	if !v.Inside {

@@ -2,7 +2,7 @@ package cli
 
 import "snap"
 
-// didYouMean is a hint for a mistyped word, or the other hint.
+// didYouMean returns a hint with the candidate closest to a mistyped word, or else otherwise.
 func didYouMean(typed string, candidates []string, otherwise string) string {
 	if c := snap.Closest(typed, candidates); c != "" {
 		return "did you mean " + c + "?"

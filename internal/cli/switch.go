@@ -59,7 +59,7 @@ share and unshare need ` + accountEnv + `: their --org is the recipient.`,
 	}
 }
 
-// warnOfEnv says when the environment selects another account than this one.
+// warnOfEnv warns if the environment selects an account other than this one.
 func (a *app) warnOfEnv(s login.Session) {
 	name := a.env(accountEnv)
 	if name != "" && !slices.Contains([]string{s.Account(), s.Organization, s.Email}, name) {
@@ -67,7 +67,7 @@ func (a *app) warnOfEnv(s login.Session) {
 	}
 }
 
-// noteAccounts says, after a login, which other accounts there are.
+// noteAccounts notes, after a login, the other accounts on this machine.
 func (a *app) noteAccounts(s login.Session) error {
 	file, err := a.credentials()
 	if err != nil {
@@ -102,7 +102,7 @@ func (a *app) completeAccount(cmd *cobra.Command, args []string, typed string) (
 	return a.completeAccounts(login.Session.Account)(cmd, args, typed)
 }
 
-// completeAccounts offers something of each account on this machine.
+// completeAccounts offers one property of each account on this machine.
 func (a *app) completeAccounts(what func(login.Session) string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
 		agent, err := a.agent()

@@ -14,38 +14,36 @@ import (
 // column is one column of a table.
 type column struct {
 	title string
-	right bool // numbers stand to the right
-	// least is the fewest cells the column is cut to when the table does not
-	// fit; 0 is never cut.
+	right bool // aligned to the right, as for numbers
+	// least is the minimum width, in cells, when the table does not fit; 0 means never truncated.
 	least int
-	// weight orders the cutting: the columns of the lowest weight are cut first.
+	// weight orders truncation: columns with the lowest weight are truncated first.
 	weight int
-	// spare is left out when the table does not fit with the least of it.
+	// spare columns are omitted if the table does not fit even with them at their least width.
 	spare bool
-	cut   func(cell string, room int) string // nil keeps the beginning
-	paint func(cell string) lipgloss.Style   // nil is plain
+	cut   func(cell string, room int) string // nil truncates the end
+	paint func(cell string) lipgloss.Style   // nil means no style
 }
 
-// table writes rows in columns that fit a width. The zero width fits all.
+// table writes rows in columns that fit a width. Width zero means no limit.
 //
-// The widths are settled by the rows of the first flush, so a long list can be
-// written page by page.
+// The first flush sets the column widths, so a long list can be written page by page.
 type table struct {
 	out     io.Writer
 	columns []column
 	width   int
 	colour  bool
-	widths  []int // settled by the first flush
+	widths  []int // set by the first flush
 	gap     int
 	rows    [][]string
 }
 
-// newTable returns a table to standard output.
+// newTable returns a table that writes to standard output.
 func (a *app) newTable(columns ...column) *table {
 	return &table{out: a.io.Out, columns: columns, width: a.tableWidth(), colour: a.colour(a.io.OutTerminal), gap: 2}
 }
 
-// tableWidth is --width, else the terminal's; a pipe is as wide as needed.
+// tableWidth returns the value of --width, otherwise the terminal's width. A pipe has no limit.
 func (a *app) tableWidth() int {
 	switch {
 	case a.flags.width > 0:
@@ -56,7 +54,7 @@ func (a *app) tableWidth() int {
 	return 0
 }
 
-// row adds one row. Cells are cleaned of what could steer the terminal.
+// row adds one row. It removes characters from the cells that could control the terminal.
 func (t *table) row(cells ...string) {
 	for i, c := range cells {
 		cells[i] = snap.CleanText(c)
@@ -64,7 +62,7 @@ func (t *table) row(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
-// flush writes the rows added since the last flush, and the header first.
+// flush writes the rows added since the last flush, preceded by the header the first time.
 func (t *table) flush() error {
 	var b strings.Builder
 	if t.widths == nil {
@@ -96,7 +94,7 @@ func (t *table) painter(i int, cell string) lipgloss.Style {
 	return lipgloss.NewStyle()
 }
 
-// chooseWidths chooses the widths: what the cells need, cut to fit.
+// chooseWidths sets the column widths to what the cells need, reduced to fit the table's width.
 func (t *table) chooseWidths() {
 	t.widths = make([]int, len(t.columns))
 	for _, row := range append([][]string{t.titles()}, t.rows...) {
@@ -113,8 +111,8 @@ func (t *table) chooseWidths() {
 	}
 }
 
-// fits settles the widths by the rows so far, and reports whether no column has
-// to be narrower than its least.
+// fits sets the widths from the rows so far, and reports whether no column is narrower than its
+// least width.
 func (t *table) fits() bool {
 	t.chooseWidths()
 	fits := t.width <= 0 || t.excess() <= 0 && t.gap > 1
@@ -122,7 +120,7 @@ func (t *table) fits() bool {
 	return fits
 }
 
-// cut takes the excess from the columns, the least important ones first.
+// cut narrows columns by the excess, the least important first.
 func (t *table) cut() {
 	for weight := 0; weight <= maxWeight && t.excess() > 0; weight++ {
 		for i, c := range t.columns {
@@ -138,10 +136,10 @@ func (t *table) cut() {
 
 const maxWeight = 4
 
-// leftOut stands for the width of a column that is not shown.
+// leftOut is the width of a column that is not shown.
 const leftOut = -1
 
-// excess is how many cells the table is too wide.
+// excess returns how many cells the table is too wide.
 func (t *table) excess() int {
 	total := -t.gap
 	for _, w := range t.widths {
@@ -152,7 +150,7 @@ func (t *table) excess() int {
 	return total - t.width
 }
 
-// line writes one row: cut, padded, painted, without trailing space.
+// line formats one row: truncated, padded, styled, without trailing spaces.
 func (t *table) line(cells []string, paint func(int, string) lipgloss.Style) string {
 	var b strings.Builder
 	pending := 0 // spaces before the next word
@@ -182,7 +180,7 @@ func (t *table) line(cells []string, paint func(int, string) lipgloss.Style) str
 	return b.String() + "\n"
 }
 
-// within cuts padding to what is left of the line.
+// within limits padding to the rest of the line.
 func (t *table) within(space, used int) int {
 	if t.width <= 0 {
 		return space
@@ -190,8 +188,8 @@ func (t *table) within(space, used int) int {
 	return max(0, min(space, t.width-used))
 }
 
-// fit cuts a cell to its column, and to what is left of the line. Without a
-// width nothing is cut, even if later rows then stand a little out of line.
+// fit truncates a cell to its column and to the rest of the line. Without a width limit it
+// truncates nothing, even if later rows are then misaligned.
 func (t *table) fit(cell string, i, used int) string {
 	if t.width <= 0 {
 		return cell
@@ -209,8 +207,8 @@ func (t *table) fit(cell string, i, used int) string {
 	return runewidth.Truncate(cell, room, "…")
 }
 
-// keepEnd cuts a snapshot's name: it begins with the target, so its end tells
-// more.
+// keepEnd truncates the beginning of a snapshot's name, which is the target; the end is more
+// specific.
 func keepEnd(cell string, room int) string {
 	if room < 2 {
 		return cell
@@ -218,13 +216,13 @@ func keepEnd(cell string, room int) string {
 	return runewidth.TruncateLeft(cell, runewidth.StringWidth(cell)-room+1, "…")
 }
 
-// momentColumn holds moments, which are cut to their day and no further.
+// momentColumn is a column of times, which are truncated no further than to their date.
 func momentColumn(title string, weight int) column {
 	return column{title: title, least: len("2006-01-02"), weight: weight, cut: keepMoment}
 }
 
-// keepMoment cuts a moment: first its distance from now, then all but its day. A
-// time of day is never shown without its zone.
+// keepMoment truncates a time: first it drops the distance from now, then everything but the date.
+// It never shows a time of day without its zone.
 func keepMoment(cell string, room int) string {
 	for _, end := range []string{" (", " "} {
 		if begin, _, found := strings.Cut(cell, end); found && runewidth.StringWidth(begin) <= room {

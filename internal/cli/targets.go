@@ -37,7 +37,7 @@ are loaded into (its destination). Targets are in the config file.`,
 	return cmd
 }
 
-// targetView is a target as it is shown: without passwords.
+// targetView is the output form of a target, without passwords.
 type targetView struct {
 	Name        string `json:"name"`
 	Source      string `json:"source,omitempty"`

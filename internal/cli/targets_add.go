@@ -77,7 +77,7 @@ func (a *app) addTarget(cmd *cobra.Command, t local.Target) error {
 	return nil
 }
 
-// nextForTarget tells what a target can be used for.
+// nextForTarget suggests commands to use with a target.
 func (a *app) nextForTarget(agent *local.Agent, t local.Target) {
 	here, _ := agent.Snapshots(t.Name) // an unreadable snapshot is reported by the commands that use it
 	switch {
@@ -90,8 +90,8 @@ func (a *app) nextForTarget(agent *local.Agent, t local.Target) {
 	}
 }
 
-// fromHere makes the path of a file that a person names absolute: a relative
-// one is meant from where they are, and one in the config file from there.
+// fromHere makes a path absolute. A path on the command line is relative to the working directory,
+// a path in the config file to that file.
 func fromHere(path *string) (err error) {
 	if *path != "" {
 		*path, err = filepath.Abs(*path)
@@ -110,7 +110,7 @@ func databaseFromHere(url *string) error {
 	return err
 }
 
-// keysFromHere is fromHere for what is a file of recipients, and no recipient.
+// keysFromHere is fromHere for the entries that name a file of recipients rather than a recipient.
 func keysFromHere(entries []string) error {
 	for i := range entries {
 		if !local.IsRecipient(entries[i]) {
@@ -122,7 +122,7 @@ func keysFromHere(entries []string) error {
 	return nil
 }
 
-// keepUnchanged takes from the old target what no flag gives.
+// keepUnchanged copies from the old target the settings that no flag sets.
 func keepUnchanged(cmd *cobra.Command, t *local.Target, old local.Target) {
 	keep := func(flag string, take func()) {
 		if !cmd.Flags().Changed(flag) {

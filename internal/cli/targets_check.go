@@ -34,7 +34,7 @@ grants it. It changes nothing, and fails when something is missing.`,
 	return cmd
 }
 
-// checkedDatabase is what was found out about one database of a target.
+// checkedDatabase is the result of checking one database of a target.
 type checkedDatabase struct {
 	Target        string      `json:"target"`
 	Role          string      `json:"role" doc:"source or destination"`
@@ -51,15 +51,15 @@ type checkedDatabase struct {
 	Warnings      []string    `json:"warnings"`
 }
 
-// lack is one thing that is missing.
+// lack is one missing requirement.
 type lack struct {
 	Code snap.Code `json:"code"`
 	What string    `json:"what"`
 	Mend string    `json:"mend,omitempty" doc:"the statement that grants it, or what to do"`
 }
 
-// checkTargets checks the named targets, or all of them. When something is
-// missing, it fails with the code of the first that is.
+// checkTargets checks the named targets, or all if none is named. If anything is missing, it
+// returns an error with the code of the first problem.
 func (a *app) checkTargets(ctx context.Context, agent *local.Agent, names []string) error {
 	if len(names) == 0 {
 		for _, t := range agent.Targets() {

@@ -9,7 +9,7 @@ import (
 	"snap"
 )
 
-// topics are pages of help that are no commands: `snapcli help exit-codes`.
+// topics returns the help pages that are not commands, such as `snapcli help exit-codes`.
 func topics() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: "exit-codes", Short: "The exit codes", Long: exitCodesHelp()},
@@ -18,7 +18,7 @@ func topics() []*cobra.Command {
 	}
 }
 
-// exitCodesHelp is made from the one error table.
+// exitCodesHelp is generated from the error table.
 func exitCodesHelp() string {
 	var b strings.Builder
 	b.WriteString("Every failure has a code, which --json shows, and an exit code:\n\n    0  success\n")

@@ -30,7 +30,7 @@ service.`,
 	return cmd
 }
 
-// trustView is somebody who is trusted, as JSON.
+// trustView is the JSON form of a trusted author.
 type trustView struct {
 	Name    string    `json:"name" doc:"org:SLUG, or an e-mail address"`
 	Service string    `json:"service" doc:"URL of the cloud service"`
@@ -141,7 +141,7 @@ func (a *app) trustRemoveCommand() *cobra.Command {
 	return cmd
 }
 
-// programView is an object of a snapshot that can compute, as JSON.
+// programView is the JSON form of an object in a snapshot that can run code.
 type programView struct {
 	Kind   string `json:"kind" doc:"in the words of SQL, such as function or trigger"`
 	Schema string `json:"schema,omitempty"`
@@ -156,10 +156,10 @@ func viewPrograms(all []schema.Program) (views []programView) {
 	return views
 }
 
-// shownPrograms is how many names of a kind are shown.
+// shownPrograms is the maximum number of names shown per kind.
 const shownPrograms = 10
 
-// listPrograms shows programs by kind and name.
+// listPrograms prints programs by kind and name.
 func (a *app) listPrograms(all []schema.Program) {
 	for _, kind := range local.KindsOf(all) {
 		var names []string
@@ -188,8 +188,7 @@ func programName(p schema.Program) string {
 	return name
 }
 
-// showProvenance says whose snapshot is about to be loaded, and what becomes of
-// its programs.
+// showProvenance reports who made the snapshot to be loaded, and what happens to its programs.
 func (a *app) showProvenance(p local.Preflight) {
 	s := p.Snapshot
 	if s.From.Origin == local.Mine {
@@ -202,8 +201,8 @@ func (a *app) showProvenance(p local.Preflight) {
 	}
 }
 
-// confirmTrust shows the programs of an author who is not trusted, and asks a person
-// whether to load them. No flag answers it.
+// confirmTrust shows the programs of an untrusted author and asks whether to load them. No flag
+// answers this question.
 func (a *app) confirmTrust(ctx context.Context, p local.Preflight) error {
 	if !a.person() {
 		return local.Untrusted(p.Snapshot)

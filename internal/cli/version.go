@@ -9,10 +9,10 @@ import (
 	"snap/internal/command"
 )
 
-// userAgent is what snapcli calls itself to the service.
+// userAgent is the User-Agent that snapcli sends to the service.
 func userAgent() string { return "snapcli/" + snap.Version() }
 
-// build is what version prints as JSON.
+// build is the JSON output of version.
 type build struct {
 	Version string `json:"version"`
 	Go      string `json:"go"`
@@ -33,7 +33,7 @@ func (a *app) versionCommand() *cobra.Command {
 	return cmd
 }
 
-// printVersion is both `snapcli version` and `snapcli --version`.
+// printVersion implements both `snapcli version` and `snapcli --version`.
 func (a *app) printVersion() error {
 	switch {
 	case a.flags.json:

@@ -45,7 +45,7 @@ checked and listed.`,
 	return cmd
 }
 
-// identity is what whoami prints as JSON.
+// identity is the JSON output of whoami.
 type identity struct {
 	api.Me
 	Cloud     string     `json:"cloud_url"`
@@ -103,8 +103,8 @@ func (a *app) whoami(ctx context.Context) error {
 	return nil
 }
 
-// refresh refreshes a login session, so that whoami tells of one that works on
-// and not only of its last access token (AUTH U13). Keys have nothing to refresh.
+// refresh refreshes a login session, so that whoami reports whether the session still works and not
+// only its last access token (AUTH U13). It does nothing for API keys.
 func (a *app) refresh(ctx context.Context, conn *connection) error {
 	if conn.credential.Source != fromSession {
 		return nil
@@ -118,8 +118,8 @@ func (a *app) refresh(ctx context.Context, conn *connection) error {
 	return err
 }
 
-// sessionExpiry is when the access token ends, as of after the request: it may
-// have been refreshed by it.
+// sessionExpiry returns the expiry of the access token. Call it after the request, which may have
+// refreshed the token.
 func (a *app) sessionExpiry(conn *connection) *time.Time {
 	if conn.credential.Source != fromSession {
 		return nil
@@ -135,7 +135,7 @@ func (a *app) sessionExpiry(conn *connection) *time.Time {
 	return &s.Expiry
 }
 
-// otherThan is a name, or empty when it says nothing new.
+// otherThan returns name, or an empty string if it equals known.
 func otherThan(known, name string) string {
 	if name == known {
 		return ""
@@ -150,10 +150,10 @@ func sessionLife(a *app, id identity) string {
 	return "valid; its access token expires " + a.when(*id.ExpiresAt) + " and is renewed automatically"
 }
 
-// signInDue says by when the user has to sign in again, whatever the session.
+// signInDue describes when the user must sign in again even if the session is refreshed.
 func (a *app) signInDue(me api.Me) string {
 	if me.SignInDue == nil || me.Credential.Kind.IsKey() {
-		return "" // keys do not sign in, and an earlier service does not say
+		return "" // keys do not sign in, and older services do not report it
 	}
 	return "by " + a.when(*me.SignInDue)
 }
@@ -165,7 +165,7 @@ func userOf(me api.Me) string {
 	return nameAnd(me.Name, me.Email)
 }
 
-// nameAnd writes a name with what it is known by.
+// nameAnd formats a name followed by its identifier.
 func nameAnd(name, id string) string {
 	if name == "" || name == id {
 		return id
@@ -191,10 +191,10 @@ func (a *app) groupsOf(me api.Me) string {
 	return text
 }
 
-// usage says in words what somebody has at the service, of how much.
+// usage describes how much a user stores at the service, and the limit.
 func (a *app) usage(u *api.Usage) string {
 	if u == nil {
-		return "" // an earlier service does not say
+		return "" // older services do not report it
 	}
 	text := plural(u.Snapshots, "snapshot", "snapshots") + ", " + size(u.Bytes)
 	if u.BytesMax > 0 {
@@ -210,7 +210,7 @@ func (a *app) usage(u *api.Usage) string {
 	return text
 }
 
-// whyGroupsUnknown is the service's reason; earlier ones give none.
+// whyGroupsUnknown returns the service's reason; older services give none.
 func whyGroupsUnknown(me api.Me) string {
 	return first(me.GroupsWhy, "the identity provider sent no usable groups; ask your admin about the groups claim")
 }

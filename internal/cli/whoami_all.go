@@ -8,7 +8,7 @@ import (
 	"snap/internal/login"
 )
 
-// account is one account as whoami --all prints it as JSON.
+// account is the JSON form of an account in whoami --all.
 type account struct {
 	Name         string    `json:"account"`
 	InUse        bool      `json:"in_use" doc:"whether commands use it unless told otherwise"`
@@ -55,8 +55,8 @@ func (a *app) whoamiAll(ctx context.Context) error {
 	return nil
 }
 
-// validate asks the service about one account. It fails when the service cannot be
-// asked; a session that the service refuses is an account that is not valid.
+// validate checks one account with the service. It fails if the service cannot be reached; a
+// session that the service refuses is reported as an invalid account.
 func (a *app) validate(ctx context.Context, file *login.File, s login.Session) (account, error) {
 	one := account{Name: s.Account(), Cloud: s.CloudURL, Email: s.Email, Organization: s.Organization}
 	file.Choose(login.Choice{Account: s.Account()})

@@ -1,6 +1,5 @@
-// Package command holds the rules that the command lines of both programs share:
-// commands that only hold other commands, arguments, flags, the result on standard
-// output and the form of an error.
+// Package command holds the rules that the command lines of both programs share: parent commands,
+// arguments, flags, the result on standard output and the form of an error.
 package command
 
 import (
@@ -14,13 +13,13 @@ import (
 	"snap"
 )
 
-// Parent makes a command that only holds other commands. Without arguments it
-// prints its help; [RequireKnown] refuses any other word.
+// Parent returns a command that only groups other commands. Without arguments it prints its help;
+// [RequireKnown] rejects any other word.
 func Parent(use, short, long string) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Long: long, RunE: ShowHelp,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return pflag.ErrHelp // before required flags are checked
+				return pflag.ErrHelp // returned before required flags are checked
 			}
 			return RequireKnown(cmd, args)
 		}}
@@ -29,8 +28,8 @@ func Parent(use, short, long string) *cobra.Command {
 // ShowHelp prints the help of a command.
 func ShowHelp(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// RequireKnown refuses a word that is not a subcommand, and suggests the closest
-// one, so that a script with a typing error fails.
+// RequireKnown rejects a word that is not a subcommand and suggests the closest one, so that a
+// script with a typing error fails.
 func RequireKnown(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -48,7 +47,7 @@ func RequireKnown(cmd *cobra.Command, args []string) error {
 	return snap.Usage(fmt.Sprintf("there is no command %q", Path(cmd, args[0])), hint)
 }
 
-// Path writes a command, and perhaps words after it, without the program's name.
+// Path returns a command's path without the program's name, followed by words.
 func Path(cmd *cobra.Command, words ...string) string {
 	all := strings.Fields(cmd.CommandPath())
 	if len(all)+len(words) > 1 {
@@ -57,7 +56,7 @@ func Path(cmd *cobra.Command, words ...string) string {
 	return strings.Join(append(all, words...), " ")
 }
 
-// NoArgs refuses every argument.
+// NoArgs rejects all arguments.
 func NoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -65,7 +64,7 @@ func NoArgs(cmd *cobra.Command, args []string) error {
 	return snap.Usage(fmt.Sprintf("%s takes no arguments, but there is %q", Path(cmd), args[0]), UsageHint(cmd))
 }
 
-// ExactArgs requires one argument for each of these names, which messages use.
+// ExactArgs requires one argument per name. The names are used in messages.
 func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		for i, name := range names {
@@ -81,7 +80,7 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// AtMostOneArg accepts no argument, or one. The name is for messages.
+// AtMostOneArg accepts at most one argument. The name is used in messages.
 func AtMostOneArg(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -91,7 +90,7 @@ func AtMostOneArg(name string) cobra.PositionalArgs {
 	}
 }
 
-// SomeArgs requires at least one argument of this name.
+// SomeArgs requires at least one argument. The name is used in messages.
 func SomeArgs(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 || args[0] == "" {
@@ -101,13 +100,13 @@ func SomeArgs(name string) cobra.PositionalArgs {
 	}
 }
 
-// UsageHint is the hint that shows how a command is called.
+// UsageHint returns the hint that shows a command's usage line.
 func UsageHint(cmd *cobra.Command) string { return "use it as: " + cmd.UseLine() }
 
 func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("see `%s --help`", cmd.CommandPath()) }
 
-// Fault brings any error into the form of the error table: an error that wraps a
-// [snap.Error] keeps its code and has the whole sentence; any other one is internal.
+// Fault converts any error to a [snap.Error]. An error that wraps a [snap.Error] keeps its code and
+// its whole message; any other error becomes internal.
 func Fault(err error) *snap.Error {
 	var e *snap.Error
 	if !errors.As(err, &e) {

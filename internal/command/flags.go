@@ -13,10 +13,9 @@ import (
 	"snap"
 )
 
-// CheckFlags refuses a command without its required flags, with flags that exclude
-// each other, or with flags that have an empty value, except those named. A script passes --group
-// "$TEAM" with an empty TEAM when it forgot to set it; taken for a flag that was
-// left out, it would share with everybody.
+// CheckFlags returns an error if required flags are missing, flags exclude each other, or a flag is
+// empty and not listed in mayBeEmpty. An empty flag is an error because a script that passes
+// --group "$TEAM" with TEAM unset would otherwise share with everybody.
 func CheckFlags(cmd *cobra.Command, mayBeEmpty ...string) error {
 	if err := cmd.ValidateFlagGroups(); err != nil {
 		return exclude(cmd, err)
@@ -45,7 +44,7 @@ func empty(v pflag.Value) bool {
 
 var flagsTogether = regexp.MustCompile(`\[([^\]]*)\] were all set`)
 
-// exclude says which flags exclude each other.
+// exclude rewords cobra's error about flags that exclude each other.
 func exclude(cmd *cobra.Command, err error) error {
 	detail := err.Error()
 	if m := flagsTogether.FindStringSubmatch(detail); m != nil {
@@ -54,9 +53,8 @@ func exclude(cmd *cobra.Command, err error) error {
 	return snap.Usage(detail, seeHelp(cmd))
 }
 
-// FlagErrors returns what [cobra.Command.SetFlagErrorFunc] needs. args is the
-// command line without the program's name: a word in it that is not a command
-// matters more than the flags after it.
+// FlagErrors returns the function for [cobra.Command.SetFlagErrorFunc]. args is the command line
+// without the program's name: an unknown command in it is reported before an unknown flag.
 func FlagErrors(args []string) func(*cobra.Command, error) error {
 	return func(cmd *cobra.Command, err error) error {
 		if unknown := unknownCommand(cmd, args); unknown != nil {
@@ -78,7 +76,7 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return RequireKnown(cmd, words[:1])
 }
 
-// flagError says what is wrong with a flag.
+// flagError describes what is wrong with a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		unknown *pflag.NotExistError

@@ -5,15 +5,15 @@ import (
 	"io"
 )
 
-// Result is standard output. It remembers the first write that failed, because
-// few callers of print functions check: a full disk behind standard output must
-// fail the command. It is for one goroutine.
+// Result is standard output. It remembers the first failed write, because few callers of print
+// functions check: a full disk behind standard output must fail the command. It is not safe for
+// concurrent use.
 type Result struct {
 	to  io.Writer
 	err error
 }
 
-// NewResult returns a result that is written to w.
+// NewResult returns a result that writes to w.
 func NewResult(w io.Writer) *Result { return &Result{to: w} }
 
 func (r *Result) Write(p []byte) (int, error) {
@@ -24,5 +24,5 @@ func (r *Result) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Err returns why a part of the result was not written, or nil.
+// Err returns the first error of a write, or nil.
 func (r *Result) Err() error { return r.err }

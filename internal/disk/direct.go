@@ -2,14 +2,12 @@ package disk
 
 import "os"
 
-// sector is what offset and length of a direct write are multiples of, on
-// every usual disk.
+// sector is the alignment of offset and length of a direct write that all common disks accept.
 const sector = 4096
 
-// WriteAt writes content at an offset of a file, past the system's cache as far
-// as direct, the same file opened by [OpenDirect], can do it: a large file then
-// costs a fraction of the processor's time, and nothing is left to be written
-// when it is synced. Buffers of whole pages are best.
+// WriteAt writes content to file at an offset. It bypasses the page cache where direct, the same
+// file opened by [OpenDirect], allows it. For a large file this costs a fraction of the processor
+// time and leaves nothing to write at sync. Buffers of whole pages work best.
 func WriteAt(file, direct *os.File, content []byte, offset int64) error {
 	whole := len(content) - len(content)%sector
 	if direct != nil && offset%sector == 0 && whole > 0 {

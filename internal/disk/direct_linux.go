@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenDirect opens an existing file for writing past the system's cache, or
-// returns nil where the file system cannot do that.
+// OpenDirect opens an existing file for writing without the page cache. It returns nil if the file
+// system does not support that.
 func OpenDirect(path string) *os.File {
 	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_DIRECT, 0)
 	if err != nil {
@@ -20,10 +20,9 @@ func OpenDirect(path string) *os.File {
 	return f
 }
 
-// spread lets Go run as many threads as usually write at once, where it would
-// run fewer. A thread that waits for the disk keeps one of them from the others
-// until Go notices, and there is no page cache that makes the wait short: on two
-// processors a download took a fifth longer.
+// spread raises GOMAXPROCS where fewer threads would run than usually write at once. A thread that
+// waits for the disk blocks a processor until the Go scheduler notices, and without the page cache
+// that wait is long: on two processors a download took a fifth longer.
 var spread = sync.OnceFunc(func() {
 	const writers = 4
 	if os.Getenv("GOMAXPROCS") == "" && runtime.GOMAXPROCS(0) < writers {
@@ -31,6 +30,6 @@ var spread = sync.OnceFunc(func() {
 	}
 })
 
-// refusesDirect reports whether a direct write failed because the file system
-// wants other offsets, lengths or memory.
+// refusesDirect reports whether a direct write failed because the file system requires other
+// offsets, lengths or buffer alignment.
 func refusesDirect(err error) bool { return errors.Is(err, unix.EINVAL) }

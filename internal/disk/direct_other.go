@@ -4,8 +4,7 @@ package disk
 
 import "os"
 
-// OpenDirect opens an existing file for writing past the system's cache, or
-// returns nil where that cannot be.
+// OpenDirect returns nil, because this system does not support direct writes.
 func OpenDirect(string) *os.File { return nil }
 
 func refusesDirect(error) bool { return true }

@@ -1,6 +1,6 @@
-// Package disk is what the operating systems do differently, or easily wrong,
-// when a file must be whole after a power cut and a full disk must be told
-// apart from other failures. It knows nothing of snapshots.
+// Package disk covers file operations that differ between operating systems or are easy to get
+// wrong: making a file durable across a power cut, and recognizing a full disk. It knows nothing
+// about snapshots.
 package disk
 
 import (
@@ -8,8 +8,8 @@ import (
 	"runtime"
 )
 
-// SyncDir makes renames and removals in a folder survive a power cut. Windows
-// does that by itself and does not sync folders.
+// SyncDir makes renames and removals in a directory survive a power cut. On Windows it does
+// nothing, because Windows cannot sync directories and needs no sync.
 func SyncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -4,8 +4,8 @@ package disk
 
 import "golang.org/x/sys/unix"
 
-// Free returns how many bytes this user may still write in a folder. It reports
-// false when that is not known.
+// Free returns how many bytes the current user may still write in a directory. known is false if
+// the system does not report it.
 func Free(dir string) (bytes int64, known bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

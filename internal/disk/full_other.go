@@ -2,5 +2,5 @@
 
 package disk
 
-// Full reports whether err says that the disk has no room.
+// Full reports whether err means that the disk is full.
 func Full(error) bool { return false }

@@ -7,6 +7,5 @@ import (
 	"syscall"
 )
 
-// Full reports whether err says that the disk, or the user's share of it, has
-// no room.
+// Full reports whether err means that the disk or the user's quota is full.
 func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

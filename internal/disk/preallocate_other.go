@@ -4,5 +4,5 @@ package disk
 
 import "os"
 
-// Preallocate gives the file its size.
+// Preallocate sets the file's size.
 func Preallocate(f *os.File, size int64) error { return f.Truncate(size) }

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// replace does not need perm: a file has the rights that its folder hands down.
+// replace ignores perm: a file inherits its permissions from its directory.
 func replace(path string, content []byte, _ fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // is gone when all went well
+	defer os.Remove(f.Name()) // the temporary file no longer exists after a successful rename
 	_, err = f.Write(content)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err

@@ -9,9 +9,9 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// YAMLMistake writes an error of the YAML parser about a file on one line, as compilers
-// do so that editors jump there: FILE:LINE:COLUMN: message. It leaves out the
-// place if the parser does not know it.
+// YAMLMistake formats a YAML parser error on one line as FILE:LINE:COLUMN: message, the form in
+// which compilers report errors and editors find them. It omits the position if the parser does not
+// know it.
 func YAMLMistake(file string, err error) string {
 	what, at := err.Error(), ""
 	var y yaml.Error
@@ -25,8 +25,8 @@ func YAMLMistake(file string, err error) string {
 	return file + at + ": " + what
 }
 
-// message says what the parser found in words of YAML, not of Go, and with what
-// cannot be seen named.
+// message describes the parser's error in terms of YAML rather than Go, and names invisible
+// characters.
 func message(err yaml.Error) string {
 	var kind *yaml.TypeError
 	if errors.As(err, &kind) && kind.Token != nil {

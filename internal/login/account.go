@@ -12,26 +12,26 @@ import (
 	"snap"
 )
 
-// One cloud service can have several accounts on this machine: login sessions of
-// several organizations or users. Each has a name, and at most one is in use.
-// Commands use that one unless [File.Choose] named another.
+// An account is a login session at a cloud service. One service can have several on this machine,
+// of different organizations or users. Each has a name, and at most one is in use. Commands work
+// with that one unless [File.Choose] selected another.
 
-// nameless is the account of a session that belongs to nobody known, because the
-// cloud service did not answer when it was made.
+// nameless is the name of an account whose user is unknown, because the cloud service did not
+// answer at login.
 const nameless = "default"
 
-// Account returns the name by which the session is chosen. Sessions of versions
-// that kept one session only have the name of their organization.
+// Account returns the session's account name. Sessions saved by versions without account names are
+// named after their organization.
 func (s Session) Account() string { return cmp.Or(s.Name, s.Organization, s.Email, nameless) }
 
-// sameUser reports whether both sessions belong to one user of one organization.
+// sameUser reports whether both sessions belong to the same user of the same organization.
 func (s Session) sameUser(other Session) bool {
 	return s.Email == other.Email && s.Organization == other.Organization
 }
 
-// Choice selects one of several accounts. The zero value is the one in use.
+// Choice selects one of several accounts. The zero value selects the one in use.
 type Choice struct {
-	Account string // its name, or its e-mail address or organization if that is unambiguous
+	Account string // its name, or its e-mail address or organization if unambiguous
 	Org     string // the organization's slug
 }
 
@@ -40,11 +40,11 @@ func (c Choice) matches(s Session) bool {
 		(c.Org == "" || c.Org == s.Organization)
 }
 
-// String is the choice as a message quotes it.
+// String quotes the choice for a message.
 func (c Choice) String() string { return strconv.Quote(cmp.Or(c.Account, c.Org)) }
 
-// Choose makes [File.Session], [File.Source] and [File.Refresh] work with an
-// account that need not be the one in use.
+// Choose makes [File.Session], [File.Source] and [File.Refresh] work with the selected account
+// instead of the one in use.
 func (f *File) Choose(c Choice) {
 	f.mu.Lock()
 	f.choice = c
@@ -52,16 +52,16 @@ func (f *File) Choose(c Choice) {
 	f.Reselect()
 }
 
-// Reselect ends that the file stays with one account: the next call selects again,
-// as after a login.
+// Reselect drops the account that the file has settled on, so that the next call selects one again,
+// for example after a login.
 func (f *File) Reselect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.pinned)
 }
 
-// Accounts returns all sessions of a cloud URL by name, and the name of the one in
-// use, which is empty when none is.
+// Accounts returns all sessions of a cloud URL, sorted by name, and the name of the one in use.
+// inUse is empty if none is.
 func (f *File) Accounts(cloudURL string) (all []Session, inUse string, err error) {
 	c, err := f.read()
 	if err != nil {
@@ -73,9 +73,8 @@ func (f *File) Accounts(cloudURL string) (all []Session, inUse string, err error
 	return c.accounts(cloudURL), inUse, nil
 }
 
-// Switch makes the account that matches the choice the one in use. Without a
-// choice it is the other one of two. It fails with code usage when no account or
-// several match.
+// Switch puts the selected account in use. With the zero Choice and two accounts, it switches to
+// the other one. It fails with code usage if no account or several match.
 func (f *File) Switch(ctx context.Context, cloudURL string, to Choice) (s Session, err error) {
 	failed := f.change(ctx, func(c *contents) {
 		if s, err = c.switchTo(cloudURL, to); err == nil {
@@ -103,8 +102,8 @@ func (c *contents) switchTo(cloudURL string, to Choice) (Session, error) {
 	}
 }
 
-// session returns the account that the choice, or else the user's last switch or
-// login, selects. found is false when nobody is signed in.
+// session returns the account that matches choice. With the zero Choice it returns the one in use.
+// found is false if nobody is signed in.
 func (c *contents) session(cloudURL string, choice Choice) (s Session, found bool, err error) {
 	inUse, used := c.Sessions[key(cloudURL)]
 	switch {
@@ -120,8 +119,8 @@ func (c *contents) session(cloudURL string, choice Choice) (s Session, found boo
 		Hint: "run `snapcli login`, or choose one with `snapcli switch NAME`: " + strings.Join(c.names(cloudURL), ", ")}
 }
 
-// match returns the one account that matches the choice. A name comes before an
-// e-mail address or an organization.
+// match returns the one account that matches the choice. A name takes precedence over an e-mail
+// address or an organization.
 func (c *contents) match(cloudURL string, choice Choice) (Session, error) {
 	var found []Session
 	for _, s := range c.accounts(cloudURL) {
@@ -168,7 +167,7 @@ func (c *contents) names(cloudURL string) (names []string) {
 	return names
 }
 
-// named returns the account of this name.
+// named returns the account with this name.
 func (c *contents) named(cloudURL, name string) (Session, bool) {
 	all := c.accounts(cloudURL)
 	i := slices.IndexFunc(all, func(s Session) bool { return s.Account() == name })
@@ -178,7 +177,7 @@ func (c *contents) named(cloudURL, name string) (Session, bool) {
 	return all[i], true
 }
 
-// use makes an account the one in use.
+// use puts an account in use.
 func (c *contents) use(cloudURL, name string) {
 	s, ok := c.named(cloudURL, name)
 	if !ok {
@@ -193,7 +192,7 @@ func (c *contents) use(cloudURL, name string) {
 	c.Sessions[at] = s
 }
 
-// put replaces the account of the session's name, which keeps its place.
+// put replaces the account with the session's name and keeps its position.
 func (c *contents) put(cloudURL string, s Session) {
 	at := key(cloudURL)
 	if c.Sessions[at].Account() == s.Account() {
@@ -219,10 +218,9 @@ func (c *contents) drop(cloudURL, name string) {
 	}
 }
 
-// keep stores a new session under its name and puts it in use. Without a name it
-// replaces the session of the same user, or gets a name that is free: that of the
-// organization, or else the e-mail address. It returns the session with its name,
-// and the one that it replaced.
+// keep stores a new session and puts it in use. A session without a name replaces the session of
+// the same user, or gets a free name derived from its organization or e-mail address. It returns
+// the session with its name, and the one that it replaced.
 func (c *contents) keep(s Session) (kept, old Session) {
 	if s.Name == "" {
 		s.Name = c.nameFor(s)
@@ -261,10 +259,10 @@ func (c *contents) nameFor(s Session) string {
 	}
 }
 
-// longestName is how long the name of an account may be.
+// longestName is the maximum length of an account name.
 const longestName = 64
 
-// CheckName fails with code usage for what cannot be the name of an account.
+// CheckName returns an error of code usage if name is not a valid account name.
 func CheckName(name string) error {
 	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	if name == "" || len(name) > longestName || strings.ContainsFunc(name, odd) || strings.HasPrefix(name, "-") {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// place is what is known of where the person sits.
+// place is what is known about the environment the user works in.
 type place struct {
 	env      func(string) string
 	os       string
@@ -17,8 +17,8 @@ type place struct {
 	terminal bool
 }
 
-// browser reports whether one can be opened here, and if not, why. A browser
-// that the environment names is trusted to find its way out of a container.
+// browser reports whether a browser can be opened here, and if not, why. A browser named by the
+// environment is trusted to work even in a container.
 func (p place) browser() (ok bool, why string) {
 	set := func(names ...string) bool {
 		for _, name := range names {
@@ -57,8 +57,8 @@ func exists(path string) bool {
 // opener opens the system's browser.
 type opener struct{ env func(string) string }
 
-// open starts a browser that does not belong to this process: what it prints
-// and how it ends is ignored. Only http and https are opened.
+// open starts a browser that is detached from this process. It ignores the browser's output and
+// exit status. It opens only http and https URLs.
 func (o opener) open(target string) error {
 	if err := checkURL(target, "a web page"); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (o opener) open(target string) error {
 	return nil
 }
 
-// command returns the program to run with a URL, nil if there is none.
+// command returns the command line that opens a URL, or nil if there is none.
 func (o opener) command(target string) []string {
 	if chosen := strings.Fields(o.env("BROWSER")); len(chosen) > 0 {
 		return append(chosen, target)
@@ -100,7 +100,7 @@ func (o opener) command(target string) []string {
 	return nil
 }
 
-// textBrowser reports whether a program would take over the terminal.
+// textBrowser reports whether a program is a browser that would take over the terminal.
 func textBrowser(program string) bool {
 	switch filepath.Base(program) {
 	case "lynx", "w3m", "links", "links2", "elinks", "www-browser", "browsh":

@@ -4,5 +4,5 @@ package login
 
 import "os/exec"
 
-// detach has nothing to do here: the opener hands the URL on and ends.
+// detach does nothing on this system: the opener passes on the URL and exits.
 func detach(*exec.Cmd) {}

@@ -14,15 +14,15 @@ import (
 	"snap"
 )
 
-// device is one login by device grant (RFC 8628).
+// device is the state of one login by device grant (RFC 8628).
 type device struct {
 	Options
 	provider provider
 	began    started
 	deadline time.Time
-	wait     time.Duration // between two polls, by the service
-	faults   int           // polls in a row without an answer
-	last     error         // why the last one had none
+	wait     time.Duration // between two polls, set by the service
+	faults   int           // consecutive polls without an answer
+	last     error         // the error of the last such poll
 }
 
 type started struct {
@@ -34,7 +34,7 @@ type started struct {
 	Interval   int    `json:"interval"`
 }
 
-// granted is a token answer.
+// granted is a successful token response.
 type granted struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
@@ -43,7 +43,7 @@ type granted struct {
 	Scope        string `json:"scope"`
 }
 
-// defaultLife is taken for an access token whose answer tells none.
+// defaultLife is the assumed lifetime of an access token whose response has no expires_in.
 const defaultLife = 5 * time.Minute
 
 func (g granted) expiry(now time.Time) time.Time {
@@ -53,7 +53,7 @@ func (g granted) expiry(now time.Time) time.Time {
 	return now.Add(time.Duration(g.ExpiresIn) * time.Second)
 }
 
-// refusal is an OAuth error answer.
+// refusal is an OAuth error response.
 type refusal struct {
 	Code        string `json:"error"`
 	Description string `json:"error_description"`
@@ -66,10 +66,10 @@ func (r *refusal) Error() string {
 		snap.CleanText(r.Description))
 }
 
-// errTorn says that the service agreed, but what it said was lost.
+// errTorn means that the service granted the request, but its response was lost.
 var errTorn = errors.New("the answer was lost")
 
-// postForm sends a form and reads a JSON answer. An OAuth error becomes a
+// postForm sends a form and decodes the JSON response into out. It returns an OAuth error as a
 // *refusal.
 func postForm(ctx context.Context, h *http.Client, target string, form url.Values, out any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target, strings.NewReader(form.Encode()))
@@ -100,7 +100,7 @@ func postForm(ctx context.Context, h *http.Client, target string, form url.Value
 	return r
 }
 
-// run goes the whole way to the tokens.
+// run performs the whole device grant and returns the tokens.
 func (d *device) run(ctx context.Context) (granted, error) {
 	form := url.Values{"client_id": {d.ClientID}, "program": {d.Program}, "host": {d.Host}}
 	if d.Scope != "" {
@@ -145,7 +145,7 @@ func (d *device) notStarted(ctx context.Context, err error) error {
 		" did not start a login", Hint: "try again later", Cause: err}
 }
 
-// The service may tell nonsense; these bound it.
+// Limits on the service's values, which may be unreasonable.
 const (
 	defaultInterval = 5 * time.Second
 	maxInterval     = 60 * time.Second
@@ -168,7 +168,7 @@ func interval(seconds int, otherwise time.Duration) time.Duration {
 	return min(time.Duration(seconds)*time.Second, maxInterval)
 }
 
-// show prints code and URL, and opens a browser only afterwards.
+// show displays the code and the URL, and only then opens a browser.
 func (d *device) show() {
 	c := Code{UserCode: snap.CleanText(d.began.UserCode), URL: snap.CleanText(d.began.URL), Expires: d.deadline}
 	if checkURL(d.began.Complete, "") == nil {
@@ -190,10 +190,10 @@ func (d *device) show() {
 	}
 }
 
-// errPending says that the login is not finished.
+// errPending means that the user has not decided yet.
 var errPending = errors.New("not decided yet")
 
-// poll asks once. A fault of the network or the service is only noted.
+// poll asks once whether the user has decided. It only counts faults of the network or the service.
 func (d *device) poll(ctx context.Context) (granted, error) {
 	var got granted
 	err := postForm(ctx, d.HTTP, d.provider.Token, url.Values{
@@ -241,7 +241,8 @@ func (d *device) judge(err error) error {
 		Hint: "run `snapcli login` again", Cause: r}
 }
 
-// deniedHint never advises to try again what the organization does not allow.
+// deniedHint returns the hint for a denied login. It never suggests retrying what the organization
+// does not allow.
 func deniedHint(reason string) string {
 	if strings.Contains(reason, "does not allow") {
 		return "use an API key: set SNAPCLI_CLOUD__API_KEY, or ask an owner of the organization to allow login from " +
@@ -262,8 +263,8 @@ func expired() error {
 		Hint: "run `snapcli login` again"}
 }
 
-// pause waits until the next poll, a fifth longer than asked: clocks of virtual
-// machines run fast. Faults make it longer.
+// pause waits until the next poll, a fifth longer than the service asked, because the clocks of
+// virtual machines can run fast. After faults it waits longer.
 func (d *device) pause(ctx context.Context) error {
 	wait := d.wait + d.wait/5
 	if d.faults > 0 {

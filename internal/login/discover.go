@@ -14,8 +14,7 @@ import (
 	"snap"
 )
 
-// provider is what the auth service's metadata say (RFC 8414, OpenID Connect
-// Discovery).
+// provider is the metadata of the auth service (RFC 8414, OpenID Connect Discovery).
 type provider struct {
 	Issuer              string   `json:"issuer"`
 	DeviceAuthorization string   `json:"device_authorization_endpoint"`
@@ -24,11 +23,11 @@ type provider struct {
 	Scopes              []string `json:"scopes_supported"`
 }
 
-// maxAnswer bounds what is read of one answer.
+// maxAnswer limits the bytes read of one response.
 const maxAnswer = 1 << 20
 
-// web returns an HTTP client that follows no redirect: one would carry a
-// token or code elsewhere.
+// web returns an HTTP client that follows no redirects, which could send a token or code to another
+// host.
 func web(h *http.Client) *http.Client {
 	c := &http.Client{Timeout: 30 * time.Second}
 	if h != nil {
@@ -39,9 +38,8 @@ func web(h *http.Client) *http.Client {
 	return c
 }
 
-// discover reads the metadata of an auth service. They must name the issuer
-// they were asked for, and every endpoint must be encrypted, except on
-// loopback.
+// discover reads the metadata of an auth service. The metadata must name the requested issuer, and
+// every endpoint must use https, except on loopback.
 func discover(ctx context.Context, h *http.Client, issuer string) (provider, error) {
 	if err := checkURL(issuer, "the auth service"); err != nil {
 		return provider{}, err
@@ -66,8 +64,8 @@ func discover(ctx context.Context, h *http.Client, issuer string) (provider, err
 	}
 }
 
-// wellKnown returns where metadata may be: RFC 8414 puts the issuer's path
-// behind the well-known part, OpenID Connect before it.
+// wellKnown returns the possible URLs of the metadata: RFC 8414 puts the issuer's path after the
+// well-known part, OpenID Connect before it.
 func wellKnown(issuer string) []string {
 	u, err := url.Parse(strings.TrimRight(issuer, "/"))
 	if err != nil {
@@ -123,7 +121,7 @@ func (p provider) check(issuer string) error {
 	return nil
 }
 
-// checkURL refuses what is not https, except on loopback.
+// checkURL returns an error unless a URL uses https or is on loopback.
 func checkURL(raw, what string) error {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" {
@@ -136,9 +134,8 @@ func checkURL(raw, what string) error {
 	return nil
 }
 
-// scope chooses what to ask for: what the user wants, else what the cloud
-// service suggests, limited to what the auth service knows. Some servers
-// cannot approve an empty scope.
+// scope chooses the scope to request: the user's choice, otherwise the cloud service's suggestion,
+// limited to the scopes the auth service supports. Some servers cannot approve an empty scope.
 func (p provider) scope(wanted string, suggested []string) string {
 	if wanted != "" {
 		return wanted

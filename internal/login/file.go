@@ -18,7 +18,7 @@ import (
 	"snap/internal/disk"
 )
 
-// Session is a login session as credentials.json keeps it (SPEC 2.5).
+// Session is a login session as stored in credentials.json (SPEC 2.5).
 type Session struct {
 	Name         string    `json:"name,omitempty"` // see [Session.Account]
 	CloudURL     string    `json:"cloud_url"`
@@ -29,42 +29,41 @@ type Session struct {
 	Scope        string    `json:"scope,omitempty"`
 	AccessToken  string    `json:"access_token"`
 	RefreshToken string    `json:"refresh_token,omitempty"`
-	Expiry       time.Time `json:"expiry"` // of the access token, by this machine's clock
+	Expiry       time.Time `json:"expiry"` // of the access token, on this machine's clock
 	SignedIn     time.Time `json:"signed_in"`
 	Email        string    `json:"email,omitempty"`
 	Organization string    `json:"organization,omitempty"`
 }
 
-// File is <config-dir>/credentials.json: the sessions, by cloud URL and account.
-// It is readable by its owner only, replaced atomically, and changed under a lock
-// file of its own, so that several processes can use it at once.
+// File is <config-dir>/credentials.json, which holds the sessions by cloud URL and account. Only
+// its owner can read it. It is replaced atomically under a separate lock file, so several processes
+// can use it at once.
 //
-// A File stays with the account that it worked with first, also when another
-// process switches to another one meanwhile.
+// A File keeps working with the first account it selected, even if another process switches
+// accounts.
 type File struct {
 	dir string
 
 	mu     sync.Mutex
 	choice Choice
-	pinned map[string]string // by cloud URL: the name of the account
+	pinned map[string]string // account names, by cloud URL
 
-	// Warn, if set, receives a text about each repair, such as of a looser file
-	// mode.
+	// Warn, if set, receives a message about each repair, for example of a file mode that is too
+	// open.
 	Warn func(text string)
-	// Now is the clock; nil is time.Now.
+	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
 }
 
-// OpenFile returns the credentials file in a configuration directory. Nothing
-// is read or made yet.
+// OpenFile returns the credentials file of a configuration directory. It does not read or create
+// the file.
 func OpenFile(configDir string) *File { return &File{dir: configDir, pinned: map[string]string{}} }
 
-// Path returns where the file is.
+// Path returns the file's path.
 func (f *File) Path() string { return filepath.Join(f.dir, "credentials.json") }
 
-// Session returns the session for a cloud URL, if there is one. It fails with
-// code not_signed_in when the chosen account is not there, and with usage when
-// several accounts match the choice.
+// Session returns the session for a cloud URL, if there is one. It fails with code not_signed_in if
+// the selected account does not exist, and with usage if several accounts match the choice.
 func (f *File) Session(cloudURL string) (Session, bool, error) {
 	c, err := f.read()
 	if err != nil {
@@ -82,14 +81,14 @@ func (f *File) Session(cloudURL string) (Session, bool, error) {
 	return s, found, err
 }
 
-// contents is the content of the file.
+// contents is the decoded file.
 type contents struct {
-	// Sessions are those in use, one per cloud URL. Earlier versions knew no others.
+	// Sessions are the sessions in use, one per cloud URL. Earlier versions stored only these.
 	Sessions map[string]Session `json:"sessions"`
-	// Others are the sessions of further accounts.
+	// Others are the sessions of the other accounts.
 	Others map[string][]Session `json:"other_sessions,omitempty"`
-	// AuthURLs remembers the auth service that each cloud service named, so
-	// that a change of it is noticed.
+	// AuthURLs records the auth service that each cloud service named, so that a change is
+	// detected.
 	AuthURLs map[string]string `json:"auth_urls,omitempty"`
 }
 
@@ -130,7 +129,7 @@ func (f *File) read() (contents, error) {
 	return c, nil
 }
 
-// repair takes away the rights of others.
+// repair removes the permissions of other users.
 func (f *File) repair(path string, mode fs.FileMode) {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&^mode == 0 {
@@ -145,11 +144,11 @@ func (f *File) repair(path string, mode fs.FileMode) {
 	}
 }
 
-// lockWait is between two tries to get the lock.
+// lockWait is the interval between attempts to take the lock.
 const lockWait = 20 * time.Millisecond
 
-// lock waits until this process alone may change the file. The lock ends with
-// the process, however that ends.
+// lock waits for the exclusive right to change the file. The lock is released when the process
+// ends, however it ends.
 func (f *File) lock(ctx context.Context) (unlock func(), err error) {
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the configuration directory: %w", err)
@@ -166,8 +165,8 @@ func (f *File) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = l.Unlock() }, nil
 }
 
-// canKeep tells, before anybody approves anything, of a file that no session can
-// be written to.
+// canKeep reports an error if no session can be written to the file. Login calls it before the user
+// approves anything.
 func (f *File) canKeep(ctx context.Context) error {
 	unlock, err := f.lock(ctx)
 	if err != nil {
@@ -191,7 +190,7 @@ func (f *File) change(ctx context.Context, edit func(*contents)) error {
 	return f.changeLocked(edit)
 }
 
-// changeLocked reads, edits and replaces the file; the lock must be held.
+// changeLocked reads, edits and replaces the file. The caller must hold the lock.
 func (f *File) changeLocked(edit func(*contents)) error {
 	c, err := f.read()
 	if snap.CodeOf(err) == snap.CodeNotSignedIn {

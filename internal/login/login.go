@@ -1,5 +1,5 @@
-// Package login is the client half of signing in: the device grant (RFC 8628),
-// the sessions in credentials.json, and their refresh.
+// Package login is the client side of signing in: the device grant (RFC 8628), the sessions in
+// credentials.json, and their refresh.
 package login
 
 import (
@@ -16,21 +16,21 @@ import (
 	"snap/api"
 )
 
-// Code is what a person needs to approve the login. Its texts are safe to print.
+// Code is the information a user needs to approve a login. Its texts are safe to print.
 type Code struct {
-	UserCode string    // as to be shown, such as BCDF-GHJK
+	UserCode string    // in display form, such as BCDF-GHJK
 	URL      string    // where to enter it
-	Complete string    // the same with the code in it; empty if the service gives none
-	Expires  time.Time // when the code ends
+	Complete string    // the URL including the code; empty if the service sends none
+	Expires  time.Time // when the code expires
 	Opened   bool      // a browser is being opened
-	Why      string    // why none is, when the user did not ask for that
+	Why      string    // the reason no browser is opened, unless the user asked for none
 }
 
-// Prompt shows a login's progress to a person.
+// Prompt shows the progress of a login to a person.
 type Prompt interface {
-	Code(Code)                       // once, before anything is waited for
-	Waiting(remaining time.Duration) // about once a second until the end
-	Note(text string)                // something worth a line
+	Code(Code)                       // called once, before Waiting
+	Waiting(remaining time.Duration) // called about once a second until the end
+	Note(text string)                // shows a line of text
 }
 
 // Options configure [Login].
@@ -39,15 +39,15 @@ type Options struct {
 	AuthURL   string // empty: discovered from the cloud service
 	ClientID  string // empty: discovered from the cloud service
 	Scope     string // empty: what the service suggests
-	As        string // the account's name; empty: that of the user, see [Session.Account]
+	As        string // the account's name; empty: derived from the user, see [Session.Account]
 	NoBrowser bool
 	ConfigDir string
 	Program   string                     // such as "snapcli 1.2", shown on the approval page
 	Host      string                     // this machine's name, shown on the approval page
 	Env       func(string) string        // nil is os.Getenv
-	Terminal  bool                       // a person sees the prompt
+	Terminal  bool                       // a person can see the prompt
 	OpenURL   func(string) error         // nil opens the system's browser, detached
-	Browser   func() (bool, string)      // whether there is one, or why not; nil looks at the machine
+	Browser   func() (bool, string)      // whether a browser can be opened, and if not, why; nil checks the machine
 	Confirm   func(question string) bool // nil answers no
 	Prompt    Prompt
 	HTTP      *http.Client
@@ -55,11 +55,10 @@ type Options struct {
 	After     func(time.Duration) <-chan time.Time // nil is time.After
 }
 
-// Login signs in by device grant, stores the session as the account in use, and
-// ends the one it replaces: the session of the same name, or without a name, that
-// of the same user. Its errors have the codes forbidden (denied), not_signed_in
-// (expired), unreachable, interrupted and usage; after each, the session that
-// was there before still stands.
+// Login signs in by device grant, stores the session as the account in use, and ends the session it
+// replaces: the one with the same name, or without a name, the one of the same user. Its errors
+// have the codes forbidden (denied), not_signed_in (expired), unreachable, interrupted and usage.
+// After an error, the previous session remains valid.
 func Login(ctx context.Context, o Options) (Session, error) {
 	o.fillIn()
 	base, err := api.CheckBaseURL(o.CloudURL)
@@ -119,9 +118,8 @@ func (o *Options) fillIn() {
 	o.HTTP = web(o.HTTP)
 }
 
-// resolve finds the auth service and the client ID, from the flags or from the
-// cloud service (SPEC 5.2). A cloud service that suddenly names another auth
-// service is not followed silently.
+// resolve sets the auth service and the client ID from the flags or the cloud service (SPEC 5.2).
+// If the cloud service names a different auth service than before, resolve asks for confirmation.
 func (o *Options) resolve(ctx context.Context) (scopes []string, err error) {
 	pinned := o.AuthURL != ""
 	if !pinned || o.ClientID == "" {
@@ -169,7 +167,7 @@ func hostOf(raw string) string {
 	return u.Host
 }
 
-// store keeps a new session, with who it is for, and then ends the old one.
+// store adds the user's identity to a new session, saves it, and then ends the old session.
 func (o *Options) store(ctx context.Context, s Session) (Session, error) {
 	if err := o.introduce(ctx, &s); err != nil {
 		return Session{}, err
@@ -196,7 +194,7 @@ func (o *Options) file() *File {
 	return f
 }
 
-// introduce asks the cloud service who the session is for.
+// introduce fills in the session's user and organization from the cloud service.
 func (o *Options) introduce(ctx context.Context, s *Session) error {
 	client, err := api.New(api.Options{
 		BaseURL: o.CloudURL, Mount: api.MountUser, Token: api.StaticToken(s.AccessToken), UserAgent: o.Program,
@@ -223,7 +221,7 @@ func (o *Options) introduce(ctx context.Context, s *Session) error {
 	return nil
 }
 
-// key is how sessions are kept by cloud URL.
+// key normalizes a cloud URL for use as a key of the sessions.
 func key(cloudURL string) string {
 	u, err := url.Parse(strings.TrimRight(strings.TrimSpace(cloudURL), "/"))
 	if err != nil {

@@ -11,17 +11,17 @@ import (
 	"snap/api"
 )
 
-// early is how long before its end an access token is refreshed.
+// early is how long before its expiry an access token is refreshed.
 const early = 30 * time.Second
 
-// refreshTimeout bounds one refresh, which nothing else can stop: once the
-// service has replaced the refresh token, the new one must reach the file.
+// refreshTimeout limits one refresh. Nothing else can interrupt it: once the service has replaced
+// the refresh token, the new one must be written to the file.
 const refreshTimeout = 30 * time.Second
 
-// Source returns the session's access token for each request to a cloud URL,
-// and to no other. It refreshes the token when it ends or was refused. Among
-// several processes one refreshes, and the others take what it got. It fails
-// with code not_signed_in when there is no session, or it has ended.
+// Source returns a token source for requests to a cloud URL, and to no other. It refreshes the
+// token when it expires or was refused. If several processes need a refresh, one performs it and
+// the others use its result. It fails with code not_signed_in if there is no session or it has
+// ended.
 func (f *File) Source(cloudURL string, h *http.Client) api.TokenSource {
 	h = web(h)
 	return func(ctx context.Context, refused string) (string, error) {
@@ -40,7 +40,7 @@ func (f *File) Source(cloudURL string, h *http.Client) api.TokenSource {
 	}
 }
 
-// Refresh refreshes the session of a cloud URL now, and returns it.
+// Refresh refreshes the session of a cloud URL now and returns it.
 func (f *File) Refresh(ctx context.Context, cloudURL string, h *http.Client) (Session, error) {
 	s, ok, err := f.Session(cloudURL)
 	if err != nil {
@@ -66,9 +66,8 @@ func sessionEnded(cause error) error {
 		Cause: cause}
 }
 
-// refresh gets a new access token: it takes the lock, reads again, decides
-// again, and only then asks the service. From the lock on it cannot be
-// interrupted.
+// refresh gets a new access token. It takes the lock, reads the file again, and contacts the
+// service only if a refresh is still needed. Once it holds the lock, it cannot be interrupted.
 func (f *File) refresh(ctx context.Context, h *http.Client, cloudURL, refused string) (Session, error) {
 	unlock, err := f.lock(ctx)
 	if err != nil {
@@ -98,14 +97,14 @@ func (f *File) refresh(ctx context.Context, h *http.Client, cloudURL, refused st
 	case errors.As(err, &r) && r.Code == "unauthorized_client":
 		return Session{}, notNow(s, r)
 	case err != nil && s.AccessToken != refused && f.now().Before(s.Expiry):
-		return s, nil // it lives a little longer; the next request tries again
+		return s, nil // the token is still valid; the next request tries again
 	case err != nil:
 		return Session{}, unreachable(s, err)
 	}
 	return next, f.changeLocked(func(c *contents) { c.put(cloudURL, next) })
 }
 
-// redeem asks for new tokens (RFC 6749 section 6).
+// redeem exchanges the refresh token for new tokens (RFC 6749 section 6).
 func redeem(ctx context.Context, h *http.Client, s Session, now func() time.Time) (Session, error) {
 	var got granted
 	err := postForm(ctx, h, s.TokenURL, url.Values{
@@ -126,8 +125,8 @@ func redeem(ctx context.Context, h *http.Client, s Session, now func() time.Time
 	return s, nil
 }
 
-// forget deletes a session whose refresh token was refused, if it is still the
-// one that stands there.
+// forget deletes a session whose refresh token was refused, unless the file already holds a newer
+// one.
 func (f *File) forget(cloudURL, token string, cause error) error {
 	err := f.changeLocked(func(c *contents) {
 		for _, s := range c.accounts(cloudURL) {
@@ -142,7 +141,7 @@ func (f *File) forget(cloudURL, token string, cause error) error {
 	return sessionEnded(cause)
 }
 
-// notNow is the answer to a session that is not over and gives nothing now, as
+// notNow is the error for a session that still exists but gets no token at present, for example
 // while its organization is closed.
 func notNow(s Session, r *refusal) error {
 	return &snap.Error{
@@ -162,10 +161,10 @@ func unreachable(s Session, err error) error {
 	}
 }
 
-// Logout deletes the session of the chosen account here and revokes it at the
-// auth service. Other accounts stay, and none of them comes into use. ended says
-// that the session is gone from here; then an error only says why the service may
-// still hold it. It is false without an error when there was none.
+// Logout deletes the session of the selected account from this machine and revokes it at the auth
+// service. Other accounts remain, and none of them is put in use. ended reports whether a session
+// was deleted. If it is true, an error only explains why the service may still accept the session.
+// If it is false and err is nil, there was no session.
 func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ended bool, err error) {
 	s, found, err := f.Session(cloudURL)
 	if err != nil || !found {
@@ -191,7 +190,7 @@ func Logout(ctx context.Context, f *File, cloudURL string, h *http.Client) (ende
 	return true, nil
 }
 
-// revoke ends a session at its auth service (RFC 7009).
+// revoke revokes a session at its auth service (RFC 7009).
 func revoke(ctx context.Context, h *http.Client, s Session) error {
 	if s.RevokeURL == "" {
 		return errors.New("the auth service does not support revocation")

@@ -25,11 +25,11 @@ func Files() fs.FS {
 	return sub
 }
 
-// Assets serves files under names that carry a hash of their content, so that
-// browsers keep them forever and still see every change at once.
+// Assets serves files under names that contain a hash of their content, so that browsers can cache
+// them forever and still see every change.
 type Assets struct {
 	prefix string
-	urls   map[string]string // file name to URL
+	urls   map[string]string // plain name to URL
 	files  map[string]asset  // hashed name to content
 }
 
@@ -38,12 +38,11 @@ type asset struct {
 	data []byte
 }
 
-// NewAssets reads every file at the top of the given file systems; a name in a
-// later one hides the same name in an earlier one. The prefix is the path below
-// which they are served, such as "/assets/". An ES module may import another
-// asset by "./name.js": the name is replaced with the hashed one, so modules
-// must not import each other in a circle. It panics when a file cannot be read,
-// because the files are part of the program.
+// NewAssets reads every file at the top level of the given file systems. A file in a later one
+// replaces a file of the same name in an earlier one. prefix is the path below which the assets are
+// served, such as "/assets/". An ES module may import another asset as "./name.js": NewAssets
+// inserts the hashed name, so modules must not import each other in a cycle. It panics if a file
+// cannot be read, because the files are part of the program.
 func NewAssets(prefix string, from ...fs.FS) *Assets {
 	a := &Assets{prefix: prefix, urls: map[string]string{}, files: map[string]asset{}}
 	content := map[string][]byte{}
@@ -66,7 +65,7 @@ func NewAssets(prefix string, from ...fs.FS) *Assets {
 	return a
 }
 
-// add hashes one file after the modules it imports.
+// add hashes a file, after the modules that it imports.
 func (a *Assets) add(name string, content map[string][]byte) string {
 	if url, done := a.urls[name]; done {
 		return path.Base(url)
@@ -88,8 +87,8 @@ func (a *Assets) add(name string, content map[string][]byte) string {
 	return hashed
 }
 
-// URL returns the path of a file by its plain name. It panics for a file that
-// does not exist, which a test of the template finds.
+// URL returns the URL path of a file given its plain name. It panics if the file does not exist,
+// which a test of the templates detects.
 func (a *Assets) URL(name string) string {
 	url, ok := a.urls[name]
 	if !ok {

@@ -12,8 +12,7 @@ import (
 	"snap"
 )
 
-// funcs are what templates may call besides what the template language has. Times
-// are in the clock's zone.
+// funcs returns the template functions. Times are in the clock's zone.
 func funcs(a *Assets, now func() time.Time) template.FuncMap {
 	return template.FuncMap{
 		"asset":   a.URL,
@@ -32,18 +31,18 @@ func funcs(a *Assets, now func() time.Time) template.FuncMap {
 	}
 }
 
-// Bytes writes a size for people, such as "12 MB".
+// Bytes formats a size for people, such as "12 MB".
 func Bytes(n int64) string { return humanize.Bytes(uint64(max(n, 0))) }
 
-// Exact writes a time to the minute, with its zone.
+// Exact formats a time to the minute, with its zone.
 func Exact(t time.Time) string { return t.Format("2 Jan 2006, 15:04 MST") }
 
-// People writes how many, such as "1 person" or "2 people".
+// People formats a number of people, such as "1 person" or "2 people".
 func People(n int) string { return Plural(n, "person", "people") }
 
 func plural(n int, word string) string { return Plural(n, word, word+"s") }
 
-// Plural writes how many of something, such as "1 key" or "2 keys".
+// Plural formats a count with its noun, such as "1 key" or "2 keys".
 func Plural(n int, one, more string) string {
 	if n == 1 {
 		return "1 " + one
@@ -51,7 +50,7 @@ func Plural(n int, one, more string) string {
 	return humanize.Comma(int64(n)) + " " + more
 }
 
-// ends says when something ends, such as "ends in 3 days".
+// ends describes when something ends, such as "ends in 3 days".
 func ends(now, t time.Time) string {
 	if !now.Before(t) {
 		return "ended"
@@ -59,15 +58,15 @@ func ends(now, t time.Time) string {
 	return "ends " + snap.Distance(now, t)
 }
 
-// shortID is the beginning of a snapshot's ID, enough to tell it from others in
-// a listing; commands take it as it is.
+// shortID abbreviates a snapshot's ID. The result tells it from others in a listing, and commands
+// accept it.
 func shortID(id string) string {
 	id = strings.TrimPrefix(id, "snap_")
 	return id[:min(len(id), 8)]
 }
 
-// prose makes sentences of an error's detail or hint, which are written without
-// capital and period, and code of text in backquotes.
+// prose turns an error's detail or hint, which have no capital and no period, into sentences. It
+// marks text in backquotes as code.
 func prose(text string) template.HTML {
 	if text == "" {
 		return ""

@@ -2,9 +2,9 @@ package look
 
 import "html/template"
 
-// icon returns a drawing of 16 by 16 units in the text's colour. It is hidden
-// from screen readers: the text next to it, or a label, says the same. It panics
-// for a name that does not exist, which a test of the template finds.
+// icon returns an icon of 16 by 16 units in the text's colour. It is hidden from screen readers,
+// because the adjacent text or a label says the same. It panics if the name does not exist, which a
+// test of the templates detects.
 func icon(name string) template.HTML {
 	body, ok := icons()[name]
 	if !ok {
@@ -13,7 +13,8 @@ func icon(name string) template.HTML {
 	return template.HTML(`<svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true" focusable="false">` + body + `</svg>`)
 }
 
-// icons are drawn with strokes of 1.5 units; the stylesheet sets stroke and fill.
+// icons returns the drawings by name. They use strokes of 1.5 units; the stylesheet sets stroke and
+// fill.
 func icons() map[string]string {
 	return map[string]string{
 		"cloud":    `<path d="M4.5 12.5h7a2.75 2.75 0 0 0 .4-5.47 4 4 0 0 0-7.73-.9A3.25 3.25 0 0 0 4.5 12.5z"/>`,

@@ -5,21 +5,19 @@ import (
 	"strings"
 )
 
-// Policy returns the Content-Security-Policy of our pages: scripts, styles and
-// images from the page's own origin only, nothing inline, no framing. A form
-// may be sent to the page's origin and to the given ones; a browser applies
-// this also to where the answer redirects, so a page whose form leads to an
-// identity provider must name its origin.
+// Policy returns the Content-Security-Policy of our pages: scripts, styles and images only from the
+// page's own origin, nothing inline, no framing. Forms may be sent to the page's origin and to
+// formTargets. Browsers apply this to redirects as well, so a page whose form leads to an identity
+// provider must list the provider's origin.
 func Policy(formTargets ...string) string {
 	forms := strings.Join(append([]string{"'self'"}, formTargets...), " ")
 	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 		"form-action " + forms + "; base-uri 'none'; frame-ancestors 'none'"
 }
 
-// Secure wraps a handler of pages so that every answer carries the headers that
-// keep it safe in a browser: [Policy], no sniffing, no framing, no referrer to
-// elsewhere, an origin of its own, and no storing in caches unless the handler
-// says otherwise.
+// Secure wraps a page handler so that every response has the headers that protect it in a browser:
+// [Policy], no content sniffing, no framing, no referrer to other sites, origin isolation, and no
+// caching unless the handler sets its own Cache-Control.
 func Secure(next http.Handler, formTargets ...string) http.Handler {
 	policy := Policy(formTargets...)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,18 +16,19 @@ import (
 //go:embed parts
 var parts embed.FS
 
-// Page is what every page knows. Page data embeds it.
+// Page is the data that every page needs. Page data embeds it.
 type Page struct {
-	Title   string // of the page, without the product's name
+	Title   string // the page's title, without the product's name
 	Product string // shown in the corner, such as "snapcli"
-	Home    string // where the corner leads; "/" when empty
+	Home    string // target of the corner link; empty means "/"
 	Nav     []Link
 	Who     string   // who is signed in; empty for nobody
-	WhoLink string   // where that leads
+	WhoLink string   // target of the user's link
 	Narrow  bool     // one centred card instead of the full width
 	Styles  []string // further stylesheets, by asset name
 	Scripts []string // ES modules, by asset name
-	// Revision orders fragments of one page; empty where none is replaced.
+	// Revision orders the fragments of one page. It is empty on pages whose fragments are not
+	// replaced.
 	Revision string
 }
 
@@ -35,7 +36,7 @@ type Page struct {
 type Link struct {
 	URL, Text, Icon string
 	Current         bool
-	Count           int // shown beside the text when not 0
+	Count           int // shown next to the text if not 0
 }
 
 // Views are the parsed templates of a program.
@@ -43,9 +44,9 @@ type Views struct {
 	pages map[string]*template.Template
 }
 
-// Parse reads the shared parts and a program's page files. Every page may
-// define "main", "head" and its own parts, and use those of files whose name
-// starts with an underscore. The clock serves the relative times.
+// Parse reads the shared parts and a program's page files. Every page may define "main", "head" and
+// its own parts, and may use the parts in files whose name starts with an underscore. now is the
+// clock for relative times.
 func Parse(a *Assets, now func() time.Time, pages fs.FS, pattern string) (*Views, error) {
 	root, err := template.New("").Funcs(funcs(a, now)).ParseFS(parts, "parts/*.html")
 	if err != nil {
@@ -76,7 +77,7 @@ func Parse(a *Assets, now func() time.Time, pages fs.FS, pattern string) (*Views
 	return v, nil
 }
 
-// Page writes a whole page. Nothing is written when the template fails.
+// Page writes a whole page. It writes nothing if the template fails.
 func (v *Views) Page(w http.ResponseWriter, status int, page string, data any) error {
 	return v.Part(w, status, page, "base", data)
 }
@@ -93,7 +94,7 @@ func (v *Views) Write(w io.Writer, page, part string, data any) error {
 	return nil
 }
 
-// Part is Page for one part of a page, for scripts that put it in place.
+// Part is [Views.Page] for one part of a page, which a script inserts into the page.
 func (v *Views) Part(w http.ResponseWriter, status int, page, part string, data any) error {
 	var buf bytes.Buffer
 	if err := v.Write(&buf, page, part, data); err != nil {

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// inProcess is the address of what is answered by this process itself. No
-// name below .invalid exists (RFC 2606).
+// inProcess is the base URL of requests that this process answers itself. No name below .invalid
+// exists (RFC 2606).
 const inProcess = "http://profile.invalid"
 
-// newClient returns a client that asks the handler for what is inProcess, and
-// the network for everything else.
+// newClient returns a client that sends requests for inProcess to the handler and all others to the
+// network.
 func newClient(inside http.Handler) *http.Client {
 	outside := http.DefaultTransport.(*http.Transport).Clone()
 	outside.MaxIdleConnsPerHost = 16
@@ -55,7 +55,7 @@ func (t roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.response(r, read), nil
 }
 
-// answer is the response of a handler in this process.
+// answer is the response of the handler in this process.
 type answer struct {
 	header http.Header
 	body   *io.PipeWriter

@@ -1,18 +1,17 @@
-// Package profile pushes to and pulls from a storage profile: a bucket or a
-// folder of the user's own, without a cloud service. To the transfer it is
-// what the service is, so parts, resumption and verification are the same.
+// Package profile pushes snapshots to and pulls them from a storage profile: a bucket or a folder
+// of the user's own, without a cloud service. It gives package transfer the same interface as the
+// service, so parts, resumption and verification work the same way.
 //
 // A profile has these keys:
 //
 //	bytes/<SHA-256>.snap              a snapshot file
-//	records/<target>/<name>.json      what it is, written last: with it the snapshot is there
+//	records/<target>/<name>.json      its record, written last: the snapshot exists once it does
 //
-// Target and name are written with other characters than a-z and 0-9 as "-",
-// and with the beginning of their SHA-256 behind them, so that any name of any
-// script has a key of its own. In a folder, objects lie as the blob store
-// keeps them.
+// In target and name, characters other than a-z and 0-9 become "-", and the beginning of their
+// SHA-256 is appended, so that every name has a key of its own. In a folder, objects are stored as
+// package blob stores them.
 //
-// Nobody checks who may do what but the storage itself.
+// Only the object store itself checks permissions.
 package profile
 
 import (
@@ -36,8 +35,7 @@ import (
 	"snap/internal/blob"
 )
 
-// urlLife is how long a part's URL serves. It is signed on this machine and
-// used at once.
+// urlLife is the lifetime of a part's URL. It is signed on this machine and used at once.
 const urlLife = time.Hour
 
 // Profile is an open storage profile. It is safe for concurrent use.
@@ -47,7 +45,7 @@ type Profile struct {
 	now   func() time.Time
 
 	mu      sync.Mutex
-	uploads map[string]upload // by the ID that Push gave
+	uploads map[string]upload // by the ID that Push returned
 }
 
 type upload struct {
@@ -55,8 +53,8 @@ type upload struct {
 	key, id string
 }
 
-// Open opens a profile by its URL: s3://bucket/prefix?endpoint=... as
-// blob.OpenS3 takes it, or file:///folder.
+// Open opens a profile by its URL: s3://bucket/prefix?endpoint=... as in blob.OpenS3, or
+// file:///folder.
 func Open(ctx context.Context, rawURL string, now func() time.Time) (*Profile, error) {
 	p := &Profile{now: now, uploads: map[string]upload{}}
 	if now == nil {
@@ -89,8 +87,7 @@ func Open(ctx context.Context, rawURL string, now func() time.Time) (*Profile, e
 var errURL = snap.Usage("the storage profile's URL is not usable",
 	"use s3://bucket/prefix?endpoint=https://host or file:///folder")
 
-// CheckURL tells, as an error of code usage, what keeps a profile's URL from
-// being used. It connects to nothing.
+// CheckURL returns an error of code usage if a profile's URL is not valid. It makes no connection.
 func CheckURL(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	switch {
@@ -107,7 +104,7 @@ func isBucket(u *url.URL) bool { return u.Scheme == "s3" }
 
 func isFolder(u *url.URL) bool { return u.Scheme == "file" && u.Host == "" && filepath.IsAbs(u.Path) }
 
-// HTTP returns the client that follows the profile's URLs.
+// HTTP returns the client for the profile's URLs.
 func (p *Profile) HTTP() *http.Client { return p.http }
 
 func bytesKey(sum string) string { return "bytes/" + sum + ".snap" }
@@ -117,7 +114,7 @@ func recordsOf(target string) string { return "records/" + label(target) + "/" }
 
 func recordKey(target, name string) string { return recordsOf(target) + label(name) + ".json" }
 
-// label makes a name a part of a key that people still recognize.
+// label converts a name to a part of a key that people can still recognize.
 func label(name string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
@@ -129,7 +126,7 @@ func label(name string) string {
 	return plain[:min(len(plain), 40)] + "-" + hex.EncodeToString(sum[:6])
 }
 
-// Snapshots lists a target's snapshots, newest first. Their IDs are the names.
+// Snapshots lists a target's snapshots, newest first. Their IDs are their names.
 func (p *Profile) Snapshots(ctx context.Context, target string) ([]api.Snapshot, error) {
 	keys, err := p.store.List(ctx, recordsOf(target))
 	if err != nil {
@@ -139,7 +136,7 @@ func (p *Profile) Snapshots(ctx context.Context, target string) ([]api.Snapshot,
 	for _, key := range keys {
 		s, err := p.record(ctx, key)
 		if errors.Is(err, snap.ErrNotFound) {
-			continue // deleted meanwhile
+			continue // deleted in the meantime
 		}
 		if err != nil {
 			return nil, err
@@ -162,10 +159,10 @@ func (p *Profile) record(ctx context.Context, key string) (api.Snapshot, error) 
 	return s, nil
 }
 
-// idOf is what names a snapshot between Push, Parts and Complete, and to Pull.
+// idOf returns the ID of a snapshot, which Push, Parts, Complete and Pull use.
 func idOf(target, name string) string { return target + "\x00" + name }
 
-// Push begins a push, or finds it begun or done, also by another process.
+// Push begins a push. It finds one that was begun or completed earlier, also by another process.
 func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, error) {
 	id := idOf(r.Target, r.Name)
 	have, err := p.record(ctx, recordKey(r.Target, r.Name))
@@ -194,11 +191,11 @@ func (p *Profile) Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, 
 	return plan, err
 }
 
-// abandonedAfter is the age at which an upload counts as abandoned.
+// abandonedAfter is the age at which an unfinished upload counts as abandoned.
 const abandonedAfter = 7 * 24 * time.Hour
 
-// begun returns the upload of these bytes that was begun, and its parts. Those
-// of other bytes that were abandoned are dropped on the way.
+// begun returns the unfinished upload of these bytes and its parts. It also aborts abandoned
+// uploads of other bytes.
 func (p *Profile) begun(ctx context.Context, key string) (id string, present []api.PartRef, err error) {
 	pending, err := p.store.ListUploads(ctx)
 	if err != nil {
@@ -212,7 +209,7 @@ func (p *Profile) begun(ctx context.Context, key string) (id string, present []a
 			continue
 		}
 		if id != "" {
-			continue // started twice at once: one continues, the other is dropped in time
+			continue // if two uploads began at once, one continues and the other is dropped later
 		}
 		parts, err := p.store.Parts(ctx, key, u.Upload)
 		if err != nil {
@@ -236,7 +233,7 @@ func (p *Profile) upload(id string) (upload, error) {
 	return u, nil
 }
 
-// Parts signs upload URLs of parts.
+// Parts returns signed upload URLs for parts.
 func (p *Profile) Parts(ctx context.Context, id string, r api.PartsRequest) (out api.PartsResponse, err error) {
 	u, err := p.upload(id)
 	if err != nil {
@@ -253,7 +250,7 @@ func (p *Profile) Parts(ctx context.Context, id string, r api.PartsRequest) (out
 	return out, nil
 }
 
-// Complete ends a push: the bytes first, then the record.
+// Complete ends a push: it completes the bytes first and then writes the record.
 func (p *Profile) Complete(ctx context.Context, id string) (api.Snapshot, error) {
 	u, err := p.upload(id)
 	if err != nil {
@@ -268,7 +265,7 @@ func (p *Profile) Complete(ctx context.Context, id string) (api.Snapshot, error)
 	return p.record(ctx, recordKey(u.Target, u.Name))
 }
 
-// write writes the record with which a snapshot is there.
+// write writes the record, after which the snapshot exists.
 func (p *Profile) write(ctx context.Context, r api.PushRequest) error {
 	text, err := json.MarshalIndent(api.Snapshot{
 		ID: r.Name, Target: r.Target, Name: r.Name, Type: r.Type, Engine: r.Engine,
@@ -280,8 +277,7 @@ func (p *Profile) write(ctx context.Context, r api.PushRequest) error {
 	return p.store.Write(ctx, recordKey(r.Target, r.Name), text)
 }
 
-// Pull returns where the bytes of a snapshot are, by the ID that [Profile.ID]
-// makes.
+// Pull returns the location of a snapshot's bytes. id comes from [Profile.ID].
 func (p *Profile) Pull(ctx context.Context, id string) (api.PullResponse, error) {
 	target, name, _ := strings.Cut(id, "\x00")
 	s, err := p.record(ctx, recordKey(target, name))
@@ -291,5 +287,5 @@ func (p *Profile) Pull(ctx context.Context, id string) (api.PullResponse, error)
 	return api.PullResponse{Snapshot: s, URL: inProcess + "/bytes/" + s.SHA256}, nil
 }
 
-// ID returns what Pull takes for a snapshot of a listing.
+// ID returns the argument of [Profile.Pull] for a snapshot of a listing.
 func (p *Profile) ID(s api.Snapshot) string { return idOf(s.Target, s.Name) }
