@@ -18,7 +18,7 @@ type newcomersInput struct {
 	Group string `query:"group_id" maxLength:"512" doc:"ID of an SSO group; without it, of the org-wide share"`
 }
 
-// explain tells who can see a snapshot, from the rule itself.
+// explain describes who can see a snapshot, as the access rule decides it.
 func (s *Service) explain(ctx context.Context, in *accessInput) (*body[api.Access], error) {
 	c := callOf(ctx)
 	ways, people, err := s.store.Access(ctx, c.caller, c.snapshot)
@@ -46,7 +46,7 @@ func (s *Service) explain(ctx context.Context, in *accessInput) (*body[api.Acces
 	return &body[api.Access]{out}, nil
 }
 
-// newcomers tells whom a share would add, before it is made.
+// newcomers lists the users whom a share would add, before it is made.
 func (s *Service) newcomers(ctx context.Context, in *newcomersInput) (*body[api.Newcomers], error) {
 	c := callOf(ctx)
 	users, count, err := s.store.Newcomers(ctx, c.caller, c.snapshot, in.Group, 50)

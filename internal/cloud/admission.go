@@ -16,26 +16,25 @@ import (
 	"snap/internal/limit"
 )
 
-// admission is what a request passes before anything is done for it: the rate
-// of its address, and the gate of its class. Whether the service lives and is
-// ready is always answered, and sign-in has places of its own, so that people
-// get in while the API has too much to do.
+// admission limits requests before any work is done for them: each address has a rate, and each
+// class of requests has a gate. Health checks are never limited. Sign-in has a gate of its own, so
+// that people can sign in while the API is overloaded.
 type admission struct {
 	limiter *limit.Limiter
-	all     limit.Rate // of an address
+	all     limit.Rate // of each address
 	signIns limit.Rate
-	keys    limit.Rate // of a credential
+	keys    limit.Rate // of each credential
 
 	requests  *gate
 	signIn    *gate
 	transfers *gate
 
-	bodies   atomic.Int64 // bytes of bodies that are in memory before a gate
+	bodies   atomic.Int64 // bytes of request bodies in memory that wait for a gate
 	refusals func(why string)
 }
 
-// maxBody is the most bytes a request's body may have that is not a part of a
-// snapshot, and maxBodies what all that have arrived before their gate may have.
+// maxBody is the most bytes of one request's body, unless it is a part of a snapshot. maxBodies is
+// the most bytes of all bodies that wait for their gate.
 const (
 	maxBody   = 1 << 20
 	maxBodies = 64 << 20
@@ -63,7 +62,7 @@ const (
 	classTransfer = "transfer"
 )
 
-// classOf returns a request's class by its path.
+// classOf returns the class of a request path.
 func classOf(path string) string {
 	switch {
 	case path == "/healthz" || path == "/readyz":
@@ -76,7 +75,7 @@ func classOf(path string) string {
 	return classRequest
 }
 
-// admitted puts the admission in front of a handler.
+// admitted wraps a handler in the admission.
 func (s *Service) admitted(next http.Handler) http.Handler {
 	a := s.admission
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +97,7 @@ func (s *Service) admitted(next http.Handler) http.Handler {
 	})
 }
 
-// address counts a request for where it comes from.
+// address counts a request against the rate of its address.
 func (a *admission) address(r *http.Request, address, class string) error {
 	wait := a.limiter.Allow(r.Context(), "address:"+address, a.all)
 	if wait == 0 && class == classSignIn {
@@ -110,7 +109,7 @@ func (a *admission) address(r *http.Request, address, class string) error {
 	return nil
 }
 
-// credential counts a request for who makes it.
+// credential counts a request against the rate of its credential.
 func (a *admission) credential(r *http.Request, c snap.Caller) error {
 	name := "credential:" + string(c.Credential.Kind) + ":" + strconv.FormatInt(c.Credential.ID, 10)
 	if wait := a.limiter.Allow(r.Context(), name, a.keys); wait > 0 {
@@ -120,8 +119,8 @@ func (a *admission) credential(r *http.Request, c snap.Caller) error {
 	return nil
 }
 
-// transferred serves bytes: as many at once as there are places, as slowly as
-// they like while they move.
+// transferred serves requests that transfer bytes. It limits how many run at once, but not how long
+// a transfer takes while bytes move.
 func (s *Service) transferred(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	leave, err := s.admission.transfers.enter(r.Context())
 	if err != nil {
@@ -133,9 +132,8 @@ func (s *Service) transferred(w http.ResponseWriter, r *http.Request, next http.
 	next.ServeHTTP(newMoving(w, r, stall), r)
 }
 
-// gated serves everything else. A place is taken when the whole request has
-// arrived and given back when the answer begins: who sends or reads slowly
-// holds none.
+// gated serves all other requests. A request takes a place when it has arrived completely and
+// returns it when its answer begins, so a client that sends or reads slowly holds no place.
 func (s *Service) gated(w http.ResponseWriter, r *http.Request, next http.Handler, class string) {
 	a := s.admission
 	release, err := a.arrived(r)
@@ -163,9 +161,8 @@ func (s *Service) gated(w http.ResponseWriter, r *http.Request, next http.Handle
 var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the body of the request has more than 1 MiB",
 	Hint: "send the bytes of snapshots to the URLs that /snapshots/{id}/parts returns"}
 
-// arrived reads a request's body into memory, where it stays until release. It
-// fails with too_large, and with errBusy when the bodies of all requests
-// together are too many.
+// arrived reads a request's body into memory, where it stays until release is called. It fails with
+// too_large, and with errBusy when all waiting bodies together are too large.
 func (a *admission) arrived(r *http.Request) (release func(), err error) {
 	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
 		return func() {}, nil
@@ -202,7 +199,7 @@ func (a *admission) arrived(r *http.Request) (release func(), err error) {
 	return release, nil
 }
 
-// leaving gives a request's place back when its answer begins.
+// leaving is a response writer that returns the request's place when the answer begins.
 type leaving struct {
 	http.ResponseWriter
 	leave func()
@@ -211,17 +208,17 @@ type leaving struct {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *leaving) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// SetReadDeadline does nothing: the whole request has arrived, so the deadline
-// would end the watch for the client's going, and with it the connection.
+// SetReadDeadline does nothing. The whole request has arrived, so a deadline would only end the
+// watch for a disconnected client, and with it the connection.
 func (*leaving) SetReadDeadline(time.Time) error { return nil }
 
-// WriteHeader begins the answer.
+// WriteHeader implements http.ResponseWriter.
 func (w *leaving) WriteHeader(status int) {
 	w.leave()
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write continues the answer.
+// Write implements http.ResponseWriter.
 func (w *leaving) Write(p []byte) (int, error) {
 	w.leave()
 	return w.ResponseWriter.Write(p)

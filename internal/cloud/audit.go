@@ -24,7 +24,7 @@ type auditInput struct {
 }
 
 func (s *Service) listAudit(ctx context.Context, in *auditInput) (*body[api.AuditPage], error) {
-	// or nothing is listed, as if it had never been done
+	// An unknown action would list nothing, as if it had never happened.
 	if in.Action != "" && !slices.Contains(snap.AuditActions(), in.Action) {
 		return nil, snap.Invalid(fmt.Sprintf("%q is not an action of the audit log", in.Action),
 			"the actions are "+names(snap.AuditActions()))
@@ -52,8 +52,8 @@ type pulledInput struct {
 	Body api.PulledRequest
 }
 
-// pulled records that a pull has ended well. The bytes may not have passed
-// through the service, so it is the client that tells.
+// pulled records that a pull has completed. The client reports it, because the bytes may not have
+// passed through the service.
 func (s *Service) pulled(ctx context.Context, in *pulledInput) (*empty, error) {
 	c := callOf(ctx)
 	return &empty{}, s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPulled, snap.AuditDetail{Bytes: in.Body.Bytes})
@@ -64,7 +64,7 @@ type thenInput struct {
 	At       time.Time `query:"at" required:"true" example:"2099-01-01T00:00:00Z" doc:"the moment that is asked about"`
 }
 
-// audienceThen answers from the audit log who could see a snapshot at a time.
+// audienceThen answers, from the audit log, who could see a snapshot at a time in the past.
 func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.AudienceThen], error) {
 	c := callOf(ctx).caller
 	if err := s.sequence(ctx, c.Org.ID); err != nil {
@@ -98,7 +98,7 @@ func (s *Service) audienceThen(ctx context.Context, in *thenInput) (*body[api.Au
 	return &body[api.AudienceThen]{out}, nil
 }
 
-// through says in words what let anyone see the snapshot.
+// through describes what let anyone see the snapshot.
 func through(then snap.Then) []string {
 	out := []string{"owners and admins of the organization"}
 	if then.Owner != "" {

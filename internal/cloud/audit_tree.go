@@ -14,12 +14,12 @@ import (
 	"snap/internal/store"
 )
 
-// sequenceEvery is how often lines of the audit logs are looked for that wait to
-// be numbered. Whoever reads a log does not wait for it ([Service.sequence]).
+// sequenceEvery is how often the service looks for audit lines that are not numbered yet. A reader
+// of a log does not wait for it ([Service.sequence]).
 const sequenceEvery = 250 * time.Millisecond
 
-// Sequence numbers the waiting lines of every organization's audit log and signs
-// their checkpoints. An organization whose log was altered holds up no other.
+// Sequence numbers the waiting lines of every organization's audit log and signs their checkpoints.
+// It returns one error for all logs that were altered; these do not delay the others.
 func (s *Service) Sequence(ctx context.Context) error {
 	orgs, err := s.store.Unsequenced(ctx)
 	if err != nil {
@@ -34,9 +34,9 @@ func (s *Service) Sequence(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// sequence numbers the waiting lines of the caller's organization, so that they
-// read what they have just done. A log that was altered can still be read: its
-// checkpoint is refused, and verifying it fails.
+// sequence numbers the waiting lines of the caller's organization, so that callers can read the
+// lines of their own latest actions. A log that was altered can still be read: its checkpoint is
+// refused, and verifying it fails.
 func (s *Service) sequence(ctx context.Context, orgID int64) error {
 	_, err := s.store.Sequence(ctx, orgID, s.auditKey)
 	if snap.CodeOf(err) == snap.CodeConflict {
@@ -46,7 +46,7 @@ func (s *Service) sequence(ctx context.Context, orgID int64) error {
 	return err
 }
 
-// checkpoint signs what an organization's log holds now.
+// checkpoint signs the current state of an organization's log.
 func (s *Service) checkpoint(ctx context.Context, org snap.OrgRef) (out api.AuditCheckpoint, size int64, err error) {
 	if _, err := s.store.Sequence(ctx, org.ID, s.auditKey); err != nil {
 		return out, 0, err
@@ -54,8 +54,7 @@ func (s *Service) checkpoint(ctx context.Context, org snap.OrgRef) (out api.Audi
 	return s.lastCheckpoint(ctx, org)
 }
 
-// lastCheckpoint is the newest checkpoint that was signed. The zero one is of a
-// log without lines.
+// lastCheckpoint returns the newest signed checkpoint. It is zero for a log without lines.
 func (s *Service) lastCheckpoint(ctx context.Context, org snap.OrgRef) (out api.AuditCheckpoint, size int64,
 	err error) {
 	out.Key = s.auditKey.Verifier(org.Slug)
@@ -120,7 +119,7 @@ func (s *Service) auditInclusion(ctx context.Context, in *lineInput) (*body[api.
 	return s.prove(ctx, org, out)
 }
 
-// prove completes an inclusion with its proof and the checkpoint it leads to.
+// prove adds to an inclusion its proof and the checkpoint that the proof leads to.
 func (s *Service) prove(ctx context.Context, org snap.OrgRef, out api.AuditInclusion) (*body[api.AuditInclusion],
 	error) {
 	c, size, err := s.checkpoint(ctx, org)
@@ -142,7 +141,7 @@ type growthInput struct {
 	From int64 `query:"from" required:"true" minimum:"1" example:"1" doc:"size of the older checkpoint"`
 }
 
-// auditGrowth proves that the log begins with what an older checkpoint held.
+// auditGrowth proves that the log begins with the lines of an older checkpoint.
 func (s *Service) auditGrowth(ctx context.Context, in *growthInput) (*body[api.AuditGrowth], error) {
 	org := callOf(ctx).caller.Org
 	c, size, err := s.checkpoint(ctx, org)
@@ -161,8 +160,8 @@ func (s *Service) auditGrowth(ctx context.Context, in *growthInput) (*body[api.A
 	return &body[api.AuditGrowth]{api.AuditGrowth{From: in.From, Proof: hashes(proof), AuditCheckpoint: c}}, nil
 }
 
-// receipt gives a recipient organization the line of the owner's log that
-// records the share, with its proof. The line names no person.
+// receipt returns to a recipient organization the line of the owner's log that records the share,
+// with its proof. The line names no person.
 func (s *Service) receipt(ctx context.Context, _ *ByID) (*body[api.AuditInclusion], error) {
 	c := callOf(ctx)
 	if c.snapshot.Org.ID == c.caller.Org.ID {
@@ -187,7 +186,7 @@ func hashes(proof []tlog.Hash) []string {
 	return append([]string{}, each(proof, tlog.Hash.String)...)
 }
 
-// auditNews is the part of a webhook event about the log.
+// auditNews returns the part of a webhook event that describes the log.
 func (s *Service) auditNews(ctx context.Context, w store.Webhook, line int64) (*api.WebhookLog, error) {
 	signed, err := s.store.AuditCheckpoint(ctx, w.OrgID)
 	if err != nil {

@@ -13,21 +13,20 @@ import (
 	"snap/internal/store"
 )
 
-// collectEvery is how often unfinished uploads and rows that no longer count
-// are looked for; abandonedAfter is how long no one has touched an upload that
-// is collected; deliverEvery is how often due webhooks are looked for, and recheckEvery
-// how often an identity provider is asked about one person.
+// collectEvery is how often unfinished uploads and obsolete rows are collected. abandonedAfter is
+// how long an upload must have been untouched to be collected. deliverEvery is how often due
+// webhooks are delivered. recheckEvery is how often an identity provider is asked about one person.
 const (
 	collectEvery   = 10 * time.Minute
 	abandonedAfter = 48 * time.Hour
 	deliverEvery   = time.Second
 	recheckEvery   = time.Second
-	indexEvery     = time.Minute // what an earlier release wrote, for searches
+	indexEvery     = time.Minute // indexes rows of earlier releases for searches
 )
 
-// startBackground does the service's background work until ctx is done. Each
-// kind is done by one replica at a time; when that one dies, another takes
-// over. The returned function waits until all has stopped.
+// startBackground runs the service's background work until ctx is done. Each kind of work runs on
+// one replica at a time; when that replica stops, another takes over. The returned function waits
+// until all work has stopped.
 func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
 	holder := rand.Text()
@@ -58,7 +57,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		_, err := s.signin.Recheck(ctx)
 		return err
 	})
-	running.Go(func() { // each delivery is leased by itself
+	running.Go(func() { // each delivery has a lease of its own
 		s.repeat(ctx, "webhooks", deliverEvery, func(ctx context.Context) error {
 			return s.job(ctx, "webhooks", func(ctx context.Context) error {
 				_, err := s.Deliver(ctx)
@@ -69,11 +68,11 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	return running.Wait
 }
 
-// often are the kinds of work that are looked for every second or more often.
-// They are not traced and logged as a whole.
+// often reports whether a kind of work runs every second or more often. The runs of such work are
+// not traced or logged one by one.
 func often(name string) bool { return name == "webhooks" || name == "audit" || name == "recheck" }
 
-// job does background work once, counted.
+// job runs background work once, with metrics, a trace and a log line.
 func (s *Service) job(ctx context.Context, name string, work func(context.Context) error) error {
 	end := func(error) {}
 	if !often(name) {
@@ -105,12 +104,11 @@ func (s *Service) repeat(ctx context.Context, name string, every time.Duration, 
 	}
 }
 
-// sweepBatch is how many rows that no longer count go in one transaction.
+// sweepBatch is how many obsolete rows one transaction removes.
 const sweepBatch = 1000
 
-// Collect removes uploads that no one has touched for two days, with their
-// bytes, and returns how many; and rows of the database that no longer count.
-// It is safe to run on several replicas at once.
+// Collect removes uploads that no one has touched for two days, with their bytes, and obsolete rows
+// of the database. It returns how many uploads it removed. Several replicas may run it at once.
 func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 	for {
 		swept, err := s.store.Sweep(ctx, sweepBatch)
@@ -146,10 +144,10 @@ func (s *Service) Collect(ctx context.Context) (collected int, err error) {
 	return collected, errors.Join(s.removeGarbage(ctx), s.abortUnknown(ctx))
 }
 
-// collectBatch is how many rows of uploads or garbage are looked at together.
+// collectBatch is how many rows of uploads or garbage are read at once.
 const collectBatch = 100
 
-// removeGarbage removes the objects that no row needs any more.
+// removeGarbage removes the objects that no row refers to any more.
 func (s *Service) removeGarbage(ctx context.Context) error {
 	for {
 		all, err := s.store.Garbage(ctx, collectBatch)
@@ -179,11 +177,11 @@ func (s *Service) remove(ctx context.Context, g store.Garbage) error {
 	return s.store.Removed(ctx, g)
 }
 
-// dropPatience is how long a deletion waits for the storage to remove the bytes.
+// dropPatience is how long a deletion waits for the object store to remove the bytes.
 const dropPatience = 10 * time.Second
 
-// dropBytes removes the bytes of a deleted snapshot; an empty key is of bytes
-// that another snapshot still has. What fails is collected later.
+// dropBytes removes the bytes of a deleted snapshot. It does nothing for an empty key, which means
+// that another snapshot has the same bytes. Objects that cannot be removed now are collected later.
 func (s *Service) dropBytes(ctx context.Context, key string) {
 	if key == "" {
 		return

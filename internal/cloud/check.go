@@ -16,27 +16,26 @@ import (
 	"snap/internal/store"
 )
 
-// Verdict is what a check found out about one thing the service needs.
+// Verdict is the result of checking one thing that the service needs.
 type Verdict struct {
 	What   string
 	Detail string
 	Err    error
-	// Warning is set when Err does not keep the service from starting and from
-	// serving everybody else.
+	// Warning is set when the service can start and serve everybody else despite Err.
 	Warning bool
 }
 
-// maxAhead is how far clocks may be apart: an access token lives ten minutes,
-// and S3 refuses requests that are a quarter of an hour off.
+// maxAhead is the largest accepted difference between clocks. An access token lives ten minutes,
+// and S3 refuses requests whose time is a quarter of an hour off.
 const maxAhead = 10 * time.Second
 
-// checkTimeout bounds each thing that is tried.
+// checkTimeout is the time limit of each check.
 const checkTimeout = 20 * time.Second
 
-// Verdicts tries everything the configuration names: database and schema, the
-// clock, organizations that a start would close, the storage, every identity provider, the hosts of webhooks, the
-// collector of traces. It changes none of them; the storage has an object more
-// for a moment.
+// Verdicts tries everything the configuration names: database and schema, the clock, organizations
+// that a start would close, the object store, every identity provider, the hosts of webhooks, and
+// the collector of traces. It changes nothing, except that the object store holds a test object for
+// a moment.
 func Verdicts(ctx context.Context, c Config) []Verdict {
 	out := []Verdict{Configured(c)}
 	warn := func() { out[len(out)-1].Warning = out[len(out)-1].Err != nil }
@@ -65,7 +64,7 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	add("storage", func(ctx context.Context) (string, error) {
 		return "written, read and removed an object", tryStorage(ctx, c)
 	})
-	if c.Blob.URL != "" { // it may be away for a while; a folder that cannot be written is a mistake here
+	if c.Blob.URL != "" { // S3 may be down for a while, but a folder that is not writable is a mistake
 		warn()
 	}
 	for _, o := range c.signIn() {
@@ -91,14 +90,14 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	return out
 }
 
-// unlisted returns those of some slugs that the configuration does not have.
+// unlisted returns those of the slugs that the configuration does not list.
 func unlisted(c Config, slugs []string) []string {
 	return slices.DeleteFunc(slices.Clone(slugs), func(slug string) bool {
 		return slices.ContainsFunc(c.Organizations, func(o Organization) bool { return o.Slug == slug })
 	})
 }
 
-// Configured is the verdict on a configuration that was read.
+// Configured returns the verdict on a configuration that was read.
 func Configured(c Config) Verdict {
 	many := "organizations"
 	if len(c.Organizations) == 1 {
@@ -171,11 +170,11 @@ func discover(ctx context.Context, o signin.OIDC) error {
 	return err
 }
 
-// maxHosts bounds how many hosts of webhooks are tried.
+// maxHosts is the most webhook hosts that are tried.
 const maxHosts = 20
 
-// webhookHosts returns the hosts that events go to. A webhook's path may be a
-// secret of its receiver's.
+// webhookHosts returns the hosts that events are sent to, without paths, because a webhook's path
+// may hold a secret.
 func webhookHosts(urls []string) []string {
 	var out []string
 	for _, raw := range urls {
@@ -188,7 +187,7 @@ func webhookHosts(urls []string) []string {
 	return out[:min(len(out), maxHosts)]
 }
 
-// reach asks for a host's root, which it may answer as it likes.
+// reach requests a host's root. Any HTTP answer counts as success.
 func reach(ctx context.Context, client *http.Client, base string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, base, nil)
 	if err != nil {

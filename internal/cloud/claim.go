@@ -16,27 +16,27 @@ import (
 	"snap/internal/store"
 )
 
-// claimKey is the object that says whose a storage is.
+// claimKey is the object that names the service that owns an object store.
 const claimKey = "snapcloud.service.json"
 
-// claimPatience is how long a start waits for a storage that does not answer.
+// claimPatience is how long a start waits for an object store that does not answer.
 const claimPatience = 5 * time.Second
 
-// storageOwner is its content.
+// storageOwner is the content of that object.
 type storageOwner struct {
 	Service   string    `json:"service"` // the same in all replicas, and after a restore
 	PublicURL string    `json:"public_url"`
 	Since     time.Time `json:"since"`
 }
 
-// claim is what a service says of itself to a storage.
+// claim is an object store and the service that claims it.
 type claim struct {
 	blobs blob.Store
 	owner storageOwner
 }
 
-// claim writes whose the storage is, and fails when it is another service's.
-// Two services in one place would take each other's uploads for abandoned.
+// claim records this service as the owner of the object store. It fails when another service owns
+// it: two services in one place would each remove the other's uploads as abandoned.
 func (s *Service) claim(ctx context.Context) error {
 	return claim{s.blobs, storageOwner{serviceID(s.urlKey), s.config.PublicURL, s.now().UTC()}}.make(ctx)
 }
@@ -44,7 +44,7 @@ func (s *Service) claim(ctx context.Context) error {
 func (c claim) make(ctx context.Context) error {
 	found, err := c.read(ctx)
 	if errors.Is(err, snap.ErrNotFound) {
-		if err = c.write(ctx); err == nil { // another service may do the same now
+		if err = c.write(ctx); err == nil { // another service may have written at the same time
 			found, err = c.read(ctx)
 		}
 	}
@@ -66,8 +66,7 @@ func (c claim) make(ctx context.Context) error {
 			"with this configuration")
 }
 
-// apply makes the storage this service's, which was that of the service at a
-// public URL.
+// apply transfers the object store to this service from the service at the public URL from.
 func (c claim) apply(ctx context.Context, from string) error {
 	found, err := c.read(ctx)
 	if errors.Is(err, snap.ErrNotFound) || err == nil && found.Service == c.owner.Service {
@@ -103,9 +102,9 @@ func (c claim) write(ctx context.Context) error {
 	return c.blobs.Write(ctx, claimKey, text)
 }
 
-// Claim makes the configuration's storage that of the service with this store,
-// in place of the one at the public URL from, whose database is lost. That one
-// must never run again. Its objects stay; no snapshot of this service has them.
+// Claim makes the service with this store the owner of the configuration's object store, in place
+// of the service at the public URL from, whose database is lost. The former service must never run
+// again. Its objects remain, but no snapshot of this service refers to them.
 func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
 	urlKey, err := st.Secret(ctx, "urls", 32)
 	if err != nil {
@@ -118,16 +117,16 @@ func Claim(ctx context.Context, st *store.Store, c Config, from string) error {
 	return claim{blobs, storageOwner{serviceID(urlKey), c.PublicURL, st.Now().UTC()}}.apply(ctx, from)
 }
 
-// serviceID tells this service from others. It follows the database, so that
-// replicas share it.
+// serviceID returns the identifier of this service. It is derived from the database, so all
+// replicas have the same one.
 func serviceID(urlKey []byte) string {
 	h := hmac.New(sha256.New, urlKey)
 	h.Write([]byte("service"))
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// claimAtStart refuses to start in another service's storage. One that does
-// not answer now is asked again before anything of it is collected.
+// claimAtStart fails when another service owns the object store. If the object store does not
+// answer now, the service starts, and the claim is repeated before anything is collected.
 func (s *Service) claimAtStart(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, claimPatience)
 	defer cancel()

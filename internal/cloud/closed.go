@@ -2,10 +2,9 @@ package cloud
 
 import "context"
 
-// closeUnlisted closes the organizations that the configuration does not list,
-// opens those that it lists again, and names the closed ones to the operator,
-// who may have mistyped a slug. It is the last step of a start, so that a start
-// that fails locks nobody out.
+// closeUnlisted closes the organizations that the configuration does not list, opens those that it
+// lists again, and logs the closed ones, because a slug may be mistyped. It is the last step of a
+// start, so a start that fails locks nobody out.
 func (s *Service) closeUnlisted(ctx context.Context) error {
 	listed := []string{}
 	for _, o := range s.config.Organizations {

@@ -38,56 +38,56 @@ type Config struct {
 	Log           Log            `yaml:"log" koanf:"log"`
 	Private       Private        `yaml:"private" koanf:"private"`
 	Tracing       Tracing        `yaml:"tracing" koanf:"tracing"`
-	TrustProxies  []string       `yaml:"trust_proxies" koanf:"trust_proxies"` // networks whose X-Forwarded-For is believed
-	SignInPage    string         `yaml:"sign_in_page" koanf:"sign_in_page"`   // list or ask for the organizations; see listsOrganizations
-	AllowLocal    bool           `yaml:"allow_local" koanf:"allow_local"`     // let type: local sign in at a public_url that is not loopback
+	TrustProxies  []string       `yaml:"trust_proxies" koanf:"trust_proxies"` // networks whose X-Forwarded-For is trusted
+	SignInPage    string         `yaml:"sign_in_page" koanf:"sign_in_page"`   // whether to list the organizations; see listsOrganizations
+	AllowLocal    bool           `yaml:"allow_local" koanf:"allow_local"`     // allow type: local at a public_url that is not loopback
 	Organizations []Organization `yaml:"organizations" koanf:"organizations"`
 }
 
-// Database says where the records live: empty for SQLite in data_dir, or postgres://... .
+// Database is where the records are stored: empty for SQLite in data_dir, or postgres://... .
 type Database struct {
 	URL string `yaml:"url" koanf:"url"`
 }
 
-// Blob says where the bytes live: empty for a folder in data_dir, or s3://... .
+// Blob is where the bytes are stored: empty for a folder in data_dir, or s3://... .
 type Blob struct {
 	URL string `yaml:"url" koanf:"url"`
 }
 
-// Auth names the auth service; an empty issuer is the built-in one.
+// Auth configures the auth service. An empty issuer means the built-in one.
 type Auth struct {
 	Issuer   string `yaml:"issuer" koanf:"issuer"`
 	ClientID string `yaml:"client_id" koanf:"client_id"`
 	Audience string `yaml:"audience" koanf:"audience"`
-	// KeyEncryptionKey encrypts the signing keys in the database: 32 bytes as
-	// base64, or empty. It is the same on every replica.
+	// KeyEncryptionKey encrypts the signing keys in the database: 32 bytes as base64, or empty. It
+	// must be the same on every replica.
 	KeyEncryptionKey string `yaml:"key_encryption_key" koanf:"key_encryption_key"`
 }
 
-// Webhooks says where events may be sent: only to public addresses over https,
-// unless allow_private is set.
+// Webhooks limits where events may be sent: to public addresses over https, unless allow_private is
+// set.
 type Webhooks struct {
 	AllowPrivate bool `yaml:"allow_private" koanf:"allow_private"`
 }
 
-// Log says how to log: format text or json, level debug, info, warn or error.
+// Log configures logging: format text or json, level debug, info, warn or error.
 type Log struct {
 	Format string `yaml:"format" koanf:"format"`
 	Level  string `yaml:"level" koanf:"level"`
 }
 
-// Private is the operator's listener: /metrics and pprof, without a credential.
-// An empty address is none.
+// Private configures the operator's listener, which serves /metrics and pprof without a credential.
+// An empty address disables it.
 type Private struct {
 	Listen string `yaml:"listen" koanf:"listen"`
 }
 
-// Tracing sends OpenTelemetry traces by OTLP over HTTP. An empty endpoint sends
-// none. Settings that the specification leaves to the environment, such as
+// Tracing sends OpenTelemetry traces by OTLP over HTTP. An empty endpoint disables it. Settings
+// that the OpenTelemetry specification reads from the environment, such as
 // OTEL_EXPORTER_OTLP_HEADERS, are read from there.
 type Tracing struct {
-	Endpoint string  `yaml:"endpoint" koanf:"endpoint"` // http://collector:4318
-	Sample   float64 `yaml:"sample" koanf:"sample"`     // of all traces, 0 to 1; by default all
+	Endpoint string  `yaml:"endpoint" koanf:"endpoint"` // such as http://collector:4318
+	Sample   float64 `yaml:"sample" koanf:"sample"`     // fraction of traces, 0 to 1; 1 by default
 }
 
 // Organization is one organization and how its people sign in.
@@ -95,7 +95,7 @@ type Organization struct {
 	Slug   string      `yaml:"slug" koanf:"slug"`
 	Name   string      `yaml:"name" koanf:"name"`
 	SignIn SignIn      `yaml:"sign_in" koanf:"sign_in"`
-	Users  []LocalUser `yaml:"users" koanf:"users"` // only with type: local
+	Users  []LocalUser `yaml:"users" koanf:"users"` // for type: local only
 	Policy Policy      `yaml:"policy" koanf:"policy"`
 }
 
@@ -106,7 +106,7 @@ type SignIn struct {
 	ClientID     string                 `yaml:"client_id" koanf:"client_id"`
 	ClientSecret string                 `yaml:"client_secret" koanf:"client_secret"`
 	Scopes       []string               `yaml:"scopes" koanf:"scopes"`
-	Domains      []string               `yaml:"domains" koanf:"domains"` // of its people's e-mail addresses
+	Domains      []string               `yaml:"domains" koanf:"domains"` // e-mail domains of the organization's people
 	GroupsClaim  string                 `yaml:"groups_claim" koanf:"groups_claim"`
 	Roles        map[snap.Role][]string `yaml:"roles" koanf:"roles"`
 	AllowPrivate bool                   `yaml:"allow_private" koanf:"allow_private"`
@@ -122,7 +122,7 @@ type LocalUser struct {
 	Groups   []string  `yaml:"groups" koanf:"groups"`
 }
 
-// Policy is what an organization limits; see snap.Policy.
+// Policy holds an organization's limits; see snap.Policy.
 type Policy struct {
 	ShareTypes        []snap.Type            `yaml:"share_types" koanf:"share_types"`
 	UnsanitizedShares snap.UnsanitizedShares `yaml:"unsanitized_shares" koanf:"unsanitized_shares"`
@@ -134,10 +134,9 @@ type Policy struct {
 
 const defaultDataDir = "./data"
 
-// LoadConfig reads the YAML file (none if path is empty), lays SNAPCLOUD_
-// environment variables over it (SNAPCLOUD_DATABASE__URL is database.url),
-// fills in defaults and checks the whole. An error, of code usage, says what
-// is wrong and where.
+// LoadConfig reads the YAML file (none if path is empty), overrides it by SNAPCLOUD_ environment
+// variables (SNAPCLOUD_DATABASE__URL is database.url), sets defaults and checks the result. The
+// error, of code usage, says what is wrong and where.
 func LoadConfig(path string, environ []string) (Config, error) {
 	values := map[string]any{}
 	if path != "" {
@@ -186,9 +185,8 @@ func LoadConfig(path string, environ []string) (Config, error) {
 	return c, c.Check()
 }
 
-// beside has a relative data_dir, and the default one, start at the folder of
-// the file: what an operator runs elsewhere must not work on another database
-// than the service.
+// beside resolves a relative or default data_dir against the folder of the configuration file. An
+// operator's command therefore uses the service's database, whatever its working directory.
 func beside(file, dir string) string {
 	if dir == "" {
 		dir = defaultDataDir
@@ -201,7 +199,7 @@ func beside(file, dir string) string {
 
 var envName = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// expand replaces ${NAME} in every string by the environment's value.
+// expand replaces ${NAME} in every string by the value of that environment variable.
 func expand(v any, environ []string) (any, error) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -270,8 +268,7 @@ func (c *Config) fill() {
 	}
 }
 
-// Check reports everything that is wrong with the configuration, as one error
-// of code usage.
+// Check reports all mistakes in the configuration as one error of code usage.
 func (c Config) Check() error {
 	var wrong []string
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -330,8 +327,7 @@ func (c Config) checkOrganizations(loopback bool) (wrong []string) {
 	return wrong
 }
 
-// checkObserving is what is wrong with the logs, the private listener and the
-// traces.
+// checkObserving lists the mistakes in the settings of logs, the private listener and traces.
 func (c Config) checkObserving() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if _, _, err := net.SplitHostPort(c.Private.Listen); c.Private.Listen != "" &&
@@ -411,8 +407,8 @@ func (o Organization) policy() (snap.Policy, error) {
 	return p, nil
 }
 
-// freshness reads how often people are confirmed at their identity provider, and
-// how long a session may last, into the organization's sign-in.
+// freshness parses how often people are confirmed at their identity provider, and how long a
+// session may last, into the organization's sign-in.
 func (o Organization) freshness(into *signin.Organization) error {
 	for _, setting := range []struct {
 		name, text string
@@ -438,7 +434,7 @@ func (o Organization) freshness(into *signin.Organization) error {
 	return nil
 }
 
-// MaxSnapshotSize returns the most bytes a snapshot file may have.
+// MaxSnapshotSize returns the maximum size of a snapshot file in bytes.
 func (c Config) MaxSnapshotSize() int64 {
 	if c.Limits.MaxSnapshotSize > 0 {
 		return c.Limits.MaxSnapshotSize
@@ -464,9 +460,9 @@ const (
 	signInAsk  = "ask"
 )
 
-// listsOrganizations reports whether the sign-in page shows everybody the names
-// of all organizations. By default it does so only while trying out: when each
-// has local users and public_url is loopback.
+// listsOrganizations reports whether the sign-in page shows the names of all organizations to
+// everybody. By default it does so only in trials: when every organization has local users and
+// public_url is loopback.
 func (c Config) listsOrganizations() bool {
 	u, err := url.Parse(c.PublicURL)
 	if c.SignInPage != "" || err != nil || !snap.IsLoopback(u.Hostname()) {

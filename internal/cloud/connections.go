@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// newServer returns the HTTP server, with bounds on what a connection may send
-// before it is a request, and on how many there are.
+// newServer returns the HTTP server. It limits the number of connections, and what a connection may
+// send before its request is complete.
 func (s *Service) newServer() *http.Server {
 	c := newConnections(bound(s.config.Limits.Connections, defaultConnections),
 		func() { s.metrics.refused.WithLabelValues("connections").Inc() })
@@ -24,16 +24,16 @@ func (s *Service) newServer() *http.Server {
 	}
 }
 
-// connections bounds how many connections there are. When there is no room for
-// one more, the one that has waited longest for a request is closed: whoever
-// sends nothing, or a header byte by byte, makes room for those who ask.
+// connections limits the number of open connections. When the limit is reached, it closes the
+// connection that has waited longest for a request, so clients that send nothing, or a header byte
+// by byte, cannot keep others out.
 type connections struct {
-	most    int // 0 is any number
+	most    int // 0 is no limit
 	refused func()
 
 	mu   sync.Mutex
 	all  map[net.Conn]*list.Element // nil while a request is being answered
-	idle *list.List                 // of net.Conn, the one that has waited longest first
+	idle *list.List                 // of net.Conn; the one that has waited longest is first
 }
 
 func newConnections(most int, refused func()) *connections {

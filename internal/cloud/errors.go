@@ -21,13 +21,13 @@ import (
 	"snap/internal/store"
 )
 
-// problem is the one body of every error, on the wire an [api.Problem].
+// problem is the body of every error. On the wire it is an [api.Problem].
 type problem struct {
 	api.Problem
-	after time.Duration // when to try again; 0 is the status's own
+	after time.Duration // how long to wait before the next attempt; 0 is the status's default
 }
 
-// Error, GetStatus and ContentType are how huma asks an error to write itself.
+// Error implements huma's error interface, as do GetStatus and ContentType.
 func (p *problem) Error() string { return p.Detail }
 
 // GetStatus returns the HTTP status.
@@ -50,14 +50,13 @@ func (p *problem) GetHeaders() http.Header {
 	return h
 }
 
-// seconds writes a time as Retry-After has it: whole seconds, and none too few.
+// seconds formats a duration for Retry-After: in whole seconds, rounded up.
 func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// problemOf turns any error into what is sent. An error that is not a
-// *snap.Error is internal: it is logged under the request's ID and the client
-// learns only that ID.
+// problemOf converts any error to the problem that is sent. An error that is not a *snap.Error is
+// internal: it is logged under the request's ID, and the client gets only that ID.
 func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 	id := requestID(ctx)
 	var e *snap.Error
@@ -82,7 +81,7 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 		}
 	}
 	info := e.Code.Info()
-	if info.Status == 0 { // a code of the command line has no place here
+	if info.Status == 0 { // a code of the command line, which the service never sends
 		info = snap.CodeInternal.Info()
 	}
 	return &problem{after: e.RetryAfter, Problem: api.Problem{
@@ -97,7 +96,7 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 	}}
 }
 
-// writeError answers a request outside huma's routes.
+// writeError answers a request outside of huma's routes with an error.
 func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(r.Context(), s.log, err)
 	maps.Copy(w.Header(), p.GetHeaders())
@@ -109,8 +108,8 @@ func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) 
 
 const challenge = `Bearer realm="snapcloud"`
 
-// ownErrors makes huma speak our errors, and take fields by their exact names
-// alone. Its hooks are variables of the whole process, so they are set once.
+// ownErrors makes huma use our form of errors and match fields by their exact names only. Its hooks
+// are global variables, so they are set once.
 var ownErrors = sync.OnceFunc(func() {
 	huma.ValidateStrictCasing = true
 	huma.NewError = func(status int, msg string, errs ...error) huma.StatusError {
@@ -121,7 +120,7 @@ var ownErrors = sync.OnceFunc(func() {
 	}
 })
 
-// humaProblem translates what huma found wrong with a request's input.
+// humaProblem converts the errors that huma found in a request's input.
 func humaProblem(ctx context.Context, status int, msg string, errs []error) *problem {
 	e := &snap.Error{Code: snap.CodeInternal, Detail: msg}
 	switch {

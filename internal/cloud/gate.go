@@ -10,17 +10,17 @@ import (
 	"snap"
 )
 
-// gate bounds how many requests of one class are worked on at once. Some more
-// wait for a moment; the rest is asked at once to come back, so that an
-// overloaded service keeps doing as much as it can. A nil gate bounds nothing.
+// gate limits how many requests of one class are worked on at once. A limited number of further
+// requests wait briefly. The rest are refused at once and asked to retry, so that an overloaded
+// service keeps its throughput. A nil gate limits nothing.
 type gate struct {
 	slots   chan struct{}
 	waiting atomic.Int64
-	most    int64         // that wait
-	wait    time.Duration // at most
+	most    int64         // of waiting requests
+	wait    time.Duration // maximum waiting time
 }
 
-// newGate returns a gate for this many at once, nil for 0.
+// newGate returns a gate for at requests at once, or nil if at is 0.
 func newGate(at, most int, wait time.Duration) *gate {
 	if at <= 0 {
 		return nil
@@ -28,11 +28,11 @@ func newGate(at, most int, wait time.Duration) *gate {
 	return &gate{slots: make(chan struct{}, at), most: int64(most), wait: wait}
 }
 
-// errBusy is the answer to what there is no room for.
+// errBusy refuses a request that there is no room for.
 var errBusy = errors.New("the service is overloaded")
 
-// enter waits for a place. It fails with errBusy, and with the context's error
-// when whoever asked has gone.
+// enter waits for a place. It fails with errBusy, and with the context's error when the client has
+// disconnected.
 func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil
@@ -60,8 +60,8 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 
 func (g *gate) leave() { <-g.slots }
 
-// busy is the error for a client that was not let in. Its delay varies, so that
-// they do not all come back at the same moment.
+// busy returns the error for a request that was refused. Its delay is random, so that the clients
+// do not all retry at the same moment.
 func busy() error {
 	return &snap.Error{
 		Code:   snap.CodeUnavailable,
@@ -73,7 +73,7 @@ func busy() error {
 	}
 }
 
-// tooOften is the error for a client that asked too often.
+// tooOften returns the error for a client that exceeds a rate.
 func tooOften(what string, wait time.Duration) error {
 	return &snap.Error{
 		Code:       snap.CodeRateLimited,

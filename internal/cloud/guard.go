@@ -17,21 +17,20 @@ import (
 	"snap/internal/store"
 )
 
-// call is what the guard found out about a request before its handler runs.
+// call holds what the guard found out about a request before its handler runs.
 type call struct {
 	caller   snap.Caller
-	snapshot snap.Snapshot // the one {id} names, for routes on a snapshot
-	upload   store.Upload  // the push {id} names, for routes on an upload
+	snapshot snap.Snapshot // the snapshot that {id} names, for routes on a snapshot
+	upload   store.Upload  // the push that {id} names, for routes on an upload
 }
 
 type callKey struct{}
 
-// callOf returns what the guard found out. It is there for every route that
-// needs a caller.
+// callOf returns the call of a request. It must be used only in routes that need a caller.
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
-// route is one row of the route table: what it is called, where it is, what
-// the caller must be allowed to do.
+// route is one row of the route table: its name, its path, and the action that the caller must be
+// allowed to take.
 type route struct {
 	id      string // operation ID, unique among the routes
 	pattern string // "METHOD /path below the mount"
@@ -40,18 +39,17 @@ type route struct {
 	summary string
 }
 
-// subject is what a route's {id} names.
+// subject is the kind of thing that a route's {id} names.
 type subject int
 
 const (
-	onNothing  subject = iota // no {id}, or one the handler looks up itself
+	onNothing  subject = iota // no {id}, or the handler resolves it
 	onSnapshot                // a snapshot the caller may see
 	onUpload                  // a push the caller has begun
-	onPush                    // the same, or the snapshot it became
+	onPush                    // that push, or the snapshot it became
 )
 
-// register puts a route into a group of mounts, with the guard in front, and
-// before the guard what else is given.
+// register adds a route to a group of mounts. The middlewares in before run first, then the guard.
 func register[I, O any](s *Service, g huma.API, rt route, handler func(context.Context, *I) (*O, error),
 	before ...func(huma.Context, func(huma.Context))) {
 	method, path, _ := strings.Cut(rt.pattern, " ")
@@ -93,7 +91,7 @@ func (s *Service) guard(rt route, again repeat) func(huma.Context, func(huma.Con
 			s.writeError(w, r, err)
 			return
 		}
-		// media types have no case (RFC 9110 section 8.3.1)
+		// media types ignore case (RFC 9110 section 8.3.1)
 		r.Header.Set("Content-Type", strings.ToLower(r.Header.Get("Content-Type")))
 		origin := snap.OriginOf(ctx.Context())
 		origin.Caller = c.caller
@@ -106,9 +104,9 @@ func (s *Service) guard(rt route, again repeat) func(huma.Context, func(huma.Con
 	}
 }
 
-// admit is the order of checks: authentication, organization-level keys that
-// would change a share, visibility, role. The store looks up a snapshot only for a caller, so what
-// is hidden cannot be told from what does not exist.
+// admit checks a request in this order: authentication, organization-level keys that would change a
+// share, visibility, role. The store looks up snapshots on behalf of the caller, so a hidden one
+// cannot be distinguished from one that does not exist.
 func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	ctx := r.Context()
 	authenticate := s.auth.User
@@ -143,7 +141,7 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	}
 	if rt.do != "" {
 		err := snap.Allowed(caller, rt.do, c.snapshot)
-		if err != nil && changing(r) { // who only asks about shares wanted none
+		if err != nil && changing(r) { // reading about shares is not an attempt to share
 			err = s.refused(ctx, c, rt.do, err)
 		}
 		if err != nil {
@@ -153,28 +151,27 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	return c, nil
 }
 
-// unattributed refuses an organization-level key that wants to change a share,
-// before anything is looked up, so that the answer is the same whether the
-// snapshot exists or not.
+// unattributed refuses an organization-level key that would change a share. It does so before any
+// look-up, so the answer is the same whether the snapshot exists or not.
 func (s *Service) unattributed(r *http.Request, c snap.Caller, do snap.Action) error {
 	if !c.Credential.Kind.OrgLevel() || !changing(r) || do != snap.ActShare && do != snap.ActShareOrg {
 		return nil
 	}
-	asked := snap.Snapshot{Org: c.Org} // the audit line repeats which one was named
+	asked := snap.Snapshot{Org: c.Org} // the audit line repeats the ID as requested
 	if id, ok := snap.CleanIDPrefix(r.PathValue("id")); ok {
 		asked.ID = id
 	}
 	return s.noteRefusal(r.Context(), c, asked, snap.AuditShareRefused, snap.Allowed(c, do, snap.Snapshot{}))
 }
 
-// changing reports whether a request is meant to change something.
+// changing reports whether a request's method may change something.
 func changing(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead
 }
 
-// surplus refuses what the route would pass over: a parameter that is given
-// twice, and a body where none is taken. Who sends a group to the route that
-// shares with everybody means something else. An empty object is no body.
+// surplus refuses input that the route would ignore: a parameter given twice, or a body where none
+// is accepted. A client that sends a group to the route that shares org-wide, for example, has made
+// a mistake. An empty object counts as no body.
 func surplus(op *huma.Operation, r *http.Request) error {
 	for name, values := range r.URL.Query() {
 		if len(values) > 1 {
@@ -184,7 +181,7 @@ func surplus(op *huma.Operation, r *http.Request) error {
 	if op.RequestBody != nil || r.Body == nil {
 		return nil
 	}
-	const most = 1 << 10 // of blanks
+	const most = 1 << 10 // of white space
 	body, err := io.ReadAll(io.LimitReader(r.Body, most))
 	if err != nil {
 		return snap.Invalid("the body cannot be read", "send no body: this call takes none")

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// healthz says that the process answers.
+// healthz reports that the process answers.
 func (s *Service) healthz(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	io.WriteString(w, `{"status":"ok"}`+"\n")
 }
 
-// readyz says whether database and storage answer. Its status is about the
-// database alone: without the storage, a replica still lists and unshares, and
-// a load balancer that takes every replica out would end that.
+// readyz reports whether the database and the object store answer. The status depends on the
+// database alone: without the object store, a replica can still list and unshare, and a load
+// balancer must not remove all replicas.
 func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()

@@ -15,18 +15,17 @@ import (
 	"snap/internal/store"
 )
 
-// repeat is what the service answers when a request comes again with the same
-// Idempotency-Key.
+// repeat is how the service answers a repeated request with the same Idempotency-Key.
 type repeat int
 
 const (
 	repeatAnswer  repeat = iota // the same answer, which is kept for a day
-	repeatRefusal               // that the answer held a secret, which is not kept
-	repeatAnew                  // a new answer: it holds links, and changes nothing that may not be changed twice
+	repeatRefusal               // a refusal: the answer held a secret, which is not kept
+	repeatAnew                  // a new answer: it holds links, and repeating the request is harmless
 )
 
-// repeatOf returns what a route with this kind of answer does. An answer with a
-// secret must not reach the database, where it would outlive the request.
+// repeatOf returns how a route with this type of answer handles repeated requests. An answer with a
+// secret must not be written to the database, where it would outlive the request.
 func repeatOf[O any]() repeat {
 	switch any((*O)(nil)).(type) {
 	case *body[api.NewKey], *body[api.NewWebhook]:
@@ -44,10 +43,9 @@ var errSecretNotKept = &snap.Error{
 		"Idempotency-Key",
 }
 
-// once carries out a changing request that carries an Idempotency-Key the first
-// time. For a day from then on it answers the same request as again says. The
-// same key with another request is a conflict. Refusals are not kept, so that a
-// request may be repeated when its cause is mended.
+// once carries out a changing request with an Idempotency-Key only once. For a day it answers the
+// same request again as the parameter again says. The same key with another request is a conflict.
+// Refusals are not kept, so a request may be repeated when the cause of its refusal is gone.
 func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	if len(key) > 200 {
@@ -83,8 +81,8 @@ func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next
 	next(huma.WithContext(humago.NewContext(ctx.Operation(), r, keeper), ctx.Context()))
 }
 
-// finish keeps a good answer and lets go of a claim that came to nothing, also
-// when the client has gone away meanwhile.
+// finish stores a successful answer. After any other answer it releases the claim, even if the
+// client has disconnected.
 func (s *Service) finish(ctx context.Context, c *call, key string, answer *bodyKeeper) {
 	ctx = context.WithoutCancel(ctx)
 	var err error
@@ -98,7 +96,7 @@ func (s *Service) finish(ctx context.Context, c *call, key string, answer *bodyK
 	}
 }
 
-// bodyKeeper passes an answer on and keeps a copy, but of a secret one only the
+// bodyKeeper passes an answer on and keeps a copy. Of an answer with a secret it keeps only the
 // status.
 type bodyKeeper struct {
 	http.ResponseWriter
@@ -107,7 +105,7 @@ type bodyKeeper struct {
 	body   bytes.Buffer
 }
 
-// WriteHeader remembers the status.
+// WriteHeader implements http.ResponseWriter.
 func (k *bodyKeeper) WriteHeader(status int) {
 	k.status = status
 	k.ResponseWriter.WriteHeader(status)

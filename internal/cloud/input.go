@@ -7,7 +7,7 @@ type ByID struct {
 	ID string `path:"id" maxLength:"64" doc:"public ID of the snapshot" example:"snap_7h2k9m4qw8xvbn3t"`
 }
 
-// body is an output that has one.
+// body is an output with a body.
 type body[T any] struct {
 	Body T
 }

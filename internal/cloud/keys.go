@@ -33,8 +33,8 @@ func (s *Service) listKeys(ctx context.Context, in *allInput) (*body[api.KeyList
 	return &body[api.KeyList]{api.KeyList{Items: each(keys, wireKey)}}, nil
 }
 
-// createKey makes a user-scoped key for the caller, or for owners and admins
-// an organization-level one.
+// createKey creates a user-scoped key for the caller or, for owners and admins, an
+// organization-level key.
 func (s *Service) createKey(ctx context.Context, in *createKeyInput) (*body[api.NewKey], error) {
 	c, r := callOf(ctx).caller, in.Body
 	spec := auth.KeySpec{OrgID: c.Org.ID, Kind: r.Kind, Name: r.Name, Scopes: r.Scopes, CreatedBy: c.User.ID}
@@ -105,7 +105,7 @@ type ByNumber struct {
 	ID string `path:"id" maxLength:"64" doc:"ID as listed" example:"17"`
 }
 
-// number returns the ID; text that is not a number was never an ID.
+// number returns the ID. It fails with not found for text that is not a number.
 func (b ByNumber) number() (int64, error) {
 	n, err := strconv.ParseInt(b.ID, 10, 64)
 	if err != nil {

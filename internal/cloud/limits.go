@@ -8,28 +8,28 @@ import (
 	"snap/internal/limit"
 )
 
-// Limits bound what is accepted. Zero is the default, and less than zero is no
+// Limits bounds the load that the service accepts. Zero means the default, a negative value no
 // limit. docs/operations.md has the table.
 type Limits struct {
 	MaxSnapshotSize int64 `yaml:"max_snapshot_size" koanf:"max_snapshot_size"` // bytes; default 5 TiB
 
-	// Of one user, of what organization-level keys push, and of an organization.
+	// Limits of one user, of all organization-level keys together, and of an organization.
 	UploadsPerUser         int   `yaml:"uploads_per_user" koanf:"uploads_per_user"`
 	UploadsPerOrganization int   `yaml:"uploads_per_organization" koanf:"uploads_per_organization"`
 	BytesPerUser           int64 `yaml:"bytes_per_user" koanf:"bytes_per_user"`
 	BytesPerOrganization   int64 `yaml:"bytes_per_organization" koanf:"bytes_per_organization"`
 
-	// DiskReserve is how many bytes of data_dir's disk uploads leave free, for the
-	// database and for what takes access away.
+	// DiskReserve is the number of bytes that uploads leave free on data_dir's disk, for the
+	// database and for requests that take access away.
 	DiskReserve int64 `yaml:"disk_reserve" koanf:"disk_reserve"`
 
-	// A minute, shared by all replicas.
+	// Limits per minute, shared by all replicas.
 	RequestsPerCredential    int `yaml:"requests_per_credential" koanf:"requests_per_credential"`
 	RequestsPerAddress       int `yaml:"requests_per_address" koanf:"requests_per_address"`
 	SignInRequestsPerAddress int `yaml:"sign_in_requests_per_address" koanf:"sign_in_requests_per_address"`
 	FailuresPerAddress       int `yaml:"failures_per_address" koanf:"failures_per_address"`
 
-	// At once, of one process.
+	// Limits of concurrent requests, for each process.
 	ConcurrentRequests  int    `yaml:"concurrent_requests" koanf:"concurrent_requests"`
 	ConcurrentSignIns   int    `yaml:"concurrent_sign_ins" koanf:"concurrent_sign_ins"`
 	ConcurrentTransfers int    `yaml:"concurrent_transfers" koanf:"concurrent_transfers"`
@@ -38,7 +38,7 @@ type Limits struct {
 	Connections         int    `yaml:"connections" koanf:"connections"`
 }
 
-// The defaults. A person with a terminal makes a few requests a second; a page
+// The default limits. For scale: a person with a terminal makes a few requests a second, and a page
 // of 50 snapshots costs about a millisecond of one core.
 const (
 	defaultPerCredential = 6000
@@ -51,7 +51,7 @@ const (
 	defaultDiskReserve   = 256 << 20
 )
 
-// bound is a limit as it is used: 0 is none.
+// bound returns the effective limit; 0 means none.
 func bound(configured, byDefault int) int {
 	switch {
 	case configured < 0:
@@ -64,7 +64,7 @@ func bound(configured, byDefault int) int {
 
 func rate(configured, byDefault int) limit.Rate { return limit.Rate(bound(configured, byDefault)) }
 
-// diskReserve returns how many bytes uploads leave free; 0 is no reserve.
+// diskReserve returns how many bytes uploads leave free; 0 means no reserve.
 func (l Limits) diskReserve() int64 {
 	switch {
 	case l.DiskReserve < 0:
@@ -75,16 +75,16 @@ func (l Limits) diskReserve() int64 {
 	return l.DiskReserve
 }
 
-// DatabaseReserve returns how much of it is held back for requests that take
-// access away: each of them needs some kilobytes.
+// DatabaseReserve returns the part of the disk reserve that is held for requests that take access
+// away. Each of them needs a few kilobytes.
 func (l Limits) DatabaseReserve() int64 { return l.diskReserve() / 16 }
 
-// atOnce is how many requests are worked on at once by default: more than there
-// are connections to the database, so that none of those is ever idle.
+// atOnce returns the default number of concurrent requests. It exceeds the number of database
+// connections, so that none of those is idle under load.
 func atOnce() int { return 16 * max(4, runtime.NumCPU()) }
 
-// queueWait returns how long a request waits for a place; what cannot be read
-// was reported by [Config.Check].
+// queueWait returns how long a request waits for a place. An invalid setting, which [Config.Check]
+// reports, counts as the default.
 func (l Limits) queueWait() time.Duration {
 	if d, err := snap.ParseDuration(l.QueueWait); err == nil && l.QueueWait != "" {
 		return d
@@ -92,7 +92,7 @@ func (l Limits) queueWait() time.Duration {
 	return defaultQueueWait
 }
 
-// check returns what is wrong.
+// check lists the mistakes in the limits.
 func (l Limits) check() (wrong []string) {
 	if l.QueueWait == "" {
 		return nil

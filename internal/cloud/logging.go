@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// newLogHandler returns a handler for the format and level of the
-// configuration; what it does not know is text and info.
+// newLogHandler returns a handler for the configured format and level. Unknown values mean text and
+// info.
 func newLogHandler(c Log, w io.Writer) slog.Handler {
 	var level slog.Level
 	if level.UnmarshalText([]byte(c.Level)) != nil {

@@ -14,9 +14,8 @@ import (
 	"snap/internal/store"
 )
 
-// metrics are those of one service, in a registry of their own. Each has its
-// line in docs/operations.md, which a test compares with this page. No label
-// takes a value that a client chooses.
+// metrics holds the metrics of one service, in a registry of their own. Each has a line in
+// docs/operations.md; a test compares the two. No label has a value that a client chooses.
 type metrics struct {
 	registry *prometheus.Registry
 	build    *prometheus.GaugeVec
@@ -46,7 +45,7 @@ type metrics struct {
 	deliveries *prometheus.CounterVec
 }
 
-// maker registers what it makes.
+// maker creates and registers metrics.
 type maker struct{ registry *prometheus.Registry }
 
 func (m maker) counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -61,7 +60,8 @@ func (m maker) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
 	return v
 }
 
-// histogram has buckets from the shortest on, each 2.5 times the one before.
+// histogram returns a histogram whose first bucket is shortest. Each further bucket is 2.5 times
+// the one before.
 func (m maker) histogram(name, help string, shortest time.Duration, labels ...string) *prometheus.HistogramVec {
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(shortest.Seconds(), 2.5, 12),
@@ -119,7 +119,7 @@ func newMetrics(version string) *metrics {
 	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.build.WithLabelValues(version, runtime.Version()).Set(1)
-	for _, direction := range []string{"up", "down"} { // what alerts add up is there from the start
+	for _, direction := range []string{"up", "down"} { // series that alerts add up must exist from the start
 		m.transferred.WithLabelValues(direction)
 	}
 	for _, outcome := range []string{"delivered", "retried", "given_up"} {
@@ -128,7 +128,7 @@ func newMetrics(version string) *metrics {
 	return m
 }
 
-// watchPools adds the figures of the database's connection pools.
+// watchPools adds the metrics of the database's connection pools.
 func (m *metrics) watchPools(s *store.Store) {
 	for name, db := range s.Pools() {
 		m.registry.MustRegister(collectors.NewDBStatsCollector(db, name))
@@ -139,10 +139,10 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// login counts a sign-in or a refresh; see signin.Options.
+// login counts a sign-in or refresh; see signin.Options.
 func (m *metrics) login(door, outcome string) { m.logins.WithLabelValues(door, outcome).Inc() }
 
-// ran counts a run of background work.
+// ran records a run of background work.
 func (m *metrics) ran(job string, err error, at time.Time, took time.Duration) {
 	m.jobSeconds.WithLabelValues(job).Observe(took.Seconds())
 	if err != nil {
@@ -153,7 +153,7 @@ func (m *metrics) ran(job string, err error, at time.Time, took time.Duration) {
 	m.jobDone.WithLabelValues(job).Set(float64(at.Unix()))
 }
 
-// lease says whether this process has the lease of a job.
+// lease records whether this process holds the lease of a job.
 func (m *metrics) lease(job string, held bool) { m.leases.WithLabelValues(job).Set(number(held)) }
 
 func number(yes bool) float64 {
@@ -163,13 +163,13 @@ func number(yes bool) float64 {
 	return 0
 }
 
-// answered counts a request.
+// answered records an answered request.
 func (m *metrics) answered(route string, status int, took time.Duration) {
 	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 	m.seconds.WithLabelValues(route).Observe(took.Seconds())
 }
 
-// countUp counts the bytes of parts that arrive here.
+// countUp counts the bytes of parts that this process receives.
 func (s *Service) countUp(next http.Handler) http.Handler {
 	up := s.metrics.transferred.WithLabelValues("up")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,7 +15,7 @@ import (
 	"snap/internal/store"
 )
 
-// info is what one request carries along for its log line.
+// info collects the fields of a request's log line.
 type info struct {
 	id     string
 	caller snap.Caller
@@ -23,7 +23,7 @@ type info struct {
 
 type infoKey struct{}
 
-// requestID returns the ID of the request, which every answer has.
+// requestID returns the ID of the request, which is also in its answer.
 func requestID(ctx context.Context) string {
 	if i, ok := ctx.Value(infoKey{}).(*info); ok {
 		return i.id
@@ -31,7 +31,7 @@ func requestID(ctx context.Context) string {
 	return ""
 }
 
-// noteCaller remembers who called, for the log.
+// noteCaller records the caller for the log line.
 func noteCaller(ctx context.Context, c snap.Caller) {
 	if i, ok := ctx.Value(infoKey{}).(*info); ok {
 		i.caller = c
@@ -40,16 +40,16 @@ func noteCaller(ctx context.Context, c snap.Caller) {
 
 var cleanID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// apiDeadline bounds a request that is not about bytes. What it waits for is
-// given up before, so that there is time to say so.
+// apiDeadline limits the time of a request that transfers no bytes. The request's context ends
+// earlier, after workFor, so that there is time to send an error.
 const (
 	apiDeadline = 60 * time.Second
 	workFor     = 50 * time.Second
 )
 
-// wrap is what every request passes: its ID, a bound on its time, headers, a
-// recovered panic, a log line and the metrics. Paths are logged without their
-// query, and download tokens not at all.
+// wrap is the middleware of every request: it sets the request ID, a time limit and headers,
+// recovers panics, and writes a log line and metrics. Paths are logged without their query, and
+// download tokens are not logged.
 func (s *Service) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started := time.Now()
@@ -60,12 +60,12 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 		w.Header().Set("X-Request-Id", i.id)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-			// net/http hides whether there was a Content-Length too, after which
-			// the connection must be closed (RFC 9112 section 6.3).
+			// net/http does not show whether there was also a Content-Length; then the connection
+			// must be closed (RFC 9112 section 6.3).
 			w.Header().Set("Connection", "close")
 		}
 		if !strings.HasPrefix(r.URL.Path, "/blobs/") {
-			w.Header().Set("Cache-Control", "no-store") // assets say otherwise
+			w.Header().Set("Cache-Control", "no-store") // assets override this
 			deadline := started.Add(apiDeadline)
 			control := http.NewResponseController(w)
 			control.SetReadDeadline(deadline)
@@ -101,13 +101,13 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// reducesAccess reports whether a request takes access away, so that it may use the
-// database's reserve on a full disk.
+// reducesAccess reports whether a request takes access away. Such a request may use the database's
+// reserve on a full disk.
 func reducesAccess(r *http.Request) bool {
 	return r.Method == http.MethodDelete || r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/unshare")
 }
 
-// observe counts and logs an answer, and returns the route that gave it.
+// observe records metrics and the log line of an answer, and returns the route that gave it.
 func (s *Service) observe(r *http.Request, i *info, out *statusWriter, took time.Duration) (route string) {
 	route = r.Pattern
 	if route == "" {
@@ -139,7 +139,7 @@ func (s *Service) observe(r *http.Request, i *info, out *statusWriter, took time
 	return route
 }
 
-// answered is an answer that remembers its status.
+// answered is a response writer that remembers the status.
 type answered struct {
 	http.ResponseWriter
 	status int
@@ -148,7 +148,7 @@ type answered struct {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *answered) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader remembers the status.
+// WriteHeader implements http.ResponseWriter.
 func (w *answered) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
@@ -163,7 +163,7 @@ func (w *answered) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// statusWriter also counts the bytes of an answer.
+// statusWriter also counts the bytes of the answer.
 type statusWriter struct {
 	answered
 	bytes int64
@@ -175,7 +175,7 @@ func (w *statusWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom keeps the connection's fast path for files.
+// ReadFrom preserves the connection's fast path for files.
 func (w *statusWriter) ReadFrom(src io.Reader) (int64, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK

@@ -11,11 +11,10 @@ import (
 	"snap/internal/store"
 )
 
-// This page is what the operator's commands need of the service without
-// running it.
+// This page is for the operator's commands, which use parts of the service without running it.
 
-// ApplyDirectory applies the configuration's organizations and local users to
-// the store, as every start does. It closes and opens none: a start alone does.
+// ApplyDirectory applies the configuration's organizations and local users to the store, as every
+// start does. Unlike a start, it neither closes nor opens organizations.
 func ApplyDirectory(ctx context.Context, st *store.Store, c Config) error {
 	if err := applyOrganizations(ctx, st, c); err != nil {
 		return err
@@ -43,8 +42,8 @@ func Document(ctx context.Context, version string) ([]byte, error) {
 	return doc, errors.Join(err, s.Close())
 }
 
-// OpenBlobs opens the configuration's storage to read and write objects as a
-// whole. It signs no URL that the service would accept.
+// OpenBlobs opens the configuration's object store to read and write whole objects. The URLs it
+// signs are not accepted by the service.
 func OpenBlobs(ctx context.Context, c Config) (blob.Store, error) {
 	if c.Blob.URL != "" {
 		return blob.OpenS3(ctx, c.Blob.URL, nil)

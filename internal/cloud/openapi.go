@@ -13,10 +13,10 @@ import (
 	"snap/api"
 )
 
-// This page completes the OpenAPI document with what the routes' types do not
-// say: tags, ways to authenticate, and the error codes of every operation.
+// This page adds to the OpenAPI document what the routes' types do not express: tags, ways to
+// authenticate, and the error codes of every operation.
 
-// tags are the resources, in the order in which the document lists them.
+// tags returns the resources, in the order in which the document lists them.
 func tags() []*huma.Tag {
 	return []*huma.Tag{
 		{Name: "snapshots", Description: "Cloud snapshots: list, show, pull and delete."},
@@ -112,7 +112,7 @@ func (s *Service) completeOpenAPI() {
 func describeErrors(op *huma.Operation, codes []snap.Code) {
 	unspecified := op.Responses["default"]
 	if unspecified == nil {
-		return // the operation's twin on the other mount has the same responses
+		return // the same operation on the other mount shares the responses
 	}
 	problem := unspecified.Content
 	delete(op.Responses, "default")
@@ -139,8 +139,8 @@ func describeErrors(op *huma.Operation, codes []snap.Code) {
 	}
 }
 
-// codesOf returns the error codes that an operation can answer, besides those
-// that the code of its handler never leads to.
+// codesOf returns the error codes that an operation can answer. The checks around the handler
+// determine them; codes that the handler itself never returns are left out.
 func codesOf(op *huma.Operation, method string, rt route, authenticated bool) []snap.Code {
 	codes := []snap.Code{snap.CodeInvalid, snap.CodeRateLimited, snap.CodeInternal, snap.CodeUnavailable}
 	add := func(when bool, more ...snap.Code) {
@@ -194,7 +194,7 @@ func (s *Service) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 	w.Write(doc)
 }
 
-// OpenAPI returns the OpenAPI 3.1 document, made from the routes' own types.
+// OpenAPI returns the OpenAPI 3.1 document, which is generated from the routes' types.
 func (s *Service) OpenAPI() ([]byte, error) {
 	doc, err := json.MarshalIndent(s.openAPI, "", "  ")
 	return append(doc, '\n'), err

@@ -77,14 +77,14 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 	if c.IsAdmin() {
 		if log, size, err := s.lastCheckpoint(ctx, c.Org); err == nil && size > 0 {
 			out.Audit = &log
-		} else if err != nil && snap.CodeOf(err) != snap.CodeConflict { // verifying the log reports that
+		} else if err != nil && snap.CodeOf(err) != snap.CodeConflict { // verifying the log reports a conflict
 			return nil, err
 		}
 	}
 	return &body[api.Me]{out}, nil
 }
 
-// authConfig is SPEC 4.3.
+// authConfig answers with where to sign in (SPEC 4.3).
 func (s *Service) authConfig(context.Context, *noInput) (*body[api.AuthConfig], error) {
 	return &body[api.AuthConfig]{s.authSettings}, nil
 }
@@ -100,8 +100,8 @@ func wirePolicy(p snap.Policy) api.Policy {
 	return out
 }
 
-// wireNotice words a line of the audit log for the person it concerns. With
-// whom a snapshot is shared, and until when, stays with owners and admins.
+// wireNotice phrases an audit line for the user it concerns. It leaves out with whom a snapshot is
+// shared and until when, which only owners and admins may know.
 func wireNotice(e snap.AuditEntry) api.Notice {
 	out := api.Notice{At: e.At, Action: e.Action, Snapshot: e.Snapshot, Target: e.Detail.Target, Actor: e.Actor}
 	switch e.Action {

@@ -8,12 +8,12 @@ import (
 	"snap"
 )
 
-// manyUploads is more uploads than a service has under way at a time.
+// manyUploads is more uploads than a service ever has in progress.
 const manyUploads = 100_000
 
-// abortUnknown removes uploads of the storage that the database does not know:
-// the service was killed between the two. Only what is as old as an abandoned
-// upload and has the key of a snapshot is touched.
+// abortUnknown removes uploads from the object store that the database does not know. They exist
+// when the service was killed between creating the two. It removes only uploads that have the key
+// of a snapshot and are old enough to count as abandoned.
 func (s *Service) abortUnknown(ctx context.Context) error {
 	if err := s.claim(ctx); err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"snap/internal/blob"
 )
 
-// warnOfPlain warns the operator of unencrypted connections: plain http is for
-// this machine only. It is not an error, because a network may be trusted, or
-// public_url may not mention a proxy in front of the service.
+// warnOfPlain warns the operator of unencrypted connections to other machines. They are not an
+// error, because a network may be trusted, or public_url may not mention a proxy in front of the
+// service.
 func (s *Service) warnOfPlain(ctx context.Context) {
 	if u, err := url.Parse(s.config.PublicURL); err == nil && plain(u) {
 		s.log.WarnContext(ctx,
@@ -24,5 +24,5 @@ func (s *Service) warnOfPlain(ctx context.Context) {
 	}
 }
 
-// plain reports whether what goes to a URL can be read on a network.
+// plain reports whether requests to a URL could be read on the network.
 func plain(u *url.URL) bool { return u.Scheme == "http" && !snap.IsLoopback(u.Hostname()) }

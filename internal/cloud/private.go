@@ -12,8 +12,8 @@ import (
 	"snap"
 )
 
-// private serves what is the operator's alone: metrics, profiles, health. It
-// asks for no credential, so its address must not be reachable from outside.
+// private serves the operator: metrics, profiles and health. It requires no credential, so its
+// address must not be reachable from outside.
 func (s *Service) private() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", s.metrics.handler())
@@ -28,9 +28,8 @@ func (s *Service) private() http.Handler {
 	return mux
 }
 
-// byAddress refuses a request for a host name other than localhost: a web page
-// that has its name resolve to this machine could read a profile, which holds
-// memory.
+// byAddress refuses requests for a host name other than localhost. Otherwise a web page whose name
+// resolves to this machine could read a profile, which holds memory contents.
 func byAddress(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -45,8 +44,7 @@ func byAddress(next http.Handler) http.Handler {
 	})
 }
 
-// servePrivate serves the private listener, if there is one, until the
-// returned function is called.
+// servePrivate serves the private listener, if one is configured, until stop is called.
 func (s *Service) servePrivate(ctx context.Context) (stop func(), err error) {
 	if s.config.Private.Listen == "" {
 		return func() {}, nil
@@ -70,7 +68,7 @@ func (s *Service) servePrivate(ctx context.Context) (stop func(), err error) {
 	}()
 	s.log.Info("serving metrics and profiles", "address", listener.Addr().String())
 	return func() {
-		_ = server.Close() // a profile that is being taken is cut off
+		_ = server.Close() // cuts off a profile that is being taken
 		<-done
 	}, nil
 }

@@ -17,17 +17,16 @@ import (
 	"snap/internal/store"
 )
 
-// A pull answers with a URL that the service has signed. It names one
-// snapshot, the caller and the credential, and holds no secret. At every
-// request, so at every range, the right is looked up again: an unshare, a role
-// change, a revoked key or an ended session stops a download that is running.
-// Storage then sends the bytes itself, or a redirect to a presigned URL that
-// lives for about a minute.
+// A pull answers with a URL that the service has signed. It names the snapshot, the caller and the
+// credential, and holds no secret. Every request for the URL, and so every range, checks the
+// caller's right again: an unshare, a role change, a revoked key or an ended session stops a
+// running download. The object store then sends the bytes itself, or a redirect to a presigned URL
+// that lives for about a minute.
 
-// pullLife is how long a download URL serves.
+// pullLife is how long a download URL is valid.
 const pullLife = 15 * time.Minute
 
-// ticket is what a download URL says.
+// ticket is the content of a download URL.
 type ticket struct {
 	Snapshot   string              `json:"s"`
 	Principal  int64               `json:"p"`
@@ -36,7 +35,7 @@ type ticket struct {
 	Expires    int64               `json:"e"` // milliseconds since 1970
 }
 
-// errTicket is the answer to a download URL that is not ours or has expired.
+// errTicket is the answer to a download URL that is invalid or has expired.
 var errTicket = &snap.Error{
 	Code:   snap.CodeForbidden,
 	Detail: "this download URL is not valid or has expired",
@@ -62,7 +61,7 @@ func (s *Service) pullSnapshot(ctx context.Context, _ *ByID) (*body[api.PullResp
 func (s *Service) seal(t ticket) string {
 	payload, err := json.Marshal(t)
 	if err != nil {
-		panic(err) // strings and numbers always encode
+		panic(err) // cannot happen: strings and numbers always encode
 	}
 	text := base64.RawURLEncoding.EncodeToString(payload)
 	return text + "." + base64.RawURLEncoding.EncodeToString(s.mac(text))
@@ -91,8 +90,8 @@ func (s *Service) open(token string) (ticket, error) {
 	return t, nil
 }
 
-// bytes returns what a ticket opens now. What its bearer may not see any more
-// does not exist.
+// bytes returns the object that a ticket gives access to now. It fails with snap.ErrNotFound when
+// the bearer may no longer see the snapshot.
 func (s *Service) bytes(ctx context.Context, t ticket) (store.Bytes, error) {
 	caller, err := s.auth.Recheck(ctx, t.Kind, t.Credential, t.Principal)
 	if errors.Is(err, snap.ErrUnauthenticated) {
@@ -105,7 +104,7 @@ func (s *Service) bytes(ctx context.Context, t ticket) (store.Bytes, error) {
 	if err != nil {
 		return store.Bytes{}, err
 	}
-	// To pull, what may be seen takes no more than the scope of the key.
+	// Pulling a visible snapshot requires only the scope of the key.
 	return b, snap.Allowed(caller, snap.ActPull, snap.Snapshot{})
 }
 
@@ -131,11 +130,12 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 	s.blobs.Serve(checked, r, b.Blob, `"`+b.SHA256+`"`)
 }
 
-// checkedWriter breaks a long answer off when the right to it has ended.
+// checkedWriter checks the right to an answer while it is sent, and aborts the answer when the
+// right has ended.
 type checkedWriter struct {
 	http.ResponseWriter
 	every time.Duration
-	last  time.Time // of the last check, on the real clock
+	last  time.Time // of the last check, by the real clock
 	check func() error
 }
 
@@ -147,14 +147,13 @@ func (w *checkedWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// ReadFrom copies in pieces, with checks between them.
+// ReadFrom copies in pieces and checks between them.
 func (w *checkedWriter) ReadFrom(src io.Reader) (int64, error) {
 	return copyPieces(w.ResponseWriter, src, 8<<20, w.recheck)
 }
 
-// recheck aborts the connection when the right has ended. The status line is
-// long sent, so a broken connection is the only honest answer left; the
-// client's next request gets not_found.
+// recheck aborts the connection when the right has ended. The status line has already been sent, so
+// the only way to report it is to break the connection. The client's next request gets not_found.
 func (w *checkedWriter) recheck() {
 	if time.Since(w.last) < w.every {
 		return

@@ -13,7 +13,7 @@ import (
 	"snap/internal/store"
 )
 
-// partLife is how long the upload URL of a part serves.
+// partLife is how long the upload URL of a part is valid.
 const partLife = 15 * time.Minute
 
 type pushInput struct {
@@ -25,8 +25,8 @@ type partsInput struct {
 	Body api.PartsRequest
 }
 
-// beginPush begins an upload, or finds the same one of the same caller begun
-// or done: an unchanged snapshot moves no bytes.
+// beginPush begins an upload. If the caller has already begun or completed the same push, it
+// returns that one, so an unchanged snapshot is not sent again.
 func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.UploadPlan], error) {
 	c := callOf(ctx)
 	want, err := s.uploadOf(in.Body)
@@ -61,10 +61,10 @@ func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.Uploa
 	return s.plan(ctx, want)
 }
 
-// finishLostUpload ends a push whose upload the storage does not have any more. Either
-// it was completed there, and the service was killed or its caller gone before
-// that was written down: then it is now. Or it was collected: then nothing is
-// returned, and the push starts from the beginning.
+// finishLostUpload handles a push whose upload is no longer in the object store. If the upload was
+// completed there but this was never recorded, because the service was killed or the caller
+// disconnected, it completes the push. If the upload was collected, it returns nil, and the push
+// starts over.
 func (s *Service) finishLostUpload(ctx context.Context, caller snap.Caller, u store.Upload) (*body[api.UploadPlan],
 	error) {
 	err := s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
@@ -82,7 +82,7 @@ func (s *Service) finishLostUpload(ctx context.Context, caller snap.Caller, u st
 	return &body[api.UploadPlan]{api.UploadPlan{ID: sn.ID, Exists: true, Present: []api.PartRef{}}}, nil
 }
 
-// uploadOf checks what a push announces.
+// uploadOf validates the announcement of a push.
 func (s *Service) uploadOf(r api.PushRequest) (store.Upload, error) {
 	target, err := snap.CleanTarget(r.Target)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Service) plan(ctx context.Context, u store.Upload) (*body[api.UploadPla
 
 func partCount(u store.Upload) int { return int((u.Size + u.PartSize - 1) / u.PartSize) }
 
-// partLength is how many bytes the part has: the last one has the rest.
+// partLength returns the size of a part in bytes. The last part holds the remainder.
 func partLength(u store.Upload, number int) int64 {
 	return min(u.PartSize, u.Size-int64(number-1)*u.PartSize)
 }
@@ -148,7 +148,7 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 			ExpiresAt: signed.Expires,
 		})
 	}
-	if len(in.Body.Parts) == 0 { // a storage may take a while to list thousands
+	if len(in.Body.Parts) == 0 { // an object store may take a while to list thousands
 		present, err := s.blobs.Parts(ctx, u.Blob, u.BlobUpload)
 		if err != nil {
 			return nil, err
@@ -158,13 +158,13 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 	return &body[api.PartsResponse]{out}, nil
 }
 
-// verifyPatience is how long a request waits for the storage to verify an
-// upload: less than proxies and clients wait for an answer.
+// verifyPatience is how long a request waits for the object store to verify an upload. It is less
+// than the time limits of proxies and clients.
 const verifyPatience = 20 * time.Second
 
-// verify has the object store complete the upload. That may take longer than a
-// request: then it continues in the background, the answer is still_verifying,
-// and the next request joins it.
+// verify lets the object store complete the upload. If that takes longer than a request may, it
+// continues in the background, the answer is still_verifying, and the next request waits for the
+// same work.
 func (s *Service) verify(ctx context.Context, u store.Upload) error {
 	ended, err := s.verifying.Join(ctx, u.BlobUpload, verifyPatience, func(ctx context.Context) error {
 		return s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
@@ -179,8 +179,8 @@ func (s *Service) verify(ctx context.Context, u store.Upload) error {
 	}
 }
 
-// completePush verifies the bytes and lists the snapshot. Asked again after it
-// was done, it answers the same snapshot.
+// completePush verifies the bytes and lists the snapshot. A repeated call returns the same
+// snapshot.
 func (s *Service) completePush(ctx context.Context, _ *ByID) (*body[api.Snapshot], error) {
 	c := callOf(ctx)
 	if c.snapshot.ID != "" {
@@ -198,7 +198,7 @@ func (s *Service) completePush(ctx context.Context, _ *ByID) (*body[api.Snapshot
 	return &body[api.Snapshot]{wireSnapshot(sn)}, nil
 }
 
-// pushed counts a snapshot that is whole.
+// pushed counts a completed snapshot.
 func (s *Service) pushed(sn snap.Snapshot) {
 	s.metrics.pushes.Inc()
 	s.metrics.pushedBytes.Add(float64(sn.Size))

@@ -19,8 +19,8 @@ import (
 //go:embed pages
 var pageFiles embed.FS
 
-// reference is the readable page of the API, made from the OpenAPI document.
-// Nothing on it comes from elsewhere.
+// reference is the HTML page of the API, made from the OpenAPI document. It loads nothing from
+// other hosts.
 type reference struct {
 	look.Page
 	Version    string
@@ -86,8 +86,7 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 	return nil
 }
 
-// operations lists what the document describes; a route on both mounts is one
-// entry.
+// operations lists the operations of the document. A route on both mounts is one entry.
 func operations(doc *huma.OpenAPI) []operation {
 	var out []operation
 	for path, item := range doc.Paths {
@@ -95,7 +94,7 @@ func operations(doc *huma.OpenAPI) []operation {
 			short, mounts := path, ""
 			switch {
 			case strings.HasPrefix(path, api.MountAgent):
-				continue // described with its twin
+				continue // listed with the route on the other mount
 			case doc.Paths[api.MountAgent+strings.TrimPrefix(path, api.MountUser)] != nil:
 				short, mounts = strings.TrimPrefix(path, api.MountUser), "both mounts"
 			case path != api.PathAuthConfig:
@@ -167,7 +166,7 @@ func fields(doc *huma.OpenAPI, s *huma.Schema) []field {
 	return out
 }
 
-// typeName says in a few words what a value is.
+// typeName describes the type of a value in a few words.
 func typeName(s *huma.Schema) string {
 	if s == nil {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"snap/internal/store"
 )
 
-// expireBatch is how many snapshots retention deletes at a time.
+// expireBatch is how many snapshots retention deletes in one step.
 const expireBatch = 200
 
 type retentionInput struct {
@@ -53,8 +53,8 @@ func (s *Service) deleteRetention(ctx context.Context, in *targetInput) (*empty,
 	return &empty{}, s.store.DeleteRetention(ctx, callOf(ctx).caller, in.Target)
 }
 
-// runRetention applies the organization's rules now, or tells what they would
-// delete: the same query decides both.
+// runRetention applies the organization's rules now or, in a dry run, lists what they would delete.
+// Both use the same query.
 func (s *Service) runRetention(ctx context.Context, in *runInput) (*body[api.RetentionResult], error) {
 	c := callOf(ctx).caller
 	old, err := s.store.Outlived(ctx, c.Org.ID, expireBatch)
@@ -70,8 +70,7 @@ func (s *Service) runRetention(ctx context.Context, in *runInput) (*body[api.Ret
 		nil
 }
 
-// expire deletes snapshots that outlived their rule and returns those that
-// went.
+// expire deletes snapshots that no rule keeps any more and returns those it deleted.
 func (s *Service) expire(ctx context.Context, old []snap.Snapshot) (gone []snap.Snapshot, err error) {
 	for _, sn := range old {
 		key, went, err := s.store.Expire(ctx, sn)
@@ -87,7 +86,7 @@ func (s *Service) expire(ctx context.Context, old []snap.Snapshot) (gone []snap.
 	return gone, nil
 }
 
-// expireAll applies the rules of every organization that is open. It is background work.
+// expireAll applies the rules of every open organization. It is background work.
 func (s *Service) expireAll(ctx context.Context) error {
 	orgs, err := s.store.Orgs(ctx)
 	if err != nil {

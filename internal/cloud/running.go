@@ -7,10 +7,9 @@ import (
 	"snap/internal/store"
 )
 
-// sayRunning records in the database that this process runs, and returns a
-// function that keeps the record current until ctx is done. Work that must not
-// run next to a running service, such as a transfer of its data, checks that
-// record.
+// sayRunning records in the database that this process is running. It returns a function that keeps
+// the record current until ctx is done. Commands that must not run next to the service, such as a
+// transfer of its data, check that record.
 func (s *Service) sayRunning(ctx context.Context, holder string) (goOn func()) {
 	say := func(ctx context.Context) error { return s.store.SayRunning(ctx, holder) }
 	if err := say(ctx); err != nil {

@@ -26,14 +26,14 @@ import (
 	"snap/internal/store"
 )
 
-// Service is a running snapcloud without its listener.
+// Service is a snapcloud service without its listener.
 type Service struct {
 	config       Config
 	log          *slog.Logger
 	now          func() time.Time
 	recheck      time.Duration              // see Options
 	collectEvery time.Duration              // see Options
-	address      func(*http.Request) string // of the client
+	address      func(*http.Request) string // returns the client's address
 	store        *store.Store
 	blobs        blob.Store
 	verifying    blob.Tasks   // uploads whose bytes are being verified
@@ -46,30 +46,30 @@ type Service struct {
 	limiter      *limit.Limiter
 	admission    *admission
 	metrics      *metrics
-	tracing      *tracing     // nil when it is not configured
+	tracing      *tracing     // nil when tracing is not configured
 	hookClient   *http.Client // delivers webhooks
-	noPage       http.Handler // tells a person that there is nothing
+	noPage       http.Handler // the page for "not found"
 	handler      http.Handler
 	openAPI      *huma.OpenAPI
-	table        []route // every route that needs a caller, for tests that walk them
+	table        []route // every route that needs a caller; tests walk it
 }
 
-// Options are what a program or a test adds to the configuration.
+// Options are settings that are not part of the configuration.
 type Options struct {
 	Log     *slog.Logger     // nil is slog.Default
 	Now     func() time.Time // nil is time.Now
 	Version string
-	// Recheck is how long bytes of one download flow before the right to them
-	// is looked up again; 0 is one second.
+	// Recheck is how often the right to a download is checked while its bytes are sent; 0 is one
+	// second.
 	Recheck time.Duration
-	// CollectEvery is how often unfinished uploads and rows that no longer
-	// count are looked for; 0 is ten minutes.
+	// CollectEvery is how often unfinished uploads and obsolete rows are collected; 0 is ten
+	// minutes.
 	CollectEvery time.Duration
 }
 
-// New opens database and storage, applies the configuration's organizations
-// and local users, closes the organizations that it does not list, and returns
-// the service. Close it after its last request.
+// New opens the database and the object store, applies the configuration's organizations and local
+// users, closes the organizations that it does not list, and returns the service. The caller must
+// close it after its last request.
 func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	ownErrors()
 	if o.Log == nil {
@@ -200,8 +200,8 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 	return nil
 }
 
-// build puts the handler together: the API, the bytes, the auth service,
-// health, pages, and one answer for what does not exist.
+// build assembles the handler: the API, uploads and downloads, the auth service, health, pages, and
+// the answer for unknown paths.
 func (s *Service) build(version string) (http.Handler, error) {
 	mux := http.NewServeMux()
 	s.routes(humago.New(mux, s.humaConfig(version)))
@@ -226,7 +226,7 @@ func (s *Service) humaConfig(version string) huma.Config {
 		version = "dev"
 	}
 	c := huma.DefaultConfig("snapcloud", version)
-	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", "" // we serve our own, with nothing from elsewhere
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", "" // we serve our own pages, which load nothing from other hosts
 	c.CreateHooks = nil                                   // no $schema links in answers
 	c.RejectUnknownQueryParameters = true                 // a mistyped filter must not list everything
 	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
@@ -236,8 +236,8 @@ func (s *Service) humaConfig(version string) huma.Config {
 	return c
 }
 
-// fallback answers what no route takes in the form of every other error, or
-// with a page for a browser.
+// fallback answers requests that no route matches: with a page for a browser, else with a problem
+// document.
 func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, pattern := mux.Handler(r); pattern != "" {
@@ -261,14 +261,13 @@ func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// forPeople reports whether a browser asks for a page outside of what programs
-// ask for.
+// forPeople reports whether a browser requests a page at a path that is not for programs.
 func forPeople(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") &&
 		!strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/blobs/")
 }
 
-// statusProbe learns what the mux would answer.
+// statusProbe records which status the mux would answer with.
 type statusProbe struct {
 	header http.Header
 	status int
@@ -278,7 +277,7 @@ func (p *statusProbe) Header() http.Header         { return p.header }
 func (p *statusProbe) Write(b []byte) (int, error) { return len(b), nil }
 func (p *statusProbe) WriteHeader(status int)      { p.status = status }
 
-// Handler serves everything.
+// Handler returns the handler of all requests.
 func (s *Service) Handler() http.Handler { return s.handler }
 
 // Store returns the store, for the operator's commands and for tests.
@@ -287,16 +286,16 @@ func (s *Service) Store() *store.Store { return s.store }
 // Auth returns the authenticator, for the operator's commands and for tests.
 func (s *Service) Auth() *auth.Authenticator { return s.auth }
 
-// Close sends the traces that are left and closes the database.
+// Close sends the remaining traces and closes the database.
 func (s *Service) Close() error {
 	return errors.Join(s.tracing.close(context.Background()), s.store.Close())
 }
 
-// drain is how long running requests have to end at shutdown.
+// drain is how long running requests may take at shutdown.
 const drain = 20 * time.Second
 
-// Run serves until ctx is done, then lets running requests end. ready, if not
-// nil, is called once with the address it listens on.
+// Run serves until ctx is done, then waits for running requests to end. ready, if not nil, is
+// called once with the address of the listener.
 func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	if o.Log == nil {
 		o.Log = slog.New(newLogHandler(c.Log, os.Stderr))
@@ -335,7 +334,7 @@ func Run(ctx context.Context, c Config, o Options, ready func(net.Addr)) error {
 	defer cancel()
 	err = server.Shutdown(stop)
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close() // downloads continue at their next range
+		err = server.Close() // downloads resume with their next range
 	}
 	background()
 	return err

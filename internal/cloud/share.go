@@ -11,7 +11,7 @@ import (
 	"snap/api"
 )
 
-// Confirmation is what a share of unsanitized data may need.
+// Confirmation is the parameter that confirms a share of unsanitized data.
 type Confirmation struct {
 	Confirmed bool `query:"confirm_unsanitized" doc:"confirm that original, unmasked data is shared, where the policy unsanitized_shares asks"`
 }
@@ -54,8 +54,8 @@ type orgInput struct {
 	Slug string `path:"slug" maxLength:"63" doc:"slug of the recipient organization" example:"globex"`
 }
 
-// shareWith makes shares for every route that does: it checks the input and
-// the policy, and words the warning about data that is not sanitized.
+// shareWith makes shares for every route that shares. It checks the input and the policy, and
+// returns the warning about data that is not sanitized.
 func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed bool) (made []snap.ShareChange,
 	warning string, err error) {
 	c := callOf(ctx)
@@ -74,8 +74,8 @@ func (s *Service) shareWith(ctx context.Context, with snap.Shares, confirmed boo
 	return made, unsanitizedWarning(c.snapshot.Type, made, newcomers), err
 }
 
-// unsanitizedWarning says who can now see original data, or nothing when nobody
-// can who could not before.
+// unsanitizedWarning says who can now see original data. It is empty when the share lets nobody new
+// see it.
 func unsanitizedWarning(t snap.Type, made []snap.ShareChange, newcomers int) string {
 	var who []string
 	if newcomers == 1 {
@@ -94,7 +94,7 @@ func unsanitizedWarning(t snap.Type, made []snap.ShareChange, newcomers int) str
 	return "this snapshot is not sanitized: " + strings.Join(who, " and ") + " can now see the original, unmasked data"
 }
 
-// share is SPEC 3: from Private to Shared.
+// share makes the org-wide share (SPEC 3, from Private to Shared).
 func (s *Service) share(ctx context.Context, in *shareInput) (*body[api.Snapshot], error) {
 	_, warning, err := s.shareWith(ctx, snap.Shares{OrgWide: true}, in.Confirmed)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Service) share(ctx context.Context, in *shareInput) (*body[api.Snapshot
 	return &body[api.Snapshot]{out}, nil
 }
 
-// unshare is SPEC 3: from Shared to Private, effective immediately.
+// unshare ends the org-wide share, effective immediately (SPEC 3, from Shared to Private).
 func (s *Service) unshare(ctx context.Context, _ *ByID) (*empty, error) {
 	return s.unshareFrom(ctx, snap.Shares{OrgWide: true})
 }
@@ -141,8 +141,8 @@ func (s *Service) groupShares(ctx context.Context, _ *ByID) (*body[api.GroupShar
 	return &body[api.GroupShareList]{api.GroupShareList{Items: each(shares, wireGroupShare)}}, nil
 }
 
-// shareOrg creates the share with an organization, or changes its expiry
-// (SPEC 2.3): without one it never ends.
+// shareOrg creates the share with an organization, or changes its expiry (SPEC 2.3). A share
+// without an expiry never ends.
 func (s *Service) shareOrg(ctx context.Context, in *shareOrgInput) (*body[api.OrgShare], error) {
 	expires, err := s.expiry(in.Body.ExpiresAt, in.Body.ExpiresIn)
 	if err != nil {
@@ -162,8 +162,8 @@ func (s *Service) unshareOrg(ctx context.Context, in *orgInput) (*empty, error) 
 	return s.unshareFrom(ctx, snap.Shares{Orgs: []string{in.Slug}})
 }
 
-// expiry returns when a share ends: at a time, or n seconds from now by the
-// service's clock. Without either it is zero, and the share never ends.
+// expiry returns when a share ends: at a time, or in seconds from now by the service's clock. It is
+// zero when neither is given; the share then never ends.
 func (s *Service) expiry(at *time.Time, in int64) (time.Time, error) {
 	now := s.now()
 	switch {
@@ -188,7 +188,7 @@ func wrongExpiry(field, detail, hint string) error {
 	}
 }
 
-// shares makes several shares at once, or none.
+// shares makes several shares at once: all of them or none.
 func (s *Service) shares(ctx context.Context, in *sharesInput) (*body[api.ShareChanges], error) {
 	r := in.Body
 	expires, err := s.expiry(r.ExpiresAt, r.ExpiresIn)
@@ -206,7 +206,7 @@ func (s *Service) shares(ctx context.Context, in *sharesInput) (*body[api.ShareC
 	return &body[api.ShareChanges]{api.ShareChanges{Changes: each(made, wireShareChange), Warning: warning}}, nil
 }
 
-// endShares ends several shares at once, or none.
+// endShares ends several shares at once: all of them or none.
 func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.ShareChanges], error) {
 	c, r := callOf(ctx), in.Body
 	from := snap.Shares{OrgWide: r.OrgWide, Groups: r.GroupIDs, Orgs: r.OrgSlugs}
@@ -226,8 +226,8 @@ func (s *Service) endShares(ctx context.Context, in *unshareInput) (*body[api.Sh
 	return &body[api.ShareChanges]{api.ShareChanges{Changes: each(ended, wireShareChange)}}, nil
 }
 
-// checkRecipients refuses a change of no share, and one of shares with other
-// organizations by somebody who may only change the rest.
+// checkRecipients refuses a change that names no share, and a change of cross-org shares by a
+// caller who may only change other shares.
 func (s *Service) checkRecipients(ctx context.Context, with snap.Shares) error {
 	c := callOf(ctx)
 	if !with.OrgWide && len(with.Groups)+len(with.Orgs) == 0 {
@@ -256,7 +256,7 @@ func (s *Service) orgShares(ctx context.Context, _ *ByID) (*body[api.OrgShareLis
 	return &body[api.OrgShareList]{api.OrgShareList{Items: each(shares, wireOrgShare)}}, nil
 }
 
-// policy returns the policy of the caller's organization, of now.
+// policy returns the current policy of the caller's organization.
 func (s *Service) policy(ctx context.Context) (snap.Policy, error) {
 	org, err := s.store.Org(ctx, callOf(ctx).caller.Org.ID)
 	return org.Policy, err

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// stall is how long an answer's bytes may stand still.
+// stall is how long an answer may go without sending a byte.
 const stall = time.Minute
 
-// moving gives an answer of bytes as long as it takes, as long as it moves.
+// moving lets an answer take any time, as long as its bytes keep moving.
 type moving struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -17,7 +17,8 @@ type moving struct {
 	stall   time.Duration
 }
 
-// newMoving forgets the deadline of an earlier request on the connection.
+// newMoving returns the writer for an answer. It clears the deadline of an earlier request on the
+// connection.
 func newMoving(w http.ResponseWriter, r *http.Request, stall time.Duration) *moving {
 	m := &moving{w, http.NewResponseController(w), r, stall}
 	_ = m.control.SetWriteDeadline(time.Time{})
@@ -27,8 +28,7 @@ func newMoving(w http.ResponseWriter, r *http.Request, stall time.Duration) *mov
 // Unwrap lets http.ResponseController reach the connection.
 func (w *moving) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// more gives the next bytes their time. An answer that was ended stays so: its
-// end is a deadline in the past.
+// more sets the deadline for the next bytes. An answer that was ended keeps a deadline in the past.
 func (w *moving) more() {
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.stall))
 	if w.r.Context().Err() != nil {
@@ -36,19 +36,19 @@ func (w *moving) more() {
 	}
 }
 
-// Write writes what fits into the time.
+// Write sets the deadline and writes.
 func (w *moving) Write(p []byte) (int, error) {
 	w.more()
 	return w.ResponseWriter.Write(p)
 }
 
-// ReadFrom copies in pieces small enough for a slow line.
+// ReadFrom copies in pieces that are small enough for a slow connection.
 func (w *moving) ReadFrom(src io.Reader) (int64, error) {
 	return copyPieces(w.ResponseWriter, src, 1<<20, w.more)
 }
 
-// copyPieces copies in pieces of this many bytes, each by the connection's own
-// fast path, and calls before ahead of each.
+// copyPieces copies in pieces of this many bytes, each by the connection's fast path, and calls
+// before ahead of each piece.
 func copyPieces(dst io.Writer, src io.Reader, piece int64, before func()) (total int64, err error) {
 	limit := int64(1) << 62
 	if l, ok := src.(*io.LimitedReader); ok {

@@ -37,8 +37,8 @@ func (s *Service) getSnapshot(ctx context.Context, _ *ByID) (*body[api.Snapshot]
 	return &body[api.Snapshot]{out}, nil
 }
 
-// deleteSnapshot removes the record and every grant first, so that no one can
-// see it any more, and then the bytes.
+// deleteSnapshot first removes the record and every grant, so that no one can see the snapshot any
+// more, and then the bytes.
 func (s *Service) deleteSnapshot(ctx context.Context, _ *ByID) (*empty, error) {
 	c := callOf(ctx)
 	key, err := s.store.Delete(ctx, c.caller, c.snapshot)

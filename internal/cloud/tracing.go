@@ -22,15 +22,14 @@ import (
 	"snap/internal/store"
 )
 
-// tracing sends spans of requests, statements, requests to S3 and background
-// work to an OpenTelemetry collector. It is nil when none is configured, and
-// then costs nothing.
+// tracing sends spans of requests, statements, requests to S3 and background work to an
+// OpenTelemetry collector. It is nil when no collector is configured.
 type tracing struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// check says what is wrong with the configuration.
+// check returns what is wrong with the configuration.
 func (t Tracing) check() error {
 	if t.Sample < 0 || t.Sample > 1 {
 		return fmt.Errorf("tracing.sample %v is not between 0 and 1", t.Sample)
@@ -45,8 +44,7 @@ func (t Tracing) check() error {
 	return nil
 }
 
-// endpoint is where the spans go: the path is that of the OTLP specification
-// unless there is one.
+// endpoint returns the URL for the spans. Its default path is that of the OTLP specification.
 func (t Tracing) endpoint() string {
 	u, err := url.Parse(t.Endpoint)
 	if err == nil && strings.Trim(u.Path, "/") == "" {
@@ -56,8 +54,8 @@ func (t Tracing) endpoint() string {
 	return t.Endpoint
 }
 
-// newTracing connects nothing yet: spans are sent in batches behind the
-// requests, and dropped while the collector does not take them.
+// newTracing does not connect yet. Spans are sent in batches in the background, and dropped while
+// the collector does not accept them.
 func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger) (*tracing, error) {
 	if c.Endpoint == "" {
 		return nil, nil //nolint:nilnil // not configured
@@ -73,8 +71,8 @@ func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("prepare to send traces: %w", err)
 	}
-	// Whoever calls may choose the trace their request belongs to, but not
-	// that all of theirs are recorded.
+	// A client may choose the trace that its request belongs to, but not that all of its traces are
+	// recorded.
 	sample := sdktrace.TraceIDRatioBased(c.Sample)
 	p := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(quietExporter{exporter, log}), sdktrace.WithResource(about),
@@ -83,7 +81,7 @@ func newTracing(ctx context.Context, c Tracing, version string, log *slog.Logger
 	return &tracing{p, p.Tracer("snap/internal/cloud")}, nil
 }
 
-// close sends what is left.
+// close sends the remaining spans.
 func (t *tracing) close(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -93,7 +91,7 @@ func (t *tracing) close(ctx context.Context) error {
 	return t.provider.Shutdown(ctx)
 }
 
-// quietExporter logs what cannot be sent, instead of the library's own log.
+// quietExporter logs failed exports in the service's log instead of the library's.
 type quietExporter struct {
 	sdktrace.SpanExporter
 	log *slog.Logger
@@ -107,8 +105,8 @@ func (e quietExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnl
 	return nil
 }
 
-// request begins the span of a request, in the trace that its traceparent
-// names (W3C Trace Context). The span has no path, in which a token may be.
+// request begins the span of a request, in the trace that its traceparent names (W3C Trace
+// Context). The span has no path, because a path may hold a token.
 func (t *tracing) request(r *http.Request) (context.Context, func(route string, status int)) {
 	if t == nil {
 		return r.Context(), func(string, int) {}
@@ -137,8 +135,8 @@ func method(m string) string {
 	return "_OTHER"
 }
 
-// within begins a span below the one in ctx. Without one there, nothing is
-// begun: what polls the database every second makes no traces.
+// within begins a span below the span in ctx. It begins nothing when ctx has none, so that work
+// that polls the database every second makes no traces.
 func (t *tracing) within(ctx context.Context, name string, kind trace.SpanKind,
 	about ...attribute.KeyValue) (context.Context, func(error)) {
 	if t == nil || !trace.SpanContextFromContext(ctx).IsValid() {
@@ -161,7 +159,7 @@ func (t *tracing) begin(ctx context.Context, name string, kind trace.SpanKind,
 	}
 }
 
-// traceID returns the ID of the trace in ctx, or nothing.
+// traceID returns the ID of the trace in ctx, or "".
 func traceID(ctx context.Context) string {
 	if id := trace.SpanContextFromContext(ctx).TraceID(); id.IsValid() {
 		return id.String()
@@ -169,8 +167,8 @@ func traceID(ctx context.Context) string {
 	return ""
 }
 
-// watchStatement measures a statement and traces its text, which has
-// placeholders where its values are.
+// watchStatement measures a statement and traces its text, which has placeholders instead of
+// values.
 func (s *Service) watchStatement(ctx context.Context, statement string) (context.Context, func(error)) {
 	kind, started := store.StatementKind(statement), time.Now()
 	end := func(error) {}
@@ -188,8 +186,7 @@ func (s *Service) watchStatement(ctx context.Context, statement string) (context
 	}
 }
 
-// watchS3 measures and traces requests to S3. Their URLs are signed, so they
-// are not in the span.
+// watchS3 measures and traces requests to S3. The spans do not hold their URLs, which are signed.
 func (s *Service) watchS3(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		started := time.Now()

@@ -8,14 +8,14 @@ import (
 	"snap/internal/store"
 )
 
-// The defaults of unfinished uploads. A person pushes a few targets at a time,
-// and pipelines of an organization some dozens.
+// The default limits of unfinished uploads. A person pushes a few targets at a time, and an
+// organization's pipelines a few dozen.
 const (
 	defaultUploadsPerUser = 20
 	defaultUploadsPerOrg  = 500
 )
 
-// quotas returns the configured quotas as the store takes them: 0 is no limit.
+// quotas returns the configured quotas in the store's form: 0 means no limit.
 func (l Limits) quotas() store.Quotas {
 	return store.Quotas{
 		UserUploads: bound(l.UploadsPerUser, defaultUploadsPerUser),
@@ -39,8 +39,8 @@ func (s *Service) listUploads(ctx context.Context, _ *noInput) (*body[api.Upload
 	})}}, nil
 }
 
-// abortUpload removes what arrived at once. When the storage does not answer,
-// the collection of garbage removes it later.
+// abortUpload removes at once the bytes that have arrived. If the object store does not answer, the
+// garbage collection removes them later.
 func (s *Service) abortUpload(ctx context.Context, _ *ByID) (*empty, error) {
 	c := callOf(ctx)
 	if err := s.store.AbortUpload(ctx, c.caller, c.upload); err != nil {
@@ -54,8 +54,7 @@ func (s *Service) abortUpload(ctx context.Context, _ *ByID) (*empty, error) {
 	return &empty{}, nil
 }
 
-// addUsage adds what the caller has and, for owners and admins, what the
-// organization has.
+// addUsage adds the caller's usage and, for owners and admins, the organization's.
 func (s *Service) addUsage(ctx context.Context, c snap.Caller, me *api.Me) error {
 	q := s.config.Limits.quotas()
 	mine, err := s.store.Usage(ctx, c)

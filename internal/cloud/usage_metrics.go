@@ -11,12 +11,11 @@ import (
 	"snap/internal/store"
 )
 
-// usageFresh is how long the figures of organizations are kept: adding up a
-// million snapshots at every scrape would cost more than the requests.
+// usageFresh is how long the figures of organizations are cached. Adding up a million snapshots at
+// every scrape would cost more than the requests.
 const usageFresh = 5 * time.Minute
 
-// usageCollector reports what each configured organization has, and how much
-// of the disk is free.
+// usageCollector reports the usage of each configured organization, and the free space of the disk.
 type usageCollector struct {
 	service                          *Service
 	stored, snapshots, uploads, free *prometheus.Desc
@@ -60,8 +59,8 @@ func (c *usageCollector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// usage reads the figures again when they are too old. While the database does
-// not answer, it reports the previous ones.
+// usage returns the figures, and reads them again when they are too old. While the database does
+// not answer, it returns the previous figures.
 func (c *usageCollector) usage() map[string]store.Usage {
 	c.mu.Lock()
 	defer c.mu.Unlock()

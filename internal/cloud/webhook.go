@@ -96,8 +96,8 @@ func wireWebhook(w store.Webhook) api.Webhook {
 		CreatedBy: w.By}
 }
 
-// retries are the waits before the second and each further attempt, as the
-// Standard Webhooks specification suggests; then a delivery is given up.
+// retries returns the waits before the second and each further attempt, as the Standard Webhooks
+// specification suggests. After the last attempt a delivery is given up.
 func retries() []time.Duration {
 	return []time.Duration{
 		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
@@ -106,20 +106,19 @@ func retries() []time.Duration {
 	}
 }
 
-// deliverLease is how long a replica may take over a batch of deliveries, and
-// answerIn how long one receiver may take to answer.
+// deliverLease is how long a replica may work on a batch of deliveries, and answerIn how long one
+// receiver may take to answer.
 const (
 	deliverBatch = 10
 	answerIn     = 10 * time.Second
 	deliverLease = (deliverBatch + 2) * answerIn
 )
 
-// Deliver sends the webhook deliveries whose time has come and returns how many
-// it tried. Several replicas may do so at once: each delivery is one's. A
-// replica that stood still beyond its lease sends what it had begun to send
-// and nothing else, and what came of that does not count any more.
+// Deliver sends the webhook deliveries that are due and returns how many it tried. Several replicas
+// may call it at once: each delivery is leased to one of them. A replica that is delayed beyond its
+// lease begins no further delivery, and the result of the one it had begun is ignored.
 func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
-	if err := s.Sequence(ctx); err != nil { // events of altered logs wait; others do not
+	if err := s.Sequence(ctx); err != nil { // events of altered logs wait; others are sent
 		s.log.WarnContext(ctx, "some audit logs are not continued", "error", err)
 	}
 	for {
@@ -129,7 +128,7 @@ func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
 		}
 		for _, d := range due {
 			if !s.now().Before(d.Due) {
-				break // of the whole batch: it may be another's by now
+				break // the lease of the whole batch has ended
 			}
 			if err := s.deliver(ctx, hooks[d.WebhookID], d); err != nil {
 				return tried, err
@@ -139,7 +138,7 @@ func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
 	}
 }
 
-// deliver makes one attempt at a delivery and notes what came of it.
+// deliver makes one attempt at a delivery and records the result.
 func (s *Service) deliver(ctx context.Context, w store.Webhook, d store.Delivery) error {
 	traced, end := s.tracing.begin(ctx, "deliver webhook", trace.SpanKindClient)
 	status, sendErr := s.send(traced, w, d)
@@ -168,8 +167,8 @@ func deliveryOutcome(err error, next time.Time) string {
 	return "retried"
 }
 
-// send makes one attempt: a POST that is signed as in the Standard Webhooks
-// specification, to a public address, without following redirects.
+// send makes one attempt: a POST to a public address, signed as in the Standard Webhooks
+// specification. It does not follow redirects.
 func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (status string, err error) {
 	e := d.Event
 	log, err := s.auditNews(ctx, w, e.Seq)
@@ -209,7 +208,8 @@ func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (
 	return "answered " + strconv.Itoa(res.StatusCode), nil
 }
 
-// signature is v1 of Standard Webhooks: base64 of HMAC-SHA256 over ID, time and body.
+// signature returns a v1 signature of Standard Webhooks: base64 of HMAC-SHA256 over ID, time and
+// body.
 func signature(secret []byte, id, stamp string, payload []byte) string {
 	h := hmac.New(sha256.New, secret)
 	fmt.Fprintf(h, "%s.%s.", id, stamp)
@@ -219,8 +219,8 @@ func signature(secret []byte, id, stamp string, payload []byte) string {
 
 var errPrivate = errors.New("the address is not public")
 
-// newHookClient returns a client that refuses, after the name was resolved, to
-// connect to an address that is not public, unless the operator allows it.
+// newHookClient returns a client that refuses to connect to an address that is not public, unless
+// the operator allows it. It checks the address after the name was resolved.
 func newHookClient(allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: answerIn, Control: func(_, address string, _ syscall.RawConn) error {
 		if allowPrivate {

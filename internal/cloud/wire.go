@@ -8,7 +8,7 @@ import (
 	"snap/api"
 )
 
-// This page turns the domain's records into what travels.
+// This page converts the domain's records to the types of the API.
 
 func wireSnapshot(s snap.Snapshot) api.Snapshot {
 	out := api.Snapshot{
@@ -60,7 +60,7 @@ func wireShareChange(m snap.ShareChange) api.ShareChange {
 	return out
 }
 
-// replacedExpiry returns the expiry that a share replaced by another one.
+// replacedExpiry returns the expiry of the share that another one replaced.
 func replacedExpiry(m snap.ShareChange) *time.Time {
 	if m.Previous == nil || m.Previous.Expires.Equal(m.Expires) {
 		return nil
@@ -76,7 +76,7 @@ func optional(t time.Time) *time.Time {
 	return &t
 }
 
-// each maps a list. It never returns nil, so that a list is [] in JSON.
+// each maps a list. It never returns nil, so an empty list is [] in JSON.
 func each[A, B any](list []A, f func(A) B) []B {
 	out := make([]B, 0, len(list))
 	for _, a := range list {
