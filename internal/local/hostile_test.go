@@ -271,6 +271,9 @@ func ours(t *testing.T, here *Agent) {
 	if _, err := here.Build(t.Context(), "again", BuildOptions{}, nil); err != nil {
 		t.Errorf("build of what was loaded: %v", err)
 	}
+	if _, err := here.Build(t.Context(), "again", BuildOptions{Subset: SubsetSpec{Percent: 50}}, nil); err != nil {
+		t.Logf("subset of what was loaded: %v", err)
+	}
 }
 
 // recorded gives the hostile snapshot another origin.

@@ -33,6 +33,9 @@ func (e Engine) dumpSubset(ctx context.Context, d database, t tool, info engine.
 		return info, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if err := requireNoPrograms(ctx, conn); err != nil {
+		return info, err
+	}
 	c := &cutter{conn: conn, d: d, counts: map[[2]string]int64{}}
 	o.Begin("choose")
 	snapshot, err := c.choose(ctx, *o.Subset)
@@ -56,6 +59,25 @@ func (e Engine) dumpSubset(ctx context.Context, d database, t tool, info engine.
 		}
 	}
 	return info, nil
+}
+
+// requireNoPrograms refuses a superuser's session in a database that has functions
+// of a snapshot from elsewhere. The planner computes constant expressions of a
+// table's indexes for whoever queries the table, so choosing rows would run them
+// with all rights.
+func requireNoPrograms(ctx context.Context, conn *pgx.Conn) error {
+	var programs int
+	err := conn.QueryRow(ctx, `
+		SELECT count(*) FROM pg_proc p JOIN pg_roles o ON o.oid = p.proowner
+		WHERE starts_with(o.rolname, $1) AND (SELECT rolsuper FROM pg_roles WHERE rolname = session_user)`,
+		rolePrefix).Scan(&programs)
+	if err != nil || programs == 0 {
+		return err
+	}
+	return snap.Usage(fmt.Sprintf("the database has %d functions of a snapshot from elsewhere, and a subset is "+
+		"built as a "+
+		"superuser, who would run them", programs),
+		"build the whole database, or build the subset as a user who is not a superuser")
 }
 
 // cutter knows which rows belong to a subset, and cuts a dump down to them.
