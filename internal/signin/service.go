@@ -58,7 +58,7 @@ type Options struct {
 	Now            func() time.Time // nil is time.Now
 	Log            *slog.Logger     // nil is slog.Default
 	// Count is called with the outcome of each sign-in and refresh. The door is
-	// password, provider, device or refresh; the outcome ok, wrong, limited,
+	// password, provider, device, refresh or logout; the outcome ok, wrong, limited,
 	// refused, expired, reused, unavailable or failed. It may be nil.
 	Count func(door, outcome string)
 }
