@@ -1,9 +1,8 @@
-// Package local is this machine's half of the product: its configuration, the
-// targets in it, the snapshots kept here, and what is done with them: build,
-// sanitize, load, push and pull.
+// Package local is the part of the product that runs on this machine: the configuration and its
+// targets, the local snapshots, and the operations on them: build, sanitize, load, push and pull.
 //
-// Snapshots are stored as <data-dir>/snapshots/<target>/<name>.snap, each with
-// a sidecar <name>.json. Every file appears whole or not at all.
+// Snapshots are stored as <data-dir>/snapshots/<target>/<name>.snap, each with a sidecar
+// <name>.json. All files are written atomically.
 package local
 
 import (
@@ -15,14 +14,14 @@ import (
 	"snap"
 )
 
-// Options say where the agent finds things.
+// Options configure [Open].
 type Options struct {
 	ConfigFile string              // "" is config.yaml in [ConfigDir]
 	DataDir    string              // "" is [DataDir]
 	Env        func(string) string // nil is os.Getenv
 	Now        func() time.Time    // nil is time.Now
 	Log        *slog.Logger        // nil discards
-	// Passphrase asks for that of a private key; nil when nobody can be asked.
+	// Passphrase asks for the passphrase of a private key. Nil means that nobody can be asked.
 	Passphrase func(path string) ([]byte, error)
 }
 
@@ -37,8 +36,8 @@ type Agent struct {
 	passphrase func(path string) ([]byte, error)
 }
 
-// Open reads the configuration. A missing file is an empty configuration; one
-// that cannot be understood is an error of code usage with line and column.
+// Open reads the configuration. A missing file is an empty configuration. A file that cannot be
+// parsed is an error of code usage with line and column.
 func Open(o Options) (*Agent, error) {
 	a := &Agent{data: o.DataDir, env: o.Env, now: o.Now, log: o.Log, passphrase: o.Passphrase}
 	if a.env == nil {
@@ -70,8 +69,8 @@ func Open(o Options) (*Agent, error) {
 	return a, err
 }
 
-// ConfigDir returns the folder of config.yaml and credentials.json:
-// $SNAPCLI_CONFIG_DIR, else snapcli in the user's configuration folder.
+// ConfigDir returns the directory of config.yaml and credentials.json: $SNAPCLI_CONFIG_DIR,
+// otherwise snapcli in the user's configuration directory.
 func ConfigDir(env func(string) string) (string, error) {
 	if dir := env("SNAPCLI_CONFIG_DIR"); dir != "" {
 		return filepath.Abs(dir)
@@ -83,8 +82,8 @@ func ConfigDir(env func(string) string) (string, error) {
 	return filepath.Join(dir, "snapcli"), nil
 }
 
-// DataDir returns the folder of local snapshots: $SNAPCLI_DATA_DIR, else
-// snapcli in the user's data folder.
+// DataDir returns the directory of local snapshots: $SNAPCLI_DATA_DIR, otherwise snapcli in the
+// user's data directory.
 func DataDir(env func(string) string) (string, error) {
 	if dir := env("SNAPCLI_DATA_DIR"); dir != "" {
 		return filepath.Abs(dir)

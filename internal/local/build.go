@@ -9,15 +9,15 @@ import (
 	"snap/internal/engine"
 )
 
-// BuildOptions choose how to build.
+// BuildOptions configure [Agent.Build].
 type BuildOptions struct {
-	Jobs    int // 0: the target's, else the number of cores
+	Jobs    int // 0: the target's jobs, otherwise the number of cores
 	Encrypt Encryption
-	Subset  SubsetSpec // its zero value is the target's
-	Whole   bool       // every row, whatever the target says
+	Subset  SubsetSpec // the zero value uses the target's subset
+	Whole   bool       // include every row, even if the target has a subset
 }
 
-// subset is what the rows are limited to; nil is nothing.
+// subset returns the limits on the rows, or nil for all rows.
 func (o BuildOptions) subset(t Target) *engine.Subset {
 	want := o.Subset
 	if want.empty() {
@@ -31,8 +31,8 @@ func (o BuildOptions) subset(t Target) *engine.Subset {
 
 func (s SubsetSpec) empty() bool { return len(s.Where) == 0 && s.Percent == 0 }
 
-// Build takes a snapshot of the target's source, consistent and without
-// keeping others from writing. The file appears whole or not at all.
+// Build takes a consistent snapshot of the target's source without blocking writers. The snapshot
+// file is created atomically.
 func (a *Agent) Build(ctx context.Context, target string, o BuildOptions, p Progress) (Snapshot, error) {
 	t, err := a.Target(target)
 	if err != nil {

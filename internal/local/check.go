@@ -7,7 +7,7 @@ import (
 	"snap/internal/engine"
 )
 
-// DatabaseCheck is what was found out about one database of a target.
+// DatabaseCheck is the result of checking one database of a target.
 type DatabaseCheck struct {
 	Role          string // "source" or "destination"
 	URL           string // without its password
@@ -15,18 +15,18 @@ type DatabaseCheck struct {
 	Reachable     bool
 	Exists        bool
 	ServerVersion string
-	ToolVersion   string // of the program that dumps, where there is one
+	ToolVersion   string // of the dump program, if the engine uses one
 	Tables        int
 	Size          int64
 	Connections   []string
 	Warnings      []string
-	Missing       []engine.Need // programs and rights without which it cannot be used
-	Err           error         // why it cannot be used; nil when it can
+	Missing       []engine.Need // missing programs and permissions that the database needs
+	Err           error         // why the database cannot be used; nil if it can
 }
 
-// CheckTarget connects to a target's databases and reports what is there, what
-// is missing and what prevents a build or a load. It fails only for an unknown
-// target; a database's problems are in its check.
+// CheckTarget connects to a target's databases and reports their versions, what is missing, and
+// what prevents a build or a load. It returns an error only for an unknown target; a database's
+// problems are in its DatabaseCheck.
 func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, error) {
 	t, err := a.Target(name)
 	if err != nil {

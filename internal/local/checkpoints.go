@@ -15,15 +15,14 @@ import (
 	"snap/internal/disk"
 )
 
-// checkpoints are the last checkpoints of audit logs that were verified here, by
-// service and by organization.
+// checkpoints holds the last verified checkpoint of each audit log, by service and organization.
 type checkpoints map[string]map[string]api.AuditCheckpoint
 
-// CheckpointsPath is the file that keeps them.
+// CheckpointsPath returns the path of the checkpoint file.
 func (a *Agent) CheckpointsPath() string { return filepath.Join(a.data, "audit-checkpoints.json") }
 
-// Checkpoint returns the checkpoint that was kept for an organization of a
-// service; the zero one when there is none.
+// Checkpoint returns the stored checkpoint for an organization of a service, or the zero value if
+// there is none.
 func (a *Agent) Checkpoint(service, organization string) (api.AuditCheckpoint, error) {
 	all, err := a.checkpoints()
 	return all[service][organization], err
@@ -45,7 +44,7 @@ func (a *Agent) checkpoints() (checkpoints, error) {
 	return all, nil
 }
 
-// KeepCheckpoint keeps a checkpoint that was verified, in place of the one before.
+// KeepCheckpoint stores a verified checkpoint in place of the previous one.
 func (a *Agent) KeepCheckpoint(service, organization string, c api.AuditCheckpoint) error {
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
 		return diskError(err, "make the data folder")

@@ -13,13 +13,13 @@ import (
 	"snap"
 )
 
-// The parts of the file that have entries by name.
+// The sections of the file whose entries have names.
 const (
 	sectionTargets  = "targets"
 	sectionProfiles = "storage_profiles"
 )
 
-// editTarget puts a target into the file, or takes it out when t is nil.
+// editTarget writes a target to the file, or removes it if t is nil.
 func (f *configFile) editTarget(name string, t *Target) error {
 	if t == nil {
 		return f.edit(sectionTargets, name, nil, func(c *Config) { delete(c.Targets, name) })
@@ -34,7 +34,7 @@ func (f *configFile) editTarget(name string, t *Target) error {
 	})
 }
 
-// addProfile puts a storage profile into the file.
+// addProfile writes a storage profile to the file.
 func (f *configFile) addProfile(name string, p StorageProfile) error {
 	return f.edit(sectionProfiles, name, p, func(c *Config) {
 		if c.StorageProfiles == nil {
@@ -44,10 +44,9 @@ func (f *configFile) addProfile(name string, p StorageProfile) error {
 	})
 }
 
-// edit puts an entry into a section of the file, or takes it out when it is
-// nil. It changes the lines of that entry alone, so that comments and order
-// stay; the result is read back and compared with what change does before it is
-// written.
+// edit writes an entry to a section of the file, or removes it if entry is nil. It changes only the
+// lines of that entry, so that comments and order remain. Before writing, it parses the new text
+// and compares the result with that of change.
 func (f *configFile) edit(section, name string, entry any, change func(*Config)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,7 +55,7 @@ func (f *configFile) edit(section, name string, entry any, change func(*Config))
 		return err
 	}
 	defer unlock()
-	if err := f.read(); err != nil { // another program may have changed it
+	if err := f.read(); err != nil { // another program may have changed the file
 		return err
 	}
 	text, err := splice(f.text, section, name, entry)
@@ -80,7 +79,7 @@ func splice(text []byte, within, name string, value any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if section.from < 0 { // there is no such section yet
+	if section.from < 0 { // the section does not exist yet
 		body, err := entryLines(name, value, "  ")
 		return join(append(lines, []byte(within+":\n"), body)), err
 	}
@@ -94,14 +93,14 @@ func splice(text []byte, within, name string, value any) ([]byte, error) {
 		at = trimBlank(lines, section.from+1, section.until)
 		until = at
 	}
-	if section.empty { // targets: {} or targets: without anything
+	if section.empty { // the section is {} or has no value
 		lines[section.from] = []byte(within + ":\n")
 		at, until = section.from+1, section.from+1
 	}
 	return join(lines[:at], [][]byte{body}, lines[until:]), nil
 }
 
-// span is a run of lines; from is -1 when there is none.
+// span is a range of lines. from is -1 if there is none.
 type span struct {
 	from, until int
 	indent      string
@@ -161,8 +160,8 @@ func lineOf(p *ast.MappingValueNode) int { return p.Key.GetToken().Position.Line
 
 func keyOf(p *ast.MappingValueNode) string { return p.Key.GetToken().Value }
 
-// trimBlank moves the end of a span up over blank lines and comments, which
-// belong to what follows.
+// trimBlank moves the end of a span up past blank lines and comments, which belong to the next
+// entry.
 func trimBlank(lines [][]byte, from, until int) int {
 	for until > from {
 		line := bytes.TrimSpace(lines[until-1])
@@ -200,15 +199,14 @@ func join(parts ...[][]byte) []byte {
 	return b.Bytes()
 }
 
-// says reports whether the edited text differs from the old one by exactly the
-// change.
+// says reports whether the edited text differs from the old one by exactly this change.
 func says(text, old []byte, change func(*Config)) bool {
 	var got, want Config
 	if yaml.UnmarshalWithOptions(text, &got, yaml.DisallowUnknownField()) != nil || yaml.Unmarshal(old, &want) != nil {
 		return false
 	}
 	change(&want)
-	for _, c := range []*Config{&got, &want} { // an empty section is none
+	for _, c := range []*Config{&got, &want} { // an empty section equals a missing one
 		if len(c.Targets) == 0 {
 			c.Targets = nil
 		}

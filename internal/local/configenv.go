@@ -12,11 +12,10 @@ import (
 
 const envPrefix = "SNAPCLI_"
 
-// envKeys returns the settings that the environment makes: SNAPCLI_CLOUD__URL
-// sets cloud.url. Names are compared in lower case; a target that the file has
-// is matched whatever the case of its name, with _ for characters that a
-// variable's name cannot have. One that would set a key if it had __ for each
-// dot is an error, because nobody sets it to no end.
+// envKeys returns the settings made by the environment: SNAPCLI_CLOUD__URL sets cloud.url. Names
+// are compared in lower case. A target in the file matches whatever the case of its name, with _
+// for characters that a variable's name cannot contain. A variable that would set a key if its dots
+// were written as __ is an error, because it would otherwise have no effect.
 func envKeys(file *koanf.Koanf, env func(string) string) (map[string]any, error) {
 	known := map[string]string{envName("identities"): "identities", envName("postgres_tools"): "postgres_tools"}
 	for _, key := range []string{"cloud" + keyDelim + "url", "cloud" + keyDelim + "api_key", "trust" + keyDelim +
@@ -66,7 +65,7 @@ func fieldsOf(group string) []string {
 		"rules", "sanitize" + keyDelim + "sql", "subset" + keyDelim + "percent"}
 }
 
-// envName returns the environment variable that sets a key.
+// envName returns the name of the environment variable that sets a key.
 func envName(key string) string {
 	var b strings.Builder
 	b.WriteString(envPrefix)
@@ -80,9 +79,9 @@ func envName(key string) string {
 	return b.String()
 }
 
-// expand replaces ${NAME} by the environment variable of that name. A $ that is
-// not followed by a brace stays. A variable that is not set is an error of code
-// usage, because an empty password would only fail later and less clearly.
+// expand replaces ${NAME} with the environment variable of that name. A $ without a brace remains.
+// An unset variable is an error of code usage, because an empty password would only fail later and
+// less clearly.
 func expand(s string, env func(string) string) (string, error) {
 	var b strings.Builder
 	for {

@@ -20,17 +20,17 @@ import (
 	"snap/internal/disk"
 )
 
-// keyDelim stands between the parts of a configuration key inside koanf. It is
-// not a dot, because targets may have dots in their names.
+// keyDelim separates the parts of a configuration key inside koanf. It is not a dot, because target
+// names may contain dots.
 const keyDelim = "\x00"
 
-// configFile is config.yaml with the environment laid over it.
+// configFile is config.yaml, overridden by the environment.
 type configFile struct {
 	path string
 	env  func(string) string
 
 	mu     sync.Mutex
-	text   []byte // the file as read; nil when there is none
+	text   []byte // the file's content; nil if it does not exist
 	fromY  *koanf.Koanf
 	fromE  *koanf.Koanf
 	config Config
@@ -76,8 +76,8 @@ func (f *configFile) read() error {
 	return nil
 }
 
-// parseConfig checks the text against the shape of [Config], so that a typing
-// error is found where it stands, and returns it as a tree for koanf.
+// parseConfig parses the text and checks it against the structure of [Config], so that a typing
+// error is reported with its position. It returns the settings as a tree for koanf.
 func parseConfig(path string, text []byte) (map[string]any, error) {
 	var shape Config
 	if err := yaml.UnmarshalWithOptions(text, &shape, yaml.DisallowUnknownField()); err != nil {
@@ -99,7 +99,8 @@ func parseConfig(path string, text []byte) (map[string]any, error) {
 	return tree, nil
 }
 
-// oneDocument refuses what would be passed over: all after the first document.
+// oneDocument rejects a file with several YAML documents, because the parser would ignore all but
+// the first.
 func oneDocument(path string, text []byte) error {
 	if !bytes.Contains(text, []byte("\n---")) {
 		return nil
@@ -118,7 +119,7 @@ func oneDocument(path string, text []byte) error {
 	return nil
 }
 
-// badConfig makes a person's error of the parser's, which knows the place.
+// badConfig converts a parser error to one for the user, with its position.
 func badConfig(path string, err error) error {
 	return &snap.Error{Code: snap.CodeUsage, Detail: disk.YAMLMistake(path, err),
 		Hint:  "correct it with `snapcli config edit`",
@@ -147,8 +148,8 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 	return c, nil
 }
 
-// lock waits until this process alone edits the file, so that what two of them
-// add is there in the end. The lock ends with the process, however that ends.
+// lock waits for the exclusive right to edit the file, so that concurrent edits are not lost. The
+// lock is released when the process ends, however it ends.
 func (f *configFile) lock() (unlock func(), err error) {
 	dir, name := filepath.Split(f.path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -161,8 +162,8 @@ func (f *configFile) lock() (unlock func(), err error) {
 	return func() { _ = l.Unlock() }, nil
 }
 
-// write replaces the file by text, whole or not at all, and reads it again. A
-// link to it stays one.
+// write atomically replaces the file's content and reads it again. If the path is a symbolic link,
+// the link remains.
 func (f *configFile) write(text []byte) error {
 	path := f.path
 	if linked, err := filepath.EvalSymlinks(path); err == nil {
@@ -184,15 +185,15 @@ func (a *Agent) Config() Config {
 // ConfigPath returns the configuration file's path, whether it exists or not.
 func (a *Agent) ConfigPath() string { return a.file.path }
 
-// ConfigExists tells whether there was a configuration file to read.
+// ConfigExists reports whether there is a configuration file.
 func (a *Agent) ConfigExists() bool {
 	a.file.mu.Lock()
 	defer a.file.mu.Unlock()
 	return a.file.text != nil
 }
 
-// Origin says where a configuration key's value is from: "file", "environment"
-// or "default". The key has dots, as in cloud.api_key.
+// Origin returns the source of a configuration key's value: "file", "environment" or "default". The
+// key has dots, as in cloud.api_key.
 func (a *Agent) Origin(key string) string {
 	a.file.mu.Lock()
 	defer a.file.mu.Unlock()

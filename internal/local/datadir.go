@@ -5,8 +5,8 @@ import (
 	"runtime"
 )
 
-// userData is the folder for a program's data below the home folder, by the
-// custom of the operating system.
+// userData returns the directory for a program's data below the home directory, by the convention
+// of the operating system.
 func userData(home string, env func(string) string) string {
 	switch runtime.GOOS {
 	case "darwin":

@@ -10,8 +10,7 @@ import (
 	"snap/internal/disk"
 )
 
-// reason returns what the operating system said, without the path that
-// messages already name.
+// reason returns the operating system's error without the path, which the messages already contain.
 func reason(err error) string {
 	var p *fs.PathError
 	if errors.As(err, &p) {
@@ -20,9 +19,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// diskError makes a person's error of a failed file operation: a full disk is
-// storage_full. It leaves an error that is one already, or an interruption,
-// unchanged.
+// diskError converts the error of a failed file operation to one for the user. A full disk becomes
+// storage_full. It returns a [snap.Error] or an interruption unchanged.
 func diskError(err error, doing string) error {
 	var already *snap.Error
 	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) ||

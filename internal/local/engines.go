@@ -13,10 +13,10 @@ import (
 	"snap/internal/engine/sqlite"
 )
 
-// dumpSection is the section of the snapshot file that holds the dump.
+// dumpSection is the name of the snapshot file's section that holds the dump.
 const dumpSection = "dump"
 
-// engineFor returns the implementation of a kind of database.
+// engineFor returns the implementation for a database engine.
 func (a *Agent) engineFor(kind snap.Engine) (engine.Engine, error) {
 	switch kind {
 	case snap.Postgres:
@@ -30,8 +30,7 @@ func (a *Agent) engineFor(kind snap.Engine) (engine.Engine, error) {
 		"use a PostgreSQL, MySQL, MariaDB or SQLite database")
 }
 
-// postgresTools are the folders that the configuration has PostgreSQL's programs
-// looked for in.
+// postgresTools returns the configured folders of PostgreSQL's programs.
 func (a *Agent) postgresTools() []string {
 	var folders []string
 	for _, folder := range a.Config().PostgresTools {
@@ -40,15 +39,15 @@ func (a *Agent) postgresTools() []string {
 	return folders
 }
 
-// database is a database of a target, ready to be worked with.
+// database is a database of a target and its engine.
 type database struct {
 	kind   snap.Engine
 	engine engine.Engine
-	url    string // with its secrets
-	shown  string // without
+	url    string // with its password and other secrets
+	shown  string // without secrets
 }
 
-// databaseAt opens the way to a URL of the configuration.
+// databaseAt returns the database at a URL of the configuration. It does not connect.
 func (a *Agent) databaseAt(raw string) (database, error) {
 	expanded, err := expand(raw, a.env)
 	if err != nil {
@@ -62,7 +61,7 @@ func (a *Agent) databaseAt(raw string) (database, error) {
 	return database{kind: kind, engine: e, url: expanded, shown: Redact(expanded)}, err
 }
 
-// dumpIn returns what an open snapshot file holds, as the engine wants it.
+// dumpIn returns the dump of an open snapshot file in the form that engines take.
 func dumpIn(r *archive.Reader) engine.Dump {
 	m := r.Manifest()
 	var stored archive.Section

@@ -1,15 +1,14 @@
 package local
 
-// Event tells how far a long action is.
+// Event reports the progress of a long operation.
 type Event struct {
-	Phase  string // what is being done now, such as "dump"; a short word
+	Phase  string // current phase, a short word such as "dump"
 	Done   int64  // bytes done
-	Total  int64  // bytes in all; 0 when not known
-	Detail string // more for a person, such as a table's name
+	Total  int64  // total bytes; 0 if unknown
+	Detail string // additional information for people, such as a table's name
 }
 
-// Progress receives events; it may be nil. It is called from one goroutine at a
-// time and must return quickly.
+// Progress receives events. It may be nil. It is never called concurrently and must return quickly.
 type Progress func(Event)
 
 func (p Progress) report(e Event) {
@@ -23,11 +22,11 @@ func (p Progress) bytes(phase string) func(done, total int64) {
 	return func(done, total int64) { p.report(Event{Phase: phase, Done: done, Total: total}) }
 }
 
-// phase reports that a phase begins.
+// phase reports the start of a phase.
 func (p Progress) phase(name string) { p.report(Event{Phase: name}) }
 
-// following returns a byte counter that reports as the phase that began last,
-// and the function that begins one.
+// following returns a byte counter that reports as the current phase, and a function that starts
+// another phase.
 func (p Progress) following(first string) (bytes func(done, total int64), begin func(string)) {
 	now := first
 	return func(done, total int64) { p.report(Event{Phase: now, Done: done, Total: total}) },

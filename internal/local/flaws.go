@@ -12,16 +12,16 @@ import (
 	"snap/internal/profile"
 )
 
-// Flaw is a setting that will fail when it is used.
+// Flaw is a setting that fails when it is used.
 type Flaw struct {
-	Key   string // as in targets.shop.sanitize
+	Key   string // such as targets.shop.sanitize
 	Err   error
-	Doubt bool // it fails in this environment, or may be meant so
-	Tried bool // Key is an address or a credential, which shows when it is tried
+	Doubt bool // may be intentional, or fail only in this environment
+	Tried bool // Key is an address or a credential, which is better checked by trying it
 }
 
-// Flaws finds the settings that will fail when they are used, in the order of
-// the configuration. It reads the files they name and connects to nothing.
+// Flaws returns the settings that fail when they are used, in the order of the configuration. It
+// reads the files they name but makes no connections.
 func (a *Agent) Flaws() []Flaw {
 	c := a.Config()
 	var f flaws
@@ -45,7 +45,7 @@ func (a *Agent) Flaws() []Flaw {
 
 type flaws []Flaw
 
-// add keeps what is one.
+// add appends a flaw unless it is empty.
 func (f *flaws) add(one Flaw) {
 	if one.Err != nil {
 		*f = append(*f, one)
@@ -82,8 +82,8 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 	}
 }
 
-// urlFlaw checks a URL after its ${NAME} references are expanded. One that is
-// not set may be so only here.
+// urlFlaw checks a URL after expanding its ${NAME} references. An unset variable is only doubtful,
+// because it may be set elsewhere.
 func (a *Agent) urlFlaw(key, raw string, check func(string) error) Flaw {
 	expanded, err := expand(raw, a.env)
 	if err != nil {
@@ -97,11 +97,11 @@ func checkEngine(raw string) error {
 	return err
 }
 
-// keyForm is what every API key looks like.
+// keyForm matches every API key.
 var keyForm = regexp.MustCompile(`^(cak|clt|sak)_[0-9A-Za-z]{38}$`)
 
-// checkKey tells what was mistyped or cut off; the service alone knows whether
-// a key is good.
+// checkKey reports a key that was mistyped or truncated. Only the service knows whether a key is
+// valid.
 func checkKey(key string) error {
 	if key == "" || keyForm.MatchString(key) {
 		return nil

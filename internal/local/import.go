@@ -18,22 +18,21 @@ import (
 	"snap/internal/sanitize"
 )
 
-// Import is what the configuration of another tool comes to here.
+// Import is the result of converting another tool's configuration.
 type Import struct {
-	Targets  []Target          // added, or to be added
-	Profiles map[string]string // by name: URL
-	Files    []string          // of rules and SQL, written or to be written
-	Left     []foreign.Left    // what has no equal, or another meaning here
+	Targets  []Target          // added or to be added
+	Profiles map[string]string // URLs by name
+	Files    []string          // rules and SQL files, written or to be written
+	Left     []foreign.Left    // settings without an equivalent, or with a different meaning here
 
-	texts map[string]string // of the files, by path
+	texts map[string]string // the files' content, by path
 }
 
-// maxForeign bounds what is read of another tool's configuration.
+// maxForeign limits the size of another tool's configuration.
 const maxForeign = 16 << 20
 
-// ReadForeign reads the configuration of another tool, "dbsnapper" or
-// "greenmask", and tells what it comes to. Nothing is written. target is the
-// name for what has none.
+// ReadForeign reads the configuration of another tool, "dbsnapper" or "greenmask", and converts it.
+// It writes nothing. target is the name of a target that has none.
 func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +64,7 @@ func (a *Agent) ReadForeign(tool, path, target string) (Import, error) {
 	return a.importOf(found, filepath.Dir(path))
 }
 
-// importOf says what would be written for what was found.
+// importOf converts the settings found to what would be written.
 func (a *Agent) importOf(found foreign.Found, beside string) (Import, error) {
 	i := Import{Profiles: map[string]string{}, Left: found.Left, texts: map[string]string{}}
 	for _, p := range found.Profiles {
@@ -108,7 +107,7 @@ func (i *Import) file(path, text string) string {
 	return path
 }
 
-// check holds the rules that would be written against what reads them.
+// check validates the rules to be written with the parser that will read them.
 func (i *Import) check() error {
 	for _, t := range i.Targets {
 		if text, ok := i.texts[t.Sanitize.Rules]; ok {
@@ -120,9 +119,8 @@ func (i *Import) check() error {
 	return nil
 }
 
-// Import writes what was read into the configuration and next to it. A target, a
-// storage profile or a file that is there already is a conflict, and then
-// nothing is written.
+// Import writes the converted settings to the configuration and the files next to it. If a target,
+// a storage profile or a file already exists, it returns a conflict and writes nothing.
 func (a *Agent) Import(i Import) error {
 	config := a.Config()
 	var there []string
@@ -174,11 +172,11 @@ func (a *Agent) writeImport(i Import) error {
 // Variable is an environment variable that an imported URL uses.
 type Variable struct {
 	Name string
-	Host string // where its value would be sent
+	Host string // the host that would receive its value
 }
 
-// Variables returns every ${NAME} that the imported URLs use, with the hosts, in
-// order and each once.
+// Variables returns every ${NAME} that the imported URLs use and the host it is sent to, in the
+// order of the targets and profiles, each once.
 func (i Import) Variables() []Variable {
 	var urls []string
 	for _, t := range i.Targets {
@@ -201,7 +199,7 @@ func (i Import) Variables() []Variable {
 
 var reference = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// hostOf is the host of a URL that may hold ${NAME} anywhere, for people.
+// hostOf returns the host of a URL, for display. The URL may contain ${NAME} anywhere.
 func hostOf(raw string) string {
 	_, rest, _ := strings.Cut(raw, "://")
 	authority, query, _ := strings.Cut(rest, "/")

@@ -17,18 +17,17 @@ import (
 	"snap/internal/archive"
 )
 
-// maxKeyFile bounds what is read of a file of recipients or identities.
+// maxKeyFile limits the size of a file of recipients or identities.
 const maxKeyFile = 1 << 20
 
-// Encryption chooses who can read a snapshot that is made. Empty, it is as the
-// target's configuration says.
+// Encryption selects who can read a new snapshot. The zero value uses the target's configuration.
 type Encryption struct {
 	To   []string // recipients, or files of them
-	None bool     // everybody, whatever the configuration says
+	None bool     // do not encrypt, whatever the configuration says
 }
 
-// recipients returns who can read a snapshot of the target that is made now;
-// nobody in particular is nil.
+// recipients returns the recipients of a new snapshot of the target. Nil means that it is not
+// encrypted.
 func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
 	if e.None && len(e.To) > 0 {
 		return nil, snap.Usage("--encrypt-to and --no-encrypt exclude each other",
@@ -68,13 +67,13 @@ func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
 	return all, sameKind(all)
 }
 
-// IsRecipient tells a public key from the path of a file.
+// IsRecipient reports whether an entry is a public key rather than the path of a file.
 func IsRecipient(entry string) bool {
 	return strings.HasPrefix(entry, "age1") || strings.HasPrefix(entry, "ssh-") || strings.HasPrefix(entry, "AGE-")
 }
 
-// recipientLines returns the public keys that an entry gives, itself or in its
-// file, by line.
+// recipientLines returns the public keys of an entry by line number. The entry is a key or the path
+// of a file of keys.
 func recipientLines(entry string) (func(yield func(int, string) bool), error) {
 	text := []byte(entry)
 	if !IsRecipient(entry) {
@@ -102,7 +101,7 @@ func recipientLines(entry string) (func(yield func(int, string) bool), error) {
 
 func isKeyLine(line string) bool { return line != "" && line[0] != '#' }
 
-// keyFileHints say what to give instead of a file that is not there.
+// keyFileHints are the hints for a key file that does not exist.
 var keyFileHints = map[string]string{
 	"recipients": "give the path of a file, or a public key: age1... or ssh-ed25519 ...",
 	"identities": "give the path of a file of age identities, or of an SSH private key",
@@ -136,7 +135,8 @@ func parseRecipient(line string) (age.Recipient, error) {
 	return all[0], nil
 }
 
-// badRecipient never repeats what was given: it may be a private key.
+// badRecipient returns the error for an invalid recipient. It never repeats the input, which may be
+// a private key.
 func badRecipient(entry string, line int, cause error) error {
 	where := fmt.Sprintf("line %d of %s", line, entry)
 	if IsRecipient(entry) {
@@ -146,8 +146,8 @@ func badRecipient(entry string, line int, cause error) error {
 		Hint: "use a public key: age1..., ssh-ed25519 ... or ssh-rsa ...; age-keygen prints one"}
 }
 
-// sameKind refuses what age does: a post-quantum recipient together with a classic one
-// would promise more than the file keeps.
+// sameKind rejects a mix of post-quantum and classic recipients, as age does: the file would be
+// only as secure as the weaker kind.
 func sameKind(all []age.Recipient) error {
 	hybrid := 0
 	for _, r := range all {
@@ -162,14 +162,14 @@ func sameKind(all []age.Recipient) error {
 	return nil
 }
 
-// identities returns the private keys to open snapshots with: those of the
-// given files, else those of the configuration. Where says where they are from.
+// identities returns the private keys for decryption: those of the given files, otherwise those of
+// the configuration.
 func (a *Agent) identities(given []string) (ids []age.Identity, err error) {
 	fromConfig := len(given) == 0
 	if fromConfig {
 		given = a.Config().Identities
 	}
-	var asking []age.Identity // they come last: another key may do without a question
+	var asking []age.Identity // appended last: another key may work without a passphrase
 	for _, entry := range given {
 		where := entry
 		var text []byte
@@ -207,8 +207,8 @@ func (a *Agent) identities(given []string) (ids []age.Identity, err error) {
 	return append(ids, asking...), nil
 }
 
-// parseIdentities reads a file of age identities, or one SSH private key. asks
-// tells that a passphrase will have to be asked for.
+// parseIdentities reads a file of age identities, or one SSH private key. asks is true if a
+// passphrase will be needed. where names the file in messages.
 func (a *Agent) parseIdentities(where string, text []byte) (ids []age.Identity, asks bool, err error) {
 	if !bytes.Contains(text, []byte("PRIVATE KEY-----")) {
 		ids, err = age.ParseIdentities(bytes.NewReader(text))
@@ -234,7 +234,7 @@ func (a *Agent) parseIdentities(where string, text []byte) (ids []age.Identity, 
 	return []age.Identity{id}, false, nil
 }
 
-// lockedSSH is an SSH key whose passphrase is asked for when it is needed.
+// lockedSSH returns an identity for an SSH key that asks for its passphrase when it is used.
 func (a *Agent) lockedSSH(where string, public ssh.PublicKey, text []byte) (age.Identity, error) {
 	var why error
 	inner, err := agessh.NewEncryptedSSHIdentity(public, text, func() (phrase []byte, err error) {
@@ -250,7 +250,7 @@ func (a *Agent) lockedSSH(where string, public ssh.PublicKey, text []byte) (age.
 	return &lockedIdentity{inner, where, &why}, err
 }
 
-// lockedIdentity tells why its key could not be used.
+// lockedIdentity records why its key could not be used.
 type lockedIdentity struct {
 	*agessh.EncryptedSSHIdentity
 	where string
@@ -271,8 +271,7 @@ func (l *lockedIdentity) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 		Detail: fmt.Sprintf("the SSH key %s could not be opened", l.where), Hint: "check the passphrase and try again"}
 }
 
-// unlock opens an encrypted file with the given identities, or those of the
-// configuration.
+// unlock decrypts a file with the given identities, or with those of the configuration.
 func (a *Agent) unlock(r *archive.Reader, given []string) error {
 	if !r.Locked() {
 		return nil

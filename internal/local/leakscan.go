@@ -12,19 +12,19 @@ import (
 	"snap/internal/sanitize"
 )
 
-// leakScan looks for originals in what SQL masked: values that the SQL took out
-// of their column, and that are in another one.
+// leakScan searches masked output for original values: values that the SQL removed from their
+// column but that still occur in another one.
 type leakScan struct {
 	engine engine.Engine
-	before engine.Dump // what the SQL ran on
+	before engine.Dump // the dump that the SQL was run on
 	sql    string
-	dir    string // for the dump that is looked through
+	dir    string // for the dump to search
 
-	possible  bool // the kind of dump can be looked through
+	possible  bool // this kind of dump can be searched
 	originals []sanitize.Watched
 }
 
-// begin reads the originals.
+// begin reads the original values.
 func (s *leakScan) begin(ctx context.Context) error {
 	rewriter, ok := s.engine.(engine.Rewriter)
 	if !ok {
@@ -38,7 +38,7 @@ func (s *leakScan) begin(ctx context.Context) error {
 	c, err := rewriter.Inspect(ctx, s.before, sanitize.Samples, engine.Options{Jobs: 1, TempDir: dir})
 	var refused *snap.Error
 	if errors.As(err, &refused) && refused.Code == snap.CodeInvalid {
-		return nil // a dump of a version that rules cannot read either
+		return nil // a dump of a version that the rules cannot read either
 	}
 	if err != nil {
 		return diskError(err, "inspect the snapshot")
@@ -48,7 +48,7 @@ func (s *leakScan) begin(ctx context.Context) error {
 	return nil
 }
 
-// verify writes a dump, and fails when originals are in it.
+// verify writes a dump and returns an error if it contains original values.
 func (s *leakScan) verify(ctx context.Context, w io.Writer, dump func(io.Writer) (engine.Info, error)) (engine.Info,
 	error) {
 	if !s.possible || len(s.originals) == 0 {

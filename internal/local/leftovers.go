@@ -13,15 +13,15 @@ import (
 	"snap/internal/engine"
 )
 
-// Leftover is something that a command left behind that failed or was killed.
+// Leftover is a file or database that a failed or killed command left behind.
 type Leftover struct {
-	Where string // a folder, or a database's URL without its password
+	Where string // a folder, or a database URL without its password
 	Name  string
 }
 
-// Leftovers finds what commands have left in the data folder, and on the servers
-// of the destinations and scratch servers. Servers that do not answer are
-// passed over: [Agent.CheckTarget] tells of them.
+// Leftovers returns what commands left behind in the data directory and on the servers of the
+// destinations and scratch copies. It skips servers that do not respond; [Agent.CheckTarget]
+// reports those.
 func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 	all := a.leftFiles()
 	a.eachServer(func(d database, m engine.Mender) {
@@ -34,8 +34,8 @@ func (a *Agent) Leftovers(ctx context.Context) []Leftover {
 	return all
 }
 
-// Mend removes what Leftovers finds, and returns what it removed. The error is
-// the first of a server that could not be mended.
+// Mend removes what Leftovers finds and returns what it removed. The error is that of the first
+// server on which removal failed.
 func (a *Agent) Mend(ctx context.Context) (removed []Leftover, err error) {
 	removed = a.leftFiles()
 	sweepWork(a.tempDir())
@@ -79,7 +79,7 @@ func (a *Agent) eachServer(f func(database, engine.Mender)) {
 	}
 }
 
-// leftFiles are the temporary files whose command no longer runs.
+// leftFiles returns the temporary files of commands that no longer run.
 func (a *Agent) leftFiles() (all []Leftover) {
 	locks, _ := filepath.Glob(filepath.Join(a.tempDir(), "work-*.lock"))
 	for _, path := range locks {
@@ -98,7 +98,7 @@ func (a *Agent) leftFiles() (all []Leftover) {
 	return all
 }
 
-// snapshotFolders are the folders of all targets' snapshots.
+// snapshotFolders returns the snapshot folders of all targets.
 func (a *Agent) snapshotFolders() (dirs []string) {
 	entries, _ := os.ReadDir(a.snapshotsDir(""))
 	for _, e := range entries {
@@ -110,7 +110,7 @@ func (a *Agent) snapshotFolders() (dirs []string) {
 	return dirs
 }
 
-// unlocked reports whether no process holds the lock of a file.
+// unlocked reports whether no process holds a file's lock.
 func unlocked(path string) bool {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
 	defer lock.Close()

@@ -11,38 +11,37 @@ import (
 	"snap/internal/schema"
 )
 
-// LoadOptions choose what to load and what is allowed.
+// LoadOptions configure [Agent.Load].
 type LoadOptions struct {
-	Snapshot  string                // name; "" is the one that was built, sanitized or pulled last
-	Type      snap.Type             // "" is either
-	Took      func(Snapshot)        // hears which one was taken when none was named; may be nil
-	Confirm   func(Preflight) error // asked before anything is replaced; nil agrees
-	Terminate bool                  // end connections to the destination
-	Force     bool                  // load into a destination that is marked or looks like production
+	Snapshot  string                // name; "" is the snapshot most recently built, sanitized or pulled
+	Type      snap.Type             // "" is any type
+	Took      func(Snapshot)        // called with the chosen snapshot if none was named; may be nil
+	Confirm   func(Preflight) error // called before anything is replaced; an error stops the load; nil agrees
+	Terminate bool                  // end other connections to the destination
+	Force     bool                  // load even into a destination that is marked as production or looks like it
 	Jobs      int
-	Identity  []string // files of private keys that open it; nil: those of the configuration
+	Identity  []string // files of private keys for decryption; nil: those of the configuration
 
-	// WithPrograms loads the programs of a foreign snapshot too, each after its
-	// check. Trust is asked about an author who is not trusted yet; nil refuses.
+	// WithPrograms loads the programs of a foreign snapshot too, each after a check. Trust is
+	// called if the author is not trusted yet; nil refuses.
 	WithPrograms bool
 	Trust        func(Preflight) error
 }
 
-// LoadResult tells what was loaded.
+// LoadResult is the result of [Agent.Load].
 type LoadResult struct {
 	Snapshot    Snapshot
 	Destination string // URL without its password
-	Replaced    bool   // a database was there before
+	Replaced    bool   // the destination existed before
 	Tables      []archive.Table
 	Elapsed     time.Duration
-	LeftOut     []schema.Program // that was not loaded, because the snapshot is foreign
-	Notices     []string         // what a person should know about how it was loaded
+	LeftOut     []schema.Program // not loaded, because the snapshot is foreign
+	Notices     []string         // messages for the user about the load
 }
 
-// Load replaces the target's destination by a snapshot, whole or not at all.
-// The file is verified before anything is touched; then it is restored next to
-// the destination, verified again, and put in its place in one step. Until that
-// step the old database is unchanged, whatever happens.
+// Load atomically replaces the target's destination with a snapshot. It verifies the file before it
+// changes anything, restores it next to the destination, verifies the result, and swaps the two in
+// one step. Until that step the old database is unchanged, whatever happens.
 func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progress) (LoadResult, error) {
 	started := a.now()
 	t, err := a.Target(target)
@@ -82,7 +81,7 @@ func (a *Agent) Load(ctx context.Context, target string, o LoadOptions, p Progre
 	}, err
 }
 
-// confirm has the user decide about programs, and then about the load.
+// confirm asks the user whether to load programs, and then whether to load at all.
 func (a *Agent) confirm(ready Preflight, d engine.Dump, o LoadOptions) error {
 	if d.Trust == engine.Foreign && d.WithPrograms {
 		if err := a.allowPrograms(ready, o.Trust); err != nil {
@@ -95,7 +94,7 @@ func (a *Agent) confirm(ready Preflight, d engine.Dump, o LoadOptions) error {
 	return o.Confirm(ready)
 }
 
-// replace restores next to the destination and swaps.
+// replace restores the dump next to the destination and swaps the two.
 func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadOptions, p Progress) (notices []string,
 	err error) {
 	dir, done, err := a.workDir()
@@ -116,8 +115,8 @@ func (a *Agent) replace(ctx context.Context, d engine.Dump, to database, o LoadO
 	return notices, err
 }
 
-// toLoad returns the snapshot that the options choose. It never falls back to
-// another type than the one asked for.
+// toLoad returns the snapshot that the options select. It never substitutes another type for the
+// requested one.
 func (a *Agent) toLoad(target string, o LoadOptions) (Snapshot, error) {
 	if o.Snapshot == "" {
 		s, err := a.lastArrived(target, o.Type)

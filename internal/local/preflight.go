@@ -18,22 +18,22 @@ import (
 	"snap/internal/schema"
 )
 
-// Preflight is what is known before a load changes anything.
+// Preflight describes a load before it changes anything.
 type Preflight struct {
 	Snapshot      Snapshot
 	Destination   string // URL without its password
-	Exists        bool   // a database is there and would be replaced
-	Tables        int    // how many tables it has
-	Size          int64  // its bytes
+	Exists        bool   // the destination exists and would be replaced
+	Tables        int    // number of tables in the destination
+	Size          int64  // of the destination in bytes
 	Connections   []string
 	ServerVersion string
 	Warnings      []string
-	LeftOut       []schema.Program // of a snapshot that is loaded as data
-	Programs      []schema.Program // of a snapshot that is not the user's own: those that are loaded
+	LeftOut       []schema.Program // programs left out, if the snapshot is loaded as data
+	Programs      []schema.Program // programs that are loaded, if the snapshot is not the user's own
 }
 
-// destination returns the database that a load would replace. It refuses one
-// of another kind, and production.
+// destination returns the database that a load would replace. It returns an error if the engine
+// differs, or if the destination is production and force is not set.
 func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) {
 	if t.Destination == "" {
 		return database{}, snap.Usage(fmt.Sprintf("the target %q has no destination to load into", t.Name),
@@ -58,8 +58,9 @@ func (a *Agent) destination(t Target, s Snapshot, force bool) (database, error) 
 
 var productionWord = regexp.MustCompile(`(?i)(^|[^a-z])(prod|production|live)([^a-z]|$)`)
 
-// production says why a destination must not be replaced without force: it is
-// marked, it is the source itself, or its name says so.
+// production returns the reason that a destination must not be replaced without force: it is marked
+// as production, it is the source itself, or its name suggests production. It returns "" if there
+// is none.
 func (a *Agent) production(t Target, to database) string {
 	if t.Production {
 		return "is marked as production"
@@ -77,8 +78,8 @@ func (a *Agent) production(t Target, to database) string {
 	return ""
 }
 
-// place is where a database is, whoever asks: for telling two URLs of one
-// database.
+// place identifies a database regardless of the user name, so that two URLs of the same database
+// can be recognized.
 func place(d database) string {
 	if d.kind == snap.SQLite {
 		path, _ := sqlite.Path(d.url)
@@ -101,8 +102,8 @@ func place(d database) string {
 	return string(d.kind) + " " + host + " " + port + " " + u.Path
 }
 
-// Preflight tells what a load would do, and changes nothing. It reads only the
-// snapshot's manifest; [Agent.Load] checks every byte before it begins.
+// Preflight describes what a load would do and changes nothing. It reads only the snapshot's
+// manifest; [Agent.Load] checks every byte before it begins.
 func (a *Agent) Preflight(ctx context.Context, target string, o LoadOptions) (Preflight, error) {
 	t, err := a.Target(target)
 	if err != nil {
@@ -135,7 +136,7 @@ func (a *Agent) Preflight(ctx context.Context, target string, o LoadOptions) (Pr
 	return a.preflight(ctx, s, r, d, to, nil)
 }
 
-// preflight looks at the destination and at the room there is.
+// preflight examines the destination and the free disk space.
 func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d engine.Dump, to database,
 	p Progress) (Preflight, error) {
 	p.phase("preflight")
@@ -164,8 +165,8 @@ func (a *Agent) preflight(ctx context.Context, s Snapshot, r *archive.Reader, d 
 	return f, nil
 }
 
-// room refuses a load that the disk cannot hold: the content of the dump, in
-// the folder that it is unpacked in.
+// room returns an error if the disk cannot hold the dump's content in the folder where it is
+// unpacked.
 func (a *Agent) room(r *archive.Reader, to database) error {
 	dir := a.data
 	if to.kind == snap.SQLite {
@@ -188,7 +189,7 @@ func (a *Agent) room(r *archive.Reader, to database) error {
 	}
 }
 
-// leading returns the number that a version begins with.
+// leading returns the number at the start of a version.
 func leading(version string) int {
 	number, _, _ := strings.Cut(version, ".")
 	n, _ := strconv.Atoi(number)

@@ -12,9 +12,9 @@ import (
 	"snap/internal/transfer"
 )
 
-// PushProfile pushes a local snapshot to a storage profile as [Agent.Push] does
-// to the cloud: in parts, resumable, verified. Name "" is the only profile
-// there is. The result's ID is the snapshot's name.
+// PushProfile pushes a local snapshot to a storage profile, as [Agent.Push] does to the cloud: in
+// parts, resumable, verified. Name "" selects the only profile. The result's ID is the snapshot's
+// name.
 func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOptions, p Progress) (PushResult, error) {
 	started := a.now()
 	s, err := a.chosen(target, o)
@@ -32,8 +32,8 @@ func (a *Agent) PushProfile(ctx context.Context, name, target string, o PushOpti
 	}, err
 }
 
-// PullProfile pulls a snapshot from a storage profile as [Agent.Pull] does from
-// the cloud. The options' SnapshotID is a snapshot's name, or its beginning.
+// PullProfile pulls a snapshot from a storage profile, as [Agent.Pull] does from the cloud. The
+// options' SnapshotID is a snapshot's name or a prefix of it.
 func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOptions, p Progress) (PullResult, error) {
 	target, err := snap.CleanTarget(target)
 	if err != nil {
@@ -60,7 +60,7 @@ func (a *Agent) PullProfile(ctx context.Context, name, target string, o PullOpti
 	return result, err
 }
 
-// wantedOf returns the snapshot of a profile that the options choose.
+// wantedOf returns the snapshot of a profile that the options select.
 func wantedOf(ctx context.Context, store *profile.Profile, target string, o PullOptions) (api.Snapshot, error) {
 	all, err := store.Snapshots(ctx, target)
 	if err != nil {
@@ -86,7 +86,7 @@ func wantedOf(ctx context.Context, store *profile.Profile, target string, o Pull
 	return all[0], nil
 }
 
-// profile opens the storage profile of this name, and returns its name.
+// profile opens the storage profile with this name, and returns its name.
 func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, string, error) {
 	profiles := a.Config().StorageProfiles
 	var names []string

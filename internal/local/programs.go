@@ -8,13 +8,13 @@ import (
 	"snap/internal/schema"
 )
 
-// Kind is the programs of one kind.
+// Kind is a kind of programs and their number.
 type Kind struct {
 	One, Many string // such as "trigger", "triggers"
 	Programs  []schema.Program
 }
 
-// String counts them: "3 triggers".
+// String formats the number and the kind: "3 triggers".
 func (k Kind) String() string {
 	if len(k.Programs) == 1 {
 		return "1 " + k.One
@@ -22,7 +22,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("%d %s", len(k.Programs), k.Many)
 }
 
-// KindsOf groups programs by kind, in the order of the kinds.
+// KindsOf groups programs by kind, sorted by kind.
 func KindsOf(all []schema.Program) (kinds []Kind) {
 	sorted := slices.Clone(all)
 	slices.SortStableFunc(sorted, func(a, b schema.Program) int { return strings.Compare(a.Kind, b.Kind) })
@@ -36,7 +36,7 @@ func KindsOf(all []schema.Program) (kinds []Kind) {
 	return kinds
 }
 
-// CountPrograms counts programs by kind: "12 functions, 3 triggers".
+// CountPrograms formats the number of programs of each kind: "12 functions, 3 triggers".
 func CountPrograms(all []schema.Program) string {
 	var parts []string
 	for _, k := range KindsOf(all) {
@@ -45,7 +45,7 @@ func CountPrograms(all []schema.Program) string {
 	return strings.Join(parts, ", ")
 }
 
-// manyOf is the plural of a kind of program.
+// manyOf returns the plural of a kind of program.
 func manyOf(kind string) string {
 	switch {
 	case strings.HasSuffix(kind, "y"):

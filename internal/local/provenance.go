@@ -11,29 +11,28 @@ import (
 	"snap/internal/schema"
 )
 
-// Origin says whose work a snapshot on this machine is.
+// Origin classifies who made a local snapshot.
 type Origin string
 
 // The origins.
 const (
 	Mine    Origin = "mine"    // built by this user on this machine
-	Ours    Origin = "ours"    // pulled from the user's own organization, or from a storage profile
+	Ours    Origin = "ours"    // pulled from the user's own organization or from a storage profile
 	Theirs  Origin = "theirs"  // pulled from another organization
-	Unknown Origin = "unknown" // nothing says where it is from
+	Unknown Origin = "unknown" // unknown source
 )
 
-// Provenance says where a snapshot on this machine is from. It is part of the
-// record next to the file: nothing inside a file sets it. A masked copy has the
-// provenance of its original.
+// Provenance records where a local snapshot came from. It is part of the record next to the file;
+// nothing inside a file can set it. A masked copy has the provenance of its original.
 type Provenance struct {
 	Origin       Origin `json:"origin"`
 	Organization string `json:"organization,omitempty"` // slug of the organization it was pulled from
-	Person       string `json:"person,omitempty"`       // e-mail of who pushed it; other organizations do not tell it
+	Person       string `json:"person,omitempty"`       // e-mail of the user who pushed it; not known for other organizations
 	Service      string `json:"service,omitempty"`      // URL of the cloud service
 	Profile      string `json:"profile,omitempty"`      // storage profile it was pulled from
 }
 
-// String says it for people: "ours (acme)", "theirs (globex)".
+// String formats the provenance for people: "ours (acme)", "theirs (globex)".
 func (p Provenance) String() string {
 	switch {
 	case p.Organization != "":
@@ -44,7 +43,7 @@ func (p Provenance) String() string {
 	return string(p.Origin)
 }
 
-// fromCloud returns the provenance of what a cloud service offers.
+// fromCloud returns the provenance of a snapshot offered by a cloud service.
 func fromCloud(s api.Snapshot, service string) Provenance {
 	p := Provenance{Origin: Ours, Organization: s.Organization, Person: s.Owner, Service: service}
 	if s.Received {
@@ -53,9 +52,9 @@ func fromCloud(s api.Snapshot, service string) Provenance {
 	return p
 }
 
-// setProvenance gives a record the provenance that it can be believed to have. One of
-// an older version has none: it is the user's own when its time is exact to less
-// than a millisecond, which the service's times never are.
+// setProvenance sets a trustworthy provenance on a record. Records of older versions have none: the
+// snapshot counts as the user's own if it was not pulled and its time has sub-millisecond
+// precision, which the service's times never have.
 func (s *Snapshot) setProvenance() {
 	switch s.From.Origin {
 	case Mine, Ours, Theirs, Unknown:
@@ -67,8 +66,7 @@ func (s *Snapshot) setProvenance() {
 	}
 }
 
-// openSnapshot opens the file of a snapshot, within the bounds for its
-// provenance.
+// openSnapshot opens a snapshot's file with the limits for its provenance.
 func openSnapshot(s Snapshot) (*archive.Reader, error) {
 	if s.From.Origin == Mine {
 		return archive.OpenOwn(s.Path)
@@ -76,7 +74,7 @@ func openSnapshot(s Snapshot) (*archive.Reader, error) {
 	return archive.Open(s.Path)
 }
 
-// trust says how far the author of a snapshot is trusted.
+// trust returns how far the author of a snapshot is trusted.
 func (a *Agent) trust(s Snapshot) engine.Trust {
 	switch {
 	case s.From.Origin == Mine:
@@ -87,8 +85,7 @@ func (a *Agent) trust(s Snapshot) engine.Trust {
 	return engine.Foreign
 }
 
-// dumpOf returns what an open snapshot file holds, to be read as far as its
-// author is trusted.
+// dumpOf returns the dump of an open snapshot file, limited to what its author is trusted with.
 func (a *Agent) dumpOf(s Snapshot, r *archive.Reader) (engine.Dump, error) {
 	d := dumpIn(r)
 	d.Trust = a.trust(s)
@@ -101,7 +98,7 @@ func (a *Agent) dumpOf(s Snapshot, r *archive.Reader) (engine.Dump, error) {
 	return d, nil
 }
 
-// undescribed refuses a snapshot that cannot be loaded as data.
+// undescribed returns the error for a snapshot that cannot be loaded as data.
 func undescribed(s Snapshot) error {
 	return &snap.Error{
 		Code: snap.CodePolicy,
@@ -112,8 +109,8 @@ func undescribed(s Snapshot) error {
 	}
 }
 
-// describedAs leaves the description of a database out that nobody could use,
-// with a warning.
+// describedAs drops a schema description that is invalid or too large for others to read, and adds
+// a warning.
 func describedAs(kind snap.Engine, info engine.Info) engine.Info {
 	if info.Schema == nil {
 		return info

@@ -12,31 +12,29 @@ import (
 	"snap/internal/transfer"
 )
 
-// PullOptions choose what to pull. Without an ID, or the beginning of one, it
-// is the newest snapshot of the target that the caller may see, of the given
-// type if there is one.
+// PullOptions select what to pull. SnapshotID is an ID or a prefix of one. Without it, the newest
+// snapshot of the target that the caller may see is pulled, of the given type if one is set.
 type PullOptions struct {
 	SnapshotID string
 	Type       snap.Type
-	Jobs       int // connections at once; 0: a few
+	Jobs       int // concurrent connections; 0: a default
 }
 
-// PullResult tells what a pull came to.
+// PullResult is the result of [Agent.Pull].
 type PullResult struct {
 	Snapshot      Snapshot
 	ID            string // in the cloud
-	Here          bool   // it was on this machine already
+	Here          bool   // the snapshot was already on this machine
 	CreatedTarget bool   // the target was not in the configuration
-	Unsaved       error  // why the missing target could not be written there; the pull went on
-	Moved         int64  // bytes that had to be fetched
+	Unsaved       error  // why the missing target could not be saved; the pull succeeded regardless
+	Moved         int64  // bytes transferred
 }
 
-// Pull brings a cloud snapshot to this machine through a presigned URL
-// (SPEC 4.4). A target that is missing is created first; where the
-// configuration cannot be written, the snapshot is still pulled. Interrupted at
-// any moment, it resumes where it stopped. A snapshot with the same checksum
-// that is here already is kept and moves no bytes; another one of the same name
-// is kept too, and the new one gets -2 behind its name.
+// Pull downloads a cloud snapshot through a presigned URL (SPEC 4.4). It first creates the target
+// if it is missing; if the configuration is not writable, it still pulls the snapshot. An
+// interrupted pull resumes where it stopped. If a local snapshot has the same checksum, Pull keeps
+// it and transfers no bytes. If a different one has the same name, Pull keeps it too and appends -2
+// to the new one's name.
 func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOptions, p Progress) (PullResult, error) {
 	target, err := snap.CleanTarget(target)
 	if err != nil {
@@ -57,7 +55,8 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 		return result, err
 	}
 	if !here {
-		// For the service's audit log; the snapshot is here in any case.
+		// Pulled is for the service's audit log; the snapshot is complete whether or not it
+		// succeeds.
 		if err := c.Pulled(ctx, wanted.ID, moved); err != nil {
 			a.log.Warn("could not report the end of the pull to the service", "error", err)
 		}
@@ -66,19 +65,19 @@ func (a *Agent) Pull(ctx context.Context, c *api.Client, target string, o PullOp
 	return result, err
 }
 
-// offer is a snapshot that can be pulled, and where it would be from.
+// offer is a snapshot that can be pulled, and its provenance.
 type offer struct {
 	api.Snapshot
 	from Provenance
 }
 
-// fetch finds a snapshot on this machine, or fetches it to its place and into
-// the listing. The record of one that was here is not written yet.
+// fetch finds a snapshot on this machine, or downloads it and adds it to the listing. It does not
+// yet write the record of a snapshot that was already here.
 func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted offer,
 	o transfer.Options) (s Snapshot, here bool, moved int64, err error) {
 	s, here, err = a.placeFor(ctx, wanted)
 	if err != nil || here {
-		s.Arrived = a.now().UTC() // what a person has just pulled is what they load
+		s.Arrived = a.now().UTC() // load prefers the snapshot pulled most recently
 		if s.From.Origin == Unknown {
 			s.From = wanted.from
 		}
@@ -93,7 +92,7 @@ func (a *Agent) fetch(ctx context.Context, c transfer.Service, id string, wanted
 	return s, false, moved, err
 }
 
-// wantedFrom returns the cloud snapshot that the options choose.
+// wantedFrom returns the cloud snapshot that the options select.
 func wantedFrom(ctx context.Context, c *api.Client, target string, o PullOptions) (api.Snapshot, error) {
 	if o.SnapshotID == "" {
 		return newestFrom(ctx, c, target, o.Type)
@@ -112,8 +111,8 @@ func wantedFrom(ctx context.Context, c *api.Client, target string, o PullOptions
 	return s, nil
 }
 
-// newestFrom returns the newest cloud snapshot of a target that the caller may
-// see. It never falls back to another type than the one asked for.
+// newestFrom returns the newest cloud snapshot of a target that the caller may see. It never
+// substitutes another type for the requested one.
 func newestFrom(ctx context.Context, c *api.Client, target string, typ snap.Type) (api.Snapshot, error) {
 	page, err := c.Snapshots(ctx, api.ListOptions{Target: target, Type: typ, Limit: 1})
 	if err != nil {
@@ -133,8 +132,8 @@ func newestFrom(ctx context.Context, c *api.Client, target string, typ snap.Type
 	return page.Items[0], nil
 }
 
-// ensureTarget creates the target when the configuration does not have it, and
-// notes in the result whether that could be saved.
+// ensureTarget creates the target if the configuration lacks it, and records in r whether it could
+// be saved.
 func (a *Agent) ensureTarget(r *PullResult, name string) error {
 	if _, err := a.Target(name); !errors.Is(err, snap.ErrNotFound) {
 		return err
@@ -147,10 +146,10 @@ func (a *Agent) ensureTarget(r *PullResult, name string) error {
 	return nil
 }
 
-// placeFor returns the record of the local copy, or of the one to be, whose
-// name no other snapshot has. A copy whose bytes have changed is taken away. A
-// file without a record is what a pull left that was killed at its end: it may
-// stand at the place, and is verified there.
+// placeFor returns the record of the local copy. If there is none, it returns a record for a new
+// copy with an unused name, and here is false. It removes a copy whose bytes have changed. A file
+// without a record was left by a pull that was killed just before it finished; the download
+// verifies and reuses it.
 func (a *Agent) placeFor(ctx context.Context, wanted offer) (s Snapshot, here bool, err error) {
 	local, err := a.Snapshots(wanted.Target)
 	if err != nil {

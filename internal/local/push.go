@@ -12,29 +12,28 @@ import (
 	"snap/internal/transfer"
 )
 
-// PushOptions choose what to push. Without a snapshot's name it is the newest
-// of the target that was built or sanitized here, of the given type if there is
-// one. A pulled snapshot is pushed only by its name.
+// PushOptions select what to push. Without a name, the newest snapshot of the target that was built
+// or sanitized here is pushed, of the given type if one is set. A pulled snapshot is pushed only by
+// its name.
 type PushOptions struct {
 	Snapshot string
 	Type     snap.Type
-	Took     func(Snapshot) // hears which one was taken when none was named; may be nil
-	Jobs     int            // connections at once; 0: a few
+	Took     func(Snapshot) // called with the chosen snapshot if none was named; may be nil
+	Jobs     int            // concurrent connections; 0: a default
 }
 
-// PushResult tells what a push came to.
+// PushResult is the result of [Agent.Push].
 type PushResult struct {
 	ID      string // in the cloud
 	Name    string
 	Bytes   int64 // of the snapshot
-	Moved   int64 // that had to be sent
-	Exists  bool  // the cloud had it already; nothing was sent
+	Moved   int64 // bytes transferred
+	Exists  bool  // the cloud already had the snapshot; nothing was sent
 	Elapsed time.Duration
 }
 
-// Push brings a local snapshot to the cloud, where it is private at first
-// (SPEC 3). Interrupted at any moment, it resumes where it stopped; a snapshot
-// that is there already moves no bytes.
+// Push uploads a local snapshot to the cloud, where it is private at first (SPEC 3). An interrupted
+// push resumes where it stopped. A snapshot that is already there transfers no bytes.
 func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOptions, p Progress) (PushResult, error) {
 	started := a.now()
 	s, err := a.chosen(target, o)
@@ -51,23 +50,22 @@ func (a *Agent) Push(ctx context.Context, c *api.Client, target string, o PushOp
 	}, err
 }
 
-// options of a transfer with the service. Over https, nothing is sent unencrypted,
-// unless the configuration allows it. Only a service on this machine may name a
-// storage on this machine.
+// options returns the options for a transfer with the service. With an https service, nothing is
+// sent unencrypted unless the configuration allows it. Only a service on this machine may use an
+// object store on this machine.
 func (a *Agent) options(c *api.Client, jobs int, tell transfer.Progress) transfer.Options {
-	roots, _ := a.Roots() // whoever made the client has reported its error
+	roots, _ := a.Roots() // creating the client has already reported the error
 	plain := a.Config().Cloud.PlainStorage || strings.HasPrefix(c.BaseURL(), "http:")
 	return transfer.Options{Jobs: jobs, Progress: tell, Plain: plain, Remote: !c.OnLoopback(), Roots: roots}
 }
 
-// pushOf announces a snapshot.
+// pushOf returns the push request for a snapshot.
 func pushOf(s Snapshot) api.PushRequest {
 	return api.PushRequest{Target: s.Target, Name: s.Name, Type: s.Type, Engine: s.Engine, Size: s.Size,
 		SHA256: s.SHA256}
 }
 
-// chosen returns the local snapshot of a target that is named, or the newest
-// that was made here.
+// chosen returns the named local snapshot of a target, or the newest one made here.
 func (a *Agent) chosen(target string, o PushOptions) (Snapshot, error) {
 	name, typ := o.Snapshot, o.Type
 	target, err := snap.CleanTarget(target)

@@ -9,9 +9,9 @@ import (
 	"snap"
 )
 
-// Roots returns who may vouch for the cloud service and its storage: the
-// authorities that the system trusts, which on most systems SSL_CERT_FILE
-// replaces, and those of cloud.ca_file. It is nil when that is not set.
+// Roots returns the certificate authorities for the cloud service and its object store: the
+// system's, which SSL_CERT_FILE replaces on most systems, and those of cloud.ca_file. It returns
+// nil if cloud.ca_file is not set.
 func (a *Agent) Roots() (*x509.CertPool, error) {
 	file := a.Config().Cloud.CAFile
 	if file == "" {

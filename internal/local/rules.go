@@ -22,9 +22,9 @@ import (
 	"snap/internal/sanitize"
 )
 
-// SuggestRules writes a first rules file for a target to path, from the schema
-// and sampled values of the named snapshot, or of the newest original. It does
-// not overwrite a file. Nothing leaves this machine.
+// SuggestRules writes an initial rules file for a target to path, based on the schema and sampled
+// values of the named snapshot, or of the newest original. It does not overwrite a file. No data
+// leaves this machine.
 func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p Progress, identity ...string) error {
 	t, err := a.Target(target)
 	if err != nil {
@@ -54,7 +54,7 @@ func (a *Agent) SuggestRules(ctx context.Context, target, name, path string, p P
 	return diskError(disk.Replace(path, text, 0o644), "write "+path)
 }
 
-// masking is what masking a snapshot by rules works with.
+// masking is the state of masking a snapshot by rules.
 type masking struct {
 	reader   *archive.Reader
 	dump     engine.Dump
@@ -63,7 +63,7 @@ type masking struct {
 	done     func()
 }
 
-// inspect reads what the snapshot holds, with samples of every column.
+// inspect reads the snapshot's contents, with samples of every column.
 func (m *masking) inspect(ctx context.Context) (engine.Contents, error) {
 	c, err := m.rewriter.Inspect(ctx, m.dump, sanitize.Samples, m.options)
 	c.Schema = m.dump.Info.Schema
@@ -105,8 +105,7 @@ func (a *Agent) openMasking(ctx context.Context, s Snapshot, identity []string, 
 		options: engine.Options{Jobs: jobsOf(), TempDir: dir, Progress: bytes, Phase: begin}}, nil
 }
 
-// byRules makes a masked copy of a snapshot by column rules, and by SQL after
-// them if there is any.
+// byRules makes a masked copy of a snapshot by column rules, followed by SQL if there is any.
 func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules, sql sanitize.SQL,
 	p Progress) (Snapshot, error) {
 	key, err := a.maskKey(rules)
@@ -138,7 +137,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 			return info, err
 		}
 		if info.Schema == nil && m.dump.Trust != engine.Foreign {
-			info.Schema = m.dump.Info.Schema // rules change rows alone
+			info.Schema = m.dump.Info.Schema // rules change only rows, so the schema remains
 		}
 		if scanner.Leaked() {
 			if err := m.locate(ctx, prepared, contents); err != nil {
@@ -161,7 +160,7 @@ func (a *Agent) byRules(ctx context.Context, w maskedCopy, rules *sanitize.Rules
 	return a.bySQL(ctx, w.target, dump, sql, d, p)
 }
 
-// locate masks once more, to say in which columns originals are.
+// locate masks the dump a second time to report which columns contain original values.
 func (m *masking) locate(ctx context.Context, p sanitize.Prepared, c engine.Contents) error {
 	l := sanitize.NewLocator(p.Originals)
 	if _, err := m.rewriter.Rewrite(ctx, m.dump, l.Plan(p.Plan, c), io.Discard, m.options); err != nil {
@@ -170,7 +169,8 @@ func (m *masking) locate(ctx context.Context, p sanitize.Prepared, c engine.Cont
 	return l.Result(false, sanitize.FixByRule)
 }
 
-// writeBetween writes what the rules made where nobody takes it for finished.
+// writeBetween writes the output of the rules to a temporary file that cannot be mistaken for a
+// finished snapshot.
 func writeBetween(d draft, o engine.Options, rewrite func(io.Writer) (engine.Info, error)) (*archive.Reader, error) {
 	file, err := os.OpenFile(filepath.Join(o.TempDir, "between"), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
@@ -187,7 +187,7 @@ func writeBetween(d draft, o engine.Options, rewrite func(io.Writer) (engine.Inf
 	return archive.OpenOwn(file.Name())
 }
 
-// maskKey returns the key of the rules, or the one of this machine.
+// maskKey returns the key of the rules, or this machine's key.
 func (a *Agent) maskKey(rules *sanitize.Rules) ([]byte, error) {
 	if rules.Key == "" {
 		return a.ownMaskKey()
@@ -200,9 +200,9 @@ func (a *Agent) maskKey(rules *sanitize.Rules) ([]byte, error) {
 	return []byte(key), err
 }
 
-// ownMaskKey returns the key of this machine, which is made when there is none:
-// one, though several commands need the first at once. One that is damaged is
-// not replaced, because all values would be masked in another way from then on.
+// ownMaskKey returns this machine's key and creates it if necessary. Concurrent commands get the
+// same key. It does not replace a damaged key, because all values would be masked differently from
+// then on.
 func (a *Agent) ownMaskKey() ([]byte, error) {
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
 		return nil, diskError(err, "make the data folder")
@@ -216,7 +216,7 @@ func (a *Agent) ownMaskKey() ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		var random [32]byte
-		rand.Read(random[:]) // never fails
+		rand.Read(random[:]) // never returns an error
 		key := hex.EncodeToString(random[:])
 		return []byte(key), diskError(disk.Replace(path, []byte(key+"\n"), 0o600), "write the mask key")
 	}

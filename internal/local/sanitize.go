@@ -15,25 +15,24 @@ import (
 	"snap/internal/sanitize"
 )
 
-// SanitizeOptions choose what to sanitize and how. Empty fields take the
-// target's configuration, and the newest original.
+// SanitizeOptions select what to sanitize and how. Empty fields use the target's configuration and
+// the newest original.
 type SanitizeOptions struct {
 	Snapshot string
 	SQL      string // path of a SQL file
 	Rules    string // path of a rules file
 	Jobs     int
-	Identity []string // files of private keys that open the original; nil: those of the configuration
+	Identity []string // files of private keys that decrypt the original; nil: those of the configuration
 	Encrypt  Encryption
 }
 
-// Sanitize makes a masked copy of an original snapshot, as a new snapshot of
-// type sanitized: by column rules, by a SQL file, or by the rules and then the
-// file. The original stays as it is. Any failure leaves no sanitized snapshot.
+// Sanitize makes a masked copy of an original snapshot, as a new snapshot of type sanitized: by
+// column rules, by a SQL file, or by the rules and then the file. The original is not changed. A
+// failure leaves no sanitized snapshot.
 //
-// Rules are applied on this machine. A SQL file runs in a scratch database that
-// is gone afterwards: for SQLite a file in the data folder, for PostgreSQL and
-// MySQL a database on the target's scratch server, or else on the destination's.
-// Nothing runs on the source.
+// Rules are applied on this machine. A SQL file runs in a scratch database that is removed
+// afterwards: for SQLite a file in the data directory; for PostgreSQL and MySQL a database on the
+// target's scratch server, or otherwise on the destination's server. Nothing runs on the source.
 func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, p Progress) (Snapshot, error) {
 	t, err := a.Target(target)
 	if err != nil {
@@ -67,7 +66,7 @@ func (a *Agent) Sanitize(ctx context.Context, target string, o SanitizeOptions, 
 	return a.bySQL(ctx, t, dump, sql, d, p)
 }
 
-// maskedCopy is a masked copy that is to be made of an original.
+// maskedCopy describes a masked copy to be made of an original.
 type maskedCopy struct {
 	target   Target
 	original Snapshot
@@ -76,8 +75,8 @@ type maskedCopy struct {
 	jobs     int
 }
 
-// draft is what the copy says of itself. That it is of a subset it tells, but
-// not by which conditions: there can be values in them.
+// draft returns the draft of the copy. For a subset it records which tables had conditions but not
+// the conditions, which may contain values.
 func (w maskedCopy) draft(original archive.Manifest, how archive.Sanitized) draft {
 	subset := original.Subset
 	if subset != nil {
@@ -89,12 +88,12 @@ func (w maskedCopy) draft(original archive.Manifest, how archive.Sanitized) draf
 	}
 	return draft{from: w.original.From, to: w.to, jobs: w.jobs, Manifest: archive.Manifest{
 		Target: w.target.Name, Type: snap.TypeSanitized, Engine: w.original.Engine, Sanitized: &how,
-		Subset: subset, Tables: original.Tables, // for how many rows the source had
+		Subset: subset, Tables: original.Tables, // for the number of rows in the source
 	}}
 }
 
-// copyRecipients returns who can read a masked copy. Of an encrypted original
-// it is never everybody because nobody said anything.
+// copyRecipients returns the recipients of a masked copy. The copy of an encrypted original is
+// never unencrypted by default.
 func (a *Agent) copyRecipients(e Encryption, t Target, original Snapshot) ([]age.Recipient, error) {
 	to, err := a.recipients(e, t)
 	if err == nil && to == nil && original.Encrypted > 0 && !e.None {
@@ -143,9 +142,9 @@ func (a *Agent) bySQL(ctx context.Context, t Target, dump engine.Dump, sql sanit
 	return a.newSnapshot(ctx, place, d, p)
 }
 
-// howToMask reads how to mask: what the options name, else what the target's
-// configuration names. Without anything it refuses: a copy that was not masked
-// must not be called sanitized.
+// howToMask reads the rules and SQL that the options name, otherwise those of the target's
+// configuration. It returns an error if there are none: an unmasked copy must not be called
+// sanitized.
 func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, sql sanitize.SQL, err error) {
 	if o.Rules == "" && o.SQL == "" {
 		o.Rules, o.SQL = a.besideConfig(t.Sanitize.Rules), a.besideConfig(t.Sanitize.SQL)
@@ -170,8 +169,7 @@ func (a *Agent) howToMask(t Target, o SanitizeOptions) (rules *sanitize.Rules, s
 	return rules, sql, err
 }
 
-// besideConfig returns a path of the configuration, which starts at the
-// configuration file's folder.
+// besideConfig resolves a path in the configuration relative to the configuration file.
 func (a *Agent) besideConfig(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
@@ -195,9 +193,8 @@ func (a *Agent) original(target, name string) (Snapshot, error) {
 	return s, nil
 }
 
-// scratchPlace returns where the scratch copy is made: next to a database of
-// the target's scratch server, or else of the destination's. It is never the
-// source, and never production.
+// scratchPlace returns where to make the scratch copy: on the target's scratch server, otherwise on
+// the destination's server. It is never the source and never production.
 func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, error) {
 	if kind == snap.SQLite {
 		return a.databaseAt(sqlite.URLOf(filepath.Join(dir, "scratch.db")))
@@ -216,7 +213,7 @@ func (a *Agent) scratchPlace(t Target, kind snap.Engine, dir string) (database, 
 	if err != nil {
 		return database{}, err
 	}
-	t.Production = t.Production && t.Scratch == "" // the mark is the destination's
+	t.Production = t.Production && t.Scratch == "" // production applies to the destination only
 	if why := a.production(t, place); why != "" {
 		return database{}, snap.Forbidden(fmt.Sprintf("%s %s, so no scratch copies are made there", place.shown,
 			why), hint)

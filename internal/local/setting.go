@@ -16,13 +16,13 @@ import (
 // Setting is one value of the configuration.
 type Setting struct {
 	Key string // such as cloud.url or targets.shop.source
-	// Value is the value in effect; a list has a comma between its entries.
+	// Value is the effective value. The entries of a list are separated by commas.
 	Value  string
-	Origin string // file, environment or default
+	Origin string // "file", "environment" or "default"
 }
 
-// SettingKeys returns all keys that a configuration can have, with NAME for the
-// name of a target, a storage profile or a table.
+// SettingKeys returns all keys that a configuration can have, with NAME in place of the name of a
+// target, a storage profile or a table.
 func SettingKeys() []string { return settingKeys(reflect.TypeFor[Config](), nil) }
 
 func settingKeys(t reflect.Type, at []string) (all []string) {
@@ -39,7 +39,7 @@ func settingKeys(t reflect.Type, at []string) (all []string) {
 	return []string{strings.Join(at, ".")}
 }
 
-// fieldsByName are the fields of a part of [Config] by their names in the file.
+// fieldsByName returns the fields of a part of [Config] by their names in the file.
 func fieldsByName(t reflect.Type) map[string]reflect.StructField {
 	all := map[string]reflect.StructField{}
 	for i := range t.NumField() {
@@ -50,8 +50,7 @@ func fieldsByName(t reflect.Type) map[string]reflect.StructField {
 	return all
 }
 
-// Setting returns the value in effect of a key. It fails with code usage when no
-// configuration has such a key.
+// Setting returns the effective value of a key. It fails with code usage if the key does not exist.
 func (a *Agent) Setting(key string) (Setting, error) {
 	a.file.mu.Lock()
 	defer a.file.mu.Unlock()
@@ -72,10 +71,9 @@ func (a *Agent) Setting(key string) (Setting, error) {
 	return s, nil
 }
 
-// Set writes a setting into the configuration file and keeps everything else in it
-// as it is, comments too. It fails with code usage, and changes nothing, for a key
-// or a value that cannot be. overridden names the environment variable that comes
-// before the file.
+// Set writes a setting to the configuration file and preserves everything else in it, including
+// comments. For an invalid key or value it fails with code usage and changes nothing. overridden
+// names the environment variable that overrides the file, if there is one.
 func (a *Agent) Set(key, text string) (overridden string, err error) {
 	f := a.file
 	f.mu.Lock()
@@ -85,7 +83,7 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 		return "", err
 	}
 	defer unlock()
-	if err := f.read(); err != nil { // another program may have changed it
+	if err := f.read(); err != nil { // another program may have changed the file
 		return "", err
 	}
 	path, kind, err := settingPath(reflect.ValueOf(f.config), key)
@@ -110,7 +108,7 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 	return overridden, f.write(edited)
 }
 
-// judge returns what would be wrong with a setting if the file had this text.
+// judge returns the error that a setting would have if the file had this text.
 func (a *Agent) judge(key string, text []byte) error {
 	tree, err := parseConfig(a.file.path, text)
 	if err != nil {
@@ -133,8 +131,7 @@ func (a *Agent) judge(key string, text []byte) error {
 	return nil
 }
 
-// flawsOf returns what is wrong with a setting, or with the group that it is in, in
-// a configuration.
+// flawsOf returns the flaws of a setting, or of its group, in a configuration.
 func (a *Agent) flawsOf(key string, c Config) (all []string) {
 	other := *a
 	other.file = &configFile{path: a.file.path, env: a.file.env, config: c}
@@ -146,8 +143,8 @@ func (a *Agent) flawsOf(key string, c Config) (all []string) {
 	return all
 }
 
-// settingPath splits a key into the names in the file, and returns the kind of its
-// value. A name may have dots itself: those that there are come first.
+// settingPath splits a key into the names in the file and returns the type of its value. A name may
+// itself contain dots: existing names take precedence.
 func settingPath(config reflect.Value, key string) ([]string, reflect.Type, error) {
 	path, kind := resolve(config.Type(), config, strings.Split(key, "."))
 	switch {
@@ -161,8 +158,8 @@ func settingPath(config reflect.Value, key string) ([]string, reflect.Type, erro
 	return path, kind, nil
 }
 
-// resolve follows the parts of a key through a type of [Config]; v is what the
-// configuration has there, if anything.
+// resolve follows the parts of a key through a type of [Config]. v is the configuration's value of
+// that type, if there is one.
 func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect.Type) {
 	if len(parts) == 0 {
 		return []string{}, t
@@ -189,7 +186,7 @@ func resolve(t reflect.Type, v reflect.Value, parts []string) ([]string, reflect
 			}
 			p, k := under(name, t.Elem(), inner, parts[n:])
 			if n == len(parts) && t.Elem().Kind() == reflect.Struct && !inner.IsValid() {
-				continue // a group of that name, which there is not
+				continue // there is no group with that name
 			}
 			if p != nil && (path == nil || inner.IsValid()) {
 				path, kind = p, k
@@ -208,7 +205,7 @@ func under(name string, t reflect.Type, v reflect.Value, parts []string) ([]stri
 	return append([]string{name}, rest...), kind
 }
 
-// parseSetting reads a value as a person types it.
+// parseSetting parses a value as typed on the command line.
 func parseSetting(key, text string, kind reflect.Type) (any, error) {
 	if kind.Kind() == reflect.Pointer {
 		kind = kind.Elem()
@@ -251,7 +248,7 @@ func parseSetting(key, text string, kind reflect.Type) (any, error) {
 	return text, nil
 }
 
-// textOf writes a value as a person types it.
+// textOf formats a value as typed on the command line.
 func textOf(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -265,8 +262,8 @@ func textOf(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// valueAt returns what a configuration has at a path; it is not valid when there
-// is no entry of that name.
+// valueAt returns the configuration's value at a path. The result is not valid if there is no entry
+// with that name.
 func valueAt(v reflect.Value, path []string) reflect.Value {
 	for _, name := range path {
 		if v.Kind() == reflect.Map {
@@ -281,7 +278,7 @@ func valueAt(v reflect.Value, path []string) reflect.Value {
 	return v
 }
 
-// put sets what a configuration has at a path.
+// put sets the configuration's value at a path.
 func put(v reflect.Value, path []string, value any) {
 	switch {
 	case len(path) == 0 && v.Kind() == reflect.Pointer:

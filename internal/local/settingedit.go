@@ -15,12 +15,12 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// errForm is why a file is not edited: its form is not one that is understood here.
+// errForm means that the file has a form that cannot be edited in place.
 var errForm = errors.New("the value cannot be replaced in place")
 
-// setValue returns text with the value at a path, the names of a setting and of the
-// groups around it. Everything else in the text stays, comments too; where that is
-// impossible it fails.
+// setValue returns text with the value at a path replaced. The path is the name of a setting and of
+// the groups around it. Everything else in the text remains, including comments; if that is
+// impossible, setValue fails.
 func setValue(text []byte, path []string, value any) ([]byte, error) {
 	file, err := parser.ParseBytes(text, parser.ParseComments)
 	if err != nil {
@@ -53,7 +53,7 @@ type settingEdit struct {
 }
 
 func (e *settingEdit) set(node ast.Node, path []string) error {
-	var around *ast.MappingValueNode // the entry whose value is node; nil at the top
+	var around *ast.MappingValueNode // the entry whose value is node; nil at the top level
 	until := len(e.lines)
 	for depth, name := range path {
 		inner := pairs(node)
@@ -74,8 +74,7 @@ func flow(n ast.Node) bool {
 	return ok && m.IsFlowStyle
 }
 
-// add writes an entry that is not there into the mapping node, which is the value
-// of the entry around it.
+// add writes a new entry into the mapping node, which is the value of the entry around.
 func (e *settingEdit) add(around *ast.MappingValueNode, node ast.Node, until int, path []string) error {
 	m, isMapping := node.(*ast.MappingNode)
 	switch {
@@ -113,8 +112,7 @@ func (e *settingEdit) clear(node ast.Node) error {
 	return e.splice(from.Line-1, from.Column-1, to.Column-from.Column+1, "")
 }
 
-// insert writes a whole entry, with the groups of it that there are not yet, before
-// a line.
+// insert writes a whole entry, including its missing groups, before a line.
 func (e *settingEdit) insert(line int, indent string, path []string) error {
 	var body [][]byte
 	for i, name := range path {
@@ -136,9 +134,9 @@ func (e *settingEdit) insert(line int, indent string, path []string) error {
 	return nil
 }
 
-// replace writes the value over that of an entry, which ends before a line.
+// replace overwrites the value of an entry, which ends before the line until.
 func (e *settingEdit) replace(at *ast.MappingValueNode, until int) error {
-	text, err := inFlow(nil, e.value) // that is where it may be, and right elsewhere too
+	text, err := inFlow(nil, e.value) // the flow style is valid here and everywhere else
 	if err != nil {
 		return err
 	}
@@ -183,7 +181,7 @@ func (e *settingEdit) splice(line, column, n int, text string) error {
 	return nil
 }
 
-// inLine writes a value on one line.
+// inLine formats a value on one line.
 func inLine(value any) (string, error) {
 	if list, ok := value.([]string); ok {
 		var all []string
@@ -203,7 +201,7 @@ func inLine(value any) (string, error) {
 	return line, nil
 }
 
-// inFlow writes a value, and the groups around it, as they stand between braces.
+// inFlow formats a value, and the groups around it, in flow style, as between braces.
 func inFlow(path []string, value any) (text string, err error) {
 	if s, ok := value.(string); ok {
 		text = quoteInFlow(s)
@@ -227,7 +225,7 @@ func quoteInFlow(s string) string {
 	return text
 }
 
-// comments returns the comments of a text, in their order.
+// comments returns the comments of a text in order.
 func comments(text []byte) (all []string) {
 	for _, t := range lexer.Tokenize(string(text)) {
 		if t.Type == token.CommentType {
@@ -237,7 +235,7 @@ func comments(text []byte) (all []string) {
 	return all
 }
 
-// keeps reports whether all of the old comments are there, in their order.
+// keeps reports whether comments still contains all of old, in order.
 func keeps(comments, old []string) bool {
 	for _, c := range comments {
 		if len(old) > 0 && c == old[0] {

@@ -22,7 +22,7 @@ import (
 	"snap/internal/schema"
 )
 
-// Snapshot is a snapshot file on this machine.
+// Snapshot is a local snapshot file.
 type Snapshot struct {
 	Target  string            `json:"target"`
 	Name    string            `json:"name"`
@@ -32,34 +32,34 @@ type Snapshot struct {
 	SHA256  string            `json:"sha256"`
 	Created time.Time         `json:"created"`
 	Arrived time.Time         `json:"arrived"`          // when it was built, sanitized or pulled here
-	Pulled  bool              `json:"pulled,omitempty"` // it was pulled, not built or sanitized here
+	Pulled  bool              `json:"pulled,omitempty"` // it was pulled rather than built or sanitized here
 	From    Provenance        `json:"from"`
 	Path    string            `json:"-"`
-	Cloud   map[string]string `json:"cloud,omitempty"` // cloud URL to snapshot ID, when it was pushed there or pulled from there
+	Cloud   map[string]string `json:"cloud,omitempty"` // snapshot ID by cloud URL, if it was pushed there or pulled from there
 	Tables  []archive.Table   `json:"tables,omitempty"`
-	// Encrypted is to how many recipients; 0 is readable by everybody. The record
-	// of an encrypted one tells nothing of its tables.
+	// Encrypted is the number of recipients; 0 means not encrypted. The record of an encrypted
+	// snapshot contains nothing about its tables.
 	Encrypted int             `json:"encrypted,omitempty"`
-	Subset    *archive.Subset `json:"subset,omitempty"` // when it does not hold every row
-	// Programs are the objects in it that can compute, as [Agent.Describe] tells.
+	Subset    *archive.Subset `json:"subset,omitempty"` // set if it does not hold every row
+	// Programs are the objects in it that can run code; [Agent.Describe] sets them.
 	Programs []schema.Program `json:"-"`
-	// Warnings are what a person should know who has just built it, such as what
-	// it could not take along.
+	// Warnings are messages for the user who built it, for example about objects that could not be
+	// included.
 	Warnings []string `json:"-"`
 }
 
-// maxRecordTables bounds the tables in the record of a snapshot that this user
-// did not build, because all records are read at once.
+// maxRecordTables limits the tables in the record of a snapshot that this user did not build,
+// because listing reads all records.
 const maxRecordTables = 5000
 
-// describe takes over what a manifest tells for people. Of very many tables of
-// somebody else it takes none; see [Agent.Describe].
+// describe copies the descriptive fields of a manifest. It omits the tables if a snapshot from
+// elsewhere has too many; see [Agent.Describe].
 func (s *Snapshot) describe(m archive.Manifest) {
 	s.Tables, s.Subset = slices.Clone(m.Tables), m.Subset
 	if s.From.Origin != Mine && len(s.Tables) > maxRecordTables {
 		s.Tables = nil
 	}
-	for i := range s.Tables { // the manifest tells them; the record stays small
+	for i := range s.Tables { // only the manifest keeps the columns, so that the record stays small
 		s.Tables[i].Columns = nil
 	}
 }
@@ -70,14 +70,14 @@ const (
 	maxFileName  = 200
 )
 
-// snapshotsDir is the folder of one target's snapshots; "" is that of all.
+// snapshotsDir returns the folder of a target's snapshots, or the parent folder of all if target is
+// "".
 func (a *Agent) snapshotsDir(target string) string {
 	return filepath.Join(a.data, "snapshots", target)
 }
 
-// Snapshots lists what is on this machine, newest first; target "" lists all.
-// Files that are still being written, and files without a record, are not
-// listed; see [Agent.Damaged].
+// Snapshots lists the local snapshots of a target, newest first. Target "" lists all. It does not
+// list files that are still being written or that have no record; see [Agent.Damaged].
 func (a *Agent) Snapshots(target string) ([]Snapshot, error) {
 	targets := []string{target}
 	if target == "" {
@@ -134,11 +134,10 @@ func (a *Agent) snapshotsIn(target string) ([]Snapshot, error) {
 	return all, nil
 }
 
-// Damaged returns the paths of the records that cannot be read, whose snapshots
-// nothing lists.
+// Damaged returns the paths of unreadable records, whose snapshots are not listed.
 func (a *Agent) Damaged() []string {
 	dir := a.snapshotsDir("")
-	records, _ := fs.Glob(os.DirFS(dir), "*/*"+recordSuffix) // fails only for a bad pattern
+	records, _ := fs.Glob(os.DirFS(dir), "*/*"+recordSuffix) // Glob fails only for a bad pattern
 	var damaged []string
 	for _, name := range records {
 		path := filepath.Join(dir, filepath.FromSlash(name))
@@ -160,8 +159,7 @@ func readRecord(path string) (Snapshot, error) {
 	return s, err
 }
 
-// Snapshot returns the one of this name, or of this beginning of a name when
-// only one begins so.
+// Snapshot returns the snapshot with this name, or the only one whose name begins with it.
 func (a *Agent) Snapshot(name string) (Snapshot, error) {
 	all, err := a.Snapshots("")
 	if err != nil {
@@ -188,16 +186,15 @@ func (a *Agent) Snapshot(name string) (Snapshot, error) {
 		"type more of the name: `snapcli snapshots` lists them")
 }
 
-// newest returns the target's snapshot that was taken last; typ "" takes
-// either. A sanitized one is never replaced by an original.
+// newest returns the target's snapshot that was taken last. typ "" means any type. It never
+// substitutes an original for a sanitized snapshot.
 func (a *Agent) newest(target string, typ snap.Type) (Snapshot, error) {
 	best, _, err := a.last(target, typ, func(s Snapshot) time.Time { return s.Created })
 	return best, err
 }
 
-// newestOwn returns the target's snapshot that was built or sanitized here last:
-// the one that push takes. One that was pulled is somebody else's, and is pushed
-// only by its name.
+// newestOwn returns the target's snapshot that was built or sanitized here last, which push takes
+// by default. Pulled snapshots were made by others and are pushed only by name.
 func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 	best, pulled, err := a.last(target, typ, func(s Snapshot) time.Time {
 		if s.Pulled {
@@ -216,15 +213,15 @@ func (a *Agent) newestOwn(target string, typ snap.Type) (Snapshot, error) {
 	return best, err
 }
 
-// lastArrived returns the target's snapshot that was built, sanitized or pulled
-// last: what a person has just pulled is what they load (SPEC 4.4).
+// lastArrived returns the target's snapshot that was built, sanitized or pulled last, which load
+// takes by default (SPEC 4.4).
 func (a *Agent) lastArrived(target string, typ snap.Type) (Snapshot, error) {
 	best, _, err := a.last(target, typ, func(s Snapshot) time.Time { return s.Arrived })
 	return best, err
 }
 
-// last returns the target's snapshot of a type with the latest time. Those of
-// the zero time do not count; passed reports that there were some.
+// last returns the target's snapshot of a type with the latest time. It ignores those with the zero
+// time; passed reports whether there were any.
 func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time) (best Snapshot, passed bool,
 	err error) {
 	all, err := a.Snapshots(target)
@@ -254,7 +251,7 @@ func (a *Agent) last(target string, typ snap.Type, when func(Snapshot) time.Time
 	}
 }
 
-// ToDelete returns the snapshot of this name, which must be the whole one.
+// ToDelete returns the snapshot with this name, which must not be abbreviated.
 func (a *Agent) ToDelete(name string) (Snapshot, error) {
 	s, err := a.Snapshot(name)
 	if err == nil && s.Name != name {
@@ -264,7 +261,7 @@ func (a *Agent) ToDelete(name string) (Snapshot, error) {
 	return s, err
 }
 
-// DeleteSnapshot removes the file and its record from this machine.
+// DeleteSnapshot removes the snapshot's file and record from this machine.
 func (a *Agent) DeleteSnapshot(name string) error {
 	s, err := a.ToDelete(name)
 	if err != nil {
@@ -281,8 +278,8 @@ func (a *Agent) DeleteSnapshot(name string) error {
 
 func recordPath(file string) string { return strings.TrimSuffix(file, fileSuffix) + recordSuffix }
 
-// snapshotFile returns where the file of a snapshot stands, or would. The
-// error, of code invalid, refuses names that are no file name.
+// snapshotFile returns the path of a snapshot's file, whether or not it exists. It fails with code
+// invalid if a name is not a valid file name.
 func (a *Agent) snapshotFile(target, name string) (string, error) {
 	target, err := snap.CleanTarget(target)
 	if err != nil {
@@ -294,7 +291,7 @@ func (a *Agent) snapshotFile(target, name string) (string, error) {
 	return filepath.Join(a.snapshotsDir(target), name+fileSuffix), nil
 }
 
-// fileName reports whether a name from elsewhere is safe as a file's name.
+// fileName reports whether a name from elsewhere is safe as a file name.
 func fileName(name string) bool {
 	if name == "" || len(name) > maxFileName || !utf8.ValidString(name) || name[0] == '.' || name[0] == '-' ||
 		strings.TrimSpace(name) != name {
@@ -308,9 +305,9 @@ func fileName(name string) bool {
 	return true
 }
 
-// adopt takes a complete snapshot file that stands at its place (see
-// snapshotFile) into the listing: it reads the manifest, checks that it says
-// what the given record says, and writes the record. Used after build and pull.
+// adopt adds a complete snapshot file at its final path (see snapshotFile) to the listing: it reads
+// the manifest, checks that it agrees with the given record, and writes the record. It is used
+// after build and pull.
 func (a *Agent) adopt(s Snapshot) (Snapshot, error) {
 	path, err := a.snapshotFile(s.Target, s.Name)
 	if err != nil {
@@ -330,7 +327,7 @@ func (a *Agent) adopt(s Snapshot) (Snapshot, error) {
 	return s, a.writeRecord(s)
 }
 
-// noteCloud records that the snapshot is in the cloud under this ID.
+// noteCloud records the snapshot's ID at a cloud service.
 func (a *Agent) noteCloud(s Snapshot, cloudURL, id string) (Snapshot, error) {
 	lock := flock.New(filepath.Join(filepath.Dir(s.Path), ".lock"))
 	if err := lock.Lock(); err != nil {

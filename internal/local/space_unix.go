@@ -4,7 +4,7 @@ package local
 
 import "golang.org/x/sys/unix"
 
-// freeSpace returns how many bytes this user may still write in a folder.
+// freeSpace returns how many bytes the current user may still write in a directory.
 func freeSpace(dir string) (bytes uint64, known bool) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {

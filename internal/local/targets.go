@@ -9,7 +9,7 @@ import (
 	"snap"
 )
 
-// Targets lists the targets by name.
+// Targets returns the targets sorted by name.
 func (a *Agent) Targets() []Target {
 	var all []Target
 	for _, t := range a.Config().Targets {
@@ -19,7 +19,7 @@ func (a *Agent) Targets() []Target {
 	return all
 }
 
-// Target returns the one of this name; a not_found error suggests a near one.
+// Target returns the target with this name. A not_found error suggests a similar name.
 func (a *Agent) Target(name string) (Target, error) {
 	clean, err := snap.CleanTarget(name)
 	if err != nil {
@@ -48,8 +48,8 @@ func (a *Agent) nearTarget(name string) string {
 	return snap.Closest(name, names)
 }
 
-// AddTarget writes a target into config.yaml, or replaces the one of its name.
-// Comments and the order of the file stay.
+// AddTarget writes a target to config.yaml, or replaces the one with its name. The file's comments
+// and order remain.
 func (a *Agent) AddTarget(t Target) error {
 	name, err := snap.CleanTarget(t.Name)
 	if err != nil {
@@ -66,7 +66,7 @@ func (a *Agent) AddTarget(t Target) error {
 	return a.file.editTarget(name, &t)
 }
 
-// RemoveTarget takes a target out of config.yaml. Its snapshots stay.
+// RemoveTarget removes a target from config.yaml. Its snapshots remain.
 func (a *Agent) RemoveTarget(name string) error {
 	t, err := a.Target(name)
 	if err != nil {
@@ -75,9 +75,8 @@ func (a *Agent) RemoveTarget(name string) error {
 	return a.file.editTarget(t.Name, nil)
 }
 
-// CheckURL tells, as an error of code usage, what keeps a database URL from
-// being used. It connects to nothing. A URL that begins with ${NAME} is known
-// only when it is used.
+// CheckURL returns an error of code usage if a database URL is not valid. It makes no connection.
+// It accepts a URL that begins with ${NAME}, which can only be checked on use.
 func CheckURL(raw string) error {
 	if strings.HasPrefix(raw, "${") {
 		return nil
@@ -86,7 +85,7 @@ func CheckURL(raw string) error {
 	return err
 }
 
-// engineOf returns the engine that a database URL names.
+// engineOf returns the engine of a database URL.
 func engineOf(raw string) (snap.Engine, error) {
 	scheme, _, ok := strings.Cut(raw, ":")
 	if !ok {
@@ -108,8 +107,8 @@ func badURL(why string) error {
 		"use postgres://user@host/database, mysql://user@host/database or sqlite:///path/to/file")
 }
 
-// Redact returns a database URL for people: without its password, and without
-// the passwords and keys in its query.
+// Redact returns a database URL for display: without its password, and without the passwords and
+// keys in its query.
 func Redact(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

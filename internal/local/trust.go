@@ -18,8 +18,7 @@ import (
 	"snap/internal/disk"
 )
 
-// Trusted is an organization or a person of one cloud service whose programs
-// the user wants to be able to load.
+// Trusted is an organization or a user of a cloud service whose programs may be loaded.
 type Trusted struct {
 	Service      string    `json:"service"`
 	Organization string    `json:"organization,omitempty"`
@@ -27,7 +26,7 @@ type Trusted struct {
 	Since        time.Time `json:"since"`
 }
 
-// Name is how the user names it: "org:globex", or an e-mail address.
+// Name returns the name that commands use: "org:globex", or an e-mail address.
 func (t Trusted) Name() string {
 	if t.Organization != "" {
 		return "org:" + t.Organization
@@ -35,7 +34,7 @@ func (t Trusted) Name() string {
 	return t.Person
 }
 
-// covers reports whether the snapshot is from what is trusted.
+// covers reports whether a snapshot with this provenance comes from t.
 func (t Trusted) covers(p Provenance) bool {
 	switch {
 	case p.Service == "" || t.Service != p.Service:
@@ -46,7 +45,7 @@ func (t Trusted) covers(p Provenance) bool {
 	return t.Person != "" && strings.EqualFold(t.Person, p.Person)
 }
 
-// Trusts lists whose programs the user trusts, in the order they were added.
+// Trusts lists the trusted organizations and users in the order they were added.
 func (a *Agent) Trusts() ([]Trusted, error) {
 	text, err := os.ReadFile(a.trustPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,12 +62,12 @@ func (a *Agent) Trusts() ([]Trusted, error) {
 	return all, nil
 }
 
-// trustPath is in the data folder: a configuration file can come from somebody
-// else, with a project.
+// trustPath is in the data directory, because a configuration file can come from somebody else as
+// part of a project.
 func (a *Agent) trustPath() string { return filepath.Join(a.data, "trust.json") }
 
-// Trust adds an organization ("org:SLUG") or a person (an e-mail address) of the
-// configured cloud service. added is false when it is there already.
+// Trust adds an organization ("org:SLUG") or a user (an e-mail address) of the configured cloud
+// service. added is false if it was already trusted.
 func (a *Agent) Trust(name string) (t Trusted, added bool, err error) {
 	if t, err = a.trustNamed(name); err != nil {
 		return t, false, err
@@ -83,7 +82,7 @@ func (a *Agent) Trust(name string) (t Trusted, added bool, err error) {
 	return t, added, err
 }
 
-// Distrust removes what Trust added.
+// Distrust removes an entry that Trust added.
 func (a *Agent) Distrust(name string) (Trusted, error) {
 	t, err := a.trustNamed(name)
 	if err != nil {
@@ -107,7 +106,7 @@ func (t Trusted) same(other Trusted) bool {
 	return t.Service == other.Service && t.Name() == other.Name()
 }
 
-// trustNamed reads a name as a person types it.
+// trustNamed parses a name as typed on the command line.
 func (a *Agent) trustNamed(name string) (Trusted, error) {
 	var t Trusted
 	service, err := api.CheckBaseURL(a.Config().Cloud.URL)
@@ -154,8 +153,8 @@ func (a *Agent) trusted(p Provenance) (bool, error) {
 	return slices.ContainsFunc(all, func(t Trusted) bool { return t.covers(p) }), err
 }
 
-// allowPrograms decides whether the programs of a foreign snapshot are loaded,
-// which the user has asked for: trust was given before, or is given now.
+// allowPrograms decides whether the requested programs of a foreign snapshot are loaded: the author
+// must be trusted already, or ask must agree.
 func (a *Agent) allowPrograms(p Preflight, ask func(Preflight) error) error {
 	known, err := a.trusted(p.Snapshot.From)
 	switch {
@@ -167,8 +166,8 @@ func (a *Agent) allowPrograms(p Preflight, ask func(Preflight) error) error {
 	return Untrusted(p.Snapshot)
 }
 
-// Untrusted refuses the programs of a snapshot, and says how to trust its
-// author.
+// Untrusted returns the error for a snapshot whose programs may not be loaded, with a hint on how
+// to trust its author.
 func Untrusted(s Snapshot) error {
 	hint := "ask for it to be shared with you through the cloud service, so that it is known whose it is"
 	if s.From.Organization != "" {
@@ -178,7 +177,7 @@ func Untrusted(s Snapshot) error {
 		author(s.From)), hint)
 }
 
-// author names who made a snapshot.
+// author returns the name of the author of a snapshot.
 func author(p Provenance) string {
 	switch {
 	case p.Organization != "":

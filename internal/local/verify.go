@@ -8,17 +8,16 @@ import (
 	"snap/internal/archive"
 )
 
-// Verified is what verifying a snapshot found: nothing wrong.
+// Verified is the result of a successful verification.
 type Verified struct {
 	archive.Manifest
-	Encrypted int  // to how many recipients
-	Inside    bool // what is encrypted was checked too
+	Encrypted int  // number of recipients
+	Inside    bool // the encrypted content was checked too
 }
 
-// Verify reads the whole file and checks every checksum: those inside it, and
-// the one it had when it was built or pulled. An encrypted file is checked
-// inside with the given identities, or with those of the configuration if one
-// of them opens it.
+// Verify reads the whole file and checks every checksum: those inside it, and the one recorded when
+// it was built or pulled. The content of an encrypted file is checked if one of the given
+// identities, or of the configuration's, decrypts it.
 func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ...string) (Verified, error) {
 	s, err := a.Snapshot(name)
 	if err != nil {
@@ -39,10 +38,9 @@ func (a *Agent) Verify(ctx context.Context, name string, p Progress, identity ..
 	return Verified{Manifest: r.Manifest(), Encrypted: r.Encrypted(), Inside: !r.Locked()}, err
 }
 
-// Describe fills in what a record does not tell: the programs, all about the
-// tables of an encrypted snapshot, when one of the given identities opens it or
-// one of the configuration's, and the tables of somebody else's snapshot that
-// has very many.
+// Describe fills in what a record omits: the programs, the tables of an encrypted snapshot if one
+// of the given or configured identities decrypts it, and the tables of a snapshot from elsewhere
+// that has very many.
 func (a *Agent) Describe(s *Snapshot, identity []string) error {
 	r, err := openSnapshot(*s)
 	if err != nil && len(s.Tables) > 0 {
@@ -67,8 +65,7 @@ func (a *Agent) Describe(s *Snapshot, identity []string) error {
 	return err
 }
 
-// openVerified opens and unlocks a snapshot's file, after every byte of it was
-// checked.
+// openVerified opens and decrypts a snapshot's file after checking every byte.
 func (a *Agent) openVerified(ctx context.Context, s Snapshot, p Progress, identity ...string) (*archive.Reader, error) {
 	r, err := openSnapshot(s)
 	if err != nil {
@@ -101,8 +98,8 @@ func verifyFile(ctx context.Context, r *archive.Reader, s Snapshot, p Progress) 
 	return err
 }
 
-// checkRecord reports whether a record and a manifest speak of the same. A snapshot
-// that is listed as sanitized must say so itself.
+// checkRecord returns an error unless the record and the manifest describe the same snapshot. A
+// snapshot listed as sanitized must say so in its manifest.
 func checkRecord(s Snapshot, m archive.Manifest) error {
 	if m.Type == s.Type && m.Engine == s.Engine {
 		return nil

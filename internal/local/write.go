@@ -22,32 +22,30 @@ import (
 	"snap/internal/engine"
 )
 
-// partSuffix ends the name of a file that a build is writing. It is locked
-// while it is written, so that what a killed build left can be told.
+// partSuffix ends the name of a file that a build is writing. The file is locked meanwhile, so that
+// the remains of a killed build can be recognized.
 const partSuffix = ".building"
 
-// draft is a snapshot that is to be made: what it is, without what the dump
-// tells, and how.
+// draft describes a snapshot to be made: its properties, except those known only from the dump, and
+// how to make it.
 type draft struct {
 	archive.Manifest
 	from Provenance
-	to   []age.Recipient // who can read it; nil is everybody
+	to   []age.Recipient // recipients; nil means not encrypted
 	jobs int
 
-	subset *engine.Subset // of the dump's rows; nil is all
-	verify verifying      // of a dump that is looked through before it is kept; may be nil
+	subset *engine.Subset // limits on the dump's rows; nil means all
+	verify verifying      // checks the dump before it is kept; may be nil
 }
 
-// verifying writes a dump that a function makes, and fails when it must not be
-// kept.
+// verifying writes the dump that a function produces, and returns an error if it must not be kept.
 type verifying func(context.Context, io.Writer, func(io.Writer) (engine.Info, error)) (engine.Info, error)
 
-// newSnapshot writes a snapshot of a database into its place, whole or not at
-// all.
+// newSnapshot creates a snapshot of a database atomically.
 func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progress) (Snapshot, error) {
 	d.Engine = from.kind
 	dir := a.tempDir()
-	if d.subset != nil { // it may need a copy
+	if d.subset != nil { // the engine may need room for a copy
 		work, done, err := a.workDir()
 		if err != nil {
 			return Snapshot{}, err
@@ -73,7 +71,7 @@ func (a *Agent) newSnapshot(ctx context.Context, from database, d draft, p Progr
 	return s, err
 }
 
-// writeSnapshot writes a snapshot whose dump comes from a function.
+// writeSnapshot writes a snapshot whose dump is produced by a function.
 func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)) (s Snapshot, err error) {
 	f, err := a.reserve(d.Target)
 	if err != nil {
@@ -91,14 +89,14 @@ func (a *Agent) writeSnapshot(d draft, dump func(io.Writer) (engine.Info, error)
 	s, err = a.adopt(Snapshot{Target: m.Target, Name: m.Name, Type: m.Type, Engine: m.Engine, Size: sum.Size,
 		SHA256: sum.SHA256, Created: m.Created, From: d.from})
 	if err != nil {
-		os.Remove(f.path) // without its record it would stand there unseen
+		os.Remove(f.path) // without its record the file would never be listed
 		return s, err
 	}
-	s.describe(m) // also what the record of an encrypted one does not tell
+	s.describe(m) // including what the record of an encrypted snapshot omits
 	return s, nil
 }
 
-// writeArchive writes the dump into a snapshot file, and returns its manifest.
+// writeArchive writes the dump to a snapshot file and returns its manifest.
 func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, error)) (m archive.Manifest,
 	sum archive.Summary, err error) {
 	var w *archive.Writer
@@ -124,7 +122,7 @@ func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, err
 	m = d.Manifest
 	m.ServerVersion, m.ToolVersion = info.ServerVersion, info.ToolVersion
 	m.Tables, m.Properties, m.Schema = toArchive(info.Tables), maps.Clone(info.Properties), info.Schema
-	if m.Sanitized != nil { // masks and dropped rows may have changed what holds
+	if m.Sanitized != nil { // masks and dropped rows may have broken constraints that held before
 		delete(m.Properties, engine.ForeignKeys)
 	}
 	if info.Subset != nil {
@@ -135,8 +133,7 @@ func writeArchive(file *os.File, d draft, dump func(io.Writer) (engine.Info, err
 	return m, sum, err
 }
 
-// ofOriginal notes how many rows the tables of the source of a subset had, in
-// the tables of a copy of it.
+// ofOriginal copies into tables how many rows each table of the subset's source had.
 func ofOriginal(tables, original []archive.Table) {
 	of := map[[2]string]int64{}
 	for _, t := range original {
@@ -149,18 +146,18 @@ func ofOriginal(tables, original []archive.Table) {
 	}
 }
 
-// reserved is a snapshot's name and the file that is to have it.
+// reserved is a reserved snapshot name and the temporary file for it.
 type reserved struct {
 	name    string
 	created time.Time
-	path    string // of the finished file
+	path    string // path of the finished file
 	file    *os.File
 	lock    *flock.Flock
 	kept    bool
 }
 
-// reserve finds a free name for a new snapshot of the target and opens its
-// file. A second one in the same second gets -2 behind its name.
+// reserve finds a free name for a new snapshot of the target and opens its file. A second snapshot
+// in the same second gets the suffix -2.
 func (a *Agent) reserve(target string) (*reserved, error) {
 	dir := a.snapshotsDir(target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -191,7 +188,7 @@ func (a *Agent) reserve(target string) (*reserved, error) {
 			r.abandon()
 			return nil, diskError(err, "lock the snapshot")
 		}
-		if !locked { // another build has just taken it for a leftover
+		if !locked { // another build has just removed the file as a leftover
 			r.abandon()
 			continue
 		}
@@ -199,7 +196,7 @@ func (a *Agent) reserve(target string) (*reserved, error) {
 	}
 }
 
-// keep makes the file durable and gives it its name.
+// keep syncs the file and gives it its final name.
 func (r *reserved) keep() error {
 	if err := r.file.Sync(); err != nil {
 		return err
@@ -214,7 +211,7 @@ func (r *reserved) keep() error {
 	return disk.SyncDir(filepath.Dir(r.path))
 }
 
-// abandon removes the file, unless it was kept.
+// abandon removes the file unless it was kept.
 func (r *reserved) abandon() {
 	r.file.Close()
 	if !r.kept {
@@ -225,8 +222,7 @@ func (r *reserved) abandon() {
 	}
 }
 
-// sweepParts removes the files of builds that were killed: nobody holds their
-// lock.
+// sweepParts removes the files of killed builds, whose locks are free.
 func sweepParts(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -241,11 +237,11 @@ func sweepParts(dir string) {
 	}
 }
 
-// tempDir is the folder for files that live as long as one command.
+// tempDir is the directory for files that live as long as one command.
 func (a *Agent) tempDir() string { return filepath.Join(a.data, "tmp") }
 
-// workDir makes a folder below the temporary one for one command, and removes
-// it and what killed commands left there.
+// workDir creates a temporary directory for one command. done removes it. workDir also removes the
+// directories of killed commands.
 func (a *Agent) workDir() (dir string, done func(), err error) {
 	if err := os.MkdirAll(a.tempDir(), 0o700); err != nil {
 		return "", nil, diskError(err, "make the folder for temporary files")
@@ -267,8 +263,8 @@ func (a *Agent) workDir() (dir string, done func(), err error) {
 	}, nil
 }
 
-// sweepWork removes the folders of commands that were killed. A folder whose
-// lock is not there yet is of a command that is just starting.
+// sweepWork removes the directories of killed commands. A directory without a lock file belongs to
+// a command that is just starting.
 func sweepWork(temp string) {
 	locks, _ := filepath.Glob(filepath.Join(temp, "work-*.lock"))
 	for _, path := range locks {
@@ -281,8 +277,8 @@ func sweepWork(temp string) {
 	}
 }
 
-// jobsOf returns how much may be done at a time: the first that is set, else
-// the number of cores.
+// jobsOf returns the number of concurrent jobs: the first value that is set, otherwise the number
+// of cores.
 func jobsOf(wanted ...int) int {
 	for _, n := range wanted {
 		if n > 0 {
