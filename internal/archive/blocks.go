@@ -10,16 +10,16 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// blockWriter makes blocks of a stream, several at a time, and writes them in
-// order. Memory is bounded by the number of jobs: every block has a packer, and
-// there is one more than jobs, so that one fills while the others work.
+// blockWriter compresses a stream into blocks, several at a time, and writes them in order. Memory
+// is bounded by the number of jobs: every block has a packer, and there is one more packer than
+// jobs, so that one fills while the others work.
 type blockWriter struct {
 	dst      io.Writer
 	encoders encoders
 	free     chan *packer
 	order    chan *packer
 	filling  *packer
-	size     int64 // bytes taken in
+	size     int64 // bytes received
 	done     chan struct{}
 	failed   atomic.Pointer[error]
 }
@@ -38,7 +38,7 @@ func newBlockWriter(dst io.Writer, jobs int) (*blockWriter, error) {
 	return w, nil
 }
 
-// Write takes in bytes. After a failure to write it returns that error.
+// Write adds bytes to the stream. After a failed write it returns that error.
 func (w *blockWriter) Write(b []byte) (int, error) {
 	taken := 0
 	for len(b) > 0 {
@@ -60,7 +60,7 @@ func (w *blockWriter) Write(b []byte) (int, error) {
 	return taken, nil
 }
 
-// flush has the block that was filled packed.
+// flush starts packing the block that was filled.
 func (w *blockWriter) flush() {
 	p := w.filling
 	if p == nil {
@@ -89,7 +89,7 @@ func (w *blockWriter) drain() {
 	}
 }
 
-// Close writes what is left and returns the first error.
+// Close writes the remaining data and returns the first error.
 func (w *blockWriter) Close() error {
 	w.flush()
 	close(w.order)
@@ -103,14 +103,14 @@ func (w *blockWriter) Close() error {
 	return nil
 }
 
-// blockReader reads a run of blocks. It unpacks several at a time, in order,
-// and no more ahead than it has unpackers.
+// blockReader reads a sequence of blocks. It unpacks several at a time, in order, and reads ahead
+// no more blocks than it has unpackers.
 type blockReader struct {
 	zstd  *zstd.Decoder
 	free  chan *unpacker
 	order chan *unpacker
 	now   *unpacker
-	left  []byte // of its content
+	left  []byte // unread content of the current block
 	err   error
 	stop  chan struct{}
 	done  chan struct{}
@@ -131,8 +131,8 @@ func newBlockReader(src io.Reader, jobs int) (*blockReader, error) {
 	return r, nil
 }
 
-// fetch reads blocks and has them unpacked, until one fails, the last is read,
-// or the reader is closed.
+// fetch reads blocks and starts unpacking them, until one fails, the last is read, or the reader is
+// closed.
 func (r *blockReader) fetch(src io.Reader) {
 	defer close(r.done)
 	for {
@@ -171,7 +171,7 @@ func (r *blockReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the work that is under way.
+// Close stops the work in progress.
 func (r *blockReader) Close() error {
 	if errors.Is(r.err, os.ErrClosed) {
 		return nil

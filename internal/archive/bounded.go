@@ -13,26 +13,26 @@ import (
 	"snap/internal/schema"
 )
 
-// bounds limit what reading a manifest may cost. A short text can describe
-// millions of objects, so the size of the text alone bounds nothing.
+// bounds limit the cost of reading a manifest. A short text can describe millions of objects, so
+// limiting the text's size is not enough.
 type bounds struct {
-	memory  int64 // bytes that the decoded manifest may take, about
-	element int64 // bytes of text of one table, sequence and so on
-	marks   int64 // braces, brackets and commas of one of those
+	memory  int64 // approximate bytes that the decoded manifest may take
+	element int64 // bytes of text per element, such as a table or sequence
+	marks   int64 // braces, brackets and commas per element
 	name    int   // bytes of the name of a table or column
 }
 
-// ownBounds are for files that this user built: any database fits.
+// ownBounds are the bounds for files that this user built. Any database fits.
 func ownBounds() bounds {
 	return bounds{memory: 4 << 30, element: maxManifest, marks: maxManifest, name: maxManifest}
 }
 
-// foreignBounds are for all other files. About 10,000 tables of ten columns fit.
+// foreignBounds are the bounds for all other files. About 10,000 tables of ten columns fit.
 func foreignBounds() bounds {
 	return bounds{memory: 32 << 20, element: 4 << 20, marks: 1 << 17, name: maxName}
 }
 
-// names reports whether no name is longer than the bounds allow.
+// names reports whether all names are within the bounds.
 func (b bounds) names(tables []Table) bool {
 	return !slices.ContainsFunc(tables, func(t Table) bool {
 		return len(t.Schema) > b.name || len(t.Name) > b.name ||
@@ -40,18 +40,18 @@ func (b bounds) names(tables []Table) bool {
 	})
 }
 
-// maxDescription is how much of foreignBounds a description may take, so that
-// there is room for the rest of the manifest.
+// maxDescription is the part of foreignBounds that a description may take, which leaves room for
+// the rest of the manifest.
 const maxDescription = 20 << 20
 
-// Fits reports whether a description is small enough to be read from a file of
-// somebody else. [Writer.Close] does not check it.
+// Fits reports whether a description is small enough to be read from a file that somebody else
+// built. [Writer.Close] does not check this.
 func Fits(s *schema.Schema) bool { return weight(reflect.ValueOf(s)) <= maxDescription }
 
-// errBounds is the cause of an error about a manifest that is out of bounds.
+// errBounds is the cause of an error about a manifest that exceeds the bounds.
 var errBounds = errors.New("it is larger than the limit for a file from elsewhere")
 
-// decodeManifest reads a manifest of the given checksum as a stream.
+// decodeManifest reads a manifest as a stream and checks that it has the given checksum.
 func decodeManifest(text io.Reader, sum [sha256.Size]byte, b bounds) (Manifest, error) {
 	hash := sha256.New()
 	whole := bufio.NewReaderSize(io.TeeReader(text, hash), 64<<10)
@@ -86,8 +86,8 @@ func newDecoder(r io.Reader, b bounds) *decoder {
 	return d
 }
 
-// manifest decodes the whole text. The lists that can be long are decoded one
-// element at a time, and the rest together.
+// manifest decodes the whole text. It decodes the lists that can be long one element at a time, and
+// the rest together.
 func (d *decoder) manifest() (m Manifest, err error) {
 	rest := map[string]json.RawMessage{}
 	err = d.object(func(key string) error {
@@ -117,8 +117,8 @@ func (d *decoder) manifest() (m Manifest, err error) {
 	return m, err
 }
 
-// small decodes the short fields. Their names are matched without regard to
-// case, so the long lists are put back afterwards.
+// small decodes the short fields. JSON field names match without regard to case, so small restores
+// the long lists afterwards.
 func (d *decoder) small(text []byte, m *Manifest) error {
 	tables, described := m.Tables, m.Schema
 	if err := json.Unmarshal(text, m); err != nil {
@@ -155,8 +155,8 @@ func (d *decoder) schema(s *schema.Schema) error {
 	})
 }
 
-// object calls field for every key of an object, which must read its value.
-// null is an object without keys.
+// object calls field for every key of an object; field must read the key's value. It treats null as
+// an object without keys.
 func (d *decoder) object(field func(key string) error) error {
 	start, err := d.token()
 	if err != nil || start == nil {
@@ -178,8 +178,8 @@ func (d *decoder) object(field func(key string) error) error {
 	return err
 }
 
-// decodeList decodes an array one element at a time. A list that comes twice
-// replaces the first.
+// decodeList decodes an array one element at a time. If a list occurs twice, the second replaces
+// the first.
 func decodeList[T any](d *decoder, list *[]T) error {
 	*list = nil
 	start, err := d.token()
@@ -205,14 +205,14 @@ func (d *decoder) token() (json.Token, error) {
 	return d.json.Token()
 }
 
-// decode reads one value and charges the memory it takes.
+// decode reads one value and charges its memory to the bounds.
 func (d *decoder) decode(v any) error {
 	d.ration.text, d.ration.marks = d.bounds.element, d.bounds.marks
 	if err := d.json.Decode(v); err != nil {
 		return err
 	}
 	value := reflect.ValueOf(v).Elem()
-	// Twice its own size, because a list that grows is copied.
+	// Twice the element's size, because a growing list is copied.
 	d.used += 2 * int64(value.Type().Size())
 	return d.charge(value)
 }
@@ -224,7 +224,7 @@ func (d *decoder) charge(v reflect.Value) error {
 	return nil
 }
 
-// weight is about how many bytes a value refers to, besides its own.
+// weight estimates how many bytes a value refers to, excluding its own size.
 func weight(v reflect.Value) (n int64) {
 	switch v.Kind() {
 	case reflect.String:
@@ -253,15 +253,15 @@ func weight(v reflect.Value) (n int64) {
 	return n
 }
 
-// ration passes on a text until the element that is being read has had its
-// share. It reads little ahead, so that the share is that element's alone.
+// ration limits how much text one element may consume. It reads ahead very little, so that the
+// limit applies to that element alone.
 type ration struct {
 	r           io.Reader
 	text, marks int64
 	quoted, esc bool
 }
 
-// readAhead is the most that a read returns.
+// readAhead is the maximum number of bytes that one read returns.
 const readAhead = 4 << 10
 
 // Read implements io.Reader.

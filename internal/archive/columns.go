@@ -2,27 +2,25 @@ package archive
 
 import "bytes"
 
-// Tables are dumped row by row, and what compresses well stands one below the
-// other. So a block's text is taken apart: lines at their ends, their fields at
-// tabs, and the first fields of all lines are stored together, then the second
-// ones, and so on. Put together again it is the same, whatever it was.
+// Tables are dumped row by row, but the values of a column compress better next to each other. So a
+// block's text is split into lines at newlines and into fields at tabs. The first fields of all
+// lines are stored together, then the second ones, and so on. Joining restores any text exactly.
 
-// maxColumns bounds the columns of a block. The rest of a line is part of its
-// last field.
+// maxColumns limits the columns of a block. A line's last field holds the rest of the line.
 const maxColumns = 2048
 
-// run is how many lines follow each other that have the same number of fields.
+// run is a number of consecutive lines that have the same number of fields.
 type run struct{ lines, fields int }
 
-// columns is a text taken apart.
+// columns is a text split into columns.
 type columns struct {
 	runs []run
-	of   [][]byte // the fields, each with the tab or the end of line behind it
-	rest []byte   // what follows the last end of line
+	of   [][]byte // the fields, each including its tab or newline
+	rest []byte   // the text after the last newline
 }
 
-// split takes a text apart. A text that is not of lines with equally many
-// fields becomes all rest. The text must stay unchanged while c is used.
+// split splits a text. If its lines differ too much in their number of fields, all of it becomes
+// rest. The text must not change while c is used.
 func (c *columns) split(text []byte) {
 	c.clear()
 	lines := 0
@@ -40,12 +38,11 @@ func (c *columns) split(text []byte) {
 	}
 }
 
-// uneven reports that lines hardly ever have as many fields as the one before.
+// uneven reports whether lines rarely have as many fields as the previous line.
 func uneven(lines int, runs []run) bool { return lines < 4*len(runs) }
 
-// clear makes c ready for the next text. It keeps the columns' memory, unless
-// that has become much more than one text needs: tables differ in where their
-// long columns are.
+// clear prepares c for the next text. It keeps the columns' memory, unless that has grown far
+// beyond the needs of one text: tables have their long columns in different places.
 func (c *columns) clear() {
 	kept := 0
 	for i := range c.of {
@@ -85,7 +82,7 @@ func (c *columns) add(column int, field []byte) {
 	c.of[column] = append(c.of[column], field...)
 }
 
-// width is the most fields of a line.
+// width returns the largest number of fields in a line.
 func width(runs []run) (most int) {
 	for _, r := range runs {
 		most = max(most, r.fields)
@@ -93,8 +90,8 @@ func width(runs []run) (most int) {
 	return most
 }
 
-// join appends the text to dst, and uses up c. It reports false when the
-// columns do not have the fields that the lines need.
+// join appends the text to dst and consumes c. It returns false if the columns do not have the
+// fields that the lines need.
 func (c *columns) join(dst []byte) ([]byte, bool) {
 	for _, r := range c.runs {
 		for range r.lines {

@@ -10,15 +10,15 @@ import (
 	"snap"
 )
 
-// The versions of the file's layout that this package writes: that of a file
-// that everybody can read, and that of an encrypted one.
+// The versions of the file layout that this package writes: one for unencrypted and one for
+// encrypted files.
 const (
 	Format          = 3
 	FormatEncrypted = 2
 )
 
-// formatFrames is what Format was before: sections are zstd frames, not blocks.
-// It is only read.
+// formatFrames is the version before Format: its sections are zstd frames instead of blocks. It is
+// only read.
 const formatFrames = 1
 
 const (
@@ -34,14 +34,14 @@ const (
 	maxStructure = 1 << 50  // bytes a section may decompress to
 )
 
-// header is the first 16 bytes: magic, format version, zeros.
+// header returns the first 16 bytes: magic, format version, zeros.
 func header(format uint16) []byte {
 	b := append(make([]byte, 0, headerSize), headMagic...)
 	b = binary.BigEndian.AppendUint16(b, format)
 	return append(b, make([]byte, headerSize-len(b))...)
 }
 
-// checkHeader returns the format that a header names.
+// checkHeader returns the format version in a header.
 func checkHeader(b []byte) (format uint16, err error) {
 	if !bytes.HasPrefix(b, []byte(headMagic)) {
 		return 0, corrupt("it is not a snapshot file", nil)
@@ -55,7 +55,7 @@ func checkHeader(b []byte) (format uint16, err error) {
 	return format, nil
 }
 
-// footer is the last 64 bytes. It leads to the manifest and protects it.
+// footer is the last 64 bytes. It locates the manifest and holds its checksum.
 type footer struct {
 	offset, length uint64
 	sum            [sha256.Size]byte
@@ -70,8 +70,8 @@ func (f footer) bytes() []byte {
 	return append(b, footMagic...)
 }
 
-// readFooter reads the footer of a file of the given size. The manifest must
-// fill what is between the sections and the footer.
+// readFooter reads the footer of a file of the given size. The manifest must fill the space between
+// the sections and the footer.
 func readFooter(b []byte, size int64) (footer, error) {
 	var f footer
 	if !bytes.HasSuffix(b, []byte(footMagic)) {
@@ -95,9 +95,8 @@ var (
 	hexSum      = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// check holds the manifest against the format: what a careless or hostile
-// writer could have put there. format is the header's, end where the sections
-// must end.
+// check validates the manifest against the format, whether a mistake or an attacker produced it.
+// format is the header's version, end the offset at which the sections must end.
 func (m Manifest) check(format uint16, end int64) error {
 	switch {
 	case m.Format != int(format):
@@ -129,7 +128,7 @@ func newerFormat(version int) error {
 		Format), "update snapcli")
 }
 
-// corrupt returns the error for a file that must not be used.
+// corrupt returns the error for a damaged file.
 func corrupt(why string, cause error) *snap.Error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,

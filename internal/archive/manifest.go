@@ -7,8 +7,8 @@ import (
 	"snap/internal/schema"
 )
 
-// Manifest says what a snapshot file holds. It stands at the end of the file,
-// because rows and checksums are known only when the dump is done.
+// Manifest describes the content of a snapshot file. It is at the end of the file, because row
+// counts and checksums are known only after the dump.
 type Manifest struct {
 	Format        int               `json:"format"`
 	Engine        snap.Engine       `json:"engine"`
@@ -21,28 +21,27 @@ type Manifest struct {
 	Tables        []Table           `json:"tables"`
 	Properties    map[string]string `json:"properties,omitempty"` // of the database, such as its encoding
 	Sanitized     *Sanitized        `json:"sanitized,omitempty"`  // how a sanitized snapshot was made
-	Subset        *Subset           `json:"subset,omitempty"`     // what the rows were limited to
-	Schema        *schema.Schema    `json:"schema,omitempty"`     // its objects as data; nil in files of older versions
+	Subset        *Subset           `json:"subset,omitempty"`     // set if the rows were limited
+	Schema        *schema.Schema    `json:"schema,omitempty"`     // the database's objects as data; nil in files of older versions
 	Sections      []Section         `json:"sections"`
 }
 
-// Subset says that a snapshot does not hold every row of its source, and how
-// its rows were chosen. Of in [Table] tells of how many rows each table's are.
+// Subset means that a snapshot does not hold every row of its source, and describes how its rows
+// were chosen. [Table].Of holds the number of rows in the source.
 type Subset struct {
-	Where   map[string]string `json:"where,omitempty"`   // by table: the SQL condition of the rows it began with; of a sanitized copy the tables alone
-	Percent float64           `json:"percent,omitempty"` // of the rows of the other tables it began with
-	Start   []string          `json:"start,omitempty"`   // the tables it began with
+	Where   map[string]string `json:"where,omitempty"`   // the SQL conditions of the starting rows by table; in a sanitized copy only the tables
+	Percent float64           `json:"percent,omitempty"` // percentage of the starting rows in the other tables
+	Start   []string          `json:"start,omitempty"`   // the tables with starting rows
 }
 
-// Table is one table of the database and how many rows it has. Rows is -1 when
-// they were not counted.
+// Table is one table of the database and its number of rows. Rows is -1 if they were not counted.
 type Table struct {
 	Schema string `json:"schema,omitempty"`
 	Name   string `json:"name"`
 	Rows   int64  `json:"rows"`
-	Of     int64  `json:"of,omitempty"` // rows of the table of the source, of a subset
+	Of     int64  `json:"of,omitempty"` // in a subset: number of rows in the source's table
 
-	Columns []Column `json:"columns,omitempty"` // those that hold values of their own
+	Columns []Column `json:"columns,omitempty"` // the columns present in the dump's rows
 }
 
 // Column is one column of a table, with its type as the database writes it.
@@ -54,8 +53,8 @@ type Column struct {
 	Generated bool `json:"generated,omitempty"` // computed, but present in the rows of the dump
 }
 
-// Section is one stream of the file: a run of blocks. Sections follow
-// each other without a gap, from the header to the manifest.
+// Section is one stream of the file: a sequence of blocks. Sections follow each other without gaps,
+// from the header to the manifest.
 type Section struct {
 	Name   string `json:"name"`
 	Offset int64  `json:"offset"`
@@ -64,7 +63,7 @@ type Section struct {
 	SHA256 string `json:"sha256"` // of the stored bytes, lower-case hexadecimal
 }
 
-// Sanitized says how a sanitized snapshot came to be.
+// Sanitized describes how a sanitized snapshot was made.
 type Sanitized struct {
 	From     string    `json:"from"`                // name of the snapshot it was made from
 	SQL      string    `json:"sql,omitempty"`       // SHA-256 of the SQL that was run
@@ -72,15 +71,14 @@ type Sanitized struct {
 	Masked   int       `json:"masked,omitempty"`    // columns changed by a rule
 	Kept     int       `json:"kept,omitempty"`      // columns kept by a rule
 	Dropped  int       `json:"dropped,omitempty"`   // tables whose rows were dropped
-	LeakScan *LeakScan `json:"leak_scan,omitempty"` // with rules
+	LeakScan *LeakScan `json:"leak_scan,omitempty"` // set if rules were applied
 }
 
-// Progress is called with how many bytes of how many are done. Total is 0 when
-// it is not known.
+// Progress is called with the number of bytes done and in total. Total is 0 if unknown.
 type Progress func(done, total int64)
 
-// LeakScan says how the masked dump was searched for original values. A
-// sanitized snapshot with findings is never made.
+// LeakScan describes the search of the masked dump for original values. A dump with findings never
+// becomes a sanitized snapshot.
 type LeakScan struct {
-	Values int `json:"values"` // sampled original values of masked columns that were looked for
+	Values int `json:"values"` // number of sampled original values searched for
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// How a part of a block is stored.
+// The ways to store a part of a block.
 const (
 	asIs      = 0
 	asZstd    = 1
@@ -19,9 +19,9 @@ const (
 )
 
 const (
-	blockSize  = 1 << 20   // bytes of content in the blocks that are written
-	maxBlock   = 8 << 20   // the most that is read
-	maxRuns    = 1 << 19   // of lines of a block
+	blockSize  = 1 << 20   // bytes of content per written block
+	maxBlock   = 8 << 20   // maximum block size accepted when reading
+	maxRuns    = 1 << 19   // maximum number of runs in a block
 	blockHead  = 12        // bytes before a block's body
 	pieceSize  = 128 << 10 // bytes that share a Huffman table
 	sampleSize = 8 << 10
@@ -29,8 +29,9 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encoders are what packers share: zstd's fastest level, which is for columns, and
-// the next, which makes them hardly shorter, and much shorter what has none.
+// encoders are shared by all packers. fast is zstd's fastest level, for columns. thorough is the
+// next level: for columns it is hardly better, but for text without columns it compresses much
+// better.
 type encoders struct{ fast, thorough *zstd.Encoder }
 
 func newEncoders(jobs int) (e encoders, err error) {
@@ -52,7 +53,7 @@ func (e encoders) close() error {
 	return nil
 }
 
-// packer makes a block of its content. It is for one block at a time.
+// packer compresses one block at a time.
 type packer struct {
 	encoders
 	content []byte
@@ -61,7 +62,7 @@ type packer struct {
 
 	columns columns
 	huffman huff0.Scratch
-	packed  []byte // a part, before its length is known
+	packed  []byte // a compressed part, until its length is known
 }
 
 func newPacker(e encoders) *packer {
@@ -69,7 +70,7 @@ func newPacker(e encoders) *packer {
 		huffman: huff0.Scratch{Reuse: huff0.ReusePolicyNone}}
 }
 
-// pack makes the block.
+// pack compresses the block.
 func (p *packer) pack() {
 	p.columns.split(p.content)
 	b := sized(p.block, blockHead)
@@ -88,7 +89,7 @@ func (p *packer) pack() {
 	p.block = b
 }
 
-// part appends a part: its content in whichever way is quick and short.
+// part appends a part, stored in the way that is fast and small for its content.
 func (p *packer) part(b, content []byte, enc *zstd.Encoder) []byte {
 	how := byte(asIs)
 	p.packed = p.packed[:0]
@@ -99,16 +100,15 @@ func (p *packer) part(b, content []byte, enc *zstd.Encoder) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(p.packed))), p.packed...)
 }
 
-// compress leaves the content compressed in p.packed. A sample from its start
-// decides. Data that hardly repeats, such as measured values and random keys,
-// is coded by the frequency of each byte: that is both shorter and faster than
-// zstd's fastest level. Data that is nearly constant needs no better level than
-// that.
+// compress stores the compressed content in p.packed. It chooses the method from a sample of the
+// beginning. Data with few repetitions, such as measurements and random keys, is coded by byte
+// frequency, which is both smaller and faster than zstd's fastest level. Nearly constant data uses
+// that level.
 func (p *packer) compress(content []byte, enc *zstd.Encoder) (how byte) {
 	sample := content[:min(max(len(content)/16, sampleSize), pieceSize, len(content))]
 	p.packed = p.fast.EncodeAll(sample, p.packed[:0])
 	quick := len(p.packed)
-	if quick*8 > len(sample) { // a byte takes at least a bit by frequency
+	if quick*8 > len(sample) { // coding by frequency needs at least one bit per byte
 		table, data, _, err := huff0.EstimateSizes(sample, &p.huffman)
 		if err == nil && table+data < quick && p.byFrequency(content) {
 			return asHuffman
@@ -125,8 +125,8 @@ func (p *packer) compress(content []byte, enc *zstd.Encoder) (how byte) {
 	return asIs
 }
 
-// byFrequency leaves the content in p.packed, coded in pieces; false means that
-// a piece cannot be.
+// byFrequency stores the content in p.packed, coded by byte frequency in pieces. It returns false
+// if a piece cannot be coded.
 func (p *packer) byFrequency(content []byte) bool {
 	p.packed = p.packed[:0]
 	for piece := range slices.Chunk(content, pieceSize) {

@@ -16,22 +16,21 @@ import (
 	"snap"
 )
 
-// Reader reads one snapshot file. Its methods may be used concurrently.
+// Reader reads one snapshot file. It is safe for concurrent use, except for [Reader.Unlock].
 type Reader struct {
 	src      io.ReaderAt
 	size     int64
 	foot     footer
 	manifest Manifest
 	bounds   bounds
-	sealed   *sealed // of an encrypted file
+	sealed   *sealed // set for an encrypted file
 	closer   io.Closer
 }
 
 // Open opens the file at path. See [NewReader].
 func Open(path string) (*Reader, error) { return open(path, foreignBounds()) }
 
-// OpenOwn opens a file that this user built. It may describe any number of
-// tables.
+// OpenOwn opens a file that this user built. It may describe any number of tables.
 func OpenOwn(path string) (*Reader, error) { return open(path, ownBounds()) }
 
 func open(path string, b bounds) (*Reader, error) {
@@ -54,11 +53,11 @@ func open(path string, b bounds) (*Reader, error) {
 	return nil, err
 }
 
-// NewReader reads header, footer and manifest, and checks them. The sections
-// are not read: use [Reader.Verify] before trusting them. A file that cannot be
-// used is an error of code corrupt_snapshot; one of a newer format, invalid. Of
-// an encrypted file it reads the public part; see [Reader.Unlock]. A manifest
-// that would take more than some 32 MiB of memory is refused as corrupt.
+// NewReader reads and checks the header, footer and manifest. It does not read the sections: call
+// [Reader.Verify] before trusting them. It fails with code corrupt_snapshot for a damaged file, and
+// with invalid for a newer format. For an encrypted file it reads only the public part; see
+// [Reader.Unlock]. It rejects a manifest that would need more than about 32 MiB of memory as
+// corrupt.
 func NewReader(src io.ReaderAt, size int64) (*Reader, error) {
 	return newReader(src, size, foreignBounds())
 }
@@ -106,7 +105,7 @@ func (r *Reader) readManifest(format uint16) (err error) {
 	return r.manifest.check(format, int64(r.foot.offset))
 }
 
-// readerAt reads whole pieces at a place.
+// readerAt reads exactly len(p) bytes at an offset.
 type readerAt func(p []byte, at int64) error
 
 // ReadAt implements io.ReaderAt.
@@ -132,8 +131,7 @@ func (r *Reader) readAt(p []byte, at int64) error {
 	return fmt.Errorf("read the snapshot file: %w", err)
 }
 
-// Manifest returns what the file says it holds. Of one that is locked it has
-// engine and type alone.
+// Manifest returns the file's manifest. For a locked file it contains only engine and type.
 func (r *Reader) Manifest() Manifest {
 	if r.sealed != nil && r.sealed.inside != nil {
 		return r.sealed.inside.manifest
@@ -149,8 +147,7 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// Has reports whether the file has this section, and how many bytes it
-// decompresses to.
+// Has reports whether the file has a section, and its decompressed size in bytes.
 func (r *Reader) Has(name string) (size int64, ok bool) {
 	for _, s := range r.Manifest().Sections {
 		if s.Name == name {
@@ -160,8 +157,8 @@ func (r *Reader) Has(name string) (size int64, ok bool) {
 	return 0, false
 }
 
-// Section returns the content of a section. It yields exactly the bytes that
-// the manifest announces, or an error: never more, whatever the frames hold.
+// Section returns a reader of a section's content. It yields exactly the number of bytes in the
+// manifest, or an error: never more, whatever the frames contain.
 func (r *Reader) Section(name string) (io.ReadCloser, error) {
 	if r.sealed != nil {
 		if r.sealed.inside == nil {
@@ -182,7 +179,7 @@ func (r *Reader) Section(name string) (io.ReadCloser, error) {
 	return nil, corrupt("it has no section "+name, nil)
 }
 
-// content returns what the section's blocks or frames hold.
+// content returns a reader of the section's blocks or frames.
 func (r *Reader) content(s Section) (io.ReadCloser, error) {
 	stored := buffered(io.NewSectionReader(r.src, s.Offset, s.Stored))
 	if r.manifest.Format == Format {
@@ -220,7 +217,7 @@ func (s *sectionReader) Read(p []byte) (int, error) {
 	return n, s.failure(err)
 }
 
-// failure tells a damaged block from a failing disk.
+// failure distinguishes a damaged block from a failing disk.
 func (s *sectionReader) failure(err error) error {
 	var disk *os.PathError
 	if err == nil || errors.Is(err, io.EOF) || errors.As(err, &disk) {
@@ -233,9 +230,8 @@ func (s *sectionReader) Close() error {
 	return s.content.Close()
 }
 
-// Verify reads the whole file and checks every checksum in it, of an unlocked
-// one also those inside. It returns the size and the SHA-256 of the file. It
-// stops when ctx is done.
+// Verify reads the whole file and checks every checksum in it, including those inside an unlocked
+// file. It returns the size and the SHA-256 of the file. It stops when ctx is done.
 func (r *Reader) Verify(ctx context.Context, p Progress) (Summary, error) {
 	if r.sealed == nil {
 		return r.verify(ctx, r.manifest.Sections, p)

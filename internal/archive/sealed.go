@@ -17,16 +17,16 @@ import (
 	"snap"
 )
 
-// maxRecipients bounds how many may open a file, maxAgeHeader what is read of
-// the header that names them, and maxPublic the public part.
+// maxRecipients limits the recipients of a file, maxAgeHeader the age header that lists them, and
+// maxPublic the public part. Sizes are in bytes.
 const (
 	maxRecipients = 256
 	maxAgeHeader  = 1 << 20
 	maxPublic     = 64 << 10
 )
 
-// public is what an encrypted file tells without a key: the manifest of format
-// 2. It holds no name, no time and nothing of the tables.
+// public is the part of an encrypted file that is readable without a key: the manifest of format 2.
+// It contains no names or times and nothing about the tables.
 type public struct {
 	Format    int         `json:"format"`
 	Engine    snap.Engine `json:"engine"`
@@ -34,15 +34,15 @@ type public struct {
 	Encrypted stretch     `json:"encrypted"`
 }
 
-// stretch is the position of the age file in an encrypted snapshot file.
+// stretch is the position of the age file within an encrypted snapshot file.
 type stretch struct {
 	Offset int64  `json:"offset"`
 	Stored int64  `json:"stored"`
 	SHA256 string `json:"sha256"`
 }
 
-// check holds the public part against the format; end is where the age file
-// must end.
+// check validates the public part against the format. end is the offset at which the age file must
+// end.
 func (p public) check(end int64) error {
 	switch {
 	case p.Format != FormatEncrypted:
@@ -56,8 +56,8 @@ func (p public) check(end int64) error {
 	return nil
 }
 
-// seal is the outside of an encrypted file while it is written: a header, an
-// age file around the plain snapshot file, the public part and a footer.
+// seal writes the outer structure of an encrypted file: a header, an age file that contains the
+// plain snapshot file, the public part and a footer.
 type seal struct {
 	dst   io.Writer
 	whole hash.Hash
@@ -66,8 +66,8 @@ type seal struct {
 	plain io.WriteCloser
 }
 
-// NewEncryptedWriter starts a file that only the recipients can read, each with
-// their own identity. It is used like [NewWriter], and writes in one pass too.
+// NewEncryptedWriter starts a file that each of the recipients can decrypt with their own identity.
+// It is used like [NewWriter] and also writes in one pass.
 func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*Writer, error) {
 	if len(recipients) == 0 || len(recipients) > maxRecipients {
 		return nil, snap.Usage(fmt.Sprintf("a snapshot can be encrypted to 1 to %d recipients, not to %d",
@@ -82,7 +82,7 @@ func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*W
 	if err != nil {
 		return nil, fmt.Errorf("encrypt: %w", err)
 	}
-	// age writes in chunks of 64 KiB, and the plain writer in whole frames.
+	// age encrypts chunks of 64 KiB, while the plain writer writes whole frames.
 	s.plain = plain
 	w, err := NewWriter(plain, jobs)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *seal) write(p []byte) error {
 	return err
 }
 
-// stored takes the bytes of the age file.
+// stored receives the bytes of the age file.
 func (s *seal) stored(p []byte) (int, error) {
 	if err := s.write(p); err != nil {
 		return 0, err
@@ -108,7 +108,7 @@ func (s *seal) stored(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// close ends the age file and writes what can be read without a key.
+// close ends the age file and writes the public part and the footer.
 func (s *seal) close(m Manifest) (Summary, error) {
 	if err := s.plain.Close(); err != nil {
 		return Summary{}, fmt.Errorf("encrypt: %w", err)
@@ -128,11 +128,11 @@ func (s *seal) close(m Manifest) (Summary, error) {
 	return Summary{Size: s.at, SHA256: hex.EncodeToString(s.whole.Sum(nil))}, nil
 }
 
-// sealed is the outside of an encrypted file that is read.
+// sealed is the outer structure of an encrypted file being read.
 type sealed struct {
 	public     public
 	recipients int
-	inside     *Reader // once it was unlocked
+	inside     *Reader // set when unlocked
 }
 
 // readSealed reads the public part and counts the recipients.
@@ -164,12 +164,12 @@ func (r *Reader) readSealed() error {
 	return nil
 }
 
-// encrypted returns the age file.
+// encrypted returns a reader of the age file.
 func (r *Reader) encrypted() *io.SectionReader {
 	return io.NewSectionReader(r.src, r.sealed.public.Encrypted.Offset, r.sealed.public.Encrypted.Stored)
 }
 
-// unreadable tells a damaged file from a failing disk.
+// unreadable distinguishes a damaged file from a failing disk.
 func (r *Reader) unreadable(why string, err error) error {
 	var disk *os.PathError
 	if errors.As(err, &disk) {
@@ -178,8 +178,7 @@ func (r *Reader) unreadable(why string, err error) error {
 	return corrupt(why, err)
 }
 
-// Encrypted tells to how many recipients the file is encrypted, 0 when
-// everybody can read it.
+// Encrypted returns the number of recipients, or 0 if the file is not encrypted.
 func (r *Reader) Encrypted() (recipients int) {
 	if r.sealed == nil {
 		return 0
@@ -187,14 +186,13 @@ func (r *Reader) Encrypted() (recipients int) {
 	return r.sealed.recipients
 }
 
-// Locked reports whether the file is encrypted and was not unlocked: then only
-// engine and type of its manifest are known, and it has no sections.
+// Locked reports whether the file is encrypted and not unlocked. A locked file has no sections, and
+// its manifest contains only engine and type.
 func (r *Reader) Locked() bool { return r.sealed != nil && r.sealed.inside == nil }
 
-// Unlock makes the content of an encrypted file readable by the first identity
-// that is one of its recipients. It must come before every concurrent use. When
-// none is, the error is of code identity_missing. On other files, and a second
-// time, it does nothing.
+// Unlock decrypts an encrypted file with the first identity that is one of its recipients. If none
+// is, the error has code identity_missing. Unlock must be called before any concurrent use. It does
+// nothing on an unencrypted or unlocked file.
 func (r *Reader) Unlock(identities ...age.Identity) error {
 	if !r.Locked() {
 		return nil
@@ -232,8 +230,8 @@ func (r *Reader) Unlock(identities ...age.Identity) error {
 	return nil
 }
 
-// watched notes why an identity could not be used, such as a wrong passphrase:
-// an identity tells it as a [snap.Error]. All else is the file's fault.
+// watched records why an identity could not be used, such as a wrong passphrase, which the identity
+// returns as a [snap.Error]. Other errors mean that the file is damaged.
 type watched struct {
 	age.Identity
 	refused *error
@@ -249,8 +247,8 @@ func (w watched) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	return key, err
 }
 
-// authentic yields decrypted bytes; a chunk that was tampered with is an error
-// of code corrupt_snapshot.
+// authentic reads decrypted bytes. It returns an error of code corrupt_snapshot if a chunk was
+// modified.
 type authentic struct {
 	plain io.ReaderAt
 	of    *Reader
@@ -280,5 +278,5 @@ func (r *Reader) noIdentity(cause error) error {
 	return e
 }
 
-// buffered reads ahead, so that a chunk of age's is decrypted once.
+// buffered reads ahead, so that each of age's chunks is decrypted only once.
 func buffered(r io.Reader) io.Reader { return bufio.NewReaderSize(r, 1<<20) }

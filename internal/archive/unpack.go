@@ -11,11 +11,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// errBlock says that a block is not what a writer makes.
+// errBlock means that no writer could have produced the block.
 var errBlock = errors.New("a block is damaged")
 
-// unpacker takes blocks apart, one at a time. The sizes that a block states are
-// bounded before anything is allocated for it.
+// unpacker decompresses one block at a time. It checks the sizes that a block states before it
+// allocates memory.
 type unpacker struct {
 	zstd *zstd.Decoder // shared
 	size int           // of the content
@@ -24,12 +24,12 @@ type unpacker struct {
 
 	columns columns
 	huffman huff0.Scratch
-	parts   []byte // content of the parts, one behind the other
+	parts   []byte // concatenated content of the parts
 	content []byte
 	ready   chan error
 }
 
-// read reads a block; at the end of the section the error is io.EOF.
+// read reads a block. At the end of the section it returns io.EOF.
 func (u *unpacker) read(r io.Reader) error {
 	var head [blockHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -48,7 +48,7 @@ func (u *unpacker) read(r io.Reader) error {
 	return err
 }
 
-// unpack turns the body that was read into the content.
+// unpack decompresses the body that was read.
 func (u *unpacker) unpack() error {
 	in := cursor{b: u.body}
 	u.runs(&in)
@@ -77,8 +77,8 @@ func (u *unpacker) runs(in *cursor) {
 	}
 }
 
-// part reads a part and returns its content. All parts together have no more
-// than the block says.
+// part reads a part and returns its content. All parts together may not exceed the size that the
+// block states.
 func (u *unpacker) part(in *cursor) []byte {
 	how := in.bytes(1)
 	from, size := len(u.parts), in.number(u.size-len(u.parts))
@@ -127,13 +127,13 @@ func (u *unpacker) byFrequency(stored, room []byte) ([]byte, error) {
 	return room, nil
 }
 
-// cursor reads a block's body; what is wrong makes it bad for good.
+// cursor reads a block's body. After an error it stays bad.
 type cursor struct {
 	b   []byte
 	bad bool
 }
 
-// number reads a number that is at most so much.
+// number reads a number of at most most.
 func (c *cursor) number(most int) int {
 	v, n := binary.Uvarint(c.b)
 	if c.bad || n <= 0 || v > uint64(most) {
@@ -154,7 +154,7 @@ func (c *cursor) bytes(n int) []byte {
 	return b
 }
 
-// sized returns the buffer with the length n, or a new one if it is too small.
+// sized returns the buffer resliced to length n, or a new one if its capacity is too small.
 func sized(b []byte, n int) []byte {
 	if cap(b) < n {
 		return make([]byte, n)

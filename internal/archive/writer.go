@@ -13,14 +13,14 @@ import (
 	"snap"
 )
 
-// Summary is what is known about a whole file.
+// Summary is the size and checksum of a whole file.
 type Summary struct {
 	Size   int64
 	SHA256 string // lower-case hexadecimal
 }
 
-// Writer writes one snapshot file. Use it as: [NewWriter], Section once or more,
-// each closed before the next, then Close. It is not safe for concurrent use.
+// Writer writes one snapshot file: call [NewWriter], then Section at least once, closing each
+// section before the next, then Close. It is not safe for concurrent use.
 type Writer struct {
 	dst      io.Writer
 	jobs     int
@@ -28,11 +28,11 @@ type Writer struct {
 	at       int64
 	sections []Section
 	open     *sectionWriter
-	seal     *seal // of an encrypted file
+	seal     *seal // set for an encrypted file
 }
 
-// NewWriter starts a file: it writes the header. jobs is how many blocks are
-// compressed at a time; 0 is the number of cores.
+// NewWriter starts a file by writing the header. jobs is the number of blocks compressed at a time;
+// 0 means the number of cores.
 func NewWriter(dst io.Writer, jobs int) (*Writer, error) {
 	if jobs <= 0 {
 		jobs = runtime.GOMAXPROCS(0)
@@ -44,7 +44,7 @@ func NewWriter(dst io.Writer, jobs int) (*Writer, error) {
 	return w, nil
 }
 
-// write puts bytes into the file and into its checksum.
+// write appends bytes to the file and to its checksum.
 func (w *Writer) write(p []byte) (int, error) {
 	n, err := w.dst.Write(p)
 	w.whole.Write(p[:n])
@@ -52,8 +52,8 @@ func (w *Writer) write(p []byte) (int, error) {
 	return n, err
 }
 
-// Section begins a section; names are lower-case words with hyphens. The
-// section ends when the returned writer is closed.
+// Section starts a section. Names are lower-case words with hyphens. Closing the returned writer
+// ends the section.
 func (w *Writer) Section(name string) (io.WriteCloser, error) {
 	if w.open != nil || !sectionName.MatchString(name) || len(w.sections) == maxSections {
 		return nil, fmt.Errorf("the section %q cannot begin here", name)
@@ -67,8 +67,8 @@ func (w *Writer) Section(name string) (io.WriteCloser, error) {
 	return s, nil
 }
 
-// Close writes the manifest, whose Format and Sections it fills in, and the
-// footer. It does not close what it writes to.
+// Close writes the manifest, after filling in its Format and Sections, and the footer. It does not
+// close the underlying writer.
 func (w *Writer) Close(m Manifest) (Summary, error) {
 	if w.open != nil {
 		return Summary{}, errors.New("a section is still open")
@@ -104,7 +104,7 @@ type sectionWriter struct {
 	sum     hash.Hash
 }
 
-// stored takes what goes into the file.
+// stored receives the bytes for the file.
 func (s *sectionWriter) stored(p []byte) (int, error) {
 	n, err := s.w.write(p)
 	s.sum.Write(p[:n])
@@ -113,8 +113,7 @@ func (s *sectionWriter) stored(p []byte) (int, error) {
 
 func (s *sectionWriter) Write(p []byte) (int, error) { return s.blocks.Write(p) }
 
-// Close ends the section and notes it for the manifest. Closing again does
-// nothing.
+// Close ends the section and adds it to the manifest. Calling it again does nothing.
 func (s *sectionWriter) Close() error {
 	if s.w.open != s {
 		return nil

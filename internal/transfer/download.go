@@ -17,15 +17,13 @@ import (
 	"snap/api"
 )
 
-// Download pulls a snapshot into file, which appears only when every byte is
-// verified and synced, and returns how many bytes came over the network. It
-// resumes where an earlier attempt stopped. It waits for another process that
-// downloads the same file, and uses its work.
+// Download pulls a snapshot to file, which is created only when every byte is verified and synced.
+// It returns how many bytes were received over the network. It resumes an earlier attempt. If
+// another process is downloading the same file, it waits for that process and uses its result.
 //
-// When the right to the snapshot ends on the way, the error is not_found and
-// what has arrived is deleted. Bytes that are wrong are fetched once more; if
-// they are wrong again, the error is corrupt_snapshot. After every other error
-// the next call resumes.
+// If access to the snapshot ends during the download, the error is not_found and the partial file
+// is deleted. Wrong bytes are fetched a second time; if they are wrong again, the error is
+// corrupt_snapshot. After any other error, the next call resumes.
 func Download(ctx context.Context, c Service, snapshotID, file string, o Options) (got api.PullResponse, moved int64,
 	err error) {
 	got, err = c.Pull(ctx, snapshotID)
@@ -60,8 +58,7 @@ func Download(ctx context.Context, c Service, snapshotID, file string, o Options
 	return got, d.moved.Load(), outward(ctx, "the pull", err)
 }
 
-// Verify compares a file that is here with the snapshot. One with other bytes
-// is a conflict.
+// Verify compares a local file with the snapshot. If the bytes differ, it returns a conflict.
 func Verify(ctx context.Context, file string, s api.Snapshot) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -83,7 +80,7 @@ func Verify(ctx context.Context, file string, s api.Snapshot) error {
 	return nil
 }
 
-// maxBad is how many pieces may be found changed on this machine's disk.
+// maxBad is how many pieces may turn out to have changed on this machine's disk.
 const maxBad = 100
 
 type downloader struct {
@@ -103,7 +100,7 @@ func newDownloader(c Service, got api.PullResponse, p *partial, o Options) *down
 	return d
 }
 
-// reset starts with the pieces that are had.
+// reset starts with the pieces that are already complete.
 func (d *downloader) reset(have map[int]uint64) {
 	d.pieces = newPieces(int((d.want.Size+d.piece-1)/d.piece), d.Jobs, have)
 	d.meter.done.Store(0)
@@ -114,11 +111,11 @@ func (d *downloader) reset(have map[int]uint64) {
 	}
 }
 
-// size returns how many bytes a piece has.
+// size returns the number of bytes of a piece.
 func (d *downloader) size(n int) int64 { return min(d.piece, d.want.Size-int64(n)*d.piece) }
 
 func (d *downloader) pull(ctx context.Context) error {
-	for range 2 { // bytes that are wrong may have been so only on the way
+	for range 2 { // wrong bytes may have been corrupted only in transit
 		sum, err := d.fetchAll(ctx)
 		if err != nil {
 			return err
@@ -138,11 +135,11 @@ func (d *downloader) pull(ctx context.Context) error {
 	}
 }
 
-// fetchAll brings what is missing and returns the SHA-256 of the whole.
+// fetchAll fetches the missing pieces and returns the SHA-256 of the whole.
 func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	defer d.pieces.endWith(ctx)()
-	for range 2 * d.Jobs { // so that the connections have work while pieces are written and hashed
+	for range 2 * d.Jobs { // so that connections stay busy while pieces are written and hashed
 		group.Go(func() error { return d.work(ctx) })
 	}
 	group.Go(func() error {
@@ -154,8 +151,8 @@ func (d *downloader) fetchAll(ctx context.Context) (sum string, err error) {
 	return sum, group.Wait()
 }
 
-// work fetches pieces, one after the other, until none is left, and puts each
-// into its place while it is hashed.
+// work fetches pieces one after the other until none is left. It writes each to the disk while the
+// piece is hashed.
 func (d *downloader) work(ctx context.Context) error {
 	var room []byte
 	for {
@@ -179,9 +176,9 @@ func (d *downloader) work(ctx context.Context) error {
 	}
 }
 
-// follow hashes the pieces in order, as they come. A piece that is no longer in
-// memory, or was left by an earlier process, is read from the disk; when its
-// bytes differ from those received, it is fetched again.
+// follow hashes the pieces in order as they arrive. It reads a piece from the disk if it is no
+// longer in memory or was left by an earlier process. If its bytes differ from those received, the
+// piece is fetched again.
 func (d *downloader) follow(ctx context.Context) (string, error) {
 	whole, buffer := sha256.New(), make([]byte, block)
 	for n, bad := 0, 0; n < len(d.pieces.state); {
@@ -213,8 +210,8 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 	return hex.EncodeToString(whole.Sum(nil)), nil
 }
 
-// reread hashes a piece from the disk, and returns the hash that continues
-// whole. When the piece differs from what was received, that is whole itself.
+// reread hashes a piece from the disk and returns the hash that continues whole. If the piece
+// differs from what was received, it returns whole unchanged.
 func (d *downloader) reread(ctx context.Context, n int, want uint64, whole hash.Hash, buffer []byte) (next hash.Hash,
 	good bool, err error) {
 	longer, err := whole.(hash.Cloner).Clone()

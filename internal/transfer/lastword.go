@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// lastWord is how long a write that failed waits for what is still to be read.
+// lastWord is how long a failed write waits for data that is still to be read.
 const lastWord = time.Second
 
 type dialer func(ctx context.Context, network, address string) (net.Conn, error)
 
-// hearing connects so that a refusal is heard: a storage that refuses a part
-// before it has come whole answers and hangs up, and net/http drops the answer
-// if it sees first that no more can be written. Linux keeps what came before a
-// connection was reset; where a system does not, the part is tried again.
+// hearing connects so that a refusal is received. An object store that refuses a part early
+// responds and closes the connection. If net/http notices the failed write first, it drops the
+// response. Linux keeps data that arrived before the connection was reset; on systems that do not,
+// the part is retried.
 func (d dialer) hearing(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := d(ctx, network, address)
 	if err != nil {
@@ -24,10 +24,10 @@ func (d dialer) hearing(ctx context.Context, network, address string) (net.Conn,
 	return &hearingConn{Conn: conn, read: read, end: end}, nil
 }
 
-// hearingConn tells that a write failed when nothing is left to be read.
+// hearingConn delays the error of a failed write until nothing is left to be read.
 type hearingConn struct {
 	net.Conn
-	read context.Context // ends when nothing is left
+	read context.Context // done when nothing is left to be read
 	end  context.CancelFunc
 }
 

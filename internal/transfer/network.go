@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// isNetwork reports whether an error came from the connection, and not from
-// this machine's disk or from the program.
+// isNetwork reports whether an error came from the connection rather than from the local disk or
+// the program.
 func isNetwork(err error) bool {
 	var timeout net.Error
 	var op *net.OpError

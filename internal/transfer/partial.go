@@ -18,28 +18,28 @@ import (
 	"snap/internal/disk"
 )
 
-// partial is a download on its way: FILE.part, of its final size from the
-// start and locked, and FILE.part.journal, which says what landed. A process
-// that is killed leaves both; the next one resumes with them.
+// partial is an unfinished download: FILE.part, locked and of its final size from the start, and
+// FILE.part.journal, which lists the pieces written. A killed process leaves both, and the next one
+// resumes from them.
 type partial struct {
-	file    string // the final name
+	file    string // path of the finished file
 	lock    *flock.Flock
 	data    *os.File
-	direct  *os.File // the same without the system's cache; nil where that cannot be
+	direct  *os.File // the same file without the page cache; nil if not supported
 	journal *os.File
 	head    partialHead
-	landed  map[int]uint64 // CRC of the pieces an earlier process noted
+	landed  map[int]uint64 // CRC of each piece that an earlier process recorded
 }
 
-// partialHead is the journal's first line. When it is of another snapshot, the
-// partial starts over; otherwise it resumes with its original pieces.
+// partialHead is the journal's first line. If it describes another snapshot, the download starts
+// over; otherwise it resumes with the original piece size.
 type partialHead struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
 	Piece  int64  `json:"piece"`
 }
 
-// serves reports whether what was begun so can become what is wanted.
+// serves reports whether a partial with this head can be completed to what is wanted.
 func (h partialHead) serves(want partialHead) bool {
 	return h.SHA256 == want.SHA256 && h.Size == want.Size && h.Piece >= min(leastPiece, want.Piece) && h.Piece <= window
 }
@@ -49,11 +49,10 @@ type partialEntry struct {
 	CRC   uint64 `json:"crc"`
 }
 
-// errHere says that another process has finished the same download.
+// errHere means that another process has finished the same download.
 var errHere = errors.New("the file is here already")
 
-// openPartial opens the partial of file, waiting for another process that is
-// at it.
+// openPartial opens the partial of file. If another process is using it, openPartial waits.
 func openPartial(ctx context.Context, file string, s api.Snapshot, piece int64) (*partial, error) {
 	p := &partial{file: file, head: partialHead{SHA256: s.SHA256, Size: s.Size, Piece: piece}}
 	err := p.open(ctx)
@@ -76,7 +75,7 @@ func (p *partial) open(ctx context.Context) (err error) {
 	p.direct = disk.OpenDirect(p.name())
 	if p.landed = p.read(); p.landed != nil {
 		if p.journal, err = os.OpenFile(p.journalName(), os.O_WRONLY|os.O_APPEND, 0); err == nil {
-			_, err = p.journal.WriteString("\n") // ends a line that a crash tore
+			_, err = p.journal.WriteString("\n") // ends a line that a crash left incomplete
 		}
 		return err
 	}
@@ -86,8 +85,8 @@ func (p *partial) open(ctx context.Context) (err error) {
 func (p *partial) name() string        { return p.file + ".part" }
 func (p *partial) journalName() string { return p.name() + ".journal" }
 
-// acquire locks the partial. Who held it before may have renamed it, so what
-// is locked must still be what has the name.
+// acquire locks the partial. The previous holder may have renamed the file, so acquire checks that
+// the locked file still has the name.
 func (p *partial) acquire(ctx context.Context) error {
 	for {
 		p.lock = flock.New(p.name(), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
@@ -103,8 +102,8 @@ func (p *partial) acquire(ctx context.Context) error {
 	}
 }
 
-// read returns what the journal says landed; nil when there is none for this
-// snapshot. A line torn by a crash is passed over.
+// read returns the pieces that the journal lists, or nil if there is no journal for this snapshot.
+// It ignores a line that a crash left incomplete.
 func (p *partial) read() map[int]uint64 {
 	f, err := os.Open(p.journalName())
 	if err != nil {
@@ -127,7 +126,7 @@ func (p *partial) read() map[int]uint64 {
 	return landed
 }
 
-// begin takes the room on the disk and starts the journal.
+// begin allocates the disk space and starts the journal.
 func (p *partial) begin() error {
 	err := p.data.Truncate(0)
 	if err == nil {
@@ -151,7 +150,7 @@ func (p *partial) begin() error {
 	return p.write(p.head)
 }
 
-// put writes a piece into its place, and notes that it landed.
+// put writes a piece to the file and records it in the journal.
 func (p *partial) put(piece int, crc uint64, content []byte) error {
 	if err := disk.WriteAt(p.data, p.direct, content, int64(piece)*p.head.Piece); err != nil {
 		return err
@@ -168,7 +167,7 @@ func (p *partial) write(line any) error {
 	return err
 }
 
-// finish makes the partial the file: synced first, then by one rename.
+// finish syncs the partial and renames it to the final name.
 func (p *partial) finish() error {
 	if err := p.data.Sync(); err != nil {
 		return err
@@ -182,7 +181,7 @@ func (p *partial) finish() error {
 	return disk.SyncDir(filepath.Dir(p.file))
 }
 
-// remove takes the partial away, for what may not be kept.
+// remove deletes a partial that may not be kept.
 func (p *partial) remove() error {
 	err := os.Remove(p.journalName())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -191,7 +190,7 @@ func (p *partial) remove() error {
 	return errors.Join(err, os.Remove(p.name()))
 }
 
-// close lets go of the partial as it is.
+// close releases the partial and keeps its files.
 func (p *partial) close() {
 	for _, f := range []*os.File{p.data, p.direct, p.journal} {
 		if f != nil {

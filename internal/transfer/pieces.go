@@ -5,38 +5,36 @@ import (
 	"sync"
 )
 
-// window is how much of a download is in memory: for each connection the piece
-// that it fetches, and one that is being written and hashed. The collector of
-// garbage may let as much again come together.
+// window is the memory of a download in bytes: for each connection the piece being fetched and one
+// being written and hashed. Garbage that is not yet collected can double it.
 const window = 48 << 20
 
-// leastPiece is the least that one request fetches.
+// leastPiece is the minimum number of bytes of a request.
 const leastPiece = 1 << 20
 
-// pieceSize returns how much one request fetches of a snapshot: as much as the
-// window lets it, because each request costs a check of the right and two round
-// trips, but so that every connection has two pieces of a small snapshot. It
-// bounds how much still arrives after the right has ended, and how much is lost
-// when a process is killed.
+// pieceSize returns the number of bytes per request: as many as the window allows, because each
+// request costs an access check and two round trips, but few enough that every connection gets two
+// pieces of a small snapshot. The piece size limits how much arrives after access has ended and how
+// much is lost when a process is killed.
 func pieceSize(total int64, jobs int) int64 {
 	fair := min(total, window) / int64(2*jobs)
 	return max(leastPiece, fair-fair%leastPiece)
 }
 
-// pieces is which pieces of a download are missing, being fetched and had.
-// Pieces count from 0.
+// pieces tracks which pieces of a download are missing, being fetched and complete. Pieces are
+// numbered from 0.
 type pieces struct {
 	mu     sync.Mutex
 	change sync.Cond
 	state  []pieceState
 	crc    []uint64
 	first  int // no piece before it is missing
-	wanted int // the piece that is awaited, or hashed now
+	wanted int // the piece that is awaited or being hashed
 	over   bool
 
-	jobs    int            // how many are fetched at once
-	busy    int            // how many are fetched now
-	content map[int][]byte // of pieces that have come and are not hashed yet
+	jobs    int            // maximum number of concurrent fetches
+	busy    int            // current number of fetches
+	content map[int][]byte // content of received pieces that are not hashed yet
 }
 
 type pieceState uint8
@@ -58,9 +56,9 @@ func newPieces(count, jobs int, have map[int]uint64) *pieces {
 	return p
 }
 
-// next returns a piece to fetch: the first that is missing. It waits while
-// there is none, because one may turn out bad, and while enough are being
-// fetched. It reports false when the download is over.
+// next returns the first missing piece. It blocks while none is missing, because a piece may turn
+// out to be bad, and while the maximum number is being fetched. It returns false when the download
+// is over.
 func (p *pieces) next() (n int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,8 +75,8 @@ func (p *pieces) next() (n int, ok bool) {
 	return 0, false
 }
 
-// arrive tells that a piece has come, and lets await have its content until
-// leave returns.
+// arrive records that a piece was received, and makes its content available to await until leave
+// returns.
 func (p *pieces) arrive(n int, crc uint64, content []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,10 +85,9 @@ func (p *pieces) arrive(n int, crc uint64, content []byte) {
 	p.change.Broadcast()
 }
 
-// leave waits until the content of a piece, which is on the disk now, has been
-// hashed. If that is because the awaited piece has not come, and many wait, it
-// takes the content back, to be read from the disk later, so that no connection
-// waits for another.
+// leave blocks until the content of a piece, which is now on the disk, has been hashed. If many
+// pieces are waiting for one that has not arrived, it withdraws the content, which is later read
+// from the disk, so that no connection waits for another.
 func (p *pieces) leave(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,7 +100,7 @@ func (p *pieces) leave(n int) {
 	}
 }
 
-// miss gives up a piece that is not what came.
+// miss marks a piece as missing because its bytes are not those that were received.
 func (p *pieces) miss(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -112,9 +109,8 @@ func (p *pieces) miss(n int) {
 	p.change.Broadcast()
 }
 
-// await waits until a piece is had and returns its checksum, and its content if
-// that is in memory, which is then to be told when it is hashed. It reports
-// false when the download is over before.
+// await blocks until a piece is complete. It returns the piece's checksum, and its content if that
+// is in memory; the caller must then call hashed. It returns false if the download ends first.
 func (p *pieces) await(n int) (crc uint64, content []byte, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,7 +125,7 @@ func (p *pieces) await(n int) (crc uint64, content []byte, ok bool) {
 	return 0, nil, false
 }
 
-// hashed tells that the content of a piece is not needed any more.
+// hashed releases the content of a piece.
 func (p *pieces) hashed(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +133,7 @@ func (p *pieces) hashed(n int) {
 	p.change.Broadcast()
 }
 
-// end wakes everyone who waits.
+// end ends the download and wakes all waiters.
 func (p *pieces) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +141,7 @@ func (p *pieces) end() {
 	p.change.Broadcast()
 }
 
-// endWith ends the download with its context.
+// endWith ends the download when ctx is done.
 func (p *pieces) endWith(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, p.end)
 }

@@ -13,9 +13,9 @@ import (
 	"snap"
 )
 
-// mayUse refuses an address to which bytes, and the permission in the URL, would
-// be sent unencrypted: plain http, except to this machine or when Plain is set. It
-// also refuses this machine itself when the service is elsewhere.
+// mayUse returns an error for an address to which bytes, and the permission in the URL, would be
+// sent unencrypted: plain http, except to this machine or if Plain is set. It also rejects
+// addresses of this machine if the service is remote.
 func (o Options) mayUse(rawURL string) error {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -34,11 +34,11 @@ func (o Options) mayUse(rawURL string) error {
 			"cloud.plain_storage: true, or SNAPCLI_CLOUD__PLAIN_STORAGE=true")
 }
 
-// inside reports whether an address is this machine's own or link-local, where
-// the metadata of cloud machines with their credentials is.
+// inside reports whether an address is this machine's own or link-local. Link-local addresses
+// include the metadata service of cloud machines, which holds credentials.
 func inside(host string) bool {
 	ip, err := netip.ParseAddr(host)
-	if err != nil { // a name
+	if err != nil { // the host is a name
 		return false
 	}
 	ip = ip.Unmap().WithZone("")
@@ -51,12 +51,12 @@ func errInside(host string) error {
 		"check cloud.url; if it is right, tell the service's operator that the object store's address is wrong")
 }
 
-// reach makes connections. It refuses what inside reports, when the service is
-// remote, by the address that a name has at the moment of the connection.
+// reach opens connections. If the service is remote, it rejects the addresses that inside reports.
+// It checks the resolved address at the time of the connection.
 type reach struct {
 	direct  *net.Dialer
 	remote  bool
-	proxies *sync.Map // addresses of proxies, which the user chose and may be anywhere
+	proxies *sync.Map // addresses of proxies, which the user chose and which are always allowed
 }
 
 func (r reach) proxy(req *http.Request) (*url.URL, error) {

@@ -33,12 +33,12 @@ func (u *uploader) put(ctx context.Context, p part) error {
 		body.undo()
 		return refused(res)
 	}
-	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection serves again
+	_, err = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10)) // so that the connection can be reused
 	return err
 }
 
-// counted counts what is read of a part, and can take it back. The transport
-// may still be reading when the answer has come.
+// counted counts the bytes read of a part and can undo the count. The transport may still be
+// reading when the response arrives.
 type counted struct {
 	r     io.Reader
 	alive func()

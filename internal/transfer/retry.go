@@ -19,14 +19,14 @@ import (
 	"snap/internal/disk"
 )
 
-// attempts is how often one part or range is tried before the transfer stops.
+// attempts is how often a part or range is tried before the transfer fails.
 const attempts = 8
 
 const goOn = "run the same command again: it resumes where it stopped"
 
 var errStalled = errors.New("no byte moved for a minute")
 
-// refusal is an answer of the storage that is not success.
+// refusal is an error response of the object store.
 type refusal struct {
 	status  int
 	code    string // of a problem document, or of S3's XML
@@ -42,8 +42,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s answered with status %d (%s)", r.host, r.status, r.code)
 }
 
-// refused reads the answer's reason. It never keeps the URL, which is a
-// permission.
+// refused reads the reason from the response. It never keeps the URL, which grants access.
 func refused(res *http.Response) *refusal {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 16<<10))
 	r := &refusal{status: res.StatusCode, host: res.Request.URL.Host, after: retryAfter(res.Header)}
@@ -57,8 +56,8 @@ func refused(res *http.Response) *refusal {
 	return r
 }
 
-// retryAfter reads the header's seconds or date (RFC 9110, 10.2.3), at most a
-// minute. A date counts from the answer's own.
+// retryAfter parses the Retry-After header as seconds or a date (RFC 9110, 10.2.3) and returns at
+// most a minute. A date is relative to the response's own Date.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	seconds, err := strconv.Atoi(text)
@@ -74,8 +73,8 @@ func retryAfter(h http.Header) time.Duration {
 	return max(0, min(after, time.Minute))
 }
 
-// isLost reports whether the storage says that the URL is not valid, or no
-// longer, or that what it names is not there: only the service can tell.
+// isLost reports whether the object store says that the URL is invalid or expired, or that its
+// object does not exist. Only the service knows the reason.
 func (r *refusal) isLost() bool {
 	switch r.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
@@ -84,20 +83,20 @@ func (r *refusal) isLost() bool {
 	return r.code == "ExpiredToken" || r.code == "TokenRefreshRequired"
 }
 
-// skewed reports whether the object store says that the URL was signed by a
-// clock that differs from its own, or too long ago. When a fresh URL gets the
-// same answer, the clocks differ. The client's clock does not matter.
+// skewed reports whether the object store says that the URL was signed with a clock that differs
+// from its own, or too long ago. If a fresh URL gets the same response, the service's clock and the
+// store's differ. The client's clock does not matter.
 func (r *refusal) skewed() bool {
 	switch r.code {
 	case "RequestTimeTooSkewed", "RequestNotYetValid":
 		return true
-	case "AccessDenied": // S3 gives no code of their own to these two
+	case "AccessDenied": // S3 has no separate code for these two
 		return r.message == "Request has expired" || r.message == "Request is not valid yet"
 	}
 	return false
 }
 
-// tries returns how often it is of use to try what was answered so.
+// tries returns how many attempts are worthwhile after this response.
 func (r *refusal) tries() int {
 	if r.skewed() {
 		return 2
@@ -107,7 +106,7 @@ func (r *refusal) tries() int {
 		http.StatusNotImplemented:
 		return 1
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
-		return 3 // a byte flipped on the way
+		return 3 // a bit error in transit
 	}
 	return attempts
 }
@@ -122,7 +121,7 @@ func pause(n int, err error) time.Duration {
 	return d/2 + rand.N(d/2+1) //nolint:gosec // spreads retries; no secret depends on it
 }
 
-// passing reports whether an error of a call to the service may go away.
+// passing reports whether an error of a call to the service may be temporary.
 func passing(err error) bool {
 	switch snap.CodeOf(err) {
 	case snap.CodeUnreachable, snap.CodeUnavailable, snap.CodeRateLimited:
@@ -131,7 +130,7 @@ func passing(err error) bool {
 	return false
 }
 
-// again calls the service until it answers, a few times.
+// again retries a call to the service a limited number of times.
 func again[T any](ctx context.Context, o Options, call func() (T, error)) (T, error) {
 	for n := 1; ; n++ {
 		out, err := call()
@@ -144,7 +143,7 @@ func again[T any](ctx context.Context, o Options, call func() (T, error)) (T, er
 	}
 }
 
-// outward makes what stopped a transfer an error for a person.
+// outward converts the error that stopped a transfer to one for the user.
 func outward(ctx context.Context, what string, err error) error {
 	var known *snap.Error
 	var r *refusal
@@ -165,7 +164,7 @@ func outward(ctx context.Context, what string, err error) error {
 	}
 	var broken *url.Error
 	if errors.As(err, &broken) {
-		err = broken.Err // without the URL
+		err = broken.Err // without the URL, which grants access
 	}
 	if isNetwork(err) {
 		return &snap.Error{Code: snap.CodeUnreachable,

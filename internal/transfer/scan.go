@@ -13,12 +13,11 @@ import (
 	"snap/api"
 )
 
-// block is how much of a file is read at a time.
+// block is the number of bytes of a file read at a time.
 const block = 256 << 10
 
-// scan reads the file once, in order, and hands on the parts that the service
-// does not have. When the whole does not have its checksum, the transfer fails
-// before it can be completed.
+// scan reads the file once, in order, and passes on the parts that the service lacks. If the whole
+// file does not have its checksum, the transfer fails before it is completed.
 func (u *uploader) scan(ctx context.Context, plan api.UploadPlan, hashed chan<- part) error {
 	present := map[int]api.PartRef{}
 	for _, p := range plan.Present {
@@ -49,8 +48,7 @@ func (u *uploader) scan(ctx context.Context, plan api.UploadPlan, hashed chan<- 
 	return nil
 }
 
-// readInto reads a range of a file into the hashes. It ends early with the
-// context.
+// readInto reads a range of a file into the hashes. It stops when ctx is done.
 func readInto(ctx context.Context, file io.ReaderAt, offset, size int64, buffer []byte, sums ...hash.Hash) error {
 	for size > 0 {
 		if err := ctx.Err(); err != nil {

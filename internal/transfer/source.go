@@ -16,8 +16,7 @@ import (
 	"snap/api"
 )
 
-// source is where the bytes of one snapshot come from: a presigned URL, which
-// is asked for again when it is refused.
+// source is the source of a snapshot's bytes: a presigned URL, which is renewed when it is refused.
 type source struct {
 	service Service
 	id      string
@@ -25,7 +24,7 @@ type source struct {
 
 	mu    sync.Mutex
 	url   string
-	etags map[string]string // by host, as it answered first
+	etags map[string]string // the first ETag from each host
 }
 
 // current returns the URL to use.
@@ -35,13 +34,13 @@ func (s *source) current() string {
 	return s.url
 }
 
-// renew asks for another URL in place of one that was refused. The service's
-// answer decides whether the right has ended.
+// renew requests a new URL to replace one that was refused. The service's response decides whether
+// access has ended.
 func (s *source) renew(ctx context.Context, refused string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.url != refused {
-		return nil // another connection has done it
+		return nil // another connection has renewed it
 	}
 	got, err := again(ctx, s.options, func() (api.PullResponse, error) { return s.service.Pull(ctx, s.id) })
 	if err == nil {
@@ -50,7 +49,7 @@ func (s *source) renew(ctx context.Context, refused string) error {
 	return err
 }
 
-// etag returns the host's ETag of the object, remembering the first.
+// etag returns the object's ETag at a host and remembers the first one.
 func (s *source) etag(host, answered string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,16 +62,16 @@ func (s *source) etag(host, answered string) string {
 	return s.etags[host]
 }
 
-// forget drops what is remembered of a host whose object is another now; the
-// checksum of the whole tells whether that is right.
+// forget drops the ETag of a host whose object has changed. The checksum of the whole file shows
+// whether the new object is right.
 func (s *source) forget(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.etags, host)
 }
 
-// fetch brings one piece into content and returns its checksum. A connection
-// that breaks in the middle is taken up where it broke.
+// fetch fetches one piece into content and returns its checksum. It continues a broken connection
+// where it stopped.
 func (d *downloader) fetch(ctx context.Context, n int, content []byte) (uint64, error) {
 	span := &piece{offset: int64(n) * d.piece, size: d.size(n), content: content, sum: crc64nvme.New()}
 	for tried := 1; ; {
@@ -107,11 +106,11 @@ func (d *downloader) fetch(ctx context.Context, n int, content []byte) (uint64, 
 	}
 }
 
-// maxHops is how often a URL may send elsewhere.
+// maxHops is the maximum number of redirects.
 const maxHops = 3
 
-// get requests what is left of a piece. A redirect is followed with nothing
-// but the range, so that conditions meant for one host do not reach another.
+// get requests the remainder of a piece. It follows a redirect with only the Range header, so that
+// conditions meant for one host do not reach another.
 func (d *downloader) get(ctx context.Context, from string, p *piece) error {
 	ctx, alive, stop := d.watch(ctx)
 	defer stop()
@@ -155,12 +154,12 @@ func (d *downloader) request(ctx context.Context, from string, p *piece) (*http.
 	res, err := d.HTTP.Do(req)
 	var broken *url.Error
 	if errors.As(err, &broken) {
-		err = broken.Err // without the URL, which is a permission
+		err = broken.Err // without the URL, which grants access
 	}
 	return res, err
 }
 
-// readInto reads an answer into the piece.
+// readInto reads a response into the piece.
 func (d *downloader) readInto(res *http.Response, p *piece, alive func()) error {
 	switch res.StatusCode {
 	case http.StatusPartialContent:
@@ -182,8 +181,8 @@ func (d *downloader) readInto(res *http.Response, p *piece, alive func()) error 
 	return p.read(res.Body, func(n int) { alive(); d.meter.done.Add(int64(n)) })
 }
 
-// piece is one range on its way. It keeps what has come of it, so that a
-// broken connection costs nothing.
+// piece is one range being fetched. It keeps the bytes received, so that a broken connection loses
+// nothing.
 type piece struct {
 	offset, size, got int64
 	content           []byte
@@ -197,7 +196,7 @@ func (p *piece) contentRange(total int64) string {
 	return fmt.Sprintf("bytes %d-%d/%d", p.offset+p.got, p.offset+p.size-1, total)
 }
 
-// read takes what comes until the piece is whole.
+// read reads the body until the piece is complete.
 func (p *piece) read(body io.Reader, count func(n int)) error {
 	for p.got < p.size {
 		n, err := body.Read(p.content[p.got:p.size])

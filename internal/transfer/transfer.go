@@ -1,18 +1,15 @@
-// Package transfer moves the bytes of snapshots over presigned URLs: in
-// parallel, resumable after any interruption, verified to the last byte, in
-// memory that does not grow with the snapshot. It needs nothing but HTTP and
-// the few calls of [Service].
+// Package transfer moves snapshots over presigned URLs: in parallel, resumable after any
+// interruption, fully verified, with memory use that does not grow with the snapshot. It needs only
+// HTTP and the few calls of [Service].
 //
-// An upload reads the file once, in order: that pass makes the SHA-256 of the
-// whole and the CRC-64/NVME of each part, while the parts that are behind it
-// are being sent. Parts that the service has already are compared by checksum
-// and not sent again.
+// An upload reads the file once, in order. This pass computes the SHA-256 of the whole and the
+// CRC-64/NVME of each part, while earlier parts are being sent. Parts that the service already has
+// are compared by checksum and not sent again.
 //
-// A download writes ranges into a preallocated file next to the final one,
-// named .part and locked, with a journal of what landed. One pass in order
-// follows the ranges and hashes them while they are written; what an earlier
-// process left is read from the disk for it, and never trusted unread. The final
-// name appears only when the whole has its SHA-256 and is synced.
+// A download writes ranges to a preallocated, locked file next to the final one, named .part, with
+// a journal of the pieces written. One pass follows the ranges in order and hashes them while they
+// are written. It reads pieces that an earlier process left from the disk and never trusts them
+// unread. The file gets its final name only when its SHA-256 is right and it is synced.
 package transfer
 
 import (
@@ -28,8 +25,7 @@ import (
 	"snap/api"
 )
 
-// Service is what plans a transfer and signs its URLs: an *api.Client, or a
-// storage profile.
+// Service plans a transfer and signs its URLs. It is an *api.Client or a storage profile.
 type Service interface {
 	Push(ctx context.Context, r api.PushRequest) (api.UploadPlan, error)
 	Parts(ctx context.Context, id string, r api.PartsRequest) (api.PartsResponse, error)
@@ -37,34 +33,31 @@ type Service interface {
 	Pull(ctx context.Context, id string) (api.PullResponse, error)
 }
 
-// Progress is called with how many bytes of total are in place. It is called
-// from one goroutine at a time, a few times a second, and once at the end. The
-// count can fall when bytes have to be sent again.
+// Progress is called with the number of bytes done, of total. It is never called concurrently. It
+// is called a few times a second and once at the end. The count can fall if bytes must be sent
+// again.
 type Progress func(done, total int64)
 
-// Options of a transfer. The zero value is usable.
+// Options configure a transfer. The zero value is usable.
 type Options struct {
 	Jobs     int          // connections at once; 0 is 4
 	Progress Progress     // nil is silent
-	HTTP     *http.Client // nil for one made for large bodies
-	// Plain lets bytes travel over plain http, which is otherwise refused but
-	// on this machine.
+	HTTP     *http.Client // nil uses a client made for large bodies
+	// Plain allows plain http, which is otherwise allowed only to this machine.
 	Plain bool
-	// Remote says that the service is on another machine. It may then not name a
-	// storage on this machine or at a link-local address, where services answer
-	// that trust whoever can reach them.
+	// Remote means that the service is on another machine. It may then not name an object store on
+	// this machine or at a link-local address, where services trust everyone who can reach them.
 	Remote bool
-	Roots  *x509.CertPool // who may vouch for the storage; nil is whom the system trusts
-	// Wait pauses before a retry; nil waits for real. It returns early with
-	// the context's error.
+	Roots  *x509.CertPool // certificate authorities for the object store; nil uses the system's
+	// Wait pauses before a retry; nil uses a timer. It returns the context's error if ctx is done
+	// first.
 	Wait func(ctx context.Context, d time.Duration) error
 
-	piece int64         // bytes of one range; 0 is what pieceSize returns
-	still time.Duration // how long no byte may move; 0 is stall
+	piece int64         // bytes per range; 0 uses pieceSize
+	still time.Duration // maximum time without a byte moved; 0 uses stall
 }
 
-// stall is how long a request may move no byte before it is given up and
-// tried again.
+// stall is how long a request may move no bytes before it is cancelled and retried.
 const stall = time.Minute
 
 func (o Options) complete() Options {
@@ -86,8 +79,8 @@ func (o Options) complete() Options {
 	return o
 }
 
-// newTransport returns one for few connections with large bodies. HTTP/2 would
-// put all parts on one connection, and so on one lost packet.
+// transport returns a transport for few connections with large bodies. It does not use HTTP/2,
+// which would send all parts over one connection, so that one lost packet delays them all.
 func (o Options) transport() *http.Transport {
 	dial := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
 	reach := reach{direct: dial, remote: o.Remote, proxies: &sync.Map{}}
@@ -109,14 +102,14 @@ func onlyHTTP1() *http.Protocols {
 	return p
 }
 
-// meter counts bytes in place and tells of them now and then.
+// meter counts bytes and periodically reports the count.
 type meter struct {
 	done  atomic.Int64
 	total int64
 	tell  Progress
 }
 
-// run tells of the count until stop is called, which tells the last one.
+// run reports the count until stop is called. stop reports the final count.
 func (m *meter) run() (stop func()) {
 	if m.tell == nil {
 		return func() {}
@@ -139,8 +132,7 @@ func (m *meter) run() (stop func()) {
 	return func() { close(end); ended.Wait() }
 }
 
-// watch cancels a request that moves no byte for a while. Each call of alive
-// gives it that while again.
+// watch cancels a request that moves no bytes for a while. Each call of alive restarts that period.
 func (o Options) watch(ctx context.Context) (watched context.Context, alive, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(o.still, func() { cancel(errStalled) })

@@ -15,20 +15,20 @@ import (
 	"snap/api"
 )
 
-// rounds is how often an upload is planned again, when the service lost parts
-// or collected the upload meanwhile.
+// rounds is how often an upload is planned, in case the service loses parts or removes the upload
+// in the meantime.
 const rounds = 3
 
-// Uploaded tells what an upload came to.
+// Uploaded is the result of [Upload].
 type Uploaded struct {
 	ID     string
-	Moved  int64 // bytes that were sent and arrived
-	Exists bool  // the service had this very snapshot already
+	Moved  int64 // bytes successfully sent
+	Exists bool  // the service already had this snapshot
 }
 
-// Upload pushes file as req describes it. It resumes where an earlier attempt
-// stopped, also one of another process. A file that does not have req's size
-// and SHA-256 is corrupt_snapshot and is never listed.
+// Upload pushes file as described by req. It resumes an earlier attempt, including one of another
+// process. If the file does not have req's size and SHA-256, the error is corrupt_snapshot and the
+// snapshot is never listed.
 func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o Options) (Uploaded, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -45,7 +45,7 @@ func Upload(ctx context.Context, c Service, file string, req api.PushRequest, o 
 	return Uploaded{ID: plan.ID, Moved: u.moved.Load(), Exists: plan.Exists}, outward(ctx, "the push", err)
 }
 
-// damaged tells that a local file is not what it was when it was made.
+// damaged returns the error for a local file that has changed since it was made.
 func damaged(name string) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
@@ -63,13 +63,13 @@ type uploader struct {
 	moved   atomic.Int64
 }
 
-// errGone says that the upload is not there any more.
+// errGone means that the upload no longer exists.
 var errGone = errors.New("the service has removed the upload")
 
-// push plans, sends and completes, and plans again when the service has lost
-// something. It returns the plan that was followed.
+// push plans, sends and completes an upload, and repeats this if the service has lost something. It
+// returns the last plan.
 func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
-	plan, err = u.service.Push(ctx, u.req) // at first without patience: a wrong address should show at once
+	plan, err = u.service.Push(ctx, u.req) // the first call is not retried, so that a wrong address is reported at once
 	for range rounds {
 		if err != nil || plan.Exists {
 			u.meter.done.Store(u.req.Size)
@@ -88,7 +88,7 @@ func (u *uploader) push(ctx context.Context) (plan api.UploadPlan, err error) {
 	})
 }
 
-// once sends what is missing and completes.
+// once sends the missing parts and completes the upload.
 func (u *uploader) once(ctx context.Context, plan api.UploadPlan) error {
 	if err := u.send(ctx, plan); err != nil {
 		return err
@@ -105,8 +105,8 @@ func (u *uploader) once(ctx context.Context, plan api.UploadPlan) error {
 	}
 }
 
-// verifyPause is how long to wait before asking again whether the service has
-// verified the upload. Asking takes a while by itself.
+// verifyPause is the pause before asking again whether the service has verified the upload. The
+// request itself also takes a while.
 const verifyPause = time.Second
 
 // canSendAgain reports whether planning and sending again can help.
@@ -121,15 +121,15 @@ func canSendAgain(err error) bool {
 	return false
 }
 
-// part is one part on its way: hashed, and signed when it is about to be sent.
+// part is one part on its way: first hashed, then signed just before it is sent.
 type part struct {
 	api.PartSpec
 	offset, size int64
 	url          api.SignedURL
 }
 
-// send brings every part that is not present. Three stages run at once: the
-// pass over the file, the signing in batches, and the sending.
+// send sends every part that is not present. It runs three stages concurrently: reading the file,
+// signing in batches, and sending.
 func (u *uploader) send(ctx context.Context, plan api.UploadPlan) error {
 	if plan.PartSize < 1 || int64(plan.Parts) != (u.req.Size+plan.PartSize-1)/plan.PartSize {
 		return &snap.Error{Code: snap.CodeInternal, Detail: "the service's plan for the upload is invalid",
@@ -160,7 +160,7 @@ func (u *uploader) send(ctx context.Context, plan api.UploadPlan) error {
 	return group.Wait()
 }
 
-// sign asks for the URLs of as many parts at a time as are ready.
+// sign requests the URLs of all parts that are ready, in one batch at a time.
 func (u *uploader) sign(ctx context.Context, id string, hashed <-chan part, signed chan<- part) error {
 	for first := range hashed {
 		batch := []part{first}
@@ -212,7 +212,7 @@ func (u *uploader) urls(ctx context.Context, id string, batch []part) error {
 	return nil
 }
 
-// sendPart sends one part, again and with a fresh URL as often as is sensible.
+// sendPart sends one part. It retries with a fresh URL while that is worthwhile.
 func (u *uploader) sendPart(ctx context.Context, id string, p part) error {
 	for n := 1; ; n++ {
 		err := u.put(ctx, p)
@@ -230,7 +230,7 @@ func (u *uploader) sendPart(ctx context.Context, id string, p part) error {
 		case answered && n >= r.tries(), !answered && !isNetwork(err), n == attempts:
 			return err
 		}
-		if !answered || !r.isLost() || n > 1 { // the first expired URL is no reason to wait
+		if !answered || !r.isLost() || n > 1 { // retry at once after the first expired URL
 			if err := u.Wait(ctx, pause(n, err)); err != nil {
 				return err
 			}
