@@ -11,8 +11,7 @@ import (
 	"snap"
 )
 
-// DBSnapper reads a dbsnapper.yml. home is the user's home folder, for ~ in
-// paths.
+// DBSnapper reads a dbsnapper.yml. home is the user's home directory, which replaces ~ in paths.
 func DBSnapper(file string, text []byte, home string) (Found, error) {
 	root, err := parse(file, text)
 	if err != nil {
@@ -62,7 +61,7 @@ func (r *dbsnapper) path(p string) string {
 	return p
 }
 
-// profile takes over a bucket. Credentials are not part of a profile here.
+// profile converts a bucket. Credentials are not part of a storage profile.
 func (r *dbsnapper) profile(t *tree) {
 	for _, key := range []string{"access_key", "secret_key", "awscli_profile", "access_key_id", "secret_access_key"} {
 		if c := t.get(key); c != nil {
@@ -105,7 +104,7 @@ func s3URL(bucket, prefix, endpoint, region string) string {
 	return u.String()
 }
 
-// target takes over a target.
+// target converts a target.
 func (r *dbsnapper) target(t *tree) {
 	name, err := snap.CleanTarget(t.name)
 	if err != nil {
@@ -155,8 +154,8 @@ var (
 	templated = regexp.MustCompile(`\{\{[^}]*\benv\b[^A-Za-z_}]*([A-Za-z_][A-Za-z0-9_]*)[^}]*\}\}`)
 )
 
-// url takes over a database URL. A value that is encrypted with the other
-// tool's key becomes the name of an environment variable.
+// url converts a database URL. If the value is encrypted with the other tool's key, it becomes a
+// reference to an environment variable.
 func (r *dbsnapper) url(target, role string, t *tree) string {
 	if t == nil || t.text == "" {
 		return ""
@@ -176,7 +175,7 @@ func (r *dbsnapper) url(target, role string, t *tree) string {
 	return raw
 }
 
-// variableOf names the environment variable of a target's secret.
+// variableOf returns the name of the environment variable for a target's secret.
 func variableOf(target, role string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
@@ -186,7 +185,7 @@ func variableOf(target, role string) string {
 	}, strings.ToUpper(target+"_"+role+"_PASSWORD"))
 }
 
-// sanitize takes over the SQL that masks.
+// sanitize converts the SQL that masks.
 func (r *dbsnapper) sanitize(out *Target, s, target *tree) {
 	file := s.get("query_file")
 	if file == nil {
@@ -213,10 +212,10 @@ func (r *dbsnapper) sanitize(out *Target, s, target *tree) {
 	}
 }
 
-// subset says how to take the same rows here.
+// subset notes how to take the same rows with snapcli.
 func (r *dbsnapper) subset(t Target, s *tree) {
 	target, named := t.Name, func(table string) string { return table }
-	// where a schema is the database
+	// in MySQL and MariaDB, the schema is the database
 	if strings.HasPrefix(t.Source, "mysql") || strings.HasPrefix(t.Source, "mariadb") {
 		named = func(table string) string { return table[strings.LastIndex(table, ".")+1:] }
 	}
@@ -248,5 +247,5 @@ func (r *dbsnapper) subset(t Target, s *tree) {
 	}
 }
 
-// String is for a person.
+// String formats the setting for people.
 func (l Left) String() string { return fmt.Sprintf("line %d: %s: %s", l.Line, l.What, l.Why) }

@@ -11,8 +11,8 @@ import (
 	"snap"
 )
 
-// Greenmask reads a configuration of Greenmask's as one target. name is the
-// target's; "" is the name of the database.
+// Greenmask reads a Greenmask configuration as one target. name is the target's name; "" uses the
+// name of the database.
 func Greenmask(file string, text []byte, name string) (Found, error) {
 	root, err := parse(file, text)
 	if err != nil {
@@ -69,7 +69,7 @@ type greenmask struct {
 
 var reference = regexp.MustCompile(`\$\$|\$\{([A-Za-z_][A-Za-z0-9_]*)([^}]*)\}|\$([A-Za-z_][A-Za-z0-9_]*)`)
 
-// variables writes references to the environment as they are written here.
+// variables rewrites references to the environment in our syntax.
 func (g *greenmask) variables(t *tree) string {
 	return reference.ReplaceAllStringFunc(t.text, func(s string) string {
 		m := reference.FindStringSubmatch(s)
@@ -86,7 +86,7 @@ func (g *greenmask) variables(t *tree) string {
 	})
 }
 
-// database makes a URL of the options that say where a database is.
+// database builds a URL from the options that locate a database.
 func (g *greenmask) database(o *tree) string {
 	words := map[string]string{}
 	if t := o.get("dbname"); t != nil {
@@ -110,7 +110,7 @@ func (g *greenmask) database(o *tree) string {
 	return postgresURL(words)
 }
 
-// conninfo reads libpq's key=value words (section 34.1.1.1 of the manual).
+// conninfo parses libpq's key=value words (section 34.1.1.1 of the manual).
 func conninfo(text string) map[string]string {
 	words := map[string]string{}
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
@@ -176,7 +176,7 @@ func postgresURL(words map[string]string) string {
 			u.User = url.UserPassword(words["user"], words["password"])
 		}
 	}
-	// References to the environment are no part of a URL's own writing.
+	// References to the environment must not be percent-encoded.
 	return strings.NewReplacer("%7B", "{", "%7D", "}", "$%7B", "${").Replace(u.String())
 }
 
@@ -188,7 +188,7 @@ func nameOf(source string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// storage takes over a bucket or folder as a storage profile.
+// storage converts a bucket or folder to a storage profile.
 func (g *greenmask) storage(s *tree) {
 	switch s.value("type") {
 	case "s3":
@@ -220,14 +220,14 @@ func (g *greenmask) storage(s *tree) {
 	}
 }
 
-// unusedHere is unused, for a part that may not be there.
+// unusedHere is unused for a tree that may be nil.
 func (t *tree) unusedHere(do func(*tree)) {
 	if t != nil {
 		t.unused(do)
 	}
 }
 
-// table takes over what becomes of a table.
+// table converts the rules of a table.
 func (g *greenmask) table(t *tree) {
 	table := t.value("name")
 	if schema := t.value("schema"); schema != "" {
@@ -253,7 +253,7 @@ func (g *greenmask) table(t *tree) {
 	}
 }
 
-// transformer takes over what becomes of a column, or of several.
+// transformer converts a transformer of one or several columns.
 func (g *greenmask) transformer(table string, t *tree) {
 	name, params := t.value("name"), t.get("params")
 	if t.get("apply_for_references") != nil {
@@ -300,10 +300,10 @@ func (g *greenmask) transformer(table string, t *tree) {
 	if keep := params.get("keep_null"); keep != nil && keep.text == "false" {
 		g.left(keep, "has no equivalent: NULL stays NULL")
 	}
-	t.use() // what else the parameters say is part of the other values
+	t.use() // the remaining parameters describe parts of the other values
 }
 
-// sameMask returns the mask of the transformers that need no parameter for it.
+// sameMask returns the mask of a transformer that needs no parameters.
 func sameMask(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
 		"Hash": "hash", "SetNull": `"null"`, "RandomEmail": "email", "RandomName": "name", "RandomCompany": "company",
@@ -314,8 +314,8 @@ func sameMask(name string) (mask string, ok bool) {
 	return mask, ok
 }
 
-// nearMask returns the mask that gives something of another kind than a
-// transformer and hides as much.
+// nearMask returns the mask that hides as much as a transformer but produces values of another
+// kind.
 func nearMask(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
 		"RandomUsername": "hash", "RandomPassword": "hash", "HashedPassword": "hash", "RandomString": "format",
@@ -325,7 +325,7 @@ func nearMask(name string) (mask string, ok bool) {
 	return mask, ok
 }
 
-// maskingKinds returns the mask for a kind of the transformer Masking.
+// maskingKinds returns the mask for a type of the Masking transformer.
 func maskingKinds(name string) (mask string, ok bool) {
 	mask, ok = map[string]string{
 		"email": "email", "mobile": "phone", "tel": "phone", "telephone": "phone", "addr": "address",
@@ -335,8 +335,8 @@ func maskingKinds(name string) (mask string, ok bool) {
 	return mask, ok
 }
 
-// maskOf returns the rule that does what a transformer does, as YAML, "" when
-// there is none; exact tells that the values are of the same kind.
+// maskOf returns the rule equivalent to a transformer as YAML, or "" if there is none. exact means
+// that the values are of the same kind.
 func maskOf(name string, params, column *tree) (mask string, exact bool) {
 	if m, ok := sameMask(name); ok {
 		return m, true
@@ -403,8 +403,7 @@ func addressMask(template string) (string, bool) {
 
 var span = regexp.MustCompile(`(\d+)\s*(year|mon|week|day)`)
 
-// daysOf returns the days of an interval as PostgreSQL writes it, at least one
-// when it has any length.
+// daysOf returns the days of a PostgreSQL interval, at least one if it has any length.
 func daysOf(interval string) int {
 	days := 0
 	for _, m := range span.FindAllStringSubmatch(interval, -1) {

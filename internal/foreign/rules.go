@@ -8,13 +8,13 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// ruleSet is the rules of a target, in the order of the file they are from.
+// ruleSet holds the rules of a target in the order of their source file.
 type ruleSet struct {
 	tables []string
 	rules  map[string]map[string]string
 }
 
-// set gives a column its mask, and reports whether it had none.
+// set sets the mask of a column, and reports whether the column had none before.
 func (r *ruleSet) set(table, column, mask string) bool {
 	if r.rules == nil {
 		r.rules = map[string]map[string]string{}
@@ -28,7 +28,7 @@ func (r *ruleSet) set(table, column, mask string) bool {
 	return !had
 }
 
-// text is the rules file, "" when there is no rule.
+// text returns the rules file, or "" if there are no rules.
 func (r *ruleSet) text(from string) string {
 	if len(r.tables) == 0 {
 		return ""
@@ -59,7 +59,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// key writes a name as a YAML key.
+// key quotes a name as a YAML key where necessary.
 func key(name string) string {
 	text, err := yaml.Marshal(name)
 	if err != nil {

@@ -14,25 +14,24 @@ import (
 )
 
 const (
-	maxNodes = 100_000 // an alias can repeat what it names any number of times
+	maxNodes = 100_000 // an alias can repeat its content any number of times
 	maxDepth = 50
 )
 
-// tree is a part of a YAML file that knows where it stands, and whether anybody
-// has asked for it.
+// tree is a part of a YAML file that knows its position and whether it has been read.
 type tree struct {
 	path   string
 	line   int
-	text   string // of a scalar
+	text   string // value of a scalar
 	scalar bool
 	null   bool
 	fields []*tree // of a mapping
 	items  []*tree // of a sequence
-	name   string  // as a field
+	name   string  // name of the field
 	seen   bool
 }
 
-// parse reads a YAML file.
+// parse parses a YAML file.
 func parse(file string, text []byte) (*tree, error) {
 	parsed, err := parser.ParseBytes(text, 0)
 	if err != nil {
@@ -57,7 +56,7 @@ func badYAML(file string, err error) error {
 	return &snap.Error{Code: snap.CodeUsage, Detail: disk.YAMLMistake(file, err), Hint: "correct the file", Cause: err}
 }
 
-// builder makes a tree of the parser's nodes.
+// builder converts the parser's nodes to a tree.
 type builder struct {
 	anchors map[string]ast.Node
 	nodes   int
@@ -125,8 +124,7 @@ func (b *builder) fields(t *tree, values []*ast.MappingValueNode, depth int) err
 	return nil
 }
 
-// get returns a field and notes that somebody knows it; nil when there is none.
-// Of the empty tree there is none.
+// get returns a field and marks it as read. It returns nil if there is none, or if t is nil.
 func (t *tree) get(name string) *tree {
 	if t == nil {
 		return nil
@@ -141,7 +139,7 @@ func (t *tree) get(name string) *tree {
 	return nil
 }
 
-// value returns the text of a field, "" when it has none.
+// value returns the text of a field, or "" if it has none.
 func (t *tree) value(name string) string {
 	if f := t.get(name); f != nil && f.scalar {
 		return f.text
@@ -149,13 +147,13 @@ func (t *tree) value(name string) string {
 	return ""
 }
 
-// number returns the number of a field, 0 when it has none.
+// number returns the number of a field, or 0 if it has none.
 func (t *tree) number(name string) float64 {
 	n, _ := strconv.ParseFloat(t.value(name), 64)
 	return n
 }
 
-// each yields the fields, as known.
+// each returns the fields and marks them as read.
 func (t *tree) each() []*tree {
 	if t == nil {
 		return nil
@@ -167,7 +165,7 @@ func (t *tree) each() []*tree {
 	return t.fields
 }
 
-// list yields the items, as known; a scalar is a list of itself.
+// list returns the items and marks them as read. A scalar is a list of itself.
 func (t *tree) list() []*tree {
 	if t == nil {
 		return nil
@@ -182,7 +180,7 @@ func (t *tree) list() []*tree {
 	return t.items
 }
 
-// use notes that all of it is known.
+// use marks the whole tree as read.
 func (t *tree) use() {
 	t.seen = true
 	for _, child := range append(t.fields, t.items...) {
@@ -190,7 +188,7 @@ func (t *tree) use() {
 	}
 }
 
-// unused calls do for what nobody has asked for, the outermost alone.
+// unused calls do for each outermost part that has not been read.
 func (t *tree) unused(do func(*tree)) {
 	for _, child := range append(append([]*tree{}, t.fields...), t.items...) {
 		if !child.seen {

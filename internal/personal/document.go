@@ -6,11 +6,11 @@ import (
 	"regexp"
 )
 
-// sureSamples is how many documents must hold nothing but numbers until a
-// column of documents is kept.
+// sureSamples is how many sampled documents must contain only numbers before a document column is
+// kept.
 const sureSamples = 20
 
-// document judges a column by what its documents hold, each value by its path.
+// document judges a column by the contents of its documents, each value by its path.
 func (j judge) document(c Column) Finding {
 	d := &documents{judge: j, seen: map[string]int{}}
 	for _, v := range c.Samples {
@@ -31,16 +31,16 @@ func (j judge) document(c Column) Finding {
 	return Finding{Reason: "documents with texts"}
 }
 
-// documents is what the walk through documents has found.
+// documents is the result of walking through the documents of a column.
 type documents struct {
 	judge judge
-	seen  map[string]int // how often each path was there
+	seen  map[string]int // how often each path occurred
 	kind  Kind
-	at    string // " at $.path", when its words are those of a schema
+	at    string // " at $.path" if the path's words come from a schema
 	texts bool
 }
 
-// plainKey is a key of a document that can be shown: others can be data.
+// plainKey matches document keys that may be shown. Other keys may be data.
 var plainKey = regexp.MustCompile(`^[A-Za-z_]{1,24}$`)
 
 func (d *documents) walk(path string, words []string, value any) {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// rowEnds are last words of numbers of rows.
+// rowEnds are last words of row identifiers.
 var rowEnds = strings.Fields(`id ids uuid guid rowguid fk pk oid gid rowid kennung`)
 
-// byEnds are last words of references to the person who did something.
+// byEnds are last words of references to the person who performed an action.
 var byEnds = strings.Fields(`by to parent author creator owner create change update`)
 
-// numberEnds are last words of numbers that can belong to a person.
+// numberEnds are last words of numbers that can identify a person.
 var numberEnds = strings.Fields(`number no num nr numero nummer numer code key ref reference`)
 
-// measureEnds are last words of numbers and texts that measure.
+// measureEnds are last words of numbers and texts that are measurements.
 var measureEnds = strings.Fields(`count counts cnt total totals sum qty quantity limit size length attempts failures
 	failure min max avg average percent percentage rate ratio position order sort level tier version rank score
 	duration seconds minutes hours days weeks months years width depth offset interval bytes amount price cost cents
@@ -22,17 +22,16 @@ var measureEnds = strings.Fields(`count counts cnt total totals sum qty quantity
 	flags bits enabled disabled required requests spent balance points sequence len on off at for failed invalid login
 	timestamp visibility strategy subscription source attempt year`)
 
-// payEnds are last words of numbers that are no pay in a table of pay.
+// payEnds are last words of numbers that are not pay although their table is about pay.
 var payEnds = strings.Fields(`frequency count year month level order number no nr days hours version`)
 
-// aboutEnds are last words of texts that say something about personal data and
-// hold none.
+// aboutEnds are last words of texts that describe personal data but contain none.
 var aboutEnds = strings.Fields(`type types status state kind format mode level scope scopes algorithm params encoding
 	locale lang language visibility role label count enabled disabled required verified provider size width height
 	model action frequency priority setting sort order strategy version method template at on length medium source
 	campaign sequence driver code name`)
 
-// technicalEnds are last words of texts that a program writes.
+// technicalEnds are last words of texts that programs write.
 var technicalEnds = strings.Fields(`type types status state kind locale locales lang language languages currency
 	timezone tz mime encoding charset collation format checksum md5 sha sha1 sha256 etag version color colour icon unit
 	units priority level category class model engine driver theme environment direction position sort order method
@@ -42,12 +41,11 @@ var technicalEnds = strings.Fields(`type types status state kind locale locales 
 	size label stage phase result outcome editor availability membership involvement display code codes
 	kategorie typ statut categorie etat rodzaj tipo estado stato durum tur`)
 
-// special are the kinds that even a yes or no can tell.
+// special are the kinds that even a boolean can reveal.
 var special = []Kind{Health, Belief, Family, Biometric, NationalNumber}
 
-// technicalEnd reports whether a name that has a kind's words in it says
-// something about such data and holds none: "email_count integer". The phrase
-// ends at the given word, counted from one.
+// technicalEnd reports whether a name that contains a kind's words only describes such data, as in
+// "email_count integer". The kind's words end at word number at, counted from one.
 func technicalEnd(words []string, t Type, k Kind, at int) bool {
 	last := words[len(words)-1]
 	switch {
@@ -66,14 +64,14 @@ func technicalEnd(words []string, t Type, k Kind, at int) bool {
 	case t.Class.isNumber():
 		return at < len(words) && slices.Contains(measureEnds, last) && k != Birth
 	case t.Class == Text && t.Dims == 0:
-		// A name or a code can be the very datum: "email_name", "pin_code".
+		// A name or a code can be the personal value itself: "email_name", "pin_code".
 		return at < len(words) && slices.Contains(aboutEnds, last) && last != "name" && last != "code"
 	}
 	return false
 }
 
-// technical reports whether a text is a word of a program by its name. In
-// tables of people some of these words mean people.
+// technical reports whether a column's name says that its texts are written by a program. In tables
+// of people, some of these words refer to people.
 func technical(words []string, j judge) bool {
 	if len(words) == 0 {
 		return false

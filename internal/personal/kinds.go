@@ -2,7 +2,7 @@ package personal
 
 import "slices"
 
-// Kind is a kind of personal data, in words for a sentence: "a password".
+// Kind is a kind of personal data, worded for use in a sentence: "a password".
 type Kind string
 
 // The kinds.
@@ -57,19 +57,18 @@ const (
 
 func (k Kind) isFreeText() bool { return k == FreeText || k == Document }
 
-// named is what names of a kind are like. Weak phrases count only in tables of
-// people, or in tables with an address.
+// named holds the phrases that name a kind. Weak phrases count only in tables of people, or in
+// tables with an address.
 type named struct {
 	kind   Kind
 	strong phrases
 	weak   phrases
 }
 
-// kinds is in the order in which kinds are looked for: the more dangerous first,
-// and "ip address" before "address".
+// kinds is in matching order: the more sensitive kinds first, and "ip address" before "address".
 //
-// The phrases are English, German, French, Spanish, Portuguese, Italian, Dutch,
-// Polish, Swedish and Turkish; some are Chinese, Japanese and Russian.
+// The phrases are English, German, French, Spanish, Portuguese, Italian, Dutch, Polish, Swedish and
+// Turkish; some are Chinese, Japanese and Russian.
 var kinds = []named{
 	{Password, listOf(`password, passwd, pwd, passphrase, pass hash, pass crypt, pass salt, passcode, encrypted pw, pw,
 		pass, salt, kennwort, passwort, mot de passe, mdp, motdepasse, contrasena, clave acceso, senha,
@@ -251,7 +250,7 @@ var kinds = []named{
 			"raw")},
 }
 
-// peopleTables are words of tables of people.
+// peopleTables are words in the names of tables of people.
 var peopleTables = listOf(`user, users, person, persons, people, member, members, customer, customers, client, clients,
 	contact, contacts, patient, patients, employee, employees, staff, student, students, teacher, teachers, author,
 	authors, owner, owners, agent, agents, guest, guests, visitor, visitors, subscriber, subscribers, recipient,
@@ -270,19 +269,19 @@ var peopleTables = listOf(`user, users, person, persons, people, member, members
 	remember me, login, logins, credential, credentials, visit, signup, signups,
 	contactgroups, moments, 用户, 用戶, 客户, ユーザー, пользователи, клиенты`)
 
-// things are words that show that a name or a table is that of a thing: "group
-// name", "user types".
+// things are words that show that a name refers to a thing rather than a person: "group name",
+// "user types".
 var things = listOf(`group, groups, country, event, role, roles, type, types, category, categories, product, item, items,
 	table, column, tag, tags, status, statuses, setting, template, templates, permission, permissions, plan, language,
 	field, kind, kinds, variable, parameter, class, module, option, gruppe, gruppen, groupe, groupes, grupo, grupos,
 	rolle, rollen, typ, tipo, tipos, kategorie, categorie, categoria`)
 
-// payTables are words of tables of what people earn.
+// payTables are words in the names of tables about pay.
 var payTables = listOf("salary, salaries, payroll, pay history, wage, wages, gehalt, lohn, salaire, salario, " +
 	"compensation")
 
-// strongKind returns the first kind that the words name in any table, and where
-// it ends.
+// strongKind returns the first kind whose strong phrases occur in the words, and where the phrase
+// ends.
 func strongKind(words []string) (Kind, int) {
 	for _, k := range kinds {
 		if at := k.strong.in(words); at > 0 {
@@ -292,7 +291,7 @@ func strongKind(words []string) (Kind, int) {
 	return "", 0
 }
 
-// kindOf returns the first kind that the words name, and where it ends.
+// kindOf returns the first kind whose phrases occur in the words, and where the phrase ends.
 func (j judge) kindOf(words []string) (Kind, int) {
 	if kind, at := strongKind(words); kind != "" {
 		return kind, at
@@ -312,9 +311,8 @@ func (j judge) kindOf(words []string) (Kind, int) {
 	return "", 0
 }
 
-// holds reports whether a value of the kind can be in a column of the type, so
-// that a mask is the right proposal. Where it cannot, the name may mean
-// something else and a person must decide.
+// holds reports whether a column of this type can hold a value of the kind, so that proposing a
+// mask is right. If it cannot, the name may mean something else and a person must decide.
 func holds(k Kind, t Type) bool {
 	switch t.Class {
 	case Text, JSON, Hstore, XML, Binary, Search:
@@ -337,7 +335,7 @@ func holds(k Kind, t Type) bool {
 	return false
 }
 
-// numeric are the kinds that numbers can be.
+// numeric are the kinds whose values can be numbers.
 var numeric = []Kind{
 	Password, OneTimeCode, Secret, Card, Account, IPAddress, Hardware, Phone, NationalNumber, TaxNumber, Passport,
 	License, Birth, Age, Postcode, Coordinates, Income, MemberNumber, External,

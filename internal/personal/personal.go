@@ -1,12 +1,11 @@
-// Package personal judges which columns of a database hold personal data or
-// secrets. It goes by the names of columns and tables in ten languages, by
-// their types, keys and comments, and by sampled values. It reads nothing else,
-// and no value is in what it says.
+// Package personal judges which columns of a database hold personal data or secrets. It uses the
+// names of columns and tables in ten languages, their types, keys and comments, and sampled values.
+// It reads nothing else, and its findings contain no values.
 //
-// It fails closed. A column is kept only on positive evidence: it is a
-// generated key or a reference, a yes or no, a measurement, a time, an enum, or
-// a technical word that its name says outright. Everything else is personal or
-// undecided. Few values make a column less certain, never more.
+// It fails closed. A column is kept only on positive evidence: it is a generated key or a
+// reference, a boolean, a measurement, a time, an enum, or its name clearly denotes a technical
+// word. Everything else is personal or undecided. Having few values makes a judgement less certain,
+// never more.
 package personal
 
 import (
@@ -15,30 +14,30 @@ import (
 	"strings"
 )
 
-// Verdict is what to do with a column.
+// Verdict is the decision about a column.
 type Verdict int
 
 // The verdicts.
 const (
 	Undecided Verdict = iota // a person must decide
 	Keep                     // there is evidence that it is not personal
-	Mask                     // it is personal, of a Kind
+	Mask                     // it is personal; Kind says how
 )
 
 // Finding is the judgement of one column. Reason is a phrase for a comment.
 type Finding struct {
 	Verdict Verdict
-	Kind    Kind // of Mask
+	Kind    Kind // set if the verdict is Mask
 	Reason  string
 }
 
-// Column is what is known about one column.
+// Column is the known information about one column.
 type Column struct {
 	Name      string
 	Type      Type
-	Comment   string   // that somebody wrote on the column
-	Key       bool     // it is the primary key of its table, alone
-	Reference string   // the table that it refers to by a foreign key
+	Comment   string   // the comment on the column
+	Key       bool     // it alone is the primary key of its table
+	Reference string   // the table that its foreign key references
 	Samples   []string // distinct values, without NULL
 }
 
@@ -48,7 +47,7 @@ type Table struct {
 	Columns []Column
 }
 
-// Lists are words that values are compared with, in lower case.
+// Lists are the words that values are compared with, in lower case.
 type Lists struct{ Given, Family, Cities map[string]bool }
 
 // Judge returns the findings of a table's columns, in their order.
@@ -67,16 +66,16 @@ func Judge(t Table, lists Lists) []Finding {
 	return findings
 }
 
-// judge is what holds for all columns of a table.
+// judge holds what is true of all columns of a table.
 type judge struct {
 	lists  Lists
-	table  []string // the words of its name
+	table  []string // words of the table's name
 	people bool     // it is a table of people
-	pay    bool     // it is a table of what people earn
-	place  bool     // it has columns of an address
+	pay    bool     // it is a table about pay
+	place  bool     // it has address columns
 }
 
-// column judges one column: by its name, then by its values, then by its type.
+// column judges one column: first by its name, then by its values, then by its type.
 func (j judge) column(c Column) Finding {
 	words := split(c.Name)
 	found, sure := j.byName(c, words)
@@ -97,7 +96,7 @@ func (j judge) column(c Column) Finding {
 	return j.byType(c, words)
 }
 
-// byName judges by the name. It is sure when values cannot change the answer.
+// byName judges a column by its name. sure means that values cannot change the verdict.
 func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 	kind, at := j.kindOf(words)
 	if kind == "" {
@@ -110,9 +109,9 @@ func (j judge) byName(c Column, words []string) (found Finding, sure bool) {
 		if !c.Key && at == len(words) && len(words) > 1 && kind != Person && slices.Contains(rowEnds, words[at-1]) {
 			return Finding{Reason: fmt.Sprintf("it can be the identifier of %s", kind)}, true // "device_id uuid"
 		}
-		return Finding{}, false // the number of a row: "address_id integer"
+		return Finding{}, false // a row's number: "address_id integer"
 	case technicalEnd(words, c.Type, kind, at):
-		return Finding{}, false // about personal data, and none: "email_count integer"
+		return Finding{}, false // describes personal data but contains none: "email_count integer"
 	}
 	reason := fmt.Sprintf("%s by its name", kind)
 	if !identifies(kind) && kind != External && kind != Secret && len(words) > 1 &&
@@ -137,7 +136,7 @@ func (j judge) byComment(c Column, words []string) Finding {
 	return Finding{Verdict: Undecided, Reason: fmt.Sprintf("its comment suggests %s", kind)}
 }
 
-// byType judges what neither its name nor its values called personal.
+// byType judges a column that neither its name nor its values identified as personal.
 func (j judge) byType(c Column, words []string) Finding {
 	keep := func(reason string) Finding { return Finding{Verdict: Keep, Reason: reason} }
 	class := c.Type.Class
@@ -164,7 +163,7 @@ func (j judge) byType(c Column, words []string) Finding {
 	return j.byContent(c, words)
 }
 
-// byContent judges types whose values say everything and the type nothing.
+// byContent judges columns whose type says nothing about their content, such as documents.
 func (j judge) byContent(c Column, words []string) Finding {
 	class := c.Type.Class
 	plain := class.isText() && c.Type.Dims == 0
@@ -208,13 +207,13 @@ func (j judge) number(words []string) Finding {
 	return Finding{Verdict: Keep, Reason: "a measurement"}
 }
 
-// identifies reports whether a number of this kind identifies a person even
-// where its name ends like the number of a row.
+// identifies reports whether a number of this kind identifies a person even if its name ends like a
+// row number.
 func identifies(k Kind) bool {
 	return k == NationalNumber || k == TaxNumber || k == Passport || k == License || k == Vehicle
 }
 
-// isRow reports whether a column is the number of a row by its name and type.
+// isRow reports whether a column's name and type are those of a row number.
 func isRow(c Column, words []string) bool {
 	if !c.Type.Class.isInteger() && c.Type.Class != UUID || len(words) == 0 || c.Type.Dims > 0 {
 		return false
@@ -224,15 +223,15 @@ func isRow(c Column, words []string) bool {
 		len(words) > 1 && (slices.Contains(byEnds, last) || strings.HasSuffix(strings.ToLower(c.Name), "id"))
 }
 
-// rowNamed reports whether a name is that of a row's key.
-// A key of a table of sessions or tokens opens what it names.
+// rowNamed reports whether a name is that of a row's key. In a table of sessions or tokens such a
+// key does not count, because it grants access.
 func (j judge) rowNamed(words []string) bool {
 	kind, _ := strongKind(j.table)
 	return len(words) > 0 && slices.Contains(rowEnds, words[len(words)-1]) && kind != Session && kind != Secret
 }
 
-// generated reports whether a key's values come from the database or from a
-// program, rather than from people.
+// generated reports whether a key's values are generated by the database or a program rather than
+// chosen by people.
 func (j judge) generated(c Column, words []string) bool {
 	if c.Type.Class.isInteger() || c.Type.Class == UUID {
 		return true

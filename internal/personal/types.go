@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Class is a type as far as judgements and masks need to tell types apart.
+// Class groups types as far as judgements and masks must distinguish them.
 type Class string
 
 // The classes.
@@ -42,21 +42,21 @@ const (
 // Type is a column's type.
 type Type struct {
 	Class    Class
-	Name     string // without its arguments, in lower case
-	Length   int    // most characters of a text, or digits shown of an integer of MySQL; 0 is not limited
-	Digits   int    // of a decimal, before and after the point; 0 is not limited
-	Scale    int    // of those, after the point
-	Bytes    int    // of an integer
+	Name     string // without arguments, in lower case
+	Length   int    // maximum characters of a text, or display digits of a MySQL integer; 0 is unlimited
+	Digits   int    // total digits of a decimal; 0 is unlimited
+	Scale    int    // digits after the decimal point
+	Bytes    int    // size of an integer
 	Unsigned bool
 	Dims     int      // dimensions of an array
-	Labels   []string // of an enum
+	Labels   []string // labels of an enum
 }
 
-// typeForm is a type as databases write it: words, arguments, words, brackets.
+// typeForm matches a type as databases write it: words, arguments, words, brackets.
 var typeForm = regexp.MustCompile(`^([^()\[\]]*?)\s*(?:\(([^()]*)\))?\s*([^()\[\]]*?)\s*((?:\[\d*\])*)$`)
 
-// classOf is the class of each type by its whole name: parts of a name say
-// nothing, so that a domain "contact_hint" is no integer.
+// classOf maps whole type names to classes. Parts of a name mean nothing: a domain "contact_hint"
+// is not an integer.
 var classOf = classes(map[Class]string{
 	Text: `text, character varying, varchar, character, char, bpchar, citext, name, tinytext, mediumtext, longtext,
 		clob, nvarchar, nchar, varying character, native character, string, ltree, national varchar,
@@ -89,7 +89,7 @@ var classOf = classes(map[Class]string{
 	Search: "tsvector, tsquery, vector, halfvec, sparsevec",
 })
 
-// integerBytes are the sizes of integers, where they are not four bytes.
+// integerBytes are the sizes of the integer types that do not have four bytes.
 var integerBytes = map[string]int{
 	"tinyint": 1, "smallint": 2, "int2": 2, "smallserial": 2, "mediumint": 3, "bigint": 8, "int8": 8, "bigserial": 8,
 	"unsigned big int": 8, "xid8": 8,
@@ -105,9 +105,8 @@ func classes(names map[Class]string) map[string]Class {
 	return all
 }
 
-// ParseType reads a type as a database writes it. A type without a name, which
-// SQLite has, holds text. A type that is not built in is [Other]: the caller
-// must look up what it is.
+// ParseType parses a type as a database writes it. A type without a name, which SQLite allows,
+// holds text. A type that is not built in is [Other]: the caller must look it up.
 func ParseType(text string) Type {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -133,7 +132,7 @@ func ParseType(text string) Type {
 	return t
 }
 
-// arguments reads what is between the parentheses of a type.
+// arguments parses the text between the parentheses of a type.
 func (t *Type) arguments(list string) {
 	args := strings.Split(list, ",")
 	n := func(i int) int {
@@ -168,8 +167,8 @@ func (t *Type) arguments(list string) {
 	}
 }
 
-// Common reports whether values of a type are too few to be told from chance:
-// another column can have the same time or word of an enum.
+// Common reports whether a type has so few possible values that the same value occurs in other
+// columns by chance, as with times and enum labels.
 func (c Class) Common() bool {
 	return c.isTime() || c.isNumber() || c == Bool || c == Enum || c == Interval
 }

@@ -14,14 +14,14 @@ import (
 	"unicode"
 )
 
-// sign is how values of a kind are recognized.
+// sign describes how values of a kind are recognized.
 type sign struct {
 	kind  Kind
 	is    func(string) bool
-	alone bool // one value is enough: it cannot be so by chance
+	alone bool // one value is enough, because it cannot match by chance
 }
 
-// signs are tried in their order.
+// signs are tried in order.
 var signs = []sign{
 	{Secret, isKey, true},
 	{Password, isPasswordHash, true},
@@ -35,8 +35,8 @@ var signs = []sign{
 	{Coordinates, isCoordinates, false},
 }
 
-// byValues judges by sampled values. Half of them are enough to be sure of a
-// kind. A few of them, or one in text, are enough to ask a person.
+// byValues judges a column by sampled values. If half of them match a kind, the verdict is certain.
+// A few matches, or one inside a text, leave the decision to a person.
 func (j judge) byValues(c Column) (Finding, bool) {
 	if c.Reference != "" || len(c.Samples) == 0 {
 		return Finding{}, false
@@ -79,7 +79,7 @@ func (j judge) byTexts(c Column) (Finding, bool) {
 	return Finding{}, false
 }
 
-// share is the part of the values for which a condition holds.
+// share returns the fraction of the values that satisfy a condition.
 func share(values []string, is func(string) bool) float64 {
 	n := 0
 	for _, v := range values {
@@ -95,8 +95,8 @@ var (
 	phoneForm = regexp.MustCompile(`^(\+|00)?[0-9(][0-9 ()./-]{6,}[0-9]$`)
 	ibanForm  = regexp.MustCompile(`^[A-Z]{2}[0-9]{2}[A-Z0-9]{11,30}$`)
 	pairForm  = regexp.MustCompile(`^\(?\s*(-?[0-9]{1,3}\.[0-9]{3,})\s*[,; ]\s*(-?[0-9]{1,3}\.[0-9]{3,})\s*\)?$`)
-	// keyForm are keys of well-known services by their prefixes, keys in PEM, and
-	// tokens in three parts of base64 (RFC 7519).
+	// keyForm matches keys of well-known services by their prefixes, PEM keys, and tokens of three
+	// base64 parts (RFC 7519).
 	keyForm = regexp.MustCompile(`^(sk|pk|rk)_(live|test)_[0-9A-Za-z]{10,}|^gh[pousr]_[0-9A-Za-z]{20,}|` +
 		`^github_pat_|^glpat-|^AKIA[0-9A-Z]{16}|^ASIA[0-9A-Z]{16}|^xox[abprs]-|^AIza[0-9A-Za-z_-]{30,}|^SG\.[0-9A-Za-z_-]{16,}|` +
 		`^ya29\.|^EAA[0-9A-Za-z]{20,}|^shp(at|ss|ca)_|^npm_[0-9A-Za-z]{30,}|^pypi-|^dop_v1_|^whsec_|^sk-[0-9A-Za-z_-]{20,}|` +
@@ -132,7 +132,7 @@ func isMAC(v string) bool {
 	return err == nil && strings.ContainsAny(v, ":-.")
 }
 
-// isPhone excludes dates, which are digits and hyphens too.
+// isPhone excludes dates, which also consist of digits and hyphens.
 func isPhone(v string) bool {
 	n := digits(v)
 	if len(n) < 7 || len(n) > 15 || !phoneForm.MatchString(v) {
@@ -147,7 +147,7 @@ func isDate(v string) bool {
 	return len(v) >= 10 && v[4] == '-' && v[7] == '-' || len(v) == 10 && (v[2] == '-' || v[2] == '.' || v[2] == '/')
 }
 
-// isIBAN checks the form and the remainder of ISO 13616.
+// isIBAN checks the format and the remainder of ISO 13616.
 func isIBAN(v string) bool {
 	v = strings.ToUpper(strings.ReplaceAll(v, " ", ""))
 	if !ibanForm.MatchString(v) {
@@ -165,8 +165,8 @@ func isIBAN(v string) bool {
 	return ok && n.Mod(n, big.NewInt(97)).Int64() == 1
 }
 
-// isCard reports whether a number has the length, the first digit and the check
-// digit (ISO/IEC 7812) of a payment card.
+// isCard reports whether a number has the length, first digit and check digit (ISO/IEC 7812) of a
+// payment card.
 func isCard(v string) bool {
 	n := digits(v)
 	if len(n) < 13 || len(n) > 19 || strings.Trim(v, "0123456789 -") != "" ||
@@ -191,9 +191,9 @@ func luhn(n string) bool {
 	return sum%10 == 0
 }
 
-// isNational recognizes national numbers by their form or by their check
-// digits: Brazil, France, the Netherlands, Poland, Spain, Sweden, Switzerland,
-// Italy, the United Kingdom, the United States and others.
+// isNational recognizes national identification numbers by their format or check digits: Brazil,
+// France, the Netherlands, Poland, Spain, Sweden, Switzerland, Italy, the United Kingdom, the
+// United States and others.
 func isNational(v string) bool {
 	if nationalForm.MatchString(v) {
 		return true
@@ -248,8 +248,8 @@ func isDocument(v string) bool {
 	return len(v) > 1 && (v[0] == '{' || v[0] == '[') && json.Valid([]byte(v))
 }
 
-// isName reports whether a value is one to four capitalized words of which one
-// is a common given or family name.
+// isName reports whether a value consists of one to four capitalized words of which one is a common
+// given or family name.
 func (j judge) isName(v string) bool {
 	words := strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || r == ',' || r == '-' })
 	if len(words) == 0 || len(words) > 4 {
@@ -266,8 +266,7 @@ func (j judge) isCity(v string) bool { return j.lists.Cities[strings.ToLower(v)]
 // isProse reports whether a value is a sentence.
 func isProse(v string) bool { return len(strings.Fields(v)) >= 5 }
 
-// mentions reports whether a given name and a family name follow each other in
-// a longer text.
+// mentions reports whether a longer text contains a given name followed by a family name.
 func (j judge) mentions(v string) bool {
 	words := strings.FieldsFunc(v, func(r rune) bool { return !unicode.IsLetter(r) })
 	for i := 0; i+1 < len(words); i++ {

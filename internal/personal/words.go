@@ -8,8 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// split returns the words of a name in lower case, without accents and digits:
-// "eMailAddr2" is e, mail, addr; "Straße_Nr" is strasse, nr.
+// split splits a name into lower-case words without accents and digits: "eMailAddr2" is e, mail,
+// addr; "Straße_Nr" is strasse, nr.
 func split(name string) []string {
 	var words []string
 	var word []rune
@@ -26,7 +26,7 @@ func split(name string) []string {
 		case !unicode.IsLetter(r):
 			end()
 			if r == '4' && len(words) > 0 && words[len(words)-1] == "last" {
-				words = append(words, "four") // of a card: "last4", "last_4_digits"
+				words = append(words, "four") // the last digits of a card: "last4", "last_4_digits"
 			}
 		case unicode.IsUpper(r):
 			lower := i > 0 && unicode.IsLower(runes[i-1])
@@ -43,7 +43,7 @@ func split(name string) []string {
 	return words
 }
 
-// plain replaces letters that are not a letter and an accent.
+// plain replaces letters that do not decompose into a letter and an accent.
 func plain(r rune) rune {
 	switch r {
 	case 'ł', 'Ł':
@@ -56,17 +56,17 @@ func plain(r rune) rune {
 	return r
 }
 
-// phrases are words or runs of words to find in a name.
+// phrases are words or sequences of words to find in a name.
 type phrases struct {
 	runs [][]string
-	long []string // without spaces, and long enough to be found inside a word
+	long []string // without spaces; long enough to be searched for inside a word
 }
 
-// minInside is the length from which a phrase is found inside a longer word, as
+// minInside is the minimum length of a phrase that is searched for inside a longer word, such as
 // "lastname" in "custlastname".
 const minInside = 7
 
-// listOf reads a list of phrases with commas.
+// listOf parses a comma-separated list of phrases.
 func listOf(text string) phrases {
 	var p phrases
 	for phrase := range strings.SplitSeq(text, ",") {
@@ -84,8 +84,8 @@ func listOf(text string) phrases {
 	return p
 }
 
-// in returns where the first of the phrases ends in the words, counted from
-// one, and 0 when none is there.
+// in returns the word number, counted from one, at which the first matching phrase ends, or 0 if
+// none matches.
 func (p phrases) in(words []string) int {
 	for _, run := range p.runs {
 		for i := 0; i+len(run) <= len(words); i++ {
@@ -104,5 +104,5 @@ func (p phrases) in(words []string) int {
 	return 0
 }
 
-// anyOf reports whether one of the phrases is in the words.
+// anyOf reports whether any of the phrases occurs in the words.
 func anyOf(words []string, p phrases) bool { return p.in(words) > 0 }

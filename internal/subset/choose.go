@@ -10,29 +10,29 @@ import (
 
 // Server runs statements in the transaction of the dump.
 type Server interface {
-	// Exec runs one statement and returns how many rows it touched.
+	// Exec runs one statement and returns the number of rows affected.
 	Exec(ctx context.Context, statement string) (int64, error)
-	// Insert puts the rows of a query into a temporary table, and passes over
-	// those that are there.
+	// Insert adds the rows of a query to a temporary table and ignores rows that are already there.
 	Insert(ctx context.Context, table, query string) error
-	// InsertWhere is Insert for a query with a person's condition, in which names
-	// are those of that person's sessions.
+	// InsertWhere is Insert for a query that contains a user's condition. Names in it are resolved
+	// as in that user's sessions.
 	InsertWhere(ctx context.Context, table, query string) error
-	// Count returns the number that a query answers.
+	// Count returns the number that a query yields.
 	Count(ctx context.Context, query string) (int64, error)
-	// Condition reports what is wrong with a person's condition on a table.
+	// Condition returns the error for a user's condition on a table that the server rejected with
+	// err.
 	Condition(table, condition string, err error) error
 }
 
-// Dialect is how a server writes what differs.
+// Dialect holds the SQL that differs between servers.
 type Dialect struct {
-	Temp    func(name string) string // how a temporary table is named
-	Options string                   // behind the columns of a temporary table
-	Empty   string                   // empties a table: with %s for its name
-	Analyze string                   // tells the planner about a table: with %s for its name; "" is not needed
+	Temp    func(name string) string // the name of a temporary table
+	Options string                   // follows the columns of a temporary table
+	Empty   string                   // empties the table %s
+	Analyze string                   // updates the planner's statistics of the table %s; "" if not needed
 }
 
-// Choice is the rows that were chosen.
+// Choice is the set of chosen rows.
 type Choice struct {
 	Plan Plan
 	g    Graph
@@ -40,8 +40,8 @@ type Choice struct {
 	d    Dialect
 }
 
-// Kept returns the temporary table with the keys of the rows that a table
-// keeps, in columns k1, k2 and so on; "" when it keeps every row.
+// Kept returns the temporary table with the keys of the rows that a table keeps, in columns k1, k2
+// and so on. It returns "" if the table keeps every row.
 func (c *Choice) Kept(table int) string {
 	if c.Plan.Whole[table] {
 		return ""
@@ -53,8 +53,7 @@ func (c *Choice) temp(kind string, table int) string {
 	return c.d.Temp(fmt.Sprintf("snapcli_%s_%d", kind, table))
 }
 
-// Choose chooses the rows of a subset. The temporary tables stay for the
-// session.
+// Choose chooses the rows of a subset. The temporary tables exist until the session ends.
 func Choose(ctx context.Context, g Graph, want engine.Subset, s Server, d Dialect) (*Choice, error) {
 	plan, err := Make(g, want)
 	if err != nil {
@@ -73,8 +72,8 @@ func Choose(ctx context.Context, g Graph, want engine.Subset, s Server, d Dialec
 	return c, nil
 }
 
-// Match is the SQL condition that a row of a table, behind a prefix, is one of
-// those in a temporary table, behind another.
+// Match returns the SQL condition that a row of a table, qualified by prefix, is in a temporary
+// table, qualified by temp.
 func (c *Choice) Match(table int, prefix, temp string) string {
 	var all []string
 	for i, k := range c.g.Tables[table].Key {
@@ -104,7 +103,7 @@ func (c *Choice) prepare(ctx context.Context) error {
 	return nil
 }
 
-// key lists the parts of a row's key.
+// key returns the comma-separated parts of a row's key.
 func (c *Choice) key(table int, prefix string) string {
 	var all []string
 	for _, k := range c.g.Tables[table].Key {
@@ -124,7 +123,7 @@ func (c *Choice) start(ctx context.Context, percent float64) error {
 		if condition == "" {
 			continue
 		}
-		// The line's end keeps a comment in the condition to itself.
+		// The newline ends a comment in the condition.
 		err := insert(ctx, c.temp("keep", i), fmt.Sprintf("SELECT %s FROM %s WHERE (%s\n)", c.key(i, ""), t.From,
 			condition))
 		if err != nil && c.Plan.Where[i] != "" {
@@ -137,8 +136,7 @@ func (c *Choice) start(ctx context.Context, percent float64) error {
 	return nil
 }
 
-// join is the condition that a row of the child, c, references one of the
-// parent, p.
+// join returns the condition that a row of the child, c, references a row of the parent, p.
 func (k ForeignKey) join() string {
 	var all []string
 	for i := range k.Columns {
@@ -151,7 +149,7 @@ func (k ForeignKey) join() string {
 	return strings.Join(all, " AND ")
 }
 
-// down chooses what references a chosen row, by the plan.
+// down adds the rows that reference a chosen row, following the plan.
 func (c *Choice) down(ctx context.Context) error {
 	for _, i := range c.Plan.Down {
 		k := c.g.Keys[i]
@@ -176,7 +174,7 @@ func (c *Choice) analyze(ctx context.Context, kind string, table int) error {
 	return err
 }
 
-// up keeps what a kept row references, until nothing is new.
+// up adds the rows that a kept row references, until there are no new ones.
 func (c *Choice) up(ctx context.Context) error {
 	fresh := map[int]bool{}
 	for i := range c.g.Tables {
@@ -198,8 +196,8 @@ func (c *Choice) up(ctx context.Context) error {
 	return nil
 }
 
-// round keeps what the rows reference that the last round brought, and returns
-// the tables that it brought rows of.
+// round adds the rows referenced by those of the previous round, and returns the tables that gained
+// rows.
 func (c *Choice) round(ctx context.Context, fresh map[int]bool) (map[int]bool, error) {
 	for _, k := range c.g.Keys {
 		if !fresh[k.Child] {
@@ -228,8 +226,7 @@ func (c *Choice) round(ctx context.Context, fresh map[int]bool) (map[int]bool, e
 	return found, nil
 }
 
-// addRound takes over what a round brought of a table, and returns how many rows
-// of it are new.
+// addRound adds a round's rows of a table to the kept rows, and returns how many are new.
 func (c *Choice) addRound(ctx context.Context, table int) (int64, error) {
 	keep, fresh, next := c.temp("keep", table), c.temp("new", table), c.temp("next", table)
 	var same []string
@@ -253,7 +250,7 @@ func (c *Choice) addRound(ctx context.Context, table int) (int64, error) {
 	return n, err
 }
 
-// Rows counts the rows that a table keeps, and all of it.
+// Rows returns how many rows a table keeps and how many it has.
 func (c *Choice) Rows(ctx context.Context, table int) (kept, of int64, err error) {
 	if of, err = c.s.Count(ctx, "SELECT count(*) FROM "+c.g.Tables[table].From); err != nil {
 		return 0, 0, err

@@ -1,22 +1,22 @@
-// Package subset chooses the rows of a database that a subset holds, so that
-// every foreign key of the source holds in it too.
+// Package subset chooses the rows of a subset of a database, so that every foreign key of the
+// source also holds in the subset.
 //
 // The rules:
 //
-//  1. A condition names the rows to start from in its table. A percentage names
-//     them in the tables that a part of the database hangs on, by a hash of
+//  1. A condition selects the starting rows of its table. A percentage selects
+//     them in the tables that a part of the database depends on, by a hash of
 //     their keys, so that the same rows are chosen each time.
 //  2. Down: rows that reference a chosen row are chosen. Inside a cycle of
-//     foreign keys this goes only away from where the cycle was entered, and a
-//     table's reference to itself is not followed: else a cycle would choose
-//     nearly everything.
-//  3. Up: rows that a kept row references are kept, whatever the cycle. What
-//     hangs on them is not.
+//     foreign keys this only leads away from where the cycle was entered, and a
+//     table's reference to itself is not followed: otherwise a cycle would
+//     choose nearly everything.
+//  3. Up: rows that a kept row references are kept, including in cycles. The
+//     rows that reference those are not.
 //  4. Tables that no foreign key connects with one that has a condition are
 //     kept whole, or are subject to the percentage if there is one.
 //
-// Rows are chosen on the server, in temporary tables, in the transaction of the
-// dump: memory here does not grow with them.
+// Rows are chosen on the server, in temporary tables, in the transaction of the dump: memory use on
+// this machine does not grow with their number.
 package subset
 
 import (
@@ -29,48 +29,47 @@ import (
 	"snap/internal/engine"
 )
 
-// Table is a table that can be subset. Partitions are part of their table.
+// Table is a table of which a subset can be taken. Partitions belong to their table.
 type Table struct {
 	Schema, Name string
-	From         string // as it stands after FROM
-	Key          []Key  // tells its rows apart
-	// SQL for a number of 0 to 2^32-1 that a row's key gives; prefix stands before columns
+	From         string // the name as written after FROM
+	Key          []Key  // identifies a row
+	// SQL for a number from 0 to 2^32-1 derived from a row's key; prefix precedes columns
 	Share func(prefix string) string
 }
 
-// Key is a part of what tells rows apart: SQL for it, behind a prefix such as
-// "c.", and its type in a temporary table.
+// Key is one part of a row's identity: its SQL after a prefix such as "c.", and its type in a
+// temporary table.
 type Key struct {
 	Expr func(prefix string) string
 	Type string
 }
 
-// ForeignKey is a reference from one table to another, or to itself. The names
-// after FROM are those of the tables, or of a partition that has the key.
+// ForeignKey is a reference from one table to another, or to itself. The names after FROM are those
+// of the tables, or of a partition that has the key.
 type ForeignKey struct {
-	Child, Parent         int // in [Graph.Tables]
+	Child, Parent         int // indexes in [Graph.Tables]
 	ChildFrom, ParentFrom string
-	Columns, Refers       []string // of the child, of the parent, quoted
-	Equal                 []string // the operators that compare them; nil is "=" for all
+	Columns, Refers       []string // of the child and of the parent, quoted
+	Equal                 []string // comparison operators; nil is "=" for all
 }
 
-// Graph is what there is to choose from.
+// Graph is the tables and foreign keys of a database.
 type Graph struct {
 	Tables []Table
 	Keys   []ForeignKey
 }
 
-// Plan is how the rows are chosen.
+// Plan describes how the rows are chosen.
 type Plan struct {
 	Whole   []bool   // by table: every row is kept
-	Where   []string // by table: the condition of the rows to start from
-	Percent []bool   // by table: a share of its rows is started from
+	Where   []string // by table: the condition for its starting rows
+	Percent []bool   // by table: a percentage of its rows are starting rows
 	Down    []int    // foreign keys to follow down, each once, in this order
-	Start   []string // the tables that are started from
+	Start   []string // the tables with starting rows
 }
 
-// Make plans a subset. A condition on a table that is not there is an error of
-// code usage.
+// Make plans a subset. A condition on a table that does not exist is an error of code usage.
 func Make(g Graph, want engine.Subset) (Plan, error) {
 	n := len(g.Tables)
 	p := Plan{Whole: make([]bool, n), Where: make([]string, n), Percent: make([]bool, n)}
@@ -120,7 +119,7 @@ func (g Graph) label(i int) string {
 	return g.Tables[i].Schema + "." + g.Tables[i].Name
 }
 
-// find returns the table of a name, with or without its schema.
+// find returns the table with a name, with or without its schema.
 func (g Graph) find(name string) (int, error) {
 	var same []int
 	for i, t := range g.Tables {
@@ -149,11 +148,11 @@ func (g Graph) find(name string) (int, error) {
 	return 0, snap.Usage(fmt.Sprintf("several schemas have a table %q", name), "give the schema too: "+g.label(same[0]))
 }
 
-// web is the tables and how they hang together.
+// web holds the tables and their connections.
 type web struct {
 	n                 int
-	children, parents [][]int // by table: tables, each once, sorted
-	ring              []int   // by table: the number of its cycle; parents have lower ones
+	children, parents [][]int // by table: its tables, each once, sorted
+	ring              []int   // by table: the number of its cycle; lower for parents
 }
 
 func newWeb(g Graph) *web {
@@ -171,8 +170,8 @@ func newWeb(g Graph) *web {
 	return w
 }
 
-// rings numbers the cycles (Tarjan's strongly connected components), a table
-// without one by itself, so that what is referenced comes first.
+// rings numbers the cycles (Tarjan's strongly connected components) so that referenced ones come
+// first. A table outside any cycle forms one of its own.
 func (w *web) rings() {
 	w.ring = make([]int, w.n)
 	index, low, on := make([]int, w.n), make([]int, w.n), make([]bool, w.n)
@@ -210,7 +209,7 @@ func (w *web) rings() {
 	}
 }
 
-// spread returns what can be reached from some tables, them included.
+// spread returns the tables reachable from the given ones, including those.
 func (w *web) spread(from []int, next ...[][]int) map[int]bool {
 	seen := map[int]bool{}
 	todo := slices.Clone(from)
@@ -228,7 +227,7 @@ func (w *web) spread(from []int, next ...[][]int) map[int]bool {
 	return seen
 }
 
-// parts yields the tables that foreign keys connect, in one way or the other.
+// parts yields the connected components of the graph.
 func (w *web) parts() func(yield func([]int) bool) {
 	return func(yield func([]int) bool) {
 		done := map[int]bool{}
@@ -248,10 +247,10 @@ func (w *web) parts() func(yield func([]int) bool) {
 	}
 }
 
-// tops returns the tables of a part to start from with a percentage: of those
-// that reference no other, the one that most tables hang on, and more until
-// every table hangs on one of them or is referenced by one that does. A table
-// in a cycle stands for the whole of it.
+// tops returns the starting tables of a connected part for a percentage. Of the tables that
+// reference no other, it takes the one that most tables depend on, and more until every table
+// depends on a starting table or is referenced by one that does. A table in a cycle represents the
+// whole cycle.
 func (w *web) tops(part []int, g Graph) []int {
 	byRing := map[int][]int{}
 	for _, v := range part {
@@ -290,11 +289,10 @@ func (w *web) tops(part []int, g Graph) []int {
 	return chosen
 }
 
-// down returns the foreign keys to follow down from the tables that are started
-// from, in an order in which the rows of a table are all chosen before a key
-// leads away from it.
+// down returns the foreign keys to follow down from the starting tables. In their order, all rows
+// of a table are chosen before a key leads away from it.
 func (w *web) down(g Graph, start func(int) bool) []int {
-	depth := make([]int, w.n) // how far inside its cycle from where that was entered; -1 is not reached
+	depth := make([]int, w.n) // distance within the cycle from where it was entered; -1 is unreached
 	rings := make([][]int, w.n)
 	for v := range w.n {
 		depth[v] = -1
@@ -304,7 +302,7 @@ func (w *web) down(g Graph, start func(int) bool) []int {
 		rings[w.ring[v]] = append(rings[w.ring[v]], v)
 	}
 	var order []int
-	for _, members := range rings { // what they reference from outside came before
+	for _, members := range rings { // tables outside the cycle that they reference come first
 		for _, v := range w.inside(members, depth) {
 			for i, k := range g.Keys {
 				if k.Parent != v {
@@ -322,8 +320,7 @@ func (w *web) down(g Graph, start func(int) bool) []int {
 	return order
 }
 
-// inside measures the depth of a cycle's tables, and returns those that are
-// reached, the nearest first.
+// inside sets the depth of a cycle's tables and returns the tables reached, nearest first.
 func (w *web) inside(members, depth []int) []int {
 	var reached []int
 	for _, v := range members {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Expect returns the keys of the rows that a subset holds, by table.
+// Expect returns the keys of the rows in a subset, by table.
 func Expect(m Model, a Ask) [][]string {
 	r := newRules(m, a)
 	chosen := r.rows(m, a)
@@ -48,11 +48,11 @@ func Expect(m Model, a Ask) [][]string {
 	return kept
 }
 
-// rules is what follows from the graph alone.
+// rules holds what follows from the graph alone.
 type rules struct {
 	n      int
 	direct [][]bool // a references b
-	reach  [][]bool // a references b, by way of others
+	reach  [][]bool // a references b directly or indirectly
 	near   [][]bool // a and b are connected
 	begin  []int    // 0 nothing, 1 by a condition, 2 by the percentage, 3 whole
 }
@@ -94,7 +94,7 @@ func newRules(m Model, a Ask) *rules {
 
 func (r *rules) same(i, j int) bool { return i == j || r.reach[i][j] && r.reach[j][i] }
 
-// others decides on the parts of the graph that have no condition.
+// others decides how the parts of the graph without a condition begin.
 func (r *rules) others(a Ask) {
 	var tops []int // the first table of each cycle that references no other
 	size := func(i int) (n int) {
@@ -155,7 +155,7 @@ func (r *rules) top(i int) bool {
 	return true
 }
 
-// rows returns the rows that are started from.
+// rows marks the starting rows.
 func (r *rules) rows(m Model, a Ask) [][]bool {
 	chosen := make([][]bool, r.n)
 	for i, t := range m.Tables {
@@ -174,7 +174,8 @@ func (r *rules) rows(m Model, a Ask) [][]bool {
 	return chosen
 }
 
-// followed reports whether a reference is followed down, from parent to child.
+// followed returns a function that reports whether a reference is followed down, from parent to
+// child.
 func (r *rules) followed() func(child, parent int) bool {
 	const far = 1 << 20
 	entry := make([]bool, r.n)

@@ -1,6 +1,6 @@
-// Package subsettest makes small databases with any graph of foreign keys, and
-// says by the rules of package subset, computed another way, which of their rows
-// a subset holds. It is for the tests of the engines.
+// Package subsettest generates small databases with arbitrary graphs of foreign keys and computes,
+// independently of package subset, which rows a subset holds by its rules. It is for the tests of
+// the engines.
 package subsettest
 
 import (
@@ -21,27 +21,27 @@ type Model struct {
 // Table has a key of one or two columns, a value v, and references.
 type Table struct {
 	Name  string
-	Parts int // columns of its key: k0, k1
+	Parts int // number of key columns: k0, k1
 	Refs  []Ref
 	Rows  []Row
 }
 
-// Ref is a foreign key to a table, which may be the table itself.
+// Ref is a foreign key to a table, which may be the same table.
 type Ref struct{ Parent int }
 
-// Row is one row: its key is its place in the table.
+// Row is one row. Its key is its position in the table.
 type Row struct {
 	V  int
-	To []int // by reference: the parent's row, -1 is NULL
+	To []int // by reference: the parent's row; -1 is NULL
 }
 
-// Ask is the subset that is asked for.
+// Ask is the requested subset.
 type Ask struct {
 	Below   map[int]int // by table: rows with a lower v
 	Percent float64
 }
 
-// Generate draws a database and a subset of it.
+// Generate draws a random database and a subset of it.
 func Generate(t *rapid.T) (Model, Ask) {
 	var m Model
 	n := rapid.IntRange(1, 6).Draw(t, "tables")
@@ -73,7 +73,7 @@ func Generate(t *rapid.T) (Model, Ask) {
 	return m, a
 }
 
-// Where is the conditions as the program takes them.
+// Where returns the conditions in the form that the program takes.
 func (a Ask) Where(m Model) map[string]string {
 	where := map[string]string{}
 	for i, below := range a.Below {
@@ -82,15 +82,15 @@ func (a Ask) Where(m Model) map[string]string {
 	return where
 }
 
-// key returns the columns of a row's key: its place, and twice that.
+// key returns the key columns of a row: its position, and twice that.
 func (t Table) key(row int) []string {
 	return []string{strconv.Itoa(row), strconv.Itoa(2 * row)}[:t.Parts]
 }
 
-// Key is a row's key as one text, with a comma between its parts.
+// Key returns a row's key as text, its parts separated by commas.
 func (t Table) Key(row int) string { return strings.Join(t.key(row), ",") }
 
-// KeyQuery is the query of the keys of a table's rows.
+// KeyQuery returns the query for the keys of a table's rows.
 func (t Table) KeyQuery() string {
 	if t.Parts == 1 {
 		return "SELECT CAST(k0 AS CHAR(20)) FROM " + t.Name
@@ -98,8 +98,8 @@ func (t Table) KeyQuery() string {
 	return "SELECT concat(CAST(k0 AS CHAR(20)), ',', CAST(k1 AS CHAR(20))) FROM " + t.Name
 }
 
-// SQL makes the database: tables and rows, and after them the foreign keys,
-// inside the tables when inline.
+// SQL returns the statements that create the database: tables and rows, followed by the foreign
+// keys, or with the foreign keys inside the tables if inline is set.
 func (m Model) SQL(inline bool) string {
 	var b strings.Builder
 	var later []string
