@@ -10,12 +10,11 @@ import (
 	"snap"
 )
 
-// Access returns every live grant on a snapshot: who can see it, through what,
-// until when, and how many users each lets see it (SPEC 5.3). people counts the
-// users of the snapshot's organization who can see it, each once. Whether the
-// caller may ask is judged before (snap.ActExplain). Only admins see the
-// recipients; others learn that there are some. Recipients cannot be counted:
-// that is their organization's affair.
+// Access returns every live grant on a snapshot: who can see it, through what, until when, and how
+// many users the grant lets see it (SPEC 5.3). people is the number of users of the snapshot's
+// organization who can see it. Authorization is the caller's job (snap.ActExplain). Only admins
+// learn who the recipients are; others learn only that there are some. Recipients are not counted,
+// because the size of their organization is not disclosed.
 func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (ways []snap.Access, people int,
 	err error) {
 	all, err := s.grantsOn(ctx, c, sn)
@@ -28,7 +27,7 @@ func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (wa
 		case !a.Live(s.now()):
 		case a.Audience.Kind() != snap.KindRecipients || c.IsAdmin():
 			ways = append(ways, a)
-		case !outside: // that it is, and not with whom
+		case !outside: // reveals that there are recipients, but not who
 			outside = true
 			ways = append(ways, snap.Access{Grant: snap.Grant{Audience: snap.AudienceOf(snap.KindRecipients, 0)}})
 		}
@@ -37,9 +36,9 @@ func (s *Store) Access(ctx context.Context, c snap.Caller, sn snap.Snapshot) (wa
 	return ways, people, err
 }
 
-// KeysThatSee returns the organization-level keys of the snapshot's organization
-// that can list and pull it now: those with the scope private, and all of them
-// when such keys pushed it or it is shared org-wide.
+// KeysThatSee returns the organization-level keys of the snapshot's organization that can list and
+// pull it now: the keys with the scope private, and all keys when such a key pushed it or it is
+// shared org-wide.
 func (s *Store) KeysThatSee(ctx context.Context, sn snap.Snapshot) ([]Key, error) {
 	keys, err := s.keys(ctx,
 		`WHERE k.org_id = $1 AND k.user_id IS NULL`+usableKey+` ORDER BY k.name, k.id`, sn.Org.ID, s.now().UnixMilli())
@@ -65,8 +64,8 @@ const countViewers = `
 	JOIN users u ON u.id = m.principal AND u.disabled = 0
 	WHERE g.snapshot = $1 AND ` + liveGrant + ` AND u.org_id = $3`
 
-// grantsOn returns all grants on a snapshot that the caller can see, ended ones
-// too: by kind, then by name.
+// grantsOn returns all grants on a snapshot that the caller can see, including ended ones, by kind
+// and name.
 func (s *Store) grantsOn(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.Access, error) {
 	return collect(ctx, s, `
 		SELECT r.audience, r.expires_at, r.created_at, coalesce(b.email, ''),
@@ -103,9 +102,9 @@ func scanAccess(rows *sql.Rows) (a snap.Access, err error) {
 	return a, err
 }
 
-// Judge says why a user of the caller's organization can see a snapshot, or
-// why not, by the same rule that decides when they ask. It fails with code
-// not_found when the organization has no user with this e-mail.
+// Judge explains why a user of the caller's organization can or cannot see a snapshot, by the same
+// rule that decides the user's own requests. It fails with code not_found when the organization has
+// no user with this e-mail.
 func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, email string) (snap.Member, snap.Verdict,
 	error) {
 	m, err := s.UserByEmail(ctx, c.Org.ID, email)
@@ -120,10 +119,9 @@ func (s *Store) Judge(ctx context.Context, c snap.Caller, sn snap.Snapshot, emai
 	return m, snap.Judge(as, m.Disabled, grants, s.now()), nil
 }
 
-// Newcomers returns whom a share would add: the users of the caller's
-// organization who would see the snapshot through it and cannot now, at most
-// limit of them by e-mail, and how many there are. groupID is empty for the
-// org-wide share. It fails with code group_not_found.
+// Newcomers returns the users of the caller's organization whom a share would let see the snapshot
+// and who cannot see it now. It returns at most limit of them, by e-mail, and their total number.
+// groupID is empty for the org-wide share. It fails with code group_not_found.
 func (s *Store) Newcomers(ctx context.Context, c snap.Caller, sn snap.Snapshot, groupID string,
 	limit int) (users []snap.User, count int, err error) {
 	audience := snap.AudienceOf(snap.KindMembers, c.Org.ID)

@@ -17,5 +17,5 @@ const (
 	recipientsOf = ` * 8 + 4`
 )
 
-// callersGroups are the rows m of membership that hold the groups of the principal $1.
+// callersGroups selects the rows m of membership that hold the groups of the principal $1.
 const callersGroups = `m.principal = $1 AND m.kind = 3`

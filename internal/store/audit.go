@@ -12,17 +12,17 @@ import (
 	"snap"
 )
 
-// An audit line is written in the transaction of the change it records, so
-// that there is never one without the other. It gets its number afterwards
-// ([Store.Sequence]): no transaction waits for another one's line.
+// An audit line is written in the transaction of the change it records, so neither can exist
+// without the other. It gets its number later ([Store.Sequence]), so that no transaction waits for
+// another one's line.
 
-// record adds a line to an organization's audit log. The caller, the time and
-// the request's origin are filled in.
+// record adds a line to an organization's audit log. It fills in the caller, the time and the
+// request's origin.
 func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Caller, e snap.AuditEntry) error {
 	return s.recordFor(ctx, tx, orgID, c, e, 0)
 }
 
-// recordFor is record of a line that becomes a notice of a user; 0 is none.
+// recordFor is record for a line that becomes a notice of a user; 0 means no notice.
 func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Caller, e snap.AuditEntry,
 	noticeTo int64) error {
 	e.At = time.UnixMilli(s.now().UnixMilli()).UTC()
@@ -45,9 +45,9 @@ func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.C
 	return nil
 }
 
-// recordOn records what a caller did with a snapshot: in the log of the
-// snapshot's organization and, when the caller is of another one, in theirs,
-// without what only the owner may know.
+// recordOn records a caller's action on a snapshot in the log of the snapshot's organization. When
+// the caller belongs to another organization, it also records it there, without the details that
+// only the owner may know.
 func (s *Store) recordOn(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
 	d snap.AuditDetail) error {
 	d.Target = sn.Target
@@ -58,21 +58,21 @@ func (s *Store) recordOn(ctx context.Context, tx *sql.Tx, c snap.Caller, sn snap
 	return s.record(ctx, tx, c.Org.ID, c, e)
 }
 
-// Note records something that a caller did with a snapshot and that changes
-// nothing: a pull that started or ended, a share that was refused.
+// Note records a caller's action on a snapshot that changes nothing: a pull that started or ended,
+// or a refused share.
 func (s *Store) Note(ctx context.Context, c snap.Caller, sn snap.Snapshot, action snap.AuditAction,
 	d snap.AuditDetail) error {
 	return s.tx(ctx, func(tx *sql.Tx) error { return s.recordOn(ctx, tx, c, sn, action, d) })
 }
 
-// AuditQuery chooses lines of an organization's audit log.
+// AuditQuery selects lines of an organization's audit log.
 type AuditQuery struct {
 	Snapshot, Actor string
 	Action          snap.AuditAction
-	Since, Until    time.Time // from, and before
+	Since, Until    time.Time // from Since, and before Until
 	OldestFirst     bool
 	Limit           int
-	Cursor          string // Next of the page before
+	Cursor          string // Next of the previous page
 }
 
 // AuditPage is one page of an audit log.
@@ -81,8 +81,8 @@ type AuditPage struct {
 	Next  string
 }
 
-// Audit returns lines of the caller's organization's log. Whether the caller
-// may read it is asked before (snap.ActAdminister).
+// Audit returns lines of the log of the caller's organization. Authorization is the caller's job
+// (snap.ActAdminister).
 func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (AuditPage, error) {
 	where, args := []string{`org_id = $1`}, []any{c.Org.ID}
 	and := func(condition string, value any) {
@@ -125,12 +125,11 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (AuditPa
 	return AuditPage{Items: items, Next: strconv.FormatInt(items[q.Limit-1].Seq, 10)}, nil
 }
 
-// entryColumns are what [scanEntry] reads of audit lines a.
+// entryColumns are the columns of audit lines a that [scanEntry] reads.
 const entryColumns = `a.seq, a.at, a.action, a.actor, a.snapshot, a.hash, a.body`
 
-// scanEntry reads a line. The columns by which lines are found repeat what the
-// line says; it fails when they do not, so that nobody is shown a line that was
-// altered in one place.
+// scanEntry reads a line. Some of its content is repeated in columns for searching. scanEntry fails
+// when the two differ, so that a line that was altered in one place is never shown.
 func scanEntry(rows *sql.Rows) (e snap.AuditEntry, err error) {
 	e, _, err = scanLine(rows)
 	return e, err
@@ -159,9 +158,9 @@ func entryOf(body string) (e snap.AuditEntry, err error) {
 	return e, err
 }
 
-// History returns everything the log says about one snapshot and about the
-// organization's users and keys, and whether it was closed, until a time, the oldest first: what it takes to say
-// who could see the snapshot then.
+// History returns all lines until a time that are needed to say who could see a snapshot then, the
+// oldest first: those about the snapshot, about the organization's users and keys, and about its
+// closing.
 func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, until time.Time) ([]snap.AuditEntry,
 	error) {
 	return collect(ctx, s,

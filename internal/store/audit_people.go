@@ -9,8 +9,7 @@ import (
 	"snap"
 )
 
-// recordKey records that a key was made or revoked, by who asks for it or by
-// the operator.
+// recordKey records that a key was created or revoked, by the caller or by the operator.
 func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
 	var org int64
 	var expires sql.NullInt64
@@ -30,8 +29,8 @@ func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap
 	return s.record(ctx, tx, org, snap.OriginOf(ctx).Caller, snap.AuditEntry{Action: action, Detail: d})
 }
 
-// recordSession records that a session began or ended. What no signed-in
-// caller asked for was asked for by the session's own user.
+// recordSession records that a session began or ended. Without a signed-in caller, the actor is the
+// session's own user.
 func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action snap.AuditAction) error {
 	var actor snap.Caller
 	actor.User = &snap.User{}
@@ -54,8 +53,8 @@ func (s *Store) recordSession(ctx context.Context, tx *sql.Tx, id int64, action 
 	return s.recordFor(ctx, tx, org, actor, snap.AuditEntry{Action: action, Detail: d}, noticeTo)
 }
 
-// standing returns a user's e-mail, role, groups and whether they are disabled,
-// as the text of an audit detail; empty when there is no such user.
+// standing returns a user's e-mail, role, groups and whether they are disabled, as the JSON of an
+// audit detail. It is empty when there is no such user.
 func (s *Store) standing(ctx context.Context, tx *sql.Tx, where string, args ...any) (string, error) {
 	d, _, err := s.userDetail(ctx, tx, where, args...)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -68,8 +67,8 @@ func (s *Store) standing(ctx context.Context, tx *sql.Tx, where string, args ...
 	return string(text), err
 }
 
-// recordUser records a user's role and groups if they are not what they were
-// before: with the shares, they tell who could see what at any time.
+// recordUser records a user's role and groups if they differ from before. Together with the shares,
+// these lines say who could see what at any time.
 func (s *Store) recordUser(ctx context.Context, tx *sql.Tx, id int64, before string) error {
 	d, org, err := s.userDetail(ctx, tx, `u.id = $1`, id)
 	if err != nil {

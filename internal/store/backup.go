@@ -16,10 +16,9 @@ import (
 	"snap/internal/auditlog"
 )
 
-// BackUp writes the SQLite database of a data directory, as of one moment, to
-// a file that must not exist, while the service may keep writing it. It leaves
-// out rows of running processes and of pushes in progress. The file is synced
-// and readable by its owner only.
+// BackUp writes the SQLite database of a data directory, as of one moment, to a new file; the file
+// must not exist. The service may keep writing meanwhile. The copy leaves out rows of running
+// processes and of pushes in progress. The file is synced and readable by its owner only.
 func BackUp(ctx context.Context, dataDir, file string) error {
 	if err := CheckExists(Options{DataDir: dataDir}); err != nil {
 		return err
@@ -33,7 +32,7 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 		return errors.Join(err, snap.Usage("the database in "+dataDir+" is empty",
 			"start the service once, or name its configuration with --config"))
 	}
-	if err := ownerOnly(file); err != nil { // SQLite takes an empty file for a new one
+	if err := ownerOnly(file); err != nil { // SQLite treats an empty file as a new database
 		return err
 	}
 	if _, err := s.write.ExecContext(ctx, `VACUUM INTO $1`, file); err != nil {
@@ -42,7 +41,7 @@ func BackUp(ctx context.Context, dataDir, file string) error {
 	return errors.Join(trim(ctx, file), syncFile(file))
 }
 
-// trim removes from a copy what is of no use elsewhere.
+// trim removes rows from a copy that have no use elsewhere.
 func trim(ctx context.Context, file string) error {
 	db, err := sql.Open("sqlite", fileURL(file)+"?_pragma=journal_mode(DELETE)&_pragma=foreign_keys(1)")
 	if err != nil {
@@ -53,7 +52,7 @@ func trim(ctx context.Context, file string) error {
 		if t.stays == "" {
 			continue
 		}
-		var known bool // an older service may not have it yet
+		var known bool // databases of older services may lack the table
 		if err := db.QueryRowContext(ctx,
 			`SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = $1)`, t.name).Scan(&known); err != nil {
 			return err
@@ -68,8 +67,8 @@ func trim(ctx context.Context, file string) error {
 	return nil
 }
 
-// fileURL names a database file for the driver. A relative path stays one: it
-// would be taken for a host behind two slashes.
+// fileURL returns the name of a database file in the driver's form. A relative path must have no
+// two slashes in front, because what follows them would be read as a host.
 func fileURL(path string) string {
 	return "file:" + (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()
 }
@@ -82,7 +81,7 @@ func syncFile(file string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Copy is a copy of the database that [BackUp] made. It is only read.
+// Copy is a read-only copy of the database that [BackUp] made.
 type Copy struct{ db *sql.DB }
 
 // OpenCopy opens a copy.
@@ -97,12 +96,12 @@ func OpenCopy(file string) (*Copy, error) {
 // Close closes the copy.
 func (c *Copy) Close() error { return c.db.Close() }
 
-// Objects is [Frozen.Objects] of the copy.
+// Objects does for the copy what [Frozen.Objects] does.
 func (c *Copy) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
 	return objects(ctx, c.db, after, limit)
 }
 
-// Check has SQLite look through the whole copy, and walks every audit chain.
+// Check runs SQLite's integrity check on the whole copy and verifies every audit chain.
 func (c *Copy) Check(ctx context.Context) error {
 	var verdict string
 	if err := c.db.QueryRowContext(ctx, `PRAGMA integrity_check(1)`).Scan(&verdict); err != nil {
@@ -114,8 +113,7 @@ func (c *Copy) Check(ctx context.Context) error {
 	return checkChains(ctx, c.db)
 }
 
-// CheckAudit walks every organization's audit chain and reports a line that was
-// changed.
+// CheckAudit verifies every organization's audit chain and reports a changed line.
 func (s *Store) CheckAudit(ctx context.Context) error { return checkChains(patient(ctx), s.read) }
 
 func checkChains(ctx context.Context, q querier) error {
@@ -128,7 +126,7 @@ func checkChains(ctx context.Context, q querier) error {
 		return err
 	}
 	columns := `coalesce(h.size, 0), coalesce(h.checkpoint, '')`
-	if !slices.Contains(names, "size") { // an older service wrote the database
+	if !slices.Contains(names, "size") { // written by an older service
 		columns = `0, ''`
 	}
 	rows, err := q.QueryContext(ctx,
@@ -151,14 +149,14 @@ func checkChains(ctx context.Context, q querier) error {
 	return nil
 }
 
-// head is the end of an organization's audit log.
+// head is the newest line of an organization's audit log.
 type head struct {
 	org, size  int64
 	checkpoint string
 }
 
-// check walks the chain of an organization's lines and holds them against the
-// checkpoint, whose signature it cannot verify.
+// check verifies the chain of an organization's lines and compares it with the checkpoint. It
+// cannot verify the checkpoint's signature.
 func (h head) check(ctx context.Context, q querier) error {
 	rows, err := q.QueryContext(ctx, `SELECT `+entryColumns+` FROM audit a WHERE a.org_id = $1 ORDER BY a.seq`, h.org)
 	if err != nil {
@@ -190,14 +188,14 @@ func (h head) check(ctx context.Context, q querier) error {
 	return nil
 }
 
-// Count returns how many objects the copy names.
+// Count returns how many objects the copy refers to.
 func (c *Copy) Count(ctx context.Context) (n int64, err error) {
 	err = c.db.QueryRowContext(ctx, `SELECT count(DISTINCT blob) FROM snapshots`).Scan(&n)
 	return n, err
 }
 
-// NeedsObject reports whether a snapshot of the SQLite database in a data
-// directory needs an object now.
+// NeedsObject reports whether a snapshot in the SQLite database of a data directory still needs an
+// object.
 func NeedsObject(ctx context.Context, dataDir, key string) (needed bool, err error) {
 	s, err := open(Options{DataDir: dataDir})
 	if err != nil {

@@ -9,15 +9,14 @@ import (
 	"snap"
 )
 
-// The caller is read again at every request, so this page reads as little as it
-// can: the listing and the check of a snapshot know a user's groups from table
-// membership, and a caller does not include them.
+// The caller is read at every request, so this page reads as little as possible. A caller does not
+// include its groups: the listing and the check of a snapshot find them in table membership.
 
-// callerColumns are what scanCaller reads of organizations o and users u. There
-// may be no user.
+// callerColumns are the columns of organizations o and users u that scanCaller reads. The user's
+// may be null.
 const callerColumns = `o.id, o.slug, o.name, u.id, u.email, u.name, u.role, u.groups_unknown, u.groups_why, u.groups_as_of`
 
-// scanCaller reads a row of callerColumns and then what else there is.
+// scanCaller reads a row of callerColumns, followed by the columns of also.
 func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	var id, unknown, asOf sql.NullInt64
 	var email, name, role, why sql.NullString
@@ -37,10 +36,9 @@ func scanCaller(row scanner, also ...any) (c snap.Caller, err error) {
 	return c, nil
 }
 
-// CallerOfOrg returns the organization as a caller who sees everything of it,
-// without a credential, whether the organization is closed or not: it is for
-// what the service does by itself and for the operator. It fails with
-// snap.ErrUnauthenticated when there is no such organization.
+// CallerOfOrg returns a caller that acts as the organization and sees everything of it, without a
+// credential, even if the organization is closed. It is for the service's own work and for the
+// operator. It fails with snap.ErrUnauthenticated when there is no such organization.
 func (s *Store) CallerOfOrg(ctx context.Context, orgID int64) (snap.Caller, error) {
 	c, err := scanCaller(s.row(ctx,
 		`SELECT `+callerColumns+` FROM orgs o LEFT JOIN users u ON u.id = 0 WHERE o.id = $1`, orgID))
@@ -48,10 +46,9 @@ func (s *Store) CallerOfOrg(ctx context.Context, orgID int64) (snap.Caller, erro
 	return c, err
 }
 
-// CallerOfUser returns the caller that a user's credential acts as, without
-// the credential: role and groups as of now. It fails with
-// snap.ErrUnauthenticated when there is no such user, they are disabled or
-// their organization is closed.
+// CallerOfUser returns the caller that a user's credential acts as, with the current role and
+// groups and without the credential. It fails with snap.ErrUnauthenticated when there is no such
+// user, they are disabled or their organization is closed.
 func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, error) {
 	c, err := s.CallerWithoutGroups(ctx, userID)
 	if err != nil {
@@ -61,17 +58,16 @@ func (s *Store) CallerOfUser(ctx context.Context, userID int64) (snap.Caller, er
 	return c, err
 }
 
-// CallerWithoutGroups is [Store.CallerOfUser] for a request: who needs the
-// groups asks [Store.GroupsOf].
+// CallerWithoutGroups is [Store.CallerOfUser] without the groups, for requests. [Store.GroupsOf]
+// returns the groups.
 func (s *Store) CallerWithoutGroups(ctx context.Context, userID int64) (snap.Caller, error) {
 	return scanCaller(s.row(ctx,
 		`SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0 AND o.closed = 0`, userID))
 }
 
-// CallerOfKey returns the caller, without groups, for which the key whose
-// secret has this SHA-256 acts, and when it was last used. It fails with
-// snap.ErrUnauthenticated when there is no such key, it has expired or was
-// revoked, its user is disabled or its organization closed.
+// CallerOfKey returns the caller, without groups, of the key whose secret has this SHA-256, and
+// when the key was last used. It fails with snap.ErrUnauthenticated when there is no such key, it
+// has expired or was revoked, its user is disabled or its organization is closed.
 func (s *Store) CallerOfKey(ctx context.Context, hash []byte) (c snap.Caller, used time.Time, err error) {
 	return s.callerOfKey(ctx, `k.hash = $1`, hash)
 }
@@ -100,15 +96,14 @@ func (s *Store) callerOfKey(ctx context.Context, which string, arg any) (c snap.
 	return c, timeOf(usedAt), nil
 }
 
-// GroupsOf returns the groups in which the caller is; of an organization, none.
+// GroupsOf returns the groups of the caller, and none for an organization.
 func (s *Store) GroupsOf(ctx context.Context, c snap.Caller) ([]snap.Group, error) {
 	return collect(ctx, s, `
 		SELECT g.id, g.group_id, g.name FROM membership m JOIN groups g ON g.id = m.audience`+subjectOf+`
 		WHERE `+callersGroups+` ORDER BY m.audience`, scanGroup, c.Principal())
 }
 
-// earliest returns the earlier of two times, of which the second may be zero:
-// never.
+// earliest returns the earlier of two times. A zero second time means never.
 func earliest(a, b time.Time) time.Time {
 	if b.IsZero() || a.Before(b) {
 		return a

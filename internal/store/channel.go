@@ -10,17 +10,17 @@ import (
 	"snap"
 )
 
-// Channel is a standing rule: the newest snapshot of a target and type is
-// shared with a group of the organization or, without a group, org-wide. It is
-// applied when a snapshot is pushed; the one shared by it before is then no
-// longer shared by it. A share that someone made by hand stays.
+// Channel is a standing rule: the newest snapshot of a target and type is shared with a group of
+// the organization or, without a group, org-wide. It is applied when a snapshot is pushed. The
+// channel then no longer shares the previous snapshot. A share that someone made by hand is not
+// affected.
 type Channel struct {
 	ID      int64
 	Target  string
 	Type    snap.Type
-	Group   *snap.Group // nil: org-wide
+	Group   *snap.Group // nil means org-wide
 	Created time.Time
-	By      string // e-mail of who made it
+	By      string // e-mail of its creator
 }
 
 // Channels returns the channels of the caller's organization, by target.
@@ -44,10 +44,9 @@ func scanChannel(rows *sql.Rows) (h Channel, err error) {
 	return h, err
 }
 
-// AddChannel makes a channel; groupID is empty for an org-wide one. With now,
-// the newest snapshot there is is shared at once; else only what is pushed from
-// now on. Making the same channel twice changes nothing. It fails with code
-// group_not_found.
+// AddChannel creates a channel; groupID is empty for an org-wide one. With now, it shares the
+// newest existing snapshot at once; otherwise it only shares later pushes. It is idempotent. It
+// fails with code group_not_found.
 func (s *Store) AddChannel(ctx context.Context, c snap.Caller, target string, t snap.Type, groupID string,
 	now bool) (h Channel, err error) {
 	var id int64
@@ -90,8 +89,8 @@ func (s *Store) makeChannel(ctx context.Context, tx *sql.Tx, c snap.Caller, targ
 			OrgWide: groupID == ""}})
 }
 
-// DeleteChannel ends a channel of the caller's organization, and what it
-// shares. It fails with code not_found.
+// DeleteChannel deletes a channel of the caller's organization and ends the shares it made. It
+// fails with code not_found.
 func (s *Store) DeleteChannel(ctx context.Context, c snap.Caller, id int64) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		d := snap.AuditDetail{Channel: id}
@@ -111,7 +110,7 @@ func (s *Store) DeleteChannel(ctx context.Context, c snap.Caller, id int64) erro
 	})
 }
 
-// applyToNewest applies the target's channels to the newest snapshot there is.
+// applyToNewest applies the target's channels to its newest snapshot.
 func (s *Store) applyToNewest(ctx context.Context, tx *sql.Tx, c snap.Caller, target string, t snap.Type) error {
 	sn := snap.Snapshot{Org: c.Org, Target: target}
 	err := tx.QueryRowContext(ctx, `SELECT s.key, s.id FROM snapshots s JOIN targets t ON t.id = s.target_id
@@ -125,9 +124,8 @@ func (s *Store) applyToNewest(ctx context.Context, tx *sql.Tx, c snap.Caller, ta
 	return s.applyChannels(ctx, tx, sn, t)
 }
 
-// applyChannels shares a snapshot as the channels of its target and type say.
-// A share that the organization's policy forbids is recorded as refused, and
-// the push continues.
+// applyChannels shares a snapshot by the channels of its target and type. A share that the
+// organization's policy forbids is recorded as refused; the push still succeeds.
 func (s *Store) applyChannels(ctx context.Context, tx *sql.Tx, sn snap.Snapshot, t snap.Type) error {
 	rows, err := tx.QueryContext(ctx,
 		selectChannel+`WHERE h.org_id = $1 AND h.target = $2 AND h.type = $3 ORDER BY h.id`, sn.Org.ID, sn.Target, string(t))
@@ -158,7 +156,7 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 	if h.Group != nil {
 		audience, detail.Group = snap.AudienceOf(snap.KindGroup, h.Group.ID), h.Group.GroupID
 	}
-	const confirmed = true // when the channel was created
+	const confirmed = true // confirmed when the channel was created
 	if refusal := p.CheckShares(t, snap.Shares{OrgWide: h.Group == nil}, confirmed, s.now()); refusal != nil {
 		detail.Code = snap.CodeOf(refusal)
 		return s.recordOn(ctx, tx, by, sn, snap.AuditShareRefused, detail)
@@ -184,7 +182,7 @@ func (s *Store) applyChannel(ctx context.Context, tx *sql.Tx, by snap.Caller, sn
 	return s.endChannelGrants(ctx, tx, by, h.ID, sn.Key)
 }
 
-// endChannelGrants ends what a channel shares, but for one snapshot.
+// endChannelGrants ends the shares of a channel, except those of one snapshot.
 func (s *Store) endChannelGrants(ctx context.Context, tx *sql.Tx, c snap.Caller, channel, but int64) error {
 	type ended struct {
 		sn snap.Snapshot

@@ -16,14 +16,14 @@ import (
 	"snap"
 )
 
-// Copied is what was copied of one table.
+// Copied is the result of copying one table.
 type Copied struct {
 	Table string
 	Rows  int64
 }
 
-// content is what a table holds, whatever its order: how many rows, and their
-// hashes joined by exclusive or. No two rows are the same, for each has a key.
+// content identifies the rows of a table regardless of their order: their number and the exclusive
+// or of their hashes. No two rows are equal, because each has a key.
 type content struct {
 	rows int64
 	sum  [sha256.Size]byte
@@ -52,11 +52,11 @@ func (c *content) add(row []any) {
 	c.rows++
 }
 
-// CopyFrom fills this database, which must be empty, with all that another one
-// holds, in one transaction: everything or nothing. Rows stay as they are,
-// identifiers and audit chains too, but for signing keys, whose private half
-// reseal translates. Every table is read again and compared before the
-// transaction ends, which also ends the transfer ([Store.BeginTransfer]).
+// CopyFrom fills this database, which must be empty, with the content of another one, in one
+// transaction. Rows are copied unchanged, including identifiers and audit chains. Only the private
+// halves of signing keys are translated, by reseal. Before the transaction ends, CopyFrom reads
+// every table again and compares it. The end of the transaction also ends the transfer
+// ([Store.BeginTransfer]).
 func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid string, private []byte) ([]byte, error),
 	progress func(Copied)) error {
 	ctx = patient(ctx)
@@ -83,7 +83,7 @@ func (s *Store) CopyFrom(ctx context.Context, from *Frozen, reseal func(kid stri
 		_, err = conn.ExecContext(ctx, `COMMIT`)
 	}
 	if err != nil {
-		_, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`) // the connection's end does it too
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`) // closing the connection also rolls back
 	}
 	return err
 }
@@ -159,7 +159,7 @@ func (c *copying) table(ctx context.Context, t table) (int64, error) {
 	return source.content.rows, nil
 }
 
-// edit returns what happens to each row of a table on its way.
+// edit returns the function that changes each row of a table while it is copied.
 func (c *copying) edit(t table, columns []string) func(row []any) error {
 	if c.reseal == nil || t.name != "signing_keys" && t.name != "secrets" {
 		return nil
@@ -210,8 +210,8 @@ func (c *copying) insert(ctx context.Context, t table, columns []string, rows *r
 	return rows.Err()
 }
 
-// count has the destination count on where the source stopped: an identifier
-// that was given once is never given again.
+// count sets the destination's identity counter to the source's, so that no identifier is ever
+// given twice.
 func (c *copying) count(ctx context.Context, t table) error {
 	if t.identity == "" {
 		return nil
@@ -235,7 +235,7 @@ func (c *copying) count(ctx context.Context, t table) error {
 	return err
 }
 
-// lastIdentity returns the last identifier a table's counter gave, 0 for none.
+// lastIdentity returns the last identifier that a table's counter gave, or 0.
 func lastIdentity(ctx context.Context, conn *sql.Conn, d dialect, t table) (last int64, err error) {
 	if d == sqlite {
 		err = conn.QueryRowContext(ctx, `SELECT seq FROM sqlite_sequence WHERE name = $1`, t.name).Scan(&last)
@@ -264,12 +264,11 @@ func columns(ctx context.Context, conn *sql.Conn, table string) ([]string, error
 	return all, errors.Join(err, rows.Err())
 }
 
-// rowSource reads rows one after the other, and knows what it has read. It is
-// a [pgx.CopyFromSource].
+// rowSource reads rows one by one and hashes them. It is a [pgx.CopyFromSource].
 type rowSource struct {
 	rows    *sql.Rows
 	width   int
-	edit    func(row []any) error // nil: none
+	edit    func(row []any) error // nil changes nothing
 	row     []any
 	err     error
 	content content
@@ -298,5 +297,5 @@ func (r *rowSource) Next() bool {
 // Values returns the row.
 func (r *rowSource) Values() ([]any, error) { return r.row, nil }
 
-// Err returns why there is no next row, if it is not the end.
+// Err returns the error that ended the rows, if any.
 func (r *rowSource) Err() error { return errors.Join(r.err, r.rows.Err()) }

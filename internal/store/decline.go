@@ -8,9 +8,9 @@ import (
 	"snap"
 )
 
-// Decline ends the share of a received snapshot with the caller's
-// organization. The owner's organization sees that in the snapshot's shares
-// and in its audit log; sharing again takes it back.
+// Decline ends the share of a received snapshot with the caller's organization. The owner's
+// organization sees the decline in the snapshot's shares and in its audit log. Sharing the snapshot
+// again reverts it.
 func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) error {
 	return s.change(ctx, c, sn, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE audience = $1 AND snapshot = $2`,
@@ -31,8 +31,8 @@ func (s *Store) Decline(ctx context.Context, c snap.Caller, sn snap.Snapshot) er
 	})
 }
 
-// Declined returns the shares of a snapshot that their recipients sent back
-// and that were not made again, by slug.
+// Declined returns the shares of a snapshot that their recipients declined and that were not made
+// again, by slug.
 func (s *Store) Declined(ctx context.Context, c snap.Caller, sn snap.Snapshot) ([]snap.OrgShare, error) {
 	return collect(ctx, s, `
 		SELECT o.id, o.slug, o.name, d.at FROM snapshots s JOIN declines d ON d.snapshot = s.key JOIN orgs o ON o.id = d.org_id

@@ -9,21 +9,21 @@ import (
 	"snap"
 )
 
-// DeviceGrant is one login by device grant that is going on (RFC 8628).
+// DeviceGrant is a login by device grant in progress (RFC 8628).
 type DeviceGrant struct {
 	UserCode string // normalized: upper case, no separators
 	ClientID string
 	Scope    string
-	Program  string // that asks, as it says
-	Host     string // that asks, as it says
-	Address  string // that asked, as seen
+	Program  string // the program that asks, by its own claim
+	Host     string // the host that asks, by its own claim
+	Address  string // the address that the request came from
 	Site     string // the address's IPv6 /56, or the IPv4 address itself
 	Network  string // the address's /48 or /24
 	Opened   bool   // a signed-in person has looked at it
 	Created  time.Time
 	Expires  time.Time
-	Wait     time.Duration // between two polls
-	UserID   int64         // who approved
+	Wait     time.Duration // minimum wait between two polls
+	UserID   int64         // the user who approved
 }
 
 // The states of a device grant.
@@ -34,14 +34,13 @@ const (
 	deviceUsed     = "used"
 )
 
-// DeviceLimits bound the grants that are waiting at one time.
+// DeviceLimits limits the number of grants that wait at one time.
 type DeviceLimits struct{ PerAddress, PerSite, PerNetwork, Total int }
 
-// AddDeviceGrant stores a new grant by the SHA-256 of its device code. Where
-// too many are waiting, the busiest address, site or network gives up its
-// oldest grants that nobody opened. When the new grant belongs to the busiest
-// itself, AddDeviceGrant fails with rate_limited. It fails with conflict when
-// the user code is taken.
+// AddDeviceGrant stores a new grant by the SHA-256 of its device code. When too many grants wait,
+// the oldest grants of the busiest address, site or network that nobody has opened are dropped. If
+// the new grant itself belongs to the busiest, AddDeviceGrant fails with rate_limited. It fails
+// with conflict when the user code is taken.
 func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, max DeviceLimits) error {
 	now := s.now().UnixMilli()
 	err := s.tx(ctx, func(tx *sql.Tx) error {
@@ -74,8 +73,8 @@ var errNoGrant = &snap.Error{
 	Hint:   "check the code in your terminal, or run `snapcli login` again",
 }
 
-// PendingDevice returns the grant that waits for approval under a user code,
-// or not_found.
+// PendingDevice returns the grant that waits for approval under a user code. It fails with
+// not_found.
 func (s *Store) PendingDevice(ctx context.Context, userCode string) (g DeviceGrant, err error) {
 	var created, expires sql.NullInt64
 	err = s.read.QueryRowContext(ctx, `
@@ -89,8 +88,8 @@ func (s *Store) PendingDevice(ctx context.Context, userCode string) (g DeviceGra
 	return g, err
 }
 
-// OpenDevice notes that a signed-in person has looked at the grant under a user
-// code, so that it is never dropped to make room. There may be none.
+// OpenDevice records that a signed-in person has looked at the grant under a user code, so that it
+// is never dropped to make room. It does nothing when there is no such grant.
 func (s *Store) OpenDevice(ctx context.Context, userCode string) error {
 	_, err := s.write.ExecContext(ctx,
 		`UPDATE device_grants SET opened_at = $1 WHERE user_code = $2 AND opened_at IS NULL`,
@@ -98,14 +97,14 @@ func (s *Store) OpenDevice(ctx context.Context, userCode string) error {
 	return err
 }
 
-// ApproveDevice lets the grant under a user code sign in as a user. It fails
-// with not_found unless the grant is waiting.
+// ApproveDevice approves the grant under a user code on behalf of a user. It fails with not_found
+// unless the grant is waiting.
 func (s *Store) ApproveDevice(ctx context.Context, userCode string, userID int64) error {
 	return s.decideDevice(ctx, userCode, deviceApproved, nullID(userID), "")
 }
 
-// DenyDevice ends the grant under a user code; the client gets the reason. It
-// fails with not_found unless the grant is waiting.
+// DenyDevice denies the grant under a user code; the client gets the reason. It fails with
+// not_found unless the grant is waiting.
 func (s *Store) DenyDevice(ctx context.Context, userCode, reason string) error {
 	return s.decideDevice(ctx, userCode, deviceDenied, nullID(0), reason)
 }
@@ -117,12 +116,12 @@ func (s *Store) decideDevice(ctx context.Context, userCode, state string, user s
 	return changed(res, err, errNoGrant)
 }
 
-// PollResult is what a poll of the token endpoint found (RFC 8628 section 3.5).
+// PollResult is the result of a poll of the token endpoint (RFC 8628 section 3.5).
 type PollResult int
 
 // The results of a poll.
 const (
-	PollUnknown  PollResult = iota // no such code of this client, or it was used
+	PollUnknown  PollResult = iota // this client has no such code, or it was used
 	PollPending                    // not decided yet
 	PollSlowDown                   // polled too fast: the wait is now 5 s longer
 	PollDenied
@@ -130,8 +129,7 @@ const (
 	PollApproved // this poll, and no other, gets the session
 )
 
-// Poll is one poll of the token endpoint, with what is to be stored if the
-// grant was approved.
+// Poll is one poll of the token endpoint, with the data to store if the grant was approved.
 type Poll struct {
 	Hash     []byte // SHA-256 of the device code
 	ClientID string
@@ -140,8 +138,8 @@ type Poll struct {
 	Expires  time.Time
 }
 
-// PollDevice answers a poll. Of any number of polls of an approved grant,
-// exactly one is answered with PollApproved and the new session.
+// PollDevice answers a poll. Exactly one of all polls of an approved grant gets PollApproved and
+// the new session.
 func (s *Store) PollDevice(ctx context.Context, p Poll) (result PollResult, n Session, reason string, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		g, state, err := readDevice(ctx, tx, p)
@@ -188,8 +186,8 @@ func readDevice(ctx context.Context, tx *sql.Tx, p Poll) (g polledGrant, state s
 	return g, state, err
 }
 
-// redeemDevice uses an approved grant up and makes its session. The update
-// lets one poll through, however many come at once.
+// redeemDevice consumes an approved grant and creates its session. Of concurrent polls, the update
+// succeeds for only one.
 func (s *Store) redeemDevice(ctx context.Context, tx *sql.Tx, g DeviceGrant, p Poll) (PollResult, Session, error) {
 	res, err := tx.ExecContext(ctx,
 		`UPDATE device_grants SET state = 'used' WHERE hash = $1 AND state = 'approved'`, p.Hash)
@@ -214,10 +212,10 @@ func (s *Store) redeemDevice(ctx context.Context, tx *sql.Tx, g DeviceGrant, p P
 	return PollApproved, n, err
 }
 
-// Polls may come this much early: networks and clocks are not exact.
+// pollTolerance is how much too early a poll may come, because networks and clocks are not exact.
 const pollTolerance = 500 * time.Millisecond
 
-// slowDown is what each poll that is too fast adds to the wait (RFC 8628 section 3.5).
+// slowDown is how much each poll that is too fast adds to the wait (RFC 8628 section 3.5).
 const slowDown = 5 * time.Second
 
 func (s *Store) pollPending(ctx context.Context, tx *sql.Tx, g polledGrant, p Poll) (PollResult, error) {

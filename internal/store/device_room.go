@@ -10,18 +10,18 @@ import (
 	"snap"
 )
 
-// waitingLevel is a group of device grants whose number is limited: those of an
-// address, of a site, of a network, or all.
+// waitingLevel is a group of device grants whose number is limited: those of an address, of a site,
+// of a network, or all.
 type waitingLevel struct {
-	where string // SQL that holds for the group's grants
+	where string // SQL condition that selects the group's grants
 	args  []any  // of where
-	part  string // the column that divides the group
-	mine  string // the new grant's value of part
+	part  string // the column by which the group is divided
+	mine  string // the new grant's value in that column
 	max   int
 }
 
-// waitingLevels returns the groups that a new grant belongs to, the smallest
-// first, so that a group makes room before the group around it is looked at.
+// waitingLevels returns the groups that a new grant belongs to, the smallest first, so that a group
+// makes room before its parent is checked.
 func waitingLevels(g DeviceGrant, max DeviceLimits, now int64) []waitingLevel {
 	const all = `state = 'pending' AND expires_at > $1`
 	const network, site, address = all +
@@ -41,9 +41,9 @@ var errTooManyWaiting = &snap.Error{
 	Hint:   "wait a few minutes and try again",
 }
 
-// makeRoom returns nil when the group has room for one more grant. In a full
-// group, the busiest part gives up its oldest grants that nobody opened, unless
-// the new grant's own part is as busy.
+// makeRoom returns nil when the group has room for one more grant. In a full group, it drops the
+// oldest grants of the busiest part that nobody has opened. It fails when the new grant's own part
+// is as busy.
 func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	waiting, err := l.count(ctx, tx, "")
 	if err != nil || waiting < l.max {
@@ -63,23 +63,22 @@ func (l waitingLevel) makeRoom(ctx context.Context, tx *sql.Tx) error {
 	if mine >= had {
 		return errTooManyWaiting
 	}
-	// A tenth at once: a flood does not pay for the search at every request.
+	// Dropping a tenth at once keeps a flood from causing this search at every request.
 	_, err = tx.ExecContext(ctx, `DELETE FROM device_grants WHERE hash IN (
 		SELECT hash FROM device_grants WHERE `+l.part+` = $1 AND state = 'pending' AND opened_at IS NULL ORDER BY created_at LIMIT $2)`,
 		busiest, had/10+1)
 	return err
 }
 
-// count returns how many of the group's grants wait, of those that also is
-// true for.
+// count returns how many of the group's waiting grants satisfy the condition also.
 func (l waitingLevel) count(ctx context.Context, tx *sql.Tx, also string, more ...any) (n int, err error) {
 	err = tx.QueryRowContext(ctx,
 		`SELECT count(*) FROM device_grants WHERE `+l.where+also, slices.Concat(l.args, more)...).Scan(&n)
 	return n, err
 }
 
-// busiest returns the part of the group with the most grants that nobody
-// opened, and how many those are. Of equal ones it is the part with the oldest.
+// busiest returns the part of the group with the most grants that nobody has opened, and their
+// number. Among equals it returns the part with the oldest grant.
 func (l waitingLevel) busiest(ctx context.Context, tx *sql.Tx) (part string, had int, err error) {
 	err = tx.QueryRowContext(ctx,
 		`SELECT `+l.part+`, count(*) FROM device_grants WHERE `+l.where+` AND opened_at IS NULL

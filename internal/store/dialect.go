@@ -1,6 +1,6 @@
 package store
 
-// dialect is the database's kind, where the SQL of the two differs.
+// dialect is the kind of database, for SQL that differs between the two.
 type dialect int
 
 const (

@@ -12,8 +12,7 @@ import (
 	"snap"
 )
 
-// CheckExists reports, with code usage, that there is no database to read: Open
-// would make one.
+// CheckExists fails with code usage when there is no database. Open would create one.
 func CheckExists(o Options) error {
 	if o.URL != "" {
 		return nil
@@ -25,8 +24,8 @@ func CheckExists(o Options) error {
 	return err
 }
 
-// RunningAt is [Store.Running] of a database that is looked at as it is: it is
-// not migrated. One that has never been migrated has nothing running.
+// RunningAt does what [Store.Running] does, without migrating the database. A database that was
+// never migrated has no running process.
 func RunningAt(ctx context.Context, o Options) (n int, err error) {
 	s, err := open(o)
 	if err != nil {
@@ -40,8 +39,8 @@ func RunningAt(ctx context.Context, o Options) (n int, err error) {
 	return n, err
 }
 
-// CheckEmptyAt is [Store.CheckEmpty] of a database that is looked at as it is. One that
-// is not there is empty, and stays so.
+// CheckEmptyAt does what [Store.CheckEmpty] does, without migrating the database. A missing
+// database counts as empty and is not created.
 func CheckEmptyAt(ctx context.Context, o Options) error {
 	if CheckExists(o) != nil {
 		return nil
@@ -66,22 +65,20 @@ func (s *Store) has(ctx context.Context, table string) (known bool, err error) {
 	return known, err
 }
 
-// Frozen is a database that is read as of one moment, and that nobody writes
-// meanwhile.
+// Frozen is a database that is read as of one moment while all writes are blocked.
 type Frozen struct {
 	s    *Store
 	conn *sql.Conn
 }
 
-// Freeze begins to read everything as of now, and keeps everybody from writing
-// until [Frozen.Release].
+// Freeze begins to read the database as of now, and blocks all writes until [Frozen.Release].
 func (s *Store) Freeze(ctx context.Context) (*Frozen, error) {
 	conn, err := s.write.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
 	begin := []string{`BEGIN IMMEDIATE`}
-	if s.dialect == postgres { // the lock comes before the first reading, which fixes what is seen
+	if s.dialect == postgres { // lock before the first read, which fixes what is seen
 		begin = []string{`BEGIN ISOLATION LEVEL REPEATABLE READ`, `SET LOCAL lock_timeout = '10s'`, `SET LOCAL idle_in_transaction_session_timeout = 0`, `LOCK TABLE ` + names(tables()) + ` IN SHARE MODE`}
 	}
 	f := &Frozen{s, conn}
@@ -101,25 +98,25 @@ func names(all []table) string {
 	return strings.Join(list, ", ")
 }
 
-// Release lets others write again.
+// Release allows writes again.
 func (f *Frozen) Release() error {
 	_, err := f.conn.ExecContext(context.Background(), `ROLLBACK`)
 	if err != nil && strings.Contains(err.Error(), "no transaction is active") || errors.Is(err, sql.ErrConnDone) ||
 		Unavailable(err) {
-		err = nil // it has ended with its connection
+		err = nil // the transaction ended with its connection
 	}
 	return errors.Join(err, f.conn.Close())
 }
 
-// Object is the bytes of a snapshot as the database names them.
+// Object is the object that holds a snapshot's bytes, as the database describes it.
 type Object struct {
 	Key    string
 	Size   int64
 	SHA256 string
 }
 
-// Objects returns at most limit objects that snapshots need, in the order of
-// their keys, after a key.
+// Objects returns at most limit objects that snapshots need and whose keys come after a key, in the
+// order of their keys.
 func (f *Frozen) Objects(ctx context.Context, after string, limit int) ([]Object, error) {
 	return objects(patient(ctx), f.conn, after, limit)
 }

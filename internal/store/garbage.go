@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Garbage is an object of the storage, and the upload of it if it may not be
-// complete, that no row needs any more.
+// Garbage is an object that no row needs any more, with its upload if that may be incomplete.
 type Garbage struct{ Blob, BlobUpload string }
 
-// discard notes that an object is to be removed.
+// discard records that an object is to be removed.
 func discard(ctx context.Context, tx *sql.Tx, g Garbage) error {
 	_, err := tx.ExecContext(ctx,
 		`INSERT INTO garbage(blob, blob_upload) VALUES($1, $2) ON CONFLICT(blob) DO NOTHING`, g.Blob, g.BlobUpload)
@@ -26,7 +25,7 @@ func (s *Store) Garbage(ctx context.Context, limit int) ([]Garbage, error) {
 		}, limit)
 }
 
-// Removed notes that an object was removed.
+// Removed records that an object was removed.
 func (s *Store) Removed(ctx context.Context, g Garbage) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM garbage WHERE blob = $1`, g.Blob)
@@ -34,8 +33,8 @@ func (s *Store) Removed(ctx context.Context, g Garbage) error {
 	})
 }
 
-// Abandon gives a push up unless somebody has resumed it since a time; its
-// object is garbage from then on. A client that comes back later starts over.
+// Abandon gives up a push unless somebody has resumed it since before. Its object becomes garbage.
+// A client that comes back later starts over.
 func (s *Store) Abandon(ctx context.Context, u Upload, before time.Time) (given bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx,

@@ -11,25 +11,24 @@ import (
 	"snap"
 )
 
-// Reply is what a request that carried an Idempotency-Key was answered.
+// Reply is the answer to a request that carried an Idempotency-Key.
 type Reply struct {
 	Status int
 	Body   []byte
 }
 
-// How long an answer is kept, and how long a request that never got one, for
-// example because the service was stopped, keeps others waiting.
+// Lifetimes: of a stored answer, and of a claim whose request never got an answer, for example
+// because the service was stopped.
 const (
 	keepAnswers = 24 * time.Hour
 	giveUpAfter = time.Minute
 )
 
-// Claim begins a changing request that carries an Idempotency-Key. request is
-// what makes it that request: method, path and body. It returns the answer
-// given before when the same caller already made the same request with this
-// key; nil means that the request is now the caller's to carry out and to end
-// with [Store.Settle] or [Store.Unclaim]. It fails with code conflict when the
-// key came with another request, or that request is being carried out.
+// Claim begins a changing request that carries an Idempotency-Key. request identifies the request:
+// method, path and body. If the same caller already made the same request with this key, Claim
+// returns its answer. A nil answer means that the caller must now carry out the request and then
+// call [Store.Settle] or [Store.Unclaim]. Claim fails with code conflict when the key was used for
+// another request, or when the request is still in progress.
 func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []byte) (answer *Reply, err error) {
 	sum := sha256.Sum256(request)
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
@@ -73,7 +72,7 @@ func (s *Store) claim(ctx context.Context, tx *sql.Tx, c snap.Caller, key string
 	return err
 }
 
-// Settle remembers the answer to a claimed request for a day.
+// Settle stores the answer to a claimed request for a day.
 func (s *Store) Settle(ctx context.Context, c snap.Caller, key string, a Reply) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE idempotency SET status = $3, body = $4 WHERE principal = $1 AND key = $2`,
@@ -82,7 +81,7 @@ func (s *Store) Settle(ctx context.Context, c snap.Caller, key string, a Reply) 
 	})
 }
 
-// Unclaim forgets a claimed request that failed in a way that may be tried again.
+// Unclaim forgets a claimed request, so that it may be tried again.
 func (s *Store) Unclaim(ctx context.Context, c snap.Caller, key string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx,

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// Inspection is what can be said of a database from outside.
+// Inspection is the result of [Inspect].
 type Inspection struct {
-	Exists         bool  // false: the first start makes it
+	Exists         bool  // false: the first start creates it
 	Schema, Newest int64 // the schema's version, and this program's
-	// Ahead is by how much the database's clock is ahead of this machine's, for
-	// a database on another one.
+	// Ahead is how far the clock of a database on another machine is ahead of this machine's.
 	Ahead time.Duration
 	// Orgs are the slugs of the organizations.
 	Orgs []string
-	// Webhooks are the URLs that events go to.
+	// Webhooks are the URLs that events are sent to.
 	Webhooks []string
 }
 
@@ -51,8 +50,8 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	return i, err
 }
 
-// ahead compares PostgreSQL's clock with the middle of the question; SQLite
-// has this machine's.
+// ahead compares PostgreSQL's clock with the middle of the query's duration. SQLite uses this
+// machine's clock.
 func (s *Store) ahead(ctx context.Context) (time.Duration, error) {
 	if s.dialect == sqlite {
 		return 0, nil

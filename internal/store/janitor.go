@@ -5,18 +5,17 @@ import (
 	"database/sql"
 )
 
-// Sweep removes at most limit rows each of what no longer counts: grants that
-// have ended and answers kept for Idempotency-Key longer than a day. It
-// returns how many rows went; the janitor calls it until that is 0. Nothing
-// depends on it but speed, because every statement judges expiry by itself:
-// ended grants that pile up are passed over one by one.
+// Sweep removes obsolete rows: grants that have ended, and answers kept for an Idempotency-Key
+// longer than a day. It removes at most limit rows of each kind and returns how many it removed.
+// The janitor calls it until that is 0. Sweeping affects speed only: every statement checks expiry
+// itself, and would have to skip the ended grants one by one.
 func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error) {
 	now := s.now()
 	for _, sweep := range []struct {
 		text  string
 		until int64
 	}{
-		// The end is asked for twice: a share that is prolonged between the two stays.
+		// The expiry is checked twice, so that a share that is prolonged between the two is kept.
 		{`DELETE FROM grants WHERE expires_at <= $1 AND (audience, snapshot) IN (
 			SELECT audience, snapshot FROM grants WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`, now.UnixMilli()},
 		{`DELETE FROM idempotency WHERE created_at <= $1 AND (principal, key) IN (

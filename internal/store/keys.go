@@ -20,15 +20,14 @@ type Key struct {
 	User      string // e-mail of the user it acts as
 	Scopes    []snap.Scope
 	Created   time.Time
-	CreatedBy string    // e-mail of who made it; empty for the operator
-	Expires   time.Time // zero is never
+	CreatedBy string    // e-mail of its creator; empty for the operator
+	Expires   time.Time // zero means never
 	LastUsed  time.Time
 	Revoked   time.Time
 }
 
-// AddKey stores a key by the SHA-256 of its secret. Of k it takes Kind, Name,
-// Hint, Org.ID, UserID, Scopes and Expires; by is the user who makes it, 0 for
-// the operator.
+// AddKey stores a key by the SHA-256 of its secret. It uses these fields of k: Kind, Name, Hint,
+// Org.ID, UserID, Scopes and Expires. by is the user who creates the key, or 0 for the operator.
 func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
@@ -50,11 +49,11 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 
 const usableKey = ` AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)`
 
-// touchEvery is how old a "last used" may be before it is written again.
+// touchEvery is the least time between two updates of a "last used" time.
 const touchEvery = time.Minute
 
-// TouchKey notes that a key, last used at a time, was used. It writes at most
-// once a minute.
+// TouchKey records that a key was used. used is the recorded time of its last use. It writes at
+// most once a minute.
 func (s *Store) TouchKey(ctx context.Context, id int64, used time.Time) error {
 	now := s.now()
 	if now.Sub(used) < touchEvery {
@@ -66,9 +65,9 @@ func (s *Store) TouchKey(ctx context.Context, id int64, used time.Time) error {
 	return exceptFull(err)
 }
 
-// Keys returns the caller's own keys or, with all, every key of the
-// organization, which takes an owner or admin; else it fails with forbidden.
-// Revoked keys are left out; the newest comes first.
+// Keys returns the caller's own keys, the newest first. With all, it returns every key of the
+// organization, and fails with forbidden unless the caller is an owner or admin. Revoked keys are
+// left out.
 func (s *Store) Keys(ctx context.Context, c snap.Caller, all bool) ([]Key, error) {
 	if all {
 		if err := snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}); err != nil {
@@ -82,14 +81,13 @@ func (s *Store) Keys(ctx context.Context, c snap.Caller, all bool) ([]Key, error
 	return s.keys(ctx, `WHERE k.user_id = $1 AND k.revoked_at IS NULL ORDER BY k.id DESC`, c.User.ID)
 }
 
-// OrgKeys returns every key of an organization that was not revoked, for the
-// operator.
+// OrgKeys returns all keys of an organization that were not revoked. It is for the operator.
 func (s *Store) OrgKeys(ctx context.Context, orgID int64) ([]Key, error) {
 	return s.keys(ctx, `WHERE k.org_id = $1 AND k.revoked_at IS NULL ORDER BY k.id DESC`, orgID)
 }
 
-// RevokeKey ends one of the caller's keys at once or, for an owner or admin,
-// any key of the organization. Others' keys are not found.
+// RevokeKey revokes one of the caller's keys at once or, for an owner or admin, any key of the
+// organization. It fails with not_found for other keys.
 func (s *Store) RevokeKey(ctx context.Context, c snap.Caller, id int64) error {
 	if c.IsAdmin() {
 		return s.RevokeOrgKey(ctx, c.Org.ID, id)
@@ -100,7 +98,7 @@ func (s *Store) RevokeKey(ctx context.Context, c snap.Caller, id int64) error {
 	return s.revokeKey(ctx, `user_id = $3`, id, c.User.ID)
 }
 
-// RevokeOrgKey ends a key of an organization at once, for the operator.
+// RevokeOrgKey revokes a key of an organization at once. It is for the operator.
 func (s *Store) RevokeOrgKey(ctx context.Context, orgID, id int64) error {
 	return s.revokeKey(ctx, `org_id = $3`, id, orgID)
 }
@@ -118,7 +116,7 @@ func (s *Store) revokeKey(ctx context.Context, whose string, id, owner int64) er
 
 var errNoKey = &snap.Error{Code: snap.CodeNotFound, Detail: "no such key", Hint: "list the keys to see which there are"}
 
-// changed turns "no row was changed" into missing.
+// changed returns the error missing when a statement changed no row.
 func changed(res sql.Result, err, missing error) error {
 	if err != nil {
 		return err

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Lease lets one holder at a time do background work of this name: it reports
-// whether the lease is the holder's until the given time from now. A holder
-// that has it prolongs it; one that has died loses it when it ends.
+// Lease gives background work of this name to one holder at a time. It reports whether the holder
+// has the lease until life from now. A holder that has the lease prolongs it; a holder that has
+// died loses it when it expires.
 func (s *Store) Lease(ctx context.Context, name, holder string, life time.Duration) (held bool, err error) {
 	now := s.now()
 	err = s.tx(ctx, func(tx *sql.Tx) error {
@@ -20,7 +20,7 @@ func (s *Store) Lease(ctx context.Context, name, holder string, life time.Durati
 			WHERE leases.holder = excluded.holder OR leases.until <= $4 RETURNING holder`,
 			name, holder, now.Add(life).UnixMilli(), now.UnixMilli()).Scan(&who)
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil // another's
+			return nil // another holder has it
 		}
 		held = err == nil
 		return err

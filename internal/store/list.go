@@ -12,10 +12,10 @@ import (
 	"snap"
 )
 
-// Query chooses a page of a listing. The zero value is the first page of
-// everything the caller may see.
+// Query selects a page of a listing. The zero value is the first page of every snapshot the caller
+// may see.
 type Query struct {
-	Filter snap.Filter // "" is all
+	Filter snap.Filter // "" means all
 	Target string      // exactly this target
 	Type   snap.Type
 	// Q searches by name, see [Matches].
@@ -23,11 +23,11 @@ type Query struct {
 	// IDPrefix is the beginning of public IDs, as snap.CleanIDPrefix returns it.
 	IDPrefix string
 	Limit    int    // 0 is 50, at most 200
-	Cursor   string // Page.Next of the page before, "" for the first
+	Cursor   string // Page.Next of the previous page, "" for the first
 }
 
-// Page is one page of a listing, newest first. Next is the cursor of the page
-// that follows, "" on the last.
+// Page is one page of a listing, newest first. Next is the cursor of the following page, "" on the
+// last.
 type Page struct {
 	Items []snap.Snapshot
 	Next  string
@@ -39,10 +39,9 @@ const (
 	maxLimit     = 200
 )
 
-// Snapshots returns a page of the snapshots that the caller may see and q
-// chooses, newest first. It costs the same however many snapshots there are
-// and however deep the page lies. It fails with code invalid for a filter,
-// limit or cursor that cannot be.
+// Snapshots returns a page of the snapshots that the caller may see and q selects, newest first.
+// Its cost depends neither on the number of snapshots nor on the depth of the page. It fails with
+// code invalid for an invalid filter, limit or cursor.
 func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, error) {
 	before, err := q.check()
 	if err != nil || c.Principal() == 0 {
@@ -67,7 +66,7 @@ func (s *Store) Snapshots(ctx context.Context, c snap.Caller, q Query) (Page, er
 	return cut(found, q.Limit), err
 }
 
-// cut makes a page of at most limit items of what was found.
+// cut makes a page of at most limit items.
 func cut(found []snap.Snapshot, limit int) Page {
 	if len(found) <= limit {
 		return Page{Items: found}
@@ -76,7 +75,7 @@ func cut(found []snap.Snapshot, limit int) Page {
 	return Page{Items: found, Next: cursor(found[limit-1].Key)}
 }
 
-// check fills in the defaults and returns the key below which the page begins.
+// check sets the defaults and returns the key below which the page begins.
 func (q *Query) check() (before int64, err error) {
 	if q.Filter == "" {
 		q.Filter = snap.FilterAll
@@ -97,8 +96,8 @@ func (q *Query) check() (before int64, err error) {
 	return position(q.Cursor)
 }
 
-// A cursor is a position, not a page: a version byte and the key of the last
-// item seen, so that no push, unshare or deletion can break it.
+// A cursor is a position, not a page: a version byte and the key of the last item seen. A push,
+// unshare or deletion therefore cannot invalidate it.
 const cursorVersion = 1
 
 func cursor(key int64) string {
@@ -114,15 +113,15 @@ func position(cursor string) (key int64, err error) {
 	return int64(binary.BigEndian.Uint64(b[1:])), nil
 }
 
-// choice is what of a query the grants' indexes know.
+// choice holds the conditions of a query that the indexes of grants support.
 type choice struct {
 	filter snap.Filter
-	target int64 // 0 is every target
+	target int64 // 0 means every target
 	typ    snap.Type
 }
 
-// choice looks up the query's target. It fails with sql.ErrNoRows when no
-// snapshot ever had it.
+// choice looks up the query's target. It fails with sql.ErrNoRows when no snapshot ever had that
+// target.
 func (s *Store) choice(ctx context.Context, q Query) (v choice, err error) {
 	v = choice{filter: q.Filter, typ: q.Type}
 	if q.Target != "" {
@@ -131,8 +130,8 @@ func (s *Store) choice(ctx context.Context, q Query) (v choice, err error) {
 	return v, err
 }
 
-// list returns the n newest snapshots below a key that the caller may see and
-// v chooses, newest first.
+// list returns the n newest snapshots below a key that the caller may see and v selects, newest
+// first.
 func (s *Store) list(ctx context.Context, c snap.Caller, v choice, before int64, n int) ([]snap.Snapshot, error) {
 	sh := s.shapeOf(c, v, n)
 	found, err := s.snapshots(ctx, c, s.listing(sh), s.listingArgs(c, sh, v, before)...)
@@ -142,7 +141,7 @@ func (s *Store) list(ctx context.Context, c snap.Caller, v choice, before int64,
 	return found, err
 }
 
-// newestFirst orders snapshots as every listing does.
+// newestFirst sorts snapshots in the order of every listing.
 func newestFirst(all []snap.Snapshot) {
 	slices.SortFunc(all, func(a, b snap.Snapshot) int {
 		switch {

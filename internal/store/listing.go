@@ -35,7 +35,7 @@ import (
 // 500 groups, or one predicate over all grants ordered by time, costs 10 to
 // 1000 times as much.
 
-// shape holds everything that makes the SQL of one listing differ from another's.
+// shape holds everything in which the SQL of one listing differs from another's.
 type shape struct {
 	dialect dialect
 	scope   scope
@@ -44,19 +44,19 @@ type shape struct {
 	size    int
 }
 
-// scope says which of the caller's audiences a listing merges.
+// scope is the set of the caller's audiences that a listing merges.
 type scope int
 
 const (
-	scopeMember scope = iota // all of a member or viewer, with their groups
-	scopeAdmin               // an admin's own audience and groups add nothing to the organization's
+	scopeMember scope = iota // all audiences of a member or viewer, including their groups
+	scopeAdmin               // the organization's admins; an admin's other audiences add nothing
 	scopeShared
 	scopeMine
 	scopeReceived
-	scopeKey // all of an organization-level key without the scope private
+	scopeKey // all audiences of an organization-level key without the scope private
 )
 
-// kinds returns the audiences of which a caller has one each.
+// kinds returns the kinds of audience of which a caller has exactly one.
 func (sc scope) kinds() []snap.AudienceKind {
 	switch sc {
 	case scopeAdmin:
@@ -73,14 +73,14 @@ func (sc scope) kinds() []snap.AudienceKind {
 	return []snap.AudienceKind{snap.KindUser, snap.KindMembers, snap.KindRecipients}
 }
 
-// Bounds of the range of everything that is shared with groups.
+// Limits of the range of everything that is shared with groups.
 const (
-	manyGroups = 64  // it is read for callers in more groups than this
-	nearRows   = 512 // and at most this many rows of it
+	manyGroups = 64  // the range is read for callers in more groups than this
+	nearRows   = 512 // the most rows that are read of it
 )
 
-// fewGroups is how many groups are merged as a range each. On PostgreSQL a
-// range costs more than reading all groups together.
+// fewGroups returns how many groups are merged as a range each. On PostgreSQL, a range costs more
+// than reading all groups together.
 func (sh shape) fewGroups() int {
 	if sh.dialect == postgres {
 		return 0
@@ -113,9 +113,8 @@ func (s *Store) shapeOf(c snap.Caller, v choice, n int) shape {
 	return sh
 }
 
-// listing returns the statement of a shape. Its parameters are those of
-// [Store.viewer], then $5 the key below which the page begins, then the target
-// and the type if the shape has them.
+// listing returns the statement of a shape. Its parameters are those of [Store.viewer], then $5,
+// the key below which the page begins, then the target and the type if the shape has them.
 func (s *Store) listing(sh shape) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +138,7 @@ func (s *Store) listingArgs(c snap.Caller, sh shape, v choice, before int64) []a
 	return args
 }
 
-// text writes the statement.
+// text returns the statement's SQL.
 func (sh shape) text() string {
 	ranges, groups := sh.ranges(), ""
 	if sh.scope == scopeMember {
@@ -152,7 +151,7 @@ func (sh shape) text() string {
 		shared = sharedHere
 	}
 	rows := "snapshots s LEFT JOIN users u ON u.id = s.owner_id AND s.org_id = $3 WHERE s.key = ids.id"
-	if sh.dialect == postgres { // LATERAL keeps the planner from turning the join around
+	if sh.dialect == postgres { // LATERAL keeps the planner from reversing the join
 		rows = "LATERAL (SELECT * FROM snapshots p WHERE p.key = ids.id OFFSET 0) AS s\n" +
 			"LEFT JOIN LATERAL (SELECT * FROM users x WHERE x.id = s.owner_id AND s.org_id = $3 OFFSET 0) AS u ON true"
 	}
@@ -160,9 +159,9 @@ func (sh shape) text() string {
 		"SELECT " + snapshotColumns + ", " + shared + ", ids.received\nFROM ids CROSS JOIN " + rows
 }
 
-// page merges ranges: their newest page, each snapshot once. Both databases
-// read ordered ranges in turns, so little more than the page is read. A range
-// has a snapshot once, so the inner limit covers what the page needs of all.
+// page merges ranges: their newest page, each snapshot once. Both databases read ordered ranges
+// alternately, so they read little more than the page. A range has a snapshot at most once, so the
+// inner limit covers what the page needs.
 func (sh shape) page(ranges []string) string {
 	return fmt.Sprintf(`
   SELECT id, max(shared) AS shared, max(received) AS received FROM (
@@ -200,8 +199,8 @@ func (sh shape) oneRange(kind snap.AudienceKind, which string) string {
 	return sh.ordered(text, "g.snapshot")
 }
 
-// ordered is a range of which a page is read, newest first. PostgreSQL needs
-// the order here; SQLite knows it from the order of the whole, and would sort.
+// ordered returns a range of which a page is read, newest first. PostgreSQL needs the order here.
+// SQLite infers it from the outer order, and would sort again.
 func (sh shape) ordered(text, by string) string {
 	if sh.dialect == sqlite {
 		return text
@@ -209,13 +208,13 @@ func (sh shape) ordered(text, by string) string {
 	return fmt.Sprintf("SELECT * FROM (%s ORDER BY %s DESC LIMIT %d) AS r", text, by, sh.size)
 }
 
-// groupsText is the part for the caller's further groups.
+// groupsText returns the part for the caller's further groups.
 func (sh shape) groupsText() string {
 	text, near := groupsSQLite, nearSQLite
 	if sh.dialect == postgres {
 		text, near = groupsPostgres, nearPostgres
 	}
-	if sh.target || sh.typ { // of one target or type the range would be too long too often
+	if sh.target || sh.typ { // for one target or type, the range would be too long too often
 		near = noneNear
 	}
 	text = strings.NewReplacer("{near}", near, "{page}", sh.page(sh.ranges())).Replace(text)
@@ -241,7 +240,7 @@ func (sh shape) where() string {
 	return ""
 }
 
-// groupsPostgres is the groups' part of the merge.
+// groupsPostgres is the part of the merge for groups.
 const groupsPostgres = `further AS MATERIALIZED (
   SELECT m.audience AS a FROM membership m WHERE ` + callersGroups + ` ORDER BY m.audience LIMIT 1 OFFSET {few}),
 base AS MATERIALIZED (
@@ -263,8 +262,8 @@ wide AS MATERIALIZED (
   WHERE heads.h >= thr.t UNION ALL SELECT id FROM near),
 `
 
-// groupsSQLite is the same without LATERAL: low is what the page cannot reach
-// below because one group alone fills it.
+// groupsSQLite is the same without LATERAL. low is the key below which the page cannot reach,
+// because one group alone fills it.
 const groupsSQLite = `further(a) AS MATERIALIZED (
   SELECT m.audience FROM membership m WHERE ` + callersGroups + ` ORDER BY m.audience LIMIT 1 OFFSET {few}),
 base(t) AS MATERIALIZED (
@@ -289,8 +288,8 @@ wide(id) AS MATERIALIZED (
   UNION ALL SELECT id FROM near),
 `
 
-// The range of everything that is shared with groups. It holds the whole page
-// when it ends before its bound, or when the caller may see a page of it.
+// The range of everything that is shared with groups. It is sufficient for the page when it ends
+// before its limit, or when it holds a full page that the caller may see.
 const (
 	nearPostgres = `many AS MATERIALIZED (
   SELECT count(*) AS x FROM (SELECT 1 FROM membership m WHERE ` + callersGroups + ` LIMIT 1 OFFSET {many}) AS d),

@@ -13,21 +13,22 @@ import (
 	"snap"
 )
 
-// SignIn is what an identity provider said about a user at a sign-in.
+// SignIn is what an identity provider reported about a user at a sign-in.
 type SignIn struct {
 	OrgID                        int64
 	Issuer, Subject, Email, Name string
 	Role                         snap.Role
-	// Role is the least it can be; the last known role counts, if there is one
+	// RoleUnknown marks Role as the least role the user can have. The last known role applies, if
+	// there is one.
 	RoleUnknown   bool
 	Groups        []snap.Group // GroupID and Name
-	GroupsUnknown bool         // there was no usable groups claim: group shares then give nothing
-	GroupsWhy     string       // why they are unknown and what to do, for the person; else ignored
+	GroupsUnknown bool         // there was no usable groups claim; group shares then give nothing
+	GroupsWhy     string       // why they are unknown and what to do, for the user
 }
 
-// ApplySignIn makes or updates the account of (organization, issuer, subject)
-// and replaces its role, groups and memberships, all or nothing: from its
-// return on, every replica decides by them (SPEC 5.3 rule 4).
+// ApplySignIn creates or updates the account of (organization, issuer, subject) and replaces its
+// role, groups and memberships in one transaction. Once it returns, every replica uses them (SPEC
+// 5.3 rule 4).
 func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err error) {
 	if !in.Role.Valid() {
 		return 0, fmt.Errorf("sign-in with the unknown role %q", in.Role)
@@ -66,8 +67,8 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 	return userID, err
 }
 
-// lastKnownRole puts the role that the user has into a sign-in that could not
-// determine it, and says so in the reason.
+// lastKnownRole sets the user's last known role in a sign-in that could not determine the role, and
+// adds that to the reason.
 func lastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	if !in.RoleUnknown {
 		return nil
@@ -81,8 +82,8 @@ func lastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	return nil
 }
 
-// applyUser writes the account. On PostgreSQL it also locks it, so that two
-// sign-ins of one user come one after the other.
+// applyUser writes the account. On PostgreSQL it also locks the row, so that concurrent sign-ins of
+// one user run one after the other.
 func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64, err error) {
 	now := s.now().UnixMilli()
 	err = tx.QueryRowContext(ctx, `
@@ -104,9 +105,9 @@ func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64,
 	return id, err
 }
 
-// applyGroups makes the groups that are new, renames those whose name changed
-// and returns all with their identifiers. They are taken in one order, so that
-// two sign-ins with the same new groups do not wait for each other.
+// applyGroups creates new groups, renames those whose name changed, and returns all groups with
+// their identifiers. It handles them in a fixed order, so that two sign-ins with the same new
+// groups cannot deadlock.
 func (s *Store) applyGroups(ctx context.Context, tx *sql.Tx, in SignIn) ([]snap.Group, error) {
 	groups := slices.Clone(in.Groups)
 	slices.SortFunc(groups, func(a, b snap.Group) int { return cmp.Compare(a.GroupID, b.GroupID) })
@@ -170,8 +171,8 @@ func newGroup(ctx context.Context, tx *sql.Tx, orgID int64, g snap.Group) (int64
 	return id, err
 }
 
-// setMembership makes the rows of table membership those of c.Audiences(),
-// touching only what differs.
+// setMembership makes the rows of table membership equal to c.Audiences(). It touches only rows
+// that differ.
 func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) error {
 	rows, err := tx.QueryContext(ctx, `SELECT audience FROM membership WHERE principal = $1`, c.Principal())
 	if err != nil {
@@ -196,7 +197,7 @@ func (s *Store) setMembership(ctx context.Context, tx *sql.Tx, c snap.Caller) er
 	return err
 }
 
-// without returns those of all that are not among others, in order, each once.
+// without returns the elements of all that are not in others, in order, each once.
 func without(all, others []snap.Audience) (rest []snap.Audience) {
 	skip := make(map[snap.Audience]bool, len(others))
 	for _, a := range others {
@@ -211,13 +212,13 @@ func without(all, others []snap.Audience) (rest []snap.Audience) {
 	return rest
 }
 
-// list writes audiences as the JSON array that [Store.each] reads.
+// list encodes audiences as the JSON array that [Store.each] reads.
 func list(all []snap.Audience) string {
 	return strings.ReplaceAll(fmt.Sprint(all), " ", ",")
 }
 
-// SetRole changes a user's role until their next sign-in sets it again. It
-// takes effect at the next request, on every replica.
+// SetRole changes a user's role until their next sign-in sets it again. It takes effect at the next
+// request, on every replica.
 func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 	if !r.Valid() {
 		return snap.Invalid(fmt.Sprintf("%q is not a role", r), "use owner, admin, member or viewer")
@@ -247,8 +248,8 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 	})
 }
 
-// SetDisabled disables a user, whose credentials then count for nothing from
-// the next request on, or enables them again.
+// SetDisabled disables or enables a user. The credentials of a disabled user are refused from the
+// next request on.
 func (s *Store) SetDisabled(ctx context.Context, userID int64, disabled bool) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		if err := oneRow(tx.ExecContext(ctx,
@@ -259,7 +260,7 @@ func (s *Store) SetDisabled(ctx context.Context, userID int64, disabled bool) er
 	})
 }
 
-// oneRow turns a change that met no user into not_found.
+// oneRow returns not_found when a change affected no user.
 func oneRow(r sql.Result, err error) error {
 	if err != nil {
 		return err
@@ -282,9 +283,8 @@ func flag(b bool) int64 {
 	return 0
 }
 
-// UserByEmail returns a user of an organization by their e-mail, whose case
-// does not matter. It fails with code not_found; when several accounts have
-// the e-mail, with code conflict.
+// UserByEmail returns a user of an organization by their e-mail, ignoring case. It fails with code
+// not_found, and with code conflict when several accounts have the e-mail.
 func (s *Store) UserByEmail(ctx context.Context, orgID int64, email string) (snap.Member, error) {
 	found, err := s.members(ctx, `WHERE u.org_id = $1 AND u.email_folded = $2`, orgID, fold(email))
 	if err != nil {
@@ -306,8 +306,8 @@ func (s *Store) Members(ctx context.Context, c snap.Caller) ([]snap.Member, erro
 	return s.members(ctx, `WHERE u.org_id = $1`, c.Org.ID)
 }
 
-// members reads users with their groups, by e-mail: one row for every group,
-// or one without.
+// members reads users with their groups, by e-mail. The query returns one row for each group of a
+// user, or one row for a user without groups.
 func (s *Store) members(ctx context.Context, which string, args ...any) (all []snap.Member, err error) {
 	rows, err := s.rows(ctx, `
 		SELECT u.id, u.email, u.name, u.role, u.disabled, u.groups_unknown, u.groups_as_of,

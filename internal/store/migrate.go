@@ -40,7 +40,7 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 	return err
 }
 
-// versions are the schema's versions in the database's dialect.
+// versions returns the migrations of the schema in the database's dialect.
 func (s *Store) versions(options ...goose.ProviderOption) (*goose.Provider, error) {
 	dialect, folder := goose.DialectSQLite3, "migrations/sqlite"
 	if s.dialect == postgres {

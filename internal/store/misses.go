@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Misses returns how often something failed lately. A bucket names what is
-// counted, such as the user codes that one address tried.
+// Misses returns how often something failed recently. A bucket names what is counted, such as the
+// user codes that one address tried.
 func (s *Store) Misses(ctx context.Context, bucket string) (count int, err error) {
 	err = s.read.QueryRowContext(ctx,
 		`SELECT count FROM misses WHERE bucket = $1 AND until > $2`, bucket, s.now().UnixMilli()).Scan(&count)
@@ -18,8 +18,8 @@ func (s *Store) Misses(ctx context.Context, bucket string) (count int, err error
 	return count, err
 }
 
-// Miss counts a failure and returns how many there are. The count starts again
-// when window has passed since the first.
+// Miss counts a failure and returns the current count. The count restarts when window has passed
+// since the first failure.
 func (s *Store) Miss(ctx context.Context, bucket string, window time.Duration) (count int, err error) {
 	now := s.now()
 	err = s.tx(ctx, func(tx *sql.Tx) error {

@@ -8,15 +8,15 @@ import (
 	"snap"
 )
 
-// A notice tells a user of a line of the audit log that concerns a snapshot or
-// a session of theirs and was not their doing.
+// A notice informs a user of an audit line about one of their snapshots or sessions that they did
+// not cause themselves.
 
 const (
 	noticeLife  = 30 * 24 * time.Hour
 	mostNotices = 20
 )
 
-// addNotice makes a line of an organization's log a notice of a user.
+// addNotice makes a line of an organization's log a notice for a user.
 func (s *Store) addNotice(ctx context.Context, tx *sql.Tx, orgID, seq, userID int64) error {
 	now := s.now()
 	if _, err := tx.ExecContext(ctx,
@@ -28,7 +28,7 @@ func (s *Store) addNotice(ctx context.Context, tx *sql.Tx, orgID, seq, userID in
 	return err
 }
 
-// Notices returns the newest notices of the caller, the newest first.
+// Notices returns the caller's newest notices, the newest first.
 func (s *Store) Notices(ctx context.Context, c snap.Caller) ([]snap.AuditEntry, error) {
 	if c.User == nil {
 		return nil, nil

@@ -11,19 +11,18 @@ import (
 	"snap"
 )
 
-// Org is an organization with the limits its configuration sets.
+// Org is an organization with the limits that its configuration sets.
 type Org struct {
 	snap.OrgRef
 	Policy snap.Policy
-	// Closed is set while the configuration does not list the organization: no
-	// credential of it counts, nothing more is shared with it, its webhooks and
-	// retention rest. See [Store.CloseAllBut].
+	// Closed is set while the configuration does not list the organization. Its credentials are
+	// refused, nothing more is shared with it, and its webhooks and retention are paused. See
+	// [Store.CloseAllBut].
 	Closed bool
 }
 
-// ApplyOrg makes the organization with this slug, or gives the one there is
-// this name and policy. The service does so for every configured organization
-// when it starts.
+// ApplyOrg creates the organization with this slug, or updates its name and policy. At every start,
+// the service calls it for each configured organization.
 func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) (snap.OrgRef, error) {
 	if !snap.ValidSlug(slug) {
 		return snap.OrgRef{}, snap.Invalid(fmt.Sprintf("%q is not a slug", slug),
@@ -55,9 +54,9 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 	return org, err
 }
 
-// CloseAllBut closes every organization that is not among these slugs, and
-// opens those that are. It takes effect at the next request, on every replica.
-// Nothing is deleted, so one that is opened again is unchanged.
+// CloseAllBut closes every organization that is not among these slugs, and opens those that are. It
+// takes effect at the next request, on every replica. Nothing is deleted, so an organization that
+// is opened again is unchanged.
 func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 	list, err := json.Marshal(slugs)
 	if err != nil {
@@ -90,7 +89,7 @@ func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 	})
 }
 
-// changeOrg gives an organization a name and a policy, and records another policy.
+// changeOrg sets an organization's name and policy, and records a changed policy.
 func (s *Store) changeOrg(ctx context.Context, tx *sql.Tx, org snap.OrgRef, before, policy string) error {
 	res, err := tx.ExecContext(ctx,
 		`UPDATE orgs SET name = $2, policy = $3 WHERE id = $1 AND (name <> $2 OR policy <> $3)`,
@@ -105,8 +104,7 @@ func (s *Store) changeOrg(ctx context.Context, tx *sql.Tx, org snap.OrgRef, befo
 		Detail: snap.AuditDetail{Policy: policy}})
 }
 
-// setKeys writes what an organization's keys see, without the scope private and
-// with it.
+// setKeys writes the audiences of an organization's keys, without and with the scope private.
 func (s *Store) setKeys(ctx context.Context, tx *sql.Tx, org snap.OrgRef) error {
 	plain, private := snap.Caller{Org: org}, snap.Caller{Org: org}
 	private.Credential.Scopes = []snap.Scope{snap.ScopePrivate}
@@ -131,7 +129,7 @@ func newPrincipal(ctx context.Context, tx *sql.Tx, kind string) (id int64, err e
 	return id, err
 }
 
-// OrgBySlug returns an organization. It fails with code organization_not_found.
+// OrgBySlug returns an organization by its slug. It fails with code organization_not_found.
 func (s *Store) OrgBySlug(ctx context.Context, slug string) (Org, error) {
 	orgs, err := s.orgs(ctx, `WHERE slug = $1`, slug)
 	if err == nil && len(orgs) == 0 {
@@ -205,7 +203,7 @@ func (s *Store) Groups(ctx context.Context, c snap.Caller) ([]GroupCount, error)
 		}, c.Org.ID)
 }
 
-// timeOrNever reads a time that 0 stands for never in.
+// timeOrNever converts milliseconds to a time; 0 means never.
 func timeOrNever(ms int64) time.Time {
 	return timeOf(sql.NullInt64{Int64: ms, Valid: ms != 0})
 }

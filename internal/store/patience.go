@@ -10,12 +10,11 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// A connection to PostgreSQL can die without either side being told: a cable, a
-// firewall, a machine that stopped. Then nobody waits long. A statement has
-// statementLimit; a connection that was idle is tried for pingLimit before it
-// is used; a new one has connectLimit. On the other side the server ends a
-// transaction that says nothing for idleLimit, because its locks hold up
-// everybody.
+// A connection to PostgreSQL can break without either side being notified, for example by a cut
+// cable, a firewall or a stopped machine. These limits keep requests from waiting long. A statement
+// may take statementLimit. A connection that was idle is tested for at most pingLimit before it is
+// used. Connecting may take connectLimit. The server ends a transaction that is idle for idleLimit,
+// because its locks block others.
 const (
 	statementLimit = 15 * time.Second
 	pingLimit      = 2 * time.Second
@@ -23,7 +22,7 @@ const (
 	idleLimit      = "10s"
 )
 
-// impatient makes a configuration and its pools so. Settings in the URL take
+// impatient applies these limits to a configuration and its pools. Settings in the URL take
 // precedence.
 func impatient(config *pgx.ConnConfig) []stdlib.OptionOpenDB {
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > time.Minute { // pgx's own default is two minutes
@@ -39,8 +38,8 @@ func impatient(config *pgx.ConnConfig) []stdlib.OptionOpenDB {
 	return []stdlib.OptionOpenDB{stdlib.OptionShouldPing(answers)}
 }
 
-// answers tries a connection that was idle. It never asks database/sql to try
-// again by itself unless the connection is closed, which that finds at once.
+// answers tests a connection that was idle. It asks database/sql for another connection only if
+// this one is closed.
 func answers(ctx context.Context, p stdlib.ShouldPingParams) (again bool) {
 	if p.IdleDuration < time.Second {
 		return false
@@ -50,15 +49,15 @@ func answers(ctx context.Context, p stdlib.ShouldPingParams) (again bool) {
 	return p.Conn.Ping(ctx) != nil
 }
 
-// limiter bounds the time of each statement, but of none that changes the
-// schema or locks tables.
+// limiter limits the time of each statement, except statements that change the schema or lock
+// tables.
 type limiter struct{}
 
 type limiterKey struct{}
 
 type patientKey struct{}
 
-// patient lets statements take as long as they do.
+// patient exempts the statements of a context from the time limit.
 func patient(ctx context.Context) context.Context { return context.WithValue(ctx, patientKey{}, true) }
 
 func limit(ctx context.Context, statement string) context.Context {

@@ -5,9 +5,8 @@ import (
 	"database/sql"
 )
 
-// rows runs a reading statement that is repeated for many requests. It is
-// prepared once per connection: SQLite would otherwise spend more time on
-// compiling a listing than on running it.
+// rows runs a query that many requests repeat. It is prepared once per connection, because SQLite
+// would otherwise spend more time on compiling a listing than on running it.
 func (s *Store) rows(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
 	stmt, err := s.stmt(ctx, text)
 	if err != nil {
@@ -44,7 +43,7 @@ func (s *Store) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if first := s.prepared[text]; first != nil { // another request was faster
+	if first := s.prepared[text]; first != nil { // a concurrent request prepared it first
 		stmt.Close()
 		return first, nil
 	}
@@ -52,7 +51,7 @@ func (s *Store) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// collect runs a reading statement and returns what scan makes of each row.
+// collect runs a query and returns the result of scan for each row.
 func collect[T any](ctx context.Context, s *Store, text string, scan func(*sql.Rows) (T, error), args ...any) ([]T,
 	error) {
 	rows, err := s.rows(ctx, text, args...)
@@ -80,8 +79,7 @@ func drain[T any](rows *sql.Rows, scan func(*sql.Rows) (T, error)) (all []T, err
 	return all, rows.Err()
 }
 
-// eachText is a table of the texts in a JSON array that is given as parameter
-// p, with the column value.
+// eachText returns a table with the column value: the texts of the JSON array in parameter p.
 func (s *Store) eachText(p string) string {
 	if s.dialect == postgres {
 		return `json_array_elements_text(` + p + `::json)`
@@ -89,8 +87,7 @@ func (s *Store) eachText(p string) string {
 	return `json_each(` + p + `)`
 }
 
-// each is a table of the numbers in a JSON array that is given as parameter p,
-// with the one column v.
+// each returns a table with the column v: the numbers of the JSON array in parameter p.
 func (s *Store) each(p string) string {
 	if s.dialect == postgres {
 		return `(SELECT value::bigint AS v FROM ` + s.eachText(p) + `)`

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Take uses up cost of what a bucket's rate limit allows within window, counted
-// over all replicas: 1,000 requests a minute cost 60 ms each, out of a window
-// of a minute. It returns 0 when there was as much left, and otherwise takes
-// nothing and returns after how long there will be.
+// Take takes cost from the bucket's allowance, which is window when it is full and is shared by all
+// replicas. For 1,000 requests a minute, each request costs 60 ms of a window of a minute. It
+// returns 0 on success. Otherwise it takes nothing and returns how long to wait until there is
+// enough.
 //
-// It is the generic cell rate algorithm: until is when everything taken has
-// been earned again, and may lie at most a window in the future.
+// It is the generic cell rate algorithm: until is when everything taken will be earned back, and is
+// at most a window in the future.
 func (s *Store) Take(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error) {
 	now := s.now().UnixMilli()
 	need, most := cost.Milliseconds(), now+window.Milliseconds()
@@ -35,8 +35,8 @@ func (s *Store) Take(ctx context.Context, bucket string, cost, window time.Durat
 	return wait, err
 }
 
-// SweepRates forgets the rates of buckets that are free again, and the leases
-// of processes that have been gone for a day.
+// SweepRates deletes the buckets that are full again, and the leases of processes that ended at
+// least a day ago.
 func (s *Store) SweepRates(ctx context.Context) error {
 	now := s.now()
 	return s.tx(ctx, func(tx *sql.Tx) error {

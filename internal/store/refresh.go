@@ -9,9 +9,9 @@ import (
 	"snap"
 )
 
-// RefreshGrace is how long a used refresh token may be redeemed again while
-// its successor was never used: the answer with the successor may have been
-// lost. Strict rotation loses sessions there.
+// RefreshGrace is how long a used refresh token may be redeemed again while its successor has not
+// been used. The answer with the successor may have been lost, and strict rotation would then lose
+// the session.
 const RefreshGrace = 60 * time.Second
 
 // Rotation redeems a refresh token for the next one of its chain.
@@ -19,21 +19,21 @@ type Rotation struct {
 	Hash     []byte // SHA-256 of the token that was sent
 	Next     []byte // SHA-256 of its successor
 	ClientID string
-	Idle     time.Time // until when the session then stays live without use
+	Idle     time.Time // when the session ends if it is not used
 }
 
-// ErrTokenReused says that a refresh token came back after its chain had moved
-// on, and that its session was therefore ended.
+// ErrTokenReused reports that a refresh token was used after its chain had moved on, and that its
+// session was therefore ended.
 var ErrTokenReused = errors.New("refresh token reused, session ended")
 
-// ErrClosed says that a session's organization is closed. Its refresh token was
-// not used up: it serves when the organization is open again.
+// ErrClosed reports that a session's organization is closed. The refresh token was not consumed: it
+// is valid again when the organization is opened.
 var ErrClosed = errors.New("the organization is closed")
 
 // RotateRefresh redeems a refresh token and returns its session. It fails with
-// snap.ErrUnauthenticated when the token is unknown, another client's, or its
-// session is over, with ErrClosed, and with ErrTokenReused when it had been replaced: a copy
-// is in other hands, so the session is ended with all its tokens.
+// snap.ErrUnauthenticated when the token is unknown or another client's, or its session has ended,
+// and with ErrClosed. It fails with ErrTokenReused when the token had been replaced: somebody else
+// has a copy, so the session is ended with all its tokens.
 func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err error) {
 	var outcome error
 	err = s.tx(ctx, func(tx *sql.Tx) error {
@@ -68,8 +68,8 @@ func (s *Store) RotateRefresh(ctx context.Context, r Rotation) (n Session, err e
 	return n, err
 }
 
-// lockRefresh finds the token's live session and locks its row, so that two
-// redemptions of one chain run one after the other.
+// lockRefresh finds the token's live session and locks its row, so that concurrent redemptions of
+// one chain run one after the other.
 func (s *Store) lockRefresh(ctx context.Context, tx *sql.Tx, r Rotation) (Session, error) {
 	var id int64
 	err := tx.QueryRowContext(ctx, `SELECT session_id FROM refresh_tokens WHERE hash = $1`, r.Hash).Scan(&id)
@@ -117,8 +117,8 @@ func readRefresh(ctx context.Context, tx *sql.Tx, hash []byte) (t refreshToken, 
 	return t, err
 }
 
-// supersede marks the unused successor of a used token as superseded, and
-// reports whether the chain has moved on instead: the successor was used.
+// supersede marks the unused successor of a used token as superseded. It returns true instead when
+// the successor was already used.
 func supersede(ctx context.Context, tx *sql.Tx, parent []byte) (moved bool, err error) {
 	var used int64
 	err = tx.QueryRowContext(ctx,
@@ -150,8 +150,8 @@ func (s *Store) addSuccessor(ctx context.Context, tx *sql.Tx, n Session, token r
 	return err
 }
 
-// keptTokens is how many tokens of one chain are remembered, so that a chain
-// of months stays small. A still older copy is simply unknown.
+// keptTokens is how many tokens of one chain are stored, which bounds chains that last for months.
+// An older copy is simply unknown.
 const keptTokens = 64
 
 func forgetOld(ctx context.Context, tx *sql.Tx, session int64) error {
@@ -162,8 +162,7 @@ func forgetOld(ctx context.Context, tx *sql.Tx, session int64) error {
 	return err
 }
 
-// endReused ends a session whose refresh token was used by two, and tells its
-// user.
+// endReused ends a session whose refresh token was used twice, and notifies its user.
 func (s *Store) endReused(ctx context.Context, tx *sql.Tx, n Session) error {
 	_, err := s.endSessionsAs(ctx, tx, snap.AuditTokenReused, `id = $2`, n.ID)
 	return err

@@ -15,34 +15,33 @@ import (
 
 type takingAwayKey struct{}
 
-// TakingAway marks a request that takes access away, such as an unshare or the
-// revocation of a key, or that a person needs before they can do so, such as a
-// sign-in. On a full disk it may use the reserve.
+// TakingAway marks a request that takes access away, such as an unshare or the revocation of a key,
+// or that must come before one, such as a sign-in. On a full disk, such a request may use the
+// reserve.
 func TakingAway(ctx context.Context) context.Context {
 	return context.WithValue(ctx, takingAwayKey{}, true)
 }
 
-// reserve is a file next to the SQLite database that does nothing but take room
-// on the disk. When the disk is full, it is removed for a request that takes
-// access away, and what became free is left to such requests. The file is made
-// again once there is room for it. The file itself says whether the reserve is
-// held, so several processes agree.
+// reserve is a file next to the SQLite database that only occupies space on the disk. When the disk
+// is full, it is removed for a request that takes access away, and the space is left to such
+// requests. The file is created again once there is room. Its existence is the only state, so
+// several processes agree on it.
 type reserve struct {
 	path string
-	size int64 // 0 is no reserve
+	size int64 // 0 means no reserve
 }
 
 func newReserve(dir string, size int64) reserve {
 	return reserve{filepath.Join(dir, "reserve"), size}
 }
 
-// held reports whether the reserve takes its room.
+// held reports whether the file exists.
 func (r reserve) held() bool {
 	info, err := os.Stat(r.path)
 	return err == nil && info.Size() >= r.size
 }
 
-// fill takes the room if the disk has twice as much.
+// fill creates the file if twice its size is free.
 func (r reserve) fill() {
 	free, known := disk.Free(filepath.Dir(r.path))
 	if r.size == 0 || r.held() || !known || free < 2*r.size {
@@ -58,13 +57,13 @@ func (r reserve) fill() {
 	}
 }
 
-// release gives the room to a request that takes access away. It reports
-// whether there was some.
+// release frees the space for a request that takes access away. It reports whether there was a
+// reserve to free.
 func (r reserve) release(ctx context.Context) bool {
 	return r.size > 0 && ctx.Value(takingAwayKey{}) != nil && os.Remove(r.path) == nil
 }
 
-// admit refuses a transaction that would use what a released reserve left.
+// admit refuses a transaction that would use the space that a released reserve left.
 func (r reserve) admit(ctx context.Context) error {
 	if r.size == 0 || ctx.Value(takingAwayKey{}) != nil || r.held() {
 		return nil
@@ -78,14 +77,14 @@ func (r reserve) admit(ctx context.Context) error {
 	return nil
 }
 
-// full reports whether err says that the database's disk has no room.
+// full reports whether err says that the database's disk is full.
 func full(err error) bool {
 	var e *sqlitedriver.Error
 	return errors.As(err, &e) && (e.Code()&0xff == lib.SQLITE_FULL || e.Code() == lib.SQLITE_IOERR_SHMSIZE) ||
 		disk.Full(err)
 }
 
-// exceptFull passes over a full disk, for a write that a request can do without.
+// exceptFull ignores the error of a full disk, for a write that a request can do without.
 func exceptFull(err error) error {
 	if full(err) {
 		return nil

@@ -7,12 +7,12 @@ import (
 	"snap"
 )
 
-// RestoringDir is the folder in data_dir in which a restore prepares what it
-// puts in place at its end.
+// RestoringDir is the folder in data_dir in which a restore prepares its data before putting it in
+// place.
 const RestoringDir = ".restoring"
 
-// CheckRestored reports, with code usage, that a restore into the data directory
-// has not ended. Whoever opens the database asks it before.
+// CheckRestored fails with code usage when a restore into the data directory has not ended. It must
+// be called before the database is opened.
 func CheckRestored(o Options) error {
 	_, err := os.Stat(filepath.Join(o.DataDir, RestoringDir))
 	if begun := err == nil; !begun || o.URL != "" {

@@ -9,10 +9,9 @@ import (
 	"snap"
 )
 
-// Retention says how long an organization keeps a target's snapshots: the last
-// KeepLast of each type, and those younger than KeepDays days. A bound of 0 is
-// none; one of them is more than 0. A snapshot that is kept by either is kept,
-// and one with a live cross-org share always is.
+// Retention says how long an organization keeps a target's snapshots: the last KeepLast of each
+// type, and those younger than KeepDays days. 0 disables a bound; at least one is set. A snapshot
+// is kept if either bound keeps it, or if it has a live cross-org share.
 type Retention struct {
 	Target             string
 	KeepLast, KeepDays int
@@ -29,7 +28,7 @@ func scanRetention(rows *sql.Rows) (r Retention, err error) {
 	return r, err
 }
 
-// SetRetention makes or changes a target's rule.
+// SetRetention creates or changes a target's rule.
 func (s *Store) SetRetention(ctx context.Context, c snap.Caller, r Retention) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx,
@@ -44,8 +43,8 @@ func (s *Store) SetRetention(ctx context.Context, c snap.Caller, r Retention) er
 	})
 }
 
-// DeleteRetention removes a target's rule: its snapshots are kept forever. It
-// fails with code not_found when there is none.
+// DeleteRetention deletes a target's rule; its snapshots are then kept indefinitely. It fails with
+// code not_found.
 func (s *Store) DeleteRetention(ctx context.Context, c snap.Caller, target string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `DELETE FROM retention WHERE org_id = $1 AND target = $2`, c.Org.ID, target)
@@ -59,8 +58,8 @@ func (s *Store) DeleteRetention(ctx context.Context, c snap.Caller, target strin
 	})
 }
 
-// Outlived returns at most limit snapshots of an organization that its rules
-// no longer keep, the oldest first, as its admins see them.
+// Outlived returns at most limit snapshots of an organization that its rules no longer keep, the
+// oldest first, as its admins see them.
 func (s *Store) Outlived(ctx context.Context, orgID int64, limit int) ([]snap.Snapshot, error) {
 	c, err := s.keeper(ctx, orgID)
 	if err != nil {
@@ -83,8 +82,8 @@ func (s *Store) Outlived(ctx context.Context, orgID int64, limit int) ([]snap.Sn
 	return out, nil
 }
 
-// outlived walks the target's snapshots of one type along the index of the
-// admins' grants, from the newest that the rule does not keep.
+// outlived reads the target's snapshots of one type from the index of the admins' grants, starting
+// with the newest that the rule does not keep.
 func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap.Type, limit int) ([]snap.Snapshot,
 	error) {
 	if limit <= 0 {
@@ -102,7 +101,7 @@ func (s *Store) outlived(ctx context.Context, c snap.Caller, r Retention, t snap
 		ORDER BY g.snapshot LIMIT $9)`, append(s.viewer(c), int64(snap.AudienceOf(snap.KindAdmins, c.Org.ID)), r.Target, string(t), before, limit)...)
 }
 
-// rowQuery asks for at most one row, of the database or within a transaction.
+// rowQuery queries at most one row, from the database or within a transaction.
 type rowQuery func(ctx context.Context, text string, args ...any) scanner
 
 func within(tx *sql.Tx) rowQuery {
@@ -111,8 +110,8 @@ func within(tx *sql.Tx) rowQuery {
 	}
 }
 
-// bound returns the key of the oldest snapshot that a rule keeps of its target
-// and a type: what is before it has outlived the rule. It is 0 when all is kept.
+// bound returns the key of the oldest snapshot of a target and type that a rule keeps. Older
+// snapshots have outlived the rule. It is 0 when all are kept.
 func (s *Store) bound(ctx context.Context, row rowQuery, orgID int64, r Retention, t snap.Type) (key int64, err error) {
 	key = 1 << 62
 	if r.KeepLast > 0 {
@@ -120,7 +119,7 @@ func (s *Store) bound(ctx context.Context, row rowQuery, orgID int64, r Retentio
 			WHERE g.audience = $1 AND g.target_id = (SELECT id FROM targets WHERE name = $2) AND g.type = $3 ORDER BY g.snapshot DESC LIMIT 1 OFFSET $4`,
 			int64(snap.AudienceOf(snap.KindAdmins, orgID)), r.Target, string(t), r.KeepLast-1).Scan(&key)
 		if errors.Is(err, sql.ErrNoRows) {
-			return 0, nil // fewer than are to be kept
+			return 0, nil // fewer snapshots than the rule keeps
 		}
 		if err != nil {
 			return 0, err
@@ -132,17 +131,16 @@ func (s *Store) bound(ctx context.Context, row rowQuery, orgID int64, r Retentio
 	return key, nil
 }
 
-// keeper is who retention acts as: the organization, through no key.
+// keeper returns the caller that retention acts as: the organization, without a key.
 func (s *Store) keeper(ctx context.Context, orgID int64) (snap.Caller, error) {
 	c, err := s.CallerOfOrg(ctx, orgID)
 	c.Credential.Name = "retention"
 	return c, err
 }
 
-// Expire deletes a snapshot that [Store.Outlived] returned, unless a rule keeps
-// it by now, it was shared with another organization meanwhile, or is gone; then
-// it returns "" and false. That is asked in the transaction that deletes it, however
-// long ago the snapshot was found.
+// Expire deletes a snapshot that [Store.Outlived] returned. It returns "" and false, and deletes
+// nothing, when a rule keeps it by now, it was shared with another organization meanwhile, or it is
+// gone. This is checked in the transaction that deletes it.
 func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, gone bool, err error) {
 	c, err := s.keeper(ctx, sn.Org.ID)
 	if err != nil {
@@ -161,9 +159,8 @@ func (s *Store) Expire(ctx context.Context, sn snap.Snapshot) (blobKey string, g
 	return blobKey, gone && err == nil, err
 }
 
-// mayExpire reports whether the rule of the snapshot's target does not keep
-// it, and no other organization may still pull it. The rule stays as it is until the
-// transaction ends.
+// mayExpire reports whether the rule of the snapshot's target does not keep it and no other
+// organization may still pull it. It locks the rule until the transaction ends.
 func (s *Store) mayExpire(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (may bool, err error) {
 	text := `SELECT target, keep_last, keep_days FROM retention WHERE org_id = $1 AND target = $2`
 	if s.dialect == postgres {

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// A process of the service tells the others that it runs by a lease of its
-// own: nothing needs it but what must not be done next to a running service.
+// A process of the service announces with a lease of its own that it is running. Commands that must
+// not run next to the service check these leases.
 const (
 	runningPrefix = "serve:"
-	// RunningLife is how long a process that has said nothing more counts as running.
+	// RunningLife is how long a process counts as running after its last announcement.
 	RunningLife = 30 * time.Second
 )
 
-// SayRunning notes that a process of the service, named by holder, runs.
+// SayRunning records that the process of the service named by holder is running.
 func (s *Store) SayRunning(ctx context.Context, holder string) error {
 	_, err := s.Lease(ctx, runningPrefix+holder, holder, RunningLife)
 	return err
 }
 
-// SayStopped notes that it has ended.
+// SayStopped records that the process has ended.
 func (s *Store) SayStopped(ctx context.Context, holder string) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM leases WHERE name = $1`, runningPrefix+holder)
@@ -28,8 +28,8 @@ func (s *Store) SayStopped(ctx context.Context, holder string) error {
 	})
 }
 
-// Running returns how many processes of the service run, and until when the
-// last of them counts as running if it has ended without a word.
+// Running returns how many processes of the service are running, and until when the last of them
+// counts as running if it has ended without recording that.
 func (s *Store) Running(ctx context.Context) (n int, until time.Time, err error) {
 	var last sql.NullInt64
 	err = s.read.QueryRowContext(ctx,
