@@ -6,14 +6,14 @@ import (
 	"snap/internal/engine"
 )
 
-// elements masks every element of an array of PostgreSQL. Its form stays, and
-// so do elements that are NULL. A value that is no array becomes an empty one.
+// elements masks every element of a PostgreSQL array. The array's structure and its NULL elements
+// remain. A value that is not an array becomes an empty one.
 func elements(mask engine.Mask) engine.Mask {
 	return func(v string) (string, bool) {
 		var out strings.Builder
 		rest := v
 		if head, body, ok := strings.Cut(v, "="); ok && strings.HasPrefix(head, "[") {
-			out.WriteString(head + "=") // bounds that do not begin at one
+			out.WriteString(head + "=") // the array has explicit lower bounds
 			rest = body
 		}
 		if !strings.HasPrefix(rest, "{") || !strings.HasSuffix(rest, "}") {
@@ -43,7 +43,7 @@ func elements(mask engine.Mask) engine.Mask {
 	}
 }
 
-// nextElement reads the element that a text begins with.
+// nextElement reads the first element of a text.
 func nextElement(text string) (element string, quoted bool, rest string) {
 	if text[0] != '"' {
 		end := strings.IndexAny(text, ",{}")

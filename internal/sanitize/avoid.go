@@ -7,8 +7,8 @@ import (
 	"snap/internal/engine"
 )
 
-// avoiding makes a mask that draws from lists never give one of the originals:
-// it draws again. Nobody could tell such a value from one that was not masked.
+// avoiding wraps a mask that draws from a list, so that its result is never one of the originals:
+// it draws again. Otherwise nobody could tell such a result from an unmasked value.
 func avoiding(mask engine.Mask, originals map[string]bool) engine.Mask {
 	if len(originals) == 0 {
 		return mask
@@ -16,7 +16,7 @@ func avoiding(mask engine.Mask, originals map[string]bool) engine.Mask {
 	return func(v string) (string, bool) {
 		masked, null := mask(v)
 		for n := 1; !null && originals[strings.ToLower(masked)]; n++ {
-			if n == 100 { // of a short list, all can be originals
+			if n == 100 { // in a short list, all entries may be originals
 				return redact(v), false
 			}
 			masked, null = mask(v + "\x00" + strconv.Itoa(n))

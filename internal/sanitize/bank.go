@@ -8,8 +8,8 @@ import (
 	"snap/internal/engine"
 )
 
-// card makes numbers of payment cards of the same form, whose last digit checks
-// (ISO/IEC 7812). The first digit stays.
+// card replaces payment card numbers with numbers of the same format and a valid check digit
+// (ISO/IEC 7812). The first digit remains.
 func card(key []byte, _ ColumnRule, limit int) engine.Mask {
 	digits := formatted("card", false)(key, ColumnRule{}, limit)
 	return func(v string) (string, bool) {
@@ -35,7 +35,7 @@ func card(key []byte, _ ColumnRule, limit int) engine.Mask {
 	}
 }
 
-// digitPlaces returns where the digits are.
+// digitPlaces returns the positions of the digits.
 func digitPlaces(b []byte) []int {
 	var places []int
 	for i, c := range b {
@@ -46,8 +46,8 @@ func digitPlaces(b []byte) []int {
 	return places
 }
 
-// iban makes account numbers of the same country and form, whose check digits
-// leave the remainder 1 (ISO 13616). Other values get the same form.
+// iban replaces account numbers with numbers of the same country and format and valid check digits
+// (ISO 13616). In any other value, digits become digits and letters become letters.
 func iban(key []byte, _ ColumnRule, limit int) engine.Mask {
 	form := formatted("iban", true)(key, ColumnRule{}, 0)
 	return text(func(v string) string {
@@ -69,7 +69,7 @@ func iban(key []byte, _ ColumnRule, limit int) engine.Mask {
 	})
 }
 
-// remainder reads letters as numbers from 10 and divides by 97.
+// remainder returns the remainder of dividing by 97, with letters read as numbers from 10.
 func remainder(v string) int64 {
 	var digits strings.Builder
 	for _, r := range v {

@@ -11,7 +11,7 @@ import (
 	"snap/internal/schema"
 )
 
-// answer is that of a condition: yes, no, or that it cannot be said here.
+// answer is the result of a condition: yes, no, or unsure.
 type answer int
 
 const (
@@ -27,8 +27,8 @@ func answerOf(is bool) answer {
 	return no
 }
 
-// evaluate answers a check for one value of one column. Conditions on other
-// columns, and functions that it does not know, leave it unsure.
+// evaluate evaluates a check for one value of one column. The result is unsure if the check
+// involves other columns or unknown functions.
 func evaluate(e schema.Expr, column, value string, t personal.Type) answer {
 	c := condition{column: column, value: value, numeric: t.Class == personal.Integer || t.Class == personal.Decimal ||
 		t.Class == personal.Float}
@@ -116,8 +116,8 @@ func (c condition) among(of schema.Expr, list []schema.Expr, not bool) answer {
 	return answerOf(not)
 }
 
-// text returns what an expression is, when it is a literal, the column, or a
-// simple function of them.
+// text returns the value of an expression that is a literal, the column, or a simple function of
+// them.
 func (c condition) text(e schema.Expr) (string, bool) {
 	switch {
 	case e.Literal != nil && (e.Literal.Kind == "string" || e.Literal.Kind == "number"):
@@ -149,7 +149,7 @@ func (c condition) call(e schema.Expr) (string, bool) {
 		return strings.TrimSpace(v), true
 	case "char_length", "character_length":
 		return strconv.Itoa(utf8.RuneCountInString(v)), true
-	case "length": // characters or bytes, by the kind of database
+	case "length": // counts characters or bytes, depending on the database
 		return strconv.Itoa(utf8.RuneCountInString(v)), utf8.RuneCountInString(v) == len(v)
 	case "octet_length":
 		return strconv.Itoa(len(v)), true
@@ -192,7 +192,7 @@ func (c condition) same(left, right string) answer {
 	return answerOf(left == right)
 }
 
-// like matches a pattern of SQL.
+// like reports whether a value matches a LIKE pattern.
 func like(v, pattern string, fold bool) bool {
 	var form strings.Builder
 	form.WriteString("(?s")
@@ -214,7 +214,8 @@ func like(v, pattern string, fold bool) bool {
 	return ok || err != nil
 }
 
-// matches matches a regular expression, if it is one that Go reads alike.
+// matches matches a regular expression. The answer is unsure if Go would interpret the expression
+// differently.
 func matches(v, pattern string, fold bool) answer {
 	if slices.ContainsFunc([]string{`\m`, `\M`, `\y`, `(?`, `\1`, `[[`}, func(s string) bool {
 		return strings.Contains(pattern, s)

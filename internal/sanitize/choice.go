@@ -2,7 +2,7 @@ package sanitize
 
 import "snap/internal/engine"
 
-// choice gives one of the values of a rule. Equal originals get equal values.
+// choice replaces values with one of the rule's values. Equal originals get equal values.
 func choice(key []byte, c ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "choice")
 	return text(func(v string) string {

@@ -13,11 +13,11 @@ func isDocument(v string) bool {
 	return len(trimmed) > 1 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid([]byte(v))
 }
 
-// schemaKey is a key that is a name of a schema. Others can be data.
+// schemaKey matches keys that look like names of a schema. Other keys may be data.
 var schemaKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// redactDocument redacts the texts and numbers of a JSON document. Its keys,
-// its booleans and its form stay. Keys that are no plain names are redacted too.
+// redactDocument redacts the texts and numbers of a JSON document. Its structure, booleans and keys
+// remain, except keys that do not look like names, which are redacted too.
 func redactDocument(v string) (string, bool) {
 	var value any
 	d := json.NewDecoder(strings.NewReader(v))
@@ -44,7 +44,7 @@ func redactValue(value any) any {
 				name = redact(key)
 			}
 			for redacted[name] != nil {
-				name += "x" // two keys of one form
+				name += "x" // two keys became equal
 			}
 			redacted[name] = redactValue(v[key])
 		}

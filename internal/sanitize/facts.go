@@ -9,41 +9,40 @@ import (
 	"snap/internal/schema"
 )
 
-// columnID is a table's schema and name, and a column.
+// columnID is a table's schema and name, and a column's name.
 type columnID [3]string
 
-// column is what is known about one column, from what the dump holds and from
-// the description of its schema.
+// column is the known information about one column, from the dump and from its schema description.
 type column struct {
 	engine.Column
 	id      columnID
 	label   string
 	typ     personal.Type
-	key     bool        // the primary key, alone
+	key     bool        // it alone is the primary key
 	unique  bool        // part of a primary key, or of a unique constraint or index
-	checks  []boundExpr // that hold for it
-	divides bool        // the rows of the table are divided by it
-	defined int         // checks of the table that name it, as SQL
-	to      []columnID  // that it refers to by foreign keys
-	refs    string      // the table it refers to
+	checks  []boundExpr // the checks that apply to it
+	divides bool        // it is part of the table's partition key
+	defined int         // number of the table's SQL checks that mention it
+	to      []columnID  // the columns its foreign keys reference
+	refs    string      // the table it references
 	comment string
 	samples []string
 }
 
-// boundExpr is a check with the name by which it knows the column.
+// boundExpr is a check and the name that it uses for the column.
 type boundExpr struct {
 	expr  schema.Expr
 	value string
 }
 
-// facts are the columns of a dump.
+// facts holds the columns of a dump.
 type facts struct {
 	tables []engine.Shape
 	of     map[columnID]*column
 }
 
-// factsOf joins what a dump holds with the description of its schema, which is
-// nil in snapshots of older versions.
+// factsOf combines a dump's contents with its schema description, which is nil in snapshots of
+// older versions.
 func factsOf(c engine.Contents) *facts {
 	s := c.Schema
 	f := &facts{tables: c.Tables, of: map[columnID]*column{}}
@@ -70,7 +69,7 @@ func factsOf(c engine.Contents) *facts {
 	return f
 }
 
-// partitions marks the columns that the rows of a table are divided by.
+// partitions marks the columns of partition keys.
 func (f *facts) partitions(s *schema.Schema) {
 	by := map[schema.Name][]string{}
 	for _, t := range s.Tables {
@@ -100,7 +99,7 @@ func (f *facts) partitions(s *schema.Schema) {
 	}
 }
 
-// describe adds what the description of a column says.
+// describe adds the information of a column's description.
 func (c *column) describe(d schema.Column, s *schema.Schema) {
 	c.comment = d.Comment
 	t := d.Type
@@ -133,7 +132,7 @@ func (c *column) describe(d schema.Column, s *schema.Schema) {
 	}
 }
 
-// typeOf reads a type of the description.
+// typeOf converts a type of the schema description.
 func typeOf(t schema.Type) personal.Type {
 	text := t.Name
 	if len(t.Args) > 0 {
@@ -145,7 +144,7 @@ func typeOf(t schema.Type) personal.Type {
 	return personal.ParseType(text + strings.Repeat("[]", t.Dims))
 }
 
-// constraints adds what the constraints of a table say about its columns.
+// constraints adds what a table's constraints say about its columns.
 func (f *facts) constraints(t schema.Table, s *schema.Schema) {
 	at := func(name string) *column { return f.of[columnID{t.Schema, t.Name.Name, name}] }
 	unique := func(columns []schema.KeyColumn, alone bool) {
@@ -204,7 +203,7 @@ func primaryKey(s *schema.Schema, table schema.Name) []string {
 	return nil
 }
 
-// columnsOf returns the columns that an expression names, each once.
+// columnsOf returns the columns in an expression, each once.
 func columnsOf(e schema.Expr) []string {
 	var names []string
 	if e.Column != "" {
@@ -220,8 +219,7 @@ func columnsOf(e schema.Expr) []string {
 	return names
 }
 
-// unknown reports whether a check holds for the column that the description
-// does not have.
+// unknown reports whether the column has a check that the description does not contain.
 func (c *column) unknown() bool {
 	described := 0
 	for _, check := range c.checks {
@@ -232,9 +230,9 @@ func (c *column) unknown() bool {
 	return c.defined > described
 }
 
-// definitions reads the SQL of indexes and checks that a description may not
-// have, such as unique indexes with a condition: a column that a unique index
-// names must stay unique, and of one that a check names nothing is known.
+// definitions reads the SQL of indexes and checks that the description may omit, such as unique
+// indexes with a condition. A column in a unique index must stay unique. A column in such a check
+// is marked as having an unknown check.
 func (f *facts) definitions(t engine.Shape) {
 	for _, sql := range t.Definitions {
 		words := wordsOf(sql)
@@ -253,7 +251,7 @@ func (f *facts) definitions(t engine.Shape) {
 	}
 }
 
-// wordsOf returns the names in a text of SQL, quoted and not.
+// wordsOf returns the quoted and unquoted names in an SQL text.
 func wordsOf(sql string) map[string]bool {
 	words := map[string]bool{}
 	for _, w := range strings.FieldsFunc(sql, func(r rune) bool {

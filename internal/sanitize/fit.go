@@ -16,8 +16,8 @@ import (
 	"snap/internal/personal"
 )
 
-// maskOf returns the mask of a rule for a column, fitted to the column's type,
-// and nil when the rule keeps it.
+// maskOf returns the mask of a rule, adapted to the column's type. It returns nil if the rule keeps
+// the column.
 func maskOf(key []byte, rule ColumnRule, c *column) engine.Mask {
 	mask := makers()[rule.Mask](key, rule, limitOf(c))
 	if mask == nil || rule.Mask == "null" || rule.Mask == "constant" {
@@ -32,7 +32,7 @@ func maskOf(key []byte, rule ColumnRule, c *column) engine.Mask {
 	return elements(fitted(mask, key, rule, &element))
 }
 
-// limitOf returns how many characters a column takes, 0 for any number.
+// limitOf returns the maximum number of characters of a column, or 0 if unlimited.
 func limitOf(c *column) int {
 	if c.typ.Class == personal.Text {
 		return c.typ.Length
@@ -40,7 +40,7 @@ func limitOf(c *column) int {
 	return 0
 }
 
-// fitted makes a mask's values fit the type of a column.
+// fitted wraps a mask so that its results fit the column's type.
 func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mask {
 	switch {
 	case c.typ.Class == personal.Integer && rule.Mask == "key":
@@ -49,7 +49,7 @@ func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mas
 			if n, ok := p.integer(v, most); ok {
 				return n, false
 			}
-			return p.text(v), false // SQLite can hold a text there
+			return p.text(v), false // an SQLite column can hold a text there
 		}
 	case c.typ.Class == personal.Integer:
 		mask = bounded(mask, c.typ)
@@ -64,7 +64,7 @@ func fitted(mask engine.Mask, key []byte, rule ColumnRule, c *column) engine.Mas
 	return mask
 }
 
-// mostOf returns the largest number of an integer type.
+// mostOf returns the largest value of an integer type.
 func mostOf(t personal.Type) uint64 {
 	bits := 8 * max(1, t.Bytes)
 	if t.Bytes == 0 {
@@ -76,8 +76,8 @@ func mostOf(t personal.Type) uint64 {
 	return math.MaxUint64 >> (64 - bits)
 }
 
-// bounded keeps whole numbers within their type. One that is too large becomes
-// its remainder.
+// bounded wraps a mask so that integers stay within their type. A larger one is replaced with its
+// remainder.
 func bounded(mask engine.Mask, t personal.Type) engine.Mask {
 	most := new(big.Int).SetUint64(mostOf(t))
 	return func(v string) (string, bool) {
@@ -90,7 +90,7 @@ func bounded(mask engine.Mask, t personal.Type) engine.Mask {
 	}
 }
 
-// scaled keeps numbers within the digits of their type.
+// scaled wraps a mask so that numbers keep to the digits of their type.
 func scaled(mask engine.Mask, t personal.Type) engine.Mask {
 	whole := t.Digits - t.Scale
 	return func(v string) (string, bool) {
@@ -125,7 +125,7 @@ func asUUID(mask engine.Mask) engine.Mask {
 	}
 }
 
-// filled gives a column that cannot be NULL a value of its type instead.
+// filled wraps a mask so that a column that cannot be NULL gets a value of its type instead.
 func filled(mask engine.Mask, t personal.Type) engine.Mask {
 	instead, ok := map[personal.Class]string{
 		personal.Text: "", personal.Integer: "0", personal.Decimal: "0", personal.Float: "0",
@@ -144,8 +144,8 @@ func filled(mask engine.Mask, t personal.Type) engine.Mask {
 	}
 }
 
-// suited are the masks whose values the classes of types can hold, besides keep,
-// null and constant.
+// suited lists, for each class of types, the masks whose results it can hold, besides keep, null
+// and constant.
 var suited = map[personal.Class][]string{
 	personal.Integer:   {"noise", "format", "phone", "card", "key", "redact"},
 	personal.Decimal:   {"noise", "format", "phone", "card", "key", "redact", "coordinates"},
@@ -161,14 +161,14 @@ var suited = map[personal.Class][]string{
 	personal.Point:     {"coordinates"},
 }
 
-// keepsUnique are the masks that give different values for different values.
+// keepsUnique are the masks that give different results for different values.
 var keepsUnique = []string{"keep", "hash", "email", "user_name", "key"}
 
-// minUnique is the fewest characters in which a hash stays unique.
+// minUnique is the minimum number of characters in which a hash stays unique.
 const minUnique = 12
 
-// misfit returns why a rule cannot hold for a column, and "" when it can. What
-// it cannot know is left to the load.
+// misfit returns why a rule cannot be used for a column, or "" if it can. Conditions that it cannot
+// check are left to the load.
 func misfit(key []byte, rule ColumnRule, c *column) string {
 	if rule.Mask == "keep" {
 		return ""
@@ -221,8 +221,8 @@ func (c *column) holdsAll(values []string) string {
 	return ""
 }
 
-// loose reports whether a column's type takes any value: SQLite's affinity is
-// only a preference, and a type that nobody knows is judged by the load.
+// loose reports whether a column accepts values of any type: in SQLite, type affinity is only a
+// preference. Values for a type that is not known are checked by the load.
 func (c *column) loose() bool { return c.id[0] == "" && c.typ.Class == personal.Other }
 
 func notUnique(rule ColumnRule, c *column) string {
@@ -238,7 +238,7 @@ func notUnique(rule ColumnRule, c *column) string {
 	return ""
 }
 
-// holds returns why a value cannot be in the column, and "" when it can.
+// holds returns why a column cannot hold a value, or "" if it can.
 func (c *column) holds(v string) string {
 	if c.typ.Dims > 0 {
 		if !strings.HasPrefix(v, "{") || !strings.HasSuffix(v, "}") {

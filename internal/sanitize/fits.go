@@ -9,9 +9,9 @@ import (
 	"snap/internal/engine"
 )
 
-// fits checks every rule against its column before a row is written: its type,
-// length, uniqueness, checks and foreign keys. It names up to ten that cannot
-// hold, each with a rule that would.
+// fits checks every rule against its column's type, length, uniqueness, checks and foreign keys
+// before any row is written. The error names up to ten rules that cannot be used, each with one
+// that can.
 func (r *Rules) fits(f *facts, chosen map[columnID]ColumnRule, key []byte) error {
 	var wrong []string
 	for _, t := range f.tables {
@@ -43,12 +43,11 @@ func (r *Rules) fits(f *facts, chosen map[columnID]ColumnRule, key []byte) error
 		"correct the rules; nothing was written")
 }
 
-// remedies are tried in their order for a rule that would hold.
+// remedies are the rules to suggest, in the order they are tried.
 var remedies = []string{"email", "key", "hash", "format", "noise", "shift", "ip", "mac", "coordinates", "redact",
 	"null", "keep"}
 
-// remedy returns the rule that would hold for a column, as a rules file writes
-// it.
+// remedy returns a rule that can be used for a column, as written in a rules file.
 func remedy(key []byte, c *column) string {
 	for _, mask := range remedies {
 		if mask == "email" && !strings.Contains(strings.ToLower(c.Name), "mail") {
@@ -61,7 +60,7 @@ func remedy(key []byte, c *column) string {
 	return "keep"
 }
 
-// parts returns why a column and one that it refers to would no longer agree.
+// parts returns why a column and one that it references would no longer match, or "" if they would.
 func (r *Rules) parts(f *facts, c *column, chosen map[columnID]ColumnRule, key []byte) string {
 	rule := chosen[c.id]
 	if rule.Mask == "null" || len(c.samples) == 0 {
@@ -88,7 +87,7 @@ func (r *Rules) parts(f *facts, c *column, chosen map[columnID]ColumnRule, key [
 	return ""
 }
 
-// agree reports whether two columns have equal values after their rules.
+// agree reports whether two columns still have equal values after masking.
 func agree(key []byte, a ColumnRule, of *column, b ColumnRule, to *column) bool {
 	x, y := maskOf(key, a, of), maskOf(key, b, to)
 	if x == nil || y == nil {
@@ -104,7 +103,7 @@ func agree(key []byte, a ColumnRule, of *column, b ColumnRule, to *column) bool 
 	return true
 }
 
-// shared returns a mask that holds for all of some columns and keeps them equal.
+// shared returns a mask that can be used for all of the columns and keeps their values equal.
 func shared(key []byte, columns ...*column) string {
 	for _, mask := range []string{"email", "key", "hash"} {
 		rule := ColumnRule{Mask: mask}

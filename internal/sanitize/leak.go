@@ -13,15 +13,15 @@ import (
 	"snap"
 )
 
-// minWatched is the length from which a value is looked for. Shorter ones are
-// elsewhere by chance.
+// minWatched is the minimum length of a value to search for. Shorter ones occur elsewhere by
+// chance.
 const minWatched = 8
 
-// finder finds values in bytes, in upper and lower case.
+// finder searches bytes for values, ignoring case.
 type finder struct {
 	watched []Watched
-	starts  map[uint64][]int // by their first eight bytes
-	filter  [1 << 16]bool    // by a mix of them, to pass by most places quickly
+	starts  map[uint64][]int // values by their first eight bytes
+	filter  [1 << 16]bool    // hashes of those bytes, to skip most positions quickly
 	longest int
 }
 
@@ -36,13 +36,12 @@ func newFinder(watched []Watched) *finder {
 	return f
 }
 
-// startOf returns the first eight bytes, alike for upper and lower case of
-// ASCII.
+// startOf returns the first eight bytes, with the case bit of ASCII letters ignored.
 func startOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b) | 0x2020202020202020 }
 
 func mix(start uint64) uint16 { return uint16((start * 0x9e3779b97f4a7c15) >> 48) }
 
-// find calls hit for every value that starts before the given place.
+// find calls hit for every value that starts before the given position.
 func (f *finder) find(b []byte, before int, hit func(watched int)) {
 	for i := 0; i+8 <= len(b) && i < before; i++ {
 		start := startOf(b[i:])
@@ -58,13 +57,13 @@ func (f *finder) find(b []byte, before int, hit func(watched int)) {
 	}
 }
 
-// Scanner passes a stream on and looks for original values in it. A value is
-// found in any column and across writes, in upper and lower case.
+// Scanner copies a stream to a writer and searches it for original values. It finds a value in any
+// column, across writes, and in any case.
 type Scanner struct {
 	w     io.Writer
 	f     *finder
-	tail  []byte         // the end of what was written, for values across writes
-	found map[string]int // by column
+	tail  []byte         // the end of the previous write, for values that span two writes
+	found map[string]int // number of findings by column
 }
 
 // NewScanner returns a scanner that writes to w.
@@ -75,7 +74,7 @@ func NewScanner(w io.Writer, watched []Watched) *Scanner {
 // Write implements io.Writer.
 func (s *Scanner) Write(p []byte) (int, error) {
 	if len(s.f.watched) > 0 {
-		// First what spans the last write and this one, then this one alone.
+		// First search the values that span the previous write and this one, then this write alone.
 		border := len(s.tail)
 		joined := slices.Concat(s.tail, p[:min(len(p), s.f.longest-1)])
 		note := func(at int) { s.found[s.f.watched[at].Column]++ }
@@ -86,7 +85,7 @@ func (s *Scanner) Write(p []byte) (int, error) {
 	return s.w.Write(p)
 }
 
-// keep remembers the last bytes of the stream.
+// keep saves the last bytes of the stream.
 func (s *Scanner) keep(p []byte) {
 	most := s.f.longest - 1
 	if len(p) >= most {
@@ -100,8 +99,7 @@ func (s *Scanner) keep(p []byte) {
 // Leaked reports whether a value was found.
 func (s *Scanner) Leaked() bool { return len(s.found) > 0 }
 
-// Result returns nil when no value was found, else an error that names the
-// columns.
+// Result returns nil if no value was found, otherwise an error that names the columns.
 func (s *Scanner) Result() error {
 	if len(s.found) == 0 {
 		return nil
@@ -113,9 +111,9 @@ func (s *Scanner) Result() error {
 		"change it in the database; if the values are not secret, add shared: true to the column's rule")
 }
 
-// formsOf returns how a value can be written in a dump: as it is, inside a JSON
-// document with and without letters beyond ASCII, and each with its backslashes
-// doubled, as in COPY and in literals of MySQL.
+// formsOf returns the ways a value can be written in a dump: unchanged, inside a JSON document with
+// and without escaped non-ASCII characters, and each of these with doubled backslashes, as in COPY
+// and in MySQL literals.
 func formsOf(v string) []string {
 	forms := []string{v}
 	add := func(form string) {

@@ -6,7 +6,7 @@ import (
 	"snap/internal/personal"
 )
 
-// lists are our own words, with which sampled values are compared.
+// lists are our own words, which sampled values are compared with.
 func lists() personal.Lists {
 	set := func(words []string) map[string]bool {
 		all := make(map[string]bool, len(words))

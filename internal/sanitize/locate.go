@@ -10,27 +10,27 @@ import (
 	"snap/internal/engine"
 )
 
-// Locator finds out in which columns original values are. It reads the rows of
-// a dump as masks that change nothing.
+// Locator finds the columns that contain original values. It reads the rows of a dump through masks
+// that change nothing.
 type Locator struct {
 	f    *finder
 	mu   sync.Mutex
 	rows map[place]int
-	same map[int]bool // values that are still in their own column, unchanged
+	same map[int]bool // values still unchanged in their own column
 	seen map[int]map[string]bool
 }
 
-// place is where values of a column were found.
+// place records that values of the column of were found in the column in.
 type place struct{ of, in string }
 
-// NewLocator returns a locator for original values as UTF-8 text.
+// NewLocator returns a locator of the given originals, which are UTF-8 text.
 func NewLocator(originals []Watched) *Locator {
 	return &Locator{f: newFinder(originals), rows: map[place]int{}, same: map[int]bool{},
 		seen: map[int]map[string]bool{}}
 }
 
-// Plan returns a plan that applies another one and looks at what comes out of
-// it. Without tables in the other plan it changes nothing.
+// Plan wraps another plan so that its output is searched. If the other plan has no tables, the
+// wrapped plan changes nothing.
 func (l *Locator) Plan(p engine.Plan, c engine.Contents) engine.Plan {
 	all := engine.Plan{Tables: map[[2]string]engine.TablePlan{}, KeepLargeObjects: true}
 	for _, t := range c.Tables {
@@ -81,9 +81,8 @@ func (l *Locator) look(label, v string) {
 	}
 }
 
-// Found returns the places, each with its number of rows, in a fixed order.
-// With changedOnly, values that are still in their own column do not count:
-// nothing was meant to mask them.
+// Found returns the places in a fixed order. With changedOnly it omits values that remain unchanged
+// in their own column, which was not meant to be masked.
 func (l *Locator) Found(changedOnly bool) []place {
 	found := map[place]bool{}
 	for at, labels := range l.seen {
@@ -102,8 +101,8 @@ func (l *Locator) Found(changedOnly bool) []place {
 	return all
 }
 
-// Result returns nil when nothing was found, else an error that names where,
-// with the rule that would mask it.
+// Result returns nil if nothing was found, otherwise an error that names the columns and the rule
+// to mask each.
 func (l *Locator) Result(changedOnly bool, fix func(table, column string) string) error {
 	var where, lines []string
 	for _, p := range l.Found(changedOnly) {
@@ -122,19 +121,19 @@ func (l *Locator) Result(changedOnly bool, fix func(table, column string) string
 			"say so: shared")
 }
 
-// FixByRule is the rule that masks a column where originals were found.
+// FixByRule returns the rule that masks a column in which originals were found.
 func FixByRule(table, column string) string {
 	return fmt.Sprintf("%s: {columns: {%s: redact}}", table, column)
 }
 
-// FixBySQL is the SQL that masks a column where originals were found.
+// FixBySQL returns the SQL that masks a column in which originals were found.
 func FixBySQL(table, column string) string {
 	return fmt.Sprintf("UPDATE %s SET %s = NULL", table, column)
 }
 
-// Originals returns the sampled values of a dump that are long enough to be told
-// from chance, but for those of the columns that a SQL text names as shared:
-// a line "-- shared: customer.city".
+// Originals returns the sampled values of a dump that are long enough not to occur elsewhere by
+// chance. It omits the columns that the SQL text declares as shared with a line "-- shared:
+// customer.city".
 func Originals(c engine.Contents, sql string) []Watched {
 	shared := map[string]bool{}
 	for line := range strings.Lines(sql) {

@@ -20,17 +20,15 @@ import (
 	"snap/internal/engine"
 )
 
-// Undecided is the mask that a first rules file has where a person must decide.
-// Sanitizing refuses it.
+// Undecided is the placeholder mask in an initial rules file for a column that a person must decide
+// on. Sanitizing rejects it.
 const Undecided = "decide"
 
-// maker makes a mask of a rule, for a column whose values may have at most
-// limit characters (0: any number).
+// maker creates the mask of a rule. Its results have at most limit characters; 0 means no limit.
 type maker func(key []byte, c ColumnRule, limit int) engine.Mask
 
-// makers is the table of masks. Each is deterministic: with one key, equal
-// values of one mask get equal values, in every table and every snapshot, so
-// that joins still work.
+// makers returns the masks by name. Each is deterministic: with the same key, a mask gives equal
+// results for equal values in every table and snapshot, so that joins still work.
 func makers() map[string]maker {
 	return map[string]maker{
 		"keep": func([]byte, ColumnRule, int) engine.Mask { return nil },
@@ -70,7 +68,7 @@ func makers() map[string]maker {
 	}
 }
 
-// MaskNames lists the masks.
+// MaskNames returns the names of all masks.
 func MaskNames() []string {
 	var names []string
 	for name := range makers() {
@@ -80,11 +78,11 @@ func MaskNames() []string {
 	return names
 }
 
-// source is what a mask draws from: what it gives depends on the key, the mask
-// and the value, and nothing else. Several may draw at a time.
+// source is the source of a mask's random numbers. They depend only on the key, the mask and the
+// value. It is safe for concurrent use.
 type source struct {
 	mask string
-	idle sync.Pool // of *hashing: setting a key up costs as much as a value
+	idle sync.Pool // of *hashing, reused because setting up a key costs as much as masking a value
 }
 
 type hashing struct {
@@ -107,8 +105,7 @@ func (s *source) digest(value string) [sha256.Size]byte {
 	return h.out
 }
 
-// draws returns the random numbers that belong to a value: nobody who has not
-// the key can tell them.
+// draws returns the random numbers for a value. They cannot be predicted without the key.
 func (s *source) draws(value string) *rand.Rand {
 	d := s.digest(value)
 	seed := rand.NewPCG(binary.BigEndian.Uint64(d[:]), binary.BigEndian.Uint64(d[8:]))
@@ -119,8 +116,8 @@ func text(f func(string) string) engine.Mask {
 	return func(v string) (string, bool) { return f(v), false }
 }
 
-// redactAny redacts a text, and the texts and numbers of a JSON document, which
-// stays one.
+// redactAny redacts a text. In a JSON document it redacts only texts and numbers, so that the
+// document stays valid.
 func redactAny(v string) string {
 	if isDocument(v) {
 		if out, ok := redactDocument(v); ok {
@@ -130,7 +127,7 @@ func redactAny(v string) string {
 	return redact(v)
 }
 
-// redact keeps only the shape: length, space and punctuation.
+// redact replaces letters and digits. Length, spaces and punctuation remain.
 func redact(v string) string {
 	out := []byte(v)
 	for i, c := range out {
@@ -156,13 +153,13 @@ func redactRune(r rune) rune {
 	return r
 }
 
-// isLetter counts in what nobody can tell: characters of private use, such as
-// those of names that no standard has, and bytes that are no character.
+// isLetter also returns true for characters of unknown meaning: those of private use, for example
+// in unstandardized names, and invalid bytes.
 func isLetter(r rune) bool {
 	return unicode.IsLetter(r) || unicode.Is(unicode.Co, r) || r == utf8.RuneError
 }
 
-// hashed gives up to 32 hexadecimal digits, or as many as fit.
+// hashed replaces a value with up to 32 hexadecimal digits, or as many as fit.
 func hashed(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "hash")
 	return text(func(v string) string {
@@ -173,7 +170,7 @@ func hashed(key []byte, _ ColumnRule, limit int) engine.Mask {
 
 func hexOf(b []byte) string { return hex.EncodeToString(b) }
 
-// invented gives something of the same kind that is made up.
+// invented replaces a value with an invented one of the same kind.
 func invented(mask string, invent func(*rand.Rand) string) maker {
 	return func(key []byte, _ ColumnRule, limit int) engine.Mask {
 		from := newSource(key, mask)
@@ -188,8 +185,8 @@ func invented(mask string, invent func(*rand.Rand) string) maker {
 
 func one(r *rand.Rand, words []string) string { return words[r.IntN(len(words))] }
 
-// email makes an address that is as good as unique and can belong to nobody:
-// the domain is reserved (RFC 2606).
+// email invents an address that is practically unique and belongs to nobody, because its domain is
+// reserved (RFC 2606).
 func email(r *rand.Rand) string {
 	return fmt.Sprintf("%s.%010x@example.com", strings.ToLower(one(r, firstNames[:])), r.Uint64N(1<<40))
 }
@@ -202,8 +199,8 @@ func address(r *rand.Rand) string {
 	return strconv.Itoa(1+r.IntN(299)) + " " + one(r, streetNames[:]) + " " + one(r, streetKinds[:])
 }
 
-// formatted replaces every digit by a digit and, with letters, every letter by
-// a letter of its case; all else stays.
+// formatted replaces every digit with a digit and, if letters is set, every letter with a letter of
+// the same case. Other characters remain.
 func formatted(mask string, letters bool) maker {
 	return func(key []byte, _ ColumnRule, limit int) engine.Mask {
 		from := newSource(key, mask)
@@ -214,7 +211,7 @@ func formatted(mask string, letters bool) maker {
 				lead := first && unicode.IsDigit(c) && c != '0'
 				first = first && !unicode.IsDigit(c)
 				switch {
-				case lead: // a number keeps its length
+				case lead: // keeps the number of digits
 					return '1' + rune(r.IntN(9))
 				case unicode.IsDigit(c):
 					return '0' + rune(r.IntN(10))
@@ -231,8 +228,8 @@ func formatted(mask string, letters bool) maker {
 	}
 }
 
-// noise moves a number by up to a percentage. Non-numeric values become NULL,
-// so that no original survives.
+// noise changes a number by up to a percentage. Non-numeric values become NULL, so that no original
+// survives.
 func noise(key []byte, c ColumnRule, _ int) engine.Mask {
 	percent := c.Percent
 	if percent == 0 {
@@ -254,8 +251,8 @@ func noise(key []byte, c ColumnRule, _ int) engine.Mask {
 	}
 }
 
-// shift moves a date or time by up to a number of days either way; the time of
-// day stays. Other values become NULL, so that no original survives.
+// shift moves a date or time by up to a number of days in either direction and keeps the time of
+// day. Other values become NULL, so that no original survives.
 func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	days := c.Days
 	if days == 0 {
@@ -283,7 +280,7 @@ func shift(key []byte, c ColumnRule, _ int) engine.Mask {
 	}
 }
 
-// cut shortens a value to limit characters.
+// cut truncates a value to limit characters.
 func cut(v string, limit int) string {
 	if limit <= 0 || len(v) <= limit {
 		return v

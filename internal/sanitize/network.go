@@ -8,9 +8,9 @@ import (
 	"snap/internal/engine"
 )
 
-// ipAddress makes IP addresses within the private networks of IPv4 and IPv6 (RFC
-// 1918, RFC 4193), so that they belong to nobody. A network stays a network of
-// the same size, and texts around an address are not kept.
+// ipAddress replaces IP addresses with addresses of the private networks of IPv4 and IPv6 (RFC
+// 1918, RFC 4193), which belong to nobody. A network becomes a network of the same size. Text
+// around an address is removed.
 func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "ip")
 	return text(func(v string) string {
@@ -28,7 +28,7 @@ func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 		if hasSize && err == nil {
 			if p, err := netip.ParsePrefix(made.String() + "/" + size); err == nil {
 				if whole, err := netip.ParsePrefix(v); err == nil && whole.Masked().Addr() == whole.Addr() {
-					p = p.Masked() // a network has no bits of a host
+					p = p.Masked() // a network address has no host bits
 				}
 				return cut(p.String(), limit)
 			}
@@ -37,8 +37,8 @@ func ipAddress(key []byte, _ ColumnRule, limit int) engine.Mask {
 	})
 }
 
-// hardware makes hardware addresses that are locally administered (IEEE 802), so
-// that they belong to no device. Their form stays.
+// hardware replaces hardware addresses with locally administered ones (IEEE 802), which belong to
+// no device. The notation remains.
 func hardware(key []byte, _ ColumnRule, limit int) engine.Mask {
 	from := newSource(key, "mac")
 	return text(func(v string) string {

@@ -9,17 +9,16 @@ import (
 	"snap/internal/engine"
 )
 
-// keyed makes a mask that gives different values for different values: numbers
-// of as many digits, and texts of the same form. It is a permutation of all
-// values of a form, so unique columns stay unique and joins hold.
+// keyed replaces a value with one of the same form: numbers keep their number of digits, texts
+// their character classes. It is a permutation of all values of a form, so unique columns stay
+// unique and joins still work.
 func keyed(key []byte, _ ColumnRule, limit int) engine.Mask {
 	p := permutation{newSource(key, "key")}
 	return text(func(v string) string { return cut(p.text(v), limit) })
 }
 
-// permutation permutes numbers below a bound: a Feistel network with eight
-// rounds over the next even number of bits, walked until the result is below
-// the bound.
+// permutation permutes the numbers below a bound with a Feistel network of eight rounds over the
+// next even number of bits, repeated until the result is below the bound (cycle walking).
 type permutation struct{ from *source }
 
 const rounds = 8
@@ -45,7 +44,7 @@ func (p permutation) below(n, bound *big.Int) *big.Int {
 	}
 }
 
-// small is below for numbers of up to 62 bits, and gives the same.
+// small is below for numbers of up to 62 bits, with the same results.
 func (p permutation) small(n, bound uint64, half uint) uint64 {
 	mask := uint64(1)<<half - 1
 	in := make([]byte, 0, 32)
@@ -64,7 +63,7 @@ func (p permutation) small(n, bound uint64, half uint) uint64 {
 	}
 }
 
-// round returns half a block of bits that belong to a round and a value.
+// round returns the pseudorandom half block of a round for the half block right.
 func (p permutation) round(round int, right, bound *big.Int, half uint) *big.Int {
 	in := strconv.Itoa(round) + " " + bound.Text(36) + " " + right.Text(36)
 	out := new(big.Int)
@@ -75,18 +74,17 @@ func (p permutation) round(round int, right, bound *big.Int, half uint) *big.Int
 	return out.And(out, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), half), big.NewInt(1)))
 }
 
-// forms are the sets that characters are permuted in.
+// forms are the sets within which characters are permuted.
 var forms = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
-// text permutes the digits and letters of a value among all values of its form.
-// A value with other letters becomes hexadecimal digits, which belong to no
-// other value either, as far as anybody can tell.
+// text permutes the digits and letters of a value among all values of its form. A value with other
+// letters becomes hexadecimal digits, which are practically unique.
 func (p permutation) text(v string) string {
 	if isUUID(v) {
 		return p.uuid(v)
 	}
 	n, bound := new(big.Int), big.NewInt(1)
-	leading := true // the first digit of a number is not zero, and stays so
+	leading := true // the first digit of a number is not zero and must stay so
 	places := make([]string, len(v))
 	for i := range len(v) {
 		if v[i] >= 0x80 {
@@ -117,17 +115,17 @@ func (p permutation) text(v string) string {
 	return string(out)
 }
 
-// formOf returns the characters that one may become, "" when it stays.
+// formOf returns the characters that may replace c, or "" if c remains.
 func formOf(c byte, leading bool) string {
 	for _, form := range forms {
 		if strings.IndexByte(form, c) < 0 {
 			continue
 		}
 		if leading && c >= '1' && c <= '9' {
-			return form[1:] // a number keeps its length
+			return form[1:] // keeps the number of digits
 		}
 		if leading && c == '0' {
-			return "" // a leading zero stays, so that forms do not mix
+			return "" // a leading zero remains, so that different forms do not collide
 		}
 		return form
 	}
@@ -155,8 +153,8 @@ func uuidOf(b [16]byte) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// integer permutes a whole number among those of as many digits between the
-// bounds of its type, with its sign.
+// integer permutes a whole number among those with the same sign and number of digits within the
+// bounds of its type.
 func (p permutation) integer(v string, most *big.Int) (string, bool) {
 	n, ok := new(big.Int).SetString(v, 10)
 	if !ok {
@@ -173,7 +171,7 @@ func (p permutation) integer(v string, most *big.Int) (string, bool) {
 		high = top
 	}
 	if n.Sign() < 0 && digits == 1 {
-		low.SetInt64(1) // there is no negative zero
+		low.SetInt64(1) // zero has no negative
 	}
 	m := p.below(size.Sub(size, low), high.Sub(high, low))
 	m.Add(m, low)

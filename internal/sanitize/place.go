@@ -9,16 +9,16 @@ import (
 	"snap/internal/engine"
 )
 
-// defaultMeters is how far coordinates are moved when a rule does not say.
+// defaultMeters is how far coordinates are moved if the rule does not say.
 const defaultMeters = 5000
 
-// meterDegrees is a metre in degrees of latitude.
+// meterDegrees is the length of a metre in degrees of latitude.
 const meterDegrees = 1 / 111_320.0
 
 var coordinateForm = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?`)
 
-// coordinates moves every number of a value by up to the given metres: a latitude
-// or longitude alone, or a point as text. A value without a number becomes NULL.
+// coordinates moves every number of a value by up to the given metres. The value is a latitude, a
+// longitude, or a point as text. A value without a number becomes NULL.
 func coordinates(key []byte, c ColumnRule, limit int) engine.Mask {
 	meters := c.Meters
 	if meters == 0 {

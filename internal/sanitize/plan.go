@@ -9,10 +9,10 @@ import (
 	"snap/internal/engine"
 )
 
-// Coverage counts what a plan does.
+// Coverage counts the columns that a plan masks and keeps, and the tables whose rows it drops.
 type Coverage struct{ Masked, Kept, Dropped int }
 
-// Prepared is a plan for one dump, with the originals to look for in its output.
+// Prepared is a plan for one dump and the originals to search its output for.
 type Prepared struct {
 	Plan     engine.Plan
 	Coverage Coverage
@@ -24,12 +24,11 @@ type Prepared struct {
 // Watched is an original value that must not be in the output.
 type Watched struct{ Column, Value string }
 
-// Samples is how many values of each column are sampled.
+// Samples is the number of values sampled per column.
 const Samples = 200
 
-// Prepare holds the rules against what a dump holds. It fails, naming up to
-// ten, when a column has no rule, when a rule is for nothing that is there, and
-// when a decision is open.
+// Prepare matches the rules with the contents of a dump. It fails if a column has no rule, a rule
+// matches nothing, or a decision is missing. The error names up to ten of them.
 func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	p := Prepared{Plan: engine.Plan{Tables: map[[2]string]engine.TablePlan{},
 		KeepLargeObjects: r.LargeObjects == "keep"}}
@@ -86,9 +85,8 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 	return p, r.fits(f, chosen, key)
 }
 
-// drawnFrom returns the sampled originals of all columns by the mask that draws
-// from a list for them, in lower case. The columns of a mask share them, so that
-// equal values stay equal.
+// drawnFrom returns the sampled originals in lower case, by the list mask that is applied to their
+// columns. All columns of a mask share them, so that equal values get equal results.
 func (r *Rules) drawnFrom(c engine.Contents) map[string]map[string]bool {
 	all := map[string]map[string]bool{}
 	for _, t := range c.Tables {
@@ -108,8 +106,8 @@ func (r *Rules) drawnFrom(c engine.Contents) map[string]map[string]bool {
 	return all
 }
 
-// watch notes the samples that are long enough to be told from chance, as they
-// may be stored.
+// watch records the samples that are long enough not to occur elsewhere by chance, in their stored
+// form.
 func (p *Prepared) watch(column string, samples []string, mask engine.Mask, stored func(string) []string) {
 	for _, v := range samples {
 		if masked, null := mask(v); !null && masked == v || !hasLetters(v) {
@@ -132,8 +130,8 @@ func (p *Prepared) watch(column string, samples []string, mask engine.Mask, stor
 	}
 }
 
-// fromDictionary reports whether a mask draws from a list of common names, so
-// that an original can be in the output by chance.
+// fromDictionary reports whether a mask draws from a list of common names, so that an original can
+// occur in the output by chance.
 func fromDictionary(mask string) bool {
 	switch mask {
 	case "name", "first_name", "last_name", "company", "city":
@@ -146,7 +144,8 @@ func hasLetters(v string) bool {
 	return strings.ContainsFunc(v, func(r rune) bool { return r > '9' })
 }
 
-// complete fails closed.
+// complete returns an error unless every column has a rule, every decision is made and every rule
+// matches something.
 func (r *Rules) complete(missing, open []string, used map[string]bool) error {
 	switch {
 	case len(missing) > 0:
@@ -189,9 +188,8 @@ func tableLabel(t engine.Shape) string {
 	return t.Schema + "." + t.Name
 }
 
-// find returns the rule of a column: that of its table by its name, then of
-// tables and columns by pattern, then keep. A table whose rows are dropped
-// needs none.
+// find returns the rule of a column: first that of its table by name, then those of tables and
+// columns by pattern, then keep. If the table's rows are dropped, the column needs no rule.
 func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where string, ok bool) {
 	table := tableLabel(t)
 	for _, exact := range []bool{true, false} {
@@ -221,7 +219,7 @@ func (r *Rules) find(t engine.Shape, column string) (rule ColumnRule, where stri
 	return ColumnRule{}, "", false
 }
 
-// dropped returns the patterns that drop the rows of some table.
+// dropped returns the patterns of rules that drop the rows of at least one table.
 func (r *Rules) dropped(c engine.Contents) map[string]bool {
 	used := map[string]bool{}
 	for pattern, rule := range r.Tables {

@@ -7,14 +7,14 @@ import (
 	"snap/internal/personal"
 )
 
-// proposal is what a first rules file says of one column.
+// proposal is the entry for one column in an initial rules file.
 type proposal struct {
 	rule   ColumnRule
 	reason string
-	hold   string // of an undecided column that redact cannot mask: what would hold
+	hold   string // the rule that can be used for an undecided column if redact cannot
 }
 
-// text is the rule as a rules file writes it.
+// text returns the rule as written in a rules file.
 func (p proposal) text() string {
 	switch r := p.rule; {
 	case r.Mask == "null":
@@ -29,11 +29,10 @@ func (p proposal) text() string {
 	return p.rule.Mask
 }
 
-// proposalKey is the key that proposals are tried with.
+// proposalKey is the key used to try out proposals.
 var proposalKey = []byte("a key to try proposals with")
 
-// propose judges every column and finds a mask that holds for each that is
-// personal.
+// propose judges every column and finds a usable mask for each personal one.
 func propose(f *facts) map[columnID]proposal {
 	all := map[columnID]proposal{}
 	known := lists()
@@ -64,7 +63,7 @@ func propose(f *facts) map[columnID]proposal {
 	return all
 }
 
-// proposalFor turns a finding into a rule that holds.
+// proposalFor converts a finding to a usable rule.
 func proposalFor(found personal.Finding, c *column) proposal {
 	switch found.Verdict {
 	case personal.Keep:
@@ -84,8 +83,7 @@ func proposalFor(found personal.Finding, c *column) proposal {
 	return proposal{rule: ColumnRule{Mask: Undecided}, reason: found.Reason + "; " + why}
 }
 
-// certain reports whether no check of the column is beyond what can be told
-// here.
+// certain reports whether all of the column's checks can be evaluated for the rule.
 func (c *column) certain(rule ColumnRule) bool {
 	if rule.Mask == "null" {
 		return true
@@ -105,8 +103,7 @@ func (c *column) certain(rule ColumnRule) bool {
 	return true
 }
 
-// textMasks are the masks of the kinds in texts. Kinds that are not here are
-// redacted.
+// textMasks are the masks for texts of each kind. Other kinds are redacted.
 var textMasks = map[personal.Kind]string{
 	personal.Password: "hash", personal.Secret: "hash", personal.Session: "hash", personal.OneTimeCode: "hash",
 	personal.Hardware: "hash", personal.External: "hash", personal.Wallet: "hash", personal.Biometric: "hash",
@@ -119,8 +116,8 @@ var textMasks = map[personal.Kind]string{
 	personal.Coordinates: "coordinates",
 }
 
-// candidates are the rules for a kind in a column, the best first. The last
-// ones hold nearly anywhere.
+// candidates returns the rules for a kind in a column, the best first. The last ones can be used
+// nearly everywhere.
 func candidates(k personal.Kind, c *column) []ColumnRule {
 	var masks []string
 	switch c.typ.Class {
@@ -163,8 +160,8 @@ func candidates(k personal.Kind, c *column) []ColumnRule {
 	return rules
 }
 
-// alignReferences gives columns that refer to one another the same rule: a
-// reference to a masked value is masked like it.
+// alignReferences gives columns connected by foreign keys the same rule, so that references still
+// match.
 func alignReferences(f *facts, all map[columnID]proposal) {
 	for _, group := range groups(f) {
 		var rules []string
@@ -189,7 +186,7 @@ func alignReferences(f *facts, all map[columnID]proposal) {
 	}
 }
 
-// groups returns the columns that foreign keys connect, in a fixed order.
+// groups returns the columns connected by foreign keys, in a fixed order.
 func groups(f *facts) [][]*column {
 	leader := map[columnID]columnID{}
 	var find func(columnID) columnID

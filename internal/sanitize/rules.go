@@ -15,10 +15,10 @@ import (
 	"snap/internal/disk"
 )
 
-// Rules is a rules file: what becomes of every column of every table.
+// Rules is a rules file. It sets how every column of every table is treated.
 //
 //	key: ${SHOP_MASK_KEY}          # equal keys mask equal values equally
-//	keep: ["*.id", "country.*"]    # columns that nobody minds
+//	keep: ["*.id", "country.*"]    # columns without personal data
 //	large_objects: drop            # or keep
 //	tables:
 //	  public.customer:
@@ -27,9 +27,8 @@ import (
 //	      born: {mask: shift, days: 30}
 //	  public.audit: {rows: drop}
 //
-// Tables and columns may have * for any run of characters. What no rule and no
-// keep covers stops the run and is named: a column that appeared since the
-// rules were written must not slip through.
+// In table and column names, * matches any sequence of characters. A column that no rule or keep
+// matches is an error: a column added after the rules were written must not be copied unmasked.
 type Rules struct {
 	Key          string               `yaml:"key"`
 	Keep         []string             `yaml:"keep"`
@@ -40,9 +39,9 @@ type Rules struct {
 	sha256 string
 }
 
-// TableRule is the rule of one table, or of those that match its name.
+// TableRule is the rule of one table, or of all tables whose names match.
 type TableRule struct {
-	Rows    string                `yaml:"rows"` // "drop" or nothing
+	Rows    string                `yaml:"rows"` // "drop" or empty
 	Columns map[string]ColumnRule `yaml:"columns"`
 }
 
@@ -50,14 +49,14 @@ type TableRule struct {
 type ColumnRule struct {
 	Mask    string   `yaml:"mask"`
 	Value   string   `yaml:"value"`   // of the mask constant
-	Percent float64  `yaml:"percent"` // of the mask noise; 10 when not given
-	Days    int      `yaml:"days"`    // of the mask shift; 30 when not given
+	Percent float64  `yaml:"percent"` // of the mask noise; default 10
+	Days    int      `yaml:"days"`    // of the mask shift; default 30
 	Values  []string `yaml:"values"`  // of the mask choice
-	Meters  float64  `yaml:"meters"`  // of the mask coordinates; 5000 when not given
-	Shared  bool     `yaml:"shared"`  // its values may stand elsewhere too: no leak scan
+	Meters  float64  `yaml:"meters"`  // of the mask coordinates; default 5000
+	Shared  bool     `yaml:"shared"`  // its values may occur elsewhere too; excluded from the leak scan
 }
 
-// UnmarshalYAML takes a mask's name alone, or a mapping with more.
+// UnmarshalYAML accepts a mask's name, or a mapping with more settings.
 func (c *ColumnRule) UnmarshalYAML(decode func(any) error) error {
 	if err := decode(&c.Mask); err == nil {
 		return nil
@@ -66,7 +65,7 @@ func (c *ColumnRule) UnmarshalYAML(decode func(any) error) error {
 	return decode((*plain)(c))
 }
 
-// Digest is the SHA-256 of the rules file, for the manifest.
+// Digest returns the SHA-256 of the rules file, for the manifest.
 func (r *Rules) Digest() string { return r.sha256 }
 
 // ReadRules reads a rules file. Errors name the line and column.
@@ -81,7 +80,7 @@ func ReadRules(path string) (*Rules, error) {
 	return parseRules(path, text)
 }
 
-// CheckRules reads a rules file's text without using it.
+// CheckRules parses the text of a rules file and returns any error.
 func CheckRules(path string, text []byte) error {
 	_, err := parseRules(path, text)
 	return err
@@ -99,7 +98,7 @@ func parseRules(path string, text []byte) (*Rules, error) {
 	return r, r.validate()
 }
 
-// validate finds what no database is needed for.
+// validate checks everything that does not depend on a database.
 func (r *Rules) validate() error {
 	if r.LargeObjects != "" && r.LargeObjects != "keep" && r.LargeObjects != "drop" {
 		return r.bad("large_objects", "must be keep or drop")
@@ -110,7 +109,7 @@ func (r *Rules) validate() error {
 		}
 		for column, c := range t.Columns {
 			if c.Mask == Undecided {
-				continue // named together with all others, later
+				continue // reported later, together with all others
 			}
 			if _, ok := makers()[c.Mask]; !ok {
 				return r.bad(table+"."+column, fmt.Sprintf("has the unknown mask %q; there are %s", c.Mask,
@@ -132,7 +131,7 @@ func (r *Rules) bad(where, why string) error {
 	return snap.Usage(fmt.Sprintf("%s: %s %s", r.path, where, why), "correct the rules file")
 }
 
-// match reports whether a name matches a pattern with * for any run.
+// match reports whether a name matches a pattern in which * matches any sequence of characters.
 func match(pattern, name string) bool {
 	first, rest, star := strings.Cut(pattern, "*")
 	if !star {

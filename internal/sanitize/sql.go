@@ -1,8 +1,8 @@
-// Package sanitize masks a scratch copy of a database, by SQL that somebody
-// wrote or by column rules.
+// Package sanitize masks a snapshot, with SQL written by the user in a scratch copy of the
+// database, or by column rules.
 //
-// It fails closed: whatever cannot be done exactly as asked is an error, and
-// then there is no sanitized snapshot. It never sees the original file.
+// It fails closed: if anything cannot be done exactly as requested, it returns an error and no
+// sanitized snapshot is made. It never changes the original file.
 package sanitize
 
 import (
@@ -19,17 +19,17 @@ import (
 	"snap/internal/engine"
 )
 
-// maxSQL is the most bytes a SQL file may have.
+// maxSQL is the maximum size of a SQL file in bytes.
 const maxSQL = 64 << 20
 
-// SQL is a text of statements that mask a database.
+// SQL is a list of statements that mask a database.
 type SQL struct {
 	Text   string
-	SHA256 string // of the text, for the manifest
+	SHA256 string // of the statements, for the manifest
 }
 
-// ReadSQL reads a file of SQL. One without any statement is refused, because
-// it would mask nothing.
+// ReadSQL reads an SQL file. It returns an error for a file without statements, which would mask
+// nothing.
 func ReadSQL(path string) (SQL, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,7 +51,7 @@ func ReadSQL(path string) (SQL, error) {
 	return SQL{Text: string(text), SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// blank reports whether a text is only space and comments.
+// blank reports whether a text contains only whitespace and comments.
 func blank(text string) bool {
 	for {
 		text = strings.TrimLeft(text, " \t\r\n\f\v;\ufeff")
@@ -68,8 +68,7 @@ func blank(text string) bool {
 	}
 }
 
-// Apply runs the SQL in the scratch database and removes every trace of the
-// values it changed.
+// Apply runs the SQL in the scratch database and removes all traces of the values that it changed.
 func (s SQL) Apply(ctx context.Context, scratch engine.Scratch) error {
 	if err := scratch.Run(ctx, s.Text); err != nil {
 		return err

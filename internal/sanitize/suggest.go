@@ -11,12 +11,11 @@ import (
 	"snap/internal/engine"
 )
 
-// Suggest writes a first rules file for what a dump holds. It goes by the names,
-// types, keys and comments of columns and by sampled values, all on this
-// machine; no value is in what it writes. Every proposal has its reason as a
-// comment, and every proposed mask holds for its column. What could be personal
-// and is not recognized is left to decide on, which sanitizing refuses until
-// somebody has.
+// Suggest writes an initial rules file for a dump. It uses the names, types, keys and comments of
+// columns and sampled values, all on this machine. The file contains no values. Every proposal has
+// its reason as a comment, and every proposed mask can be used for its column. Columns that may be
+// personal but are not recognized are left undecided; sanitizing rejects the file until somebody
+// decides.
 func Suggest(c engine.Contents) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString(head)
@@ -45,7 +44,7 @@ func Suggest(c engine.Contents) ([]byte, error) {
 			fmt.Fprintf(&b, "%-44s # %s\n", fmt.Sprintf("      %s: %s", key, p.text()), p.reason)
 		}
 	}
-	// Two tables can have the same label, which no rules file can tell apart.
+	// Two tables can have the same label, which a rules file cannot distinguish.
 	if err := CheckRules("the first rules file", []byte(b.String())); err != nil {
 		return nil, err
 	}
@@ -63,8 +62,8 @@ const head = `# What becomes of every column when a snapshot is sanitized.
 # key: ${SNAPCLI_MASK_KEY}    # to share it with a team; else one is made on this machine
 `
 
-// yamlKey writes a name so that it is read back as the same key. A name comes
-// from the database and can hold any character, so the result is tried.
+// yamlKey quotes a name so that YAML parses it to the same key. A name comes from the database and
+// can contain any character, so the result is tested.
 func yamlKey(name string) (string, error) {
 	for _, write := range []func(any) ([]byte, error){yaml.Marshal, json.Marshal} {
 		text, err := write(name)

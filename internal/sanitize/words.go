@@ -1,9 +1,8 @@
 package sanitize
 
-// The words that invented values are made of. Their order and number decide
-// what every value becomes: a change here changes all masked values, so that
-// they no longer match those of earlier snapshots (decision 33). A test holds
-// them as they are.
+// The words that invented values consist of. Their order and number determine every masked value:
+// after a change, masked values no longer match those of earlier snapshots (decision 33). A test
+// detects changes.
 
 // firstNames are given names of many countries.
 var firstNames = [...]string{
@@ -61,7 +60,7 @@ var lastNames = [...]string{
 	"Yamada", "Yilmaz", "Young", "Zhang", "Ziegler", "Zimmermann",
 }
 
-// streetNames stand before a streetKind.
+// streetNames precede a streetKind.
 var streetNames = [...]string{
 	"Acorn", "Alder", "Anchor", "Apple", "Ash", "Aspen", "Baker", "Bay", "Beech", "Bell", "Birch", "Bluebell",
 	"Bramble", "Bridge", "Brook", "Canal", "Cedar", "Chapel", "Chestnut", "Church", "Clay", "Clover", "Copper", "Coral",
@@ -75,7 +74,7 @@ var streetNames = [...]string{
 	"Water", "West", "Willow", "Wren",
 }
 
-// streetKinds end the name of a street.
+// streetKinds end the names of streets.
 var streetKinds = [...]string{
 	"Street", "Road", "Lane", "Avenue", "Way", "Court", "Drive", "Row", "Square", "Terrace", "Walk", "Close",
 }
@@ -99,7 +98,7 @@ var cities = [...]string{
 	"Wroclaw", "York", "Zagreb", "Zurich",
 }
 
-// trades say what a company does.
+// trades are what companies do.
 var trades = [...]string{
 	"Analytics", "Bakery", "Books", "Brewing", "Builders", "Carpets", "Ceramics", "Chemicals", "Coffee", "Consulting",
 	"Dairy", "Design", "Electric", "Energy", "Engineering", "Fabrics", "Farms", "Films", "Foods", "Freight",

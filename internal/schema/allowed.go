@@ -6,11 +6,10 @@ import (
 	"strings"
 )
 
-// The lists in this file are what an expression may use. Each entry is part of
-// the database itself, cannot read or write anything but its arguments, and
-// cannot make a small value large.
+// The lists in this file define what an expression may contain. Each entry is built into the
+// database, reads and writes only its arguments, and cannot turn a small value into a large one.
 
-// fixedOps are the operators with words, with the number of their arguments.
+// fixedOps are the word operators with their minimum and maximum number of arguments.
 var fixedOps = map[string][2]int{
 	"AND": {2, 2}, "OR": {2, 2}, "XOR": {2, 2}, "NOT": {1, 1}, "NEG": {1, 1}, "POS": {1, 1}, "INVERT": {1, 1},
 	"IS NULL": {1, 1}, "IS NOT NULL": {1, 1}, "IS TRUE": {1, 1}, "IS NOT TRUE": {1, 1}, "IS FALSE": {1, 1},
@@ -22,7 +21,7 @@ var fixedOps = map[string][2]int{
 	"AT TIME ZONE": {2, 2}, "COLLATE": {2, 2}, "DIV": {2, 2}, "MOD": {2, 2},
 }
 
-// missingOps are those of [fixedOps] that a dialect does not have.
+// missingOps are the entries of [fixedOps] that a dialect lacks.
 var missingOps = map[Dialect][]string{
 	PostgreSQL: {"XOR", "IS", "IS NOT", "GLOB", "NOT GLOB", "REGEXP", "NOT REGEXP", "DIV", "MOD"},
 	MySQL: {
@@ -35,8 +34,8 @@ var missingOps = map[Dialect][]string{
 	},
 }
 
-// calls are the functions of each dialect. Those that answer the clock or a
-// random value are allowed, since defaults need them.
+// calls are the functions of each dialect. Functions that return the time or a random value are
+// allowed, because defaults need them.
 var calls = map[Dialect]map[string]bool{
 	PostgreSQL: set(`abs, age, array_length, array_position, btrim, cardinality, ceil, ceiling, char_length,
 		character_length, clock_timestamp, coalesce, current_date, current_time, current_timestamp,
@@ -69,7 +68,7 @@ var calls = map[Dialect]map[string]bool{
 // bare are the functions that are written without parentheses.
 var bare = set(`current_date, current_time, current_timestamp, localtime, localtimestamp`)
 
-// builtinTypes are the types that a column or a cast may have.
+// builtinTypes are the types allowed for a column or a cast.
 var builtinTypes = map[Dialect]map[string]bool{
 	PostgreSQL: set(`smallint, integer, bigint, numeric, real, double precision, money, text, character, bpchar,
 		character varying, "char", name, bytea, boolean, date, time, timestamp, time without time zone,
@@ -85,8 +84,7 @@ var builtinTypes = map[Dialect]map[string]bool{
 		uuid, inet4, inet6, vector, xmltype, signed, unsigned`),
 }
 
-// extensionTypes are the types of the extensions that a snapshot of somebody
-// else may need.
+// extensionTypes are the types of each extension that a foreign snapshot may need.
 var extensionTypes = map[string][]string{
 	"citext":  {"citext"},
 	"hstore":  {"hstore"},
@@ -97,18 +95,17 @@ var extensionTypes = map[string][]string{
 	"vector":  {"vector", "halfvec", "sparsevec"},
 }
 
-// sqliteType is a declared type of SQLite: words, and numbers that are kept
-// apart. SQLite reads nothing in it but some parts of its name.
+// sqliteType matches a declared type of SQLite: words. Numbers are stored separately. SQLite
+// evaluates only parts of the name.
 var sqliteType = regexp.MustCompile(`^[\pL_][\pL\pN_ ]{0,120}$`)
 
-// typeArg is an argument of a type: a number, or a word of PostGIS and of
-// intervals.
+// typeArg matches an argument of a type: a number, or a word for PostGIS types and intervals.
 var typeArg = regexp.MustCompile(`^(-?[0-9]{1,9}|[A-Za-z]{1,24})$`)
 
 // collationName is the name of a built-in collation.
 var collationName = regexp.MustCompile(`^[A-Za-z0-9_.@-]{1,63}$`)
 
-// set returns the names of a list with commas.
+// set returns the names in a comma-separated list.
 func set(list string) map[string]bool {
 	names := map[string]bool{}
 	for name := range strings.SplitSeq(list, ",") {
@@ -117,7 +114,7 @@ func set(list string) map[string]bool {
 	return names
 }
 
-// symbolOp reports whether a symbol is an operator of two arguments.
+// symbolOp reports whether a symbol is a binary operator.
 func symbolOp(d Dialect, op string) bool {
 	return slices.Contains(symbols[d], op) && !slices.Contains([]string{"(", ")", "[", "]", ",", ".", "::", "!"}, op)
 }

@@ -6,7 +6,7 @@ import (
 	"snap"
 )
 
-// The bounds of a description.
+// The limits of a description.
 const (
 	maxTables   = 50_000
 	maxColumns  = 1_000_000
@@ -14,10 +14,9 @@ const (
 	maxPrograms = 1_000_000
 )
 
-// Check reports the first thing in a description that no database can have had,
-// as an error of code corrupt_snapshot: names that are none, types and
-// expressions that are not allowed, columns that do not exist, and more of
-// anything than the bounds. What passes can be written as SQL by its generator.
+// Check reports the first entry of a description that no database could have, as an error of code
+// corrupt_snapshot: invalid names, types and expressions that are not allowed, missing columns, and
+// anything above the limits. A description that passes can be written as SQL by its generator.
 func (s *Schema) Check(d Dialect) error {
 	c := &checker{d: d}
 	small := len(s.Enums) + len(s.Domains) + len(s.Sequences) + len(s.Namespaces)
@@ -51,7 +50,7 @@ func (s *Schema) Check(d Dialect) error {
 	return c.err
 }
 
-// checker keeps the first fault that it finds.
+// checker records the first fault.
 type checker struct {
 	d       Dialect
 	columns int
@@ -75,7 +74,7 @@ func (c *checker) name(n Name) {
 	}
 }
 
-// cut returns at most 80 bytes of a name from a file.
+// cut truncates a name from a file to 80 bytes.
 func cut(name string) string { return name[:min(len(name), 80)] }
 
 func (c *checker) once(kind, name string) {
@@ -111,7 +110,7 @@ func (c *checker) domain(x Domain) {
 func (c *checker) sequence(q Sequence) {
 	name := q.Name
 	if c.d == SQLite {
-		name.Schema = "" // sequences have the names of their tables
+		name.Schema = "" // a SQLite sequence has the name of its table
 	}
 	c.name(name)
 	c.once("table", q.Schema+"\x00"+q.Name.Name)
@@ -184,7 +183,7 @@ func (c *checker) column(t *Table, col *Column) {
 	}
 }
 
-// keys checks what refers to columns of the table.
+// keys checks what refers to the table's columns.
 func (c *checker) keys(t *Table, known func(string) bool) {
 	for _, k := range t.Keys {
 		c.optional(k.Name)
@@ -209,8 +208,7 @@ func (c *checker) keys(t *Table, known func(string) bool) {
 	}
 }
 
-// optionalWord reports whether a collation is none, or has the form of a
-// built-in one.
+// optionalWord reports whether a collation is absent or has the form of a built-in one.
 func optionalWord(n *Name) bool { return n == nil || collationName.MatchString(n.Name) }
 
 func (c *checker) optional(name string) {
@@ -244,7 +242,7 @@ func (c *checker) allKnown(t *Table, columns []string, known func(string) bool) 
 	}
 }
 
-// parts checks how a table is divided and what it is a part of.
+// parts checks how a table is partitioned and which table it is a partition of.
 func (c *checker) parts(t *Table, known func(string) bool) {
 	for _, parent := range t.Inherits {
 		c.name(parent)
@@ -288,7 +286,7 @@ func (c *checker) typ(of string, t Type) {
 	}
 }
 
-// expr checks an expression. Without known it may not name a column.
+// expr checks an expression. If known is nil, the expression may not name a column.
 func (c *checker) expr(of string, e *Expr, known func(string) bool) {
 	if e == nil {
 		return

@@ -7,29 +7,29 @@ import (
 	"unicode/utf8"
 )
 
-// Expr is an expression as a small tree. Exactly one of the fields Literal,
-// Column, Op, Call, Cast and NextValue says what it is.
+// Expr is an expression tree. Exactly one of the fields Literal, Column, Op, Call, Cast and
+// NextValue is set.
 type Expr struct {
 	Literal *Literal `json:"literal,omitempty"`
 	Column  string   `json:"column,omitempty"`
-	Op      string   `json:"op,omitempty"`   // an operator of the allowed list, in upper case
-	Call    string   `json:"call,omitempty"` // a built-in function of the allowed list, in lower case
-	Cast    *Type    `json:"cast,omitempty"` // a cast of the one argument
+	Op      string   `json:"op,omitempty"`   // an allowed operator, in upper case
+	Call    string   `json:"call,omitempty"` // an allowed built-in function, in lower case
+	Cast    *Type    `json:"cast,omitempty"` // a cast of the single argument
 	Args    []Expr   `json:"args,omitempty"`
 
-	NextValue *Name `json:"next_value,omitempty"` // of a sequence of the description
+	NextValue *Name `json:"next_value,omitempty"` // of a sequence in the description
 }
 
-// Literal is a constant. Kind is string, number, boolean, null, bytes or bits.
-// Bytes are hexadecimal digits, bits are binary ones.
+// Literal is a constant. Kind is string, number, boolean, null, bytes or bits. Bytes are written in
+// hexadecimal, bits in binary digits.
 type Literal struct {
 	Kind  string `json:"kind"`
 	Value string `json:"value,omitempty"`
 }
 
-// check reports whether an expression is one that [ParseExpr] could return. A
-// description from a file is not known to come from it. A column is refused
-// when known is not nil and says that there is none of that name.
+// check returns an error unless [ParseExpr] could have returned the expression, because a
+// description from a file may not come from it. If known is not nil, it also rejects columns for
+// which known returns false.
 func (e Expr) check(d Dialect, known func(column string) bool) error {
 	nodes := 0
 	return e.checkNode(d, known, 0, &nodes)
@@ -50,7 +50,7 @@ func (e Expr) checkNode(d Dialect, known func(string) bool, depth int, nodes *in
 	return nil
 }
 
-// forms counts how many of the fields that say what an expression is are set.
+// forms counts the fields that are set of those that define the expression.
 func (e Expr) forms() int {
 	n := 0
 	for _, is := range []bool{
@@ -99,10 +99,10 @@ func (e Expr) allowedCall(d Dialect) bool {
 	return calls[d][e.Call] && len(e.Args) <= 100 && (!bare[e.Call] || len(e.Args) <= 1)
 }
 
-// extractField is what EXTRACT can take out of a time.
+// extractField matches the field names of EXTRACT.
 var extractField = regexp.MustCompile(`^[a-z_]{1,20}$`)
 
-// isWord reports whether an expression is a string of a form.
+// isWord reports whether an expression is a string literal that matches form.
 func (e Expr) isWord(form *regexp.Regexp) bool {
 	return e.Literal != nil && e.Literal.Kind == "string" && form.MatchString(e.Literal.Value)
 }
@@ -125,11 +125,11 @@ func (l Literal) valid() bool {
 	return false
 }
 
-// valid reports whether a name can be one of a database.
+// valid reports whether a name is a possible database name.
 func (n Name) valid() bool { return validName(n.Name) && (n.Schema == "" || validName(n.Schema)) }
 
-// maxName is how many bytes a name may have. PostgreSQL has 63, MySQL 64
-// characters, SQLite no limit.
+// maxName is the maximum length of a name in bytes. PostgreSQL allows 63 bytes, MySQL 64
+// characters, SQLite has no limit.
 const maxName = 512
 
 func validName(s string) bool {
@@ -139,8 +139,8 @@ func validName(s string) bool {
 // Allowed reports whether a type is one that [Schema.Check] accepts.
 func (t Type) Allowed(d Dialect) bool { return t.check(d) == nil }
 
-// check reports whether a type is a built-in one, one of an allowed extension
-// or one of the description's own, in a form that can be written.
+// check returns an error unless a type is built in, belongs to an allowed extension or is defined
+// by the description, in a form that can be written.
 func (t Type) check(d Dialect) error {
 	if !t.allowedName(d) || !t.allowedParts(d) {
 		return errNotAllowed
@@ -160,7 +160,7 @@ func (t Type) allowedName(d Dialect) bool {
 	return builtinTypes[d][t.Name]
 }
 
-// allowedParts checks everything about a type but its name.
+// allowedParts checks everything about a type except its name.
 func (t Type) allowedParts(d Dialect) bool {
 	if t.Dims < 0 || t.Dims > 6 || t.Dims > 0 && d != PostgreSQL || len(t.Args) > 3 || len(t.Labels) > 65535 {
 		return false

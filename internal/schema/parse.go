@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// The bounds of an expression.
+// The limits of an expression.
 const (
 	maxDepth = 60
 	maxNodes = 2000
 	maxText  = 64 << 10
 )
 
-// ParseExpr parses the text of a check, a default or a bound, as the database
-// itself writes it. It fails for everything that is not made of columns,
-// constants and the built-in operators and functions of the allowed lists. The
-// text must have been written with an empty search_path on PostgreSQL, so that
-// only built-in names come unqualified.
+// ParseExpr parses a check, a default or a bound as written by the database. It fails for anything
+// except columns, constants and the allowed built-in operators and functions. On PostgreSQL the
+// text must have been written with an empty search_path, so that only built-in names are
+// unqualified.
 func ParseExpr(d Dialect, text string) (Expr, error) {
 	if len(text) > maxText {
 		return Expr{}, errNotAllowed
@@ -36,14 +35,14 @@ func ParseExpr(d Dialect, text string) (Expr, error) {
 	return e, err
 }
 
-// parser is a parser by precedence. A higher power binds tighter.
+// parser is a precedence-climbing parser. A higher power binds more tightly.
 type parser struct {
 	d      Dialect
 	tokens []token
 	depth  int
 }
 
-// The powers that do not differ between the dialects.
+// The powers that are the same in all dialects.
 const (
 	powerOr    = 10
 	powerXor   = 15
@@ -70,7 +69,7 @@ func (p *parser) advance() token {
 	return t
 }
 
-// accept consumes the words or symbols when they come next.
+// accept consumes the given words or symbols if they come next.
 func (p *parser) accept(texts ...string) bool {
 	for i, want := range texts {
 		if i >= len(p.tokens) || p.tokens[i].text != want || p.tokens[i].kind != word && p.tokens[i].kind != symbol {
@@ -88,7 +87,7 @@ func (p *parser) expect(text string) error {
 	return nil
 }
 
-// expr parses an expression whose operators bind at least as tight as power.
+// expr parses an expression whose operators bind at least as tightly as power.
 func (p *parser) expr(power int) (Expr, error) {
 	if p.depth++; p.depth > maxDepth {
 		return Expr{}, errNotAllowed
@@ -127,8 +126,8 @@ func (p *parser) prefix() (Expr, error) {
 
 func literal(kind, value string) Expr { return Expr{Literal: &Literal{Kind: kind, Value: value}} }
 
-// column parses the rest of the name of a column. A qualified one belongs to
-// another table or is a function of somebody's own.
+// column parses the rest of a column's name. It rejects a qualified name, which belongs to another
+// table or is a user's function.
 func (p *parser) column(name string) (Expr, error) {
 	if next := p.peek(); next.kind == symbol && (next.text == "." || next.text == "(") {
 		return Expr{}, errNotAllowed
@@ -185,7 +184,7 @@ func (p *parser) prefixWord(name string) (Expr, error) {
 	return p.call(name)
 }
 
-// call parses a function, or a column whose name is not quoted.
+// call parses a function call, or a column whose name is not quoted.
 func (p *parser) call(name string) (Expr, error) {
 	if name == "nextval" && p.d != SQLite && p.peek().text == "(" {
 		return p.nextval()
@@ -200,8 +199,8 @@ func (p *parser) call(name string) (Expr, error) {
 	return p.column(name)
 }
 
-// nextval parses the next value of a sequence, which is named by a string of
-// PostgreSQL or by a name of MariaDB.
+// nextval parses the next value of a sequence. PostgreSQL names the sequence with a string, MariaDB
+// with a name.
 func (p *parser) nextval() (Expr, error) {
 	p.advance()
 	inner, rest := p.tokens, p.tokens
@@ -230,7 +229,7 @@ func (p *parser) nextval() (Expr, error) {
 	return Expr{NextValue: &name}, p.expect(")")
 }
 
-// sequenceName reads a name with an optional qualifier.
+// sequenceName parses an optionally qualified name.
 func sequenceName(tokens []token) (Name, []token, error) {
 	var parts []string
 	for {
@@ -252,7 +251,7 @@ func sequenceName(tokens []token) (Name, []token, error) {
 	return Name{}, nil, errNotAllowed
 }
 
-// list parses expressions with commas up to the closing symbol.
+// list parses comma-separated expressions up to the closing symbol.
 func (p *parser) list(closing string) ([]Expr, error) {
 	var all []Expr
 	if p.accept(closing) {
@@ -273,8 +272,8 @@ func (p *parser) list(closing string) ([]Expr, error) {
 	}
 }
 
-// caseOf parses CASE. Its arguments are the value if there is one, each
-// condition with its result, and the result of ELSE.
+// caseOf parses CASE. Its arguments are the value, if any, each condition with its result, and the
+// result of ELSE.
 func (p *parser) caseOf() (Expr, error) {
 	e := Expr{Op: "CASE"}
 	add := func() error {
@@ -370,10 +369,10 @@ func (p *parser) typeName() (Type, error) {
 	return p.dims(t)
 }
 
-// typeWords are the words that continue the name of a type.
+// typeWords are words that continue a type's name.
 var typeWords = set(`precision, varying, unsigned, signed, integer, int`)
 
-// qualifiedType parses a type that has a schema, or a quoted name.
+// qualifiedType parses a type that has a schema or a quoted name.
 func (p *parser) qualifiedType(first token) (Type, error) {
 	t := Type{Name: first.text}
 	if p.accept(".") {
@@ -421,8 +420,7 @@ func (p *parser) dims(t Type) (Type, error) {
 	return t, nil
 }
 
-// infix parses an operator that follows left, and what follows that, when it
-// binds at least as tight as power.
+// infix parses the operator after left and its operands, if it binds at least as tightly as power.
 func (p *parser) infix(left Expr, power int) (Expr, bool, error) {
 	t := p.peek()
 	switch t.kind {
@@ -467,7 +465,7 @@ func (p *parser) infixSymbol(left Expr, sym string, power int) (Expr, bool, erro
 	return Expr{Op: op, Args: []Expr{left, right}}, true, err
 }
 
-// canonical returns the one spelling of an operator that has two.
+// canonical returns the standard spelling of an operator that has two.
 func canonical(d Dialect, sym string) string {
 	switch {
 	case sym == "!=":
@@ -480,7 +478,7 @@ func canonical(d Dialect, sym string) string {
 	return sym
 }
 
-// power returns how tight a symbol binds; 0 means that it is not an operator.
+// power returns how tightly a symbol binds, or 0 if it is not an operator.
 func (p *parser) power(sym string) int {
 	switch sym {
 	case "=", "==", "<>", "!=", "<=>":
@@ -511,15 +509,15 @@ func (p *parser) power(sym string) int {
 	return 0
 }
 
-// wordOp is an operator of words.
+// wordOp is an operator that consists of words.
 type wordOp struct {
 	words []string
 	op    string
 	power int
-	args  int // after the left one; -1 is a list, 2 is AND between them
+	args  int // number of operands after the left one; -1 is a list, 2 has AND between them
 }
 
-// wordOps are the operators of words, the longest first.
+// wordOps are the word operators, the longest first.
 var wordOps = []wordOp{
 	{[]string{"is", "not", "distinct", "from"}, "IS NOT DISTINCT FROM", powerIs, 1},
 	{[]string{"is", "distinct", "from"}, "IS DISTINCT FROM", powerIs, 1},
@@ -573,7 +571,7 @@ func (p *parser) infixWord(left Expr, power int) (Expr, bool, error) {
 	return left, false, nil
 }
 
-// operands parses what follows an operator of words.
+// operands parses the operands of a word operator.
 func (p *parser) operands(e *Expr, op wordOp, own int) error {
 	switch {
 	case op.op == "COLLATE":

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Quote returns a name as the dialect writes it.
+// Quote quotes a name in the dialect.
 func Quote(d Dialect, name string) string {
 	if d == MySQL {
 		return "`" + strings.ReplaceAll(name, "`", "``") + "`"
@@ -13,7 +13,7 @@ func Quote(d Dialect, name string) string {
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
 }
 
-// Quote returns a name with its schema, if it has one, as the dialect writes it.
+// Quote quotes a name with its schema, if it has one, in the dialect.
 func (n Name) Quote(d Dialect) string {
 	if n.Schema == "" {
 		return Quote(d, n.Name)
@@ -21,8 +21,8 @@ func (n Name) Quote(d Dialect) string {
 	return Quote(d, n.Schema) + "." + Quote(d, n.Name)
 }
 
-// QuoteText returns a string constant as the dialect writes it, whatever the
-// session's settings for backslashes.
+// QuoteText quotes a string constant in the dialect. The result is valid whatever the session's
+// settings for backslashes.
 func QuoteText(d Dialect, value string) string {
 	escaped := strings.ReplaceAll(value, "'", "''")
 	switch {
@@ -34,8 +34,8 @@ func QuoteText(d Dialect, value string) string {
 	return "_utf8mb4 X'" + hex.EncodeToString([]byte(value)) + "'"
 }
 
-// SQL returns the text of an expression in the dialect, with every operation in
-// parentheses. It fails for an expression that is not allowed.
+// SQL returns an expression in the dialect, with every operation in parentheses. It fails for an
+// expression that is not allowed.
 func (e Expr) SQL(d Dialect) (string, error) {
 	if err := e.check(d, nil); err != nil {
 		return "", err
@@ -66,8 +66,8 @@ func (e Expr) write(b *strings.Builder, d Dialect) {
 	}
 }
 
-// writeColumn writes a column. Words that stand for no column in the places
-// that have them are a domain's value and the ends of a range.
+// writeColumn writes a column. Some words are not columns where they are allowed: the value of a
+// domain and the ends of a range.
 func (e Expr) writeColumn(b *strings.Builder, d Dialect) {
 	switch e.Column {
 	case "value", "minvalue", "maxvalue":
@@ -102,8 +102,8 @@ func (e Expr) writeCall(b *strings.Builder, d Dialect) {
 	e.writeArgs(b, d, "(", ")", e.Args)
 }
 
-// extractField returns the field in the form that the dialect reads: a word of
-// the allowed form for MySQL, a string for PostgreSQL.
+// extractField returns the field as the dialect expects it: a word of the allowed form for MySQL, a
+// string for PostgreSQL.
 func (e Expr) extractField(d Dialect) string {
 	if d == PostgreSQL {
 		return QuoteText(d, e.Args[0].Literal.Value)
@@ -164,7 +164,7 @@ func (e Expr) writeOp(b *strings.Builder, d Dialect) {
 	}
 }
 
-// builtinCollation returns a collation that belongs to the database itself.
+// builtinCollation quotes a built-in collation.
 func builtinCollation(d Dialect, name string) string {
 	if d == PostgreSQL {
 		return "pg_catalog." + Quote(d, name)
@@ -212,7 +212,7 @@ func (l Literal) write(b *strings.Builder, d Dialect) {
 	}
 }
 
-// SQL returns the text of a type that [Schema.Check] has accepted.
+// SQL returns the SQL of a type that [Schema.Check] has accepted.
 func (t Type) SQL(d Dialect) string {
 	name := t.Name
 	args := strings.Join(t.Args, ",")

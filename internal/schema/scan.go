@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Dialect is the SQL of one kind of database. MariaDB's is MySQL.
+// Dialect is the SQL of one kind of database. MariaDB uses MySQL's.
 type Dialect string
 
 // The dialects.
@@ -16,11 +16,11 @@ const (
 	SQLite     Dialect = "sqlite"
 )
 
-// errNotAllowed is the error for every text that is no expression of the
-// allowed kind. Callers treat the object as a program, whatever the reason.
+// errNotAllowed is the error for every text that is not an allowed expression. Callers treat the
+// object as a program, whatever the reason.
 var errNotAllowed = errors.New("not an expression of the allowed operators and functions")
 
-// tokenKind tells tokens apart.
+// tokenKind is the kind of a token.
 type tokenKind int
 
 const (
@@ -39,8 +39,7 @@ type token struct {
 	text string
 }
 
-// symbols are the operators and punctuation of each dialect. The longest one
-// that fits is taken.
+// symbols are the operators and punctuation of each dialect. The longest match wins.
 var symbols = map[Dialect][]string{
 	PostgreSQL: {
 		"!~~*", "!~~", "~~*", "!~*", "->>", "#>>", "<>", "!=", "<=", ">=", "||", "~*", "!~", "~~", "<<", ">>",
@@ -63,8 +62,7 @@ type scanner struct {
 	text string
 }
 
-// all returns the tokens of the text, the last of kind end. Comments are not
-// allowed in an expression.
+// all returns the tokens of the text, followed by one of kind end. It rejects comments.
 func (s scanner) all() ([]token, error) {
 	var found []token
 	for {
@@ -105,7 +103,7 @@ func (s scanner) next() (token, string, error) {
 	return s.symbol()
 }
 
-// between reads what is quoted by q, which stands doubled for itself.
+// between reads a text quoted by q. A doubled q represents q itself.
 func (s scanner) between(q byte, escapes bool) (value, rest string, err error) {
 	var b strings.Builder
 	for i := 1; i < len(s.text); i++ {
@@ -172,7 +170,7 @@ func (s scanner) word() (token, string, error) {
 	}
 	name, rest := strings.ToLower(s.text[:i]), s.text[i:]
 	if name == "u" && (strings.HasPrefix(rest, "&'") || strings.HasPrefix(rest, `&"`)) {
-		return token{}, "", errNotAllowed // a string of Unicode escapes
+		return token{}, "", errNotAllowed // a string with Unicode escapes
 	}
 	if !strings.HasPrefix(rest, "'") {
 		return token{word, name}, rest, nil
@@ -185,8 +183,7 @@ func (s scanner) word() (token, string, error) {
 	return t, rest, err
 }
 
-// prefixed returns the string that stands behind a prefix such as the X of
-// X'00'.
+// prefixed returns the token for a string with a prefix, such as the X of X'00'.
 func (s scanner) prefixed(prefix, value string) (token, error) {
 	switch {
 	case prefix == "e" && s.d == PostgreSQL && simpleEscapes(s.text):
@@ -201,8 +198,8 @@ func (s scanner) prefixed(prefix, value string) (token, error) {
 	return token{}, errNotAllowed
 }
 
-// simpleEscapes reports whether every backslash of a text escapes a backslash
-// or a quote, which PostgreSQL and [unescaped] read alike.
+// simpleEscapes reports whether every backslash of a text escapes a backslash or a quote, which
+// PostgreSQL and [unescaped] interpret alike.
 func simpleEscapes(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' {

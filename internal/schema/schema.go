@@ -1,30 +1,27 @@
-// Package schema describes the objects of a database as data: tables with their
-// columns, types, keys, constraints and indexes, enums, domains and sequences. A
-// snapshot carries such a description, so that the snapshot of somebody else can
-// be loaded without running a word of its SQL: the loader generates every
-// statement from the description, with its own quoting.
+// Package schema describes the objects of a database as data: tables with their columns, types,
+// keys, constraints and indexes, enums, domains and sequences. A snapshot contains such a
+// description, so that a snapshot from elsewhere can be loaded without running any of its SQL: the
+// loader generates every statement from the description, with its own quoting.
 //
-// Objects that can compute are programs. The description names them, so that
-// they can be listed, and says nothing else about them.
+// Objects that can run code are programs. The description contains their names, so that they can be
+// listed, and nothing else about them.
 //
-// A description that came with a file is input from a stranger. Nothing may use
-// it before [Schema.Check].
+// A description from a file is untrusted input. Nothing may use it before [Schema.Check].
 package schema
 
-// Schema describes one database. Names are as the database has them, unquoted.
+// Schema describes one database. Names are unquoted.
 type Schema struct {
-	Namespaces []Namespace `json:"namespaces,omitempty"` // PostgreSQL's schemas, "public" included
-	Extensions []Extension `json:"extensions,omitempty"` // those of the allowed list
+	Namespaces []Namespace `json:"namespaces,omitempty"` // PostgreSQL schemas, including "public"
+	Extensions []Extension `json:"extensions,omitempty"` // allowed extensions only
 	Enums      []Enum      `json:"enums,omitempty"`
 	Domains    []Domain    `json:"domains,omitempty"`
 	Sequences  []Sequence  `json:"sequences,omitempty"`
 	Tables     []Table     `json:"tables,omitempty"`
-	Programs   []Program   `json:"programs,omitempty"` // everything in the snapshot that can compute
-	Comment    string      `json:"comment,omitempty"`  // on the database
+	Programs   []Program   `json:"programs,omitempty"` // everything in the snapshot that can run code
+	Comment    string      `json:"comment,omitempty"`  // comment on the database
 }
 
-// Name is the name of an object. Schema is empty where the kind of database has
-// no schemas.
+// Name is the name of an object. Schema is empty in databases without schemas.
 type Name struct {
 	Schema string `json:"schema,omitempty"`
 	Name   string `json:"name"`
@@ -36,7 +33,7 @@ type Namespace struct {
 	Comment string `json:"comment,omitempty"`
 }
 
-// Extension is an extension of PostgreSQL that the data needs.
+// Extension is a PostgreSQL extension that the data needs.
 type Extension struct {
 	Name   string `json:"name"`
 	Schema string `json:"schema,omitempty"`
@@ -49,8 +46,7 @@ type Enum struct {
 	Comment string   `json:"comment,omitempty"`
 }
 
-// Domain is a type with conditions. In its checks the value is the column named
-// VALUE.
+// Domain is a type with conditions. In its checks, the column VALUE is the value.
 type Domain struct {
 	Name
 	Type    Type    `json:"type"`
@@ -60,8 +56,8 @@ type Domain struct {
 	Comment string  `json:"comment,omitempty"`
 }
 
-// Sequence is a sequence with the value it had. Numbers are decimal text, since
-// they exceed what JSON readers keep exact.
+// Sequence is a sequence and its last value. Numbers are decimal text, because they exceed the
+// range that JSON readers represent exactly.
 type Sequence struct {
 	Name
 	Type      string `json:"type,omitempty"` // smallint, integer or bigint
@@ -73,11 +69,11 @@ type Sequence struct {
 	Cycle     bool   `json:"cycle,omitempty"`
 	Last      string `json:"last,omitempty"` // its last value
 	Called    bool   `json:"called,omitempty"`
-	Owner     *Owner `json:"owner,omitempty"` // the column that it belongs to
+	Owner     *Owner `json:"owner,omitempty"` // the column that owns it
 	Comment   string `json:"comment,omitempty"`
 }
 
-// Owner is the column that a sequence belongs to.
+// Owner is the column that owns a sequence.
 type Owner struct {
 	Table  Name   `json:"table"`
 	Column string `json:"column"`
@@ -92,54 +88,54 @@ type Table struct {
 	Checks      []Check           `json:"checks,omitempty"`
 	ForeignKeys []ForeignKey      `json:"foreign_keys,omitempty"`
 	Indexes     []Index           `json:"indexes,omitempty"`
-	Partitions  *Partitions       `json:"partitions,omitempty"`   // how its rows are divided
-	PartitionOf *PartitionOf      `json:"partition_of,omitempty"` // the table it is a part of
+	Partitions  *Partitions       `json:"partitions,omitempty"`   // how its rows are partitioned
+	PartitionOf *PartitionOf      `json:"partition_of,omitempty"` // the table it is a partition of
 	Inherits    []Name            `json:"inherits,omitempty"`
-	Options     map[string]string `json:"options,omitempty"` // closed list of each kind of database
+	Options     map[string]string `json:"options,omitempty"` // only options of a fixed list for each kind of database
 	Comment     string            `json:"comment,omitempty"`
 }
 
-// Column is one column of a table, in the table's order.
+// Column is one column of a table. Columns are in the table's order.
 type Column struct {
 	Name    string `json:"name"`
 	Type    Type   `json:"type"`
 	NotNull bool   `json:"not_null,omitempty"`
 	Default *Expr  `json:"default,omitempty"`
-	// NotNullConflict is what SQLite does with a row that has NULL there.
+	// NotNullConflict is SQLite's conflict clause for NOT NULL.
 	NotNullConflict string    `json:"not_null_conflict,omitempty"`
-	OnUpdate        *Expr     `json:"on_update,omitempty"` // of MySQL
+	OnUpdate        *Expr     `json:"on_update,omitempty"` // MySQL only
 	Identity        *Identity `json:"identity,omitempty"`
-	// Computed says that the column is generated. How it is computed is a
-	// program, so a load without programs leaves the column out.
+	// Computed means that the column is generated. Its expression is a program, so a load without
+	// programs omits the column.
 	Computed  bool   `json:"computed,omitempty"`
-	Local     bool   `json:"local,omitempty"` // declared by a table that inherits
+	Local     bool   `json:"local,omitempty"` // declared by a table that also inherits columns
 	Collation *Name  `json:"collation,omitempty"`
-	Charset   string `json:"charset,omitempty"` // of MySQL
+	Charset   string `json:"charset,omitempty"` // MySQL only
 	Comment   string `json:"comment,omitempty"`
 
-	// Of MySQL and MariaDB.
+	// MySQL and MariaDB only.
 	Invisible  bool   `json:"invisible,omitempty"`
 	Compressed bool   `json:"compressed,omitempty"`
-	SRID       string `json:"srid,omitempty"`  // of a spatial column, decimal
-	Check      *Expr  `json:"check,omitempty"` // that the column itself declares
+	SRID       string `json:"srid,omitempty"`  // of a spatial column, in decimal
+	Check      *Expr  `json:"check,omitempty"` // the column's own check
 }
 
-// Identity says that the database numbers the column by itself.
+// Identity means that the database numbers the column automatically.
 type Identity struct {
 	Always   bool  `json:"always,omitempty"`
-	Sequence *Name `json:"sequence,omitempty"` // of PostgreSQL, among [Schema.Sequences]
+	Sequence *Name `json:"sequence,omitempty"` // PostgreSQL only; one of [Schema.Sequences]
 }
 
-// Type is the type of a column: a built-in one, or an enum or domain of the
-// description, which has a Schema or is Own.
+// Type is the type of a column: a built-in one, or an enum or domain of the description, which has
+// a Schema or Own set.
 type Type struct {
 	Name      string   `json:"name"`
 	Schema    string   `json:"schema,omitempty"`
 	Own       bool     `json:"own,omitempty"`       // an enum or domain of this description
 	Extension string   `json:"extension,omitempty"` // the allowed extension it belongs to
-	Args      []string `json:"args,omitempty"`      // length, precision and scale; words of PostGIS
+	Args      []string `json:"args,omitempty"`      // length, precision and scale; words for PostGIS types
 	Dims      int      `json:"dims,omitempty"`      // dimensions of an array
-	Labels    []string `json:"labels,omitempty"`    // of ENUM and SET of MySQL
+	Labels    []string `json:"labels,omitempty"`    // MySQL only: ENUM and SET
 	Unsigned  bool     `json:"unsigned,omitempty"`
 	Zerofill  bool     `json:"zerofill,omitempty"`
 }
@@ -154,7 +150,7 @@ type Key struct {
 	Deferrable        bool        `json:"deferrable,omitempty"`
 	InitiallyDeferred bool        `json:"initially_deferred,omitempty"`
 	Comment           string      `json:"comment,omitempty"`
-	OnConflict        string      `json:"on_conflict,omitempty"` // of SQLite
+	OnConflict        string      `json:"on_conflict,omitempty"` // SQLite only
 }
 
 // KeyColumn is a column of a key or an index.
@@ -163,10 +159,10 @@ type KeyColumn struct {
 	Desc       bool   `json:"desc,omitempty"`
 	NullsFirst bool   `json:"nulls_first,omitempty"`
 	NullsLast  bool   `json:"nulls_last,omitempty"`
-	Prefix     int    `json:"prefix,omitempty"`    // characters or bytes, of MySQL
-	OpClass    string `json:"op_class,omitempty"`  // a built-in one, or one of an allowed extension
-	Collation  *Name  `json:"collation,omitempty"` // a built-in one
-	Expr       *Expr  `json:"expr,omitempty"`      // instead of a name: of what a table is divided by
+	Prefix     int    `json:"prefix,omitempty"`    // MySQL only: characters or bytes
+	OpClass    string `json:"op_class,omitempty"`  // built in or of an allowed extension
+	Collation  *Name  `json:"collation,omitempty"` // built in
+	Expr       *Expr  `json:"expr,omitempty"`      // replaces the name in a partition key
 }
 
 // Check is a check constraint.
@@ -175,14 +171,13 @@ type Check struct {
 	Expr      Expr   `json:"expr"`
 	NotValid  bool   `json:"not_valid,omitempty"`
 	NoInherit bool   `json:"no_inherit,omitempty"`
-	Inherited bool   `json:"inherited,omitempty"` // declared by a table that this one inherits from
+	Inherited bool   `json:"inherited,omitempty"` // inherited from another table
 	Comment   string `json:"comment,omitempty"`
 
-	NotEnforced bool `json:"not_enforced,omitempty"` // of MySQL
+	NotEnforced bool `json:"not_enforced,omitempty"` // MySQL only
 }
 
-// ForeignKey is a foreign key. Actions are in the words of SQL; an empty one is
-// NO ACTION.
+// ForeignKey is a foreign key. Actions are SQL keywords; "" means NO ACTION.
 type ForeignKey struct {
 	Name              string   `json:"name,omitempty"`
 	Columns           []string `json:"columns"`
@@ -190,7 +185,7 @@ type ForeignKey struct {
 	ToColumns         []string `json:"to_columns,omitempty"` // empty: the primary key
 	OnUpdate          string   `json:"on_update,omitempty"`
 	OnDelete          string   `json:"on_delete,omitempty"`
-	SetColumns        []string `json:"set_columns,omitempty"` // of ON DELETE SET NULL and SET DEFAULT
+	SetColumns        []string `json:"set_columns,omitempty"` // columns of ON DELETE SET NULL and SET DEFAULT
 	MatchFull         bool     `json:"match_full,omitempty"`
 	Deferrable        bool     `json:"deferrable,omitempty"`
 	InitiallyDeferred bool     `json:"initially_deferred,omitempty"`
@@ -198,46 +193,46 @@ type ForeignKey struct {
 	Comment           string   `json:"comment,omitempty"`
 }
 
-// Index is a plain index: of columns, without an expression and a predicate.
+// Index is a plain index: on columns, without expressions and without a predicate.
 type Index struct {
 	Name             string      `json:"name"`
-	Method           string      `json:"method,omitempty"` // btree, hash, gin, gist, brin, spgist; fulltext or spatial of MySQL
+	Method           string      `json:"method,omitempty"` // btree, hash, gin, gist, brin, spgist; fulltext or spatial in MySQL
 	Unique           bool        `json:"unique,omitempty"`
 	Columns          []KeyColumn `json:"columns"`
 	Include          []string    `json:"include,omitempty"`
 	NullsNotDistinct bool        `json:"nulls_not_distinct,omitempty"`
-	Invisible        bool        `json:"invisible,omitempty"` // of MySQL and MariaDB
-	Parser           string      `json:"parser,omitempty"`    // of a fulltext index of MySQL: ngram or mecab
+	Invisible        bool        `json:"invisible,omitempty"` // MySQL and MariaDB only
+	Parser           string      `json:"parser,omitempty"`    // of a MySQL fulltext index: ngram or mecab
 	Clustered        bool        `json:"clustered,omitempty"`
 	ReplicaIdentity  bool        `json:"replica_identity,omitempty"`
 	Comment          string      `json:"comment,omitempty"`
 }
 
-// Partitions says how the rows of a table are divided.
+// Partitions describes how the rows of a table are partitioned.
 type Partitions struct {
-	Method  string      `json:"method"` // range, list, hash; key of MySQL
+	Method  string      `json:"method"` // range, list, hash; also key in MySQL
 	Columns []KeyColumn `json:"columns"`
-	Expr    *Expr       `json:"expr,omitempty"`   // of MySQL, instead of Columns
-	Linear  bool        `json:"linear,omitempty"` // of MySQL's hash and key
-	Parts   []Part      `json:"parts,omitempty"`  // of MySQL, where parts are no tables
-	Count   int         `json:"count,omitempty"`  // of MySQL's hash and key
+	Expr    *Expr       `json:"expr,omitempty"`   // MySQL only, instead of Columns
+	Linear  bool        `json:"linear,omitempty"` // MySQL's hash and key only
+	Parts   []Part      `json:"parts,omitempty"`  // MySQL only, where partitions are not tables
+	Count   int         `json:"count,omitempty"`  // MySQL's hash and key only
 }
 
-// PartitionOf says which rows of another table a table holds.
+// PartitionOf describes which rows of another table a partition holds.
 type PartitionOf struct {
 	Table Name  `json:"table"`
 	Bound Bound `json:"bound"`
 }
 
-// Part is a partition of MySQL.
+// Part is a MySQL partition.
 type Part struct {
 	Name    string `json:"name"`
 	Bound   Bound  `json:"bound"`
 	Comment string `json:"comment,omitempty"`
 }
 
-// Bound is the bound of a partition. A value is a literal, or MINVALUE or
-// MAXVALUE as a column expression.
+// Bound is the bound of a partition. A value is a literal, or the column expression MINVALUE or
+// MAXVALUE.
 type Bound struct {
 	Default   bool     `json:"default,omitempty"`
 	In        [][]Expr `json:"in,omitempty"`
@@ -247,12 +242,11 @@ type Bound struct {
 	Remainder int      `json:"remainder,omitempty"`
 }
 
-// Program is an object that can compute. Kind is in the words of SQL, in lower
-// case and singular: function, procedure, trigger, event, view, materialized
-// view, rule, policy, expression index, partial index, generated column, check
-// constraint, default, cast, operator, aggregate, extension, event trigger,
-// publication, foreign server, virtual table and so on. Name has the schema
-// where the object has one; On is the table it belongs to.
+// Program is an object that can run code. Kind is its SQL name, singular and in lower case:
+// function, procedure, trigger, event, view, materialized view, rule, policy, expression index,
+// partial index, generated column, check constraint, default, cast, operator, aggregate, extension,
+// event trigger, publication, foreign server, virtual table and so on. Name includes the schema if
+// the object has one. On is the table it belongs to.
 type Program struct {
 	Kind string `json:"kind"`
 	Name
