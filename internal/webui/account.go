@@ -24,16 +24,17 @@ type accountPage struct {
 	Jobs     []jobView
 }
 
-// Credential says in words by what the service knows the caller.
+// Credential describes the credential by which the service recognizes the caller.
 func (p accountPage) Credential() string { return credentialText(p.Me.Credential.Kind) }
 
-// Stored says what the caller has at the service; empty when it does not say.
+// Stored describes the caller's usage of the service. It is empty if the service does not report
+// it.
 func (p accountPage) Stored() string { return usageText(p.Me.Usage) }
 
-// OrgStored says the same of the organization, for its owners and admins.
+// OrgStored describes the organization's usage, for its owners and admins.
 func (p accountPage) OrgStored() string { return usageText(p.Me.OrgUsage) }
 
-// SignedIn reports whether a login session is used, which can be ended here.
+// SignedIn reports whether a login session is in use, which can be ended here.
 func (p accountPage) SignedIn() bool { return p.Me.Credential.Kind == snap.LoginToken }
 
 func (s *Server) account(w http.ResponseWriter, r *http.Request) error {
@@ -46,7 +47,7 @@ func (s *Server) account(w http.ResponseWriter, r *http.Request) error {
 		page.Me, page.Problem = me, problemOf(err)
 		if page.SignIn.Offered && (snap.CodeOf(err) == snap.CodeNotSignedIn ||
 			snap.CodeOf(err) == snap.CodeUnauthenticated) {
-			page.Problem = nil // the page offers to sign in
+			page.Problem = nil // the page offers a sign-in instead
 		}
 	}
 	if page.SignedIn() {
@@ -68,7 +69,7 @@ func (s *Server) account(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "account.html", "account", page)
 }
 
-// endSession signs another device or browser of the caller's out.
+// endSession signs the caller out on another device or browser.
 func (s *Server) endSession(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err

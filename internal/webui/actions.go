@@ -11,7 +11,7 @@ import (
 	"snap/internal/look"
 )
 
-// begin starts a job and answers with it.
+// begin starts a job and responds with its view.
 func (s *Server) begin(w http.ResponseWriter, r *http.Request, kind, target, title string,
 	run func(context.Context, local.Progress) (outcome, error)) error {
 	id, err := s.jobs.start(task{kind: kind, target: target, title: title, again: r.URL.EscapedPath(), run: run})
@@ -50,23 +50,23 @@ func (s *Server) sanitize(w http.ResponseWriter, r *http.Request) error {
 		})
 }
 
-// loadPage is the data of load.html: what a load would do, and the question.
+// loadPage is the data of load.html, which describes a load and asks for confirmation.
 type loadPage struct {
 	look.Page
 	Snapshot local.Snapshot
 	Flight   local.Preflight
-	Database string // what must be typed
+	Database string // the name that must be typed
 	Problem  *problem
 	Back     string
 }
 
-// Action is where the form leads.
+// Action returns the form's target.
 func (p loadPage) Action() string { return "/local/" + url.PathEscape(p.Snapshot.Name) + "/load" }
 
-// LeftOut counts the programs that are not loaded, by kind.
+// LeftOut returns the number of programs that are not loaded, by kind.
 func (p loadPage) LeftOut() string { return local.CountPrograms(p.Flight.LeftOut) }
 
-// confirmLoad shows what a load would replace, and asks for the database's name.
+// confirmLoad shows what a load would replace and asks the user to type the database's name.
 func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Server) confirmLoad(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "load.html", "dialog", page)
 }
 
-// load replaces the destination, once its name was typed.
+// load replaces the destination if its name was typed correctly.
 func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 	l, err := s.o.Agent.Snapshot(r.PathValue("name"))
 	if err != nil {

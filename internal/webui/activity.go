@@ -20,22 +20,22 @@ type activityPage struct {
 	Actions         []snap.AuditAction
 	Entries         []activity
 	Next            string
-	First           string // the address of the newest page; empty on it
+	First           string // URL of the first page; empty on that page
 	Problem         *problem
-	Notices         []api.Notice // what concerns the caller's own snapshots and sessions
+	Notices         []api.Notice // events that concern the caller's own snapshots and sessions
 	Jobs            []jobView
 }
 
-// activity is one line of the audit log, in words.
+// activity is one audit entry in words.
 type activity struct {
 	snap.AuditEntry
 	Did   string // such as "shared"
-	Thing string // name of what it concerns; may be empty
+	Thing string // name of the object; may be empty
 	How   string // such as "with the group eng"; may be empty
 	Icon  string
 }
 
-// Who returns the actor: a person, a key of the organization, or the operator.
+// Who returns the actor: a user, an API key of the organization, or the operator.
 func (a activity) Who() string {
 	switch {
 	case a.Actor != "":
@@ -92,8 +92,8 @@ func activityURL(v url.Values, cursor string) string {
 	return "/activity?" + next.Encode()
 }
 
-// inWords makes sentences of the log's lines. A snapshot is called by its name
-// when a line of the page tells it, else by its ID.
+// inWords converts audit entries to sentences. It names a snapshot if any entry on the page
+// contains its name, otherwise it uses the ID.
 func inWords(log []snap.AuditEntry) []activity {
 	names := map[string]string{}
 	for _, e := range log {
@@ -109,7 +109,7 @@ func inWords(log []snap.AuditEntry) []activity {
 	return lines
 }
 
-// thing is the name of what a line concerns.
+// thing returns the name of the object of an entry.
 func thing(e snap.AuditEntry, names map[string]string) string {
 	d := e.Detail
 	if e.Action == snap.AuditUserChanged {

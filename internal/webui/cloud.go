@@ -9,9 +9,9 @@ import (
 	"snap/api"
 )
 
-// cloud is the service as the pages need it: the client, and short memories of
-// what hardly changes between two clicks. Rights are never decided from them:
-// the service decides again at every request.
+// cloud is the service as the pages use it: the client, and short-lived caches of data that rarely
+// changes between two clicks. Permissions are never decided from these; the service checks them at
+// every request.
 type cloud struct {
 	conn *api.Client // nil without a cloud service
 	now  func() time.Time
@@ -31,10 +31,10 @@ func newCloud(c *api.Client, now func() time.Time) *cloud {
 	return &cloud{conn: c, now: now, tally: map[api.ListOptions]remembered[cloudCounts]{}}
 }
 
-// client returns the client; call it only when configured said yes.
+// client returns the client. Call it only if configured returned true.
 func (c *cloud) client() *api.Client { return c.conn }
 
-// base is the service's URL as local snapshots record it; empty without one.
+// base returns the service's URL as recorded in local snapshots, or "" without one.
 func (c *cloud) base() string {
 	if !c.configured() {
 		return ""
@@ -42,10 +42,10 @@ func (c *cloud) base() string {
 	return c.client().BaseURL()
 }
 
-// configured reports whether there is a cloud service to speak with.
+// configured reports whether there is a cloud service.
 func (c *cloud) configured() bool { return c.client() != nil }
 
-// whoami tells who is calling, as of at most some seconds ago.
+// whoami returns the caller. The answer may be cached for some seconds.
 func (c *cloud) whoami(ctx context.Context) (api.Me, error) {
 	if !c.configured() {
 		return api.Me{}, errNoCloud()
@@ -53,19 +53,19 @@ func (c *cloud) whoami(ctx context.Context) (api.Me, error) {
 	return remember(c, &c.me, 10*time.Second, func() (api.Me, error) { return c.client().Me(ctx) })
 }
 
-// cachedMe is whoami as far as it is remembered, however long ago.
+// cachedMe returns the last known caller, however old.
 func (c *cloud) cachedMe() api.Me {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.me.value
 }
 
-// ssoGroups lists the organization's groups, as of at most a minute ago.
+// ssoGroups returns the organization's groups. The answer may be cached for up to a minute.
 func (c *cloud) ssoGroups(ctx context.Context) ([]api.Group, error) {
 	return remember(c, &c.groups, time.Minute, func() ([]api.Group, error) { return c.client().Groups(ctx) })
 }
 
-// counts returns what ask answers, as of at most countLife ago.
+// counts returns the result of ask, cached for up to countLife.
 func (c *cloud) counts(o api.ListOptions, ask func() (cloudCounts, error)) (cloudCounts, error) {
 	c.mu.Lock()
 	kept := c.tally[o]
@@ -83,14 +83,14 @@ func (c *cloud) counts(o api.ListOptions, ask func() (cloudCounts, error)) (clou
 	return kept.value, err
 }
 
-// changed drops remembered counts, after a change made here.
+// changed drops the cached counts after a change made here.
 func (c *cloud) changed() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.tally)
 }
 
-// forget drops everything remembered, after a sign-in or sign-out.
+// forget drops everything cached, after a sign-in or sign-out.
 func (c *cloud) forget() {
 	c.changed()
 	c.mu.Lock()
@@ -115,9 +115,8 @@ func remember[T any](c *cloud, place *remembered[T], life time.Duration, get fun
 	return value, nil
 }
 
-// may reports whether the service would let this caller do something with a
-// listed snapshot; the zero one for what concerns none. It asks the domain's own
-// rule, and serves only to show a control or a word.
+// may reports whether the service would allow this caller an action on a listed snapshot, or on
+// none if s is zero. It applies the domain's own rule and is used only to decide what to display.
 func may(me api.Me, do snap.Action, s api.Snapshot) bool {
 	mine := snap.OrgRef{ID: 1}
 	of := mine

@@ -2,8 +2,7 @@ package webui
 
 import "snap/internal/look"
 
-// confirmPage is the data of confirm.html: a question before something is gone,
-// or seen by more people than it should be.
+// confirmPage is the data of confirm.html: a question before something is deleted or shared widely.
 type confirmPage struct {
 	look.Page
 	Question string
@@ -12,9 +11,9 @@ type confirmPage struct {
 	Button   string
 	Action   string
 	Fields   []confirmField
-	Stays    bool // the dialog stays open for what the answer puts into it
+	Stays    bool // the dialog stays open and receives the response
 	Back     string
 }
 
-// confirmField is a value that the form sends along.
+// confirmField is a hidden field of the form.
 type confirmField struct{ Name, Value string }

@@ -12,14 +12,14 @@ import (
 	"snap/internal/local"
 )
 
-// tally is a count that may stop short: "200+".
+// tally is a count that may be a lower bound: "200+".
 type tally struct {
 	N     int
 	More  bool
 	Known bool
 }
 
-// String returns what the filter row shows; nothing when it is not known.
+// String returns the count for the filter row, or "" if it is unknown.
 func (t tally) String() string {
 	switch {
 	case !t.Known:
@@ -30,20 +30,19 @@ func (t tally) String() string {
 	return strconv.Itoa(t.N)
 }
 
-// counts are the numbers of the filter row, within the search and the target.
+// counts are the numbers in the filter row, within the search and the target.
 type counts struct{ All, Local, Cloud, Shared tally }
 
-// cloudCounts are the two numbers that the service is asked for.
+// cloudCounts are the two counts that come from the service.
 type cloudCounts struct {
 	all, shared api.SnapshotPage
 }
 
-// countLife is how long counts of a big cloud are remembered.
+// countLife is how long counts of a large cloud listing are cached.
 const countLife = 5 * time.Second
 
-// count counts the rows of each kind. When the current page has everything, it
-// asks for nothing more. Otherwise it asks the service for at most api.MaxLimit
-// of each.
+// count counts the rows of each kind. If the current page is complete, it makes no further
+// requests. Otherwise it requests at most api.MaxLimit rows of each kind from the service.
 func (s *Server) count(ctx context.Context, q query, here []local.Snapshot, online bool, page api.SnapshotPage) counts {
 	c := counts{Local: tally{N: len(here), Known: true}}
 	if !s.cloud.configured() {

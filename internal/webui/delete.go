@@ -27,7 +27,7 @@ func (s *Server) deleteCloud(w http.ResponseWriter, r *http.Request) error {
 	return s.done(w, r, "confirm.html", "gone", textDeletedCloud)
 }
 
-// confirmDecline asks before a received snapshot is sent back.
+// confirmDecline asks for confirmation before a received snapshot is declined.
 func (s *Server) confirmDecline(w http.ResponseWriter, r *http.Request) error {
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
 	if err != nil {

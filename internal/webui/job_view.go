@@ -10,7 +10,7 @@ import (
 	"snap/internal/look"
 )
 
-// jobView is a job as a page shows it, at one moment.
+// jobView is a job's state at one moment, as a page shows it.
 type jobView struct {
 	ID          int
 	Revision    string
@@ -22,20 +22,20 @@ type jobView struct {
 	Result      string
 	Problem     *problem
 	Snapshot    string
-	Again       string // where a form leads that does the same again
+	Again       string // target of the form that repeats the job
 	Started     time.Time
 	Took        time.Duration
 	Log         []logLine
-	Full        bool // with the log, on the Jobs page
+	Full        bool // including the log, for the Jobs page
 }
 
-// Running reports whether it can still be canceled.
+// Running reports whether the job can still be canceled.
 func (j jobView) Running() bool { return j.State == jobRunning }
 
-// Ask reports whether doing it again begins with a question, as a load does.
+// Ask reports whether repeating the job starts with a question, as for a load.
 func (j jobView) Ask() bool { return j.Kind == "load" }
 
-// Percent is how much is done; -1 when that is not known.
+// Percent returns how much is done, or -1 if unknown.
 func (j jobView) Percent() int {
 	if j.Total <= 0 {
 		return -1
@@ -43,7 +43,7 @@ func (j jobView) Percent() int {
 	return int(min(100, 100*j.Done/j.Total))
 }
 
-// Speed is the mean rate so far, in words; empty when it says nothing yet.
+// Speed formats the mean rate so far. It is empty until the rate is meaningful.
 func (j jobView) Speed() string {
 	if j.Done <= 0 || j.Took < time.Second {
 		return ""
@@ -51,7 +51,7 @@ func (j jobView) Speed() string {
 	return look.Bytes(int64(float64(j.Done)/j.Took.Seconds())) + "/s"
 }
 
-// Time is how long it took, or takes so far.
+// Time formats the job's duration so far.
 func (j jobView) Time() string {
 	if j.Took < time.Second {
 		return textUnderSecond
@@ -59,7 +59,7 @@ func (j jobView) Time() string {
 	return j.Took.Round(time.Second).String()
 }
 
-// Icon is the drawing of its kind.
+// Icon returns the name of the icon for the job's kind.
 func (j jobView) Icon() string {
 	switch j.Kind {
 	case "pull":
@@ -74,7 +74,7 @@ func (j jobView) Icon() string {
 	return "load"
 }
 
-// view is called with mu held.
+// view returns the job's view. The caller must hold mu.
 func (js *jobs) view(j *job) jobView {
 	v := jobView{
 		ID: j.id, Revision: j.revision, Kind: j.kind, Title: j.title, State: j.state, Phase: j.event.Phase,
@@ -105,8 +105,8 @@ func (js *jobs) running() int {
 	return len(js.list(func(j *job) bool { return j.state == jobRunning }))
 }
 
-// dock returns what the corner of every page shows: what runs, what failed and
-// was not dismissed, and of the others only the one that ended last.
+// dock returns the jobs in the corner of every page: running ones, failed ones that were not
+// dismissed, and otherwise only the one that ended last.
 func (s *Server) dock() []jobView {
 	ended := false
 	return s.jobs.list(func(j *job) bool {
@@ -119,7 +119,7 @@ func (s *Server) dock() []jobView {
 	})
 }
 
-// jobsData is the data of jobs.html, and of the part "jobs" elsewhere.
+// jobsData is the data of jobs.html, and of the part "jobs" on other pages.
 type jobsData struct {
 	look.Page
 	Jobs []jobView
@@ -161,11 +161,11 @@ func jobID(r *http.Request) (int, error) {
 	return id, nil
 }
 
-// eventPause is the least time between two messages of an event stream.
+// eventPause is the minimum interval between two messages of an event stream.
 const eventPause = 100 * time.Millisecond
 
-// events streams the jobs as they change, as parts of pages to put in place,
-// and says "listing" when a job ended and the list may have changed.
+// events streams changed jobs as page fragments. It sends the event "listing" when a job ended and
+// the list may have changed.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -176,7 +176,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	defer pause.Stop()
 	for {
 		if err := out.Flush(); err != nil {
-			return nil // the browser went away
+			return nil // the browser disconnected
 		}
 		select {
 		case <-r.Context().Done():

@@ -12,7 +12,7 @@ import (
 	"snap/internal/local"
 )
 
-// jobState is where a job stands.
+// jobState is the state of a job.
 type jobState string
 
 const (
@@ -23,15 +23,15 @@ const (
 	jobCut      jobState = "interrupted" // its process ended
 )
 
-// keptJobs is how many ended jobs are remembered.
+// keptJobs is how many ended jobs are kept.
 const keptJobs = 100
 
-// jobs are the long actions of this process, newest first. Watchers receive the
-// IDs of changed jobs.
+// jobs are the long operations of this process, newest first. Watchers receive the IDs of changed
+// jobs.
 type jobs struct {
 	now       func() time.Time
 	revisions *revisions
-	journal   *journal // nil keeps nothing
+	journal   *journal // nil disables the journal
 	log       *slog.Logger
 	ctx       context.Context
 	end       context.CancelFunc
@@ -43,13 +43,13 @@ type jobs struct {
 	watchers map[*watcher]bool
 }
 
-// job is one long action: it keeps running when the page is closed.
+// job is one long operation. It keeps running when the page is closed.
 type job struct {
 	id     int
 	kind   string // "pull", "push", "load", "build", "sanitize"
 	title  string
 	target string
-	again  string // where a form leads that does the same again
+	again  string // target of the form that repeats the job
 	cancel context.CancelFunc
 
 	// Guarded by jobs.mu.
@@ -58,11 +58,11 @@ type job struct {
 	event    local.Event
 	log      []logLine
 	result   string
-	snapshot string // name of the local snapshot that it made or used
+	snapshot string // name of the local snapshot that the job created or used
 	problem  error
 	started  time.Time
 	ended    time.Time
-	// dismissed: taken out of the corner of the pages, kept on the Jobs page.
+	// dismissed removes the job from the corner of the pages; the Jobs page still lists it.
 	dismissed bool
 }
 
@@ -71,13 +71,13 @@ type logLine struct {
 	Text string
 }
 
-// outcome is what a finished job says.
+// outcome is the result of a finished job.
 type outcome struct {
 	text     string
 	snapshot string // name of the local snapshot to continue with
 }
 
-// newJobs returns no jobs but those that an earlier process left unfinished.
+// newJobs returns a list that contains only the jobs that an earlier process left unfinished.
 func newJobs(now func() time.Time, log *slog.Logger, r *revisions, j *journal, left []unfinished) *jobs {
 	ctx, end := context.WithCancel(context.Background())
 	js := &jobs{now: now, log: log, revisions: r, journal: j, ctx: ctx, end: end, watchers: map[*watcher]bool{}}
@@ -92,15 +92,15 @@ func newJobs(now func() time.Time, log *slog.Logger, r *revisions, j *journal, l
 	return js
 }
 
-// task is what a job is asked to do.
+// task describes a job to start.
 type task struct {
 	kind, target, title string
-	again               string // where a form leads that does the same again
+	again               string // target of the form that repeats the job
 	run                 func(context.Context, local.Progress) (outcome, error)
 }
 
-// start runs a task in the background. The same task while the first runs is a
-// conflict; it takes the place of one that did not end well.
+// start runs a task in the background. It returns a conflict if the same task is already running.
+// It replaces an earlier job of the same task that did not succeed.
 func (js *jobs) start(t task) (int, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -181,8 +181,8 @@ func (js *jobs) finish(ctx context.Context, j *job, out outcome, err error) {
 	js.notify(j)
 }
 
-// note records the running jobs. It is called with mu held; a failure is only
-// logged, because the jobs themselves keep running.
+// note writes the running jobs to the journal. The caller must hold mu. A failure is only logged,
+// because the jobs keep running regardless.
 func (js *jobs) note() {
 	if js.journal == nil {
 		return
@@ -199,7 +199,7 @@ func (js *jobs) note() {
 	}
 }
 
-// stopOne cancels a job; it ends when what it does has been put back in order.
+// stopOne cancels a job. The job ends when it has cleaned up.
 func (js *jobs) stopOne(id int) error {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -212,7 +212,7 @@ func (js *jobs) stopOne(id int) error {
 	return errNoJob(id)
 }
 
-// dismiss takes an ended job out of the corner of the pages.
+// dismiss removes an ended job from the corner of the pages.
 func (js *jobs) dismiss(id int) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -223,8 +223,7 @@ func (js *jobs) dismiss(id int) {
 	}
 }
 
-// stop cancels all jobs and waits for them. The next process offers the
-// canceled ones again.
+// stop cancels all jobs and waits for them. The next process offers to repeat the canceled ones.
 func (js *jobs) stop() {
 	js.mu.Lock()
 	js.end()
@@ -241,14 +240,14 @@ func (js *jobs) stop() {
 	}
 }
 
-// watcher learns which jobs changed since it last asked.
+// watcher collects the jobs that changed since its last query.
 type watcher struct {
-	wake  chan struct{}   // receives when there is something to take
+	wake  chan struct{}   // receives when there are changes
 	dirty map[int]bool    // guarded by jobs.mu
-	news  map[string]bool // likewise: what else changed, by the name of its event
+	news  map[string]bool // guarded by jobs.mu: other changes, by event name
 }
 
-// watch returns a watcher of all jobs; call done when it is no longer needed.
+// watch returns a watcher of all jobs. Call done when it is no longer needed.
 func (js *jobs) watch() (w *watcher, done func()) {
 	w = &watcher{wake: make(chan struct{}, 1), dirty: map[int]bool{}, news: map[string]bool{}}
 	js.mu.Lock()
@@ -261,8 +260,7 @@ func (js *jobs) watch() (w *watcher, done func()) {
 	}
 }
 
-// changes returns the numbers of the jobs, and the names of other things, that
-// changed since the last take.
+// changes returns the IDs of jobs and the names of other events that changed since the last call.
 func (js *jobs) changes(w *watcher) (ids []int, news []string) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -272,7 +270,7 @@ func (js *jobs) changes(w *watcher) (ids []int, news []string) {
 	return ids, news
 }
 
-// announce tells every watcher that something else changed.
+// announce notifies every watcher of another event.
 func (js *jobs) announce(name string) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -289,7 +287,7 @@ func (w *watcher) rouse() {
 	}
 }
 
-// notify says that a job changed. It is called with mu held.
+// notify marks a job as changed. The caller must hold mu.
 func (js *jobs) notify(j *job) {
 	j.revision = js.revisions.next()
 	for w := range js.watchers {

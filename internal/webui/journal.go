@@ -14,9 +14,9 @@ import (
 	"snap/internal/disk"
 )
 
-// journal keeps what runs on disk, so that a job whose process was ended, or
-// killed, is offered again by the next one. Each process has a file of its own
-// and holds a lock on it for as long as it lives.
+// journal records the running jobs on disk, so that the next process can offer to repeat the jobs
+// of one that exited or was killed. Each process has its own file and holds a lock on it while it
+// runs.
 type journal struct {
 	path string
 	lock *flock.Flock
@@ -33,8 +33,8 @@ type unfinished struct {
 
 const journalSuffix = ".jobs.json"
 
-// openJournal makes this process's file in a folder, and takes over what ended
-// processes left there.
+// openJournal creates this process's file in a folder, and returns the jobs in the files of
+// processes that have ended.
 func openJournal(dir string) (*journal, []unfinished, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, nil, fmt.Errorf("make the folder of jobs: %w", err)
@@ -51,7 +51,7 @@ func openJournal(dir string) (*journal, []unfinished, error) {
 	return j, left, nil
 }
 
-// claimFiles reads and removes the files that no living process holds.
+// claimFiles reads and removes the files of processes that have ended.
 func claimFiles(dir string) ([]unfinished, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*"+journalSuffix))
 	if err != nil {
@@ -80,7 +80,7 @@ func claimFiles(dir string) ([]unfinished, error) {
 	return left, nil
 }
 
-// write replaces the list of what runs.
+// write replaces the list of running jobs.
 func (j *journal) write(running []unfinished) error {
 	data, err := json.Marshal(running)
 	if err != nil {
@@ -92,7 +92,7 @@ func (j *journal) write(running []unfinished) error {
 	return nil
 }
 
-// close ends the journal; what still runs stays in it for the next process.
+// close ends the journal. Jobs that are still running remain in it for the next process.
 func (j *journal) close(running int) {
 	if running == 0 {
 		os.Remove(j.path)

@@ -19,8 +19,8 @@ const (
 	portTries   = 20
 )
 
-// listen opens the address, "" being the default port of 127.0.0.1 or the next
-// free one. Anything but loopback needs allowRemote (L1).
+// listen opens the address. "" means the default port on 127.0.0.1, or the next free one. An
+// address other than loopback requires allowRemote (L1).
 func listen(ctx context.Context, address string, allowRemote bool) (net.Listener, error) {
 	var lc net.ListenConfig
 	if address == "" {
@@ -53,7 +53,7 @@ func listenNext(ctx context.Context, lc net.ListenConfig) (net.Listener, error) 
 	return nil, errPortsTaken(defaultPort, defaultPort+portTries-1)
 }
 
-// openBrowser starts the system's browser and does not wait for it.
+// openBrowser starts the system's browser without waiting for it.
 func openBrowser(link string) error {
 	name, args := "xdg-open", []string{link}
 	switch runtime.GOOS {
@@ -66,6 +66,6 @@ func openBrowser(link string) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
-	go func() { _ = cmd.Wait() }() // how it ends is its own business
+	go func() { _ = cmd.Wait() }() // the browser's exit status does not matter
 	return nil
 }

@@ -18,24 +18,24 @@ import (
 type show string
 
 const (
-	showAll    show = "all"    // local, and every cloud snapshot the caller may see
+	showAll    show = "all"    // local snapshots, and all cloud snapshots that the caller may see
 	showLocal  show = "local"  // on this machine, including synced
 	showCloud  show = "cloud"  // in the cloud, including synced
-	showShared show = "shared" // whose cloud copy is shared
+	showShared show = "shared" // with a shared cloud copy
 )
 
-// pageSize is how many rows a page has, besides local ones in between.
+// pageSize is the number of rows per page, not counting local rows in between.
 const pageSize = 50
 
-// query is what a listing is asked for; its URL is the page's address.
+// query describes a listing. Its URL is the page's address.
 type query struct {
 	Show   show
 	Q      string // see matches
 	Target string
 	Type   snap.Type
 	Sort   order
-	// Cursor and Before say where the page begins: Cursor in the cloud's
-	// listing, Before in the local one, which continues with older snapshots.
+	// Cursor and Before are where the page begins: Cursor in the cloud's listing, Before in the
+	// local one, which continues with older snapshots.
 	Cursor string
 	Before time.Time
 }
@@ -85,13 +85,13 @@ func (q query) URL() string {
 	return "/snapshots?" + v.Encode()
 }
 
-// first returns the query's first page under another filter.
+// first returns the query for the first page under another filter.
 func (q query) first(s show) query {
 	q.Show, q.Cursor, q.Before = s, "", time.Time{}
 	return q
 }
 
-// sorted returns the query's first page in another order.
+// sorted returns the query for the first page in another order.
 func (q query) sorted(o order) query {
 	q = q.first(q.Show)
 	q.Sort = o
@@ -102,7 +102,7 @@ func (q query) isFirst() bool { return q.Cursor == "" && q.Before.IsZero() }
 
 func (q query) narrowed() bool { return q.Q != "" || q.Target != "" || q.Type != "" }
 
-// matches applies the query to a local snapshot, as the service does to its own.
+// matches applies the query to a local snapshot, by the same rules as the service.
 func (q query) matches(s local.Snapshot) bool {
 	if q.Target != "" && s.Target != q.Target || q.Type != "" && s.Type != q.Type {
 		return false
@@ -128,20 +128,19 @@ func (q query) options() api.ListOptions {
 type listing struct {
 	Query  query
 	Rows   []row
-	Next   *query // the page after, nil on the last
+	Next   *query // the next page; nil on the last one
 	Counts counts
 	Me     api.Me
-	// SortedOnly says that only the newest were sorted, because there are more
-	// than sortLimit.
+	// SortedOnly means that only the newest snapshots were sorted, because there are more than
+	// sortLimit.
 	SortedOnly bool
-	// Problem is why the cloud's half is missing; the local half is there.
+	// Problem is why the cloud snapshots are missing. The local ones are present.
 	Problem error
 }
 
-// list makes one page: the cloud's snapshots in the cloud's order, each synced
-// when its bytes are on this machine too, and between them, by time, the local
-// snapshots that have no cloud copy the caller may see. It fails only when the
-// local half fails.
+// list returns one page: the cloud's snapshots in the cloud's order, marked as synced if a local
+// copy exists, and in between, by time, the local snapshots without a cloud copy that the caller
+// may see. It fails only if the local listing fails.
 func (s *Server) list(ctx context.Context, q query) (listing, error) {
 	out := listing{Query: q}
 	here, err := s.o.Agent.Snapshots("")
@@ -169,7 +168,7 @@ func (s *Server) list(ctx context.Context, q query) (listing, error) {
 	return out, nil
 }
 
-// cloudPage asks for who is calling and for the page at the same time.
+// cloudPage requests the caller and the page concurrently.
 func (s *Server) cloudPage(ctx context.Context, out *listing) (page api.SnapshotPage, err error) {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -188,7 +187,7 @@ func (s *Server) cloudPage(ctx context.Context, out *listing) (page api.Snapshot
 	return page, err
 }
 
-// whole reports whether the page holds everything in the cloud that matches.
+// whole reports whether the page contains all matching cloud snapshots.
 func whole(q query, page api.SnapshotPage) bool {
 	return q.Cursor == "" && page.NextCursor == "" && q.Show != showShared
 }
@@ -205,7 +204,7 @@ func (s *Server) mergedPage(ctx context.Context, out *listing, here []local.Snap
 		item := &page.Items[i]
 		out.Rows = append(out.Rows, row{Cloud: item, Local: copies.of(*item)})
 	}
-	var until time.Time // local ones older than this belong to later pages
+	var until time.Time // older local snapshots belong to later pages
 	if page.NextCursor != "" {
 		until = page.Items[len(page.Items)-1].Created
 		if !q.Before.IsZero() && q.Before.Before(until) {
@@ -245,7 +244,7 @@ func (s *Server) localPage(ctx context.Context, out *listing, here []local.Snaps
 	if len(here) > pageSize {
 		end := pageSize
 		for end < len(here) && here[end].Created.Equal(here[end-1].Created) {
-			end++ // a page ends between two times, so that the next begins there
+			end++ // a page ends between two different times, so that the next one can begin there
 		}
 		if end < len(here) {
 			next := q
@@ -257,10 +256,9 @@ func (s *Server) localPage(ctx context.Context, out *listing, here []local.Snaps
 	out.Rows = s.join(ctx, here, page, whole(q, page))
 }
 
-// join finds the cloud copies of local snapshots: on the current page by
-// checksum or recorded ID, else, when the page is not complete, by asking for
-// the recorded ID. A snapshot that the caller may no longer see has no cloud
-// copy.
+// join finds the cloud copies of local snapshots: on the current page by checksum or recorded ID,
+// and if the page is not complete, by requesting the recorded ID. A snapshot that the caller may no
+// longer see has no cloud copy.
 func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.SnapshotPage, complete bool) []row {
 	byID, bySum := map[string]*api.Snapshot{}, map[string]*api.Snapshot{}
 	for i := range page.Items {
@@ -291,7 +289,7 @@ func (s *Server) join(ctx context.Context, here []local.Snapshot, page api.Snaps
 	return rows
 }
 
-// copies finds the local copy of a cloud snapshot.
+// copies finds the local copies of cloud snapshots.
 type copies struct {
 	byID, bySum map[string]*local.Snapshot
 }

@@ -8,9 +8,8 @@ import (
 
 const product = "snapcli"
 
-// page is what every page of ours starts from. It asks nothing of the cloud
-// that is not remembered. Its revision is taken now: a page that is read before
-// sets one that was taken before.
+// page returns the data common to all pages. It uses only cached data of the cloud. Its revision is
+// the current one; a page whose data was read earlier must set the revision taken before reading.
 func (s *Server) page(title, current string) look.Page {
 	p := look.Page{
 		Title: title, Product: product, Home: "/snapshots", Revision: s.revisions.next(),

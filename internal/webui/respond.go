@@ -9,7 +9,7 @@ import (
 	"snap/internal/look"
 )
 
-// problem is a failure as a page tells it.
+// problem is an error as a page displays it.
 type problem struct {
 	Title  string
 	Detail string
@@ -28,8 +28,8 @@ func problemOf(err error) *problem {
 	return &problem{Title: titleOf(e.Code), Detail: e.Error(), Hint: e.Hint}
 }
 
-// statusOf is the HTTP status of a page that tells err. 401 is kept for
-// browsers without the start link; being signed out of the cloud is not that.
+// statusOf returns the HTTP status for a page that reports err. 401 is reserved for browsers
+// without the start link; being signed out of the cloud gets another status.
 func statusOf(err error) int {
 	switch code := snap.CodeOf(err); code {
 	case snap.CodeUnauthenticated, snap.CodeNotSignedIn:
@@ -46,8 +46,8 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// fragment reports whether our script asks, which wants parts to put in place
-// and not a whole page.
+// fragment reports whether our script made the request. It expects fragments instead of a whole
+// page.
 func fragment(r *http.Request) bool { return r.Header.Get("Fragment") != "" }
 
 // errorPage is the data of error.html.
@@ -56,7 +56,7 @@ type errorPage struct {
 	Problem problem
 }
 
-// fail is the one place that tells a browser about an error.
+// fail is the only function that reports an error to a browser.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if snap.CodeOf(err) == snap.CodeInternal {
 		s.o.Log.Error("request failed", "method", r.Method, "path", r.URL.Path, "err", err)
@@ -88,7 +88,7 @@ func (s *Server) renderProblem(w http.ResponseWriter, r *http.Request, status in
 	}
 }
 
-// back returns where a form says its answer leads: a path of our own.
+// back returns the path, on this server, to which a form asks to return.
 func back(r *http.Request) string {
 	to := r.PostFormValue("back")
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
@@ -97,8 +97,8 @@ func back(r *http.Request) string {
 	return to
 }
 
-// done answers a change: our script gets the named part, a form's browser is
-// sent back to its page.
+// done responds to a change. Our script receives the named part; a browser without script is
+// redirected to its page.
 func (s *Server) done(w http.ResponseWriter, r *http.Request, page, part string, data any) error {
 	if fragment(r) {
 		return s.views.Part(w, http.StatusOK, page, part, data)
@@ -107,7 +107,7 @@ func (s *Server) done(w http.ResponseWriter, r *http.Request, page, part string,
 	return nil
 }
 
-// show answers a GET: our script gets the named part, else the whole page.
+// show responds to a GET. Our script receives the named part, otherwise the whole page is sent.
 func (s *Server) show(w http.ResponseWriter, r *http.Request, page, part string, data any) error {
 	if !fragment(r) {
 		part = "base"

@@ -4,8 +4,8 @@ import (
 	"net/http"
 )
 
-// routes is every page and action. GET never changes anything; what changes is
-// POST, because forms work without script.
+// routes registers every page and action. GET changes nothing. All changes use POST, because forms
+// work without script.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(pattern string, h func(http.ResponseWriter, *http.Request) error) {

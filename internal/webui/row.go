@@ -12,17 +12,17 @@ import (
 	"snap/internal/local"
 )
 
-// row is one snapshot of the list: on this machine, in the cloud, or both.
+// row is one snapshot in the list: local, in the cloud, or both.
 type row struct {
 	Local *local.Snapshot
 	Cloud *api.Snapshot
-	Me    api.Me // the caller in the cloud; zero when not known
+	Me    api.Me // the caller in the cloud; zero if unknown
 	Back  string // the page to return to after a change without script
-	// Revision is set for a row that is sent alone; in a listing the listing's holds.
+	// Revision is set for a row that is sent alone. In a listing, the listing's revision applies.
 	Revision string
 }
 
-// Place is the badge: where the snapshot is (SPEC 4.6).
+// Place returns the badge for where the snapshot is (SPEC 4.6).
 func (r row) Place() string {
 	switch {
 	case r.Cloud == nil:
@@ -42,7 +42,7 @@ func (r row) ID() string {
 	return "local-" + hex.EncodeToString(sum[:8])
 }
 
-// either is the cloud copy, or else what the local one has of it.
+// either returns the cloud copy, or the corresponding fields of the local one.
 func (r row) either() api.Snapshot {
 	if r.Cloud != nil {
 		return *r.Cloud
@@ -52,17 +52,17 @@ func (r row) either() api.Snapshot {
 		Created: l.Created}
 }
 
-// Name and the following are those of the cloud copy, or else the local one.
+// Name and the following methods use the cloud copy, or else the local one.
 func (r row) Name() string        { return r.either().Name }
 func (r row) Target() string      { return r.either().Target }
 func (r row) Type() snap.Type     { return r.either().Type }
 func (r row) Engine() snap.Engine { return r.either().Engine }
 func (r row) Size() int64         { return r.either().Size }
 
-// Created is when it was pushed, or else built.
+// Created returns when the snapshot was pushed, or else built.
 func (r row) Created() time.Time { return r.either().Created }
 
-// Encrypted is to how many recipients the copy on this machine is encrypted.
+// Encrypted returns the number of recipients of the local copy.
 func (r row) Encrypted() int {
 	if r.Local == nil {
 		return 0
@@ -70,14 +70,13 @@ func (r row) Encrypted() int {
 	return r.Local.Encrypted
 }
 
-// Seal says so, for people.
+// Seal describes the encryption of the local copy.
 func (r row) Seal() string { return encryptedTo(r.Encrypted()) }
 
-// Subset says that the copy on this machine does not hold every row, if so.
+// Subset returns a text if the local copy is a subset.
 func (r row) Subset() string { return subsetOf(r.Local != nil && r.Local.Subset != nil) }
 
-// From says where the copy on this machine is from; nothing for one that was
-// built here.
+// From describes where the local copy came from. It is empty for one that was built here.
 func (r row) From() string {
 	if r.Local == nil || r.Local.From.Origin == local.Mine {
 		return ""
@@ -88,7 +87,7 @@ func (r row) From() string {
 // Sanitized reports whether the data is masked.
 func (r row) Sanitized() bool { return r.Type() == snap.TypeSanitized }
 
-// Owner says whose it is: a person, an organization, or nobody for local ones.
+// Owner returns the owner's name: a user or an organization. It is empty for local snapshots.
 func (r row) Owner() string {
 	switch {
 	case r.Cloud == nil:
@@ -103,17 +102,17 @@ func (r row) Owner() string {
 	return r.Cloud.Owner
 }
 
-// MayShare reports whether the Sharing control is a button for this caller.
+// MayShare reports whether this caller can use the Sharing control.
 func (r row) MayShare() bool { return r.Cloud != nil && may(r.Me, snap.ActShare, *r.Cloud) }
 
-// MustAsk reports whether the Sharing control asks before it shares original
-// data with the whole organization, as the organization's policy wants.
+// MustAsk reports whether the organization's policy requires confirmation before original data is
+// shared with the whole organization.
 func (r row) MustAsk() bool {
 	return r.MayShare() && !r.Cloud.Shared && !r.Sanitized() && r.Me.Policy.UnsanitizedShares == snap.UnsanitizedAsk
 }
 
-// Refusal says why the organization's policy forbids to share the snapshot
-// org-wide and with other organizations; it is empty when the policy allows it.
+// Refusal returns why the organization's policy forbids sharing the snapshot org-wide and with
+// other organizations. It is empty if the policy allows it.
 func (r row) Refusal() string {
 	types := r.Me.Policy.ShareTypes
 	switch {
@@ -133,7 +132,7 @@ func (r row) refusedUnmasked() bool {
 // MayDelete reports whether the cloud copy can be deleted by this caller.
 func (r row) MayDelete() bool { return r.Cloud != nil && may(r.Me, snap.ActDelete, *r.Cloud) }
 
-// MayDecline reports whether it was received, and this caller can send it back.
+// MayDecline reports whether this caller received the snapshot and can decline it.
 func (r row) MayDecline() bool {
 	return r.Cloud != nil && r.Cloud.Received && may(r.Me, snap.ActDecline, *r.Cloud)
 }
@@ -143,10 +142,10 @@ func (r row) MayPush() bool {
 	return r.Cloud == nil && r.Me.Organization != "" && may(r.Me, snap.ActPush, api.Snapshot{})
 }
 
-// Action returns the path of something to do with the cloud copy.
+// Action returns the path of an action on the cloud copy.
 func (r row) Action(what string) string { return "/cloud/" + url.PathEscape(r.Cloud.ID) + "/" + what }
 
-// LocalAction is Action for the local copy.
+// LocalAction returns the path of an action on the local copy.
 func (r row) LocalAction(what string) string {
 	return "/local/" + url.PathEscape(r.Local.Name) + "/" + what
 }

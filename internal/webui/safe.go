@@ -11,23 +11,22 @@ import (
 	"sync"
 )
 
-// This page decides who may use the web UI, before any handler runs:
+// This file decides who may use the web UI, before any handler runs:
 //
-//	L1  it listens on loopback only, unless told otherwise (listen.go)
+//	L1  it listens on loopback only, unless configured otherwise (listen.go)
 //	L2  the Host header must name the address the connection arrived at:
-//	    a page elsewhere whose name was bound to 127.0.0.1 is refused
-//	L3  a browser must hold the cookie that a one-time start link gave it;
-//	    changing requests must come from our own pages, and so must event
-//	    streams; nothing is opened to other origins
-//	L4  handlers answer with pages made here; the cloud client and its token
-//	    stay in this process
+//	    a foreign page whose name was resolved to 127.0.0.1 is refused
+//	L3  a browser must have the cookie from a one-time start link;
+//	    requests that change something must come from our own pages, and so
+//	    must event streams; no other origin has access
+//	L4  handlers respond with pages made here; the cloud client and its token
+//	    never leave this process
 
-// gate keeps the start links and the browsers that used one. Only hashes of
-// both are kept.
+// gate keeps the start links and the cookies of browsers that used one, as hashes only.
 type gate struct {
 	hosts []string
 	cross *http.CrossOriginProtection
-	used  func() // called after a link was used; nil does nothing
+	used  func() // called after a link was used; may be nil
 
 	mu       sync.Mutex
 	links    map[[sha256.Size]byte]bool
@@ -43,7 +42,7 @@ func newGate(hosts []string) *gate {
 
 const startPrefix = "/start/"
 
-// link makes a start link that works once.
+// link creates a start link that works once.
 func (g *gate) link() string {
 	token := rand.Text()
 	g.mu.Lock()
@@ -52,7 +51,7 @@ func (g *gate) link() string {
 	return startPrefix + token
 }
 
-// redeem uses a link up and returns the cookie's value.
+// redeem invalidates a link and returns the cookie's value.
 func (g *gate) redeem(token string) (cookie string, ok bool) {
 	sum := sha256.Sum256([]byte(token))
 	g.mu.Lock()
@@ -76,7 +75,7 @@ func (g *gate) knows(r *http.Request) bool {
 	return g.browsers[sha256.Sum256([]byte(c.Value))]
 }
 
-// protect wraps the handlers; refusals are written by problem.
+// protect wraps the handlers. problem writes the response to a refused request.
 func (g *gate) protect(next http.Handler, problem func(http.ResponseWriter, *http.Request, int, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -115,9 +114,9 @@ func (g *gate) start(w http.ResponseWriter, r *http.Request,
 	}
 }
 
-// hostAllowed is the allowlist of L2: loopback by name or number, or the local
-// address itself, with the port of the connection; or a configured name, whose
-// port is that of the proxy in front.
+// hostAllowed implements the allowlist of L2: loopback by name or number, or the local address
+// itself, with the connection's port; or a configured name, with any port, because a proxy in front
+// may use another one.
 func (g *gate) hostAllowed(r *http.Request) bool {
 	host, port, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -147,14 +146,14 @@ func localAddr(r *http.Request) (netip.AddrPort, bool) {
 	return addr.AddrPort(), true
 }
 
-// cookieName carries the port, because browsers share cookies between ports.
+// cookieName contains the port, because browsers share cookies between ports.
 func cookieName(r *http.Request) string {
 	at, _ := localAddr(r)
 	return "snapcli_" + strconv.Itoa(int(at.Port()))
 }
 
-// foreign reports whether a browser says that a page of another origin asks
-// for something that is not a page: a fragment or an event stream.
+// foreign reports whether, according to the browser, a page of another origin requests a fragment
+// or an event stream.
 func foreign(r *http.Request) bool {
 	if origin := r.Header.Get("Origin"); origin != "" && origin != "http://"+r.Host && origin != "https://"+r.Host {
 		return true

@@ -1,11 +1,9 @@
-// Package webui is the local web UI of `snapcli serve` (SPEC 4.6): the
-// snapshots on this machine and those in the cloud side by side, and what can
-// be done with them.
+// Package webui is the local web UI of `snapcli serve` (SPEC 4.6). It shows the snapshots on this
+// machine and those in the cloud, and the actions on them.
 //
-// Pages are html/template over typed data and work without script. Our own ES
-// modules send the same forms, ask for fragments of the same pages, and put
-// them in place. The cloud is reached from this process only: no credential
-// for it ever gets into a page (AUTH.md L4). safe.go decides who may open the
+// Pages are html/template over typed data and work without script. Our own ES modules send the same
+// forms, request fragments of the same pages, and insert them. Only this process contacts the
+// cloud: no credential for it ever reaches a page (AUTH.md L4). safe.go decides who may open the
 // pages at all (L1 to L3).
 package webui
 
@@ -41,16 +39,16 @@ var pageFiles embed.FS
 type Options struct {
 	Agent  *local.Agent
 	Client *api.Client // nil without a cloud service or a credential; one can then sign in from the page
-	// Sessions are the login sessions that Client uses; nil opens those of Env.
+	// Sessions are the login sessions that Client uses. Nil opens those of Env.
 	Sessions *login.File
 	HTTP     *http.Client // for signing in; nil is the default one
 
 	Listen      string   // host:port; "" is port 8484 of 127.0.0.1, or the next free one
-	AllowRemote bool     // allow Listen to be another address than loopback
-	Hosts       []string // further host names that browsers may use, with AllowRemote
+	AllowRemote bool     // allow Listen to be an address other than loopback
+	Hosts       []string // additional host names that browsers may use, with AllowRemote
 
 	Open    bool               // open the start link in a browser
-	Browse  func(string) error // opens a browser; nil is the system's way
+	Browse  func(string) error // opens a browser; nil uses the system's
 	Out     io.Writer          // receives the addresses; may be nil
 	Version string
 	Env     func(string) string // nil is os.Getenv
@@ -67,10 +65,10 @@ type Server struct {
 	cloud     *cloud
 	jobs      *jobs
 	revisions *revisions
-	signin    *signin // nil when there is nothing to sign in to
+	signin    *signin // nil if there is nothing to sign in to
 }
 
-// New makes a web UI that does not listen yet.
+// New returns a web UI that does not listen yet.
 func New(o Options) (*Server, error) {
 	if o.Out == nil {
 		o.Out = io.Discard
@@ -114,19 +112,19 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// signedInOrOut is called when a login has ended, well or not.
+// signedInOrOut is called when a login has ended, whether or not it succeeded.
 func (s *Server) signedInOrOut() {
 	s.cloud.forget()
 	s.jobs.announce("account")
 	s.jobs.announce("listing")
 }
 
-// StartPath returns the path of a fresh one-time link: the first browser that
-// opens it may use the web UI until the process ends (L3).
+// StartPath returns the path of a new one-time link. The first browser that opens it may use the
+// web UI until the process ends (L3).
 func (s *Server) StartPath() string { return s.gate.link() }
 
-// Handler returns the whole web UI. The connections it serves must come from a
-// net/http server, which tells the address they arrived at.
+// Handler returns the whole web UI. Its connections must come from a net/http server, which records
+// their local address.
 func (s *Server) Handler() http.Handler {
 	zip, err := gzhttp.NewWrapper(gzhttp.ExceptContentTypes([]string{"text/event-stream"}))
 	if err != nil {
@@ -135,9 +133,8 @@ func (s *Server) Handler() http.Handler {
 	return look.Secure(s.gate.protect(zip(s.routes()), s.gateProblem))
 }
 
-// Run serves the web UI until the context ends, then lets running requests
-// finish and stops the jobs. It fails with code usage when the address is not
-// loopback and AllowRemote is not set.
+// Run serves the web UI until the context ends, then lets running requests finish and stops the
+// jobs. It fails with code usage if the address is not loopback and AllowRemote is not set.
 func Run(ctx context.Context, o Options) error {
 	s, err := New(o)
 	if err != nil {
@@ -177,7 +174,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// announce tells the address and the one-time link, and opens it if asked to.
+// announce prints the address and the one-time link, and opens the link if configured.
 func (s *Server) announce(base string) {
 	s.gate.used = func() {
 		fmt.Fprint(s.o.Out, textOpened(base+s.StartPath()))

@@ -21,32 +21,32 @@ type sharingPage struct {
 	Can    api.Can
 	Search string
 	Shared []groupChoice // groups it is shared with
-	Others []groupChoice // those that match the search, at most groupsShown
-	More   int           // further ones that match
-	Total  int           // groups of the organization
+	Others []groupChoice // matching groups, at most groupsShown
+	More   int           // number of further matching groups
+	Total  int           // number of groups in the organization
 	Orgs   []api.OrgShare
 	Expiry []expiryChoice
 	Today  string
-	Latest string // the last day on which a share may end; empty for any
-	Limit  string // how long a share with another organization may last, in words
-	// Refusal says why the policy forbids to share it org-wide and with other
-	// organizations; empty when it allows that.
+	Latest string // the last day on which a share may expire; empty for no limit
+	Limit  string // maximum lifetime of a share with another organization, in words
+	// Refusal is why the policy forbids sharing org-wide and with other organizations; empty if it
+	// allows that.
 	Refusal string
 	Widened widened
-	Access  *api.Access    // who can see it; nil when the caller may not ask
-	Asked   string         // the e-mail of a user asked about
-	Adds    *api.Newcomers // whom sharing org-wide would add; nil when not asked
+	Access  *api.Access    // who can see it; nil if the caller may not know
+	Asked   string         // e-mail of a user whose access was queried
+	Adds    *api.Newcomers // users whom an org-wide share would add; nil if not queried
 }
 
 type groupChoice struct {
 	api.Group
 	On      bool
-	Refused bool // the policy forbids to switch it on
+	Refused bool // the policy forbids an org-wide share
 }
 
 type expiryChoice struct{ Value, Text string }
 
-// groupsShown bounds the groups that are shown at once; the search finds the rest.
+// groupsShown is the maximum number of groups shown at once; the search finds the rest.
 const groupsShown = 40
 
 // rowPage is the data of the part "row".
@@ -56,15 +56,15 @@ type rowPage struct {
 	Widened widened
 }
 
-// widened is a share that just showed original data to more people, and the
-// form that takes it back. The zero widened is none.
+// widened is a share that has just exposed original data to more people, and the form that undoes
+// it. The zero value means none.
 type widened struct {
 	Warning             string
 	Action, Name, Value string
-	Dialog              bool // it was made in the Sharing dialog
+	Dialog              bool // the change was made in the Sharing dialog
 }
 
-// confirmShare asks before a snapshot that is not sanitized is shared org-wide.
+// confirmShare asks for confirmation before an original snapshot is shared org-wide.
 func (s *Server) confirmShare(w http.ResponseWriter, r *http.Request) error {
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -75,7 +75,7 @@ func (s *Server) confirmShare(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "confirm.html", "dialog", page)
 }
 
-// confirmation asks whether to share original data, and says whom that adds.
+// confirmation asks whether to share original data, and shows who would gain access.
 func (s *Server) confirmation(ctx context.Context, one row, with api.SharesRequest) confirmPage {
 	audience, group := one.Cloud.Organization, ""
 	if len(with.GroupIDs) > 0 {
@@ -99,8 +99,8 @@ func (s *Server) confirmation(ctx context.Context, one row, with api.SharesReque
 	return page
 }
 
-// shareWith makes one share. Where the organization's policy wants a
-// confirmation, it answers with the question instead.
+// shareWith creates one share. If the organization's policy requires confirmation, it responds with
+// the question instead.
 func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.SharesRequest, undo widened) error {
 	made, err := s.cloud.client().ShareWith(r.Context(), r.PathValue("id"), with,
 		r.PostFormValue("confirmed") == "true")
@@ -116,8 +116,7 @@ func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.Shar
 	return s.sharingChanged(w, r, undo)
 }
 
-// askToConfirm answers a form with the question whether it is meant; yes sends the
-// same form again.
+// askToConfirm responds to a form with a question; the answer yes sends the same form again.
 func (s *Server) askToConfirm(w http.ResponseWriter, r *http.Request, with api.SharesRequest) error {
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -134,7 +133,7 @@ func (s *Server) askToConfirm(w http.ResponseWriter, r *http.Request, with api.S
 	return s.show(w, r, "confirm.html", "dialog", page)
 }
 
-// share switches the org-wide share at once (SPEC 3).
+// share switches the org-wide share on or off (SPEC 3).
 func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err
@@ -149,8 +148,8 @@ func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
 	return s.sharingChanged(w, r, widened{})
 }
 
-// sharingChanged answers a change of shares with what shows them: the row, and
-// the dialog when it was made there.
+// sharingChanged responds to a change of shares with the updated row, and the dialog if the change
+// was made there.
 func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, undo widened) error {
 	s.cloud.changed()
 	if !fragment(r) {
@@ -174,7 +173,7 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, undo wid
 	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Widened: undo})
 }
 
-// sharing is the dialog, or without script a page of its own.
+// sharing shows the Sharing dialog, or without script its own page.
 func (s *Server) sharing(w http.ResponseWriter, r *http.Request) error {
 	page, err := s.sharingOf(r.Context(), r, r.PathValue("id"))
 	if err != nil {
@@ -225,8 +224,8 @@ func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
 	return s.sharingChanged(w, r, widened{})
 }
 
-// expiryOf reads the expiry choice: nothing is never, "date" is the end of the
-// given day in UTC, the rest is a duration, which the service's clock measures.
+// expiryOf parses the expiry choice: "" is never, "date" is the end of the given day in UTC,
+// anything else is a duration on the service's clock.
 func expiryOf(choice, date string) (with api.SharesRequest, err error) {
 	switch choice {
 	case "":
@@ -245,7 +244,7 @@ func expiryOf(choice, date string) (with api.SharesRequest, err error) {
 	return with, err
 }
 
-// sharingOf gathers the dialog's data, asking the service for all of it at once.
+// sharingOf collects the dialog's data with concurrent requests to the service.
 func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sharingPage, error) {
 	page := sharingPage{Page: s.page(titleSharing, "/snapshots"), Search: strings.TrimSpace(r.FormValue("group")),
 		Asked: strings.TrimSpace(r.FormValue("user")), Today: s.o.Now().UTC().Format(time.DateOnly)}
@@ -287,7 +286,7 @@ func (s *Server) sharingOf(ctx context.Context, r *http.Request, id string) (sha
 	return page, err
 }
 
-// loadAccess asks who can see the snapshot, and whom sharing org-wide would add.
+// loadAccess requests who can see the snapshot, and whom an org-wide share would add.
 func (s *Server) loadAccess(ctx context.Context, g *errgroup.Group, page *sharingPage) {
 	id := page.Row.Cloud.ID
 	if page.Can.Explain {
@@ -310,7 +309,7 @@ func (s *Server) loadAccess(ctx context.Context, g *errgroup.Group, page *sharin
 	}
 }
 
-// limit offers what the organization's policy allows.
+// limit restricts the choices to those that the organization's policy allows.
 func (p *sharingPage) limit(now time.Time) {
 	p.Refusal = p.Row.Refusal()
 	policy := p.Row.Me.Policy
@@ -322,7 +321,7 @@ func (p *sharingPage) limit(now time.Time) {
 	}
 }
 
-// choose splits the groups into those shared with and the others that match.
+// choose splits the groups into those that the snapshot is shared with and the others that match.
 func (p *sharingPage) choose(groups []api.Group, shares []api.GroupShare) {
 	p.Total = len(groups)
 	on := map[string]bool{}

@@ -13,23 +13,22 @@ import (
 	"snap/internal/login"
 )
 
-// signin is the sign-in by device grant from the Account page (SPEC 5.2). At
-// most one is under way. The tokens go into credentials.json and never into a
-// page (L4).
+// signin is the sign-in by device grant on the Account page (SPEC 5.2). At most one is in progress.
+// The tokens are stored in credentials.json and never sent to a page (L4).
 type signin struct {
 	options login.Options // without Prompt
 	file    *login.File
 
 	mu      sync.Mutex
-	cancel  context.CancelFunc // nil when none is under way
+	cancel  context.CancelFunc // nil if none is in progress
 	code    *login.Code
 	problem error
 	notes   []string
 	changed func()
 }
 
-// newSignin returns nil when there is no cloud service, or an API key is set:
-// then there is nothing to sign in for.
+// newSignin returns nil if there is no cloud service or an API key is set, because there is then
+// nothing to sign in for.
 func newSignin(o Options, changed func()) (*signin, error) {
 	config := o.Agent.Config().Cloud
 	if config.URL == "" || config.APIKey != "" {
@@ -55,7 +54,7 @@ func newSignin(o Options, changed func()) (*signin, error) {
 	}, nil
 }
 
-// client returns a client that uses whatever session there is at each request.
+// client returns a client that uses the current session at each request.
 func (g *signin) client(version string) (*api.Client, error) {
 	base, err := api.CheckBaseURL(g.options.CloudURL)
 	if err != nil {
@@ -67,7 +66,7 @@ func (g *signin) client(version string) (*api.Client, error) {
 			"/" + version})
 }
 
-// prompt hears of one login.
+// prompt receives the progress of one login.
 type prompt struct {
 	g     *signin
 	ready chan struct{}
@@ -89,8 +88,8 @@ func (p *prompt) Note(text string) {
 	p.g.notes = append(p.g.notes, text)
 }
 
-// begin starts a login, or leaves the one under way, and returns when there is
-// a code to show or it has failed.
+// begin starts a login unless one is in progress. It returns when there is a code to show or the
+// login has failed.
 func (g *signin) begin(ctx context.Context) {
 	g.mu.Lock()
 	if g.cancel != nil {
@@ -124,7 +123,7 @@ func (g *signin) begin(ctx context.Context) {
 	}
 }
 
-// stop gives up the login under way, if any.
+// stop cancels the login in progress, if any.
 func (g *signin) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -133,9 +132,9 @@ func (g *signin) stop() {
 	}
 }
 
-// signinView is what the Account page shows of it.
+// signinView is the sign-in as the Account page shows it.
 type signinView struct {
-	Offered bool // one can sign in and out here
+	Offered bool // signing in and out is possible here
 	Code    *login.Code
 	Problem *problem
 	Notes   []string
@@ -180,7 +179,7 @@ func (s *Server) signOut(w http.ResponseWriter, r *http.Request) error {
 	return s.toAccount(w, r)
 }
 
-// toAccount answers with the Account page, whole or in place.
+// toAccount responds with the Account page, or with its fragment.
 func (s *Server) toAccount(w http.ResponseWriter, r *http.Request) error {
 	if fragment(r) {
 		return s.account(w, r)

@@ -39,19 +39,19 @@ type filterLink struct {
 	Count string
 }
 
-// Cleared is the address without search, target and type.
+// Cleared returns the URL without search, target and type.
 func (p snapshotsPage) Cleared() string { return query{Show: p.Query.Show, Sort: p.Query.Sort}.URL() }
 
-// First is the address of the first page.
+// First returns the URL of the first page.
 func (p snapshotsPage) First() string { return p.Query.first(p.Query.Show).URL() }
 
 // Sorts are the choices of the order.
 func (p snapshotsPage) Sorts() []sortChoice { return sortChoices() }
 
-// SortLimit is how many are sorted at most.
+// SortLimit returns the maximum number of sorted snapshots.
 func (p snapshotsPage) SortLimit() int { return sortLimit }
 
-// Heading is a column's heading that sorts by it.
+// Heading returns a column heading that sorts by the column.
 func (p snapshotsPage) Heading(text string, orders ...order) sortHeading {
 	h := sortHeading{Text: text, URL: p.Query.sorted(orders[0]).URL()}
 	for i, o := range orders {
@@ -66,14 +66,13 @@ func (p snapshotsPage) Heading(text string, orders ...order) sortHeading {
 	return h
 }
 
-// sortHeading is a column's heading; Now is the value of aria-sort, if it is
-// the one sorted by.
+// sortHeading is a column heading. Now is the value of aria-sort if the list is sorted by it.
 type sortHeading struct{ Text, URL, Now string }
 
 // Later reports whether this is not the first page.
 func (p snapshotsPage) Later() bool { return !p.Query.isFirst() }
 
-// Narrowed reports whether search, target or type leave something out.
+// Narrowed reports whether search, target or type restrict the list.
 func (p snapshotsPage) Narrowed() bool { return p.Query.narrowed() }
 
 // snapshots is the Snapshots page (SPEC 4.6).
@@ -96,7 +95,7 @@ func (s *Server) snapshots(w http.ResponseWriter, r *http.Request) error {
 	return s.show(w, r, "snapshots.html", "listing", page)
 }
 
-// withNames adds the targets that the current page shows, and the chosen one.
+// withNames adds the targets on the current page and the selected one.
 func withNames(names []string, list listing) []string {
 	known := map[string]bool{"": true}
 	for _, n := range names {

@@ -12,8 +12,8 @@ import (
 	"snap/internal/local"
 )
 
-// order is how the list is sorted. The service lists newest first; any other
-// order is made here, among the newest sortLimit snapshots.
+// order is how the list is sorted. The service lists newest first. Any other order is computed
+// here, for the newest sortLimit snapshots.
 type order string
 
 const (
@@ -23,7 +23,7 @@ const (
 	bySize      order = "size"
 )
 
-// sortLimit bounds how many cloud snapshots are fetched to be sorted.
+// sortLimit is the maximum number of cloud snapshots that are fetched for sorting.
 const sortLimit = 1000
 
 // sortChoice is an entry of the choice of orders.
@@ -36,7 +36,7 @@ func (o order) valid() bool {
 	return slices.ContainsFunc(sortChoices(), func(c sortChoice) bool { return c.Order == o })
 }
 
-// sortRows sorts by the order; equal ones stay newest first.
+// sortRows sorts by the order. Equal rows stay newest first.
 func sortRows(rows []row, o order) {
 	switch o {
 	case oldestFirst:
@@ -58,7 +58,7 @@ func sortRows(rows []row, o order) {
 	}
 }
 
-// everything fetches what the query chooses in the cloud, up to sortLimit.
+// everything fetches the matching cloud snapshots, up to sortLimit.
 func (s *Server) everything(ctx context.Context, q query) (page api.SnapshotPage, err error) {
 	o := q.options()
 	o.Cursor, o.Limit = "", api.MaxLimit
@@ -76,8 +76,8 @@ func (s *Server) everything(ctx context.Context, q query) (page api.SnapshotPage
 	return page, nil
 }
 
-// sortedPage fills the rows of a page in another order than newest first; its
-// cursor is how many rows are before it.
+// sortedPage fills the rows of a page in an order other than newest first. Its cursor is the number
+// of preceding rows.
 func (s *Server) sortedPage(ctx context.Context, out *listing, here []local.Snapshot, copies copies,
 	page api.SnapshotPage) {
 	q := out.Query

@@ -9,12 +9,11 @@ import (
 	"snap/internal/look"
 )
 
-// targetPage is the data of target.html: the form of a target, new or known.
-// A URL that holds a secret is never in it: the field stays empty, and left so
-// the target keeps what it has.
+// targetPage is the data of target.html, the form of a new or existing target. It never contains a
+// URL with a secret: that field is empty, and leaving it empty keeps the current URL.
 type targetPage struct {
 	look.Page
-	Known       bool // it is there already; its name stays
+	Known       bool // the target exists; its name cannot change
 	Name        string
 	Source      secretField
 	Destination secretField
@@ -24,12 +23,12 @@ type targetPage struct {
 // secretField is a URL as the form shows it.
 type secretField struct {
 	Name, Label, Hint string
-	Value             string // as typed, or as it is when it holds no secret
-	Kept              string // what stays when the field is left empty, without its secret
+	Value             string // as typed, or the current URL if it contains no secret
+	Kept              string // the current URL without its secret, which is kept if the field is left empty
 	Problem           *problem
 }
 
-// Action is where the form leads.
+// Action returns the form's target.
 func (p targetPage) Action() string {
 	if p.Known {
 		return targetView{Target: local.Target{Name: p.Name}}.Edit()
@@ -37,7 +36,7 @@ func (p targetPage) Action() string {
 	return "/targets/new"
 }
 
-// targetPage fills the form.
+// targetPage returns the form's data.
 func (s *Server) targetPage(title string, t local.Target) targetPage {
 	field := func(name, label, hint, value string) secretField {
 		if local.Redact(value) != value && value != "" {
@@ -85,7 +84,7 @@ func (s *Server) saveNewTarget(w http.ResponseWriter, r *http.Request) error {
 	return s.saveTarget(w, r, page, t)
 }
 
-// saveKnownTarget changes the source and destination of a known one.
+// saveKnownTarget changes the source and destination of an existing target.
 func (s *Server) saveKnownTarget(w http.ResponseWriter, r *http.Request) error {
 	t, err := s.o.Agent.Target(r.PathValue("name"))
 	if err != nil {
@@ -96,8 +95,7 @@ func (s *Server) saveKnownTarget(w http.ResponseWriter, r *http.Request) error {
 	return s.saveTarget(w, r, page, t)
 }
 
-// saveTarget saves what the form says, or shows it again with what is wrong
-// next to each field.
+// saveTarget saves the form, or shows it again with an error next to each invalid field.
 func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetPage, t local.Target) error {
 	bad := page.NameProblem != nil
 	for field, value := range map[*secretField]*string{&page.Source: &t.Source, &page.Destination: &t.Destination} {
@@ -122,8 +120,7 @@ func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetP
 	return s.views.Page(w, http.StatusUnprocessableEntity, "target.html", page)
 }
 
-// withoutSecret returns a typed URL, or nothing when it holds a secret: that
-// is not sent back.
+// withoutSecret returns a typed URL, or "" if it contains a secret, which is not sent back.
 func withoutSecret(typed string) string {
 	if local.Redact(typed) != typed {
 		return ""

@@ -17,26 +17,26 @@ type targetsPage struct {
 	Jobs    []jobView
 }
 
-// targetView is a target with its local snapshots counted.
+// targetView is a target and the number of its local snapshots.
 type targetView struct {
 	local.Target
 	Snapshots int
 	Newest    time.Time
 }
 
-// Build is where the Build form leads.
+// Build returns the target of the Build form.
 func (t targetView) Build() string { return "/targets/" + url.PathEscape(t.Name) + "/build" }
 
-// List is the address of its snapshots.
+// List returns the URL of the target's snapshots.
 func (t targetView) List() string { return query{Show: showAll, Target: t.Name}.URL() }
 
-// Edit is the address of its form.
+// Edit returns the URL of the target's form.
 func (t targetView) Edit() string { return "/targets/" + url.PathEscape(t.Name) + "/edit" }
 
-// From is the source, without password and without the values of ${NAME}.
+// From returns the source without password and without the values of ${NAME}.
 func (t targetView) From() string { return local.Redact(t.Source) }
 
-// Into is the destination, likewise.
+// Into returns the destination, in the same form as From.
 func (t targetView) Into() string { return local.Redact(t.Destination) }
 
 func (s *Server) targets(w http.ResponseWriter, r *http.Request) error {

@@ -11,11 +11,9 @@ import (
 	"snap/internal/look"
 )
 
-// This file is every English text that Go code says to a person in the web UI,
-// page by page. The other half of the one place is the folder pages: a template
-// has the page's own text, which is read where it is shown.
-// TestTextsStandInOnePlace keeps sentences out of the other Go files. Texts for
-// a log or a wrapping error stay where they are used.
+// This file contains every English text that Go code shows in the web UI, page by page. All other
+// texts are in the templates in the folder pages. TestTextsStandInOnePlace keeps sentences out of
+// the other Go files. Texts for a log or a wrapped error stay where they are used.
 
 // Titles of pages, as in the navigation and the browser's tab.
 const (
@@ -35,7 +33,7 @@ const (
 
 func titleChange(target string) string { return "Change " + target }
 
-// Problems: the title stands above an error's own words.
+// Problems: the title precedes the error's own text.
 
 const textInside = "an unexpected error occurred"
 
@@ -125,7 +123,7 @@ func errPortsTaken(first, last int) error {
 		"choose one with --listen 127.0.0.1:PORT")
 }
 
-// Snapshots: the filter row, the orders, and whose a snapshot is.
+// Snapshots: the filter row, the orders, and the owners.
 
 const (
 	hintAll    = "on this machine, and every cloud snapshot you may see"
@@ -141,7 +139,7 @@ func sortChoices() []sortChoice {
 		{bySize, "Largest first"}}
 }
 
-// Questions before something is gone, and what is said after.
+// Questions before a deletion, and the messages afterwards.
 
 const (
 	buttonDeleteCloud = "Delete from the cloud"
@@ -178,7 +176,7 @@ func declineDetails(recipient, owner string) string {
 	return "Nobody in " + recipient + " sees it any more, until " + owner + " shares it again. Local copies stay."
 }
 
-// Sharing: the question about data that is not masked, and the dialog.
+// Sharing: the question about original data, and the dialog.
 
 const (
 	buttonShare         = "Share anyway"
@@ -195,7 +193,7 @@ func shareQuestion(name, organization string) string {
 	return "Share " + name + " with everyone in " + organization + "?"
 }
 
-// encryptedTo says to how many a snapshot is encrypted, if it is.
+// encryptedTo describes to how many recipients a snapshot is encrypted.
 func encryptedTo(recipients int) string {
 	switch recipients {
 	case 0:
@@ -206,7 +204,7 @@ func encryptedTo(recipients int) string {
 	return fmt.Sprintf("encrypted to %d recipients", recipients)
 }
 
-// subsetOf says that a snapshot does not hold every row, if so.
+// subsetOf returns the label of a subset, or "".
 func subsetOf(subset bool) string {
 	if subset {
 		return "a subset of the rows"
@@ -214,7 +212,7 @@ func subsetOf(subset bool) string {
 	return ""
 }
 
-// shareDetails says whom the share adds; newcomers is zero when that is not known.
+// shareDetails describes whom the share adds. newcomers is zero if unknown.
 func shareDetails(organization string, newcomers int) string {
 	who := "Everyone in " + organization
 	if newcomers > 0 {
@@ -223,7 +221,7 @@ func shareDetails(organization string, newcomers int) string {
 	return "It is not sanitized. " + who + " could see and pull the original, unmasked data."
 }
 
-// expiryChoices are the ends that the dialog offers, of those the policy allows;
+// expiryChoices returns the expiries that the dialog offers, up to the longest the policy allows;
 // zero is no limit.
 func expiryChoices(longest time.Duration) (offered []expiryChoice) {
 	const day = 24 * time.Hour
@@ -264,13 +262,13 @@ func errTargetKnown() error {
 	return snap.Invalid("a target of this name exists already", "change it on the Targets page, or choose another name")
 }
 
-// Jobs: their titles, how each ended, and what may hinder one.
+// Jobs: their titles, outcomes and possible obstacles.
 
 func jobBuild(target string) string { return "Build a snapshot of " + target }
 
 func jobSanitize(name string) string { return "Sanitize " + name }
 
-// jobLoad is the title of the page that asks before it, too.
+// jobLoad is also the title of the page that asks for confirmation.
 func jobLoad(name string) string { return "Load " + name }
 
 func jobPull(name string) string { return "Pull " + name }
@@ -301,7 +299,7 @@ const (
 
 func alsoTarget(name string) string { return "; the target " + name + " was created" }
 
-// unsavedTarget says that a target could not be written to the configuration.
+// unsavedTarget reports that a target could not be written to the configuration.
 func unsavedTarget(name string, why error) string {
 	return fmt.Sprintf(". The target %s could not be saved (%s): add it to the configuration by hand", name, why)
 }
@@ -327,7 +325,7 @@ func errDestinationChanged() error {
 	return snap.Invalid("the destination has changed in the meantime", "check it again")
 }
 
-// Activity: who did what, around the name of what it concerns.
+// Activity: who did what, as text around the name of the object.
 
 const actorOperator = "the operator"
 
@@ -372,8 +370,7 @@ func deeds() []deed {
 	}
 }
 
-// deedOf returns the text of an action; an action that this version does not
-// know keeps its name.
+// deedOf returns the text of an action. For an unknown action it is the action's name.
 func deedOf(a snap.AuditAction) deed {
 	for _, d := range deeds() {
 		if d.action == a {
@@ -383,7 +380,7 @@ func deedOf(a snap.AuditAction) deed {
 	return deed{a, "activity", string(a)}
 }
 
-// manner says how a thing was done: with whom, until when, why not.
+// manner describes the details of an action: with whom, until when, why not.
 func manner(e snap.AuditEntry) string {
 	d := e.Detail
 	switch e.Action {
@@ -419,7 +416,7 @@ func until(expires *time.Time) string {
 	return " until " + look.Exact(expires.Local())
 }
 
-// Account: what somebody stores at the service.
+// Account: the caller's usage of the service.
 func usageText(u *api.Usage) string {
 	if u == nil {
 		return ""
@@ -435,7 +432,7 @@ func usageText(u *api.Usage) string {
 	return text
 }
 
-// Account: by what the service knows the caller.
+// Account: the credential by which the service recognizes the caller.
 
 func credentialText(k snap.CredentialKind) string {
 	switch k {

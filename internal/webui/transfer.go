@@ -7,7 +7,7 @@ import (
 	"snap/internal/local"
 )
 
-// pull brings a cloud snapshot here; a missing target is created first.
+// pull downloads a cloud snapshot. It creates the target if it is missing.
 func (s *Server) pull(w http.ResponseWriter, r *http.Request) error {
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
 	if err != nil {
@@ -34,7 +34,7 @@ func (s *Server) pull(w http.ResponseWriter, r *http.Request) error {
 		})
 }
 
-// push brings a local snapshot to the cloud, where it starts private.
+// push uploads a local snapshot, which is private at first.
 func (s *Server) push(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err
