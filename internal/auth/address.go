@@ -16,9 +16,9 @@ func ConnectionAddress(r *http.Request) string {
 	return network(host)
 }
 
-// ProxiedAddress returns a function that finds the client's address behind
-// proxies: the last one in X-Forwarded-For that is not a trusted proxy. The
-// header is believed only when the connection comes from a trusted proxy.
+// ProxiedAddress returns a function that finds the client's address behind proxies: the last
+// address in X-Forwarded-For that is not a trusted proxy. It uses the header only when the
+// connection comes from a trusted proxy.
 func ProxiedAddress(trusted []netip.Prefix) func(*http.Request) string {
 	return func(r *http.Request) string {
 		address := ConnectionAddress(r)
@@ -47,8 +47,8 @@ func isTrusted(address string, trusted []netip.Prefix) bool {
 	return false
 }
 
-// network returns an address as limits count it. One subscriber has a whole
-// IPv6 /64, so that counts as one.
+// network returns an address in the form in which limits count it. An IPv6 address counts as its
+// /64, because one subscriber has all of it.
 func network(host string) string {
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
@@ -62,10 +62,9 @@ func network(host string) string {
 	return prefix.String()
 }
 
-// Networks returns the networks that an address, as [ConnectionAddress] returns
-// it, belongs to: the site, which is an IPv6 /56 or the IPv4 address itself,
-// and the network, which is a /48 or /24. Text that is no address is returned
-// as it is.
+// Networks returns the networks of an address that [ConnectionAddress] returned: the site, which is
+// an IPv6 /56 or the IPv4 address itself, and the network, which is a /48 or /24. Text that is not
+// an address is returned unchanged.
 func Networks(address string) (site, network string) {
 	ip, err := netip.ParseAddr(strings.TrimSuffix(address, "/64"))
 	if err != nil {

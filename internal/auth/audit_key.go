@@ -12,9 +12,9 @@ import (
 	"snap/internal/store"
 )
 
-// AuditKey returns the key that signs the checkpoints of the audit logs. It is
-// made once, and every replica has the same one. It is encrypted as the signing
-// keys are, also when auth.key_encryption_key was set later.
+// AuditKey returns the key that signs the checkpoints of the audit logs. It is created once and
+// shared by all replicas. It is encrypted like the signing keys, even if auth.key_encryption_key
+// was set later.
 func AuditKey(ctx context.Context, st *store.Store, sealer *Sealer) (auditlog.Key, error) {
 	stored, err := st.SecretMade(ctx, store.AuditKeyName, func() ([]byte, error) {
 		_, private, err := ed25519.GenerateKey(nil)

@@ -1,11 +1,10 @@
-// Package auth turns a request into its caller. The agent mount takes API keys
-// (SPEC 5.1), the user mount access tokens of a login (RFC 9068) and browser
-// sessions. Every request is checked again: a revoked key, an ended session, a
-// disabled user or a changed role takes effect at the next request.
+// Package auth determines the caller of a request. The agent mount accepts API keys (SPEC 5.1), the
+// user mount access tokens of a login (RFC 9068) and browser sessions. Every request is checked
+// again: a revoked key, an ended session, a disabled user or a changed role takes effect at the
+// next request.
 //
-// Every wrong credential gets the same snap.ErrUnauthenticated, so that nothing
-// can be learned by trying. An address that fails too often is asked to slow
-// down.
+// Every invalid credential gets the same snap.ErrUnauthenticated, so that trying credentials
+// reveals nothing. An address that fails too often must slow down.
 package auth
 
 import (
@@ -21,25 +20,25 @@ import (
 	"snap/internal/store"
 )
 
-// Options configure an [Authenticator].
+// Options configures an [Authenticator].
 type Options struct {
 	Issuer    string                     // of the access tokens to accept: the auth service's URL
-	Audience  string                     // that they must name; empty is PublicURL
+	Audience  string                     // the audience they must name; empty is PublicURL
 	PublicURL string                     // of the service; decides the cookie's name
-	Sealer    *Sealer                    // of the signing keys; nil is none
+	Sealer    *Sealer                    // of the signing keys; nil means none
 	Now       func() time.Time           // nil is time.Now
 	Address   func(*http.Request) string // of the client, for rate limits; nil is the connection's
-	External  *External                  // an auth service of someone else; nil is none
-	Limiter   *limit.Limiter             // shared by all that limits; nil is one of its own over the store
-	// wrong credentials of an address in a minute; 0 is DefaultFailures, less is no limit
+	External  *External                  // an external auth service; nil means none
+	Limiter   *limit.Limiter             // nil uses a limiter of its own over the store
+	// Failures is the number of invalid credentials per minute from one address. 0 is
+	// DefaultFailures; a negative value is no limit.
 	Failures limit.Rate
 }
 
-// DefaultFailures is how often an address may fail in a minute before it must
-// wait.
+// DefaultFailures is how often an address may fail in a minute before it must wait.
 const DefaultFailures = 60
 
-// Authenticator finds out who calls. It is safe for concurrent use.
+// Authenticator determines the callers of requests. It is safe for concurrent use.
 type Authenticator struct {
 	store    *store.Store
 	tokens   *Tokens
@@ -53,7 +52,7 @@ type Authenticator struct {
 	external *External
 }
 
-// New returns an authenticator over the store's keys and sessions.
+// New returns an authenticator that uses the store's keys and sessions.
 func New(s *store.Store, o Options) *Authenticator {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -84,18 +83,17 @@ func New(s *store.Store, o Options) *Authenticator {
 	}
 }
 
-// CrossOrigin returns the protection of what changes something by cookie: a
-// browser must say that its own page, or one of the public URL, asks for it.
+// CrossOrigin returns the protection for changing requests that are authenticated by cookie: the
+// browser must state that they come from a page of this service or of the public URL.
 func CrossOrigin(publicURL string) *http.CrossOriginProtection {
 	p := http.NewCrossOriginProtection()
 	if u, err := url.Parse(publicURL); err == nil && u.Host != "" {
-		_ = p.AddTrustedOrigin(u.Scheme + "://" + u.Host) // a URL that is not an origin adds nothing
+		_ = p.AddTrustedOrigin(u.Scheme + "://" + u.Host) // an invalid URL adds no origin
 	}
 	return p
 }
 
-// A credential on the mount of the other kind is recognized by its form alone,
-// whether it is valid or not.
+// A credential on the wrong mount is recognized by its form alone, whether it is valid or not.
 var (
 	errTokenHere = &snap.Error{
 		Code: snap.CodeUnauthenticated, Detail: "this is an access token, but paths below /api/v1/agents take API keys",
@@ -117,9 +115,8 @@ func looksLikeKey(credential string) bool {
 	return false
 }
 
-// Agent returns the caller of a request on the agent mount, by the API key in
-// Authorization: Bearer or X-API-Key. It fails with snap.ErrUnauthenticated or
-// rate_limited.
+// Agent returns the caller of a request on the agent mount, by the API key in Authorization: Bearer
+// or X-API-Key. It fails with snap.ErrUnauthenticated or rate_limited.
 func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
 	return a.guarded(r, func() (snap.Caller, error) {
 		key := r.Header.Get("X-API-Key")
@@ -133,10 +130,9 @@ func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
 	})
 }
 
-// User returns the caller of a request on the user mount: by the access token
-// in Authorization: Bearer, else by the browser's session cookie. With a
-// cookie, a request that changes something must come from our own pages, else
-// it fails with forbidden. It fails otherwise with snap.ErrUnauthenticated or
+// User returns the caller of a request on the user mount, by the access token in Authorization:
+// Bearer, else by the browser's session cookie. A changing request with a cookie must come from our
+// own pages, else User fails with forbidden. It also fails with snap.ErrUnauthenticated and
 // rate_limited.
 func (a *Authenticator) User(r *http.Request) (snap.Caller, error) {
 	return a.guarded(r, func() (snap.Caller, error) {
@@ -156,8 +152,8 @@ func (a *Authenticator) User(r *http.Request) (snap.Caller, error) {
 	})
 }
 
-// inURL reports whether a credential came in the URL, where logs and histories
-// keep it. Such a request is refused, whatever else it carries.
+// inURL reports whether a request has a credential in its URL, where logs and browser histories
+// would keep it. Such a request is always refused.
 func inURL(r *http.Request) bool {
 	if !strings.Contains(r.URL.RawQuery, "_") {
 		return false
@@ -175,8 +171,8 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// guarded counts failed attempts by address and refuses more when there were
-// too many. A valid credential is still let in: many people share one address.
+// guarded counts failed attempts by address and refuses further ones when there were too many. A
+// valid credential is still accepted, because many people may share an address.
 func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) (snap.Caller, error) {
 	c, err := snap.Caller{}, error(snap.ErrUnauthenticated)
 	if !inURL(r) {
@@ -196,7 +192,7 @@ func (a *Authenticator) guarded(r *http.Request, f func() (snap.Caller, error)) 
 	return c, err
 }
 
-// presented reports whether the request tried a credential at all.
+// presented reports whether the request has any credential.
 func presented(r *http.Request) bool {
 	return r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != "" || inURL(r)
 }

@@ -33,8 +33,8 @@ func NewBrowser(s *store.Store, publicURL string, now func() time.Time, address 
 	return Browser{store: s, secure: err != nil || u.Scheme != "http", now: now, address: address}
 }
 
-// CookieName returns a cookie's name: with the prefix __Host-, which binds it
-// to this host over https. Only plain http on loopback goes without.
+// CookieName returns the full name of a cookie. It has the prefix __Host-, which binds the cookie
+// to this host over https, except with plain http on loopback.
 func (b Browser) CookieName(name string) string {
 	if b.secure {
 		return "__Host-" + name
@@ -42,8 +42,8 @@ func (b Browser) CookieName(name string) string {
 	return name
 }
 
-// SetCookie sets a cookie that only this host's pages send back and that no
-// script reads. A negative life deletes it; 0 lasts as long as the browser.
+// SetCookie sets a cookie that is sent only to this host, by its own pages, and that scripts cannot
+// read. A negative life deletes it. With a life of 0, it lasts until the browser is closed.
 func (b Browser) SetCookie(w http.ResponseWriter, name, value string, life time.Duration) {
 	http.SetCookie(w, &http.Cookie{
 		Name: b.CookieName(name), Value: value, Path: "/", MaxAge: int(life.Seconds()),
@@ -53,8 +53,8 @@ func (b Browser) SetCookie(w http.ResponseWriter, name, value string, life time.
 
 const sessionCookie = "snap_session"
 
-// SignIn starts a session for a user, ends the one the browser had, and sets
-// the cookie. The cookie's value is new at every sign-in.
+// SignIn starts a session for a user, ends the browser's previous session, and sets the cookie. The
+// cookie has a new value at every sign-in.
 func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, userID int64) (store.Session, error) {
 	if err := b.end(r); err != nil {
 		return store.Session{}, err
@@ -86,7 +86,7 @@ func (b Browser) end(r *http.Request) error {
 	return b.store.EndSessionByHash(r.Context(), hash(cookie.Value))
 }
 
-// Session returns the live session of the browser, or snap.ErrUnauthenticated.
+// Session returns the browser's live session. It fails with snap.ErrUnauthenticated.
 func (b Browser) Session(r *http.Request) (store.Session, error) {
 	cookie, err := r.Cookie(b.CookieName(sessionCookie))
 	if err != nil {
@@ -106,7 +106,7 @@ func (b Browser) touch(ctx context.Context, n store.Session, address string) err
 	return b.store.TouchSession(ctx, n, address, b.now().Add(BrowserIdle))
 }
 
-// browserName tells which browser, in a word or two, from its User-Agent.
+// browserName names the browser in a word or two, from its User-Agent.
 func browserName(agent string) string {
 	name := "a browser"
 	for _, known := range []struct{ mark, name string }{

@@ -9,24 +9,24 @@ import (
 	"snap"
 )
 
-// The bounds of what is taken from an identity provider.
+// Limits of the data that is accepted from an identity provider.
 const (
 	maxGroups      = 2000
 	maxGroupLength = 512
 )
 
-// The changes that a person whose groups are unknown asks their admin for.
+// The changes to request from an admin when a person's groups are unknown.
 const (
 	askForFewer = "ask your admin to let the identity provider send only the groups assigned to this application"
 	askForOther = "ask your admin to let the identity provider send the names or identifiers of your groups there, " +
 		"or to name another claim in groups_claim"
 )
 
-// GroupClaim is what an identity provider said about a user's groups.
+// GroupClaim is what an identity provider reported about a user's groups.
 type GroupClaim struct {
 	Groups []snap.Group // GroupID and Name
-	Known  bool         // false: there was no usable claim, which is not the same as no groups
-	Why    string       // why it was not usable and what to do, for the person and the log
+	Known  bool         // false: there was no usable claim, which differs from no groups
+	Why    string       // why it was not usable and what to do, for the user and the log
 }
 
 // GroupsFromClaims reads the groups from claims, in every shape that providers
@@ -164,18 +164,18 @@ func text(m map[string]any, names ...string) string {
 	return ""
 }
 
-// Person is what an identity provider said about who signed in.
+// Person is what an identity provider reported about the person who signed in.
 type Person struct {
 	Issuer, Subject string
-	Email           string // what is shown; never what an account is found by
+	Email           string // for display only, never to find an account
 	Verified        bool   // the provider vouches for Email
 	Name            string
 	Groups          GroupClaim
 	Session         string // the sid of the provider's session; empty if it names none
 }
 
-// PersonFromClaims reads a person. An e-mail that the provider says is not
-// verified is not shown as theirs.
+// PersonFromClaims reads a person from claims. It ignores an e-mail that the provider reports as
+// unverified.
 func PersonFromClaims(issuer, subject string, claims map[string]any, groupsClaim string) Person {
 	p := Person{Issuer: issuer, Subject: subject, Groups: GroupsFromClaims(claims, groupsClaim)}
 	p.Name, p.Session = clip(text(claims, "name", "preferred_username")), text(claims, "sid")

@@ -16,21 +16,19 @@ import (
 	"snap/internal/store"
 )
 
-// External is an auth service of someone else, whose access tokens the user
-// mount takes besides our own (auth.issuer). Its users belong to one
-// organization.
+// External is an external auth service, whose access tokens the user mount accepts in addition to
+// our own (auth.issuer). Its users belong to one organization.
 type External struct {
 	Provider    *Provider
-	Audience    string // that its access tokens must name
+	Audience    string // the audience that its access tokens must name
 	OrgID       int64
 	GroupsClaim string
 	Roles       map[snap.Role][]string
 }
 
-// byExternal returns the caller of an external access token. The token is
-// verified at every request. At the first one, its claims are applied to the
-// account as a sign-in, and it becomes a session that lives as long as it does
-// and that its user can end.
+// byExternal returns the caller of an external access token. The token is verified at every
+// request. At the first request, its claims are applied to the account like a sign-in, and the
+// token becomes a session. The session lives as long as the token, and its user can end it.
 func (a *Authenticator) byExternal(ctx context.Context, token string) (snap.Caller, error) {
 	d, err := a.external.Provider.Discover(ctx)
 	if err != nil {
@@ -68,8 +66,8 @@ func (a *Authenticator) verifyExternal(ctx context.Context, d *Discovered, token
 	return id, claims, nil
 }
 
-// isIDToken reports whether a token is one. Access tokens by RFC 9068 say so in
-// their header; of others, the members that only ID tokens have tell.
+// isIDToken reports whether a token is an ID token. Access tokens by RFC 9068 are marked in their
+// header; others are recognized by members that only ID tokens have.
 func isIDToken(token string, claims map[string]any) bool {
 	parsed, err := jwt.ParseSigned(token, AsymmetricAlgorithms())
 	if err != nil || len(parsed.Headers) != 1 {
@@ -95,8 +93,8 @@ func AsymmetricAlgorithms() []jose.SignatureAlgorithm {
 	}
 }
 
-// admitExternal applies what a new token says of its user, and what userinfo
-// adds, and makes the token's session.
+// admitExternal applies the claims of a new token and of userinfo to its user's account, and
+// creates the token's session.
 func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken,
 	claims map[string]any) (store.Session, error) {
 	p := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.GroupsClaim)
@@ -139,8 +137,8 @@ func hostOf(raw string) string {
 	return u.Host
 }
 
-// issuerOf returns the issuer that a token names, before anything is verified:
-// only to choose who is to verify it.
+// issuerOf returns the issuer that an unverified token names. It is used only to choose the
+// verifier.
 func issuerOf(token string) string {
 	parsed, err := jwt.ParseSigned(token, AsymmetricAlgorithms())
 	if err != nil {

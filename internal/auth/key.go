@@ -59,8 +59,8 @@ func checksum(body string) string {
 	return string(digits[:])
 }
 
-// wellFormedKey reports whether a key can be one of ours. A typing error is
-// refused here, without the database.
+// wellFormedKey reports whether text has the form and checksum of an API key. Typing errors are
+// thus refused without the database.
 func wellFormedKey(secret string) bool {
 	if !keyForm.MatchString(secret) {
 		return false
@@ -69,7 +69,7 @@ func wellFormedKey(secret string) bool {
 	return checksum(secret[:cut]) == secret[cut:]
 }
 
-// keyHint is what is shown of a key later: the first 8 and last 4 characters.
+// keyHint returns the part of a key that is shown later: the first 8 and last 4 characters.
 func keyHint(secret string) string { return secret[:8] + "..." + secret[len(secret)-4:] }
 
 func hash(secret string) []byte {
@@ -77,20 +77,19 @@ func hash(secret string) []byte {
 	return sum[:]
 }
 
-// KeySpec says what key to make.
+// KeySpec describes a key to create.
 type KeySpec struct {
 	OrgID     int64
 	UserID    int64 // for user-scoped keys
 	Kind      snap.CredentialKind
 	Name      string
-	Scopes    []snap.Scope // for organization-level keys; none is pull and push
-	Expires   time.Time    // zero is never
-	CreatedBy int64        // the user who makes it; 0 is the operator
+	Scopes    []snap.Scope // for organization-level keys; none means pull and push
+	Expires   time.Time    // zero means never
+	CreatedBy int64        // the user who creates it; 0 means the operator
 }
 
-// NewKey makes an API key and returns its secret, which is shown only this
-// once. It fails with invalid when the parts do not fit together. Authorization
-// is the caller's job.
+// NewKey creates an API key and returns its secret, which cannot be retrieved later. It fails with
+// invalid when the fields of k do not fit together. Authorization is the caller's job.
 func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, key store.Key, err error) {
 	k.Name = strings.TrimSpace(k.Name)
 	if err := a.checkSpec(&k); err != nil {

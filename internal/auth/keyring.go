@@ -14,13 +14,13 @@ import (
 	"snap/internal/store"
 )
 
-// When signing keys change. A key signs for keySigns; afterwards it stays in
-// the key set for keyStays, longer than any token it signed and than any
-// replica's memory of which key is the newest.
+// The lifetime of signing keys. A key signs for keySigns. It then stays in the key set for
+// keyStays, which is longer than the life of any token it signed and than any replica's memory of
+// the newest key.
 const (
 	keySigns = 30 * 24 * time.Hour
 	keyStays = time.Hour
-	keyFresh = time.Minute // how long a replica remembers the keys
+	keyFresh = time.Minute // how long a replica caches the keys
 )
 
 type signingKey struct {
@@ -29,7 +29,7 @@ type signingKey struct {
 	created time.Time
 }
 
-// keyring holds the signing keys as of the last look into the store.
+// keyring caches the signing keys of the store.
 type keyring struct {
 	store  *store.Store
 	sealer *Sealer
@@ -40,7 +40,7 @@ type keyring struct {
 	loaded time.Time
 }
 
-// signer returns the newest key, and makes one when that is too old.
+// signer returns the newest key. It creates a new one when that is too old.
 func (k *keyring) signer(ctx context.Context) (signingKey, error) {
 	keys, err := k.load(ctx)
 	if err != nil {
@@ -59,8 +59,8 @@ func (k *keyring) signer(ctx context.Context) (signingKey, error) {
 	return keys[0], nil
 }
 
-// public returns the public key with this ID, nil if there is none. A key this
-// replica does not know yet may have been made by another.
+// public returns the public key with this ID, or nil if there is none. It reloads the keys for an
+// unknown ID, because another replica may have created the key.
 func (k *keyring) public(ctx context.Context, kid string) (crypto.PublicKey, error) {
 	for try := range 2 {
 		keys, err := k.load(ctx)
@@ -79,8 +79,8 @@ func (k *keyring) public(ctx context.Context, kid string) (crypto.PublicKey, err
 	return nil, nil
 }
 
-// forget makes the next load read the store, unless that was done just now:
-// made-up key IDs must not become queries.
+// forget makes the next load read the store, unless that just happened, so that invented key IDs do
+// not cause a query each.
 func (k *keyring) forget() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -104,7 +104,7 @@ func (k *keyring) load(ctx context.Context) ([]signingKey, error) {
 	var keys []signingKey
 	for i, s := range stored {
 		if i > 0 && k.now().Sub(stored[i-1].Created) > keyStays {
-			continue // its successor has signed for so long that none of its tokens lives
+			continue // its successor has signed for so long that all of its tokens have expired
 		}
 		key, err := k.parse(s)
 		if err != nil {

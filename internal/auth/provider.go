@@ -15,13 +15,12 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// ErrProviderDown says that an identity provider does not answer, or not as
-// one. API keys and existing sessions keep working meanwhile.
+// ErrProviderDown reports that an identity provider does not answer, or not with a valid answer.
+// API keys and existing sessions keep working meanwhile.
 var ErrProviderDown = errors.New("the identity provider does not answer")
 
-// Provider is an OpenID Connect provider that is discovered when it is first
-// needed, so that the service starts while the provider is down. It is safe
-// for concurrent use.
+// Provider is an OpenID Connect provider. It is discovered when it is first needed, so that the
+// service can start while the provider is down. It is safe for concurrent use.
 type Provider struct {
 	issuer string
 	client *http.Client
@@ -29,10 +28,10 @@ type Provider struct {
 
 	mu    sync.Mutex
 	found *Discovered
-	fresh time.Time // until when found serves without asking again
+	fresh time.Time // found need not be fetched again before
 }
 
-// Discovered is what a provider says of itself.
+// Discovered is the metadata that a provider publishes.
 type Discovered struct {
 	*oidc.Provider
 	Extras
@@ -45,9 +44,9 @@ type Extras struct {
 	Scopes      []string `json:"scopes_supported"`
 }
 
-// metadataLife is how long a provider's metadata are trusted. metadataRetry is
-// how much longer when it does not answer then, so that not every sign-in waits
-// for it. Its keys are fetched again whenever an unknown one signs.
+// metadataLife is how long a provider's metadata are cached. When the provider does not answer
+// then, they are used for another metadataRetry, so that not every sign-in waits for it. Its keys
+// are fetched again whenever a token has an unknown key.
 const (
 	metadataLife  = time.Hour
 	metadataRetry = time.Minute
@@ -75,8 +74,8 @@ func (p *Provider) Context(ctx context.Context) context.Context {
 	return oidc.ClientContext(ctx, p.client)
 }
 
-// Discover returns the provider's metadata, from memory if they are young. It
-// fails with ErrProviderDown; old metadata are used rather than none.
+// Discover returns the provider's metadata, from the cache if they are recent. It prefers old
+// metadata to none, and fails with ErrProviderDown.
 func (p *Provider) Discover(ctx context.Context) (*Discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,8 +104,8 @@ func (p *Provider) fetchMetadata(ctx context.Context) (*Discovered, error) {
 	return d, err
 }
 
-// Verifier returns the verifier of the provider's tokens for an audience. Only
-// asymmetric algorithms are taken.
+// Verifier returns the verifier of the provider's tokens for an audience. It accepts only
+// asymmetric algorithms.
 func (p *Provider) Verifier(d *Discovered, audience string) *oidc.IDTokenVerifier {
 	return d.Verifier(&oidc.Config{ClientID: audience, SupportedSigningAlgs: asymmetric(d.Algorithms), Now: p.now})
 }
@@ -128,9 +127,9 @@ func asymmetric(offered []string) []string {
 	return taken
 }
 
-// guardedClient returns a client that does not reach into the service's own
-// network: the address is judged after the name was resolved, when it is
-// dialled, so no name can lead elsewhere. Redirects are not followed.
+// guardedClient returns a client that cannot connect to the service's own network. It checks the
+// address when it is dialled, after the name was resolved, so that no name can lead elsewhere. It
+// does not follow redirects.
 func guardedClient(allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	transport := &http.Transport{
@@ -161,10 +160,10 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// IsPublic reports whether an address is one of the open Internet: not of a
-// network that is kept for other ends (RFC 6890), and none that holds another
-// address, of which nobody knows where it leads. It is asked for an address
-// that is dialled, after its name was resolved.
+// IsPublic reports whether an address is on the public Internet. It is false for networks that are
+// reserved for other purposes (RFC 6890), and for addresses that embed another address, because it
+// is unknown where they lead. It must be called with the address that is dialled, after its name
+// was resolved.
 func IsPublic(ip netip.Addr) bool {
 	ip = ip.Unmap()
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() {

@@ -17,19 +17,18 @@ import (
 // AES-256-GCM ciphertext follow. An unsealed one is DER and begins with 0x30.
 const sealedV1 = 1
 
-// Why a private key cannot be opened.
+// The reasons why a private key cannot be decrypted.
 var (
 	errNoSealer    = errors.New("the signing keys are encrypted, and auth.key_encryption_key is not set")
 	errWrongSealer = errors.New("auth.key_encryption_key is not the key that encrypted the signing keys")
 )
 
-// Sealer encrypts the private signing keys before they reach the database, so
-// that who reads a dump of it cannot sign tokens (AUTH T10). A nil Sealer
-// leaves them as they are.
+// Sealer encrypts the private signing keys before they are stored, so that a person who reads a
+// dump of the database cannot sign tokens (AUTH T10). A nil Sealer leaves keys unencrypted.
 type Sealer struct{ aead cipher.AEAD }
 
-// NewSealer returns the sealer with this key, 32 bytes as base64, and nil when
-// it is empty. The error does not repeat the key.
+// NewSealer returns the sealer with this key, 32 bytes as base64, or nil when the key is empty. The
+// error does not contain the key.
 func NewSealer(key string) (*Sealer, error) {
 	key = strings.TrimSpace(key)
 	if key == "" {
@@ -50,18 +49,18 @@ func NewSealer(key string) (*Sealer, error) {
 	return &Sealer{aead}, nil
 }
 
-// seal encrypts a private key for the key ID it is stored by.
+// seal encrypts a private key and binds it to the key ID under which it is stored.
 func (s *Sealer) seal(kid string, private []byte) []byte {
 	if s == nil {
 		return private
 	}
 	nonce := make([]byte, s.aead.NonceSize())
-	_, _ = rand.Read(nonce) // it never fails
+	_, _ = rand.Read(nonce) // never fails
 	return s.aead.Seal(append([]byte{sealedV1}, nonce...), nonce, private, []byte(kid))
 }
 
-// open decrypts what seal made. A key that was stored unsealed is returned as
-// it is: the next rotation replaces it by a sealed one.
+// open decrypts the result of seal. It returns a key that was stored unencrypted unchanged; the
+// next rotation replaces that by an encrypted one.
 func (s *Sealer) open(kid string, stored []byte) ([]byte, error) {
 	if len(stored) == 0 || stored[0] != sealedV1 {
 		return stored, nil
@@ -81,10 +80,11 @@ func (s *Sealer) open(kid string, stored []byte) ([]byte, error) {
 	return private, nil
 }
 
-// Seal encrypts a secret for the name that it is stored by. The sealer is not nil.
+// Seal encrypts a secret and binds it to the name under which it is stored. The sealer must not be
+// nil.
 func (s *Sealer) Seal(name string, secret []byte) []byte { return s.seal(name, secret) }
 
-// Open decrypts what [Sealer.Seal] made for the same name.
+// Open decrypts the result of [Sealer.Seal] for the same name.
 func (s *Sealer) Open(name string, sealed []byte) ([]byte, error) {
 	if len(sealed) == 0 || sealed[0] != sealedV1 {
 		return nil, fmt.Errorf("%s is not sealed", name)
@@ -92,8 +92,8 @@ func (s *Sealer) Open(name string, sealed []byte) ([]byte, error) {
 	return s.open(name, sealed)
 }
 
-// Check reports, with code usage, that the stored signing keys cannot be read
-// with the sealer there is. A service that starts asks it.
+// Check fails with code usage when the stored signing keys cannot be read with the configured
+// sealer. The service calls it when it starts.
 func (t *Tokens) Check(ctx context.Context) error {
 	_, err := t.keys.load(ctx)
 	for _, known := range []error{errNoSealer, errWrongSealer} {
@@ -106,9 +106,9 @@ func (t *Tokens) Check(ctx context.Context) error {
 	return err
 }
 
-// Reseal returns what translates a stored private key from one sealer to
-// another, for a database that is copied. It fails with code usage when the
-// keys are encrypted and would not be any more.
+// Reseal returns a function that re-encrypts a stored private key for another sealer, for copying a
+// database. The function fails with code usage when the key is encrypted and would not be
+// afterwards.
 func Reseal(from, to *Sealer) func(kid string, stored []byte) ([]byte, error) {
 	return func(kid string, stored []byte) ([]byte, error) {
 		private, err := from.open(kid, stored)

@@ -14,11 +14,11 @@ import (
 	"snap/internal/store"
 )
 
-// AccessLife is how long an access token lives. It also ends at once with its
-// session, because every request asks the store.
+// AccessLife is the lifetime of an access token. A token also ends with its session, because every
+// request checks the session in the store.
 const AccessLife = 10 * time.Minute
 
-// leeway is how far the clocks of two replicas may be apart.
+// leeway is the accepted difference between the clocks of two replicas.
 const leeway = 5 * time.Second
 
 // The types of our tokens, in the JOSE header. They keep an ID token from being
@@ -36,19 +36,19 @@ type Tokens struct {
 	keys             *keyring
 }
 
-// NewTokens returns the tokens of an issuer for one audience, the API. The
-// sealer, nil for none, encrypts the keys that sign them in the store.
+// NewTokens returns the tokens of an issuer for one audience, the API. The sealer encrypts the
+// signing keys in the store; nil leaves them unencrypted.
 func NewTokens(s *store.Store, issuer, audience string, sealer *Sealer, now func() time.Time) *Tokens {
 	return &Tokens{issuer: issuer, audience: audience, now: now, keys: &keyring{store: s, sealer: sealer, now: now}}
 }
 
-// Claims is what an access token says.
+// Claims is the content of an access token.
 type Claims struct {
 	Session  int64
 	Subject  string // the user's identifier
 	ClientID string
 	Scope    string
-	Expires  time.Time // of a verified token; one to be made lives for [AccessLife]
+	Expires  time.Time // set in verified tokens; new ones live for [AccessLife]
 }
 
 type accessClaims struct {
@@ -68,7 +68,7 @@ func (t *Tokens) Access(ctx context.Context, c Claims) (string, error) {
 	})
 }
 
-// Identity is what an ID token says about a user.
+// Identity is the content of an ID token about a user.
 type Identity struct {
 	Subject  string
 	ClientID string
@@ -84,8 +84,7 @@ type idClaims struct {
 	AuthTime int64  `json:"auth_time"`
 }
 
-// ID returns an ID token for a client (OpenID Connect Core section 2). The API
-// never takes it.
+// ID returns an ID token for a client (OpenID Connect Core section 2). The API never accepts it.
 func (t *Tokens) ID(ctx context.Context, i Identity) (string, error) {
 	return t.sign(ctx, typeID, idClaims{
 		Claims: t.registered(i.Subject, i.ClientID), Email: i.Email, Name: i.Name, AuthTime: i.AuthTime.Unix(),
@@ -114,10 +113,9 @@ func (t *Tokens) sign(ctx context.Context, typ string, claims any) (string, erro
 	return jwt.Signed(signer).Claims(claims).Serialize()
 }
 
-// Verify returns the claims of an access token of ours. Everything else is
-// snap.ErrUnauthenticated: another algorithm, type, issuer or audience, an
-// expired token, a signature by a key we do not have. It does not ask whether
-// the session is live.
+// Verify returns the claims of one of our access tokens. It fails with snap.ErrUnauthenticated for
+// every other token: one with another algorithm, type, issuer or audience, an expired token, or a
+// signature by an unknown key. It does not check whether the session is live.
 func (t *Tokens) Verify(ctx context.Context, token string) (Claims, error) {
 	parsed, err := jwt.ParseSigned(token, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil || len(parsed.Headers) != 1 {

@@ -1,11 +1,10 @@
-// Package blob is the only object storage of the service: a folder, whose
-// upload URLs it signs and serves itself, and S3-compatible storage, where
-// bytes never pass through the service. Both hold immutable objects that
-// arrive in parts over presigned URLs and appear whole or not at all; one
-// conformance suite holds the two to the same contract.
+// Package blob is the object store of the service. It is either a folder, whose upload URLs the
+// service signs and serves itself, or S3-compatible storage, where bytes never pass through the
+// service. Both hold immutable objects that are uploaded in parts over presigned URLs and become
+// visible only when they are complete. One conformance suite tests both.
 //
-// Nothing here knows who a caller is. Whoever calls [Store.SignPart] or
-// [Store.Serve] has checked their right.
+// This package does not know who a caller is. Callers of [Store.SignPart] and [Store.Serve] must
+// have checked the right.
 package blob
 
 import (
@@ -16,54 +15,52 @@ import (
 	"time"
 )
 
-// Store keeps objects by key. Keys are made by the service, from letters,
-// digits and the characters - _ . and /.
+// Store holds objects by key. The service chooses the keys, from letters, digits and the characters
+// - _ . and /.
 //
-// A missing object or upload is an error that matches snap.ErrNotFound; a full
-// disk is one of code storage_full; storage that does not answer is one of
-// code unavailable.
+// Errors: a missing object or upload matches snap.ErrNotFound, a full disk has the code
+// storage_full, and a store that does not answer has the code unavailable.
 type Store interface {
-	// Begin starts an upload of size bytes in parts of partSize, the last one
-	// being what remains, and returns its ID.
+	// Begin starts an upload of size bytes in parts of partSize and returns its ID. The last part
+	// holds the remainder.
 	Begin(ctx context.Context, key string, size, partSize int64) (upload string, err error)
-	// SignPart returns a request that brings one part, until life is over. It
-	// holds no secret and serves nothing but this part with this checksum.
+	// SignPart returns a request that uploads one part, valid for life. It holds no secret and
+	// accepts only this part with this checksum.
 	SignPart(ctx context.Context, key, upload string, p Part, life time.Duration) (Signed, error)
-	// Parts lists the parts that arrived and whose bytes are what was
-	// announced, by number. It answers within seconds; a part whose bytes could
-	// not be looked at in that time is listed, and Complete finds it missing.
+	// Parts lists the parts that have arrived with the announced bytes, by number. It answers
+	// within seconds. A part that could not be verified in that time is listed; Complete verifies
+	// it.
 	Parts(ctx context.Context, key, upload string) ([]Part, error)
-	// Complete makes the object of its parts. It fails with upload_incomplete
-	// when some are missing and checksum_mismatch when the bytes are not what
-	// was announced: a folder compares the SHA-256 of the whole, S3 the size
-	// and the checksum of each part. Completing twice succeeds twice.
+	// Complete assembles the object from its parts. It fails with upload_incomplete when parts are
+	// missing, and with checksum_mismatch when the bytes differ from the announcement: a folder
+	// compares the SHA-256 of the whole, S3 the size and the checksum of each part. It is
+	// idempotent.
 	Complete(ctx context.Context, key, upload string, size int64, sha256 string) error
-	// Abort drops an upload and its parts. Aborting twice succeeds.
+	// Abort drops an upload and its parts. It is idempotent.
 	Abort(ctx context.Context, key, upload string) error
-	// Serve answers a GET or HEAD with the object: a folder streams it, with
-	// ranges and If-Range by etag; S3 answers 307 to a URL that lives for about
-	// a minute. When the request's context ends, a folder's answer is cut off,
-	// so a caller that watches the right can end it in the middle.
+	// Serve answers a GET or HEAD with the object. A folder streams it, with ranges and If-Range by
+	// etag; S3 answers 307 to a URL that is valid for about a minute. When the request's context
+	// ends, a folder cuts off the answer, so that a caller can stop it when the right has ended.
 	Serve(w http.ResponseWriter, r *http.Request, key, etag string)
 	// Stat returns an object's size.
 	Stat(ctx context.Context, key string) (size int64, err error)
-	// Delete removes an object. Deleting what is not there succeeds.
+	// Delete removes an object. It succeeds when the object does not exist.
 	Delete(ctx context.Context, key string) error
-	// Write makes or replaces a small object, such as a record, whole.
+	// Write creates or replaces a small object, such as a record.
 	Write(ctx context.Context, key string, content []byte) error
-	// Read returns a small object. One of more than 1 MiB is an error.
+	// Read returns a small object. It fails for an object of more than 1 MiB.
 	Read(ctx context.Context, key string) ([]byte, error)
 	// Open returns the bytes of an object.
 	Open(ctx context.Context, key string) (io.ReadCloser, error)
-	// Put makes or replaces an object whole, of size bytes that pass through this
-	// program. It fails with checksum_mismatch, and makes nothing, when they do
-	// not have the SHA-256 sum. One key is put once at a time.
+	// Put creates or replaces an object of size bytes, which pass through this program. It fails
+	// with checksum_mismatch, and creates nothing, when their SHA-256 is not sum. Calls with the
+	// same key must not be concurrent.
 	Put(ctx context.Context, key string, r io.Reader, size int64, sum string) error
 	// List returns the keys that begin with prefix, in order.
 	List(ctx context.Context, prefix string) ([]string, error)
 	// ListUploads lists uploads that were begun and neither completed nor aborted.
 	ListUploads(ctx context.Context) ([]Pending, error)
-	// Ping tells whether the storage can be used now.
+	// Ping returns an error when the store cannot be used now.
 	Ping(ctx context.Context) error
 }
 
@@ -75,7 +72,7 @@ type Part struct {
 	CRC64  string
 }
 
-// Signed is a presigned request. Headers must be sent as they are.
+// Signed is a presigned request. Headers must be sent unchanged.
 type Signed struct {
 	Method  string
 	URL     string
@@ -93,7 +90,7 @@ type Pending struct {
 // maxSmall is the most bytes that [Store.Read] returns.
 const maxSmall = 1 << 20
 
-// errNotSmall refuses to read a large object into memory.
+// errNotSmall is the error for an object that is too large to be read into memory.
 var errNotSmall = errors.New("the object has more than 1 MiB")
 
 // Limits of multipart uploads. S3 takes 10,000 parts of at least 5 MiB.
@@ -102,8 +99,8 @@ const (
 	maxParts    = 9000
 )
 
-// PartSize returns the size of the parts in which an object of size bytes is
-// uploaded: 16 MiB, and more in whole MiB where that would be over 9,000 parts.
+// PartSize returns the size of the parts in which an object of size bytes is uploaded: 16 MiB, or
+// larger in whole MiB when there would be more than 9,000 parts.
 func PartSize(size int64) int64 {
 	const mib = 1 << 20
 	need := (size + maxParts - 1) / maxParts

@@ -18,11 +18,11 @@ import (
 	"snap/internal/disk"
 )
 
-// This page is for whoever copies objects from one storage to another: they
-// pass through the program, once, as a stream.
+// This page is for copying objects from one store to another. They pass through the program once,
+// as a stream.
 
-// Verify reads an object and reports, with code checksum_mismatch, that its
-// bytes are not what they should be.
+// Verify reads an object and fails with code checksum_mismatch when its size or SHA-256 is not the
+// expected one.
 func Verify(ctx context.Context, s Store, key string, size int64, sum string) error {
 	r, err := s.Open(ctx, key)
 	if err != nil {
@@ -36,7 +36,7 @@ func Verify(ctx context.Context, s Store, key string, size int64, sum string) er
 	return v.is(key, size, sum)
 }
 
-// verified hashes what is read through it. It ends early with its context.
+// verified hashes the bytes that are read through it. It stops when its context ends.
 type verified struct {
 	ctx   context.Context //nolint:containedctx // it lives as long as one reading
 	r     io.Reader
@@ -61,7 +61,7 @@ func (v *verified) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// is judges what was read.
+// is compares the size and hash of the bytes that were read.
 func (v *verified) is(key string, size int64, sum string) error {
 	if got := hex.EncodeToString(v.sum.Sum(nil)); v.size != size || got != sum {
 		return &snap.Error{
@@ -93,13 +93,13 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return diskError("write the object", err)
 	}
-	// By its key, so that the next try takes the place of one that was killed.
+	// The name depends on the key, so that the next attempt replaces the file of a killed one.
 	making, err := os.OpenFile(filepath.Join(f.begun(), ".put-"+url.PathEscape(key)), os.O_RDWR|os.O_CREATE|os.O_TRUNC,
 		0o600)
 	if err != nil {
 		return diskError("write the object", err)
 	}
-	defer os.Remove(making.Name()) // fails when it has become the object
+	defer os.Remove(making.Name()) // fails after it has become the object
 	v := newVerified(ctx, r)
 	_, err = io.Copy(making, v)
 	if err = errors.Join(err, making.Sync(), making.Close()); err != nil {
@@ -118,7 +118,7 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader, size int64, s
 func (s *S3) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	object, err := s.core.Client.GetObject(ctx, s.bucket, s.object(key), minio.GetObjectOptions{})
 	if err == nil {
-		_, err = object.Stat() // the request is sent only now
+		_, err = object.Stat() // this sends the request
 	}
 	if err != nil {
 		return nil, s3Error("open the object", err)
@@ -126,8 +126,7 @@ func (s *S3) Open(ctx context.Context, key string) (io.ReadCloser, error) {
 	return object, nil
 }
 
-// Put implements [Store]. Bytes that are not what was announced are removed
-// again.
+// Put implements [Store]. It removes the object again when its bytes are wrong.
 func (s *S3) Put(ctx context.Context, key string, r io.Reader, size int64, sum string) error {
 	if err := checkKey(key); err != nil {
 		return err

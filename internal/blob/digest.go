@@ -15,31 +15,30 @@ import (
 	"github.com/minio/crc64nvme"
 )
 
-// digest is the SHA-256 of an upload's first parts. It follows the parts as
-// they land, in the background, so that the whole is hashed when the last one
-// has come.
+// digest is the running SHA-256 of an upload's first parts. It is updated in the background as
+// parts arrive, so that little is left to hash after the last one.
 type digest struct {
 	working sync.Mutex // held while it advances
 	running atomic.Bool
-	stale   atomic.Bool // a part that was hashed is being replaced
+	stale   atomic.Bool // a part that was already hashed is being replaced
 	sum     hash.Hash
-	next    int // the first part that is not hashed
+	next    int // the first part that is not yet hashed
 }
 
 func (d *digest) rewind() { d.stale.Store(true) }
 
-// follow hashes in the background what can be hashed now.
+// follow hashes in the background the parts that can be hashed now.
 func (u *upload) follow() {
 	if !u.digest.running.CompareAndSwap(false, true) {
 		return
 	}
 	go func() {
 		defer u.digest.running.Store(false)
-		_ = u.advance(context.Background()) // Complete meets the same error and tells it
+		_ = u.advance(context.Background()) // Complete gets the same error and reports it
 	}()
 }
 
-// sum returns the SHA-256 of the whole. Every part has landed.
+// sum returns the SHA-256 of the whole. All parts must have arrived.
 func (u *upload) sum(ctx context.Context) (string, error) {
 	if err := u.advance(ctx); err != nil {
 		return "", err
@@ -49,7 +48,7 @@ func (u *upload) sum(ctx context.Context) (string, error) {
 	return hex.EncodeToString(u.digest.sum.Sum(nil)), nil
 }
 
-// advance hashes part after part until one is missing.
+// advance hashes consecutive parts until one is missing.
 func (u *upload) advance(ctx context.Context) error {
 	d := &u.digest
 	d.working.Lock()

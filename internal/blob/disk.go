@@ -11,8 +11,8 @@ import (
 	"snap/internal/disk"
 )
 
-// diskError says what failed, as storage_full when the disk has no room and as
-// not_found when the file is not there.
+// diskError wraps an error of the file system: as storage_full when the disk is full, and as
+// not_found when the file does not exist.
 func diskError(what string, err error) error {
 	switch {
 	case err == nil:
@@ -31,7 +31,7 @@ func diskError(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// makeDir makes a folder below an existing one and syncs the latter.
+// makeDir creates a folder below an existing one and syncs the latter.
 func makeDir(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if errors.Is(err, fs.ErrExist) {

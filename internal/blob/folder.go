@@ -18,7 +18,7 @@ import (
 	"snap/internal/disk"
 )
 
-// PartsPath is where a [Folder]'s handler takes parts, below the public URL.
+// PartsPath is the path below the public URL at which a [Folder]'s handler accepts parts.
 const PartsPath = "/blobs/parts/"
 
 // Folder is a [Store] in a folder of the local disk, for one process at a time.
@@ -36,9 +36,9 @@ type Folder struct {
 	public string
 	secret []byte
 	now    func() time.Time
-	// patience is how long a listing of parts waits for them to be hashed again.
+	// patience is how long a listing of parts waits while they are hashed again.
 	patience time.Duration
-	doubting Tasks        // hash again what an earlier process confirmed
+	doubting Tasks        // hash again the parts that an earlier process confirmed
 	leave    int64        // bytes of the disk that uploads must leave free
 	arriving atomic.Int64 // bytes of the parts that are being received
 
@@ -46,8 +46,8 @@ type Folder struct {
 	uploads map[string]*upload
 }
 
-// OpenFolder opens the store in dir, making it when it is missing. Part URLs
-// are {publicURL}/blobs/parts/<token>; secret signs the tokens.
+// OpenFolder opens the store in dir, and creates dir when it is missing. Part URLs are
+// {publicURL}/blobs/parts/<token>; secret signs the tokens.
 func OpenFolder(dir, publicURL string, secret []byte, now func() time.Time) (*Folder, error) {
 	if len(secret) < 16 {
 		return nil, fmt.Errorf("the secret that signs upload URLs has %d bytes; it needs at least 16", len(secret))
@@ -79,7 +79,7 @@ func (f *Folder) object(key string) string {
 	return filepath.Join(f.objects(), hex.EncodeToString(sum[:1]), url.PathEscape(key))
 }
 
-// checkKey refuses what could not be a file name or an S3 key on every system.
+// checkKey refuses a key that is not a valid file name and S3 key on every system.
 func checkKey(key string) error {
 	ok := key != "" && len(key) <= 160 && !strings.Contains(key, "..") && !strings.HasPrefix(key, "/")
 	for _, r := range key {
@@ -105,7 +105,7 @@ func (f *Folder) Serve(w http.ResponseWriter, r *http.Request, key, etag string)
 		writeProblem(w, diskError("open the object", err))
 		return
 	}
-	// A past deadline is the one thing that also stops a sendfile.
+	// A deadline in the past is the only way to also stop a sendfile.
 	stop := context.AfterFunc(r.Context(), func() {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
 	})

@@ -12,8 +12,8 @@ import (
 	"snap/internal/disk"
 )
 
-// Complete implements [Store]. The hash of the whole has been following the
-// parts as they landed, so little of it is left to do here.
+// Complete implements [Store]. The parts were hashed as they arrived, so little is left to hash
+// here.
 func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha256 string) error {
 	u, err := f.uploadOf(key, id)
 	if errors.Is(err, snap.ErrNotFound) {
@@ -58,8 +58,7 @@ func (f *Folder) Complete(ctx context.Context, key, id string, size int64, sha25
 	return f.drop(u)
 }
 
-// completed reports whether the object is there already, as an earlier
-// Complete left it.
+// completed returns nil when an earlier Complete has already created the object.
 func (f *Folder) completed(ctx context.Context, key string, size int64) error {
 	have, err := f.Stat(ctx, key)
 	if err == nil && have != size {
@@ -68,7 +67,7 @@ func (f *Folder) completed(ctx context.Context, key string, size int64) error {
 	return err
 }
 
-// publish makes the data the object: synced first, then visible by one rename.
+// publish turns the data into the object: it syncs the file, then renames it.
 func (f *Folder) publish(u *upload) error {
 	data, err := os.OpenFile(u.data(), os.O_RDWR, 0)
 	if err != nil {
@@ -109,15 +108,15 @@ func (u *upload) seal() error {
 	return nil
 }
 
-// unseal opens an upload that did not complete.
+// unseal reopens an upload that did not complete.
 func (u *upload) unseal() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.sealed = u.gone
 }
 
-// recheck hashes again the parts that earlier processes confirmed. A part that
-// no longer has its checksum counts as missing.
+// recheck hashes again the parts that earlier processes confirmed. A part whose checksum no longer
+// matches counts as missing.
 func (u *upload) recheck(ctx context.Context) error {
 	u.mu.Lock()
 	older := make([]Part, 0, len(u.older))
@@ -144,8 +143,8 @@ func (u *upload) recheck(ctx context.Context) error {
 	return nil
 }
 
-// confirm ends the doubt about a part of an earlier process, unless another
-// copy of it has come meanwhile.
+// confirm records the verification of a part that an earlier process had confirmed, unless a new
+// copy of it has arrived meanwhile.
 func (u *upload) confirm(p Part, good bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -158,8 +157,8 @@ func (u *upload) confirm(p Part, good bool) {
 	}
 }
 
-// distrust follows a whole that does not have its checksum: parts that changed
-// on the disk are to be sent again, or all when none did.
+// distrust is called when the checksum of the whole is wrong. Parts that changed on the disk must
+// be sent again, or all parts when none did.
 func (u *upload) distrust(ctx context.Context) {
 	u.mu.Lock()
 	all := len(u.landed)

@@ -16,11 +16,11 @@ import (
 	"snap"
 )
 
-// stall is how long a part may bring no byte.
+// stall is how long the upload of a part may go without receiving a byte.
 const stall = time.Minute
 
-// patience is how long a second sender of a part waits for one that brings
-// nothing: that one has given up, and this may be its next attempt.
+// patience is how long a second sender of a part waits for a first one that sends nothing. The
+// first one has probably given up, and the second is its next attempt.
 const patience = time.Second
 
 // writer is a request that is writing a part.
@@ -30,8 +30,8 @@ type writer struct {
 	done chan struct{}
 }
 
-// Handler serves the PUT of parts below /blobs/parts/. The token in the URL is
-// the whole permission.
+// Handler serves the PUT of parts below /blobs/parts/. The token in the URL is the only
+// authorization.
 func (f *Folder) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT "+PartsPath+"{token}", func(w http.ResponseWriter, r *http.Request) {
@@ -77,8 +77,8 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	return u.write(body, p)
 }
 
-// acquire makes a request the one writer of a part. It reports true when this
-// very part has landed already, so that nothing need be written.
+// acquire makes a request the only writer of a part. have is true when this part has already
+// arrived and need not be written.
 func (u *upload) acquire(ctx context.Context, p Part, w *writer) (have bool, release func(), err error) {
 	for {
 		other, have, err := u.claim(p, w)
@@ -94,7 +94,7 @@ func (u *upload) acquire(ctx context.Context, p Part, w *writer) (have bool, rel
 	}
 }
 
-// claim enters the writer, unless the part has landed or has another one.
+// claim registers the writer, unless the part has arrived or has another writer.
 func (u *upload) claim(p Part, w *writer) (other *writer, have bool, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -117,7 +117,7 @@ func (u *upload) claim(p Part, w *writer) (other *writer, have bool, err error) 
 	return nil, false, nil
 }
 
-// yield waits for a writer to end, and ends it when it brings nothing.
+// yield waits for a writer to end, and ends it when it sends nothing.
 func (w *writer) yield(ctx context.Context) error {
 	look := time.NewTicker(patience / 10)
 	defer look.Stop()
@@ -142,7 +142,7 @@ func (u *upload) release(n int, w *writer) {
 	close(w.done)
 }
 
-// write brings a part into its place and confirms it when it has its checksum.
+// write writes a part to its place and confirms it when its checksum is right.
 func (u *upload) write(body io.Reader, p Part) error {
 	data, err := os.OpenFile(u.data(), os.O_WRONLY, 0)
 	if err != nil {
@@ -192,15 +192,15 @@ func receive(to io.Writer, body io.Reader, p Part) error {
 	return nil
 }
 
-// steady is a request body that fails when no byte comes for a while, or at
-// once when it is stopped.
+// steady is a request body that fails when no byte arrives for a while, or at once when it is
+// stopped.
 type steady struct {
 	body    io.Reader
 	control *http.ResponseController
 
 	mu      sync.Mutex
 	stopped bool
-	moved   time.Time // when a byte came last
+	moved   time.Time // when the last byte arrived
 }
 
 func (s *steady) Read(p []byte) (int, error) {
@@ -216,14 +216,14 @@ func (s *steady) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// idle returns how long no byte has come.
+// idle returns how long ago the last byte arrived.
 func (s *steady) idle() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Since(s.moved)
 }
 
-// extend moves the deadline of the socket, so it goes by the real clock.
+// extend moves the socket's deadline, so it uses the real clock.
 func (s *steady) extend() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"snap/internal/disk"
 )
 
-// head is what was announced when an upload began.
+// head is the announcement of an upload.
 type head struct {
 	Key      string    `json:"key"`
 	Size     int64     `json:"size"`
@@ -29,7 +29,7 @@ type head struct {
 // parts returns how many parts there are.
 func (h head) parts() int { return int((h.Size + h.PartSize - 1) / h.PartSize) }
 
-// span returns where part n lies; a size of 0 says that there is no such part.
+// span returns the position of part n. A size of 0 means that there is no such part.
 func (h head) span(n int) (offset, size int64) {
 	if n < 1 || n > h.parts() {
 		return 0, 0
@@ -51,7 +51,7 @@ type upload struct {
 	landed map[int]Part    // confirmed, or hashed again, by this process
 	older  map[int]Part    // confirmed by an earlier one
 	busy   map[int]*writer // being written now
-	sealed bool            // no part is taken any more
+	sealed bool            // no further part is accepted
 	gone   bool            // completed or aborted
 }
 
@@ -62,9 +62,8 @@ func newUpload(id, dir string, h head) *upload {
 func (u *upload) data() string    { return filepath.Join(u.dir, "data") }
 func (u *upload) journal() string { return filepath.Join(u.dir, "journal") }
 
-// Begin implements [Store]. It takes no room on the disk, which parts take when
-// they arrive. It fails with storage_full when there is no room for the whole
-// now.
+// Begin implements [Store]. It allocates no space on the disk; parts do when they arrive. It fails
+// with storage_full when there is not enough room now for the whole object.
 func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (string, error) {
 	if err := checkKey(key); err != nil {
 		return "", err
@@ -89,8 +88,8 @@ func (f *Folder) Begin(_ context.Context, key string, size, partSize int64) (str
 	return id, nil
 }
 
-// create makes the upload's folder under another name first, so that one that
-// can be seen is whole.
+// create first creates the upload's folder under another name, so that a visible folder is always
+// complete.
 func (f *Folder) create(u *upload) (err error) {
 	making := filepath.Join(f.begun(), ".new-"+u.id)
 	if err := os.Mkdir(making, 0o700); err != nil {
@@ -123,8 +122,7 @@ func (f *Folder) create(u *upload) (err error) {
 	return disk.SyncDir(f.begun())
 }
 
-// upload returns an upload by its ID, from the disk when an earlier process
-// began it.
+// upload returns an upload by its ID. It loads an upload of an earlier process from the disk.
 func (f *Folder) upload(id string) (*upload, error) {
 	if raw, err := hex.DecodeString(id); err != nil || len(raw) != 16 {
 		return nil, snap.ErrNotFound
@@ -182,13 +180,13 @@ func (f *Folder) SignPart(_ context.Context, key, id string, p Part, life time.D
 	return Signed{Method: "PUT", URL: f.public + PartsPath + token, Expires: until}, nil
 }
 
-// recheckPatience is how long Parts waits for what an earlier process confirmed
-// to be hashed again.
+// recheckPatience is how long Parts waits while the parts that an earlier process confirmed are
+// hashed again.
 const recheckPatience = 2 * time.Second
 
-// Parts implements [Store]. What an earlier process confirmed is hashed again,
-// but no request waits long for that: of a large upload, what is not hashed yet
-// counts as present, and Complete finds out.
+// Parts implements [Store]. Parts that an earlier process confirmed are hashed again, but a request
+// waits only briefly for that. In a large upload, a part that is not yet hashed counts as present;
+// Complete verifies it.
 func (f *Folder) Parts(ctx context.Context, key, id string) ([]Part, error) {
 	u, err := f.uploadOf(key, id)
 	if err != nil {
@@ -202,8 +200,8 @@ func (f *Folder) Parts(ctx context.Context, key, id string) ([]Part, error) {
 	return u.present(), nil
 }
 
-// resume hashes again the parts that an earlier process confirmed, and then
-// continues with the hash of the whole.
+// resume hashes again the parts that an earlier process confirmed, and then continues with the hash
+// of the whole.
 func (u *upload) resume(ctx context.Context) error {
 	err := u.recheck(ctx)
 	u.follow()
@@ -216,7 +214,7 @@ func (u *upload) doubted() bool {
 	return len(u.older) > 0
 }
 
-// present lists the parts that are there, as far as is known.
+// present lists the parts that are known to have arrived.
 func (u *upload) present() []Part {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -244,7 +242,7 @@ func (f *Folder) Abort(_ context.Context, key, id string) error {
 	return f.drop(u)
 }
 
-// drop ends an upload and removes what is left of it.
+// drop ends an upload and removes its files.
 func (f *Folder) drop(u *upload) error {
 	u.mu.Lock()
 	u.sealed, u.gone = true, true
@@ -255,8 +253,8 @@ func (f *Folder) drop(u *upload) error {
 	return diskError("remove the upload", os.RemoveAll(u.dir))
 }
 
-// ListUploads implements [Store]. On the way it removes the remains of uploads
-// that were killed before anyone learned of them.
+// ListUploads implements [Store]. It also removes the remains of uploads whose creation was
+// interrupted.
 func (f *Folder) ListUploads(context.Context) ([]Pending, error) {
 	entries, err := os.ReadDir(f.begun())
 	if err != nil {

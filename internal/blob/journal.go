@@ -6,14 +6,14 @@ import (
 	"os"
 )
 
-// entry is one line of a journal of parts. The last line of a number counts.
+// entry is one line of a journal of parts. The last line for a part number is valid.
 type entry struct {
 	Number int    `json:"n"`
 	CRC64  string `json:"crc64nvme"`
 }
 
-// appendJournal notes a part that landed. The journal must be there, so that a
-// part of an upload that was dropped meanwhile is not confirmed.
+// appendJournal records that a part arrived. The journal must exist, so that a part of an upload
+// that was dropped meanwhile is not confirmed.
 func appendJournal(path string, p Part) error {
 	line, err := json.Marshal(entry{p.Number, p.CRC64})
 	if err != nil {
@@ -28,8 +28,7 @@ func appendJournal(path string, p Part) error {
 	return err
 }
 
-// readJournal returns the parts that were noted. A line that was torn by a
-// crash is passed over.
+// readJournal returns the recorded parts. It ignores a line that a crash left incomplete.
 func readJournal(path string, h head) (map[int]Part, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"snap"
 )
 
-// writeProblem answers with an error as the API does (RFC 9457). An error that
-// is not a *snap.Error is reported as internal and nothing more.
+// writeProblem answers with an error in the API's form (RFC 9457). An error that is not a
+// *snap.Error is reported as internal, without details.
 func writeProblem(w http.ResponseWriter, err error) {
 	e := &snap.Error{Code: snap.CodeInternal}
 	errors.As(err, &e)

@@ -5,13 +5,13 @@ import (
 	"snap/internal/disk"
 )
 
-// LeaveFree has uploads stop with storage_full while the disk would have fewer
-// bytes left than this. The service's database may be on the same disk. It is
-// called before the folder is used.
+// LeaveFree makes uploads fail with storage_full when they would leave fewer free bytes on the disk
+// than this. The service's database may be on the same disk. It must be called before the folder is
+// used.
 func (f *Folder) LeaveFree(bytes int64) { f.leave = bytes }
 
-// hasRoom returns nil when this many bytes, and the parts that are being
-// received, leave enough of the disk free.
+// hasRoom returns nil when writing this many bytes, in addition to the parts that are being
+// received, leaves enough of the disk free.
 func (f *Folder) hasRoom(bytes int64) error {
 	free, known := disk.Free(f.dir)
 	if !known || bytes+f.arriving.Load() <= free-f.leave {

@@ -17,16 +17,15 @@ import (
 	"snap"
 )
 
-// getLife is how long a URL lives to which [S3.Serve] sends a caller. It
-// bounds how long bytes can still be read after the right has ended.
+// getLife is how long the URL is valid to which [S3.Serve] redirects. It limits how long bytes can
+// still be read after the right has ended.
 const getLife = time.Minute
 
-// S3 is a [Store] in a bucket of S3-compatible storage. Its URLs are signed
-// for the storage itself, so bytes never pass through the service.
+// S3 is a [Store] in a bucket of S3-compatible storage. Its URLs lead directly to the storage, so
+// bytes never pass through the service.
 //
-// S3 cannot verify the SHA-256 of a multipart object. It verifies each part's
-// CRC-64/NVME, which is part of the signed request; every puller verifies the
-// whole.
+// S3 cannot verify the SHA-256 of a multipart object. It verifies each part's CRC-64/NVME, which is
+// part of the signed request; every puller verifies the whole.
 type S3 struct {
 	core   *minio.Core
 	creds  *credentials.Credentials
@@ -47,8 +46,8 @@ func OpenS3(ctx context.Context, rawURL string, now func() time.Time) (*S3, erro
 	return OpenS3Through(ctx, rawURL, now, nil)
 }
 
-// OpenS3Through is [OpenS3] with every request to the storage going through
-// what the function makes of the transport; nil leaves it as it is.
+// OpenS3Through is [OpenS3] with every request sent through the transport that the function
+// returns. A nil function changes nothing.
 func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	through func(http.RoundTripper) http.RoundTripper) (*S3, error) {
 	u, err := url.Parse(rawURL)
@@ -167,8 +166,8 @@ func (s *S3) SignPart(ctx context.Context, key, upload string, p Part, life time
 	return Signed{Method: http.MethodPut, URL: u.String(), Headers: maps.Clone(headers), Expires: s.expiry(life)}, nil
 }
 
-// expiry returns when a URL signed now ends: with its credentials, if they end
-// first.
+// expiry returns when a URL that is signed now expires. It expires with its credentials if they
+// expire first.
 func (s *S3) expiry(life time.Duration) time.Time {
 	until := s.now().Add(life)
 	value, err := s.creds.GetWithContext(s.core.CredContext())
@@ -238,7 +237,7 @@ func (s *S3) Complete(ctx context.Context, key, upload string, size int64, _ str
 	return s.completed(ctx, key, size)
 }
 
-// completed reports whether the object is there, whole.
+// completed returns nil when the complete object exists.
 func (s *S3) completed(ctx context.Context, key string, size int64) error {
 	have, err := s.Stat(ctx, key)
 	if err == nil && have != size {
@@ -256,7 +255,7 @@ func (s *S3) Abort(ctx context.Context, key, upload string) error {
 	return err
 }
 
-// Serve implements [Store]. The ETag is that of the storage.
+// Serve implements [Store]. The ETag is the storage's own.
 func (s *S3) Serve(w http.ResponseWriter, r *http.Request, key, _ string) {
 	u, err := s.core.Presign(r.Context(), r.Method, s.bucket, s.object(key), getLife, nil)
 	if err != nil {

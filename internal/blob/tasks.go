@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Tasks is work on uploads that may outlast the request that began it: whoever
-// asks next joins it, and it ends whether or not anybody waits. The zero value
-// is ready.
+// Tasks holds work on uploads that may take longer than the request that began it. A later request
+// for the same upload joins the work, which continues even if nobody waits. The zero value is ready
+// to use.
 type Tasks struct {
 	mu      sync.Mutex
 	running map[string]*task
@@ -17,12 +17,12 @@ type Tasks struct {
 type task struct {
 	began time.Time
 	done  chan struct{}
-	err   error // once done is closed
+	err   error // valid once done is closed
 }
 
-// Join starts the work on an upload, unless it is running, and waits for its
-// end until patience after its start. It reports false when the work is still
-// running. The work's context does not end with ctx.
+// Join starts the work on an upload, unless it is running, and waits for its end until patience
+// after its start. It returns false when the work is still running. The work's context does not end
+// with ctx.
 func (t *Tasks) Join(ctx context.Context, upload string, patience time.Duration,
 	work func(context.Context) error) (ended bool, err error) {
 	r := t.begin(context.WithoutCancel(ctx), upload, work)

@@ -11,8 +11,8 @@ import (
 	"snap"
 )
 
-// grant is what a part URL permits: to PUT one part of one upload, of this size
-// and checksum, until a time.
+// grant is the permission in a part URL: to PUT one part of one upload, of this size and checksum,
+// until a time.
 type grant struct {
 	Upload  string `json:"u"`
 	Number  int    `json:"n"`
@@ -21,8 +21,8 @@ type grant struct {
 	Expires int64  `json:"e"` // seconds since 1970
 }
 
-// errExpiredURL answers a part URL that is forged, altered or over. They are
-// not told apart.
+// errExpiredURL is the answer to a part URL that is forged, altered or expired. The answer does not
+// distinguish these cases.
 var errExpiredURL = &snap.Error{
 	Code:   snap.CodeForbidden,
 	Detail: "this upload URL is not valid or has expired",
@@ -49,8 +49,8 @@ func openGrant(secret []byte, token string, now time.Time) (grant, error) {
 	return g, nil
 }
 
-// macOf signs a part grant. The words in front keep the signature from being
-// one of anything else that is signed with the same secret.
+// macOf signs a part grant. A prefix keeps the signature from being valid for anything else that is
+// signed with the same secret.
 func macOf(secret []byte, text string) []byte {
 	m := hmac.New(sha256.New, secret)
 	m.Write([]byte("upload part\x00" + text))

@@ -15,25 +15,24 @@ import (
 	"time"
 )
 
-// Per is the time that a [Rate] is for.
+// Per is the period of a [Rate].
 const Per = time.Minute
 
-// Rate is how often something may be done in a minute, and at once. Zero or
-// less is no limit.
+// Rate is how often something may be done in a minute, all of it at once if need be. Zero or less
+// is no limit.
 type Rate int
 
-// share is what a replica takes at a time.
+// share returns how many uses a replica takes from the database at a time.
 func (r Rate) share() int { return max(1, int(r)/20) }
 
-// cost is what n of them use up of a minute.
+// cost returns how much of a minute n uses cost.
 func (r Rate) cost(n int) time.Duration { return Per * time.Duration(n) / time.Duration(r) }
 
-// Take takes cost from what all replicas share of a bucket, which holds window
-// when it is full. It returns 0 when there was as much, and else after how long
-// there will be.
+// Take takes cost from a bucket that all replicas share; a full bucket holds window. It returns 0
+// on success, and otherwise how long to wait until there is enough.
 type Take func(ctx context.Context, bucket string, cost, window time.Duration) (wait time.Duration, err error)
 
-// Limiter counts what is done, by bucket. It is safe for concurrent use.
+// Limiter counts uses by bucket. It is safe for concurrent use.
 type Limiter struct {
 	take Take
 	now  func() time.Time
@@ -42,27 +41,26 @@ type Limiter struct {
 	buckets map[string]*bucket
 }
 
-// maxBuckets bounds the memory that made-up addresses and credentials can take:
-// a bucket has about 200 bytes.
+// maxBuckets limits the memory that invented addresses and credentials can occupy. A bucket takes
+// about 200 bytes.
 const maxBuckets = 100_000
 
-// New returns a limiter over what replicas share.
+// New returns a limiter that takes shares from take.
 func New(take Take, now func() time.Time) *Limiter {
 	return &Limiter{take: take, now: now, buckets: map[string]*bucket{}}
 }
 
-// bucket is what one replica knows of who is counted.
+// bucket is one replica's state of a counted subject.
 type bucket struct {
 	mu     sync.Mutex
 	since  time.Time // of left
-	left   int       // that may be given away
-	paid   bool      // what was given away since then is accounted for
-	closed time.Time // until when nothing is given
+	left   int       // uses that may still be granted
+	paid   bool      // the uses granted since then are paid for
+	closed time.Time // everything is refused until then
 }
 
-// Allow counts one thing that is done in a bucket. It returns 0 when it is
-// within the limit, and otherwise after how long to try again. While the
-// database does not answer, it is not the one to refuse.
+// Allow counts one use of a bucket. It returns 0 when the use is within the limit, and otherwise
+// how long to wait. While the database does not answer, it allows the use.
 func (l *Limiter) Allow(ctx context.Context, name string, r Rate) (wait time.Duration) {
 	if r <= 0 {
 		return 0
@@ -101,7 +99,7 @@ func (l *Limiter) more(ctx context.Context, name string, r Rate, b *bucket) (wai
 	return 0
 }
 
-// takeTimeout is how long a request waits for its share.
+// takeTimeout is how long a request waits for a share.
 const takeTimeout = time.Second
 
 func (l *Limiter) bucket(name string, r Rate) *bucket {
@@ -118,8 +116,8 @@ func (l *Limiter) bucket(name string, r Rate) *bucket {
 	return b
 }
 
-// forget makes room: it drops subjects that were not counted lately, and all of
-// them when every one was. Shares already taken from the database stay taken.
+// forget frees memory: it drops subjects that were not counted lately, or all of them if every one
+// was. Shares already taken from the database stay taken.
 func (l *Limiter) forget() {
 	now := l.now()
 	for name, b := range l.buckets {

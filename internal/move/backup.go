@@ -19,24 +19,23 @@ import (
 	"snap/internal/store"
 )
 
-// Options say what a backup is made of.
+// Options configures a backup.
 type Options struct {
 	DataDir string           // of the service, with its SQLite database and its objects
-	Dir     string           // where the backups are; made if it is missing
+	Dir     string           // where the backups are; created if it is missing
 	Version string           // of this program
-	Keep    int              // how many backups stay, with this one; 0 is all
+	Keep    int              // how many backups to keep, including this one; 0 keeps all
 	Now     func() time.Time // nil is time.Now
 }
 
-// rounds is how often a backup starts over because a snapshot was deleted
-// before its bytes were copied.
+// rounds is how often a backup starts over because a snapshot was deleted before its bytes were
+// copied.
 const rounds = 5
 
-// BackUp adds a backup to a folder of backups, while the service runs or not:
-// its database as of one moment, and every object the database names then. What
-// an earlier backup holds is not copied again. The backup is there whole or not
-// at all, and earlier ones stay as they are; objects that a killed run copied
-// are found by the next.
+// BackUp adds a backup to a folder of backups: the database as of one moment and every object that
+// it names then. The service may be running. Objects of earlier backups are not copied again. The
+// backup becomes visible only when it is complete, and earlier backups are not changed. The next
+// run reuses objects that a killed run copied.
 func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -65,7 +64,7 @@ func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 		k := &keeping{o: o, from: from, to: to, progress: p}
 		b, err = k.run(ctx)
 		if errors.Is(err, errVanished) && round < rounds {
-			continue // what was copied stays; the next round has little to do
+			continue // copied objects stay, so the next round has little to do
 		}
 		if err != nil {
 			return b, err
@@ -74,9 +73,9 @@ func BackUp(ctx context.Context, o Options, p Progress) (b Backup, err error) {
 	}
 }
 
-// folder opens a folder of objects that nobody uploads to.
+// folder opens a folder of objects that receives no uploads.
 func folder(dir string) (*blob.Folder, error) {
-	return blob.OpenFolder(dir, "", make([]byte, 32), nil) // it signs nothing
+	return blob.OpenFolder(dir, "", make([]byte, 32), nil) // the secret signs nothing
 }
 
 // lock keeps other programs from writing into a folder of backups.
@@ -110,7 +109,7 @@ func clear(dir string) error {
 	return err
 }
 
-// errVanished says that an object is gone, and that no snapshot needs it now.
+// errVanished reports that an object is gone and that no snapshot needs it now.
 var errVanished = errors.New("a snapshot was deleted while the backup was made; run it again")
 
 // keeping is one round of a backup.
@@ -132,7 +131,7 @@ func (k *keeping) run(ctx context.Context) (b Backup, err error) {
 	if err := os.MkdirAll(making, 0o700); err != nil {
 		return b, err
 	}
-	defer os.RemoveAll(making) // it has become the backup, or is of no use
+	defer os.RemoveAll(making) // fails after it has become the backup
 	database := filepath.Join(making, databaseFile)
 	if err := store.BackUp(ctx, k.o.DataDir, database); err != nil {
 		return b, err
@@ -217,7 +216,7 @@ func (k *keeping) object(ctx context.Context, o store.Object) error {
 	return nil
 }
 
-// vanished tells an object that was deleted meanwhile from one that is lost.
+// vanished distinguishes an object that was deleted meanwhile from one that is lost.
 func (k *keeping) vanished(ctx context.Context, o store.Object, lost error) error {
 	needed, err := store.NeedsObject(ctx, k.o.DataDir, o.Key)
 	if err != nil || needed {
@@ -258,7 +257,7 @@ func backupNames(dir string) (names []string, err error) {
 	return names, err
 }
 
-// choose returns the backup of this name, or the newest.
+// choose returns the backup with this name, or the newest if name is empty.
 func choose(dir, name string) (string, error) {
 	names, err := backupNames(dir)
 	if err != nil {
@@ -277,7 +276,7 @@ func choose(dir, name string) (string, error) {
 	return name, nil
 }
 
-// prune removes all but the newest backups, and the objects only they had.
+// prune removes all but the newest backups, and the objects that only the removed ones had.
 func prune(ctx context.Context, dir string, keep int, objects *blob.Folder) error {
 	names, err := backupNames(dir)
 	if err != nil || keep <= 0 || len(names) <= keep {

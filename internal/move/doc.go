@@ -1,8 +1,7 @@
-// Package move carries all that a service keeps, records and bytes, to another
-// place: Transfer to another database and storage, BackUp to a folder, and
-// Restore back from it. Everything is verified by its SHA-256, and a run that
-// was killed resumes at the next run with what is there.
+// Package move copies all data of a service, records and bytes, to another place: Transfer to
+// another database and object store, BackUp to a folder, and Restore from that folder. All data is
+// verified by SHA-256. A killed run resumes at the next run.
 //
-// Secrets are part of it: the keys that sign tokens and URLs, and the hashes of
-// API keys. All files written here are readable by their owner only.
+// The data includes secrets: the keys that sign tokens and URLs, and the hashes of API keys. All
+// files that this package writes are readable by their owner only.
 package move

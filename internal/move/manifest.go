@@ -34,7 +34,7 @@ const (
 	oldPrefix    = ".old-"
 )
 
-// format is what the manifest's first line says of how a backup is laid out.
+// format is the version of a backup's layout, as the manifest's first line states it.
 const format = 1
 
 // Backup is one backup.
@@ -49,7 +49,7 @@ type Backup struct {
 	AddedB   int64     `json:"new_bytes"` // bytes of those
 }
 
-// head is a manifest's first line, tail its last; an object a line is between.
+// head is a manifest's first line and tail its last. Each line between them is one object.
 type head struct {
 	Format   int       `json:"format"`
 	Created  time.Time `json:"created_at"`
@@ -73,7 +73,7 @@ type tail struct {
 	Bytes   int64  `json:"bytes"`
 	Added   int64  `json:"new"`
 	AddedB  int64  `json:"new_bytes"`
-	SHA256  string `json:"sha256"` // of all lines before
+	SHA256  string `json:"sha256"` // of all previous lines
 }
 
 // manifestWriter writes a manifest, line by line.
@@ -116,8 +116,8 @@ func (m *manifestWriter) close() error {
 	return errors.Join(err, m.buf.Flush(), m.file.Sync(), m.file.Close())
 }
 
-// readManifest reads a backup's manifest, calls object for each of its objects,
-// and reports, with code corrupt_snapshot, that it is not whole.
+// readManifest reads a backup's manifest and calls object for each of its objects. It fails with
+// code corrupt_snapshot when the manifest is incomplete or damaged.
 func readManifest(dir, name string, object func(store.Object) error) (b Backup, h head, err error) {
 	file, err := os.Open(filepath.Join(dir, name, manifestFile))
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"snap/internal/store"
 )
 
-// Verify reads a whole backup (the newest if name is empty) and reports what of
-// it is damaged: the manifest, the database with its audit chains, every object,
-// and that the database names no other objects than the manifest.
+// Verify reads a whole backup (the newest if name is empty) and reports damage. It checks the
+// manifest, the database with its audit chains and every object, and that the database names
+// exactly the objects of the manifest.
 func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 	name, err := choose(dir, name)
 	if err != nil {
@@ -48,7 +48,7 @@ func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 	})
 }
 
-// everyObject does something with each object of a backup, several at once.
+// everyObject calls a function for each object of a backup, several at once.
 func everyObject(ctx context.Context, dir string, b Backup, p Progress,
 	do func(context.Context, store.Object) error) error {
 	group, within := errgroup.WithContext(ctx)
@@ -63,7 +63,7 @@ func everyObject(ctx context.Context, dir string, b Backup, p Progress,
 		return within.Err()
 	})
 	if failed := group.Wait(); failed != nil {
-		return failed // the manifest's reading ended because of it
+		return failed // this error ended the reading of the manifest
 	}
 	return err
 }
@@ -81,7 +81,7 @@ func sameFile(file string, want fileSum) error {
 	return nil
 }
 
-// sameObjects checks the database, and that it names the manifest's objects.
+// sameObjects checks the database, and that it names exactly the manifest's objects.
 func sameObjects(ctx context.Context, dir, name, file string) error {
 	c, err := store.OpenCopy(file)
 	if err != nil {
@@ -117,19 +117,18 @@ func sameObjects(ctx context.Context, dir, name, file string) error {
 	return err
 }
 
-// A restore keeps two notes in its folder: which backup it is of, and that all
-// of it is verified, so that only renames are left. The last rename is the
-// folder's own, which ends the restore.
+// A restore keeps two notes in its folder: which backup it restores, and that all of it is
+// verified, so that only renames are left. The last rename is of the folder itself and ends the
+// restore.
 const (
 	ofFile      = "of"
 	readyFile   = "ready"
 	restoredDir = ".restored"
 )
 
-// Restore puts a backup (the newest if name is empty) into a data directory,
-// which must be empty or have a restore of the same backup begun. Everything is
-// verified before anything is put in place; until the end no service starts on
-// the directory.
+// Restore puts a backup (the newest if name is empty) into a data directory, which must be empty or
+// hold an unfinished restore of the same backup. Everything is verified before anything is put in
+// place. No service starts on the directory before the restore has ended.
 func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Backup, err error) {
 	if name, err = choose(dir, name); err != nil {
 		return b, err
@@ -154,8 +153,8 @@ func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Back
 	return b, place(dataDir, staging)
 }
 
-// receive makes the folder in which a restore is prepared, unless the data
-// directory holds something else.
+// receive creates the folder in which a restore is prepared. It fails when the data directory holds
+// other data.
 func receive(dataDir, staging string) error {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return err
@@ -199,7 +198,7 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 	}
 	err = everyObject(ctx, dir, b, p, func(ctx context.Context, o store.Object) error {
 		if size, err := to.Stat(ctx, o.Key); err == nil && size == o.Size {
-			return nil // it was verified before it got its name
+			return nil // it was verified before it was renamed
 		}
 		return carry(ctx, from, to, o)
 	})
@@ -209,12 +208,12 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 	return writeSynced(filepath.Join(staging, readyFile), "")
 }
 
-// place puts in place what was verified. The database comes last: without it
-// there is no service to find the rest.
+// place moves the verified files into place. The database comes last, because no service can start
+// without it.
 func place(dataDir, staging string) error {
 	for _, name := range []string{blobsDir, databaseFile} {
 		err := os.Rename(filepath.Join(staging, name), filepath.Join(dataDir, name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) { // an earlier run did it
+		if err != nil && !errors.Is(err, os.ErrNotExist) { // an earlier run has moved it
 			return err
 		}
 	}

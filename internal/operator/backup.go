@@ -135,7 +135,7 @@ func (p *program) restore() *cobra.Command {
 	return c
 }
 
-// embedded returns the configuration of a service on SQLite and a folder.
+// embedded returns the configuration of a service that uses SQLite and a folder.
 func (p *program) embedded() (cloud.Config, error) {
 	config, err := p.config()
 	if err == nil && (config.Database.URL != "" || config.Blob.URL != "") {
@@ -164,7 +164,7 @@ func objects(n, bytes int64) string {
 	return fmt.Sprintf("%d objects of %s", n, size(bytes))
 }
 
-// meter says how far something is, at most every few seconds.
+// meter prints progress, at most every few seconds.
 type meter struct {
 	out  io.Writer
 	did  string

@@ -92,8 +92,8 @@ func (p *program) user() *cobra.Command {
 	return c
 }
 
-// inConfiguration refuses to set the role of a local user: the configuration
-// says it, and every start applies that again.
+// inConfiguration refuses to set the role of a local user. The configuration sets it, and every
+// start applies that again.
 func (p *program) inConfiguration(config cloud.Config, org, email string, role snap.Role) error {
 	for _, o := range config.Organizations {
 		if o.Slug != org || o.SignIn.Type != "local" {
@@ -110,7 +110,7 @@ func (p *program) inConfiguration(config cloud.Config, org, email string, role s
 	return nil
 }
 
-// placeOf says where the configuration file has a local user.
+// placeOf returns where the configuration file lists a local user.
 func (p *program) placeOf(email, org string, index int) string {
 	text, err := os.ReadFile(p.configFile)
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 	"snap/internal/store"
 )
 
-// opened is the database, for one command.
+// opened is the open database, for one command.
 type opened struct {
 	*store.Store
 	config cloud.Config
@@ -66,7 +66,7 @@ func (p *program) key() *cobra.Command {
 	return c
 }
 
-// kinds are the names the operator gives the key kinds.
+// keyKind returns the kind of key for the name that the operator uses.
 func keyKind(name string) (snap.CredentialKind, error) {
 	switch name {
 	case "user":
@@ -129,9 +129,8 @@ func (p *program) createKey(ctx context.Context, s *opened, f keyFlags) error {
 	return nil
 }
 
-// keySpec turns the flags into what to make. The organizations of the
-// configuration are applied first, so that a key can be made before the first
-// start.
+// keySpec converts the flags to the key to create. It first applies the organizations of the
+// configuration, so that a key can be created before the first start.
 func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, err error) {
 	if err := cloud.ApplyDirectory(ctx, s.Store, s.config); err != nil {
 		return spec, err
@@ -288,7 +287,7 @@ func (p *program) keyRevoke() *cobra.Command {
 	return c
 }
 
-// stamp prints a time for people and scripts alike; the zero time is "".
+// stamp formats a time for people and scripts alike; the zero time is "".
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -1,7 +1,6 @@
-// Package operator is the command line of snapcloud, for whoever runs the
-// service: serve, and the commands that look after its organizations, users
-// and keys on the service's own machine. They open the same configuration and
-// database as the service and may run next to it.
+// Package operator is the command line of snapcloud for the service's operator: serve, and the
+// commands that manage its organizations, users and keys on the service's own machine. They open
+// the same configuration and database as the service and may run next to it.
 package operator
 
 import (
@@ -20,8 +19,8 @@ import (
 	"snap/internal/command"
 )
 
-// Main runs snapcloud with these arguments and returns its exit code. Results
-// go to stdout, everything else to stderr. It ends when ctx does.
+// Main runs snapcloud with these arguments and returns its exit code. It writes results to stdout
+// and everything else to stderr. It ends when ctx does.
 func Main(ctx context.Context, args []string, stdout, stderr io.Writer, environ []string, version string) int {
 	result := command.NewResult(stdout)
 	p := &program{stdout: result, stderr: stderr, environ: environ, version: version}
@@ -176,7 +175,7 @@ else fails the check. Use --offline before a start.`,
 	return c
 }
 
-// finding is what check prints of a verdict as JSON.
+// finding is a verdict as check prints it in JSON.
 type finding struct {
 	What   string `json:"what"`
 	OK     bool   `json:"ok"`
@@ -184,7 +183,7 @@ type finding struct {
 	Detail string `json:"detail"`
 }
 
-// verdicts prints what was found, and fails if anything but a warning is wrong.
+// verdicts prints all verdicts. It fails if one of them is an error and not just a warning.
 func (p *program) verdicts(all []cloud.Verdict) error {
 	findings, failed := []finding{}, false
 	for _, v := range all {

@@ -78,7 +78,7 @@ func (p *program) move(ctx context.Context, to string, dryRun bool) error {
 	return nil
 }
 
-// withoutOurs leaves out of an environment what lies over a configuration.
+// withoutOurs returns an environment without the variables that override a configuration.
 func withoutOurs(environ []string) (rest []string) {
 	for _, entry := range environ {
 		if !strings.HasPrefix(entry, "SNAPCLOUD_") {
@@ -88,7 +88,7 @@ func withoutOurs(environ []string) (rest []string) {
 	return rest
 }
 
-// place is where a configuration keeps a service's data.
+// place returns where a configuration keeps a service's data.
 func place(c cloud.Config) (move.Place, error) {
 	sealer, err := auth.NewSealer(c.Auth.KeyEncryptionKey)
 	if err != nil {

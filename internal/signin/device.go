@@ -15,7 +15,7 @@ import (
 	"snap/internal/store"
 )
 
-// The times of a device login, and how many may wait at once.
+// The lifetimes of a device login, and how many may wait at once.
 const (
 	deviceLife     = 10 * time.Minute
 	deviceInterval = 2 * time.Second
@@ -35,9 +35,8 @@ type deviceAnswer struct {
 	Interval   int    `json:"interval"`
 }
 
-// deviceAuthorization begins a login (RFC 8628 section 3.1). Two parameters of
-// our own, program and host, are shown to who approves, as what they are: the
-// client's own words.
+// deviceAuthorization begins a login (RFC 8628 section 3.1). It accepts two parameters of our own,
+// program and host, which the approving user sees marked as unverified claims of the client.
 func (s *Service) deviceAuthorization(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
 	if !ok || !s.requireClient(w, r, f) || !s.requireScope(w, f.Get("scope")) {
@@ -78,7 +77,7 @@ func (s *Service) newGrant(r *http.Request, f url.Values) store.DeviceGrant {
 	}
 }
 
-// addDeviceGrant gives a grant a user code that is not taken, and stores it.
+// addDeviceGrant gives a grant an unused user code and stores it.
 func (s *Service) addDeviceGrant(ctx context.Context, g store.DeviceGrant, deviceCode string) (store.DeviceGrant,
 	error) {
 	limits := store.DeviceLimits{PerAddress: maxPerAddress, PerSite: maxPerSite, PerNetwork: maxPerNetwork,
@@ -121,7 +120,7 @@ func newUserCode() string {
 	return string(code)
 }
 
-// showUserCode returns a code as people read it: BCDF-GHJK.
+// showUserCode formats a code for people: BCDF-GHJK.
 func showUserCode(code string) string {
 	if len(code) != userCodeLength {
 		return code
@@ -129,8 +128,8 @@ func showUserCode(code string) string {
 	return code[:userCodeLength/2] + "-" + code[userCodeLength/2:]
 }
 
-// cleanUserCode returns what a person typed as it is stored: upper case, with
-// nothing but letters. It reports whether that can be a code.
+// cleanUserCode normalizes a typed code to its stored form: upper case, letters only. It returns
+// false when the result cannot be a code.
 func cleanUserCode(typed string) (string, bool) {
 	code := strings.Map(func(r rune) rune {
 		switch {

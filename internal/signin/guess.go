@@ -9,12 +9,12 @@ import (
 	"snap/internal/store"
 )
 
-// Guessing is limited by user, by address and by account. Only what was wrong
-// is counted, so that nobody is kept out by trying rightly.
+// Guessing is limited by user, by address and by account. Only wrong guesses are counted, so
+// correct ones never lock anybody out.
 const (
 	maxMisses       = 5 // wrong codes, and wrong passwords for one account from one address
 	missWindow      = 10 * time.Minute
-	maxAddressTries = 50  // wrong passwords from one address, which may be a whole office
+	maxAddressTries = 50  // wrong passwords from one address, which an office may share
 	maxAccountTries = 200 // wrong passwords for one account, from all addresses
 	alarmMisses     = 100
 )
@@ -25,10 +25,9 @@ var errTooMany = &snap.Error{
 	Hint:   "wait ten minutes and try again",
 }
 
-// pendingGrant finds the login that waits under a user code. Wrong codes are
-// counted by user, and by address. A user with too many gets no further. At an
-// address with too many, a visitor who is not signed in gets no further, but a
-// signed-in user who did not guess does: others share the address.
+// pendingGrant returns the login that waits under a user code. Wrong codes are counted by user and
+// by address. A user with too many is refused. At an address with too many, visitors who are not
+// signed in are refused, but signed-in users are not, because others may share their address.
 func (s *Service) pendingGrant(v *visit, typed string) (store.DeviceGrant, error) {
 	ctx := v.r.Context()
 	here := "code:address:" + s.address(v.r)
@@ -60,11 +59,10 @@ func (s *Service) lookUpCode(ctx context.Context, typed string) (store.DeviceGra
 	return s.store.PendingDevice(ctx, code)
 }
 
-// guess judges something that could be a guess, unless the bucket mine is full.
-// If it was wrong (not_found or unauthenticated), that is counted in every
-// bucket, and once one of them is full the answer is errTooMany: of guesses that
-// come at once, no more are answered than of those one after the other. A right
-// one is answered only if the bucket did not become full meanwhile.
+// guess calls judge, which checks something that could be guessed, unless the bucket mine is full.
+// A wrong guess (not_found or unauthenticated) is counted in every bucket. Once one of them is
+// full, guess fails with errTooMany, so that concurrent guesses get no more answers than sequential
+// ones. The result of a right guess is returned only if the bucket did not become full meanwhile.
 func (s *Service) guess(ctx context.Context, mine string, buckets map[string]int, judge func() error) error {
 	if err := s.notFull(ctx, mine, buckets[mine]); err != nil {
 		return err
@@ -96,8 +94,8 @@ func (s *Service) notFull(ctx context.Context, bucket string, max int) error {
 	return err
 }
 
-// countAll counts a wrong code over all users and addresses. Very many raise an
-// alarm in the log.
+// countAll counts a wrong code over all users and addresses. A very large number raises an alarm in
+// the log.
 func (s *Service) countAll(ctx context.Context) {
 	n, err := s.store.Miss(ctx, "code:all", missWindow)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// metadata is the discovery document (RFC 8414 section 2). It tells what is
-// there and nothing else: there is no authorization endpoint.
+// metadata is the discovery document (RFC 8414 section 2). It lists only what exists: there is no
+// authorization endpoint.
 type metadata struct {
 	Issuer              string   `json:"issuer"`
 	DeviceAuthorization string   `json:"device_authorization_endpoint"`
@@ -42,8 +42,7 @@ func (s *Service) metadata(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// jwks serves the public keys. They may be cached for less time than an old
-// key stays in the set.
+// jwks serves the public keys. They may be cached for less time than an old key stays in the set.
 func (s *Service) jwks(w http.ResponseWriter, r *http.Request) {
 	set, err := s.tokens.JWKS(r.Context())
 	if err != nil {

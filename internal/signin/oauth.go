@@ -10,14 +10,14 @@ import (
 	"snap"
 )
 
-// The grants of the token endpoint; no other is taken.
+// The grant types of the token endpoint.
 const (
 	grantDevice  = "urn:ietf:params:oauth:grant-type:device_code"
 	grantRefresh = "refresh_token"
 )
 
-// scopes are those a client may ask for. They choose what the client learns at
-// userinfo; what it may do is decided by its user's role.
+// scopes returns the scopes that a client may request. They determine what the client learns from
+// userinfo; its rights depend on its user's role.
 func scopes() []string { return []string{"openid", "profile", "email", "offline_access"} }
 
 // oauthError is the body of an error (RFC 6749 section 5.2).
@@ -31,7 +31,7 @@ func (s *Service) writeOAuthError(w http.ResponseWriter, status int, code, descr
 	writeJSON(w, status, oauthError{Code: code, Description: description})
 }
 
-// failed answers a fault of ours: the client may try again.
+// failed answers with an error of the service; the client may retry.
 func (s *Service) failed(w http.ResponseWriter, r *http.Request, err error) {
 	known := s.fault(r, err)
 	w.Header().Set("Retry-After", retrySoon)
@@ -46,17 +46,17 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// postOnly answers GET at an endpoint that changes something.
+// postOnly refuses GET at an endpoint that changes something.
 func (s *Service) postOnly(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Allow", http.MethodPost)
 	s.writeOAuthError(w, http.StatusMethodNotAllowed, "invalid_request", "use POST")
 }
 
-// maxForm bounds a request's body.
+// maxForm is the maximum size of a request's body in bytes.
 const maxForm = 64 << 10
 
-// form reads the parameters of a request's body. It refuses a parameter that
-// comes twice (RFC 6749 section 3.2), and one in the URL.
+// form reads the parameters of a request's body. It refuses a repeated parameter (RFC 6749 section
+// 3.2) and a parameter in the URL.
 func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	if err := r.ParseForm(); err != nil {
@@ -73,9 +73,9 @@ func (s *Service) form(w http.ResponseWriter, r *http.Request) (url.Values, bool
 	return r.PostForm, true
 }
 
-// requireClient checks that the request names the only client there is. The
-// client is public: it sends client_id in the body, or a Basic header with its
-// ID and an empty secret, as golang.org/x/oauth2 does (RFC 6749 section 2.3.1).
+// requireClient checks that the request names the only client. The client is public: it sends
+// client_id in the body, or a Basic header with its ID and an empty secret, as golang.org/x/oauth2
+// does (RFC 6749 section 2.3.1).
 func (s *Service) requireClient(w http.ResponseWriter, r *http.Request, f url.Values) bool {
 	named := f["client_id"]
 	if scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Basic") {
@@ -95,8 +95,8 @@ func (s *Service) requireClient(w http.ResponseWriter, r *http.Request, f url.Va
 	return false
 }
 
-// basicClient returns the client that a Basic header names. It reports false
-// for a malformed header and for one with a secret.
+// basicClient returns the client that a Basic header names. It returns false for a malformed header
+// and for one with a secret.
 func basicClient(r *http.Request) (id string, ok bool) {
 	user, secret, ok := r.BasicAuth()
 	if !ok || secret != "" || len(r.Header.Values("Authorization")) != 1 {
@@ -106,8 +106,8 @@ func basicClient(r *http.Request) (id string, ok bool) {
 	return id, err == nil
 }
 
-// grantedScope returns the scopes that were asked for and exist, or all by
-// default (RFC 6749 section 3.3).
+// grantedScope returns the requested scopes that exist, or all if none were requested (RFC 6749
+// section 3.3).
 func grantedScope(asked string) string {
 	if strings.TrimSpace(asked) == "" {
 		return strings.Join(scopes(), " ")
@@ -123,8 +123,7 @@ func grantedScope(asked string) string {
 
 func hasScope(granted, scope string) bool { return slices.Contains(strings.Fields(granted), scope) }
 
-// printable keeps the printable characters of text that a client sent, up to
-// max of them.
+// printable returns at most max printable characters of text that a client sent.
 func printable(text string, max int) string {
 	clean := snap.CleanText(text)
 	if runes := []rune(clean); len(runes) > max {

@@ -24,7 +24,7 @@ var pageFiles embed.FS
 type visit struct {
 	w       http.ResponseWriter
 	r       *http.Request
-	number  string // the browser's random number, which ties forms to it
+	number  string // the browser's random number, which binds forms to it
 	csrf    string
 	caller  snap.Caller   // zero when nobody is signed in
 	session store.Session // of the browser
@@ -35,12 +35,11 @@ func (v *visit) signedIn() bool { return v.caller.User != nil }
 // pageHandler answers a visit. The error it returns becomes an error page.
 type pageHandler func(*visit) error
 
-// formCookie holds the random number that ties forms to a browser.
+// formCookie holds the random number that binds forms to a browser.
 const formCookie = "snap_form"
 
-// page runs a handler of pages. A form (POST) must come from our own pages,
-// which is checked twice: by what the browser says of the request's origin,
-// and by the CSRF token.
+// page wraps a page handler. A form (POST) must come from our own pages, which is checked twice: by
+// the origin that the browser sends, and by the CSRF token.
 func (s *Service) page(h pageHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{w: w, r: r}
@@ -76,8 +75,8 @@ func (s *Service) prepare(v *visit) error {
 	return nil
 }
 
-// identify finds the signed-in user, and the CSRF token: a keyed hash of the
-// browser's form cookie and its session.
+// identify finds the signed-in user and computes the CSRF token: a keyed hash of the browser's form
+// cookie and its session.
 func (s *Service) identify(v *visit) error {
 	session, err := s.browser.Session(v.r)
 	if err == nil {
@@ -85,7 +84,7 @@ func (s *Service) identify(v *visit) error {
 			c.Credential = snap.Credential{Kind: snap.Browser, ID: session.ID, Name: session.Name}
 			v.caller, v.session = c, session
 			origin := snap.OriginOf(v.r.Context())
-			origin.Caller = c // who makes or ends keys and sessions on the pages
+			origin.Caller = c // the audit log's actor for changes to keys and sessions
 			v.r = v.r.WithContext(snap.WithOrigin(v.r.Context(), origin))
 		} else if !errors.Is(callerErr, snap.ErrUnauthenticated) {
 			return callerErr
@@ -98,7 +97,7 @@ func (s *Service) identify(v *visit) error {
 	return nil
 }
 
-// formNumber returns the browser's random number, and gives it one.
+// formNumber returns the browser's random number. It sets a new one if there is none.
 func (s *Service) formNumber(v *visit) string {
 	if cookie, err := v.r.Cookie(s.browser.CookieName(formCookie)); err == nil && len(cookie.Value) >= 26 {
 		return cookie.Value
@@ -114,7 +113,7 @@ func (s *Service) csrfToken(number string, session int64) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// layout is what all our pages have. Page data embeds it.
+// layout holds the data that all pages have. Page data embeds it.
 type layout struct {
 	look.Page
 	Base string // path of the auth service
@@ -138,8 +137,8 @@ func (s *Service) redirect(v *visit, path string, query url.Values) error {
 	return nil
 }
 
-// localPath returns next if it is a path of our own pages, else the account
-// page. Browsers read "//" and "\" as another host.
+// localPath returns next if it is a path of our own pages, else the account page. Browsers treat
+// "//" and "\" as the beginning of another host.
 func (s *Service) localPath(next string) string {
 	home := "/account"
 	if !strings.HasPrefix(next, s.path+"/") || strings.ContainsAny(next, "\\\r\n\t") || strings.Contains(next, "//") {
@@ -157,7 +156,7 @@ type problemPage struct {
 	Detail, Hint, ID string
 }
 
-// errorPage tells a person what went wrong.
+// errorPage shows an error to a person.
 func (s *Service) errorPage(v *visit, err error) {
 	var known *snap.Error
 	if !errors.As(err, &known) {
@@ -175,17 +174,17 @@ func (s *Service) errorPage(v *visit, err error) {
 	}
 	data := problemPage{layout: s.layout(v, titleOf(status)), Detail: sentence(known.Error()),
 		Hint: sentence(known.Hint)}
-	// nobody reads it any more
+	// The client has disconnected.
 	if err := s.views.Page(v.w, status, "problem.html", data); err != nil && !store.Unavailable(err) {
 		s.log.ErrorContext(v.r.Context(), "error page", "error", err)
 	}
 }
 
-// retrySoon is the Retry-After, in seconds, of what may pass in a moment.
+// retrySoon is the Retry-After, in seconds, of a failure that may be brief.
 const retrySoon = "1"
 
-// fault is the answer for an error that is not the client's: that the database
-// is unavailable for a moment, or a number that the log has.
+// fault returns the answer to an error that is not the client's: that the database is briefly
+// unavailable, or an ID under which the error is logged.
 func (s *Service) fault(r *http.Request, err error) *snap.Error {
 	if store.Unavailable(err) || r.Context().Err() != nil {
 		s.log.WarnContext(r.Context(), "the database does not serve", "path", r.URL.Path, "error", err)
@@ -198,7 +197,7 @@ func (s *Service) fault(r *http.Request, err error) *snap.Error {
 		Hint: "try again; if it happens again, give the operator the number " + id, Cause: err}
 }
 
-// titleOf says what a status means to a person.
+// titleOf returns the page title for a status.
 func titleOf(status int) string {
 	switch status {
 	case http.StatusBadRequest:
@@ -219,7 +218,7 @@ func titleOf(status int) string {
 	return "Something went wrong"
 }
 
-// sentence writes an error's text as one on a page.
+// sentence formats an error's text as a sentence.
 func sentence(text string) string {
 	if text == "" {
 		return ""

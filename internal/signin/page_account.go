@@ -18,7 +18,7 @@ type accountPage struct {
 	Sessions []store.Session
 	Current  int64 // the session of this browser
 	Keys     []store.Key
-	Secret   string // of the key that was just made
+	Secret   string // of the key that was just created
 }
 
 // account shows who is signed in, their sessions and keys.
@@ -56,7 +56,7 @@ func (s *Service) endSession(v *visit) error {
 	return s.redirect(v, "/account", nil)
 }
 
-// createKey makes a user-scoped key and shows its secret, this once.
+// createKey creates a user-scoped key and shows its secret, which cannot be retrieved later.
 func (s *Service) createKey(v *visit) error {
 	if !v.signedIn() {
 		return errSignedOut

@@ -17,8 +17,7 @@ type codePage struct {
 	Hint    string
 }
 
-// enterCode shows the form for the code. A link with the code in it only fills
-// the form in.
+// enterCode shows the form for the code. A link that contains the code only fills in the form.
 func (s *Service) enterCode(v *visit) error {
 	data := codePage{layout: s.layout(v, "Sign in a terminal")}
 	if typed := v.r.URL.Query().Get("user_code"); typed != "" {
@@ -31,7 +30,7 @@ func (s *Service) enterCode(v *visit) error {
 	return s.views.Page(v.w, http.StatusOK, "code.html", data)
 }
 
-// postCode looks the code up and continues with signing in or comparing.
+// postCode looks up the code and continues with sign-in or with the confirmation page.
 func (s *Service) postCode(v *visit) error {
 	typed := v.r.PostFormValue("user_code")
 	g, err := s.pendingGrant(v, typed)
@@ -66,7 +65,7 @@ type confirmPage struct {
 	Scopes                       []string
 }
 
-// confirm shows who asks, for a person to compare. It changes nothing.
+// confirm shows who requests the login, for the user to compare. It changes nothing.
 func (s *Service) confirm(v *visit) error {
 	typed := v.r.URL.Query().Get("user_code")
 	if !v.signedIn() {
@@ -85,8 +84,8 @@ func (s *Service) confirm(v *visit) error {
 	return s.views.Page(v.w, http.StatusOK, "confirm.html", data)
 }
 
-// scopeWords says what approving means to a person. Every login may be
-// refreshed, whether offline_access was asked for or not.
+// scopeWords describes to the user what approving allows. Every login may be refreshed, whether
+// offline_access was requested or not.
 func scopeWords(granted string) []string {
 	words := []string{"use the cloud service as you, with your role and groups", "stay signed in until you end it"}
 	if hasScope(granted, "email") || hasScope(granted, "profile") {
@@ -95,8 +94,8 @@ func scopeWords(granted string) []string {
 	return words
 }
 
-// decide approves or denies. It takes a signed-in browser and its CSRF token
-// (checked for every form).
+// decide approves or denies a login. It requires a signed-in browser; every form also requires the
+// CSRF token.
 func (s *Service) decide(v *visit) error {
 	typed, decision := v.r.PostFormValue("user_code"), v.r.PostFormValue("decision")
 	if !v.signedIn() {
@@ -125,7 +124,7 @@ func (s *Service) decide(v *visit) error {
 	return s.redirect(v, "/device/done", url.Values{"decision": {decision}})
 }
 
-// approve lets the program in, unless the organization has switched this off.
+// approve approves a login, unless the organization has disabled login by device grant.
 func (s *Service) approve(v *visit, g store.DeviceGrant) error {
 	org, err := s.store.Org(v.r.Context(), v.caller.Org.ID)
 	if err != nil {

@@ -27,16 +27,16 @@ type signInPage struct {
 	Hint         string
 }
 
-// signInPage asks for the organization if there are several, then for what
-// that organization takes.
+// signInPage asks for the organization if there are several, and then shows that organization's way
+// to sign in.
 func (s *Service) signInPage(v *visit) error {
 	q := v.r.URL.Query()
 	data := signInPage{layout: s.layout(v, "Sign in"), Next: s.path + s.localPath(q.Get("next"))}
 	return s.showSignIn(v, http.StatusOK, data, q.Get("organization"))
 }
 
-// showSignIn fills the page in and writes it. When all organizations have local
-// users and the page lists them, one form asks for everything.
+// showSignIn writes the page. When all organizations have local users and the page lists them, a
+// single form asks for everything.
 func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string) error {
 	slug = strings.ToLower(strings.TrimSpace(slug))
 	if slug == "" && len(s.orgs) == 1 {
@@ -67,8 +67,8 @@ func (s *Service) showSignIn(v *visit, status int, data signInPage, slug string)
 	return s.views.Page(v.w, status, "signin.html", data)
 }
 
-// chosen finds the organization that a person means by its slug, or by an
-// e-mail address or domain that belongs to it alone.
+// chosen returns the organization that a person means by its slug, or by an e-mail address or
+// domain that belongs to that organization only.
 func (s *Service) chosen(typed string) (found organization, ok bool) {
 	if org, ok := s.organization(typed); ok {
 		return org, true
@@ -94,7 +94,7 @@ func (s *Service) allLocal() bool {
 	return true
 }
 
-// postSignIn takes e-mail and password of a local user.
+// postSignIn handles the e-mail and password of a local user.
 func (s *Service) postSignIn(v *visit) error {
 	f := v.r.PostForm
 	next := s.path + s.localPath(f.Get("next"))
@@ -158,8 +158,8 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 	return userID, nil
 }
 
-// localUser finds a local user. Without a slug, the e-mail must belong to one
-// organization alone.
+// localUser returns a local user. Without a slug, the e-mail must belong to exactly one
+// organization.
 func (s *Service) localUser(slug, email string) (org organization, u LocalUser, ok bool) {
 	for _, o := range s.orgs {
 		if slug != "" && o.Slug != slug {
@@ -175,7 +175,7 @@ func (s *Service) localUser(slug, email string) (org organization, u LocalUser, 
 	return org, u, ok
 }
 
-// passwordIs compares in constant time. An unknown user costs as much.
+// passwordIs compares a password in constant time. It takes equally long for an unknown user.
 func passwordIs(u LocalUser, known bool, password string) bool {
 	if strings.HasPrefix(u.Password, "$2") {
 		return bcrypt.CompareHashAndPassword([]byte(u.Password), []byte(password)) == nil

@@ -16,23 +16,24 @@ import (
 	"snap/internal/store"
 )
 
-// The defaults of how fresh a person's standing at their identity provider is.
+// The default settings for confirming people at their identity provider.
 const (
 	DefaultRecheck      = 15 * time.Minute
 	DefaultMaxStaleness = 24 * time.Hour
 	DefaultMaxLogin     = 30 * 24 * time.Hour
-	// UnconfirmedLogin is the most that a session lasts when the identity provider
-	// issues no refresh token, so that nobody can be asked for.
+	// UnconfirmedLogin is the longest life of a session when the identity provider issues no
+	// refresh token and therefore cannot confirm its users.
 	UnconfirmedLogin = 24 * time.Hour
 )
 
-// How long asking a provider may take, and how long one that failed is left alone.
+// How long a request to a provider may take, and how long a provider that failed is not asked
+// again.
 const (
 	checkLife  = 30 * time.Second
 	checkAgain = time.Minute
 )
 
-// freshness is what an organization asks of its people's sessions.
+// freshness holds an organization's settings for confirming people.
 type freshness struct{ recheck, staleness, login time.Duration }
 
 func freshnessOf(o Organization) freshness {
@@ -46,14 +47,14 @@ func freshnessOf(o Organization) freshness {
 		or(o.MaxLogin, DefaultMaxLogin)}
 }
 
-// Why a session is not refreshed.
+// The reasons why a session is not refreshed.
 var (
 	errSignInDue = errors.New("the last sign-in is too long ago; sign in again")
 	errLeft      = errors.New("the identity provider no longer confirms the account; sign in again")
 )
 
-// errStale says that the identity provider has not confirmed the account for too
-// long. The session stays: it is refreshed when the provider answers again.
+// errStale reports that the identity provider has not confirmed the account for too long. The
+// session is kept and can be refreshed when the provider answers again.
 type errStale struct{ since time.Time }
 
 func (e errStale) Error() string {
@@ -61,8 +62,8 @@ func (e errStale) Error() string {
 		"; try again later"
 }
 
-// sealed returns a provider's refresh token as it is stored, or nil when the
-// provider issued none or the service has no key to encrypt it with.
+// sealed returns a provider's refresh token in encrypted form for storing. It is nil when the
+// provider issued no token or the service has no encryption key.
 func (s *Service) sealed(userID int64, refresh string) []byte {
 	if s.sealer == nil || refresh == "" {
 		return nil
@@ -72,9 +73,8 @@ func (s *Service) sealed(userID int64, refresh string) []byte {
 
 func refreshName(userID int64) string { return "sign-in:" + strconv.FormatInt(userID, 10) }
 
-// Until returns when a user has to sign in again, and when their identity
-// provider last confirmed them. Both are zero for a user of no configured
-// organization.
+// Until returns when a user must sign in again, and when their identity provider last confirmed
+// them. Both are zero for a user whose organization is not configured.
 func (s *Service) Until(ctx context.Context, userID int64) (due, confirmed time.Time, err error) {
 	t, err := s.store.StandingOf(ctx, userID)
 	org, ok := s.organizationByID(t.OrgID)
@@ -87,7 +87,7 @@ func (s *Service) Until(ctx context.Context, userID int64) (due, confirmed time.
 	return org.due(t), t.Checked, nil
 }
 
-// due is when the person has to sign in again.
+// due returns when the user must sign in again.
 func (o organization) due(t store.Standing) time.Time {
 	last := o.fresh.login
 	if o.oidc != nil && t.Refresh == nil {
@@ -96,9 +96,9 @@ func (o organization) due(t store.Standing) time.Time {
 	return t.SignedIn.Add(last)
 }
 
-// confirmRefresh decides whether the session of a refresh token may continue: the
-// person signed in recently enough, and their identity provider still confirms
-// them. A token that is not live is left to the rotation.
+// confirmRefresh decides whether the session of a refresh token may continue: the user must have
+// signed in recently enough, and their identity provider must still confirm them. It accepts a
+// token that is not live, because the rotation refuses it.
 func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 	userID, err := s.store.RefreshUser(ctx, hash, s.client)
 	if errors.Is(err, snap.ErrUnauthenticated) {
@@ -117,7 +117,7 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 	org, ok := s.organizationByID(t.OrgID)
 	switch {
 	case !ok:
-		return nil // a closed organization: the rotation says so
+		return nil // the rotation reports a closed organization
 	case !s.now().Before(org.due(t)):
 		return errSignInDue
 	case t.Refresh == nil || org.oidc == nil:
@@ -150,10 +150,10 @@ func (s *Service) refuseRefresh(w http.ResponseWriter, r *http.Request, err erro
 	}
 }
 
-// check asks a person's identity provider whether they are still there, and
-// applies their role and groups of now. One that does not answer changes nothing.
-// It returns the new standing, or errLeft, after which the person's sessions and
-// keys are ended. Of two replicas one asks, and the other waits for the answer.
+// check asks the identity provider whether a user still exists, and applies their current role and
+// groups. A provider that does not answer changes nothing. check returns the new standing, or
+// errLeft, in which case the user's sessions and keys were ended. Only one replica asks at a time;
+// others wait for its result.
 func (s *Service) check(ctx context.Context, org organization, t store.Standing) (store.Standing, error) {
 	if t.NotBefore.After(s.now()) {
 		return t, nil
@@ -165,8 +165,8 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	if !claimed {
 		return s.await(ctx, t)
 	}
-	// The answer may hold the only copy of the next refresh token: it is kept even
-	// if the one who asked has gone.
+	// The answer may hold the only copy of the next refresh token, so it is stored even if the
+	// client has disconnected.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkLife)
 	defer cancel()
 	err = s.ask(ctx, org, t)
@@ -189,7 +189,7 @@ func (s *Service) check(ctx context.Context, org organization, t store.Standing)
 	return s.store.StandingOf(ctx, t.UserID)
 }
 
-// await waits until the question of another replica or request is answered.
+// await waits for the result of another replica or request that is asking the provider.
 func (s *Service) await(ctx context.Context, t store.Standing) (store.Standing, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -215,7 +215,7 @@ func (s *Service) await(ctx context.Context, t store.Standing) (store.Standing, 
 	}
 }
 
-// ask redeems the provider's refresh token and applies what it says.
+// ask redeems the provider's refresh token and applies the claims it gets.
 func (s *Service) ask(ctx context.Context, org organization, t store.Standing) error {
 	refresh, err := s.sealer.Open(refreshName(t.UserID), t.Refresh)
 	if err != nil { // of another key: the person signs in again when it is due
@@ -308,9 +308,9 @@ func (s *Service) userinfoAgain(ctx context.Context, org organization, d *auth.D
 	return auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.GroupsClaim), nil
 }
 
-// Recheck asks each organization's identity provider about the one person who is
-// longest overdue, and returns how many it asked about. Called once a second, it
-// spreads the questions and asks no provider more than once a second.
+// Recheck asks each organization's identity provider about the one user whose confirmation is
+// longest overdue, and returns how many it asked about. It is called once a second, so no provider
+// is asked more often than that.
 func (s *Service) Recheck(ctx context.Context) (asked int, err error) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -340,8 +340,8 @@ func (s *Service) recheckOne(ctx context.Context, org organization) (asked int, 
 	return 1, nil
 }
 
-// warnUnconfirmed says at start what it means that the service cannot ask
-// identity providers again.
+// warnUnconfirmed logs, at start, the consequences when the service cannot ask identity providers
+// again.
 func (s *Service) warnUnconfirmed(ctx context.Context) {
 	if s.sealer != nil {
 		return

@@ -55,8 +55,8 @@ func (s *Service) Handler() http.Handler {
 	return mayUseReserve(mux)
 }
 
-// mayUseReserve lets people sign in, refresh and end sessions on a full disk,
-// so that they can take access away.
+// mayUseReserve lets people sign in, refresh and end sessions on a full disk, so that they can take
+// access away.
 func mayUseReserve(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/device_authorization") && !strings.HasSuffix(r.URL.Path, "/account/keys") {

@@ -21,7 +21,7 @@ import (
 // LocalUser is a user listed in the configuration.
 type LocalUser struct {
 	Email, Name string
-	Password    string // in clear, or as a bcrypt hash
+	Password    string // plain text or a bcrypt hash
 	Role        snap.Role
 	Groups      []string
 }
@@ -29,8 +29,8 @@ type LocalUser struct {
 // OIDC is an organization's OpenID Connect identity provider.
 type OIDC struct {
 	Issuer, ClientID, ClientSecret string
-	Scopes                         []string // empty is openid, profile, email
-	GroupsClaim                    string   // empty is groups
+	Scopes                         []string // empty means openid, profile, email
+	GroupsClaim                    string   // empty means groups
 	Roles                          map[snap.Role][]string
 	AllowPrivate                   bool // the issuer may be on a private or loopback address, and plain http
 }
@@ -38,22 +38,23 @@ type OIDC struct {
 // Organization is how one organization signs in: exactly one of Local and OIDC.
 type Organization struct {
 	Slug    string
-	Domains []string // of its people's e-mail addresses, besides those of Local
+	Domains []string // e-mail domains of its people, in addition to those of Local
 	Local   []LocalUser
 	OIDC    *OIDC
-	// How often a person is confirmed again, how long they may be unconfirmed, and how
-	// long after their last sign-in a session ends; zero is the default.
+	// Recheck is how often a user is confirmed again, MaxStaleness how long they may be
+	// unconfirmed, and MaxLogin how long after their last sign-in a session ends. Zero is the
+	// default.
 	Recheck, MaxStaleness, MaxLogin time.Duration
 }
 
-// Options configure a [Service].
+// Options configures a [Service].
 type Options struct {
 	PublicURL      string // of the whole service; the issuer is {PublicURL}/auth
 	ClientID       string // of the command line
 	Audience       string // of the access tokens; empty is PublicURL
 	Organizations  []Organization
 	ListThem       bool             // the sign-in page lists the organizations to everybody
-	TrustedProxies []netip.Prefix   // whose X-Forwarded-For is believed
+	TrustedProxies []netip.Prefix   // proxies whose X-Forwarded-For is trusted
 	Sealer         *auth.Sealer     // of the signing keys; nil is none
 	Now            func() time.Time // nil is time.Now
 	Log            *slog.Logger     // nil is slog.Default
@@ -85,7 +86,7 @@ type Service struct {
 	cross   *http.CrossOriginProtection
 }
 
-// organization is an [Organization] that was found in the store.
+// organization is an [Organization] with its record in the store.
 type organization struct {
 	snap.OrgRef
 	local    map[string]LocalUser // by e-mail in lower case
@@ -95,8 +96,8 @@ type organization struct {
 	fresh    freshness
 }
 
-// New returns the service. It applies the local users to the store, as if each
-// had just signed in, and fails when the store does not know an organization.
+// New returns the service. It applies the local users to the store as if each had just signed in.
+// It fails when an organization is not in the store.
 func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 	public := strings.TrimRight(o.PublicURL, "/")
 	u, err := url.Parse(public)
@@ -190,9 +191,8 @@ func domainsOf(o Organization) (all []string) {
 	return all
 }
 
-// retireLocalUsers disables the local users that the configuration no longer
-// lists, as an identity provider would: their keys and sessions count for
-// nothing from then on.
+// retireLocalUsers disables the local users that the configuration no longer lists. Their keys and
+// sessions are refused from then on.
 func (s *Service) retireLocalUsers(ctx context.Context, org organization) error {
 	accounts, err := s.store.Accounts(ctx, org.ID, localIssuer)
 	if err != nil {
@@ -216,7 +216,7 @@ func (s *Service) retireLocalUsers(ctx context.Context, org organization) error 
 	return nil
 }
 
-// outcome is the word for how a sign-in ended; see [Options].
+// outcome returns the outcome of a sign-in; see [Options].
 func outcome(err error) string {
 	switch {
 	case err == nil:

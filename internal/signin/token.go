@@ -32,7 +32,7 @@ type tokenAnswer struct {
 	IDToken      string `json:"id_token,omitempty"`
 }
 
-// token is the token endpoint (RFC 6749 section 3.2): POST only, two grants.
+// token is the token endpoint (RFC 6749 section 3.2). It accepts POST only, with two grant types.
 func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
 	if !ok {
@@ -186,13 +186,13 @@ func (s *Service) newTokens(ctx context.Context, n store.Session) (tokenAnswer, 
 	return answer, err
 }
 
-// refreshPrefix lets secret scanners tell a refresh token.
+// refreshPrefix lets secret scanners recognize a refresh token.
 const refreshPrefix = "crt_"
 
 func newRefreshToken() string { return refreshPrefix + rand.Text() + rand.Text() }
 
-// revoke ends the session of a refresh or access token (RFC 7009). A token
-// that is unknown or another client's is answered alike and left alone.
+// revoke ends the session of a refresh or access token (RFC 7009). For a token that is unknown or
+// another client's, it sends the same answer and changes nothing.
 func (s *Service) revoke(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
 	if !ok || !s.requireClient(w, r, f) {
@@ -232,8 +232,7 @@ func (s *Service) revokeToken(ctx context.Context, token string) error {
 	return s.store.EndSession(ctx, snap.Caller{User: &snap.User{ID: n.UserID}}, n.ID)
 }
 
-// userinfoAnswer tells who an access token stands for (OpenID Connect Core
-// section 5.3).
+// userinfoAnswer describes the user of an access token (OpenID Connect Core section 5.3).
 type userinfoAnswer struct {
 	Subject      string   `json:"sub"`
 	Email        string   `json:"email,omitempty"`

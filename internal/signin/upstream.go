@@ -22,7 +22,7 @@ import (
 // upstreamLife is how long a sign-in at an identity provider may take.
 const upstreamLife = 10 * time.Minute
 
-// errUpstream is a failure of an identity provider: the page says 502.
+// errUpstream is a failure of an identity provider. The page has the status 502.
 type errUpstream struct{ known *snap.Error }
 
 func (e errUpstream) Error() string { return e.known.Error() }
@@ -79,7 +79,7 @@ func (s *Service) startUpstream(v *visit) error {
 	return nil
 }
 
-// finishUpstream takes the identity provider's answer, and counts it.
+// finishUpstream handles the identity provider's answer and counts the outcome.
 func (s *Service) finishUpstream(v *visit) error {
 	err := s.applyAnswer(v)
 	s.count("provider", outcome(err))
@@ -118,7 +118,7 @@ func (s *Service) applyAnswer(v *visit) error {
 	return nil
 }
 
-// identifyUpstream checks the answer and finds out who it is about.
+// identifyUpstream checks the answer and returns the person it is about.
 func (s *Service) identifyUpstream(ctx context.Context, org organization, login store.UpstreamLogin,
 	q url.Values) (auth.Person, *oauth2.Token, error) {
 	d, err := org.provider.Discover(ctx)
@@ -153,8 +153,8 @@ func refusedAnswer(cause error) error {
 		Hint: "sign in again; if it happens again, tell your administrator", Cause: cause}
 }
 
-// personOf verifies the ID token and reads the claims; groups that it does not
-// have are looked for at userinfo.
+// personOf verifies the ID token and reads its claims. Groups that it lacks are looked up at
+// userinfo.
 func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	nonce string) (auth.Person, error) {
 	raw, _ := token.Extra("id_token").(string)
@@ -183,8 +183,8 @@ func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discov
 	return p, nil
 }
 
-// addUserinfo completes the claims with those of userinfo, which must be about
-// the same subject. A userinfo endpoint that fails leaves what is known.
+// addUserinfo adds the claims of userinfo, which must be about the same subject. If the userinfo
+// endpoint fails, the claims are left unchanged.
 func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Discovered, token *oauth2.Token,
 	p auth.Person, claims map[string]any) (auth.Person, error) {
 	info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(token))
@@ -207,7 +207,7 @@ func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Dis
 	return auth.PersonFromClaims(p.Issuer, p.Subject, claims, org.oidc.GroupsClaim), nil
 }
 
-// admit applies what the identity provider said to the person's account.
+// admit applies the identity provider's claims to the user's account.
 func (s *Service) admit(ctx context.Context, org organization, p auth.Person) (userID int64, err error) {
 	if !p.Groups.Known {
 		s.log.WarnContext(ctx, "groups are unknown: group shares give nothing", "organization", org.Slug, "subject",
@@ -228,9 +228,8 @@ func (s *Service) admit(ctx context.Context, org organization, p auth.Person) (u
 	return userID, nil
 }
 
-// External returns how the API takes the access tokens of an external auth
-// service (auth.issuer): its users belong to the one organization that signs in
-// with the same issuer.
+// External returns the external auth service (auth.issuer) whose access tokens the API accepts. Its
+// users belong to the one organization that signs in with the same issuer.
 func (s *Service) External(issuer, audience string) (*auth.External, error) {
 	var found *auth.External
 	for _, o := range s.orgs {
