@@ -8,9 +8,8 @@ import (
 	"snap"
 )
 
-// Compare reports the first table that does not have the rows it should have,
-// as an error of code corrupt_snapshot. Tables that were not counted on either
-// side must only be there.
+// Compare returns an error of code corrupt_snapshot for the first table whose rows differ from the
+// expected ones. A table that was not counted on either side must only exist.
 func Compare(want, got []Table) error {
 	have := map[[2]string]int64{}
 	for _, t := range got {
@@ -35,7 +34,7 @@ func (t Table) label() string {
 	return t.Schema + "." + t.Name
 }
 
-// Sort orders tables by schema and name.
+// Sort sorts tables by schema and name.
 func Sort(tables []Table) {
 	slices.SortFunc(tables, func(a, b Table) int {
 		return cmp.Or(cmp.Compare(a.Schema, b.Schema), cmp.Compare(a.Name, b.Name))

@@ -1,8 +1,8 @@
-// Package engine says what every kind of database must be able to do: tell
-// about itself, be dumped as one stream, and be restored next to the database
-// that is to be replaced, so that the replacement is one short step.
+// Package engine defines what every kind of database must support: describing itself, being dumped
+// as one stream, and being restored next to the database to be replaced, so that the replacement is
+// one short step.
 //
-// The kinds are the packages below this one.
+// The implementations are the packages below this one.
 package engine
 
 import (
@@ -12,44 +12,40 @@ import (
 	"snap/internal/schema"
 )
 
-// Engine is one kind of database. URLs come expanded, with their password if
-// they have one; no implementation puts it into an argument, a log or an error.
+// Engine is one kind of database. URLs are expanded and include the password, if any. No
+// implementation puts the password into an argument, a log or an error.
 //
-// Errors that a person must act on are *snap.Error: not_found for a database
-// that is not there, tool_missing, storage_full, conflict for a database in
-// use, database_error for the rest.
+// Errors that a user must act on are *snap.Error: not_found for a missing database, tool_missing,
+// storage_full, conflict for a database in use, and database_error for all others.
 type Engine interface {
-	// Check connects and tells what is there. A database that does not exist
-	// on a server that does is no error: Exists is false.
+	// Check connects and describes the database. If the server exists but the database does not,
+	// Check returns no error and Exists is false.
 	Check(ctx context.Context, url string) (Info, error)
 
-	// Dump writes a consistent copy of the whole database to w without
-	// keeping others from writing, and tells what it wrote. A failed dump has
-	// written something useless.
+	// Dump writes a consistent copy of the whole database to w without blocking writers, and
+	// describes it. The output of a failed dump is useless.
 	Dump(ctx context.Context, url string, w io.Writer, o Options) (Info, error)
 
-	// Restore fills a fresh database from a dump, on the server or in the
-	// folder of the database at url, and verifies it. It never touches that
-	// database. The caller must Drop what it gets; a failed Restore has
-	// dropped it already.
+	// Restore fills a new database from a dump, on the server or in the folder of the database at
+	// url, and verifies it. It never touches the database at url. The caller must Drop the result;
+	// a failed Restore has already dropped it.
 	Restore(ctx context.Context, url string, d Dump, o Options) (Scratch, error)
 }
 
-// Scratch is a restored database that has not replaced anything yet.
+// Scratch is a restored database that has not replaced another one yet.
 type Scratch interface {
-	// URL leads to it.
+	// URL returns its URL, with the password.
 	URL() string
 
-	// Run executes a SQL text of any number of statements in it.
+	// Run executes an SQL text with any number of statements in it.
 	Run(ctx context.Context, sql string) error
 
-	// Scrub leaves no trace of values that were changed or deleted in it.
+	// Scrub removes all traces of values that were changed or deleted in it.
 	Scrub(ctx context.Context) error
 
-	// Swap puts it in the place of the database that Restore was given, which
-	// is gone then. It happens whole or not at all, even when the program is
-	// killed. Others connected to the old database are a conflict, or are
-	// disconnected with terminate, where the kind of database can.
+	// Swap replaces the database given to Restore, which is then gone. It is atomic, even if the
+	// program is killed. If others are connected to the old database, Swap returns a conflict, or
+	// with terminate disconnects them where the database supports it.
 	Swap(ctx context.Context, terminate bool) error
 
 	// Drop removes it. After Swap it does nothing.
@@ -58,43 +54,40 @@ type Scratch interface {
 
 // Dump is a dump to restore.
 type Dump struct {
-	Open func() (io.ReadCloser, error) // its bytes, from the start
+	Open func() (io.ReadCloser, error) // the dump's bytes, from the start
 	Size int64
-	Info Info // what Dump told when it was made
+	Info Info // the Info that Dump returned
 
-	SHA256 string // of what it is stored as, to tell dumps apart; "" when nobody knows
+	SHA256 string // checksum of its stored form, to distinguish dumps; "" if unknown
 
 	Trust        Trust // how far its author is trusted
-	WithPrograms bool  // of Foreign: load the programs too, each after its check
+	WithPrograms bool  // for Foreign: load the programs too, each after a check
 }
 
-// Trust says how far the author of a dump is trusted, and so how it is read.
-// Every method that takes a [Dump] keeps to it.
+// Trust is how far the author of a dump is trusted, and therefore how it is read. Every method that
+// takes a [Dump] must respect it.
 type Trust int
 
-// The degrees of trust. The zero value is for dumps that this user made on this
-// machine.
+// The levels of trust. The zero value is for dumps that this user made on this machine.
 const (
-	// Mine is restored complete, by the database's own programs and with the
-	// user's rights.
+	// Mine is restored completely, by the database's own programs and with the user's privileges.
 	Mine Trust = iota
-	// Ours is restored complete. Each entry is checked first to be one
-	// statement of its kind and name, and it runs with the rights that the
-	// scratch database needs and no more, where such a role can be made.
+	// Ours is restored completely. Each entry must be one statement of its kind and name. It runs
+	// with only the privileges that the scratch database needs, if such a role can be created.
 	Ours
-	// Foreign is data: no text of the dump reaches a database as SQL. Every
-	// statement is generated from Info.Schema, and programs are left out.
+	// Foreign is data: no text of the dump reaches a database as SQL. Every statement is generated
+	// from Info.Schema, and programs are omitted.
 	Foreign
 )
 
-// Options choose how to work.
+// Options configure an operation.
 type Options struct {
-	Jobs     int                     // how much may be done at a time, at least 1
-	TempDir  string                  // for files that are as big as the dump
+	Jobs     int                     // maximum concurrency, at least 1
+	TempDir  string                  // folder for files as large as the dump
 	Progress func(done, total int64) // bytes; may be nil
 	Phase    func(name string)       // called when a new phase begins; may be nil
-	Subset   *Subset                 // of Dump: dump only some rows; nil is all
-	Notice   func(sentence string)   // called with what a person should know; may be nil
+	Subset   *Subset                 // for Dump: include only some rows; nil includes all
+	Notice   func(sentence string)   // called with messages for the user; may be nil
 }
 
 // Report calls Progress.
@@ -118,31 +111,31 @@ func (o Options) Notify(sentence string) {
 	}
 }
 
-// Info tells about a database.
+// Info describes a database.
 type Info struct {
 	ServerVersion string            // of the server, or of the SQLite library
-	ToolVersion   string            // of the program that dumps, if there is one
-	Exists        bool              // the database is there
+	ToolVersion   string            // of the dump program, if there is one
+	Exists        bool              // the database exists
 	Tables        []Table           // its tables, ordered by schema and name
-	Size          int64             // its bytes on disk, about
-	Connections   []string          // who else is connected now, as far as it can be known
-	Properties    map[string]string // what a copy must be created with, such as its encoding
-	Warnings      []string          // what a person should know
-	Subset        *Subset           // what the dump was limited to; nil when it has every row
-	Schema        *schema.Schema    // its objects as data, told by Dump; nil in snapshots of older versions
+	Size          int64             // approximate bytes on disk
+	Connections   []string          // current connections of others, as far as known
+	Properties    map[string]string // properties that a copy must be created with, such as the encoding
+	Warnings      []string          // messages for the user
+	Subset        *Subset           // the limits of the dump; nil if it has every row
+	Schema        *schema.Schema    // its objects as data, set by Dump; nil in snapshots of older versions
 }
 
-// Table is one table and how many rows it has; -1 is not counted. Columns are
-// those that hold values of their own, when the engine tells them.
+// Table is one table and its number of rows; -1 means not counted. Columns are those present in the
+// dump's rows, if the engine reports them.
 type Table struct {
 	Schema  string
 	Name    string
 	Rows    int64
-	Of      int64 // rows the source's table has, of which a subset holds Rows; 0 when not a subset
+	Of      int64 // in a subset: rows of the source's table, of which Rows are included; otherwise 0
 	Columns []Column
 }
 
-// Counter passes bytes on and reports how many they were.
+// Counter counts the bytes written through it and reports the count.
 type Counter struct {
 	W    io.Writer
 	Done int64

@@ -2,15 +2,14 @@ package engine
 
 import "context"
 
-// Mender is an engine that finds and removes what failed or killed loads left
-// behind. It never touches what a running load uses.
+// Mender is an engine that finds and removes what failed or killed loads left behind. It never
+// touches what a running load uses.
 type Mender interface {
-	// Leftovers names it for a person: scratch databases, journals, roles and
-	// files on the server, or in the folder, of the database at url. It changes
-	// nothing.
+	// Leftovers lists scratch databases, journals, roles and files on the server, or in the folder,
+	// of the database at url, for display. It changes nothing.
 	Leftovers(ctx context.Context, url string) ([]string, error)
 
-	// Mend finishes or undoes what ended loads began, and removes the rest. It
-	// returns what it removed.
+	// Mend completes or reverts interrupted loads and removes their remains. It returns what it
+	// removed.
 	Mend(ctx context.Context, url string) (removed []string, err error)
 }

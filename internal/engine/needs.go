@@ -6,7 +6,7 @@ import (
 	"snap"
 )
 
-// Use is what is to be done with a database.
+// Use is what a database is to be used for.
 type Use int
 
 // The uses.
@@ -15,17 +15,16 @@ const (
 	ForLoad             // snapshots are loaded into it
 )
 
-// Inspector is an engine that can tell beforehand what a use would lack.
+// Inspector is an engine that can report in advance what a use lacks.
 type Inspector interface {
-	// Needs connects and returns the programs and rights that are missing for
-	// a use of the database. Nothing is changed, and nothing that can be found
-	// out only by doing it is tried.
+	// Needs connects and returns the programs and privileges that a use of the database lacks. It
+	// changes nothing and attempts nothing.
 	Needs(ctx context.Context, url string, u Use) ([]Need, error)
 }
 
-// Need is something that is missing.
+// Need is a missing requirement.
 type Need struct {
-	Code snap.Code // of the error that doing it without would end in
+	Code snap.Code // code of the error that would result
 	What string    // what is not possible, as a sentence without its period
-	Mend string    // what gives it: a SQL statement for somebody who may, or what to install
+	Mend string    // the remedy: a SQL statement for an authorized user, or what to install
 }

@@ -1,8 +1,7 @@
-// Package charset reads texts of a database's encoding as UTF-8, without a
-// server, and writes them.
+// Package charset converts text between a database's encoding and UTF-8 without a server.
 //
-// Every byte can be read and written again. Those that are no character are
-// runes of the private use area: [IsByte].
+// Every byte sequence can be read and written back. A byte that is not part of a character is read
+// as a rune of the private use area: [IsByte].
 package charset
 
 import (
@@ -14,8 +13,8 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// Charset is one encoding in which ASCII is ASCII. Nil is UTF-8 that is known to
-// be right. Several may use it at a time.
+// Charset is an encoding that is a superset of ASCII. Nil is UTF-8 that is known to be valid. It is
+// safe for concurrent use.
 type Charset struct {
 	name   string
 	decode func(s string) (r rune, size int) // of what begins with a byte beyond ASCII; [noCharacter] has a size too
@@ -24,10 +23,10 @@ type Charset struct {
 
 const noCharacter = rune(-1)
 
-// firstByte stands for the byte 0x00.
+// firstByte represents the byte 0x00.
 const firstByte = 0xf700
 
-// IsByte reports whether a rune stands for a byte that is no character.
+// IsByte reports whether a rune represents a byte that is not part of a character.
 func IsByte(r rune) bool { return r >= firstByte && r <= firstByte+0xff }
 
 // Unknown is an encoding of which only ASCII is known.
@@ -36,7 +35,7 @@ func Unknown(name string) *Charset {
 		encode: func(rune) string { return "" }}
 }
 
-// Mixed is for texts of which nobody knows how they are encoded: most are UTF-8.
+// Mixed is for texts in unknown encodings, most of them UTF-8.
 func Mixed(name string) *Charset {
 	decode := func(s string) (rune, int) {
 		r, size := utf8.DecodeRuneInString(s)
@@ -48,7 +47,7 @@ func Mixed(name string) *Charset {
 	return &Charset{name: name, decode: decode, encode: func(r rune) string { return string(r) }}
 }
 
-// Single has one byte for each character.
+// Single returns an encoding with one byte per character.
 func Single(name string, m *charmap.Charmap) *Charset {
 	decode := func(s string) (rune, int) {
 		if r := m.DecodeByte(s[0]); r != utf8.RuneError {
@@ -64,9 +63,9 @@ func Single(name string, m *charmap.Charmap) *Charset {
 	}}
 }
 
-// Multi has one or more bytes for each character. Length returns how many the
-// first character of a text has, 0 when the encoding lacks it: e may know more
-// characters than the encoding has.
+// Multi returns an encoding with one or more bytes per character. length returns the number of
+// bytes of a text's first character, or 0 if the encoding lacks that character: e may have more
+// characters than the encoding.
 func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset {
 	encode := func(r rune) string {
 		b, err := e.NewEncoder().String(string(r))
@@ -103,21 +102,21 @@ func Multi(name string, e encoding.Encoding, length func(s string) int) *Charset
 	return &Charset{name: name, decode: decode, encode: encode}
 }
 
-// Text reads a text.
+// Text converts a text to UTF-8.
 func (c *Charset) Text(s string) string {
 	return c.read(s, func(out []byte, b byte) []byte { return utf8.AppendRune(out, firstByte+rune(b)) })
 }
 
-// Label reads a name for people and manifests: a byte that is no character is
+// Label converts a name for display and for manifests: a byte that is not part of a character is
 // written as \xE9.
 func (c *Charset) Label(s string) string {
 	return c.read(s, func(out []byte, b byte) []byte { return fmt.Appendf(out, `\x%02X`, b) })
 }
 
-// Readable writes what need not be UTF-8 for people, as [Charset.Label] does.
+// Readable converts text that may not be UTF-8 for display, as [Charset.Label] does.
 func Readable(s string) string { return Mixed("").Label(s) }
 
-// read reads a text, with the bytes that are no character as stray appends them.
+// read converts a text. stray appends the bytes that are not part of a character.
 func (c *Charset) read(s string, stray func(out []byte, b byte) []byte) string {
 	if c == nil || isASCII(s) {
 		return s
@@ -140,8 +139,8 @@ func (c *Charset) read(s string, stray func(out []byte, b byte) []byte) string {
 	return string(out)
 }
 
-// Bytes writes a text. It fails, naming the first, when the encoding has not all
-// of its characters.
+// Bytes converts UTF-8 to the encoding. It fails at the first character that the encoding lacks and
+// names it.
 func (c *Charset) Bytes(text string) (string, error) {
 	if c == nil || isASCII(text) {
 		return text, nil

@@ -12,12 +12,12 @@ import (
 	"snap"
 )
 
-// Statements of a dump that is not the user's own run as an account that is made
-// for the load and that has rights on the scratch database only. The programs
-// among them belong to it afterwards, so that they never run with the rights of
-// the user who loaded them. It is locked then, and nobody knows its password.
+// Statements of a dump from elsewhere run as an account that is created for the load and has
+// privileges on the scratch database only. The account owns the programs among them afterwards, so
+// that they never run with the privileges of the user who loaded them. After the load it is locked,
+// and nobody knows its password.
 
-// account is a user of the server that a load has made.
+// account is a server account created by a load.
 type account struct {
 	User string `json:"user"`
 	Host string `json:"host"`
@@ -29,20 +29,19 @@ var ofAccounts = regexp.MustCompile(`^snapcli_[0-9a-f]{16}$`)
 
 func (a account) exists() bool { return a.User != "" }
 
-// quoted is the account as a statement has it.
+// quoted returns the account as written in a statement.
 func (a account) quoted() string { return quoteText(a.User) + "@" + quoteText(a.Host) }
 
-// definer is the account as a DEFINER clause has it, in quotes that are the same
-// in every mode.
+// definer returns the account as written in a DEFINER clause, quoted in a way that is valid in
+// every SQL mode.
 func (a account) definer() string { return quote(a.User) + "@" + quote(a.Host) }
 
-// accountRights are what an account may do in its database.
+// accountRights are the privileges of an account on its database.
 const accountRights = "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY " +
 	"TABLES, LOCK TABLES, EXECUTE, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
 
-// confine makes the account of a load whose dump is checked. Where that is not
-// possible, a dump of the user's own organization is loaded with the user's
-// rights, and one of somebody else is refused.
+// confine creates the account for a load whose dump is checked. If that is impossible, a dump of
+// the user's own organization is loaded with the user's privileges, and a foreign one is refused.
 func (s *scratch) confine(ctx context.Context) error {
 	if s.trust != checked {
 		return nil
@@ -67,7 +66,7 @@ func (s *scratch) confine(ctx context.Context) error {
 	return nil
 }
 
-// makeAccount makes the account, and tries whether it can connect.
+// makeAccount creates the account and tests whether it can connect.
 func (s *scratch) makeAccount(ctx context.Context) error {
 	a := account{User: "snapcli_" + s.id, password: newPassword()}
 	if err := s.server.QueryRowContext(ctx, "SELECT substring_index(user(), '@', -1)").Scan(&a.Host); err != nil {
@@ -95,30 +94,30 @@ func (s *scratch) makeAccount(ctx context.Context) error {
 
 func newPassword() string {
 	var b [18]byte
-	rand.Read(b[:]) // never fails
+	rand.Read(b[:]) // never returns an error
 	return fmt.Sprintf("Sn4p-%x", b)
 }
 
-// grantOn gives an account its rights on one database. In its name the server
-// takes _ for any character, but where rights can be taken away in part.
+// grantOn grants an account its privileges on one database. In the name of a database, the server
+// treats _ as a wildcard unless partial revokes are enabled.
 func grantOn(ctx context.Context, server *sql.DB, database string, a account) error {
 	_, err := server.ExecContext(ctx, "GRANT "+accountRights+" ON "+pattern(ctx, server, database)+".* TO "+a.quoted())
 	return err
 }
 
-// pattern is a database's name as GRANT and REVOKE read it.
+// pattern escapes a database's name for GRANT and REVOKE.
 func pattern(ctx context.Context, server querier, database string) string {
 	var literally sql.NullString
-	_ = server.QueryRowContext(ctx, "SELECT @@partial_revokes").Scan(&literally) // servers without it know patterns
+	_ = server.QueryRowContext(ctx, "SELECT @@partial_revokes").Scan(&literally) // servers without the setting use patterns
 	if literally.String == "1" {
 		return quote(database)
 	}
 	return strings.NewReplacer(`_`, `\_`, `%`, `\%`).Replace(quote(database))
 }
 
-// revokeRights takes the rights from an account that only making its views and routines
-// needed. With them, a program could make a view that reads files for whoever
-// looks at it, or a routine that runs with its caller's rights.
+// revokeRights revokes the privileges that were needed only to create the account's views and
+// routines. With them, a program could create a view that reads files for everyone who queries it,
+// or a routine that runs with its caller's privileges.
 func (m maker) revokeRights(ctx context.Context, database string, routines []definition) error {
 	if !m.account.exists() {
 		return nil
@@ -127,7 +126,7 @@ func (m maker) revokeRights(ctx context.Context, database string, routines []def
 		pattern(ctx, m.own, database)+".* FROM "+m.account.quoted()); err != nil {
 		return err
 	}
-	for _, r := range routines { // the server gives it to who makes a routine
+	for _, r := range routines { // the server grants it to the creator of a routine
 		_, err := m.own.ExecContext(ctx, "REVOKE ALTER ROUTINE ON "+r.Kind+" "+quote(database)+"."+quote(r.Name)+
 			" FROM "+m.account.quoted())
 		if err != nil && number(err) != erNoGrant && number(err) != erNoGrantOn {
@@ -137,7 +136,7 @@ func (m maker) revokeRights(ctx context.Context, database string, routines []def
 	return nil
 }
 
-// inside is the scratch database as the load reaches it.
+// inside is the scratch database as the load connects to it.
 func (s *scratch) inside() database {
 	d := s.here
 	if s.account.exists() {
@@ -146,16 +145,16 @@ func (s *scratch) inside() database {
 	return d
 }
 
-// maker makes programs: on one connection, or on that of an account, which they
-// belong to then.
+// maker creates programs on one connection: the user's, or that of an account, which then owns
+// them.
 type maker struct {
 	c       *sql.Conn
-	own     *sql.Conn // of the user, when c is of an account
+	own     *sql.Conn // the user's connection, if c belongs to an account
 	account account
 }
 
-// Error numbers about rights. With a binary log, only a user with more of them may
-// make functions and triggers.
+// Error numbers about privileges. With a binary log, only a user with additional privileges may
+// create functions and triggers.
 const (
 	erUnsafeFunction = 1418
 	erNeedsSuper     = 1419
@@ -163,8 +162,8 @@ const (
 	erNoGrantOn      = 1403 // a routine
 )
 
-// one makes one program. In a server with a binary log the user makes it in the
-// name of the account.
+// one creates one program. On a server with a binary log, the user creates it on behalf of the
+// account.
 func (m maker) one(ctx context.Context, kind string, d definition) error {
 	err := makeOne(ctx, m.c, kind, d)
 	if !m.account.exists() {
@@ -180,8 +179,8 @@ func (m maker) one(ctx context.Context, kind string, d definition) error {
 	return err
 }
 
-// asOwner opens a connection to a database as an account, whose password is
-// new then. The caller closes what it gets, and locks the account.
+// asOwner opens a connection to a database as an account, after giving the account a new password.
+// The caller must close the connection and lock the account.
 func (a account) asOwner(ctx context.Context, server *sql.DB, place database) (*sql.DB, *sql.Conn, error) {
 	a.password = newPassword()
 	for _, statement := range []string{"ALTER USER " + a.quoted() + " IDENTIFIED BY " + quoteText(a.password),
@@ -206,7 +205,7 @@ func (a account) asOwner(ctx context.Context, server *sql.DB, place database) (*
 	return db, c, nil
 }
 
-// dropUnused drops an account that no program belongs to, and locks it else.
+// dropUnused drops an account that owns no programs. Otherwise it locks the account.
 func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
 	if !a.exists() {
 		return nil
@@ -223,7 +222,7 @@ func (a account) dropUnused(ctx context.Context, server *sql.DB) error {
 	return err
 }
 
-// programs counts what belongs to an account, but for what loads left behind.
+// programs counts the programs that an account owns, excluding those in leftovers of loads.
 func (a account) programs(ctx context.Context, server querier) (n int, err error) {
 	err = server.QueryRowContext(ctx, `SELECT count(*) FROM (
 		SELECT definer, table_schema AS place FROM information_schema.views
@@ -234,8 +233,7 @@ func (a account) programs(ctx context.Context, server querier) (n int, err error
 	return n, err
 }
 
-// sweepAccounts drops accounts of loads that have ended and whose programs are
-// gone.
+// sweepAccounts drops the accounts of ended loads whose programs no longer exist.
 func sweepAccounts(ctx context.Context, server *sql.DB, c *sql.Conn) error {
 	all, err := endedAccounts(ctx, c)
 	if err != nil {
@@ -249,7 +247,7 @@ func sweepAccounts(ctx context.Context, server *sql.DB, c *sql.Conn) error {
 	return nil
 }
 
-// unusedAccounts names the accounts that sweepAccounts drops.
+// unusedAccounts lists the accounts that sweepAccounts drops.
 func unusedAccounts(ctx context.Context, server querier) (unused []string, err error) {
 	all, err := endedAccounts(ctx, server)
 	if err != nil {
@@ -267,8 +265,8 @@ func unusedAccounts(ctx context.Context, server querier) (unused []string, err e
 	return unused, nil
 }
 
-// endedAccounts returns the accounts of loads that no longer run and whose exchange
-// is finished. A user who may not see accounts has made none.
+// endedAccounts returns the accounts of loads that no longer run and whose exchange is complete. A
+// user who may not see accounts has created none.
 func endedAccounts(ctx context.Context, server querier) (ended []account, err error) {
 	rows, err := server.QueryContext(ctx,
 		"SELECT user, host FROM mysql.user WHERE user LIKE 'snapcli\\_%' ORDER BY user")

@@ -12,9 +12,9 @@ import (
 	"snap/internal/engine"
 )
 
-// A journal that the server will not let finish is set aside: the load that it
-// is of stays as it is, and later loads pass it. A load that replaces the same
-// database removes it, since nothing is left to finish then.
+// A journal that the server refuses to complete is set aside: its load stays in its current state,
+// and later loads skip the journal. A load that replaces the same database removes it, because
+// nothing is left to complete.
 
 // asideError says that a journal was set aside.
 type asideError struct{ said *snap.Error }
@@ -27,9 +27,8 @@ func isAside(err error) bool {
 	return errors.As(err, &e)
 }
 
-// setAside sets the journal of an id aside, since it could not be finished, and
-// returns an error that says so. A server that is away, or busy, is another
-// matter: the next load tries again.
+// setAside sets aside the journal of an id that could not be completed, and returns an error that
+// says so. If the server is unreachable or busy, it does not: the next load tries again.
 func setAside(ctx context.Context, server *sql.DB, place database, id string, why error) error {
 	n := number(why)
 	var e *snap.Error
@@ -59,7 +58,7 @@ func journalsAside(ctx context.Context, server querier) ([]string, error) {
 	return all, err
 }
 
-// sideOf returns on which side of its exchange a journal is.
+// sideOf returns the side of its exchange that a journal is on.
 func sideOf(ctx context.Context, server querier, id string) (string, error) {
 	side, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
 		"table_name IN ('before', 'after')", journalPrefix+id)
@@ -72,8 +71,7 @@ func sideOf(ctx context.Context, server querier, id string) (string, error) {
 	return side[0], nil
 }
 
-// dropAside removes the journals that were set aside of loads into a database
-// that was replaced since.
+// dropAside removes the set-aside journals of loads into a database that has been replaced since.
 func dropAside(ctx context.Context, server *sql.DB, database string) error {
 	ids, err := journalsAside(ctx, server)
 	if err != nil {
@@ -94,8 +92,8 @@ func dropAside(ctx context.Context, server *sql.DB, database string) error {
 
 var _ engine.Mender = Engine{}
 
-// Leftovers implements [engine.Mender]: the databases and accounts of loads that no
-// longer run.
+// Leftovers implements [engine.Mender]. It lists the databases and accounts of loads that no longer
+// run.
 func (Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -120,8 +118,8 @@ func leftOn(ctx context.Context, server querier) ([]string, error) {
 	return append(left, accounts...), err
 }
 
-// Mend implements [engine.Mender]. A journal that was set aside is tried once
-// more, and removed then, finished or not.
+// Mend implements [engine.Mender]. It tries a set-aside journal once more, and then removes it
+// whether or not that succeeded.
 func (Engine) Mend(ctx context.Context, raw string) ([]string, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -148,7 +146,7 @@ func mend(ctx context.Context, server *sql.DB, place database) error {
 		return err
 	}
 	defer c.Close()
-	if err := sweep(ctx, server, c, place, engine.Options{}); err != nil { // sets more aside
+	if err := sweep(ctx, server, c, place, engine.Options{}); err != nil { // sets more journals aside
 		return err
 	}
 	aside, err := journalsAside(ctx, server)
@@ -157,7 +155,7 @@ func mend(ctx context.Context, server *sql.DB, place database) error {
 	}
 	for _, id := range aside {
 		if side, err := sideOf(ctx, server, id); err == nil {
-			_ = finish(ctx, server, place, id, side == "after") // it failed before
+			_ = finish(ctx, server, place, id, side == "after") // it failed earlier
 		}
 		if err := dropJournal(ctx, server, id, false); err != nil {
 			return err

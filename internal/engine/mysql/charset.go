@@ -19,13 +19,13 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// Texts come from the server as UTF-8. Of many character sets it cannot convert
-// everything, and gives a question mark or another character without a word:
-// Shift_JIS does not get its own backslash back. Texts in those are read and
-// written as their bytes, behind the name of the character set.
+// The server sends texts as UTF-8. It cannot convert all characters of many character sets and
+// silently substitutes a question mark or another character: Shift_JIS loses even its backslash.
+// Texts in such character sets are read and written as bytes, prefixed with the name of the
+// character set.
 
-// straight are the character sets that every text is the same in, there and back.
-// Those that are wider than a byte from the first character on must be among them.
+// straight are the character sets in which every text survives conversion in both directions.
+// Character sets whose characters always take more than one byte must be among them.
 func straight(name string) bool {
 	switch name {
 	case "", "utf8", "utf8mb3", "utf8mb4", "utf16", "utf16le", "utf32", "ucs2", "latin1", "latin2", "latin5", "latin7",
@@ -35,8 +35,8 @@ func straight(name string) bool {
 	return false
 }
 
-// charsetsOf returns the character sets of a database's texts, by table and
-// column, that are not straight.
+// charsetsOf returns, by table and column, the character sets of a database's texts that are not
+// straight.
 func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]string, error) {
 	rows, err := c.QueryContext(ctx,
 		"SELECT table_name, column_name, character_set_name FROM information_schema.columns WHERE table_schema = ? "+
@@ -60,8 +60,8 @@ func charsetsOf(ctx context.Context, c querier, database string) (map[[2]string]
 	return all, rows.Err()
 }
 
-// appendBytesIn writes a text of a character set as a literal. A text with the
-// same bytes in all of them is written unchanged.
+// appendBytesIn appends a text of a character set as a literal. A text whose bytes are the same in
+// all character sets is written unchanged.
 func appendBytesIn(b, v []byte, charset string) []byte {
 	if plain(v, charset) {
 		return appendQuoted(b, v)
@@ -81,15 +81,15 @@ var allCharsets = sync.OnceValue(func() []string {
 		latin5 latin7 macce macroman sjis swe7 tis620 ucs2 ujis utf16 utf16le utf32 utf8 utf8mb3 utf8mb4`)
 })
 
-// plain reports whether a text is ASCII, and has none of what the character set
-// has another character for: Swedish letters, or the yen of Shift_JIS.
+// plain reports whether a text is ASCII without the characters that the character set replaces,
+// such as those for Swedish letters or the yen sign of Shift_JIS.
 func plain(v []byte, charset string) bool {
 	return charset != "swe7" && bytes.IndexFunc(v, func(r rune) bool { return r < ' ' || r > '}' || r == '\\' }) < 0
 }
 
 var errNoText = errors.New("a text of a character set that is not written right")
 
-// textIn reads what appendBytesIn has written in hexadecimal digits.
+// textIn reads the hexadecimal form that appendBytesIn writes.
 func textIn(literal []byte) (string, error) {
 	name, digits, ok := strings.Cut(string(literal[1:]), " X'")
 	digits, ended := strings.CutSuffix(digits, "'")
@@ -108,7 +108,7 @@ func charsetNamed(name string) *charset.Charset {
 	return charset.Unknown(name)
 }
 
-// charsets are those that can be read here. They remember what they have read.
+// charsets caches the character sets that can be converted on this machine.
 var charsets = sync.OnceValue(func() map[string]*charset.Charset {
 	all := map[string]*charset.Charset{}
 	for name, m := range map[string]*charmap.Charmap{
@@ -133,8 +133,7 @@ var charsets = sync.OnceValue(func() map[string]*charset.Charset {
 	return all
 })
 
-// storedIn returns the forms that a sampled value can have in a dump with these
-// character sets.
+// storedIn returns the possible forms of a sampled value in a dump with these character sets.
 func storedIn(names map[string]bool) func(string) []string {
 	return func(value string) []string {
 		all := []string{value}

@@ -11,16 +11,15 @@ import (
 	"snap/internal/schema"
 )
 
-// checker checks the statements of a dump that is not the user's own. Each must
-// make one object of its kind and name, in the database that is loaded. The part
-// of a statement up to the object's own text is written again here.
+// checker checks the statements of a dump from elsewhere. Each must create one object of its kind
+// and name in the database being loaded. The checker generates the header of each statement itself.
 type checker struct {
 	mariadb bool
 	version int            // of the server
-	known   *schema.Schema // what the manifest announces, or nil in older snapshots
+	known   *schema.Schema // what the manifest announces; nil in older snapshots
 }
 
-// runs reports whether the server executes a comment for this version.
+// runs reports whether the server executes a version comment.
 func (k checker) runs(mariadb bool, version int) bool {
 	if mariadb && !k.mariadb || k.mariadb && !mariadb && 50700 <= version && version <= 99999 {
 		return false
@@ -28,7 +27,7 @@ func (k checker) runs(mariadb bool, version int) bool {
 	return version <= k.version
 }
 
-// structure returns the statements, each checked.
+// structure returns the statements after checking each.
 func (k checker) structure(s structure) (structure, error) {
 	out := structure{}
 	announced := k.announced()
@@ -66,7 +65,7 @@ func refused(kind, name string, why error) error {
 	}
 }
 
-// announced returns what the manifest says is in the dump, as kind and name.
+// announced returns the programs in the manifest by kind and name.
 func (k checker) announced() map[string]bool {
 	if k.known == nil {
 		return nil
@@ -91,7 +90,7 @@ var (
 	someZone = regexp.MustCompile(`^[A-Za-z0-9_+:/-]*$`)
 )
 
-// definition checks one statement and the settings that it is made with.
+// definition checks one statement and the settings that it runs with.
 func (k checker) definition(kind string, d definition, tables map[string]bool) (definition, error) {
 	if !someMode.MatchString(d.Mode) || !someZone.MatchString(d.TimeZone) || len(d.Period) != 0 && len(d.Period) != 2 {
 		return d, fmt.Errorf("its settings are not known")
@@ -132,7 +131,7 @@ func (k checker) definition(kind string, d definition, tables map[string]bool) (
 	return d, err
 }
 
-// again writes a statement with a header of ours.
+// again returns a statement with a generated header.
 func (k checker) again(h header, body *reader, tables map[string]bool) (string, error) {
 	text, ok := "CREATE "+h.kind+" "+quote(h.name.name), false
 	switch h.kind {
@@ -140,7 +139,7 @@ func (k checker) again(h header, body *reader, tables map[string]bool) (string, 
 		return text + " " + body.text, k.table(body)
 	case "VIEW":
 		text = "CREATE ALGORITHM=" + viewAlgorithm(h.algorithm) + " SQL SECURITY DEFINER VIEW " + quote(h.name.name)
-		if body.calls("LOAD_FILE") { // with the rights of who looks at the view
+		if body.calls("LOAD_FILE") { // with the privileges of the user who queries the view
 			return "", fmt.Errorf("it reads files by LOAD_FILE")
 		}
 		ok = (body.is("AS") || body.is("(")) && !body.has(";")
@@ -179,7 +178,7 @@ func viewAlgorithm(name string) string {
 	return "UNDEFINED"
 }
 
-// has reports whether these words follow each other anywhere.
+// has reports whether these words occur in sequence anywhere.
 func (r *reader) has(words ...string) bool {
 	for i := range r.tokens {
 		if (&reader{r.text, r.tokens[i:]}).is(words...) {
@@ -189,8 +188,7 @@ func (r *reader) has(words ...string) bool {
 	return false
 }
 
-// calls reports whether there is a call of a function, with its name in quotes
-// or not.
+// calls reports whether the text calls a function, with or without quotes around its name.
 func (r *reader) calls(function string) bool {
 	for i, t := range r.tokens[:max(0, len(r.tokens)-1)] {
 		if (t.kind == wordToken || t.kind == nameToken) && strings.EqualFold(t.value, function) &&
@@ -201,9 +199,8 @@ func (r *reader) calls(function string) bool {
 	return false
 }
 
-// oneStatement reports whether a body is one statement: one without a semicolon,
-// or a compound one, which ends with END. The server takes no second statement
-// either.
+// oneStatement reports whether a body is one statement: one without a semicolon, or a compound one
+// that ends with END. The server also rejects a second statement.
 func (r *reader) oneStatement() bool {
 	tokens := r.tokens
 	if n := len(tokens); n > 0 && tokens[n-1].kind == signToken && tokens[n-1].value == ";" {
@@ -221,8 +218,8 @@ func (r *reader) oneStatement() bool {
 	return false
 }
 
-// table checks a table's columns and options: nothing of another database, no
-// files, no other server, and no rows of a query.
+// table checks a table's columns and options: no reference to another database, no files, no other
+// server, and no rows of a query.
 func (k checker) table(body *reader) error {
 	if !body.is("(") || body.has(";") || body.calls("LOAD_FILE") {
 		return fmt.Errorf("it is not one table")
@@ -251,8 +248,7 @@ func (k checker) table(body *reader) error {
 	return nil
 }
 
-// inside reports whether a token is within parentheses in parentheses: in an
-// expression.
+// inside reports whether a token is within nested parentheses, which means in an expression.
 func (k checker) inside(r *reader, at int) bool {
 	depth := 0
 	for _, t := range r.tokens[:at] {
@@ -261,7 +257,7 @@ func (k checker) inside(r *reader, at int) bool {
 	return depth > 1
 }
 
-// riskyWords are what a program could reach files with, as a user who may.
+// riskyWords are the words with which a program could access files, if its user may.
 func (s structure) riskyWords() error {
 	for _, list := range [][]definition{s.Routines, s.Triggers, s.Views, s.Events} {
 		for _, d := range list {

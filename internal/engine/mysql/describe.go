@@ -11,9 +11,9 @@ import (
 	"snap/internal/schema"
 )
 
-// described returns the structure of a database as data. It reads the servers'
-// own statements, which are of the dump's moment already. What it does not know
-// is named among the programs, and a load without programs leaves it out.
+// described returns the structure of a database as data. It parses the servers' own statements,
+// which are already consistent with the dump. What it does not recognize is listed among the
+// programs, and a load without programs omits it.
 func described(s structure) *schema.Schema {
 	d := &schema.Schema{}
 	for _, q := range s.Sequences {
@@ -40,7 +40,7 @@ func described(s structure) *schema.Schema {
 	return d
 }
 
-// programs names everything of a structure that is a program as a whole.
+// programs lists the objects of a structure that are programs as a whole.
 func (s structure) programs() []schema.Program {
 	var all []schema.Program
 	for _, r := range s.Routines {
@@ -57,8 +57,7 @@ func (s structure) programs() []schema.Program {
 	return all
 }
 
-// everyVersion says that every executable comment is to be opened: the server that wrote
-// it would.
+// everyVersion accepts every executable comment, as the server that wrote it would.
 func everyVersion(bool, int) bool { return true }
 
 var errNotDescribed = errors.New("a table that cannot be described")
@@ -71,12 +70,12 @@ type tableReader struct {
 	period   []string        // columns with the times of a system-versioned table
 }
 
-// program notes that a part of the table is one.
+// program records a part of the table as a program.
 func (t *tableReader) program(kind, name string) {
 	t.programs = append(t.programs, schema.Program{Kind: kind, Name: schema.Name{Name: name}, On: t.table.Name.Name})
 }
 
-// describeTable reads what SHOW CREATE TABLE answers.
+// describeTable parses the output of SHOW CREATE TABLE.
 func describeTable(d definition, known map[string]bool) (schema.Table, []schema.Program, error) {
 	t := &tableReader{known: known}
 	t.table.Name.Name = d.Name
@@ -113,7 +112,7 @@ func describeTable(d definition, known map[string]bool) (schema.Table, []schema.
 	return t.table, t.programs, nil
 }
 
-// item reads a column, a key or a constraint.
+// item parses a column, a key or a constraint.
 func (t *tableReader) item(r *reader) error {
 	name := ""
 	if r.accept("CONSTRAINT") {
@@ -159,19 +158,19 @@ func (t *tableReader) column(r *reader) error {
 	for !r.ended() {
 		if period := t.attribute(r, &c); period {
 			t.period = append(t.period, c.Name)
-			return nil // its times are not among the values of the table
+			return nil // its times are not among the table's values
 		}
 	}
 	t.table.Columns = append(t.table.Columns, c)
 	return nil
 }
 
-// afterDefault are the words that end the text of a column's default.
+// afterDefault are the words that can follow a column's default.
 var afterDefault = []string{"ON UPDATE", "AUTO_INCREMENT", "INVISIBLE", "COMMENT", "CHECK", "COLUMN_FORMAT", "STORAGE",
 	"SRID", "REF_SYSTEM_ID", "WITHOUT SYSTEM"}
 
-// attribute reads one attribute of a column. It returns true for the columns of
-// a system-versioned table that hold its times.
+// attribute parses one attribute of a column. It returns true for the time columns of a
+// system-versioned table.
 func (t *tableReader) attribute(r *reader, c *schema.Column) (period bool) {
 	switch {
 	case r.accept("CHARACTER", "SET"):
@@ -210,7 +209,7 @@ func (t *tableReader) attribute(r *reader, c *schema.Column) (period bool) {
 			r.skip()
 		}
 	case r.accept("NULL"), r.accept("STORED"), r.accept("VIRTUAL"), r.accept("PERSISTENT"), r.accept("VISIBLE"):
-	case r.accept("WITHOUT", "SYSTEM", "VERSIONING"): // of the table, which is one of the programs
+	case r.accept("WITHOUT", "SYSTEM", "VERSIONING"): // belongs to the table, which is one of the programs
 	case r.accept("COLUMN_FORMAT"), r.accept("STORAGE"):
 		r.skip()
 	default:
@@ -226,7 +225,7 @@ func (t *tableReader) defaultOf(text string, c *schema.Column) {
 	}
 }
 
-// expr returns an expression of the allowed list. Any other is a program.
+// expr returns an allowed expression. Any other is recorded as a program.
 func (t *tableReader) expr(text, kind, name string) *schema.Expr {
 	e, err := schema.ParseExpr(schema.MySQL, text)
 	if err != nil {
@@ -257,7 +256,7 @@ func readType(r *reader, to *schema.Type) error {
 	return nil
 }
 
-// types are the types that a column of a description can have.
+// types are the column types allowed in a description.
 var types = sync.OnceValue(func() map[string]bool {
 	all := map[string]bool{}
 	for name := range strings.FieldsSeq(`
@@ -276,7 +275,7 @@ func (t *tableReader) named(r *reader, x schema.Index) {
 	t.index(r, x)
 }
 
-// index reads the columns of an index and what follows them.
+// index parses the columns of an index and its options.
 func (t *tableReader) index(r *reader, x schema.Index) {
 	columns, ok := r.group()
 	if !ok {
@@ -301,8 +300,7 @@ func (t *tableReader) index(r *reader, x schema.Index) {
 	t.table.Indexes = append(t.table.Indexes, x)
 }
 
-// keyColumn reads a column of an index. It fails for an expression, and for a
-// period of MariaDB.
+// keyColumn parses a column of an index. It fails for an expression and for a MariaDB period.
 func keyColumn(r *reader) (c schema.KeyColumn, ok bool) {
 	if c.Name, ok = r.name(); !ok {
 		return c, false
@@ -345,7 +343,7 @@ func (t *tableReader) foreignKey(r *reader, name string) {
 		f.To.Name, ok = r.name()
 	}
 	refers, list := r.group()
-	if !ok || !list || !t.known[f.To.Name] { // of another database, perhaps
+	if !ok || !list || !t.known[f.To.Name] { // may be in another database
 		t.program("foreign key", name)
 		return
 	}
@@ -362,7 +360,7 @@ func (t *tableReader) foreignKey(r *reader, name string) {
 	t.table.ForeignKeys = append(t.table.ForeignKeys, f)
 }
 
-// listed reads names with commas between them.
+// listed parses a comma-separated list of names.
 func listed(r *reader) []string {
 	var all []string
 	for _, item := range r.items() {
@@ -385,7 +383,7 @@ func (t *tableReader) check(r *reader, name string) {
 	}
 }
 
-// options reads what follows the columns.
+// options parses the table options after the columns.
 func (t *tableReader) options(r *reader) error {
 	t.table.Options = map[string]string{}
 	for !r.ended() {
@@ -424,12 +422,12 @@ func (t *tableReader) option(r *reader) error {
 	return nil
 }
 
-// engines are the storage engines that keep rows in the server alone.
+// engines are the storage engines that keep rows only on the server.
 var engines = map[string]bool{"innodb": true, "myisam": true, "aria": true, "memory": true, "archive": true,
 	"csv": true, "rocksdb": true, "blackhole": true}
 
-// optionForm returns the form that the value of a table's option has, or nil for
-// an option that no description has.
+// optionForm returns the pattern for the value of a table option, or nil for an option that
+// descriptions do not contain.
 func optionForm(name string) *regexp.Regexp {
 	switch name {
 	case "engine", "charset", "collate", "row_format", "compression":
@@ -448,8 +446,8 @@ var (
 	digits  = regexp.MustCompile(`^([0-9]{1,20}|[Dd][Ee][Ff][Aa][Uu][Ll][Tt])$`)
 )
 
-// partitions reads how a table is divided. Ways that a description does not have
-// are programs: the table is whole without them.
+// partitions parses how a table is partitioned. Methods that a description does not support are
+// programs: without them the table is not partitioned.
 func (t *tableReader) partitions(r *reader) {
 	p, ok := readPartitions(r)
 	if !ok {
@@ -493,7 +491,7 @@ func readPartitions(r *reader) (*schema.Partitions, bool) {
 	return p, r.ended()
 }
 
-// partitionExpr reads what rows are divided by. A name may be without quotes.
+// partitionExpr parses the partitioning expression. A name may be unquoted.
 func partitionExpr(r *reader) *schema.Expr {
 	if len(r.tokens) == 1 {
 		if name, ok := r.name(); ok {
@@ -530,14 +528,14 @@ func readPart(r *reader, method string) (part schema.Part, ok bool) {
 			part.Comment, _ = r.quoted()
 		case r.is("("): // parts of the part
 			return part, false
-		default: // options that say how it is kept
+		default: // storage options
 			r.skip()
 		}
 	}
 	return part, ok
 }
 
-// partValues reads the values that a partition's rows are less than.
+// partValues parses the upper bound of a partition.
 func partValues(r *reader) ([]schema.Expr, bool) {
 	if r.accept("MAXVALUE") {
 		return []schema.Expr{{Column: "maxvalue"}}, true
@@ -566,12 +564,12 @@ func partValue(r *reader) (schema.Expr, bool) {
 	return e, err == nil && (e.Literal != nil || negative(e))
 }
 
-// negative reports whether an expression is a number with its sign.
+// negative reports whether an expression is a signed number.
 func negative(e schema.Expr) bool {
 	return e.Op == "NEG" && len(e.Args) == 1 && e.Args[0].Literal != nil
 }
 
-// partLists reads the values that a partition's rows have.
+// partLists parses the values of a list partition.
 func partLists(r *reader) ([][]schema.Expr, bool) {
 	list, ok := r.group()
 	if !ok {
@@ -594,8 +592,8 @@ func partLists(r *reader) ([][]schema.Expr, bool) {
 	return all, true
 }
 
-// withoutPeriod takes the times of a system-versioned table out of its keys: the
-// rows of now have the keys without them.
+// withoutPeriod removes the time columns of a system-versioned table from its keys: current rows
+// have the keys without them.
 func (t *tableReader) withoutPeriod() {
 	without := func(columns []schema.KeyColumn) []schema.KeyColumn {
 		return slices.DeleteFunc(columns, func(c schema.KeyColumn) bool { return slices.Contains(t.period, c.Name) })
@@ -609,8 +607,7 @@ func (t *tableReader) withoutPeriod() {
 	t.table.Indexes = slices.DeleteFunc(t.table.Indexes, func(x schema.Index) bool { return len(x.Columns) == 0 })
 }
 
-// withoutNumbers makes a program of AUTO_INCREMENT when nothing is left of the
-// key that it needs.
+// withoutNumbers turns AUTO_INCREMENT into a program if nothing is left of the key that it needs.
 func (t *tableReader) withoutNumbers() {
 	var keyed []string
 	for _, k := range t.table.Keys {
@@ -630,7 +627,7 @@ func (t *tableReader) withoutNumbers() {
 	}
 }
 
-// withoutComputed makes programs of everything that needs a generated column.
+// withoutComputed turns everything that needs a generated column into a program.
 func (t *tableReader) withoutComputed() {
 	computed := map[string]bool{}
 	for _, c := range t.table.Columns {
@@ -671,7 +668,7 @@ func (t *tableReader) left(kind, name string) bool {
 	return true
 }
 
-// columnsIn returns the columns that an expression names.
+// columnsIn returns the columns in an expression.
 func columnsIn(e schema.Expr) []string {
 	var all []string
 	if e.Column != "" {
@@ -683,7 +680,7 @@ func columnsIn(e schema.Expr) []string {
 	return all
 }
 
-// describeSequence reads what SHOW CREATE SEQUENCE answers.
+// describeSequence parses the output of SHOW CREATE SEQUENCE.
 func describeSequence(d definition) (schema.Sequence, error) {
 	q := schema.Sequence{Name: schema.Name{Name: d.Name}, Last: d.Next}
 	r, err := read(d.SQL, lexMode{})

@@ -27,9 +27,8 @@ const (
 	chunkSize = 1 << 20 // bytes of an INSERT statement, about
 )
 
-// Dump implements [engine.Engine]. Several connections read at a time, all of
-// the same moment, when the user may stop writers for that moment (the right
-// RELOAD); else one reads.
+// Dump implements [engine.Engine]. If the user can block writers for a moment (the privilege
+// RELOAD), several connections read the same moment concurrently; otherwise one connection reads.
 func (Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Options) (engine.Info, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -51,7 +50,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 		return info, err
 	}
 	if o.Subset != nil {
-		o.Jobs = 1 // the temporary tables that it is chosen in are of one connection
+		o.Jobs = 1 // the temporary tables with the chosen rows belong to one connection
 	}
 	readers, err := together(ctx, db, max(1, o.Jobs))
 	defer func() {
@@ -97,8 +96,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	return info, err
 }
 
-// loadable warns when what was read could not be loaded by others: the loader's
-// own checks say so.
+// loadable warns if others could not load the dump, using the loader's own checks.
 func loadable(parts structure, info engine.Info) []string {
 	mariadb := strings.Contains(info.ServerVersion, "MariaDB")
 	_, data := statementsFor(info.Schema, mariadb)
@@ -126,8 +124,8 @@ func slicesOf(parts ...any) []byte {
 	return b.Bytes()
 }
 
-// sameTables reports whether definitions are the same but for AUTO_INCREMENT,
-// which inserting rows changes, and for what the dump itself has added.
+// sameTables reports whether definitions are equal apart from AUTO_INCREMENT, which changes when
+// rows are inserted, and the dump's own additions.
 func sameTables(before, after []definition) bool {
 	return slices.EqualFunc(before, after, func(a, b definition) bool {
 		a.SQL, b.SQL = counter.ReplaceAllString(a.SQL, ""), counter.ReplaceAllString(b.SQL, "")
@@ -136,7 +134,7 @@ func sameTables(before, after []definition) bool {
 	})
 }
 
-// counter is what inserting rows changes of a table's definition.
+// counter matches the part of a table's definition that changes when rows are inserted.
 var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
 func changedMeanwhile(why string) error {
@@ -144,7 +142,7 @@ func changedMeanwhile(why string) error {
 		Hint: "build again when no migration runs"}
 }
 
-// writer is what all readers write to, one statement at a time.
+// writer receives the output of all readers, one statement at a time.
 type writer struct {
 	mu sync.Mutex
 	w  io.Writer
@@ -159,8 +157,7 @@ func (w *writer) write(b []byte) error {
 	return nil
 }
 
-// together opens connections that all see the same moment. Where one moment
-// for several cannot be had, it opens one.
+// together opens connections that all see the same moment. If that is impossible, it opens one.
 func together(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error) {
 	var readers []*sql.Conn
 	open := func(n int) error {
@@ -179,8 +176,7 @@ func together(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error) {
 	if jobs == 1 {
 		return readers, open(1)
 	}
-	// Writers wait while this lock waits for running statements, so it is
-	// given up after a second.
+	// Writers wait while this lock waits for running statements, so give up after a second.
 	lock, err := session(ctx, db, "SET SESSION lock_wait_timeout = 1")
 	if err != nil {
 		return nil, err
@@ -199,8 +195,8 @@ func together(ctx context.Context, db *sql.DB, jobs int) ([]*sql.Conn, error) {
 	return readers, err
 }
 
-// session opens a connection whose values are those of the dump: times in UTC,
-// texts in UTF-8, and no mode that changes what is shown or stored.
+// session opens a connection for dumping: times in UTC, texts in UTF-8, and no mode that changes
+// how values are shown or stored.
 func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error) {
 	c, err := db.Conn(ctx)
 	if err != nil {
@@ -218,8 +214,8 @@ func session(ctx context.Context, db *sql.DB, more ...string) (*sql.Conn, error)
 
 const storedMode = "NO_AUTO_VALUE_ON_ZERO,ALLOW_INVALID_DATES"
 
-// readTables reads all tables, the readers each taking the next one or the next
-// part of one, and sets how many rows they had.
+// readTables reads all tables and sets their numbers of rows. Each reader takes the next table or
+// the next part of one.
 func readTables(ctx context.Context, readers []*sql.Conn, name string, parts structure, tables []engine.Table,
 	where map[string]string, out *writer) error {
 	sources, err := sourcesOf(ctx, readers[0], name, tables)
@@ -297,7 +293,7 @@ func pastHead(r io.Reader) (*bufio.Reader, error) {
 	}
 }
 
-// readLine reads to the end of a line, or of what there is. io.EOF comes alone.
+// readLine reads to the end of a line or of the input. It returns io.EOF only without data.
 func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	for {

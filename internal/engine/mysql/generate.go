@@ -11,9 +11,9 @@ import (
 	"snap/internal/schema"
 )
 
-// statementsFor returns the statements that make what a description says. Every word
-// of them is written here: names and texts in our quotes, all else from closed
-// lists. They have the form of SHOW CREATE, one column or key a line.
+// statementsFor returns the statements that create the described objects. Every word of them is
+// generated: names and texts are quoted here, everything else comes from fixed lists. They have the
+// form of SHOW CREATE, one column or key a line.
 func statementsFor(d *schema.Schema, mariadb bool) (structure, error) {
 	var s structure
 	if d == nil {
@@ -61,8 +61,8 @@ func badSchema(format string, args ...any) error {
 		fmt.Sprintf(format, args...), Hint: "ask for a snapshot that was built again"}
 }
 
-// nameable is an error for a name that a server could take for something else:
-// servers read a prefix in some names as "this is a file's name".
+// nameable returns an error for a name that a server could misinterpret: in some names, servers
+// read a prefix that marks a file name.
 func nameable(names ...string) error {
 	for _, n := range names {
 		lower := strings.ToLower(n)
@@ -178,7 +178,7 @@ func (g *generator) column(c schema.Column) error {
 	return nil
 }
 
-// values writes which values a column has when none is given, and who sees it.
+// values writes a column's default and visibility.
 func (g *generator) values(text string, c schema.Column) (string, error) {
 	if c.SRID != "" {
 		if !digits.MatchString(c.SRID) {
@@ -236,14 +236,13 @@ func defaultSQL(c schema.Column) (string, error) {
 	return value, nil
 }
 
-// hasTextDefault reports whether MySQL takes a constant as a default of a type
-// only in parentheses.
+// hasTextDefault reports whether MySQL requires parentheses around a constant default of this type.
 func hasTextDefault(name string) bool {
 	return strings.HasSuffix(name, "text") || strings.HasSuffix(name, "blob") || name == "json" ||
 		kindOf(name) == isBinary && !strings.HasSuffix(name, "binary")
 }
 
-// quoteText writes a text for a session without NO_BACKSLASH_ESCAPES.
+// quoteText quotes a text for a session without NO_BACKSLASH_ESCAPES.
 func quoteText(text string) string { return string(appendQuoted(nil, []byte(text))) }
 
 func typeSQL(t schema.Type) (string, error) {
@@ -320,7 +319,7 @@ func (g *generator) keyColumns(columns []schema.KeyColumn) (string, error) {
 	return strings.Join(all, ","), nil
 }
 
-// has reports whether the table has a column that holds values of its own.
+// has reports whether the table has a column with stored values.
 func (g *generator) has(name string) bool {
 	return slices.ContainsFunc(g.table.Columns, func(c schema.Column) bool { return c.Name == name && !c.Computed })
 }
@@ -418,8 +417,8 @@ func (g *generator) check(c schema.Check) error {
 	return nil
 }
 
-// options writes the options of the table, in the order of their names. The
-// server reads their order for nothing, but a character set before its collation.
+// options writes the table's options sorted by name. Their order does not matter to the server,
+// except that a character set must precede its collation.
 func (g *generator) options() (string, error) {
 	o := g.table.Options
 	engine := cmp.Or(o["engine"], "InnoDB")
@@ -454,7 +453,7 @@ func ofMariaDB(name string) bool {
 	return strings.HasPrefix(name, "page_") || name == "transactional" || name == "compression"
 }
 
-// partitions writes how the table is divided.
+// partitions writes the partitioning clause.
 func (g *generator) partitions() (string, error) {
 	p := g.table.Partitions
 	if p == nil {
@@ -506,7 +505,7 @@ func (g *generator) partitionBy(p *schema.Partitions) (string, error) {
 	return text + " (" + quoted(columns) + ")", nil
 }
 
-// boundSQL writes which rows a partition holds.
+// boundSQL writes the bound of a partition.
 func boundSQL(p *schema.Partitions, b schema.Bound) (string, error) {
 	switch {
 	case b.Default:

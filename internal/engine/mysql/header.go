@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// header is the beginning of a statement that makes something: all up to where
-// the object's own text begins.
+// header is the beginning of a CREATE statement, up to the object's own text.
 type header struct {
 	kind      string // TABLE, SEQUENCE, VIEW, TRIGGER, EVENT, PROCEDURE, FUNCTION, PACKAGE or PACKAGE BODY
 	name      objectName
@@ -22,20 +21,19 @@ type header struct {
 	body int // where the object's own text begins
 }
 
-// objectName is a name with its database, if it has one, and its place in the
-// statement.
+// objectName is an optionally qualified name and its position in the statement.
 type objectName struct {
 	database, name string
 	at             span
 }
 
-// span is the place of a part of a text.
+// span is the position of a part of a text.
 type span struct{ from, to int }
 
-// headTokens is more than how many tokens a header has.
+// headTokens is more than the number of tokens in any header.
 const headTokens = 60
 
-// readHeader reads the header of a statement. What follows it is not read.
+// readHeader parses the header of a statement. It does not read the rest.
 func readHeader(text string, m lexMode) (header, error) {
 	var h header
 	r := &reader{text: text}
@@ -143,8 +141,8 @@ func (h *header) trigger(r *reader) (ok bool) {
 	return ok
 }
 
-// withoutPlace returns a statement without its definer and without databases
-// before the names: those are of the server that it comes from.
+// withoutPlace returns a statement without its definer and without database qualifiers, which
+// belong to the source server.
 func (h header) withoutPlace(text string) string {
 	if h.on.database != "" {
 		text = text[:h.on.at.from] + quote(h.on.name) + text[h.on.at.to:]

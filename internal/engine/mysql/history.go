@@ -10,16 +10,16 @@ import (
 	"snap/internal/engine"
 )
 
-// A system-versioned table of MariaDB keeps every row it ever had, with the
-// time that it was from and to. A dump holds them all, where the server can take
-// them back (MariaDB 10.11 and later) and times, not transactions, tell them.
+// A system-versioned table of MariaDB keeps every row version with the times at which it was valid.
+// A dump contains them all if the server can restore them (MariaDB 10.11 and later) and the
+// versions are based on times rather than transactions.
 
-// period is the two columns of a system-versioned table that say from when to
-// when a row was there. They may be hidden, and then have these names.
+// period is the two columns of a system-versioned table that hold the start and end of a row's
+// validity. They may be hidden, and then have these names.
 var hiddenPeriod = []string{"row_start", "row_end"}
 
-// forever are the ends of rows that are there now: servers differ in how far
-// their time goes, so it is written as DEFAULT.
+// forever are the end times of current rows. They differ between servers, so they are written as
+// DEFAULT.
 var forever = map[string]bool{"2038-01-19 03:14:07.999999": true, "2106-02-07 06:28:15.999999": true}
 
 // histories returns the periods of the system-versioned tables whose history a
@@ -80,8 +80,8 @@ func namedPeriods(ctx context.Context, db querier, name string) (map[string][]st
 	return periods, byTransaction, rows.Err()
 }
 
-// keepHistory notes the tables whose history the dump holds. That of a subset
-// does not: its rows are chosen from those of now.
+// keepHistory records the tables whose history the dump contains. A subset contains none, because
+// its rows are chosen from the current ones.
 func (s structure) keepHistory(ctx context.Context, c querier, name string, info *engine.Info, o engine.Options) error {
 	periods, _, err := histories(ctx, c, name)
 	if err != nil {

@@ -53,8 +53,8 @@ var (
 	errZero       = errors.New("a zero byte")
 )
 
-// lex splits a statement into its tokens. It refuses comments that some servers
-// execute: opened takes them away first.
+// lex splits a statement into tokens. It rejects executable comments: opened must have removed them
+// first.
 func lex(text string, m lexMode) ([]token, error) {
 	var all []token
 	for i := 0; i < len(text); {
@@ -139,8 +139,8 @@ func after(text string, i int, mark string) (int, error) {
 	return i + at + len(mark), nil
 }
 
-// enclosed reads what is between the quote at text[i] and the one that ends it.
-// A quote that is doubled stands for one.
+// enclosed reads the text between the quote at text[i] and its closing quote. A doubled quote
+// represents one quote.
 func enclosed(text string, i int, escapes bool) (value string, end int, err error) {
 	var b strings.Builder
 	quote := text[i]
@@ -184,8 +184,8 @@ func unescaped(c byte) string {
 	return string([]byte{c})
 }
 
-// opened returns a statement without comments that servers execute: of each is
-// left what is in it, when run says that the server would run it, else nothing.
+// opened returns a statement with each executable comment replaced by its content, if run says that
+// the server would execute it, or else removed.
 func opened(text string, m lexMode, run func(mariadb bool, version int) bool) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); {
@@ -225,8 +225,8 @@ func opened(text string, m lexMode, run func(mariadb bool, version int) bool) (s
 	return b.String(), nil
 }
 
-// untilClosed returns what is in an executable comment, from text[i] on, and the
-// place behind it. Another one in it is refused.
+// untilClosed returns the content of an executable comment from text[i] on, and the position after
+// it. It rejects nested ones.
 func untilClosed(text string, i int, m lexMode) (inside string, end int, err error) {
 	for from := i; i < len(text); {
 		if strings.HasPrefix(text[i:], "*/") {

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Rows of a dump that somebody else made are values. Each is read as one of the
-// literals that a dump has, and written again here: a number, a string, bytes in
-// hexadecimal digits, or NULL. Nothing else reaches a server.
+// Rows of a dump from elsewhere are values. Each is parsed as one of the literals that a dump
+// contains and generated again: a number, a string, bytes in hexadecimal digits, or NULL. Nothing
+// else reaches a server.
 
 // rowForm says how the rows of a table must be.
 type rowForm struct {
@@ -19,8 +19,7 @@ type rowForm struct {
 	newest  bool // of those, only rows that are there now are taken, without the two
 }
 
-// rewritten returns a statement with its rows written again, and how many were
-// left out.
+// rewritten returns a statement with its rows generated again, and the number of rows omitted.
 func (f rowForm) rewritten(s statement) (statement, int64, error) {
 	columns := f.columns
 	f.period = f.period || f.newest && len(s.columns) > len(columns)

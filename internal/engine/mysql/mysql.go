@@ -1,13 +1,11 @@
-// Package mysql dumps and restores MySQL and MariaDB databases. It speaks the
-// servers' protocol itself and needs none of their programs.
+// Package mysql dumps and restores MySQL and MariaDB databases. It implements the servers' protocol
+// itself and needs none of their programs.
 //
-// A dump is a line of JSON in a comment, which says how everything is made, and
-// then the rows, as INSERT statements of about 1 MiB with one row a line. It is
-// restored into a scratch database on the destination's server, whose tables
-// then take the place of the old ones in one RENAME TABLE statement: these
-// servers cannot rename a database. Views, routines, triggers and events, which
-// cannot be renamed either, follow right after it, from a journal that the next
-// load finishes when this one is killed.
+// A dump is a line of JSON in a comment, which holds the definitions, followed by the rows as
+// INSERT statements of about 1 MiB with one row a line. It is restored to a scratch database on the
+// destination's server, whose tables then replace the old ones in one RENAME TABLE statement: these
+// servers cannot rename a database. Views, routines, triggers and events, which cannot be renamed
+// either, follow immediately from a journal, which the next load completes if this one is killed.
 package mysql
 
 import (
@@ -64,8 +62,7 @@ func parse(raw string) (database, error) {
 	return d, nil
 }
 
-// isHost refuses text that net/url accepts as a host but that is not one, such
-// as a colon.
+// isHost rejects text that net/url accepts as a host but that is not one, such as a colon.
 func isHost(name string) bool {
 	_, err := netip.ParseAddr(name)
 	return err == nil || !strings.Contains(name, ":")
@@ -99,7 +96,7 @@ func (d database) open(name string) (*sql.DB, error) {
 		c.Net, c.Addr = "unix", d.socket
 	}
 	c.TLSConfig, c.Timeout = d.tls, 10*time.Second
-	c.MaxAllowedPacket = 0 // the server tells
+	c.MaxAllowedPacket = 0 // the server reports the error
 	c.Params = map[string]string{"wait_timeout": patient}
 	c.Logger = &driver.NopLogger{}
 	connector, err := driver.NewConnector(c)
@@ -110,9 +107,8 @@ func (d database) open(name string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// patient is what every session of ours begins with: it may be idle for a day, no
-// limit that the server has for others ends what takes long, or leaves rows out
-// without a word, and the sizes of tables are those of now.
+// patient is the setup of each of our sessions: it may be idle for a day, server limits for other
+// sessions neither end long statements nor silently omit rows, and table sizes are current.
 const patient = "86400, net_write_timeout = 86400, sql_select_limit = 18446744073709551615 /*!80000 , " +
 	"max_execution_time = 0, information_schema_stats_expiry = 0 */" +
 	"/*M!100300 , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0, " +
@@ -152,7 +148,7 @@ func number(err error) uint16 {
 	return 0
 }
 
-// failure makes a person's error of what the server said, or of its silence.
+// failure converts an error of the server or the connection to one for the user.
 func (d database) failure(err error) error {
 	var already *snap.Error
 	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) {
@@ -219,7 +215,7 @@ func (Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	return info, d.failure(err)
 }
 
-// inspect tells what is there.
+// inspect describes the database.
 func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) {
 	var info engine.Info
 	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&info.ServerVersion); err != nil {

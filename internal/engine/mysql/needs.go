@@ -12,16 +12,16 @@ import (
 
 var _ engine.Inspector = Engine{}
 
-// The rights that a dump and a load require. A missing right that only makes a
-// dump leave something out causes a warning.
+// The privileges that a dump and a load require. A missing privilege that only makes a dump
+// incomplete causes a warning.
 var (
 	rightsToBuild = []string{"SELECT", "SHOW VIEW"}
 	rightsToLoad  = []string{"SELECT", "INSERT", "CREATE", "DROP", "ALTER", "INDEX", "REFERENCES", "CREATE VIEW",
 		"SHOW VIEW", "TRIGGER", "CREATE ROUTINE", "EVENT"}
 )
 
-// Needs implements [engine.Inspector]. Of a user who has roles nothing is known:
-// their rights stand elsewhere.
+// Needs implements [engine.Inspector]. For a user with roles, whose privileges are defined
+// elsewhere, it reports nothing.
 func (Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.Need, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -76,8 +76,8 @@ func readGrants(lines []string) (g grants, known bool) {
 	return g, true
 }
 
-// lacking returns the need of rights on a database that the account does not
-// have, if there are any; label is the pattern to grant them on.
+// lacking returns the privileges on a database that the account lacks, if any. label is the pattern
+// to grant them on.
 func (g grants) lacking(account, database, label string, rights []string) []engine.Need {
 	missing := slices.DeleteFunc(slices.Clone(rights), func(right string) bool {
 		for pattern, has := range g {

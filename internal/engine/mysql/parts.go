@@ -7,12 +7,12 @@ import (
 	"strconv"
 )
 
-// partSize is how big a part of a table is, in bytes on disk, about.
+// partSize is the approximate size of a part of a table, in bytes on disk.
 const partSize = 16 << 20
 
-// inParts cuts big tables into ranges of their primary key, so that several
-// connections can read one table. It does so where the key begins with a whole
-// number; where the numbers are not spread evenly, neither are the parts.
+// inParts splits large tables into ranges of their primary key, so that several connections can
+// read one table. It requires a key that begins with an integer. If the integers are unevenly
+// distributed, so are the parts.
 func inParts(ctx context.Context, c *sql.Conn, tables []source) ([]source, error) {
 	var all []source
 	for _, t := range tables {

@@ -65,8 +65,8 @@ func makePrograms(ctx context.Context, m maker, s structure) error {
 	return makeViews(ctx, m, s.Views)
 }
 
-// makeViews makes views, each after those that it needs: as long as one more
-// can be made, the others are tried again.
+// makeViews creates views in order of their dependencies: as long as it succeeds for one, it tries
+// the others again.
 func makeViews(ctx context.Context, m maker, views []definition) error {
 	for len(views) > 0 {
 		var left []definition

@@ -40,8 +40,8 @@ func (Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o engin
 	return s, nil
 }
 
-// scratch is a database on the destination's server. While it lives, lock
-// holds its id as a user lock, so that nobody takes it for a leftover.
+// scratch is a database on the destination's server. While it is in use, lock holds its id as a
+// user-level lock, so that it is not taken for a leftover.
 type scratch struct {
 	place, here database
 	id          string
@@ -101,7 +101,7 @@ func (s *scratch) fill(ctx context.Context, dump engine.Dump) error {
 		return err
 	}
 	_, err = s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset())
-	s.made = err == nil || number(err) == 0 // if the server has not answered, it may make it yet
+	s.made = err == nil || number(err) == 0 // if the server has not answered, it may still create the database
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,8 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		return err
 	}
 	defer c.Close()
-	// A server can refuse tables without a primary key, or give them one, where the user may not say otherwise.
+	// A server can reject tables without a primary key, or add one, unless the user may change that
+	// setting.
 	_, _ = c.ExecContext(ctx, "SET @unused = 0 /*!80030 , SESSION sql_require_primary_key = 0, SESSION "+
 		"sql_generate_invisible_primary_key = 0 */")
 	var indexes []string
@@ -162,7 +163,7 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 			return err
 		}
 	}
-	// That the programs are understood here is found out now, not after the swap.
+	// Unsupported programs must be detected now rather than after the swap.
 	m := maker{c: c, account: s.account}
 	if s.account.exists() {
 		if m.own, err = session(ctx, s.server, "USE "+quote(s.here.name)); err != nil {
@@ -278,9 +279,8 @@ func (s *scratch) insert(ctx context.Context, db *sql.DB, queue <-chan statement
 	return nil
 }
 
-// notHeld is an error when the last statement had a value that its column cannot
-// hold, or a character that its character set has not: the server would put
-// another one there.
+// notHeld returns an error if the last statement had a value that its column cannot hold, or a
+// character that the column's character set lacks: the server would have substituted another one.
 func (s *scratch) notHeld(ctx context.Context, c *sql.Conn, table string) error {
 	rows, err := c.QueryContext(ctx, "SHOW WARNINGS")
 	if err != nil {
@@ -335,7 +335,7 @@ func (s *scratch) tooLarge(table string, size int, err error) error {
 // roundUp returns the next full MiB: the setting is one of KiB.
 func roundUp(n int) int { return (n + 1<<20 - 1) &^ (1<<20 - 1) }
 
-// parallel runs statements, several at a time.
+// parallel runs statements concurrently.
 func (s *scratch) parallel(ctx context.Context, db *sql.DB, statements []string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(max(1, s.o.Jobs))
@@ -353,8 +353,8 @@ func (s *scratch) parallel(ctx context.Context, db *sql.DB, statements []string)
 	return g.Wait()
 }
 
-// persistent runs a statement again when another connection's was in its way
-// and the server has undone it.
+// persistent retries a statement that the server rolled back because of a conflict with another
+// connection.
 func persistent(ctx context.Context, c *sql.Conn, text string) (result sql.Result, err error) {
 	for range 20 {
 		if result, err = c.ExecContext(ctx, text); number(err) != erDeadlock && number(err) != erLockTimeout {
@@ -364,8 +364,8 @@ func persistent(ctx context.Context, c *sql.Conn, text string) (result sql.Resul
 	return result, err
 }
 
-// understood refuses a dump with collations that the server does not know:
-// another one in their place would order and compare differently.
+// understood returns an error for a dump with collations that the server lacks: a substitute would
+// sort and compare differently.
 func (s *scratch) understood(ctx context.Context, from string) error {
 	all, err := s.server.QueryContext(ctx, "SELECT collation_name FROM information_schema.collations UNION SELECT "+
 		"full_collation_name FROM information_schema.collation_character_set_applicability")
@@ -414,7 +414,7 @@ func (s *scratch) charset() string {
 	return " CHARACTER SET " + charset + " COLLATE " + collation
 }
 
-// verify compares the tables, and the rows that the server said it took.
+// verify compares the tables and the numbers of rows that the server reported.
 func (s *scratch) verify(ctx context.Context, c *sql.Conn, want []engine.Table, took map[string]int64) error {
 	got, err := listTables(ctx, c, s.here.name)
 	if err != nil {
@@ -496,9 +496,8 @@ func (s *scratch) drop(ctx context.Context) error {
 	return err
 }
 
-// dropDatabase drops the scratch database. A stopped statement has closed the
-// session that makes the database, and may still run in the server: the lock is
-// free when it has ended.
+// dropDatabase drops the scratch database. A cancelled statement has closed the session that
+// created the database and may still be running on the server; the lock is free once it has ended.
 func (s *scratch) dropDatabase(ctx context.Context) error {
 	if s.lock.PingContext(ctx) != nil {
 		again, err := s.server.Conn(ctx)

@@ -42,9 +42,9 @@ func cannotMask(why string, cause error) error {
 		Hint: "build it again with this snapcli, or mask it with a SQL file", Cause: cause}
 }
 
-// matchColumns returns the columns that the rows of a statement have: those of its
-// table that are not generated. The two of a period, which may follow them, are
-// none of these: no rule reaches when a row was there.
+// matchColumns returns the columns of a statement's rows: those of its table that are not
+// generated. It excludes the two columns of a period, which may follow them, because no rule
+// applies to the times of a row.
 func matchColumns(known map[string][]engine.Column, parts structure, s statement) ([]engine.Column, error) {
 	columns, ok := known[s.table]
 	own := withoutGenerated(columns)
@@ -210,7 +210,7 @@ func (m *masker) masks(table string) (masks []engine.Mask, drop bool, err error)
 	return m.plan.Masks("", table, names)
 }
 
-// masked is a statement on its way.
+// masked is a statement being masked.
 type masked struct {
 	text []byte
 	err  error
@@ -267,7 +267,7 @@ func (m *masker) run(ctx context.Context, in *bufio.Reader, out io.Writer, jobs 
 	return g.Wait()
 }
 
-// of returns what becomes of a statement.
+// of returns the masked form of a statement.
 func (m *masker) of(s statement) ([]engine.Mask, bool, error) {
 	if _, err := matchColumns(m.known, m.parts, s); err != nil {
 		return nil, false, err
@@ -323,8 +323,8 @@ func appendMasked(out, literal []byte, mask engine.Mask) ([]byte, error) {
 	return append(out, "NULL"...), nil
 }
 
-// maxForeign is the most bytes of a statement, or of the first line, of a dump
-// that somebody else made: they are held in memory.
+// maxForeign is the maximum size in bytes of a statement, or of the first line, of a dump from
+// elsewhere, because both are held in memory.
 const maxForeign = 64 << 20
 
 func rowLimit(dump engine.Dump) int {

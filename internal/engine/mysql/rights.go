@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// unseen warns of what the server would hide from this user without a word:
-// who has no right on triggers, events or routines is shown none.
+// unseen warns about objects that the server silently hides from this user: without privileges on
+// triggers, events or routines, a user sees none.
 func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 	grants, err := names(ctx, db, "SHOW GRANTS")
 	if err != nil {

@@ -72,10 +72,9 @@ func sourcesOf(ctx context.Context, c *sql.Conn, name string, tables []engine.Ta
 	return all, rows.Err()
 }
 
-// readTable writes a table's rows as INSERT statements, and tells how many
-// there are. It asks by a prepared statement: the values come in binary, so
-// that no number is rounded to be shown. Rows come in the order they lie in: it
-// costs nothing, and loading in it is fast.
+// readTable writes a table's rows as INSERT statements and returns their number. It uses a prepared
+// statement: values arrive in binary, so that no number is rounded for display. Rows come in
+// storage order, which costs nothing and is fast to load.
 func readTable(ctx context.Context, c *sql.Conn, from source, out *writer) (n int64, err error) {
 	t := from.table
 	own := withoutGenerated(t.Columns)
@@ -164,7 +163,7 @@ func (s source) formsOf(columns []engine.Column) []form {
 	return forms
 }
 
-// kindOf tells how values of a column's type are written.
+// kindOf returns how values of a column's type are written.
 func kindOf(columnType string) int {
 	base := strings.ToLower(columnType)
 	if at := strings.IndexFunc(base, func(r rune) bool { return r < 'a' || r > 'z' }); at >= 0 {

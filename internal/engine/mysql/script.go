@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// statements splits a script as the servers' client programs do: at the
-// delimiter, which a line DELIMITER changes, outside of quotes and comments.
+// statements splits a script as the servers' client programs do: at the delimiter, which a
+// DELIMITER line changes, outside quotes and comments.
 func statements(text string) []string {
 	var all []string
 	delimiter, start := ";", 0

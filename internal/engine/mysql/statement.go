@@ -63,8 +63,8 @@ func next(in *bufio.Reader, most int) (statement, error) {
 	return s, nil
 }
 
-// within yields the statement's text, in several statements when it is longer
-// than most bytes. A row is never cut.
+// within yields the statement's text, split into several statements if it is longer than most
+// bytes. It never splits a row.
 func (s statement) within(most int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for rows := s.rows; len(rows) > 0; {
@@ -178,7 +178,7 @@ func textEnd(b []byte, from int) int {
 	return -1
 }
 
-// value returns what a literal stands for.
+// value returns the value of a literal.
 func value(literal []byte) (text string, kind int, err error) {
 	switch {
 	case len(literal) == 0:
@@ -221,7 +221,7 @@ func unquote(b []byte) string {
 	return string(out)
 }
 
-// literalOf writes a value as a literal of the kind that it had.
+// literalOf writes a value as a literal of the same kind as before.
 func literalOf(b []byte, text string, kind int) []byte {
 	if kind == isNumber && !number10.MatchString(text) {
 		kind = isText

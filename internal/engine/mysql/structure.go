@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// structure is what a dump holds besides rows: how everything is made.
+// structure is the part of a dump other than rows: all definitions.
 type structure struct {
 	Sequences []definition `json:"sequences,omitempty"`
 	Tables    []definition `json:"tables"`
@@ -22,8 +22,7 @@ type structure struct {
 	Defaults []definition `json:"defaults,omitempty"`
 }
 
-// definition is one statement that makes something, and the session's settings
-// that it was made with.
+// definition is one CREATE statement and the session settings that it was created with.
 type definition struct {
 	Kind      string `json:"kind,omitempty"` // PROCEDURE, FUNCTION or PACKAGE, of routines
 	Name      string `json:"name"`
@@ -90,8 +89,8 @@ func structureOf(ctx context.Context, c *sql.Conn, name string) (structure, erro
 	return s, nil
 }
 
-// show asks for the statement that makes something. The columns of the answer
-// are found by name: they differ between kinds and servers.
+// show requests the CREATE statement of an object. It finds the columns of the result by name,
+// because they differ between kinds and servers.
 func show(ctx context.Context, c *sql.Conn, database, kind, name string) (definition, error) {
 	d := definition{Name: name}
 	if kind != "TABLE" && kind != "VIEW" && kind != "SEQUENCE" && kind != "TRIGGER" && kind != "EVENT" {
@@ -193,10 +192,9 @@ var encoded = regexp.MustCompile(`\b(?:CHARSET=|CHARACTER SET )(\w+)`)
 
 var collated = regexp.MustCompile(`\bCOLLATE[= ](\w+)`)
 
-// later takes the secondary indexes and foreign keys out of a table's
-// definition, for after its rows: an index is made faster at once than row by
-// row. Both are "" and the statement when the table needs its indexes, or has
-// none.
+// later splits the secondary indexes and foreign keys from a table's definition, so that they are
+// created after the rows are inserted: building an index at once is faster than row by row. It
+// returns "" and the unchanged statement if the table needs its indexes or has none.
 func later(create string) (bare, alter string) {
 	lines := strings.Split(create, "\n")
 	last := len(lines) - 1

@@ -15,9 +15,9 @@ import (
 	"snap/internal/subset"
 )
 
-// choose chooses the rows of a subset, and returns the conditions to read them
-// by, by table. It does so in temporary tables of the one connection that reads:
-// they live as long as it. Without a subset it does nothing.
+// choose chooses the rows of a subset and returns, by table, the conditions to read them. It uses
+// temporary tables of the reading connection, which exist as long as the connection does. Without a
+// subset it does nothing.
 func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info, o engine.Options) (map[string]string,
 	error) {
 	if o.Subset == nil {
@@ -92,9 +92,9 @@ func (s *chooser) InsertWhere(ctx context.Context, table, query string) error {
 	return s.Insert(ctx, table, query)
 }
 
-// Insert implements [subset.Server]. The rows come to this machine and go back:
-// INSERT with SELECT would read what is newer than the dump's moment, and keep
-// others from writing. They wait in a file, as they may be many.
+// Insert implements [subset.Server]. The rows are fetched and sent back: INSERT with SELECT would
+// see rows newer than the dump and block writers. Because there may be many, they are buffered in a
+// file.
 func (s *chooser) Insert(ctx context.Context, table, query string) error {
 	file, err := os.CreateTemp(s.dir, "keys-*")
 	if err != nil {
@@ -298,8 +298,8 @@ func foreignKeys(ctx context.Context, c querier, database string, at map[string]
 	return all, rows.Err()
 }
 
-// orphansOf says how many rows reference nothing, of those with a condition:
-// the server does not check what is loaded.
+// orphansOf returns, for the tables with a condition, how many rows reference nothing, because the
+// server does not check what is loaded.
 func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[string]string) (string, error) {
 	var all int64
 	for _, k := range g.Keys {

@@ -22,10 +22,9 @@ const (
 	ofLoads        = "^snapcli_(scratch|replaced|journal)_[0-9a-f]{16}$"
 )
 
-// journal is what finishes a swap, or undoes it, after the load was killed. It
-// is in a table of the journal's database, which the swap's own RENAME TABLE
-// renames from before to after, so that the name says on which side of the swap
-// it is.
+// journal contains what is needed to complete a swap, or to revert it, after the load was killed.
+// It is a table in the journal's database. The swap's own RENAME TABLE renames it from before to
+// after, so its name shows which side of the swap it is on.
 type journal struct {
 	Place    string       `json:"place"`
 	Triggers []definition `json:"triggers"` // of the old tables
@@ -33,10 +32,9 @@ type journal struct {
 	Account  account      `json:"account"`  // that the new programs belong to, or none
 }
 
-// Swap implements [engine.Scratch]. All tables change places in one RENAME
-// TABLE statement, which the server does whole or not at all. Triggers cannot
-// move with their tables, so those of the old ones are dropped right before it,
-// and made again when it fails.
+// Swap implements [engine.Scratch]. All tables are exchanged in one atomic RENAME TABLE statement.
+// Triggers cannot move with their tables, so those of the old tables are dropped immediately
+// before, and created again if it fails.
 func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -83,9 +81,9 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	return nil
 }
 
-// exchange gives the tables each other's places, or leaves them where they are.
-// Its session holds the exchange's lock, which the server frees after the last
-// statement that it was sent, also when nobody waits for the answer any more.
+// exchange exchanges the tables or leaves them unchanged. Its session holds the exchange's lock,
+// which the server releases after the last statement it received, even if nobody waits for the
+// result any more.
 func (s *scratch) exchange(ctx context.Context) error {
 	db, err := s.place.open(s.place.name)
 	if err != nil {
@@ -178,8 +176,8 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	return nil
 }
 
-// checkNotReferenced refuses when a foreign key of another database leads to the old tables: it
-// would follow them, and they could not be dropped.
+// checkNotReferenced returns an error if a foreign key of another database references the old
+// tables: it would follow them, and they could not be dropped.
 func (s *scratch) checkNotReferenced(ctx context.Context) error {
 	who, err := names(ctx, s.server, "SELECT concat(constraint_schema, '.', table_name) FROM "+
 		"information_schema.referential_constraints WHERE unique_constraint_schema = ? AND constraint_schema <> ?",
@@ -195,7 +193,7 @@ func (s *scratch) checkNotReferenced(ctx context.Context) error {
 	}
 }
 
-// clear refuses when others are connected, or ends their connections.
+// clear returns a conflict if others are connected, or ends their connections.
 func (s *scratch) clear(ctx context.Context, terminate bool) error {
 	who, err := names(ctx, s.server, "SELECT concat(user, ' from ', host) FROM information_schema.processlist WHERE "+
 		"db = ?", s.place.name)
@@ -235,8 +233,8 @@ func (s *scratch) rename(ctx context.Context, c *sql.Conn) error {
 	return err
 }
 
-// recoverSwap finishes the swap of an id when its tables have changed places,
-// and undoes it when they have not. Then it removes what the swap made.
+// recoverSwap completes the swap of an id if its tables have been exchanged, and reverts it if not.
+// Then it removes what the swap created.
 func recoverSwap(ctx context.Context, server *sql.DB, place database, id string) error {
 	if err := exchanged(ctx, server, id); err != nil {
 		return err
@@ -348,10 +346,9 @@ func triggersOf(ctx context.Context, c querier, name string) (map[string]bool, e
 	return have, err
 }
 
-// dropHalf removes what MariaDB keeps of a trigger when it crashes as it drops
-// or makes one: its name, which it lists nowhere, but which no other trigger can
-// have, and with which no database can be dropped. MySQL does it whole or not at
-// all.
+// dropHalf removes the remains of a trigger that MariaDB leaves if it crashes while creating or
+// dropping it: a name that is listed nowhere but is taken, and that prevents the database from
+// being dropped. MySQL is not affected.
 func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have map[string]bool) error {
 	var mariadb bool
 	if err := c.QueryRowContext(ctx, "SELECT version() LIKE '%MariaDB%'").Scan(&mariadb); err != nil || !mariadb {
@@ -375,7 +372,7 @@ func dropHalf(ctx context.Context, c *sql.Conn, j journal, scratch string, have 
 	return nil
 }
 
-// sweep finishes or undoes what loads that were killed have left on the server.
+// sweep completes or reverts the swaps of killed loads and removes their remains.
 func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o engine.Options) error {
 	left, err := names(ctx, server, "SELECT schema_name FROM information_schema.schemata WHERE schema_name REGEXP ?",
 		ofLoads)
@@ -403,9 +400,8 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 	return sweepAccounts(ctx, server, c)
 }
 
-// sweepOne holds the id's lock while it clears up: a lock that stays held for
-// that many seconds belongs to a running load, or to somebody else who clears
-// up.
+// sweepOne cleans up an id while holding its lock. If the lock stays taken for that many seconds,
+// it belongs to a running load or to another cleanup.
 func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, place database, id string, patience int) error {
 	var free sql.NullInt64
 	if err := c.QueryRowContext(ctx, "SELECT get_lock(?, ?)", id, patience).Scan(&free); err != nil {

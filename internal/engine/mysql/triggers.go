@@ -5,9 +5,8 @@ import (
 	"database/sql"
 )
 
-// withoutTriggers runs something while the scratch database has no triggers, so
-// that none copies a value to another table. The triggers of tables that are
-// still there are made again.
+// withoutTriggers runs f while the scratch database has no triggers, so that none copies a value to
+// another table. It then restores the triggers of tables that still exist.
 func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 	c, err := session(ctx, s.server, "USE "+quote(s.here.name))
 	if err != nil {

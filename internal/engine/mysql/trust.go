@@ -14,13 +14,13 @@ import (
 	"snap/internal/schema"
 )
 
-// trust says what of a dump is run.
+// trust is which parts of a dump are executed.
 type trust int
 
 const (
-	complete trust = iota // everything, as it comes
-	checked               // each statement after its check, as a user who reaches the scratch database only
-	dataOnly              // no word of it: statements are made from its description
+	complete trust = iota // everything unchanged
+	checked               // each statement after a check, as a user with access to the scratch database only
+	dataOnly              // nothing: statements are generated from its description
 )
 
 func trustOf(dump engine.Dump) trust {
