@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Program prepares a run of one of the database's programs. It is interrupted
-// when the context is done, and gets no signals of the terminal's.
+// Program prepares a run of one of the database's programs. The program is interrupted when ctx is
+// done, and receives no signals from the terminal.
 func Program(ctx context.Context, path string, args ...string) (*exec.Cmd, *Speech) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -23,7 +23,7 @@ func Program(ctx context.Context, path string, args ...string) (*exec.Cmd, *Spee
 	return cmd, said
 }
 
-// Speech is what a program wrote to standard error: the first 64 KiB.
+// Speech holds the first 64 KiB that a program wrote to standard error.
 type Speech struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -39,7 +39,7 @@ func (s *Speech) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// FirstError returns the sentence that matters of what was said.
+// FirstError returns the most relevant sentence of the output.
 func (s *Speech) FirstError() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *Speech) FirstError() string {
 	return line
 }
 
-// Warnings returns the lines that warn.
+// Warnings returns the lines that are warnings.
 func (s *Speech) Warnings() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,30 +11,29 @@ import (
 
 // Rewriter is an engine that can mask the values in a dump by column.
 type Rewriter interface {
-	// Inspect returns every table and column of a dump, with up to a number of
-	// sampled values of each column. It may leave what it unpacked in
-	// o.TempDir, for Rewrite of the same dump in the same folder.
+	// Inspect returns every table and column of a dump, with up to the given number of sampled
+	// values per column. It may leave unpacked data in o.TempDir for a Rewrite of the same dump
+	// with the same folder.
 	Inspect(ctx context.Context, d Dump, samples int, o Options) (Contents, error)
 
-	// Rewrite writes the dump to w with the plan applied. It fails when the
-	// plan does not name every table and column of the dump. No trace of a
-	// value that was masked or dropped is in what it wrote.
+	// Rewrite writes the dump to w with the plan applied. It fails if the plan does not cover every
+	// table and column of the dump. Its output contains no trace of masked or dropped values.
 	Rewrite(ctx context.Context, d Dump, p Plan, w io.Writer, o Options) (Info, error)
 }
 
-// Contents is what a dump holds.
+// Contents describes the content of a dump.
 type Contents struct {
 	Tables       []Shape
-	LargeObjects int // how many large objects, which no column rule reaches
+	LargeObjects int // number of large objects, to which no column rule applies
 
-	Schema *schema.Schema // the dump's description, when it has one
+	Schema *schema.Schema // the dump's description, if it has one
 
-	// Stored returns the bytes that a sampled value may stand as in the dump, which
-	// may be in another encoding; nil when they are the value's own.
+	// Stored returns the possible encoded forms of a sampled value in the dump. Nil means that
+	// values are stored as they are.
 	Stored func(value string) []string
 }
 
-// Shape is a table with its columns, as far as they hold values of their own.
+// Shape is a table and those of its columns that store values.
 type Shape struct {
 	Schema, Name string
 	Columns      []Column
@@ -54,27 +53,26 @@ type Column struct {
 	Generated bool `json:"generated,omitempty"` // computed, but present in the rows of the dump
 }
 
-// Mask replaces a value that is not NULL by another, or by NULL. Both are UTF-8 where the dump's
-// encoding is known; a byte
-// of it that is no character is one of the private use area, or stands as it is.
+// Mask replaces a value that is not NULL with another one, or with NULL. Both are UTF-8 if the
+// dump's encoding is known. A byte that is not part of a character is a rune of the private use
+// area, or remains unchanged.
 type Mask func(value string) (masked string, null bool)
 
-// Plan says what becomes of every table of a dump, by schema and name.
+// Plan defines how every table of a dump is treated, by schema and name.
 type Plan struct {
 	Tables           map[[2]string]TablePlan
 	KeepLargeObjects bool // else they are emptied
 }
 
-// TablePlan says what becomes of a table. Columns has an entry for every
-// column; a nil Mask keeps it.
+// TablePlan defines how a table is treated. Columns has an entry for every column; a nil Mask keeps
+// the column.
 type TablePlan struct {
 	DropRows bool
 	Columns  map[string]Mask
 	Permuted []string // columns whose masked values can be other rows' originals, and that are unique
 }
 
-// Masks returns the masks for the columns in their order, and whether there is
-// any.
+// Masks returns the masks for the columns in order, and whether any is not nil.
 func (p Plan) Masks(schema, table string, columns []string) (masks []Mask, drop bool, err error) {
 	t, ok := p.Tables[[2]string{schema, table}]
 	if !ok {
@@ -96,8 +94,7 @@ func uncovered(what string) error {
 		Hint: "give it a rule, or keep it explicitly"}
 }
 
-// AddSample notes a value as a sample, when there are not enough yet and it is
-// not one already.
+// AddSample adds a value to the samples, unless there are enough or it is among them.
 func AddSample(samples []string, value string, most int) []string {
 	if len(samples) >= most {
 		return samples

@@ -13,10 +13,10 @@ import (
 // stateLocked is the SQLSTATE of who does not wait for a lock any longer.
 const stateLocked = "55P03"
 
-// analysis lets the planner know tables next to a load, one after the other, from
-// when a loader has nothing left to fill: no core waits for the last table then,
-// nor for the last index. A table that is locked, because an index of it is built,
-// gets another turn. What it does not come to is left to [scratch.analyze].
+// analysis updates the planner's statistics of tables during a load, one table after the other,
+// starting when a loader has no tables left to fill, so that no core idles. A table that is locked
+// because an index is being built is tried again later. Tables that it does not reach are left to
+// [scratch.analyze].
 type analysis struct {
 	filled chan string // the tables
 	begin  sync.Once
@@ -41,11 +41,11 @@ func (a *analysis) run(ctx context.Context, s *scratch, setup []string) {
 	})
 }
 
-// maxPatience bounds how long a load that fails waits for its end.
+// maxPatience limits how long a failing load waits for the analysis to end.
 const maxPatience = 10 * time.Second
 
-// each waits for a lock twice as long as the time before: every time that it does
-// not get one is an error in the server's log.
+// each doubles the lock timeout at every attempt, because each failure to get a lock is an error in
+// the server's log.
 func (a *analysis) each(ctx context.Context, conn *pgx.Conn) {
 	patience := 50 * time.Millisecond
 	for !conn.IsClosed() {

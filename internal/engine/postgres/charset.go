@@ -11,9 +11,9 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// A dump is in the database's own encoding, so that its bytes are those of the
-// database: the server's way to UTF-8 does not know every byte, and does not
-// always lead back. Where texts are looked at, they are read here as UTF-8.
+// A dump is in the database's own encoding, so that its bytes are those of the database: the
+// server's conversion to UTF-8 does not know every byte and is not always reversible. Code that
+// looks at texts converts them to UTF-8 here.
 
 // asciiOnly is the encoding of a database that does not know how its texts are
 // encoded.

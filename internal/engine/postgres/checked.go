@@ -11,8 +11,8 @@ import (
 	"snap/internal/schema"
 )
 
-// The programs of somebody else are restored by pg_restore, after each entry of
-// the dump was found to be what it says: statements of its kind for its name.
+// The programs of others are restored by pg_restore, after checking that each entry of the dump
+// consists of statements of its kind for its name.
 
 // forms are the statements that an entry of a kind consists of: the first, and
 // those that may follow it. NAME is the entry's name, ANY a name, and a word in

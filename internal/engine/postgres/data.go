@@ -15,13 +15,11 @@ import (
 	"snap"
 )
 
-// loadData fills the tables as they are unpacked, the biggest first and as many
-// at a time as there are jobs, and returns how many rows the server took for
-// each. A table that the load has just made is filled frozen, in the transaction
-// that emptied it: what comes after need not visit its rows again. A table that
-// several sessions load at a time cannot be filled frozen. A session without a
-// table left to fill analyzes the filled ones, while others still fill and
-// after.
+// loadData fills the tables as they are unpacked, the largest first, with up to jobs connections,
+// and returns how many rows the server reported for each. A table that the load has just created is
+// filled with FREEZE, in the transaction that truncated it, so that later steps need not visit its
+// rows again. A table filled by several sessions cannot use FREEZE. A session without tables left
+// to fill analyzes the filled ones.
 func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, ahead *analysis) (map[[2]string]int64, error) {
 	var mu sync.Mutex
 	counts, seen := map[[2]string]int64{}, s.progress()

@@ -68,8 +68,8 @@ func (d database) dumpArguments(t tool, snapshot string) []string {
 	return args
 }
 
-// dumpAgain dumps. It dumps again when a table was dropped before pg_dump locked
-// all of them: nothing has been written then.
+// dumpAgain dumps, and retries if a table was dropped before pg_dump locked all of them: nothing
+// has been written then.
 func (d database) dumpAgain(ctx context.Context, conn *pgx.Conn, t tool, known engine.Info,
 	w *engine.Counter) (info engine.Info, err error) {
 	for range 5 {
@@ -133,9 +133,8 @@ func schemaMoved(err error) bool {
 		strings.Contains(err.Error(), "could not open relation"))
 }
 
-// dump runs pg_dump, through a relay where there can be one, and writes its
-// stream condensed. It tells how many rows there are of each table, and what
-// pg_dump warns of.
+// dump runs pg_dump, through a relay if possible, and writes its stream condensed. It returns the
+// number of rows of each table and pg_dump's warnings.
 func (d database) dump(ctx context.Context, t tool, snapshot string, w io.Writer) (map[[2]string]int64, []string,
 	error) {
 	via, err := d.relay(ctx)

@@ -16,8 +16,8 @@ import (
 	"snap/internal/schema"
 )
 
-// loadForeign loads a dump as data: everything is made by statements that are
-// generated from its description, and the rows go in as rows.
+// loadForeign loads a dump as data: every object is created by statements generated from its
+// description, and the rows are loaded as values.
 func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpacking) error {
 	server, err := version(ctx, s.admin)
 	if err == nil {
@@ -138,8 +138,8 @@ func (s *scratch) admit(ctx context.Context, u *unpacking) error {
 	return nil
 }
 
-// confined refuses to restore somebody else's programs with a superuser's
-// rights, and a stranger's with anybody's but those of a role for the load.
+// confined returns an error if programs of others would be restored with a superuser's privileges,
+// or foreign programs with privileges other than those of a role created for the load.
 func (s *scratch) confined(ctx context.Context) error {
 	if s.loader.name != "" {
 		return nil

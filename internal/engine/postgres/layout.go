@@ -44,9 +44,9 @@ func (b *block) table() string {
 	return name
 }
 
-// share has several connections load a table that is much more than its share of
-// all rows. Such a one cannot be filled frozen, and would keep one of them busy
-// when the others have nothing left to do.
+// share has several connections load a table that is much larger than its share of all rows. Such a
+// table cannot be filled with FREEZE, and would keep one connection busy after the others have
+// finished.
 func (l *layout) share(tables []engine.Table, jobs int) {
 	rows, total := map[[2]string]int64{}, int64(0)
 	for _, t := range tables {

@@ -111,9 +111,9 @@ func (d database) environment() []string {
 	return env
 }
 
-// connect opens a session in which bare names are those of PostgreSQL. Else whoever
-// may make a function in the database could have it called here in place of one of
-// PostgreSQL's, with the rights of the user.
+// connect opens a session in which unqualified names are PostgreSQL's own. Otherwise anybody who
+// may create a function in the database could have it called in place of PostgreSQL's, with the
+// user's privileges.
 func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 	conn, err := pgx.ConnectConfig(ctx, d.config)
 	if err == nil {

@@ -22,11 +22,10 @@ import (
 	"snap/internal/engine"
 )
 
-// relay stands between pg_dump and the server and keeps the rows of tables for
-// itself. pg_dump asks for them, like for everything else, in its one
-// transaction, and the relay answers that they have been sent. Passing them on
-// would take a third of the time that the server takes to send them, and
-// reading them from pg_dump the same again.
+// relay is a proxy between pg_dump and the server that keeps the rows of tables. pg_dump requests
+// them in its one transaction like everything else, and the relay replies that they have been sent.
+// Forwarding them would take a third of the time that the server takes to send them, and reading
+// them from pg_dump as much again.
 type relay struct {
 	listener net.Listener
 	dir      string // of the socket, which nobody else can enter
@@ -166,8 +165,8 @@ func (r *relay) nextTable(see func(chunk []byte) error) error {
 	return io.ErrUnexpectedEOF
 }
 
-// close ends the relay. If something failed, close cancels the server's current
-// statement: it may wait for a lock, and not notice that nobody listens.
+// close ends the relay. After a failure, close also cancels the server's current statement, which
+// may be waiting for a lock without noticing the closed connection.
 func (r *relay) close(ctx context.Context, failed bool) {
 	close(r.done)
 	r.listener.Close()
@@ -272,9 +271,8 @@ func (a *answers) put() error {
 	return err
 }
 
-// offer waits until there is room for a chunk. Who takes the rows first looks for
-// their table in what pg_dump writes, which may still be in pg_dump's buffers: a
-// row that is longer than those brings it out.
+// offer blocks until there is room for a chunk. The receiver first looks for the table in pg_dump's
+// output, which may still be in pg_dump's buffers: a row longer than those flushes them.
 func (a *answers) offer(chunk []byte) error {
 	select {
 	case a.rows <- chunk:

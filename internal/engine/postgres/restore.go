@@ -42,8 +42,8 @@ func (e Engine) Restore(ctx context.Context, raw string, dump engine.Dump, o eng
 	return s, nil
 }
 
-// scratch is a database on the destination's server. While it lives, admin
-// holds an advisory lock on its name, so that nobody takes it for a leftover.
+// scratch is a database on the destination's server. While it is in use, admin holds an advisory
+// lock on its name, so that it is not taken for a leftover.
 type scratch struct {
 	place database
 	here  database

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A load of somebody else's snapshot is done by a role that is made for it. It
-// may do nothing but what belongs to the scratch database, which it owns. The
-// session of the user who loads runs only statements that are generated here.
+// A snapshot from elsewhere is loaded by a role created for the load. It has no privileges except
+// on the scratch database, which it owns. The session of the user who loads runs only generated
+// statements.
 
 // rolePrefix begins the name of such a role.
 const rolePrefix = "snapcli_load_"
@@ -20,8 +20,8 @@ type loader struct{ name, password string }
 
 func (l loader) quoted() string { return pgx.Identifier{l.name}.Sanitize() }
 
-// makeLoader makes a role when the user may. The user becomes a member, so that
-// what the role owns is the user's to change and drop.
+// makeLoader creates a role if the user may. The user becomes a member of it, and can therefore
+// change and drop what the role owns.
 func (s *scratch) makeLoader(ctx context.Context) error {
 	var may bool
 	var server int
@@ -143,8 +143,7 @@ func (s *scratch) reassignData(ctx context.Context) error {
 	return s.dropLoader(ctx)
 }
 
-// retire leaves the role as the owner of what it has loaded, and nothing else:
-// nobody can log in as it any more.
+// retire keeps the role only as the owner of what it has loaded: nobody can log in as it any more.
 func (s *scratch) retire() []string {
 	if s.loader.name == "" {
 		return nil

@@ -102,8 +102,8 @@ func (s *spool) wait() error {
 	return s.err
 }
 
-// next returns the biggest table that nobody has taken yet, or can help with, as
-// far as they are known; nil when there is none and none will come.
+// next returns the largest known table that no session has taken or that can use another session.
+// It returns nil if there is none and none will follow.
 func (s *spool) next() *block {
 	s.mu.Lock()
 	defer s.mu.Unlock()

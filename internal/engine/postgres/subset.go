@@ -80,7 +80,7 @@ func requireNoPrograms(ctx context.Context, conn *pgx.Conn) error {
 		"build the whole database, or build the subset as a user who is not a superuser")
 }
 
-// cutter knows which rows belong to a subset, and cuts a dump down to them.
+// cutter selects the rows of a subset and reduces a dump to them.
 type cutter struct {
 	conn   *pgx.Conn
 	d      database

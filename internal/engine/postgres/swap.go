@@ -14,9 +14,8 @@ import (
 
 const replacedMark = "snapcli: the database that a load replaced, being dropped"
 
-// Swap implements [engine.Scratch]. Both renames, and what the new database
-// takes over from the old one, are one transaction: whoever is killed when,
-// one whole database has the name.
+// Swap implements [engine.Scratch]. One transaction does both renames and copies the old database's
+// own properties, so that one whole database has the name whenever the process is killed.
 func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -54,9 +53,9 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	return nil
 }
 
-// leave has the server drop the old database, and does not wait for it: it makes
-// a checkpoint of all databases first. The load is done; the lock on the name is
-// held until the old one is dropped, and what cannot be, the next load sweeps up.
+// leave starts dropping the old database without waiting for it, because the server first makes a
+// checkpoint of all databases. The lock on the name is held until the old database is dropped. The
+// next load sweeps up what could not be dropped.
 func (s *scratch) leave(old string) {
 	server := s.admin.PgConn().Frontend()
 	server.SendQuery(&pgproto3.Query{String: "DROP DATABASE IF EXISTS " + pgx.Identifier{old}.Sanitize() +
@@ -69,8 +68,7 @@ func (s *scratch) exists(ctx context.Context) (yes bool, err error) {
 	return yes, err
 }
 
-// droppable refuses when the server would rename the old database, and then not
-// drop it.
+// droppable returns an error if the server would rename the old database but then not drop it.
 func (s *scratch) droppable(ctx context.Context) error {
 	var subscription string
 	err := s.admin.QueryRow(ctx,
@@ -89,8 +87,7 @@ func (s *scratch) droppable(ctx context.Context) error {
 	}
 }
 
-// clear refuses when others are connected to the old database, or ends their
-// connections.
+// clear returns a conflict if others are connected to the old database, or ends their connections.
 func (s *scratch) clear(ctx context.Context, terminate bool) error {
 	who, err := connections(ctx, s.admin, s.place.name())
 	if err != nil || len(who) == 0 {

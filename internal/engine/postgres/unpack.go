@@ -15,9 +15,9 @@ import (
 	"snap/internal/schema"
 )
 
-// unpacking takes a dump apart: into a file for pg_restore, which holds
-// everything but the rows of tables, and into a spool of those. Unpacked tables
-// can be loaded while the rest still comes.
+// unpacking splits a dump into a file for pg_restore, which contains everything except the rows of
+// tables, and a spool of the rows. Unpacked tables can be loaded while the rest is still being
+// read.
 type unpacking struct {
 	file *os.File // for pg_restore, to its end when the spool has ended
 	rows *spool

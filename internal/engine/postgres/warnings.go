@@ -9,9 +9,8 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// left names what the database has and a dump leaves out, or includes and a
-// person should know about: one sentence for each kind. Objects of the system
-// or of extensions are not named.
+// left lists what the database contains and a dump omits, or includes and the user should know
+// about: one sentence per kind. It omits objects of the system and of extensions.
 const left = `
 WITH own AS (SELECT oid FROM pg_namespace WHERE nspname NOT IN ('pg_catalog', 'information_schema') AND nspname NOT LIKE 'pg\_%'),
 made AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),

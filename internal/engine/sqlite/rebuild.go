@@ -23,9 +23,8 @@ import (
 	"snap/internal/schema"
 )
 
-// A file from a stranger is never opened by SQLite. Its rows are read by package
-// btree and inserted as parameters into a new file, whose tables are made from
-// the snapshot's description.
+// SQLite never opens a file from elsewhere. Package btree reads its rows, which are inserted as
+// parameters into a new file whose tables are created from the snapshot's description.
 
 // rebuild makes the scratch file from the rows of a foreign dump.
 func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) error {

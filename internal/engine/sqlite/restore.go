@@ -20,8 +20,8 @@ import (
 	"snap/internal/engine"
 )
 
-// Restore implements [engine.Engine]: the scratch database is a file in the
-// folder of the one it is to replace, so that the swap is one rename.
+// Restore implements [engine.Engine]. The scratch database is a file in the folder of the database
+// to be replaced, so that the swap is one rename.
 func (Engine) Restore(ctx context.Context, raw string, d engine.Dump, o engine.Options) (engine.Scratch, error) {
 	path, err := placeOf(raw)
 	if err != nil {

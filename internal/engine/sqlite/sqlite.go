@@ -1,8 +1,7 @@
 // Package sqlite dumps and restores SQLite databases, in pure Go.
 //
-// A dump is a database file: its pages, read in one read transaction, which in
-// WAL mode keeps nobody from writing. Pages that are free are written as
-// zeros, so that rows deleted long ago do not travel.
+// A dump is a database file: its pages, read in one read transaction, which in WAL mode blocks no
+// writers. Free pages are written as zeros, so that rows deleted long ago are not included.
 package sqlite
 
 import (

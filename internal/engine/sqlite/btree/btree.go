@@ -1,9 +1,9 @@
 // Package btree reads the rows of a SQLite database file without SQLite.
 //
-// It is for files from strangers. It reads bounded memory and every page at most
-// once, whatever a file claims, and answers [ErrDamaged] for everything that
-// SQLite would not have written. The format is SQLite's, see
-// https://www.sqlite.org/fileformat2.html; sections are of that document.
+// It is for untrusted files. It uses bounded memory and reads every page at most once, whatever a
+// file claims, and returns [ErrDamaged] for everything that SQLite would not have written. The
+// format is SQLite's, see https://www.sqlite.org/fileformat2.html; section numbers refer to that
+// document.
 package btree
 
 import (
@@ -14,19 +14,19 @@ import (
 	"slices"
 )
 
-// ErrDamaged is wrapped by the errors about files that are not as they must be.
+// ErrDamaged is wrapped by all errors about files that violate the format.
 var ErrDamaged = errors.New("not a sound SQLite file")
 
-// MaxRow is the most bytes that a row may have.
+// MaxRow is the maximum size of a row in bytes.
 const MaxRow = 16 << 20
 
-// ErrRow is wrapped by the error about a row with more bytes than [MaxRow].
+// ErrRow is wrapped by the error about a row larger than [MaxRow].
 var ErrRow = fmt.Errorf("a row has more than %d MiB", MaxRow>>20)
 
-// maxDepth is how many levels a tree may have. SQLite has the same bound.
+// maxDepth is the maximum number of levels of a tree, as in SQLite.
 const maxDepth = 20
 
-// Encoding is how a file stores texts.
+// Encoding is the text encoding of a file.
 type Encoding uint32
 
 // The encodings, by their numbers in the file.
@@ -36,7 +36,7 @@ const (
 	UTF16BE Encoding = 3
 )
 
-// Header is what a file says about itself (section 1.3).
+// Header is the information in a file's header (section 1.3).
 type Header struct {
 	PageSize      int
 	Encoding      Encoding
@@ -47,7 +47,7 @@ type Header struct {
 	WAL           bool
 }
 
-// File is a file that is read.
+// File is an open database file.
 type File struct {
 	Header
 	in     io.ReaderAt
@@ -97,8 +97,8 @@ func damaged(why string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(why, args...))
 }
 
-// page reads a page, which must not have been read before: in a sound file
-// every page has one use.
+// page reads a page. It fails if the page was read before, because in a valid file every page has
+// one use.
 func (f *File) page(number uint32, into []byte) error {
 	if number < 1 || number > f.pages {
 		return damaged("it points to page %d of %d", number, f.pages)
@@ -115,9 +115,8 @@ func (f *File) page(number uint32, into []byte) error {
 	return err
 }
 
-// Rows calls row for every row of the table whose tree begins at a page, in
-// their order. The payload is valid until row returns; [File.Values] reads it. A
-// tree is read only once.
+// Rows calls row for every row of the table whose tree has this root page, in order. The payload is
+// valid until row returns; [File.Values] decodes it. A tree can be read only once.
 func (f *File) Rows(root uint32, row func(rowid int64, payload []byte) error) error {
 	w := f.walk(row)
 	w.tree = true

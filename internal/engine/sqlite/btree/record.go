@@ -6,9 +6,8 @@ import (
 	"unicode/utf16"
 )
 
-// Values reads the values of a row and appends them to some: nil, int64,
-// float64, string or []byte. Bytes are valid as long as the payload is. A row
-// with more values than most is damaged.
+// Values decodes the values of a row and appends them to some: nil, int64, float64, string or
+// []byte. Bytes are valid as long as the payload is. A row with more values than most is damaged.
 func (f *File) Values(to []any, payload []byte, most int) ([]any, error) {
 	size, n := uvarint(payload)
 	if n == 0 || size < uint64(n) || size > uint64(len(payload)) {
