@@ -208,8 +208,8 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 	return writeSynced(filepath.Join(staging, readyFile), "")
 }
 
-// place moves the verified files into place. The database comes last, because no service can start
-// without it.
+// place moves the verified files into place. The database comes last, because it names the
+// other files.
 func place(dataDir, staging string) error {
 	for _, name := range []string{blobsDir, databaseFile} {
 		err := os.Rename(filepath.Join(staging, name), filepath.Join(dataDir, name))

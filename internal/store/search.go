@@ -27,7 +27,7 @@ const (
 	mostSources   = 8    // words of a search that ranges are read of; any others are compared
 )
 
-// search returns the n newest snapshots below a key that the words of q find.
+// search returns the n newest snapshots below a key that match the words of q.
 func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, before int64, n int) ([]snap.Snapshot,
 	error) {
 	words := snap.SearchWords(q)
@@ -41,7 +41,8 @@ func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, b
 		if ctx.Err() != nil {
 			return nil, err
 		}
-		// Some minutes after an upgrade, or on a full disk, a search is right and slow.
+		// While rows are not yet indexed, after an upgrade or on a full disk, the slower scan gives
+		// correct results.
 		return s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, q) })
 	}
 	var sources []source
@@ -63,8 +64,8 @@ func (s *Store) search(ctx context.Context, c snap.Caller, v choice, q string, b
 		func(sn snap.Snapshot) bool { return Matches(sn, q) && chosen(sn) })
 }
 
-// source returns the keys of the n newest visible snapshots below a key that
-// something matches, newest first.
+// source returns the keys of the n newest visible snapshots below a key that match a condition,
+// newest first.
 type source func(ctx context.Context, before int64, n int) ([]int64, error)
 
 // intersect returns the n newest snapshots below a key that every source has and
@@ -120,7 +121,7 @@ func (s *Store) byKeys(ctx context.Context, c snap.Caller, keys []int64) ([]snap
 }
 
 func numbers(list []int64) string {
-	text, _ := json.Marshal(list) // numbers can always be written
+	text, _ := json.Marshal(list) // cannot fail for numbers
 	return string(text)
 }
 
@@ -139,7 +140,7 @@ func (s *Store) listSource(c snap.Caller, v choice) source {
 	}
 }
 
-// scanSource goes through the listing for what a word matches.
+// scanSource scans the listing for snapshots that match a word.
 func (s *Store) scanSource(c snap.Caller, v choice, word string) source {
 	return func(ctx context.Context, before int64, n int) ([]int64, error) {
 		all, err := s.filtered(ctx, c, v, before, n, func(sn snap.Snapshot) bool { return Matches(sn, word) })
@@ -155,7 +156,7 @@ type fact struct {
 	from, to int64
 }
 
-// sourceOf returns the source of what a word matches.
+// sourceOf returns the source for a word.
 func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word string) (source, error) {
 	facts, many, err := s.factsOf(ctx, c, word)
 	if err != nil {
@@ -207,7 +208,7 @@ func (s *Store) sourceOf(ctx context.Context, c snap.Caller, v choice, word stri
 // lastRune is after every character that can follow in a word.
 const lastRune = "\U0010ffff"
 
-// factsOf returns what a word may stand for, and about how many values that are.
+// factsOf returns the facts that a word may match, and roughly how many values they have.
 func (s *Store) factsOf(ctx context.Context, c snap.Caller, word string) (facts []fact, many int, err error) {
 	for _, kind := range []struct {
 		kind   int
@@ -362,7 +363,7 @@ func (s *Store) byPrefix(ctx context.Context, c snap.Caller, v choice, prefix st
 	return all[:min(n, len(all))], nil
 }
 
-// chosenBy is v as a predicate on snapshots that c may see.
+// chosenBy returns v as a predicate on snapshots that c may see.
 func (s *Store) chosenBy(ctx context.Context, c snap.Caller, v choice) (func(snap.Snapshot) bool, error) {
 	var target string
 	if v.target != 0 {
@@ -375,7 +376,7 @@ func (s *Store) chosenBy(ctx context.Context, c snap.Caller, v choice) (func(sna
 	}, nil
 }
 
-// Chosen reports whether a filter chooses a snapshot that the caller sees.
+// Chosen reports whether a filter selects a snapshot that the caller sees.
 func Chosen(c snap.Caller, sn snap.Snapshot, f snap.Filter) bool {
 	switch f {
 	case snap.FilterShared:
@@ -388,7 +389,7 @@ func Chosen(c snap.Caller, sn snap.Snapshot, f snap.Filter) bool {
 	return true
 }
 
-// filtered goes through the listing until it has n snapshots that fit.
+// filtered scans the listing until it has n matching snapshots.
 func (s *Store) filtered(ctx context.Context, c snap.Caller, v choice, before int64, n int,
 	fits func(snap.Snapshot) bool) (chosen []snap.Snapshot, err error) {
 	for {

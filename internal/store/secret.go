@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// Secret returns the service's secret of this name: size random bytes, made
-// once and the same for every replica from then on.
+// Secret returns the service's secret of this name: size random bytes that are created once and
+// shared by all replicas.
 func (s *Store) Secret(ctx context.Context, name string, size int) (value []byte, err error) {
 	value, err = s.SecretMade(ctx, name, func() ([]byte, error) {
 		fresh := make([]byte, size)
@@ -22,7 +22,7 @@ func (s *Store) Secret(ctx context.Context, name string, size int) (value []byte
 	return value, err
 }
 
-// SecretMade is [Store.Secret] of a value that fresh makes, once.
+// SecretMade is [Store.Secret] for a value that fresh creates.
 func (s *Store) SecretMade(ctx context.Context, name string, fresh func() ([]byte, error)) (value []byte, err error) {
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `SELECT value FROM secrets WHERE name = $1`, name).Scan(&value)
@@ -38,7 +38,7 @@ func (s *Store) SecretMade(ctx context.Context, name string, fresh func() ([]byt
 	return value, err
 }
 
-// ReplaceSecret replaces the value of a secret, unless it is another one by now.
+// ReplaceSecret replaces the value of a secret, unless it is no longer old.
 func (s *Store) ReplaceSecret(ctx context.Context, name string, old, value []byte) error {
 	_, err := s.write.ExecContext(ctx, `UPDATE secrets SET value = $3 WHERE name = $1 AND value = $2`, name, old, value)
 	return err

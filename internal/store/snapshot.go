@@ -9,8 +9,8 @@ import (
 	"snap"
 )
 
-// viewer returns the parameters by which a statement knows the caller: $1 the
-// principal, $2 now, $3 the organization, $4 whether an admin.
+// viewer returns the parameters that identify the caller in a statement: $1 the principal, $2 now,
+// $3 the organization, $4 whether the caller is an admin.
 func (s *Store) viewer(c snap.Caller) []any {
 	return []any{c.Principal(), s.now().UnixMilli(), c.Org.ID, flag(c.IsAdmin())}
 }
@@ -125,14 +125,13 @@ func (s *Store) Object(ctx context.Context, c snap.Caller, id string) (sn snap.S
 	return f.Snapshot, f.blob, nil
 }
 
-// Bytes tells where a snapshot's bytes are and what they must be.
+// Bytes describes where a snapshot's bytes are, with their size and checksum.
 type Bytes struct {
 	Blob, SHA256 string
 	Size         int64
 }
 
-// Bytes is [Store.Object] for who needs the bytes and not the record, such as
-// every range of a download: the check of one snapshot and nothing else.
+// Bytes is [Store.Object] for callers that need only the bytes, such as every range of a download.
 func (s *Store) Bytes(ctx context.Context, c snap.Caller, id string) (b Bytes, err error) {
 	err = s.row(ctx, selectBytes, c.Principal(), s.now().UnixMilli(), id).Scan(&b.Blob, &b.SHA256, &b.Size)
 	return b, hide(err)
@@ -188,7 +187,7 @@ func (s *Store) change(ctx context.Context, c snap.Caller, sn snap.Snapshot, f f
 	})
 }
 
-// hide turns a missing row into the one answer for what the caller cannot see.
+// hide converts a missing row to snap.ErrNotFound.
 func hide(err error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return snap.ErrNotFound

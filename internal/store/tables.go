@@ -1,6 +1,6 @@
 package store
 
-// table is one table of the schema, for what copies all of them.
+// table describes one table of the schema for code that copies all tables.
 type table struct {
 	name     string
 	identity string // the column that the database counts, if there is one

@@ -30,7 +30,7 @@ func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 	})
 }
 
-// CheckEmpty reports, with code usage, that the database holds something already.
+// CheckEmpty fails with code usage when the database is not empty.
 func (s *Store) CheckEmpty(ctx context.Context) error {
 	for _, t := range copied() {
 		var full bool
@@ -44,7 +44,7 @@ func (s *Store) CheckEmpty(ctx context.Context) error {
 	return nil
 }
 
-// Arrived notes that an object has been copied and verified.
+// Arrived records that an object has been copied and verified.
 func (s *Store) Arrived(ctx context.Context, o Object) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx,
@@ -109,8 +109,8 @@ func (s *Store) transferOf(ctx context.Context) (from string, err error) {
 	return from, err
 }
 
-// CheckTransferred reports, with code usage, that a transfer into this database has not
-// ended. A service that starts asks it.
+// CheckTransferred fails with code usage when a transfer into this database has not ended. The
+// service calls it when it starts.
 func (s *Store) CheckTransferred(ctx context.Context) error {
 	from, err := s.transferOf(ctx)
 	if err != nil || from == "" {

@@ -11,8 +11,7 @@ import (
 	"snap"
 )
 
-// Upload is a push that has begun and is not complete. Its ID becomes the
-// snapshot's.
+// Upload is a push that has begun and is not complete. Its ID becomes the snapshot's.
 type Upload struct {
 	ID, Target, Name         string
 	Type                     snap.Type
@@ -84,8 +83,8 @@ func scanUpload(row scanner) (u Upload, err error) {
 	return u, err
 }
 
-// Upload returns a push that the caller began and notes that it is going on.
-// It fails with snap.ErrNotFound for everyone else.
+// Upload returns a push that the caller began and records that it is still in progress. It fails
+// with snap.ErrNotFound for everyone else.
 func (s *Store) Upload(ctx context.Context, c snap.Caller, id string) (u Upload, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		u, err = ownUpload(ctx, tx, c, id)
@@ -196,8 +195,8 @@ func (s *Store) listTarget(ctx context.Context, tx *sql.Tx, orgID int64, target 
 	return err
 }
 
-// StaleUploads returns pushes that no one has gone on with since a time, the
-// oldest first. It is for the janitor, who aborts them in the blob store too.
+// StaleUploads returns pushes that no one has resumed since a time, the oldest first. It is for the
+// janitor, which also aborts them in the object store.
 func (s *Store) StaleUploads(ctx context.Context, before time.Time, limit int) ([]Upload, error) {
 	return collect(ctx, s, selectUpload+`WHERE p.touched_at < $1 ORDER BY p.touched_at LIMIT $2`,
 		func(rows *sql.Rows) (Upload, error) { return scanUpload(rows) }, before.UnixMilli(), limit)

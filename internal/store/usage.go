@@ -8,14 +8,14 @@ import (
 	"snap"
 )
 
-// Quotas bound what one user and one organization may have. Zero is no bound.
-// What organization-level keys push counts as one user's.
+// Quotas limits what one user and one organization may store. Zero means no limit. All
+// organization-level keys of an organization count as one user.
 type Quotas struct {
 	UserUploads, OrgUploads int   // open at one time
 	UserBytes, OrgBytes     int64 // of stored snapshots
 }
 
-// Usage is what a user or an organization has.
+// Usage is what a user or an organization stores.
 type Usage struct {
 	Snapshots int
 	Bytes     int64 // of the snapshots

@@ -11,7 +11,7 @@ import (
 	"snap"
 )
 
-// Webhook is where an organization wants to be told of events.
+// Webhook is an address that an organization's events are sent to.
 type Webhook struct {
 	ID      int64
 	OrgID   int64
@@ -110,7 +110,7 @@ const insertDeliveries = `INSERT INTO deliveries(id, webhook_id, org_id, seq, du
 	FROM webhooks w JOIN audit a ON a.org_id = w.org_id AND a.seq > $2 AND a.seq <= $3
 	WHERE w.org_id = $1 AND ' ' || w.events || ' ' LIKE '% ' || a.action || ' %'`
 
-// Delivery is one event that one webhook is to be told of.
+// Delivery is one event that is to be sent to one webhook.
 type Delivery struct {
 	ID        string // unique and the same at every attempt
 	WebhookID int64
@@ -198,10 +198,9 @@ func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, 
 		`WHERE d.webhook_id = $1 AND d.org_id = $2 ORDER BY d.seq DESC LIMIT $3`, webhookID, c.Org.ID, limit)
 }
 
-// Delivered notes what came of an attempt at a delivery that [Store.Due]
-// returned; a zero next ends it. If the lease has ended and another replica has
-// taken it, Delivered writes nothing and returns false: the new holder's result
-// counts.
+// Delivered records the result of an attempt at a delivery that [Store.Due] returned; a zero next
+// ends the delivery. If the lease has ended and another replica has taken it, Delivered writes
+// nothing and returns false: the new holder's result counts.
 func (s *Store) Delivered(ctx context.Context, d Delivery, status string, next time.Time) (held bool, err error) {
 	err = s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx,
