@@ -108,7 +108,7 @@ func grantOn(ctx context.Context, server *sql.DB, database string, a account) er
 // pattern escapes a database's name for GRANT and REVOKE.
 func pattern(ctx context.Context, server querier, database string) string {
 	var literally sql.NullString
-	_ = server.QueryRowContext(ctx, "SELECT @@partial_revokes").Scan(&literally) // servers without the setting use patterns
+	_ = server.QueryRowContext(ctx, "SELECT @@partial_revokes").Scan(&literally) // older servers use patterns
 	if literally.String == "1" {
 		return quote(database)
 	}
