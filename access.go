@@ -17,7 +17,7 @@ import (
 //	The recipient organization of a cross-org share can see and pull, never
 //	modify or delete, until the share expires.
 //	An organization-level key sees what is shared org-wide, what another
-//	organization shared to its own, and what such keys pushed; with the scope
+//	organization shared to its own, and the pushes of such keys; with the scope
 //	private, every snapshot of its organization.
 //	A snapshot that the caller may not see is reported as not existing.
 //

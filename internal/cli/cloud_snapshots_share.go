@@ -363,7 +363,7 @@ func (a *app) foretellOrg(ctx context.Context, conn *connection, s api.Snapshot,
 }
 
 // orgShare returns the live share of a snapshot with an organization, if there is one. Only callers
-// who may manage such shares receive it.
+// allowed to manage such shares receive it.
 func orgShare(ctx context.Context, conn *connection, id, slug string) (share api.OrgShare, shared bool, err error) {
 	shares, err := conn.OrgShares(ctx, id)
 	for _, share := range shares {

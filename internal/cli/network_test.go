@@ -19,14 +19,40 @@ import (
 
 // lockedText is written by timers while a test reads it.
 type lockedText struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu      sync.Mutex
+	buf     bytes.Buffer
+	written chan struct{} // closed at the next write, for those who wait; nil when nobody does
 }
 
 func (l *lockedText) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.written != nil {
+		close(l.written)
+		l.written = nil
+	}
 	return l.buf.Write(p)
+}
+
+// await waits until the text contains a part, and reports false if ctx ends before.
+func (l *lockedText) await(ctx context.Context, part string) bool {
+	for {
+		l.mu.Lock()
+		if strings.Contains(l.buf.String(), part) {
+			l.mu.Unlock()
+			return true
+		}
+		if l.written == nil {
+			l.written = make(chan struct{})
+		}
+		written := l.written
+		l.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return false
+		case <-written:
+		}
+	}
 }
 
 func (l *lockedText) String() string {
@@ -52,8 +78,8 @@ func (a *app) clientOf(t *testing.T, base string) *api.Client {
 	return c
 }
 
-// A service that takes the request and says nothing is named on a terminal, with
-// what is waited for; the debug log names every step.
+// A service that takes the request and says nothing is named on a terminal, with the
+// step that it is at. The debug log names every step.
 func TestHangingServiceIsNamed(t *testing.T) {
 	t.Parallel()
 	var errs, log lockedText
@@ -62,11 +88,8 @@ func TestHangingServiceIsNamed(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for !strings.Contains(errs.String(), "still waiting") { // the notice is what ends the wait
-			if ctx.Err() != nil {
-				return
-			}
-			time.Sleep(time.Millisecond)
+		if !errs.await(ctx, "still waiting") { // the notice ends the wait
+			return
 		}
 		_, _ = w.Write([]byte(`{"organization": "acme"}`))
 	}))
@@ -91,12 +114,18 @@ func TestHangingServiceIsNamed(t *testing.T) {
 func TestDrippingServiceIsGivenUp(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for r.Context().Err() == nil {
+		drip := time.NewTicker(time.Millisecond)
+		defer drip.Stop()
+		for {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-drip.C:
+			}
 			if _, err := w.Write([]byte(" ")); err != nil {
 				return
 			}
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(time.Millisecond)
 		}
 	}))
 	defer server.Close()

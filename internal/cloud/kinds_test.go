@@ -59,7 +59,7 @@ func TestKeyKindsAndShares(t *testing.T) {
 }
 
 // An organization-level key sees what is shared org-wide, what was received and
-// what such keys pushed; with the scope private, everything of its organization.
+// the pushes of such keys; with the scope private, everything of its organization.
 // Access names those that can see a snapshot, and a refused share is the same
 // whether the snapshot exists or not.
 func TestWhatKeysSee(t *testing.T) {

@@ -25,7 +25,7 @@ type DatabaseCheck struct {
 }
 
 // CheckTarget connects to a target's databases and reports their versions, what is missing, and
-// what prevents a build or a load. It returns an error only for an unknown target; a database's
+// each obstacle to a build or a load. It returns an error only for an unknown target; a database's
 // problems are in its DatabaseCheck.
 func (a *Agent) CheckTarget(ctx context.Context, name string) ([]DatabaseCheck, error) {
 	t, err := a.Target(name)

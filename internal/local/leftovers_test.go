@@ -8,7 +8,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// What killed commands left is named and removed; what runs is neither.
+// Leftovers of killed commands are named and removed; those of running ones are not.
 func TestLeftoversAreFoundAndMended(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

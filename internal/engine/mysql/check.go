@@ -16,7 +16,7 @@ import (
 type checker struct {
 	mariadb bool
 	version int            // of the server
-	known   *schema.Schema // what the manifest announces; nil in older snapshots
+	known   *schema.Schema // the schema that the manifest announces; nil in older snapshots
 }
 
 // runs reports whether the server executes a version comment.

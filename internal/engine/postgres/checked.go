@@ -92,8 +92,8 @@ var clientEncodings = []string{"SJIS", "SHIFT_JIS_2004", "BIG5", "GBK", "UHC", "
 // review checks the entries of a dump before pg_restore gets them.
 type review struct {
 	stored    *charset.Charset
-	announced *schema.Schema // what a foreign snapshot says that it has; nil for others
-	left      []string       // what is not restored
+	announced *schema.Schema // the schema that a foreign snapshot announces; nil for others
+	left      []string       // entries that are not restored
 }
 
 func notRestored(e dumpEntry, why string) error {

@@ -408,7 +408,7 @@ const planted = `CREATE FUNCTION called() RETURNS text LANGUAGE plpgsql AS $$ BE
 	CREATE TABLE child (id int PRIMARY KEY, m mood REFERENCES parent, n int REFERENCES parent (n)); INSERT INTO child VALUES (1, 'happy', 2), (2, 'sad', 1);
 	CREATE TABLE unkeyed (m mood, t text); INSERT INTO unkeyed VALUES ('sad', 'x');`
 
-// What somebody has planted in a database is not called when a superuser builds a
+// Functions that somebody planted in a database are not called when a superuser builds a
 // snapshot or a subset of it.
 func TestPlantedFunctionsAreNotCalled(t *testing.T) {
 	t.Parallel()

@@ -53,7 +53,7 @@ type scratch struct {
 	size  int64 // of the dump
 
 	trust  engine.Trust
-	loader loader // who loads, and owns what is loaded
+	loader loader // the role that loads, and owns the loaded objects
 }
 
 // fill loads the dump while it is unpacked. Both must succeed.

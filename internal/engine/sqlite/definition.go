@@ -121,7 +121,7 @@ func (p *tableParser) column() error {
 }
 
 // columnType reads the declared type: words and up to two numbers. SQLite takes
-// what the first quotes contain for all of it. A type that is written in
+// the contents of the first quotes for all of it. A type that is written in
 // another way becomes one of the same affinity.
 func (p *tableParser) columnType() schema.Type {
 	var words []string
