@@ -30,9 +30,11 @@ const (
 	AuditDeclineRefused AuditAction = "snapshot.decline_refused"
 	// AuditOrgClosed, AuditOrgOpened and AuditPolicy record a changed configuration: the
 	// organization is no longer listed, is listed again, or has another policy.
-	AuditOrgClosed   AuditAction = "organization.closed"
-	AuditOrgOpened   AuditAction = "organization.opened"
-	AuditPolicy      AuditAction = "organization.policy_changed"
+	AuditOrgClosed AuditAction = "organization.closed"
+	AuditOrgOpened AuditAction = "organization.opened"
+	AuditPolicy    AuditAction = "organization.policy_changed"
+	// AuditConfigured records that other settings of the organization, or of the service, changed.
+	AuditConfigured  AuditAction = "organization.configuration_changed"
 	AuditDeclined    AuditAction = "snapshot.declined"
 	AuditDeleted     AuditAction = "snapshot.deleted"
 	AuditChannelMade AuditAction = "channel.created"
@@ -58,7 +60,7 @@ func AuditActions() []AuditAction {
 	return []AuditAction{
 		AuditPushed, AuditPullStarted, AuditPulled, AuditShared, AuditUnshared, AuditReceipt, AuditShareRefused,
 		AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
-		AuditOrgClosed, AuditOrgOpened, AuditPolicy,
+		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
 		AuditChannelMade, AuditChannelGone, AuditRetention, AuditWebhookMade, AuditWebhookGone,
 		AuditUserChanged, AuditUserLeft, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded,
 		AuditTokenReused,
@@ -89,6 +91,29 @@ type AuditDetail struct {
 	KeepLast     int        `json:"keep_last,omitempty"` // the retention rule's, as KeepDays
 	KeepDays     int        `json:"keep_days,omitempty"`
 	URL          string     `json:"url,omitempty"` // of the webhook
+	// Settings are the changed settings of the configuration, by name.
+	Settings []SettingChange `json:"settings,omitempty"`
+}
+
+// SettingChange is one changed setting. An empty value means that the setting is not there.
+type SettingChange struct {
+	Name   string `json:"name" example:"sign_in.issuer"`
+	Before string `json:"before,omitempty"`
+	Now    string `json:"now,omitempty"`
+	Secret bool   `json:"secret,omitempty" doc:"the values are secret and not recorded"`
+}
+
+// String returns the change in a few words.
+func (c SettingChange) String() string {
+	switch {
+	case c.Secret:
+		return c.Name + " changed"
+	case c.Now == "":
+		return c.Name + " removed, was " + c.Before
+	case c.Before == "":
+		return c.Name + " set to " + c.Now
+	}
+	return c.Name + " changed from " + c.Before + " to " + c.Now
 }
 
 // AuditEntry is one line of an organization's audit log. Lines are only ever added. Each holds the

@@ -273,6 +273,9 @@ func (a *app) whatOf(e api.AuditEntry) string {
 	say(d.Disabled, "disabled")
 	say(len(d.Scopes) > 0, "scopes %s", d.Scopes)
 	say(d.Policy != "", "policy %s", d.Policy)
+	for _, c := range d.Settings {
+		say(true, "%s", c)
+	}
 	say(d.KeepLast > 0, "keep the last %d", d.KeepLast)
 	say(d.KeepDays > 0, "keep %s", plural(d.KeepDays, "day", "days"))
 	say(e.Action == snap.AuditRetention && d.KeepLast == 0 && d.KeepDays == 0, "keep all")

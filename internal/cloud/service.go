@@ -123,6 +123,9 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if s.handler, err = s.build(o.Version); err != nil {
 		return nil, err
 	}
+	if err := s.applySettings(ctx); err != nil {
+		return nil, err
+	}
 	return s, s.closeUnlisted(ctx)
 }
 

@@ -354,6 +354,7 @@ func deeds() []deed {
 		{snap.AuditOrgClosed, "lock", "closed the organization"},
 		{snap.AuditOrgOpened, "activity", "opened the organization"},
 		{snap.AuditPolicy, "activity", "changed the policy of the organization"},
+		{snap.AuditConfigured, "activity", "changed the configuration"},
 		{snap.AuditChannelMade, "activity", "made a channel of"},
 		{snap.AuditChannelGone, "activity", "ended a channel of"},
 		{snap.AuditRetention, "activity", "changed how long snapshots are kept of"},

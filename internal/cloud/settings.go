@@ -1,0 +1,98 @@
+package cloud
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// applySettings records the configuration of each organization. A change since the last start is a
+// line in the audit log of every organization that it concerns.
+func (s *Service) applySettings(ctx context.Context) error {
+	key, err := s.store.Secret(ctx, "settings", sha256.Size)
+	if err != nil {
+		return err
+	}
+	for _, o := range s.config.Organizations {
+		org, err := s.store.OrgBySlug(ctx, o.Slug)
+		if err != nil {
+			return err
+		}
+		settings := s.config.common()
+		o.settings(settings)
+		for name, value := range settings {
+			switch {
+			case value == "":
+				delete(settings, name)
+			case isSecret(name):
+				settings[name] = keyed(key, value)
+			}
+		}
+		if err := s.store.ApplySettings(ctx, org.ID, settings, isSecret); err != nil {
+			return fmt.Errorf("record the configuration of %s: %w", o.Slug, err)
+		}
+	}
+	return nil
+}
+
+// isSecret reports whether the value of a setting must not be shown.
+func isSecret(name string) bool {
+	return strings.HasSuffix(name, ".password") || strings.HasSuffix(name, ".client_secret")
+}
+
+// keyed returns a digest of a secret. Somebody who can read the digest but not the key cannot try
+// passwords against it.
+func keyed(key []byte, value string) string {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(value))
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// common returns the settings of the service that change who can sign in, or what its lines record,
+// in every organization.
+func (c Config) common() map[string]string {
+	return map[string]string{
+		"public_url": c.PublicURL, "auth.issuer": c.Auth.Issuer, "auth.audience": c.Auth.Audience,
+		"auth.client_id": c.Auth.ClientID, "trust_proxies": sorted(c.TrustProxies),
+		"webhooks.allow_private": isSet(c.Webhooks.AllowPrivate), "allow_local": isSet(c.AllowLocal),
+	}
+}
+
+// settings adds an organization's own settings. Those of snap.Policy have lines of their own.
+func (o Organization) settings(to map[string]string) {
+	in := o.SignIn
+	to["name"] = o.Name
+	to["policy.max_staleness"], to["policy.max_login"] = o.Policy.MaxStaleness, o.Policy.MaxLogin
+	for name, value := range map[string]string{
+		"type": in.Type, "issuer": in.Issuer, "client_id": in.ClientID, "client_secret": in.ClientSecret,
+		"scopes": sorted(in.Scopes), "domains": sorted(in.Domains), "groups_claim": in.GroupsClaim,
+		"allow_private": isSet(in.AllowPrivate), "recheck": in.Recheck,
+	} {
+		to["sign_in."+name] = value
+	}
+	for role, groups := range in.Roles {
+		to["sign_in.roles."+string(role)] = sorted(groups)
+	}
+	for _, u := range o.Users {
+		at := "users." + strings.ToLower(u.Email)
+		to[at] = strings.TrimRight(string(u.Role)+" "+sorted(u.Groups), " ")
+		to[at+".password"] = u.Password
+	}
+}
+
+func sorted(texts []string) string {
+	return strings.Join(slices.Sorted(slices.Values(texts)), ", ")
+}
+
+// isSet writes a switch; "" is off, like a setting that is not there.
+func isSet(on bool) string {
+	if on {
+		return strconv.FormatBool(on)
+	}
+	return ""
+}

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"snap"
+)
+
+// ApplySettings records what the configuration says about an organization. When a setting differs
+// from the one recorded before, it writes one line into the organization's audit log, whichever
+// replica starts first. The first call for an organization writes no line. Values are as they may
+// be read: those of names in secret are digests, which are compared and left out of the line.
+func (s *Store) ApplySettings(ctx context.Context, orgID int64, settings map[string]string,
+	secret func(name string) bool) error {
+	now, err := json.Marshal(settings)
+	if err != nil {
+		return err
+	}
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		var text string
+		// The update locks the row, so that replicas that start together compare one after the other.
+		err := tx.QueryRowContext(ctx, `UPDATE orgs SET name = name WHERE id = $1 RETURNING settings`, orgID).
+			Scan(&text)
+		if err != nil || text == string(now) {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE orgs SET settings = $2 WHERE id = $1`, orgID, string(now)); err != nil {
+			return err
+		}
+		if text == "" {
+			return nil
+		}
+		before := map[string]string{}
+		if err := json.Unmarshal([]byte(text), &before); err != nil {
+			return errors.Join(errors.New("read the recorded settings of an organization"), err)
+		}
+		return s.record(ctx, tx, orgID, snap.Caller{}, snap.AuditEntry{Action: snap.AuditConfigured,
+			Detail: snap.AuditDetail{Settings: changes(before, settings, secret)}})
+	})
+}
+
+// changes lists the settings that differ, by name.
+func changes(before, now map[string]string, secret func(name string) bool) (all []snap.SettingChange) {
+	names := slices.Sorted(maps.Keys(now))
+	for name := range before {
+		if _, kept := now[name]; !kept {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if before[name] == now[name] {
+			continue
+		}
+		c := snap.SettingChange{Name: name, Secret: secret(name)}
+		if !c.Secret {
+			c.Before, c.Now = before[name], now[name]
+		}
+		all = append(all, c)
+	}
+	return all
+}
