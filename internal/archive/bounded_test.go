@@ -10,6 +10,7 @@ import (
 
 	"snap"
 	"snap/internal/schema"
+	"snap/internal/servertest"
 )
 
 // filled sets every field of a value to something that is not its zero value.
@@ -69,6 +70,7 @@ func TestManifestIsDecodedWhole(t *testing.T) {
 // one's own.
 func TestOwnManifestsHaveRoom(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	for name, tables := range map[string][]Table{
 		"many tables":       make([]Table, 400_000),
 		"a long table name": {{Name: strings.Repeat("n", maxName+1)}},

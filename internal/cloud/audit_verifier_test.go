@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // The verifier in docs/audit.md, which shares no code with ours, takes a log that
 // is sound and refuses one that is not. It has at most 100 lines.
 func TestVerifierOfTheDocuments(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	page, err := os.ReadFile("../../docs/audit.md")
 	must(t, err)
 	_, program, _ := strings.Cut(string(page), "```go\n")

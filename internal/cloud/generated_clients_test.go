@@ -13,6 +13,7 @@ import (
 // The OpenAPI document passes a linter without an error or a warning.
 func TestOpenAPIDocumentIsValid(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	dir := npmTools(t)
 	document := openAPIFile(t, cloudtest.Start(t, cloudtest.Options{}))
 	out := runIn(t, dir, "node_modules/.bin/redocly", "lint", "--config", "redocly.yaml", "--max-problems", "20",
@@ -25,6 +26,7 @@ func TestOpenAPIDocumentIsValid(t *testing.T) {
 // A TypeScript client that is generated from the document does the main job.
 func TestGeneratedTypeScriptClient(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	dir := npmTools(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	work := t.TempDir()
@@ -49,6 +51,7 @@ func TestGeneratedTypeScriptClient(t *testing.T) {
 // A Go client that is generated from the document compiles.
 func TestGeneratedGoClient(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	dir := filepath.Join(servertest.Root(t), "tools", "openapi")
 	work := t.TempDir()
 	for _, name := range []string{"go.mod", "go.sum"} {

@@ -19,7 +19,7 @@ func TestSQLFiresNoTriggers(t *testing.T) {
 		"varchar(80));INSERT INTO person VALUES (1, 'Wilhelmina Original'), (2, 'Theodora Original');"
 	for kind, c := range map[string]struct {
 		driver, more string
-		server       func() string
+		server       func(*testing.T) string
 	}{
 		"sqlite": {"sqlite",
 			"CREATE TRIGGER keep AFTER UPDATE ON person BEGIN INSERT INTO history VALUES (old.name); END", nil},
@@ -27,10 +27,10 @@ func TestSQLFiresNoTriggers(t *testing.T) {
 			'BEGIN INSERT INTO history VALUES (old.name); RETURN new; END';
 			CREATE TRIGGER keep AFTER UPDATE ON person FOR EACH ROW EXECUTE FUNCTION keep();
 			CREATE RULE also AS ON UPDATE TO person DO ALSO INSERT INTO history VALUES (old.name)`,
-			func() string { return servertest.Postgres(t) }},
+			func(t *testing.T) string { return servertest.Postgres(t) }},
 		"mariadb": {"mysql",
 			"CREATE TRIGGER keep AFTER UPDATE ON person FOR EACH ROW INSERT INTO history VALUES (old.name)",
-			func() string { return servertest.MySQL(t, "mariadb") }},
+			func(t *testing.T) string { return servertest.MySQL(t, "mariadb") }},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +38,7 @@ func TestSQLFiresNoTriggers(t *testing.T) {
 			source, destination := "sqlite://"+filepath.Join(s.dir, "from.db"),
 				"sqlite://"+filepath.Join(s.dir, "to.db")
 			if c.server != nil {
-				source, destination = c.server(), c.server()
+				source, destination = c.server(t), c.server(t)
 			}
 			open := func(url string) *sql.DB {
 				db, err := sql.Open(c.driver, dsnOf(c.driver, url))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"snap/internal/login"
+	"snap/internal/servertest"
 )
 
 // The environment of a child process: the cloud URL and the configuration
@@ -54,6 +55,7 @@ func refreshAgain(cloudURL, dir string) int {
 // what they were writing does not stay. SNAP_TEST_ROUNDS runs it more often.
 func TestKilledProcessesLoseNoSession(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	rounds, _ := strconv.Atoi(os.Getenv("SNAP_TEST_ROUNDS"))
 	for range max(rounds, 2) {
 		d := newDeskNow(t)

@@ -15,6 +15,7 @@ import (
 	"snap/internal/blob"
 	"snap/internal/cloud"
 	"snap/internal/move"
+	"snap/internal/servertest"
 	"snap/internal/store"
 )
 
@@ -147,6 +148,7 @@ func TestTransferSurvivesKills(t *testing.T) {
 // end.
 func TestBackUpAndRestoreSurviveKills(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	from, to, dir := embedded(t), embedded(t), t.TempDir()
 	c := from.start(t, "")
 	s := tell(t, c, 6)

@@ -32,6 +32,7 @@ import (
 
 func TestKilledClientsAndServiceOverAFolder(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	underFire(t, newBattle(t, ""), []string{"client", "service"})
 }
 

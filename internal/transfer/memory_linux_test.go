@@ -19,6 +19,7 @@ import (
 // size takes hardly more.
 func TestMemoryIsFlat(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	b := newBattle(t, "")
 	peaks := map[string][]int{}
 	for n, size := range []int64{40 << 20, 400 << 20} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"snap/internal/servertest"
 	"snap/internal/transfer"
 )
 
@@ -14,6 +15,7 @@ import (
 // again.
 func TestTransfersOutlastAStorageThatHangs(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	s := newService(t)
 	released := make(chan struct{})
 	defer close(released)

@@ -14,12 +14,14 @@ import (
 	"snap"
 	"snap/internal/cloudtest"
 	"snap/internal/local"
+	"snap/internal/servertest"
 )
 
 // A list that mixes many local and many cloud snapshots shows each once, over
 // all its pages, at whatever times the local ones were made.
 func TestManyOnBothSides(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	c := cloudtest.Start(t, cloudtest.Options{})
 	mia := c.As("mia@acme.test")
 	u := openUI(t, mia, "")

@@ -16,6 +16,7 @@ import (
 	"snap"
 	service "snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/servertest"
 )
 
 // scaled is a service with many rows, which counts what is asked of it.
@@ -130,6 +131,7 @@ var scalePages = []struct {
 // the very rows that are theirs.
 func TestPagesAmongMany(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	few, many := scale(t, 1_100, 20), scale(t, 2_200, 20)
 	fewUI, manyUI := openUI(t, few.As("mia@acme.test"), ""), openUI(t, many.As("mia@acme.test"), "")
 	for _, page := range scalePages {

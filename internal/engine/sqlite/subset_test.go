@@ -14,6 +14,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/servertest"
 	"snap/internal/subset/subsettest"
 )
 
@@ -72,6 +73,7 @@ func subsetOf(t *testing.T, dir, source string, want engine.Subset) (string, eng
 // ask for, and every foreign key in it holds.
 func TestSubsetHoldsTheRows(t *testing.T) {
 	t.Parallel()
+	servertest.Thorough(t)
 	rapid.Check(t, func(r *rapid.T) {
 		m, ask := subsettest.Generate(r)
 		dir := t.TempDir()
