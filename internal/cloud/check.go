@@ -51,7 +51,7 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	var seen store.Inspection
 	add("database", func(ctx context.Context) (detail string, err error) {
 		seen, err = store.Inspect(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir})
-		return schemaDetail(seen), errors.Join(err, schemaError(seen))
+		return schemaDetail(seen), errors.Join(err, seen.TooOld)
 	})
 	if out[len(out)-1].Err == nil {
 		add("clock", func(context.Context) (string, error) { return clockDetail(c, seen) })
@@ -113,16 +113,11 @@ func schemaDetail(i store.Inspection) string {
 	case i.Schema < i.Newest:
 		return fmt.Sprintf("reachable; the schema is at %d and the next start, or `snapcloud migrate`, brings it to %d",
 			i.Schema, i.Newest)
+	case i.Schema > i.Newest:
+		return fmt.Sprintf("reachable; the schema is at %d, and this program, which knows %d, may still serve it",
+			i.Schema, i.Newest)
 	}
 	return fmt.Sprintf("reachable, schema %d is up to date", i.Schema)
-}
-
-func schemaError(i store.Inspection) error {
-	if i.Schema > i.Newest {
-		return fmt.Errorf("the schema is at %d, newer than this program's %d; a program may be at most one release "+
-			"older than the schema", i.Schema, i.Newest)
-	}
-	return nil
 }
 
 func clockDetail(c Config, i store.Inspection) (string, error) {

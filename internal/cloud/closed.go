@@ -1,6 +1,9 @@
 package cloud
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // closeUnlisted closes the organizations that the configuration does not list, opens those that it
 // lists again, and logs the closed ones, because a slug may be mistyped. It is the last step of a
@@ -15,7 +18,11 @@ func (s *Service) closeUnlisted(ctx context.Context) error {
 	}
 	orgs, err := s.store.Orgs(ctx)
 	for _, o := range orgs {
-		if o.Closed {
+		switch {
+		case o.Closed && slices.Contains(listed, o.Slug):
+			s.log.WarnContext(ctx, "a newer program has closed an organization, which stays closed: "+
+				"a start of that program that lists it opens it again", "organization", o.Slug)
+		case o.Closed:
 			s.log.WarnContext(ctx,
 				"an organization is not in the configuration and is closed: its sessions and keys are refused; "+
 					"nothing is deleted, and a start that lists it opens it again", "organization", o.Slug)

@@ -65,6 +65,8 @@ type Options struct {
 	// CollectEvery is how often unfinished uploads and obsolete rows are collected; 0 is ten
 	// minutes.
 	CollectEvery time.Duration
+	// Again starts a service that was moved to another place.
+	Again bool
 }
 
 // New opens the database and the object store, applies the configuration's organizations and local
@@ -99,7 +101,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 			opened.Close()
 		}
 	}(s.store) // s is nil after an error
-	if err := s.store.CheckTransferred(ctx); err != nil {
+	if err := errors.Join(s.store.CheckTransferred(ctx), s.store.CheckMoved(ctx, o.Again)); err != nil {
 		return nil, err
 	}
 	s.limiter = limit.New(s.store.Take, s.now)

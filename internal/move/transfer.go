@@ -53,7 +53,8 @@ const page = 500
 // is empty or has a transfer from the same service begun: first the objects,
 // each read again and compared, then every row in one transaction, compared
 // too. Until the end the destination holds no row, and no service starts on it.
-// The source is not changed; nobody can write it meanwhile. dryRun only looks.
+// Nobody can write to the source meanwhile. In the end it is marked as moved, so that no service
+// starts on it by mistake; nothing else of it changes. dryRun only looks.
 func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r Report, err error) {
 	if from.Database.URL == to.Database.URL && (from.Database.URL != "" ||
 		from.Database.DataDir == to.Database.DataDir) {
@@ -76,7 +77,7 @@ func Transfer(ctx context.Context, from, to Place, p Progress, dryRun bool) (r R
 	if r.Rows, r.Objects, r.Bytes, err = frozen.Totals(ctx); err != nil {
 		return r, err
 	}
-	t := &transfer{from: frozen, report: r, progress: p}
+	t := &transfer{from: frozen, report: r, progress: p, name: to.Database.Place()}
 	if t.source, err = from.Blobs(ctx); err != nil {
 		return r, err
 	}
@@ -122,6 +123,7 @@ type transfer struct {
 	source      blob.Store
 	destination blob.Store
 	progress    Progress
+	name        string // of the destination
 
 	mu     sync.Mutex
 	done   int64
@@ -141,7 +143,10 @@ func (t *transfer) run(ctx context.Context, reseal func(string, []byte) ([]byte,
 		return t.report, err
 	}
 	err = t.to.CopyFrom(ctx, t.from, reseal, func(c store.Copied) { t.progress.table(c.Table, c.Rows) })
-	return t.report, err
+	if err != nil {
+		return t.report, err
+	}
+	return t.report, t.from.Moved(ctx, t.name)
 }
 
 // eachObject calls do for every object, several at once.

@@ -48,6 +48,9 @@ func TestBackUpRestoreAndTransferByCommand(t *testing.T) {
 	expect(config, 0, "copied", "transfer --to "+moved)
 	expect(config, snap.ExitUsage, "not empty", "transfer --to "+moved)
 	expect(config, snap.ExitUsage, "same database", "transfer --to "+config)
+	expect(config, snap.ExitUsage, "this service was moved to ", "serve")
+	serve(t, config, "--again")()
+	serve(t, config)() // that is forgotten
 	expect(restored, 0, "restored", "restore --from "+backups)
 	for _, config := range []string{moved, restored} {
 		stop := serve(t, config)
@@ -101,13 +104,14 @@ func addressOf(t *testing.T, config string) string {
 }
 
 // serve runs the service until stop.
-func serve(t *testing.T, config string) (stop func()) {
+func serve(t *testing.T, config string, flags ...string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	serving, ready := io.Pipe()
 	done := make(chan int, 1)
 	go func() {
-		code := Main(ctx, []string{"--config", config, "serve"}, io.Discard, &firstLine{w: ready}, nil, "test")
+		args := append([]string{"--config", config, "serve"}, flags...)
+		code := Main(ctx, args, io.Discard, &firstLine{w: ready}, nil, "test")
 		ready.Close()
 		done <- code
 	}()

@@ -77,6 +77,7 @@ func (p *program) root(args []string) *cobra.Command {
 func (p *program) config() (cloud.Config, error) { return cloud.LoadConfig(p.configFile, p.environ) }
 
 func (p *program) serve() *cobra.Command {
+	var again bool
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the service",
@@ -92,12 +93,13 @@ func (p *program) serve() *cobra.Command {
 				}
 				config.Listen = p.listen
 			}
-			return cloud.Run(c.Context(), config, cloud.Options{Version: p.version}, func(a net.Addr) {
+			return cloud.Run(c.Context(), config, cloud.Options{Version: p.version, Again: again}, func(a net.Addr) {
 				fmt.Fprintf(p.stderr, "snapcloud is serving %s (listening on %s)\n", config.PublicURL, a)
 			})
 		},
 	}
 	c.Flags().StringVar(&p.listen, "listen", "", "address to listen on; overrides the configuration")
+	c.Flags().BoolVar(&again, "again", false, "start although `snapcloud transfer` moved the service elsewhere")
 	return c
 }
 

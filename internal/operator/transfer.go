@@ -27,7 +27,8 @@ func (p *program) transfer() *cobra.Command {
 			"the service first. Keys, sessions, shares and the audit log stay as they are.\n\n" +
 			"The destination must be empty. Every object is read again and compared, and so is\n" +
 			"every row. An interrupted transfer resumes when it is run again. Until it ends, no\n" +
-			"service starts on the destination. The source is only read.\n\n" +
+			"service starts on the destination. The source is marked as moved when it has\n" +
+			"ended, and `snapcloud serve` refuses to start there; nothing else of it changes.\n\n" +
 			"SNAPCLOUD_ environment variables count for --config only; ${NAME} works in both.",
 		Example: "  snapcloud transfer --config snapcloud.yaml --to replicas.yaml --dry-run\n" +
 			"  snapcloud transfer --config snapcloud.yaml --to replicas.yaml",
@@ -73,8 +74,7 @@ func (p *program) move(ctx context.Context, to string, dryRun bool) error {
 		objects(r.Objects, r.Bytes)); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stderr, "start the service with %s; the source is unchanged, do not start the service on it again\n",
-		to)
+	fmt.Fprintf(p.stderr, "start the service with %s; the source is marked as moved, and no service starts there\n", to)
 	return nil
 }
 

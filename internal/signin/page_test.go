@@ -284,6 +284,36 @@ func TestUnlistedLocalUsersAreLockedOut(t *testing.T) {
 	if m, err := h.member("acme", "alice@acme.test"); err != nil || m.Disabled {
 		t.Errorf("another account: %+v, %v", m, err)
 	}
+	h.serve([]signin.Organization{acme()})
+	tokensOf(t, h.refresh(got.refresh)) // listed again: as before, like an organization
+}
+
+// A user whom the operator disabled stays disabled, however the configuration lists them.
+func TestDisabledLocalUsersStayDisabled(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	shorter := acme()
+	shorter.Local = shorter.Local[:1]
+	for _, unlisted := range []bool{false, true} { // disabled before, and while, the user is not listed
+		m, err := h.member("acme", "mia@acme.test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if unlisted {
+			h.serve([]signin.Organization{shorter})
+		}
+		if err := h.store.SetDisabled(t.Context(), m.ID, true); err != nil {
+			t.Fatal(err)
+		}
+		h.serve([]signin.Organization{shorter})
+		h.serve([]signin.Organization{acme()})
+		if m, err := h.member("acme", "mia@acme.test"); err != nil || !m.Disabled {
+			t.Errorf("disabled while unlisted %v: %+v, %v", unlisted, m, err)
+		}
+		if err := h.store.SetDisabled(t.Context(), m.ID, false); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // While an organization is closed, none of its members is signed in anywhere.

@@ -191,8 +191,9 @@ func domainsOf(o Organization) (all []string) {
 	return all
 }
 
-// retireLocalUsers disables the local users that the configuration no longer lists. Their keys and
-// sessions are refused from then on.
+// retireLocalUsers disables the local users that the configuration no longer lists, and enables
+// those that it lists again. The keys and sessions of a disabled user are refused. A user whom the
+// operator disabled stays disabled.
 func (s *Service) retireLocalUsers(ctx context.Context, org organization) error {
 	accounts, err := s.store.Accounts(ctx, org.ID, localIssuer)
 	if err != nil {
@@ -200,18 +201,21 @@ func (s *Service) retireLocalUsers(ctx context.Context, org organization) error 
 	}
 	for subject, m := range accounts {
 		_, listed := org.local[subject]
-		switch {
-		case listed && m.Disabled:
-			s.log.WarnContext(ctx, "a listed user is disabled; `snapcloud user enable` lets them in again",
-				"organization",
-				org.Slug, "user", m.Email)
-		case !listed && !m.Disabled:
-			s.log.WarnContext(ctx, "a user is no longer listed and was disabled", "organization", org.Slug, "user",
-				m.Email)
-			if err := s.store.SetDisabled(ctx, m.ID, true); err != nil {
-				return err
-			}
+		if listed != m.Disabled {
+			continue
 		}
+		changed, err := s.store.SetListed(ctx, m.ID, listed)
+		if err != nil {
+			return err
+		}
+		says := "a user is no longer listed and was disabled"
+		switch {
+		case !changed:
+			says = "a listed user is disabled; `snapcloud user enable` lets them in again"
+		case listed:
+			says = "a user is listed again and was enabled"
+		}
+		s.log.WarnContext(ctx, says, "organization", org.Slug, "user", m.Email)
 	}
 	return nil
 }

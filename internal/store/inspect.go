@@ -12,6 +12,8 @@ import (
 type Inspection struct {
 	Exists         bool  // false: the first start creates it
 	Schema, Newest int64 // the schema's version, and this program's
+	// TooOld is the error with which this program refuses to serve the database, or nil.
+	TooOld error
 	// Ahead is how far the clock of a database on another machine is ahead of this machine's.
 	Ahead time.Duration
 	// Orgs are the slugs of the organizations.
@@ -38,6 +40,11 @@ func Inspect(ctx context.Context, o Options) (Inspection, error) {
 	if i.Schema, i.Newest, err = provider.GetVersions(ctx); err != nil {
 		return i, err
 	}
+	have, err := s.serving(ctx)
+	if err != nil {
+		return i, err
+	}
+	i.TooOld = have.refusal(i.Newest)
 	if i.Ahead, err = s.ahead(ctx); err != nil || i.Schema == 0 {
 		return i, err
 	}

@@ -251,9 +251,26 @@ func (s *Store) SetRole(ctx context.Context, userID int64, r snap.Role) error {
 // SetDisabled disables or enables a user. The credentials of a disabled user are refused from the
 // next request on.
 func (s *Store) SetDisabled(ctx context.Context, userID int64, disabled bool) error {
+	return s.setDisabled(ctx, userID, disabled, false)
+}
+
+// SetListed enables a user whom the configuration lists again, and disables one whom it no longer
+// lists. Only users who were disabled for that reason are enabled: it returns false, and changes
+// nothing, for a listed user whom somebody disabled.
+func (s *Store) SetListed(ctx context.Context, userID int64, listed bool) (changed bool, err error) {
+	if listed {
+		err := s.read.QueryRowContext(ctx, `SELECT unlisted = 1 FROM users WHERE id = $1`, userID).Scan(&changed)
+		if err != nil || !changed {
+			return false, err
+		}
+	}
+	return true, s.setDisabled(ctx, userID, !listed, !listed)
+}
+
+func (s *Store) setDisabled(ctx context.Context, userID int64, disabled, unlisted bool) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		if err := oneRow(tx.ExecContext(ctx,
-			`UPDATE users SET disabled = $2 WHERE id = $1`, userID, flag(disabled))); err != nil {
+		if err := oneRow(tx.ExecContext(ctx, `UPDATE users SET disabled = $2, unlisted = $3 WHERE id = $1`, userID,
+			flag(disabled), flag(unlisted))); err != nil {
 			return err
 		}
 		return s.recordUser(ctx, tx, userID, "")

@@ -36,8 +36,29 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = provider.Up(patient(ctx))
-	return err
+	if err := s.checkServing(ctx, provider); err != nil {
+		return err
+	}
+	if _, err = provider.Up(patient(ctx)); err != nil {
+		return err
+	}
+	return s.requireServing(ctx)
+}
+
+// checkServing fails when this program is too old to serve the database.
+func (s *Store) checkServing(ctx context.Context, provider *goose.Provider) error {
+	have, err := s.serving(ctx)
+	if err != nil {
+		return err
+	}
+	s.schema = newest(provider)
+	return have.refusal(s.schema)
+}
+
+// newest returns the number of the newest migration that this program knows.
+func newest(p *goose.Provider) int64 {
+	sources := p.ListSources()
+	return sources[len(sources)-1].Version
 }
 
 // versions returns the migrations of the schema in the database's dialect.

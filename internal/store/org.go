@@ -54,18 +54,23 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 	return org, err
 }
 
-// CloseAllBut closes every organization that is not among these slugs, and opens those that are. It
-// takes effect at the next request, on every replica. Nothing is deleted, so an organization that
-// is opened again is unchanged.
+// CloseAllBut closes every organization that is not among these slugs, and opens those that are,
+// except organizations that a newer program has closed. It takes effect at the next request, on
+// every replica. Nothing is deleted, so an organization that is opened again is unchanged.
 func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 	list, err := json.Marshal(slugs)
 	if err != nil {
 		return err
 	}
 	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE orgs SET closed_by = $2 WHERE closed_by < $2
+			AND slug NOT IN (SELECT value FROM `+s.eachText("$1")+`)`, string(list), s.schema)
+		if err != nil {
+			return err
+		}
 		rows, err := tx.QueryContext(ctx, `UPDATE orgs SET closed = 1 - closed
 			WHERE closed = CASE WHEN slug IN (SELECT value FROM `+s.eachText("$1")+`) THEN 1 ELSE 0 END
-			RETURNING id, closed`, string(list))
+			AND (closed = 0 OR closed_by <= $2) RETURNING id, closed`, string(list), s.schema)
 		if err != nil {
 			return err
 		}

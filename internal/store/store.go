@@ -33,6 +33,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"snap"
 )
 
 // Options say where the data lives.
@@ -60,6 +62,7 @@ type Store struct {
 	now     func() time.Time
 	quotas  Quotas
 	reserve reserve
+	schema  int64 // the newest migration that this program knows
 
 	mu       sync.Mutex
 	prepared map[string]*sql.Stmt // statements that listings and checks repeat
@@ -75,6 +78,9 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	if err := s.migrate(ctx, o.DataDir); err != nil {
 		s.Close()
+		if snap.CodeOf(err) == snap.CodeUsage {
+			return nil, err
+		}
 		return nil, fmt.Errorf("migrate the database: %w", err)
 	}
 	return s, nil

@@ -47,6 +47,7 @@ func tables() []table {
 		{name: "garbage", stays: "it names objects of one storage"},
 		{name: "leases", stays: "they are of the processes that run"},
 		{name: "rates", stays: "they are over within minutes"},
+		{name: "serving", stays: "it is about this database"},
 		{name: "transfer", stays: "it is about the transfer itself"},
 	}
 }

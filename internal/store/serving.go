@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"snap"
+)
+
+// lowestServing is the newest migration of the previous release. Programs that know less must not
+// serve a database that this program has migrated. Every release sets it; see CONTRIBUTING.md.
+const lowestServing = 16
+
+// serving says which programs may serve the database.
+type serving struct {
+	lowest  int64  // newest migration that a program must know
+	version string // of the program that wrote that
+}
+
+func (s *Store) serving(ctx context.Context) (have serving, err error) {
+	if known, err := s.has(ctx, "serving"); err != nil || !known {
+		return have, err
+	}
+	err = s.read.QueryRowContext(ctx, `SELECT lowest, version FROM serving`).Scan(&have.lowest, &have.version)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return have, err
+}
+
+// refusal returns the error, of code usage, for a program whose newest migration is too old to
+// serve the database.
+func (have serving) refusal(newest int64) error {
+	if newest >= have.lowest {
+		return nil
+	}
+	return snap.Usage(fmt.Sprintf("this is snapcloud %s with schema %d, and only programs with schema %d or newer may "+
+		"serve the database: snapcloud %s has updated it", snap.Version(), newest, have.lowest, have.version),
+		"run snapcloud "+have.version+" or newer")
+}
+
+// requireServing records that programs older than the previous release may no longer serve the
+// database.
+func (s *Store) requireServing(ctx context.Context) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO serving(id, lowest, version) VALUES(1, $1, $2)
+			ON CONFLICT(id) DO UPDATE SET lowest = excluded.lowest, version = excluded.version
+			WHERE serving.lowest < excluded.lowest`, lowestServing, snap.Version())
+		return err
+	})
+}
+
+// CheckMoved fails with code usage when `snapcloud transfer` has copied this service to another
+// place. With again it forgets that instead.
+func (s *Store) CheckMoved(ctx context.Context, again bool) error {
+	var to string
+	var at sql.NullInt64
+	err := s.read.QueryRowContext(ctx, `SELECT moved_to, moved_at FROM serving`).Scan(&to, &at)
+	if err != nil || to == "" {
+		return err
+	}
+	if again {
+		return s.tx(ctx, func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(ctx, `UPDATE serving SET moved_to = '', moved_at = NULL`)
+			return err
+		})
+	}
+	return snap.Usage(fmt.Sprintf("this service was moved to %s on %s", to, timeOf(at).Format(time.RFC3339)),
+		"start it there; changes made there since then are not here: to serve from here anyway, "+
+			"run `snapcloud serve --again` once")
+}
+
+// Place names the database for people, without credentials.
+func (o Options) Place() string {
+	if u, err := url.Parse(o.URL); o.URL != "" && err == nil {
+		return u.Scheme + "://" + u.Host + u.Path
+	}
+	return filepath.Join(o.DataDir, "snapcloud.db")
+}
+
+// Moved records that the service was copied to another place, and allows writes again. to names
+// the place for people, without credentials.
+func (f *Frozen) Moved(ctx context.Context, to string) error {
+	if _, err := f.conn.ExecContext(ctx, `UPDATE serving SET moved_to = $1, moved_at = $2`, to,
+		f.s.now().UnixMilli()); err != nil {
+		return err
+	}
+	_, err := f.conn.ExecContext(ctx, `COMMIT`)
+	return err
+}

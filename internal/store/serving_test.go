@@ -1,0 +1,94 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/servertest"
+	"snap/internal/store"
+)
+
+// bothDatabases runs a test on each kind of database.
+func bothDatabases(t *testing.T, test func(t *testing.T, o store.Options)) {
+	t.Parallel()
+	for name, options := range map[string]func(t *testing.T) store.Options{
+		"sqlite":   func(t *testing.T) store.Options { return store.Options{DataDir: t.TempDir()} },
+		"postgres": func(t *testing.T) store.Options { return store.Options{URL: servertest.Postgres(t)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, options(t))
+		})
+	}
+}
+
+// A program that knows too little of the schema does not open the database, and names both
+// versions. One release older is enough.
+func TestOpenRefusesProgramsThatAreTooOld(t *testing.T) {
+	bothDatabases(t, func(t *testing.T, o store.Options) {
+		w := newWorld(t, o)
+		newest, err := store.Versions()
+		w.ok(err)
+		later := func(lowest int64) {
+			_, err := w.DB().ExecContext(w.ctx, `UPDATE serving SET lowest = $1, version = 'v9.8.7'`, lowest)
+			w.ok(err)
+		}
+		later(newest + 1)
+		_, err = store.Open(w.ctx, o)
+		both := []string{snap.Version(), fmt.Sprint("schema ", newest), "v9.8.7", fmt.Sprint("schema ", newest+1)}
+		for _, says := range both {
+			if snap.CodeOf(err) != snap.CodeUsage || !strings.Contains(err.Error(), says) {
+				t.Errorf("the error %v does not say %q", err, says)
+			}
+		}
+		if i, err := store.Inspect(w.ctx, o); err != nil || i.TooOld == nil {
+			t.Errorf("inspected: %v, %v", i.TooOld, err)
+		}
+		later(newest) // what the next release writes
+		openAll(t, o, 2)
+		if i, err := store.Inspect(w.ctx, o); err != nil || i.TooOld != nil {
+			t.Errorf("inspected: %v, %v", i.TooOld, err)
+		}
+	})
+}
+
+// An organization that a newer program closed stays closed when an older program with an older
+// configuration starts. The newer program opens it again.
+func TestOlderProgramDoesNotOpenWhatANewerOneClosed(t *testing.T) {
+	bothDatabases(t, func(t *testing.T, o store.Options) {
+		w := newWorld(t, o)
+		newest, err := store.Versions()
+		w.ok(err)
+		w.ok(w.CloseAllBut(w.ctx, []string{"acme"}))
+		closed := func(want bool) {
+			t.Helper()
+			org, err := w.OrgBySlug(w.ctx, "globex")
+			w.ok(err)
+			if org.Closed != want {
+				t.Errorf("closed: %v, want %v", org.Closed, want)
+			}
+		}
+		by := func(schema int64) {
+			_, err := w.DB().ExecContext(w.ctx, `UPDATE orgs SET closed_by = $1 WHERE slug = 'globex'`, schema)
+			w.ok(err)
+		}
+		closed(true)
+		by(newest + 1)
+		w.ok(w.CloseAllBut(w.ctx, []string{"acme", "globex"}))
+		closed(true)
+		w.ok(w.CloseAllBut(w.ctx, []string{"acme"})) // does not make it its own
+		w.ok(w.CloseAllBut(w.ctx, []string{"acme", "globex"}))
+		closed(true)
+		by(newest - 1)
+		w.ok(w.CloseAllBut(w.ctx, []string{"acme"})) // this program confirms it
+		var schema int64
+		w.ok(w.DB().QueryRowContext(w.ctx, `SELECT closed_by FROM orgs WHERE slug = 'globex'`).Scan(&schema))
+		if schema != newest {
+			t.Errorf("closed by %d, want %d", schema, newest)
+		}
+		w.ok(w.CloseAllBut(w.ctx, []string{"acme", "globex"}))
+		closed(false)
+	})
+}
