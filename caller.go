@@ -62,6 +62,9 @@ const (
 	ScopePrivate Scope = "private"
 )
 
+// IdleKey is how long a key may be unused before people are asked whether it is still needed.
+const IdleKey = 90 * 24 * time.Hour
+
 // Scopes returns all scopes.
 func Scopes() []Scope { return []Scope{ScopePull, ScopePush, ScopePrivate} }
 

@@ -2,6 +2,7 @@ package snap
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"time"
@@ -27,7 +28,8 @@ type Then struct {
 // about its users. The lines are ordered from the oldest to the newest, and none is later than at.
 func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 	then := Then{Orgs: map[string]*time.Time{}, at: at}
-	users, keys := map[string]AuditDetail{}, map[int64]AuditDetail{}
+	users, keys, created := map[string]AuditDetail{}, map[int64]AuditDetail{}, map[int64]time.Time{}
+	var policy Policy
 	for _, e := range lines {
 		switch e.Action {
 		case AuditUserChanged:
@@ -35,10 +37,12 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 			users[accountOf(e.Detail.Account, e.Detail.User)] = e.Detail
 		case AuditKeyMade:
 			if CredentialKind(e.Detail.Kind).OrgLevel() {
-				keys[e.Detail.Key] = e.Detail
+				keys[e.Detail.Key], created[e.Detail.Key] = e.Detail, e.At
 			}
 		case AuditKeyRevoked:
 			delete(keys, e.Detail.Key)
+		case AuditPolicy:
+			policy = policyOf(e.Detail.Policy)
 		case AuditOrgClosed, AuditOrgOpened:
 			then.Closed = e.Action == AuditOrgClosed
 		}
@@ -57,13 +61,25 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 	slices.SortFunc(then.Users, func(a, b AuditDetail) int {
 		return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Account, b.Account))
 	})
-	for _, k := range keys {
+	for id, k := range keys {
+		end := created[id].Add(policy.MaxKeyAge)
+		if policy.MaxKeyAge > 0 && (k.Expires == nil || end.Before(*k.Expires)) {
+			k.Expires = &end
+		}
 		then.Keys = append(then.Keys, k)
 	}
 	slices.SortFunc(then.Keys, func(a, b AuditDetail) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
 	})
 	return then
+}
+
+// policyOf reads the policy of an audit line. One that cannot be read limits nothing.
+func policyOf(text string) (p Policy) {
+	if json.Unmarshal([]byte(text), &p) != nil {
+		return Policy{}
+	}
+	return p
 }
 
 // accountOf returns the text that identifies a user: the account ID, which does not change with the

@@ -22,6 +22,9 @@ type Policy struct {
 	MaxCrossOrgExpiry time.Duration
 	// NoDeviceLogin disables login by device grant.
 	NoDeviceLogin bool
+	// MaxKeyAge is the longest life of an API key from its creation, whatever its own expiry. Zero
+	// sets no limit.
+	MaxKeyAge time.Duration `json:",omitempty"`
 }
 
 // UnsanitizedShares is the rule for sharing a snapshot that is not sanitized, with any recipient.
@@ -81,6 +84,21 @@ func (p Policy) checkExpiry(expires, now time.Time) error {
 		Code: CodePolicy,
 		Detail: fmt.Sprintf("the policy max_cross_org_expiry of your organization limits shares with other "+
 			"organizations to %s", InWords(longest)),
+		Hint: "give an earlier expiry, such as --expires-in " + shortest(longest) +
+			"; the service's operator sets the policy",
+	}
+}
+
+// CheckKeyExpiry returns an error of code policy_refused when a new key may not last until expires.
+// Zero means that the key never expires.
+func (p Policy) CheckKeyExpiry(expires, now time.Time) error {
+	longest := p.MaxKeyAge
+	if longest == 0 || !expires.IsZero() && !expires.After(now.Add(longest)) {
+		return nil
+	}
+	return &Error{
+		Code:   CodePolicy,
+		Detail: "the policy max_key_age of your organization limits keys to " + InWords(longest),
 		Hint: "give an earlier expiry, such as --expires-in " + shortest(longest) +
 			"; the service's operator sets the policy",
 	}

@@ -344,9 +344,20 @@ func (c *Client) AbortUpload(ctx context.Context, id string) error {
 	return c.do(ctx, http.MethodDelete, "/uploads/"+url.PathEscape(id), nil, nil)
 }
 
-// Keys lists the caller's API keys.
-func (c *Client) Keys(ctx context.Context) ([]Key, error) {
-	list, err := call[KeyList](ctx, c, http.MethodGet, "/keys", nil)
+// Keys lists the caller's API keys or, with f.All, those of the organization.
+func (c *Client) Keys(ctx context.Context, f KeyFilter) ([]Key, error) {
+	q := url.Values{}
+	if f.All {
+		q.Set("all", "true")
+	}
+	if f.Idle > 0 {
+		q.Set("idle_for", strconv.FormatInt(int64(f.Idle/time.Second), 10))
+	}
+	path := "/keys"
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	list, err := call[KeyList](ctx, c, http.MethodGet, path, nil)
 	return list.Items, err
 }
 

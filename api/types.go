@@ -263,6 +263,8 @@ type Me struct {
 	OrgUsage         *Usage           `json:"organization_usage,omitempty" doc:"what the whole organization has; for owners and admins"`
 	SignInDue        *time.Time       `json:"sign_in_due_at,omitempty" doc:"when the user has to sign in again"`
 	Confirmed        *time.Time       `json:"confirmed_at,omitempty" doc:"when the identity provider last confirmed the user"`
+	IdleKeys         int              `json:"idle_keys,omitempty" doc:"how many of the user's API keys were not used for 90 days"`
+	OrgIdleKeys      int              `json:"organization_idle_keys,omitempty" doc:"the same of the whole organization; for owners and admins"`
 	Audit            *AuditCheckpoint `json:"audit,omitempty" doc:"newest signed checkpoint of the audit log; for owners and admins"`
 }
 
@@ -271,6 +273,7 @@ type Policy struct {
 	ShareTypes        []snap.Type            `json:"share_types" doc:"types that may be shared org-wide or with other organizations; empty is every type"`
 	UnsanitizedShares snap.UnsanitizedShares `json:"unsanitized_shares" enum:"allow,ask,refuse" doc:"what happens when a snapshot that is not sanitized is shared"`
 	MaxCrossOrgExpiry int64                  `json:"max_cross_org_expiry,omitempty" doc:"seconds that a share with another organization may last; absent is no limit"`
+	MaxKeyAge         int64                  `json:"max_key_age,omitempty" doc:"seconds that an API key may last; absent is no limit"`
 }
 
 // Notice tells a user about an event that concerns a snapshot or session of theirs.
@@ -349,6 +352,7 @@ type Key struct {
 	Hint      string              `json:"hint" doc:"first 8 and last 4 characters"`
 	User      string              `json:"user,omitempty" doc:"e-mail of the user it acts as"`
 	Scopes    []snap.Scope        `json:"scopes,omitempty"`
+	From      []string            `json:"from,omitempty" doc:"networks that it may be used from; absent means any"`
 	CreatedAt time.Time           `json:"created_at"`
 	CreatedBy string              `json:"created_by,omitempty"`
 	ExpiresAt *time.Time          `json:"expires_at,omitempty"`
@@ -367,6 +371,13 @@ type KeyRequest struct {
 	Scopes    []snap.Scope        `json:"scopes,omitempty"`
 	ExpiresAt *time.Time          `json:"expires_at,omitempty" doc:"RFC 3339; without it and expires_in the key never expires"`
 	ExpiresIn int64               `json:"expires_in,omitempty" minimum:"1" maximum:"3153600000" doc:"seconds from now, by the service's clock; instead of expires_at"`
+	From      []string            `json:"from,omitempty" maxItems:"100" doc:"networks that it may be used from, such as 10.0.0.0/8; without them it may be used from anywhere"`
+}
+
+// KeyFilter selects the keys of a listing.
+type KeyFilter struct {
+	All  bool          // owners and admins: every key of the organization instead of the caller's own
+	Idle time.Duration // only keys that were not used for at least so long; 0 means every key
 }
 
 // NewKey is a key with its secret, which is shown only once.

@@ -5,56 +5,81 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"snap"
 )
 
-// ConnectionAddress returns the address at the other end of the connection.
-func ConnectionAddress(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	return network(host)
-}
+// ConnectionAddress returns the address at the other end of the connection, in the form in which
+// limits count it.
+func ConnectionAddress(r *http.Request) string { return ProxiedAddress(nil)(r) }
 
-// ProxiedAddress returns a function that finds the client's address behind proxies: the last
-// address in X-Forwarded-For that is not a trusted proxy. It uses the header only when the
-// connection comes from a trusted proxy.
+// ProxiedAddress returns a function that finds the client's address behind proxies, in the form in
+// which limits count it: an IPv6 address counts as its /64, because one subscriber has all of it.
 func ProxiedAddress(trusted []netip.Prefix) func(*http.Request) string {
 	return func(r *http.Request) string {
-		address := ConnectionAddress(r)
-		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-		for i := len(hops) - 1; i >= 0 && isTrusted(address, trusted); i-- {
-			hop := strings.TrimSpace(hops[i])
-			if _, err := netip.ParseAddr(hop); err != nil {
-				break
-			}
-			address = network(hop)
+		address, _ := client(r, trusted) // an unknown client counts as its proxy
+		if !address.IsValid() {
+			return r.RemoteAddr
+		}
+		return network(address)
+	}
+}
+
+// ClientAddress returns a function that finds the client's exact address behind proxies. The result
+// is invalid if a trusted proxy forwarded something that is not an address, because the client is
+// then unknown.
+func ClientAddress(trusted []netip.Prefix) func(*http.Request) netip.Addr {
+	return func(r *http.Request) netip.Addr {
+		address, known := client(r, trusted)
+		if !known {
+			return netip.Addr{}
 		}
 		return address
 	}
 }
 
-func isTrusted(address string, trusted []netip.Prefix) bool {
-	ip, err := netip.ParseAddr(strings.TrimSuffix(address, "/64"))
-	if err != nil {
-		return false
+// client returns the last address in X-Forwarded-For that is not a trusted proxy. It uses the header
+// only when the connection comes from a trusted proxy, because anyone else can write any address
+// there. known is false if an address in the chain cannot be read; address is then that of the last
+// proxy before it.
+func client(r *http.Request, trusted []netip.Prefix) (address netip.Addr, known bool) {
+	address = connection(r)
+	var hops []string
+	for _, header := range r.Header.Values("X-Forwarded-For") {
+		hops = append(hops, strings.Split(header, ",")...)
 	}
-	for _, p := range trusted {
-		if p.Contains(ip) {
-			return true
+	for i := len(hops) - 1; i >= 0 && isTrusted(address, trusted); i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			return address, false
 		}
+		address = plain(hop)
 	}
-	return false
+	return address, address.IsValid()
 }
 
-// network returns an address in the form in which limits count it. An IPv6 address counts as its
-// /64, because one subscriber has all of it.
-func network(host string) string {
+// connection returns the address at the other end of the connection, or an invalid address.
+func connection(r *http.Request) netip.Addr {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
 	ip, err := netip.ParseAddr(host)
 	if err != nil {
-		return host
+		return netip.Addr{}
 	}
-	ip = ip.Unmap().WithZone("")
+	return plain(ip)
+}
+
+// plain returns an IPv4 address that is written as IPv6 as IPv4, and no address with a zone.
+func plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
+
+func isTrusted(ip netip.Addr, trusted []netip.Prefix) bool {
+	return ip.IsValid() && len(trusted) > 0 && snap.InNetworks(trusted, ip)
+}
+
+// network returns an address in the form in which limits count it.
+func network(ip netip.Addr) string {
 	if ip.Is4() || ip.IsLoopback() {
 		return ip.String()
 	}

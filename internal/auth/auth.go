@@ -10,7 +10,9 @@ package auth
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -22,14 +24,19 @@ import (
 
 // Options configures an [Authenticator].
 type Options struct {
-	Issuer    string                     // of the access tokens to accept: the auth service's URL
-	Audience  string                     // the audience they must name; empty is PublicURL
-	PublicURL string                     // of the service; decides the cookie's name
-	Sealer    *Sealer                    // of the signing keys; nil means none
-	Now       func() time.Time           // nil is time.Now
-	Address   func(*http.Request) string // of the client, for rate limits; nil is the connection's
-	External  *External                  // an external auth service; nil means none
-	Limiter   *limit.Limiter             // nil uses a limiter of its own over the store
+	Issuer    string           // of the access tokens to accept: the auth service's URL
+	Audience  string           // the audience they must name; empty is PublicURL
+	PublicURL string           // of the service; decides the cookie's name
+	Sealer    *Sealer          // of the signing keys; nil means none
+	Now       func() time.Time // nil is time.Now
+	Proxies   []netip.Prefix   // proxies whose X-Forwarded-For names the client
+	Log       *slog.Logger     // nil discards
+	// Confirm decides whether the identity provider's last confirmation of a key's user is recent
+	// enough. With ask, it may ask the provider again. It fails with snap.ErrUnauthenticated. nil
+	// accepts every user.
+	Confirm  func(ctx context.Context, u store.KeyUse, ask bool) error
+	External *External      // an external auth service; nil means none
+	Limiter  *limit.Limiter // nil uses a limiter of its own over the store
 	// Failures is the number of invalid credentials per minute from one address. 0 is
 	// DefaultFailures; a negative value is no limit.
 	Failures limit.Rate
@@ -44,7 +51,10 @@ type Authenticator struct {
 	tokens   *Tokens
 	browser  Browser
 	now      func() time.Time
-	address  func(*http.Request) string
+	address  func(*http.Request) string     // of the client, for rate limits
+	client   func(*http.Request) netip.Addr // exactly; invalid if unknown
+	log      *slog.Logger
+	confirm  func(ctx context.Context, u store.KeyUse, ask bool) error
 	cross    *http.CrossOriginProtection
 	limiter  *limit.Limiter
 	failures limit.Rate
@@ -60,9 +70,13 @@ func New(s *store.Store, o Options) *Authenticator {
 	if o.Audience == "" {
 		o.Audience = o.PublicURL
 	}
-	if o.Address == nil {
-		o.Address = ConnectionAddress
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Confirm == nil {
+		o.Confirm = func(context.Context, store.KeyUse, bool) error { return nil }
+	}
+	address := ProxiedAddress(o.Proxies)
 	if o.Failures == 0 {
 		o.Failures = DefaultFailures
 	}
@@ -72,9 +86,12 @@ func New(s *store.Store, o Options) *Authenticator {
 	return &Authenticator{
 		store:    s,
 		tokens:   NewTokens(s, o.Issuer, o.Audience, o.Sealer, o.Now),
-		browser:  NewBrowser(s, o.PublicURL, o.Now, o.Address),
+		browser:  NewBrowser(s, o.PublicURL, o.Now, address),
 		now:      o.Now,
-		address:  o.Address,
+		address:  address,
+		client:   ClientAddress(o.Proxies),
+		log:      o.Log,
+		confirm:  o.Confirm,
 		cross:    CrossOrigin(o.PublicURL),
 		limiter:  o.Limiter,
 		failures: o.Failures,
@@ -126,7 +143,7 @@ func (a *Authenticator) Agent(r *http.Request) (snap.Caller, error) {
 		if strings.Count(key, ".") == 2 {
 			return snap.Caller{}, errTokenHere
 		}
-		return a.byKey(r.Context(), key)
+		return a.byKey(r, key)
 	})
 }
 
@@ -197,15 +214,37 @@ func presented(r *http.Request) bool {
 	return r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != "" || inURL(r)
 }
 
-func (a *Authenticator) byKey(ctx context.Context, secret string) (snap.Caller, error) {
+func (a *Authenticator) byKey(r *http.Request, secret string) (snap.Caller, error) {
 	if !wellFormedKey(secret) {
 		return snap.Caller{}, snap.ErrUnauthenticated
 	}
-	c, used, err := a.store.CallerOfKey(ctx, hash(secret))
+	u, err := a.store.CallerOfKey(r.Context(), hash(secret))
 	if err != nil {
 		return snap.Caller{}, err
 	}
-	return c, a.store.TouchKey(ctx, c.Credential.ID, used)
+	return a.useKey(r, u, true)
+}
+
+// useKey returns the caller of a usable key if the request comes from a network that the key is
+// limited to and the key's user is still confirmed. The holder of the key gets the same answer as
+// for a revoked key, because a stolen key must not reveal from where it works; the log has the
+// reason.
+func (a *Authenticator) useKey(r *http.Request, u store.KeyUse, ask bool) (snap.Caller, error) {
+	ctx := r.Context()
+	if client := a.client(r); !snap.InNetworks(u.Networks, client) {
+		a.log.WarnContext(ctx, "a key was refused: it is limited to other networks", "key", u.Credential.ID,
+			"organization", u.Org.Slug, "address", client.String())
+		return snap.Caller{}, snap.ErrUnauthenticated
+	}
+	err := a.confirm(ctx, u, ask)
+	if errors.Is(err, snap.ErrUnauthenticated) {
+		a.log.WarnContext(ctx, "a key was refused: the identity provider has not confirmed its user recently",
+			"key", u.Credential.ID, "organization", u.Org.Slug, "confirmed", u.Confirmed)
+	}
+	if err != nil {
+		return snap.Caller{}, err
+	}
+	return u.Caller, a.store.TouchKey(ctx, u.Credential.ID, u.Used)
 }
 
 func (a *Authenticator) byToken(ctx context.Context, token string) (snap.Caller, error) {

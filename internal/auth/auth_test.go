@@ -148,7 +148,7 @@ func TestKeyRecord(t *testing.T) {
 	g := newGate(t)
 	secret, _ := g.key(auth.KeySpec{Kind: snap.UserKey, UserID: g.mia, Name: "ci", CreatedBy: g.mia})
 	lastUsed := func() time.Time {
-		keys, err := g.store.OrgKeys(t.Context(), g.org.ID)
+		keys, err := g.store.OrgKeys(t.Context(), g.org.ID, 0)
 		if err != nil || len(keys) != 1 || keys[0].Name != "ci" || keys[0].CreatedBy != "mia@acme.test" ||
 			keys[0].User != "mia@acme.test" {
 			t.Fatalf("keys %+v, %v", keys, err)
@@ -194,7 +194,7 @@ func TestWhoRevokesKeys(t *testing.T) {
 			t.Errorf("another member revokes: %v", err)
 		}
 	}
-	if _, err := g.store.Keys(t.Context(), max, true); snap.CodeOf(err) != snap.CodeForbidden {
+	if _, err := g.store.Keys(t.Context(), max, store.KeyQuery{All: true}); snap.CodeOf(err) != snap.CodeForbidden {
 		t.Errorf("a member lists all keys: %v", err)
 	}
 	if err := g.store.RevokeKey(t.Context(), caller(g.mia), mias.ID); err != nil {
@@ -203,7 +203,7 @@ func TestWhoRevokesKeys(t *testing.T) {
 	if err := g.store.RevokeKey(t.Context(), ada, ci.ID); err != nil {
 		t.Errorf("an admin revokes a key: %v", err)
 	}
-	if keys, err := g.store.Keys(t.Context(), ada, true); err != nil || len(keys) != 0 {
+	if keys, err := g.store.Keys(t.Context(), ada, store.KeyQuery{All: true}); err != nil || len(keys) != 0 {
 		t.Errorf("left: %v, %v", keys, err)
 	}
 }

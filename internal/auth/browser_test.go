@@ -166,29 +166,22 @@ func TestRecheck(t *testing.T) {
 	cookie, n := g.signIn(g.mia, request(http.MethodPost, "/"))
 	_ = cookie
 	_, key := g.key(auth.KeySpec{Kind: snap.PipelineKey})
-	if c, err := g.Recheck(t.Context(), snap.Browser, n.ID, g.mia); err != nil || c.User.ID != g.mia {
+	now := request(http.MethodGet, "/")
+	if c, err := g.Recheck(now, snap.Browser, n.ID, g.mia); err != nil || c.User.ID != g.mia {
 		t.Errorf("session: %+v, %v", c, err)
 	}
-	if c, err := g.Recheck(t.Context(), snap.PipelineKey, key.ID, g.org.ID); err != nil || c.Principal() != g.org.ID {
+	if c, err := g.Recheck(now, snap.PipelineKey, key.ID, g.org.ID); err != nil || c.Principal() != g.org.ID {
 		t.Errorf("key: %+v, %v", c, err)
 	}
 	for name, check := range map[string]func() error{
-		"another principal": func() error { _, err := g.Recheck(t.Context(), snap.Browser, n.ID, g.mia+1); return err },
-		"another kind": func() error {
-			_, err := g.Recheck(t.Context(), snap.AgentKey, key.ID,
-				g.org.ID)
-			return err
-		},
-		"a key for session": func() error {
-			_, err := g.Recheck(t.Context(), snap.LoginToken, n.ID,
-				g.mia)
-			return err
-		},
+		"another principal": func() error { _, err := g.Recheck(now, snap.Browser, n.ID, g.mia+1); return err },
+		"another kind":      func() error { _, err := g.Recheck(now, snap.AgentKey, key.ID, g.org.ID); return err },
+		"a key for session": func() error { _, err := g.Recheck(now, snap.LoginToken, n.ID, g.mia); return err },
 		"revoked": func() error {
 			if err := g.store.RevokeOrgKey(t.Context(), g.org.ID, key.ID); err != nil {
 				return err
 			}
-			_, err := g.Recheck(t.Context(), snap.PipelineKey, key.ID, g.org.ID)
+			_, err := g.Recheck(now, snap.PipelineKey, key.ID, g.org.ID)
 			return err
 		},
 	} {

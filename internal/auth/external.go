@@ -113,6 +113,9 @@ func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token 
 	if err != nil {
 		return store.Session{}, err
 	}
+	if err := a.store.Confirmed(ctx, userID); err != nil {
+		return store.Session{}, err
+	}
 	return a.store.AddTokenSession(ctx, store.Session{
 		UserID: userID, Kind: snap.LoginToken, Name: "login at " + hostOf(id.Issuer),
 		ClientID: text(claims, "client_id", "azp"), Idle: id.Expiry, Expires: id.Expiry.Truncate(time.Second),

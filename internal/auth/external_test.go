@@ -115,7 +115,8 @@ func TestExternalAccessTokens(t *testing.T) {
 	if err != nil || unread != nil || again.User.ID != c.User.ID || again.Role != snap.RoleMember || len(groups) != 1 {
 		t.Errorf("groups from the token, after the keys rotated: %+v, %v", again, err)
 	}
-	if _, err := g.Recheck(t.Context(), snap.LoginToken, again.Credential.ID, again.User.ID); err != nil {
+	now := request(http.MethodGet, "/")
+	if _, err := g.Recheck(now, snap.LoginToken, again.Credential.ID, again.User.ID); err != nil {
 		t.Errorf("the token's session: %v", err)
 	}
 }

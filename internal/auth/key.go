@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash/crc32"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -83,22 +84,31 @@ type KeySpec struct {
 	UserID    int64 // for user-scoped keys
 	Kind      snap.CredentialKind
 	Name      string
-	Scopes    []snap.Scope // for organization-level keys; none means pull and push
-	Expires   time.Time    // zero means never
-	CreatedBy int64        // the user who creates it; 0 means the operator
+	Scopes    []snap.Scope   // for organization-level keys; none means pull and push
+	Networks  []netip.Prefix // where it may be used from, from [snap.ParseNetworks]; none means anywhere
+	Expires   time.Time      // zero means never
+	CreatedBy int64          // the user who creates it; 0 means the operator
 }
 
 // NewKey creates an API key and returns its secret, which cannot be retrieved later. It fails with
-// invalid when the fields of k do not fit together. Authorization is the caller's job.
+// invalid when the fields of k do not fit together, and with policy_refused when it would last longer
+// than the organization's policy allows. Authorization is the caller's job.
 func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, key store.Key, err error) {
 	k.Name = strings.TrimSpace(k.Name)
 	if err := a.checkSpec(&k); err != nil {
 		return "", store.Key{}, err
 	}
+	org, err := a.store.Org(ctx, k.OrgID)
+	if err != nil {
+		return "", store.Key{}, err
+	}
+	if err := org.Policy.CheckKeyExpiry(k.Expires, a.now()); err != nil {
+		return "", store.Key{}, err
+	}
 	secret = newSecret(k.Kind)
 	key, err = a.store.AddKey(ctx, store.Key{
 		Kind: k.Kind, Name: k.Name, Hint: keyHint(secret), Org: snap.OrgRef{ID: k.OrgID},
-		UserID: k.UserID, Scopes: k.Scopes, Expires: k.Expires,
+		UserID: k.UserID, Scopes: k.Scopes, Networks: k.Networks, Expires: k.Expires,
 	}, hash(secret), k.CreatedBy)
 	if err != nil {
 		return "", store.Key{}, fmt.Errorf("store the key: %w", err)

@@ -1,19 +1,18 @@
 package auth
 
 import (
-	"context"
 	"errors"
+	"net/http"
 
 	"snap"
 )
 
 // Recheck returns the current caller for a credential that was accepted earlier, named by its kind,
-// its identifier and the principal it acted for. It fails with snap.ErrUnauthenticated when the key
-// or session has been revoked or has expired, or the user is disabled. Download URLs call it for
-// every range.
-func (a *Authenticator) Recheck(ctx context.Context, kind snap.CredentialKind, id, principal int64) (snap.Caller,
-	error) {
-	c, err := a.recheck(ctx, kind, id)
+// its identifier and the principal it acted for, now that r uses it. It fails with
+// snap.ErrUnauthenticated when the key or session has been revoked or has expired, the user is
+// disabled, or a key may not be used from where r comes. Download URLs call it for every range.
+func (a *Authenticator) Recheck(r *http.Request, kind snap.CredentialKind, id, principal int64) (snap.Caller, error) {
+	c, err := a.recheck(r, kind, id)
 	if err == nil && (c.Credential.Kind != kind || c.Principal() != principal) {
 		err = snap.ErrUnauthenticated
 	}
@@ -23,10 +22,15 @@ func (a *Authenticator) Recheck(ctx context.Context, kind snap.CredentialKind, i
 	return c, nil
 }
 
-func (a *Authenticator) recheck(ctx context.Context, kind snap.CredentialKind, id int64) (snap.Caller, error) {
+func (a *Authenticator) recheck(r *http.Request, kind snap.CredentialKind, id int64) (snap.Caller, error) {
+	ctx := r.Context()
 	switch {
 	case kind.IsKey():
-		return a.store.CallerOfKeyID(ctx, id)
+		u, err := a.store.CallerOfKeyID(ctx, id)
+		if err != nil {
+			return snap.Caller{}, err
+		}
+		return a.useKey(r, u, false)
 	case kind == snap.LoginToken || kind == snap.Browser:
 		n, err := a.store.LiveSession(ctx, id)
 		if err != nil {

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
+	"snap"
 	"snap/api"
-
 	"snap/internal/command"
 )
 
@@ -17,46 +19,71 @@ func (a *app) cloudKeysCommand() *cobra.Command {
 }
 
 func (a *app) keysListCommand(use string) *cobra.Command {
+	var all bool
+	var idle string
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: "List API keys",
-		Long: `Lists your API keys, without their secrets. Only a signed-in person manages
-keys: this command uses the login session, even when an API key is configured.`,
-		Example: examples("list your keys", "snapcli cloud keys"),
-		Args:    command.NoArgs,
+		Long: `Lists your API keys, without their secrets. Owners and admins list the keys of
+the whole organization with --all, to revoke those that nobody needs. A key that
+was never used is idle since its creation. Only a signed-in person manages keys:
+this command uses the login session, even when an API key is configured.`,
+		Example: examples("list your keys", "snapcli cloud keys",
+			"everybody's keys that were not used for 90 days", "snapcli cloud keys --all --idle 90d"),
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			filter := api.KeyFilter{All: all}
+			if idle != "" {
+				var err error
+				if filter.Idle, err = snap.ParseDuration(idle); err != nil {
+					return snap.Usage("--idle: "+err.Error(), "give a duration such as 90d")
+				}
+			}
 			conn, err := a.signedIn()
 			if err != nil {
 				return err
 			}
-			keys, err := conn.Keys(cmd.Context())
+			keys, err := conn.Keys(cmd.Context(), filter)
 			if err != nil {
 				return err
 			}
-			return a.printKeys(keys)
+			return a.printKeys(keys, filter)
 		},
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "list the keys of the whole organization (owners and admins)")
+	cmd.Flags().StringVar(&idle, "idle", "", "list only keys that were not used for so long, such as 90d")
 	a.jsonFlag(cmd)
 	return cmd
 }
 
-func (a *app) printKeys(keys []api.Key) error {
+func (a *app) printKeys(keys []api.Key, filter api.KeyFilter) error {
 	if a.flags.json {
 		return a.printJSON(emptyNotNull(keys))
+	}
+	if len(keys) == 0 && filter != (api.KeyFilter{}) {
+		a.note("there are no such API keys")
+		return nil
 	}
 	if len(keys) == 0 {
 		a.note("you have no API keys; create one with `snapcli cloud keys create NAME`")
 		return nil
 	}
-	t := a.newTable(column{title: "ID"}, column{title: "Kind"}, column{title: "Name", least: 8},
-		column{title: "Key", least: 8},
-		momentColumn("Last used", 1), momentColumn("Expires", 2))
+	columns := []column{{title: "ID"}, {title: "Kind"}, {title: "Name", least: 8}, {title: "Key", least: 8}}
+	if filter.All {
+		columns = append(columns, column{title: "User", least: 8})
+	}
+	t := a.newTable(append(columns, column{title: "From", least: 8}, momentColumn("Last used", 1),
+		momentColumn("Expires", 2))...)
 	for _, k := range keys {
 		used := "never"
 		if k.LastUsed != nil {
 			used = a.when(*k.LastUsed)
 		}
-		t.row(k.ID, string(k.Kind), k.Name, k.Hint, used, a.until(k.ExpiresAt))
+		row := []string{k.ID, string(k.Kind), k.Name, k.Hint}
+		if filter.All {
+			row = append(row, first(k.User, "-"))
+		}
+		t.row(append(row, first(strings.Join(k.From, " "), "anywhere"), used, a.until(k.ExpiresAt))...)
 	}
 	return t.flush()
 }

@@ -15,7 +15,7 @@ import (
 
 func (a *app) keysCreateCommand() *cobra.Command {
 	var kind, expiresIn string
-	var scopes []string
+	var scopes, from []string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create an API key and show it once",
@@ -26,17 +26,23 @@ Kinds: cak acts as you; clt is for pipelines and sak for service agents: both
 act as the organization, within their scopes, and never change a share. They
 see what is shared org-wide, what other organizations shared with yours, and
 what such keys pushed. With the scope private they see every snapshot of the
-organization.`,
+organization.
+
+A cak key stops working when you leave. With --from, a key works only from these
+networks; the service refuses it elsewhere as if it did not exist.`,
 		Example: examples(
 			"a key that acts as you, for 90 days", "snapcli cloud keys create laptop --expires-in 90d",
+			"a key for the office network", "snapcli cloud keys create nightly --from 10.0.0.0/8 --expires-in 90d",
 			"a pipeline's key that only pulls", "snapcli cloud keys create ci --kind clt --scopes pull"),
 		Args: command.ExactArgs("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.createKey(cmd.Context(), args[0], kind, expiresIn, scopes)
+			return a.createKey(cmd.Context(), args[0], kind, expiresIn, scopes, from)
 		},
 	}
 	cmd.Flags().StringVar(&kind, "kind", string(snap.UserKey), "cak, clt or sak")
 	cmd.Flags().StringVar(&expiresIn, "expires-in", "", "how long it is valid, such as 90d (default: it never expires)")
+	cmd.Flags().StringSliceVar(&from, "from", nil,
+		"networks that it may be used from, such as 10.0.0.0/8; at most 100 (default: anywhere)")
 	cmd.Flags().StringSliceVar(&scopes, "scopes", nil, "what a clt or sak key may do: pull, push, private")
 	_ = cmd.RegisterFlagCompletionFunc("kind", cobra.FixedCompletions([]cobra.Completion{"cak", "clt", "sak"},
 		cobra.ShellCompDirectiveNoFileComp))
@@ -47,12 +53,12 @@ organization.`,
 	return cmd
 }
 
-func (a *app) createKey(ctx context.Context, name, kind, expiresIn string, scopes []string) error {
+func (a *app) createKey(ctx context.Context, name, kind, expiresIn string, scopes, from []string) error {
 	seconds, err := secondsOf(expiresIn)
 	if err != nil {
 		return err
 	}
-	r := api.KeyRequest{Kind: snap.CredentialKind(kind), Name: name, ExpiresIn: seconds}
+	r := api.KeyRequest{Kind: snap.CredentialKind(kind), Name: name, ExpiresIn: seconds, From: from}
 	if !r.Kind.IsKey() {
 		return snap.Usage(fmt.Sprintf("%q is not a kind of key", kind), "use --kind cak, clt or sak")
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
+	"snap/api"
 	"snap/internal/command"
 )
 
@@ -14,7 +15,8 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke KEY-ID",
 		Short:   "Revoke an API key at once",
-		Long:    "Revoke ends an API key. Every further request with it is refused.",
+		Long: "Revoke ends an API key. Every further request with it is refused. Owners and\n" +
+			"admins can revoke every key of the organization: `snapcli cloud keys --all` lists them.",
 		Example: examples("revoke a key", "snapcli cloud keys revoke 12"),
 		Args:    command.ExactArgs("key ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -38,7 +40,7 @@ func (a *app) keysRevokeCommand() *cobra.Command {
 		cobra.ShellCompDirective) {
 		var out []cobra.Completion
 		a.liveSession(cmd, func(ctx context.Context, c *connection) error {
-			keys, err := c.Keys(ctx)
+			keys, err := c.Keys(ctx, api.KeyFilter{})
 			for _, k := range keys {
 				out = append(out, cobra.CompletionWithDesc(k.ID, snap.CleanText(k.Name+" "+k.Hint)))
 			}

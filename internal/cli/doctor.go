@@ -274,9 +274,23 @@ func (x *examination) cloudService(ctx context.Context, agent *local.Agent) {
 	if me.SignInDue != nil && !me.Credential.Kind.IsKey() {
 		x.add("sign-in", good, "the next one is due by "+x.when(*me.SignInDue), "")
 	}
+	x.idleKeys(me)
 	if me.GroupsUnknown {
 		why, ask, _ := strings.Cut(whyGroupsUnknown(me), "; ")
 		x.add("groups", look, "group shares give you nothing: "+why, ask)
+	}
+}
+
+// idleKeys warns about keys that nobody may need any more: the caller's own and, for owners and
+// admins, everybody's.
+func (x *examination) idleKeys(me api.Me) {
+	n, list := me.IdleKeys, "`snapcli cloud keys --idle 90d`"
+	if me.OrgIdleKeys > 0 {
+		n, list = me.OrgIdleKeys, "`snapcli cloud keys --all --idle 90d`"
+	}
+	if n > 0 {
+		x.add("API keys", look, plural(n, "key was", "keys were")+" not used for 90 days",
+			"list them with "+list+", and revoke what nobody needs with `snapcli cloud keys revoke`")
 	}
 }
 

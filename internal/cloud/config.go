@@ -127,6 +127,7 @@ type Policy struct {
 	ShareTypes        []snap.Type            `yaml:"share_types" koanf:"share_types"`
 	UnsanitizedShares snap.UnsanitizedShares `yaml:"unsanitized_shares" koanf:"unsanitized_shares"`
 	MaxCrossOrgExpiry string                 `yaml:"max_cross_org_expiry" koanf:"max_cross_org_expiry"`
+	MaxKeyAge         string                 `yaml:"max_key_age" koanf:"max_key_age"`
 	DeviceLogin       *bool                  `yaml:"device_login" koanf:"device_login"`
 	MaxStaleness      string                 `yaml:"max_staleness" koanf:"max_staleness"`
 	MaxLogin          string                 `yaml:"max_login" koanf:"max_login"`
@@ -396,14 +397,22 @@ func (o Organization) policy() (snap.Policy, error) {
 	if !p.Unsanitized.Valid() {
 		return p, fmt.Errorf("policy unsanitized_shares: %q is none of allow, ask and refuse", p.Unsanitized)
 	}
-	if o.Policy.MaxCrossOrgExpiry == "" {
-		return p, nil
+	for _, limit := range []struct {
+		name, text string
+		into       *time.Duration
+	}{
+		{"max_cross_org_expiry", o.Policy.MaxCrossOrgExpiry, &p.MaxCrossOrgExpiry},
+		{"max_key_age", o.Policy.MaxKeyAge, &p.MaxKeyAge},
+	} {
+		if limit.text == "" {
+			continue
+		}
+		d, err := snap.ParseDuration(limit.text)
+		if err != nil {
+			return p, errors.New("policy " + limit.name + ": " + err.Error())
+		}
+		*limit.into = d
 	}
-	d, err := snap.ParseDuration(o.Policy.MaxCrossOrgExpiry)
-	if err != nil {
-		return p, errors.New("policy max_cross_org_expiry: " + err.Error())
-	}
-	p.MaxCrossOrgExpiry = d
 	return p, nil
 }
 

@@ -72,7 +72,7 @@ func TestNoSecretIsKeptForAnIdempotencyKey(t *testing.T) {
 			t.Errorf("%s: the secret %s is in the database, or the search does not work", path, said)
 		}
 	}
-	keys, err := c.SignedIn("alice@acme.test").Keys(t.Context())
+	keys, err := c.SignedIn("alice@acme.test").Keys(t.Context(), api.KeyFilter{})
 	must(t, err)
 	made := 0
 	for _, k := range keys {

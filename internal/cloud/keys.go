@@ -2,8 +2,10 @@ package cloud
 
 import (
 	"context"
+	"net/netip"
 	"slices"
 	"strconv"
+	"time"
 
 	"snap"
 	"snap/api"
@@ -11,22 +13,18 @@ import (
 	"snap/internal/store"
 )
 
-type allInput struct {
-	All bool `query:"all" doc:"owners and admins: every key of the organization"`
+type keysInput struct {
+	All     bool  `query:"all" doc:"owners and admins: every key of the organization"`
+	IdleFor int64 `query:"idle_for" minimum:"1" maximum:"3153600000" doc:"only keys that were not used for this number of seconds; a key that was never used counts from its creation"`
 }
 
 type createKeyInput struct {
 	Body api.KeyRequest
 }
 
-func (s *Service) listKeys(ctx context.Context, in *allInput) (*body[api.KeyList], error) {
-	c := callOf(ctx).caller
-	if in.All {
-		if err := snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}); err != nil {
-			return nil, err
-		}
-	}
-	keys, err := s.store.Keys(ctx, c, in.All)
+func (s *Service) listKeys(ctx context.Context, in *keysInput) (*body[api.KeyList], error) {
+	keys, err := s.store.Keys(ctx, callOf(ctx).caller, store.KeyQuery{All: in.All,
+		Idle: time.Duration(in.IdleFor) * time.Second})
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +58,9 @@ func (s *Service) createKey(ctx context.Context, in *createKeyInput) (*body[api.
 	}
 	var err error
 	if spec.Expires, err = s.expiry(r.ExpiresAt, r.ExpiresIn); err != nil {
+		return nil, err
+	}
+	if spec.Networks, err = snap.ParseNetworks(r.From); err != nil {
 		return nil, err
 	}
 	secret, key, err := s.auth.NewKey(ctx, spec)
@@ -118,6 +119,7 @@ func (b ByNumber) number() (int64, error) {
 func wireKey(k store.Key) api.Key {
 	return api.Key{
 		ID: strconv.FormatInt(k.ID, 10), Kind: k.Kind, Name: k.Name, Hint: k.Hint, User: k.User, Scopes: k.Scopes,
+		From:      each(k.Networks, netip.Prefix.String),
 		CreatedAt: k.Created, CreatedBy: k.CreatedBy, ExpiresAt: optional(k.Expires), LastUsed: optional(k.LastUsed),
 	}
 }

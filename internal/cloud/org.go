@@ -70,6 +70,9 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 			return nil, err
 		}
 		out.SignInDue, out.Confirmed = optional(due), optional(confirmed)
+		if out.IdleKeys, out.OrgIdleKeys, err = s.store.IdleKeys(ctx, c); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.addUsage(ctx, c, &out); err != nil {
 		return nil, err
@@ -92,7 +95,7 @@ func (s *Service) authConfig(context.Context, *noInput) (*body[api.AuthConfig], 
 func wirePolicy(p snap.Policy) api.Policy {
 	out := api.Policy{
 		ShareTypes: each(p.ShareTypes, func(t snap.Type) snap.Type { return t }), UnsanitizedShares: p.Unsanitized,
-		MaxCrossOrgExpiry: int64(p.MaxCrossOrgExpiry / time.Second),
+		MaxCrossOrgExpiry: int64(p.MaxCrossOrgExpiry / time.Second), MaxKeyAge: int64(p.MaxKeyAge / time.Second),
 	}
 	if out.UnsanitizedShares == "" {
 		out.UnsanitizedShares = snap.UnsanitizedAllow

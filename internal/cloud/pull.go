@@ -92,8 +92,9 @@ func (s *Service) open(token string) (ticket, error) {
 
 // bytes returns the object that a ticket gives access to now. It fails with snap.ErrNotFound when
 // the bearer may no longer see the snapshot.
-func (s *Service) bytes(ctx context.Context, t ticket) (store.Bytes, error) {
-	caller, err := s.auth.Recheck(ctx, t.Kind, t.Credential, t.Principal)
+func (s *Service) bytes(r *http.Request, t ticket) (store.Bytes, error) {
+	ctx := r.Context()
+	caller, err := s.auth.Recheck(r, t.Kind, t.Credential, t.Principal)
 	if errors.Is(err, snap.ErrUnauthenticated) {
 		return store.Bytes{}, snap.ErrNotFound
 	}
@@ -115,7 +116,7 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 		s.writeError(w, r, err)
 		return
 	}
-	b, err := s.bytes(r.Context(), t)
+	b, err := s.bytes(r, t)
 	if err != nil {
 		s.writeError(w, r, err)
 		return
@@ -124,7 +125,7 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	checked := &checkedWriter{ResponseWriter: w, every: s.recheck, last: time.Now(), check: func() error {
-		_, err := s.bytes(r.Context(), t)
+		_, err := s.bytes(r, t)
 		return err
 	}}
 	s.blobs.Serve(checked, r, b.Blob, `"`+b.SHA256+`"`)

@@ -110,7 +110,7 @@ func revokeKeys(c *cloudtest.Cloud, email string) error {
 	if err != nil {
 		return err
 	}
-	keys, err := c.Store.OrgKeys(ctx, org.ID)
+	keys, err := c.Store.OrgKeys(ctx, org.ID, 0)
 	for _, k := range keys {
 		if k.User == email && err == nil {
 			err = c.Store.RevokeOrgKey(ctx, org.ID, k.ID)

@@ -192,7 +192,8 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 		Scopes: []string{"openid", "offline_access"}}
 	options := auth.Options{
 		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Sealer: sealer,
-		Now: s.now, Address: s.address, Limiter: s.limiter, Failures: limit.Rate(s.config.Limits.FailuresPerAddress),
+		Now: s.now, Proxies: proxies, Log: s.log, Confirm: s.signin.ConfirmKey,
+		Limiter: s.limiter, Failures: limit.Rate(s.config.Limits.FailuresPerAddress),
 	}
 	if issuer := s.config.Auth.Issuer; issuer != "" {
 		s.authSettings.AuthURL = issuer

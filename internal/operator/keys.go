@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,7 +83,7 @@ func keyKind(name string) (snap.CredentialKind, error) {
 // keyFlags are the flags of key create.
 type keyFlags struct {
 	org, kind, user, name, expiresIn string
-	scopes                           []string
+	scopes, from                     []string
 }
 
 func (p *program) keyCreate() *cobra.Command {
@@ -106,6 +107,8 @@ func (p *program) keyCreate() *cobra.Command {
 	c.Flags().StringVar(&f.name, "name", "", "what to call it (default: its kind)")
 	c.Flags().StringSliceVar(&f.scopes, "scopes", nil, "pull, push or both, for pipeline and agent keys (default both)")
 	c.Flags().StringVar(&f.expiresIn, "expires-in", "", "how long it is valid, such as 90d (default: it never expires)")
+	c.Flags().StringSliceVar(&f.from, "from", nil,
+		"networks that it may be used from, such as 10.0.0.0/8; at most 100 (default: anywhere)")
 	c.MarkFlagRequired("org")
 	c.MarkFlagRequired("kind")
 	return c
@@ -153,6 +156,9 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 		}
 		spec.Expires = s.Now().Add(d).UTC()
 	}
+	if spec.Networks, err = snap.ParseNetworks(f.from); err != nil {
+		return spec, err
+	}
 	if spec.Kind == snap.UserKey {
 		err = s.forUser(ctx, &spec, f)
 		return spec, err
@@ -197,18 +203,25 @@ func noUser(org, email string, err error) error {
 }
 
 func (p *program) keyList() *cobra.Command {
-	var org string
+	var org, idle string
 	c := &cobra.Command{
 		Use:   "list --org SLUG",
 		Short: "List an organization's live API keys",
 		Args:  command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			var unused time.Duration
+			if idle != "" {
+				var err error
+				if unused, err = snap.ParseDuration(idle); err != nil {
+					return snap.Usage("--idle: "+err.Error(), "give a duration such as 90d")
+				}
+			}
 			return p.withStore(c.Context(), func(s *opened) error {
 				o, err := s.org(c.Context(), org)
 				if err != nil {
 					return err
 				}
-				keys, err := s.OrgKeys(c.Context(), o.ID)
+				keys, err := s.OrgKeys(c.Context(), o.ID, unused)
 				if err != nil {
 					return err
 				}
@@ -216,6 +229,7 @@ func (p *program) keyList() *cobra.Command {
 			})
 		},
 	}
+	c.Flags().StringVar(&idle, "idle", "", "only keys that were not used for so long, such as 90d")
 	c.Flags().StringVar(&org, "org", "", "slug of the organization (required)")
 	c.MarkFlagRequired("org")
 	return c
@@ -229,6 +243,7 @@ type keyRow struct {
 	Hint    string       `json:"hint"`
 	User    string       `json:"user,omitempty"`
 	Scopes  []snap.Scope `json:"scopes,omitempty"`
+	From    []string     `json:"from,omitempty"`
 	Created string       `json:"created_at"`
 	Expires string       `json:"expires_at,omitempty"`
 	Used    string       `json:"last_used_at,omitempty"`
@@ -240,16 +255,25 @@ func (p *program) printKeys(keys []store.Key) error {
 		row := keyRow{
 			ID: strconv.FormatInt(k.ID, 10), Kind: string(k.Kind), Name: k.Name, Hint: k.Hint, User: k.User,
 			Scopes:  k.Scopes,
+			From:    networkTexts(k.Networks),
 			Created: stamp(k.Created), Expires: stamp(k.Expires), Used: stamp(k.LastUsed),
 		}
 		rows = append(rows, row)
-		table = append(table, []string{row.ID, row.Kind, row.Name, row.Hint, orDash(row.User), orDash(row.Expires),
+		table = append(table, []string{row.ID, row.Kind, row.Name, row.Hint, orDash(row.User),
+			orDash(strings.Join(row.From, " ")), orDash(row.Expires),
 			orDash(row.Used)})
 	}
 	if p.asJSON {
 		return p.json(rows)
 	}
-	return p.table([]string{"ID", "KIND", "NAME", "KEY", "USER", "EXPIRES", "LAST USED"}, table)
+	return p.table([]string{"ID", "KIND", "NAME", "KEY", "USER", "FROM", "EXPIRES", "LAST USED"}, table)
+}
+
+func networkTexts(networks []netip.Prefix) (texts []string) {
+	for _, n := range networks {
+		texts = append(texts, n.String())
+	}
+	return texts
 }
 
 func (p *program) keyRevoke() *cobra.Command {

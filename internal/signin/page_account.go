@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"snap"
@@ -14,12 +15,38 @@ import (
 
 type accountPage struct {
 	layout
+	now      time.Time
 	Caller   snap.Caller
 	Sessions []store.Session
 	Current  int64 // the session of this browser
 	Keys     []store.Key
 	Secret   string // of the key that was just created
+	Lives    []keyLife
 }
+
+// keyLife is a choice of how long a new key is valid.
+type keyLife struct{ Value, Text string }
+
+// keyLives returns the choices that the organization's policy allows.
+func keyLives(longest time.Duration) (all []keyLife) {
+	for _, days := range []int{30, 90, 365} {
+		if d := time.Duration(days) * 24 * time.Hour; longest == 0 || d <= longest {
+			all = append(all, keyLife{strconv.Itoa(days) + "d", snap.InWords(d)})
+		}
+	}
+	if longest == 0 {
+		return append(all, keyLife{"", "never"})
+	}
+	if len(all) == 0 {
+		all = append(all, keyLife{longest.String(), snap.InWords(longest)})
+	}
+	return all
+}
+
+// Idle reports whether a key was not used for so long that it may no longer be needed.
+func (p accountPage) Idle(k store.Key) bool { return idle(k, p.now) }
+
+func idle(k store.Key, now time.Time) bool { return !now.Before(k.IdleSince().Add(snap.IdleKey)) }
 
 // account shows who is signed in, their sessions and keys.
 func (s *Service) account(v *visit) error { return s.showAccount(v, http.StatusOK, "") }
@@ -28,14 +55,20 @@ func (s *Service) showAccount(v *visit, status int, secret string) error {
 	if !v.signedIn() {
 		return s.redirect(v, "/signin", url.Values{"next": {s.path + "/account"}})
 	}
-	data := accountPage{layout: s.layout(v, "Your account"), Caller: v.caller, Current: v.session.ID, Secret: secret}
+	data := accountPage{layout: s.layout(v, "Your account"), Caller: v.caller, Current: v.session.ID, Secret: secret,
+		now: s.now()}
 	var err error
 	if data.Sessions, err = s.store.Sessions(v.r.Context(), v.caller); err != nil {
 		return err
 	}
-	if data.Keys, err = s.store.Keys(v.r.Context(), v.caller, false); err != nil {
+	if data.Keys, err = s.store.Keys(v.r.Context(), v.caller, store.KeyQuery{}); err != nil {
 		return err
 	}
+	org, err := s.store.Org(v.r.Context(), v.caller.Org.ID)
+	if err != nil {
+		return err
+	}
+	data.Lives = keyLives(org.Policy.MaxKeyAge)
 	return s.views.Page(v.w, status, "account.html", data)
 }
 
@@ -72,6 +105,10 @@ func (s *Service) createKey(v *visit) error {
 		}
 		spec.Expires = s.now().Add(life).Truncate(time.Second)
 	}
+	var err error
+	if spec.Networks, err = snap.ParseNetworks(strings.Fields(v.r.PostFormValue("from"))); err != nil {
+		return err
+	}
 	secret, key, err := s.keys.NewKey(v.r.Context(), spec)
 	if err != nil {
 		return err
@@ -92,6 +129,9 @@ func (s *Service) revokeKey(v *visit) error {
 		return err
 	}
 	s.log.InfoContext(v.r.Context(), "key revoked", "user", v.caller.User.ID, "key", id)
+	if v.r.PostFormValue("list") == "all" {
+		return s.redirect(v, "/keys", nil)
+	}
 	return s.redirect(v, "/account", nil)
 }
 

@@ -84,6 +84,9 @@ func (s *Service) Until(ctx context.Context, userID int64) (due, confirmed time.
 	if err != nil {
 		return time.Time{}, time.Time{}, err
 	}
+	if t.SignedIn.UnixMilli() == 0 {
+		return time.Time{}, t.Checked, nil // never here, or ended
+	}
 	return org.due(t), t.Checked, nil
 }
 
@@ -132,6 +135,64 @@ func (s *Service) confirmRefresh(ctx context.Context, hash []byte) error {
 		return errStale{t.Checked}
 	}
 	return nil
+}
+
+// keyWait is how long a request by a key waits for the identity provider.
+const keyWait = 5 * time.Second
+
+// ConfirmKey decides whether a key's user is confirmed as recently as the user of a session must be.
+// With ask, it first asks the identity provider about a user whose last confirmation is older than
+// recheck, unless the key was used since then, in which case the background work asks. It fails with
+// snap.ErrUnauthenticated when the provider no longer knows the user, or has not confirmed them for
+// max_staleness. It accepts local users and keys without a user.
+func (s *Service) ConfirmKey(ctx context.Context, u store.KeyUse, ask bool) error {
+	org, ok := s.organizationByID(u.Org.ID)
+	if !ok || org.oidc == nil || u.User == nil {
+		return nil
+	}
+	age := s.now().Sub(u.Confirmed)
+	idle, stale := !u.Used.After(u.Confirmed), age >= org.fresh.staleness
+	if ask && age >= org.fresh.recheck && (idle || stale) {
+		confirmed, err := s.confirmNow(ctx, org, u.User.ID)
+		if err != nil {
+			return err
+		}
+		stale = s.now().Sub(confirmed) >= org.fresh.staleness
+	}
+	if stale {
+		return snap.ErrUnauthenticated
+	}
+	return nil
+}
+
+// confirmNow asks the identity provider about a user if it can be asked, and returns when the user
+// was last confirmed. It does not wait longer than keyWait for the answer, which still counts when it
+// arrives.
+func (s *Service) confirmNow(ctx context.Context, org organization, userID int64) (time.Time, error) {
+	t, err := s.store.StandingOf(ctx, userID)
+	if err != nil || t.Refresh == nil {
+		return t.Checked, err
+	}
+	type result struct {
+		store.Standing
+		err error
+	}
+	answer := make(chan result, 1)
+	go func() {
+		t, err := s.check(context.WithoutCancel(ctx), org, t)
+		answer <- result{t, err}
+	}()
+	patience := time.NewTimer(keyWait)
+	defer patience.Stop()
+	select {
+	case r := <-answer:
+		if errors.Is(r.err, errLeft) {
+			r.err = snap.ErrUnauthenticated
+		}
+		return r.Checked, r.err
+	case <-patience.C:
+		return t.Checked, nil
+	}
 }
 
 // refuseRefresh answers a refresh that confirmRefresh refused.
@@ -350,7 +411,8 @@ func (s *Service) warnUnconfirmed(ctx context.Context) {
 		if o.oidc != nil {
 			s.log.WarnContext(ctx, "auth.key_encryption_key is not set, so refresh tokens of identity providers are "+
 				"not kept: people sign in again after "+min(o.fresh.login, UnconfirmedLogin).String()+
-				", and until then somebody who left keeps their access", "organization", o.Slug)
+				", and until then somebody who left keeps their access; their keys work for "+
+				o.fresh.staleness.String()+" after each sign-in", "organization", o.Slug)
 		}
 	}
 }

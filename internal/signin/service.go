@@ -122,7 +122,7 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 		tokens:  auth.NewTokens(s, issuer, o.Audience, o.Sealer, o.Now),
 		browser: auth.NewBrowser(s, public, o.Now, address),
 		keys: auth.New(s, auth.Options{Issuer: issuer, Audience: o.Audience, PublicURL: public, Sealer: o.Sealer,
-			Now: o.Now, Address: address}),
+			Now: o.Now, Proxies: o.TrustedProxies}),
 		address: address, now: o.Now, log: o.Log, count: o.Count, cross: auth.CrossOrigin(public),
 		sealer: o.Sealer,
 	}

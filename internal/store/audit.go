@@ -160,12 +160,12 @@ func entryOf(body string) (e snap.AuditEntry, err error) {
 
 // History returns all lines until a time that are needed to say who could see a snapshot then, the
 // oldest first: those about the snapshot, about the organization's users and keys, and about its
-// closing.
+// closing and policy.
 func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, until time.Time) ([]snap.AuditEntry,
 	error) {
 	return collect(ctx, s,
 		`SELECT `+entryColumns+` FROM audit a WHERE org_id = $1 AND (snapshot = $2
-			OR action IN ($3, $4, $5, $6, $7)) AND at <= $8 ORDER BY seq`, scanEntry, c.Org.ID, snapshotID,
+			OR action IN ($3, $4, $5, $6, $7, $8)) AND at <= $9 ORDER BY seq`, scanEntry, c.Org.ID, snapshotID,
 		string(snap.AuditUserChanged), string(snap.AuditKeyMade), string(snap.AuditKeyRevoked),
-		string(snap.AuditOrgClosed), string(snap.AuditOrgOpened), until.UnixMilli())
+		string(snap.AuditOrgClosed), string(snap.AuditOrgOpened), string(snap.AuditPolicy), until.UnixMilli())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"net/netip"
 	"time"
 
 	"snap"
@@ -65,35 +66,45 @@ func (s *Store) CallerWithoutGroups(ctx context.Context, userID int64) (snap.Cal
 		`SELECT `+callerColumns+` FROM users u JOIN orgs o ON o.id = u.org_id WHERE u.id = $1 AND u.disabled = 0 AND o.closed = 0`, userID))
 }
 
-// CallerOfKey returns the caller, without groups, of the key whose secret has this SHA-256, and
-// when the key was last used. It fails with snap.ErrUnauthenticated when there is no such key, it
-// has expired or was revoked, its user is disabled or its organization is closed.
-func (s *Store) CallerOfKey(ctx context.Context, hash []byte) (c snap.Caller, used time.Time, err error) {
+// KeyUse is the caller of a usable key, without groups, and what else decides whether the key may
+// be used now.
+type KeyUse struct {
+	snap.Caller
+	Used      time.Time      // the last use that was recorded; zero if there is none
+	Networks  []netip.Prefix // it may be used from these only; empty means from anywhere
+	Confirmed time.Time      // when the identity provider last confirmed the user; zero if never
+}
+
+// CallerOfKey returns the caller of the key whose secret has this SHA-256. It fails with
+// snap.ErrUnauthenticated when there is no such key, it has expired or was revoked, its user is
+// disabled or its organization is closed. The caller checks the network and the confirmation.
+func (s *Store) CallerOfKey(ctx context.Context, hash []byte) (KeyUse, error) {
 	return s.callerOfKey(ctx, `k.hash = $1`, hash)
 }
 
 // CallerOfKeyID is [Store.CallerOfKey] for a key that was accepted earlier.
-func (s *Store) CallerOfKeyID(ctx context.Context, id int64) (snap.Caller, error) {
-	c, _, err := s.callerOfKey(ctx, `k.id = $1`, id)
-	return c, err
+func (s *Store) CallerOfKeyID(ctx context.Context, id int64) (KeyUse, error) {
+	return s.callerOfKey(ctx, `k.id = $1`, id)
 }
 
-func (s *Store) callerOfKey(ctx context.Context, which string, arg any) (c snap.Caller, used time.Time, err error) {
+func (s *Store) callerOfKey(ctx context.Context, which string, arg any) (u KeyUse, err error) {
 	var k snap.Credential
-	var scopes string
-	var usedAt, expires sql.NullInt64
-	c, err = scanCaller(s.row(ctx, `
-		SELECT `+callerColumns+`, k.id, k.kind, k.name, k.scopes, k.last_used_at, k.expires_at
+	var scopes, networks string
+	var used, expires, confirmed sql.NullInt64
+	u.Caller, err = scanCaller(s.row(ctx, `
+		SELECT `+callerColumns+`, k.id, k.kind, k.name, k.scopes, k.last_used_at, k.expires_at, k.networks, i.checked_at
 		FROM api_keys k JOIN orgs o ON o.id = k.org_id LEFT JOIN users u ON u.id = k.user_id
+			LEFT JOIN sign_ins i ON i.user_id = k.user_id
 		WHERE `+which+usableKey+` AND (k.user_id IS NULL OR u.disabled = 0) AND o.closed = 0`, arg, s.now().UnixMilli()),
-		&k.ID, &k.Kind, &k.Name, &scopes, &usedAt, &expires)
+		&k.ID, &k.Kind, &k.Name, &scopes, &used, &expires, &networks, &confirmed)
 	if err != nil {
-		return snap.Caller{}, time.Time{}, err
+		return KeyUse{}, err
 	}
 	k.Scopes = splitScopes(scopes)
-	k.Until = earliest(timeOf(usedAt).Add(touchEvery), timeOf(expires))
-	c.Credential = k
-	return c, timeOf(usedAt), nil
+	k.Until = earliest(timeOf(used).Add(touchEvery), timeOf(expires))
+	u.Credential, u.Used, u.Confirmed = k, timeOf(used), timeOf(confirmed)
+	u.Networks, err = splitNetworks(networks)
+	return u, err
 }
 
 // GroupsOf returns the groups of the caller, and none for an organization.

@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"math"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -19,23 +22,33 @@ type Key struct {
 	UserID    int64  // 0 for organization-level keys
 	User      string // e-mail of the user it acts as
 	Scopes    []snap.Scope
+	Networks  []netip.Prefix // it may be used from these only; empty means from anywhere
 	Created   time.Time
 	CreatedBy string    // e-mail of its creator; empty for the operator
-	Expires   time.Time // zero means never
+	Expires   time.Time // zero means never; includes the policy max_key_age of its organization
 	LastUsed  time.Time
 	Revoked   time.Time
 }
 
+// IdleSince returns when the key was last used, or when it was created if it was never used.
+func (k Key) IdleSince() time.Time {
+	if k.LastUsed.IsZero() {
+		return k.Created
+	}
+	return k.LastUsed
+}
+
 // AddKey stores a key by the SHA-256 of its secret. It uses these fields of k: Kind, Name, Hint,
-// Org.ID, UserID, Scopes and Expires. by is the user who creates the key, or 0 for the operator.
+// Org.ID, UserID, Scopes, Networks and Expires. by is the user who creates the key, or 0 for the operator.
 func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, `
-			INSERT INTO api_keys(hash, kind, name, hint, org_id, user_id, scopes, created_at, created_by, expires_at)
-			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
+			INSERT INTO api_keys(hash, kind, name, hint, org_id, user_id, scopes, created_at, created_by, expires_at,
+				networks)
+			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`,
 			hash, string(k.Kind), k.Name, k.Hint, k.Org.ID, nullID(k.UserID), joinScopes(k.Scopes),
-			s.now().UnixMilli(), nullID(by), millis(k.Expires)).Scan(&id)
+			s.now().UnixMilli(), nullID(by), millis(k.Expires), joinNetworks(k.Networks)).Scan(&id)
 		if err != nil {
 			return err
 		}
@@ -47,7 +60,10 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 	return one(s.keys(ctx, `WHERE k.id = $1`, id))
 }
 
-const usableKey = ` AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)`
+// usableKey is the condition on a key k of an organization o that it may be used at the time $2. The
+// policy max_key_age ends keys from before it was set, too.
+const usableKey = ` AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $2)
+	AND (o.max_key_age = 0 OR k.created_at + o.max_key_age > $2)`
 
 // touchEvery is the least time between two updates of a "last used" time.
 const touchEvery = time.Minute
@@ -65,25 +81,57 @@ func (s *Store) TouchKey(ctx context.Context, id int64, used time.Time) error {
 	return exceptFull(err)
 }
 
-// Keys returns the caller's own keys, the newest first. With all, it returns every key of the
+// KeyQuery selects keys.
+type KeyQuery struct {
+	All  bool          // every key of the organization instead of the caller's own
+	Idle time.Duration // only keys that were not used for at least so long; 0 means every key
+}
+
+// Keys returns the caller's own keys, the newest first. With All, it returns every key of the
 // organization, and fails with forbidden unless the caller is an owner or admin. Revoked keys are
 // left out.
-func (s *Store) Keys(ctx context.Context, c snap.Caller, all bool) ([]Key, error) {
-	if all {
+func (s *Store) Keys(ctx context.Context, c snap.Caller, q KeyQuery) ([]Key, error) {
+	if q.All || c.User == nil {
 		if err := snap.Allowed(c, snap.ActAdminister, snap.Snapshot{}); err != nil {
 			return nil, err
 		}
-		return s.OrgKeys(ctx, c.Org.ID)
+		return s.OrgKeys(ctx, c.Org.ID, q.Idle)
 	}
-	if c.User == nil {
-		return nil, snap.Allowed(c, snap.ActAdminister, snap.Snapshot{})
-	}
-	return s.keys(ctx, `WHERE k.user_id = $1 AND k.revoked_at IS NULL ORDER BY k.id DESC`, c.User.ID)
+	return s.keys(ctx, `WHERE k.user_id = $1`+unusedKey, c.User.ID, s.idleBefore(q.Idle))
 }
 
-// OrgKeys returns all keys of an organization that were not revoked. It is for the operator.
-func (s *Store) OrgKeys(ctx context.Context, orgID int64) ([]Key, error) {
-	return s.keys(ctx, `WHERE k.org_id = $1 AND k.revoked_at IS NULL ORDER BY k.id DESC`, orgID)
+// OrgKeys returns all keys of an organization that were not revoked and were not used for at least
+// idle, the newest first. It is for the operator.
+func (s *Store) OrgKeys(ctx context.Context, orgID int64, idle time.Duration) ([]Key, error) {
+	return s.keys(ctx, `WHERE k.org_id = $1`+unusedKey, orgID, s.idleBefore(idle))
+}
+
+// unusedKey continues a query for keys that were last used at or before $2.
+const unusedKey = ` AND k.revoked_at IS NULL AND coalesce(k.last_used_at, k.created_at) <= $2 ORDER BY k.id DESC`
+
+func (s *Store) idleBefore(idle time.Duration) int64 {
+	if idle <= 0 {
+		return math.MaxInt64
+	}
+	return s.now().Add(-idle).UnixMilli()
+}
+
+// IdleKeys counts the usable keys of the caller, and for owners and admins those of the
+// organization, that were not used for [snap.IdleKey].
+func (s *Store) IdleKeys(ctx context.Context, c snap.Caller) (own, all int, err error) {
+	if c.User == nil {
+		return 0, 0, nil
+	}
+	now := s.now()
+	err = s.row(ctx, `
+		SELECT coalesce(sum(CASE WHEN k.user_id = $1 THEN 1 ELSE 0 END), 0), count(*)
+		FROM api_keys k JOIN orgs o ON o.id = k.org_id
+		WHERE k.org_id = $3 AND coalesce(k.last_used_at, k.created_at) <= $4`+usableKey,
+		c.User.ID, now.UnixMilli(), c.Org.ID, now.Add(-snap.IdleKey).UnixMilli()).Scan(&own, &all)
+	if !c.IsAdmin() {
+		all = 0
+	}
+	return own, all, err
 }
 
 // RevokeKey revokes one of the caller's keys at once or, for an owner or admin, any key of the
@@ -142,19 +190,48 @@ func one[T any](rows []T, err error) (T, error) {
 func (s *Store) keys(ctx context.Context, where string, args ...any) ([]Key, error) {
 	return collect(ctx, s, `
 		SELECT k.id, k.kind, k.name, k.hint, o.id, o.slug, o.name, k.user_id, coalesce(u.email, ''), k.scopes,
-			k.created_at, coalesce(b.email, ''), k.expires_at, k.last_used_at, k.revoked_at
+			k.created_at, coalesce(b.email, ''), k.expires_at, k.last_used_at, k.revoked_at, k.networks, o.max_key_age
 		FROM api_keys k JOIN orgs o ON o.id = k.org_id
 			LEFT JOIN users u ON u.id = k.user_id LEFT JOIN users b ON b.id = k.created_by `+where, scanKey, args...)
 }
 
 func scanKey(rows *sql.Rows) (k Key, err error) {
 	var userID, created, expires, used, revoked sql.NullInt64
-	var kind, scopes string
+	var kind, scopes, networks string
+	var maxAge int64
 	err = rows.Scan(&k.ID, &kind, &k.Name, &k.Hint, &k.Org.ID, &k.Org.Slug, &k.Org.Name, &userID, &k.User, &scopes,
-		&created, &k.CreatedBy, &expires, &used, &revoked)
+		&created, &k.CreatedBy, &expires, &used, &revoked, &networks, &maxAge)
+	if err != nil {
+		return k, err
+	}
 	k.Kind, k.UserID, k.Scopes = snap.CredentialKind(kind), userID.Int64, splitScopes(scopes)
 	k.Created, k.Expires, k.LastUsed, k.Revoked = timeOf(created), timeOf(expires), timeOf(used), timeOf(revoked)
+	if maxAge > 0 {
+		k.Expires = earliest(k.Created.Add(time.Duration(maxAge)*time.Millisecond), k.Expires)
+	}
+	k.Networks, err = splitNetworks(networks)
 	return k, err
+}
+
+func joinNetworks(networks []netip.Prefix) string {
+	var words []string
+	for _, n := range networks {
+		words = append(words, n.String())
+	}
+	return strings.Join(words, " ")
+}
+
+// splitNetworks reverses joinNetworks. It fails on other text, because a key without networks could
+// be used from anywhere.
+func splitNetworks(text string) (networks []netip.Prefix, err error) {
+	for word := range strings.FieldsSeq(text) {
+		n, err := netip.ParsePrefix(word)
+		if err != nil {
+			return nil, fmt.Errorf("the networks of a key: %w", err)
+		}
+		networks = append(networks, n)
+	}
+	return networks, nil
 }
 
 func joinScopes(scopes []snap.Scope) string {

@@ -37,7 +37,7 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 		var before string
 		err := tx.QueryRowContext(ctx, `SELECT id, policy FROM orgs WHERE slug = $1`, slug).Scan(&org.ID, &before)
 		if err == nil {
-			return s.changeOrg(ctx, tx, org, before, string(policy))
+			return s.changeOrg(ctx, tx, org, before, string(policy), p.MaxKeyAge)
 		}
 		if !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -46,7 +46,8 @@ func (s *Store) ApplyOrg(ctx context.Context, slug, name string, p snap.Policy) 
 			return err
 		}
 		if _, err := tx.ExecContext(ctx,
-			`INSERT INTO orgs(id, slug, name, policy) VALUES($1, $2, $3, $4)`, org.ID, slug, name, string(policy)); err != nil {
+			`INSERT INTO orgs(id, slug, name, policy, max_key_age) VALUES($1, $2, $3, $4, $5)`,
+			org.ID, slug, name, string(policy), p.MaxKeyAge.Milliseconds()); err != nil {
 			return err
 		}
 		return s.setKeys(ctx, tx, org)
@@ -95,10 +96,11 @@ func (s *Store) CloseAllBut(ctx context.Context, slugs []string) error {
 }
 
 // changeOrg sets an organization's name and policy, and records a changed policy.
-func (s *Store) changeOrg(ctx context.Context, tx *sql.Tx, org snap.OrgRef, before, policy string) error {
+func (s *Store) changeOrg(ctx context.Context, tx *sql.Tx, org snap.OrgRef, before, policy string,
+	maxKeyAge time.Duration) error {
 	res, err := tx.ExecContext(ctx,
-		`UPDATE orgs SET name = $2, policy = $3 WHERE id = $1 AND (name <> $2 OR policy <> $3)`,
-		org.ID, org.Name, policy)
+		`UPDATE orgs SET name = $2, policy = $3, max_key_age = $4 WHERE id = $1 AND (name <> $2 OR policy <> $3)`,
+		org.ID, org.Name, policy, maxKeyAge.Milliseconds())
 	if err != nil {
 		return err
 	}

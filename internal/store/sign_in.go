@@ -107,10 +107,13 @@ func (s *Store) KeepRefresh(ctx context.Context, userID int64, refresh []byte) e
 	return err
 }
 
-// Confirmed records that the identity provider confirmed a user just now.
+// Confirmed records that the identity provider confirmed a user just now. The user of another auth
+// service may never have signed in here.
 func (s *Store) Confirmed(ctx context.Context, userID int64) error {
-	_, err := s.write.ExecContext(ctx,
-		`UPDATE sign_ins SET checked_at = $1, claimed_until = 0, not_before = 0 WHERE user_id = $2`, s.now().UnixMilli(), userID)
+	_, err := s.write.ExecContext(ctx, `
+		INSERT INTO sign_ins(user_id, signed_in_at, checked_at) VALUES($2, 0, $1)
+		ON CONFLICT(user_id) DO UPDATE SET checked_at = excluded.checked_at, claimed_until = 0, not_before = 0`,
+		s.now().UnixMilli(), userID)
 	return err
 }
 

@@ -2,6 +2,7 @@ package webui
 
 import (
 	"net/http"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -19,9 +20,36 @@ type accountPage struct {
 	SignIn   signinView
 	Sessions []api.Session
 	Keys     []api.Key
+	KeyList  string // which keys are listed: own, or for admins all or idle
+	now      time.Time
 	Config   string
 	Version  string
 	Jobs     []jobView
+}
+
+// The values of KeyList.
+const (
+	ownKeys  = "own"
+	allKeys  = "all"
+	idleKeys = "idle"
+)
+
+// keyList returns which keys a request asks for.
+func keyList(r *http.Request, me api.Me) string {
+	list := r.URL.Query().Get("keys")
+	if me.Role.IsAdmin() && (list == allKeys || list == idleKeys) {
+		return list
+	}
+	return ownKeys
+}
+
+// Idle reports whether a key was not used for so long that it may no longer be needed.
+func (p accountPage) Idle(k api.Key) bool {
+	since := k.CreatedAt
+	if k.LastUsed != nil {
+		since = *k.LastUsed
+	}
+	return !p.now.Before(since.Add(snap.IdleKey))
 }
 
 // Credential describes the credential by which the service recognizes the caller.
@@ -50,14 +78,19 @@ func (s *Server) account(w http.ResponseWriter, r *http.Request) error {
 			page.Problem = nil // the page offers a sign-in instead
 		}
 	}
+	page.KeyList, page.now = keyList(r, page.Me), s.o.Now()
 	if page.SignedIn() {
+		filter := api.KeyFilter{All: page.KeyList != ownKeys}
+		if page.KeyList == idleKeys {
+			filter.Idle = snap.IdleKey
+		}
 		g, ctx := errgroup.WithContext(r.Context())
 		g.Go(func() (err error) {
 			page.Sessions, err = s.cloud.client().Sessions(ctx)
 			return err
 		})
 		g.Go(func() (err error) {
-			page.Keys, err = s.cloud.client().Keys(ctx)
+			page.Keys, err = s.cloud.client().Keys(ctx, filter)
 			return err
 		})
 		if err := g.Wait(); err != nil {

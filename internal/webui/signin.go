@@ -184,6 +184,10 @@ func (s *Server) toAccount(w http.ResponseWriter, r *http.Request) error {
 	if fragment(r) {
 		return s.account(w, r)
 	}
-	http.Redirect(w, r, "/account", http.StatusSeeOther)
+	to := "/account"
+	if list := r.URL.Query().Get("keys"); list == allKeys || list == idleKeys {
+		to += "?keys=" + list
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }

@@ -151,6 +151,15 @@ type rowStates struct {
 	Widened widened
 }
 
+// signedInAs is a user with unused keys, as the service describes them.
+func signedInAs(role snap.Role) api.Me {
+	me := api.Me{Organization: "acme", Role: role, Credential: api.MeCredential{Kind: snap.LoginToken}, IdleKeys: 1}
+	if role.IsAdmin() {
+		me.OrgIdleKeys = 2
+	}
+	return me
+}
+
 func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) []state {
 	unknown := admin
 	unknown.GroupsUnknown, unknown.Groups, unknown.GroupsAsOf = true, []api.MyGroup{{Name: "eng"}, {Name: "dba"}},
@@ -180,6 +189,14 @@ func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) 
 			Keys:     []api.Key{{ID: "3", Name: "ci", Hint: "cak_1234…", ExpiresAt: &later}}},
 			[]string{"eng, dba", "no usable groups", "You are in more groups than fit; ask your admin.", "this one",
 				"never used"}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: signedInAs(snap.RoleAdmin),
+			KeyList: allKeys, now: later,
+			Keys: []api.Key{{ID: "3", Name: "ci", User: "mia@acme.test", CreatedAt: later.Add(-snap.IdleKey),
+				From: []string{"10.0.0.0/8"}}, {ID: "4", Name: "new", CreatedAt: later}}},
+			[]string{"2 keys were not used", ">not used for 90 days</span>", "mia@acme.test", "only from 10.0.0.0/8",
+				"the organization", "revoke?keys=all", `href="/account?keys=idle"`}},
+		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: signedInAs(snap.RoleMember)},
+			[]string{"1 key was not used"}},
 		{"account.html", nil, accountPage{Page: page, Cloud: "https://c", Me: key},
 			[]string{"pull, push", "service agent"}},
 		{"activity.html", []string{"activity"}, activityPage{Page: page, Entries: inWords(log),
