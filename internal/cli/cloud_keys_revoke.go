@@ -13,8 +13,8 @@ import (
 func (a *app) keysRevokeCommand() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
-		Use:     "revoke KEY-ID",
-		Short:   "Revoke an API key at once",
+		Use:   "revoke KEY-ID",
+		Short: "Revoke an API key at once",
 		Long: "Revoke ends an API key. Every further request with it is refused. Owners and\n" +
 			"admins can revoke every key of the organization: `snapcli cloud keys --all` lists them.",
 		Example: examples("revoke a key", "snapcli cloud keys revoke 12"),
