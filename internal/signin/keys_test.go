@@ -40,8 +40,8 @@ func (h *house) useKey(key string, works bool) {
 }
 
 // TestKeysEndWithTheirPeople: a key works only while the identity provider knows its
-// person. Who was removed is out at the next use of a key that was idle, and with
-// the next check of one that is in use.
+// person. After a removal, a key that was idle is refused at its next use, and one
+// that is in use after the next check.
 func TestKeysEndWithTheirPeople(t *testing.T) {
 	t.Parallel()
 	t.Run("removed, key was idle", func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestKeysEndWithTheirPeople(t *testing.T) {
 		h.recheck(1)
 		h.useKey(key, false)
 	})
-	t.Run("a nightly job goes on", func(t *testing.T) {
+	t.Run("a nightly job continues", func(t *testing.T) {
 		t.Parallel()
 		h, p := startSealed(t, storeIn)
 		h.loginUpstream()
@@ -150,7 +150,8 @@ func TestAllKeysPage(t *testing.T) {
 	mia, alice := h.browser(), h.browser()
 	mia.signIn("mia@acme.test", "mia-password")
 	alice.signIn("alice@acme.test", "alice-password")
-	a := mia.submit(mia.get("/auth/account"), "/auth/account/keys", "name", "office", "from", "10.0.0.0/8 2001:db8::/32")
+	a := mia.submit(mia.get("/auth/account"), "/auth/account/keys", "name", "office",
+		"from", "10.0.0.0/8 2001:db8::/32")
 	if a.status != http.StatusCreated || !strings.Contains(a.body, "only from 10.0.0.0/8, 2001:db8::/32") {
 		t.Errorf("a key with networks: %d %s", a.status, a.body)
 	}

@@ -25,7 +25,7 @@ type Key struct {
 	Networks  []netip.Prefix // it may be used from these only; empty means from anywhere
 	Created   time.Time
 	CreatedBy string    // e-mail of its creator; empty for the operator
-	Expires   time.Time // zero means never; includes the policy max_key_age of its organization
+	Expires   time.Time // zero means never; at most the organization's max_key_age after Created
 	LastUsed  time.Time
 	Revoked   time.Time
 }
