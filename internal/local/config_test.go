@@ -3,12 +3,15 @@ package local
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"snap"
 )
@@ -236,6 +239,50 @@ func TestExpand(t *testing.T) {
 		if _, err := expand(bad, env); snap.CodeOf(err) != snap.CodeUsage {
 			t.Errorf("expand(%q) = %v", bad, err)
 		}
+	}
+}
+
+// TestExpandURL checks that a value from the environment arrives as it is, whatever characters it
+// has, in each place of a URL.
+func TestExpandURL(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.StringN(1, 20, -1).Draw(t, "value")
+		env := func(string) string { return value }
+		parsed := func(raw string) *url.URL {
+			expanded, err := expandURL(raw, env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := url.Parse(expanded)
+			if err != nil {
+				t.Fatalf("%s becomes %q: %v", raw, expanded, err)
+			}
+			return u
+		}
+		u := parsed("postgres://${A}:${B}@db.example.com:5432/${C}?password=${D}&sslmode=require")
+		password, _ := u.User.Password()
+		for place, got := range map[string]string{"user": u.User.Username(), "password": password,
+			"path": strings.TrimPrefix(u.Path, "/"), "query": u.Query().Get("password")} {
+			if got != value {
+				t.Errorf("the %s is %q, want %q", place, got, value)
+			}
+		}
+		if u.Host != "db.example.com:5432" || u.Query().Get("sslmode") != "require" || u.Fragment != "" {
+			t.Errorf("the value changed another part of the URL: %s", u)
+		}
+	})
+	env := func(string) string { return "postgres://u:p%40ss@h:5432/d" }
+	if got, err := expandURL("${DATABASE_URL}", env); err != nil || got != env("") {
+		t.Errorf("a whole URL becomes %q, %v", got, err)
+	}
+	host := func(string) string { return "db:5432" }
+	if got, err := expandURL("postgres://u@${HOST}/d", host); err != nil || got != "postgres://u@db:5432/d" {
+		t.Errorf("a host becomes %q, %v", got, err)
+	}
+	file := func(string) string { return "/data/100%#?.db" }
+	if got, err := expandURL("sqlite:${FILE}", file); err != nil || got != "sqlite:/data/100%25%23%3F.db" {
+		t.Errorf("a file becomes %q, %v", got, err)
 	}
 }
 

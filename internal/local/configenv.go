@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 
@@ -83,9 +84,21 @@ func envName(key string) string {
 // An unset variable is an error of code usage, because an empty password would only fail later and
 // less clearly.
 func expand(s string, env func(string) string) (string, error) {
+	return expandEach(s, env, func(_, _, value string) string { return value })
+}
+
+// expandURL does the same in a URL. Each value is encoded for its place, so that a password may
+// contain any character. A variable that holds a whole URL, or a host, is used as it is.
+func expandURL(raw string, env func(string) string) (string, error) {
+	return expandEach(raw, env, encodeInURL)
+}
+
+// expandEach replaces each reference with the result of encode, which receives the value and the
+// texts before and after the reference as they were written.
+func expandEach(s string, env func(string) string, encode func(before, after, value string) string) (string, error) {
 	var b strings.Builder
-	for {
-		before, rest, found := strings.Cut(s, "${")
+	for at := 0; ; {
+		before, rest, found := strings.Cut(s[at:], "${")
 		b.WriteString(before)
 		if !found {
 			return b.String(), nil
@@ -100,7 +113,26 @@ func expand(s string, env func(string) string) (string, error) {
 				name),
 				"set it, or change the URL with `snapcli config edit`")
 		}
-		b.WriteString(value)
-		s = after
+		b.WriteString(encode(s[:at+len(before)], after, value))
+		at = len(s) - len(after)
 	}
+}
+
+// encodeInURL encodes a value for its place between two parts of a URL (RFC 3986, section 3).
+func encodeInURL(before, after, value string) string {
+	_, inside, opened := strings.Cut(before, ":")
+	authority, hasAuthority := strings.CutPrefix(inside, "//")
+	inAuthority := hasAuthority && !strings.ContainsAny(authority, "/?#")
+	restOfAuthority, _, _ := strings.Cut(strings.NewReplacer("?", "/", "#", "/").Replace(after), "/")
+	switch {
+	case !opened:
+		return value
+	case strings.Contains(inside, "?"):
+		return url.QueryEscape(value)
+	case inAuthority && strings.Contains(restOfAuthority, "@"):
+		return strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+	case inAuthority:
+		return value
+	}
+	return (&url.URL{Path: value}).EscapedPath()
 }

@@ -49,7 +49,7 @@ type database struct {
 
 // databaseAt returns the database at a URL of the configuration. It does not connect.
 func (a *Agent) databaseAt(raw string) (database, error) {
-	expanded, err := expand(raw, a.env)
+	expanded, err := expandURL(raw, a.env)
 	if err != nil {
 		return database{}, err
 	}

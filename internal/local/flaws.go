@@ -85,7 +85,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 // urlFlaw checks a URL after expanding its ${NAME} references. An unset variable is only doubtful,
 // because it may be set elsewhere.
 func (a *Agent) urlFlaw(key, raw string, check func(string) error) Flaw {
-	expanded, err := expand(raw, a.env)
+	expanded, err := expandURL(raw, a.env)
 	if err != nil {
 		return Flaw{Key: key, Err: err, Doubt: true}
 	}

@@ -110,7 +110,7 @@ func (a *Agent) profile(ctx context.Context, name string) (*profile.Profile, str
 			Detail: fmt.Sprintf("there is no storage profile %q", name),
 			Hint:   "there are: " + strings.Join(names, ", ")}
 	}
-	rawURL, err := expand(chosen.URL, a.env)
+	rawURL, err := expandURL(chosen.URL, a.env)
 	if err != nil {
 		return nil, "", err
 	}
