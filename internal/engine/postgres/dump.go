@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -40,10 +41,12 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 		if err := describe(ctx, conn, &info); err != nil {
 			return info, d.failure(err)
 		}
-		return e.dumpSubset(ctx, d, tool, info, w, o)
+		out := &engine.Counter{W: w, O: o}
+		return retryMoved(out, func() (engine.Info, error) { return d.dumpSubset(ctx, tool, info, out, o) })
 	}
 	o.Begin("dump")
-	return d.dumpAgain(ctx, conn, tool, info, &engine.Counter{W: w, O: o, Of: 0})
+	out := &engine.Counter{W: w, O: o}
+	return retryMoved(out, func() (engine.Info, error) { return d.dumpOnce(ctx, tool, info, out) })
 }
 
 // describe fills in what can be seen of the database, and what a dump of it leaves
@@ -68,42 +71,37 @@ func (d database) dumpArguments(t tool, snapshot string) []string {
 	return args
 }
 
-// dumpAgain dumps, and retries if a table was dropped before pg_dump locked all of them: nothing
-// has been written then.
-func (d database) dumpAgain(ctx context.Context, conn *pgx.Conn, t tool, known engine.Info,
-	w *engine.Counter) (info engine.Info, err error) {
+// retryMoved dumps, and dumps again if a table was dropped or rewritten before pg_dump had locked
+// all of them. Nothing has been written in that case.
+func retryMoved(w *engine.Counter, dump func() (engine.Info, error)) (info engine.Info, err error) {
 	for range 5 {
-		if conn == nil {
-			if conn, err = d.connect(ctx); err != nil {
-				return known, err
-			}
-		}
-		info = known
-		err = d.dumpOnce(ctx, conn, t, &info, w)
-		conn.Close(context.WithoutCancel(ctx))
-		conn = nil
-		if w.Done > 0 || !schemaMoved(err) {
+		if info, err = dump(); w.Done > 0 || !schemaMoved(err) {
 			return info, err
 		}
 	}
 	var failed *snap.Error
 	if errors.As(err, &failed) {
 		e := *failed
-		e.Hint = "tables are created or dropped all the time; build again when that is over"
+		e.Hint = "tables are created, dropped or rewritten all the time; build again when that is over"
 		err = &e
 	}
 	return info, err
 }
 
 // dumpOnce dumps and describes the database in one snapshot of the server.
-func (d database) dumpOnce(ctx context.Context, conn *pgx.Conn, t tool, info *engine.Info, w io.Writer) error {
+func (d database) dumpOnce(ctx context.Context, t tool, info engine.Info, w io.Writer) (engine.Info, error) {
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return info, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
 	var snapshot string
-	_, err := conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	_, err = conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 	if err == nil {
 		err = conn.QueryRow(ctx, "SELECT pg_export_snapshot()").Scan(&snapshot)
 	}
 	if err != nil {
-		return d.failure(err)
+		return info, d.failure(err)
 	}
 	var counts map[[2]string]int64
 	var warnings []string
@@ -111,7 +109,7 @@ func (d database) dumpOnce(ctx context.Context, conn *pgx.Conn, t tool, info *en
 	g.Go(func() error {
 		var err error
 		if info.Schema, err = describeSchema(ctx, conn.PgConn()); err == nil {
-			err = describe(ctx, conn, info)
+			err = describe(ctx, conn, &info)
 		}
 		return d.failure(err)
 	})
@@ -120,15 +118,15 @@ func (d database) dumpOnce(ctx context.Context, conn *pgx.Conn, t tool, info *en
 		return err
 	})
 	if err := g.Wait(); err != nil {
-		return err
+		return info, err
 	}
 	info.Warnings = append(info.Warnings, warnings...)
 	info.Tables = merge(info.Tables, counts)
-	return nil
+	return info, nil
 }
 
 func schemaMoved(err error) bool {
-	return err != nil && (strings.Contains(err.Error(), "does not exist") ||
+	return err != nil && (errors.Is(err, errRewritten) || strings.Contains(err.Error(), "does not exist") ||
 		strings.Contains(err.Error(), "cache lookup failed") ||
 		strings.Contains(err.Error(), "could not open relation"))
 }
@@ -159,14 +157,19 @@ func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot stri
 	if via != nil {
 		cmd, said = via.command(ctx, t, d.dumpArguments(t, snapshot)...)
 	}
-	stream, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, nil, fmt.Errorf("start pg_dump: %w", err)
 	}
-	out := &failing{w: w}
+	out, stream := &failing{w: w}, bufio.NewReaderSize(stdout, 1<<20)
+	if err := d.checkLocked(ctx, stream, snapshot); err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, nil, err
+	}
 	counts, failed := condense(stream, via, out)
 	early := errors.Is(failed, io.EOF) || errors.Is(failed, io.ErrUnexpectedEOF)
 	if early { // it is about to say why

@@ -26,7 +26,7 @@ const stateReadOnly = "25006"
 const sessionLikeDump = `SET datestyle = ISO; SET intervalstyle = postgres; SET extra_float_digits = 3; SET row_security = off; SET synchronize_seqscans = off`
 
 // dumpSubset dumps some rows of the database.
-func (e Engine) dumpSubset(ctx context.Context, d database, t tool, info engine.Info, w io.Writer,
+func (d database) dumpSubset(ctx context.Context, t tool, info engine.Info, w io.Writer,
 	o engine.Options) (engine.Info, error) {
 	conn, err := d.connect(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (e Engine) dumpSubset(ctx context.Context, d database, t tool, info engine.
 		return info, c.failure(err)
 	}
 	o.Begin("dump")
-	warnings, err := c.dump(ctx, t, snapshot, &engine.Counter{W: w, O: o})
+	warnings, err := c.dump(ctx, t, snapshot, w)
 	if err != nil {
 		return info, err
 	}
@@ -301,14 +301,18 @@ func (c *cutter) of(ctx context.Context, t engine.Table) (int64, error) {
 // dump runs pg_dump on the snapshot and writes what it writes, cut down.
 func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer) ([]string, error) {
 	cmd, said := t.command(ctx, c.d, c.d.dumpArguments(t, snapshot)...)
-	stream, err := cmd.StdoutPipe()
+	stdout, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start pg_dump: %w", err)
 	}
-	failed := c.copy(ctx, stream, w)
+	stream := bufio.NewReaderSize(stdout, 1<<20)
+	failed := c.d.checkLocked(ctx, stream, snapshot)
+	if failed == nil {
+		failed = c.copy(ctx, stream, w)
+	}
 	if failed != nil {
 		_ = cmd.Process.Kill()
 	}

@@ -1,0 +1,60 @@
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"snap"
+)
+
+// errRewritten says that the dump's snapshot no longer shows the rows of a table.
+var errRewritten = errors.New("a table was truncated or rewritten")
+
+// checkLocked waits until pg_dump has locked its tables, which is when it writes its first byte, and
+// returns errRewritten if one of them has been truncated or rewritten since the snapshot was taken.
+// TRUNCATE and the forms of ALTER TABLE that rewrite a table ignore older snapshots, in which the
+// table is empty from then on (PostgreSQL's documentation, "Caveats" of concurrency control). The
+// locks prevent it from now on.
+//
+// It opens a session, because an older one may have cached the files of the tables.
+func (d database) checkLocked(ctx context.Context, stream *bufio.Reader, snapshot string) error {
+	if _, err := stream.Peek(1); err != nil {
+		return nil // pg_dump failed, and its exit status and messages say why
+	}
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+	if err == nil {
+		_, err = conn.Exec(ctx, fmt.Sprintf("SET TRANSACTION SNAPSHOT %s", quoteText(snapshot)))
+	}
+	var table string
+	if err == nil {
+		err = conn.QueryRow(ctx, rewrittenTable).Scan(&table)
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return d.failure(err)
+	}
+	return &snap.Error{Code: snap.CodeDatabase,
+		Detail: fmt.Sprintf("table %s was truncated, rewritten or dropped while the build began", table),
+		Hint:   "build again", Cause: errRewritten}
+}
+
+// rewrittenTable selects a table whose file is another one now than in the transaction's snapshot.
+// The columns of pg_class are those of the snapshot, and pg_relation_filenode returns today's file.
+const rewrittenTable = `
+	SELECT format('%I.%I', n.nspname, c.relname)
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.relkind = 'r' AND c.relpersistence <> 't' AND c.relfilenode <> 0
+		AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+		AND c.relfilenode IS DISTINCT FROM pg_relation_filenode(c.oid)
+	ORDER BY 1 LIMIT 1`

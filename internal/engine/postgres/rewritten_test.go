@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"snap/internal/engine"
+	"snap/internal/servertest"
+)
+
+// TestRewrittenTable replaces a table's rows between the moment of the dump and the lock of pg_dump,
+// by the statements that ignore older snapshots. Every committed state of the table has its rows, so
+// the dump has them too.
+func TestRewrittenTable(t *testing.T) {
+	t.Parallel()
+	for name, rewrite := range map[string]string{
+		"truncate": "TRUNCATE items; INSERT INTO items SELECT i, 'new' FROM generate_series(1, 100) i",
+		"alter":    "ALTER TABLE items ALTER COLUMN id TYPE bigint",
+	} {
+		for _, whole := range []bool{true, false} {
+			t.Run(name+map[bool]string{true: ", whole", false: ", subset"}[whole], func(t *testing.T) {
+				t.Parallel()
+				url := servertest.Postgres(t)
+				execute(t, url, "CREATE TABLE items (id int PRIMARY KEY, note text); "+
+					"INSERT INTO items SELECT i, 'old' FROM generate_series(1, 100) i")
+				other := connectTo(t, url)
+				defer other.Close(context.Background())
+				if _, err := other.Exec(t.Context(), "BEGIN; "+rewrite, pgx.QueryExecModeSimpleProtocol); err != nil {
+					t.Fatal(err)
+				}
+				o := engine.Options{Jobs: 2}
+				if !whole {
+					o.Subset = &engine.Subset{Where: map[string]string{"items": "true"}}
+				}
+				failed := make(chan error, 1)
+				var info engine.Info
+				go func() {
+					var err error
+					info, err = Engine{}.Dump(t.Context(), url, &bytes.Buffer{}, o)
+					failed <- err
+				}()
+				waitForDump(t, other)
+				if _, err := other.Exec(t.Context(), "COMMIT"); err != nil {
+					t.Fatal(err)
+				}
+				if err := <-failed; err != nil {
+					t.Fatal(err)
+				}
+				if got := info.Tables[0]; got.Name != "items" || got.Rows != 100 {
+					t.Errorf("the dump has %d rows of %s, want 100 of items", got.Rows, got.Name)
+				}
+			})
+		}
+	}
+}
+
+// waitForDump returns when pg_dump, or a session of ours for a subset, waits for a lock of conn.
+func waitForDump(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	const waiting = `DO $$ BEGIN
+		WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+				AND pg_backend_pid() = ANY (pg_blocking_pids(pid)) AND (query LIKE 'LOCK%' OR query LIKE '%pg_temp%')) LOOP
+			PERFORM pg_stat_clear_snapshot();
+			PERFORM pg_sleep(0.01);
+		END LOOP; END $$`
+	if _, err := conn.Exec(t.Context(), waiting); err != nil {
+		t.Fatal(err)
+	}
+}
