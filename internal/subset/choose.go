@@ -30,6 +30,9 @@ type Dialect struct {
 	Options string                   // follows the columns of a temporary table
 	Empty   string                   // empties the table %s
 	Analyze string                   // updates the planner's statistics of the table %s; "" if not needed
+	// Statements before and after a recursive query, which make the server look up one row after the
+	// other instead of reading the whole table once for each level; "" if not needed.
+	BeforeDeep, AfterDeep string
 }
 
 // Choice is the set of chosen rows.
@@ -64,6 +67,7 @@ func Choose(ctx context.Context, g Graph, want engine.Subset, s Server, d Dialec
 		c.prepare,
 		func(ctx context.Context) error { return c.start(ctx, want.Percent) },
 		c.down, c.up,
+		func(ctx context.Context) error { return c.fill(ctx, want.Percent) },
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -118,7 +122,7 @@ func (c *Choice) start(ctx context.Context, percent float64) error {
 		condition, insert := c.Plan.Where[i], c.s.InsertWhere
 		if c.Plan.Percent[i] {
 			insert = c.s.Insert
-			condition = fmt.Sprintf("%s < %.0f", t.Share(""), percent/100*(1<<32))
+			condition = c.share(i, percent/100)
 		}
 		if condition == "" {
 			continue
@@ -133,18 +137,19 @@ func (c *Choice) start(ctx context.Context, percent float64) error {
 			return err
 		}
 	}
-	return nil
+	return c.startBelow(ctx, percent)
 }
 
-// join returns the condition that a row of the child, c, references a row of the parent, p.
-func (k ForeignKey) join() string {
+// join returns the condition that a row of the child, qualified by prefix, references a row of the
+// parent, p.
+func (k ForeignKey) join(prefix string) string {
 	var all []string
 	for i := range k.Columns {
 		equal := "="
 		if k.Equal != nil {
 			equal = k.Equal[i]
 		}
-		all = append(all, fmt.Sprintf("p.%s %s c.%s", k.Refers[i], equal, k.Columns[i]))
+		all = append(all, fmt.Sprintf("p.%s %s %s%s", k.Refers[i], equal, prefix, k.Columns[i]))
 	}
 	return strings.Join(all, " AND ")
 }
@@ -158,7 +163,7 @@ func (c *Choice) down(ctx context.Context) error {
 		}
 		rows := fmt.Sprintf("SELECT %s FROM %s k JOIN %s p ON %s JOIN %s c ON %s",
 			c.key(k.Child, "c."), c.temp("keep", k.Parent), k.ParentFrom, c.Match(k.Parent, "p.", "k."), k.ChildFrom,
-			k.join())
+			k.join("c."))
 		if err := c.s.Insert(ctx, c.temp("keep", k.Child), rows); err != nil {
 			return err
 		}
@@ -170,8 +175,7 @@ func (c *Choice) analyze(ctx context.Context, kind string, table int) error {
 	if c.d.Analyze == "" {
 		return nil
 	}
-	_, err := c.s.Exec(ctx, fmt.Sprintf(c.d.Analyze, c.temp(kind, table)))
-	return err
+	return c.execute(ctx, fmt.Sprintf(c.d.Analyze, c.temp(kind, table)))
 }
 
 // up adds the rows that a kept row references, until there are no new ones.
@@ -187,13 +191,15 @@ func (c *Choice) up(ctx context.Context) error {
 		}
 		fresh[i] = n > 0
 	}
-	for len(fresh) > 0 {
-		var err error
-		if fresh, err = c.round(ctx, fresh); err != nil {
-			return err
-		}
+	return c.upFrom(ctx, fresh)
+}
+
+// upFrom adds the rows that the new rows of the fresh tables reference, until there are no more.
+func (c *Choice) upFrom(ctx context.Context, fresh map[int]bool) (err error) {
+	for len(fresh) > 0 && err == nil {
+		fresh, err = c.round(ctx, fresh)
 	}
-	return nil
+	return err
 }
 
 // round adds the rows referenced by those of the previous round, and returns the tables that gained
@@ -203,10 +209,11 @@ func (c *Choice) round(ctx context.Context, fresh map[int]bool) (map[int]bool, e
 		if !fresh[k.Child] {
 			continue
 		}
-		rows := fmt.Sprintf("SELECT %s FROM %s n JOIN %s c ON %s JOIN %s p ON %s",
-			c.key(k.Parent, "p."), c.temp("new", k.Child), k.ChildFrom, c.Match(k.Child, "c.", "n."), k.ParentFrom,
-			k.join())
-		if err := c.s.Insert(ctx, c.temp("next", k.Parent), rows); err != nil {
+		find := c.parents
+		if k.Child == k.Parent {
+			find = c.ancestors
+		}
+		if err := find(ctx, k); err != nil {
 			return nil, err
 		}
 	}
@@ -224,6 +231,43 @@ func (c *Choice) round(ctx context.Context, fresh map[int]bool) (map[int]bool, e
 		}
 	}
 	return found, nil
+}
+
+// parents adds the rows that the new rows of a table reference.
+func (c *Choice) parents(ctx context.Context, k ForeignKey) error {
+	return c.s.Insert(ctx, c.temp("next", k.Parent), fmt.Sprintf("SELECT %s FROM %s n JOIN %s c ON %s JOIN %s p ON %s",
+		c.key(k.Parent, "p."), c.temp("new", k.Child), k.ChildFrom, c.Match(k.Child, "c.", "n."), k.ParentFrom,
+		k.join("c.")))
+}
+
+// ancestors adds the rows of the same table that the new rows of a table reference, the rows that
+// those reference, and so on. Following a deep tree one level at a time would need a round for each.
+func (c *Choice) ancestors(ctx context.Context, k ForeignKey) error {
+	var names []string
+	for i := range c.g.Tables[k.Child].Key {
+		names = append(names, fmt.Sprintf("k%d", i+1))
+	}
+	columns := strings.Join(names, ", ")
+	rows := fmt.Sprintf("WITH RECURSIVE r (%s) AS (SELECT %s FROM %s n JOIN %s c ON %s UNION "+
+		"SELECT %s FROM r JOIN %s c ON %s JOIN %s p ON %s) SELECT %s FROM r",
+		columns, c.key(k.Child, "c."), c.temp("new", k.Child), k.ChildFrom, c.Match(k.Child, "c.", "n."),
+		c.key(k.Child, "p."), k.ChildFrom, c.Match(k.Child, "c.", "r."), k.ParentFrom, k.join("c."), columns)
+	if err := c.execute(ctx, c.d.BeforeDeep); err != nil {
+		return err
+	}
+	if err := c.s.Insert(ctx, c.temp("next", k.Parent), rows); err != nil {
+		return err
+	}
+	return c.execute(ctx, c.d.AfterDeep)
+}
+
+// execute runs a statement of the dialect, if it has one.
+func (c *Choice) execute(ctx context.Context, statement string) error {
+	if statement == "" {
+		return nil
+	}
+	_, err := c.s.Exec(ctx, statement)
+	return err
 }
 
 // addRound adds a round's rows of a table to the kept rows, and returns how many are new.

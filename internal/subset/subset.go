@@ -5,7 +5,9 @@
 //
 //  1. A condition selects the starting rows of its table. A percentage selects
 //     them in the tables that a part of the database depends on, by a hash of
-//     their keys, so that the same rows are chosen each time.
+//     their keys, so that the same rows are chosen each time. In the tables
+//     below those, it also selects among the rows that reference none of them,
+//     because rule 2 cannot reach these rows.
 //  2. Down: rows that reference a chosen row are chosen. Inside a cycle of
 //     foreign keys this only leads away from where the cycle was entered, and a
 //     table's reference to itself is not followed: otherwise a cycle would
@@ -14,6 +16,8 @@
 //     rows that reference those are not.
 //  4. Tables that no foreign key connects with one that has a condition are
 //     kept whole, or are subject to the percentage if there is one.
+//  5. A table that is subject to the percentage and reached only by rule 3 gets
+//     more rows until it has its share. So 100 percent is every row.
 //
 // Rows are chosen on the server, in temporary tables, in the transaction of the dump: memory use on
 // this machine does not grow with their number.
@@ -22,6 +26,7 @@ package subset
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -65,14 +70,16 @@ type Plan struct {
 	Whole   []bool   // by table: every row is kept
 	Where   []string // by table: the condition for its starting rows
 	Percent []bool   // by table: a percentage of its rows are starting rows
+	Below   []bool   // by table: a percentage of the rows that Down cannot reach are starting rows
+	Fill    [][]int  // tables that get more rows at the end, by cycle, referencing tables first
 	Down    []int    // foreign keys to follow down, each once, in this order
-	Start   []string // the tables with starting rows
+	Start   []string // the tables whose rows are selected first
 }
 
 // Make plans a subset. A condition on a table that does not exist is an error of code usage.
 func Make(g Graph, want engine.Subset) (Plan, error) {
 	n := len(g.Tables)
-	p := Plan{Whole: make([]bool, n), Where: make([]string, n), Percent: make([]bool, n)}
+	p := Plan{Whole: make([]bool, n), Where: make([]string, n), Percent: make([]bool, n), Below: make([]bool, n)}
 	if !(want.Percent >= 0 && want.Percent <= 100) {
 		return p, snap.Usage(fmt.Sprintf("a subset cannot have %v percent of the rows", want.Percent),
 			"give a number above 0 and up to 100")
@@ -88,11 +95,13 @@ func Make(g Graph, want engine.Subset) (Plan, error) {
 		p.Where[i] = condition
 	}
 	w := newWeb(g)
+	var shared []int // the tables that are subject to the percentage
 	for part := range w.parts() {
 		named := slices.ContainsFunc(part, func(i int) bool { return p.Where[i] != "" })
 		switch {
 		case named:
 		case want.Percent > 0:
+			shared = append(shared, part...)
 			for _, i := range w.tops(part, g) {
 				p.Percent[i] = true
 			}
@@ -109,7 +118,30 @@ func Make(g Graph, want engine.Subset) (Plan, error) {
 	}
 	slices.Sort(p.Start)
 	p.Down = w.down(g, func(i int) bool { return p.Where[i] != "" || p.Percent[i] })
+	p.fill(g, w, shared)
 	return p, nil
+}
+
+// fill decides how the tables that are subject to the percentage, and are not among the starting
+// tables, get their share.
+func (p *Plan) fill(g Graph, w *web, shared []int) {
+	reached := map[int]bool{}
+	for _, i := range p.Down {
+		reached[g.Keys[i].Child] = true
+	}
+	byRing := map[int][]int{}
+	for _, i := range shared {
+		switch {
+		case p.Percent[i]:
+		case reached[i]:
+			p.Below[i] = true
+		default:
+			byRing[w.ring[i]] = append(byRing[w.ring[i]], i)
+		}
+	}
+	for _, ring := range slices.Backward(slices.Sorted(maps.Keys(byRing))) {
+		p.Fill = append(p.Fill, byRing[ring])
+	}
 }
 
 func (g Graph) label(i int) string {

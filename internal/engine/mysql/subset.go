@@ -25,6 +25,13 @@ func choose(ctx context.Context, c *sql.Conn, database string, info *engine.Info
 	}
 	o.Begin("choose")
 	s := &chooser{c: c, dir: o.TempDir}
+	deepest := "SET SESSION cte_max_recursion_depth = 4294967295" // the default of 1000 ends deep trees
+	if strings.Contains(info.ServerVersion, "MariaDB") {
+		deepest = "SET SESSION max_recursive_iterations = 4294967295"
+	}
+	if _, err := c.ExecContext(ctx, deepest); err != nil {
+		return nil, err
+	}
 	g, err := s.graph(ctx, database, info.Tables)
 	if err != nil {
 		return nil, err

@@ -126,6 +126,8 @@ func (c *cutter) choose(ctx context.Context, want engine.Subset) (snapshot strin
 	c.choice, err = subset.Choose(ctx, c.graph, want, c, subset.Dialect{
 		Temp:  func(name string) string { return "pg_temp." + name },
 		Empty: "TRUNCATE %s", Analyze: "ANALYZE %s",
+		BeforeDeep: "SELECT set_config(j, 'off', true) FROM unnest('{enable_hashjoin,enable_mergejoin}'::text[]) j",
+		AfterDeep:  "SELECT set_config(j, 'on', true) FROM unnest('{enable_hashjoin,enable_mergejoin}'::text[]) j",
 	})
 	return snapshot, err
 }

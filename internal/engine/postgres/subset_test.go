@@ -50,6 +50,22 @@ func subsetOf(t *testing.T, url string, want engine.Subset) (engine.Dump, error)
 	return dumpOf(b.Bytes(), info), err
 }
 
+// TestSubsetOfADeepTree checks that a row brings all of its ancestors, however many. They are found
+// by one statement, so that the time grows with their number and not with its square.
+func TestSubsetOfADeepTree(t *testing.T) {
+	t.Parallel()
+	const levels = 15000
+	from := servertest.Postgres(t)
+	execute(t, from, subsettest.Deep(levels))
+	dump, err := subsetOf(t, from, engine.Subset{Where: map[string]string{"deep": fmt.Sprintf("id = %d", levels)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := dump.Info.Tables[0].Rows; rows != levels {
+		t.Errorf("the subset has %d rows, want %d", rows, levels)
+	}
+}
+
 type drawn struct {
 	m   subsettest.Model
 	ask subsettest.Ask

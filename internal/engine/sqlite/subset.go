@@ -218,20 +218,21 @@ func graph(ctx context.Context, q querier) (subset.Graph, error) {
 // tableOf describes a table, and returns the columns of its primary key.
 func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (subset.Table, []string, error) {
 	t := subset.Table{Name: charset.Readable(name), From: quote(name)}
-	rows, err := q.QueryContext(ctx, "SELECT name, pk FROM pragma_table_xinfo(?) ORDER BY pk", name)
+	rows, err := q.QueryContext(ctx, "SELECT name, type, pk FROM pragma_table_xinfo(?) ORDER BY pk", name)
 	if err != nil {
 		return t, nil, err
 	}
 	defer rows.Close()
 	var primary []string
+	types := map[string]string{"_rowid_": "INTEGER", "rowid": "INTEGER", "oid": "INTEGER"}
 	taken := map[string]bool{}
 	for rows.Next() {
-		var column string
+		var column, kind string
 		var pk int
-		if err := rows.Scan(&column, &pk); err != nil {
+		if err := rows.Scan(&column, &kind, &pk); err != nil {
 			return t, nil, err
 		}
-		taken[strings.ToLower(column)] = true
+		taken[strings.ToLower(column)], types[column] = true, affinity(kind)
 		if pk > 0 {
 			primary = append(primary, column)
 		}
@@ -245,8 +246,8 @@ func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (su
 			}
 		}
 	}
-	for _, key := range keys {
-		t.Key = append(t.Key, subset.Key{Expr: func(prefix string) string { return prefix + quote(key) }})
+	for _, key := range keys { // without the type, no index of a temporary table would be used
+		t.Key = append(t.Key, subset.Key{Type: types[key], Expr: func(prefix string) string { return prefix + quote(key) }})
 	}
 	identity := primary
 	if len(identity) == 0 {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"database/sql"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -67,6 +68,23 @@ func subsetOf(t *testing.T, dir, source string, want engine.Subset) (string, eng
 		return "", info, err
 	}
 	return s.(*scratch).path, info, nil
+}
+
+// TestSubsetOfADeepTree checks that a row brings all of its ancestors, however many. They are found
+// by one statement, so that the time grows with their number and not with its square.
+func TestSubsetOfADeepTree(t *testing.T) {
+	t.Parallel()
+	const levels = 15000
+	dir := t.TempDir()
+	source := filepath.Join(dir, "source.db")
+	makeDatabase(t, source, subsettest.Deep(levels))
+	_, info, err := subsetOf(t, dir, source, engine.Subset{Where: map[string]string{"deep": fmt.Sprintf("id = %d", levels)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := info.Tables[0].Rows; rows != levels {
+		t.Errorf("the subset has %d rows, want %d", rows, levels)
+	}
 }
 
 // With any foreign keys, a loaded subset has exactly the rows that the rules

@@ -2,14 +2,15 @@ package subsettest
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
 // Expect returns the keys of the rows in a subset, by table.
 func Expect(m Model, a Ask) [][]string {
 	r := newRules(m, a)
-	chosen := r.rows(m, a)
 	follow := r.followed()
+	chosen := r.rows(m, a, follow)
 	for changed := true; changed; { // down
 		changed = false
 		for i, t := range m.Tables {
@@ -23,7 +24,23 @@ func Expect(m Model, a Ask) [][]string {
 			}
 		}
 	}
-	for changed := true; changed; { // up
+	up(m, chosen)
+	r.fill(m, a, follow, chosen)
+	kept := make([][]string, len(m.Tables))
+	for i, t := range m.Tables {
+		for row := range t.Rows {
+			if chosen[i][row] {
+				kept[i] = append(kept[i], t.Key(row))
+			}
+		}
+		slices.Sort(kept[i])
+	}
+	return kept
+}
+
+// up marks the rows that marked rows reference.
+func up(m Model, chosen [][]bool) {
+	for changed := true; changed; {
 		changed = false
 		for i, t := range m.Tables {
 			for row := range t.Rows {
@@ -36,16 +53,47 @@ func Expect(m Model, a Ask) [][]string {
 			}
 		}
 	}
-	kept := make([][]string, len(m.Tables))
+}
+
+// fill marks more rows of the tables that only references reach, until each has the percentage.
+func (r *rules) fill(m Model, a Ask, follow func(child, parent int) bool, chosen [][]bool) {
+	todo := map[int]bool{}
 	for i, t := range m.Tables {
-		for row := range t.Rows {
-			if chosen[i][row] {
-				kept[i] = append(kept[i], t.Key(row))
+		below := slices.ContainsFunc(t.Refs, func(ref Ref) bool { return follow(i, ref.Parent) })
+		if r.begin[i] == 0 && a.Percent > 0 && !r.conditioned(i, a) && !below {
+			todo[i] = true
+		}
+	}
+	for len(todo) > 0 {
+		var cycle []int // that no other table of todo references
+		for i := range todo {
+			waits := false
+			for j := range todo {
+				waits = waits || r.reach[j][i] && !r.same(i, j)
+			}
+			if !waits {
+				cycle = slices.DeleteFunc(slices.Collect(maps.Keys(todo)), func(j int) bool { return !r.same(i, j) })
+				break
 			}
 		}
-		slices.Sort(kept[i])
+		missing := map[int]float64{}
+		for _, i := range cycle {
+			delete(todo, i)
+			kept, of := 0, len(chosen[i])
+			for _, is := range chosen[i] {
+				if is {
+					kept++
+				}
+			}
+			missing[i] = 100 * (a.Percent/100*float64(of) - float64(kept)) / float64(max(of-kept, 1))
+		}
+		for _, i := range cycle {
+			for row := range chosen[i] {
+				chosen[i][row] = chosen[i][row] || m.Tables[i].shared(row, missing[i])
+			}
+		}
+		up(m, chosen)
 	}
-	return kept
 }
 
 // rules holds what follows from the graph alone.
@@ -156,12 +204,22 @@ func (r *rules) top(i int) bool {
 }
 
 // rows marks the starting rows.
-func (r *rules) rows(m Model, a Ask) [][]bool {
+func (r *rules) rows(m Model, a Ask, follow func(child, parent int) bool) [][]bool {
 	chosen := make([][]bool, r.n)
 	for i, t := range m.Tables {
 		chosen[i] = make([]bool, len(t.Rows))
 		for row := range t.Rows {
+			orphan := true // references no row that a selection could come from
+			below := false
+			for f, ref := range t.Refs {
+				if follow(i, ref.Parent) {
+					below = true
+					orphan = orphan && t.Rows[row].To[f] < 0
+				}
+			}
 			switch r.begin[i] {
+			case 0:
+				chosen[i][row] = below && orphan && a.Percent > 0 && !r.conditioned(i, a) && t.shared(row, a.Percent)
 			case 1:
 				chosen[i][row] = t.Rows[row].V < a.Below[i]
 			case 2:

@@ -73,6 +73,19 @@ func Generate(t *rapid.T) (Model, Ask) {
 	return m, a
 }
 
+// Deep returns the statements that create a table deep, whose rows 1 to levels each reference the
+// one before.
+func Deep(levels int) string {
+	var b strings.Builder
+	b.WriteString("CREATE TABLE deep (id int PRIMARY KEY, parent int, " +
+		"FOREIGN KEY (parent) REFERENCES deep (id));\nINSERT INTO deep VALUES (1, NULL)")
+	for i := 2; i <= levels; i++ {
+		fmt.Fprintf(&b, ", (%d, %d)", i, i-1)
+	}
+	b.WriteString(";\n")
+	return b.String()
+}
+
 // Where returns the conditions in the form that the program takes.
 func (a Ask) Where(m Model) map[string]string {
 	where := map[string]string{}

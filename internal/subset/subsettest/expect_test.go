@@ -1,0 +1,21 @@
+package subsettest
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestEverything checks that 100 percent is every row, whatever the foreign keys are and however
+// many references are NULL.
+func TestEverything(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		m, _ := Generate(t)
+		for i, kept := range Expect(m, Ask{Percent: 100}) {
+			if len(kept) != len(m.Tables[i].Rows) {
+				t.Fatalf("%s keeps %d of %d rows", m.Tables[i].Name, len(kept), len(m.Tables[i].Rows))
+			}
+		}
+	})
+}
