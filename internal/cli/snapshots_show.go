@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snap/internal/local"
-
+	"snap/internal/archive"
 	"snap/internal/command"
+	"snap/internal/local"
 )
 
 func (a *app) localShowCommand() *cobra.Command {
@@ -111,17 +111,22 @@ func (a *app) showLocal(s local.Snapshot) error {
 	a.result("")
 	t := a.newTable(column{title: "Table", least: 10}, column{title: "Rows", right: true})
 	for _, table := range s.Tables {
-		name, count := table.Name, "not counted"
-		if table.Schema != "" {
-			name = table.Schema + "." + name
-		}
+		count := "not counted"
 		if table.Rows >= 0 {
 			count = fmt.Sprint(table.Rows)
 		}
 		if s.Subset != nil {
 			count = fmt.Sprintf("%s of %d", count, table.Of)
 		}
-		t.row(name, count)
+		t.row(tableName(table), count)
 	}
 	return t.flush()
+}
+
+// tableName writes a table's name with its schema, if its database has schemas.
+func tableName(t archive.Table) string {
+	if t.Schema == "" {
+		return t.Name
+	}
+	return t.Schema + "." + t.Name
 }

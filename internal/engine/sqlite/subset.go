@@ -247,7 +247,8 @@ func tableOf(ctx context.Context, q querier, name string, withoutRowid bool) (su
 		}
 	}
 	for _, key := range keys { // without the type, no index of a temporary table would be used
-		t.Key = append(t.Key, subset.Key{Type: types[key], Expr: func(prefix string) string { return prefix + quote(key) }})
+		t.Key = append(t.Key, subset.Key{Type: types[key],
+			Expr: func(prefix string) string { return prefix + quote(key) }})
 	}
 	identity := primary
 	if len(identity) == 0 {

@@ -78,7 +78,8 @@ func TestSubsetOfADeepTree(t *testing.T) {
 	dir := t.TempDir()
 	source := filepath.Join(dir, "source.db")
 	makeDatabase(t, source, subsettest.Deep(levels))
-	_, info, err := subsetOf(t, dir, source, engine.Subset{Where: map[string]string{"deep": fmt.Sprintf("id = %d", levels)}})
+	_, info, err := subsetOf(t, dir, source,
+		engine.Subset{Where: map[string]string{"deep": fmt.Sprintf("id = %d", levels)}})
 	if err != nil {
 		t.Fatal(err)
 	}
