@@ -6,24 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"snap"
 	"snap/internal/engine"
 )
 
 // A journal that the server refuses to complete is set aside: its load stays in its current state,
-// and later loads skip the journal. A load that replaces the same database removes it, because
-// nothing is left to complete.
+// and later loads skip the journal, as they skip one that another account wrote or changed. A load
+// that replaces the same database removes it, because nothing is left to complete.
 
-// asideError says that a journal was set aside.
-type asideError struct{ said *snap.Error }
+// skippedError says that a journal is skipped. It does not stop a load.
+type skippedError struct{ said *snap.Error }
 
-func (e asideError) Error() string { return e.said.Error() }
-func (e asideError) Unwrap() error { return e.said }
+func (e skippedError) Error() string { return e.said.Error() }
+func (e skippedError) Unwrap() error { return e.said }
 
-func isAside(err error) bool {
-	var e asideError
+func isSkipped(err error) bool {
+	var e skippedError
 	return errors.As(err, &e)
 }
 
@@ -32,62 +31,71 @@ func isAside(err error) bool {
 func setAside(ctx context.Context, server *sql.DB, place database, id string, why error) error {
 	n := number(why)
 	var e *snap.Error
-	if ctx.Err() != nil || isConnectionLost(why) || n == erLockTimeout || n == erDeadlock || errors.As(why, &e) &&
-		e.Code == snap.CodeConflict {
+	if isSkipped(why) || ctx.Err() != nil || isConnectionLost(why) || n == erLockTimeout || n == erDeadlock ||
+		errors.As(why, &e) && e.Code == snap.CodeConflict {
 		return why
 	}
 	name := quote(journalPrefix + id)
-	if _, err := server.ExecContext(ctx, "RENAME TABLE "+name+".whole TO "+name+".aside"); err != nil {
-		return errors.Join(why, err)
+	if _, err := server.ExecContext(ctx, "RENAME TABLE "+name+"."+sealName+" TO "+name+"."+asideName); err != nil {
+		why = errors.Join(why, err) // the next load tries it again
 	}
 	said := place.failure(why).Error()
-	return asideError{said: &snap.Error{
+	return skippedError{said: &snap.Error{
 		Code: snap.CodeDatabase, Cause: why,
 		Detail: fmt.Sprintf("a load could not be finished: %s; its journal %s was set aside", said, journalPrefix+id),
 		Hint:   "load again, which replaces what it left, or run: snapcli doctor --fix",
 	}}
 }
 
-// journalsAside returns the ids of the journals that were set aside.
-func journalsAside(ctx context.Context, server querier) ([]string, error) {
-	all, err := names(ctx, server, "SELECT table_schema FROM information_schema.tables WHERE table_name = 'aside' "+
-		"AND table_schema REGEXP ?", ofLoads)
-	for i, name := range all {
-		all[i] = strings.TrimPrefix(name, journalPrefix)
+// skippedJournals returns the ids of the journals of ended loads that later loads skip.
+func skippedJournals(ctx context.Context, server querier) (skipped []string, err error) {
+	all, err := names(ctx, server, "SELECT DISTINCT right(table_schema, 16) FROM information_schema.tables WHERE "+
+		"table_schema REGEXP ? AND table_schema LIKE ? AND table_name IN (?, ?) AND "+
+		"is_free_lock(right(table_schema, 16))", ofLoads, journalPrefix+"%", sealName, asideName)
+	for _, id := range all {
+		aside, failed := isSetAside(ctx, server, id)
+		if err = errors.Join(err, failed); !aside {
+			_, _, failed = readJournal(ctx, server, id)
+		}
+		if aside || isSkipped(failed) {
+			skipped = append(skipped, id)
+		}
 	}
-	return all, err
+	return skipped, err
 }
 
-// sideOf returns the side of its exchange that a journal is on.
-func sideOf(ctx context.Context, server querier, id string) (string, error) {
-	side, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
-		"table_name IN ('before', 'after')", journalPrefix+id)
-	if err == nil && len(side) == 0 {
-		err = errors.New("a journal without its text")
-	}
-	if err != nil {
-		return "", err
-	}
-	return side[0], nil
+func isSetAside(ctx context.Context, server querier, id string) (bool, error) {
+	aside, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
+		"table_name = ?", journalPrefix+id, asideName)
+	return len(aside) > 0, err
 }
 
-// dropAside removes the set-aside journals of loads into a database that has been replaced since.
-func dropAside(ctx context.Context, server *sql.DB, database string) error {
-	ids, err := journalsAside(ctx, server)
+// dropSkipped removes the skipped journals of loads into a database that has been replaced since.
+func dropSkipped(ctx context.Context, server *sql.DB, database string) error {
+	ids, err := skippedJournals(ctx, server)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
-		if side, err := sideOf(ctx, server, id); err == nil {
-			if j, err := journalOf(ctx, server, id, side); err == nil && j.Place != database {
+		// Whoever wrote it: the name of its database only decides whether it is removed.
+		if text, _, err := journalText(ctx, server, id); err == nil {
+			if j, err := parseJournal(text); err == nil && j.Place != database {
 				continue
 			}
 		}
-		if err := dropJournal(ctx, server, id, false); err != nil {
+		if err := dropRemains(ctx, server, id); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// dropRemains removes everything of a load whose journal is skipped.
+func dropRemains(ctx context.Context, server *sql.DB, id string) error {
+	if _, err := server.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(scratchPrefix+id)); err != nil {
+		return err
+	}
+	return dropJournal(ctx, server, id, false)
 }
 
 var _ engine.Mender = Engine{}
@@ -119,7 +127,7 @@ func leftOn(ctx context.Context, server querier) ([]string, error) {
 }
 
 // Mend implements [engine.Mender]. It tries a set-aside journal once more, and then removes it
-// whether or not that succeeded.
+// whether or not that succeeded. It removes journals of other accounts without using them.
 func (Engine) Mend(ctx context.Context, raw string) ([]string, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -149,15 +157,13 @@ func mend(ctx context.Context, server *sql.DB, place database) error {
 	if err := sweep(ctx, server, c, place, engine.Options{}); err != nil { // sets more journals aside
 		return err
 	}
-	aside, err := journalsAside(ctx, server)
+	skipped, err := skippedJournals(ctx, server)
 	if err != nil {
 		return err
 	}
-	for _, id := range aside {
-		if side, err := sideOf(ctx, server, id); err == nil {
-			_ = finish(ctx, server, place, id, side == "after") // it failed earlier
-		}
-		if err := dropJournal(ctx, server, id, false); err != nil {
+	for _, id := range skipped {
+		_ = finish(ctx, server, place, id) // it failed earlier, or is refused
+		if err := dropRemains(ctx, server, id); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -423,53 +422,6 @@ func hostileDescriptions() map[string]schema.Schema {
 	all["sequence"] = schema.Schema{Sequences: []schema.Sequence{{Name: schema.Name{Name: "q"},
 		Start: "1; DROP DATABASE prod"}}}
 	return all
-}
-
-// A journal that cannot be finished is set aside: later loads pass it, and the
-// next one into the same database removes it.
-func TestJournalsAreSetAside(t *testing.T) {
-	t.Parallel()
-	to := servertest.OwnMySQL(t, "mariadb", t.TempDir())
-	from := servertest.MariaDB(t)
-	script(t, from, odd)
-	script(t, to, "CREATE TABLE old (a INT)")
-	d, _ := dumped(t, from)
-	id := killedInSwapWithout(t, to, d)
-	db, _ := openURL(t, to)
-	spoil := "UPDATE " + quote(journalPrefix+id) + ".`before` SET text = 'not JSON'"
-	if _, err := db.Exec(spoil); err != nil {
-		t.Fatal(err)
-	}
-	db.Close()
-	var said []string
-	s, err := Engine{}.Restore(t.Context(), to, d, engine.Options{Jobs: 1, Notice: func(text string) {
-		said = append(said, text)
-	}})
-	if err != nil || len(said) != 1 || !strings.Contains(said[0], journalPrefix+id) {
-		t.Fatalf("%v, %q", err, said)
-	}
-	if err := s.Drop(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	left, err := Engine{}.Leftovers(t.Context(), to)
-	if err != nil || !slices.Contains(left, journalPrefix+id) {
-		t.Errorf("%q, %v", left, err)
-	}
-	if removed, err := (Engine{}).Mend(t.Context(), to); err != nil || !slices.Contains(removed, journalPrefix+id) {
-		t.Errorf("%q, %v", removed, err)
-	}
-	if left, err := (Engine{}).Leftovers(t.Context(), to); err != nil || len(left) > 0 {
-		t.Errorf("%q, %v", left, err)
-	}
-	if err := load(t, to, d, false); err != nil {
-		t.Error(err)
-	}
-}
-
-// killedInSwapWithout is [killedInSwap] of a database without triggers.
-func killedInSwapWithout(t *testing.T, url string, d engine.Dump) string {
-	t.Helper()
-	return killedInSwap(t, url, d, false)
 }
 
 // FuzzLiterals: whatever a row is, what is written of it is a list of as many

@@ -18,6 +18,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -191,6 +192,11 @@ func (d database) failure(err error) error {
 		e.Detail = fmt.Sprintf("the MySQL server %s failed: %s", d.where(), said.Message)
 	}
 	return e
+}
+
+// isDenied reports whether the server refused a statement for want of a privilege.
+func isDenied(err error) bool {
+	return slices.Contains([]uint16{erDatabaseDenied, erTableDenied, erNoRight}, number(err))
 }
 
 // isConnectionLost reports whether a connection broke that was there.

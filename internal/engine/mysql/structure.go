@@ -26,7 +26,8 @@ type structure struct {
 type definition struct {
 	Kind      string `json:"kind,omitempty"` // PROCEDURE, FUNCTION or PACKAGE, of routines
 	Name      string `json:"name"`
-	On        string `json:"on,omitempty"` // the table of a trigger
+	On        string `json:"on,omitempty"`    // the table of a trigger
+	Owner     string `json:"owner,omitempty"` // user@host, of a trigger in a journal
 	SQL       string `json:"sql"`
 	Mode      string `json:"mode,omitempty"` // sql_mode
 	Charset   string `json:"charset,omitempty"`

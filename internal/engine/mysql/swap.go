@@ -3,7 +3,6 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,16 +20,6 @@ const (
 	journalPrefix  = "snapcli_journal_"
 	ofLoads        = "^snapcli_(scratch|replaced|journal)_[0-9a-f]{16}$"
 )
-
-// journal contains what is needed to complete a swap, or to revert it, after the load was killed.
-// It is a table in the journal's database. The swap's own RENAME TABLE renames it from before to
-// after, so its name shows which side of the swap it is on.
-type journal struct {
-	Place    string       `json:"place"`
-	Triggers []definition `json:"triggers"` // of the old tables
-	New      structure    `json:"new"`      // without tables and sequences
-	Account  account      `json:"account"`  // that the new programs belong to, or none
-}
 
 // Swap implements [engine.Scratch]. All tables are exchanged in one atomic RENAME TABLE statement.
 // Triggers cannot move with their tables, so those of the old tables are dropped immediately
@@ -72,7 +61,7 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 	if err != nil {
 		return err
 	}
-	if err := dropAside(ctx, s.server, s.place.name); err != nil {
+	if err := dropSkipped(ctx, s.server, s.place.name); err != nil {
 		return err
 	}
 	if err := sweepAccounts(ctx, s.server, s.lock); err != nil { // the next load does it
@@ -135,30 +124,13 @@ func (s *scratch) begin(ctx context.Context, c *sql.Conn) error {
 	}
 	j := journal{Place: s.place.name, Triggers: old.Triggers, New: s.structure, Account: s.account}
 	j.New.Tables, j.New.Sequences, j.New.Defaults = nil, nil, sequenced(s.structure.Tables)
-	text, err := json.Marshal(j)
-	if err != nil {
-		return fmt.Errorf("write the journal: %w", err)
+	if j.Triggers, err = ownedTriggers(ctx, c, s.place.name, j.Triggers); err != nil {
+		return err
 	}
-	table := quote(journalPrefix+s.id) + ".`before`"
-	for _, statement := range []string{
-		"CREATE DATABASE " + quote(replacedPrefix+s.id),
-		"CREATE DATABASE " + quote(journalPrefix+s.id),
-		"CREATE TABLE " + table + " (part INT PRIMARY KEY, text MEDIUMBLOB NOT NULL) ENGINE=InnoDB",
-	} {
-		if _, err := c.ExecContext(ctx, statement); err != nil {
-			return err
-		}
+	if _, err := c.ExecContext(ctx, "CREATE DATABASE "+quote(replacedPrefix+s.id)); err != nil {
+		return err
 	}
-	for part := 0; len(text) > 0; part++ {
-		n := min(len(text), 1<<19) // any server takes that
-		if _, err := c.ExecContext(ctx, "INSERT INTO "+table+" VALUES (?, ?)", part, text[:n]); err != nil {
-			return err
-		}
-		text = text[n:]
-	}
-	// The table is the sign that the journal is whole.
-	if _, err := c.ExecContext(ctx, "CREATE TABLE "+quote(journalPrefix+s.id)+
-		".whole (a INT PRIMARY KEY) ENGINE=InnoDB"); err != nil {
+	if err := j.write(ctx, c, s.id); err != nil {
 		return err
 	}
 	for _, d := range []string{s.here.name, s.place.name} {
@@ -239,57 +211,21 @@ func recoverSwap(ctx context.Context, server *sql.DB, place database, id string)
 	if err := exchanged(ctx, server, id); err != nil {
 		return err
 	}
-	tables, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ?",
-		journalPrefix+id)
+	whole, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
+		"table_name = ?", journalPrefix+id, sealName)
 	if err != nil {
 		return err
 	}
-	at := map[string]bool{}
-	for _, t := range tables {
-		at[t] = true
-	}
-	if at["whole"] { // else nothing was touched yet
-		if err := finish(ctx, server, place, id, at["after"]); err != nil {
+	if len(whole) > 0 { // else nothing was touched yet
+		if err := finish(ctx, server, place, id); err != nil {
 			return err
 		}
 	}
-	return dropJournal(ctx, server, id, at["whole"])
+	return dropJournal(ctx, server, id, len(whole) > 0)
 }
 
-// dropJournal removes what a swap made.
-func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) error {
-	// The sign goes first, as servers may drop a database table by table: a
-	// journal that lost another one would be read wrongly. The journal's database
-	// goes last: as long as it is there, this can be done again.
-	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " +
-		quote(journalPrefix+id)}
-	if whole {
-		statements = append([]string{"DROP TABLE " + quote(journalPrefix+id) + ".whole"}, statements...)
-	}
-	for _, statement := range statements {
-		if _, err := server.ExecContext(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// journalOf reads a journal from the table of one of its sides.
-func journalOf(ctx context.Context, server querier, id, side string) (journal, error) {
-	var j journal
-	parts, err := names(ctx, server, "SELECT text FROM "+quote(journalPrefix+id)+"."+quote(side)+
-		" WHERE ? <> '' ORDER BY part", id)
-	if err != nil {
-		return j, err
-	}
-	if err := json.Unmarshal([]byte(strings.Join(parts, "")), &j); err != nil {
-		return j, fmt.Errorf("read the journal of a load: %w", err)
-	}
-	return j, nil
-}
-
-func finish(ctx context.Context, server *sql.DB, place database, id string, swapped bool) error {
-	j, err := journalOf(ctx, server, id, map[bool]string{true: "after", false: "before"}[swapped])
+func finish(ctx context.Context, server *sql.DB, place database, id string) error {
+	j, swapped, err := readJournal(ctx, server, id)
 	if err != nil {
 		return err
 	}
@@ -312,7 +248,7 @@ func finish(ctx context.Context, server *sql.DB, place database, id string, swap
 		if have[t.Name] {
 			continue
 		}
-		if err := makeOne(ctx, c, "TRIGGER", t); err != nil {
+		if err := restoreTrigger(ctx, server, place.named(j.Place), c, t); err != nil {
 			return err
 		}
 	}
@@ -391,10 +327,10 @@ func sweep(ctx context.Context, server *sql.DB, c *sql.Conn, place database, o e
 			patience = 10
 		}
 		if err := sweepOne(ctx, server, c, place, id, patience); err != nil {
-			if !isAside(err) {
+			if !isSkipped(err) && !isDenied(err) {
 				return err
 			}
-			o.Notify(err.Error())
+			o.Notify(place.failure(err).Error())
 		}
 	}
 	return sweepAccounts(ctx, server, c)
@@ -411,12 +347,11 @@ func sweepOne(ctx context.Context, server *sql.DB, c *sql.Conn, place database, 
 		return nil
 	}
 	defer func() { _, _ = c.ExecContext(context.WithoutCancel(ctx), "SELECT release_lock(?)", id) }()
-	aside, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
-		"table_name = 'aside'", journalPrefix+id)
+	aside, err := isSetAside(ctx, server, id)
 	if err != nil {
 		return err
 	}
-	if len(aside) == 0 {
+	if !aside {
 		if err := recoverSwap(ctx, server, place, id); err != nil {
 			return setAside(ctx, server, place, id, err)
 		}

@@ -1,0 +1,241 @@
+package mysql
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"snap"
+)
+
+// journal contains what is needed to complete a swap, or to revert it, after the load was killed.
+// It is a table in the journal's database. The swap's own RENAME TABLE renames it from before to
+// after, so its name shows which side of the swap it is on.
+//
+// A journal holds statements, and other accounts of the server may be able to write such databases.
+// It is therefore sealed by a view, whose owner the server vouches for: a load uses only journals
+// that its own account sealed. The seal is made last, so it also shows that the journal is whole.
+type journal struct {
+	Place    string       `json:"place"`
+	Triggers []definition `json:"triggers"` // of the old tables, with their owners
+	New      structure    `json:"new"`      // without tables and sequences
+	Account  account      `json:"account"`  // that the new programs belong to, or none
+}
+
+// The names of a journal's seal: aside is that of one that was set aside.
+const (
+	sealName  = "whole"
+	asideName = "aside"
+)
+
+// digest is the text of an id's seal.
+func digest(id string, text []byte) string {
+	return fmt.Sprintf("%x", sha256.Sum256(append([]byte(id+"\n"), text...)))
+}
+
+var sealed = regexp.MustCompile(`'([0-9a-f]{64})'`)
+
+// write creates the journal's database, and in it the sealed journal.
+func (j journal) write(ctx context.Context, c *sql.Conn, id string) error {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	at := quote(journalPrefix + id)
+	for _, statement := range []string{"CREATE DATABASE " + at,
+		"CREATE TABLE " + at + ".`before` (part INT PRIMARY KEY, text MEDIUMBLOB NOT NULL) ENGINE=InnoDB"} {
+		if _, err := c.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	part := 0
+	for piece := range slices.Chunk(text, 1<<19) { // any server takes that
+		if _, err := c.ExecContext(ctx, "INSERT INTO "+at+".`before` VALUES (?, ?)", part, piece); err != nil {
+			return err
+		}
+		part++
+	}
+	if err := j.checkOwners(ctx, c, at+".`before`"); err != nil {
+		return err
+	}
+	_, err = c.ExecContext(ctx, "CREATE VIEW "+at+"."+sealName+" AS SELECT '"+digest(id, text)+"' AS digest")
+	return err
+}
+
+// readJournal reads the journal of an id, and whether the tables were exchanged. It returns an error
+// that isSkipped if another account wrote or changed it.
+func readJournal(ctx context.Context, server querier, id string) (j journal, swapped bool, err error) {
+	seal, err := readSeal(ctx, server, id)
+	if err != nil {
+		return j, false, err
+	}
+	text, swapped, err := journalText(ctx, server, id)
+	if err != nil {
+		return j, false, err
+	}
+	if seal != digest(id, text) {
+		return j, false, notOwn(id)
+	}
+	j, err = parseJournal(text)
+	return j, swapped, err
+}
+
+// readSeal returns the digest in the seal of an id's journal, if this account made it.
+func readSeal(ctx context.Context, server querier, id string) (string, error) {
+	var owner, account, text string
+	err := server.QueryRowContext(ctx, "SELECT definer, current_user(), view_definition FROM information_schema.views "+
+		"WHERE table_schema = ? AND table_name IN (?, ?)", journalPrefix+id, sealName, asideName).Scan(&owner, &account,
+		&text)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", err
+	}
+	m := sealed.FindStringSubmatch(text)
+	if m == nil || owner != account {
+		return "", notOwn(id)
+	}
+	return m[1], nil
+}
+
+func parseJournal(text []byte) (j journal, err error) {
+	if err := json.Unmarshal(text, &j); err != nil {
+		return j, fmt.Errorf("read the journal of a load: %w", err)
+	}
+	return j, nil
+}
+
+// journalText returns the text of a journal, whoever wrote it, and the side that it is on.
+func journalText(ctx context.Context, server querier, id string) (text []byte, swapped bool, err error) {
+	sides, err := names(ctx, server, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND "+
+		"table_name IN ('before', 'after')", journalPrefix+id)
+	if err == nil && len(sides) != 1 {
+		err = errors.New("a journal without its text")
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	parts, err := names(ctx, server, "SELECT text FROM "+quote(journalPrefix+id)+"."+quote(sides[0])+
+		" WHERE ? <> '' ORDER BY part", id)
+	return []byte(strings.Join(parts, "")), sides[0] == "after", err
+}
+
+func notOwn(id string) error {
+	return skippedError{said: &snap.Error{
+		Code: snap.CodeForbidden,
+		Detail: fmt.Sprintf("the journal %s of an interrupted load was not used, because another user of the server "+
+			"wrote or changed it", journalPrefix+id),
+		Hint: "that user's next load finishes it; to remove it instead, run: snapcli doctor --fix",
+	}}
+}
+
+// dropJournal removes what a swap made.
+func dropJournal(ctx context.Context, server *sql.DB, id string, whole bool) error {
+	// The sign goes first, as servers may drop a database table by table: a
+	// journal that lost another one would be read wrongly. The journal's database
+	// goes last: as long as it is there, this can be done again.
+	statements := []string{"DROP DATABASE IF EXISTS " + quote(replacedPrefix+id), "DROP DATABASE IF EXISTS " +
+		quote(journalPrefix+id)}
+	if whole {
+		statements = append([]string{"DROP VIEW " + quote(journalPrefix+id) + "." + sealName}, statements...)
+	}
+	for _, statement := range statements {
+		if _, err := server.ExecContext(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownedTriggers returns the definitions of a database's triggers with their owners.
+func ownedTriggers(ctx context.Context, c *sql.Conn, database string, all []definition) ([]definition, error) {
+	owners := map[string]string{}
+	rows, err := c.QueryContext(ctx,
+		"SELECT trigger_name, definer FROM information_schema.triggers WHERE trigger_schema = ?", database)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, owner string
+		if err := rows.Scan(&name, &owner); err != nil {
+			return nil, err
+		}
+		owners[name] = owner
+	}
+	for i := range all {
+		all[i].Owner = owners[all[i].Name]
+	}
+	return all, rows.Err()
+}
+
+// ownedBy returns a definition as a statement that makes it for its owner.
+func (d definition) ownedBy() definition {
+	if d.Owner != "" {
+		d.SQL = "CREATE DEFINER=" + accountOf(d.Owner).definer() + d.SQL[len("CREATE"):]
+	}
+	return d
+}
+
+// accountOf splits the name of an account as the server shows it. A role has no host.
+func accountOf(owner string) account {
+	at := strings.LastIndexByte(owner, '@')
+	if at < 0 {
+		return account{User: owner}
+	}
+	return account{User: owner[:at], Host: owner[at+1:]}
+}
+
+// checkOwners returns an error if this user may not make triggers for their owners. Then no trigger
+// may be dropped, because it could not be restored. It tries to make one on a table of its own.
+func (j journal) checkOwners(ctx context.Context, c *sql.Conn, table string) error {
+	tried := map[string]bool{}
+	for _, t := range j.Triggers {
+		owner := accountOf(t.Owner)
+		if tried[t.Owner] || t.Owner == "" || ofAccounts.MatchString(owner.User) {
+			continue
+		}
+		tried[t.Owner] = true
+		name := strings.TrimSuffix(table, "`before`") + "tried"
+		_, err := c.ExecContext(ctx, "CREATE DEFINER="+owner.definer()+" TRIGGER "+name+" BEFORE INSERT ON "+table+
+			" FOR EACH ROW SET @unused = 0")
+		if isDenied(err) || number(err) == erNeedsSuper {
+			return &snap.Error{
+				Code: snap.CodeForbidden, Cause: err,
+				Detail: fmt.Sprintf("the trigger %s of the database %q belongs to %s, and this MySQL user could not "+
+					"restore it if the load failed", t.Name, j.Place, t.Owner),
+				Hint: "drop the trigger first, or load as its owner or a user with the right SET_USER_ID (MySQL " +
+					"8.0), SET_ANY_DEFINER (MySQL 8.4) or SET USER (MariaDB); nothing was changed",
+			}
+		}
+		if err == nil {
+			_, err = c.ExecContext(ctx, "DROP TRIGGER "+name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreTrigger makes an old trigger again for its owner. If the owner is the account of an earlier
+// load and this user may not make triggers for others, the account makes it.
+func restoreTrigger(ctx context.Context, server *sql.DB, place database, c *sql.Conn, d definition) error {
+	err := makeOne(ctx, c, "TRIGGER", d.ownedBy())
+	owner := accountOf(d.Owner)
+	if number(err) != erNoRight || !ofAccounts.MatchString(owner.User) {
+		return err
+	}
+	db, as, err := owner.asOwner(ctx, server, place)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	defer as.Close()
+	err = (maker{c: as, own: c, account: owner}).one(ctx, "TRIGGER", d)
+	return errors.Join(err, owner.dropUnused(ctx, server))
+}

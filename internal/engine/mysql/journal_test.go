@@ -1,0 +1,277 @@
+package mysql
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"snap"
+	"snap/internal/engine"
+	"snap/internal/servertest"
+)
+
+// Databases of loads may be written by other accounts of a server, which are hostile.
+func TestHostileAccounts(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, server string) {
+		own, prod, mallory := withMallory(t, server)
+		plantedJournals(t, own, prod, mallory)
+		changedJournals(t, own, prod, mallory)
+		journalsOfReplacedDatabases(t, server, own, mallory)
+		triggersKeepTheirOwner(t, server, own, mallory)
+	})
+}
+
+// withMallory returns the URLs of a server's databases own and prod for its root, and of own for
+// another account, which may load into it.
+func withMallory(t *testing.T, server string) (own, prod, mallory string) {
+	t.Helper()
+	own = servertest.OwnMySQL(t, server, t.TempDir())
+	_, d := openURL(t, own)
+	prod = d.named("prod").url()
+	script(t, own, "CREATE TABLE old (a INT); CREATE DATABASE prod")
+	for _, host := range []string{"'127.0.0.1'", "localhost"} {
+		script(t, own, "CREATE USER mallory@"+host+"; GRANT ALL ON `snapcli\\_%`.* TO mallory@"+host+
+			"; GRANT ALL ON own.* TO mallory@"+host)
+	}
+	script(t, prod, "CREATE TABLE users (id INT PRIMARY KEY, password TEXT); INSERT INTO users VALUES (1, 's3cret'); "+
+		"CREATE VIEW v AS SELECT 1 AS a; CREATE PROCEDURE p() SELECT 1; "+
+		"CREATE TRIGGER kept BEFORE INSERT ON users FOR EACH ROW SET NEW.id = 2")
+	u, err := url.Parse(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.User("mallory")
+	return own, prod, u.String()
+}
+
+// accounts are the accounts of a server with what they sign in with.
+func accounts(t *testing.T, url string) string {
+	t.Helper()
+	return strings.Join(sorted(t, url, "SELECT concat_ws('|', user, host, plugin, authentication_string) FROM "+
+		"mysql.user"), "\n")
+}
+
+// swept loads into a database as its user, which first cleans up after killed loads, and returns
+// what it said.
+func swept(t *testing.T, url string, d engine.Dump) (said []string) {
+	t.Helper()
+	s, err := Engine{}.Restore(t.Context(), url, d, engine.Options{Jobs: 1, Notice: func(text string) {
+		said = append(said, text)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Drop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return said
+}
+
+// The journal of another account of the server is data that somebody else wrote: no load runs any
+// of it, whatever it contains and however it is signed, and none is blocked by it.
+func plantedJournals(t *testing.T, own, prod, mallory string) {
+	t.Helper()
+	d := emptyDump(t)
+	before := contents(t, prod) + accounts(t, own)
+	evil := definition{Name: "evil", On: "users",
+		SQL: "CREATE TRIGGER evil BEFORE INSERT ON users FOR EACH ROW DELETE FROM own.old"}
+	text, err := json.Marshal(journal{Place: "prod", Triggers: []definition{evil},
+		New: structure{Triggers: []definition{evil},
+			Defaults: []definition{{Name: "users", SQL: "password TEXT DEFAULT (load_file('/etc/passwd'))"}}},
+		Account: account{User: "root", Host: "localhost"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, side := range []string{"before", "after"} {
+		for _, sign := range []string{"TABLE %.whole (a INT)", "TABLE %.whole AS SELECT '" + digest(planted, text) +
+			"' AS digest", "VIEW %.whole AS SELECT '" + digest(planted, text) + "' AS digest"} {
+			at := quote(journalPrefix + planted)
+			script(t, mallory, "CREATE DATABASE "+at+"; CREATE TABLE "+at+"."+side+
+				" (part INT PRIMARY KEY, text MEDIUMBLOB NOT NULL); INSERT INTO "+at+"."+side+" VALUES (0, '"+
+				literal(string(text))+"'); CREATE "+strings.ReplaceAll(sign, "%", at))
+			said := swept(t, own, d)
+			if after := contents(t, prod) + accounts(t, own); after != before {
+				t.Fatalf("%s: the journal was run: %s", sign, difference(before, after))
+			}
+			if len(said) != 1 || !strings.Contains(said[0], journalPrefix+planted) {
+				t.Errorf("%s: said %q", sign, said)
+			}
+			if removed, err := (Engine{}).Mend(t.Context(), own); err != nil ||
+				!slices.Contains(removed, journalPrefix+planted) {
+				t.Errorf("%s: removed %q, %v", sign, removed, err)
+			}
+			if after := contents(t, prod) + accounts(t, own); after != before {
+				t.Fatalf("%s: the journal was run by doctor: %s", sign, difference(before, after))
+			}
+		}
+	}
+}
+
+const planted = "00000000000000aa"
+
+// The journal of one's own killed load is not run after somebody else changed it.
+func changedJournals(t *testing.T, own, prod, mallory string) {
+	t.Helper()
+	d := emptyDump(t)
+	before := contents(t, prod)
+	text, err := json.Marshal(journal{Place: "prod"}) // which drops all of its programs
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []string{"", "ALTER VIEW %.whole AS ", "ALTER DEFINER=root@localhost VIEW %.whole AS ",
+		"CREATE OR REPLACE VIEW %.whole AS ", "CREATE OR REPLACE DEFINER=root@localhost VIEW %.whole AS "} {
+		id := killedInSwap(t, own, d, true)
+		at := quote(journalPrefix + id)
+		script(t, mallory, "UPDATE "+at+".`after` SET text = '"+literal(string(text))+"'")
+		if change != "" {
+			db, _ := openURL(t, mallory)
+			_, err := db.Exec(strings.ReplaceAll(change, "%", at) + "SELECT '" + digest(id, text) + "' AS digest")
+			if err == nil && !strings.HasPrefix(change, "CREATE OR REPLACE VIEW") {
+				t.Errorf("%s: it keeps its owner", change)
+			}
+			db.Close()
+		}
+		if said := swept(t, own, d); len(said) != 1 || !strings.Contains(said[0], journalPrefix+id) {
+			t.Errorf("%s: said %q", change, said)
+		}
+		if after := contents(t, prod); after != before {
+			t.Fatalf("%s: the journal was run: %s", change, difference(before, after))
+		}
+		if err := load(t, own, d, false); err != nil { // which replaces what the killed load was to replace
+			t.Fatal(err)
+		}
+		if _, err := (Engine{}).Mend(t.Context(), own); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := (Engine{}).Leftovers(t.Context(), own); err != nil || len(left) > 0 {
+			t.Errorf("left: %q, %v", left, err)
+		}
+	}
+}
+
+// A killed load of another account is not finished after its database was replaced.
+func journalsOfReplacedDatabases(t *testing.T, server, own, mallory string) {
+	t.Helper()
+	from := servertest.MySQL(t, server)
+	script(t, from, "CREATE TABLE t (a INT); CREATE VIEW v AS SELECT 5 AS a")
+	d, _ := dumped(t, from)
+	id := killedInSwap(t, mallory, emptyDump(t), true)
+	if err := load(t, own, d, false); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := (Engine{}).Leftovers(t.Context(), own); err != nil || slices.Contains(left, journalPrefix+id) {
+		t.Errorf("left: %q, %v", left, err)
+	}
+	swept(t, mallory, d)
+	if got, want := contents(t, own), contents(t, from); got != want {
+		t.Errorf("the loaded database changed: %s", difference(want, got))
+	}
+}
+
+// The triggers of the old database come back with their owner when a load ends before its exchange:
+// those of a stranger never run with the rights of the user who loads.
+func triggersKeepTheirOwner(t *testing.T, server, own, mallory string) {
+	t.Helper()
+	from := servertest.MySQL(t, server)
+	script(t, from, "CREATE TABLE t (a INT); CREATE TRIGGER evil BEFORE INSERT ON t FOR EACH ROW DELETE FROM t")
+	d, _ := dumped(t, from)
+	owners := func() string {
+		return strings.Join(sorted(t, own, "SELECT concat_ws('|', trigger_name, definer) FROM "+
+			"information_schema.triggers WHERE trigger_schema = 'own'"), "\n")
+	}
+	if err := load(t, own, as(d, engine.Foreign, true), false); err != nil {
+		t.Fatal(err)
+	}
+	script(t, own, "CREATE DEFINER='nobody''s'@'%' TRIGGER other BEFORE DELETE ON t FOR EACH ROW SET @a = 1")
+	before := owners()
+	if !strings.Contains(before, "evil|snapcli_") {
+		t.Fatalf("the triggers belong to %s", before)
+	}
+	killedInSwap(t, own, emptyDump(t), false)
+	if got := owners(); got != "" {
+		t.Fatalf("the triggers are still there: %s", got)
+	}
+	swept(t, own, emptyDump(t))
+	if got := owners(); got != before {
+		t.Errorf("the triggers belong to %s, before to %s", got, before)
+	}
+	// A user who may not make triggers for others takes none away.
+	s, err := Engine{}.Restore(t.Context(), mallory, emptyDump(t), engine.Options{Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Drop(t.Context())
+	if err := s.Swap(t.Context(), false); snap.CodeOf(err) != snap.CodeForbidden ||
+		!strings.Contains(err.Error(), "nobody's") {
+		t.Errorf("a load by another: %v", err)
+	}
+	if got := owners(); got != before {
+		t.Errorf("the triggers belong to %s, before to %s", got, before)
+	}
+	// One who may make accounts has the account of the earlier load make its trigger again.
+	script(t, own, "DROP TRIGGER other")
+	for _, host := range []string{"'127.0.0.1'", "localhost"} {
+		script(t, own, "GRANT CREATE USER ON *.* TO mallory@"+host+"; GRANT ALL ON own.* TO mallory@"+host+
+			" WITH GRANT OPTION")
+	}
+	before = owners()
+	killedInSwap(t, mallory, emptyDump(t), false)
+	swept(t, mallory, emptyDump(t))
+	if got := owners(); got != before {
+		t.Errorf("the triggers belong to %s, before to %s", got, before)
+	}
+}
+
+// A journal that cannot be finished is set aside: later loads pass it, and the
+// next one into the same database removes it.
+func TestJournalsAreSetAside(t *testing.T) {
+	t.Parallel()
+	to := servertest.OwnMySQL(t, "mariadb", t.TempDir())
+	from := servertest.MariaDB(t)
+	script(t, from, odd)
+	script(t, to, "CREATE TABLE old (a INT)")
+	d, _ := dumped(t, from)
+	id := killedInSwapWithout(t, to, d)
+	db, _ := openURL(t, to)
+	at := quote(journalPrefix + id)
+	for _, spoil := range []string{"UPDATE " + at + ".`before` SET text = 'not JSON'", "CREATE OR REPLACE VIEW " + at +
+		".whole AS SELECT '" + digest(id, []byte("not JSON")) + "' AS digest"} {
+		if _, err := db.Exec(spoil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db.Close()
+	var said []string
+	s, err := Engine{}.Restore(t.Context(), to, d, engine.Options{Jobs: 1, Notice: func(text string) {
+		said = append(said, text)
+	}})
+	if err != nil || len(said) != 1 || !strings.Contains(said[0], journalPrefix+id+" was set aside") {
+		t.Fatalf("%v, %q", err, said)
+	}
+	if err := s.Drop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	left, err := Engine{}.Leftovers(t.Context(), to)
+	if err != nil || !slices.Contains(left, journalPrefix+id) {
+		t.Errorf("%q, %v", left, err)
+	}
+	if removed, err := (Engine{}).Mend(t.Context(), to); err != nil || !slices.Contains(removed, journalPrefix+id) {
+		t.Errorf("%q, %v", removed, err)
+	}
+	if left, err := (Engine{}).Leftovers(t.Context(), to); err != nil || len(left) > 0 {
+		t.Errorf("%q, %v", left, err)
+	}
+	if err := load(t, to, d, false); err != nil {
+		t.Error(err)
+	}
+}
+
+// killedInSwapWithout is [killedInSwap] of a database without triggers.
+func killedInSwapWithout(t *testing.T, url string, d engine.Dump) string {
+	t.Helper()
+	return killedInSwap(t, url, d, false)
+}
