@@ -182,3 +182,25 @@ func TestDecisionsAreNumbered(t *testing.T) {
 		seen[n] = file
 	}
 }
+
+// TestMigrationsAreNumbered checks that each database's migrations have the numbers 1, 2, 3 and so
+// on, and that both databases have the same ones. Two branches can take the same number.
+func TestMigrationsAreNumbered(t *testing.T) {
+	t.Parallel()
+	names := map[string][]string{}
+	for _, database := range []string{"postgres", "sqlite"} {
+		entries, err := os.ReadDir(filepath.Join("internal/store/migrations", database))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, entry := range entries {
+			if want := fmt.Sprintf("%04d_", i+1); !strings.HasPrefix(entry.Name(), want) {
+				t.Errorf("%s of %s should begin with %s", entry.Name(), database, want)
+			}
+			names[database] = append(names[database], entry.Name())
+		}
+	}
+	if !slices.Equal(names["postgres"], names["sqlite"]) {
+		t.Errorf("PostgreSQL and SQLite have different migrations: %v", names)
+	}
+}
