@@ -80,11 +80,12 @@ var house = map[string]struct {
 		".", "internal/auth", "internal/store", "internal/blob", "internal/disk",
 	}},
 	"internal/cloud": {server, []string{
-		".", "api", "internal/auditlog", "internal/auth", "internal/limit", "internal/signin", "internal/store",
-		"internal/blob", "internal/disk", "internal/look",
+		".", "api", "internal/auditlog", "internal/auth", "internal/limit", "internal/loadcontrol", "internal/signin",
+		"internal/store", "internal/blob", "internal/disk", "internal/look",
 	}},
-	"internal/auth":  {server, []string{".", "internal/auditlog", "internal/limit", "internal/store"}},
-	"internal/limit": {server, nil},
+	"internal/loadcontrol": {server, []string{".", "internal/limit"}},
+	"internal/auth":        {server, []string{".", "internal/auditlog", "internal/limit", "internal/store"}},
+	"internal/limit":       {server, nil},
 	"internal/signin": {server, []string{
 		".", "internal/auth", "internal/store", "internal/look",
 	}},

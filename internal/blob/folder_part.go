@@ -30,6 +30,34 @@ type writer struct {
 	done chan struct{}
 }
 
+// partTicket is the content of a part URL: it allows the PUT of one part of one upload, of this size
+// and checksum.
+type partTicket struct {
+	Upload  string `json:"u"`
+	Number  int    `json:"n"`
+	Size    int64  `json:"s"`
+	CRC64   string `json:"c"`
+	Expires int64  `json:"e"` // seconds since 1970
+}
+
+// uploadPart is the purpose of the tokens in part URLs.
+const uploadPart = "upload part"
+
+// errExpiredURL is the answer to a part URL that is forged, altered or expired. The answer does not
+// distinguish these cases.
+var errExpiredURL = &snap.Error{
+	Code:   snap.CodeForbidden,
+	Detail: "this upload URL is not valid or has expired",
+	Hint:   "request another one",
+}
+
+func openPartTicket(secret []byte, token string, now time.Time) (t partTicket, err error) {
+	if !OpenToken(secret, uploadPart, token, &t) || now.Unix() >= t.Expires {
+		return partTicket{}, errExpiredURL
+	}
+	return t, nil
+}
+
 // Handler serves the PUT of parts below /blobs/parts/. The token in the URL is the only
 // authorization.
 func (f *Folder) Handler() http.Handler {
@@ -45,14 +73,14 @@ func (f *Folder) Handler() http.Handler {
 }
 
 func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
-	g, err := openGrant(f.secret, r.PathValue("token"), f.now())
+	t, err := openPartTicket(f.secret, r.PathValue("token"), f.now())
 	if err != nil {
 		return err
 	}
-	if r.ContentLength != g.Size {
-		return snap.Invalid(fmt.Sprintf("the part has %d bytes", g.Size), "send them with Content-Length")
+	if r.ContentLength != t.Size {
+		return snap.Invalid(fmt.Sprintf("the part has %d bytes", t.Size), "send them with Content-Length")
 	}
-	u, err := f.upload(g.Upload)
+	u, err := f.upload(t.Upload)
 	if err != nil {
 		return err
 	}
@@ -60,7 +88,7 @@ func (f *Folder) putPart(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	body := &steady{body: r.Body, control: http.NewResponseController(w), moved: time.Now()}
 	defer context.AfterFunc(ctx, body.stop)()
-	p := Part{Number: g.Number, Size: g.Size, CRC64: g.CRC64}
+	p := Part{Number: t.Number, Size: t.Size, CRC64: t.CRC64}
 	have, release, err := u.acquire(ctx, p, &writer{body: body, end: cancel, done: make(chan struct{})})
 	if err != nil {
 		return err

@@ -176,7 +176,8 @@ func (f *Folder) SignPart(_ context.Context, key, id string, p Part, life time.D
 		return Signed{}, snap.Invalid(fmt.Sprintf("the upload has no part %d of %d bytes", p.Number, p.Size), "")
 	}
 	until := f.now().Add(life).Truncate(time.Second)
-	token := signGrant(f.secret, grant{Upload: id, Number: p.Number, Size: size, CRC64: p.CRC64, Expires: until.Unix()})
+	token := SignToken(f.secret, uploadPart, partTicket{Upload: id, Number: p.Number, Size: size, CRC64: p.CRC64,
+		Expires: until.Unix()})
 	return Signed{Method: "PUT", URL: f.public + PartsPath + token, Expires: until}, nil
 }
 

@@ -13,17 +13,18 @@ import (
 // FuzzUploadToken: only what was signed opens, and until its end.
 func FuzzUploadToken(f *testing.F) {
 	secret, now := []byte("0123456789abcdef0123456789abcdef"), time.Unix(1_800_000_000, 0)
-	good := signGrant(secret, grant{Upload: "u", Number: 1, Size: 5, CRC64: "x", Expires: now.Unix() + 60})
+	good := SignToken(secret, uploadPart, partTicket{Upload: "u", Number: 1, Size: 5, CRC64: "x",
+		Expires: now.Unix() + 60})
 	for _, seed := range []string{good, good + "=", strings.ToLower(good), "." + good, good[:len(good)-1], "", ".",
-		"e30.", signGrant([]byte("another"), grant{Upload: "u"})} {
+		"e30.", SignToken([]byte("another"), uploadPart, partTicket{Upload: "u"})} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, token string) {
-		g, err := openGrant(secret, token, now)
-		if err == nil && signGrant(secret, g) != good {
-			t.Fatalf("%q opens as %+v", token, g)
+		got, err := openPartTicket(secret, token, now)
+		if err == nil && SignToken(secret, uploadPart, got) != good {
+			t.Fatalf("%q opens as %+v", token, got)
 		}
-		if _, err := openGrant(secret, token, now.Add(time.Minute)); err == nil {
+		if _, err := openPartTicket(secret, token, now.Add(time.Minute)); err == nil {
 			t.Fatalf("%q opens after its end", token)
 		}
 	})

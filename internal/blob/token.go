@@ -6,53 +6,34 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"strings"
-	"time"
-
-	"snap"
 )
 
-// grant is the permission in a part URL: to PUT one part of one upload, of this size and checksum,
-// until a time.
-type grant struct {
-	Upload  string `json:"u"`
-	Number  int    `json:"n"`
-	Size    int64  `json:"s"`
-	CRC64   string `json:"c"`
-	Expires int64  `json:"e"` // seconds since 1970
-}
-
-// errExpiredURL is the answer to a part URL that is forged, altered or expired. The answer does not
-// distinguish these cases.
-var errExpiredURL = &snap.Error{
-	Code:   snap.CodeForbidden,
-	Detail: "this upload URL is not valid or has expired",
-	Hint:   "request another one",
-}
-
-func signGrant(secret []byte, g grant) string {
-	body, _ := json.Marshal(g) // strings and numbers always encode
+// SignToken returns v as JSON, with an HMAC-SHA-256 by secret, as text that fits into a URL:
+// "payload.mac", each in base64url. Anyone can read v. A token is valid for its purpose only, so one
+// secret can sign several kinds.
+func SignToken(secret []byte, purpose string, v any) string {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // v must be a struct of strings and numbers, which always encode
+	}
 	text := base64.RawURLEncoding.EncodeToString(body)
-	return text + "." + base64.RawURLEncoding.EncodeToString(macOf(secret, text))
+	return text + "." + base64.RawURLEncoding.EncodeToString(mac(secret, purpose, text))
 }
 
-func openGrant(secret []byte, token string, now time.Time) (grant, error) {
-	text, mac, _ := strings.Cut(token, ".")
-	given, err := base64.RawURLEncoding.DecodeString(mac)
-	if err != nil || !hmac.Equal(given, macOf(secret, text)) {
-		return grant{}, errExpiredURL
+// OpenToken reads a token of [SignToken] into v, and reports whether this secret signed it for this
+// purpose. The caller must check the expiry that v holds.
+func OpenToken(secret []byte, purpose, token string, v any) bool {
+	text, sum, _ := strings.Cut(token, ".")
+	given, err := base64.RawURLEncoding.DecodeString(sum)
+	if err != nil || !hmac.Equal(given, mac(secret, purpose, text)) {
+		return false
 	}
-	var g grant
 	body, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || json.Unmarshal(body, &g) != nil || now.Unix() >= g.Expires {
-		return grant{}, errExpiredURL
-	}
-	return g, nil
+	return err == nil && json.Unmarshal(body, v) == nil
 }
 
-// macOf signs a part grant. A prefix keeps the signature from being valid for anything else that is
-// signed with the same secret.
-func macOf(secret []byte, text string) []byte {
+func mac(secret []byte, purpose, text string) []byte {
 	m := hmac.New(sha256.New, secret)
-	m.Write([]byte("upload part\x00" + text))
+	m.Write([]byte(purpose + "\x00" + text))
 	return m.Sum(nil)
 }

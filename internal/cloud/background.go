@@ -34,7 +34,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		running.Go(func() {
 			s.repeat(ctx, name, every, func(ctx context.Context) error {
 				held, err := s.store.Lease(ctx, name, holder, 3*every)
-				s.metrics.lease(name, held)
+				s.telemetry.metrics.lease(name, held)
 				if err != nil || !held {
 					return err
 				}
@@ -43,7 +43,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		})
 	}
 	running.Go(s.sayRunning(ctx, holder))
-	leased("collect", s.collectEvery, func(ctx context.Context) error {
+	leased("collect", s.background.collectEvery, func(ctx context.Context) error {
 		n, err := s.Collect(ctx)
 		if n > 0 {
 			s.log.Info("collected abandoned uploads", "count", n)
@@ -76,12 +76,12 @@ func often(name string) bool { return name == "webhooks" || name == "audit" || n
 func (s *Service) job(ctx context.Context, name string, work func(context.Context) error) error {
 	end := func(error) {}
 	if !often(name) {
-		ctx, end = s.tracing.begin(ctx, name, trace.SpanKindInternal)
+		ctx, end = s.telemetry.tracing.begin(ctx, name, trace.SpanKindInternal)
 	}
 	started := time.Now()
 	err := work(ctx)
 	took := time.Since(started)
-	s.metrics.ran(name, err, s.now(), took)
+	s.telemetry.metrics.ran(name, err, s.now(), took)
 	if !often(name) {
 		s.log.DebugContext(ctx, "background work", "job", name, "took", took)
 	}
@@ -167,11 +167,12 @@ func (s *Service) removeGarbage(ctx context.Context) error {
 
 func (s *Service) remove(ctx context.Context, g store.Garbage) error {
 	if g.BlobUpload != "" {
-		if err := s.blobs.Abort(ctx, g.Blob, g.BlobUpload); err != nil && snap.CodeOf(err) != snap.CodeNotFound {
+		err := s.transfers.blobs.Abort(ctx, g.Blob, g.BlobUpload)
+		if err != nil && snap.CodeOf(err) != snap.CodeNotFound {
 			return err
 		}
 	}
-	if err := s.blobs.Delete(ctx, g.Blob); err != nil {
+	if err := s.transfers.blobs.Delete(ctx, g.Blob); err != nil {
 		return err
 	}
 	return s.store.Removed(ctx, g)

@@ -38,7 +38,8 @@ type claim struct {
 // claim records this service as the owner of the object store. It fails when another service owns
 // it: two services in one place would each remove the other's uploads as abandoned.
 func (s *Service) claim(ctx context.Context) error {
-	return claim{s.blobs, storageOwner{serviceID(s.urlKey), s.config.PublicURL, s.now().UTC()}}.make(ctx)
+	owner := storageOwner{serviceID(s.transfers.urlKey), s.config.PublicURL, s.now().UTC()}
+	return claim{s.transfers.blobs, owner}.make(ctx)
 }
 
 func (c claim) make(ctx context.Context) error {

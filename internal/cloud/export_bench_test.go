@@ -14,5 +14,5 @@ func (s *Service) Constant(path string, body []byte) http.Handler {
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		w.Write(body)
 	})
-	return s.wrap(s.admitted(s.fallback(mux)))
+	return s.wrap(s.load.Wrap(s.fallback(mux)))
 }

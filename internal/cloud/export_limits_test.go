@@ -1,14 +1,6 @@
 package cloud
 
-import (
-	"net/http"
-	"time"
-)
+import "net/http"
 
-// Moving returns a handler of bytes that may stand still for this long.
-func Moving(next http.Handler, stall time.Duration) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(newMoving(w, r, stall), r) })
-}
-
-// Admitted puts the admission in front of a handler.
-func (s *Service) Admitted(next http.Handler) http.Handler { return s.admitted(next) }
+// Limited puts the load control in front of a handler.
+func (s *Service) Limited(next http.Handler) http.Handler { return s.load.Wrap(next) }

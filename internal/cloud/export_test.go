@@ -22,14 +22,14 @@ const DeliverLease = deliverLease
 // that walk the route table.
 func (s *Service) Routes() []string {
 	var out []string
-	for _, rt := range s.table {
+	for _, rt := range s.web.table {
 		out = append(out, rt.pattern)
 	}
 	return out
 }
 
 // Described returns the OpenAPI document.
-func (s *Service) Described() *huma.OpenAPI { return s.openAPI }
+func (s *Service) Described() *huma.OpenAPI { return s.web.openAPI }
 
 // ExpireAll applies retention as the background work does.
 func (s *Service) ExpireAll(ctx context.Context) error { return s.expireAll(ctx) }
@@ -38,7 +38,7 @@ func (s *Service) ExpireAll(ctx context.Context) error { return s.expireAll(ctx)
 func (s *Service) Wrapped(h http.Handler) http.Handler { return s.wrap(h) }
 
 // Registry returns the metrics.
-func (s *Service) Registry() *prometheus.Registry { return s.metrics.registry }
+func (s *Service) Registry() *prometheus.Registry { return s.telemetry.metrics.registry }
 
 // Private returns what the private listener serves.
 func (s *Service) Private() http.Handler { return s.private() }
@@ -51,7 +51,7 @@ func WarnOfPlain(t *testing.T, log *slog.Logger, publicURL, blobURL string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.blobs = objects
+		s.transfers.blobs = objects
 	}
 	s.warnOfPlain(t.Context())
 }

@@ -53,7 +53,7 @@ const (
 func register[I, O any](s *Service, g huma.API, rt route, handler func(context.Context, *I) (*O, error),
 	before ...func(huma.Context, func(huma.Context))) {
 	method, path, _ := strings.Cut(rt.pattern, " ")
-	s.table = append(s.table, rt)
+	s.web.table = append(s.web.table, rt)
 	huma.Register(g, huma.Operation{
 		OperationID:   rt.id,
 		Method:        method,
@@ -118,7 +118,7 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 		return nil, err
 	}
 	noteCaller(ctx, caller)
-	if err := s.admission.credential(r, caller); err != nil {
+	if err := s.load.CountCredential(ctx, caller); err != nil {
 		return nil, err
 	}
 	c := &call{caller: caller}

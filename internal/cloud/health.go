@@ -20,12 +20,12 @@ func (s *Service) healthz(w http.ResponseWriter, _ *http.Request) {
 func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()
-	checks := map[string]error{"database": s.store.Ping(ctx), "storage": s.blobs.Ping(ctx)}
+	checks := map[string]error{"database": s.store.Ping(ctx), "storage": s.transfers.blobs.Ping(ctx)}
 	answer := map[string]string{}
 	status := http.StatusOK
 	for name, err := range checks {
 		answer[name] = "ok"
-		s.metrics.ready.WithLabelValues(name).Set(number(err == nil))
+		s.telemetry.metrics.ready.WithLabelValues(name).Set(number(err == nil))
 		if err != nil {
 			s.log.WarnContext(ctx, "not ready", "what", name, "error", err)
 			answer[name] = "unavailable"

@@ -12,6 +12,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/loadcontrol"
 	"snap/internal/store"
 )
 
@@ -59,61 +60,43 @@ func (s *Service) once(ctx huma.Context, c *call, key string, again repeat, next
 	}
 	r.Body = io.NopCloser(bytes.NewReader(payload))
 	request := slices.Concat([]byte(r.Method+" "+r.URL.Path+"\x00"), payload)
-	kept, err := s.store.Claim(r.Context(), c.caller, key, request)
+	earlier, err := s.store.Claim(r.Context(), c.caller, key, request)
 	if err != nil {
 		s.writeError(w, r, err)
 		return
 	}
-	if kept != nil && again == repeatRefusal {
+	if earlier != nil && again == repeatRefusal {
 		s.writeError(w, r, errSecretNotKept)
 		return
 	}
-	if kept != nil {
-		if len(kept.Body) > 0 {
+	if earlier != nil {
+		if len(earlier.Body) > 0 {
 			w.Header().Set("Content-Type", "application/json")
 		}
-		w.WriteHeader(kept.Status)
-		w.Write(kept.Body)
+		w.WriteHeader(earlier.Status)
+		w.Write(earlier.Body)
 		return
 	}
-	keeper := &bodyKeeper{ResponseWriter: w, secret: again == repeatRefusal}
-	defer func() { s.finish(r.Context(), c, key, keeper) }()
-	next(huma.WithContext(humago.NewContext(ctx.Operation(), r, keeper), ctx.Context()))
+	var kept bytes.Buffer // stays empty when the answer holds a secret
+	answer := &loadcontrol.Response{ResponseWriter: w}
+	if again != repeatRefusal {
+		answer.Copy = &kept
+	}
+	defer func() { s.finish(r.Context(), c, key, store.Reply{Status: answer.Status, Body: kept.Bytes()}) }()
+	next(huma.WithContext(humago.NewContext(ctx.Operation(), r, answer), ctx.Context()))
 }
 
 // finish stores a successful answer. After any other answer it releases the claim, even if the
 // client has disconnected.
-func (s *Service) finish(ctx context.Context, c *call, key string, answer *bodyKeeper) {
+func (s *Service) finish(ctx context.Context, c *call, key string, answer store.Reply) {
 	ctx = context.WithoutCancel(ctx)
 	var err error
-	if answer.status >= 200 && answer.status < 300 {
-		err = s.store.Settle(ctx, c.caller, key, store.Reply{Status: answer.status, Body: answer.body.Bytes()})
+	if answer.Status >= 200 && answer.Status < 300 {
+		err = s.store.Settle(ctx, c.caller, key, answer)
 	} else {
 		err = s.store.Unclaim(ctx, c.caller, key)
 	}
 	if err != nil {
 		s.log.WarnContext(ctx, "the answer to an Idempotency-Key was not kept", "error", err)
 	}
-}
-
-// bodyKeeper passes an answer on and keeps a copy. Of an answer with a secret it keeps only the
-// status.
-type bodyKeeper struct {
-	http.ResponseWriter
-	secret bool
-	status int
-	body   bytes.Buffer
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (k *bodyKeeper) WriteHeader(status int) {
-	k.status = status
-	k.ResponseWriter.WriteHeader(status)
-}
-
-func (k *bodyKeeper) Write(p []byte) (int, error) {
-	if !k.secret {
-		k.body.Write(p)
-	}
-	return k.ResponseWriter.Write(p)
 }

@@ -1,11 +1,16 @@
 package cloud
 
 import (
+	"log/slog"
+	"net/http"
 	"runtime"
+	"strings"
 	"time"
 
 	"snap"
+	"snap/api"
 	"snap/internal/limit"
+	"snap/internal/loadcontrol"
 )
 
 // Limits bounds the load that the service accepts. Zero means the default, a negative value no
@@ -60,6 +65,53 @@ func bound(configured, byDefault int) int {
 		return byDefault
 	}
 	return configured
+}
+
+// newControl returns the load control for the limits of the configuration.
+func (s *Service) newControl(limiter *limit.Limiter) *loadcontrol.Control {
+	l := s.config.Limits
+	return loadcontrol.New(loadcontrol.Limits{
+		PerAddress:        rate(l.RequestsPerAddress, defaultPerAddress),
+		SignInsPerAddress: rate(l.SignInRequestsPerAddress, defaultSignIns),
+		PerCredential:     rate(l.RequestsPerCredential, defaultPerCredential),
+		Requests:          bound(l.ConcurrentRequests, atOnce()),
+		SignIns:           bound(l.ConcurrentSignIns, atOnce()),
+		Transfers:         bound(l.ConcurrentTransfers, defaultTransfers),
+		Queued:            bound(l.QueuedRequests, defaultQueued),
+		Wait:              l.queueWait(),
+	}, loadcontrol.Options{Limiter: limiter, Class: classOf, Address: s.address, Refused: s.countRefusal,
+		Fail: s.writeError})
+}
+
+func (s *Service) countRefusal(reason string) {
+	s.telemetry.metrics.refused.WithLabelValues(reason).Inc()
+}
+
+func classOf(r *http.Request) loadcontrol.Class {
+	switch path := r.URL.Path; {
+	case path == "/healthz" || path == "/readyz":
+		return loadcontrol.Health
+	case strings.HasPrefix(path, "/blobs/"):
+		return loadcontrol.Transfer
+	case strings.HasPrefix(path, "/auth/") || strings.HasPrefix(path, "/.well-known/") || path == api.PathAuthConfig:
+		return loadcontrol.SignIn
+	}
+	return loadcontrol.Request
+}
+
+// newServer returns the HTTP server. It limits the number of connections, and what a connection may
+// send before its request is complete.
+func (s *Service) newServer() *http.Server {
+	connections := loadcontrol.NewConnections(bound(s.config.Limits.Connections, defaultConnections),
+		func() { s.countRefusal("connections") })
+	return &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ConnState:         connections.Changed,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
 }
 
 func rate(configured, byDefault int) limit.Rate { return limit.Rate(bound(configured, byDefault)) }

@@ -171,7 +171,7 @@ func (m *metrics) answered(route string, status int, took time.Duration) {
 
 // countUp counts the bytes of parts that this process receives.
 func (s *Service) countUp(next http.Handler) http.Handler {
-	up := s.metrics.transferred.WithLabelValues("up")
+	up := s.telemetry.metrics.transferred.WithLabelValues("up")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &countedBody{ReadCloser: r.Body}
 		r.Body = body

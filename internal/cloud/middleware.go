@@ -3,7 +3,6 @@ package cloud
 import (
 	"context"
 	"crypto/rand"
-	"io"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"snap"
+	"snap/internal/loadcontrol"
 	"snap/internal/store"
 )
 
@@ -79,23 +79,23 @@ func (s *Service) wrap(next http.Handler) http.Handler {
 		}
 		ctx := snap.WithOrigin(r.Context(), snap.Origin{Address: s.address(r), RequestID: i.id})
 		r = r.WithContext(context.WithValue(ctx, infoKey{}, i))
-		ctx, ended := s.tracing.request(r)
+		ctx, ended := s.telemetry.tracing.request(r)
 		r = r.WithContext(ctx)
-		out := &statusWriter{answered: answered{ResponseWriter: w}}
-		s.metrics.inFlight.Inc()
-		defer s.metrics.inFlight.Dec()
+		out := &loadcontrol.Response{ResponseWriter: w}
+		s.telemetry.metrics.inFlight.Inc()
+		defer s.telemetry.metrics.inFlight.Dec()
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler { //nolint:errorlint // it is a panic's value
 					panic(p)
 				}
-				s.metrics.panics.Inc()
+				s.telemetry.metrics.panics.Inc()
 				s.log.ErrorContext(r.Context(), "panic", "request_id", i.id, "panic", p, "stack", string(debug.Stack()))
-				if out.status == 0 {
+				if out.Status == 0 {
 					s.writeError(out, r, &snap.Error{Code: snap.CodeInternal})
 				}
 			}
-			ended(s.observe(r, i, out, time.Since(started)), out.status)
+			ended(s.observe(r, i, out, time.Since(started)), out.Status)
 		}()
 		next.ServeHTTP(out, r)
 	})
@@ -108,22 +108,22 @@ func reducesAccess(r *http.Request) bool {
 }
 
 // observe records metrics and the log line of an answer, and returns the route that gave it.
-func (s *Service) observe(r *http.Request, i *info, out *statusWriter, took time.Duration) (route string) {
+func (s *Service) observe(r *http.Request, i *info, out *loadcontrol.Response, took time.Duration) (route string) {
 	route = r.Pattern
 	if route == "" {
 		route = "none"
 	}
-	s.metrics.answered(route, out.status, took)
+	s.telemetry.metrics.answered(route, out.Status, took)
 	if strings.HasSuffix(route, " /blobs/{token}") {
-		s.metrics.transferred.WithLabelValues("down").Add(float64(out.bytes))
+		s.telemetry.metrics.transferred.WithLabelValues("down").Add(float64(out.Bytes))
 	}
 	level := slog.LevelInfo
 	if strings.HasSuffix(route, "/healthz") || strings.HasSuffix(route, "/readyz") {
 		level = slog.LevelDebug
 	}
 	attrs := []slog.Attr{
-		slog.String("request_id", i.id), slog.String("route", route), slog.Int("status", out.status),
-		slog.Int64("bytes", out.bytes), slog.Duration("took", took),
+		slog.String("request_id", i.id), slog.String("route", route), slog.Int("status", out.Status),
+		slog.Int64("bytes", out.Bytes), slog.Duration("took", took),
 	}
 	if i.caller.Principal() != 0 {
 		attrs = append(attrs, slog.String("org", i.caller.Org.Slug),
@@ -137,50 +137,4 @@ func (s *Service) observe(r *http.Request, i *info, out *statusWriter, took time
 	}
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
 	return route
-}
-
-// answered is a response writer that remembers the status.
-type answered struct {
-	http.ResponseWriter
-	status int
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *answered) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// WriteHeader implements http.ResponseWriter.
-func (w *answered) WriteHeader(status int) {
-	if w.status == 0 {
-		w.status = status
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *answered) Write(p []byte) (int, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	return w.ResponseWriter.Write(p)
-}
-
-// statusWriter also counts the bytes of the answer.
-type statusWriter struct {
-	answered
-	bytes int64
-}
-
-func (w *statusWriter) Write(p []byte) (int, error) {
-	n, err := w.answered.Write(p)
-	w.bytes += int64(n)
-	return n, err
-}
-
-// ReadFrom preserves the connection's fast path for files.
-func (w *statusWriter) ReadFrom(src io.Reader) (int64, error) {
-	if w.status == 0 {
-		w.status = http.StatusOK
-	}
-	n, err := io.Copy(w.ResponseWriter, src)
-	w.bytes += n
-	return n, err
 }

@@ -78,12 +78,12 @@ func (s *Service) securitySchemes() map[string]*huma.SecurityScheme {
 
 // completeOpenAPI completes the document after all routes are registered.
 func (s *Service) completeOpenAPI() {
-	doc := s.openAPI
+	doc := s.web.openAPI
 	doc.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	doc.Tags = tags()
 	doc.Components.SecuritySchemes = s.securitySchemes()
 	table := map[string]route{}
-	for _, rt := range s.table {
+	for _, rt := range s.web.table {
 		table[rt.pattern] = rt
 	}
 	for path, item := range doc.Paths {
@@ -196,6 +196,6 @@ func (s *Service) serveOpenAPI(w http.ResponseWriter, r *http.Request) {
 
 // OpenAPI returns the OpenAPI 3.1 document, which is generated from the routes' types.
 func (s *Service) OpenAPI() ([]byte, error) {
-	doc, err := json.MarshalIndent(s.openAPI, "", "  ")
+	doc, err := json.MarshalIndent(s.web.openAPI, "", "  ")
 	return append(doc, '\n'), err
 }

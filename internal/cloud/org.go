@@ -89,7 +89,7 @@ func (s *Service) me(ctx context.Context, _ *noInput) (*body[api.Me], error) {
 
 // authConfig answers with where to sign in (SPEC 4.3).
 func (s *Service) authConfig(context.Context, *noInput) (*body[api.AuthConfig], error) {
-	return &body[api.AuthConfig]{s.authSettings}, nil
+	return &body[api.AuthConfig]{s.web.authSettings}, nil
 }
 
 func wirePolicy(p snap.Policy) api.Policy {

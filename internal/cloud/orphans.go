@@ -18,7 +18,7 @@ func (s *Service) abortUnknown(ctx context.Context) error {
 	if err := s.claim(ctx); err != nil {
 		return err
 	}
-	pending, err := s.blobs.ListUploads(ctx)
+	pending, err := s.transfers.blobs.ListUploads(ctx)
 	if err != nil || len(pending) == 0 {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s *Service) abortUnknown(ctx context.Context) error {
 		if known[p.Upload] || !strings.HasPrefix(p.Key, snap.IDPrefix) || !p.Created.Before(before) {
 			continue
 		}
-		if err := s.blobs.Abort(ctx, p.Key, p.Upload); err != nil {
+		if err := s.transfers.blobs.Abort(ctx, p.Key, p.Upload); err != nil {
 			return err
 		}
 	}

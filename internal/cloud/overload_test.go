@@ -21,8 +21,8 @@ import (
 	"snap"
 	"snap/api"
 	"snap/internal/auth"
-	"snap/internal/cloud"
 	"snap/internal/cloudtest"
+	"snap/internal/loadcontrol"
 	"snap/internal/servertest"
 	"snap/internal/store"
 )
@@ -438,10 +438,10 @@ func TestDownloadsMoveOrEnd(t *testing.T) {
 func download(t *testing.T, size int64, stall time.Duration) (client net.Conn, ended chan error) {
 	client, service := net.Pipe()
 	ended = make(chan error, 1)
-	server := &http.Server{Handler: cloud.Moving(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, err := io.Copy(w, io.LimitReader(zeros{}, size))
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(loadcontrol.Moving(w, r, stall), io.LimitReader(zeros{}, size))
 		ended <- err
-	}), stall)}
+	})}
 	l := &oneConnection{conns: make(chan net.Conn, 1)}
 	l.conns <- service
 	go server.Serve(l)
@@ -485,7 +485,7 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 func TestArrivedBodiesHaveNoDeadline(t *testing.T) {
 	t.Parallel()
 	c := cloudtest.Start(t, cloudtest.Options{})
-	server := httptest.NewServer(c.Service.Admitted(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(c.Service.Limited(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Millisecond))
 		select {
 		case <-r.Context().Done():

@@ -17,7 +17,7 @@ func (s *Service) warnOfPlain(ctx context.Context) {
 			"public_url is plain http: credentials and snapshots are sent unencrypted; put TLS in front of the "+
 				"service and use https in public_url", "public_url", s.config.PublicURL)
 	}
-	if s3, ok := s.blobs.(*blob.S3); ok && plain(s3.Endpoint()) {
+	if s3, ok := s.transfers.blobs.(*blob.S3); ok && plain(s3.Endpoint()) {
 		s.log.WarnContext(ctx,
 			"the object store's endpoint is plain http: snapshots are sent unencrypted, and snapcli refuses that "+
 				"unless cloud.plain_storage is set; use https for the object store", "endpoint", s3.Endpoint().String())

@@ -16,7 +16,7 @@ import (
 // address must not be reachable from outside.
 func (s *Service) private() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", s.metrics.handler())
+	mux.Handle("GET /metrics", s.telemetry.metrics.handler())
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	for path, h := range map[string]http.HandlerFunc{

@@ -2,18 +2,14 @@ package cloud
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"snap"
 	"snap/api"
+	"snap/internal/blob"
+	"snap/internal/loadcontrol"
 	"snap/internal/store"
 )
 
@@ -25,6 +21,9 @@ import (
 
 // pullLife is how long a download URL is valid.
 const pullLife = 15 * time.Minute
+
+// download is the purpose of the tokens in download URLs.
+const download = "download"
 
 // ticket is the content of a download URL.
 type ticket struct {
@@ -47,9 +46,9 @@ func (s *Service) pullSnapshot(ctx context.Context, _ *ByID) (*body[api.PullResp
 	if err := s.store.Note(ctx, c.caller, c.snapshot, snap.AuditPullStarted, snap.AuditDetail{}); err != nil {
 		return nil, err
 	}
-	s.metrics.pulls.Inc()
+	s.telemetry.metrics.pulls.Inc()
 	expires := s.now().Add(pullLife).UTC().Truncate(time.Millisecond)
-	token := s.seal(ticket{
+	token := blob.SignToken(s.transfers.urlKey, download, ticket{
 		Snapshot: c.snapshot.ID, Principal: c.caller.Principal(),
 		Kind: c.caller.Credential.Kind, Credential: c.caller.Credential.ID, Expires: expires.UnixMilli(),
 	})
@@ -58,33 +57,9 @@ func (s *Service) pullSnapshot(ctx context.Context, _ *ByID) (*body[api.PullResp
 	}}, nil
 }
 
-func (s *Service) seal(t ticket) string {
-	payload, err := json.Marshal(t)
-	if err != nil {
-		panic(err) // cannot happen: strings and numbers always encode
-	}
-	text := base64.RawURLEncoding.EncodeToString(payload)
-	return text + "." + base64.RawURLEncoding.EncodeToString(s.mac(text))
-}
-
-func (s *Service) mac(text string) []byte {
-	h := hmac.New(sha256.New, s.urlKey)
-	h.Write([]byte("download\x00" + text))
-	return h.Sum(nil)
-}
-
-func (s *Service) open(token string) (ticket, error) {
-	text, mac, _ := strings.Cut(token, ".")
-	sum, err := base64.RawURLEncoding.DecodeString(mac)
-	if err != nil || !hmac.Equal(sum, s.mac(text)) {
-		return ticket{}, errTicket
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil {
-		return ticket{}, errTicket
-	}
-	var t ticket
-	if err := json.Unmarshal(payload, &t); err != nil || !s.now().Before(time.UnixMilli(t.Expires)) {
+// openTicket returns the content of a download URL that this service signed and that is still valid.
+func (s *Service) openTicket(token string) (t ticket, err error) {
+	if !blob.OpenToken(s.transfers.urlKey, download, token, &t) || !s.now().Before(time.UnixMilli(t.Expires)) {
 		return ticket{}, errTicket
 	}
 	return t, nil
@@ -111,7 +86,7 @@ func (s *Service) bytes(r *http.Request, t ticket) (store.Bytes, error) {
 
 // serveBytes answers GET and HEAD of a download URL.
 func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
-	t, err := s.open(r.PathValue("token"))
+	t, err := s.openTicket(r.PathValue("token"))
 	if err != nil {
 		s.writeError(w, r, err)
 		return
@@ -124,43 +99,26 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "private, no-store")
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	checked := &checkedWriter{ResponseWriter: w, every: s.recheck, last: time.Now(), check: func() error {
+	allowed := func() error {
 		_, err := s.bytes(r, t)
 		return err
-	}}
-	s.blobs.Serve(checked, r, b.Blob, `"`+b.SHA256+`"`)
-}
-
-// checkedWriter checks the right to an answer while it is sent, and aborts the answer when the
-// right has ended.
-type checkedWriter struct {
-	http.ResponseWriter
-	every time.Duration
-	last  time.Time // of the last check, by the real clock
-	check func() error
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *checkedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *checkedWriter) Write(p []byte) (int, error) {
-	w.recheck()
-	return w.ResponseWriter.Write(p)
-}
-
-// ReadFrom copies in pieces and checks between them.
-func (w *checkedWriter) ReadFrom(src io.Reader) (int64, error) {
-	return copyPieces(w.ResponseWriter, src, 8<<20, w.recheck)
-}
-
-// recheck aborts the connection when the right has ended. The status line has already been sent, so
-// the only way to report it is to break the connection. The client's next request gets not_found.
-func (w *checkedWriter) recheck() {
-	if time.Since(w.last) < w.every {
-		return
 	}
-	if w.check() != nil {
-		panic(http.ErrAbortHandler)
+	checked := &loadcontrol.Response{ResponseWriter: w, Piece: 8 << 20, Before: recheck(s.transfers.recheck, allowed)}
+	s.transfers.blobs.Serve(checked, r, b.Blob, `"`+b.SHA256+`"`)
+}
+
+// recheck returns a function that aborts the connection when check fails. It calls check at most
+// once in this time. The status line has already been sent, so the only way to report the failure
+// is to break the connection. The client's next request gets not_found.
+func recheck(every time.Duration, check func() error) func() {
+	last := time.Now() // by the real clock
+	return func() {
+		if time.Since(last) < every {
+			return
+		}
+		if check() != nil {
+			panic(http.ErrAbortHandler)
+		}
+		last = time.Now()
 	}
-	w.last = time.Now()
 }

@@ -52,11 +52,11 @@ func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.Uploa
 	want.ID = snap.NewSnapshotID()
 	want.Blob = want.ID
 	want.PartSize = blob.PartSize(want.Size)
-	if want.BlobUpload, err = s.blobs.Begin(ctx, want.Blob, want.Size, want.PartSize); err != nil {
+	if want.BlobUpload, err = s.transfers.blobs.Begin(ctx, want.Blob, want.Size, want.PartSize); err != nil {
 		return nil, err
 	}
 	if err := s.store.BeginUpload(ctx, c.caller, want); err != nil {
-		return nil, errors.Join(err, s.blobs.Abort(ctx, want.Blob, want.BlobUpload))
+		return nil, errors.Join(err, s.transfers.blobs.Abort(ctx, want.Blob, want.BlobUpload))
 	}
 	return s.plan(ctx, want)
 }
@@ -67,7 +67,7 @@ func (s *Service) beginPush(ctx context.Context, in *pushInput) (*body[api.Uploa
 // starts over.
 func (s *Service) finishLostUpload(ctx context.Context, caller snap.Caller, u store.Upload) (*body[api.UploadPlan],
 	error) {
-	err := s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
+	err := s.transfers.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
 	if errors.Is(err, snap.ErrNotFound) {
 		return nil, s.store.DropUpload(ctx, u.ID)
 	}
@@ -109,7 +109,7 @@ func (s *Service) uploadOf(r api.PushRequest) (store.Upload, error) {
 }
 
 func (s *Service) plan(ctx context.Context, u store.Upload) (*body[api.UploadPlan], error) {
-	present, err := s.blobs.Parts(ctx, u.Blob, u.BlobUpload)
+	present, err := s.transfers.blobs.Parts(ctx, u.Blob, u.BlobUpload)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 			return nil, snap.Invalid(fmt.Sprintf("part %d is not one of the %d of this upload", p.Number,
 				partCount(u)), "")
 		}
-		signed, err := s.blobs.SignPart(ctx, u.Blob, u.BlobUpload,
+		signed, err := s.transfers.blobs.SignPart(ctx, u.Blob, u.BlobUpload,
 			blob.Part{Number: p.Number, Size: partLength(u, p.Number), CRC64: p.CRC64}, partLife)
 		if err != nil {
 			return nil, err
@@ -149,7 +149,7 @@ func (s *Service) signParts(ctx context.Context, in *partsInput) (*body[api.Part
 		})
 	}
 	if len(in.Body.Parts) == 0 { // an object store may take a while to list thousands
-		present, err := s.blobs.Parts(ctx, u.Blob, u.BlobUpload)
+		present, err := s.transfers.blobs.Parts(ctx, u.Blob, u.BlobUpload)
 		if err != nil {
 			return nil, err
 		}
@@ -166,8 +166,8 @@ const verifyPatience = 20 * time.Second
 // continues in the background, the answer is still_verifying, and the next request waits for the
 // same work.
 func (s *Service) verify(ctx context.Context, u store.Upload) error {
-	ended, err := s.verifying.Join(ctx, u.BlobUpload, verifyPatience, func(ctx context.Context) error {
-		return s.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
+	ended, err := s.transfers.verifying.Join(ctx, u.BlobUpload, verifyPatience, func(ctx context.Context) error {
+		return s.transfers.blobs.Complete(ctx, u.Blob, u.BlobUpload, u.Size, u.SHA256)
 	})
 	if ended || err != nil {
 		return err
@@ -200,6 +200,6 @@ func (s *Service) completePush(ctx context.Context, _ *ByID) (*body[api.Snapshot
 
 // pushed counts a completed snapshot.
 func (s *Service) pushed(sn snap.Snapshot) {
-	s.metrics.pushes.Inc()
-	s.metrics.pushedBytes.Add(float64(sn.Size))
+	s.telemetry.metrics.pushes.Inc()
+	s.telemetry.metrics.pushedBytes.Add(float64(sn.Size))
 }

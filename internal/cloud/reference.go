@@ -73,9 +73,9 @@ func (s *Service) openPages(mux *http.ServeMux, version string) error {
 	mux.Handle("GET /{$}", show(http.StatusOK, "home.html", front))
 	missing := page
 	missing.Title, missing.Narrow = "Not found", true
-	s.noPage = show(http.StatusNotFound, "missing.html", missing)
+	s.web.notFound = show(http.StatusNotFound, "missing.html", missing)
 	ref := reference{Page: page, Version: version, AgentMount: api.MountAgent, UserMount: api.MountUser,
-		Operations: operations(s.openAPI)}
+		Operations: operations(s.web.openAPI)}
 	ref.Title = "API"
 	for _, row := range snap.Codes() {
 		if row.Status != 0 {

@@ -22,34 +22,54 @@ import (
 	"snap/internal/auth"
 	"snap/internal/blob"
 	"snap/internal/limit"
+	"snap/internal/loadcontrol"
 	"snap/internal/signin"
 	"snap/internal/store"
 )
 
 // Service is a snapcloud service without its listener.
 type Service struct {
-	config       Config
-	log          *slog.Logger
-	now          func() time.Time
-	recheck      time.Duration              // see Options
-	collectEvery time.Duration              // see Options
-	address      func(*http.Request) string // returns the client's address
-	store        *store.Store
-	blobs        blob.Store
-	verifying    blob.Tasks   // uploads whose bytes are being verified
-	parts        http.Handler // PUT of parts, for the folder store; nil for S3
-	auth         *auth.Authenticator
-	auditKey     auditlog.Key // signs checkpoints of the audit logs
-	signin       *signin.Service
-	authSettings api.AuthConfig
-	urlKey       []byte // signs download URLs
-	limiter      *limit.Limiter
-	admission    *admission
-	metrics      *metrics
-	tracing      *tracing     // nil when tracing is not configured
-	hookClient   *http.Client // delivers webhooks
-	noPage       http.Handler // the page for "not found"
+	config     Config
+	log        *slog.Logger
+	now        func() time.Time
+	address    func(*http.Request) string // returns the client's address
+	store      *store.Store
+	auth       *auth.Authenticator
+	signin     *signin.Service
+	auditKey   auditlog.Key // signs checkpoints of the audit logs
+	load       *loadcontrol.Control
+	transfers  transfers
+	telemetry  telemetry
+	background background
+	web        web
+}
+
+// transfers is about the bytes of snapshots.
+type transfers struct {
+	blobs     blob.Store
+	verifying blob.Tasks    // uploads whose bytes are being verified
+	parts     http.Handler  // PUT of parts, for the folder store; nil for S3
+	urlKey    []byte        // signs download URLs
+	recheck   time.Duration // see Options
+}
+
+// telemetry is what operators observe.
+type telemetry struct {
+	metrics *metrics
+	tracing *tracing // nil when tracing is not configured
+}
+
+// background holds the settings of the background work.
+type background struct {
+	collectEvery time.Duration // see Options
+	hookClient   *http.Client  // delivers webhooks
+}
+
+// web is what the listener serves.
+type web struct {
 	handler      http.Handler
+	notFound     http.Handler // the page for "not found"
+	authSettings api.AuthConfig
 	openAPI      *huma.OpenAPI
 	table        []route // every route that needs a caller; tests walk it
 }
@@ -80,10 +100,12 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s = &Service{config: c, log: o.Log, now: o.Now, recheck: cmp.Or(o.Recheck, time.Second),
-		collectEvery: cmp.Or(o.CollectEvery, collectEvery), metrics: newMetrics(o.Version),
-		hookClient: newHookClient(c.Webhooks.AllowPrivate)}
-	if s.tracing, err = newTracing(ctx, c.Tracing, o.Version, o.Log); err != nil {
+	s = &Service{config: c, log: o.Log, now: o.Now,
+		transfers: transfers{recheck: cmp.Or(o.Recheck, time.Second)},
+		telemetry: telemetry{metrics: newMetrics(o.Version)},
+		background: background{collectEvery: cmp.Or(o.CollectEvery, collectEvery),
+			hookClient: newHookClient(c.Webhooks.AllowPrivate)}}
+	if s.telemetry.tracing, err = newTracing(ctx, c.Tracing, o.Version, o.Log); err != nil {
 		return nil, err
 	}
 	if err := store.CheckRestored(store.Options{URL: c.Database.URL, DataDir: c.DataDir}); err != nil {
@@ -94,8 +116,8 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s.metrics.watchPools(s.store)
-	s.metrics.registry.MustRegister(newUsageCollector(s))
+	s.telemetry.metrics.watchPools(s.store)
+	s.telemetry.metrics.registry.MustRegister(newUsageCollector(s))
 	defer func(opened *store.Store) {
 		if err != nil {
 			opened.Close()
@@ -104,9 +126,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := errors.Join(s.store.CheckTransferred(ctx), s.store.CheckMoved(ctx, o.Again)); err != nil {
 		return nil, err
 	}
-	s.limiter = limit.New(s.store.Take, s.now)
-	s.admission = newAdmission(c.Limits, s.limiter, func(why string) { s.metrics.refused.WithLabelValues(why).Inc() })
-	if s.urlKey, err = s.store.Secret(ctx, "urls", 32); err != nil {
+	if s.transfers.urlKey, err = s.store.Secret(ctx, "urls", 32); err != nil {
 		return nil, err
 	}
 	if err := s.openBlobs(ctx); err != nil {
@@ -119,10 +139,12 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := applyOrganizations(ctx, s.store, c); err != nil {
 		return nil, err
 	}
-	if err := s.openAuth(ctx); err != nil {
+	limiter := limit.New(s.store.Take, s.now)
+	if err := s.openAuth(ctx, limiter); err != nil {
 		return nil, err
 	}
-	if s.handler, err = s.build(o.Version); err != nil {
+	s.load = s.newControl(limiter)
+	if s.web.handler, err = s.build(o.Version); err != nil {
 		return nil, err
 	}
 	if err := s.applySettings(ctx); err != nil {
@@ -137,15 +159,16 @@ func (s *Service) openBlobs(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("open the object storage: %w", err)
 		}
-		s.blobs = objects
+		s.transfers.blobs = objects
 		return nil
 	}
-	folder, err := blob.OpenFolder(filepath.Join(s.config.DataDir, "blobs"), s.config.PublicURL, s.urlKey, s.now)
+	dir := filepath.Join(s.config.DataDir, "blobs")
+	folder, err := blob.OpenFolder(dir, s.config.PublicURL, s.transfers.urlKey, s.now)
 	if err != nil {
 		return fmt.Errorf("open the blob folder: %w", err)
 	}
 	folder.LeaveFree(s.config.Limits.diskReserve())
-	s.blobs, s.parts = folder, folder.Handler()
+	s.transfers.blobs, s.transfers.parts = folder, folder.Handler()
 	return nil
 }
 
@@ -162,7 +185,7 @@ func applyOrganizations(ctx context.Context, st *store.Store, c Config) error {
 	return nil
 }
 
-func (s *Service) openAuth(ctx context.Context) (err error) {
+func (s *Service) openAuth(ctx context.Context, limiter *limit.Limiter) (err error) {
 	proxies, err := s.config.proxies()
 	if err != nil {
 		return err
@@ -180,7 +203,7 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 		PublicURL: s.config.PublicURL, ClientID: s.config.Auth.ClientID, Audience: s.config.Auth.Audience,
 		Organizations: s.config.signIn(), ListThem: s.config.listsOrganizations(), TrustedProxies: proxies,
 		Sealer: sealer,
-		Now:    s.now, Log: s.log, Count: s.metrics.login,
+		Now:    s.now, Log: s.log, Count: s.telemetry.metrics.login,
 	})
 	if err != nil {
 		return fmt.Errorf("start the auth service: %w", err)
@@ -188,15 +211,15 @@ func (s *Service) openAuth(ctx context.Context) (err error) {
 	if s.auditKey, err = auth.AuditKey(ctx, s.store, sealer); err != nil {
 		return err
 	}
-	s.authSettings = api.AuthConfig{AuthURL: s.signin.Issuer(), ClientID: s.config.Auth.ClientID,
+	s.web.authSettings = api.AuthConfig{AuthURL: s.signin.Issuer(), ClientID: s.config.Auth.ClientID,
 		Scopes: []string{"openid", "offline_access"}}
 	options := auth.Options{
 		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Sealer: sealer,
 		Now: s.now, Proxies: proxies, Log: s.log, Confirm: s.signin.ConfirmKey,
-		Limiter: s.limiter, Failures: limit.Rate(s.config.Limits.FailuresPerAddress),
+		Limiter: limiter, Failures: limit.Rate(s.config.Limits.FailuresPerAddress),
 	}
 	if issuer := s.config.Auth.Issuer; issuer != "" {
-		s.authSettings.AuthURL = issuer
+		s.web.authSettings.AuthURL = issuer
 		options.External, err = s.signin.External(issuer, cmp.Or(s.config.Auth.Audience, s.config.PublicURL))
 		if err != nil {
 			return err
@@ -214,8 +237,8 @@ func (s *Service) build(version string) (http.Handler, error) {
 	s.completeOpenAPI()
 	mux.HandleFunc("GET /openapi.json", s.serveOpenAPI)
 	mux.HandleFunc("GET /blobs/{token}", s.serveBytes)
-	if s.parts != nil {
-		mux.Handle("PUT /blobs/parts/", s.countUp(s.parts))
+	if s.transfers.parts != nil {
+		mux.Handle("PUT /blobs/parts/", s.countUp(s.transfers.parts))
 	}
 	mux.Handle("/auth/", s.signin.Handler())
 	mux.Handle("/.well-known/oauth-authorization-server/auth", s.signin.Handler())
@@ -224,7 +247,7 @@ func (s *Service) build(version string) (http.Handler, error) {
 	if err := s.openPages(mux, version); err != nil {
 		return nil, fmt.Errorf("open the pages: %w", err)
 	}
-	return s.wrap(s.admitted(s.fallback(mux))), nil
+	return s.wrap(s.load.Wrap(s.fallback(mux))), nil
 }
 
 func (s *Service) humaConfig(version string) huma.Config {
@@ -238,7 +261,7 @@ func (s *Service) humaConfig(version string) huma.Config {
 	c.Formats = map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}
 	c.Info.Description = "Share database snapshots: private, org-wide, with an SSO group, with another organization."
 	c.Servers = []*huma.Server{{URL: s.config.PublicURL}}
-	s.openAPI = c.OpenAPI
+	s.web.openAPI = c.OpenAPI
 	return c
 }
 
@@ -250,16 +273,13 @@ func (s *Service) fallback(mux *http.ServeMux) http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		probe := &statusProbe{header: http.Header{}}
-		mux.ServeHTTP(probe, r)
-		if probe.status == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", probe.header.Get("Allow"))
-			s.writeError(w, r, &snap.Error{Code: snap.CodeMethodNotAllowed, Detail: "this path takes only " +
-				probe.header.Get("Allow")})
+		if allowed := strings.Join(allowedMethods(mux, r), ", "); allowed != "" {
+			w.Header().Set("Allow", allowed)
+			s.writeError(w, r, &snap.Error{Code: snap.CodeMethodNotAllowed, Detail: "this path takes only " + allowed})
 			return
 		}
 		if forPeople(r) {
-			s.noPage.ServeHTTP(w, r)
+			s.web.notFound.ServeHTTP(w, r)
 			return
 		}
 		s.writeError(w, r, &snap.Error{Code: snap.CodeNotFound, Detail: "nothing exists at this path",
@@ -273,18 +293,21 @@ func forPeople(r *http.Request) bool {
 		!strings.HasPrefix(r.URL.Path, "/api/") && !strings.HasPrefix(r.URL.Path, "/blobs/")
 }
 
-// statusProbe records which status the mux would answer with.
-type statusProbe struct {
-	header http.Header
-	status int
+// allowedMethods returns the methods that the mux takes at the path of a request.
+func allowedMethods(mux *http.ServeMux, r *http.Request) (methods []string) {
+	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch,
+		http.MethodPost, http.MethodPut} {
+		probe := *r
+		probe.Method = method
+		if _, pattern := mux.Handler(&probe); pattern != "" {
+			methods = append(methods, method)
+		}
+	}
+	return methods
 }
 
-func (p *statusProbe) Header() http.Header         { return p.header }
-func (p *statusProbe) Write(b []byte) (int, error) { return len(b), nil }
-func (p *statusProbe) WriteHeader(status int)      { p.status = status }
-
 // Handler returns the handler of all requests.
-func (s *Service) Handler() http.Handler { return s.handler }
+func (s *Service) Handler() http.Handler { return s.web.handler }
 
 // Store returns the store, for the operator's commands and for tests.
 func (s *Service) Store() *store.Store { return s.store }
@@ -294,7 +317,7 @@ func (s *Service) Auth() *auth.Authenticator { return s.auth }
 
 // Close sends the remaining traces and closes the database.
 func (s *Service) Close() error {
-	return errors.Join(s.tracing.close(context.Background()), s.store.Close())
+	return errors.Join(s.telemetry.tracing.close(context.Background()), s.store.Close())
 }
 
 // drain is how long running requests may take at shutdown.

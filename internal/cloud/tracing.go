@@ -172,15 +172,15 @@ func traceID(ctx context.Context) string {
 func (s *Service) watchStatement(ctx context.Context, statement string) (context.Context, func(error)) {
 	kind, started := store.StatementKind(statement), time.Now()
 	end := func(error) {}
-	if s.tracing != nil {
-		ctx, end = s.tracing.within(ctx, kind, trace.SpanKindClient,
+	if s.telemetry.tracing != nil {
+		ctx, end = s.telemetry.tracing.within(ctx, kind, trace.SpanKindClient,
 			attribute.String("db.operation.name", kind),
 			attribute.String("db.query.text", strings.Join(strings.Fields(statement), " ")))
 	}
 	return ctx, func(err error) {
-		s.metrics.queries.WithLabelValues(kind).Observe(time.Since(started).Seconds())
+		s.telemetry.metrics.queries.WithLabelValues(kind).Observe(time.Since(started).Seconds())
 		if err != nil && ctx.Err() == nil {
-			s.metrics.queryErrors.WithLabelValues(kind).Inc()
+			s.telemetry.metrics.queryErrors.WithLabelValues(kind).Inc()
 		}
 		end(err)
 	}
@@ -190,15 +190,15 @@ func (s *Service) watchStatement(ctx context.Context, statement string) (context
 func (s *Service) watchS3(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		started := time.Now()
-		ctx, end := s.tracing.within(r.Context(), "S3 "+r.Method, trace.SpanKindClient,
+		ctx, end := s.telemetry.tracing.within(r.Context(), "S3 "+r.Method, trace.SpanKindClient,
 			attribute.String("http.request.method", r.Method), attribute.String("server.address", r.URL.Hostname()))
 		res, err := next.RoundTrip(r.WithContext(ctx))
 		status := 0
 		if res != nil {
 			status = res.StatusCode
 		}
-		s.metrics.s3.WithLabelValues(r.Method).Observe(time.Since(started).Seconds())
-		s.metrics.s3Requests.WithLabelValues(r.Method, strconv.Itoa(status)).Inc()
+		s.telemetry.metrics.s3.WithLabelValues(r.Method).Observe(time.Since(started).Seconds())
+		s.telemetry.metrics.s3Requests.WithLabelValues(r.Method, strconv.Itoa(status)).Inc()
 		end(err)
 		return res, err
 	})

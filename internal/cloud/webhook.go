@@ -140,7 +140,7 @@ func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
 
 // deliver makes one attempt at a delivery and records the result.
 func (s *Service) deliver(ctx context.Context, w store.Webhook, d store.Delivery) error {
-	traced, end := s.tracing.begin(ctx, "deliver webhook", trace.SpanKindClient)
+	traced, end := s.telemetry.tracing.begin(ctx, "deliver webhook", trace.SpanKindClient)
 	status, sendErr := s.send(traced, w, d)
 	end(sendErr)
 	if ctx.Err() != nil {
@@ -152,7 +152,7 @@ func (s *Service) deliver(ctx context.Context, w store.Webhook, d store.Delivery
 	}
 	held, err := s.store.Delivered(ctx, d, status, next)
 	if held {
-		s.metrics.deliveries.WithLabelValues(deliveryOutcome(sendErr, next)).Inc()
+		s.telemetry.metrics.deliveries.WithLabelValues(deliveryOutcome(sendErr, next)).Inc()
 	}
 	return err
 }
@@ -193,7 +193,7 @@ func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (
 	req.Header.Set("Webhook-Id", d.ID)
 	req.Header.Set("Webhook-Timestamp", stamp)
 	req.Header.Set("Webhook-Signature", signature(w.Secret, d.ID, stamp, payload))
-	res, err := s.hookClient.Do(req)
+	res, err := s.background.hookClient.Do(req)
 	if err != nil {
 		if errors.Is(err, errPrivate) {
 			return errPrivate.Error(), err

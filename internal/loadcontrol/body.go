@@ -1,0 +1,58 @@
+package loadcontrol
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+
+	"snap"
+)
+
+// maxBody is the most bytes of one request's body, unless it is a part of a snapshot. maxBodies is
+// the most bytes of all bodies in memory.
+const (
+	maxBody   = 1 << 20
+	maxBodies = 64 << 20
+)
+
+var errBody = &snap.Error{Code: snap.CodeTooLarge, Detail: "the body of the request has more than 1 MiB",
+	Hint: "send the bytes of snapshots to the URLs that /snapshots/{id}/parts returns"}
+
+// readBody reads a request's body into memory, where it stays until release is called. It fails
+// with too_large, and with errBusy when all bodies together are too large.
+func (c *Control) readBody(r *http.Request) (release func(), err error) {
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 {
+		return func() {}, nil
+	}
+	if r.ContentLength > maxBody {
+		return nil, errBody
+	}
+	var body bytes.Buffer
+	var held int64
+	release = func() { c.bodies.Add(-held) }
+	piece := make([]byte, 4<<10)
+	for {
+		n, err := r.Body.Read(piece)
+		held += int64(n)
+		if total := c.bodies.Add(int64(n)); total > maxBodies {
+			release()
+			return nil, errBusy
+		}
+		body.Write(piece[:n])
+		if held > maxBody {
+			release()
+			return nil, errBody
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			release()
+			return nil, &snap.Error{Code: snap.CodeInvalid, Detail: "the body of the request did not arrive completely",
+				Cause: err}
+		}
+	}
+	r.Body = io.NopCloser(&body)
+	return release, nil
+}

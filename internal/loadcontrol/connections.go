@@ -1,0 +1,63 @@
+package loadcontrol
+
+import (
+	"container/list"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// Connections limits the number of open connections. When the limit is reached, it closes the
+// connection that has waited longest for a request, so clients that send nothing, or a header byte
+// by byte, cannot keep others out.
+type Connections struct {
+	most    int // 0 is no limit
+	refused func()
+
+	mu   sync.Mutex
+	all  map[net.Conn]*list.Element // nil while a request is being answered
+	idle *list.List                 // of net.Conn; the one that has waited longest is first
+}
+
+// NewConnections returns the limit for this many open connections; 0 is no limit. It calls refused
+// for every connection that it closes.
+func NewConnections(most int, refused func()) *Connections {
+	return &Connections{most: most, refused: refused, all: map[net.Conn]*list.Element{}, idle: list.New()}
+}
+
+// Changed must be the ConnState of the server.
+func (c *Connections) Changed(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := c.all[conn]; at != nil {
+		c.idle.Remove(at)
+	}
+	switch state {
+	case http.StateNew:
+		if c.most > 0 && len(c.all) >= c.most && !c.makeRoom() {
+			c.refused()
+			conn.Close()
+			return
+		}
+		c.all[conn] = c.idle.PushBack(conn)
+	case http.StateIdle:
+		c.all[conn] = c.idle.PushBack(conn)
+	case http.StateActive:
+		c.all[conn] = nil
+	case http.StateClosed, http.StateHijacked:
+		delete(c.all, conn)
+	}
+}
+
+// makeRoom closes the connection that has waited longest.
+func (c *Connections) makeRoom() bool {
+	first := c.idle.Front()
+	if first == nil {
+		return false
+	}
+	conn, _ := c.idle.Remove(first).(net.Conn)
+	delete(c.all, conn)
+	c.refused()
+	conn.Close()
+	return true
+}

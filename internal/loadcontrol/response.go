@@ -1,0 +1,101 @@
+package loadcontrol
+
+import (
+	"cmp"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Response passes an answer on. It records the status and the length of the answer, and can call a
+// function before it sends bytes.
+type Response struct {
+	http.ResponseWriter
+	Status int   // 0 until the answer begins
+	Bytes  int64 // of the body that were sent
+
+	Before func()    // nil, or called before the status and before every piece of the body
+	Piece  int64     // the size of a piece; 0 is 1 MiB
+	Copy   io.Writer // nil, or receives a copy of the body
+	// Arrived says that the whole request has arrived. Deadlines for reading it are then ignored: they
+	// would only end the watch for a disconnected client, and with it the connection.
+	Arrived bool
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *Response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// SetReadDeadline implements the method that http.ResponseController looks for.
+func (w *Response) SetReadDeadline(t time.Time) error {
+	if w.Arrived {
+		return nil
+	}
+	return http.NewResponseController(w.ResponseWriter).SetReadDeadline(t)
+}
+
+func (w *Response) begin(status int) {
+	if w.Status == 0 {
+		w.Status = status
+	}
+	if w.Before != nil {
+		w.Before()
+	}
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *Response) WriteHeader(status int) {
+	w.begin(status)
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (w *Response) Write(p []byte) (int, error) {
+	w.begin(http.StatusOK)
+	if w.Copy != nil {
+		_, _ = w.Copy.Write(p)
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.Bytes += int64(n)
+	return n, err
+}
+
+// ReadFrom copies piece by piece, each by the connection's fast path for files.
+func (w *Response) ReadFrom(src io.Reader) (total int64, err error) {
+	if w.Copy != nil {
+		src = io.TeeReader(src, w.Copy)
+	}
+	limit := int64(1) << 62
+	if l, ok := src.(*io.LimitedReader); ok {
+		src, limit = l.R, l.N
+	}
+	piece := cmp.Or(w.Piece, 1<<20)
+	if w.Before == nil {
+		piece = limit
+	}
+	for limit > 0 {
+		w.begin(http.StatusOK)
+		n, err := io.Copy(w.ResponseWriter, &io.LimitedReader{R: src, N: min(piece, limit)})
+		w.Bytes, total, limit = w.Bytes+n, total+n, limit-n
+		if err != nil || n < piece {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// stall is how long an answer may go without sending a byte.
+const stall = time.Minute
+
+// Moving returns the writer for an answer that may take any time, as long as its bytes keep moving:
+// it fails when none could be sent for this long. It clears the deadline of an earlier request on
+// the connection.
+func Moving(w http.ResponseWriter, r *http.Request, stall time.Duration) *Response {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{})
+	return &Response{ResponseWriter: w, Before: func() {
+		_ = control.SetWriteDeadline(time.Now().Add(stall))
+		if r.Context().Err() != nil { // an answer that was ended keeps a deadline in the past
+			_ = control.SetWriteDeadline(time.Unix(1, 0))
+		}
+	}}
+}
