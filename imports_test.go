@@ -35,13 +35,14 @@ var house = map[string]struct {
 	"cmd/snapcli": {client, []string{"internal/cli"}},
 	"internal/cli": {client, []string{
 		".", "api", "internal/schema", "internal/login", "internal/local", "internal/foreign", "internal/webui",
-		"internal/archive", "internal/transfer", "internal/disk", "internal/command",
+		"internal/archive", "internal/transfer", "internal/disk", "internal/command", "internal/clone",
 	}},
+	"internal/clone": {client, []string{".", "internal/engine", "internal/disk"}},
 	"internal/login": {client, []string{".", "api", "internal/disk"}},
 	"internal/local": {client, []string{
 		".", "api", "internal/schema", "internal/engine", "internal/engine/postgres",
 		"internal/engine/mysql", "internal/engine/sqlite", "internal/archive", "internal/sanitize",
-		"internal/foreign", "internal/transfer", "internal/profile", "internal/disk",
+		"internal/foreign", "internal/transfer", "internal/profile", "internal/disk", "internal/clone",
 	}},
 	"internal/profile":        {client, []string{".", "api", "internal/blob"}},
 	"internal/schema":         {client, []string{"."}},

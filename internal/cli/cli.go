@@ -42,10 +42,10 @@ func Stdio() IO {
 // Main runs the program with these arguments (without its name) and returns
 // its exit code (see [snap.Codes]). It ends soon after ctx does, with 130.
 func Main(ctx context.Context, args []string, stdio IO, env func(string) string) int {
-	out := command.NewResult(stdio.Out)
+	direct, out := stdio.Out, command.NewResult(stdio.Out)
 	stdio.Out = out
-	a := &app{io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler), patience: interactive(),
-		args: args}
+	a := &app{stdout: direct, io: stdio, env: env, now: time.Now, log: slog.New(slog.DiscardHandler),
+		patience: interactive(), args: args}
 	a.jsonErrors = asksForJSON(args)
 	root := a.root()
 	root.SetArgs(args)
@@ -56,6 +56,7 @@ func Main(ctx context.Context, args []string, stdio IO, env func(string) string)
 	if err == nil {
 		err = out.Err()
 	}
+	a.sweepLast(ctx)
 	return a.report(ctx, err)
 }
 
@@ -71,6 +72,7 @@ type app struct {
 	args       []string       // the command line, without the program's name
 	roots      *x509.CertPool // certificate authorities for the service; nil uses the system's
 	sessions   *login.File    // the sessions of credentials.json, opened when first needed
+	stdout     io.Writer      // standard output itself, for the output of other programs
 	jsonErrors bool           // the command line contains --json, even if it cannot be parsed
 }
 

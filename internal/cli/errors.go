@@ -26,6 +26,10 @@ func (a *app) report(ctx context.Context, err error) int {
 	if err == nil {
 		return snap.ExitOK
 	}
+	var run exited
+	if errors.As(err, &run) { // the command has said what went wrong
+		return int(run)
+	}
 	if ctx.Err() != nil || errors.Is(err, context.Canceled) || errors.Is(err, huh.ErrUserAborted) {
 		err = interrupted(err)
 	}

@@ -48,6 +48,7 @@ var needsMore = map[string]string{
 	"snapcli login":                     "wants an approval: cloud/login.txtar",
 	"snapcli switch":                    "wants login sessions: cloud/accounts.txtar",
 	"snapcli serve":                     "runs until it is stopped",
+	"snapcli run":                       "runs programs of a project: script/clones.txtar",
 	"snapcli cloud keys":                "wants a login session: cloud/login.txtar",
 	"snapcli cloud keys list":           "wants a login session: cloud/login.txtar",
 	"snapcli cloud keys create":         "wants a login session: cloud/login.txtar",
@@ -127,6 +128,8 @@ var exampleBefore = map[string]string{
 		"gail@globex.test\n",
 	"snapcli cloud channels remove": "exec snapcli cloud channels add one\nexec snapcli cloud channels add two\nexec " +
 		"snapcli cloud channels add three\n",
+	"snapcli reset":                  "exec snapcli clone shop --name pr-12\n",
+	"snapcli clones drop":            "exec snapcli clone shop --name pr-12\n",
 	"snapcli trust remove":           "exec snapcli trust add org:globex\n",
 	"snapcli cloud retention remove": "exec snapcli cloud retention set shop --keep-last 5\n",
 }

@@ -21,6 +21,7 @@ var printed = []struct {
 	{"sanitize", localView{}},
 	{"sanitize --init", rulesWritten{}},
 	{"load", loaded{}},
+	{"clone, clones, clones list", []cloneView{}},
 	{"push", pushed{}},
 	{"pull", pulled{}},
 	{"snapshots, snapshots list", []localView{}},

@@ -14,9 +14,10 @@ import (
 
 // The groups of commands in --help.
 const (
-	groupMain  = "main"
-	groupCloud = "cloud"
-	groupHere  = "here"
+	groupMain   = "main"
+	groupClones = "clones"
+	groupCloud  = "cloud"
+	groupHere   = "here"
 )
 
 // root returns the command tree.
@@ -46,10 +47,12 @@ func (a *app) root() *cobra.Command {
 	root.Flags().BoolVar(&version, "version", false, "print the version")
 	root.AddGroup(
 		&cobra.Group{ID: groupMain, Title: "Take, mask, move and load snapshots:"},
+		&cobra.Group{ID: groupClones, Title: "Databases of your own:"},
 		&cobra.Group{ID: groupCloud, Title: "Sign in and share:"},
 		&cobra.Group{ID: groupHere, Title: "This machine:"},
 	)
 	add(root, groupMain, a.buildCommand(), a.sanitizeCommand(), a.pushCommand(), a.pullCommand(), a.loadCommand())
+	add(root, groupClones, a.cloneCommand(), a.runCommand(), a.resetCommand(), a.clonesCommand())
 	add(root, groupCloud, a.cloudCommand(), a.loginCommand(), a.logoutCommand(), a.switchCommand(),
 		a.whoamiCommand())
 	add(root, groupHere, a.targetsCommand(), a.snapshotsCommand(), a.trustCommand(), a.configCommand(),

@@ -49,6 +49,14 @@ type Target struct {
 	EncryptTo   []string     `yaml:"encrypt_to,omitempty" koanf:"encrypt_to"`   // public keys, or files of them, that its snapshots are encrypted to
 	Sanitize    SanitizeSpec `yaml:"sanitize,omitempty" koanf:"sanitize"`
 	Subset      SubsetSpec   `yaml:"subset,omitempty" koanf:"subset"`
+	Clones      ClonesSpec   `yaml:"clones,omitempty" koanf:"clones"`
+}
+
+// ClonesSpec limits the clones of a target. The zero value has the defaults.
+type ClonesSpec struct {
+	Max  int    `yaml:"max,omitempty" koanf:"max"`   // how many may exist at once; 0 means 20
+	TTL  string `yaml:"ttl,omitempty" koanf:"ttl"`   // how long one lives by default, such as 2h or 7d; "" means 24h
+	Warm int    `yaml:"warm,omitempty" koanf:"warm"` // copies that are kept ready for `snapcli run`
 }
 
 // SubsetSpec limits the snapshots of a target to some rows and the rows related to them. The zero

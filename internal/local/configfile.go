@@ -137,8 +137,8 @@ func merge(layers ...*koanf.Koanf) (Config, error) {
 	if err := all.Unmarshal("", &c); err != nil {
 		return Config{}, &snap.Error{Code: snap.CodeUsage,
 			Detail: "an environment variable SNAPCLI_... has a value of the wrong kind",
-			Hint: "jobs takes a whole number, subset.percent a number, production and trust.own_organization true " +
-				"or false",
+			Hint: "jobs, clones.max and clones.warm take a whole number, subset.percent a number, production and " +
+				"trust.own_organization true or false",
 			Cause: err}
 	}
 	for name, t := range c.Targets {

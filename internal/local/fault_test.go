@@ -45,6 +45,8 @@ func TestMain(m *testing.M) {
 				Rules: os.Getenv("SNAPCLI_TEST_RULES")}, progress)
 		case "load":
 			_, err = a.Load(ctx, shopTarget, LoadOptions{}, progress)
+		case "clones":
+			err = liveClones(ctx, a, progress)
 		}
 	}
 	if err != nil {

@@ -74,6 +74,7 @@ func (a *Agent) targetFlaws(t Target, f *flaws) {
 		_, _, err := a.howToMask(t, SanitizeOptions{})
 		f.add(Flaw{Key: at + ".sanitize", Err: err})
 	}
+	f.add(Flaw{Key: at + ".clones", Err: t.Clones.check()})
 	_, err := a.recipients(Encryption{}, t)
 	f.add(Flaw{Key: at + ".encrypt_to", Err: err})
 	if p := t.Subset.Percent; !(p >= 0 && p <= 100) {

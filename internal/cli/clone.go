@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/clone"
+	"snap/internal/command"
+	"snap/internal/local"
+)
+
+// cloneFlags are the flags of the commands that make clones.
+type cloneFlags struct {
+	local.CloneOptions
+	ttl  string
+	pull bool
+}
+
+// add adds the flags that choose the snapshot.
+func (f *cloneFlags) add(a *app, cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.Snapshot, "snapshot", "",
+		"name, or ID in the cloud, of the snapshot (default: the latest one built, sanitized or pulled here)")
+	typeFlag(cmd, &f.Type, "use only a snapshot of this type")
+	cmd.Flags().BoolVar(&f.pull, "pull", false, "pull the snapshot from the cloud if it is not on this machine")
+	cmd.Flags().BoolVar(&f.WithPrograms, "with-programs", false,
+		"load also the functions, triggers, views and other programs of another organization's snapshot")
+	jobsFlag(cmd, &f.Jobs, "tables written at once; 0 is the target's setting")
+	identityFlag(cmd, &f.Identity)
+	_ = cmd.RegisterFlagCompletionFunc("snapshot", a.completeLocal)
+}
+
+// addTTL adds the flag --ttl.
+func (f *cloneFlags) addTTL(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.ttl, "ttl", "", "how long the clone lives, such as 2h or 7d (default: clones.ttl of the "+
+		"target, otherwise 24h)")
+}
+
+// options returns the options of the flags.
+func (f *cloneFlags) options(cmd *cobra.Command) (o local.CloneOptions, err error) {
+	o = f.CloneOptions
+	if cmd.Flags().Changed("ttl") {
+		o.TTL, err = snap.ParseDuration(f.ttl)
+	}
+	return o, err
+}
+
+func (a *app) cloneCommand() *cobra.Command {
+	var f cloneFlags
+	var from string
+	var terminate, secret bool
+	cmd := &cobra.Command{
+		Use:   "clone TARGET",
+		Short: "Make a database of your own from a snapshot, in about a second",
+		Long: `Clone makes a new database from a snapshot of a target and prints its URL. The
+first clone of a snapshot loads it once into a template on the server of the
+target's destination (SQLite: into a file in the data folder). Each further
+clone is a copy of the template. With --from it branches: it copies another
+clone as it is now.
+
+A clone is dropped when it expires, by whatever snapcli command runs next, or
+with ` + "`snapcli clones drop`" + `. A target that is marked as production refuses
+clones. Snapshots of other organizations are loaded as ` + "`snapcli load`" + ` loads
+them: as data, without their programs.
+
+The URL has no password unless you add --with-password.`,
+		Example: examples(
+			"make a database for a pull request", "snapcli clone shop --name pr-12 --type sanitized --ttl 2d",
+			"make four, named test-1 to test-4", "snapcli clone shop --name test --count 4",
+			"branch a clone", "snapcli clone --from pr-12 --name pr-12b"),
+		Args:              command.AtMostOneArg("target"),
+		ValidArgsFunction: a.completeTargets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.options(cmd)
+			if err != nil {
+				return err
+			}
+			if from != "" {
+				return a.branch(cmd, args, from, o, terminate, secret)
+			}
+			if terminate {
+				return snap.Usage("--terminate is for --from", "omit it, or name the clone to branch with --from")
+			}
+			if len(args) == 0 {
+				return snap.Usage("clone needs a target, or a clone to branch", command.UsageHint(cmd))
+			}
+			return a.clone(cmd.Context(), args[0], o, f.pull, secret)
+		},
+	}
+	f.add(a, cmd)
+	f.addTTL(cmd)
+	cmd.Flags().StringVar(&f.Name, "name", "", "name of the clone (default: the target's name and a number)")
+	cmd.Flags().IntVar(&f.Count, "count", 1, "how many clones to make; several are named NAME-1, NAME-2 and so on")
+	cmd.Flags().StringVar(&from, "from", "", "branch this clone instead")
+	cmd.Flags().BoolVar(&terminate, "terminate", false, "with --from: end other connections to that clone")
+	cmd.Flags().BoolVar(&secret, "with-password", false, "print the URL with its password")
+	_ = cmd.RegisterFlagCompletionFunc("from", a.completeClones)
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+// cloneView is the JSON form of a clone.
+type cloneView struct {
+	Name      string      `json:"name"`
+	Target    string      `json:"target"`
+	Snapshot  string      `json:"snapshot"`
+	Type      snap.Type   `json:"type"`
+	Engine    snap.Engine `json:"engine"`
+	URL       string      `json:"url" doc:"without its password, unless --with-password is given"`
+	From      string      `json:"from,omitempty" doc:"clone that it was branched from"`
+	Kind      clone.Kind  `json:"kind" doc:"named, run (belongs to a running snapcli run) or warm (kept ready for one)"`
+	State     clone.State `json:"state" doc:"making, ready, resetting or dropping"`
+	CreatedAt time.Time   `json:"created_at"`
+	ExpiresAt time.Time   `json:"expires_at"`
+	LeftOut   string      `json:"left_out,omitempty" doc:"programs of somebody else's snapshot that it does not have"`
+
+	Size        int64    `json:"size" doc:"bytes of the database, in clones; 0 when it is not known"`
+	Connections []string `json:"connections,omitempty" doc:"who is connected, in clones"`
+	Error       string   `json:"error,omitempty" doc:"why the database could not be looked at, in clones"`
+}
+
+func viewClone(c clone.Clone, url string) cloneView {
+	return cloneView{Name: c.Name, Target: c.Source.Target, Snapshot: c.Source.Snapshot, Type: c.Source.Type,
+		Engine: c.Source.Engine, URL: url, From: c.From, Kind: c.Kind, State: c.State, CreatedAt: c.Created,
+		ExpiresAt: c.Expires}
+}
+
+func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pull, secret bool) error {
+	if o.Count < 1 {
+		return snap.Usage(fmt.Sprintf("--count %d is less than one", o.Count), "use a number like 4, or omit it")
+	}
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	if err := a.sweepFirst(ctx, agent); err != nil {
+		return err
+	}
+	if err := a.ensureSnapshot(ctx, agent, target, &o, pull); err != nil {
+		return err
+	}
+	all, err := a.cloning(func(trust func(local.Preflight) error, p local.Progress) ([]local.Cloned, error) {
+		o.Trust = trust
+		return agent.Clone(ctx, target, o, p)
+	}, ctx)
+	if err != nil {
+		return stopped(ctx, err, "the clone", "nothing is left behind; run the same command again")
+	}
+	return a.printCloned(all, secret)
+}
+
+// cloning calls f with a way to show progress and to ask for trust.
+func (a *app) cloning(f func(func(local.Preflight) error, local.Progress) ([]local.Cloned, error),
+	ctx context.Context) ([]local.Cloned, error) {
+	tell, end := a.progress()
+	trust := func(p local.Preflight) error {
+		end()
+		defer func() { tell, end = a.progress() }()
+		return a.confirmTrust(ctx, p)
+	}
+	all, err := f(trust, func(e local.Event) {
+		if tell != nil {
+			tell(e)
+		}
+	})
+	end()
+	return all, err
+}
+
+// ensureSnapshot pulls the snapshot to clone if it is not on this machine and --pull or a person on
+// the terminal agrees.
+func (a *app) ensureSnapshot(ctx context.Context, agent *local.Agent, target string, o *local.CloneOptions,
+	pull bool) error {
+	s, err := agent.ToClone(target, *o)
+	if err == nil {
+		o.Snapshot = s.Name
+		return nil
+	}
+	_, known := agent.Target(target)
+	if snap.CodeOf(err) != snap.CodeNotFound || known != nil && !pull || agent.Config().Cloud.URL == "" {
+		return err
+	}
+	if !pull {
+		if !a.person() {
+			return err
+		}
+		if agreed, asked := a.askYesNo(ctx, err.Error()+". Pull it?", "It comes from "+agent.Config().Cloud.URL+
+			"."); asked != nil || !agreed {
+			return err
+		}
+	}
+	return a.pullToClone(ctx, agent, target, o)
+}
+
+func (a *app) pullToClone(ctx context.Context, agent *local.Agent, target string, o *local.CloneOptions) error {
+	conn, err := a.cloud(agent)
+	if err != nil {
+		return err
+	}
+	tell, end := a.progress()
+	r, err := agent.Pull(ctx, conn.Client, target, local.PullOptions{SnapshotID: o.Snapshot, Type: o.Type}, tell)
+	end()
+	if err != nil {
+		return err
+	}
+	a.note("pulled %s (%s, %s), every byte verified", r.Snapshot.Name, string(r.Snapshot.Type), size(r.Snapshot.Size))
+	o.Snapshot = r.Snapshot.Name
+	return nil
+}
+
+// branch makes a clone from another one.
+func (a *app) branch(cmd *cobra.Command, args []string, from string, o local.CloneOptions, terminate,
+	secret bool) error {
+	for _, flag := range []string{"snapshot", "type", "pull", "count", "with-programs", "identity"} {
+		if cmd.Flags().Changed(flag) || len(args) > 0 {
+			return snap.Usage("a branch copies another clone, so it takes neither a target nor a snapshot",
+				"use it as: snapcli clone --from NAME --name NEW")
+		}
+	}
+	ctx := cmd.Context()
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	if err := a.sweepFirst(ctx, agent); err != nil {
+		return err
+	}
+	c, err := agent.Branch(ctx, from, o, terminate)
+	if err != nil {
+		return stopped(ctx, err, "the clone", "nothing is left behind; run the same command again")
+	}
+	return a.printCloned([]local.Cloned{c}, secret)
+}
+
+// printCloned prints the URLs of new clones.
+func (a *app) printCloned(all []local.Cloned, secret bool) error {
+	views := []cloneView{}
+	for _, c := range all {
+		v := viewClone(c.Clone, c.URL)
+		if secret {
+			v.URL = c.Secret
+		}
+		v.LeftOut = c.LeftOut
+		views = append(views, v)
+	}
+	if a.flags.json {
+		return a.printJSON(views)
+	}
+	for i, v := range views {
+		if v.LeftOut != "" && i == 0 {
+			a.warn("the snapshot is from somebody else: without %s; add --with-programs if you trust its author",
+				v.LeftOut)
+		}
+		from := v.Snapshot
+		if v.From != "" {
+			from = v.From
+		}
+		a.note("cloned %s as %s, until %s", from, v.Name, a.when(v.ExpiresAt))
+		a.result("%s", raw(v.URL))
+	}
+	return nil
+}
+
+// resetCommand puts a clone back to its snapshot.
+func (a *app) resetCommand() *cobra.Command {
+	var o local.CloneOptions
+	cmd := &cobra.Command{
+		Use:   "reset NAME",
+		Short: "Put a clone back to its snapshot",
+		Long: `Reset replaces the content of a clone by the snapshot that it was made from. Its
+URL and expiry stay the same. It ends the connections to the clone; a SQLite
+clone that is in use is refused.`,
+		Example:           examples("undo everything a test did", "snapcli reset pr-12"),
+		Args:              command.ExactArgs("name"),
+		ValidArgsFunction: a.completeClones,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			if err := a.sweepFirst(ctx, agent); err != nil {
+				return err
+			}
+			tell, end := a.progress()
+			c, err := agent.ResetClone(ctx, args[0], o, tell)
+			end()
+			if err != nil {
+				return stopped(ctx, err, "the reset", "the clone has its old content or that of the snapshot")
+			}
+			a.done("", "reset %s to %s", c.Name, c.Source.Snapshot)
+			return nil
+		},
+	}
+	identityFlag(cmd, &o.Identity)
+	return cmd
+}

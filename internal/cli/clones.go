@@ -1,0 +1,250 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/clone"
+	"snap/internal/command"
+	"snap/internal/local"
+)
+
+func (a *app) clonesCommand() *cobra.Command {
+	cmd := a.clonesListCommand("clones")
+	cmd.Short = "List, drop and warm up clones"
+	cmd.Args = command.RequireKnown
+	cmd.AddCommand(a.clonesListCommand("list"), a.clonesDropCommand(), a.clonesWarmCommand())
+	return cmd
+}
+
+func (a *app) clonesListCommand(use string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: "List the clones",
+		Long: `Lists your clones, oldest first, with their age, expiry, size and current
+connections. Those of ` + "`snapcli run`" + ` and the warm ones are among them.`,
+		Example: examples("list them", "snapcli clones", "for a script", "snapcli clones --json"),
+		Args:    command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			if err := a.sweepFirst(cmd.Context(), agent); err != nil {
+				return err
+			}
+			all, err := agent.Clones(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printClones(all)
+		},
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) printClones(all []clone.Listed) error {
+	views := []cloneView{}
+	for _, c := range all {
+		v := viewClone(c.Clone, c.URL)
+		v.Size, v.Connections = c.Size, c.Connections
+		if c.Err != nil {
+			v.Error = c.Err.Error()
+		}
+		views = append(views, v)
+	}
+	switch {
+	case a.flags.json:
+		return a.printJSON(views)
+	case a.flags.quiet:
+		for _, v := range views {
+			if v.Kind != clone.Warm {
+				a.result("%s", v.Name)
+			}
+		}
+		return nil
+	case len(views) == 0:
+		a.note("there are no clones; make one with `snapcli clone TARGET`")
+		return nil
+	}
+	t := a.newTable(column{title: "Name", least: 8}, column{title: "Target", least: 5, weight: 3},
+		column{title: "Snapshot", least: 9, weight: 1, cut: keepEnd}, column{title: "State", least: 5, weight: 2},
+		column{title: "Size", right: true}, column{title: "Connections", right: true}, column{title: "Age"},
+		momentColumn("Expires", 1))
+	for _, v := range views {
+		t.row(v.Name, v.Target, v.Snapshot, stateOf(v), sizeOf(v), fmt.Sprint(len(v.Connections)),
+			snap.InWords(a.now().Sub(v.CreatedAt)), a.moment(v.ExpiresAt))
+	}
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, v := range views {
+		if v.Error != "" {
+			a.warn("%s: %s", v.Name, v.Error)
+		}
+	}
+	return nil
+}
+
+// stateOf returns what a clone is doing, in a word.
+func stateOf(v cloneView) string {
+	if v.State == clone.Ready && v.Kind != clone.Named {
+		return string(v.Kind)
+	}
+	return string(v.State)
+}
+
+func sizeOf(v cloneView) string {
+	if v.Error != "" {
+		return "?"
+	}
+	return size(v.Size)
+}
+
+func (a *app) clonesDropCommand() *cobra.Command {
+	var forget bool
+	cmd := &cobra.Command{
+		Use:   "drop NAME...",
+		Short: "Drop clones and their databases",
+		Long: `Drop ends the connections to a clone and drops its database. Snapshots and
+templates stay. With --forget it leaves the database alone and only removes the
+clone from the list, for a server that no longer exists.`,
+		Example:           examples("drop one", "snapcli clones drop pr-12"),
+		Args:              command.SomeArgs("name"),
+		ValidArgsFunction: a.completeClones,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			agent, err := a.agent()
+			if err != nil {
+				return err
+			}
+			for _, name := range args { // a typing error drops nothing
+				if _, err := agent.FindClone(name); err != nil {
+					return err
+				}
+			}
+			for _, name := range args {
+				if err := a.dropClone(cmd.Context(), agent, name, forget); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&forget, "forget", false, "remove the clone from the list without dropping its database")
+	return cmd
+}
+
+func (a *app) dropClone(ctx context.Context, agent *local.Agent, name string, forget bool) error {
+	if forget {
+		c, err := agent.ForgetClone(name)
+		if err == nil {
+			a.done("", "removed %s from the list; its database was %s", name, c.Database())
+		}
+		return err
+	}
+	err := agent.DropClone(ctx, name)
+	if err == nil {
+		a.done("", "dropped %s", name)
+	}
+	return err
+}
+
+func (a *app) clonesWarmCommand() *cobra.Command {
+	var f cloneFlags
+	var count int
+	cmd := &cobra.Command{
+		Use:   "warm TARGET",
+		Short: "Make copies that wait for `snapcli run`",
+		Long: `Warm makes copies of a snapshot that wait, so that ` + "`snapcli run`" + ` takes one and
+starts at once. It makes as many as are missing from --count, or from
+clones.warm of the target. A run replaces the copy that it took while its
+program is running. Warm copies expire like clones.`,
+		Example:           examples("keep two ready", "snapcli clones warm shop --count 2"),
+		Args:              command.ExactArgs("target"),
+		ValidArgsFunction: a.completeTargets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := f.options(cmd)
+			if err != nil {
+				return err
+			}
+			n := -1
+			if cmd.Flags().Changed("count") {
+				n = count
+			}
+			return a.warmClones(cmd.Context(), args[0], n, o, f.pull)
+		},
+	}
+	f.add(a, cmd)
+	f.addTTL(cmd)
+	cmd.Flags().IntVar(&count, "count", 0, "how many copies wait (default: clones.warm of the target)")
+	return cmd
+}
+
+func (a *app) warmClones(ctx context.Context, target string, n int, o local.CloneOptions, pull bool) error {
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	if err := a.ensureSnapshot(ctx, agent, target, &o, pull); err != nil {
+		return err
+	}
+	made := 0
+	_, err = a.cloning(func(trust func(local.Preflight) error, p local.Progress) (_ []local.Cloned, err error) {
+		o.Trust = trust
+		made, err = agent.WarmClones(ctx, target, n, o, p)
+		return nil, err
+	}, ctx)
+	if err != nil {
+		return stopped(ctx, err, "the warming up", "copies that were finished stay; run the same command again")
+	}
+	a.done("", "made %s of %s", plural(made, "copy", "copies"), o.Snapshot)
+	return nil
+}
+
+// completeClones completes the names of clones.
+func (a *app) completeClones(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var names []cobra.Completion
+	if agent, err := a.agent(); err == nil {
+		names = agent.CloneNames()
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// sweepFirst drops expired clones before a command that works with clones. A server that does not
+// answer does not stop the command.
+func (a *app) sweepFirst(ctx context.Context, agent *local.Agent) error {
+	swept, err := agent.SweepClones(ctx)
+	for _, c := range swept.Clones {
+		a.log.Debug("dropped a clone", "name", c.Name, "expires", c.Expires)
+	}
+	if err != nil && ctx.Err() == nil {
+		a.warn("expired clones could not be dropped: %s", err)
+		return nil
+	}
+	return ctx.Err()
+}
+
+// sweepPatience is how long a command that has nothing to do with clones waits for their clean-up.
+const sweepPatience = 10 * time.Second
+
+// sweepLast drops expired clones after a command. Failures are only logged: the next command tries
+// again.
+func (a *app) sweepLast(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sweepPatience)
+	defer cancel()
+	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log})
+	if err != nil {
+		return
+	}
+	if _, err := agent.SweepClones(ctx); err != nil {
+		a.log.Debug("expired clones could not be dropped", "err", err)
+	}
+}

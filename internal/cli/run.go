@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/internal/command"
+	"snap/internal/local"
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var f cloneFlags
+	cmd := &cobra.Command{
+		Use:   "run [TARGET] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command with a database of its own",
+		Long: `Run makes a clone of a target, or takes a warm one, runs a command with it, and
+drops it when the command ends, also after Ctrl-C. The command gets DATABASE_URL
+and the variables of psql (PGHOST, PGDATABASE and so on) or mysql. Its output,
+exit code and signals pass through. If the run is killed, the next snapcli
+command drops its database.
+
+With a single target in the configuration, TARGET can be omitted.`,
+		Example: examples(
+			"test against production's data, masked", "snapcli run shop --type sanitized -- go test ./...",
+			"look around", "snapcli run shop -- psql"),
+		Args:              func(cmd *cobra.Command, args []string) error { return checkRunArgs(cmd, args) },
+		ValidArgsFunction: a.completeTargets,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dash := cmd.ArgsLenAtDash()
+			o, err := f.options(cmd)
+			if err != nil {
+				return err
+			}
+			return a.run(cmd.Context(), args[:dash], args[dash:], o, f.pull)
+		},
+	}
+	f.add(a, cmd)
+	return cmd
+}
+
+func checkRunArgs(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	if dash < 0 || dash > 1 || dash == len(args) {
+		return snap.Usage("run needs a command after --", command.UsageHint(cmd))
+	}
+	return nil
+}
+
+// exited is the error of a command that ran and failed. Its exit code is that of snapcli.
+type exited int
+
+func (e exited) Error() string { return fmt.Sprintf("the command ended with exit code %d", int(e)) }
+
+func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOptions, pull bool) error {
+	program, err := exec.LookPath(words[0])
+	if err != nil {
+		return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no program %q", words[0]),
+			Hint: "check the command after --", Cause: err}
+	}
+	agent, err := a.agent()
+	if err != nil {
+		return err
+	}
+	target, err := onlyTarget(agent, targets)
+	if err != nil {
+		return err
+	}
+	if err := a.ensureSnapshot(ctx, agent, target, &o, pull); err != nil {
+		return err
+	}
+	var b *local.Borrowed
+	_, err = a.cloning(func(trust func(local.Preflight) error, p local.Progress) (_ []local.Cloned, err error) {
+		o.Trust = trust
+		b, err = agent.Borrow(ctx, target, o, p)
+		return nil, err
+	}, ctx)
+	if err != nil {
+		return stopped(ctx, err, "the run", "its command was not started, and nothing is left behind")
+	}
+	if b.LeftOut != "" {
+		a.warn("the snapshot is from somebody else: without %s", b.LeftOut)
+	}
+	stopRefill := a.refill(ctx, agent, target, o)
+	err = a.runIn(b, program, words)
+	stopRefill()
+	a.giveBack(ctx, b)
+	return err
+}
+
+// giveBack drops the clone of a run.
+func (a *app) giveBack(ctx context.Context, b *local.Borrowed) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropPatience)
+	defer cancel()
+	if err := b.Return(ctx); err != nil {
+		a.warn("the clone could not be dropped: %s; the next snapcli command tries again", err)
+	}
+}
+
+// dropPatience is how long a run waits for its database to be dropped.
+const dropPatience = 30 * time.Second
+
+// onlyTarget returns the named target, or the only one there is.
+func onlyTarget(agent *local.Agent, named []string) (string, error) {
+	if len(named) > 0 {
+		return named[0], nil
+	}
+	all := agent.Targets()
+	if len(all) != 1 {
+		return "", snap.Usage(fmt.Sprintf("there are %s, so run needs the name of one",
+			plural(len(all), "target", "targets")), "use it as: snapcli run TARGET -- COMMAND")
+	}
+	return all[0].Name, nil
+}
+
+// refill replaces warm copies until the returned function is called.
+func (a *app) refill(ctx context.Context, agent *local.Agent, target string, o local.CloneOptions) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if _, err := agent.WarmClones(ctx, target, -1, o, nil); err != nil {
+			a.log.Debug("no warm copies", "err", err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// runIn runs the command. It waits for the command to end, whatever signals arrive.
+func (a *app) runIn(b *local.Borrowed, program string, words []string) error {
+	cmd := exec.Command(program, words[1:]...)
+	cmd.Args[0] = words[0]
+	cmd.Env = local.WithEnvironment(os.Environ(), b.Source.Engine, b.Secret)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.io.In, a.stdout, a.io.Err
+	signals := catchSignals()
+	defer signals.stop()
+	if err := cmd.Start(); err != nil {
+		return &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf("the program %q cannot be started: %s", words[0],
+			err), Hint: "check the command after --", Cause: err}
+	}
+	signals.pass(cmd.Process, a.io.InTerminal)
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	return exited(exitCode(exit))
+}

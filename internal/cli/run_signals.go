@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"syscall"
+)
+
+// caught are the signals that arrive while a command runs. They do not end this process.
+type caught struct {
+	signals chan os.Signal
+	done    chan struct{}
+}
+
+// catchSignals catches signals until stop is called. They wait until pass is called.
+func catchSignals() *caught {
+	c := &caught{signals: make(chan os.Signal, 16), done: make(chan struct{})}
+	signal.Notify(c.signals, passed...)
+	return c
+}
+
+// pass sends the caught signals to a process. On a terminal it leaves out those that the terminal
+// sends to the process itself.
+func (c *caught) pass(to *os.Process, terminal bool) {
+	go func() {
+		for {
+			select {
+			case s := <-c.signals:
+				if !terminal || !slices.Contains(fromTerminal, s) {
+					_ = to.Signal(s) // the process may have ended
+				}
+			case <-c.done:
+				return
+			}
+		}
+	}()
+}
+
+func (c *caught) stop() {
+	signal.Stop(c.signals)
+	close(c.done)
+}
+
+// fromTerminal are the signals of keys, such as Ctrl-C.
+var fromTerminal = []os.Signal{os.Interrupt, syscall.SIGQUIT}
+
+// exitCode returns the exit code of a command as a shell reports it: 128 and the signal's number if
+// a signal ended it.
+func exitCode(e *exec.ExitError) int {
+	if w, ok := e.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal())
+	}
+	return e.ExitCode()
+}

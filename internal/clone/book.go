@@ -1,0 +1,202 @@
+package clone
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"snap"
+	"snap/internal/disk"
+)
+
+// State is what is happening to a clone.
+type State string
+
+// The states. Every state but Ready belongs to a running process, which holds the clone's lock.
+const (
+	Making    State = "making" // the database may not exist yet
+	Ready     State = "ready"
+	Resetting State = "resetting"
+	Dropping  State = "dropping" // the database may not exist any more
+)
+
+// Kind is what a clone is for.
+type Kind string
+
+// The kinds.
+const (
+	Named Kind = "named" // made by name, until it expires or is dropped
+	Run   Kind = "run"   // belongs to the process that holds its lock, and ends with it
+	Warm  Kind = "warm"  // waits to become a clone of another kind
+)
+
+// Clone is a copy of a database.
+type Clone struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Kind    Kind      `json:"kind"`
+	State   State     `json:"state"`
+	From    string    `json:"from,omitempty"` // name of the clone that it was branched from
+	Source  Source    `json:"source"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires"`
+}
+
+// Source identifies the content of templates and clones, and where they are.
+type Source struct {
+	Target       string      `json:"target"`
+	Snapshot     string      `json:"snapshot"` // name
+	SHA256       string      `json:"sha256"`   // of the snapshot's file
+	Type         snap.Type   `json:"type"`
+	Engine       snap.Engine `json:"engine"`
+	Server       string      `json:"server"` // URL as in the configuration, with its ${NAME} references
+	Trust        int         `json:"trust"`  // how far its author was trusted when it was loaded
+	WithPrograms bool        `json:"with_programs,omitempty"`
+}
+
+// Template is a sealed database that clones are copied from.
+type Template struct {
+	ID      string    `json:"id"`
+	Source  Source    `json:"source"`
+	Mark    string    `json:"mark"` // of the sealed database; "" while it is being made
+	LeftOut string    `json:"left_out,omitempty"`
+	Used    time.Time `json:"used"`
+}
+
+// book is the record of all templates and clones. An entry is written before its database is
+// created, and removed after the database is dropped.
+type book struct {
+	Templates []Template `json:"templates"`
+	Clones    []Clone    `json:"clones"`
+	// Failed is when a clean-up last failed because a server did not answer. Clean-ups pause after
+	// it, so that not every command waits for that server.
+	Failed time.Time `json:"failed,omitzero"`
+}
+
+func (b *book) clone(id string) *Clone {
+	at := slices.IndexFunc(b.Clones, func(c Clone) bool { return c.ID == id })
+	if at < 0 {
+		return nil
+	}
+	return &b.Clones[at]
+}
+
+func (b *book) named(name string) *Clone {
+	at := slices.IndexFunc(b.Clones, func(c Clone) bool { return c.Name == name && c.Kind != Warm })
+	if at < 0 {
+		return nil
+	}
+	return &b.Clones[at]
+}
+
+func (b *book) template(id string) *Template {
+	at := slices.IndexFunc(b.Templates, func(t Template) bool { return t.ID == id })
+	if at < 0 {
+		return nil
+	}
+	return &b.Templates[at]
+}
+
+func (b *book) templateOf(s Source) *Template {
+	at := slices.IndexFunc(b.Templates, func(t Template) bool { return t.Source.same(s) })
+	if at < 0 {
+		return nil
+	}
+	return &b.Templates[at]
+}
+
+// same reports whether two sources have the same content in the same place.
+func (s Source) same(other Source) bool {
+	other.Target, other.Snapshot, other.Type = s.Target, s.Snapshot, s.Type
+	return s == other
+}
+
+func (r *Room) path() string { return filepath.Join(r.o.Dir, "clones.json") }
+
+// read returns the book. A missing file is an empty book.
+func (r *Room) read() (book, error) {
+	var b book
+	text, err := os.ReadFile(r.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return b, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &b)
+	}
+	if err != nil {
+		return b, &snap.Error{Code: snap.CodeInternal, Cause: err,
+			Detail: fmt.Sprintf("the record of clones %s cannot be read", r.path()),
+			Hint:   "restore the file from a backup, or drop the databases snapcli_clone_... by hand and delete it"}
+	}
+	return b, nil
+}
+
+// change applies f to the book and writes it, unless f fails. No other process changes the book
+// meanwhile, so f must be quick.
+func (r *Room) change(f func(*book) error) error {
+	if err := os.MkdirAll(r.o.Dir, 0o700); err != nil {
+		return fmt.Errorf("make the folder of clones: %w", err)
+	}
+	lock := flock.New(r.path()+".lock", flock.SetPermissions(0o600))
+	if err := lock.Lock(); err != nil {
+		return fmt.Errorf("lock the record of clones: %w", err)
+	}
+	defer lock.Close()
+	b, err := r.read()
+	if err == nil {
+		err = f(&b)
+	}
+	if err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the record of clones: %w", err)
+	}
+	if err := disk.Replace(r.path(), append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write the record of clones: %w", err)
+	}
+	return nil
+}
+
+// changeClone changes one clone in the book. It fails with not_found if the clone is gone.
+func (r *Room) changeClone(id string, f func(*Clone)) (after Clone, err error) {
+	err = r.change(func(b *book) error {
+		c := b.clone(id)
+		if c == nil {
+			return missing(id)
+		}
+		f(c)
+		after = *c
+		return nil
+	})
+	return after, err
+}
+
+func (r *Room) forgetClone(id string) error {
+	return r.change(func(b *book) error {
+		b.Clones = slices.DeleteFunc(b.Clones, func(c Clone) bool { return c.ID == id })
+		os.Remove(r.lockPath(id))
+		return nil
+	})
+}
+
+func (r *Room) forgetTemplate(id string) error {
+	return r.change(func(b *book) error {
+		b.Templates = slices.DeleteFunc(b.Templates, func(t Template) bool { return t.ID == id })
+		os.Remove(r.lockPath(id))
+		return nil
+	})
+}
+
+func missing(name string) error {
+	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no clone %q", name),
+		Hint: "list them with `snapcli clones`"}
+}

@@ -1,0 +1,472 @@
+// Package clone gives one user databases of their own: copies of a sealed template, which is loaded
+// from a snapshot once. It keeps the record of templates and clones and decides when each is
+// dropped. The engines copy and drop the databases ([engine.Cloner]).
+//
+// The record (clones.json) survives kills and power cuts. An entry is written before its database
+// exists and removed after the database is gone, so [Room.Sweep] finds everything that a killed
+// process left. Nothing outside the record is ever dropped.
+//
+// All methods of [Room] are safe for concurrent use, by any number of processes.
+package clone
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// Options configure [Open].
+type Options struct {
+	Dir string // for the record, the locks and SQLite databases
+	// Connect returns the engine of a server and its expanded URL. It makes no connection.
+	Connect func(kind snap.Engine, server string) (engine.Cloner, string, error)
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Room keeps the clones of one user.
+type Room struct{ o Options }
+
+// Open returns the room in a directory. It reads and writes nothing yet.
+func Open(o Options) *Room { return &Room{o: o} }
+
+// Files returns the path of a file in the folder where SQLite clones are. There is no such file.
+func (r *Room) Files() string { return filepath.Join(r.o.Dir, "databases", "none.db") }
+
+// Load fills the database at a URL, which does not exist, with a snapshot. It returns what it left
+// out, if anything.
+type Load func(ctx context.Context, url string) (leftOut string, err error)
+
+// Request describes a clone to create.
+type Request struct {
+	Name    string // "" for Warm
+	Kind    Kind
+	Source  Source
+	Load    Load // called if there is no template yet
+	Expires time.Time
+	Max     int // clones that the target may have
+	Jobs    int
+}
+
+// Held is a clone and its lock.
+type Held struct {
+	Clone
+	URL     string // expanded, with the password
+	LeftOut string // programs that its template does not have
+	release func()
+}
+
+// Release gives up the lock. A clone of kind Run may then be dropped by any process.
+func (h Held) Release() { h.release() }
+
+// Create makes a clone from its template, and the template if there is none. A template that
+// somebody changed is made again first. The caller must release the result. It fails with conflict
+// if the name is in use and with quota_exceeded if the target has too many clones.
+func (r *Room) Create(ctx context.Context, q Request) (Held, error) {
+	h, err := r.reserve(ctx, q)
+	if err != nil {
+		return Held{}, err
+	}
+	if h.State == Ready {
+		return h, nil // it was warm
+	}
+	h.LeftOut, err = r.fromTemplate(ctx, q, h.URL)
+	return r.finish(ctx, h, err)
+}
+
+// reserve enters a clone into the book: a warm one if there is one, otherwise one that is being
+// made. Its lock is held.
+func (r *Room) reserve(ctx context.Context, q Request) (h Held, err error) {
+	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: q.Kind, State: Making, Source: q.Source,
+		Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
+	if h.release, err = r.lock(ctx, c.ID); err != nil {
+		return h, err
+	}
+	err = r.change(func(b *book) error {
+		if err := b.allows(c, q.Max); err != nil {
+			return err
+		}
+		if warm, release := r.warm(b, q); warm != nil {
+			os.Remove(r.lockPath(c.ID))
+			h.release()
+			h.release = release
+			warm.Name, warm.Kind, warm.Created, warm.Expires = c.Name, c.Kind, c.Created, c.Expires
+			warm.Source = c.Source // the same content, perhaps by another snapshot's name
+			h.Clone = *warm
+			return nil
+		}
+		h.Clone = c
+		b.Clones = append(b.Clones, c)
+		return nil
+	})
+	if err == nil {
+		if _, h.URL, err = r.place(h.Clone); err != nil && h.State == Making {
+			err = errors.Join(err, r.forgetClone(h.ID))
+		}
+	}
+	if err != nil {
+		h.release()
+	}
+	return h, err
+}
+
+// allows returns an error if the book has no place for a clone.
+func (b *book) allows(c Clone, most int) error {
+	if c.Name != "" && b.named(c.Name) != nil {
+		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("there is already a clone %q", c.Name),
+			Hint: fmt.Sprintf("choose another --name, or drop it with `snapcli clones drop %q`", c.Name)}
+	}
+	if n := b.count(c.Source.Target); c.Kind == Named && n >= most {
+		return &snap.Error{Code: snap.CodeQuota,
+			Detail: fmt.Sprintf("the target %q has %d clones, and its limit is %d", c.Source.Target, n, most),
+			Hint:   "drop some with `snapcli clones drop`, or raise clones.max of the target"}
+	}
+	return nil
+}
+
+// count returns the number of a target's clones of kind Named.
+func (b *book) count(target string) (n int) {
+	for _, c := range b.Clones {
+		if c.Source.Target == target && c.Kind == Named {
+			n++
+		}
+	}
+	return n
+}
+
+// warm returns a warm clone with the wanted content, and its lock. Only a run takes one: a named
+// clone has its name in that of its database.
+func (r *Room) warm(b *book, q Request) (*Clone, func()) {
+	if q.Kind != Run {
+		return nil, nil
+	}
+	for i, c := range b.Clones {
+		if c.Kind != Warm || c.State != Ready || !c.Source.same(q.Source) || !c.Expires.After(r.o.Now()) {
+			continue
+		}
+		if release, free := r.tryLock(c.ID); free {
+			return &b.Clones[i], release
+		}
+	}
+	return nil, nil
+}
+
+// fromTemplate creates a database as a copy of its template.
+func (r *Room) fromTemplate(ctx context.Context, q Request, to string) (leftOut string, err error) {
+	return r.withTemplate(ctx, q, func(cloner engine.Cloner, from string, o engine.CopyOptions) error {
+		return cloner.Copy(ctx, from, to, o)
+	})
+}
+
+// finish records that a new clone is ready, or removes what a failure left of it.
+func (r *Room) finish(ctx context.Context, h Held, err error) (Held, error) {
+	if err == nil {
+		h.Clone, err = r.changeClone(h.ID, func(c *Clone) { c.State = Ready })
+	}
+	if err != nil {
+		err = errors.Join(err, r.drop(context.WithoutCancel(ctx), h.Clone))
+		h.release()
+		return Held{}, err
+	}
+	return h, nil
+}
+
+// Branch makes a clone from another clone as it is now. The caller must release the result.
+func (r *Room) Branch(ctx context.Context, from string, q Request, terminate bool) (Held, error) {
+	source, release, err := r.take(from)
+	if err != nil {
+		return Held{}, err
+	}
+	defer release()
+	cloner, url, err := r.place(source)
+	if err != nil {
+		return Held{}, err
+	}
+	if err := cloner.CanClone(ctx, url); err != nil {
+		return Held{}, err
+	}
+	h, err := r.reserveBranch(ctx, source, q)
+	if err != nil {
+		return Held{}, err
+	}
+	err = cloner.Copy(ctx, url, h.URL, engine.CopyOptions{Jobs: q.Jobs, Terminate: terminate})
+	return r.finish(ctx, h, err)
+}
+
+// reserveBranch enters a branch into the book. It never takes a warm clone, which has other content.
+func (r *Room) reserveBranch(ctx context.Context, source Clone, q Request) (h Held, err error) {
+	c := Clone{ID: newNamedID(q.Name), Name: q.Name, Kind: Named, State: Making, Source: source.Source,
+		From: source.Name, Created: r.o.Now().UTC(), Expires: q.Expires.UTC()}
+	if h.release, err = r.lock(ctx, c.ID); err != nil {
+		return h, err
+	}
+	h.Clone = c
+	if _, h.URL, err = r.place(c); err == nil {
+		err = r.change(func(b *book) error {
+			if err := b.allows(c, q.Max); err != nil {
+				return err
+			}
+			b.Clones = append(b.Clones, c)
+			return nil
+		})
+	}
+	if err != nil {
+		h.release()
+	}
+	return h, err
+}
+
+// Reset puts a clone back to its snapshot. It keeps its URL. load is called if its template is gone.
+func (r *Room) Reset(ctx context.Context, name string, jobs int, load Load) (Clone, error) {
+	c, release, err := r.take(name)
+	if err != nil {
+		return c, err
+	}
+	defer release()
+	if _, err = r.changeClone(c.ID, func(c *Clone) { c.State = Resetting }); err != nil {
+		return c, err
+	}
+	_, to, err := r.place(c)
+	if err == nil {
+		_, err = r.withTemplate(ctx, Request{Source: c.Source, Load: load, Jobs: jobs},
+			func(cloner engine.Cloner, from string, o engine.CopyOptions) error {
+				return cloner.Reset(ctx, from, to, o)
+			})
+	}
+	if err != nil {
+		return c, errors.Join(err, r.recover(context.WithoutCancel(ctx), c))
+	}
+	return r.changeClone(c.ID, func(c *Clone) { c.State = Ready })
+}
+
+// recover completes a reset that failed or was killed. The clone has its old content or the new one.
+func (r *Room) recover(ctx context.Context, c Clone) error {
+	cloner, url, err := r.place(c)
+	if err == nil {
+		err = cloner.Recover(ctx, url)
+	}
+	if err == nil {
+		_, err = r.changeClone(c.ID, func(c *Clone) { c.State = Ready })
+	}
+	return err
+}
+
+// Find returns the clone with a name.
+func (r *Room) Find(name string) (Clone, error) {
+	b, err := r.read()
+	if err != nil {
+		return Clone{}, err
+	}
+	if c := b.named(name); c != nil {
+		return *c, nil
+	}
+	hint := "list them with `snapcli clones`"
+	if near := snap.Closest(name, r.Names()); near != "" {
+		hint = fmt.Sprintf("did you mean %q? `snapcli clones` lists them", near)
+	}
+	return Clone{}, &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no clone %q", name), Hint: hint}
+}
+
+// Names returns the names of the clones, without the warm ones. It is for suggestions: an unreadable
+// record has no names.
+func (r *Room) Names() (names []string) {
+	b, err := r.read()
+	if err != nil {
+		return nil
+	}
+	for _, c := range b.Clones {
+		if c.Kind != Warm {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// take returns a clone that is ready, and its lock. It fails with conflict if a process uses it.
+func (r *Room) take(name string) (Clone, func(), error) {
+	c, err := r.Find(name)
+	if err != nil {
+		return c, nil, err
+	}
+	release, free := r.tryLock(c.ID)
+	if !free {
+		return c, nil, &snap.Error{Code: snap.CodeConflict,
+			Detail: fmt.Sprintf("the clone %q is being %s by another process", name, c.doing()),
+			Hint:   "try again when that has ended"}
+	}
+	if c, err = r.Find(name); err != nil || c.State != Ready {
+		release()
+		if err == nil {
+			err = &snap.Error{Code: snap.CodeConflict,
+				Detail: fmt.Sprintf("the clone %q was left behind by a process that was killed", name),
+				Hint:   "`snapcli clones` cleans it up"}
+		}
+		return c, nil, err
+	}
+	return c, release, nil
+}
+
+func (c Clone) doing() string {
+	switch {
+	case c.State == Making:
+		return "made"
+	case c.State == Resetting:
+		return "reset"
+	case c.State == Dropping:
+		return "dropped"
+	}
+	return "used"
+}
+
+// Drop drops a clone and forgets it.
+func (r *Room) Drop(ctx context.Context, name string) error {
+	c, release, err := r.take(name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if c, err = r.changeClone(c.ID, func(c *Clone) { c.State = Dropping }); err != nil {
+		return err
+	}
+	return r.drop(ctx, c)
+}
+
+// Forget removes a clone from the record without dropping its database, for one whose server is gone.
+func (r *Room) Forget(name string) (Clone, error) {
+	c, release, err := r.take(name)
+	if err != nil {
+		return c, err
+	}
+	defer release()
+	return c, r.forgetClone(c.ID)
+}
+
+// DropHeld drops a clone whose lock the caller holds, and releases it.
+func (r *Room) DropHeld(ctx context.Context, h Held) error {
+	defer h.release()
+	return r.drop(ctx, h.Clone)
+}
+
+// drop drops a clone's database and forgets the clone. The caller holds its lock.
+func (r *Room) drop(ctx context.Context, c Clone) error {
+	cloner, url, err := r.place(c)
+	if err == nil {
+		err = cloner.Drop(ctx, url)
+	}
+	if err != nil {
+		return err
+	}
+	return r.forgetClone(c.ID)
+}
+
+// place returns the engine of a clone and the URL of its database.
+func (r *Room) place(c Clone) (engine.Cloner, string, error) {
+	cloner, server, err := r.o.Connect(c.Source.Engine, c.Source.Server)
+	if err != nil {
+		return nil, "", err
+	}
+	url, err := cloner.Named(server, c.Database())
+	return cloner, url, err
+}
+
+// Database returns the name of the clone's database. It has the name that the clone was made with.
+func (c Clone) Database() string { return engine.ClonePrefix + c.ID }
+
+// Listed is a clone and the state of its database.
+type Listed struct {
+	Clone
+	engine.Look
+	URL string // expanded, with the password
+	Err error  // why its database could not be looked at
+}
+
+// List returns the clones, oldest first, with the state of their databases. It connects once to each
+// server.
+func (r *Room) List(ctx context.Context) ([]Listed, error) {
+	b, err := r.read()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Listed, len(b.Clones))
+	servers := map[string][]int{}
+	for i, c := range b.Clones {
+		all[i] = Listed{Clone: c}
+		_, all[i].URL, all[i].Err = r.place(c)
+		if all[i].Err == nil {
+			servers[c.Source.Server] = append(servers[c.Source.Server], i)
+		}
+	}
+	for _, on := range servers {
+		r.look(ctx, all, on)
+	}
+	slices.SortStableFunc(all, func(a, b Listed) int { return a.Created.Compare(b.Created) })
+	return all, nil
+}
+
+// look describes the databases of one server.
+func (r *Room) look(ctx context.Context, all []Listed, on []int) {
+	cloner, _, err := r.place(all[on[0]].Clone)
+	var urls []string
+	for _, i := range on {
+		urls = append(urls, all[i].URL)
+	}
+	var found []engine.Look
+	if err == nil {
+		found, err = cloner.Look(ctx, urls)
+	}
+	for n, i := range on {
+		if all[i].Err = err; err == nil {
+			all[i].Look = found[n]
+		}
+	}
+}
+
+// Count returns the number of a target's warm clones of a source that are ready or being made.
+func (r *Room) Count(s Source) (n int, err error) {
+	b, err := r.read()
+	for _, c := range b.Clones {
+		if c.Kind == Warm && c.Source.same(s) {
+			n++
+		}
+	}
+	return n, err
+}
+
+// newID returns an ID that was never used: letters and digits that any database's name may have.
+func newID() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// newNamedID returns an ID that begins with the letters and digits of a name, for people who see the
+// database's name.
+func newNamedID(name string) string {
+	const most = 24
+	if name == "" {
+		name = string(Warm)
+	}
+	var slug strings.Builder
+	for _, c := range strings.ToLower(name) {
+		if slug.Len() == most {
+			break
+		}
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			slug.WriteRune(c)
+		} else {
+			slug.WriteByte('_')
+		}
+	}
+	return slug.String() + "_" + newID()[:8]
+}

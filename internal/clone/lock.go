@@ -1,0 +1,65 @@
+package clone
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Every template and clone has a lock file. The process that makes, resets or drops it, or runs a
+// program in it, holds the lock exclusively; a process that copies a template holds it shared. The
+// system releases the locks of a killed process, so a clone that is not ready and whose lock is free
+// was left behind. IDs are never used twice: whoever gets a lock reads the book again, and a file
+// that was removed meanwhile has no entry there.
+
+func (r *Room) lockPath(id string) string { return filepath.Join(r.o.Dir, id+".lock") }
+
+// lock waits for an exclusive lock.
+func (r *Room) lock(ctx context.Context, id string) (release func(), err error) {
+	l, err := r.lockFile(id)
+	if err == nil {
+		_, err = l.TryLockContext(ctx, lockPause)
+	}
+	return releasing(l, err)
+}
+
+// share waits for a shared lock.
+func (r *Room) share(ctx context.Context, id string) (release func(), err error) {
+	l, err := r.lockFile(id)
+	if err == nil {
+		_, err = l.TryRLockContext(ctx, lockPause)
+	}
+	return releasing(l, err)
+}
+
+// lockPause is the time between two attempts to get a lock.
+const lockPause = 10 * time.Millisecond
+
+// tryLock takes an exclusive lock if nobody holds it.
+func (r *Room) tryLock(id string) (release func(), free bool) {
+	l, err := r.lockFile(id)
+	if err == nil {
+		free, err = l.TryLock()
+	}
+	if err != nil || !free {
+		_ = l.Close()
+		return func() {}, false
+	}
+	return func() { _ = l.Close() }, true
+}
+
+func (r *Room) lockFile(id string) (*flock.Flock, error) {
+	return flock.New(r.lockPath(id), flock.SetPermissions(0o600)), os.MkdirAll(r.o.Dir, 0o700)
+}
+
+func releasing(l *flock.Flock, err error) (func(), error) {
+	if err != nil {
+		_ = l.Close()
+		return nil, fmt.Errorf("lock a clone: %w", err)
+	}
+	return func() { _ = l.Close() }, nil
+}

@@ -1,0 +1,160 @@
+package clone
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// unusedFor is how long a template is kept that no clone was made from.
+const unusedFor = 7 * 24 * time.Hour
+
+// pause is how long clean-ups wait after one that failed.
+const pause = time.Minute
+
+// Swept is what [Room.Sweep] dropped.
+type Swept struct {
+	Clones    []Clone
+	Templates []Template
+}
+
+// Empty reports whether there are neither templates nor clones.
+func (r *Room) Empty() (bool, error) {
+	b, err := r.read()
+	return len(b.Templates)+len(b.Clones) == 0, err
+}
+
+// Due reports whether Sweep has something to do. It connects to no database.
+func (r *Room) Due(wanted func(Template) bool) (bool, error) {
+	b, err := r.read()
+	if err != nil || r.o.Now().Sub(b.Failed) < pause {
+		return false, err
+	}
+	for _, c := range b.Clones {
+		if r.over(c) || c.bound() && r.free(c.ID) {
+			return true, nil
+		}
+	}
+	for _, t := range b.Templates {
+		if t.Mark == "" && r.free(t.ID) || t.Mark != "" && !(wanted(t) && r.fresh(t)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// over reports whether a clone has expired. Its lock says whether somebody still uses it.
+func (r *Room) over(c Clone) bool { return c.Kind != Run && !c.Expires.After(r.o.Now()) }
+
+// bound reports whether a clone belongs to a process: without it, the clone was left behind.
+func (c Clone) bound() bool { return c.Kind == Run || c.State != Ready }
+
+func (r *Room) fresh(t Template) bool { return r.o.Now().Sub(t.Used) < unusedFor }
+
+func (r *Room) free(id string) bool {
+	release, free := r.tryLock(id)
+	release()
+	return free
+}
+
+// Sweep drops clones that have expired, what killed processes left, and templates that are not
+// wanted or have not been used for a week. It never touches what a running process uses. It
+// continues after an error, and returns all of them.
+func (r *Room) Sweep(ctx context.Context, wanted func(Template) bool) (s Swept, err error) {
+	b, err := r.read()
+	if err != nil {
+		return s, err
+	}
+	for _, c := range b.Clones {
+		dropped, failed := r.sweepClone(ctx, c.ID)
+		err = errors.Join(err, failed)
+		if dropped {
+			s.Clones = append(s.Clones, c)
+		}
+	}
+	for _, t := range b.Templates {
+		dropped, failed := r.sweepTemplate(ctx, t.ID, wanted)
+		err = errors.Join(err, failed)
+		if dropped {
+			s.Templates = append(s.Templates, t)
+		}
+	}
+	r.sweepLocks()
+	if err != nil && ctx.Err() == nil || !b.Failed.IsZero() && err == nil {
+		_ = r.change(func(b *book) error { // the next clean-up does it
+			b.Failed = time.Time{}
+			if err != nil {
+				b.Failed = r.o.Now().UTC()
+			}
+			return nil
+		})
+	}
+	return s, err
+}
+
+// sweepClone drops a clone that has expired or was left behind, and completes a reset.
+func (r *Room) sweepClone(ctx context.Context, id string) (dropped bool, err error) {
+	b, err := r.read()
+	c := b.clone(id)
+	if err != nil || c == nil || !r.over(*c) && !c.bound() {
+		return false, err
+	}
+	release, free := r.tryLock(id)
+	if !free {
+		return false, nil
+	}
+	defer release()
+	b, err = r.read()
+	if c = b.clone(id); err != nil || c == nil {
+		return false, err
+	}
+	switch {
+	case c.State == Resetting && c.Kind != Run && !r.over(*c):
+		return false, r.recover(ctx, *c)
+	case r.over(*c) || c.bound():
+		err = r.drop(ctx, *c)
+		return err == nil, err
+	}
+	return false, nil
+}
+
+// sweepTemplate drops a template that was left half made, or is not wanted any more.
+func (r *Room) sweepTemplate(ctx context.Context, id string, wanted func(Template) bool) (dropped bool, err error) {
+	b, err := r.read()
+	t := b.template(id)
+	if err != nil || t == nil || t.Mark != "" && wanted(*t) && r.fresh(*t) {
+		return false, err
+	}
+	release, free := r.tryLock(id)
+	if !free {
+		return false, nil
+	}
+	defer release()
+	b, err = r.read()
+	if t = b.template(id); err != nil || t == nil || t.Mark != "" && wanted(*t) && r.fresh(*t) {
+		return false, err
+	}
+	err = r.dropTemplate(ctx, *t)
+	return err == nil, err
+}
+
+// sweepLocks removes the lock files of processes that were killed before they entered a clone into
+// the book.
+func (r *Room) sweepLocks() {
+	const starting = time.Hour // longer than a process takes to enter its clone
+	files, _ := filepath.Glob(filepath.Join(r.o.Dir, "*_*.lock"))
+	b, err := r.read()
+	if err != nil {
+		return
+	}
+	for _, path := range files {
+		id := strings.TrimSuffix(filepath.Base(path), ".lock")
+		info, err := os.Stat(path)
+		if err == nil && b.clone(id) == nil && b.template(id) == nil && r.o.Now().Sub(info.ModTime()) > starting {
+			os.Remove(path)
+		}
+	}
+}

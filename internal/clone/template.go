@@ -1,0 +1,189 @@
+package clone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+// withTemplate calls f with the template of a request, which is neither changed nor dropped
+// meanwhile. It makes the template if there is none. If f finds that somebody changed it, the
+// template is made again.
+func (r *Room) withTemplate(ctx context.Context, q Request,
+	f func(cloner engine.Cloner, from string, o engine.CopyOptions) error) (leftOut string, err error) {
+	const attempts = 3
+	for range attempts {
+		t, release, err := r.template(ctx, q)
+		if err != nil {
+			return "", err
+		}
+		cloner, url, err := r.templatePlace(t)
+		if err == nil {
+			err = f(cloner, url, engine.CopyOptions{Mark: t.Mark, Jobs: max(1, q.Jobs)})
+		}
+		release()
+		if !errors.Is(err, engine.ErrNotSealed) {
+			return t.LeftOut, err
+		}
+		r.o.Log.Warn("a template was changed and is made again", "template", t.ID, "snapshot", t.Source.Snapshot)
+		if err := r.unseal(t); err != nil {
+			return "", err
+		}
+	}
+	return "", &snap.Error{Code: snap.CodeConflict,
+		Detail: fmt.Sprintf("somebody keeps changing the template of %s", q.Source.Snapshot),
+		Hint:   "find out who connects to databases whose names begin with " + engine.ClonePrefix}
+}
+
+// template returns the template of a request with a shared lock. It makes it if there is none; other
+// processes wait for it.
+func (r *Room) template(ctx context.Context, q Request) (t Template, release func(), err error) {
+	for {
+		if t, err = r.enter(q.Source); err != nil {
+			return t, nil, err
+		}
+		if t.Mark == "" {
+			if err := r.make(ctx, t.ID, q.Load); err != nil {
+				return t, nil, err
+			}
+			continue
+		}
+		if release, err = r.share(ctx, t.ID); err != nil {
+			return t, nil, err
+		}
+		b, err := r.read()
+		if now := b.template(t.ID); err == nil && now != nil && now.Mark == t.Mark {
+			return t, release, nil
+		}
+		release()
+		if err != nil {
+			return t, nil, err
+		}
+	}
+}
+
+// enter returns the template of a source, and enters one into the book if there is none.
+func (r *Room) enter(s Source) (t Template, err error) {
+	b, err := r.read()
+	if err != nil {
+		return t, err
+	}
+	const fresh = 10 // minutes for which the time of the last use is not written again
+	if found := b.templateOf(s); found != nil && r.o.Now().Sub(found.Used).Minutes() < fresh {
+		return *found, nil
+	}
+	err = r.change(func(b *book) error {
+		found := b.templateOf(s)
+		if found == nil {
+			b.Templates = append(b.Templates, Template{ID: "template_" + newID(), Source: s})
+			found = &b.Templates[len(b.Templates)-1]
+		}
+		found.Used = r.o.Now().UTC()
+		t = *found
+		return nil
+	})
+	return t, err
+}
+
+// make fills and seals a template, unless another process has done that or removed it meanwhile.
+func (r *Room) make(ctx context.Context, id string, load Load) error {
+	release, err := r.lock(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	b, err := r.read()
+	if err != nil {
+		return err
+	}
+	t := b.template(id)
+	if t == nil || t.Mark != "" {
+		return nil
+	}
+	if err := r.fill(ctx, t, load); err != nil {
+		return errors.Join(err, r.dropTemplate(context.WithoutCancel(ctx), *t))
+	}
+	return r.change(func(b *book) error {
+		if entry := b.template(id); entry != nil {
+			entry.Mark, entry.LeftOut = t.Mark, t.LeftOut
+		}
+		return nil
+	})
+}
+
+// fill loads a template's database and sets its mark. It first removes what a killed process left.
+func (r *Room) fill(ctx context.Context, t *Template, load Load) error {
+	cloner, url, err := r.templatePlace(*t)
+	if err == nil {
+		err = cloner.CanClone(ctx, url)
+	}
+	if err == nil {
+		err = cloner.Drop(ctx, url)
+	}
+	if err == nil {
+		t.LeftOut, err = load(ctx, url)
+	}
+	if err == nil {
+		t.Mark, err = cloner.Seal(ctx, url)
+	}
+	return err
+}
+
+// unseal records that a template must be made again.
+func (r *Room) unseal(t Template) error {
+	return r.change(func(b *book) error {
+		if now := b.template(t.ID); now != nil && now.Mark == t.Mark {
+			now.Mark = ""
+		}
+		return nil
+	})
+}
+
+// dropTemplate drops a template's database and forgets it. The caller holds its lock.
+func (r *Room) dropTemplate(ctx context.Context, t Template) error {
+	cloner, url, err := r.templatePlace(t)
+	if err == nil {
+		err = cloner.Drop(ctx, url)
+	}
+	if mender, ok := cloner.(engine.Mender); ok && err == nil && t.Mark == "" {
+		_, err = mender.Mend(ctx, url) // what its load left
+	}
+	if err != nil {
+		return err
+	}
+	return r.forgetTemplate(t.ID)
+}
+
+// DropTemplate drops a template unless a process is copying it. The next clone makes it again.
+func (r *Room) DropTemplate(ctx context.Context, t Template) (dropped bool, err error) {
+	return r.sweepTemplate(ctx, t.ID, func(Template) bool { return false })
+}
+
+func (r *Room) templatePlace(t Template) (engine.Cloner, string, error) {
+	return r.place(Clone{ID: t.ID, Source: t.Source})
+}
+
+// Templates returns the templates that are ready.
+func (r *Room) Templates() (ready []Template, err error) {
+	b, err := r.read()
+	for _, t := range b.Templates {
+		if t.Mark != "" {
+			ready = append(ready, t)
+		}
+	}
+	return ready, err
+}
+
+// ClonesOf returns the number of clones with a template's content.
+func (r *Room) ClonesOf(t Template) (n int, err error) {
+	b, err := r.read()
+	for _, c := range b.Clones {
+		if c.Source.same(t.Source) && c.Kind != Warm {
+			n++
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,50 @@
+package disk
+
+import (
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Copy creates the file to with the content of from and mode perm. If the file system can share
+// blocks between files, the copy takes no time and no space until one of them changes. The copy is
+// not synced. A failed Copy leaves no file. It fails with [fs.ErrExist] if to exists.
+func Copy(from, to string, perm fs.FileMode) (err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return err
+	}
+	if !shareBlocks(out, in) {
+		_, err = io.Copy(out, in)
+	}
+	if closed := out.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		os.Remove(to)
+	}
+	return err
+}
+
+// SharesBlocks reports whether [Copy] of a file in a directory shares its blocks. It creates two
+// empty files there and removes them.
+func SharesBlocks(dir string) bool {
+	in, err := os.CreateTemp(dir, ".snapcli-share-*")
+	if err != nil {
+		return false
+	}
+	defer os.Remove(in.Name())
+	defer in.Close()
+	out, err := os.CreateTemp(dir, ".snapcli-share-*")
+	if err != nil {
+		return false
+	}
+	defer os.Remove(out.Name())
+	defer out.Close()
+	return shareBlocks(out, in)
+}

@@ -1,0 +1,231 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+
+	"snap"
+	"snap/internal/disk"
+	"snap/internal/engine"
+)
+
+var _ engine.Cloner = Engine{}
+
+// Named implements [engine.Cloner]: a file in the same folder.
+func (Engine) Named(raw, name string) (string, error) {
+	path, err := Path(raw)
+	return URLOf(filepath.Join(filepath.Dir(path), name+".db")), err
+}
+
+// CanClone implements [engine.Cloner].
+func (Engine) CanClone(_ context.Context, raw string) error {
+	path, err := Path(raw)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	return failure(path, err)
+}
+
+// Seal implements [engine.Cloner]: the file becomes read-only. The mark changes with every write.
+func (Engine) Seal(_ context.Context, raw string) (string, error) {
+	path, err := Path(raw)
+	if err == nil {
+		err = os.Chmod(path, 0o400)
+	}
+	if err != nil {
+		return "", failure(path, err)
+	}
+	return markOf(path), nil
+}
+
+// markOf returns the mark of a sealed file, or "" if it is missing or has files of a writer next to
+// it.
+func markOf(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	for _, side := range []string{"-wal", "-journal"} {
+		if file, err := os.Stat(path + side); err == nil && file.Size() > 0 {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%d %d %s", info.Size(), info.ModTime().UnixNano(), info.Mode())
+}
+
+// Copy implements [engine.Cloner].
+func (Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions) error {
+	target, err := Path(to)
+	if err == nil {
+		err = copyFile(ctx, from, target, o)
+	}
+	return err
+}
+
+// copyFile creates a file with a copy of a database.
+func copyFile(ctx context.Context, from, to string, o engine.CopyOptions) error {
+	path, err := Path(from)
+	if err != nil {
+		return err
+	}
+	release := func() {}
+	if o.Mark == "" {
+		if release, err = quiesce(ctx, path); err != nil {
+			return failure(path, err)
+		}
+	} else if markOf(path) != o.Mark {
+		return engine.ErrNotSealed
+	}
+	defer release()
+	if err := roomForCopy(path, filepath.Dir(to)); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return failure(to, disk.Copy(path, to, 0o600))
+}
+
+// quiesce moves the write-ahead log of a database into its file and prevents writes until release is
+// called.
+func quiesce(ctx context.Context, path string) (release func(), err error) {
+	db, err := open(path, "rw")
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		db.Close()
+		return nil, err
+	}
+	release = func() {
+		_, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK")
+		conn.Close()
+		db.Close()
+	}
+	const attempts = 20 // somebody may write between the two
+	for range attempts {
+		var busy, pages, moved int
+		err = conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved)
+		if err == nil {
+			_, err = conn.ExecContext(ctx, "BEGIN IMMEDIATE")
+		}
+		if err != nil {
+			release()
+			return nil, err
+		}
+		if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
+			return release, nil
+		}
+		if _, err = conn.ExecContext(ctx, "ROLLBACK"); err != nil {
+			release()
+			return nil, err
+		}
+	}
+	release()
+	return nil, &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("the database %s is in use", path),
+		Hint: "close the programs that write to it and try again"}
+}
+
+// roomForCopy returns an error if a folder cannot hold a copy of a file.
+func roomForCopy(path, dir string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return failure(path, err)
+	}
+	free, known := disk.Free(dir)
+	if !known || info.Size() < free || disk.SharesBlocks(dir) {
+		return nil
+	}
+	return &snap.Error{
+		Code: snap.CodeStorageFull,
+		Detail: fmt.Sprintf("a copy needs %s in %s, and %s are free", humanize.Bytes(uint64(info.Size())), dir,
+			humanize.Bytes(uint64(free))),
+		Hint: "free some space there, for example with `snapcli clones drop`, and try again",
+	}
+}
+
+// nextSuffix ends the name of the copy that Reset makes.
+const nextSuffix = "-next"
+
+// Reset implements [engine.Cloner]. SQLite cannot end connections of others.
+func (Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions) error {
+	place, err := cloneFile(to)
+	if err != nil {
+		return err
+	}
+	next := place + nextSuffix
+	if err := os.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return failure(place, err)
+	}
+	if err := copyFile(ctx, from, next, o); err != nil {
+		return err
+	}
+	s := &scratch{place: place, path: next}
+	defer s.remove()
+	return s.Swap(ctx, false)
+}
+
+// cloneFile returns the path of a clone. It fails for any other database.
+func cloneFile(raw string) (string, error) {
+	path, err := Path(raw)
+	if err == nil && !strings.HasPrefix(filepath.Base(path), engine.ClonePrefix) {
+		err = errors.New("the database is not a clone: " + path)
+	}
+	return path, err
+}
+
+// Recover implements [engine.Cloner].
+func (Engine) Recover(_ context.Context, raw string) error {
+	path, err := cloneFile(raw)
+	if err == nil {
+		removeSides(path + nextSuffix)
+		err = removeFile(path + nextSuffix)
+	}
+	return failure(path, err)
+}
+
+// Drop implements [engine.Cloner].
+func (e Engine) Drop(ctx context.Context, raw string) error {
+	if err := e.Recover(ctx, raw); err != nil {
+		return err
+	}
+	path, err := cloneFile(raw)
+	if err == nil {
+		err = removeFile(path)
+	}
+	removeSides(path)
+	return failure(path, err)
+}
+
+func removeFile(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Look implements [engine.Cloner].
+func (Engine) Look(_ context.Context, urls []string) ([]engine.Look, error) {
+	all := make([]engine.Look, len(urls))
+	for i, raw := range urls {
+		path, err := Path(raw)
+		if err != nil {
+			return nil, err
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			continue
+		}
+		all[i] = engine.Look{Exists: true, Size: info.Size(), Connections: users(path)}
+	}
+	return all, nil
+}

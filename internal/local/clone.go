@@ -1,0 +1,431 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/internal/clone"
+	"snap/internal/engine"
+	"snap/internal/engine/sqlite"
+)
+
+// The defaults of [ClonesSpec].
+const (
+	defaultClones   = 20
+	defaultCloneTTL = 24 * time.Hour
+)
+
+func (c ClonesSpec) max() int { return cmp.Or(c.Max, defaultClones) }
+
+func (c ClonesSpec) ttl() (time.Duration, error) {
+	if c.TTL == "" {
+		return defaultCloneTTL, nil
+	}
+	return snap.ParseDuration(c.TTL)
+}
+
+// check returns an error if a value is not usable.
+func (c ClonesSpec) check() error {
+	if c.Max < 0 || c.Warm < 0 {
+		return snap.Usage("a number of clones is less than zero", "use 0 for the default")
+	}
+	_, err := c.ttl()
+	return err
+}
+
+// CloneOptions configure [Agent.Clone].
+type CloneOptions struct {
+	Name     string    // "" chooses one
+	Count    int       // how many; more than one are numbered
+	Snapshot string    // name, or ID in the cloud; "" is the one that was built, sanitized or pulled last
+	Type     snap.Type // "" is any type
+	TTL      time.Duration
+	Jobs     int
+	Identity []string
+
+	// WithPrograms and Trust are as in [LoadOptions].
+	WithPrograms bool
+	Trust        func(Preflight) error
+}
+
+// Cloned is a clone as shown to people.
+type Cloned struct {
+	clone.Clone
+	URL     string // without its password
+	Secret  string // URL with its password
+	LeftOut string // numbers of programs that were not loaded, because the snapshot is foreign
+}
+
+// clones returns the room of the user's clones.
+func (a *Agent) clones() *clone.Room {
+	return clone.Open(clone.Options{Dir: filepath.Join(a.data, "clones"), Connect: a.cloner, Now: a.now, Log: a.log})
+}
+
+// cloner implements [clone.Options.Connect].
+func (a *Agent) cloner(kind snap.Engine, server string) (engine.Cloner, string, error) {
+	d, err := a.databaseAt(server)
+	if err != nil {
+		return nil, "", err
+	}
+	c, ok := d.engine.(engine.Cloner)
+	if !ok || d.kind != kind {
+		return nil, "", snap.Usage(fmt.Sprintf("databases of kind %q cannot be cloned", d.kind), "use `snapcli load`")
+	}
+	return c, d.url, nil
+}
+
+// ToClone returns the snapshot that a clone would be made from. A not_found error with an existing
+// target says that it is not on this machine. It never substitutes another type for the requested
+// one.
+func (a *Agent) ToClone(target string, o CloneOptions) (Snapshot, error) {
+	t, err := a.Target(target)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if o.Snapshot, err = a.nameOfID(o.Snapshot); err != nil {
+		return Snapshot{}, err
+	}
+	return a.toLoad(t.Name, LoadOptions{Snapshot: o.Snapshot, Type: o.Type})
+}
+
+// nameOfID returns the name of the local copy of a snapshot that is given by its ID in the cloud.
+func (a *Agent) nameOfID(typed string) (string, error) {
+	id, ok := snap.CleanIDPrefix(typed)
+	if !ok || !strings.HasPrefix(typed, snap.IDPrefix) {
+		return typed, nil
+	}
+	all, err := a.Snapshots("")
+	if err != nil {
+		return "", err
+	}
+	for _, s := range all {
+		for _, known := range s.Cloud {
+			if strings.HasPrefix(known, id) {
+				return s.Name, nil
+			}
+		}
+	}
+	return "", &snap.Error{Code: snap.CodeNotFound,
+		Detail: fmt.Sprintf("the snapshot %s is not on this machine", typed), Hint: "pull it with --pull"}
+}
+
+var cloneName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$`)
+
+func checkCloneName(name string) error {
+	if cloneName.MatchString(name) {
+		return nil
+	}
+	return snap.Usage(fmt.Sprintf("%q is not a name for a clone", name),
+		"use up to 63 letters, digits and . _ / - and begin with a letter or a digit")
+}
+
+// Clone makes databases from a snapshot, each a copy of the same template. The first clone of a
+// snapshot loads the template. It makes all of them or none.
+func (a *Agent) Clone(ctx context.Context, target string, o CloneOptions, p Progress) ([]Cloned, error) {
+	q, err := a.cloneRequest(target, o, p)
+	if err != nil {
+		return nil, err
+	}
+	names, err := a.cloneNames(q.Source.Target, o)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Cloned, len(names))
+	g, each := errgroup.WithContext(ctx)
+	const atOnce = 8
+	g.SetLimit(atOnce)
+	for i, name := range names {
+		g.Go(func() error {
+			one := q
+			one.Name, one.Kind = name, clone.Named
+			h, err := a.clones().Create(each, one)
+			if err == nil {
+				h.Release()
+				all[i] = viewClone(h)
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, errors.Join(err, a.dropAll(context.WithoutCancel(ctx), all))
+	}
+	return all, nil
+}
+
+// dropAll drops those clones that were made.
+func (a *Agent) dropAll(ctx context.Context, all []Cloned) (err error) {
+	for _, c := range all {
+		if c.ID != "" {
+			err = errors.Join(err, a.clones().Drop(ctx, c.Name))
+		}
+	}
+	return err
+}
+
+func viewClone(h clone.Held) Cloned {
+	return Cloned{Clone: h.Clone, URL: withoutPassword(h.URL), Secret: h.URL, LeftOut: h.LeftOut}
+}
+
+// withoutPassword removes the password from a URL, which then still works for programs that know it.
+func withoutPassword(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || u.User == nil {
+		return raw
+	}
+	u.User = url.User(u.User.Username())
+	if u.User.String() == "" {
+		u.User = nil
+	}
+	return u.String()
+}
+
+// cloneNames returns the names of the clones to make.
+func (a *Agent) cloneNames(target string, o CloneOptions) ([]string, error) {
+	base := o.Name
+	if base == "" {
+		base = a.freeName(target)
+	}
+	if err := checkCloneName(base); err != nil {
+		return nil, err
+	}
+	if o.Count <= 1 {
+		return []string{base}, nil
+	}
+	var names []string
+	for n := range o.Count {
+		names = append(names, fmt.Sprintf("%s-%d", base, n+1))
+	}
+	return names, checkCloneName(names[len(names)-1])
+}
+
+var notInCloneName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// freeName returns a name that no clone has yet: the target's name and a number.
+func (a *Agent) freeName(target string) string {
+	const most = 40
+	base := strings.Trim(notInCloneName.ReplaceAllString(target, "-"), "-._")
+	base = cmp.Or(base[:min(len(base), most)], "clone")
+	for n := 1; ; n++ {
+		name := fmt.Sprintf("%s-%d", base, n)
+		if _, err := a.clones().Find(name); err != nil {
+			return name
+		}
+	}
+}
+
+// cloneRequest returns the request for a clone of a target, without a name. It connects to nothing.
+func (a *Agent) cloneRequest(target string, o CloneOptions, p Progress) (q clone.Request, err error) {
+	s, err := a.ToClone(target, o)
+	if err != nil {
+		return q, err
+	}
+	t, err := a.Target(target)
+	if err != nil {
+		return q, err
+	}
+	server, err := a.cloneServer(t, s)
+	if err != nil {
+		return q, err
+	}
+	if q.Expires, err = a.cloneExpiry(t, o.TTL); err != nil {
+		return q, err
+	}
+	q.Max, q.Jobs = t.Clones.max(), jobsOf(o.Jobs, t.Jobs)
+	trust := a.trust(s)
+	o.WithPrograms = o.WithPrograms && trust == engine.Foreign
+	q.Source = clone.Source{Target: t.Name, Snapshot: s.Name, SHA256: s.SHA256, Type: s.Type, Engine: s.Engine,
+		Server: server, Trust: int(trust), WithPrograms: o.WithPrograms}
+	o.Jobs = q.Jobs
+	q.Load = a.templateLoad(s, o, p)
+	return q, nil
+}
+
+func (a *Agent) cloneExpiry(t Target, ttl time.Duration) (time.Time, error) {
+	var err error
+	if ttl == 0 {
+		ttl, err = t.Clones.ttl()
+	}
+	return a.now().Add(ttl), err
+}
+
+// cloneServer returns the URL of a database on the server where a target's clones are made, as in
+// the configuration: the destination's server, otherwise the scratch server. It is never the source
+// and never production. SQLite clones are in the data directory.
+func (a *Agent) cloneServer(t Target, s Snapshot) (string, error) {
+	if t.Production {
+		return "", snap.Forbidden(fmt.Sprintf("the target %q is marked as production, so no clones are made of it",
+			t.Name), "add a target with another destination for clones, with `snapcli targets add`")
+	}
+	if s.Engine == snap.SQLite {
+		return sqlite.URLOf(a.clones().Files()), nil
+	}
+	raw := cmp.Or(t.Destination, t.Scratch)
+	if raw == "" {
+		return "", snap.Usage(fmt.Sprintf("the target %q has no server to make clones on", t.Name),
+			fmt.Sprintf("give it one with `snapcli targets add %q --destination URL`", t.Name))
+	}
+	to, err := a.databaseAt(raw)
+	if err != nil {
+		return "", err
+	}
+	if to.kind != s.Engine {
+		return "", snap.Usage(fmt.Sprintf("the snapshot %s is of a %s database, but the destination of %q is a %s "+
+			"database", s.Name, s.Engine, t.Name, to.kind), "give the target a destination of the same kind")
+	}
+	if why := a.production(t, to); why != "" {
+		return "", snap.Forbidden(fmt.Sprintf("the destination %s %s, so no clones are made on its server", to.shown,
+			why), "give the target a destination on a server for development")
+	}
+	return raw, nil
+}
+
+// templateLoad returns a function that loads a snapshot into a new database, by the same rules as
+// [Agent.Load].
+func (a *Agent) templateLoad(s Snapshot, o CloneOptions, p Progress) clone.Load {
+	return func(ctx context.Context, url string) (string, error) {
+		e, err := a.engineFor(s.Engine)
+		if err != nil {
+			return "", err
+		}
+		to := database{kind: s.Engine, engine: e, url: url, shown: Redact(url)}
+		r, err := a.openVerified(ctx, s, p, o.Identity...)
+		if err != nil {
+			return "", err
+		}
+		defer r.Close()
+		d, err := a.dumpOf(s, r)
+		if err != nil {
+			return "", err
+		}
+		d.WithPrograms = o.WithPrograms
+		ready, err := a.preflight(ctx, s, r, d, to, p)
+		if err != nil {
+			return "", err
+		}
+		lo := LoadOptions{Jobs: o.Jobs, Trust: o.Trust}
+		if err := a.confirm(ready, d, lo); err != nil {
+			return "", err
+		}
+		_, err = a.replace(ctx, d, to, lo, p)
+		return CountPrograms(ready.LeftOut), err
+	}
+}
+
+// Branch makes a clone from another clone as it is now.
+func (a *Agent) Branch(ctx context.Context, from string, o CloneOptions, terminate bool) (Cloned, error) {
+	source, err := a.clones().Find(from)
+	if err != nil {
+		return Cloned{}, err
+	}
+	t, _ := a.Target(source.Source.Target) // it may have been removed since
+	names, err := a.cloneNames(source.Source.Target, CloneOptions{Name: o.Name})
+	if err != nil {
+		return Cloned{}, err
+	}
+	q := clone.Request{Name: names[0], Max: t.Clones.max(), Jobs: jobsOf(o.Jobs, t.Jobs)}
+	if q.Expires, err = a.cloneExpiry(t, o.TTL); err != nil {
+		return Cloned{}, err
+	}
+	h, err := a.clones().Branch(ctx, from, q, terminate)
+	if err != nil {
+		return Cloned{}, err
+	}
+	h.Release()
+	return viewClone(h), nil
+}
+
+// ResetClone puts a clone back to its snapshot and ends the connections to it.
+func (a *Agent) ResetClone(ctx context.Context, name string, o CloneOptions, p Progress) (clone.Clone, error) {
+	c, err := a.clones().Find(name)
+	if err != nil {
+		return c, err
+	}
+	load := func(ctx context.Context, url string) (string, error) {
+		s, err := a.snapshotOf(c.Source)
+		if err != nil {
+			return "", err
+		}
+		o.WithPrograms = c.Source.WithPrograms
+		return a.templateLoad(s, o, p)(ctx, url)
+	}
+	return a.clones().Reset(ctx, name, jobsOf(o.Jobs), load)
+}
+
+// snapshotOf returns the local snapshot of a source.
+func (a *Agent) snapshotOf(s clone.Source) (Snapshot, error) {
+	all, err := a.Snapshots(s.Target)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	for _, one := range all {
+		if one.SHA256 == s.SHA256 {
+			return one, nil
+		}
+	}
+	return Snapshot{}, &snap.Error{Code: snap.CodeNotFound,
+		Detail: fmt.Sprintf("the snapshot %s is no longer on this machine, so the clone cannot be put back to it",
+			s.Snapshot), Hint: "pull it again, or make a clone of another snapshot"}
+}
+
+// DropClone drops a clone and its database.
+func (a *Agent) DropClone(ctx context.Context, name string) error { return a.clones().Drop(ctx, name) }
+
+// ForgetClone removes a clone from the record and leaves its database alone.
+func (a *Agent) ForgetClone(name string) (clone.Clone, error) { return a.clones().Forget(name) }
+
+// FindClone returns a clone by name.
+func (a *Agent) FindClone(name string) (clone.Clone, error) { return a.clones().Find(name) }
+
+// CloneNames returns the names of the clones.
+func (a *Agent) CloneNames() []string { return a.clones().Names() }
+
+// Clones lists the clones, oldest first. URLs are without passwords.
+func (a *Agent) Clones(ctx context.Context) ([]clone.Listed, error) {
+	all, err := a.clones().List(ctx)
+	for i := range all {
+		all[i].URL = withoutPassword(all[i].URL)
+	}
+	return all, err
+}
+
+// SweepClones drops the clones that have expired, what killed commands left of clones, and the
+// templates whose snapshot is no longer on this machine. It connects to no server if there is
+// nothing to do.
+func (a *Agent) SweepClones(ctx context.Context) (clone.Swept, error) {
+	room := a.clones()
+	if empty, err := room.Empty(); err != nil || empty {
+		return clone.Swept{}, err
+	}
+	wanted, err := a.wantedTemplates()
+	if err != nil {
+		return clone.Swept{}, err
+	}
+	due, err := room.Due(wanted)
+	if err != nil || !due {
+		return clone.Swept{}, err
+	}
+	return room.Sweep(ctx, wanted)
+}
+
+// wantedTemplates returns a function that reports whether a template's snapshot is on this machine.
+func (a *Agent) wantedTemplates() (func(clone.Template) bool, error) {
+	all, err := a.Snapshots("")
+	if err != nil {
+		return nil, err
+	}
+	here := map[string]bool{}
+	for _, s := range all {
+		here[s.SHA256] = true
+	}
+	return func(t clone.Template) bool { return here[t.Source.SHA256] }, nil
+}

@@ -1,0 +1,139 @@
+//go:build linux
+
+package local
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+)
+
+// liveClones is what a child process does until it is killed: every operation on clones, with a line
+// after each.
+func liveClones(ctx context.Context, a *Agent, progress Progress) error {
+	var failed error
+	step := func(name string, err error) {
+		fmt.Println(name)
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	step("clone", second(a.Clone(ctx, shopTarget, CloneOptions{Name: "one"}, progress)))
+	step("reset", second(a.ResetClone(ctx, "one", CloneOptions{}, progress)))
+	step("branch", second(a.Branch(ctx, "one", CloneOptions{Name: "two"}, true)))
+	step("warm", second(a.WarmClones(ctx, shopTarget, 1, CloneOptions{}, progress)))
+	step("drop", a.DropClone(ctx, "one"))
+	for range 2 { // a warm one, and a new one
+		b, err := a.Borrow(ctx, shopTarget, CloneOptions{}, progress)
+		step("borrow", err)
+		if err == nil {
+			step("return", b.Return(ctx))
+		}
+	}
+	return failed
+}
+
+// Killed at many points, whatever is done with clones leaves only what the next command finds and
+// drops, and clones that stay are whole.
+func TestKilledClonesLeaveNothing(t *testing.T) {
+	onClones(t, func(t *testing.T, s *cloneShop) {
+		chance := chance(t, 24)
+		rounds := fromEnv("SNAP_KILL_ROUNDS", map[snap.Engine]int{snap.SQLite: 20}[s.kind])
+		if rounds == 0 {
+			rounds = 6
+		}
+		steps := s.steps(t, "clones")
+		s.late.Store(int64(48 * time.Hour))
+		if _, err := s.SweepClones(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		killed := 0
+		for round := range rounds {
+			s.late.Store(0)
+			if round%2 == 0 {
+				s.dropTemplates(t)
+			}
+			lines, moment := chance.IntN(steps), time.Duration(chance.IntN(5_000))*time.Microsecond
+			if s.killedAt(t, "clones", lines, moment) {
+				killed++
+			}
+			when := fmt.Sprintf("round %d, killed after %d lines", round, lines)
+			if _, err := s.SweepClones(t.Context()); err != nil {
+				t.Fatalf("%s: %v", when, err)
+			}
+			s.wholeClones(t, when)
+			s.late.Store(int64(48 * time.Hour))
+			if _, err := s.SweepClones(t.Context()); err != nil {
+				t.Fatalf("%s: %v", when, err)
+			}
+			s.onlyTemplate(t, when)
+		}
+		t.Logf("%d of %d rounds were killed in time", killed, rounds)
+		if killed < rounds/3 {
+			t.Errorf("only %d of %d rounds were killed in time", killed, rounds)
+		}
+		s.deleteAll(t)
+		if _, err := s.SweepClones(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.late.Store(int64(96 * time.Hour)) // locks of processes killed at their start
+		if _, err := s.SweepClones(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.nothingLeft(t)
+	})
+}
+
+// dropTemplates has the next clone load the snapshot again.
+func (s *cloneShop) dropTemplates(t *testing.T) {
+	t.Helper()
+	all, err := s.clones().Templates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if dropped, err := s.clones().DropTemplate(t.Context(), one); err != nil || !dropped {
+			t.Fatalf("%v, %v", dropped, err)
+		}
+	}
+}
+
+// wholeClones fails unless every listed clone is ready and has all rows.
+func (s *cloneShop) wholeClones(t *testing.T, when string) {
+	t.Helper()
+	all, err := s.Clones(t.Context())
+	if err != nil {
+		t.Fatalf("%s: %v", when, err)
+	}
+	for _, c := range all {
+		if c.State != "ready" || c.Kind == "run" || c.Err != nil || s.rows(t, c.URL) != 2000 {
+			t.Fatalf("%s: %+v has %d rows", when, c, s.rows(t, c.URL))
+		}
+	}
+}
+
+// onlyTemplate fails if a clone is listed after all have expired, or a database is there that is
+// neither a template nor about to be dropped.
+func (s *cloneShop) onlyTemplate(t *testing.T, when string) {
+	t.Helper()
+	if all, err := s.Clones(t.Context()); err != nil || len(all) > 0 {
+		t.Fatalf("%s: %+v, %v", when, all, err)
+	}
+	templates := 0
+	for _, name := range s.left(t) {
+		switch {
+		case strings.Contains(name, "_template_"):
+			templates++
+		case strings.HasSuffix(name, "_old"): // a reset does not wait for its drop
+		default:
+			t.Fatalf("%s: %s is left behind", when, name)
+		}
+	}
+	if templates > 1 {
+		t.Fatalf("%s: %d templates", when, templates)
+	}
+}

@@ -1,0 +1,112 @@
+package local
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/clone"
+)
+
+// Borrowed is a clone that belongs to this process. If the process is killed, the next command of
+// the user drops the clone.
+type Borrowed struct {
+	Cloned
+	held clone.Held
+	room *clone.Room
+}
+
+// Borrow makes a clone for a run of a program, or takes a warm one.
+func (a *Agent) Borrow(ctx context.Context, target string, o CloneOptions, p Progress) (*Borrowed, error) {
+	q, err := a.cloneRequest(target, o, p)
+	if err != nil {
+		return nil, err
+	}
+	q.Kind, q.Name = clone.Run, a.freeName(q.Source.Target+"-run")
+	h, err := a.clones().Create(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &Borrowed{Cloned: viewClone(h), held: h, room: a.clones()}, nil
+}
+
+// Return drops the clone.
+func (b *Borrowed) Return(ctx context.Context) error { return b.room.DropHeld(ctx, b.held) }
+
+// WarmClones makes copies until n of them are ready for runs of the target's snapshot, and returns
+// how many it made. n of less than zero uses the target's configuration.
+func (a *Agent) WarmClones(ctx context.Context, target string, n int, o CloneOptions, p Progress) (made int,
+	err error) {
+	q, err := a.cloneRequest(target, o, p)
+	if err != nil {
+		return 0, err
+	}
+	if n < 0 {
+		t, err := a.Target(target)
+		if err != nil {
+			return 0, err
+		}
+		n = t.Clones.Warm
+	}
+	q.Kind = clone.Warm
+	for {
+		have, err := a.clones().Count(q.Source)
+		if err != nil || have >= n {
+			return made, err
+		}
+		h, err := a.clones().Create(ctx, q)
+		if err != nil {
+			return made, err
+		}
+		h.Release()
+		made++
+	}
+}
+
+// Environment returns the variables, as NAME=value, that lead programs to a database: DATABASE_URL,
+// and those of psql, or of mysql.
+func Environment(kind snap.Engine, raw string) []string {
+	all := []string{"DATABASE_URL=" + raw}
+	u, err := url.Parse(raw)
+	if err != nil {
+		return all
+	}
+	add := func(name, value string) {
+		if value != "" {
+			all = append(all, name+"="+value)
+		}
+	}
+	password, _ := u.User.Password()
+	database, q := strings.TrimPrefix(u.Path, "/"), u.Query()
+	switch kind {
+	case snap.Postgres:
+		add("PGHOST", u.Hostname()+q.Get("host"))
+		add("PGPORT", u.Port()+q.Get("port"))
+		add("PGUSER", u.User.Username())
+		add("PGPASSWORD", password)
+		add("PGDATABASE", database)
+		for _, name := range []string{"sslmode", "sslrootcert", "sslcert", "sslkey"} {
+			add("PG"+strings.ToUpper(name), q.Get(name))
+		}
+	case snap.MySQL:
+		add("MYSQL_HOST", u.Hostname())
+		add("MYSQL_TCP_PORT", u.Port())
+		add("MYSQL_UNIX_PORT", q.Get("socket"))
+		add("MYSQL_USER", u.User.Username())
+		add("MYSQL_PWD", password)
+		add("MYSQL_DATABASE", database)
+	}
+	return all
+}
+
+// WithEnvironment returns the environment env with the variables of a database. It removes
+// variables of another database of the same kind, which would mix with them.
+func WithEnvironment(env []string, kind snap.Engine, raw string) []string {
+	prefix := map[snap.Engine]string{snap.Postgres: "PG", snap.MySQL: "MYSQL_"}[kind]
+	kept := slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		return strings.HasPrefix(v, "DATABASE_URL=") || prefix != "" && strings.HasPrefix(v, prefix)
+	})
+	return append(kept, Environment(kind, raw)...)
+}

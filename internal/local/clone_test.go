@@ -1,0 +1,571 @@
+package local
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/internal/clone"
+	"snap/internal/engine/sqlite"
+	"snap/internal/servertest"
+)
+
+// cloneShop is a machine with a snapshot of one kind of database, and a clock.
+type cloneShop struct {
+	shop
+	kind snap.Engine
+	late atomic.Int64 // how far the clock is ahead
+}
+
+// onClones runs a test on every kind of database.
+func onClones(t *testing.T, test func(*testing.T, *cloneShop)) {
+	t.Parallel()
+	for _, kind := range []snap.Engine{snap.SQLite, snap.Postgres} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			test(t, newCloneShop(t, kind))
+		})
+	}
+}
+
+func newCloneShop(t *testing.T, kind snap.Engine) *cloneShop {
+	t.Helper()
+	s := &cloneShop{shop: newShop(t), kind: kind}
+	s.now = func() time.Time { return time.Now().Add(time.Duration(s.late.Load())) }
+	if kind == snap.Postgres {
+		to, _ := servertest.CrashingPostgres(t) // its own: the test counts what is left on it
+		execute(t, to, "CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, "+
+			"'person-' || n FROM generate_series(1, 2000) n")
+		s.retarget(t, Target{Name: shopTarget, Source: to, Destination: strings.Replace(to, "/test?", "/dev?", 1)})
+	}
+	if _, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *cloneShop) retarget(t *testing.T, target Target) {
+	t.Helper()
+	if err := s.AddTarget(target); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// db opens a clone as a program of its user does.
+func (s *cloneShop) db(t testing.TB, url string) *sql.DB {
+	t.Helper()
+	driver := "pgx"
+	if s.kind == snap.SQLite {
+		driver = "sqlite"
+		path, err := sqlite.Path(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		url = "file:" + path + "?mode=rw" // never makes the file
+	}
+	db, err := sql.Open(driver, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func (s *cloneShop) exec(t testing.TB, url, statement string) {
+	t.Helper()
+	db := s.db(t, url)
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	db.Close()
+}
+
+// rows counts the customers of a clone. -1 means that they cannot be read.
+func (s *cloneShop) rows(t testing.TB, url string) (n int) {
+	t.Helper()
+	db := s.db(t, url)
+	defer db.Close()
+	if err := db.QueryRow("SELECT count(*) FROM customer").Scan(&n); err != nil {
+		return -1
+	}
+	return n
+}
+
+func (s *cloneShop) clone(t testing.TB, o CloneOptions) Cloned {
+	t.Helper()
+	all, err := s.Clone(t.Context(), shopTarget, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0]
+}
+
+// left lists the databases on the server, or the files, that clones have made.
+func (s *cloneShop) left(t testing.TB) (names []string) {
+	t.Helper()
+	if s.kind == snap.SQLite {
+		files, _ := filepath.Glob(filepath.Join(s.dir, "data", "clones", "databases", "*"))
+		hidden, _ := filepath.Glob(filepath.Join(s.dir, "data", "clones", "databases", ".*"))
+		return append(files, hidden...)
+	}
+	target, err := s.Target(shopTarget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := s.db(t, target.Source).Query(`SELECT datname FROM pg_database WHERE datname LIKE 'snapcli\_%'`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// The whole life of clones: copies are independent of each other, a reset puts one back, a branch
+// has what its origin had, and nothing is left when they are dropped.
+func TestClonesLive(t *testing.T) {
+	onClones(t, func(t *testing.T, s *cloneShop) {
+		one, two := s.clone(t, CloneOptions{Name: "one"}), s.clone(t, CloneOptions{Name: "two/b"})
+		s.exec(t, one.Secret, "DELETE FROM customer WHERE id > 10")
+		if a, b := s.rows(t, one.Secret), s.rows(t, two.Secret); a != 10 || b != 2000 {
+			t.Errorf("%d and %d rows, want 10 and 2000", a, b)
+		}
+		branch, err := s.Branch(t.Context(), "one", CloneOptions{Name: "branch"}, false)
+		if err != nil || branch.From != "one" {
+			t.Fatalf("%+v, %v", branch, err)
+		}
+		s.exec(t, branch.Secret, "DELETE FROM customer WHERE id > 5")
+		if _, err := s.ResetClone(t.Context(), "one", CloneOptions{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if a, b := s.rows(t, one.Secret), s.rows(t, branch.Secret); a != 2000 || b != 5 {
+			t.Errorf("%d and %d rows, want 2000 and 5", a, b)
+		}
+		if _, err := s.ResetClone(t.Context(), "branch", CloneOptions{}, nil); err != nil || s.rows(t,
+			branch.Secret) != 2000 {
+			t.Errorf("a branch goes back to the snapshot: %v", err)
+		}
+		for _, name := range []string{"one", "two/b", "branch"} {
+			if err := s.DropClone(t.Context(), name); err != nil {
+				t.Error(err)
+			}
+		}
+		if s.rows(t, one.Secret) != -1 {
+			t.Error("a dropped clone can be read")
+		}
+		s.deleteAll(t)
+		if _, err := s.SweepClones(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.nothingLeft(t)
+	})
+}
+
+// deleteAll deletes the snapshots, so that their templates are not wanted any more.
+func (s *cloneShop) deleteAll(t testing.TB) {
+	t.Helper()
+	all, err := s.Snapshots("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if err := s.DeleteSnapshot(one.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// nothingLeft waits until the server has dropped every database of a clone.
+func (s *cloneShop) nothingLeft(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), servertest.Patience)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		left := s.left(t)
+		if len(left) == 0 {
+			break
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("left behind: %v", left)
+		}
+	}
+	if all, err := s.Clones(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("clones are listed: %+v, %v", all, err)
+	}
+	if locks, _ := filepath.Glob(filepath.Join(s.dir, "data", "clones", "*_*.lock")); len(locks) > 0 {
+		t.Errorf("locks are left behind: %v", locks)
+	}
+}
+
+// Clones expire, templates that nobody used for a week go, and a clone in use by a run stays.
+func TestClonesExpire(t *testing.T) {
+	onClones(t, func(t *testing.T, s *cloneShop) {
+		short := s.clone(t, CloneOptions{Name: "short", TTL: time.Hour})
+		s.clone(t, CloneOptions{Name: "long", TTL: 30 * 24 * time.Hour})
+		run, err := s.Borrow(t.Context(), shopTarget, CloneOptions{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.late.Add(int64(2 * time.Hour))
+		swept, err := s.SweepClones(t.Context())
+		if err != nil || len(swept.Clones) != 1 || swept.Clones[0].Name != "short" || len(swept.Templates) > 0 {
+			t.Errorf("%+v, %v", swept, err)
+		}
+		if s.rows(t, short.Secret) != -1 || s.rows(t, run.Secret) != 2000 {
+			t.Error("the wrong clone was dropped")
+		}
+		s.late.Add(int64(8 * 24 * time.Hour))
+		if swept, err = s.SweepClones(t.Context()); err != nil || len(swept.Templates) != 1 {
+			t.Errorf("%+v, %v", swept, err)
+		}
+		if _, err := s.ResetClone(t.Context(), "long", CloneOptions{}, nil); err != nil { // makes the template again
+			t.Error(err)
+		}
+		if err := run.Return(t.Context()); err != nil || s.rows(t, run.Secret) != -1 {
+			t.Errorf("a run's clone stays: %v", err)
+		}
+	})
+}
+
+// A template that somebody opened and changed is found and made again.
+func TestChangedTemplatesAreRepaired(t *testing.T) {
+	onClones(t, func(t *testing.T, s *cloneShop) {
+		s.clone(t, CloneOptions{Name: "one"})
+		template := s.template(t)
+		if s.kind == snap.Postgres {
+			target, _ := s.Target(shopTarget)
+			if s.rows(t, template) != -1 {
+				t.Error("a template can be connected to")
+			}
+			name := template[strings.LastIndex(template, "/")+1 : strings.Index(template, "?")]
+			s.exec(t, target.Source, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")
+			s.exec(t, template, "DELETE FROM customer")
+			s.exec(t, target.Source, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false")
+		} else {
+			path, err := sqlite.Path(template)
+			if err != nil || os.Chmod(path, 0o600) != nil {
+				t.Fatal(err)
+			}
+			s.exec(t, template, "DELETE FROM customer")
+		}
+		if two := s.clone(t, CloneOptions{Name: "two"}); s.rows(t, two.Secret) != 2000 {
+			t.Errorf("%d rows in a clone of a changed template", s.rows(t, two.Secret))
+		}
+		if _, err := s.ResetClone(t.Context(), "one", CloneOptions{}, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// template returns the URL of the only template.
+func (s *cloneShop) template(t *testing.T) string {
+	t.Helper()
+	all, err := s.clones().Templates()
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d templates, %v", len(all), err)
+	}
+	cloner, server, err := s.cloner(all[0].Source.Engine, all[0].Source.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, err := cloner.Named(server, clone.Clone{ID: all[0].ID}.Database())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+// Fifty clones at once share one template and are all whole; one more than the limit is refused.
+func TestManyClonesAtOnce(t *testing.T) {
+	onClones(t, func(t *testing.T, s *cloneShop) {
+		const many = 50
+		target, err := s.Target(shopTarget)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target.Clones.Max = many
+		s.retarget(t, target)
+		var loads atomic.Int64
+		urls := make([]string, many)
+		g, ctx := errgroup.WithContext(t.Context())
+		for i := range many {
+			g.Go(func() error {
+				all, err := s.Clone(ctx, shopTarget, CloneOptions{Name: fmt.Sprint("n", i)}, func(e Event) {
+					if e.Phase == "verify" {
+						loads.Add(1)
+					}
+				})
+				if err == nil {
+					urls[i] = all[0].Secret
+				}
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		for _, url := range urls {
+			if n := s.rows(t, url); n != 2000 {
+				t.Errorf("%d rows in %s", n, url)
+			}
+		}
+		if loads.Load() != 1 {
+			t.Errorf("the template was loaded %d times", loads.Load())
+		}
+		if _, err := s.Clone(t.Context(), shopTarget, CloneOptions{Name: "extra"}, nil); snap.CodeOf(err) !=
+			snap.CodeQuota {
+			t.Errorf("beyond the limit: %v", err)
+		}
+	})
+}
+
+// Warm copies are taken by runs and by nothing else, and are made again.
+func TestRunsTakeWarmClones(t *testing.T) {
+	onClones(t, func(t *testing.T, s *cloneShop) {
+		if made, err := s.WarmClones(t.Context(), shopTarget, 2, CloneOptions{}, nil); err != nil || made != 2 {
+			t.Fatalf("%d made, %v", made, err)
+		}
+		s.clone(t, CloneOptions{Name: "named"})
+		run, err := s.Borrow(t.Context(), shopTarget, CloneOptions{}, nil)
+		if err != nil || !strings.Contains(run.Secret, "_warm_") || s.rows(t, run.Secret) != 2000 {
+			t.Errorf("%s, %v", run.Secret, err)
+		}
+		if made, err := s.WarmClones(t.Context(), shopTarget, 2, CloneOptions{}, nil); err != nil || made != 1 {
+			t.Errorf("%d made again, %v", made, err)
+		}
+		if err := s.DropClone(t.Context(), run.Name); snap.CodeOf(err) != snap.CodeConflict {
+			t.Errorf("a clone in use by a run was dropped: %v", err)
+		}
+		if err := run.Return(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Each refusal says in one sentence what is wrong, and leaves nothing.
+func TestCloneRefusals(t *testing.T) {
+	t.Parallel()
+	s := newCloneShop(t, snap.SQLite)
+	s.clone(t, CloneOptions{Name: "used"})
+	for _, target := range []Target{{Name: "marked", Destination: "sqlite://" + s.destination, Production: true},
+		{Name: "bare"}} {
+		s.retarget(t, target)
+	}
+	long := strings.Repeat("a", 63)
+	for name, c := range map[string]struct {
+		target string
+		o      CloneOptions
+		code   snap.Code
+	}{
+		"a name in use":                {shopTarget, CloneOptions{Name: "used"}, snap.CodeConflict},
+		"a bad name":                   {shopTarget, CloneOptions{Name: "a b"}, snap.CodeUsage},
+		"too long with its number":     {shopTarget, CloneOptions{Name: long, Count: 2}, snap.CodeUsage},
+		"an unknown target":            {"nope", CloneOptions{}, snap.CodeNotFound},
+		"an unknown snapshot":          {shopTarget, CloneOptions{Snapshot: "nope"}, snap.CodeNotFound},
+		"an ID that is not here":       {shopTarget, CloneOptions{Snapshot: "snap_7h2k9m"}, snap.CodeNotFound},
+		"no masked one":                {shopTarget, CloneOptions{Type: snap.TypeSanitized}, snap.CodeNotFound},
+		"more than the limit":          {shopTarget, CloneOptions{Name: "m", Count: 20}, snap.CodeQuota},
+		"one of several names in use":  {shopTarget, CloneOptions{Name: "used", Count: 1}, snap.CodeConflict},
+		"a target without a snapshot":  {"bare", CloneOptions{}, snap.CodeNotFound},
+		"production without snapshots": {"marked", CloneOptions{}, snap.CodeNotFound},
+	} {
+		if _, err := s.Clone(t.Context(), c.target, c.o, nil); snap.CodeOf(err) != c.code {
+			t.Errorf("%s: %s (%v), want %s", name, snap.CodeOf(err), err, c.code)
+		}
+	}
+	target, _ := s.Target(shopTarget)
+	target.Production = true
+	s.retarget(t, target)
+	if _, err := s.Clone(t.Context(), shopTarget, CloneOptions{}, nil); snap.CodeOf(err) != snap.CodeForbidden {
+		t.Errorf("production: %v", err)
+	}
+	for what, err := range map[string]error{
+		"reset": second(s.ResetClone(t.Context(), "usd", CloneOptions{}, nil)),
+		"drop":  s.DropClone(t.Context(), "usd"),
+		"from":  second(s.Branch(t.Context(), "usd", CloneOptions{}, false)),
+	} {
+		if snap.CodeOf(err) != snap.CodeNotFound || !strings.Contains(hintOf(err), `did you mean "used"`) {
+			t.Errorf("%s of an unknown clone: %v (%s)", what, err, hintOf(err))
+		}
+	}
+	if all, err := s.Clones(t.Context()); err != nil || len(all) != 1 {
+		t.Errorf("%d clones, %v", len(all), err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// A SQLite clone that is in use is not reset, and a branch of one that is being written to waits or
+// says so; what was committed to its log is in the branch.
+func TestSQLiteClonesInUse(t *testing.T) {
+	t.Parallel()
+	s := newCloneShop(t, snap.SQLite)
+	one := s.clone(t, CloneOptions{Name: "one"})
+	db := s.db(t, one.Secret)
+	if _, err := db.Exec("PRAGMA journal_mode = wal; DELETE FROM customer WHERE id > 7"); err != nil {
+		t.Fatal(err)
+	}
+	branch, err := s.Branch(t.Context(), "one", CloneOptions{Name: "branch"}, false)
+	if err != nil || s.rows(t, branch.Secret) != 7 {
+		t.Fatalf("%d rows in the branch, %v", s.rows(t, branch.Secret), err)
+	}
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec("DELETE FROM customer"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ResetClone(t.Context(), "one", CloneOptions{}, nil); snap.CodeOf(err) != snap.CodeConflict {
+		t.Errorf("reset while a transaction is open: %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.rows(t, one.Secret); n != 7 {
+		t.Errorf("after the refused reset: %d rows", n)
+	}
+}
+
+// PostgreSQL copies no database that is in use: the error names the connection, and --terminate ends
+// it.
+func TestPostgresBranchOfAClonethatIsInUse(t *testing.T) {
+	t.Parallel()
+	s := newCloneShop(t, snap.Postgres)
+	one := s.clone(t, CloneOptions{Name: "one"})
+	db := s.db(t, one.Secret+"&application_name=shopper")
+	if err := db.Ping(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Branch(t.Context(), "one", CloneOptions{Name: "branch"}, false)
+	if snap.CodeOf(err) != snap.CodeConflict || !strings.Contains(err.Error(), "shopper") {
+		t.Errorf("a branch of a clone in use: %v", err)
+	}
+	if _, err := s.Branch(t.Context(), "one", CloneOptions{Name: "branch"}, true); err != nil {
+		t.Error(err)
+	}
+	if err := db.Ping(); err != nil { // connects again
+		t.Fatal(err)
+	}
+	if _, err := s.ResetClone(t.Context(), "one", CloneOptions{}, nil); err != nil {
+		t.Errorf("a reset ends connections: %v", err)
+	}
+	all, err := s.Clones(t.Context())
+	if err != nil || len(all) != 2 || !all[0].Exists || all[0].Size == 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// Somebody else's snapshot is cloned as it is loaded: as data, and with its programs only with trust.
+func TestClonesOfForeignSnapshots(t *testing.T) {
+	t.Parallel()
+	s := newCloneShop(t, snap.SQLite)
+	run(t, s.source, "CREATE TRIGGER spy AFTER INSERT ON customer BEGIN DELETE FROM purchase; END")
+	built, err := s.Build(t.Context(), shopTarget, BuildOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Describe(&built, nil); err != nil {
+		t.Fatal(err)
+	}
+	foreign := built
+	foreign.From = Provenance{Origin: Theirs, Organization: "globex"}
+	if err := s.writeRecord(foreign); err != nil {
+		t.Fatal(err)
+	}
+	triggers := "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'"
+	path := func(c Cloned) string { p, _ := sqlite.Path(c.Secret); return p }
+	data := s.clone(t, CloneOptions{Name: "data", Snapshot: built.Name})
+	if n := query(t, path(data), triggers); n != "0" || data.LeftOut != "1 trigger" || s.rows(t, data.Secret) != 2000 {
+		t.Errorf("%s triggers, left out %q", n, data.LeftOut)
+	}
+	_, err = s.Clone(t.Context(), shopTarget, CloneOptions{Name: "p", Snapshot: built.Name, WithPrograms: true}, nil)
+	if snap.CodeOf(err) != snap.CodeUsage {
+		t.Errorf("programs without trust: %v", err)
+	}
+	agreed := func(Preflight) error { return nil }
+	all := s.clone(t, CloneOptions{Name: "p", Snapshot: built.Name, WithPrograms: true, Trust: agreed})
+	if n := query(t, path(all), triggers); n != "1" {
+		t.Errorf("%s triggers with trust", n)
+	}
+	again := s.clone(t, CloneOptions{Name: "data2", Snapshot: built.Name})
+	if n := query(t, path(again), triggers); n != "0" {
+		t.Errorf("%s triggers in a clone without programs, after one with them", n)
+	}
+}
+
+// A stopped clone leaves nothing, at whatever point it is stopped.
+func TestStoppedClonesLeaveNothing(t *testing.T) {
+	onClones(t, func(t *testing.T, s *cloneShop) {
+		for _, phase := range []string{"check", "preflight", "restore", "verify", "swap"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := s.Clone(ctx, shopTarget, CloneOptions{Name: "one"}, func(e Event) {
+				if e.Phase == phase {
+					cancel()
+				}
+			})
+			cancel()
+			if err == nil { // the last phase may end first
+				if err := s.DropClone(t.Context(), "one"); err != nil {
+					t.Fatal(err)
+				}
+			} else if !errors.Is(err, context.Canceled) {
+				t.Errorf("stopped in %s: %v", phase, err)
+			}
+		}
+		s.deleteAll(t)
+		if _, err := s.SweepClones(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.nothingLeft(t)
+	})
+}
+
+// The variables of psql and mysql, and no others of the same kind.
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind snap.Engine
+		url  string
+		want []string
+	}{
+		{snap.Postgres, "postgres://me:p%40ss@db.test:5433/c1?sslmode=require",
+			[]string{"PGHOST=db.test", "PGPORT=5433", "PGUSER=me", "PGPASSWORD=p@ss", "PGDATABASE=c1",
+				"PGSSLMODE=require"}},
+		{snap.Postgres, "postgres://me@/c1?host=%2Frun%2Fpg&port=5432",
+			[]string{"PGHOST=/run/pg", "PGPORT=5432", "PGUSER=me", "PGDATABASE=c1"}},
+		{snap.MySQL, "mysql://me:pw@127.0.0.1:3307/c1", []string{"MYSQL_HOST=127.0.0.1", "MYSQL_TCP_PORT=3307",
+			"MYSQL_USER=me", "MYSQL_PWD=pw", "MYSQL_DATABASE=c1"}},
+		{snap.SQLite, "sqlite:///tmp/c1.db", nil},
+	} {
+		want := append([]string{"HOME=/home/me", "DATABASE_URL=" + c.url}, c.want...)
+		env := []string{"HOME=/home/me", "DATABASE_URL=old"}
+		if c.kind == snap.Postgres {
+			env = append(env, "PGSERVICE=prod", "PGHOSTADDR=10.0.0.1")
+		}
+		if got := WithEnvironment(env, c.kind, c.url); !slices.Equal(got, want) {
+			t.Errorf("%s\ngot  %q\nwant %q", c.url, got, want)
+		}
+	}
+}
