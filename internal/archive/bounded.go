@@ -163,7 +163,7 @@ func (d *decoder) object(field func(key string) error) error {
 		return err
 	}
 	if start != json.Delim('{') {
-		return fmt.Errorf("%v where an object is expected", start)
+		return fmt.Errorf("expected an object, found %v", start)
 	}
 	for d.json.More() {
 		key, err := d.token()
@@ -187,7 +187,7 @@ func decodeList[T any](d *decoder, list *[]T) error {
 		return err
 	}
 	if start != json.Delim('[') {
-		return fmt.Errorf("%v where a list is expected", start)
+		return fmt.Errorf("expected a list, found %v", start)
 	}
 	for d.json.More() {
 		var one T

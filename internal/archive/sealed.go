@@ -46,12 +46,12 @@ type stretch struct {
 func (p public) check(end int64) error {
 	switch {
 	case p.Format != FormatEncrypted:
-		return corrupt("its manifest has another format than its header", nil)
+		return corrupt("its manifest and its header have different formats", nil)
 	case !p.Engine.Valid() || !p.Type.Valid():
-		return corrupt("its manifest does not say what it holds", nil)
+		return corrupt("its manifest does not name its content", nil)
 	case p.Encrypted.Offset != headerSize || p.Encrypted.Stored != end-headerSize ||
 		!hexSum.MatchString(p.Encrypted.SHA256):
-		return corrupt("its encrypted part does not fill it", nil)
+		return corrupt("its encrypted part has the wrong size", nil)
 	}
 	return nil
 }
@@ -72,7 +72,7 @@ func NewEncryptedWriter(dst io.Writer, jobs int, recipients []age.Recipient) (*W
 	if len(recipients) == 0 || len(recipients) > maxRecipients {
 		return nil, snap.Usage(fmt.Sprintf("a snapshot can be encrypted to 1 to %d recipients, not to %d",
 			maxRecipients,
-			len(recipients)), "use fewer keys, for example one for a team")
+			len(recipients)), "use fewer keys, such as one for each team")
 	}
 	s := &seal{dst: dst, whole: sha256.New(), inner: sha256.New()}
 	if err := s.write(header(FormatEncrypted)); err != nil {
@@ -273,7 +273,7 @@ func (r *Reader) noIdentity(cause error) error {
 			"configuration"}
 	if e.Detail = "the snapshot is encrypted to " + to + ", and no key on this machine opens it"; cause != nil {
 		e.Detail = "the snapshot is encrypted to " + to + ", and none of the identities that were tried opens it"
-		e.Hint = "use another --identity FILE, or ask who made the snapshot to encrypt it to you too"
+		e.Hint = "use another --identity FILE, or ask the snapshot's owner to encrypt it to you too"
 	}
 	return e
 }

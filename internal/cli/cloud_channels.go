@@ -12,7 +12,7 @@ import (
 
 func (a *app) cloudChannelsCommand() *cobra.Command {
 	cmd := a.channelsListCommand("channels")
-	cmd.Short = "Share the newest snapshot of a target by a standing rule"
+	cmd.Short = "Share each new snapshot of a target automatically"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.channelsListCommand("list"), a.channelsAddCommand(), a.channelsRemoveCommand())
 	return cmd
@@ -76,8 +76,8 @@ func (a *app) channelsAddCommand() *cobra.Command {
 		Long: `Add creates a channel. When a snapshot of the target is pushed, the channel
 shares it with the group, or org-wide without --group, and stops sharing the
 previous one. It shares sanitized snapshots unless --type says otherwise. Shares
-that somebody made by hand stay. Existing snapshots are not shared, except the
-newest one with --now.`,
+made by hand stay. Existing snapshots are not shared, except the newest one with
+--now.`,
 		Example: examples(
 			"give a team the newest masked data, always", "snapcli cloud channels add shop --group Engineering",
 			"share with everyone, starting with the newest existing one", "snapcli cloud channels add shop --now"),
@@ -131,7 +131,7 @@ func (a *app) channelsRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove CHANNEL-ID",
 		Short:   "End a channel and its shares",
-		Long:    "Remove ends a channel and its shares at once. Shares that somebody made by hand\nstay.",
+		Long:    "Remove ends a channel and its shares at once. Shares made by hand stay.",
 		Example: examples("end a channel", "snapcli cloud channels remove 3"),
 		Args:    command.ExactArgs("channel ID"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -12,7 +12,7 @@ import (
 
 func (a *app) cloudKeysCommand() *cobra.Command {
 	cmd := a.keysListCommand("keys")
-	cmd.Short = "List, make and revoke API keys"
+	cmd.Short = "List, create and revoke API keys"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.keysListCommand("list"), a.keysCreateCommand(), a.keysRevokeCommand())
 	return cmd

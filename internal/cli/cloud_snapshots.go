@@ -48,7 +48,7 @@ of an ID.
 
 Filters combine: a snapshot is listed when it matches all of them.
 
-A search finds the beginning of any word of the name, the target and the owner.
+A search matches the beginning of any word of the name, the target and the owner.
 The date and the time in a name are words. It also finds the beginning of an ID:
 with snap_, or at least 5 characters without. Several words must all be found.`,
 		Example: examples(
@@ -64,7 +64,7 @@ with snap_, or at least 5 characters without. Several words must all be found.`,
 	cmd.Flags().StringVar(&f.target, "target", "", "only those of this target")
 	typeFlag(cmd, &f.typ, "only those of this type")
 	cmd.Flags().StringVar(&f.search, "search", "",
-		"only those that these words find, see above")
+		"only those that match these words, see above")
 	cmd.Flags().BoolVar(&f.shared, "shared", false, "only those whose Shared column says Yes")
 	cmd.Flags().BoolVar(&f.mine, "mine", false, "only those you pushed")
 	cmd.Flags().BoolVar(&f.received, "received", false, "only those that other organizations share with yours")
@@ -85,7 +85,7 @@ func (f listFlags) options() (api.ListOptions, error) {
 			"use a number like 20, or --all")
 	}
 	if f.mine && f.received {
-		return api.ListOptions{}, snap.Usage("--mine and --received exclude each other",
+		return api.ListOptions{}, snap.Usage("--mine and --received cannot be combined",
 			"a snapshot that you pushed belongs to your own organization; omit one of them")
 	}
 	o := api.ListOptions{Target: f.target, Type: f.typ, Q: f.search, Limit: min(f.limit, api.MaxLimit)}

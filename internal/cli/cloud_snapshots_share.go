@@ -323,7 +323,7 @@ func (a *app) foretell(ctx context.Context, conn *connection, s api.Snapshot, gr
 		c.Says = fmt.Sprintf("%s is already shared %s: nothing would change", s.Name, with)
 		return nil
 	}
-	c.Says = fmt.Sprintf("would share %s %s: nobody would see it who cannot now", s.Name, with)
+	c.Says = fmt.Sprintf("would share %s %s: nobody else would see it", s.Name, with)
 	if added.Count == 0 {
 		return nil
 	}

@@ -167,7 +167,7 @@ func shareEnded(s api.Snapshot, e api.ShareChange, all, dry bool) shareChange {
 	switch e.Kind {
 	case "group":
 		with = "with the group " + groupName(api.Group{GroupID: e.GroupID, Name: e.GroupName})
-		then = "its members no longer see it unless they may for another reason"
+		then = "its members no longer see it, unless another share or role lets them"
 		c.Share, c.With = "group", e.GroupID
 	case "organization":
 		with, then = "with the organization "+e.OrgSlug, "nobody there can see it"+now(dry)

@@ -13,7 +13,7 @@ import (
 
 func (a *app) cloudWebhooksCommand() *cobra.Command {
 	cmd := a.webhooksListCommand("webhooks")
-	cmd.Short = "Be told of events at a URL"
+	cmd.Short = "Send events to a URL"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.webhooksListCommand("list"), a.webhooksAddCommand(), a.webhooksRemoveCommand(),
 		a.webhooksDeliveriesCommand())

@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) configImportCommand() *cobra.Command {
-	cmd := command.Parent("import", "Take over the configuration of another tool",
+	cmd := command.Parent("import", "Import the configuration of another tool",
 		`Import reads the configuration of another tool and writes the targets, storage
 profiles and masking rules that snapcli has an equivalent for. It lists every
 other setting with its line. A column whose masking has no equivalent gets no
@@ -24,10 +24,10 @@ rule, so that sanitizing stops there until you have decided.
 A URL with ${NAME} sends that environment variable's value to its host. Import
 asks for each such name; a script allows it with --allow-env NAME.`)
 	cmd.AddCommand(a.importFrom("dbsnapper", "dbsnapper.yml",
-		`Import dbsnapper takes over targets with their databases and masking SQL, and
+		`Import dbsnapper imports targets with their databases and masking SQL, and
 storage profiles. A secret that is encrypted in the file becomes the name of an
 environment variable.`), a.importFrom("greenmask", "greenmask.yml",
-		`Import greenmask takes over the databases as one target, the transformers of
+		`Import greenmask imports the databases as one target, the transformers of
 columns as masking rules, and the storage as a storage profile.`))
 	return cmd
 }
@@ -38,11 +38,11 @@ func (a *app) importFrom(tool, file, long string) *cobra.Command {
 	var allowed []string
 	cmd := &cobra.Command{
 		Use:   tool + " FILE",
-		Short: "Take over a " + file,
+		Short: "Import a " + file,
 		Long:  long,
 		Example: examples(
 			"see the result first", "snapcli config import "+tool+" "+file+" --dry-run",
-			"take it over", "snapcli config import "+tool+" "+file),
+			"import it", "snapcli config import "+tool+" "+file),
 		Args: command.ExactArgs("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			agent, err := a.agent()
@@ -85,7 +85,7 @@ func (a *app) allowVariables(ctx context.Context, i local.Import, allowed []stri
 		if !a.person() {
 			return snap.Usage(what, "if you want that, allow it with --allow-env "+v.Name)
 		}
-		yes, err := a.askYesNo(ctx, "Let "+v.Host+" have the value of "+v.Name+"?",
+		yes, err := a.askYesNo(ctx, "Send the value of "+v.Name+" to "+v.Host+"?",
 			"The file puts that environment variable into a URL of this host.")
 		if err != nil {
 			return err
@@ -103,7 +103,7 @@ type imported struct {
 	Targets  []targetView   `json:"targets"`
 	Profiles []profileView  `json:"storage_profiles"`
 	Files    []string       `json:"files" doc:"rules and SQL files"`
-	Left     []foreign.Left `json:"left" doc:"settings without an equivalent, or with another meaning here"`
+	Left     []foreign.Left `json:"left" doc:"settings without an equivalent, or with a different meaning here"`
 }
 
 // profileView is the output form of a storage profile.

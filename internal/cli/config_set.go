@@ -50,11 +50,11 @@ func (a *app) configSetCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "set KEY VALUE",
 		Short: "Change one setting in the config file",
-		Long: `Set writes one setting into the config file and keeps the rest of the file as it
-is, with its comments. A list has a comma between its entries. The value is
-checked first; nothing is changed when it cannot be used.
+		Long: `Set writes one setting into the config file and leaves the rest of the file
+unchanged, comments included. Separate the entries of a list with commas. The
+value is checked first: an invalid one changes nothing.
 
-With - as the value it is read from standard input, so that a secret does not
+If the value is -, it is read from standard input, so that a secret does not
 get into the history of your shell.`,
 		Example: examples(
 			"which service to use", "snapcli config set cloud.url https://cloud.example",
@@ -77,11 +77,11 @@ get into the history of your shell.`,
 			case value == "-":
 				line, err := bufio.NewReader(a.io.In).ReadString('\n')
 				if value = strings.TrimRight(line, "\r\n"); value == "" {
-					return &snap.Error{Code: snap.CodeUsage, Detail: "nothing came on standard input",
-						Hint: "write the value there, such as < key.txt", Cause: err}
+					return &snap.Error{Code: snap.CodeUsage, Detail: "standard input is empty",
+						Hint: "pass the value there, such as with < key.txt", Cause: err}
 				}
 			case key == "cloud.api_key":
-				a.warn("the key may now be in the history of your shell; with - it is read from standard input")
+				a.warn("the key may now be in your shell's history; use - to read it from standard input")
 			}
 			by, err := agent.Set(key, value)
 			if err != nil {
@@ -89,7 +89,7 @@ get into the history of your shell.`,
 			}
 			a.done("", "set %s to %s in %s", key, hideSecret(local.Setting{Key: key, Value: value}), agent.ConfigPath())
 			if by != "" {
-				a.warn("%s is set and comes before the file", by)
+				a.warn("%s is set and overrides the file", by)
 			}
 			return nil
 		},

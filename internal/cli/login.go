@@ -22,8 +22,8 @@ func (a *app) loginCommand() *cobra.Command {
 		Use:   "login",
 		Short: "Sign in to the cloud service",
 		Long: `Login prints a short code and a URL, and opens the URL in your browser. Sign in
-there, compare the code and approve; this terminal then continues by itself. No
-password or key is typed here. Only cloud.url must be configured.
+there, compare the code and approve; this terminal then continues. No password
+or key is entered here. Only cloud.url must be configured.
 
 If this machine has no browser, as over SSH, open the URL on any other device;
 --qr draws it for a phone's camera. With --json every line is one JSON object,
@@ -67,7 +67,7 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 		return err
 	}
 	if key, first := a.keyFirst(agent); first { // AUTH U12
-		a.warn("%s is set and comes before the login session; unset it to use the session", key.Where)
+		a.warn("%s is set and overrides the login session; unset it to use the session", key.Where)
 	}
 	if o.ConfigDir, err = local.ConfigDir(a.env); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (a *app) login(ctx context.Context, o login.Options, prompt *loginPrompt) e
 	if err := a.noteAccounts(s); err != nil {
 		return err
 	}
-	a.next("see what you may see with `snapcli cloud snapshots`")
+	a.next("list the snapshots that you may see with `snapcli cloud snapshots`")
 	return nil
 }
 

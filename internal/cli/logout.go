@@ -21,7 +21,7 @@ machine. When the service cannot be reached, logout still deletes it here and
 prints a warning.
 
 It ends the session of the account in use, or of the one that you name. Your
-other accounts stay signed in, and none of them comes into use by itself: choose
+other accounts stay signed in. None of them becomes the account in use: choose
 one with ` + "`snapcli switch`" + `.`,
 		Example: examples(
 			"sign out", "snapcli logout",
@@ -31,7 +31,7 @@ one with ` + "`snapcli switch`" + `.`,
 		ValidArgsFunction: a.completeAccount,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) > 0 {
-				return snap.Usage("--all signs out of every account, and an account is named too",
+				return snap.Usage("--all signs out of every account, but an account is named too",
 					command.UsageHint(cmd))
 			}
 			return a.logout(cmd.Context(), args, all)

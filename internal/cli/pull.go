@@ -18,8 +18,8 @@ func (a *app) pullCommand() *cobra.Command {
 		Use:   "pull TARGET --cloud",
 		Short: "Pull a snapshot from the cloud service, or from a storage profile",
 		Long: `Pull downloads a cloud snapshot through a presigned URL, verifies every byte and
-keeps it on this machine. It takes the target's newest snapshot that you may
-see, or the one whose ID, or start of an ID, --snapshot-id gives. Without
+keeps it on this machine. It pulls the newest snapshot of the target that you
+may see; --snapshot-id selects another one by its ID or the start of it. Without
 --cloud it pulls from a storage profile of the config file, where the ID of a
 snapshot is its name.
 
@@ -116,7 +116,7 @@ func (a *app) printPulled(target string, r local.PullResult) error {
 		a.done(s.Name, "pulled %s (%s, %s), every byte verified", s.Name, string(s.Type), size(s.Size))
 	}
 	if s.From.Origin == local.Theirs {
-		a.note("it is %s: a load takes its data and leaves its programs out", s.From)
+		a.note("it is %s: it is loaded as data, without its programs", s.From)
 	}
 	if r.Unsaved != nil {
 		a.warn("the target %s could not be saved: %s\nadd it to the config file by hand:\n\ntargets:\n  %s:\n    "+

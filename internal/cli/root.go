@@ -145,7 +145,7 @@ Flags:
 Global flags:
 {{.InheritedFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}{{end}}{{if .HasHelpSubCommands}}
 
-Pages of help, as {{.CommandPath}} help PAGE:{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
+Help pages ({{.CommandPath}} help PAGE):{{range .Commands}}{{if .IsAdditionalHelpTopicCommand}}
   {{rpad .Name 12}} {{.Short}}{{end}}{{end}}{{end}}{{if .HasAvailableSubCommands}}
 
 More about a command: {{.CommandPath}} COMMAND --help{{end}}

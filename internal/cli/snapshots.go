@@ -77,7 +77,7 @@ type localView struct {
 	Subset    *subsetView       `json:"subset,omitempty" doc:"of a snapshot that does not hold every row"`
 
 	Provenance provenanceView `json:"provenance"`
-	Programs   []programView  `json:"programs,omitempty" doc:"of show: its objects that can compute"`
+	Programs   []programView  `json:"programs,omitempty" doc:"only from show: its functions, triggers and other objects with code"`
 }
 
 // provenanceView describes where a snapshot came from.

@@ -16,9 +16,9 @@ func (a *app) switchCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "switch [ACCOUNT]",
 		Short: "Use another of your accounts",
-		Long: `Switch changes the account in use, when you are signed in to the cloud service
-as several: of two organizations, or as two users. Name the account, its
-organization or its e-mail address. With two accounts you need not name one.
+		Long: `Switch changes the account in use, if you are signed in to several accounts of
+the cloud service: of two organizations, or of two users. Name the account, its
+organization or its e-mail address. With two accounts the name is optional.
 
 For one command use --org SLUG or set ` + accountEnv + ` instead. The commands
 share and unshare need ` + accountEnv + `: their --org is the recipient.`,
@@ -51,7 +51,7 @@ share and unshare need ` + accountEnv + `: their --org is the recipient.`,
 			}
 			a.done(s.Account(), "%s now uses the account %s%s", base, s.Account(), asWhom(s))
 			if key, first := a.keyFirst(agent); first {
-				a.warn("%s is set and comes before it", key.Where)
+				a.warn("%s is set and overrides it", key.Where)
 			}
 			a.warnOfEnv(s)
 			return nil

@@ -18,8 +18,8 @@ func (a *app) targetAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --source URL [--destination URL]",
 		Short: "Add a target, or change one",
-		Long: `Add writes a target into the config file and keeps its comments. If the target
-exists, add changes only the settings given by flags.
+		Long: `Add writes a target into the config file and keeps the file's comments. If the
+target exists, add changes only the settings given by flags.
 
 URLs: postgres://user@host/database, mysql://user@host/database,
 sqlite:///path/to/file. Write secrets as ${NAME}: they are read from the

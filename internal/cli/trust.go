@@ -119,10 +119,9 @@ other organizations do not reveal who pushed.`,
 
 func (a *app) trustRemoveCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "remove org:SLUG|EMAIL",
-		Short: "Stop trusting an organization or a person",
-		Long: "Remove takes back the trust that `snapcli trust add` gave. Databases that are\n" +
-			"already loaded do not change.",
+		Use:     "remove org:SLUG|EMAIL",
+		Short:   "Stop trusting an organization or a person",
+		Long:    "Remove undoes `snapcli trust add`. Databases that are already loaded do not\nchange.",
 		Example: examples("stop trusting an organization", "snapcli trust remove org:globex"),
 		Args:    command.ExactArgs("name"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -134,7 +133,7 @@ func (a *app) trustRemoveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.done(t.Name(), "removed the trust in %s of %s", t.Name(), t.Service)
+			a.done(t.Name(), "%s of %s is no longer trusted", t.Name(), t.Service)
 			return nil
 		},
 	}

@@ -51,7 +51,7 @@ type identity struct {
 	Cloud     string     `json:"cloud_url"`
 	Source    string     `json:"source" doc:"environment, config or session"`
 	Account   string     `json:"account,omitempty" doc:"of a login session"`
-	ExpiresAt *time.Time `json:"access_token_expires_at,omitempty" doc:"of a login session; it is refreshed by itself"`
+	ExpiresAt *time.Time `json:"access_token_expires_at,omitempty" doc:"of a login session; it is refreshed automatically"`
 }
 
 func (a *app) whoami(ctx context.Context) error {

@@ -50,7 +50,7 @@ func (a *app) whoamiAll(ctx context.Context) error {
 		return err
 	}
 	if key, first := a.keyFirst(agent); first && !a.flags.json {
-		a.note("%s is set and comes before these", key.Where)
+		a.note("%s is set and overrides these", key.Where)
 	}
 	return nil
 }

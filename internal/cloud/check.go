@@ -58,7 +58,7 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	}
 	if closed := unlisted(c, seen.Orgs); len(closed) > 0 {
 		add("organizations", func(context.Context) (string, error) {
-			return "not in the configuration, so a start closes them: " + strings.Join(closed, ", "), nil
+			return "missing from the configuration, so the next start closes them: " + strings.Join(closed, ", "), nil
 		})
 	}
 	add("storage", func(ctx context.Context) (string, error) {
@@ -109,7 +109,7 @@ func Configured(c Config) Verdict {
 func schemaDetail(i store.Inspection) string {
 	switch {
 	case !i.Exists:
-		return "not there yet; the first start makes it"
+		return "does not exist yet; the first start creates it"
 	case i.Schema < i.Newest:
 		return fmt.Sprintf("reachable; the schema is at %d and the next start, or `snapcloud migrate`, brings it to %d",
 			i.Schema, i.Newest)

@@ -55,15 +55,15 @@ func (c claim) make(ctx context.Context) error {
 	if found.Service == c.owner.Service {
 		return nil
 	}
-	detail := fmt.Sprintf("the storage belongs to another service, the one at %s", found.PublicURL)
+	detail := fmt.Sprintf("the object store belongs to another service, at %s", found.PublicURL)
 	if found.PublicURL == c.owner.PublicURL {
-		detail = fmt.Sprintf("the storage belongs to the service that was at %s before, with another database than "+
+		detail = fmt.Sprintf("the object store belongs to an earlier service at %s, whose database was not "+
 			"this one",
 			found.PublicURL)
 	}
 	return snap.Usage(detail,
-		"if that service lives, give each a bucket or a prefix of its own in blob.url, or a data_dir of its own; "+
-			"if its database is lost and no backup brings it back, run `snapcloud claim --from "+found.PublicURL+"` "+
+		"if that service still exists, give each its own bucket or prefix in blob.url, or its own data_dir; "+
+			"if its database is lost and has no backup, run `snapcloud claim --from "+found.PublicURL+"` "+
 			"with this configuration")
 }
 

@@ -25,7 +25,7 @@ func (s *Service) closeUnlisted(ctx context.Context) error {
 		case o.Closed:
 			s.log.WarnContext(ctx,
 				"an organization is not in the configuration and is closed: its sessions and keys are refused; "+
-					"nothing is deleted, and a start that lists it opens it again", "organization", o.Slug)
+					"nothing is deleted, and the next start that lists it opens it again", "organization", o.Slug)
 		}
 	}
 	return err

@@ -48,7 +48,7 @@ var flagsTogether = regexp.MustCompile(`\[([^\]]*)\] were all set`)
 func exclude(cmd *cobra.Command, err error) error {
 	detail := err.Error()
 	if m := flagsTogether.FindStringSubmatch(detail); m != nil {
-		detail = "--" + strings.ReplaceAll(m[1], " ", " and --") + " exclude each other"
+		detail = "--" + strings.ReplaceAll(m[1], " ", " and --") + " cannot be combined"
 	}
 	return snap.Usage(detail, seeHelp(cmd))
 }

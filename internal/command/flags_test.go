@@ -50,7 +50,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"share", "1", "--scope", ""}, "", ""},
 		{[]string{"share", "1", "--group", ""}, "--group is empty", "give it a value, or omit it"},
 		{[]string{"share", "1", "--group="}, "--group is empty", "give it a value, or omit it"},
-		{[]string{"share", "1", "--group", "eng", "--org", "x"}, "--group and --org exclude each other",
+		{[]string{"share", "1", "--group", "eng", "--org", "x"}, "--group and --org cannot be combined",
 			"see `tool share --help`"},
 		{[]string{"share"}, "share needs a snapshot ID", "use it as: tool share ID [flags]"},
 		{[]string{"share", "1", "2"}, `share takes one snapshot ID, but there is also "2"`,

@@ -30,7 +30,7 @@ func YAMLMistake(file string, err error) string {
 func message(err yaml.Error) string {
 	var kind *yaml.TypeError
 	if errors.As(err, &kind) && kind.Token != nil {
-		return fmt.Sprintf("%q stands where %s is expected", kind.Token.Value, expected(kind.DstType))
+		return fmt.Sprintf("expected %s, found %q", expected(kind.DstType), kind.Token.Value)
 	}
 	return strings.Replace(err.GetMessage(), "character '\t'", "a tab", 1)
 }

@@ -18,10 +18,10 @@ func TestYAMLMistake(t *testing.T) {
 	}
 	unknown := yaml.UnmarshalWithOptions([]byte("known: 1\nother: 2\n"), &into, yaml.DisallowUnknownField())
 	for want, err := range map[string]error{
-		`a.yaml:2:1: unknown field "other"`:                          unknown,
-		`a.yaml:2:6: "many" stands where true or false is expected`:  yaml.Unmarshal([]byte("known: 1\nyes: many\n"), &into),
-		`a.yaml:1:8: "many" stands where a whole number is expected`: yaml.Unmarshal([]byte("known: many\n"), &into),
-		`a.yaml:2:1: found a tab that cannot start any token`:        yaml.Unmarshal([]byte("names:\n\t- a\n"), &into),
+		`a.yaml:2:1: unknown field "other"`:                   unknown,
+		`a.yaml:2:6: expected true or false, found "many"`:    yaml.Unmarshal([]byte("known: 1\nyes: many\n"), &into),
+		`a.yaml:1:8: expected a whole number, found "many"`:   yaml.Unmarshal([]byte("known: many\n"), &into),
+		`a.yaml:2:1: found a tab that cannot start any token`: yaml.Unmarshal([]byte("names:\n\t- a\n"), &into),
 		"a.yaml: no line is known": errors.New("no line is known\nand this is " +
 			"more than a line"),
 	} {

@@ -19,7 +19,7 @@ func Compare(want, got []Table) error {
 		rows, ok := have[[2]string{t.Schema, t.Name}]
 		switch {
 		case !ok:
-			return differs(fmt.Sprintf("the table %s is missing in it", t.label()))
+			return differs(fmt.Sprintf("the table %s is missing", t.label()))
 		case rows != t.Rows && rows >= 0 && t.Rows >= 0:
 			return differs(fmt.Sprintf("the table %s has %d rows and should have %d", t.label(), rows, t.Rows))
 		}
@@ -42,6 +42,6 @@ func Sort(tables []Table) {
 }
 
 func differs(why string) error {
-	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the restored database is not what the snapshot says: " + why,
-		Hint: "build the snapshot again; nothing was replaced"}
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the restored database differs from the snapshot: " + why,
+		Hint: "rebuild the snapshot; nothing was replaced"}
 }

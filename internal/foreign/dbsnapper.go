@@ -33,7 +33,7 @@ func DBSnapper(file string, text []byte, home string) (Found, error) {
 		r.target(t)
 	}
 	for name, why := range map[string]string{
-		"authtoken":  "is of another service: sign in with `snapcli login`",
+		"authtoken":  "belongs to another service: sign in with `snapcli login`",
 		"secret_key": "is not needed: secrets come from the environment, as ${NAME}",
 		"docker":     "is not needed: the database's own programs on this machine are used",
 		"override":   "has no equivalent: change the target instead",
@@ -81,7 +81,7 @@ func (r *dbsnapper) profile(t *tree) {
 		return
 	case provider == "r2" && endpoint == "":
 		r.left(t,
-			"does not say its endpoint: add the storage profile with "+
+			"has no endpoint: add the storage profile with "+
 				"s3://%s?endpoint=https://ACCOUNT.r2.cloudflarestorage.com",
 			bucket)
 		return

@@ -35,8 +35,8 @@ func (r *ruleSet) text(from string) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b,
-		"# Taken over from %s. Every other column needs a rule or a keep too: sanitizing\n# stops at the first that "+
-			"has none, and names them all. Suggestions for the rest:\n# snapcli sanitize TARGET --init --rules "+
+		"# Imported from %s. Every other column needs a rule or a keep too: sanitizing\n# stops if a "+
+			"column has none, and lists them all. Suggestions for the rest:\n# snapcli sanitize TARGET --init --rules "+
 			"all.rules.yaml\ntables:\n", strings.Map(printable, from))
 	for _, table := range r.tables {
 		fmt.Fprintf(&b, "  %s:\n    columns:\n", key(table))

@@ -39,7 +39,7 @@ func (a *Agent) checkpoints() (checkpoints, error) {
 	}
 	if err != nil {
 		return nil, snap.Usage(fmt.Sprintf("the kept checkpoints %s cannot be read: %s", a.CheckpointsPath(),
-			reason(err)), "restore the file from a backup; without it, changes made before now cannot be found")
+			reason(err)), "restore the file from a backup; without it, earlier changes of the log cannot be detected")
 	}
 	return all, nil
 }

@@ -141,7 +141,7 @@ func (a *Agent) Import(i Import) error {
 	}
 	if len(there) > 0 {
 		slices.Sort(there)
-		return &snap.Error{Code: snap.CodeConflict, Detail: there[0] + " is there already",
+		return &snap.Error{Code: snap.CodeConflict, Detail: there[0] + " already exists",
 			Hint: "remove it first, or import into another configuration: --config FILE"}
 	}
 	return a.writeImport(i)

@@ -30,7 +30,7 @@ type Encryption struct {
 // encrypted.
 func (a *Agent) recipients(e Encryption, t Target) ([]age.Recipient, error) {
 	if e.None && len(e.To) > 0 {
-		return nil, snap.Usage("--encrypt-to and --no-encrypt exclude each other",
+		return nil, snap.Usage("--encrypt-to and --no-encrypt cannot be combined",
 			"omit one of them")
 	}
 	given := e.To
@@ -87,7 +87,7 @@ func recipientLines(entry string) (func(yield func(int, string) bool), error) {
 		lines = append(lines, strings.TrimSpace(line))
 	}
 	if !slices.ContainsFunc(lines, isKeyLine) {
-		return nil, snap.Usage(fmt.Sprintf("the file %s has no recipient", entry),
+		return nil, snap.Usage(fmt.Sprintf("the file %s does not contain a recipient", entry),
 			"write one public key on each line: age1... or ssh-ed25519 ...")
 	}
 	return func(yield func(int, string) bool) {
@@ -140,7 +140,7 @@ func parseRecipient(line string) (age.Recipient, error) {
 func badRecipient(entry string, line int, cause error) error {
 	where := fmt.Sprintf("line %d of %s", line, entry)
 	if IsRecipient(entry) {
-		where = "what was given"
+		where = "the given key"
 	}
 	return &snap.Error{Code: snap.CodeUsage, Cause: cause, Detail: where + " is not a known kind of recipient",
 		Hint: "use a public key: age1..., ssh-ed25519 ... or ssh-rsa ...; age-keygen prints one"}
@@ -214,7 +214,7 @@ func (a *Agent) parseIdentities(where string, text []byte) (ids []age.Identity, 
 		ids, err = age.ParseIdentities(bytes.NewReader(text))
 		if err != nil {
 			return nil, false, &snap.Error{Code: snap.CodeUsage, Cause: err,
-				Detail: fmt.Sprintf("%s has no known kind of identity", where),
+				Detail: fmt.Sprintf("%s does not contain a known kind of identity", where),
 				Hint:   "it must hold AGE-SECRET-KEY-... lines, as age-keygen writes them, or be an SSH private key"}
 		}
 		return ids, false, nil

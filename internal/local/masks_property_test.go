@@ -13,7 +13,7 @@ import (
 
 // Every first rules file loads: over random schemas with keys, references,
 // checks, enums and domains, with what it leaves open kept or masked as it says
-// would hold.
+// would work.
 func TestFirstRulesLoad(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"sqlite", "postgres"} {

@@ -188,7 +188,7 @@ func TestSanitizeSamplesByRules(t *testing.T) {
 
 var (
 	undecided = regexp.MustCompile(`: decide( .*)?\n`)
-	wouldHold = regexp.MustCompile(`: decide .*; (\S+) would hold\n`)
+	wouldHold = regexp.MustCompile(`: decide .*; (\S+) would work\n`)
 )
 
 // firstRules are the rules that are suggested for a target.
@@ -206,14 +206,14 @@ func (s shop) firstRules(t *testing.T, target string) (text []byte, path string)
 }
 
 // sanitizeAsSuggested sanitizes by the suggested rules, with what they leave
-// open redacted, or masked as they say would hold.
+// open redacted, or masked as they say would work.
 func (s shop) sanitizeAsSuggested(t *testing.T, target string) Snapshot {
 	t.Helper()
 	return s.sanitizeAsDecided(t, target, "{mask: redact, shared: true}")
 }
 
 // sanitizeAsDecided sanitizes by the suggested rules, with a decision for what
-// they leave open and do not say what would hold.
+// they leave open and do not say what would work.
 func (s shop) sanitizeAsDecided(t *testing.T, target, decision string) Snapshot {
 	t.Helper()
 	text, path := s.firstRules(t, target)

@@ -96,7 +96,7 @@ func (a *Agent) Set(key, text string) (overridden string, err error) {
 	}
 	edited, err := setValue(f.text, path, value)
 	if err != nil || !says(edited, f.text, func(c *Config) { put(reflect.ValueOf(c).Elem(), path, value) }) {
-		return "", snap.Usage(fmt.Sprintf("the file %s is written in a way that cannot be edited here", f.path),
+		return "", snap.Usage(fmt.Sprintf("the file %s has a syntax that snapcli cannot edit", f.path),
 			"change it with `snapcli config edit`")
 	}
 	if err := a.judge(key, edited); err != nil {
@@ -243,7 +243,7 @@ func parseSetting(key, text string, kind reflect.Type) (any, error) {
 		return list, nil
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
-		return nil, snap.Usage("the value for "+key+" has a line break or another control character", "leave it out")
+		return nil, snap.Usage("the value for "+key+" has a line break or another control character", "remove it")
 	}
 	return text, nil
 }

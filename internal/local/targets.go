@@ -103,7 +103,7 @@ func engineOf(raw string) (snap.Engine, error) {
 }
 
 func badURL(why string) error {
-	return snap.Usage("the database URL is not usable: "+why,
+	return snap.Usage("the database URL is invalid: "+why,
 		"use postgres://user@host/database, mysql://user@host/database or sqlite:///path/to/file")
 }
 

@@ -56,7 +56,7 @@ func (a *Agent) Trusts() ([]Trusted, error) {
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		return nil, snap.Usage(fmt.Sprintf("the list of trust %s cannot be read: %s", a.trustPath(), reason(err)),
+		return nil, snap.Usage(fmt.Sprintf("the trust list %s cannot be read: %s", a.trustPath(), reason(err)),
 			"delete the file and run `snapcli trust add` again for everyone you trust")
 	}
 	return all, nil
@@ -133,7 +133,7 @@ func (a *Agent) changeTrust(change func([]Trusted) []Trusted) error {
 	}
 	lock := flock.New(a.trustPath()+".lock", flock.SetPermissions(0o600))
 	if err := lock.Lock(); err != nil {
-		return diskError(err, "lock the list of trust")
+		return diskError(err, "lock the trust list")
 	}
 	defer lock.Unlock()
 	all, err := a.Trusts()
@@ -142,9 +142,9 @@ func (a *Agent) changeTrust(change func([]Trusted) []Trusted) error {
 	}
 	text, err := json.MarshalIndent(change(all), "", "  ")
 	if err != nil {
-		return fmt.Errorf("write the list of trust: %w", err)
+		return fmt.Errorf("write the trust list: %w", err)
 	}
-	return diskError(disk.Replace(a.trustPath(), append(text, '\n'), 0o600), "write the list of trust")
+	return diskError(disk.Replace(a.trustPath(), append(text, '\n'), 0o600), "write the trust list")
 }
 
 // trusted reports whether the user trusts the author of a snapshot.
@@ -169,7 +169,7 @@ func (a *Agent) allowPrograms(p Preflight, ask func(Preflight) error) error {
 // Untrusted returns the error for a snapshot whose programs may not be loaded, with a hint on how
 // to trust its author.
 func Untrusted(s Snapshot) error {
-	hint := "ask for it to be shared with you through the cloud service, so that it is known whose it is"
+	hint := "ask its owner to share it with you through the cloud service, which reports who owns it"
 	if s.From.Organization != "" {
 		hint = fmt.Sprintf("if you trust it, run `snapcli trust add org:%s` first", s.From.Organization)
 	}

@@ -81,7 +81,7 @@ func folder(dir string) (*blob.Folder, error) {
 // lock keeps other programs from writing into a folder of backups.
 func lock(dir string) (unlock func(), err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of backups: %w", err)
+		return nil, fmt.Errorf("create the folder of backups: %w", err)
 	}
 	l := flock.New(filepath.Join(dir, lockFile), flock.SetPermissions(0o600))
 	held, err := l.TryLock()
@@ -90,7 +90,7 @@ func lock(dir string) (unlock func(), err error) {
 	}
 	if !held {
 		return nil, &snap.Error{Code: snap.CodeConflict, Detail: "another backup is being made in " + dir,
-			Hint: "wait until it has ended"}
+			Hint: "wait until it has finished"}
 	}
 	return func() { l.Unlock() }, nil
 }

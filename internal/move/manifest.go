@@ -132,7 +132,7 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 	}
 	first, err := lines.ReadBytes('\n')
 	if err != nil || json.Unmarshal(first, &h) != nil || h.Format != format {
-		return b, h, broken("this version does not know the format of its first line")
+		return b, h, broken("its format is unknown to this version")
 	}
 	sum, last := sha256.New(), first
 	var objects, bytes int64
@@ -142,7 +142,7 @@ func readManifest(dir, name string, object func(store.Object) error) (b Backup, 
 			break
 		}
 		if err != nil {
-			return b, h, broken("it is cut off")
+			return b, h, broken("it is truncated")
 		}
 		sum.Write(last)
 		if len(last) > 0 && &last[0] != &first[0] {

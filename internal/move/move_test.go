@@ -241,7 +241,7 @@ func TestTransferRefuses(t *testing.T) {
 		t.Fatalf("a transfer that was stopped: %v", err)
 	}
 	_, err = cloud.New(ctx, cloud.Config{DataDir: half.dir, PublicURL: "http://127.0.0.1:1"}, cloud.Options{})
-	is(t, err, snap.CodeUsage, "has not ended")
+	is(t, err, snap.CodeUsage, "has not finished")
 	is(t, run(other, half), snap.CodeUsage, "another service")
 	ok(t, run(from, half))
 	is(t, run(from, half), snap.CodeUsage, "not empty")

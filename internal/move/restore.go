@@ -142,7 +142,7 @@ func Restore(ctx context.Context, dir, name, dataDir string, p Progress) (b Back
 		return b, err
 	}
 	if content, err := os.ReadFile(filepath.Join(staging, ofFile)); err == nil && string(content) != name {
-		return b, snap.Usage("a restore of the backup "+string(content)+" has begun in "+dataDir,
+		return b, snap.Usage("a restore of the backup "+string(content)+" into "+dataDir+" has already begun",
 			"resume that one with --at, or remove "+staging)
 	}
 	if _, err := os.Stat(filepath.Join(staging, readyFile)); err != nil {

@@ -23,9 +23,9 @@ func (p *program) backup() *cobra.Command {
 		Use:   "backup --to DIR",
 		Short: "Back up the embedded database and objects, while the service runs",
 		Long: "Add a backup to a folder of backups, while the service runs or not: the SQLite\n" +
-			"database as of one moment and every object it names then. Objects that an earlier\n" +
-			"backup holds are not copied again. A backup is there whole or not at all, and what\n" +
-			"a run that was killed has copied is found by the next one.\n\n" +
+			"database as of one moment, and every object it names then. Objects in an earlier\n" +
+			"backup are not copied again. A backup is complete or does not exist. After an\n" +
+			"interrupted run, the next one reuses what was already copied.\n\n" +
 			"The folder holds secrets (signing keys, hashes of API keys) and the snapshots\n" +
 			"themselves: only its owner can read it. The configuration file is not part of it.\n\n" +
 			"With PostgreSQL and S3, back up those with their own tools.",
@@ -109,9 +109,9 @@ func (p *program) restore() *cobra.Command {
 		Use:   "restore --from DIR",
 		Short: "Put a backup into an empty data_dir",
 		Long: "Put a backup into the data_dir of the configuration, which must be empty.\n" +
-			"Everything is verified before anything is put in place, and until then no service\n" +
-			"starts on it. An interrupted restore resumes when it is run again.\n\n" +
-			"snapcli starts pushes again that were in progress. Logins and keys are as they\n" +
+			"Everything is verified before anything is put in place; until then no service\n" +
+			"starts on this data_dir. An interrupted restore resumes when it is run again.\n\n" +
+			"snapcli restarts pushes that were in progress. Logins and keys are as they\n" +
 			"were when the backup was made.",
 		Example: "  snapcloud restore --config snapcloud.yaml --from /mnt/backups/snap",
 		Args:    command.NoArgs,

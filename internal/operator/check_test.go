@@ -30,7 +30,7 @@ func TestCheckTriesEverything(t *testing.T) {
 			if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			before := map[bool]string{true: "not there yet", false: "the schema is at 0"}[url == ""]
+			before := map[bool]string{true: "does not exist yet", false: "the schema is at 0"}[url == ""]
 			for _, want := range []string{before, "is up to date"} {
 				code, stdout, _ := run(t, config, "check")
 				if code != 0 || !strings.Contains(stdout, want) ||

@@ -14,10 +14,12 @@ func (p *program) claim() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "claim --from URL",
 		Short: "Take over the object store of a service whose database is lost",
-		Long: "Make the storage of the configuration this service's, in place of the service at the\n" +
-			"public URL of --from. Services share no storage, so that one must never run again.\n\n" +
-			"A backup of the database brings the snapshots back; this does not: the objects of the\n" +
-			"lost service stay in the storage, and no snapshot names them.",
+		Long: "Claim the object store in the configuration for this service, in place of the\n" +
+			"service at the public URL --from. Two services cannot share an object store, so the\n" +
+			"old one must never run again.\n\n" +
+			"If the database has a backup, restore it instead: that brings the snapshots back,\n" +
+			"and claim does not. The objects of the lost service stay in the object store, but\n" +
+			"no snapshot refers to them.",
 		Example: "  snapcloud claim --config snapcloud.yaml --from https://snap.example.com",
 		Args:    command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -91,7 +91,7 @@ func (p *program) keyCreate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create --org SLUG --kind user|pipeline|agent",
 		Short: "Create an API key and print it once",
-		Long: "Make an API key and print it, once: only its hash is stored.\n\n" +
+		Long: "Create an API key and print it once: only its hash is stored.\n\n" +
 			"A user key (cak_) acts as its user. A pipeline key (clt_) and an agent key (sak_)\n" +
 			"act as the organization, within their scopes, and never change a share.",
 		Example: "  snapcloud key create --org acme --kind user --user alice@acme.test --name laptop\n" +
@@ -104,7 +104,7 @@ func (p *program) keyCreate() *cobra.Command {
 	c.Flags().StringVar(&f.org, "org", "", "slug of the organization (required)")
 	c.Flags().StringVar(&f.kind, "kind", "", "user, pipeline or agent (required)")
 	c.Flags().StringVar(&f.user, "user", "", "e-mail of the user, for --kind user")
-	c.Flags().StringVar(&f.name, "name", "", "what to call it (default: its kind)")
+	c.Flags().StringVar(&f.name, "name", "", "name of the key (default: its kind)")
 	c.Flags().StringSliceVar(&f.scopes, "scopes", nil, "pull, push or both, for pipeline and agent keys (default both)")
 	c.Flags().StringVar(&f.expiresIn, "expires-in", "", "how long it is valid, such as 90d (default: it never expires)")
 	c.Flags().StringSliceVar(&f.from, "from", nil,

@@ -153,10 +153,10 @@ func (p *program) check() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check everything that the configuration names",
-		Long: `Check reads the configuration and tries everything that it names, each with a
-verdict: the database and its schema, the clock, writing to and reading from the
-object store, each identity provider, the hosts of webhooks, the collector of
-traces. It changes nothing.
+		Long: `Check reads the configuration, tries everything that it names and prints a
+result for each: the database and its schema, the clock, writing to and reading
+from the object store, each identity provider, the hosts of webhooks, and the
+collector of traces. It changes nothing.
 
 An object store, an identity provider, a webhook or a collector that does not
 answer is a warning: the service starts and serves everybody else. Everything
@@ -173,7 +173,7 @@ else fails the check. Use --offline before a start.`,
 			return p.verdicts(cloud.Verdicts(c.Context(), config))
 		},
 	}
-	c.Flags().BoolVar(&offline, "offline", false, "only read the configuration, and try nothing")
+	c.Flags().BoolVar(&offline, "offline", false, "only read the configuration, without connecting to anything")
 	return c
 }
 

@@ -22,9 +22,10 @@ func (p *program) transfer() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "transfer --to CONFIG",
 		Short: "Move the service to another database and object store",
-		Long: "Copy all that the service of --config keeps to the database and storage of another\n" +
-			"configuration, such as from SQLite and a folder to PostgreSQL and S3, or back. Stop\n" +
-			"the service first. Keys, sessions, shares and the audit log stay as they are.\n\n" +
+		Long: "Copy everything that the service of --config stores to the database and object\n" +
+			"store of another configuration, such as from SQLite and a folder to PostgreSQL and\n" +
+			"S3, or back. Stop the service first. Keys, sessions, shares and the audit log stay\n" +
+			"as they are.\n\n" +
 			"The destination must be empty. Every object is read again and compared, and so is\n" +
 			"every row. An interrupted transfer resumes when it is run again. Until it ends, no\n" +
 			"service starts on the destination. The source is marked as moved when it has\n" +

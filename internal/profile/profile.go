@@ -84,7 +84,7 @@ func Open(ctx context.Context, rawURL string, now func() time.Time) (*Profile, e
 	return p, nil
 }
 
-var errURL = snap.Usage("the storage profile's URL is not usable",
+var errURL = snap.Usage("the storage profile's URL is invalid",
 	"use s3://bucket/prefix?endpoint=https://host or file:///folder")
 
 // CheckURL returns an error of code usage if a profile's URL is not valid. It makes no connection.

@@ -174,7 +174,7 @@ func misfit(key []byte, rule ColumnRule, c *column) string {
 		return ""
 	}
 	if c.divides {
-		return "the rows of the table are divided by it"
+		return "the table is partitioned by it"
 	}
 	if rule.Mask == "null" && (c.NotNull || c.key) {
 		return "it cannot be null"
@@ -247,14 +247,14 @@ func (c *column) holds(v string) string {
 		return ""
 	}
 	if limit := limitOf(c); limit > 0 && utf8.RuneCountInString(v) > limit {
-		return fmt.Sprintf("it takes %d characters", limit)
+		return fmt.Sprintf("it holds at most %d characters", limit)
 	}
 	if !valid(v, c.typ) {
 		return fmt.Sprintf("its type %s cannot hold the masked values", c.Type)
 	}
 	for _, check := range c.checks {
 		if evaluate(check.expr, check.value, v, c.typ) == no {
-			return "a check of the table refuses the masked values"
+			return "a check constraint rejects the masked values"
 		}
 	}
 	return ""

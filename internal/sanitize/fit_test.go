@@ -70,7 +70,7 @@ tables:
 `
 
 // A rule that cannot hold is refused before anything is written, with the
-// table, the column and a rule that would hold.
+// table, the column and a rule that would work.
 func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 	t.Parallel()
 	c, _ := shopSchema()
@@ -81,20 +81,20 @@ func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 		"ssn: key->ssn: hash": "public.person.ssn cannot be masked by " +
 			"hash: its type integer cannot hold",
 		"ssn: key->ssn: format": "public.person.ssn cannot be masked by " +
-			"format: its values must stay unique; key would hold",
+			"format: its values must stay unique; key would work",
 		"email: email->email: name": "public.person.email cannot be masked " +
-			"by name: its values must stay unique; email would hold",
+			"by name: its values must stay unique; email would work",
 		"mood: keep->mood: redact": "public.person.mood cannot be masked " +
 			"by redact",
-		"gender: keep->gender: redact": "a check of the table refuses the " +
+		"gender: keep->gender: redact": "a check constraint rejects the " +
 			"masked values",
 		"gender: keep->gender: 'null'": "public.person.gender cannot be masked " +
-			"by null: it cannot be null; keep would hold",
+			"by null: it cannot be null; keep would work",
 		"born: shift->born: email": "public.person.born cannot be masked " +
 			"by email",
 		"code: redact->code: {mask: constant, value: longer than six}": "it takes 6 characters",
 		"orders: {columns: {email: email}->orders: {columns: {email: hash}": "public.orders.email is masked by " +
-			"hash, and public.person.email, which it refers to, by email; email for both would hold",
+			"hash, and public.person.email, which it refers to, by email; email for both would work",
 		"public.person: {columns->public.person: {rows: drop, columns": "whose rows are dropped",
 	} {
 		from, to, _ := strings.Cut(change, "->")

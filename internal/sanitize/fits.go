@@ -22,7 +22,7 @@ func (r *Rules) fits(f *facts, chosen map[columnID]ColumnRule, key []byte) error
 			c := f.of[columnID{t.Schema, t.Name, col.Name}]
 			rule := chosen[c.id]
 			if why := misfit(key, rule, c); why != "" {
-				wrong = append(wrong, fmt.Sprintf("%s cannot be masked by %s: %s; %s would hold", c.label, rule.Mask,
+				wrong = append(wrong, fmt.Sprintf("%s cannot be masked by %s: %s; %s would work", c.label, rule.Mask,
 					why,
 					remedy(key, c)))
 				continue
@@ -76,11 +76,11 @@ func (r *Rules) parts(f *facts, c *column, chosen map[columnID]ColumnRule, key [
 				t.Name == id[1]
 		}); i >= 0 &&
 			r.drops(f.tables[i]) {
-			return fmt.Sprintf("%s refers to %s, whose rows are dropped; null or rows: drop would hold", c.label,
+			return fmt.Sprintf("%s refers to %s, whose rows are dropped; null or rows: drop would work", c.label,
 				to.label)
 		}
 		if !agree(key, rule, c, chosen[id], to) {
-			return fmt.Sprintf("%s is masked by %s, and %s, which it refers to, by %s; %s for both would hold", c.label,
+			return fmt.Sprintf("%s is masked by %s, and %s, which it refers to, by %s; %s for both would work", c.label,
 				rule.Mask, to.label, chosen[id].Mask, shared(key, c, to))
 		}
 	}

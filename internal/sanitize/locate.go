@@ -117,8 +117,8 @@ func (l *Locator) Result(changedOnly bool, fix func(table, column string) string
 	}
 	return snap.Invalid("original values are still in the masked copy: "+some(where),
 		"mask them there: "+strings.Join(lines[:min(10, len(lines))],
-			"; ")+"; if the values of a column are no secret, "+
-			"say so: shared")
+			"; ")+"; if the values of a column are not secret, "+
+			"add shared: true to its rule")
 }
 
 // FixByRule returns the rule that masks a column in which originals were found.

@@ -34,7 +34,7 @@ func (r *Rules) Prepare(c engine.Contents, key []byte) (Prepared, error) {
 		KeepLargeObjects: r.LargeObjects == "keep"}}
 	if c.LargeObjects > 0 && r.LargeObjects == "" {
 		return p, snap.Invalid(fmt.Sprintf("no rule covers the %d large objects", c.LargeObjects),
-			"add large_objects: drop, or keep, to the rules file")
+			"add large_objects: drop, or large_objects: keep, to the rules file")
 	}
 	used := r.dropped(c)
 	var missing, open []string
@@ -153,7 +153,7 @@ func (r *Rules) complete(missing, open []string, used map[string]bool) error {
 			"give each a mask, or keep it explicitly; new columns need a rule too")
 	case len(open) > 0:
 		return snap.Invalid(fmt.Sprintf("%s: %s still need a decision", r.path, some(open)),
-			"replace decide by a mask or by keep")
+			"replace decide with a mask or with keep")
 	}
 	var stale []string
 	for table, t := range r.Tables {

@@ -56,7 +56,7 @@ func propose(f *facts) map[columnID]proposal {
 			p.hold = remedy(proposalKey, c)
 		}
 		if p.hold != "" {
-			p.reason += "; " + p.hold + " would hold"
+			p.reason += "; " + p.hold + " would work"
 		}
 		all[id] = p
 	}
@@ -78,7 +78,7 @@ func proposalFor(found personal.Finding, c *column) proposal {
 		}
 	}
 	if why == "" {
-		why = "a check of the table may refuse masked values"
+		why = "a check constraint may reject masked values"
 	}
 	return proposal{rule: ColumnRule{Mask: Undecided}, reason: found.Reason + "; " + why}
 }

@@ -116,7 +116,7 @@ func (r *Rules) validate() error {
 					strings.Join(MaskNames(), ", ")))
 			}
 			if (c.Mask == "choice") != (len(c.Values) > 0) {
-				return r.bad(table+"."+column, "needs values for the mask choice, and for no other")
+				return r.bad(table+"."+column, "needs values for the mask choice, and takes none for other masks")
 			}
 			if c.Mask == "noise" && (c.Percent < 0 || c.Percent > 100) || c.Mask == "shift" && c.Days < 0 ||
 				c.Mask == "coordinates" && (c.Meters < 0 || c.Meters > 10_000_000) {

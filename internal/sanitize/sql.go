@@ -45,7 +45,7 @@ func ReadSQL(path string) (SQL, error) {
 	}
 	if blank(string(text)) {
 		return SQL{}, snap.Invalid(fmt.Sprintf("the SQL file %s has no statement: it would mask nothing", path),
-			"write the UPDATE statements that mask the data into it")
+			"add the UPDATE statements that mask the data")
 	}
 	sum := sha256.Sum256(text)
 	return SQL{Text: string(text), SHA256: hex.EncodeToString(sum[:])}, nil

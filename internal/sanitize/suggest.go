@@ -51,15 +51,15 @@ func Suggest(c engine.Contents) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-const head = `# What becomes of every column when a snapshot is sanitized.
-# A column without a rule, or with "decide", stops the run: nothing slips through.
+const head = `# The mask of every column when a snapshot is sanitized.
+# A column without a rule, or with "decide", stops the run, so that nothing is overlooked.
 # Masks: keep, null, constant, redact, hash, key, email, name, first_name, last_name,
 # user_name, company, phone, address, city, coordinates, ip, mac, card, iban, noise,
 # shift, format, choice.
-# With more: {mask: noise, percent: 5}, {mask: shift, days: 30}, {mask: constant, value: x}.
-# A table's rows go with rows: drop.
-# Equal values stay equal across tables and snapshots, as long as the key does.
-# key: ${SNAPCLI_MASK_KEY}    # to share it with a team; else one is made on this machine
+# With options: {mask: noise, percent: 5}, {mask: shift, days: 30}, {mask: constant, value: x}.
+# "rows: drop" on a table removes all of its rows.
+# Equal values get equal masks across tables and snapshots, as long as the key is the same.
+# key: ${SNAPCLI_MASK_KEY}    # shares a key with a team; otherwise one is created on this machine
 `
 
 // yamlKey quotes a name so that YAML parses it to the same key. A name comes from the database and

@@ -115,7 +115,7 @@ func (c *checker) sequence(q Sequence) {
 	c.name(name)
 	c.once("table", q.Schema+"\x00"+q.Name.Name)
 	if q.Type != "" && !builtinTypes[c.d][q.Type] {
-		c.fail("the sequence %q has no known type", cut(q.Name.Name))
+		c.fail("the sequence %q has an unknown type", cut(q.Name.Name))
 	}
 	for _, n := range []string{q.Start, q.Increment, q.Min, q.Max, q.Cache, q.Last} {
 		if n != "" && !isInteger(n) {

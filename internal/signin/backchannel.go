@@ -113,13 +113,13 @@ func (s *Service) logoutToken(ctx context.Context, org organization, raw string)
 	case !strings.HasPrefix(event, "{"):
 		return nil, c, errors.New("it is not a logout token")
 	case c.Nonce != nil:
-		return nil, c, errors.New("it has a nonce, as an ID token")
+		return nil, c, errors.New("it has a nonce, which only an ID token has")
 	case c.ID == "" || c.IssuedAt == 0:
 		return nil, c, errors.New("it has no jti or iat")
 	case c.Subject == "" && c.SID == "":
 		return nil, c, errors.New("it names neither a person nor a session")
 	case age > maxLogoutAge || age < -time.Minute:
-		return nil, c, errors.New("it was not issued just now")
+		return nil, c, errors.New("it was not issued recently")
 	}
 	return token, c, nil
 }

@@ -201,7 +201,7 @@ func (s *Service) fault(r *http.Request, err error) *snap.Error {
 func titleOf(status int) string {
 	switch status {
 	case http.StatusBadRequest:
-		return "That did not work"
+		return "The request failed"
 	case http.StatusUnauthorized:
 		return "You are signed out"
 	case http.StatusForbidden:
@@ -227,7 +227,7 @@ func sentence(text string) string {
 }
 
 func (s *Service) noPage(*visit) error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no such page",
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "this page does not exist",
 		Hint: "go to your account, or enter a code to sign in from a terminal"}
 }
 

@@ -111,7 +111,7 @@ func (s *Store) Audit(ctx context.Context, c snap.Caller, q AuditQuery) (AuditPa
 	if q.Cursor != "" {
 		seq, err := strconv.ParseInt(q.Cursor, 10, 64)
 		if err != nil {
-			return AuditPage{}, snap.Invalid("the cursor is not one of this listing", "begin again without a cursor")
+			return AuditPage{}, snap.Invalid("the cursor is not of this listing", "start again without a cursor")
 		}
 		and(beyond, seq)
 	}
@@ -144,11 +144,11 @@ func scanLine(rows *sql.Rows, into ...any) (e snap.AuditEntry, body string, err 
 		return e, "", err
 	}
 	if e, err = entryOf(body); err != nil {
-		return e, "", errAltered(fmt.Sprintf("line %d is not a line", seq))
+		return e, "", errAltered(fmt.Sprintf("line %d is malformed", seq))
 	}
 	if e.Seq != seq || e.At.UnixMilli() != at || string(e.Action) != action || e.Actor != actor ||
 		e.Snapshot != snapshot || e.Hash != hash {
-		return e, "", errAltered(fmt.Sprintf("line %d is listed by other values than it holds", seq))
+		return e, "", errAltered(fmt.Sprintf("the columns of line %d do not match its text", seq))
 	}
 	return e, body, nil
 }

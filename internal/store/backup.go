@@ -61,7 +61,7 @@ func trim(ctx context.Context, file string) error {
 			continue
 		}
 		if _, err := db.ExecContext(ctx, `DELETE FROM `+t.name); err != nil {
-			return fmt.Errorf("leave out %s: %w", t.name, err)
+			return fmt.Errorf("remove %s from the copy: %w", t.name, err)
 		}
 	}
 	return nil
@@ -183,7 +183,7 @@ func (h head) check(ctx context.Context, q querier) error {
 	}
 	c, err := auditlog.Read(h.checkpoint)
 	if err != nil || c.Size != h.size || c.Root != signed {
-		return errAltered("its lines are not those that its checkpoint was signed for")
+		return errAltered("its lines do not match its signed checkpoint")
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func (s *Store) DeleteChannel(ctx context.Context, c snap.Caller, id int64) erro
 			`DELETE FROM channels WHERE id = $1 AND org_id = $2 RETURNING target, type`, id, c.Org.ID).Scan(&d.Target, &d.Kind)
 		if errors.Is(err, sql.ErrNoRows) {
 			return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no channel %d", id),
-				Hint: "list the channels to see which there are"}
+				Hint: "list the channels to see which exist"}
 		}
 		if err != nil {
 			return err

@@ -154,7 +154,7 @@ func (c *copying) table(ctx context.Context, t table) (int64, error) {
 		return 0, err
 	}
 	if again.content != source.content {
-		return 0, fmt.Errorf("%d rows arrived of %d, or not as they were", again.content.rows, source.content.rows)
+		return 0, fmt.Errorf("%d of %d rows arrived, or their content differs", again.content.rows, source.content.rows)
 	}
 	return source.content.rows, nil
 }

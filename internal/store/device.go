@@ -69,7 +69,7 @@ func (s *Store) AddDeviceGrant(ctx context.Context, g DeviceGrant, hash []byte, 
 
 var errNoGrant = &snap.Error{
 	Code:   snap.CodeNotFound,
-	Detail: "this code is not known, has expired or was used",
+	Detail: "this code is unknown, has expired or was already used",
 	Hint:   "check the code in your terminal, or run `snapcli login` again",
 }
 

@@ -84,7 +84,7 @@ func (s *Store) Freeze(ctx context.Context) (*Frozen, error) {
 	f := &Frozen{s, conn}
 	for _, text := range begin {
 		if _, err := conn.ExecContext(ctx, text); err != nil {
-			return nil, errors.Join(fmt.Errorf("keep others from writing the database: %w", err), f.Release())
+			return nil, errors.Join(fmt.Errorf("lock the database against writes: %w", err), f.Release())
 		}
 	}
 	return f, nil

@@ -52,12 +52,13 @@ func (s *Store) Claim(ctx context.Context, c snap.Caller, key string, request []
 			}
 			return s.claim(ctx, tx, c, key, sum[:])
 		case !bytes.Equal(had, sum[:]):
-			return &snap.Error{Code: snap.CodeConflict, Detail: "this Idempotency-Key came with another request before",
-				Hint: "use a new key for every new request"}
+			return &snap.Error{Code: snap.CodeConflict,
+				Detail: "this Idempotency-Key was already used for a different request",
+				Hint:   "use a new key for every new request"}
 		case a.Status == 0:
 			return &snap.Error{Code: snap.CodeConflict,
-				Detail: "the request with this Idempotency-Key is still being carried out",
-				Hint:   "ask again in a moment"}
+				Detail: "the request with this Idempotency-Key is still running",
+				Hint:   "try again in a moment"}
 		}
 		answer = &a
 		return nil

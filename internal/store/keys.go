@@ -162,7 +162,7 @@ func (s *Store) revokeKey(ctx context.Context, whose string, id, owner int64) er
 	})
 }
 
-var errNoKey = &snap.Error{Code: snap.CodeNotFound, Detail: "no such key", Hint: "list the keys to see which there are"}
+var errNoKey = &snap.Error{Code: snap.CodeNotFound, Detail: "no such key", Hint: "list the keys to see which exist"}
 
 // changed returns the error missing when a statement changed no row.
 func changed(res sql.Result, err, missing error) error {

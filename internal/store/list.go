@@ -85,11 +85,11 @@ func (q *Query) check() (before int64, err error) {
 	}
 	switch {
 	case !q.Filter.Valid():
-		return 0, snap.Invalid("there is no such filter", "use all, shared, mine or received")
+		return 0, snap.Invalid("the filter is unknown", "use all, shared, mine or received")
 	case q.Type != "" && !q.Type.Valid():
-		return 0, snap.Invalid("there is no such type of snapshot", "use snapshot or sanitized")
+		return 0, snap.Invalid("the type is unknown", "use snapshot or sanitized")
 	case q.Limit < 0 || q.Limit > maxLimit:
-		return 0, snap.Invalid("the limit is not between 1 and 200", "leave it out for 50")
+		return 0, snap.Invalid("the limit is not between 1 and 200", "omit it to use 50")
 	case q.Cursor == "":
 		return math.MaxInt64, nil
 	}
@@ -107,8 +107,8 @@ func cursor(key int64) string {
 func position(cursor string) (key int64, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil || len(b) != 9 || b[0] != cursorVersion {
-		return 0, snap.Invalid("the cursor is not one that this service gave",
-			"leave it out to start at the first page")
+		return 0, snap.Invalid("the cursor is not valid",
+			"omit it to start at the first page")
 	}
 	return int64(binary.BigEndian.Uint64(b[1:])), nil
 }

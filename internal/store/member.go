@@ -315,7 +315,7 @@ func (s *Store) UserByEmail(ctx context.Context, orgID int64, email string) (sna
 	}
 	return snap.Member{}, &snap.Error{Code: snap.CodeConflict,
 		Detail: fmt.Sprintf("%d accounts of the organization have the e-mail %s", len(found), email),
-		Hint:   "disable those that are not used any more"}
+		Hint:   "disable those that are no longer used"}
 }
 
 // Members returns the users of the caller's organization, by e-mail.

@@ -18,6 +18,6 @@ func CheckRestored(o Options) error {
 	if begun := err == nil; !begun || o.URL != "" {
 		return nil
 	}
-	return snap.Usage("a restore into "+o.DataDir+" has not ended",
+	return snap.Usage("a restore into "+o.DataDir+" has not finished",
 		"run `snapcloud restore` again: it resumes where it stopped")
 }

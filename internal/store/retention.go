@@ -49,7 +49,7 @@ func (s *Store) DeleteRetention(ctx context.Context, c snap.Caller, target strin
 	return s.tx(ctx, func(tx *sql.Tx) error {
 		res, err := tx.ExecContext(ctx, `DELETE FROM retention WHERE org_id = $1 AND target = $2`, c.Org.ID, target)
 		missing := &snap.Error{Code: snap.CodeNotFound, Detail: "there is no retention rule for " + target,
-			Hint: "list the rules to see which there are"}
+			Hint: "list the rules to see which exist"}
 		if err := changed(res, err, missing); err != nil {
 			return err
 		}

@@ -133,7 +133,7 @@ func (b *batch) begin(ctx context.Context) error {
 	case err != nil:
 		return err
 	case last != b.seq || stray:
-		return errAltered(fmt.Sprintf("its newest line should be %d", b.seq))
+		return errAltered(fmt.Sprintf("its newest line is not line %d", b.seq))
 	case planted != b.size:
 		return errAltered(fmt.Sprintf("its tree has %d lines and should have %d", planted, b.size))
 	case b.size == 0:
@@ -145,7 +145,7 @@ func (b *batch) begin(ctx context.Context) error {
 	}
 	root, err := b.tree.Root(b.size)
 	if errors.Is(err, auditlog.ErrDamaged) || err == nil && (root != signed.Root || b.size != signed.Size) {
-		return errAltered("its tree is not the one that the last checkpoint was signed for")
+		return errAltered("its tree does not match the last signed checkpoint")
 	}
 	return err
 }
@@ -172,7 +172,7 @@ func (b *batch) number(l *line) error {
 	rest, begins := strings.CutPrefix(l.body, `{"seq":0,`)
 	rest, ends := strings.CutSuffix(rest, `"hash":""}`)
 	if !begins || !ends {
-		return errAltered("a line that waits to be numbered was changed")
+		return errAltered("a line that was waiting for its number was changed")
 	}
 	b.seq++
 	unsigned := `{"seq":` + strconv.FormatInt(b.seq, 10) + `,` + rest + `"hash":"`
@@ -180,7 +180,7 @@ func (b *batch) number(l *line) error {
 	l.body = unsigned + b.hash + `"}`
 	var err error
 	if l.entry, err = entryOf(l.body); err != nil {
-		return errAltered("a line that waits to be numbered was changed")
+		return errAltered("a line that was waiting for its number was changed")
 	}
 	return nil
 }

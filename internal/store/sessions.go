@@ -187,7 +187,7 @@ func (s *Store) EndSessionByHash(ctx context.Context, hash []byte) error {
 }
 
 var errNoSession = &snap.Error{Code: snap.CodeNotFound, Detail: "no such session",
-	Hint: "list your sessions to see which there are"}
+	Hint: "list your sessions to see which exist"}
 
 const selectSession = `SELECT id, user_id, kind, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at
 	FROM sessions WHERE `

@@ -140,7 +140,7 @@ func ownerOnly(path string) error {
 // must not undo a revocation that was answered.
 func (s *Store) openSQLite(dir string, watch Watch) (err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the data directory: %w", err)
+		return fmt.Errorf("create the data directory: %w", err)
 	}
 	s.reserve.fill()
 	path := filepath.Join(dir, "snapcloud.db")

@@ -18,7 +18,7 @@ func (s *Store) BeginTransfer(ctx context.Context, source string) error {
 		return err
 	}
 	if begun != "" {
-		return snap.Usage("a transfer from another service has begun into this database",
+		return snap.Usage("a transfer from another service into this database has already begun",
 			"resume that one, or use an empty database")
 	}
 	if err := s.CheckEmpty(ctx); err != nil {
@@ -116,6 +116,6 @@ func (s *Store) CheckTransferred(ctx context.Context) error {
 	if err != nil || from == "" {
 		return err
 	}
-	return snap.Usage("a transfer into this database has not ended",
+	return snap.Usage("a transfer into this database has not finished",
 		"run `snapcloud transfer` again: it resumes where it stopped")
 }

@@ -46,7 +46,7 @@ func (s *Store) TakeUpstreamLogin(ctx context.Context, hash []byte) (u UpstreamL
 	u.Expires = timeOf(expires)
 	if errors.Is(err, sql.ErrNoRows) {
 		return UpstreamLogin{}, &snap.Error{Code: snap.CodeNotFound,
-			Detail: "this sign-in has expired or was finished already", Hint: "sign in again"}
+			Detail: "this sign-in has expired or is already complete", Hint: "sign in again"}
 	}
 	return u, err
 }

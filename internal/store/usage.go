@@ -134,7 +134,7 @@ func noBytesLeft(who string, used, size, most int64) error {
 		Detail: fmt.Sprintf("the snapshot has %d bytes, and %s already store or announced %d of the %d bytes allowed",
 			size,
 			who, used, most),
-		Hint: "delete snapshots that are not needed any more, or ask the service's operator to raise the quota",
+		Hint: "delete snapshots that are no longer needed, or ask the service's operator to raise the quota",
 	}
 }
 

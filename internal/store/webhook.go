@@ -100,7 +100,7 @@ func (s *Store) DeleteWebhook(ctx context.Context, c snap.Caller, id int64) erro
 
 func errNoWebhook(id int64) error {
 	return &snap.Error{Code: snap.CodeNotFound, Detail: fmt.Sprintf("there is no webhook %d", id),
-		Hint: "list the webhooks to see which there are"}
+		Hint: "list the webhooks to see which exist"}
 }
 
 // insertDeliveries notes that the organization's webhooks are to be told of the

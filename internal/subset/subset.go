@@ -177,7 +177,8 @@ func (g Graph) find(name string) (int, error) {
 		return 0, snap.Usage(fmt.Sprintf("there is no table %q in the source", name),
 			"there are: "+strings.Join(known, ", "))
 	}
-	return 0, snap.Usage(fmt.Sprintf("several schemas have a table %q", name), "give the schema too: "+g.label(same[0]))
+	return 0, snap.Usage(fmt.Sprintf("several schemas have a table %q", name),
+		"include the schema, such as "+g.label(same[0]))
 }
 
 // web holds the tables and their connections.

@@ -75,7 +75,7 @@ func Verify(ctx context.Context, file string, s api.Snapshot) error {
 	}
 	if hex.EncodeToString(sum.Sum(nil)) != s.SHA256 {
 		return &snap.Error{Code: snap.CodeConflict, Detail: fmt.Sprintf("%s exists and is a different snapshot", file),
-			Hint: "move it away, then pull again"}
+			Hint: "move it elsewhere, then pull again"}
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (d *downloader) follow(ctx context.Context) (string, error) {
 			continue
 		}
 		if bad++; bad > maxBad {
-			return "", fmt.Errorf("the disk of %s returns other bytes than were written to it", d.part.name())
+			return "", fmt.Errorf("the disk of %s does not return the bytes that were written to it", d.part.name())
 		}
 		d.meter.done.Add(-d.size(n))
 		d.pieces.miss(n)

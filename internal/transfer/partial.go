@@ -50,7 +50,7 @@ type partialEntry struct {
 }
 
 // errHere means that another process has finished the same download.
-var errHere = errors.New("the file is here already")
+var errHere = errors.New("the file is already on this machine")
 
 // openPartial opens the partial of file. If another process is using it, openPartial waits.
 func openPartial(ctx context.Context, file string, s api.Snapshot, piece int64) (*partial, error) {

@@ -30,7 +30,7 @@ func (o Options) mayUse(rawURL string) error {
 		return nil
 	}
 	return snap.Usage(fmt.Sprintf("the service's object store at http://%s does not encrypt its connections", u.Host),
-		"ask the service's operator to use https for the object store; if you trust the network in between, set "+
+		"ask the service's operator to use https for the object store; if you trust the network, set "+
 			"cloud.plain_storage: true, or SNAPCLI_CLOUD__PLAIN_STORAGE=true")
 }
 

@@ -24,7 +24,7 @@ const attempts = 8
 
 const goOn = "run the same command again: it resumes where it stopped"
 
-var errStalled = errors.New("no byte moved for a minute")
+var errStalled = errors.New("no bytes arrived for a minute")
 
 // refusal is an error response of the object store.
 type refusal struct {

@@ -50,7 +50,7 @@ func damaged(name string) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
 		Detail: fmt.Sprintf("the local snapshot %s is damaged: its checksum is wrong", name),
-		Hint:   "build it again; `snapcli snapshots verify` checks the others",
+		Hint:   "rebuild it; `snapcli snapshots verify` checks the others",
 	}
 }
 

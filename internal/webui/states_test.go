@@ -265,21 +265,21 @@ func TestActivityInWords(t *testing.T) {
 		"shared shop-1 with the group eng until " +
 			look.Exact(later.Local()): {Action: snap.AuditShared, Snapshot: "snap_1",
 			Detail: snap.AuditDetail{Name: "shop-1", Group: "eng", Expires: &later}},
-		"was refused to share snap_1 (forbidden)": {Action: snap.AuditShareRefused,
+		"was not allowed to share snap_1 (forbidden)": {Action: snap.AuditShareRefused,
 			Snapshot: "snap_1", Detail: snap.AuditDetail{Code: snap.CodeForbidden}},
-		"made a channel of shop with everyone": {Action: snap.AuditChannelMade,
+		"created a channel for shop with everyone": {Action: snap.AuditChannelMade,
 			Detail: snap.AuditDetail{Channel: 1, Target: "shop", OrgWide: true}},
-		"ended a channel of shop": {Action: snap.AuditChannelGone,
+		"ended a channel for shop": {Action: snap.AuditChannelGone,
 			Detail: snap.AuditDetail{Channel: 1, Target: "shop"}},
-		"changed how long snapshots are kept of shop": {Action: snap.AuditRetention,
+		"changed the retention rule of shop": {Action: snap.AuditRetention,
 			Detail: snap.AuditDetail{Target: "shop", KeepLast: 3}},
-		"made the webhook https://hooks.example": {Action: snap.AuditWebhookMade,
+		"created the webhook https://hooks.example": {Action: snap.AuditWebhookMade,
 			Detail: snap.AuditDetail{URL: "https://hooks.example"}},
 		"changed the user vic (disabled)": {Action: snap.AuditUserChanged,
 			Detail: snap.AuditDetail{User: "vic", Disabled: true, Role: snap.RoleViewer}},
 		"changed the user vic (viewer)": {Action: snap.AuditUserChanged,
 			Detail: snap.AuditDetail{User: "vic", Role: snap.RoleViewer}},
-		"made the key ci": {Action: snap.AuditKeyMade,
+		"created the key ci": {Action: snap.AuditKeyMade,
 			Detail: snap.AuditDetail{Name: "ci"}},
 	} {
 		line := inWords([]snap.AuditEntry{e})[0]
@@ -289,7 +289,7 @@ func TestActivityInWords(t *testing.T) {
 	}
 	for _, d := range deeds() {
 		if d.verb == string(d.action) || d.icon == "" {
-			t.Errorf("%s is not told in words", d.action)
+			t.Errorf("%s has no text", d.action)
 		}
 	}
 }

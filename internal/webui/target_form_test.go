@@ -21,7 +21,7 @@ func TestTargetForm(t *testing.T) {
 		`id="name-hint"`, "contains", "no scheme", "is not a supported kind of database", `value="nonsense"`)
 	u.mustNot(wrong, "hidden@")
 	u.must(u.post("/targets/new", url.Values{"name": {"old"}}), http.StatusUnprocessableEntity,
-		" target of this name exists already")
+		" target with this name already exists")
 	u.must(u.post("/targets/new", url.Values{"name": {"new"}, "source": {"sqlite:///tmp/new.db"}}), http.StatusOK,
 		"new",
 		"sqlite:///tmp/new.db")

@@ -28,7 +28,7 @@ const (
 	titleDecline   = "Decline"
 	titleNewTarget = "Add a target"
 	titleProblem   = "Problem"
-	titleGate      = "Not open to this browser"
+	titleGate      = "This browser is not signed in"
 )
 
 func titleChange(target string) string { return "Change " + target }
@@ -55,11 +55,11 @@ func titleOf(c snap.Code) string {
 	case snap.CodeInternal:
 		return "Something went wrong"
 	}
-	return "That did not work"
+	return "The request failed"
 }
 
 func errNoPage() error {
-	return &snap.Error{Code: snap.CodeNotFound, Detail: "there is no such page", Hint: "go to the snapshots"}
+	return &snap.Error{Code: snap.CodeNotFound, Detail: "this page does not exist", Hint: "go to the snapshots"}
 }
 
 func errNoCloud() error {
@@ -169,11 +169,11 @@ func deleteLocalDetails(cloudStays bool) string {
 	if cloudStays {
 		return "The copy in the cloud stays."
 	}
-	return "It is the only copy that is known here. This cannot be undone."
+	return "It is the only known copy. This cannot be undone."
 }
 
 func declineDetails(recipient, owner string) string {
-	return "Nobody in " + recipient + " sees it any more, until " + owner + " shares it again. Local copies stay."
+	return "Nobody in " + recipient + " can see it until " + owner + " shares it again. Local copies stay."
 }
 
 // Sharing: the question about original data, and the dialog.
@@ -259,7 +259,8 @@ const (
 )
 
 func errTargetKnown() error {
-	return snap.Invalid("a target of this name exists already", "change it on the Targets page, or choose another name")
+	return snap.Invalid("a target with this name already exists",
+		"change it on the Targets page, or choose another name")
 }
 
 // Jobs: their titles, outcomes and possible obstacles.
@@ -280,7 +281,7 @@ func endBuild(name string, size int64) string { return "built " + name + ", " + 
 func endSanitize(name string, size int64) string { return "made " + name + ", " + look.Bytes(size) }
 
 func endLoad(database string, tables int) string {
-	return fmt.Sprintf("loaded into %s, %d tables", database, tables)
+	return fmt.Sprintf("loaded %[2]d tables into %[1]s", database, tables)
 }
 
 func endPull(size int64) string { return "pulled, " + look.Bytes(size) }
@@ -290,8 +291,8 @@ func endPush(size int64) string {
 }
 
 const (
-	endHereAlready  = "it was here already, with the same checksum"
-	endThereAlready = "it was in the cloud already"
+	endHereAlready  = "it was already here, with the same checksum"
+	endThereAlready = "it was already in the cloud"
 	endCanceled     = "canceled; nothing was changed"
 
 	textUnderSecond = "under a second"
@@ -322,7 +323,7 @@ func errOtherDatabase(name string) error {
 }
 
 func errDestinationChanged() error {
-	return snap.Invalid("the destination has changed in the meantime", "check it again")
+	return snap.Invalid("the destination has changed", "check it again")
 }
 
 // Activity: who did what, as text around the name of the object.
@@ -341,33 +342,33 @@ type deed struct {
 func deeds() []deed {
 	return []deed{
 		{snap.AuditPushed, "up", "pushed"},
-		{snap.AuditPullStarted, "down", "began to pull"},
+		{snap.AuditPullStarted, "down", "started to pull"},
 		{snap.AuditPulled, "down", "pulled"},
 		{snap.AuditShared, "people", "shared"},
 		{snap.AuditUnshared, "lock", "stopped sharing"},
-		{snap.AuditReceipt, "people", "wrote a receipt of sharing"},
-		{snap.AuditShareRefused, "warn", "was refused to share"},
+		{snap.AuditReceipt, "people", "recorded a receipt for sharing"},
+		{snap.AuditShareRefused, "warn", "was not allowed to share"},
 		{snap.AuditDeclined, "lock", "declined"},
-		{snap.AuditDeclineRefused, "warn", "was refused to decline"},
+		{snap.AuditDeclineRefused, "warn", "was not allowed to decline"},
 		{snap.AuditDeleted, "trash", "deleted"},
-		{snap.AuditDeleteRefused, "warn", "was refused to delete"},
+		{snap.AuditDeleteRefused, "warn", "was not allowed to delete"},
 		{snap.AuditOrgClosed, "lock", "closed the organization"},
 		{snap.AuditOrgOpened, "activity", "opened the organization"},
 		{snap.AuditPolicy, "activity", "changed the policy of the organization"},
 		{snap.AuditConfigured, "activity", "changed the configuration"},
-		{snap.AuditChannelMade, "activity", "made a channel of"},
-		{snap.AuditChannelGone, "activity", "ended a channel of"},
-		{snap.AuditRetention, "activity", "changed how long snapshots are kept of"},
-		{snap.AuditWebhookMade, "activity", "made the webhook"},
+		{snap.AuditChannelMade, "activity", "created a channel for"},
+		{snap.AuditChannelGone, "activity", "ended a channel for"},
+		{snap.AuditRetention, "activity", "changed the retention rule of"},
+		{snap.AuditWebhookMade, "activity", "created the webhook"},
 		{snap.AuditWebhookGone, "activity", "removed the webhook"},
 		{snap.AuditUserChanged, "person", "changed the user"},
 		{snap.AuditUserLeft, "person",
 			"signed out everywhere, because the identity provider no longer has them, the user"},
-		{snap.AuditKeyMade, "key", "made the key"},
+		{snap.AuditKeyMade, "key", "created the key"},
 		{snap.AuditKeyRevoked, "key", "revoked the key"},
-		{snap.AuditSessionBegan, "person", "signed in by"},
+		{snap.AuditSessionBegan, "person", "signed in with"},
 		{snap.AuditSessionEnded, "person", "signed out of"},
-		{snap.AuditTokenReused, "warn", "was signed out, because a copy of their login was used, of"},
+		{snap.AuditTokenReused, "warn", "had a copy of their login used, and was signed out of"},
 	}
 }
 

@@ -87,7 +87,7 @@ func plain(v []byte, charset string) bool {
 	return charset != "swe7" && bytes.IndexFunc(v, func(r rune) bool { return r < ' ' || r > '}' || r == '\\' }) < 0
 }
 
-var errNoText = errors.New("a text of a character set that is not written right")
+var errNoText = errors.New("a string is not valid in its character set")
 
 // textIn reads the hexadecimal form that appendBytesIn writes.
 func textIn(literal []byte) (string, error) {

@@ -45,7 +45,7 @@ func (k checker) structure(s structure) (structure, error) {
 			kind := cmp.Or(list.kind, d.Kind)
 			checked, err := k.definition(kind, d, tables)
 			if err == nil && announced != nil && !announced[strings.ToLower(kind)+" "+d.Name] {
-				err = fmt.Errorf("the manifest does not announce it")
+				err = fmt.Errorf("the snapshot's list of objects does not include it")
 			}
 			if err != nil {
 				return out, refused(kind, d.Name, err)
@@ -59,9 +59,9 @@ func (k checker) structure(s structure) (structure, error) {
 func refused(kind, name string, why error) error {
 	return &snap.Error{
 		Code: snap.CodeInvalid, Cause: why,
-		Detail: fmt.Sprintf("the %.20s %.80q of the snapshot is not made by one plain statement: %v",
+		Detail: fmt.Sprintf("the %.20s %.80q of the snapshot is not created by a single plain statement: %v",
 			strings.ToLower(kind), name, why),
-		Hint: "nothing was run; ask for a snapshot that was built again with a current snapcli",
+		Hint: "nothing was run; ask for a snapshot that was rebuilt with a current snapcli",
 	}
 }
 
@@ -93,7 +93,7 @@ var (
 // definition checks one statement and the settings that it runs with.
 func (k checker) definition(kind string, d definition, tables map[string]bool) (definition, error) {
 	if !someMode.MatchString(d.Mode) || !someZone.MatchString(d.TimeZone) || len(d.Period) != 0 && len(d.Period) != 2 {
-		return d, fmt.Errorf("its settings are not known")
+		return d, fmt.Errorf("its settings are unknown")
 	}
 	if err := nameable(append([]string{d.Name}, d.Period...)...); err != nil {
 		return d, err
@@ -121,7 +121,7 @@ func (k checker) definition(kind string, d definition, tables map[string]bool) (
 		return d, err
 	}
 	if h.kind != kind || h.name.name != d.Name || h.name.database != "" || h.on.database != "" {
-		return d, fmt.Errorf("it makes %.40q", text)
+		return d, fmt.Errorf("it creates %.40q", text)
 	}
 	body, err := read(text[h.body:], m)
 	if err != nil {
@@ -140,7 +140,7 @@ func (k checker) again(h header, body *reader, tables map[string]bool) (string, 
 	case "VIEW":
 		text = "CREATE ALGORITHM=" + viewAlgorithm(h.algorithm) + " SQL SECURITY DEFINER VIEW " + quote(h.name.name)
 		if body.calls("LOAD_FILE") { // with the privileges of the user who queries the view
-			return "", fmt.Errorf("it reads files by LOAD_FILE")
+			return "", fmt.Errorf("it reads files with LOAD_FILE")
 		}
 		ok = (body.is("AS") || body.is("(")) && !body.has(";")
 	case "TRIGGER":
@@ -165,7 +165,7 @@ func (k checker) again(h header, body *reader, tables map[string]bool) (string, 
 		ok = !body.has("SQL", "SECURITY")
 	}
 	if !ok || !body.oneStatement() {
-		return "", fmt.Errorf("it is not one %s", strings.ToLower(h.kind))
+		return "", fmt.Errorf("it is not a single %s", strings.ToLower(h.kind))
 	}
 	return text + " " + body.text, nil
 }
@@ -222,7 +222,7 @@ func (r *reader) oneStatement() bool {
 // server, and no rows of a query.
 func (k checker) table(body *reader) error {
 	if !body.is("(") || body.has(";") || body.calls("LOAD_FILE") {
-		return fmt.Errorf("it is not one table")
+		return fmt.Errorf("it is not a single table")
 	}
 	for i, t := range body.tokens {
 		rest := &reader{body.text, body.tokens[i:]}
@@ -235,7 +235,7 @@ func (k checker) table(body *reader) error {
 			"VALUES"} {
 			if rest.is(word) && !rest.is("VALUES", "LESS") && !rest.is("VALUES", "IN") &&
 				!(word == "LIKE" && k.inside(body, i)) {
-				return fmt.Errorf("it has the word %s", word)
+				return fmt.Errorf("it contains the word %s", word)
 			}
 		}
 		if rest.accept("ENGINE") {

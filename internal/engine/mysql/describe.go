@@ -60,7 +60,7 @@ func (s structure) programs() []schema.Program {
 // everyVersion accepts every executable comment, as the server that wrote it would.
 func everyVersion(bool, int) bool { return true }
 
-var errNotDescribed = errors.New("a table that cannot be described")
+var errNotDescribed = errors.New("a table cannot be described")
 
 // tableReader describes one table.
 type tableReader struct {

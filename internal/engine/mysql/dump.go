@@ -91,7 +91,7 @@ func dump(ctx context.Context, db *sql.DB, name string, w io.Writer, o engine.Op
 	}
 	after, err := structureOf(ctx, readers[0], name)
 	if err == nil && !sameTables(parts.Tables, after.Tables) {
-		err = changedMeanwhile("its tables are not what they were at the start")
+		err = changedMeanwhile("its tables changed after the build started")
 	}
 	return info, err
 }
@@ -138,8 +138,8 @@ func sameTables(before, after []definition) bool {
 var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
 func changedMeanwhile(why string) error {
-	return &snap.Error{Code: snap.CodeConflict, Detail: "the schema changed while it was built: " + why,
-		Hint: "build again when no migration runs"}
+	return &snap.Error{Code: snap.CodeConflict, Detail: "the schema changed during the build: " + why,
+		Hint: "build again when no migration is running"}
 }
 
 // writer receives the output of all readers, one statement at a time.
@@ -301,7 +301,7 @@ func readLine(r *bufio.Reader, most int) ([]byte, error) {
 		line = append(line, part...)
 		switch {
 		case len(line) > most:
-			return nil, badDump(errors.New("a line that is too long"))
+			return nil, badDump(errors.New("a line is too long"))
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case errors.Is(err, io.EOF) && len(line) > 0:
@@ -312,6 +312,6 @@ func readLine(r *bufio.Reader, most int) ([]byte, error) {
 }
 
 func badDump(cause error) error {
-	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot does not hold a dump of a MySQL database",
-		Hint: "build it again", Cause: cause}
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot does not contain a dump of a MySQL database",
+		Hint: "rebuild it", Cause: cause}
 }

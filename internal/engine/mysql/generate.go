@@ -45,20 +45,20 @@ func statementsFor(d *schema.Schema, mariadb bool) (structure, error) {
 
 func notDescribed() error {
 	return &snap.Error{
-		Code: snap.CodeInvalid, Detail: "the snapshot has no description of its tables, without which one from " +
-			"somebody else is not loaded",
-		Hint: "ask for it to be built again with a current snapcli",
+		Code: snap.CodeInvalid, Detail: "the snapshot has no description of its tables, which a snapshot from " +
+			"somebody else needs to be loaded",
+		Hint: "ask its owner to rebuild it with a current snapcli",
 	}
 }
 
 func otherKind(what string) error {
 	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot has " + what,
-		Hint: "load it into a server of the kind that it is from; nothing was replaced"}
+		Hint: "load it into the kind of server that it was built from; nothing was replaced"}
 }
 
 func badSchema(format string, args ...any) error {
-	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot describes its database wrongly: " +
-		fmt.Sprintf(format, args...), Hint: "ask for a snapshot that was built again"}
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot's description of its database is invalid: " +
+		fmt.Sprintf(format, args...), Hint: "ask for a rebuilt snapshot"}
 }
 
 // nameable returns an error for a name that a server could misinterpret: in some names, servers
@@ -87,7 +87,7 @@ func sequenceSQL(q schema.Sequence) (string, error) {
 	case "tinyint", "smallint", "int", "bigint":
 		text += " AS " + q.Type
 	default:
-		return "", badSchema("the sequence %q has no known type", q.Name.Name)
+		return "", badSchema("the sequence %q has an unknown type", q.Name.Name)
 	}
 	for _, part := range []struct{ word, value string }{{"START WITH", q.Start}, {"MINVALUE", q.Min},
 		{"MAXVALUE", q.Max}, {"INCREMENT BY", q.Increment}, {"CACHE", q.Cache}} {
@@ -182,7 +182,7 @@ func (g *generator) column(c schema.Column) error {
 func (g *generator) values(text string, c schema.Column) (string, error) {
 	if c.SRID != "" {
 		if !digits.MatchString(c.SRID) {
-			return "", badSchema("the column %q has no known reference system", c.Name)
+			return "", badSchema("the column %q has an unknown spatial reference system", c.Name)
 		}
 		text += map[bool]string{true: " REF_SYSTEM_ID=", false: " SRID "}[g.mariadb] + c.SRID
 	}
@@ -198,7 +198,7 @@ func (g *generator) values(text string, c schema.Column) (string, error) {
 	}
 	if c.OnUpdate != nil {
 		if !isNow(*c.OnUpdate) {
-			return "", badSchema("the column %q changes by itself", c.Name)
+			return "", badSchema("the column %q must not be updated automatically", c.Name)
 		}
 		value, err := c.OnUpdate.SQL(schema.MySQL)
 		if err != nil {
@@ -247,13 +247,13 @@ func quoteText(text string) string { return string(appendQuoted(nil, []byte(text
 
 func typeSQL(t schema.Type) (string, error) {
 	if !types()[t.Name] || t.Schema != "" || t.Own || t.Extension != "" || t.Dims != 0 {
-		return "", badSchema("%.40q is no type of a column", t.Name)
+		return "", badSchema("%.40q is not a column type", t.Name)
 	}
 	text := t.Name
 	args := slices.Clone(t.Args)
 	for _, a := range args {
 		if !digits.MatchString(a) {
-			return "", badSchema("%.40q is no length of a type", a)
+			return "", badSchema("%.40q is not a valid length of a type", a)
 		}
 	}
 	if t.Name == "enum" || t.Name == "set" {
@@ -279,7 +279,7 @@ func (g *generator) keys() error {
 	for _, k := range g.table.Keys {
 		columns, err := g.keyColumns(k.Columns)
 		if err != nil || !k.Primary {
-			return cmp.Or(err, badSchema("the table %q has a key of no known kind", g.table.Name.Name))
+			return cmp.Or(err, badSchema("the table %q has a key of an unknown kind", g.table.Name.Name))
 		}
 		g.lines = append(g.lines, "  PRIMARY KEY ("+columns+")"+commentSQL(k.Comment))
 	}
@@ -305,7 +305,7 @@ func (g *generator) keyColumns(columns []schema.KeyColumn) (string, error) {
 	var all []string
 	for _, c := range columns {
 		if !g.has(c.Name) {
-			return "", badSchema("a key of the table %q is of a column that is generated", g.table.Name.Name)
+			return "", badSchema("a key of the table %q includes a generated column", g.table.Name.Name)
 		}
 		text := quote(c.Name)
 		if c.Prefix > 0 {
@@ -344,7 +344,7 @@ func (g *generator) index(x schema.Index) error {
 	case "fulltext", "spatial":
 		text = strings.ToUpper(x.Method) + " " + text
 	default:
-		return badSchema("the index %q is of no known kind", x.Name)
+		return badSchema("the index %q is of an unknown kind", x.Name)
 	}
 	if x.Unique {
 		text = "UNIQUE " + text
@@ -355,7 +355,7 @@ func (g *generator) index(x schema.Index) error {
 	case (x.Parser == "ngram" || x.Parser == "mecab") && !g.mariadb:
 		text += " WITH PARSER " + x.Parser
 	default:
-		return badSchema("the index %q has no known parser", x.Name)
+		return badSchema("the index %q has an unknown parser", x.Name)
 	}
 	if x.Invisible {
 		text += map[bool]string{true: " IGNORED", false: " INVISIBLE"}[g.mariadb]
@@ -366,7 +366,7 @@ func (g *generator) index(x schema.Index) error {
 
 func (g *generator) foreignKey(f schema.ForeignKey) error {
 	if f.To.Schema != "" {
-		return badSchema("the foreign key %q leads to another database", f.Name)
+		return badSchema("the foreign key %q refers to another database", f.Name)
 	}
 	if err := nameable(append(append([]string{f.To.Name}, f.Columns...), f.ToColumns...)...); err != nil {
 		return err
@@ -423,14 +423,14 @@ func (g *generator) options() (string, error) {
 	o := g.table.Options
 	engine := cmp.Or(o["engine"], "InnoDB")
 	if !engines[strings.ToLower(engine)] {
-		return "", badSchema("the table %q is of no known engine", g.table.Name.Name)
+		return "", badSchema("the table %q has an unknown engine", g.table.Name.Name)
 	}
 	text := "ENGINE=" + engine
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		value := o[name]
 		form := optionForm(name)
 		if form == nil || !form.MatchString(value) {
-			return "", badSchema("the table %q has an option that is not known", g.table.Name.Name)
+			return "", badSchema("the table %q has an unknown option", g.table.Name.Name)
 		}
 		switch {
 		case name == "engine":
@@ -492,7 +492,7 @@ func (g *generator) partitionBy(p *schema.Partitions) (string, error) {
 	}
 	for _, c := range p.Columns {
 		if !g.has(c.Name) {
-			return "", badSchema("the table %q is divided by a column that it does not have", g.table.Name.Name)
+			return "", badSchema("the table %q is partitioned by a column that it does not have", g.table.Name.Name)
 		}
 	}
 	if p.Method != "key" {

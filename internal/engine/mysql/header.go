@@ -62,7 +62,9 @@ func readHeader(text string, m lexMode) (header, error) {
 	return h, nil
 }
 
-func notMade(text string) error { return fmt.Errorf("%.60q makes nothing that is known", text) }
+func notMade(text string) error {
+	return fmt.Errorf("%.60q does not create a known kind of object", text)
+}
 
 // modifiers reads what may be between CREATE and the kind of object.
 func (h *header) modifiers(r *reader) bool {

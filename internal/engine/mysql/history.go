@@ -98,7 +98,7 @@ func (s structure) keepHistory(ctx context.Context, c querier, name string, info
 }
 
 func historyLost(tables []string) string {
-	return "of these system-versioned tables only the rows of now are taken, not their history: " +
+	return "only the current rows of these system-versioned tables are in the snapshot, not their history: " +
 		strings.Join(tables, ", ")
 }
 
@@ -125,7 +125,7 @@ func noHistory(where string, cause error) error {
 	return &snap.Error{
 		Code: snap.CodeInvalid, Cause: cause,
 		Detail: "the server " + where +
-			" does not take the history of system-versioned tables, which this snapshot holds",
+			" cannot load the history of system-versioned tables, which this snapshot contains",
 		Hint: "load it into MariaDB 10.11 or later; nothing was replaced",
 	}
 }

@@ -48,9 +48,9 @@ func modeOf(list string) lexMode {
 }
 
 var (
-	errNotClosed  = errors.New("a quote or a comment that is not closed")
-	errExecutable = errors.New("a comment that some servers execute")
-	errZero       = errors.New("a zero byte")
+	errNotClosed  = errors.New("a quote or a comment is not closed")
+	errExecutable = errors.New("it has a comment that some servers execute")
+	errZero       = errors.New("it has a zero byte")
 )
 
 // lex splits a statement into tokens. It rejects executable comments: opened must have removed them

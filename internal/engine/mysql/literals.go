@@ -59,7 +59,7 @@ func (f rowForm) rewritten(s statement) (statement, int64, error) {
 }
 
 func otherColumns(table string) error {
-	return badDump(fmt.Errorf("the rows of %.80q do not have its columns", table))
+	return badDump(fmt.Errorf("the rows of %.80q do not match its columns", table))
 }
 
 // row reads one row and appends it. now tells whether it is there now, where
@@ -76,7 +76,7 @@ func (f rowForm) row(out, line []byte) (_ []byte, now bool, err error) {
 	for i := range n {
 		if i > 0 {
 			if len(rest) == 0 || rest[0] != ',' {
-				return out, false, badDump(fmt.Errorf("a row of %d values has another number", n))
+				return out, false, badDump(fmt.Errorf("a row does not have the expected %d values", n))
 			}
 			rest = rest[1:]
 		}
@@ -94,12 +94,12 @@ func (f rowForm) row(out, line []byte) (_ []byte, now bool, err error) {
 		}
 	}
 	if len(rest) > 0 {
-		return out, false, badDump(fmt.Errorf("%.40q after the values of a row", rest))
+		return out, false, badDump(fmt.Errorf("unexpected %.40q after the values of a row", rest))
 	}
 	return append(out, ')'), now, nil
 }
 
-var errNoLiteral = errors.New("a value that is not a literal of a dump")
+var errNoLiteral = errors.New("a value is not a literal that dumps contain")
 
 // copyLiteral reads one literal at the start of b, and appends it to out as it
 // is written here.

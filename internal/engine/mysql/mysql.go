@@ -45,7 +45,7 @@ func parse(raw string) (database, error) {
 	u, err := url.Parse(raw)
 	if err != nil || strings.Trim(u.Path, "/") == "" || strings.Contains(strings.Trim(u.Path, "/"), "/") ||
 		!isHost(u.Hostname()) {
-		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is not usable",
+		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is invalid",
 			Hint: "use mysql://user@host:3306/database"}
 	}
 	d := database{name: strings.Trim(u.Path, "/"), host: u.Hostname(), port: u.Port(), socket: u.Query().Get("socket"),
@@ -102,7 +102,7 @@ func (d database) open(name string) (*sql.DB, error) {
 	c.Logger = &driver.NopLogger{}
 	connector, err := driver.NewConnector(c)
 	if err != nil {
-		return nil, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is not usable",
+		return nil, &snap.Error{Code: snap.CodeUsage, Detail: "the MySQL URL is invalid",
 			Hint: "use mysql://user@host:3306/database", Cause: err}
 	}
 	return sql.OpenDB(connector), nil
@@ -164,17 +164,17 @@ func (d database) failure(err error) error {
 		e.Hint = "check the target's URL: snapcli targets"
 	case erAccessDenied:
 		e.Detail = fmt.Sprintf("the MySQL server %s refused the user %q or the password", d.where(), d.user)
-		e.Hint = "give the password in the URL by ${NAME}"
+		e.Hint = "set the password as ${NAME} in the URL"
 	case erDatabaseDenied, erTableDenied, erNoRight:
 		errors.As(err, &said)
-		e.Detail = fmt.Sprintf("the MySQL user %q may not do this: %s", d.user, said.Message)
+		e.Detail = fmt.Sprintf("the MySQL user %q is not allowed to do this: %s", d.user, said.Message)
 		e.Hint = "grant the right, or use another user in the target's URL"
 	case erLockTimeout:
 		e.Code = snap.CodeConflict
-		e.Detail = fmt.Sprintf("the database %q is in use: a table of it stayed locked", d.name)
+		e.Detail = fmt.Sprintf("the database %q is in use: one of its tables stayed locked", d.name)
 		e.Hint = "close the connections that use it and try again; nothing was changed"
 	case erPacketTooLarge:
-		e.Detail = fmt.Sprintf("a row is bigger than the MySQL server %s accepts", d.where())
+		e.Detail = fmt.Sprintf("a row is larger than the MySQL server %s accepts", d.where())
 		e.Hint = "raise max_allowed_packet on the server and try again; nothing was changed"
 	case erDiskFull, erRecordFull:
 		e.Code = snap.CodeStorageFull
@@ -182,10 +182,10 @@ func (d database) failure(err error) error {
 		e.Hint = "free some space there and try again; the database is unchanged"
 	case 0:
 		e.Detail = fmt.Sprintf("the MySQL server %s cannot be reached", d.where())
-		e.Hint = "check that it runs, and the host and port in the target's URL"
+		e.Hint = "check that it is running, and check the host and port in the target's URL"
 		if isConnectionLost(err) {
 			e.Detail = fmt.Sprintf("the MySQL server %s ended the connection", d.where())
-			e.Hint = "look in its log for why, and try again when it runs"
+			e.Hint = "look for the reason in its log, and try again when it is running"
 		}
 	default:
 		errors.As(err, &said)
@@ -250,7 +250,7 @@ func inspect(ctx context.Context, db *sql.DB, name string) (engine.Info, error) 
 		return info, err
 	}
 	if len(unsafe) > 0 {
-		info.Warnings = append(info.Warnings, "these tables are not transactional, so they may be of a later moment: "+
+		info.Warnings = append(info.Warnings, "these tables are not transactional, so their rows can be newer: "+
 			strings.Join(unsafe, ", "))
 	}
 	_, lost, err := histories(ctx, db, name)

@@ -15,7 +15,7 @@ import (
 func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error {
 	h, err := readHeader(d.SQL, modeOf(d.Mode))
 	if err != nil || h.kind != kind {
-		return badDump(fmt.Errorf("%.60q where %s %s should be made", d.SQL, kind, d.Name))
+		return badDump(fmt.Errorf("%.60q does not create the %s %s", d.SQL, kind, d.Name))
 	}
 	if kind != "TABLE" && kind != "SEQUENCE" {
 		_, err := c.ExecContext(ctx, d.setting())
@@ -32,7 +32,7 @@ func makeOne(ctx context.Context, c *sql.Conn, kind string, d definition) error 
 		}()
 	}
 	if _, err := c.ExecContext(ctx, d.SQL); err != nil {
-		return fmt.Errorf("make the %s %s: %w", strings.ToLower(kind), d.Name, err)
+		return fmt.Errorf("create the %s %s: %w", strings.ToLower(kind), d.Name, err)
 	}
 	return nil
 }
@@ -43,7 +43,7 @@ func makeSequence(ctx context.Context, c *sql.Conn, d definition) error {
 	}
 	round := cmp.Or(d.Round, "0")
 	if !number10.MatchString(d.Next) || !number10.MatchString(round) {
-		return badDump(fmt.Errorf("%.40q and %.40q where the sequence %s should continue", d.Next, round, d.Name))
+		return badDump(fmt.Errorf("%.40q and %.40q are not values of the sequence %s", d.Next, round, d.Name))
 	}
 	_, err := c.ExecContext(ctx, "DO setval("+quote(d.Name)+", "+d.Next+", 0, "+round+")")
 	return err
@@ -134,18 +134,19 @@ func replacePrograms(ctx context.Context, c *sql.Conn, m maker, name string, s s
 
 func hiddenBody(kind, name string) error {
 	return &snap.Error{
-		Code:   snap.CodeDatabase,
-		Detail: fmt.Sprintf("the MySQL user may not see how the %s %s is made", strings.ToLower(kind), name),
+		Code: snap.CodeDatabase,
+		Detail: fmt.Sprintf("the MySQL user is not allowed to see how the %s %s is defined", strings.ToLower(kind),
+			name),
 		Hint: "grant it SHOW_ROUTINE (MySQL) or SHOW CREATE ROUTINE (MariaDB), TRIGGER and EVENT on the database: " +
-			"a snapshot leaves nothing out",
+			"a snapshot must contain every object",
 	}
 }
 
 func notRead(kind, name string, cause error) error {
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: cause,
-		Detail: fmt.Sprintf("the statement that makes the %s %s cannot be read, so it could not be loaded",
+		Detail: fmt.Sprintf("the statement that creates the %s %s cannot be parsed, so it could not be loaded",
 			strings.ToLower(kind), name),
-		Hint: "make it again in the database with a plain CREATE statement, and build again",
+		Hint: "recreate it in the database with a plain CREATE statement, and build again",
 	}
 }

@@ -220,7 +220,7 @@ func (s *scratch) load(ctx context.Context, db *sql.DB, in *bufio.Reader) (map[s
 				continue
 			}
 			if err == nil && !known[next.table] {
-				err = badDump(fmt.Errorf("rows of %.80q, which is no table of it", next.table))
+				err = badDump(fmt.Errorf("it has rows of %.80q, which is not one of its tables", next.table))
 			}
 			if err != nil {
 				return err
@@ -297,9 +297,9 @@ func (s *scratch) notHeld(ctx context.Context, c *sql.Conn, table string) error 
 			!s.hasEnum(table)
 		if lost && level != "Note" { // that of a number rounded to its column's digits
 			return &snap.Error{
-				Code: snap.CodeInvalid, Detail: fmt.Sprintf("a value of the table %s is none that its column can "+
-					"hold: %s", table, said),
-				Hint: "if it is masked, mask it by something that fits, in characters that the column has; nothing " +
+				Code: snap.CodeInvalid, Detail: fmt.Sprintf("a value of the table %s is not valid for its "+
+					"column: %s", table, said),
+				Hint: "if the column is masked, use a mask that fits the column and its character set; nothing " +
 					"was replaced",
 			}
 		}
@@ -325,9 +325,9 @@ func (s *scratch) tooLarge(table string, size int, err error) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeDatabase, Cause: err,
-		Detail: fmt.Sprintf("a row of the table %s takes %d bytes to insert, and the MySQL server %s accepts %d",
+		Detail: fmt.Sprintf("a row of the table %s needs %d bytes to insert, and the MySQL server %s accepts %d",
 			table, size, s.place.where(), s.packet),
-		Hint: fmt.Sprintf("raise it there with SET GLOBAL max_allowed_packet = %d, and in its configuration to "+
+		Hint: fmt.Sprintf("raise it with SET GLOBAL max_allowed_packet = %d, and in the server's configuration to "+
 			"keep it, and load again; nothing was replaced", roundUp(size+packetHead)),
 	}
 }
@@ -400,7 +400,7 @@ func (s *scratch) understood(ctx context.Context, from string) error {
 		Code: snap.CodeInvalid,
 		Detail: fmt.Sprintf("the server %s does not know the collation %s of this snapshot, which is from %s",
 			s.place.where(), strings.Join(missing, ", "), from),
-		Hint: "load it into a server of the kind and version it is from; nothing was replaced",
+		Hint: "load it into the kind and version of server that it was built from; nothing was replaced",
 	}
 }
 
@@ -458,7 +458,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		var said *driver.MySQLError
 		errors.As(err, &said)
 		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + said.Message + ", in: " +
-			firstLine(statement), Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}
+			firstLine(statement), Hint: "correct the SQL and try again; this run's changes were undone", Cause: err}
 	}
 	_, err = c.ExecContext(ctx, "COMMIT") // what the text left open
 	return s.place.failure(err)

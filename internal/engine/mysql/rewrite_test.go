@@ -68,7 +68,7 @@ func TestRewrite(t *testing.T) {
 		if err == nil {
 			err = load(t, to, dumpOf(out.Bytes(), info), false)
 		}
-		if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "the table parent is none") {
+		if snap.CodeOf(err) != snap.CodeInvalid || !strings.Contains(err.Error(), "the table parent is not valid") {
 			t.Errorf("%s as %q: %v", column, text, err)
 		}
 	}

@@ -54,5 +54,5 @@ func unseen(ctx context.Context, db *sql.DB, name string) ([]string, error) {
 		return nil, nil
 	}
 	return []string{fmt.Sprintf("the database user has no right to see %s, so the snapshot has none; grant TRIGGER, "+
-		"EVENT and SHOW_ROUTINE (MySQL) or SELECT on *.* to take them along", strings.Join(hidden, ", "))}, nil
+		"EVENT and SHOW_ROUTINE (MySQL) or SELECT on *.* to include them", strings.Join(hidden, ", "))}, nil
 }

@@ -39,7 +39,7 @@ func next(in *bufio.Reader, most int) (statement, error) {
 			return s, err
 		}
 		if s.start = append(s.start, line...); len(s.start) > maxStart {
-			return s, badDump(errors.New("a statement that is too long"))
+			return s, badDump(errors.New("a statement is too long"))
 		}
 	}
 	if s.table, s.columns, err = parseStart(s.start); err != nil {
@@ -50,7 +50,7 @@ func next(in *bufio.Reader, most int) (statement, error) {
 		s.rows = append(s.rows, part...)
 		switch {
 		case len(s.rows) > most:
-			return s, badDump(errors.New("a statement that is too long"))
+			return s, badDump(errors.New("a statement is too long"))
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case errors.Is(err, io.EOF):
@@ -98,13 +98,13 @@ const insertStart = "INSERT INTO "
 func parseStart(line []byte) (table string, columns []string, err error) {
 	rest, ok := bytes.CutPrefix(line, []byte(insertStart))
 	if !ok {
-		return "", nil, badDump(fmt.Errorf("%.40q where rows should begin", line))
+		return "", nil, badDump(fmt.Errorf("%.40q does not begin the rows of a table", line))
 	}
 	if table, rest, err = quotedName(rest); err != nil {
 		return "", nil, err
 	}
 	if rest, ok = bytes.CutPrefix(rest, []byte(" (")); !ok {
-		return "", nil, badDump(errors.New("an INSERT without columns"))
+		return "", nil, badDump(errors.New("an INSERT has no columns"))
 	}
 	for len(rest) > 0 && rest[0] == '`' {
 		var name string
@@ -115,14 +115,14 @@ func parseStart(line []byte) (table string, columns []string, err error) {
 		rest = bytes.TrimPrefix(rest, []byte(","))
 	}
 	if string(rest) != ") VALUES\n" {
-		return "", nil, badDump(fmt.Errorf("%.40q after the columns of %s", rest, table))
+		return "", nil, badDump(fmt.Errorf("unexpected %.40q after the columns of %s", rest, table))
 	}
 	return table, columns, nil
 }
 
 func quotedName(b []byte) (name string, rest []byte, err error) {
 	if len(b) == 0 || b[0] != '`' {
-		return "", nil, badDump(errors.New("a name that is not quoted"))
+		return "", nil, badDump(errors.New("a name is not quoted"))
 	}
 	for i := 1; i < len(b); i++ {
 		if b[i] != '`' {
@@ -134,7 +134,7 @@ func quotedName(b []byte) (name string, rest []byte, err error) {
 		}
 		return strings.ReplaceAll(string(b[1:i]), "``", "`"), b[i+1:], nil
 	}
-	return "", nil, badDump(errors.New("a name that does not end"))
+	return "", nil, badDump(errors.New("a quoted name is not closed"))
 }
 
 // fieldsOf splits one row, without its line's end, into its literals. They are
@@ -142,7 +142,7 @@ func quotedName(b []byte) (name string, rest []byte, err error) {
 func fieldsOf(line []byte, fields [][]byte) ([][]byte, error) {
 	fields = fields[:0]
 	if len(line) < 2 || line[0] != '(' || line[len(line)-1] != ')' {
-		return nil, badDump(fmt.Errorf("%.40q is no row", line))
+		return nil, badDump(fmt.Errorf("%.40q is not a row", line))
 	}
 	line = line[1 : len(line)-1]
 	for from, i := 0, 0; ; {
@@ -156,7 +156,7 @@ func fieldsOf(line []byte, fields [][]byte) ([][]byte, error) {
 		case quoted >= 0:
 			end := textEnd(line, i+quoted+1)
 			if end < 0 {
-				return nil, badDump(errors.New("a text that does not end"))
+				return nil, badDump(errors.New("a string is not closed"))
 			}
 			i = end
 		default:
@@ -182,7 +182,7 @@ func textEnd(b []byte, from int) int {
 func value(literal []byte) (text string, kind int, err error) {
 	switch {
 	case len(literal) == 0:
-		return "", isNull, errors.New("an empty value")
+		return "", isNull, errors.New("a value is empty")
 	case string(literal) == "NULL":
 		return "", isNull, nil
 	case bytes.HasPrefix(literal, []byte("0x")):

@@ -90,8 +90,8 @@ func (s *chooser) Condition(table, condition string, err error) error {
 	case 0, erDatabaseDenied:
 		return err
 	}
-	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s",
-		table, condition, err), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}
+	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not valid SQL: %s: %s",
+		table, condition, err), Hint: "write it as you would after WHERE in a SELECT from that table", Cause: err}
 }
 
 // InsertWhere implements [subset.Server].
@@ -105,7 +105,7 @@ func (s *chooser) InsertWhere(ctx context.Context, table, query string) error {
 func (s *chooser) Insert(ctx context.Context, table, query string) error {
 	file, err := os.CreateTemp(s.dir, "keys-*")
 	if err != nil {
-		return fmt.Errorf("make a temporary file: %w", err)
+		return fmt.Errorf("create a temporary file: %w", err)
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
@@ -349,8 +349,8 @@ func sameOrphans(ctx context.Context, c *sql.Conn, database string, tables []eng
 	got, err := orphansOf(ctx, c, g, nil)
 	if err == nil && got != want {
 		err = &snap.Error{Code: snap.CodeCorrupt,
-			Detail: "the restored database is not what the snapshot says: its foreign keys: " + got +
-				"; they should: " + want, Hint: "build the snapshot again; nothing was replaced"}
+			Detail: "the restored database differs from the snapshot: its foreign keys: " + got +
+				"; expected: " + want, Hint: "rebuild the snapshot; nothing was replaced"}
 	}
 	return err
 }

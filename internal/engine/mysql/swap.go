@@ -31,7 +31,7 @@ func (s *scratch) Swap(ctx context.Context, terminate bool) error {
 	err := s.place.failure(s.swap(ctx, terminate))
 	var e *snap.Error
 	if errors.As(err, &e) && e.Code == snap.CodeDatabase && number(err) == 0 { // the server is away
-		e.Hint = "load again when the server runs: that first finishes the exchange of the databases, or undoes it"
+		e.Hint = "load again when the server is running: that first finishes or undoes the exchange of the databases"
 	}
 	return err
 }
@@ -65,7 +65,7 @@ func (s *scratch) swap(ctx context.Context, terminate bool) error {
 		return err
 	}
 	if err := sweepAccounts(ctx, s.server, s.lock); err != nil { // the next load does it
-		s.o.Notify("users of replaced programs are still on the server: " + err.Error())
+		s.o.Notify("users that owned replaced programs are still on the server: " + err.Error())
 	}
 	return nil
 }
@@ -109,8 +109,8 @@ func exchanged(ctx context.Context, server *sql.DB, id string) error {
 		exchanging(id)).Scan(&free)
 	if err == nil && free.Int64 != 1 {
 		err = &snap.Error{Code: snap.CodeConflict,
-			Detail: "the server is still exchanging the tables of a load that has ended",
-			Hint:   "load again in a minute: that first finishes it, or undoes it"}
+			Detail: "the server is still exchanging the tables of an earlier load",
+			Hint:   "load again in a minute: that first finishes or undoes the exchange"}
 	}
 	return err
 }
@@ -161,7 +161,7 @@ func (s *scratch) checkNotReferenced(ctx context.Context) error {
 		Code: snap.CodeConflict,
 		Detail: fmt.Sprintf("a foreign key of the table %s refers to the database %q, whose tables cannot be "+
 			"replaced then", who[0], s.place.name),
-		Hint: "drop that foreign key first, and make it again after the load; nothing was changed",
+		Hint: "drop that foreign key first, and recreate it after the load; nothing was changed",
 	}
 }
 

@@ -214,8 +214,8 @@ func namesDatabase(text string, m lexMode, databases []string) bool {
 
 func reaches(kind, name string) error {
 	return &snap.Error{
-		Code: snap.CodeInvalid, Detail: fmt.Sprintf("the %s %.80q of the snapshot reaches into another database", kind,
+		Code: snap.CodeInvalid, Detail: fmt.Sprintf("the %s %.80q of the snapshot uses another database", kind,
 			name),
-		Hint: "a snapshot that you did not build here may use its own database only; nothing was replaced",
+		Hint: "a snapshot that you did not build here may only use its own database; nothing was replaced",
 	}
 }

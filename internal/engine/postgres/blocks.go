@@ -24,7 +24,7 @@ func (d *dumpReader) blocks(do func(kind byte, id int) error) error {
 			return err
 		}
 		if kind != blockData && kind != blockObjects {
-			return fmt.Errorf("a block of the unknown kind %d", kind)
+			return fmt.Errorf("a block has the unknown kind %d", kind)
 		}
 		id := d.int()
 		if d.err != nil {

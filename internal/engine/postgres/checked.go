@@ -99,8 +99,8 @@ type review struct {
 func notRestored(e dumpEntry, why string) error {
 	return &snap.Error{
 		Code:   snap.CodeInvalid,
-		Detail: fmt.Sprintf("the snapshot's %s %q is not restored: %s", strings.ToLower(e.desc), e.tag, why),
-		Hint:   "load it without programs, or ask for a snapshot that was built again; nothing was replaced",
+		Detail: fmt.Sprintf("the snapshot's %s %q cannot be loaded: %s", strings.ToLower(e.desc), e.tag, why),
+		Hint:   "load it without programs, or ask for a rebuilt snapshot; nothing was replaced",
 	}
 }
 
@@ -152,11 +152,11 @@ func (r *review) leftComment(tag string) bool {
 func (r *review) extension(e dumpEntry) (x schema.Extension, err error) {
 	all, err := statements(e.definition)
 	if err != nil || len(all) != 1 {
-		return x, notRestored(e, "it is not one statement")
+		return x, notRestored(e, "it must be a single statement")
 	}
 	rest, ok := r.match("create extension if not exists NAME with schema", all[0], e)
 	if !ok || len(rest) != 1 || rest[0].kind > name {
-		return x, notRestored(e, "it is not a statement of its kind")
+		return x, notRestored(e, "its statement is not of the expected kind")
 	}
 	return schema.Extension{Name: e.tag, Schema: r.stored.Label(rest[0].text)}, nil
 }
@@ -165,7 +165,7 @@ func (r *review) extension(e dumpEntry) (x schema.Extension, err error) {
 func (r *review) entry(e dumpEntry) error {
 	form, ok := forms[e.desc]
 	if !ok {
-		return notRestored(e, "it is of no known kind")
+		return notRestored(e, "objects of this kind are not supported")
 	}
 	if form.first == nil {
 		return r.rows(e)
@@ -183,7 +183,7 @@ func (r *review) entry(e dumpEntry) error {
 			patterns = form.then
 		}
 		if !slices.ContainsFunc(patterns, func(p string) bool { _, ok := r.match(p, statement, e); return ok }) {
-			return notRestored(e, "it has a statement that does not belong to it")
+			return notRestored(e, "one of its statements does something else")
 		}
 		if why := r.contents(e, statement); why != "" {
 			return notRestored(e, why)
@@ -207,7 +207,7 @@ func (r *review) contents(e dumpEntry, s []token) string {
 			depth--
 		case (e.desc == "FUNCTION" || e.desc == "PROCEDURE") && has(i, "language") &&
 			slices.Contains([]string{"c", "internal"}, lower(s[i+1].text)):
-			return "its language is for superusers"
+			return "only superusers may use its language"
 		case e.desc == "TABLE" && depth == 0 && t.is(word, "as"):
 			return "it runs a query"
 		}
@@ -218,7 +218,7 @@ func (r *review) contents(e dumpEntry, s []token) string {
 	}
 	if want := exact[e.desc]; want != nil && !slices.EqualFunc(s, want,
 		func(t token, w string) bool { return t.text == w }) {
-		return "it sets something else"
+		return "it changes another setting"
 	}
 	kinds := map[string][]tokenKind{"ENCODING": {word, word, symbol, str},
 		"SEQUENCE SET": {word, word, symbol, word, symbol, str, symbol, number, symbol, word, symbol},
@@ -226,10 +226,10 @@ func (r *review) contents(e dumpEntry, s []token) string {
 	if want := kinds[e.desc]; want != nil {
 		s = slices.DeleteFunc(slices.Clone(s), func(t token) bool { return t.is(symbol, "-") }) // of a negative value
 		if !slices.EqualFunc(s, want, func(t token, k tokenKind) bool { return t.kind == k }) {
-			return "it computes something"
+			return "its values are not constants"
 		}
 		if e.desc == "ENCODING" && slices.Contains(clientEncodings, strings.ToUpper(s[3].text)) {
-			return "its encoding is not one of databases"
+			return "no database can have its encoding"
 		}
 	}
 	return ""
@@ -239,7 +239,7 @@ func (r *review) contents(e dumpEntry, s []token) string {
 func (r *review) rows(e dumpEntry) error {
 	if strings.Trim(e.definition, "0123456789\n") != "" {
 		if all, err := statements(e.definition); err != nil || len(all) > 0 {
-			return notRestored(e, "it has a statement")
+			return notRestored(e, "it must not have a statement")
 		}
 	}
 	if e.desc != "TABLE DATA" {
@@ -247,7 +247,7 @@ func (r *review) rows(e dumpEntry) error {
 	}
 	all, err := statements(e.copy)
 	if err != nil || len(all) != 1 {
-		return notRestored(e, "its rows are not loaded by one statement")
+		return notRestored(e, "its rows must be loaded by a single statement")
 	}
 	rest, ok := r.match("copy ANY", all[0], e)
 	if ok && len(rest) > 2 && rest[0].is(symbol, "(") {
@@ -257,7 +257,7 @@ func (r *review) rows(e dumpEntry) error {
 		rest = rest[end+1:]
 	}
 	if !ok || len(rest) != 2 || !rest[0].is(word, "from") || !rest[1].is(word, "stdin") {
-		return notRestored(e, "its rows are not loaded as rows")
+		return notRestored(e, "its statement does not only load rows")
 	}
 	return nil
 }
@@ -339,7 +339,7 @@ func (r *review) announcedFor(e dumpEntry) error {
 			func(t schema.Table) bool { return t.Schema == e.namespace && t.Name.Name == e.tag }), []string{"table"}
 	}
 	if kinds != nil && !listed {
-		return notRestored(e, "the snapshot's list of its objects does not have it")
+		return notRestored(e, "the snapshot's list of objects does not include it")
 	}
 	return nil
 }

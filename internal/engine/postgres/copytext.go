@@ -12,7 +12,7 @@ import (
 func parseCopy(statement string) (table string, columns []string, err error) {
 	table, ok := strings.CutPrefix(statement, "COPY ")
 	if !ok {
-		return "", nil, fmt.Errorf("%q is no COPY statement", statement)
+		return "", nil, fmt.Errorf("%q is not a COPY statement", statement)
 	}
 	rest := table
 	for {
@@ -46,7 +46,7 @@ func identifier(s string) (name, rest string, err error) {
 	if !strings.HasPrefix(s, `"`) {
 		end := strings.IndexAny(s, " .,()")
 		if end <= 0 {
-			return "", "", fmt.Errorf("no name at %q", s)
+			return "", "", fmt.Errorf("expected a name at %q", s)
 		}
 		return s[:end], s[end:], nil
 	}
@@ -63,7 +63,7 @@ func identifier(s string) (name, rest string, err error) {
 		}
 		return b.String(), s[i+1:], nil
 	}
-	return "", "", fmt.Errorf("a name has no end in %q", s)
+	return "", "", fmt.Errorf("a quoted name is not closed in %q", s)
 }
 
 // unescape returns the value of a field of COPY's text format that is not \N

@@ -126,7 +126,7 @@ func (s *scratch) dataFailure(b *block, err error) error {
 	var known *snap.Error
 	if errors.As(err, &known) && known.Code == snap.CodeDatabase && state(err) != "" {
 		e := *known
-		e.Detail = fmt.Sprintf("the table %s.%s cannot be filled: %s", b.schema, b.name, message(err))
+		e.Detail = fmt.Sprintf("the rows of the table %s.%s cannot be loaded: %s", b.schema, b.name, message(err))
 		return &e
 	}
 	return err
@@ -141,7 +141,7 @@ func useList(dir string, l *layout) (path string, err error) {
 	}
 	file, err := os.CreateTemp(dir, "restore-*.list")
 	if err != nil {
-		return "", fmt.Errorf("make a temporary file: %w", err)
+		return "", fmt.Errorf("create a temporary file: %w", err)
 	}
 	_, err = file.WriteString(text.String())
 	return file.Name(), errors.Join(err, file.Close())

@@ -82,7 +82,7 @@ func retryMoved(w *engine.Counter, dump func() (engine.Info, error)) (info engin
 	var failed *snap.Error
 	if errors.As(err, &failed) {
 		e := *failed
-		e.Hint = "tables are created, dropped or rewritten all the time; build again when that is over"
+		e.Hint = "tables keep being created, dropped or rewritten; try again when that has ended"
 		err = &e
 	}
 	return info, err

@@ -153,7 +153,7 @@ func (s *scratch) confined(ctx context.Context) error {
 		return &snap.Error{
 			Code: snap.CodeDatabase,
 			Detail: "the snapshot's programs need a role of their own, and the server " + s.place.where() +
-				" does not let the user " + s.place.config.User + " make one that can log in",
+				" does not let the user " + s.place.config.User + " create one that can log in",
 			Hint: "grant CREATEROLE and let roles log in with a password in pg_hba.conf, or load without programs; " +
 				"nothing was replaced",
 		}

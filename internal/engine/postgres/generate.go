@@ -52,8 +52,8 @@ func (g *generator) fail(format string, args ...any) {
 func wrongDescription(format string, args ...any) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
-		Detail: "the snapshot describes its database wrongly: " + fmt.Sprintf(format, args...),
-		Hint:   "ask for a snapshot that was built again; nothing was replaced",
+		Detail: "the snapshot's description of its database is invalid: " + fmt.Sprintf(format, args...),
+		Hint:   "ask for a rebuilt snapshot; nothing was replaced",
 	}
 }
 
@@ -157,7 +157,7 @@ func inOrder[T any](all []T, name func(T) schema.Name, needs func(T) []schema.Na
 			next, known := at[wanted[top.need]]
 			top.need++
 			if known && state[next] == 1 {
-				return nil, wrongDescription("%q needs itself", name(all[next]).Name)
+				return nil, wrongDescription("%q depends on itself", name(all[next]).Name)
 			}
 			if known && state[next] == 0 {
 				stack = append(stack, step{next, 0})
@@ -355,7 +355,7 @@ func (g *generator) indexes(t schema.Table) (all []string) {
 	}
 	for _, x := range t.Indexes {
 		if !slices.Contains(indexMethods, x.Method) {
-			g.fail("the index %q is of no known kind", x.Name)
+			g.fail("the index %q is of an unknown kind", x.Name)
 		}
 		text := "CREATE INDEX "
 		if x.Unique {

@@ -67,8 +67,8 @@ func olderServer(err error, built, server string) error {
 		return err
 	}
 	e := *failed
-	e.Detail = fmt.Sprintf("the snapshot was built from PostgreSQL %s, and the destination's server, %s, is older and "+
-		"does not understand all of it: %s", built, server, failed.Detail)
+	e.Detail = fmt.Sprintf("the snapshot is from PostgreSQL %s, and the destination's server, %s, is older and "+
+		"does not support all of it: %s", built, server, failed.Detail)
 	e.Hint = fmt.Sprintf("load it into a server of version %d or newer; nothing was replaced", major(built))
 	return &e
 }

@@ -29,7 +29,7 @@ func matchedLayout(entries []dumpEntry, s *schema.Schema) (*layout, error) {
 			_, encoding, _ = strings.Cut(e.definition, "'")
 			encoding, _, _ = strings.Cut(encoding, "'")
 			if !encodingName.MatchString(encoding) {
-				return nil, wrongDump("it names no encoding")
+				return nil, wrongDump("its encoding is missing")
 			}
 			continue
 		}
@@ -52,8 +52,8 @@ func matchedLayout(entries []dumpEntry, s *schema.Schema) (*layout, error) {
 }
 
 func wrongDump(why string) error {
-	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot's rows are not those that it describes: " + why,
-		Hint: "ask for a snapshot that was built again; nothing was replaced"}
+	return &snap.Error{Code: snap.CodeCorrupt, Detail: "the snapshot's rows do not match its description: " + why,
+		Hint: "ask for a rebuilt snapshot; nothing was replaced"}
 }
 
 // matchedBlock returns how to load a table's rows, in the order of columns that
@@ -76,7 +76,7 @@ func matchedBlock(e dumpEntry, t *schema.Table, tables map[[2]string]*schema.Tab
 	}
 	have := slices.Sorted(slices.Values(e.columns))
 	if !slices.Equal(have, slices.Sorted(slices.Values(stored))) {
-		return nil, wrongDump(fmt.Sprintf("the rows of the table %s have other columns", e.tag))
+		return nil, wrongDump(fmt.Sprintf("the rows of the table %s have different columns", e.tag))
 	}
 	text := "COPY " + quoteName(into.Name)
 	if len(e.columns) > 0 {

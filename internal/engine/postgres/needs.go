@@ -74,21 +74,21 @@ own AS (
 	WHERE c.relkind IN ('r', 'p', 'S') AND c.relpersistence <> 't' AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%' AND $1 <> ''
 	AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')
 )
-SELECT format('the user %s may not use the schema %I', me.name, nspname), format('GRANT USAGE ON SCHEMA %I TO %s', nspname, me.name)
+SELECT format('the user %s is not allowed to use the schema %I', me.name, nspname), format('GRANT USAGE ON SCHEMA %I TO %s', nspname, me.name)
 	FROM own, me WHERE NOT has_schema_privilege(schema, 'USAGE') GROUP BY me.name, nspname
 UNION ALL
-SELECT CASE count(*) WHEN 1 THEN format('the user %s may not read the table %s', me.name, min(label)) ELSE format('the user %s may not read %s tables of the schema %I, such as %s', me.name, count(*), nspname, min(label)) END,
+SELECT CASE count(*) WHEN 1 THEN format('the user %s is not allowed to read the table %s', me.name, min(label)) ELSE format('the user %s is not allowed to read %s tables of the schema %I, such as %s', me.name, count(*), nspname, min(label)) END,
 	CASE count(*) WHEN 1 THEN format('GRANT SELECT ON TABLE %s TO %s', min(label), me.name) ELSE format('GRANT SELECT ON ALL TABLES IN SCHEMA %I TO %s', nspname, me.name) END
 	FROM own, me WHERE relkind <> 'S' AND NOT has_table_privilege(oid, 'SELECT') GROUP BY me.name, nspname
 UNION ALL
-SELECT CASE count(*) WHEN 1 THEN format('the user %s may not read the sequence %s', me.name, min(label)) ELSE format('the user %s may not read %s sequences of the schema %I, such as %s', me.name, count(*), nspname, min(label)) END,
+SELECT CASE count(*) WHEN 1 THEN format('the user %s is not allowed to read the sequence %s', me.name, min(label)) ELSE format('the user %s is not allowed to read %s sequences of the schema %I, such as %s', me.name, count(*), nspname, min(label)) END,
 	CASE count(*) WHEN 1 THEN format('GRANT SELECT ON SEQUENCE %s TO %s', min(label), me.name) ELSE format('GRANT SELECT ON ALL SEQUENCES IN SCHEMA %I TO %s', nspname, me.name) END
 	FROM own, me WHERE relkind = 'S' AND NOT has_table_privilege(oid, 'SELECT') GROUP BY me.name, nspname
 UNION ALL
 SELECT format('row-level security hides rows of %s from the user %s', string_agg(label, ', ' ORDER BY label), me.name), format('ALTER ROLE %s BYPASSRLS', me.name)
 	FROM own, me WHERE relrowsecurity AND row_security_active(oid) GROUP BY me.name
 UNION ALL
-SELECT format('the user %s may not read %s large objects', me.name, count(*)),
+SELECT format('the user %s is not allowed to read %s large objects', me.name, count(*)),
 	format('DO $$ DECLARE l oid; BEGIN FOR l IN SELECT oid FROM pg_largeobject_metadata LOOP EXECUTE format(''GRANT SELECT ON LARGE OBJECT %%s TO %s'', l); END LOOP; END $$', me.name)
 	FROM pg_largeobject_metadata l, me WHERE NOT pg_has_role(lomowner, 'USAGE')
 	AND NOT EXISTS (SELECT FROM aclexplode(lomacl) a WHERE a.privilege_type = 'SELECT' AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE'))) GROUP BY me.name`
@@ -96,8 +96,8 @@ SELECT format('the user %s may not read %s large objects', me.name, count(*)),
 // rightsToLoad finds what keeps a user from making the scratch database, and
 // from giving it the name of the old one.
 const rightsToLoad = `
-SELECT format('the user %I may not create databases, and a load fills one beside the old one', current_user), format('ALTER ROLE %I CREATEDB', current_user)
+SELECT format('the user %I is not allowed to create databases, and a load fills a new one before it replaces the old one', current_user), format('ALTER ROLE %I CREATEDB', current_user)
 	FROM pg_roles WHERE rolname = current_user AND NOT (rolcreatedb OR rolsuper)
 UNION ALL
-SELECT format('the database %I belongs to %I, and the user %I may not replace it', datname, pg_get_userbyid(datdba), current_user), format('ALTER DATABASE %I OWNER TO %I', datname, current_user)
+SELECT format('the database %I belongs to %I, and the user %I is not allowed to replace it', datname, pg_get_userbyid(datdba), current_user), format('ALTER DATABASE %I OWNER TO %I', datname, current_user)
 	FROM pg_database WHERE datname = $1 AND NOT pg_has_role(datdba, 'USAGE')`

@@ -48,7 +48,7 @@ const encodingParameter = "client_encoding"
 func parse(raw string) (database, error) {
 	config, err := pgx.ParseConfig(raw)
 	if err != nil {
-		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the PostgreSQL URL is not usable",
+		return database{}, &snap.Error{Code: snap.CodeUsage, Detail: "the PostgreSQL URL is invalid",
 			Hint: "use postgres://user@host:5432/database", Cause: err}
 	}
 	config.ConnectTimeout = 10 * time.Second
@@ -207,7 +207,7 @@ func (d database) failure(err error) error {
 		e.Hint = "check the target's URL: snapcli targets"
 	case state(err) == stateBadPassword || state(err) == stateBadLogin:
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s refused the user %q or the password", d.where(), d.config.User)
-		e.Hint = "give the password in the URL by ${NAME}, in PGPASSWORD or in ~/.pgpass"
+		e.Hint = "set the password as ${NAME} in the URL, in PGPASSWORD or in ~/.pgpass"
 	case state(err) == stateDiskFull:
 		e.Code = snap.CodeStorageFull
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s has no space left on its disk", d.where())
@@ -215,15 +215,15 @@ func (d database) failure(err error) error {
 	case state(err) == stateInUse:
 		e.Code = snap.CodeConflict
 		e.Detail = fmt.Sprintf("the database %q is in use", d.name())
-		e.Hint = "close what is connected to it, or end the connections with --terminate"
+		e.Hint = "close the connections, or end them with --terminate"
 	case state(err) == stateNoRight:
-		e.Detail = fmt.Sprintf("the PostgreSQL user %q may not do this: %s", d.config.User, message(err))
+		e.Detail = fmt.Sprintf("the PostgreSQL user %q is not allowed to do this: %s", d.config.User, message(err))
 		e.Hint = "grant the right, or use another user in the target's URL"
 	case errors.As(err, &pg):
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s failed: %s", d.where(), message(err))
 	default:
 		e.Detail = fmt.Sprintf("the PostgreSQL server %s cannot be reached", d.where())
-		e.Hint = "check that it runs, and the host and port in the target's URL"
+		e.Hint = "check that it is running, and check the host and port in the target's URL"
 	}
 	return e
 }

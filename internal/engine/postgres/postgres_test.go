@@ -424,7 +424,7 @@ func TestCheckAndErrors(t *testing.T) {
 		"no server":        {dump("postgres://u:s3cret@127.0.0.1:1/x"), snap.CodeDatabase, "cannot be reached"},
 		"no right": {dump(strings.Replace(url, "postgres@", "weak@", 1)), snap.CodeDatabase,
 			"permission denied"},
-		"no URL":  {dump("postgres://u:s3cret@h:port/x"), snap.CodeUsage, "not usable"},
+		"no URL":  {dump("postgres://u:s3cret@h:port/x"), snap.CodeUsage, "URL is invalid"},
 		"no tool": {noTool, snap.CodeNoTool, "pg_dump is not in"},
 	} {
 		if snap.CodeOf(c.err) != c.code || !strings.Contains(c.err.Error(), c.text) ||

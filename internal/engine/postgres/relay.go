@@ -66,7 +66,7 @@ func (d database) relay(ctx context.Context) (*relay, error) {
 const relayPort = "5432"
 
 // errNoRelay says that there can be no relay on this machine.
-var errNoRelay = errors.New("there can be no relay")
+var errNoRelay = errors.New("a relay is not possible on this machine")
 
 func (r *relay) listen(ctx context.Context) (err error) {
 	sweepSockets(os.TempDir())
@@ -289,7 +289,7 @@ func (a *answers) offer(chunk []byte) error {
 	case a.rows <- chunk:
 		return nil
 	case <-a.done:
-		return errors.New("nobody takes the rows")
+		return errors.New("the reader of the rows has stopped")
 	}
 }
 

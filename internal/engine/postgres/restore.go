@@ -350,7 +350,7 @@ func (s *scratch) run(ctx context.Context, text string) error {
 			return s.here.failure(err)
 		}
 		return &snap.Error{Code: snap.CodeDatabase, Detail: "the SQL failed: " + message(err),
-			Hint: "correct the SQL and try again; nothing was kept of this run", Cause: err}
+			Hint: "correct the SQL and try again; this run's changes were undone", Cause: err}
 	}
 	if conn.PgConn().TxStatus() != 'I' {
 		return snap.Invalid("the SQL begins a transaction and does not commit it", "add COMMIT at the end")

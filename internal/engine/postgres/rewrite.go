@@ -38,7 +38,7 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 		return nil, nil, errLargeContents
 	}
 	if d.err != nil {
-		return nil, nil, cannotMask("the dump is of a version that is not known", d.err)
+		return nil, nil, cannotMask("the dump has an unknown version", d.err)
 	}
 	tables = map[int]tableData{}
 	defined := definitionsOf(entries)
@@ -47,7 +47,7 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 		case "TABLE DATA":
 			as, columns, err := parseCopy(e.copy)
 			if err != nil {
-				return nil, nil, cannotMask("the data of the table "+e.tag+" is not in COPY's form", err)
+				return nil, nil, cannotMask("the data of the table "+e.tag+" is not in COPY format", err)
 			}
 			for i, c := range columns {
 				columns[i] = d.stored.Label(c)
@@ -56,7 +56,7 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 				definitions: append(defined[as], defined[e.namespace+"\x00"+e.tag]...)}
 			order = append(order, e.id)
 		case "STATISTICS DATA":
-			return nil, nil, cannotMask("the dump holds the planner's statistics, which have values of rows in them",
+			return nil, nil, cannotMask("the dump contains the planner's statistics, which contain values of rows",
 				nil)
 		}
 	}
@@ -91,7 +91,7 @@ func definitionsOf(entries []dumpEntry) map[string][]string {
 
 func cannotMask(why string, cause error) error {
 	return &snap.Error{Code: snap.CodeInvalid, Detail: "the snapshot cannot be masked by rules: " + why,
-		Hint: "build it again with this snapcli, or mask it with a SQL file", Cause: cause}
+		Hint: "rebuild it with this version of snapcli, or mask it with a SQL file", Cause: cause}
 }
 
 // Inspect implements [engine.Rewriter].
@@ -244,7 +244,7 @@ func (r *rewriter) block(kind byte, id int) error {
 	}
 	t, ok := r.tables[id]
 	if !ok {
-		return cannotMask("it holds data that belongs to no table", nil)
+		return cannotMask("it contains data that belongs to no table", nil)
 	}
 	return r.table(t)
 }
@@ -304,7 +304,7 @@ func maskLine(out, line []byte, masks []*fieldMask) (_ []byte, err error) {
 	for i := 0; ; i++ {
 		field, rest, more := bytes.Cut(line, []byte("\t"))
 		if i >= len(masks) || !more && i != len(masks)-1 {
-			return out, cannotMask("a row does not have its table's columns", nil)
+			return out, cannotMask("the fields of a row do not match its table's columns", nil)
 		}
 		if masks[i] == nil || string(field) == `\N` {
 			out = append(out, field...)
@@ -369,9 +369,9 @@ func (m *fieldMask) appendMasked(out, field []byte) ([]byte, error) {
 	}
 	value, err := m.stored.Bytes(value)
 	if err != nil {
-		return nil, snap.Invalid(fmt.Sprintf("the mask of %s makes a text that the database cannot hold: %v", m.column,
+		return nil, snap.Invalid(fmt.Sprintf("the mask of %s makes text that the database cannot store: %v", m.column,
 			err),
-			"give the column a mask or a value that the encoding has the characters for")
+			"choose a mask or a value whose characters exist in the database's encoding")
 	}
 	return appendEscaped(out, value), nil
 }

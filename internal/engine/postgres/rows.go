@@ -111,7 +111,7 @@ func (d *dumpReader) text() string {
 func (d *dumpReader) header() {
 	magic := make([]byte, 5)
 	if _, err := io.ReadFull(d.r, magic); err != nil || string(magic) != "PGDMP" {
-		d.fail(errors.New("not a dump in custom format"))
+		d.fail(errors.New("it is not a dump in custom format"))
 		return
 	}
 	if d.echo != nil {
@@ -193,8 +193,8 @@ const (
 )
 
 var errLargeContents = &snap.Error{Code: snap.CodeInvalid,
-	Detail: "the dump in the snapshot has too many objects to be read from somebody else",
-	Hint:   "load it without programs, or ask for a snapshot of fewer tables"}
+	Detail: "the dump in the snapshot has too many objects for a snapshot that is not your own",
+	Hint:   "load it without programs, or ask for a snapshot with fewer tables"}
 
 // The bounds of what a lean reader keeps: the longest text, all of them, and the
 // most tables.

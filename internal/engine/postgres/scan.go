@@ -26,7 +26,7 @@ type token struct {
 
 func (t token) is(kind tokenKind, text string) bool { return t.kind == kind && t.text == text }
 
-var errScan = errors.New("it is not SQL that pg_dump writes")
+var errScan = errors.New("pg_dump does not write such SQL")
 
 // statements splits a text into its statements. It fails for what no dump has
 // and what could be read in two ways: strings that are continued on another

@@ -31,7 +31,7 @@ const spoolPiece = 1 << 20
 func newSpool(dir string) (*spool, error) {
 	file, err := os.CreateTemp(dir, "restore-*.rows")
 	if err != nil {
-		return nil, fmt.Errorf("make a temporary file: %w", err)
+		return nil, fmt.Errorf("create a temporary file: %w", err)
 	}
 	s := &spool{file: file}
 	s.changed.L = &s.mu

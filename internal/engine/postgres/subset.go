@@ -287,8 +287,8 @@ func (c *cutter) Condition(table, condition string, err error) error {
 	if code := state(err); !strings.HasPrefix(code, "42") && !strings.HasPrefix(code, "22") || code == stateNoRight {
 		return err
 	}
-	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s", table,
-		condition, message(err)), Hint: "write it as behind WHERE in a SELECT of that table", Cause: err}
+	return &snap.Error{Code: snap.CodeUsage, Detail: fmt.Sprintf("the condition on %s is not valid SQL: %s: %s", table,
+		condition, message(err)), Hint: "write it as you would after WHERE in a SELECT from that table", Cause: err}
 }
 
 // of counts the rows of a table of the source.
@@ -384,7 +384,7 @@ func (c *cutter) block(kind byte, id int) error {
 // table.
 func (c *cutter) chosen(w *rewriter, t tableData, m *member) (int64, error) {
 	if len(m.columns) != len(t.columns) {
-		return 0, fmt.Errorf("the table %s.%s has other columns than the dump", t.schema, t.name)
+		return 0, fmt.Errorf("the columns of the table %s.%s differ from those in the dump", t.schema, t.name)
 	}
 	columns := make([]string, len(m.columns))
 	for i, column := range m.columns {

@@ -80,7 +80,7 @@ func (s *scratch) droppable(ctx context.Context) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeConflict,
-		Detail: fmt.Sprintf("the database %q has the subscription %q, with which no database can be dropped",
+		Detail: fmt.Sprintf("the database %q cannot be dropped while it has the subscription %q",
 			s.place.name(),
 			subscription),
 		Hint: "drop the subscription first; nothing was changed",

@@ -85,7 +85,7 @@ func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error)
 		"apt.postgresql.org), "+
 		"or brew install postgresql@%d", atLeast, atLeast)
 	if len(e.Tools) > 0 {
-		missing.Hint += "; or name its folder in postgres_tools, the only places that are looked in"
+		missing.Hint += "; or add its folder to postgres_tools, which lists the only folders that are searched"
 	}
 	return tool{}, missing
 }
@@ -168,7 +168,7 @@ func (d database) toolFailure(ctx context.Context, name string, said *engine.Spe
 		strings.Contains(what, "must be superuser"):
 		e.Hint = fmt.Sprintf("grant the right to the user %q, or use another user in the target's URL", d.config.User)
 	case missingRole.MatchString(what):
-		e.Hint = fmt.Sprintf("a policy, user mapping or grant names that role; make it on the destination's server: "+
+		e.Hint = fmt.Sprintf("a policy, user mapping or grant names that role; create it on the destination's server: "+
 			"CREATE ROLE %s", missingRole.FindStringSubmatch(what)[1])
 	case strings.Contains(what, "row-level security"):
 		e.Hint = "use a user who sees every row: a superuser, or one with BYPASSRLS"

@@ -32,7 +32,7 @@ type unpacking struct {
 func newUnpacking(dir string) (*unpacking, error) {
 	file, err := os.CreateTemp(dir, "restore-*.dump")
 	if err != nil {
-		return nil, fmt.Errorf("make a temporary file: %w", err)
+		return nil, fmt.Errorf("create a temporary file: %w", err)
 	}
 	rows, err := newSpool(dir)
 	if err != nil {
@@ -56,7 +56,7 @@ func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 	err := u.parts(ctx, dump, jobs)
 	if errors.Is(err, errUnknownVersion) {
 		if u.described != nil || u.review != nil {
-			return u.finish(wrongDump("the dump is damaged, or of a version that is not known"))
+			return u.finish(wrongDump("the dump is damaged or has an unknown version"))
 		}
 		err = u.whole(ctx, dump)
 	}
@@ -67,7 +67,7 @@ func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 func (u *unpacking) finish(err error) error {
 	if disk.Full(err) {
 		err = &snap.Error{Code: snap.CodeStorageFull,
-			Detail: "there is no space left on the disk to unpack the snapshot",
+			Detail: "there is not enough disk space to unpack the snapshot",
 			Hint:   "free some space in the data folder; nothing was replaced", Cause: err}
 	}
 	u.rows.close(err)
@@ -77,7 +77,7 @@ func (u *unpacking) finish(err error) error {
 	return err
 }
 
-var errUnknownVersion = errors.New("the dump is of a version that is not known")
+var errUnknownVersion = errors.New("the dump has an unknown version")
 
 // parts unpacks a dump of a version that is known.
 func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error {
@@ -149,7 +149,7 @@ func (u *unpacking) data(d *dumpReader, from *reading) error {
 		return from.err
 	case d.err != nil:
 		return &snap.Error{Code: snap.CodeCorrupt, Detail: "the dump in the snapshot is damaged",
-			Hint: "build the snapshot again; nothing was replaced", Cause: d.err}
+			Hint: "rebuild the snapshot; nothing was replaced", Cause: d.err}
 	}
 	return errors.Join(err, rest.out.Flush())
 }

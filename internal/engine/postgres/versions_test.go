@@ -205,7 +205,7 @@ func TestNewerSnapshotIntoOlderServer(t *testing.T) {
 	plain := e.build(t, from)
 	psql(t, from, script(t, "CREATE TABLE newer (a int, b int GENERATED ALWAYS AS (a + 1) VIRTUAL, r int4multirange)"))
 	err := e.load(t, to, e.build(t, from))
-	if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "built from PostgreSQL 18") ||
+	if snap.CodeOf(err) != snap.CodeDatabase || !strings.Contains(err.Error(), "is from PostgreSQL 18") ||
 		!strings.Contains(err.Error(), "is older") {
 		t.Errorf("load of 18 into 13: %v", err)
 	}

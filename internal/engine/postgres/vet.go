@@ -22,7 +22,7 @@ func describedBy(info engine.Info) (*schema.Schema, error) {
 			Code: snap.CodeInvalid,
 			Detail: "the snapshot was built by an older version and does not describe its tables, so it could only " +
 				"be loaded by running its SQL",
-			Hint: "ask for it to be built again with a current version",
+			Hint: "ask its owner to rebuild it with a current version",
 		}
 	}
 	if err := info.Schema.Check(dialect); err != nil {
@@ -61,21 +61,21 @@ func (v *vetting) name(name string) {
 func (v *vetting) checkName(n schema.Name) {
 	v.name(n.Name)
 	if !slices.Contains(v.namespaces, n.Schema) {
-		v.fail("%q is in the schema %q, which is not in it", n.Name, n.Schema)
+		v.fail("%q is in the schema %q, which is not described", n.Name, n.Schema)
 	}
 }
 
 // text checks a name or a comment.
 func (v *vetting) text(text string) {
 	if strings.ContainsRune(text, 0) || !utf8.ValidString(text) {
-		v.fail("%.63q is not a text", text)
+		v.fail("%.63q is not valid text", text)
 	}
 }
 
 func (v *vetting) check() {
 	for _, n := range v.s.Namespaces {
 		if strings.HasPrefix(n.Name, "pg_") || n.Name == "information_schema" {
-			v.fail("the schema %q belongs to the server", n.Name)
+			v.fail("the schema %q is reserved for the server", n.Name)
 		}
 		v.name(n.Name)
 		v.text(n.Comment)
@@ -101,7 +101,7 @@ func (v *vetting) check() {
 		v.checkName(q.Name)
 		v.text(q.Comment)
 		if !slices.Contains([]string{"", "smallint", "integer", "bigint"}, q.Type) {
-			v.fail("the sequence %q has no known type", q.Name.Name)
+			v.fail("the sequence %q has an unknown type", q.Name.Name)
 		}
 	}
 	for _, x := range v.s.Domains {
@@ -130,7 +130,7 @@ func (v *vetting) checks(all []schema.Check) {
 func (v *vetting) typ(t schema.Type) {
 	for _, arg := range t.Args {
 		if t.Extension == "" && strings.Trim(arg, "-0123456789") != "" {
-			v.fail("the type %q has the argument %q", t.Name, arg)
+			v.fail("the type %q has the invalid argument %q", t.Name, arg)
 		}
 	}
 	switch {
@@ -138,7 +138,7 @@ func (v *vetting) typ(t schema.Type) {
 	case t.Extension != "" && slices.Contains(v.extensions, schema.Extension{Name: t.Extension, Schema: t.Schema}):
 	case !t.Own && t.Extension == "" && t.Schema == "":
 	default:
-		v.fail("the type %q is not in it", t.Name)
+		v.fail("the type %q is not described", t.Name)
 	}
 }
 
@@ -169,7 +169,7 @@ func (v *vetting) table(t *schema.Table) {
 	used := func(columns ...string) {
 		for _, name := range columns {
 			if !stored[name] {
-				v.fail("the column %q of the table %q has no values of its own", name, t.Name.Name)
+				v.fail("the table %q has no column %q with stored values", t.Name.Name, name)
 			}
 		}
 	}
@@ -210,7 +210,7 @@ func (v *vetting) table(t *schema.Table) {
 // checkReference checks that a table refers to one of the description.
 func (v *vetting) checkReference(t *schema.Table, other schema.Name) {
 	if v.tables[other] == nil {
-		v.fail("the table %q refers to %q, which is not in it", t.Name.Name, other.Name)
+		v.fail("the table %q refers to %q, which is not described", t.Name.Name, other.Name)
 	}
 }
 
@@ -221,7 +221,7 @@ func (v *vetting) parts(t *schema.Table, keyed func([]schema.KeyColumn)) {
 	if t.Partitions != nil {
 		keyed(t.Partitions.Columns)
 		if !slices.Contains([]string{"range", "list", "hash"}, t.Partitions.Method) || len(t.Inherits) > 0 {
-			v.fail("the table %q is divided in no known way", t.Name.Name)
+			v.fail("the table %q is partitioned in an unknown way", t.Name.Name)
 		}
 	}
 	if t.PartitionOf == nil {

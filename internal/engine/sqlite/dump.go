@@ -95,7 +95,7 @@ func pages(ctx context.Context, tx *sql.Tx, w io.Writer, size int64, free map[in
 		}
 		want++
 		if number != want || int64(len(data)) != size {
-			return fmt.Errorf("page %d of %d bytes came where page %d was due", number, len(data), want)
+			return fmt.Errorf("received page %d with %d bytes instead of page %d", number, len(data), want)
 		}
 		if free[number] {
 			data = zeros

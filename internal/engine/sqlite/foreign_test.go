@@ -194,7 +194,7 @@ func TestForeignWithoutDescription(t *testing.T) {
 	d.Info.Schema = nil
 	err := loadAs(t, filepath.Join(dir, "to.db"), d, engine.Foreign)
 	var e *snap.Error
-	if !errors.As(err, &e) || e.Code != snap.CodeInvalid || !strings.Contains(e.Hint, "build it again") {
+	if !errors.As(err, &e) || e.Code != snap.CodeInvalid || !strings.Contains(e.Hint, "rebuild it") {
 		t.Errorf("got %v", err)
 	}
 }

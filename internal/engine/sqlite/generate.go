@@ -233,8 +233,8 @@ func createVirtual(t schema.Table) (string, error) {
 	if wrong || len(t.Columns) == 0 {
 		return "", &snap.Error{
 			Code:   snap.CodeCorrupt,
-			Detail: fmt.Sprintf("the snapshot describes the virtual table %q in no known way", t.Name.Name),
-			Hint:   "ask for a snapshot that was built again",
+			Detail: fmt.Sprintf("the snapshot's description of the virtual table %q is not supported", t.Name.Name),
+			Hint:   "ask for a rebuilt snapshot",
 		}
 	}
 	slices.Sort(names)

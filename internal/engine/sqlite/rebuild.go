@@ -33,7 +33,7 @@ func (s *scratch) rebuild(ctx context.Context, file *os.File, d engine.Dump) err
 		return &snap.Error{
 			Code:   snap.CodeInvalid,
 			Detail: "the snapshot is from somebody else and has no description of its tables: an old version built it",
-			Hint:   "ask its owner to build it again with the current version",
+			Hint:   "ask its owner to rebuild it with the current version",
 		}
 	}
 	if err := description.Check(schema.SQLite); err != nil {
@@ -89,7 +89,7 @@ func (b *builder) counts() []engine.Table {
 func (s *scratch) unpacked(ctx context.Context, d engine.Dump) (*os.File, error) {
 	file, err := os.CreateTemp(s.o.TempDir, "snapcli-foreign-*.db")
 	if err != nil {
-		return nil, fmt.Errorf("make a temporary file: %w", err)
+		return nil, fmt.Errorf("create a temporary file: %w", err)
 	}
 	in, err := d.Open()
 	if err == nil {
@@ -115,11 +115,11 @@ func refused(err error) error {
 		return &snap.Error{
 			Code:   snap.CodeInvalid,
 			Detail: "the snapshot is from somebody else, and " + err.Error(),
-			Hint:   "trust its owner to load it, or ask for a snapshot without that row",
+			Hint:   "trust its owner to load it anyway, or ask for a snapshot without that row",
 			Cause:  err,
 		}
 	case code(err) == codes.SQLITE_CONSTRAINT || code(err) == codes.SQLITE_MISMATCH || code(err) == codes.SQLITE_ERROR:
-		return damaged("its rows or tables are not as its description says: "+err.Error(), err)
+		return damaged("its rows or tables do not match its description: "+err.Error(), err)
 	}
 	return err
 }
@@ -288,7 +288,7 @@ func (b *builder) entry(name string) (entry, error) {
 			return e, nil
 		}
 	}
-	return entry{}, damaged(fmt.Sprintf("the table %q of its description is not in it", name), nil)
+	return entry{}, damaged(fmt.Sprintf("the table %q is described but missing", name), nil)
 }
 
 // table makes a table with its rows and indexes.
@@ -348,7 +348,7 @@ func (b *builder) ordinary(ctx context.Context, t schema.Table) error {
 	d, ok := b.catalog.tables[strings.ToLower(e.name)]
 	same := func(x, y schema.Column) bool { return x.Name == y.Name && x.Computed == y.Computed }
 	if !ok || !slices.EqualFunc(d.Columns, t.Columns, same) || d.Options[withoutRowid] != t.Options[withoutRowid] {
-		return damaged(fmt.Sprintf("the table %q is not as its description says", t.Name.Name), nil)
+		return damaged(fmt.Sprintf("the table %q does not match its description", t.Name.Name), nil)
 	}
 	return b.copyRows(ctx, t.Name.Name, e.root, layoutOf(d))
 }
@@ -389,7 +389,7 @@ func (b *builder) programs(ctx context.Context) error {
 			if err := b.run(ctx, e.sql); err != nil {
 				return &snap.Error{
 					Code: snap.CodeDatabase,
-					Detail: fmt.Sprintf("the %s %q of the snapshot cannot be made: %s", e.kind, e.name,
+					Detail: fmt.Sprintf("the %s %q of the snapshot cannot be created: %s", e.kind, e.name,
 						strings.TrimSpace(err.Error())),
 					Hint:  "load the snapshot without its programs",
 					Cause: err,
@@ -399,7 +399,7 @@ func (b *builder) programs(ctx context.Context) error {
 	}
 	for _, p := range b.schema.Programs {
 		if p.Kind == "virtual table" || p.Kind == "table" {
-			b.o.Notify(fmt.Sprintf("left out: the %s %s, which cannot be made from rows", p.Kind, p.Name.Name))
+			b.o.Notify(fmt.Sprintf("left out: the %s %s, which cannot be rebuilt from rows", p.Kind, p.Name.Name))
 		}
 	}
 	return nil

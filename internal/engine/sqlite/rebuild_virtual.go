@@ -18,14 +18,14 @@ func (b *builder) shadow(t schema.Table, end string) (int64, error) {
 		return 0, err
 	}
 	if !e.isVirtual() || !strings.EqualFold(b.catalog.virtual[strings.ToLower(e.name)], t.Virtual) {
-		return 0, damaged(fmt.Sprintf("the virtual table %q is not as its description says", t.Name.Name), nil)
+		return 0, damaged(fmt.Sprintf("the virtual table %q does not match its description", t.Name.Name), nil)
 	}
 	for _, s := range b.catalog.entries {
 		if s.kind == "table" && charset.Readable(s.name) == t.Name.Name+end {
 			return s.root, nil
 		}
 	}
-	return 0, damaged(fmt.Sprintf("the table %q is not in it", t.Name.Name+end), nil)
+	return 0, damaged(fmt.Sprintf("the table %q is missing", t.Name.Name+end), nil)
 }
 
 // search fills a full-text table with the texts it keeps, or makes its index
@@ -105,7 +105,7 @@ func (b *builder) node(ctx context.Context, insert string, n int, payload []byte
 		data, _ = values[1].([]byte)
 	}
 	if len(data) < 4 || len(data) < 4+int(binary.BigEndian.Uint16(data[2:]))*(8+4*n) {
-		return damaged("a node of an r-tree is cut off", nil)
+		return damaged("a node of an r-tree is truncated", nil)
 	}
 	args := make([]any, n+1)
 	for i := range int(binary.BigEndian.Uint16(data[2:])) {

@@ -84,8 +84,8 @@ func (s *scratch) write(ctx context.Context, d engine.Dump) (*os.File, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, &snap.Error{
 			Code:   snap.CodeNotFound,
-			Detail: fmt.Sprintf("there is no folder %s to load into", filepath.Dir(s.place)),
-			Hint:   "make the folder, or correct the target's destination",
+			Detail: fmt.Sprintf("the folder %s does not exist", filepath.Dir(s.place)),
+			Hint:   "create the folder, or correct the target's destination",
 		}
 	}
 	if err != nil {
@@ -197,7 +197,7 @@ func damaged(said string, err error) error {
 	return &snap.Error{
 		Code:   snap.CodeCorrupt,
 		Detail: "the database in the snapshot is damaged: " + said,
-		Hint:   "build the snapshot again; nothing was replaced",
+		Hint:   "rebuild the snapshot; nothing was replaced",
 		Cause:  err,
 	}
 }
@@ -240,7 +240,7 @@ func statementError(err error) error {
 	return &snap.Error{
 		Code:   snap.CodeDatabase,
 		Detail: "the SQL failed: " + strings.TrimSpace(err.Error()),
-		Hint:   "correct the SQL and try again; nothing was kept of this run",
+		Hint:   "correct the SQL and try again; this run's changes were undone",
 		Cause:  err,
 	}
 }

@@ -124,8 +124,8 @@ func inspect(ctx context.Context, db *sql.DB, samples int) (engine.Contents, err
 		s := engine.Shape{Name: charset.Readable(t.Name), Columns: labels(t.Columns), Samples: make([][]string,
 			len(t.Columns))}
 		if len(t.Columns) == 0 {
-			return c, snap.Invalid(fmt.Sprintf("the table %s is of a kind that this SQLite does not know",
-				t.Name), "mask the snapshot with a SQL file after dropping it")
+			return c, snap.Invalid(fmt.Sprintf("the table %s is of a kind that this build of SQLite does not support",
+				t.Name), "mask the snapshot with a SQL file that drops the table")
 		}
 		for i, column := range t.Columns {
 			if s.Samples[i], err = sample(ctx, db, t.Name, column.Name, samples); err != nil {
@@ -340,9 +340,9 @@ func maskFailure(table string, err error) error {
 	if code(err) == 19 { // SQLITE_CONSTRAINT
 		return &snap.Error{
 			Code: snap.CodeInvalid,
-			Detail: fmt.Sprintf("the masks of the table %s break a constraint of it: %s", table,
+			Detail: fmt.Sprintf("the masks of the table %s violate one of its constraints: %s", table,
 				strings.TrimSpace(err.Error())),
-			Hint:  "use the mask hash for values that must stay unique",
+			Hint:  "use the mask \"hash\" for values that must stay unique",
 			Cause: err,
 		}
 	}
@@ -471,7 +471,7 @@ func rebuildSearch(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO %[1]s(%[1]s) VALUES ('rebuild')",
 			quote(name))); err != nil {
 			return snap.Invalid(
-				fmt.Sprintf("the full-text index %s cannot be rebuilt, and may hold words of masked values", name),
+				fmt.Sprintf("the full-text index %s cannot be rebuilt, and may contain words of masked values", name),
 				"drop it with a SQL file instead")
 		}
 	}

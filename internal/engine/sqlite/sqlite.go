@@ -35,7 +35,7 @@ func Path(raw string) (string, error) {
 		rest = decoded
 	}
 	if rest == "" || strings.ContainsRune(rest, 0) {
-		return "", snap.Usage("the database URL names no file", "use sqlite:///path/to/file")
+		return "", snap.Usage("the database URL does not name a file", "use sqlite:///path/to/file")
 	}
 	return filepath.Abs(rest)
 }
@@ -217,7 +217,7 @@ func failure(path string, err error) error {
 		e.Hint = "check the path; an encrypted database cannot be read"
 	case code(err) == codes.SQLITE_CORRUPT:
 		e.Detail = fmt.Sprintf("the SQLite database %s is damaged", path)
-		e.Hint = "repair it with sqlite3's .recover first"
+		e.Hint = "repair it first with the command .recover of sqlite3"
 	case code(err) == codes.SQLITE_FULL || disk.Full(err):
 		e.Code = snap.CodeStorageFull
 		e.Detail = fmt.Sprintf("there is no space left on the disk of %s", path)

@@ -25,8 +25,8 @@ func (e entry) check() error {
 	if err != nil {
 		return &snap.Error{
 			Code:   snap.CodeCorrupt,
-			Detail: fmt.Sprintf("the definition of the %s %q is not one statement that creates it", e.kind, e.name),
-			Hint: "the file was altered by hand: do not use it, or drop the object in it and build the snapshot " +
+			Detail: fmt.Sprintf("the definition of the %s %q is not a single CREATE statement", e.kind, e.name),
+			Hint: "the file was altered by hand: do not use it, or drop the object from it and build the snapshot " +
 				"again",
 		}
 	}

@@ -51,7 +51,7 @@ func (e Engine) dumpSubset(ctx context.Context, raw string, w io.Writer, o engin
 func (e Engine) copyOf(ctx context.Context, raw string, o engine.Options) (*scratch, error) {
 	file, err := os.CreateTemp(o.TempDir, "subset-*.db")
 	if err != nil {
-		return nil, fmt.Errorf("make a temporary file: %w", err)
+		return nil, fmt.Errorf("create a temporary file: %w", err)
 	}
 	s := &scratch{place: file.Name(), path: file.Name(), o: o, passing: true}
 	_, err = e.Dump(ctx, raw, file, o)
@@ -169,9 +169,9 @@ func (c *cutter) Condition(table, condition string, err error) error {
 	}
 	return &snap.Error{
 		Code: snap.CodeUsage,
-		Detail: fmt.Sprintf("the condition on %s is not understood: %s: %s", table, condition,
+		Detail: fmt.Sprintf("the condition on %s is not valid SQL: %s: %s", table, condition,
 			strings.TrimSpace(err.Error())),
-		Hint:  "write it as behind WHERE in a SELECT of that table",
+		Hint:  "write it as you would after WHERE in a SELECT from that table",
 		Cause: err,
 	}
 }
@@ -344,7 +344,7 @@ func foreignKeys(ctx context.Context, q querier) (string, error) {
 func sameForeignKeys(ctx context.Context, q querier, want string) error {
 	got, err := foreignKeys(ctx, q)
 	if err == nil && got != want {
-		err = damaged("its foreign keys: "+got+"; they should: "+want, nil)
+		err = damaged("its foreign keys: "+got+"; expected: "+want, nil)
 	}
 	return err
 }

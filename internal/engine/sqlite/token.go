@@ -30,7 +30,7 @@ type token struct {
 // maxStatement bounds the statements that are read: SQLite itself allows 1 GB.
 const maxStatement = 1 << 20
 
-var errStatement = errors.New("not a statement that SQLite would store")
+var errStatement = errors.New("SQLite does not store such a statement")
 
 // tokens splits a text into its tokens, without comments and spaces.
 func tokens(text string) ([]token, error) {

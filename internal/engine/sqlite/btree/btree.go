@@ -15,7 +15,7 @@ import (
 )
 
 // ErrDamaged is wrapped by all errors about files that violate the format.
-var ErrDamaged = errors.New("not a sound SQLite file")
+var ErrDamaged = errors.New("not a valid SQLite file")
 
 // MaxRow is the maximum size of a row in bytes.
 const MaxRow = 16 << 20
@@ -71,7 +71,7 @@ func Open(in io.ReaderAt, size int64) (*File, error) {
 	}
 	f.usable = f.PageSize - int(b[20])
 	if f.PageSize < 512 || f.PageSize&(f.PageSize-1) != 0 || f.usable < 480 {
-		return nil, damaged("its pages have no valid size")
+		return nil, damaged("its page size is invalid")
 	}
 	f.WAL = b[18] == 2 && b[19] == 2
 	f.AutoVacuum = binary.BigEndian.Uint32(b[52:]) != 0
@@ -81,13 +81,13 @@ func Open(in io.ReaderAt, size int64) (*File, error) {
 		f.Encoding = UTF8
 	}
 	if f.Encoding > UTF16BE {
-		return nil, damaged("its texts are in no known encoding")
+		return nil, damaged("its text encoding is unknown")
 	}
 	f.UserVersion = int32(binary.BigEndian.Uint32(b[60:]))
 	f.ApplicationID = int32(binary.BigEndian.Uint32(b[68:]))
 	pages := size / int64(f.PageSize)
 	if pages < 1 || pages > 1<<32-2 {
-		return nil, damaged("it has no valid size")
+		return nil, damaged("its size is invalid")
 	}
 	f.pages, f.seen = uint32(pages), make([]byte, pages/8+1)
 	return f, nil
@@ -101,16 +101,16 @@ func damaged(why string, args ...any) error {
 // one use.
 func (f *File) page(number uint32, into []byte) error {
 	if number < 1 || number > f.pages {
-		return damaged("it points to page %d of %d", number, f.pages)
+		return damaged("it refers to page %d of %d", number, f.pages)
 	}
 	if at, bit := number/8, byte(1)<<(number%8); f.seen[at]&bit == 0 {
 		f.seen[at] |= bit
 	} else {
-		return damaged("page %d has two uses", number)
+		return damaged("page %d is used twice", number)
 	}
 	_, err := f.in.ReadAt(into, int64(number-1)*int64(f.PageSize))
 	if errors.Is(err, io.EOF) {
-		return damaged("page %d is cut off", number)
+		return damaged("page %d is truncated", number)
 	}
 	return err
 }
@@ -175,7 +175,7 @@ func (w *walk) page(number uint32, level int) error {
 	case w.tree && kind == interiorRows, !w.tree && kind == interiorKeys:
 		return w.interior(n, level)
 	}
-	return damaged("page %d is not of its tree's kind", number)
+	return damaged("page %d is of the wrong kind for its tree", number)
 }
 
 // node is a page of a tree.
@@ -232,7 +232,7 @@ func (w *walk) interior(n node, level int) error {
 			return err
 		}
 		if len(cell) < 5 {
-			return damaged("a cell of page %d is cut off", n.number)
+			return damaged("a cell of page %d is truncated", n.number)
 		}
 		if err := w.page(binary.BigEndian.Uint32(cell), level+1); err != nil {
 			return err
@@ -252,18 +252,18 @@ func (w *walk) interior(n node, level int) error {
 func (w *walk) cell(cell []byte) error {
 	length, n := uvarint(cell)
 	if n == 0 {
-		return damaged("a cell is cut off")
+		return damaged("a cell is truncated")
 	}
 	cell = cell[n:]
 	var rowid int64
 	if w.tree {
 		u, n := uvarint(cell)
 		if n == 0 {
-			return damaged("a cell is cut off")
+			return damaged("a cell is truncated")
 		}
 		rowid, cell = int64(u), cell[n:]
 		if w.any && rowid <= w.last {
-			return damaged("row numbers do not ascend")
+			return damaged("row numbers are not in ascending order")
 		}
 		w.last, w.any = rowid, true
 	}
@@ -292,13 +292,13 @@ func (w *walk) payload(cell []byte, length uint64) ([]byte, error) {
 		}
 	}
 	if local > len(cell) {
-		return nil, damaged("a cell is cut off")
+		return nil, damaged("a cell is truncated")
 	}
 	if local == total {
 		return cell[:total], nil
 	}
 	if len(cell) < local+4 {
-		return nil, damaged("a cell is cut off")
+		return nil, damaged("a cell is truncated")
 	}
 	w.long = append(slices.Grow(w.long[:0], min(total, int(w.pages)*w.PageSize)), cell[:local]...)
 	err := w.overflowed(binary.BigEndian.Uint32(cell[local:]), total)

@@ -11,7 +11,7 @@ import (
 func (f *File) Values(to []any, payload []byte, most int) ([]any, error) {
 	size, n := uvarint(payload)
 	if n == 0 || size < uint64(n) || size > uint64(len(payload)) {
-		return nil, damaged("a row is cut off")
+		return nil, damaged("a row is truncated")
 	}
 	types, body := payload[n:size], payload[size:]
 	for count := 0; len(types) > 0; count++ {
@@ -22,7 +22,7 @@ func (f *File) Values(to []any, payload []byte, most int) ([]any, error) {
 		types = types[n:]
 		value, size, ok := f.value(kind, body)
 		if !ok {
-			return nil, damaged("a value is cut off")
+			return nil, damaged("a value is truncated")
 		}
 		to, body = append(to, value), body[size:]
 	}
@@ -123,7 +123,7 @@ func (f *File) entry(payload []byte) (Entry, error) {
 		return Entry{}, err
 	}
 	if len(values) < 5 {
-		return Entry{}, damaged("an entry of its schema is cut off")
+		return Entry{}, damaged("an entry of its schema is truncated")
 	}
 	var e Entry
 	for i, to := range []*string{&e.Type, &e.Name, &e.Table, nil, &e.SQL} {
@@ -138,7 +138,7 @@ func (f *File) entry(payload []byte) (Entry, error) {
 	}
 	root, _ := values[3].(int64)
 	if root < 0 || root > int64(f.pages) {
-		return Entry{}, damaged("the %s %q begins on no page", e.Type, e.Name)
+		return Entry{}, damaged("the %s %q has no first page", e.Type, e.Name)
 	}
 	e.Root = uint32(root)
 	return e, nil
