@@ -92,7 +92,7 @@ func TestRulesThatCannotHoldAreRefused(t *testing.T) {
 			"by null: it cannot be null; keep would work",
 		"born: shift->born: email": "public.person.born cannot be masked " +
 			"by email",
-		"code: redact->code: {mask: constant, value: longer than six}": "it takes 6 characters",
+		"code: redact->code: {mask: constant, value: longer than six}": "it holds at most 6 characters",
 		"orders: {columns: {email: email}->orders: {columns: {email: hash}": "public.orders.email is masked by " +
 			"hash, and public.person.email, which it refers to, by email; email for both would work",
 		"public.person: {columns->public.person: {rows: drop, columns": "whose rows are dropped",

@@ -126,7 +126,7 @@ func TestBuildPushPullLoad(t *testing.T) {
 		http.StatusBadRequest, "not that of the database")
 	colleague.must(colleague.post("/local/"+name+"/load", url.Values{"database": {"shop_dev.db"}}, "Fragment", "1"),
 		http.StatusAccepted)
-	if sent := theirs.ended(); !strings.Contains(sent, "loaded into shop_dev.db") {
+	if sent := theirs.ended(); !strings.Contains(sent, "tables into shop_dev.db") {
 		t.Fatalf("the load:\n%s", sent)
 	}
 	sameData(t, source, destination)

@@ -135,7 +135,7 @@ func TestDecline(t *testing.T) {
 	}
 	u := openUI(t, gail, "")
 	u.must(u.get("/snapshots"), http.StatusOK, "Decline for globex")
-	u.must(u.get("/cloud/"+item.ID+"/decline"), http.StatusOK, "Nobody in globex sees it")
+	u.must(u.get("/cloud/"+item.ID+"/decline"), http.StatusOK, "Nobody in globex can see it")
 	u.must(u.post("/cloud/"+item.ID+"/decline", url.Values{}, "Fragment", "1"), http.StatusOK, "Declined")
 	if _, err := gail.Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("after: %v", err)

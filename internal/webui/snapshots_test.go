@@ -209,7 +209,7 @@ func TestWithoutTheService(t *testing.T) {
 	none := openUI(t, nil, "")
 	none.must(none.get("/snapshots"), http.StatusOK, "No snapshots yet", "snapcli build")
 	none.must(none.get("/account"), http.StatusOK, "No cloud service")
-	none.must(none.get("/nothing"), http.StatusNotFound, "this page does not exist")
+	none.must(none.get("/nothing"), http.StatusNotFound, "This page does not exist")
 }
 
 // Sorting covers what is here and what is in the cloud, over several pages.

@@ -107,7 +107,7 @@ func states(page look.Page) []state {
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, Problem: bad,
 			listing: listing{Query: query{Show: showCloud}}}, []string{"without the cloud", "<code>this</code>"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showCloud}}},
-			[]string{"Nothing in the cloud that you may see"}},
+			[]string{"No cloud snapshots that you may see"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true,
 			listing: listing{Query: query{Show: showShared}}},
 			[]string{"Nothing is shared yet"}},
@@ -121,7 +121,7 @@ func states(page look.Page) []state {
 			Back: "/"}, []string{"Older server.", "psql", "shop_dev", "1 table"}},
 		{"load.html", []string{"dialog"}, loadPage{Page: page, Snapshot: here, Problem: bad, Back: "/"},
 			[]string{"It broke."}},
-		{"load.html", nil, loadPage{Page: page, Snapshot: here, Back: "/"}, []string{"will be made"}},
+		{"load.html", nil, loadPage{Page: page, Snapshot: here, Back: "/"}, []string{"will be created"}},
 		{"confirm.html", []string{"dialog"}, confirmPage{Page: page, Question: "Q?", Detail: "D", Icon: "people",
 			Fields: []confirmField{{"shared", "true"}}, Button: "B", Action: "/a", Back: "/"}, []string{"Q?"}},
 		{"jobs.html", nil, jobsData{Page: page}, []string{"No jobs yet"}},
@@ -203,7 +203,7 @@ func accountStates(page look.Page, admin api.Me, bad *problem, later time.Time) 
 			Actions: snap.AuditActions(),
 			Next:    "/n", First: "/f"}, []string{"with the group eng until", "new.action", "vic", "a key of acme",
 			"the operator"}},
-		{"activity.html", nil, activityPage{Page: page}, []string{"Nothing here"}},
+		{"activity.html", nil, activityPage{Page: page}, []string{"No activity"}},
 		{"activity.html", nil, activityPage{Page: page, Problem: bad}, []string{"It broke."}},
 	}
 }

@@ -27,7 +27,7 @@ func TestTargetForm(t *testing.T) {
 		"sqlite:///tmp/new.db")
 
 	form := u.get("/targets/old/edit")
-	u.must(form, http.StatusOK, "Left empty", "reader:xxxxx@")
+	u.must(form, http.StatusOK, "Leave it empty", "reader:xxxxx@")
 	u.mustNot(form, "secret")
 	u.must(u.post("/targets/old/edit", url.Values{"source": {""}, "destination": {"sqlite:///tmp/here.db"}}),
 		http.StatusOK, "sqlite:///tmp/here.db")

@@ -28,7 +28,7 @@ const (
 	titleDecline   = "Decline"
 	titleNewTarget = "Add a target"
 	titleProblem   = "Problem"
-	titleGate      = "This browser is not signed in"
+	titleGate      = "No access from this browser"
 )
 
 func titleChange(target string) string { return "Change " + target }
