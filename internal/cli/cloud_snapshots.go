@@ -48,7 +48,7 @@ of an ID.
 
 Filters combine: a snapshot is listed when it matches all of them.
 
-A search matches the beginning of any word of the name, the target and the owner.
+A search matches the start of any word of the name, the target and the owner.
 The date and the time in a name are words. It also finds the beginning of an ID:
 with snap_, or at least 5 characters without. Several words must all be found.`,
 		Example: examples(
