@@ -216,7 +216,7 @@ func TestTheDialogOffersWhatThePolicyAllows(t *testing.T) {
 	item := c.PushAs(alice, "shop", snap.TypeSanitized, []byte("one"))
 	u := openUI(t, alice, "")
 	page := u.get("/cloud/" + item.ID + "/sharing")
-	u.must(page, http.StatusOK, ">in 30 days<", "after 30 days at most", ` max="`)
+	u.must(page, http.StatusOK, ">in 30 days<", "to 30 days", ` max="`)
 	u.mustNot(page, ">in 90 days<", ">never<", "720h")
 	refused := u.post("/cloud/"+item.ID+"/organizations", url.Values{"slug": {"globex"}, "expires": {"90d"}},
 		"Fragment",

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// The lists in this file are what the snapshot of somebody else may use.
+// This file lists what a snapshot from somebody else may use.
 
-// extensions are those that a load creates by itself. All are part of PostgreSQL
-// and trusted by it, without those that run code of the database, and two that
-// bring types of columns.
+// extensions are the extensions that a load creates. They are those that are part of PostgreSQL,
+// trusted, and do not run code from the database, and two more that provide column types.
 var extensions = []string{
 	"btree_gin", "btree_gist", "citext", "cube", "fuzzystrmatch", "hstore", "intarray", "isn", "ltree", "pg_trgm",
 	"pgcrypto", "seg",
@@ -18,11 +17,11 @@ var extensions = []string{
 
 func allowedExtension(name string) bool { return slices.Contains(extensions, name) }
 
-// indexMethods are the built-in kinds of indexes.
+// indexMethods are the built-in index methods.
 var indexMethods = []string{"btree", "hash", "gin", "gist", "spgist", "brin"}
 
-// tableOptions are the storage parameters of tables, all with a number or a
-// switch as their value.
+// tableOptions matches the allowed storage parameters of tables. Their values are numbers or
+// switches.
 var tableOptions = regexp.MustCompile(`^(fillfactor|parallel_workers|toast_tuple_target|vacuum_truncate|autovacuum_[a-z_]{1,60})$`)
 
 var optionValue = regexp.MustCompile(`^([0-9]{1,12}(\.[0-9]{1,12})?|on|off|true|false)$`)

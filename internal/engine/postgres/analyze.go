@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// stateLocked is the SQLSTATE of who does not wait for a lock any longer.
+// stateLocked is the SQLSTATE lock_not_available.
 const stateLocked = "55P03"
 
 // analysis updates the planner's statistics of tables during a load, one table after the other,
@@ -24,12 +24,12 @@ type analysis struct {
 	ended  sync.WaitGroup
 }
 
-// newAnalysis makes an analysis of at most that many tables.
+// newAnalysis returns an analysis of at most that many tables.
 func newAnalysis(tables int) *analysis {
 	return &analysis{filled: make(chan string, tables), ending: make(chan struct{})}
 }
 
-// run begins with the tables that are filled.
+// run starts analyzing the filled tables.
 func (a *analysis) run(ctx context.Context, s *scratch, setup []string) {
 	a.begin.Do(func() {
 		a.ended.Go(func() {
@@ -70,16 +70,16 @@ func (a *analysis) each(ctx context.Context, conn *pgx.Conn) {
 	}
 }
 
-// end returns when the table that it is at is done.
+// end stops the analysis and returns when the current table is done.
 func (a *analysis) end() {
 	close(a.ending)
 	a.ended.Wait()
 }
 
-// unknownTables lists the tables that the planner does not know yet, or not
-// all of: those that got expressions to know of, or children, after they were
-// filled. What takes longest is first: a sample of the same size is taken of
-// all large tables, so their columns count. A partition is seen to with its root.
+// unknownTables lists the tables without complete planner statistics: those never analyzed, and
+// those that got indexed expressions or child tables after they were filled. The slowest come
+// first. Large tables are sampled at the same size, so the number of their columns decides. A
+// partition is analyzed with its root.
 const unknownTables = `
 SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE c.relkind IN ('r', 'm', 'p') AND NOT c.relispartition AND n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\_%'
@@ -88,9 +88,8 @@ SELECT format('%I.%I', n.nspname, c.relname) FROM pg_class c JOIN pg_namespace n
 		OR EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND indexprs IS NOT NULL) OR EXISTS (SELECT FROM pg_statistic_ext WHERE stxrelid = c.oid))
 	ORDER BY c.relkind = 'p' DESC, c.relnatts * least(pg_relation_size(c.oid), 8 << 20) DESC`
 
-// analyze lets the planner know every table that it does not know yet, several
-// at a time. That a function in an index fails while it does is no reason to
-// fail: the server tries again.
+// analyze analyzes the tables without complete planner statistics, several at a time. It ignores
+// failures, such as that of a function in an index: the server analyzes the table again later.
 func (s *scratch) analyze(ctx context.Context, conn *pgx.Conn) error {
 	rows, err := conn.Query(ctx, unknownTables)
 	if err != nil {

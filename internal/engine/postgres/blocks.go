@@ -13,7 +13,7 @@ const (
 	blockObjects = 3
 )
 
-// blocks calls do at the start of every block, after its kind and number.
+// blocks calls do for every block, after it has read the block's kind and number.
 func (d *dumpReader) blocks(do func(kind byte, id int) error) error {
 	for {
 		kind, err := d.r.ReadByte()
@@ -55,21 +55,21 @@ func (d *dumpReader) skip(kind byte) (objects int) {
 // lineReader reads the lines of one table's data across chunks.
 type lineReader struct {
 	d    *dumpReader
-	left int    // bytes of the chunk that are not behind the reader yet
-	here int    // of those, how many it is at
-	seen []byte // what is left of them
-	torn []byte // a line that is in more than one piece
+	left int    // bytes of the chunk that the dump reader has not discarded
+	here int    // bytes of left that seen began with
+	seen []byte // the peeked bytes that next has not returned
+	torn []byte // a line that began in an earlier piece
 }
 
-// next returns the next row without its end of line, nil after the last. It is
-// valid until the next call.
+// next returns the next row without its end of line, or nil after the last one. The row is valid
+// until the next call.
 func (l *lineReader) next() ([]byte, error) {
 	l.torn = l.torn[:0]
 	for {
 		end := bytes.IndexByte(l.seen, '\n')
 		if end < 0 {
 			l.torn = append(l.torn, l.seen...)
-			if err := l.advance(); err != nil || l.left == 0 { // only what stands after the rows has no end of line
+			if err := l.advance(); err != nil || l.left == 0 { // only the text after the rows has no end of line
 				return nil, err
 			}
 			continue
@@ -87,7 +87,7 @@ func (l *lineReader) next() ([]byte, error) {
 	}
 }
 
-// advance goes to the next piece of the block; left is 0 when there is none.
+// advance peeks the next piece of the block. left is 0 if there is none.
 func (l *lineReader) advance() error {
 	if _, err := l.d.r.Discard(l.here); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (l *lineReader) advance() error {
 	return l.d.err
 }
 
-// rest reads to the block's end.
+// rest discards the rest of the block.
 func (l *lineReader) rest() error {
 	for {
 		if _, err := l.d.r.Discard(l.left); err != nil {

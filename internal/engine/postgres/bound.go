@@ -10,7 +10,7 @@ import (
 
 var hashBound = regexp.MustCompile(`^FOR VALUES WITH \(modulus ([0-9]{1,9}), remainder ([0-9]{1,9})\)$`)
 
-// parseBound reads the bound of a partition as pg_get_expr writes it:
+// parseBound parses the bound of a partition as pg_get_expr writes it:
 // FOR VALUES FROM ('2020-01-01') TO (MAXVALUE).
 func parseBound(text string) (b schema.Bound, ok bool) {
 	if text == "DEFAULT" {
@@ -32,7 +32,7 @@ func parseBound(text string) (b schema.Bound, ok bool) {
 	if !is {
 		return b, false
 	}
-	// A value can have this text in it: then one of the halves has no end.
+	// A value can contain this text. Then one of the halves does not parse.
 	for at := range values {
 		from, to, ok := cutAt(values, at, ") TO (")
 		if !ok {
@@ -53,7 +53,7 @@ func cutAt(s string, at int, sep string) (before, after string, ok bool) {
 	return s[:at], after, ok
 }
 
-// boundValues reads values with commas between them.
+// boundValues parses values separated by commas.
 func boundValues(list string) ([]schema.Expr, bool) {
 	e, err := schema.ParseExpr(dialect, "ARRAY["+list+"]")
 	return e.Args, err == nil && e.Op == "ARRAY"

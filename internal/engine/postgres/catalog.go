@@ -12,11 +12,10 @@ import (
 	"snap/internal/schema"
 )
 
-// The catalog is read as one JSON object per row, in one round trip. The objects
-// have the names of [schema.Schema] where its types can take them as they are.
+// The catalog is read as one JSON object per row, in one round trip. The keys are those of
+// [schema.Schema] where its types can be decoded directly.
 
-// catalog is what the server says about a database. Object identifiers are texts
-// in it.
+// catalog is the server's description of a database. Object identifiers are strings.
 type catalog struct {
 	namespaces  []schema.Namespace
 	extensions  []schema.Extension
@@ -31,7 +30,7 @@ type catalog struct {
 	comment     string
 }
 
-// catalogType is a type that a column, a domain or an array has.
+// catalogType is the type of a column, a domain's base type or an array's element type.
 type catalogType struct {
 	OID       string
 	Text      string // as format_type writes it
@@ -127,8 +126,8 @@ type catalogIndex struct {
 	Comment          string
 }
 
-// catalogSession makes names come qualified, and texts as they are stored. To
-// compile the queries would take longer than to run them.
+// catalogSession makes the server qualify names and return strings as they are stored. It turns
+// off JIT because compiling the queries would take longer than running them.
 const catalogSession = "SET client_encoding = SQL_ASCII; SET jit = off"
 
 // readCatalog reads the catalog in the transaction that conn is in.
@@ -174,8 +173,8 @@ func appendTo[T any](all *[]T) func(text string) error {
 	}
 }
 
-// labelJSON reads a JSON text of the database's encoding. Bytes that are no
-// characters are written as in names of tables: \xE9.
+// labelJSON converts a JSON text from the database's encoding. It writes bytes that are not
+// characters as names of tables do: \xE9.
 func labelJSON(stored *charset.Charset, text string) string {
 	if stored == nil {
 		return text
@@ -191,8 +190,8 @@ func labelJSON(stored *charset.Charset, text string) string {
 	return b.String()
 }
 
-// values reads the sequences' values. No function tells all of a sequence's
-// state on every version, so each is read as a table.
+// values reads the sequences' values. It reads each sequence as a table, because no function
+// returns the whole state of a sequence on every server version.
 func (c *catalog) values(ctx context.Context, conn *pgconn.PgConn, listed *pgconn.Result) error {
 	const batch = 500
 	for at := 0; at < len(listed.Rows); at += batch {
@@ -214,7 +213,7 @@ func (c *catalog) values(ctx context.Context, conn *pgconn.PgConn, listed *pgcon
 // ownSchemas is the condition for the schemas of the database's own objects.
 const ownSchemas = `nspname NOT IN ('pg_catalog', 'information_schema') AND nspname NOT LIKE 'pg\_%'`
 
-// notMade is the condition for an object that no extension has made.
+// notMade returns the condition for an object that does not belong to an extension.
 func notMade(class, oid string) string {
 	return fmt.Sprintf("NOT EXISTS (SELECT FROM pg_depend e WHERE e.classid = '%s'::regclass AND e.objid = %s AND "+
 		"e.deptype = 'e')", class, oid)
@@ -226,25 +225,25 @@ func ownTables() string {
 	WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't' AND ` + ownSchemas + ` AND ` + notMade("pg_class", "c.oid")
 }
 
-// relationName is the name of a relation as an object.
+// relationName returns an expression for the name of a relation, as a JSON object.
 func relationName(oid string) string {
 	return fmt.Sprintf(`(SELECT json_build_object('schema', rn.nspname, 'name', r.relname) FROM pg_class r JOIN pg_namespace rn ON rn.oid = r.relnamespace WHERE r.oid = %s)`, oid)
 }
 
-// collationOf is the name of a collation as an object, NULL when it is the
-// default one of what it is compared with.
+// collationOf returns an expression for the name of a collation, as a JSON object. It is NULL if
+// the collation equals usual.
 func collationOf(oid, usual string) string {
 	return fmt.Sprintf(`(SELECT json_build_object('schema', ln.nspname, 'name', l.collname) FROM pg_collation l JOIN pg_namespace ln ON ln.oid = l.collnamespace WHERE l.oid = %s AND l.oid <> %s)`, oid, usual)
 }
 
-// keyOf is a column of an index or a partition key as an object.
+// keyOf returns an expression for a column of an index or a partition key, as a JSON object.
 func keyOf(attribute, class, collation, flags string) string {
 	return fmt.Sprintf(`json_strip_nulls(json_build_object('name', a.attname, 'desc', (%[4]s & 1) <> 0, 'nullsfirst', (%[4]s & 2) <> 0,
 		'opclass', CASE WHEN NOT o.opcdefault THEN o.opcname END, 'opschema', os.nspname, 'opextension', oe.extname,
 		'collation', %[3]s)) ORDER BY %[1]s)`, attribute, class, collation, flags)
 }
 
-// sequencesResult is the place of the sequences in catalogQueries.
+// sequencesResult is the index of the sequences in catalogQueries.
 const sequencesResult = 5
 
 // catalogQueries returns the queries, in the order of the fields of [catalog].
@@ -327,13 +326,14 @@ func catalogQueries() []string {
 const opClass = `LEFT JOIN pg_opclass o ON o.oid = u.class LEFT JOIN pg_namespace os ON os.oid = o.opcnamespace
 	LEFT JOIN pg_depend od ON od.classid = 'pg_opclass'::regclass AND od.objid = o.oid AND od.deptype = 'e' LEFT JOIN pg_extension oe ON oe.oid = od.refobjid`
 
-// columnsOf are the names of columns by their numbers, NULL for none.
+// columnsOf returns an expression for the names of columns by their numbers, NULL if there are
+// none.
 func columnsOf(table, numbers string) string {
 	return fmt.Sprintf(`(SELECT json_agg(a.attname ORDER BY u.at) FROM unnest(%[2]s) WITH ORDINALITY u(number, at) JOIN pg_attribute a ON a.attrelid = %[1]s AND a.attnum = u.number)`, table, numbers)
 }
 
-// programQuery returns the query that lists what can compute, but for what [describer] finds among the
-// rest: expressions, indexes and extensions.
+// programQuery returns the query that lists the objects with code. It omits expressions, indexes
+// and extensions, which [describer] finds in the rest of the catalog.
 func programQuery() string {
 	var parts []string
 	add := func(kind, schema, name, on, from, condition string) {
@@ -345,7 +345,7 @@ func programQuery() string {
 	in := func(table, alias, namespace string) string {
 		return fmt.Sprintf("%s %s JOIN pg_namespace n ON n.oid = %s.%s", table, alias, alias, namespace)
 	}
-	made := func(class, oid string) string { // by a type, as the functions of a range are
+	made := func(class, oid string) string { // created with a type, such as the functions of a range
 		return fmt.Sprintf("EXISTS (SELECT FROM pg_depend d WHERE d.classid = '%s'::regclass AND d.objid = %s AND "+
 			"d.deptype = 'i')", class, oid)
 	}

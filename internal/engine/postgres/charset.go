@@ -15,11 +15,10 @@ import (
 // server's conversion to UTF-8 does not know every byte and is not always reversible. Code that
 // looks at texts converts them to UTF-8 here.
 
-// asciiOnly is the encoding of a database that does not know how its texts are
-// encoded.
+// asciiOnly is the encoding SQL_ASCII: the database does not know how its strings are encoded.
 const asciiOnly = "SQL_ASCII"
 
-// charsetOf returns the charset of a server's encoding; nil is UTF-8.
+// charsetOf returns the charset of a server's encoding, or nil for UTF-8.
 func charsetOf(name string) *charset.Charset {
 	if one := singleByte(name); one != nil {
 		return charset.Single(name, one)
@@ -36,15 +35,14 @@ func charsetOf(name string) *charset.Charset {
 	return charset.Unknown(name)
 }
 
-// converts reports whether a server can convert an encoding to UTF-8 and back,
-// and [charsetOf] as well.
+// converts reports whether both the server and [charsetOf] can convert an encoding to UTF-8 and
+// back.
 func converts(name string) bool {
 	return name == "UTF8" || name == "" || singleByte(name) != nil || multiByte(name) != nil
 }
 
-// singleByte returns an encoding by its name in PostgreSQL (the manual's table
-// of character sets), nil when the encoding does not have one byte for each
-// character.
+// singleByte returns an encoding by its name in PostgreSQL (the manual's table of character sets),
+// or nil if the encoding is not a single-byte one.
 func singleByte(name string) *charmap.Charmap {
 	return map[string]*charmap.Charmap{
 		"LATIN1": charmap.ISO8859_1, "LATIN2": charmap.ISO8859_2, "LATIN3": charmap.ISO8859_3,
@@ -62,14 +60,14 @@ func singleByte(name string) *charmap.Charmap {
 	}[name]
 }
 
-// multiByte returns an encoding with two or three bytes for what is not ASCII.
+// multiByte returns an encoding that uses two or three bytes for characters outside ASCII.
 func multiByte(name string) encoding.Encoding {
 	return map[string]encoding.Encoding{"EUC_JP": japanese.EUCJP, "EUC_KR": korean.EUCKR,
 		"EUC_CN": simplifiedchinese.GBK}[name]
 }
 
-// spoken is the encoding that our sessions speak: UTF-8, whatever the database's
-// is; where nobody can convert that, texts come and go as they are.
+// spoken returns the client encoding of our sessions. It is UTF-8, or SQL_ASCII if the database's
+// encoding cannot be converted, so that strings are transferred unchanged.
 func spoken(database string) string {
 	if converts(database) {
 		return "UTF8"
@@ -77,7 +75,7 @@ func spoken(database string) string {
 	return asciiOnly
 }
 
-// charsetOn returns the charset of the database that is connected to.
+// charsetOn returns the charset of the connected database.
 func charsetOn(conn *pgconn.PgConn) *charset.Charset {
 	return charsetOf(conn.ParameterStatus("server_encoding"))
 }

@@ -11,12 +11,11 @@ import (
 	"snap/internal/schema"
 )
 
-// The programs of others are restored by pg_restore, after checking that each entry of the dump
-// consists of statements of its kind for its name.
+// pg_restore loads the programs of snapshots from others. Before that, review checks that each
+// entry of the dump only has statements of its kind, for the object that it names.
 
-// forms are the statements that an entry of a kind consists of: the first, and
-// those that may follow it. NAME is the entry's name, ANY a name, and a word in
-// brackets may be missing.
+// forms maps a kind of entry to patterns for its statements: the first one, and those that may
+// follow it. NAME is the entry's name, ANY is any name, and a word in brackets is optional.
 var forms = map[string]struct{ first, then []string }{
 	"SCHEMA": {first: []string{"create schema NAME"}},
 	"TYPE":   {first: []string{"create type NAME as"}}, "SHELL TYPE": {first: []string{"create type NAME"}},
@@ -74,26 +73,26 @@ var forms = map[string]struct{ first, then []string }{
 	"TABLE DATA":                   {}, "BLOBS": {}, "BLOB METADATA": {},
 }
 
-// passedOver are the kinds of entries that a load never restores.
+// passedOver are the kinds of entries that a load skips.
 var passedOver = []string{"ACL", "DEFAULT ACL", "DATABASE", "DATABASE PROPERTIES", "SECURITY LABEL", "STATISTICS DATA",
 	"SUBSCRIPTION", "SUBSCRIPTION TABLE", "EXTENSION"}
 
-// leftToSuperusers are the kinds of objects that only a superuser may create, or
-// that lead out of the database.
+// leftToSuperusers are the kinds of objects that only a superuser may create, or that reach
+// outside of the database.
 var leftToSuperusers = []string{
 	"PROCEDURAL LANGUAGE", "EVENT TRIGGER", "FOREIGN DATA WRAPPER", "SERVER", "USER MAPPING", "FOREIGN TABLE",
 	"ACCESS METHOD", "OPERATOR CLASS",
 	"OPERATOR FAMILY", "TRANSFORM", "TEXT SEARCH PARSER", "TEXT SEARCH TEMPLATE",
 }
 
-// clientEncodings have characters with bytes of ASCII in them.
+// clientEncodings are encodings whose multi-byte characters can contain ASCII bytes.
 var clientEncodings = []string{"SJIS", "SHIFT_JIS_2004", "BIG5", "GBK", "UHC", "GB18030", "JOHAB"}
 
 // review checks the entries of a dump before pg_restore gets them.
 type review struct {
 	stored    *charset.Charset
 	announced *schema.Schema // the schema that a foreign snapshot announces; nil for others
-	left      []string       // entries that are not restored
+	left      []string       // entries that are left out
 }
 
 func notRestored(e dumpEntry, why string) error {
@@ -142,13 +141,13 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 	return ids, wanted, nil
 }
 
-// leftComment reports whether a comment is on an object that is not restored.
+// leftComment reports whether a comment is on an object that is left out.
 func (r *review) leftComment(tag string) bool {
 	return tag == "SCHEMA public" || slices.ContainsFunc(append([]string{"EXTENSION"}, leftToSuperusers...),
 		func(kind string) bool { return strings.HasPrefix(tag, kind+" ") })
 }
 
-// extension reads CREATE EXTENSION IF NOT EXISTS x WITH SCHEMA y.
+// extension parses CREATE EXTENSION IF NOT EXISTS x WITH SCHEMA y.
 func (r *review) extension(e dumpEntry) (x schema.Extension, err error) {
 	all, err := statements(e.definition)
 	if err != nil || len(all) != 1 {
@@ -192,8 +191,8 @@ func (r *review) entry(e dumpEntry) error {
 	return r.announcedFor(e)
 }
 
-// contents checks what follows the name of an entry, where that could do more
-// than make the object. It returns why it is refused.
+// contents checks the text after the name of an entry, for kinds whose statement could do more
+// than create the object. It returns why the entry is refused, or "".
 func (r *review) contents(e dumpEntry, s []token) string {
 	has := func(i int, texts ...string) bool {
 		return i+1 < len(s) && s[i].kind == word && slices.Contains(texts, s[i].text)
@@ -235,7 +234,7 @@ func (r *review) contents(e dumpEntry, s []token) string {
 	return ""
 }
 
-// rows checks an entry that has rows and no statement but COPY.
+// rows checks an entry that has rows, and no statement except COPY.
 func (r *review) rows(e dumpEntry) error {
 	if strings.Trim(e.definition, "0123456789\n") != "" {
 		if all, err := statements(e.definition); err != nil || len(all) > 0 {
@@ -262,7 +261,7 @@ func (r *review) rows(e dumpEntry) error {
 	return nil
 }
 
-// match returns what follows a pattern at the start of a statement.
+// match matches a pattern at the start of a statement, and returns the tokens after it.
 func (r *review) match(pattern string, s []token, e dumpEntry) (rest []token, ok bool) {
 	for want := range strings.FieldsSeq(pattern) {
 		optional := strings.HasPrefix(want, "[")
@@ -283,7 +282,7 @@ func (r *review) match(pattern string, s []token, e dumpEntry) (rest []token, ok
 	return s, true
 }
 
-// qualified takes a name with at most one qualifier.
+// qualified parses a name with at most one qualifier.
 func qualified(s []token) (namespace, last string, rest []token, ok bool) {
 	for range 2 {
 		if len(s) == 0 || s[0].kind > name {
@@ -320,8 +319,8 @@ var announcedKinds = map[string][]string{
 	"TEXT SEARCH DICTIONARY":    {"text search dictionary"}, "PUBLICATION": {"publication"},
 }
 
-// announcedFor checks that a foreign snapshot has named the entry, so that the
-// person who chose its programs has seen it.
+// announcedFor checks that a foreign snapshot lists the entry among its programs, so that the
+// person who chose to load them has seen it.
 func (r *review) announcedFor(e dumpEntry) error {
 	if r.announced == nil {
 		return nil
@@ -344,7 +343,7 @@ func (r *review) announcedFor(e dumpEntry) error {
 	return nil
 }
 
-// reviewOf returns how the entries of a dump are checked; nil if they are not.
+// reviewOf returns the review for a dump, or nil if its entries are not checked.
 func reviewOf(d engine.Dump) *review {
 	switch d.Trust {
 	case engine.Ours:

@@ -9,20 +9,19 @@ import (
 	"snap/internal/engine"
 )
 
-// chunkSize is how many bytes of rows are one chunk of a dump that is written
-// here. pg_dump makes a chunk of every row, and each has a head of five bytes,
-// to be written, compressed and read.
+// chunkSize is the number of bytes of rows in a chunk of a dump that is written here. pg_dump
+// writes each row as a chunk of its own, with a header of five bytes that costs time to write,
+// compress and read.
 const chunkSize = 64 << 10
 
-// endOfRows is what pg_dump writes behind a table's rows, each of which ends
-// with an end of line.
+// endOfRows is the text that pg_dump writes after a table's rows. Each row ends with an end of
+// line.
 const endOfRows = "\\.\n\n\n"
 
-// condense rewrites a dump, unchanged except for the chunks, and returns how
-// many rows it has of each table, by schema and name. The rows come from the
-// relay, if there is one. A dump of a version that is not known is written as
-// it is, without counts; with a relay it is errUnknownVersion, and nothing is
-// written.
+// condense copies a dump with larger chunks, and returns the number of rows of each table, by
+// schema and name. The rows come from the relay, if there is one. A dump of an unknown version is
+// copied unchanged, without counts; with a relay, condense returns errUnknownVersion and writes
+// nothing.
 func condense(r io.Reader, via *relay, w io.Writer) (map[[2]string]int64, error) {
 	d := &dumpReader{r: bufio.NewReaderSize(r, 1<<20), echo: &bytes.Buffer{}}
 	d.header()
@@ -67,8 +66,7 @@ func condense(r io.Reader, via *relay, w io.Writer) (map[[2]string]int64, error)
 	return counts, errors.Join(err, out.out.Flush())
 }
 
-// rowsVia writes a block with the rows that the relay has kept of it, and returns
-// how many they are.
+// rowsVia writes a block with the rows that the relay kept, and returns their number.
 func (r *rewriter) rowsVia(via *relay) (rows int64, err error) {
 	if via == nil {
 		return r.condensed()
@@ -81,13 +79,13 @@ func (r *rewriter) rowsVia(via *relay) (rows int64, err error) {
 	if err != nil {
 		return rows, err
 	}
-	r.d.chunks(func([]byte) {}) // what the relay has given pg_dump in their place
+	r.d.chunks(func([]byte) {}) // skip the padding that the relay sent to pg_dump instead
 	r.chunk([]byte(endOfRows))
 	r.int(0)
 	return rows, r.d.err
 }
 
-// condensed copies a block of a table's rows and returns how many they are.
+// condensed copies a block of a table's rows and returns their number.
 func (r *rewriter) condensed() (rows int64, err error) {
 	chunk := make([]byte, 0, 2*chunkSize)
 	put := func() {

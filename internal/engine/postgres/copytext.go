@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// parseCopy returns the table that a COPY statement of a dump fills, as it stands
-// there, and the columns that it names:
+// parseCopy returns the table that a COPY statement of a dump fills, as it is written there, and
+// the columns that the statement names:
 // COPY public.customer (id, "e mail") FROM stdin;
 func parseCopy(statement string) (table string, columns []string, err error) {
 	table, ok := strings.CutPrefix(statement, "COPY ")
@@ -41,7 +41,7 @@ func parseCopy(statement string) (table string, columns []string, err error) {
 	}
 }
 
-// identifier takes a name, quoted or not, from the start of s.
+// identifier parses a name, quoted or not, at the start of s.
 func identifier(s string) (name, rest string, err error) {
 	if !strings.HasPrefix(s, `"`) {
 		end := strings.IndexAny(s, " .,()")
@@ -90,7 +90,7 @@ func unescape(field []byte) string {
 
 // appendEscaped appends a value as a field of COPY's text format.
 func appendEscaped(out []byte, value string) []byte {
-	plain := 0 // where what is not appended yet begins
+	plain := 0 // start of the text that is not appended yet
 	for i := range len(value) {
 		c := value[i]
 		if c > '\r' && c != '\\' {

@@ -57,7 +57,7 @@ func (s *scratch) loadData(ctx context.Context, u *unpacking, jobs int, ahead *a
 	return counts, g.Wait()
 }
 
-// progress returns what loaders report their bytes to.
+// progress returns the function to which loaders report the bytes that they loaded.
 func (s *scratch) progress() func(int) {
 	var mu sync.Mutex
 	var done int64
@@ -105,7 +105,7 @@ func loadBlock(ctx context.Context, conn *pgx.Conn, b *block, rows io.Reader) (i
 	return tag.RowsAffected(), err
 }
 
-// options returns the options of the statement that loads the rows.
+// options returns the options of the COPY statement that loads the rows, with first before them.
 func (b *block) options(first string) string {
 	var all []string
 	if first != "" {
@@ -120,7 +120,7 @@ func (b *block) options(first string) string {
 	return " WITH (" + strings.Join(all, ", ") + ")"
 }
 
-// dataFailure makes a person's error of a table that could not be filled.
+// dataFailure returns the error for a table whose rows could not be loaded.
 func (s *scratch) dataFailure(b *block, err error) error {
 	err = s.here.failure(err)
 	var known *snap.Error
@@ -132,8 +132,8 @@ func (s *scratch) dataFailure(b *block, err error) error {
 	return err
 }
 
-// useList writes the list of what pg_restore is to do besides the data: lines
-// that begin with the entries' numbers.
+// useList writes pg_restore's list of entries to restore, without the data. Each line begins with
+// the number of an entry.
 func useList(dir string, l *layout) (path string, err error) {
 	var text strings.Builder
 	for _, id := range l.others {

@@ -10,11 +10,11 @@ import (
 	"snap/internal/schema"
 )
 
-// dialect is the SQL that descriptions are read from and written in.
+// dialect is the SQL dialect of the descriptions.
 const dialect = schema.PostgreSQL
 
-// describeSchema returns the objects of the database as data, as the transaction
-// that conn is in sees them. Everything that can compute is named as a program.
+// describeSchema describes the database's objects as data, as the transaction of conn sees them.
+// It lists every object with code as a program.
 func describeSchema(ctx context.Context, conn *pgconn.PgConn) (*schema.Schema, error) {
 	c, err := readCatalog(ctx, conn)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *catalog) schema() *schema.Schema {
 	return d.s
 }
 
-// describer makes a description of a catalog.
+// describer derives the description from a catalog.
 type describer struct {
 	*catalog
 	s         *schema.Schema
@@ -64,11 +64,11 @@ type describer struct {
 	indexes   map[string]*catalogIndex
 }
 
-// described is a table in the making.
+// described is a table that is being described.
 type described struct {
 	schema.Table
 	from *catalogTable
-	odd  map[string]bool // columns that are text in the description, and no text in the database
+	odd  map[string]bool // columns described as text that have another type in the database
 }
 
 func (d *describer) index() {
@@ -103,8 +103,8 @@ func (d *describer) program(kind string, name schema.Name, on string) {
 	d.s.Programs = append(d.s.Programs, schema.Program{Kind: kind, Name: name, On: on})
 }
 
-// typeOf returns a type. One that the description cannot have is text, which
-// takes the rows of every type, and odd.
+// typeOf returns a type. For a type that descriptions do not support it returns text, which can
+// store the values of every type, and odd is true.
 func (d *describer) typeOf(oid string, written string) (t schema.Type, odd bool) {
 	from, dims := d.types[oid], 0
 	if element, ok := d.types[from.Element]; ok {
@@ -130,8 +130,8 @@ func orText(t schema.Type) (_ schema.Type, odd bool) {
 	return t, false
 }
 
-// builtin returns a built-in type by its text, which may come with a modifier:
-// "character varying" and "character varying(20)[]".
+// builtin returns a built-in type. text is its name, such as "character varying", and written its
+// full form with modifiers, such as "character varying(20)[]".
 func (d *describer) builtin(text, written string, dims int) (schema.Type, bool) {
 	t := schema.Type{Name: text, Args: typeArgs(written), Dims: dims}
 	if !t.Allowed(dialect) {
@@ -140,7 +140,7 @@ func (d *describer) builtin(text, written string, dims int) (schema.Type, bool) 
 	return orText(t)
 }
 
-// typeArgs returns the arguments in the text of a type.
+// typeArgs returns the arguments in a type's full form.
 func typeArgs(text string) []string {
 	_, args, ok := strings.Cut(text, "(")
 	args, _, closed := strings.Cut(args, ")")
@@ -150,8 +150,8 @@ func typeArgs(text string) []string {
 	return strings.Split(args, ",")
 }
 
-// expr returns an expression of these columns, nil if it can do more than the
-// description may.
+// expr parses an expression over these columns. It returns nil if descriptions do not allow the
+// expression.
 func (d *describer) expr(text string, columns ...string) *schema.Expr {
 	e, err := schema.ParseExpr(dialect, text)
 	if err != nil || !d.resolve(&e, columns) {
@@ -160,8 +160,8 @@ func (d *describer) expr(text string, columns ...string) *schema.Expr {
 	return &e
 }
 
-// resolve gives the types of an expression their extensions, and reports whether
-// they, its columns and its sequences are in the description.
+// resolve sets the extensions of an expression's types. It reports whether the types, columns and
+// sequences of the expression are in the description.
 func (d *describer) resolve(e *schema.Expr, columns []string) bool {
 	if e.Column != "" && !slices.Contains(columns, e.Column) {
 		return false // a word such as CURRENT_USER
@@ -205,8 +205,8 @@ func (d *describer) domain(from catalogDomain) schema.Domain {
 	return x
 }
 
-// replicaIdentities are the replica identities that are no index and not the
-// usual one.
+// replicaIdentity returns the name of a replica identity, or "" for the default one and for an
+// index.
 func replicaIdentity(kind string) string { return map[string]string{"f": "full", "n": "nothing"}[kind] }
 
 func (d *describer) table(from *catalogTable) {
@@ -257,7 +257,7 @@ func (d *describer) column(t *described, from *catalogColumn) schema.Column {
 
 func builtinCollation(name *schema.Name) bool { return name != nil && name.Schema == "pg_catalog" }
 
-// plain reports whether columns are all in the description with their own types.
+// plain reports whether the description has all of these columns with their own types.
 func (t *described) plain(columns ...string) bool {
 	return !slices.ContainsFunc(columns, func(name string) bool {
 		at := slices.IndexFunc(t.Columns, func(c schema.Column) bool { return c.Name == name })
@@ -273,7 +273,7 @@ func (t *described) names() []string {
 	return all
 }
 
-// stored reports whether columns have values of their own.
+// stored reports whether the values of all of these columns are stored, not computed.
 func (t *described) stored(columns ...string) bool {
 	return !slices.ContainsFunc(columns, func(name string) bool {
 		at := slices.IndexFunc(t.Columns, func(c schema.Column) bool { return c.Name == name })
@@ -346,7 +346,7 @@ func (d *describer) foreignKey(t *described, k *catalogConstraint) bool {
 	return true
 }
 
-// plainIndex describes an index of columns alone.
+// plainIndex describes an index without expressions.
 func (d *describer) plainIndex(x *catalogIndex) {
 	if x.Constraint {
 		return
@@ -370,8 +370,8 @@ func (d *describer) plainIndex(x *catalogIndex) {
 	}
 }
 
-// keyColumns returns the columns of an index, and whether they are plain ones
-// with operator classes and collations that a description may have.
+// keyColumns returns the columns of an index. ok is false if one of them is not plain, or has an
+// operator class or a collation that descriptions do not allow.
 func (t *described) keyColumns(from []catalogKey, method string) (all []schema.KeyColumn, ok bool) {
 	for _, k := range from {
 		own := k.OpSchema != "pg_catalog" && !allowedExtension(k.OpExtension)
@@ -386,9 +386,9 @@ func (t *described) keyColumns(from []catalogKey, method string) (all []schema.K
 	return all, len(all) > 0
 }
 
-// divide describes what is a part of what. A table that is divided by more than
-// columns and allowed expressions is whole in the description, and its
-// partitions are tables that inherit from it.
+// divide describes partitioning and inheritance. If a partition key has more than columns and
+// allowed expressions, the table is described as not partitioned, and its partitions as tables
+// that inherit from it.
 func (d *describer) divide() {
 	byName, whole := map[schema.Name]*described{}, map[schema.Name]bool{}
 	for _, t := range d.tables {
@@ -417,7 +417,8 @@ func (d *describer) divide() {
 	}
 }
 
-// divided describes how a table is divided.
+// divided describes the partition key of a table. It returns false if descriptions do not allow
+// the key.
 func (d *describer) divided(t *described) bool {
 	from := t.from.Divided
 	p := &schema.Partitions{Method: map[string]string{"r": "range", "l": "list", "h": "hash"}[from.Strategy]}
@@ -430,7 +431,7 @@ func (d *describer) divided(t *described) bool {
 			p.Columns = append(p.Columns, columns...)
 			continue
 		}
-		e := d.expr(from.Expr, t.names()...) // it is the one expression, or not parsed
+		e := d.expr(from.Expr, t.names()...) // nil if the key has several expressions
 		if e == nil || k.OpClass != "" || k.OpSchema != "pg_catalog" || k.Collation != nil &&
 			!builtinCollation(k.Collation) {
 			return false
@@ -441,7 +442,7 @@ func (d *describer) divided(t *described) bool {
 	return p.Method != "" && len(p.Columns) > 0
 }
 
-// part describes which rows of its parent a table has.
+// part describes the rows of its parent that a partition has.
 func (d *describer) part(t *described, parent schema.Name) {
 	bound, ok := parseBound(t.from.Bound)
 	for _, values := range append(slices.Clone(bound.In), bound.From, bound.To) {

@@ -49,8 +49,7 @@ func (e Engine) Dump(ctx context.Context, raw string, w io.Writer, o engine.Opti
 	return retryMoved(out, func() (engine.Info, error) { return d.dumpOnce(ctx, tool, info, out) })
 }
 
-// describe fills in what can be seen of the database, and what a dump of it leaves
-// out.
+// describe sets the description of the database, and the warnings about what a dump omits.
 func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
 	err := inspect(ctx, conn, info)
 	if err == nil {
@@ -59,7 +58,7 @@ func describe(ctx context.Context, conn *pgx.Conn, info *engine.Info) error {
 	return err
 }
 
-// dumpArguments are those of pg_dump.
+// dumpArguments returns the arguments of pg_dump.
 func (d database) dumpArguments(t tool, snapshot string) []string {
 	args := []string{
 		"--format=custom", "--compress=0", "--no-privileges", "--no-subscriptions", "--encoding=" +
@@ -189,7 +188,7 @@ func (d database) dumpVia(ctx context.Context, via *relay, t tool, snapshot stri
 	return counts, said.Warnings(), nil
 }
 
-// failing remembers that writing failed, to tell it from a failure to read.
+// failing remembers that writing failed, to distinguish that from a failure to read.
 type failing struct {
 	w   io.Writer
 	err error
@@ -201,8 +200,8 @@ func (f *failing) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// merge returns the tables with the rows that were counted. The stream decides:
-// a table made or dropped since the listing is as pg_dump saw it.
+// merge returns the tables with their counted rows. A table that was created or dropped after the
+// listing is treated as pg_dump saw it.
 func merge(listed []engine.Table, counts map[[2]string]int64) []engine.Table {
 	if counts == nil {
 		return listed

@@ -45,7 +45,7 @@ func (s *scratch) loadForeign(ctx context.Context, info engine.Info, u *unpackin
 	return s.place.failure(s.reassignData(ctx))
 }
 
-// describedTables are those of a manifest's tables whose rows are loaded.
+// describedTables returns the tables of a manifest whose rows are loaded.
 func describedTables(tables []engine.Table, d *schema.Schema) []engine.Table {
 	described := map[[2]string]bool{}
 	for _, t := range d.Tables {
@@ -55,8 +55,8 @@ func describedTables(tables []engine.Table, d *schema.Schema) []engine.Table {
 		func(t engine.Table) bool { return !described[[2]string{t.Schema, t.Name}] })
 }
 
-// prepare creates the extensions, before there is anything else in the database,
-// and learns what the server has. The user's own session does this.
+// prepare creates the extensions while the database is still empty, and reads which collations and
+// operator classes the server has. It uses the user's own session.
 func (s *scratch) prepare(ctx context.Context, g *generator) error {
 	conn, err := s.place.named(s.here.name()).connect(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *scratch) prepare(ctx context.Context, g *generator) error {
 		func(name, _ string) { g.locales[name] = true })
 }
 
-// extend creates an extension in a schema of the load's.
+// extend creates an extension in its schema, which the load's role owns.
 func (s *scratch) extend(ctx context.Context, conn *pgx.Conn, x schema.Extension) error {
 	owner := "CURRENT_USER"
 	if s.loader.name != "" {
@@ -104,9 +104,9 @@ func (s *scratch) extend(ctx context.Context, conn *pgx.Conn, x schema.Extension
 	return err
 }
 
-// admit prepares for the entries of a dump that were checked: it refuses them
-// where they would run with more rights than they need, and creates their
-// extensions. Those that are not on the list are created by the role of the load.
+// admit prepares the load of checked entries. It refuses them if they would run with more rights
+// than they need, and creates their extensions. The load's role creates extensions that are not
+// on the list of allowed ones.
 func (s *scratch) admit(ctx context.Context, u *unpacking) error {
 	if u.review == nil {
 		return nil
@@ -163,7 +163,7 @@ func (s *scratch) confined(ctx context.Context) error {
 	return nil
 }
 
-// generated makes the tables, fills them, and makes the rest.
+// generated creates the tables, fills them, and creates the rest.
 func (s *scratch) generated(ctx context.Context, g *generator, u *unpacking) (map[[2]string]int64, error) {
 	definitions, err := g.definitions()
 	if err != nil {
@@ -198,8 +198,8 @@ func (s *scratch) generated(ctx context.Context, g *generator, u *unpacking) (ma
 	return counts, cmp.Or(g.err, s.each(ctx, rest))
 }
 
-// indexes makes the keys and indexes: those of the biggest tables first, and of
-// partitions before those of their tables, which take them as theirs.
+// indexes creates the keys and indexes: those of the largest tables first, and those of partitions
+// before those of their parent tables, which attach them.
 func (s *scratch) indexes(ctx context.Context, g *generator, u *unpacking) error {
 	size, depth := map[schema.Name]int64{}, map[schema.Name]int{}
 	for _, b := range u.layout.tables {
@@ -242,8 +242,8 @@ func (s *scratch) indexes(ctx context.Context, g *generator, u *unpacking) error
 
 var generatedSession = []string{"SET check_function_bodies = off"}
 
-// statementsAtOnce is how many statements are one transaction: each object that
-// it makes takes locks.
+// statementsAtOnce is the number of statements in a transaction. It is limited because every
+// created object takes locks.
 const statementsAtOnce = 50
 
 // each runs statements one after the other.
@@ -261,11 +261,11 @@ func (s *scratch) each(ctx context.Context, statements []string) error {
 	return nil
 }
 
-// stateDeadlock is the SQLSTATE of one of two that waited for each other.
+// stateDeadlock is the SQLSTATE deadlock_detected.
 const stateDeadlock = "40P01"
 
-// inParallel runs statements, as many at a time as there are jobs. Those that
-// waited for each other run again, one after the other.
+// inParallel runs statements, one per job at a time. Those that ended in a deadlock run again, one
+// after the other.
 func (s *scratch) inParallel(ctx context.Context, statements []string) error {
 	work, again := make(chan string, len(statements)), make(chan string, len(statements))
 	for _, statement := range statements {
@@ -305,7 +305,7 @@ func (s *scratch) inParallel(ctx context.Context, statements []string) error {
 	return s.each(ctx, left)
 }
 
-// largeObjects makes the large objects that the unpacking has put aside.
+// largeObjects creates the large objects that the unpacking wrote to its file.
 func (s *scratch) largeObjects(ctx context.Context, u *unpacking) error {
 	if _, err := u.file.Seek(0, io.SeekStart); err != nil {
 		return err
@@ -326,7 +326,7 @@ func (s *scratch) largeObjects(ctx context.Context, u *unpacking) error {
 	return err
 }
 
-// fillObjects makes the large objects of one block.
+// fillObjects creates the large objects of one block.
 func fillObjects(ctx context.Context, d *dumpReader, tx pgx.Tx) error {
 	all := tx.LargeObjects()
 	for {

@@ -11,9 +11,9 @@ import (
 	"snap/internal/schema"
 )
 
-// The statements that make a described database. Every name, text and number in
-// them comes from a description that [schema.Schema.Check] and [vetting.check]
-// have accepted, and is quoted here or there.
+// This file generates the statements that create a described database. Every name, string and
+// number in them comes from a description that [schema.Schema.Check] and [vetting.check] accepted,
+// and is quoted here or by package schema.
 
 // generator writes the statements for one server.
 type generator struct {
@@ -78,7 +78,7 @@ func (g *generator) expr(e schema.Expr) string {
 	return text
 }
 
-// definitions returns the statements for everything that rows need.
+// definitions returns the statements for everything that must exist before the rows.
 func (g *generator) definitions() (all []string, err error) {
 	for _, n := range g.s.Namespaces {
 		all = append(all, "CREATE SCHEMA IF NOT EXISTS "+quote(n.Name))
@@ -130,8 +130,7 @@ func (g *generator) definitions() (all []string, err error) {
 
 func tableName(t schema.Table) schema.Name { return t.Name }
 
-// inOrder returns objects after those that they need, as far as these are among
-// them.
+// inOrder sorts objects so that each comes after those of them that it depends on.
 func inOrder[T any](all []T, name func(T) schema.Name, needs func(T) []schema.Name) (sorted []T, err error) {
 	at, state := map[schema.Name]int{}, make([]int, len(all))
 	for i, x := range all {
@@ -261,7 +260,7 @@ func (g *generator) options(t schema.Table) string {
 	return " WITH (" + strings.Join(all, ", ") + ")"
 }
 
-// inherited returns what a table says of a column that it inherits.
+// inherited returns the statements for the table's own settings of a column that it inherits.
 func (g *generator) inherited(t schema.Table, c schema.Column) (all []string) {
 	alter := "ALTER TABLE ONLY " + quoteName(t.Name) + " ALTER COLUMN " + quote(c.Name)
 	if c.NotNull {
@@ -292,8 +291,8 @@ func (g *generator) column(c schema.Column) string {
 	return text + " GENERATED " + kind + " AS IDENTITY (SEQUENCE NAME " + quoteName(q.Name) + g.sequence(q, false) + ")"
 }
 
-// collation returns a collation that the server has; "" for others, which are
-// those of the operating system that the database was on.
+// collation returns the COLLATE clause for a built-in collation of the server. It returns "" for
+// others, which come from the operating system of the source server.
 func (g *generator) collation(name *schema.Name) string {
 	if !builtinCollation(name) || !g.locales[name.Name] {
 		return ""
@@ -442,8 +441,7 @@ func (g *generator) references() (all []string) {
 	return all
 }
 
-// rest returns the statements for what is left when the rows and the indexes
-// are there.
+// rest returns the statements for everything that comes after the rows and the indexes.
 func (g *generator) rest() (all []string) {
 	for _, q := range g.s.Sequences {
 		if q.Owner != nil && g.sequences[q.Name] == nil {

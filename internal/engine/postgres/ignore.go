@@ -11,15 +11,14 @@ import (
 	"snap/internal/engine"
 )
 
-// unknownSetting is what pg_restore 17 and later set in every session, and
-// servers before 17 do not know. They refuse the statement and nothing else.
+// unknownSetting is a setting that pg_restore 17 and later set in every session. Servers before 17
+// do not know it and refuse only that statement.
 const unknownSetting = "transaction_timeout"
 
 func setsUnknown(t tool, server int) bool { return major(t.version) >= 17 && server < 17 }
 
-// ignoring is where a pg_restore speaks to that does not stop at errors: it
-// passes on all but the complaints about unknownSetting, and calls failed at
-// the first other error.
+// ignoring receives the output of a pg_restore that does not stop at errors. It passes the output
+// on, without the errors about unknownSetting, and calls failed at the first other error.
 type ignoring struct {
 	said   *engine.Speech
 	failed func()
@@ -52,15 +51,15 @@ func (i *ignoring) see(line string) {
 	}
 }
 
-// onlyThose reports whether pg_restore did everything else and exited with 1
-// only because of what was ignored.
+// onlyThose reports whether pg_restore completed, and exited with 1 only because of ignored
+// errors.
 func (i *ignoring) onlyThose(err error) bool {
 	var exit *exec.ExitError
 	return !i.real && errors.As(err, &exit) && exit.ExitCode() == 1
 }
 
-// olderServer adds to a failure what the reason is likely to be: a server that
-// is older than the one the snapshot was built from.
+// olderServer adds the likely reason to a failure if the destination's server is older than the
+// one that the snapshot was built from.
 func olderServer(err error, built, server string) error {
 	var failed *snap.Error
 	if major(built) <= major(server) || !errors.As(err, &failed) || failed.Code != snap.CodeDatabase {

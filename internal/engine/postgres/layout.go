@@ -7,40 +7,40 @@ import (
 	"snap/internal/schema"
 )
 
-// layout is what a dump's table of contents says about how to load it.
+// layout says how to load a dump. It is derived from the dump's table of contents.
 type layout struct {
 	setup  []string       // statements for every session that loads: encoding, search path
-	tables map[int]*block // the data of tables, by its number
-	others []int          // the table of contents without the data of tables, in its order
+	tables map[int]*block // the data of tables, by the number of the entry
+	others []int          // the entries without the data of tables, in order
 
-	extensions []schema.Extension // to create before all else, of a dump whose entries are checked
+	extensions []schema.Extension // to create first, if the entries were checked
 }
 
 // block is one table's data.
 type block struct {
 	schema, name string
-	copy         string // the statement, without its semicolon
-	encoding     string // of the rows; "" is the session's
-	fresh        bool   // the load creates the table itself, and the data is for it alone
+	copy         string // the COPY statement, without its semicolon
+	encoding     string // of the rows; "" is the session's encoding
+	fresh        bool   // the load creates the table, and no other data goes into it
 
-	shared  bool // several load it at a time
-	settled bool // what the planner is to know of it does not wait for more than its rows
+	shared  bool // several sessions load it at a time
+	settled bool // it can be analyzed as soon as it has its rows
 
-	// Where its rows are, as far as they are unpacked; guarded by the spool.
+	// The position of the unpacked rows. The spool guards these fields.
 	offset, size int64
-	ends         []int64 // of its pieces, each of whole rows
-	whole        bool    // all of it is there
-	taken        int     // pieces that somebody loads or has loaded
+	ends         []int64 // of its pieces; each consists of whole rows
+	whole        bool    // all rows are unpacked
+	taken        int     // pieces that are loaded or being loaded
 }
 
-// noRows is the longest data of a table without rows: the mark of their end.
+// noRows is the size of the data of a table without rows: the end marker.
 const noRows = int64(len("\\.\n\n\n"))
 
 func (b *block) key() [2]string { return [2]string{b.schema, b.name} }
 
-// table is what the statement names it, in the dump's encoding.
+// table returns the table's name in the COPY statement, in the dump's encoding.
 func (b *block) table() string {
-	name, _, _ := parseCopy(b.copy) // layoutOf has seen that it can be read
+	name, _, _ := parseCopy(b.copy) // layoutOf checked that it parses
 	return name
 }
 
@@ -58,8 +58,7 @@ func (l *layout) share(tables []engine.Table, jobs int) {
 	}
 }
 
-// oneTable reports whether nearly all rows are of one table: then there is
-// little to do besides its indexes.
+// oneTable reports whether one table has nearly all rows. Then its indexes are most of the work.
 func oneTable(tables []engine.Table) bool {
 	most, total := int64(0), int64(0)
 	for _, t := range tables {
@@ -68,7 +67,7 @@ func oneTable(tables []engine.Table) bool {
 	return most*4 > total*3
 }
 
-// layoutOf reads a table of contents. No rows are unpacked yet.
+// layoutOf derives the layout from a table of contents, before any rows are unpacked.
 func layoutOf(entries []dumpEntry) *layout {
 	l := &layout{tables: map[int]*block{}}
 	made, partition, computed := map[[2]string]bool{}, map[[2]string]bool{}, map[string]bool{}
@@ -90,11 +89,11 @@ func layoutOf(entries []dumpEntry) *layout {
 			b := &block{
 				schema: e.namespace, name: e.tag,
 				copy: strings.TrimSuffix(strings.TrimSpace(e.copy), ";"),
-				// Rows of some partitions go in through the root, and the tables of
-				// an extension have rows of its own.
+				// The rows of some partitions are loaded through the root, and an extension can add
+				// rows to its tables.
 				fresh: unread == nil && made[key] && !strings.Contains(e.definition, "load via partition root"),
 			}
-			b.settled = b.fresh && !partition[key] && !computed[name] // a partition is seen to with its root
+			b.settled = b.fresh && !partition[key] && !computed[name] // a partition is analyzed with its root
 			l.tables[e.id] = b
 			continue
 		case "ENCODING", "STDSTRINGS", "SEARCHPATH":
@@ -105,9 +104,9 @@ func layoutOf(entries []dumpEntry) *layout {
 	return l
 }
 
-// computedFrom returns the table, as it stands there, of an index of expressions:
+// computedFrom returns the table of an index with expressions, as it is written there:
 // CREATE INDEX customer_email_idx ON public.customer USING btree (lower(email));
-// "" if it is of columns alone, as far as can be told from its parentheses.
+// It returns "" for an index without expressions, judging by its parentheses.
 func computedFrom(index string) string {
 	_, table, _ := strings.Cut(index, " ON ")
 	table, columns, _ := strings.Cut(strings.TrimPrefix(table, "ONLY "), " USING ")

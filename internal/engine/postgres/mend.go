@@ -6,16 +6,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// leftDatabases and leftRoles select what loads make on a server, as far as the
-// user may drop it.
+// leftDatabases and leftRoles select the databases and roles that loads create on a server and that
+// the user may drop.
 const (
 	leftDatabases = `SELECT datname FROM pg_database WHERE datname ~ '^snapcli_(scratch|replaced)_[0-9a-f]{16}$' AND pg_has_role(datdba, 'MEMBER')`
 	leftRoles     = `SELECT rolname FROM pg_roles r WHERE rolname ~ '^` + rolePrefix + `[0-9a-f]{16}$' AND pg_has_role(r.oid, 'MEMBER')
 		AND NOT EXISTS (SELECT FROM pg_shdepend WHERE refclassid = 'pg_authid'::regclass AND refobjid = r.oid AND classid <> 'pg_auth_members'::regclass)`
 )
 
-// Leftovers implements engine.Mender: the databases and roles of loads that no
-// longer run.
+// Leftovers implements engine.Mender. It lists the databases and roles of loads that have ended.
 func (e Engine) Leftovers(ctx context.Context, raw string) ([]string, error) {
 	d, err := parse(raw)
 	if err != nil {
@@ -61,7 +60,7 @@ func (e Engine) Mend(ctx context.Context, raw string) (removed []string, err err
 	return removed, d.failure(err)
 }
 
-// leftOnServer names the databases and roles that no load holds.
+// leftOnServer lists the databases and roles that no running load uses.
 func leftOnServer(ctx context.Context, admin *pgx.Conn) (left []string, err error) {
 	for _, query := range []string{leftDatabases, leftRoles} {
 		names, err := collect(ctx, admin, query)

@@ -13,8 +13,7 @@ import (
 
 var _ engine.Inspector = Engine{}
 
-// oldestTool is the oldest pg_restore that reads what any pg_dump of the
-// supported servers writes.
+// oldestTool is the oldest pg_restore that reads the dumps of every supported server's pg_dump.
 const oldestTool = 13
 
 // Needs implements [engine.Inspector].
@@ -50,8 +49,8 @@ func (e Engine) Needs(ctx context.Context, raw string, u engine.Use) ([]engine.N
 	return needs, nil
 }
 
-// missing runs a query for rights that are missing: each what it is, and the
-// statement that grants it.
+// missing runs a query for missing rights. Each row describes a right and has the statement that
+// grants it.
 func missing(ctx context.Context, conn *pgx.Conn, query, database string) ([]engine.Need, error) {
 	rows, err := conn.Query(ctx, query, database)
 	if err != nil {
@@ -65,7 +64,7 @@ func missing(ctx context.Context, conn *pgx.Conn, query, database string) ([]eng
 	})
 }
 
-// rightsToBuild finds what pg_dump would fail at. What an extension brings is
+// rightsToBuild finds the rights that pg_dump needs and the user lacks. Objects of extensions are
 // not dumped.
 const rightsToBuild = `
 WITH me AS (SELECT quote_ident(current_user) AS name),
@@ -93,8 +92,8 @@ SELECT format('the user %s is not allowed to read %s large objects', me.name, co
 	FROM pg_largeobject_metadata l, me WHERE NOT pg_has_role(lomowner, 'USAGE')
 	AND NOT EXISTS (SELECT FROM aclexplode(lomacl) a WHERE a.privilege_type = 'SELECT' AND (a.grantee = 0 OR pg_has_role(a.grantee, 'USAGE'))) GROUP BY me.name`
 
-// rightsToLoad finds what keeps a user from making the scratch database, and
-// from giving it the name of the old one.
+// rightsToLoad finds the rights that the user lacks to create the scratch database and to give it
+// the name of the old one.
 const rightsToLoad = `
 SELECT format('the user %I is not allowed to create databases, and a load fills a new one before it replaces the old one', current_user), format('ALTER ROLE %I CREATEDB', current_user)
 	FROM pg_roles WHERE rolname = current_user AND NOT (rolcreatedb OR rolsuper)

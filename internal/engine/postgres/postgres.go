@@ -1,10 +1,10 @@
 // Package postgres dumps and restores PostgreSQL databases through pg_dump and
 // pg_restore.
 //
-// A dump is pg_dump's custom format without compression: one stream, taken in
-// one snapshot of the server, that holds every schema, large objects included.
-// It is restored in parallel into a scratch database on the destination's
-// server, which then takes the destination's name in one transaction.
+// A dump is one stream in pg_dump's custom format, without compression. It is taken in one snapshot
+// of the server and contains every schema and the large objects. A load restores it in parallel
+// into a scratch database on the destination's server. One transaction then gives the scratch
+// database the destination's name.
 package postgres
 
 import (
@@ -27,24 +27,24 @@ import (
 
 // Engine is the PostgreSQL engine.
 type Engine struct {
-	// Tools are the folders to look for pg_dump and pg_restore in, and only
-	// there; without any, PATH and the usual places.
+	// Tools are the only folders that are searched for pg_dump and pg_restore. If there are none,
+	// PATH and the usual folders are searched.
 	Tools []string
 }
 
-// database is one database of one server, and how to reach it.
+// database is a database on a server, with the settings to connect to it.
 type database struct {
 	raw    string
 	config *pgx.ConnConfig
 
-	encoding string // of its texts, once a dump has asked
+	encoding string // of its strings, set by a dump
 }
 
-// encodingParameter is the parameter of a URL that does not count: how texts are
-// encoded on the way is settled with the server.
+// encodingParameter is a parameter of URLs that is ignored: sessions choose the client encoding
+// themselves.
 const encodingParameter = "client_encoding"
 
-// parse reads a database URL. libpq's environment and password files count.
+// parse parses a database URL. It uses libpq's environment variables and password files too.
 func parse(raw string) (database, error) {
 	config, err := pgx.ParseConfig(raw)
 	if err != nil {
@@ -59,14 +59,14 @@ func parse(raw string) (database, error) {
 	return database{raw: raw, config: config}, nil
 }
 
-// named is another database of the same server.
+// named returns another database of the same server.
 func (d database) named(name string) database {
 	config := d.config.Copy()
 	config.Database = name
 	return database{raw: d.raw, config: config}
 }
 
-// name is the database's name.
+// name returns the database's name.
 func (d database) name() string {
 	if d.config.Database != "" {
 		return d.config.Database
@@ -74,10 +74,10 @@ func (d database) name() string {
 	return d.config.User
 }
 
-// url is the database's URL, with its password.
+// url returns the database's URL, with its password.
 func (d database) url() string { return d.build(true) }
 
-// public is the URL that may be in a program's arguments.
+// public returns the database's URL without secrets, so that it can be a program's argument.
 func (d database) public() string { return d.build(false) }
 
 func (d database) build(secret bool) string {
@@ -93,7 +93,7 @@ func (d database) build(secret bool) string {
 	for _, elsewhere := range []string{"password", "dbname", "user", "sslpassword", encodingParameter} {
 		q.Del(elsewhere)
 	}
-	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // libpq takes + for what it is
+	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20") // libpq does not decode + as a space
 	u.Path, u.RawPath = "/"+d.name(), ""
 	u.User = url.User(d.config.User)
 	if secret && d.config.Password != "" {
@@ -102,7 +102,8 @@ func (d database) build(secret bool) string {
 	return u.String()
 }
 
-// environment is what the tools get to connect with besides the public URL.
+// environment returns the environment variables that the tools need to connect, in addition to the
+// public URL.
 func (d database) environment() []string {
 	env := []string{"PGAPPNAME=snapcli", "PGCONNECT_TIMEOUT=10", "LC_ALL=C"}
 	if d.config.Password != "" {
@@ -127,8 +128,8 @@ func (d database) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// builtInNames has bare names be PostgreSQL's, and usersNames those of the user's
-// sessions, for SQL that the user has written.
+// builtInNames makes unqualified names refer to PostgreSQL's own objects. usersNames restores the
+// search path of the user's sessions, for SQL that the user wrote.
 const (
 	builtInNames = "SET search_path = ''"
 	usersNames   = "RESET search_path"
@@ -156,8 +157,7 @@ func (d database) maintenance(ctx context.Context) (*pgx.Conn, error) {
 	return nil, first
 }
 
-// local reports whether the server is on this machine, as far as its address
-// tells.
+// local reports whether the server's address is on this machine.
 func (d database) local() bool {
 	return snap.IsLoopback(d.config.Host) || strings.HasPrefix(d.config.Host, "/")
 }
@@ -192,7 +192,7 @@ func state(err error) string {
 	return ""
 }
 
-// failure makes a person's error of what the server said, or of its silence.
+// failure converts an error of the server or of the connection to a *snap.Error.
 func (d database) failure(err error) error {
 	var already *snap.Error
 	if err == nil || errors.As(err, &already) || errors.Is(err, context.Canceled) {
@@ -266,7 +266,7 @@ func (e Engine) Check(ctx context.Context, raw string) (engine.Info, error) {
 	return info, nil
 }
 
-// inspect fills in what can be seen of the database it is connected to.
+// inspect sets the fields of info from the connected database.
 func inspect(ctx context.Context, conn *pgx.Conn, info *engine.Info) (err error) {
 	if info.ServerVersion, err = version(ctx, conn); err != nil {
 		return err
@@ -300,10 +300,10 @@ func major(version string) int {
 	return n
 }
 
-// properties returns what a copy of the database must be created with.
+// properties returns the settings that a copy of the database must be created with.
 func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) {
 	var encoding, collate, ctype, provider, locale, rules string
-	// The columns of the provider came with versions 15 to 17.
+	// Versions 15 to 17 added the columns of the locale provider.
 	err := conn.QueryRow(ctx,
 		`SELECT pg_encoding_to_char(encoding), datcollate, datctype, coalesce(j->>'datlocprovider', 'c'), coalesce(j->>'datlocale', j->>'daticulocale', ''), coalesce(j->>'daticurules', '')
 		FROM pg_database d, to_jsonb(d) j WHERE datname = current_database()`).Scan(&encoding, &collate, &ctype, &provider, &locale, &rules)
@@ -323,9 +323,9 @@ func properties(ctx context.Context, conn *pgx.Conn) (map[string]string, error) 
 	return all, nil
 }
 
-// listTables lists the tables that hold rows of their own: not partitioned
-// ones, whose partitions do, and not foreign ones. Rows are not counted. Names
-// come as they are stored and are read as those in a dump.
+// listTables lists the tables that store rows: not partitioned tables, whose partitions do, and not
+// foreign tables. It does not count rows. Names are decoded from their stored bytes in the same way
+// as the names in a dump.
 func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
 	rows, err := conn.Query(ctx,
 		`SELECT convert_to(n.nspname::text, e), convert_to(c.relname::text, e), array_agg(convert_to(a.attname::text, e) ORDER BY a.attnum),
@@ -340,7 +340,7 @@ func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
 	stored := charsetOn(conn.PgConn())
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (engine.Table, error) {
 		var schema, name []byte
-		var columns, types [][]byte // nil of a table without columns
+		var columns, types [][]byte // nil for a table without columns
 		var notNull []*bool
 		err := row.Scan(&schema, &name, &columns, &types, &notNull)
 		t := engine.Table{Schema: stored.Label(string(schema)), Name: stored.Label(string(name)), Rows: -1}
@@ -354,7 +354,7 @@ func listTables(ctx context.Context, conn *pgx.Conn) ([]engine.Table, error) {
 	})
 }
 
-// connections names who else is connected to a database.
+// connections lists the other connections to a database.
 func connections(ctx context.Context, conn *pgx.Conn, name string) ([]string, error) {
 	rows, err := conn.Query(ctx,
 		`SELECT coalesce(usename, '') || coalesce(' (' || nullif(application_name, '') || ')', '') || coalesce(' from ' || host(client_addr), '')

@@ -28,19 +28,19 @@ import (
 // them from pg_dump as much again.
 type relay struct {
 	listener net.Listener
-	dir      string // of the socket, which nobody else can enter
+	dir      string // of the socket; only this user can enter it
 	server   *pgconn.HijackedConn
 
-	rows  chan []byte // chunks of rows; nil at the end of each table's
-	free  chan []byte // chunks to be used again
+	rows  chan []byte // chunks of rows; nil at the end of each table
+	free  chan []byte // chunks to reuse
 	ended chan struct{}
-	done  chan struct{} // closed when nobody takes rows any more
+	done  chan struct{} // closed when the reader of the rows has stopped
 }
 
-// relayed is the most chunks that wait to be taken.
+// relayed is the maximum number of chunks that wait for the reader.
 const relayed = 16
 
-// relay listens for pg_dump on a socket, which it connects to the server.
+// relay starts a relay, which listens for pg_dump on a socket and connects to the server.
 func (d database) relay(ctx context.Context) (*relay, error) {
 	conn, err := d.connect(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (d database) relay(ctx context.Context) (*relay, error) {
 
 const relayPort = "5432"
 
-// errNoRelay says that there can be no relay on this machine.
+// errNoRelay reports that this machine cannot run a relay.
 var errNoRelay = errors.New("a relay is not possible on this machine")
 
 func (r *relay) listen(ctx context.Context) (err error) {
@@ -84,8 +84,8 @@ func (r *relay) listen(ctx context.Context) (err error) {
 // socketPrefix begins the name of a socket's folder.
 const socketPrefix = "snapcli-socket-"
 
-// sweepSockets removes the folders of builds that were killed before pg_dump had
-// connected, for which a moment is enough.
+// sweepSockets removes the socket folders of builds that were killed before pg_dump connected.
+// Running builds need theirs only for a moment.
 func sweepSockets(temp string) {
 	left, _ := filepath.Glob(filepath.Join(temp, socketPrefix+"*"))
 	for _, dir := range left {
@@ -95,8 +95,8 @@ func sweepSockets(temp string) {
 	}
 }
 
-// command prepares a run of pg_dump against the relay. The environment's
-// settings for connecting are for the relay's own connection.
+// command prepares a run of pg_dump against the relay. Environment variables for connecting apply
+// to the relay's own connection instead.
 func (r *relay) command(ctx context.Context, t tool, args ...string) (*exec.Cmd, *engine.Speech) {
 	config := r.server.Config
 	u := url.URL{Scheme: "postgres", RawQuery: url.Values{"host": {r.dir}, "port": {relayPort}}.Encode()}
@@ -132,7 +132,7 @@ func (r *relay) run() {
 	}
 }
 
-// welcome begins the protocol with pg_dump, as the server has with the relay.
+// welcome starts the protocol with pg_dump, with the values that the server sent to the relay.
 func (r *relay) welcome(client net.Conn) error {
 	b := pgproto3.NewBackend(client, client)
 	if _, err := b.ReceiveStartupMessage(); err != nil {
@@ -147,8 +147,7 @@ func (r *relay) welcome(client net.Conn) error {
 	return b.Flush()
 }
 
-// nextTable gives the rows of the next table to see, in chunks that are valid while
-// it sees them.
+// nextTable calls see for each chunk of the next table's rows. A chunk is valid until see returns.
 func (r *relay) nextTable(see func(chunk []byte) error) error {
 	for chunk := range r.rows {
 		if chunk == nil {
@@ -182,19 +181,19 @@ func (r *relay) close(ctx context.Context, failed bool) {
 	}
 }
 
-// answers are what the server sends.
+// answers are the messages from the server.
 type answers struct {
 	*relay
 	from   *bufio.Reader
 	to     *bufio.Writer
 	chunk  []byte
-	padded bool // pg_dump has something in place of the table's rows
+	padded bool // pg_dump got padding instead of the table's rows
 }
 
-// messageHead is how long the kind and the length of a message are.
+// messageHead is the size of a message's kind and length.
 const messageHead = 5
 
-// pass passes on a message, or keeps it when it is a row.
+// pass forwards a message to pg_dump, or keeps it if it is a row.
 func (a *answers) pass() error {
 	head, err := a.from.Peek(messageHead)
 	if err != nil {
@@ -218,7 +217,7 @@ func (a *answers) pass() error {
 	return nil
 }
 
-// row keeps a row. Those that are together no longer than a chunk are not torn.
+// row adds a row to the current chunk. Only a row that is larger than a chunk is split.
 func (a *answers) row(size int) error {
 	if _, err := a.from.Discard(messageHead); err != nil {
 		return err
@@ -252,7 +251,7 @@ func (a *answers) unused() []byte {
 	}
 }
 
-// end offers the last rows of a table, and that they are the last.
+// end offers the last rows of a table and marks the table's end.
 func (a *answers) end() error {
 	if len(a.chunk) > 0 {
 		if err := a.put(); err != nil {
@@ -264,15 +263,16 @@ func (a *answers) end() error {
 	return err
 }
 
-// put offers a chunk of rows.
+// put offers the current chunk to the reader.
 func (a *answers) put() error {
 	err := a.offer(a.chunk)
 	a.chunk = nil
 	return err
 }
 
-// offer blocks until there is room for a chunk. The receiver first looks for the table in pg_dump's
-// output, which may still be in pg_dump's buffers: a row longer than those flushes them.
+// offer blocks until the reader can accept a chunk. The reader first waits for the table in
+// pg_dump's output, which may still be in pg_dump's buffers. offer sends padding, a row longer than
+// those buffers, to flush them.
 func (a *answers) offer(chunk []byte) error {
 	select {
 	case a.rows <- chunk:
@@ -293,7 +293,7 @@ func (a *answers) offer(chunk []byte) error {
 	}
 }
 
-// padding is longer than what pg_dump collects before it writes.
+// padding is longer than the buffers of pg_dump.
 const padding = 256 << 10
 
 func (a *answers) pad() error {

@@ -18,7 +18,7 @@ import (
 	"snap/internal/engine"
 )
 
-// scratchMark is the comment on a scratch database, for whoever finds it.
+// scratchMark is the comment on a scratch database. It explains the database to people who find it.
 const scratchMark = "snapcli: a scratch database, in use while its load runs"
 
 // Restore implements [engine.Engine].
@@ -90,7 +90,7 @@ func (s *scratch) fill(ctx context.Context, e Engine, dump engine.Dump) error {
 }
 
 func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpacking) error {
-	// Any that reads the dump will do, whatever the server's version.
+	// Any version that can read the dump works, whatever the server's version.
 	pgRestore := e.findTool("pg_restore")
 	server, err := version(ctx, s.admin)
 	if err == nil {
@@ -108,7 +108,7 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 		oneTable:   oneTable(info.Tables)}
 	counts, err := s.restoreDump(ctx, run, u)
 	if deadlocked(err) && run.jobs > 1 && u.rows.wait() == nil {
-		// Two jobs can wait for each other on what is partitioned. One cannot.
+		// Two jobs can deadlock on partitioned tables. One cannot.
 		run.jobs = 1
 		u.rows.again()
 		counts, err = s.restoreDump(ctx, run, u)
@@ -120,7 +120,7 @@ func (s *scratch) load(ctx context.Context, e Engine, info engine.Info, u *unpac
 	return s.verify(ctx, info.Tables, counts)
 }
 
-// restoreDump makes the scratch database and restores the dump into it.
+// restoreDump creates the scratch database and restores the dump into it.
 func (s *scratch) restoreDump(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
 	if s.made {
 		if _, err := s.admin.Exec(ctx,
@@ -139,9 +139,8 @@ func deadlocked(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "deadlock detected")
 }
 
-// parts restores the dump: the definitions, then the rows, then indexes,
-// constraints and all else. A dump whose layout is not known is left to
-// pg_restore alone, and its rows are not counted.
+// parts restores the definitions, then the rows, then indexes, constraints and everything else. It
+// leaves a dump with an unknown layout entirely to pg_restore and does not count its rows.
 func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[2]string]int64, error) {
 	<-u.known
 	if u.layout == nil {
@@ -156,7 +155,7 @@ func (s *scratch) parts(ctx context.Context, run restoring, u *unpacking) (map[[
 	}
 	defer os.Remove(list)
 	definitions := run
-	definitions.jobs = 1 // they are made one after the other anyway
+	definitions.jobs = 1 // pg_restore creates them one after the other anyway
 	if err := s.admit(ctx, u); err != nil {
 		return nil, err
 	}
@@ -181,7 +180,7 @@ func randomName(prefix string) string {
 	return prefix + hex.EncodeToString(b[:])
 }
 
-// create makes the empty scratch database, closed to everybody but its owner.
+// create creates the empty scratch database. Only its owner can connect to it.
 func (s *scratch) create(ctx context.Context, run restoring) error {
 	if s.trust != engine.Mine && s.loader.name == "" {
 		if err := s.makeLoader(ctx); err != nil {
@@ -197,7 +196,7 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 		return err
 	}
 	err = createLike(ctx, s.admin, name, place, run.properties)
-	// if the server has not answered, it may make it yet
+	// without an answer, the server may still create it
 	s.here, s.made = s.place.named(name), err == nil || state(err) == ""
 	if err != nil {
 		return err
@@ -206,15 +205,15 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 	statements := []string{
 		"COMMENT ON DATABASE " + id + " IS " + literal(scratchMark),
 		"REVOKE ALL ON DATABASE " + id + " FROM PUBLIC",
-		// A crash can lose only scratch data.
+		// A crash can only lose scratch data.
 		"ALTER DATABASE " + id + " SET synchronous_commit = off",
 		"ALTER DATABASE " + id + " SET maintenance_work_mem = '256MB'",
 	}
-	for _, limit := range limits(run.server) { // pg_restore does not know all of them
+	for _, limit := range limits(run.server) { // pg_restore does not set all of them
 		statements = append(statements, "ALTER ROLE CURRENT_USER IN DATABASE "+id+" SET "+limit+" = 0")
 	}
 	if s.place.local() && s.o.Jobs >= runtime.NumCPU() && !run.oneTable {
-		// Without a core for them, workers make an index cost a fifth more.
+		// On a single core, parallel workers make building an index a fifth slower.
 		statements = append(statements, "ALTER DATABASE "+id+" SET max_parallel_maintenance_workers = 0")
 	}
 	if _, err = s.admin.PgConn().Exec(ctx, strings.Join(statements, "; ")).ReadAll(); err != nil {
@@ -223,8 +222,8 @@ func (s *scratch) create(ctx context.Context, run restoring) error {
 	return s.confine(ctx)
 }
 
-// tablespace is where the destination is, as far as the user may put another
-// database there: " TABLESPACE big".
+// tablespace returns the clause for the destination's tablespace, such as " TABLESPACE big", or ""
+// if the user may not create a database there.
 func (s *scratch) tablespace(ctx context.Context) (clause string, err error) {
 	err = s.admin.QueryRow(ctx,
 		`SELECT coalesce(max(format(' TABLESPACE %I', spcname)), '') FROM pg_database d JOIN pg_tablespace t ON t.oid = dattablespace
@@ -232,9 +231,8 @@ func (s *scratch) tablespace(ctx context.Context) (clause string, err error) {
 	return clause, err
 }
 
-// createLike creates a database with the source's encoding and locale, or as
-// near to it as the server can: locales have different names on different
-// systems.
+// createLike creates a database with the source's encoding and locale, or the closest that the
+// server supports: operating systems have different names for locales.
 func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p map[string]string) error {
 	base := "CREATE DATABASE " + pgx.Identifier{name}.Sanitize() + " TEMPLATE template0" + tablespace
 	encoding := ""
@@ -269,7 +267,7 @@ func createLike(ctx context.Context, admin *pgx.Conn, name, tablespace string, p
 	return err
 }
 
-// restoring is a pg_restore of a file into a server of a version.
+// restoring describes a run of pg_restore.
 type restoring struct {
 	tool   tool
 	file   string
@@ -277,7 +275,7 @@ type restoring struct {
 	jobs   int
 
 	properties map[string]string // of the scratch database
-	oneTable   bool              // it has nearly all rows
+	oneTable   bool              // one table has nearly all rows
 }
 
 // restore runs pg_restore, which stops at the first error.
@@ -300,13 +298,13 @@ func (s *scratch) restore(ctx context.Context, run restoring, args ...string) er
 		return nil
 	}
 	if ignored != nil && ignored.real {
-		ctx = context.WithoutCancel(ctx) // it was stopped because of what it said
+		ctx = context.WithoutCancel(ctx) // it was stopped because of the error that it reported
 	}
 	return s.here.toolFailure(ctx, "pg_restore", said, err)
 }
 
-// verify compares the tables and how many rows the server took for them, and
-// lets the planner know them. Without counts, the rows are not compared.
+// verify compares the tables, and the number of rows that the server loaded into each, with the
+// snapshot. Then it analyzes the tables. Without counts, it does not compare rows.
 func (s *scratch) verify(ctx context.Context, want []engine.Table, counts map[[2]string]int64) error {
 	conn, err := s.here.connect(ctx)
 	if err != nil {
@@ -358,11 +356,11 @@ func (s *scratch) run(ctx context.Context, text string) error {
 	return nil
 }
 
-// Scrub implements [engine.Scratch]: a dump holds only live rows.
+// Scrub implements [engine.Scratch]. It does nothing, because a dump contains only live rows.
 func (s *scratch) Scrub(context.Context) error { return nil }
 
-// Drop implements [engine.Scratch]. A statement that was stopped has taken its
-// connection with it: then another one drops.
+// Drop implements [engine.Scratch]. It opens another connection if canceling a statement closed the
+// first one.
 func (s *scratch) Drop(ctx context.Context) (err error) {
 	if s.admin == nil {
 		return nil
@@ -371,7 +369,7 @@ func (s *scratch) Drop(ctx context.Context) (err error) {
 		if s.admin, err = s.place.maintenance(ctx); err != nil {
 			return err
 		}
-		// Until its session has ended, the server may still be making the database.
+		// The server may still be creating the database until the first session has ended.
 		wait, cancel := context.WithTimeout(ctx, longWait)
 		defer cancel()
 		if err := holdName(wait, s.admin, s.here.name()); err != nil {
@@ -397,15 +395,15 @@ func literal(s string) string {
 	return quoted
 }
 
-// holdName takes the advisory lock that says a scratch database is in use. It
-// ends with the connection, however the program ends.
+// holdName takes the advisory lock that marks a scratch database as in use. The lock ends with the
+// connection, even if the program is killed.
 func holdName(ctx context.Context, admin *pgx.Conn, name string) error {
 	_, err := admin.Exec(ctx, "SELECT pg_advisory_lock(hashtextextended($1, 0))", name)
 	return err
 }
 
-// sweep drops what killed loads have left on the server. Sessions that are
-// still connected to a leftover were started by its load.
+// sweep drops the leftovers of killed loads on the server. It ends sessions that are still
+// connected to a leftover: its load started them.
 func sweep(ctx context.Context, admin *pgx.Conn) error {
 	names, err := collect(ctx, admin, leftDatabases)
 	if err != nil {

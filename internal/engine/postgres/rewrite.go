@@ -16,21 +16,20 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// A dump is masked as a stream: its table of contents stays, and the COPY text
-// of every table is rewritten. No server is needed, and no original leaves this
-// machine.
+// A dump is masked as a stream: its table of contents is kept, and the COPY text of every table is
+// rewritten. That needs no server, and no original value leaves this machine.
 
 var _ engine.Rewriter = Engine{}
 
-// tableData is what the dump says about one table's data.
+// tableData describes the data of one table in the dump.
 type tableData struct {
 	schema, name string
 	columns      []string
 	definitions  []string // see engine.Shape
 }
 
-// openDump reads up to the data: the header, the table of contents, and from it
-// the tables by the number of their data.
+// openDump reads the header and the table of contents. It returns the tables by the number of their
+// data, and those numbers in order.
 func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) {
 	d.header()
 	entries := d.contents()
@@ -63,8 +62,8 @@ func openDump(d *dumpReader) (tables map[int]tableData, order []int, err error) 
 	return tables, order, nil
 }
 
-// definitionsOf returns the SQL of indexes by the table as they write it, and of
-// checks by schema and table.
+// definitionsOf returns the SQL of indexes and checks. The keys are the table as CREATE INDEX
+// writes it, and for checks the schema and the table with a NUL between them.
 func definitionsOf(entries []dumpEntry) map[string][]string {
 	all := map[string][]string{}
 	for _, e := range entries {
@@ -107,7 +106,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 		return engine.Contents{}, err
 	}
 	c := engine.Contents{Stored: func(value string) []string {
-		b, _ := d.stored.Bytes(value) // it was read from there
+		b, _ := d.stored.Bytes(value) // it was decoded from this charset
 		return []string{b}
 	}}
 	at := map[int]int{}
@@ -126,7 +125,7 @@ func (Engine) Inspect(ctx context.Context, dump engine.Dump, samples int, _ engi
 	return c, err
 }
 
-// shapeOf joins what the dump and the manifest know about a table.
+// shapeOf returns a table's shape, from the dump and the manifest.
 func shapeOf(t tableData, known []engine.Table) engine.Shape {
 	s := engine.Shape{Schema: t.schema, Name: t.name, Samples: make([][]string, len(t.columns)),
 		Definitions: t.definitions}
@@ -146,10 +145,10 @@ func shapeOf(t tableData, known []engine.Table) engine.Shape {
 	return s
 }
 
-// sampleRows notes values of a table's rows as samples, until there are enough.
+// sampleRows collects values of a table's rows until each column has enough samples.
 func sampleRows(d *dumpReader, s *engine.Shape, most int) error {
 	lines, wanting := &lineReader{d: d}, len(s.Columns)
-	sampled := make([]map[string]bool, len(s.Columns)) // fields of each column, but for long ones
+	sampled := make([]map[string]bool, len(s.Columns)) // the short fields of each column
 	for i := range sampled {
 		sampled[i] = map[string]bool{}
 	}
@@ -223,7 +222,7 @@ type rewriter struct {
 	counts map[[2]string]int64
 }
 
-// check finds what the plan does not cover before anything is written.
+// check returns an error if the plan does not cover all data. It runs before anything is written.
 func (r *rewriter) check() error {
 	for _, t := range r.tables {
 		if _, _, err := r.plan.Masks(t.schema, t.name, t.columns); err != nil {
@@ -263,7 +262,7 @@ func (r *rewriter) table(t tableData) error {
 	return nil
 }
 
-// rows writes the rows of a table's block, masked, and returns how many.
+// rows writes the masked rows of a table's block and returns their number.
 func (r *rewriter) rows(t tableData, masks []engine.Mask, drop bool) (rows int64, err error) {
 	if !drop && !slices.ContainsFunc(masks, func(m engine.Mask) bool { return m != nil }) {
 		return r.condensed()
@@ -295,8 +294,7 @@ func (r *rewriter) rows(t tableData, masks []engine.Mask, drop bool) (rows int64
 	return rows, nil
 }
 
-// maskLine appends a row with its masks applied; those that are nil keep the
-// field.
+// maskLine appends a row with its masks applied. A nil mask keeps the field.
 func maskLine(out, line []byte, masks []*fieldMask) (_ []byte, err error) {
 	if len(masks) == 0 {
 		return append(append(out, line...), '\n'), nil
@@ -318,10 +316,10 @@ func maskLine(out, line []byte, masks []*fieldMask) (_ []byte, err error) {
 	}
 }
 
-// fieldMask masks the fields of one column. It remembers what became of some of
-// them: many columns have few values. It is for one goroutine.
+// fieldMask masks the fields of one column. It caches some results, because many columns have few
+// different values. It is for one goroutine.
 type fieldMask struct {
-	column string // for people
+	column string // as shown in errors
 	stored *charset.Charset
 	mask   engine.Mask
 	seed   maphash.Seed
@@ -331,10 +329,10 @@ type fieldMask struct {
 	}
 }
 
-// rememberedField is the longest field that is remembered.
+// rememberedField is the length of the longest cached field.
 const rememberedField = 256
 
-// fieldMasks returns what masks each column of a table, nil for those that are kept.
+// fieldMasks returns the mask of each column of a table, nil for columns that are kept.
 func (r *rewriter) fieldMasks(t tableData, masks []engine.Mask) []*fieldMask {
 	all := make([]*fieldMask, len(masks))
 	for i, m := range masks {
@@ -346,7 +344,7 @@ func (r *rewriter) fieldMasks(t tableData, masks []engine.Mask) []*fieldMask {
 	return all
 }
 
-// append appends what becomes of a field that is not \N.
+// append appends the masked value of a field that is not \N.
 func (m *fieldMask) append(out, field []byte) ([]byte, error) {
 	if len(field) > rememberedField {
 		return m.appendMasked(out, field)
@@ -400,8 +398,8 @@ func (r *rewriter) objects() error {
 	}
 }
 
-// chunk and int write the format's parts. The buffered writer keeps the first
-// error, and nothing is read any more after a chunk was not written.
+// chunk and int write parts of the format. The buffered writer keeps the first error. After a
+// chunk could not be written, nothing more is read.
 func (r *rewriter) chunk(p []byte) {
 	if len(p) > 0 {
 		r.int(len(p))

@@ -12,16 +12,16 @@ import (
 // on the scratch database, which it owns. The session of the user who loads runs only generated
 // statements.
 
-// rolePrefix begins the name of such a role.
+// rolePrefix is the prefix of such a role's name.
 const rolePrefix = "snapcli_load_"
 
-// loader is the role of a load; without a name there is none.
+// loader is the role of a load. The name is empty if there is no such role.
 type loader struct{ name, password string }
 
 func (l loader) quoted() string { return pgx.Identifier{l.name}.Sanitize() }
 
-// makeLoader creates a role if the user may. The user becomes a member of it, and can therefore
-// change and drop what the role owns.
+// makeLoader creates a role, if the user is allowed to. The user becomes a member of the role, and
+// can therefore change and drop the role's objects.
 func (s *scratch) makeLoader(ctx context.Context) error {
 	var may bool
 	var server int
@@ -52,8 +52,8 @@ func (s *scratch) makeLoader(ctx context.Context) error {
 	return nil
 }
 
-// enter returns the scratch database as the role reaches it. The server may let
-// roles with a password in only through the network of this machine.
+// enter returns the settings with which the role connects to the scratch database. Some servers
+// accept passwords only over TCP from this machine, not over a socket.
 func (s *scratch) enter(ctx context.Context) (here database, ok bool) {
 	here = s.here.as(s.loader)
 	for _, place := range []database{here, here.onLoopback()} {
@@ -66,15 +66,15 @@ func (s *scratch) enter(ctx context.Context) (here database, ok bool) {
 	return here, false
 }
 
-// as is the database for another user.
+// as returns the database with the loader's credentials.
 func (d database) as(l loader) database {
 	config := d.config.Copy()
 	config.User, config.Password = l.name, l.password
 	return database{raw: d.raw, config: config, encoding: d.encoding}
 }
 
-// onLoopback is the database by the network of this machine, if it is reached by
-// a socket.
+// onLoopback returns the database with a TCP address on this machine, if it is reached through a
+// socket.
 func (d database) onLoopback() database {
 	if !strings.HasPrefix(d.config.Host, "/") {
 		return d
@@ -86,9 +86,8 @@ func (d database) onLoopback() database {
 	return loopback
 }
 
-// confine makes the role of the load the owner of the scratch database. If the
-// server does not let the role in, the database stays the user's, and there is
-// no role.
+// confine makes the role of the load the owner of the scratch database. If the role cannot connect,
+// confine drops the role, and the user still owns the database.
 func (s *scratch) confine(ctx context.Context) error {
 	if s.loader.name == "" {
 		return nil
@@ -108,7 +107,7 @@ func (s *scratch) confine(ctx context.Context) error {
 	return s.dropLoader(ctx)
 }
 
-// dropLoader drops the role, which owns nothing any more.
+// dropLoader drops the role, which must own nothing.
 func (s *scratch) dropLoader(ctx context.Context) error {
 	if s.loader.name == "" {
 		return nil
@@ -118,8 +117,8 @@ func (s *scratch) dropLoader(ctx context.Context) error {
 	return err
 }
 
-// reassignData gives what the role has made to the user, and drops the role.
-// Nothing in it can compute, so that it may belong to anybody.
+// reassignData makes the user the owner of the role's objects, and drops the role. That is safe
+// because the objects contain no code.
 func (s *scratch) reassignData(ctx context.Context) error {
 	if s.loader.name == "" {
 		return nil
@@ -143,7 +142,8 @@ func (s *scratch) reassignData(ctx context.Context) error {
 	return s.dropLoader(ctx)
 }
 
-// retire keeps the role only as the owner of what it has loaded: nobody can log in as it any more.
+// retire returns the statements that keep the role only as the owner of what it loaded. Nobody can
+// log in as the role afterwards.
 func (s *scratch) retire() []string {
 	if s.loader.name == "" {
 		return nil
@@ -154,8 +154,7 @@ func (s *scratch) retire() []string {
 	}
 }
 
-// sweepRoles drops the roles of loads that were killed, and of databases that
-// have been replaced since.
+// sweepRoles drops the roles of killed loads, and of loaded databases that were replaced since.
 func sweepRoles(ctx context.Context, admin *pgx.Conn) error {
 	names, err := collect(ctx, admin, leftRoles)
 	if err != nil {
@@ -164,8 +163,8 @@ func sweepRoles(ctx context.Context, admin *pgx.Conn) error {
 	return eachFree(ctx, admin, names, func(quoted string) string { return "DROP ROLE IF EXISTS " + quoted })
 }
 
-// eachFree runs a statement for each name that no load holds. Somebody else may
-// be sweeping too: an error can wait for the next load.
+// eachFree runs a statement for each name that no running load uses. It ignores errors, because
+// another load may be sweeping too; the next load tries again.
 func eachFree(ctx context.Context, admin *pgx.Conn, names []string, statement func(quoted string) string) error {
 	for _, name := range names {
 		var free bool

@@ -12,31 +12,30 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// The format of a dump is pg_dump's custom one, as in pg_backup_archiver.c and
-// pg_backup_custom.c, versions 1.14 (PostgreSQL 12 to 15), 1.15 (16) and 1.16
-// (17, 18): a header, a table of contents, and one block of chunks for each
-// table's data.
+// A dump is in pg_dump's custom format, as defined by pg_backup_archiver.c and pg_backup_custom.c,
+// in version 1.14 (PostgreSQL 12 to 15), 1.15 (16) or 1.16 (17 and 18). It has a header, a table of
+// contents, and a block of chunks for each table's data.
 
-// dumpReader reads the format's parts; the first error stays.
+// dumpReader reads parts of the format. It keeps the first error.
 type dumpReader struct {
 	r               *bufio.Reader
 	version         int // major*100 + minor
 	intSize, offset int
-	echo            *bytes.Buffer    // if set, gets what is read
-	stored          *charset.Charset // of the dump's texts, once the table of contents is read
-	foreign         bool             // not the user's own: its table of contents is bounded
-	weight          int              // of the table of contents
-	lean            bool             // read of the table of contents only what says where rows are
+	echo            *bytes.Buffer    // if set, receives a copy of the bytes read
+	stored          *charset.Charset // of the dump's strings, set when the table of contents is read
+	foreign         bool             // not the user's own dump: its table of contents is bounded
+	weight          int              // of the table of contents so far, see weigh
+	lean            bool             // keep only the entries that locate rows
 	err             error
 }
 
-// dumpEntry is an entry of the table of contents. The tag and the namespace are
-// labels; the statements are as they are stored.
+// dumpEntry is an entry of the table of contents. The tag and the namespace are readable labels.
+// The statements are in the dump's encoding.
 type dumpEntry struct {
 	id                                     int
 	tag, desc, definition, copy, namespace string
-	broken                                 bool     // a text beside the statements has a line break
-	columns                                []string // of the rows, as labels; only of a lean reader
+	broken                                 bool     // a string other than the statements has a line break
+	columns                                []string // of the rows, as labels; only set by a lean reader
 }
 
 func (d *dumpReader) fail(err error) {
@@ -56,7 +55,7 @@ func (d *dumpReader) byte() byte {
 	return b
 }
 
-// int reads a number: a sign byte and intSize bytes, lowest first.
+// int reads a number: a sign byte and intSize bytes, least significant first.
 func (d *dumpReader) int() int {
 	b, err := d.r.Peek(1 + d.intSize)
 	if err != nil {
@@ -79,7 +78,7 @@ func (d *dumpReader) int() int {
 	return n
 }
 
-// text reads a string: its length, -1 for none, and its bytes.
+// text reads a string: its length, or -1 if there is none, and its bytes.
 func (d *dumpReader) text() string {
 	n := d.int()
 	if n < 0 || d.err != nil {
@@ -176,17 +175,17 @@ func (d *dumpReader) contents() []dumpEntry {
 	return all
 }
 
-// weigh counts what is kept of a dump's table of contents, and fails when a dump
-// that is not the user's own has more than its share.
+// weigh adds n to the weight of the table of contents. It fails if a dump that is not the user's
+// own exceeds mostContents.
 func (d *dumpReader) weigh(n int) {
 	if d.weight += n; d.foreign && !d.lean && d.weight > mostContents {
 		d.fail(errLargeContents)
 	}
 }
 
-// mostContents is how much of a table of contents from elsewhere is kept, in bytes
-// of its texts with entryWeight for each entry. It takes up to four times as much
-// memory, and holds about 10,000 tables.
+// mostContents limits the table of contents of a dump from elsewhere: the bytes of its strings plus
+// entryWeight for each entry. That needs up to four times as much memory and is enough for about
+// 10,000 tables.
 const (
 	mostContents = 20 << 20
 	entryWeight  = 300
@@ -196,8 +195,8 @@ var errLargeContents = &snap.Error{Code: snap.CodeInvalid,
 	Detail: "the dump in the snapshot has too many objects for a snapshot that is not your own",
 	Hint:   "load it without programs, or ask for a snapshot with fewer tables"}
 
-// The bounds of what a lean reader keeps: the longest text, all of them, and the
-// most tables.
+// These are the limits of a lean reader: the longest string, all kept strings together, and the
+// number of tables.
 const (
 	leanText    = 1 << 20
 	leanBytes   = 64 << 20
@@ -232,7 +231,7 @@ func (d *dumpReader) entry() dumpEntry {
 	return e
 }
 
-// more reports whether another string follows, and consumes the mark of none.
+// more reports whether another string follows. If not, it consumes the end marker.
 func (d *dumpReader) more() bool {
 	sign, err := d.r.Peek(1)
 	if err != nil {

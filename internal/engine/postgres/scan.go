@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// The rules of PostgreSQL's scanner (the manual, "Lexical Structure"), with
-// standard_conforming_strings on and an encoding in which no character has a
-// byte of ASCII in it.
+// This scanner follows the rules of PostgreSQL's (the manual, "Lexical Structure"), with
+// standard_conforming_strings on and an encoding whose multi-byte characters contain no ASCII
+// bytes.
 
 type tokenKind int
 
@@ -28,9 +28,8 @@ func (t token) is(kind tokenKind, text string) bool { return t.kind == kind && t
 
 var errScan = errors.New("pg_dump does not write such SQL")
 
-// statements splits a text into its statements. It fails for what no dump has
-// and what could be read in two ways: strings that are continued on another
-// line, backslashes outside of strings, and NUL.
+// statements splits SQL into statements. It fails for syntax that no dump has and that could be
+// read in two ways: strings that continue on another line, backslashes outside of strings, and NUL.
 func statements(text string) ([][]token, error) {
 	if strings.ContainsRune(text, 0) {
 		return nil, errScan
@@ -41,7 +40,7 @@ func statements(text string) ([][]token, error) {
 		if err != nil {
 			return nil, err
 		}
-		if rest == text { // nothing is left
+		if rest == text { // the end of the text
 			break
 		}
 		text = rest
@@ -63,7 +62,7 @@ type splitter struct {
 	atomic bool    // inside BEGIN ATOMIC
 }
 
-// add takes the next token, which rest follows.
+// add adds the next token. rest is the text after it.
 func (s *splitter) add(t token, rest string) error {
 	if t.kind == str && s.after(str, "") {
 		return errScan
@@ -82,8 +81,7 @@ func (s *splitter) add(t token, rest string) error {
 	return nil
 }
 
-// after reports whether the token before is of a kind, and a text unless that
-// is empty.
+// after reports whether the previous token has this kind, and this text unless text is empty.
 func (s *splitter) after(kind tokenKind, text string) bool {
 	if len(s.one) == 0 {
 		return false
@@ -92,7 +90,7 @@ func (s *splitter) after(kind tokenKind, text string) bool {
 	return last.kind == kind && (text == "" || last.text == text)
 }
 
-// nest follows parentheses, brackets and the body of a function.
+// nest tracks parentheses, brackets and the body of a function.
 func (s *splitter) nest(t token, rest string) error {
 	switch {
 	case t.is(symbol, "("), t.is(symbol, "["):
@@ -102,10 +100,10 @@ func (s *splitter) nest(t token, rest string) error {
 	case t.is(word, "atomic") && s.after(word, "begin"):
 		s.atomic = true
 	case s.atomic && t.is(word, "case"):
-		return errScan // its END could be taken for that of the body
+		return errScan // its END could be mistaken for the END of the body
 	case s.atomic && t.is(word, "end"):
 		s.atomic = false
-		if strings.TrimSpace(rest) != ";" { // only the end of the text is surely that of the body
+		if strings.TrimSpace(rest) != ";" { // only an END at the end of the text surely ends the body
 			return errScan
 		}
 	}
@@ -115,8 +113,7 @@ func (s *splitter) nest(t token, rest string) error {
 	return nil
 }
 
-// nextToken takes a token from the start of a text. The rest is the text itself
-// when there is none.
+// nextToken returns the token at the start of a text. rest equals text if there is none.
 func nextToken(text string) (t token, rest string, err error) {
 	start := text
 	if text, err = skipSpace(text); err != nil || text == "" {
@@ -167,7 +164,7 @@ func lower(s string) string {
 	return string(b)
 }
 
-// skipSpace skips white space and comments, which can be nested.
+// skipSpace skips white space and comments. Comments can be nested.
 func skipSpace(text string) (string, error) {
 	for {
 		text = strings.TrimLeft(text, " \t\n\r\f\v")
@@ -199,7 +196,7 @@ func skipSpace(text string) (string, error) {
 	}
 }
 
-// quoted takes the rest of a quoted text, in which the mark is written twice.
+// quoted scans the rest of a quoted text. The quotation mark is doubled inside the text.
 func quoted(text string, kind tokenKind, mark byte, escapes bool) (token, string, error) {
 	var b strings.Builder
 	for i := 0; i < len(text); i++ {
@@ -219,7 +216,7 @@ func quoted(text string, kind tokenKind, mark byte, escapes bool) (token, string
 	return token{}, text, errScan
 }
 
-// dollar takes a string in dollar quotes, or a parameter.
+// dollar scans a dollar-quoted string, or a parameter.
 func dollar(text string) (token, string, error) {
 	end := 1
 	for end < len(text) && (isIdentifierStart(text[end]) || end > 1 && isDigit(text[end])) {

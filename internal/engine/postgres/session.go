@@ -21,7 +21,7 @@ func limits(server int) []string {
 	return all
 }
 
-// prepareSession prepares every session of ours.
+// prepareSession sets the settings that every session of snapcli needs.
 func prepareSession(ctx context.Context, conn *pgconn.PgConn) error {
 	statements := []string{"SET client_encoding = " + spoken(conn.ParameterStatus("server_encoding")),
 		"SET bytea_output = hex"}

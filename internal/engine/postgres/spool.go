@@ -10,22 +10,22 @@ import (
 	"sync"
 )
 
-// spool is a file of tables' rows that one writes while others already read
-// from it, each the rows of one table.
+// spool is a file of tables' rows. One goroutine writes it while others already read from it, each
+// the rows of one table.
 type spool struct {
 	file *os.File
-	buf  []byte // what the writer has not written yet
+	buf  []byte // rows that are not written to the file yet
 	end  int64  // of the file
 
 	mu      sync.Mutex
 	changed sync.Cond
 	blocks  []*block // those with rows
-	waiting []*block // those of them that nobody has taken
-	ended   bool     // nothing more comes
-	err     error    // why it ended early
+	waiting []*block // blocks that no session has taken yet
+	ended   bool     // no more rows will come
+	err     error    // the reason if it ended early
 }
 
-// spoolPiece is how many bytes are written, and can be read, at a time.
+// spoolPiece is the number of bytes that are written, and become readable, at a time.
 const spoolPiece = 1 << 20
 
 func newSpool(dir string) (*spool, error) {
@@ -44,10 +44,10 @@ func (s *spool) remove() {
 	os.Remove(s.file.Name())
 }
 
-// begin says that the rows of b come next.
+// begin starts the rows of b.
 func (s *spool) begin(b *block) { b.offset = s.end }
 
-// write takes in rows of b.
+// write adds rows of b.
 func (s *spool) write(b *block, rows []byte) error {
 	s.buf = append(s.buf, rows...)
 	if len(s.buf) < spoolPiece {
@@ -56,11 +56,10 @@ func (s *spool) write(b *block, rows []byte) error {
 	return s.flush(b, false)
 }
 
-// finish says that the rows of b are complete.
+// finish marks the rows of b as complete.
 func (s *spool) finish(b *block) error { return s.flush(b, true) }
 
-// flush lets readers have the rows of b that are complete. A table without rows
-// is never offered to them.
+// flush makes the complete rows of b available to readers. It never offers a table without rows.
 func (s *spool) flush(b *block, whole bool) error {
 	n, err := s.file.Write(s.buf)
 	if err != nil {
@@ -84,7 +83,7 @@ func (s *spool) flush(b *block, whole bool) error {
 	return nil
 }
 
-// close says that nothing more comes, and why if it should.
+// close ends the spool. err is not nil if rows are missing.
 func (s *spool) close(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,7 @@ func (s *spool) close(err error) {
 	s.changed.Broadcast()
 }
 
-// wait returns when everything is written, or why it never will be.
+// wait returns when everything is written, or the error that prevented it.
 func (s *spool) wait() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,7 +123,7 @@ func (s *spool) next() *block {
 	return b
 }
 
-// again offers all tables once more.
+// again offers all tables to the sessions again.
 func (s *spool) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +133,8 @@ func (s *spool) again() {
 	}
 }
 
-// rows reads the rows of b that no other reader of b has read, and waits for
-// those that are not there yet.
+// rows returns a reader of the rows of b that no other reader of b has read. It waits for rows that
+// are not written yet.
 func (s *spool) rows(b *block, seen func(int)) io.Reader {
 	return &spoolReader{spool: s, b: b, seen: seen}
 }
@@ -160,8 +159,8 @@ func (r *spoolReader) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// piece returns the next piece of b that nobody has read, once it is there;
-// io.EOF when there is none.
+// piece waits for the next piece of b that no reader has read, and returns it. It returns io.EOF
+// after the last one.
 func (s *spool) piece(b *block) (from, to int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,14 +15,14 @@ import (
 	"snap/internal/subset"
 )
 
-// A subset's rows are chosen in temporary tables of one transaction, whose
-// snapshot pg_dump gets too. What it writes of a table that is not whole is
-// passed over, and the chosen rows, read in that transaction, take the place.
+// A subset's rows are chosen in temporary tables of one transaction. pg_dump uses the snapshot of
+// that transaction. For a table that is not whole, the rows from pg_dump are skipped and replaced
+// with the chosen rows, which are read in the transaction.
 
-// stateReadOnly is the SQLSTATE of a standby, which has no temporary tables.
+// stateReadOnly is the SQLSTATE read_only_sql_transaction: a standby has no temporary tables.
 const stateReadOnly = "25006"
 
-// sessionLikeDump makes values look as pg_dump writes them.
+// sessionLikeDump sets the formats of values to those of pg_dump.
 const sessionLikeDump = `SET datestyle = ISO; SET intervalstyle = postgres; SET extra_float_digits = 3; SET row_security = off; SET synchronize_seqscans = off`
 
 // dumpSubset dumps some rows of the database.
@@ -86,18 +86,18 @@ type cutter struct {
 	d      database
 	choice *subset.Choice
 	graph  subset.Graph
-	oids   []uint32              // by table of the graph
-	parts  map[[2]string]*member // by schema and name, partitions too
+	oids   []uint32              // of the tables of the graph
+	parts  map[[2]string]*member // by schema and name, including partitions
 	counts map[[2]string]int64   // rows written
 
-	ctx    context.Context // of one dump, for the blocks of its stream
+	ctx    context.Context // of the current dump, for the blocks of its stream
 	in     *dumpReader
 	out    *bufio.Writer
 	tables map[int]tableData
 }
 
-// member is a table with rows of its own: which table of the graph it is of, and
-// how it and its columns are written in a statement.
+// member is a table that stores rows: a table of the graph, or a partition of one. It has the
+// quoted names of the table and its columns.
 type member struct {
 	table   int
 	oid     uint32
@@ -105,7 +105,7 @@ type member struct {
 	columns []string
 }
 
-// choose begins the transaction and chooses the rows. The snapshot is for
+// choose begins the transaction and chooses the rows. It returns the transaction's snapshot for
 // pg_dump.
 func (c *cutter) choose(ctx context.Context, want engine.Subset) (snapshot string, err error) {
 	if _, err := c.conn.Exec(ctx, sessionLikeDump); err != nil {
@@ -132,7 +132,7 @@ func (c *cutter) choose(ctx context.Context, want engine.Subset) (snapshot strin
 	return snapshot, err
 }
 
-// failure explains what only a subset needs.
+// failure explains an error that only a subset can have: a read-only server.
 func (c *cutter) failure(err error) error {
 	if state(err) == stateReadOnly {
 		return &snap.Error{Code: snap.CodeDatabase,
@@ -142,9 +142,9 @@ func (c *cutter) failure(err error) error {
 	return c.d.failure(err)
 }
 
-// tablesOf reads the tables and their primary keys. Those of extensions are no
-// part of it: pg_dump knows what to take of them. Tables go by the names that
-// they have in a dump, and in statements by those that the server quotes.
+// tablesOf reads the tables and their primary keys. It omits tables of extensions: pg_dump decides
+// which of their rows to dump. Tables have the names that they have in a dump; statements use names
+// that the server quoted.
 func (c *cutter) tablesOf(ctx context.Context) error {
 	rows, err := c.conn.Query(ctx,
 		`SELECT c.oid, convert_to(n.nspname::text, e), convert_to(c.relname::text, e), CASE c.relkind WHEN 'r' THEN 'ONLY ' ELSE '' END || format('%I.%I', n.nspname, c.relname), quote_ident(c.relname),
@@ -167,13 +167,13 @@ func (c *cutter) tablesOf(ctx context.Context) error {
 		var schema, name []byte
 		var quoted string
 		var root uint32
-		var primary, columns [][]byte // as texts, pgx would take them for UTF-8
+		var primary, columns [][]byte // pgx would decode strings as UTF-8
 		if err := rows.Scan(&m.oid, &schema, &name, &m.from, &quoted, &root, &primary, &columns); err != nil {
 			return err
 		}
 		m.columns = asTexts(columns)
 		key := [2]string{stored.Label(string(schema)), stored.Label(string(name))}
-		if root == m.oid { // those come first
+		if root == m.oid { // the rows of roots come first
 			at[root] = len(c.graph.Tables)
 			c.oids = append(c.oids, root)
 			c.graph.Tables = append(c.graph.Tables, tableOf(key, m.from, quoted, asTexts(primary)))
@@ -205,7 +205,7 @@ func tableOf(key [2]string, from, quoted string, primary []string) subset.Table 
 		identity := "ROW(" + quoted + ".*)"
 		var parts []string
 		for _, column := range primary {
-			parts = append(parts, prefix+column) // without a cast, which can be of the database
+			parts = append(parts, prefix+column) // no cast: the database can define its own
 		}
 		if len(parts) > 0 {
 			identity = "concat_ws(chr(31), " + strings.Join(parts, ", ") + ")"
@@ -216,8 +216,7 @@ func tableOf(key [2]string, from, quoted string, primary []string) subset.Table 
 	return t
 }
 
-// references reads the foreign keys, without those that partitions have from
-// their table.
+// references reads the foreign keys, without those that partitions inherit from their table.
 func (c *cutter) references(ctx context.Context) error {
 	rows, err := c.conn.Query(ctx, `SELECT k.conrelid, k.confrelid,
 			ARRAY(SELECT convert_to(quote_ident(t.attname), pg_client_encoding()) FROM unnest(k.conkey) WITH ORDINALITY u(number, at) JOIN pg_attribute t ON t.attrelid = k.conrelid AND t.attnum = u.number ORDER BY u.at),
@@ -251,8 +250,8 @@ func (c *cutter) references(ctx context.Context) error {
 	return rows.Err()
 }
 
-// Exec implements [subset.Server]. The protocol for one statement is used: a
-// condition cannot hide another one.
+// Exec implements [subset.Server]. It uses the protocol for single statements, so that a condition
+// cannot contain a second statement.
 func (c *cutter) Exec(ctx context.Context, statement string) (int64, error) {
 	tag, err := c.conn.Exec(ctx, statement, pgx.QueryExecModeExec)
 	return tag.RowsAffected(), err
@@ -291,7 +290,7 @@ func (c *cutter) Condition(table, condition string, err error) error {
 		condition, message(err)), Hint: "write it as you would after WHERE in a SELECT from that table", Cause: err}
 }
 
-// of counts the rows of a table of the source.
+// of counts the rows of a table in the source.
 func (c *cutter) of(ctx context.Context, t engine.Table) (int64, error) {
 	from := "ONLY " + pgx.Identifier{t.Schema, t.Name}.Sanitize() // of an extension
 	if m := c.parts[[2]string{t.Schema, t.Name}]; m != nil {
@@ -300,7 +299,7 @@ func (c *cutter) of(ctx context.Context, t engine.Table) (int64, error) {
 	return c.Count(ctx, "SELECT count(*) FROM "+from)
 }
 
-// dump runs pg_dump on the snapshot and writes what it writes, cut down.
+// dump runs pg_dump on the snapshot and writes its dump with only the chosen rows.
 func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer) ([]string, error) {
 	cmd, said := t.command(ctx, c.d, c.d.dumpArguments(t, snapshot)...)
 	stdout, err := cmd.StdoutPipe()
@@ -330,7 +329,7 @@ func (c *cutter) dump(ctx context.Context, t tool, snapshot string, w io.Writer)
 	return said.Warnings(), nil
 }
 
-// copy writes a dump that is read, block by block.
+// copy copies a dump block by block, with only the chosen rows.
 func (c *cutter) copy(ctx context.Context, stream io.Reader, w io.Writer) error {
 	c.ctx, c.out = ctx, bufio.NewWriterSize(w, 1<<20)
 	c.in = &dumpReader{r: bufio.NewReaderSize(engine.Reader(ctx, stream), 1<<20), echo: &bytes.Buffer{}}

@@ -131,7 +131,7 @@ func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
 		statements = append(statements, inherited...)
 		statements = append(statements,
 			"COMMENT ON DATABASE "+place+" IS "+literal(replacedMark),
-			"ALTER DATABASE "+place+" IS_TEMPLATE false", // else it cannot be dropped
+			"ALTER DATABASE "+place+" IS_TEMPLATE false", // otherwise it cannot be dropped
 			"ALTER DATABASE "+place+" RENAME TO "+id(old))
 	} else {
 		statements = append(statements, "GRANT CONNECT, TEMPORARY ON DATABASE "+here+" TO PUBLIC")
@@ -142,18 +142,18 @@ func (s *scratch) exchange(ctx context.Context, exists bool, old string) error {
 			return err
 		}
 	}
-	// Stopped here, nobody would know which database has the name.
+	// If this were canceled, it would be unknown which database has the name.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longWait)
 	defer cancel()
 	return tx.Commit(ctx)
 }
 
-// longWait is longer than a server takes for what it will ever do.
+// longWait is longer than any operation of a server takes.
 const longWait = time.Minute
 
-// inherit returns the statements that give the new database what belongs to
-// the old one as a database, not as its contents: owner, comment, connection
-// limit, rights, settings, also those for a role, and whether it is a template.
+// inherit returns the statements that give the new database the properties of the old one: owner,
+// comment, connection limit, privileges, settings (also those for a role), and whether it is a
+// template.
 func inherit(ctx context.Context, tx pgx.Tx, old, here string) ([]string, error) {
 	rows, err := tx.Query(ctx, `
 		WITH old AS (SELECT *, shobj_description(oid, 'pg_database') AS comment FROM pg_database WHERE datname = $1),

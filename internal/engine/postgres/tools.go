@@ -17,7 +17,7 @@ import (
 	"snap/internal/engine/charset"
 )
 
-// tool is one installed program of PostgreSQL's.
+// tool is an installed program of PostgreSQL.
 type tool struct {
 	path    string
 	version string
@@ -27,7 +27,7 @@ var versionText = regexp.MustCompile(`\(PostgreSQL\) (\S+)`)
 
 var missingRole = regexp.MustCompile(`role (".+") does not exist`)
 
-// usualPlaces are where packages put the programs of every version.
+// usualPlaces returns the folders where packages install the programs of each version.
 func usualPlaces() []string {
 	var dirs []string
 	for _, pattern := range []string{
@@ -42,12 +42,12 @@ func usualPlaces() []string {
 	return dirs
 }
 
-// tool returns the installed program of the lowest version that is at least
-// atLeast: a program must not be older than the server, and a newer one writes
-// what an older server does not understand.
+// tool returns the installed program with the lowest version that is at least atLeast. A program
+// must not be older than the server, and a newer one can write SQL that an older server does not
+// understand.
 func (e Engine) tool(name string, atLeast int) (tool, error) { return e.findTool(name)(atLeast) }
 
-// findTool begins to look for a program, and returns what waits for it: see
+// findTool starts to look for a program, and returns a function that waits for the result. See
 // [Engine.tool].
 func (e Engine) findTool(name string) func(atLeast int) (tool, error) {
 	found := make(chan []tool, 1)
@@ -55,7 +55,7 @@ func (e Engine) findTool(name string) func(atLeast int) (tool, error) {
 	return func(atLeast int) (tool, error) { return e.lowest(name, <-found, atLeast) }
 }
 
-// lowest returns the program of the lowest version that is at least atLeast.
+// lowest returns the program with the lowest version that is at least atLeast.
 func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error) {
 	var best tool
 	newest := ""
@@ -90,13 +90,11 @@ func (e Engine) lowest(name string, installed []tool, atLeast int) (tool, error)
 	return tool{}, missing
 }
 
-// wrapper is the script that stands for every program in /usr/bin on Debian. It
-// starts one of those in usualPlaces, which are asked themselves, and takes
-// longer to begin than they do.
+// wrapper is the script behind every PostgreSQL program in Debian's /usr/bin. It is skipped because
+// it only starts one of the programs in usualPlaces, more slowly.
 const wrapper = "pg_wrapper"
 
-// installed asks the program of this name in every folder for its version, all
-// at a time.
+// installed runs the program of this name in every folder, in parallel, to get its version.
 func (e Engine) installed(name string) []tool {
 	var all []tool
 	known := map[string]bool{}
@@ -124,7 +122,7 @@ func (e Engine) folders() []string {
 	return append(filepath.SplitList(os.Getenv("PATH")), usualPlaces()...)
 }
 
-// toolVersion asks a program for its version; "" when it is not there.
+// toolVersion returns the version of a program, or "" if it does not exist.
 func toolVersion(path string) string {
 	if info, err := os.Stat(path); err != nil || info.IsDir() {
 		return ""
@@ -141,15 +139,15 @@ func toolVersion(path string) string {
 	return ""
 }
 
-// command prepares a run of the tool against a database. The password, if any,
-// goes through the environment. What it says is collected.
+// command prepares a run of the tool against a database. It passes the password, if any, through
+// the environment, and collects the tool's messages.
 func (t tool) command(ctx context.Context, d database, args ...string) (*exec.Cmd, *engine.Speech) {
 	cmd, said := engine.Program(ctx, t.path, append(args, "--no-password", "--dbname="+d.public())...)
 	cmd.Env = append(os.Environ(), d.environment()...)
 	return cmd, said
 }
 
-// toolFailure makes a person's error of a tool's failure.
+// toolFailure converts a tool's failure to a *snap.Error.
 func (d database) toolFailure(ctx context.Context, name string, said *engine.Speech, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

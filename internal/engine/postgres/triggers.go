@@ -6,8 +6,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// firing are the triggers and rules of tables that fire, as the statements that
-// stop each and that let it fire again as before. Those of constraints stay.
+// firing selects the enabled triggers and rules of tables, each with the statements that disable
+// it and that restore its state. It omits the triggers of constraints.
 const firing = `
 	SELECT format('ALTER TABLE ONLY %I.%I DISABLE TRIGGER %I', n.nspname, c.relname, t.tgname),
 		format('ALTER TABLE ONLY %I.%I ENABLE %sTRIGGER %I', n.nspname, c.relname,
@@ -23,12 +23,11 @@ const firing = `
 	FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE r.ev_enabled <> 'D' AND c.relkind IN ('r', 'p') AND r.rulename <> '_RETURN'`
 
-// fires is a trigger or a rule that fires.
+// fires is an enabled trigger or rule.
 type fires struct{ Stop, Start, Table, Object string }
 
-// withoutTriggers runs something while no trigger and no rule of a table fires,
-// so that none copies a value to another table. Those that are still there fire
-// again afterwards.
+// withoutTriggers calls run while all triggers and rules of tables are disabled, so that none of
+// them copies a value to another table. Afterwards it enables those that still exist.
 func (s *scratch) withoutTriggers(ctx context.Context, run func() error) error {
 	conn, err := s.here.connect(ctx)
 	if err != nil {

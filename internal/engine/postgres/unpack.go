@@ -19,14 +19,14 @@ import (
 // tables, and a spool of the rows. Unpacked tables can be loaded while the rest is still being
 // read.
 type unpacking struct {
-	file *os.File // for pg_restore, to its end when the spool has ended
+	file *os.File // for pg_restore; complete when the spool has ended
 	rows *spool
 
-	review    *review        // of a dump whose entries are checked
-	described *schema.Schema // of a foreign dump: then file gets its large objects alone
+	review    *review        // nil if the entries are not checked
+	described *schema.Schema // of a foreign dump; then file only gets the large objects
 
 	known  chan struct{} // closed when layout is set and the file has the table of contents
-	layout *layout       // nil when the dump is of a version that is not known; then file has all of it
+	layout *layout       // nil if the dump has an unknown version; then file has all of it
 }
 
 func newUnpacking(dir string) (*unpacking, error) {
@@ -50,8 +50,8 @@ func (u *unpacking) remove() {
 	u.rows.remove()
 }
 
-// run unpacks the dump for a number of loading sessions. It reads all of it:
-// any fault of the dump is found by the time run returns.
+// run unpacks the dump for a number of loading sessions. It reads the whole dump, so that every
+// fault is found when run returns.
 func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 	err := u.parts(ctx, dump, jobs)
 	if errors.Is(err, errUnknownVersion) {
@@ -63,7 +63,7 @@ func (u *unpacking) run(ctx context.Context, dump engine.Dump, jobs int) error {
 	return u.finish(err)
 }
 
-// finish says that nothing more comes, and why if it should.
+// finish ends the spool. err is not nil if unpacking failed.
 func (u *unpacking) finish(err error) error {
 	if disk.Full(err) {
 		err = &snap.Error{Code: snap.CodeStorageFull,
@@ -79,7 +79,7 @@ func (u *unpacking) finish(err error) error {
 
 var errUnknownVersion = errors.New("the dump has an unknown version")
 
-// parts unpacks a dump of a version that is known.
+// parts unpacks a dump of a known version.
 func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error {
 	in, err := dump.Open()
 	if err != nil {
@@ -110,7 +110,7 @@ func (u *unpacking) parts(ctx context.Context, dump engine.Dump, jobs int) error
 	return u.data(d, from)
 }
 
-// lay finds out how to load the dump.
+// lay derives the layout from the entries.
 func (u *unpacking) lay(d *dumpReader, entries []dumpEntry) (err error) {
 	if u.described != nil {
 		u.layout, err = matchedLayout(entries, u.described)
@@ -131,7 +131,7 @@ func (u *unpacking) lay(d *dumpReader, entries []dumpEntry) (err error) {
 	return nil
 }
 
-// data unpacks what follows the table of contents.
+// data unpacks the blocks after the table of contents.
 func (u *unpacking) data(d *dumpReader, from *reading) error {
 	rest := rewriter{d: d, out: bufio.NewWriter(u.file), plan: engine.Plan{KeepLargeObjects: true}}
 	err := d.blocks(func(kind byte, id int) error {
@@ -169,7 +169,7 @@ func (u *unpacking) table(d *dumpReader, b *block) error {
 	return u.rows.finish(b)
 }
 
-// same writes a block as it is.
+// same copies a block unchanged.
 func (r *rewriter) same(kind byte, id int) error {
 	if err := r.out.WriteByte(kind); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (r *rewriter) same(kind byte, id int) error {
 	return r.d.err
 }
 
-// whole writes the dump into the file as it is.
+// whole copies the dump into the file unchanged.
 func (u *unpacking) whole(ctx context.Context, dump engine.Dump) error {
 	in, err := dump.Open()
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"snap/internal/schema"
 )
 
-// maxName is the most bytes that PostgreSQL keeps of a name. It cuts longer ones,
-// so that two names could become one.
+// maxName is the maximum length of a name in bytes. PostgreSQL truncates longer names, so that two
+// names could become equal.
 const maxName = 63
 
-// describedBy returns the description that a foreign dump is loaded from, once
-// it is known to be one of a PostgreSQL database.
+// describedBy returns the description that a foreign dump is loaded from, after checking that it
+// describes a PostgreSQL database.
 func describedBy(info engine.Info) (*schema.Schema, error) {
 	if info.Schema == nil {
 		return nil, &snap.Error{
@@ -33,7 +33,7 @@ func describedBy(info engine.Info) (*schema.Schema, error) {
 	return v.s, v.err
 }
 
-// vetting checks of a description what only PostgreSQL has.
+// vetting checks the parts of a description that are specific to PostgreSQL.
 type vetting struct {
 	s          *schema.Schema
 	namespaces []string
@@ -49,7 +49,7 @@ func (v *vetting) fail(format string, args ...any) {
 	}
 }
 
-// name checks a name that is made.
+// name checks a name that the load creates.
 func (v *vetting) name(name string) {
 	if len(name) > maxName {
 		v.fail("the name %.63q is too long", name)
@@ -125,8 +125,7 @@ func (v *vetting) checks(all []schema.Check) {
 	}
 }
 
-// typ checks that a type is built in or in the description. The arguments of
-// those that are part of PostgreSQL are numbers.
+// typ checks that a type is built in or described. The arguments of built-in types must be numbers.
 func (v *vetting) typ(t schema.Type) {
 	for _, arg := range t.Args {
 		if t.Extension == "" && strings.Trim(arg, "-0123456789") != "" {
@@ -207,7 +206,7 @@ func (v *vetting) table(t *schema.Table) {
 	v.parts(t, keyed)
 }
 
-// checkReference checks that a table refers to one of the description.
+// checkReference checks that a table refers to a described table.
 func (v *vetting) checkReference(t *schema.Table, other schema.Name) {
 	if v.tables[other] == nil {
 		v.fail("the table %q refers to %q, which is not described", t.Name.Name, other.Name)

@@ -33,8 +33,8 @@ UNION ALL SELECT format('the settings of the database itself are not in the snap
 UNION ALL SELECT format('the snapshot does not keep tablespaces: objects in %s are loaded into the default tablespace', string_agg(DISTINCT quote_ident(spcname), ', '))
 	FROM pg_class c JOIN pg_tablespace t ON t.oid = c.reltablespace WHERE relnamespace IN (SELECT oid FROM own) HAVING count(*) > 0`
 
-// leftOut returns those sentences. That a user may not look is no reason to
-// fail, and is said.
+// leftOut returns those sentences. If the user is not allowed to read the catalog, it returns a
+// sentence that says so instead of an error.
 func leftOut(ctx context.Context, conn *pgx.Conn) []string {
 	rows, err := conn.Query(ctx, left)
 	if err != nil {
