@@ -151,7 +151,7 @@ func TestPagesAmongMany(t *testing.T) {
 		if got := shownRows(a.Body); !slices.Equal(got, page.want) {
 			t.Errorf("%s shows %v, want %v", page.path, got, page.want)
 		}
-		if strings.Contains(a.Body, "Only the newest 1,000 snapshots are sorted") != strings.Contains(page.path, "sort=") {
+		if strings.Contains(a.Body, "newest 1,000 snapshots are sorted") != strings.Contains(page.path, "sort=") {
 			t.Errorf("%s: the hint that only the newest are sorted is wrong", page.path)
 		}
 	}
