@@ -32,12 +32,13 @@ func (r Role) IsAdmin() bool { return r == RoleOwner || r == RoleAdmin }
 // CredentialKind is the kind of credential that a request was made with.
 type CredentialKind string
 
-// The credential kinds. The three key kinds are also the keys' prefixes
+// The credential kinds. The four key kinds are also the keys' prefixes
 // (SPEC 5.1), without the underscore.
 const (
 	UserKey     CredentialKind = "cak"     // user-scoped key: acts as its user
 	PipelineKey CredentialKind = "clt"     // organization-level key for pipelines
 	AgentKey    CredentialKind = "sak"     // organization-level key of a registered service agent
+	SCIMKey     CredentialKind = "scim"    // key of an identity provider that reports people and groups
 	LoginToken  CredentialKind = "login"   // access token of a device login
 	Browser     CredentialKind = "browser" // session cookie of a signed-in browser
 )
@@ -46,7 +47,7 @@ const (
 // and so cannot attribute what it does to a user (SPEC 5.1).
 func (k CredentialKind) OrgLevel() bool { return k == PipelineKey || k == AgentKey }
 
-// IsKey reports whether k is one of the three API key kinds.
+// IsKey reports whether k is one of the three API key kinds. A SCIM key is none: it calls only SCIM.
 func (k CredentialKind) IsKey() bool { return k == UserKey || k.OrgLevel() }
 
 // Scope is a permission of an organization-level key. User-scoped credentials have no scopes: their

@@ -32,7 +32,7 @@ func ReadHistory(lines []AuditEntry, snapshotID string, at time.Time) Then {
 	var policy Policy
 	for _, e := range lines {
 		switch e.Action {
-		case AuditUserChanged:
+		case AuditUserChanged, AuditUserLeft:
 			delete(users, e.Detail.User) // a line of an older service, which had no account
 			users[accountOf(e.Detail.Account, e.Detail.User)] = e.Detail
 		case AuditKeyMade:

@@ -82,9 +82,10 @@ var house = map[string]struct {
 	}},
 	"internal/cloud": {server, []string{
 		".", "api", "internal/auditlog", "internal/auth", "internal/limit", "internal/loadcontrol", "internal/signin",
-		"internal/store", "internal/blob", "internal/disk", "internal/look",
+		"internal/store", "internal/blob", "internal/disk", "internal/look", "internal/scim",
 	}},
 	"internal/loadcontrol": {server, []string{".", "internal/limit"}},
+	"internal/scim":        {server, []string{".", "internal/store"}},
 	"internal/auth":        {server, []string{".", "internal/auditlog", "internal/limit", "internal/store"}},
 	"internal/limit":       {server, nil},
 	"internal/signin": {server, []string{

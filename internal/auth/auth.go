@@ -124,7 +124,7 @@ var (
 )
 
 func looksLikeKey(credential string) bool {
-	for _, prefix := range []string{"cak_", "clt_", "sak_"} {
+	for _, prefix := range []string{"cak_", "clt_", "sak_", "scim_"} {
 		if strings.HasPrefix(credential, prefix) {
 			return true
 		}
@@ -215,6 +215,27 @@ func presented(r *http.Request) bool {
 }
 
 func (a *Authenticator) byKey(r *http.Request, secret string) (snap.Caller, error) {
+	if strings.HasPrefix(secret, scimPrefix) {
+		return snap.Caller{}, snap.ErrUnauthenticated
+	}
+	return a.byAnyKey(r, secret)
+}
+
+// scimPrefix is that of SCIM keys, which call SCIM and nothing else.
+const scimPrefix = string(snap.SCIMKey) + "_"
+
+// SCIM returns the caller of a SCIM request, by the SCIM key in Authorization: Bearer. It fails with
+// snap.ErrUnauthenticated or rate_limited.
+func (a *Authenticator) SCIM(r *http.Request) (snap.Caller, error) {
+	return a.guarded(r, func() (snap.Caller, error) {
+		if !strings.HasPrefix(bearer(r), scimPrefix) {
+			return snap.Caller{}, snap.ErrUnauthenticated
+		}
+		return a.byAnyKey(r, bearer(r))
+	})
+}
+
+func (a *Authenticator) byAnyKey(r *http.Request, secret string) (snap.Caller, error) {
 	if !wellFormedKey(secret) {
 		return snap.Caller{}, snap.ErrUnauthenticated
 	}

@@ -54,8 +54,9 @@ func (b Browser) SetCookie(w http.ResponseWriter, name, value string, life time.
 const sessionCookie = "snap_session"
 
 // SignIn starts a session for a user, ends the browser's previous session, and sets the cookie. The
-// cookie has a new value at every sign-in.
-func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, userID int64) (store.Session, error) {
+// cookie has a new value at every sign-in. began is when the sign-in began; zero means now.
+func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, userID int64, began time.Time) (store.Session,
+	error) {
 	if err := b.end(r); err != nil {
 		return store.Session{}, err
 	}
@@ -63,7 +64,7 @@ func (b Browser) SignIn(w http.ResponseWriter, r *http.Request, userID int64) (s
 	now := b.now()
 	n, err := b.store.AddBrowserSession(r.Context(), store.Session{
 		UserID: userID, Kind: snap.Browser, Name: browserName(r.UserAgent()), Address: b.address(r),
-		Idle: now.Add(BrowserIdle), Expires: now.Add(BrowserMax),
+		Began: began, Idle: now.Add(BrowserIdle), Expires: now.Add(BrowserMax),
 	}, hash(secret))
 	if err != nil {
 		return store.Session{}, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"snap"
+	"snap/internal/store"
 )
 
 // Limits of the data that is accepted from an identity provider.
@@ -171,13 +172,24 @@ type Person struct {
 	Verified        bool   // the provider vouches for Email
 	Name            string
 	Groups          GroupClaim
+	ExternalID      string // in SCIM; empty when the claims do not have it
 	Session         string // the sid of the provider's session; empty if it names none
+}
+
+// ClaimNames are the names of claims that differ between providers. A name may be a dotted path.
+type ClaimNames struct {
+	Groups     string // empty means groups
+	ExternalID string // of the external ID in SCIM; empty means sub
 }
 
 // PersonFromClaims reads a person from claims. It ignores an e-mail that the provider reports as
 // unverified.
-func PersonFromClaims(issuer, subject string, claims map[string]any, groupsClaim string) Person {
-	p := Person{Issuer: issuer, Subject: subject, Groups: GroupsFromClaims(claims, groupsClaim)}
+func PersonFromClaims(issuer, subject string, claims map[string]any, names ClaimNames) Person {
+	p := Person{Issuer: issuer, Subject: subject, Groups: GroupsFromClaims(claims, names.Groups), ExternalID: subject}
+	if names.ExternalID != "" && names.ExternalID != "sub" {
+		value, _ := lookUp(claims, names.ExternalID)
+		p.ExternalID, _ = value.(string)
+	}
 	p.Name, p.Session = clip(text(claims, "name", "preferred_username")), text(claims, "sid")
 	verified, said := claims["email_verified"]
 	p.Verified = verified == true || verified == "true"
@@ -186,6 +198,23 @@ func PersonFromClaims(issuer, subject string, claims map[string]any, groupsClaim
 		p.Email, p.Verified = clip(subject), false
 	}
 	return p
+}
+
+// SignIn returns the sign-in of a person to an organization whose configuration gives these roles.
+func (p Person) SignIn(orgID int64, roles map[snap.Role][]string) store.SignIn {
+	role, known := RoleOf(p, roles)
+	return store.SignIn{
+		OrgID: orgID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Verified: p.Verified, Name: p.Name,
+		ExternalID: p.ExternalID, Role: role, RoleUnknown: !known, Groups: p.Groups.Groups,
+		GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why,
+		RoleOf: func(groups []snap.Group) snap.Role { return RoleWith(p.Email, p.Verified, groups, roles) },
+	}
+}
+
+// RoleWith returns the role that the configuration gives a person with exactly these groups.
+func RoleWith(email string, verified bool, groups []snap.Group, roles map[snap.Role][]string) snap.Role {
+	role, _ := RoleOf(Person{Email: email, Verified: verified, Groups: GroupClaim{Known: true, Groups: groups}}, roles)
+	return role
 }
 
 func clip(s string) string {

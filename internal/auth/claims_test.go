@@ -99,13 +99,13 @@ func TestRoles(t *testing.T) {
 		if err := json.Unmarshal([]byte(tc.claims), &claims); err != nil {
 			t.Fatal(err)
 		}
-		got, known := auth.RoleOf(auth.PersonFromClaims("https://idp.test", "s", claims, "groups"), roles)
+		got, known := auth.RoleOf(auth.PersonFromClaims("https://idp.test", "s", claims, auth.ClaimNames{}), roles)
 		if got != tc.want || known != (tc.name != "unknown groups") {
 			t.Errorf("%s: %s, known %v; want %s", tc.name, got, known, tc.want)
 		}
 	}
 	p := auth.PersonFromClaims("https://idp.test", "subject-7",
-		map[string]any{"email": "boss@acme.test", "email_verified": false}, "groups")
+		map[string]any{"email": "boss@acme.test", "email_verified": false}, auth.ClaimNames{})
 	if p.Email != "subject-7" || p.Verified {
 		t.Errorf("an e-mail that is not verified is shown as theirs: %+v", p)
 	}

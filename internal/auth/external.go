@@ -19,11 +19,11 @@ import (
 // External is an external auth service, whose access tokens the user mount accepts in addition to
 // our own (auth.issuer). Its users belong to one organization.
 type External struct {
-	Provider    *Provider
-	Audience    string // the audience that its access tokens must name
-	OrgID       int64
-	GroupsClaim string
-	Roles       map[snap.Role][]string
+	Provider *Provider
+	Audience string // the audience that its access tokens must name
+	OrgID    int64
+	Claims   ClaimNames
+	Roles    map[snap.Role][]string
 }
 
 // byExternal returns the caller of an external access token. The token is verified at every
@@ -97,27 +97,25 @@ func AsymmetricAlgorithms() []jose.SignatureAlgorithm {
 // creates the token's session.
 func (a *Authenticator) admitExternal(ctx context.Context, d *Discovered, token string, id *oidc.IDToken,
 	claims map[string]any) (store.Session, error) {
-	p := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.GroupsClaim)
+	p := PersonFromClaims(id.Issuer, id.Subject, claims, a.external.Claims)
 	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
 		source := oauth2.StaticTokenSource(&oauth2.Token{AccessToken: token, TokenType: "Bearer"})
 		if info, err := d.UserInfo(a.external.Provider.Context(ctx), source); err == nil && info.Subject == id.Subject {
-			p = PersonFromClaims(id.Issuer, id.Subject, merged(claims, info), a.external.GroupsClaim)
+			p = PersonFromClaims(id.Issuer, id.Subject, merged(claims, info), a.external.Claims)
 		}
 	}
-	role, known := RoleOf(p, a.external.Roles)
-	userID, err := a.store.ApplySignIn(ctx, store.SignIn{
-		OrgID: a.external.OrgID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
-		Role: role, RoleUnknown: !known, Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known,
-		GroupsWhy: p.Groups.Why,
-	})
+	userID, err := a.store.ApplySignIn(ctx, p.SignIn(a.external.OrgID, a.external.Roles))
 	if err != nil {
+		return store.Session{}, err
+	}
+	if err := a.store.Readmit(ctx, userID, id.IssuedAt); err != nil {
 		return store.Session{}, err
 	}
 	if err := a.store.Confirmed(ctx, userID); err != nil {
 		return store.Session{}, err
 	}
 	return a.store.AddTokenSession(ctx, store.Session{
-		UserID: userID, Kind: snap.LoginToken, Name: "login at " + hostOf(id.Issuer),
+		UserID: userID, Kind: snap.LoginToken, Name: "login at " + hostOf(id.Issuer), Began: id.IssuedAt,
 		ClientID: text(claims, "client_id", "azp"), Idle: id.Expiry, Expires: id.Expiry.Truncate(time.Second),
 	}, hash(token))
 }

@@ -18,7 +18,7 @@ import (
 
 // KeyPattern matches API keys, for secret scanners: the kind, 32 random
 // characters (190 bits) and a CRC-32 of all before it as 6 more.
-const KeyPattern = `\b(?:cak|clt|sak)_[0-9A-Za-z]{38}\b`
+const KeyPattern = `\b(?:cak|clt|sak|scim)_[0-9A-Za-z]{38}\b`
 
 const (
 	base62      = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -26,7 +26,7 @@ const (
 	keyChecksum = 6
 )
 
-var keyForm = regexp.MustCompile(`^(cak|clt|sak)_[0-9A-Za-z]{38}$`)
+var keyForm = regexp.MustCompile(`^(cak|clt|sak|scim)_[0-9A-Za-z]{38}$`)
 
 // newSecret returns a new key of a kind.
 func newSecret(kind snap.CredentialKind) string {
@@ -60,8 +60,8 @@ func checksum(body string) string {
 	return string(digits[:])
 }
 
-// wellFormedKey reports whether text has the form and checksum of an API key. Typing errors are
-// thus refused without the database.
+// wellFormedKey reports whether text has the form and checksum of a key. Typing errors are thus
+// refused without the database.
 func wellFormedKey(secret string) bool {
 	if !keyForm.MatchString(secret) {
 		return false
@@ -118,19 +118,22 @@ func (a *Authenticator) NewKey(ctx context.Context, k KeySpec) (secret string, k
 
 func (a *Authenticator) checkSpec(k *KeySpec) error {
 	switch {
+	case k.Kind == snap.SCIMKey:
+		if k.UserID != 0 || len(k.Scopes) > 0 {
+			return snap.Invalid("a SCIM key acts as no user and takes no scopes", "omit --user and --scopes")
+		}
+		return a.checkNameAndEnd(k)
 	case !k.Kind.IsKey():
 		return snap.Invalid("the kind of a key must be cak, clt or sak",
 			"cak acts as a user, clt and sak as the organization")
-	case k.Name == "" || len(k.Name) > 100:
-		return snap.Invalid("a key needs a name of 1 to 100 characters",
-			"name it after the place where it is used, such as ci")
 	case k.Kind.OrgLevel() != (k.UserID == 0):
 		return snap.Invalid("a cak key acts as a user; clt and sak keys act as the organization", "")
 	case k.Kind == snap.UserKey && len(k.Scopes) > 0:
 		return snap.Invalid("a cak key takes no scopes: the role of its user decides",
 			"omit the scopes, or create a clt key")
-	case !k.Expires.IsZero() && !k.Expires.After(a.now()):
-		return snap.Invalid("the key would have expired already", "give a time in the future")
+	}
+	if err := a.checkNameAndEnd(k); err != nil {
+		return err
 	}
 	if k.Kind.OrgLevel() && len(k.Scopes) == 0 {
 		k.Scopes = []snap.Scope{snap.ScopePull, snap.ScopePush}
@@ -139,6 +142,17 @@ func (a *Authenticator) checkSpec(k *KeySpec) error {
 		if !slices.Contains(snap.Scopes(), s) {
 			return snap.Invalid(fmt.Sprintf("%q is not a scope", s), "the scopes are pull, push and private")
 		}
+	}
+	return nil
+}
+
+func (a *Authenticator) checkNameAndEnd(k *KeySpec) error {
+	switch {
+	case k.Name == "" || len(k.Name) > 100:
+		return snap.Invalid("a key needs a name of 1 to 100 characters",
+			"name it after the place where it is used, such as ci")
+	case !k.Expires.IsZero() && !k.Expires.After(a.now()):
+		return snap.Invalid("the key would have expired already", "give a time in the future")
 	}
 	return nil
 }

@@ -101,16 +101,18 @@ type Organization struct {
 
 // SignIn is an identity provider: type oidc, or local for trials.
 type SignIn struct {
-	Type         string                 `yaml:"type" koanf:"type"`
-	Issuer       string                 `yaml:"issuer" koanf:"issuer"`
-	ClientID     string                 `yaml:"client_id" koanf:"client_id"`
-	ClientSecret string                 `yaml:"client_secret" koanf:"client_secret"`
-	Scopes       []string               `yaml:"scopes" koanf:"scopes"`
-	Domains      []string               `yaml:"domains" koanf:"domains"` // e-mail domains of the organization's people
-	GroupsClaim  string                 `yaml:"groups_claim" koanf:"groups_claim"`
-	Roles        map[snap.Role][]string `yaml:"roles" koanf:"roles"`
-	AllowPrivate bool                   `yaml:"allow_private" koanf:"allow_private"`
-	Recheck      string                 `yaml:"recheck" koanf:"recheck"`
+	Type         string   `yaml:"type" koanf:"type"`
+	Issuer       string   `yaml:"issuer" koanf:"issuer"`
+	ClientID     string   `yaml:"client_id" koanf:"client_id"`
+	ClientSecret string   `yaml:"client_secret" koanf:"client_secret"`
+	Scopes       []string `yaml:"scopes" koanf:"scopes"`
+	Domains      []string `yaml:"domains" koanf:"domains"` // e-mail domains of the organization's people
+	GroupsClaim  string   `yaml:"groups_claim" koanf:"groups_claim"`
+	// ExternalIDClaim names the claim that holds a person's external ID in SCIM.
+	ExternalIDClaim string                 `yaml:"external_id_claim" koanf:"external_id_claim"`
+	Roles           map[snap.Role][]string `yaml:"roles" koanf:"roles"`
+	AllowPrivate    bool                   `yaml:"allow_private" koanf:"allow_private"`
+	Recheck         string                 `yaml:"recheck" koanf:"recheck"`
 }
 
 // LocalUser is a user of an organization with type: local.
@@ -499,7 +501,8 @@ func (c Config) signIn() []signin.Organization {
 			i := o.SignIn
 			org.OIDC = &signin.OIDC{
 				Issuer: i.Issuer, ClientID: i.ClientID, ClientSecret: i.ClientSecret, Scopes: i.Scopes,
-				GroupsClaim: i.GroupsClaim, Roles: i.Roles, AllowPrivate: i.AllowPrivate,
+				Claims: auth.ClaimNames{Groups: i.GroupsClaim, ExternalID: i.ExternalIDClaim}, Roles: i.Roles,
+				AllowPrivate: i.AllowPrivate,
 			}
 		}
 		out = append(out, org)

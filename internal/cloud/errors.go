@@ -18,6 +18,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/scim"
 	"snap/internal/store"
 )
 
@@ -98,6 +99,10 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 
 // writeError answers a request outside of huma's routes with an error.
 func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) {
+	if strings.HasPrefix(r.URL.Path, scim.Prefix) {
+		s.writeSCIMError(w, r, err)
+		return
+	}
 	p := problemOf(r.Context(), s.log, err)
 	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", p.ContentType(""))

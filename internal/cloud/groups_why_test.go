@@ -29,7 +29,7 @@ func TestMeSaysWhyGroupsAreUnknown(t *testing.T) {
 	} {
 		claims := map[string]any{}
 		must(t, json.Unmarshal([]byte(tc.claims), &claims))
-		p := auth.PersonFromClaims("https://idp.test", "why", claims, "")
+		p := auth.PersonFromClaims("https://idp.test", "why", claims, auth.ClaimNames{})
 		id, err := c.Store.ApplySignIn(t.Context(), store.SignIn{
 			OrgID: org.ID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Role: snap.RoleMember,
 			Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known, GroupsWhy: p.Groups.Why,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"snap"
@@ -104,6 +105,7 @@ func (s *Service) serveBytes(w http.ResponseWriter, r *http.Request) {
 		return err
 	}
 	checked := &loadcontrol.Response{ResponseWriter: w, Piece: 8 << 20, Before: recheck(s.transfers.recheck, allowed)}
+	defer watch(w, s.transfers.recheck, allowed)()
 	s.transfers.blobs.Serve(checked, r, b.Blob, `"`+b.SHA256+`"`)
 }
 
@@ -120,5 +122,35 @@ func recheck(every time.Duration, check func() error) func() {
 			panic(http.ErrAbortHandler)
 		}
 		last = time.Now()
+	}
+}
+
+// watch calls check also while a client reads so slowly that no piece of the answer ends. When check
+// fails, it ends the connection. The returned function ends the watch.
+func watch(w http.ResponseWriter, every time.Duration, check func() error) (stop func()) {
+	const again = 50 * time.Millisecond // the deadline may be moved while the next bytes begin
+	ended, control := make(chan struct{}), http.NewResponseController(w)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		tick := time.NewTicker(max(every, again))
+		defer tick.Stop()
+		for gone := false; ; {
+			select {
+			case <-ended:
+				return
+			case <-tick.C:
+			}
+			if !gone && check() != nil {
+				gone = true
+				tick.Reset(again)
+			}
+			if gone {
+				_ = control.SetWriteDeadline(time.Unix(1, 0)) // a connection that ended needs none
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		watching.Wait()
 	}
 }

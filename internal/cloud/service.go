@@ -23,6 +23,7 @@ import (
 	"snap/internal/blob"
 	"snap/internal/limit"
 	"snap/internal/loadcontrol"
+	"snap/internal/scim"
 	"snap/internal/signin"
 	"snap/internal/store"
 )
@@ -79,8 +80,8 @@ type Options struct {
 	Log     *slog.Logger     // nil is slog.Default
 	Now     func() time.Time // nil is time.Now
 	Version string
-	// Recheck is how often the right to a download is checked while its bytes are sent; 0 is one
-	// second.
+	// Recheck is how often the right to a download is checked while its bytes are sent; 0 is a
+	// little less than one second, so that a download ends within one.
 	Recheck time.Duration
 	// CollectEvery is how often unfinished uploads and obsolete rows are collected; 0 is ten
 	// minutes.
@@ -88,6 +89,8 @@ type Options struct {
 	// Again starts a service that was moved to another place.
 	Again bool
 }
+
+const recheckBytes = 900 * time.Millisecond
 
 // New opens the database and the object store, applies the configuration's organizations and local
 // users, closes the organizations that it does not list, and returns the service. The caller must
@@ -101,7 +104,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 		o.Now = time.Now
 	}
 	s = &Service{config: c, log: o.Log, now: o.Now,
-		transfers: transfers{recheck: cmp.Or(o.Recheck, time.Second)},
+		transfers: transfers{recheck: cmp.Or(o.Recheck, recheckBytes)},
 		telemetry: telemetry{metrics: newMetrics(o.Version)},
 		background: background{collectEvery: cmp.Or(o.CollectEvery, collectEvery),
 			hookClient: newHookClient(c.Webhooks.AllowPrivate)}}
@@ -242,6 +245,7 @@ func (s *Service) build(version string) (http.Handler, error) {
 	}
 	mux.Handle("/auth/", s.signin.Handler())
 	mux.Handle("/.well-known/oauth-authorization-server/auth", s.signin.Handler())
+	mux.Handle(scim.Prefix, s.scimHandler())
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	if err := s.openPages(mux, version); err != nil {

@@ -76,8 +76,10 @@ func keyKind(name string) (snap.CredentialKind, error) {
 		return snap.PipelineKey, nil
 	case "agent":
 		return snap.AgentKey, nil
+	case "scim":
+		return snap.SCIMKey, nil
 	}
-	return "", snap.Usage(fmt.Sprintf("%q is not a kind of key", name), "the kinds are user, pipeline and agent")
+	return "", snap.Usage(fmt.Sprintf("%q is not a kind of key", name), "the kinds are user, pipeline, agent and scim")
 }
 
 // keyFlags are the flags of key create.
@@ -89,11 +91,13 @@ type keyFlags struct {
 func (p *program) keyCreate() *cobra.Command {
 	var f keyFlags
 	c := &cobra.Command{
-		Use:   "create --org SLUG --kind user|pipeline|agent",
+		Use:   "create --org SLUG --kind user|pipeline|agent|scim",
 		Short: "Create an API key and print it once",
 		Long: "Create an API key and print it once: only its hash is stored.\n\n" +
 			"A user key (cak_) acts as its user. A pipeline key (clt_) and an agent key (sak_)\n" +
-			"act as the organization, within their scopes, and never change a share.",
+			"act as the organization, within their scopes, and never change a share. A SCIM key\n" +
+			"(scim_) lets the organization's identity provider report people and groups. An\n" +
+			"organization has one: the one before it works for another 24 hours.",
 		Example: "  snapcloud key create --org acme --kind user --user alice@acme.test --name laptop\n" +
 			"  snapcloud key create --org acme --kind pipeline --name nightly --scopes pull,push --expires-in 90d",
 		Args: command.NoArgs,
@@ -102,7 +106,7 @@ func (p *program) keyCreate() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&f.org, "org", "", "slug of the organization (required)")
-	c.Flags().StringVar(&f.kind, "kind", "", "user, pipeline or agent (required)")
+	c.Flags().StringVar(&f.kind, "kind", "", "user, pipeline, agent or scim (required)")
 	c.Flags().StringVar(&f.user, "user", "", "e-mail of the user, for --kind user")
 	c.Flags().StringVar(&f.name, "name", "", "name of the key (default: its kind)")
 	c.Flags().StringSliceVar(&f.scopes, "scopes", nil, "pull, push or both, for pipeline and agent keys (default both)")
@@ -163,6 +167,9 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 		err = s.forUser(ctx, &spec, f)
 		return spec, err
 	}
+	if spec.Kind == snap.SCIMKey {
+		return spec, checkSCIM(s.config, f)
+	}
 	if f.user != "" {
 		return spec, snap.Usage("--user is only for --kind user", "an organization-level key acts as no user")
 	}
@@ -177,6 +184,20 @@ func (s *opened) keySpec(ctx context.Context, f keyFlags) (spec auth.KeySpec, er
 		spec.Scopes = append(spec.Scopes, scope)
 	}
 	return spec, nil
+}
+
+// checkSCIM refuses a SCIM key that could not report anything.
+func checkSCIM(config cloud.Config, f keyFlags) error {
+	if f.user != "" || len(f.scopes) > 0 {
+		return snap.Usage("--user and --scopes are not for --kind scim", "a SCIM key only reports people and groups")
+	}
+	for _, o := range config.Organizations {
+		if o.Slug == f.org && o.SignIn.Type == "oidc" {
+			return nil
+		}
+	}
+	return snap.Usage(f.org+" does not sign in with an identity provider, so nobody reports its people",
+		"set sign_in type oidc in the configuration first")
 }
 
 func (s *opened) forUser(ctx context.Context, spec *auth.KeySpec, f keyFlags) error {

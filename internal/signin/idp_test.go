@@ -46,6 +46,7 @@ type idp struct {
 	left      bool   // the account is not there any more: invalid_grant
 	garbage   string // the answer of the token endpoint to a refresh
 	withoutID bool   // a refresh brings no ID token
+	during    func() // runs while the token endpoint answers
 }
 
 func newIDP(t *testing.T, c *clocktest.Clock) *idp {
@@ -111,6 +112,9 @@ func (p *idp) authorize(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *idp) token(w http.ResponseWriter, r *http.Request) {
+	if p.during != nil {
+		p.during()
+	}
 	if r.FormValue("grant_type") == "refresh_token" {
 		p.redeem(w, r)
 		return

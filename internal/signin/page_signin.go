@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"snap"
+	"snap/internal/store"
 )
 
 type signInPage struct {
@@ -99,6 +100,9 @@ func (s *Service) postSignIn(v *visit) error {
 	f := v.r.PostForm
 	next := s.path + s.localPath(f.Get("next"))
 	userID, err := s.localSignIn(v, f)
+	if err == nil {
+		err = s.enter(v, store.SignedIn{UserID: userID})
+	}
 	s.count("password", outcome(err))
 	if err != nil {
 		known, ok := asKnown(err)
@@ -108,12 +112,6 @@ func (s *Service) postSignIn(v *visit) error {
 		data := signInPage{layout: s.layout(v, "Sign in"), Next: next, Email: printable(f.Get("email"), 200)}
 		data.Problem, data.Hint = sentence(known.Error()), sentence(known.Hint)
 		return s.showSignIn(v, known.Code.Info().Status, data, f.Get("organization"))
-	}
-	if err := s.store.RecordSignIn(v.r.Context(), userID, nil, ""); err != nil {
-		return err
-	}
-	if _, err := s.browser.SignIn(v.w, v.r, userID); err != nil {
-		return err
 	}
 	http.Redirect(v.w, v.r, next, http.StatusSeeOther)
 	return nil
@@ -148,14 +146,7 @@ func (s *Service) localSignIn(v *visit, f url.Values) (userID int64, err error) 
 	if err != nil {
 		return 0, err
 	}
-	userID, err = s.signInLocal(ctx, org, u)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := s.store.CallerOfUser(ctx, userID); err != nil {
-		return 0, disabled(err)
-	}
-	return userID, nil
+	return s.signInLocal(ctx, org, u)
 }
 
 // localUser returns a local user. Without a slug, the e-mail must belong to exactly one

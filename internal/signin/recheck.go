@@ -305,8 +305,11 @@ func (s *Service) ask(ctx context.Context, org organization, t store.Standing) e
 	if err != nil || !full {
 		return err
 	}
-	_, err = s.admit(ctx, org, p)
-	return err
+	userID, err := s.apply(ctx, org, p)
+	if err != nil {
+		return err
+	}
+	return s.checkEnabled(ctx, userID)
 }
 
 // personAgain reads the claims of a refreshed token: from the ID token, which may
@@ -329,7 +332,7 @@ func (s *Service) personAgain(ctx context.Context, org organization, d *auth.Dis
 			return p, false, err
 		}
 	}
-	p = auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.GroupsClaim)
+	p = auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.Claims)
 	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
 		p, err = s.userinfoAgain(ctx, org, d, token, t, claims)
 	} else if raw == "" {
@@ -366,7 +369,7 @@ func (s *Service) userinfoAgain(ctx context.Context, org organization, d *auth.D
 			claims[name] = value
 		}
 	}
-	return auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.GroupsClaim), nil
+	return auth.PersonFromClaims(t.Issuer, t.Subject, claims, org.oidc.Claims), nil
 }
 
 // Recheck asks each organization's identity provider about the one user whose confirmation is

@@ -30,7 +30,7 @@ type LocalUser struct {
 type OIDC struct {
 	Issuer, ClientID, ClientSecret string
 	Scopes                         []string // empty means openid, profile, email
-	GroupsClaim                    string   // empty means groups
+	Claims                         auth.ClaimNames
 	Roles                          map[snap.Role][]string
 	AllowPrivate                   bool // the issuer may be on a private or loopback address, and plain http
 }

@@ -99,19 +99,19 @@ func (s *Service) applyAnswer(v *visit) error {
 	if !ok || org.oidc == nil {
 		return &snap.Error{Code: snap.CodeNotFound, Detail: "the organization no longer uses this way to sign in"}
 	}
+	began := s.now()
 	p, token, err := s.identifyUpstream(ctx, org, login, q)
 	if err != nil {
 		s.log.WarnContext(ctx, "sign-in refused", "organization", org.Slug, "error", err)
 		return err
 	}
-	userID, err := s.admit(ctx, org, p)
+	userID, err := s.apply(ctx, org, p)
 	if err != nil {
 		return err
 	}
-	if err := s.store.RecordSignIn(ctx, userID, s.sealed(userID, token.RefreshToken), p.Session); err != nil {
-		return err
-	}
-	if _, err := s.browser.SignIn(v.w, v.r, userID); err != nil {
+	err = s.enter(v, store.SignedIn{UserID: userID, Began: began, Refresh: s.sealed(userID, token.RefreshToken),
+		SID: p.Session})
+	if err != nil {
 		return err
 	}
 	http.Redirect(v.w, v.r, s.path+login.Next, http.StatusSeeOther)
@@ -174,7 +174,7 @@ func (s *Service) personOf(ctx context.Context, org organization, d *auth.Discov
 	if err := id.Claims(&claims); err != nil {
 		return auth.Person{}, refusedAnswer(err)
 	}
-	p := auth.PersonFromClaims(id.Issuer, id.Subject, claims, org.oidc.GroupsClaim)
+	p := auth.PersonFromClaims(id.Issuer, id.Subject, claims, org.oidc.Claims)
 	if (!p.Groups.Known || claims["email"] == nil) && d.UserInfoEndpoint() != "" {
 		if p, err = s.addUserinfo(ctx, org, d, token, p, claims); err != nil {
 			return auth.Person{}, err
@@ -204,28 +204,48 @@ func (s *Service) addUserinfo(ctx context.Context, org organization, d *auth.Dis
 			claims[name] = value
 		}
 	}
-	return auth.PersonFromClaims(p.Issuer, p.Subject, claims, org.oidc.GroupsClaim), nil
+	return auth.PersonFromClaims(p.Issuer, p.Subject, claims, org.oidc.Claims), nil
 }
 
-// admit applies the identity provider's claims to the user's account.
-func (s *Service) admit(ctx context.Context, org organization, p auth.Person) (userID int64, err error) {
+// enter signs a person's browser in, unless their account is disabled.
+func (s *Service) enter(v *visit, in store.SignedIn) error {
+	ctx := v.r.Context()
+	if err := s.store.RecordSignIn(ctx, in); err != nil {
+		return err
+	}
+	if err := s.checkEnabled(ctx, in.UserID); err != nil {
+		return err
+	}
+	_, err := s.browser.SignIn(v.w, v.r, in.UserID, in.Began)
+	return err
+}
+
+// checkEnabled fails with code forbidden when an account is disabled.
+func (s *Service) checkEnabled(ctx context.Context, userID int64) error {
+	_, err := s.store.CallerWithoutGroups(ctx, userID)
+	return disabled(err)
+}
+
+// apply applies the identity provider's claims to the user's account.
+func (s *Service) apply(ctx context.Context, org organization, p auth.Person) (userID int64, err error) {
 	if !p.Groups.Known {
 		s.log.WarnContext(ctx, "groups are unknown: group shares give nothing", "organization", org.Slug, "subject",
 			p.Subject, "why", p.Groups.Why)
 	}
-	role, known := auth.RoleOf(p, org.oidc.Roles)
-	userID, err = s.store.ApplySignIn(ctx, store.SignIn{
-		OrgID: org.ID, Issuer: p.Issuer, Subject: p.Subject, Email: p.Email, Name: p.Name,
-		Role: role, RoleUnknown: !known, Groups: p.Groups.Groups, GroupsUnknown: !p.Groups.Known,
-		GroupsWhy: p.Groups.Why,
-	})
-	if err != nil {
-		return 0, err
+	return s.store.ApplySignIn(ctx, p.SignIn(org.ID, org.oidc.Roles))
+}
+
+// Reporter returns the identity provider of an organization as it reports people and groups by SCIM
+// with a key.
+func (s *Service) Reporter(c snap.Caller) store.Reporter {
+	r := store.Reporter{Caller: c, Issuer: localIssuer}
+	if o, ok := s.organizationByID(c.Org.ID); ok && o.oidc != nil {
+		r.Issuer = o.oidc.Issuer
+		r.RoleOf = func(email string, verified bool, groups []snap.Group) snap.Role {
+			return auth.RoleWith(email, verified, groups, o.oidc.Roles)
+		}
 	}
-	if _, err := s.store.CallerOfUser(ctx, userID); err != nil {
-		return 0, disabled(err)
-	}
-	return userID, nil
+	return r
 }
 
 // External returns the external auth service (auth.issuer) whose access tokens the API accepts. Its
@@ -241,7 +261,7 @@ func (s *Service) External(issuer, audience string) (*auth.External, error) {
 				fmt.Errorf("auth.issuer %s: several organizations sign in with it, so its tokens do not say which "+
 					"one they are for", issuer)
 		}
-		found = &auth.External{Provider: o.provider, Audience: audience, OrgID: o.ID, GroupsClaim: o.oidc.GroupsClaim,
+		found = &auth.External{Provider: o.provider, Audience: audience, OrgID: o.ID, Claims: o.oidc.Claims,
 			Roles: o.oidc.Roles}
 	}
 	if found == nil {

@@ -25,15 +25,7 @@ func (s *Store) record(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Call
 // recordFor is record for a line that becomes a notice of a user; 0 means no notice.
 func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.Caller, e snap.AuditEntry,
 	noticeTo int64) error {
-	e.At = time.UnixMilli(s.now().UnixMilli()).UTC()
-	e.ActorOrg = c.Org.Slug
-	if c.User != nil {
-		e.Actor = c.User.Email
-	}
-	e.Credential = strings.TrimSpace(string(c.Credential.Kind) + " " + c.Credential.Name)
-	origin := snap.OriginOf(ctx)
-	e.Address, e.RequestID = origin.Address, origin.RequestID
-	body, err := json.Marshal(e)
+	body, err := json.Marshal(s.fillIn(ctx, c, e))
 	if err != nil {
 		return err
 	}
@@ -43,6 +35,19 @@ func (s *Store) recordFor(ctx context.Context, tx *sql.Tx, orgID int64, c snap.C
 		return fmt.Errorf("audit: %w", err)
 	}
 	return nil
+}
+
+// fillIn adds the caller, the time and the request's origin to a line.
+func (s *Store) fillIn(ctx context.Context, c snap.Caller, e snap.AuditEntry) snap.AuditEntry {
+	e.At = time.UnixMilli(s.now().UnixMilli()).UTC()
+	e.ActorOrg = c.Org.Slug
+	if c.User != nil {
+		e.Actor = c.User.Email
+	}
+	e.Credential = strings.TrimSpace(string(c.Credential.Kind) + " " + c.Credential.Name)
+	origin := snap.OriginOf(ctx)
+	e.Address, e.RequestID = origin.Address, origin.RequestID
+	return e
 }
 
 // recordOn records a caller's action on a snapshot in the log of the snapshot's organization. When
@@ -165,7 +170,8 @@ func (s *Store) History(ctx context.Context, c snap.Caller, snapshotID string, u
 	error) {
 	return collect(ctx, s,
 		`SELECT `+entryColumns+` FROM audit a WHERE org_id = $1 AND (snapshot = $2
-			OR action IN ($3, $4, $5, $6, $7, $8)) AND at <= $9 ORDER BY seq`, scanEntry, c.Org.ID, snapshotID,
-		string(snap.AuditUserChanged), string(snap.AuditKeyMade), string(snap.AuditKeyRevoked),
-		string(snap.AuditOrgClosed), string(snap.AuditOrgOpened), string(snap.AuditPolicy), until.UnixMilli())
+			OR action IN ($3, $4, $5, $6, $7, $8, $9)) AND at <= $10 ORDER BY seq`, scanEntry, c.Org.ID, snapshotID,
+		string(snap.AuditUserChanged), string(snap.AuditUserLeft), string(snap.AuditKeyMade),
+		string(snap.AuditKeyRevoked), string(snap.AuditOrgClosed), string(snap.AuditOrgOpened),
+		string(snap.AuditPolicy), until.UnixMilli())
 }

@@ -160,6 +160,9 @@ func (s *Store) PollDevice(ctx context.Context, p Poll) (result PollResult, n Se
 			result = PollDenied
 		case state == deviceApproved:
 			result, n, err = s.redeemDevice(ctx, tx, g.DeviceGrant, p)
+			if errors.Is(err, errSignedOut) {
+				result, reason, err = PollDenied, errSignedOut.Detail, nil
+			}
 		default:
 			result, err = s.pollPending(ctx, tx, g, p)
 		}
@@ -175,12 +178,13 @@ type polledGrant struct {
 }
 
 func readDevice(ctx context.Context, tx *sql.Tx, p Poll) (g polledGrant, state string, err error) {
-	var expires, polled, user sql.NullInt64
+	var created, expires, polled, user sql.NullInt64
 	var wait int64
 	err = tx.QueryRowContext(ctx, `
-		SELECT scope, program, host, address, expires_at, wait_ms, polled_at, state, reason, user_id
+		SELECT scope, program, host, address, created_at, expires_at, wait_ms, polled_at, state, reason, user_id
 		FROM device_grants WHERE hash = $1 AND client_id = $2`, p.Hash, p.ClientID).
-		Scan(&g.Scope, &g.Program, &g.Host, &g.Address, &expires, &wait, &polled, &state, &g.reason, &user)
+		Scan(&g.Scope, &g.Program, &g.Host, &g.Address, &created, &expires, &wait, &polled, &state, &g.reason, &user)
+	g.Created = timeOf(created)
 	g.Expires, g.polled, g.Wait, g.UserID = timeOf(expires), timeOf(polled), time.Duration(wait)*time.Millisecond,
 		user.Int64
 	return g, state, err
@@ -202,7 +206,7 @@ func (s *Store) redeemDevice(ctx context.Context, tx *sql.Tx, g DeviceGrant, p P
 		name += " on " + g.Host
 	}
 	n, err := s.addSession(ctx, tx, Session{
-		UserID: g.UserID, Kind: snap.LoginToken, Name: name, Address: g.Address,
+		UserID: g.UserID, Kind: snap.LoginToken, Name: name, Address: g.Address, Began: g.Created,
 		ClientID: p.ClientID, Scope: g.Scope, Idle: p.Idle, Expires: p.Expires,
 	}, nil)
 	if err != nil {

@@ -52,6 +52,11 @@ func (s *Store) AddKey(ctx context.Context, k Key, hash []byte, by int64) (Key, 
 		if err != nil {
 			return err
 		}
+		if k.Kind == snap.SCIMKey {
+			if err := s.replaceSCIMKeys(ctx, tx, k.Org.ID, id); err != nil {
+				return err
+			}
+		}
 		return s.recordKey(ctx, tx, id, snap.AuditKeyMade)
 	})
 	if err != nil {

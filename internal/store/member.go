@@ -17,13 +17,19 @@ import (
 type SignIn struct {
 	OrgID                        int64
 	Issuer, Subject, Email, Name string
-	Role                         snap.Role
+	// ExternalID is the person's external ID in SCIM. Empty keeps that of the last sign-in, which is
+	// the subject at first.
+	ExternalID string
+	Verified   bool // the provider vouches for Email
+	Role       snap.Role
 	// RoleUnknown marks Role as the least role the user can have. The last known role applies, if
 	// there is one.
 	RoleUnknown   bool
 	Groups        []snap.Group // GroupID and Name
 	GroupsUnknown bool         // there was no usable groups claim; group shares then give nothing
 	GroupsWhy     string       // why they are unknown and what to do, for the user
+	// RoleOf returns the role of this person with other groups. Nil means that groups give no role.
+	RoleOf func([]snap.Group) snap.Role
 }
 
 // ApplySignIn creates or updates the account of (organization, issuer, subject) and replaces its
@@ -39,12 +45,18 @@ func (s *Store) ApplySignIn(ctx context.Context, in SignIn) (userID int64, err e
 		in.GroupsWhy = ""
 	}
 	err = s.txUnique(ctx, func(tx *sql.Tx) error {
+		if err := s.besideReports(ctx, tx, in.OrgID); err != nil {
+			return err
+		}
 		before, err := s.standing(ctx, tx,
 			`u.org_id = $1 AND u.issuer = $2 AND u.subject = $3`, in.OrgID, in.Issuer, in.Subject)
 		if err != nil {
 			return err
 		}
 		in := in // each attempt of the transaction reads the last known role
+		if err := s.addReported(ctx, tx, &in); err != nil {
+			return err
+		}
 		if err := lastKnownRole(ctx, tx, &in); err != nil {
 			return err
 		}
@@ -87,10 +99,11 @@ func lastKnownRole(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64, err error) {
 	now := s.now().UnixMilli()
 	err = tx.QueryRowContext(ctx, `
-		UPDATE users SET email = $4, email_folded = $5, name = $6, role = $7, groups_unknown = $8, groups_why = $9, groups_as_of = $10
+		UPDATE users SET email = $4, email_folded = $5, name = $6, role = $7, groups_unknown = $8, groups_why = $9, groups_as_of = $10,
+			external_id = $11, email_verified = $12
 		WHERE org_id = $1 AND issuer = $2 AND subject = $3 RETURNING id`,
 		in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown),
-		in.GroupsWhy, now).Scan(&id)
+		in.GroupsWhy, now, in.ExternalID, flag(in.Verified)).Scan(&id)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
@@ -98,10 +111,10 @@ func (s *Store) applyUser(ctx context.Context, tx *sql.Tx, in SignIn) (id int64,
 		return 0, err
 	}
 	_, err = tx.ExecContext(ctx, `
-		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_why, groups_as_of, created_at)
-		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)`,
+		INSERT INTO users(id, org_id, issuer, subject, email, email_folded, name, role, groups_unknown, groups_why, groups_as_of, created_at, external_id, email_verified)
+		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11, $12, $13)`,
 		id, in.OrgID, in.Issuer, in.Subject, in.Email, fold(in.Email), in.Name, string(in.Role), flag(in.GroupsUnknown),
-		in.GroupsWhy, now)
+		in.GroupsWhy, now, in.ExternalID, flag(in.Verified))
 	return id, err
 }
 
@@ -269,8 +282,8 @@ func (s *Store) SetListed(ctx context.Context, userID int64, listed bool) (chang
 
 func (s *Store) setDisabled(ctx context.Context, userID int64, disabled, unlisted bool) error {
 	return s.tx(ctx, func(tx *sql.Tx) error {
-		if err := oneRow(tx.ExecContext(ctx, `UPDATE users SET disabled = $2, unlisted = $3 WHERE id = $1`, userID,
-			flag(disabled), flag(unlisted))); err != nil {
+		if err := oneRow(tx.ExecContext(ctx, `UPDATE users SET disabled = $2, unlisted = $3, away = 0 WHERE id = $1`,
+			userID, flag(disabled), flag(unlisted))); err != nil {
 			return err
 		}
 		return s.recordUser(ctx, tx, userID, "")

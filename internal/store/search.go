@@ -120,7 +120,11 @@ func (s *Store) byKeys(ctx context.Context, c snap.Caller, keys []int64) ([]snap
 		append(s.viewer(c), numbers(keys))...)
 }
 
+// numbers encodes identifiers as the JSON array that [Store.each] reads.
 func numbers(list []int64) string {
+	if len(list) == 0 {
+		return `[]`
+	}
 	text, _ := json.Marshal(list) // cannot fail for numbers
 	return string(text)
 }

@@ -19,6 +19,7 @@ type Session struct {
 	Address  string
 	ClientID string // of the OAuth client, for LoginToken
 	Scope    string
+	Began    time.Time // when the sign-in began that the session is of; zero means now
 	Created  time.Time
 	LastUsed time.Time
 	Idle     time.Time
@@ -78,12 +79,27 @@ func (s *Store) insertSession(ctx context.Context, tx *sql.Tx, n Session, hash [
 	}
 	n.Created = s.now()
 	n.LastUsed = n.Created
+	lock := ``
+	if s.dialect == postgres { // a removal at the same time comes before this session, or ends it
+		lock = ` FOR SHARE`
+	}
 	err := tx.QueryRowContext(ctx, `
 		INSERT INTO sessions(user_id, kind, hash, name, address, client_id, scope, created_at, last_used_at, idle_until, expires_at)
-		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`,
-		n.UserID, string(n.Kind), hash, n.Name, n.Address, n.ClientID, n.Scope,
-		n.Created.UnixMilli(), n.LastUsed.UnixMilli(), n.Idle.UnixMilli(), n.Expires.UnixMilli()).Scan(&n.ID)
+		SELECT id, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11 FROM users WHERE id = $1 AND signed_out_at <= $12`+lock+`
+		RETURNING id`,
+		n.UserID, string(n.Kind), hash, n.Name, n.Address, n.ClientID, n.Scope, n.Created.UnixMilli(),
+		n.LastUsed.UnixMilli(), n.Idle.UnixMilli(), n.Expires.UnixMilli(), n.began().UnixMilli()).Scan(&n.ID)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errSignedOut
+	}
 	return n, err
+}
+
+func (n Session) began() time.Time {
+	if n.Began.IsZero() {
+		return n.Created
+	}
+	return n.Began
 }
 
 // endSessions ends the live sessions of a condition and returns how many there

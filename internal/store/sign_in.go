@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"time"
 
 	"snap"
@@ -22,15 +23,87 @@ type Standing struct {
 	NotBefore       time.Time // the provider failed, and is not asked again before
 }
 
-// RecordSignIn records that a user signed in interactively just now. refresh is
-// the sealed refresh token of their identity provider, or nil; sid names their
-// session there, or is empty.
-func (s *Store) RecordSignIn(ctx context.Context, userID int64, refresh []byte, sid string) error {
-	_, err := s.write.ExecContext(ctx, `
-		INSERT INTO sign_ins(user_id, signed_in_at, refresh, sid, checked_at) VALUES($1, $2, $3, $4, $2)
-		ON CONFLICT(user_id) DO UPDATE SET signed_in_at = excluded.signed_in_at, refresh = excluded.refresh,
-			sid = excluded.sid,
-			checked_at = excluded.checked_at, claimed_until = 0, not_before = 0`, userID, s.now().UnixMilli(), refresh, sid)
+// SignedIn is an interactive sign-in of a user.
+type SignedIn struct {
+	UserID  int64
+	Began   time.Time // before their identity provider vouched for them; zero means now
+	Refresh []byte    // the sealed refresh token of the provider, or nil
+	SID     string    // their session there, or empty
+}
+
+// RecordSignIn records that a user signed in interactively just now. A user whom their provider had
+// removed before the sign-in began is let in again, without any earlier session or key. It fails
+// with code forbidden when the provider reports the user as inactive, or removed them since.
+func (s *Store) RecordSignIn(ctx context.Context, in SignedIn) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if err := s.readmit(ctx, tx, in); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO sign_ins(user_id, signed_in_at, refresh, sid, checked_at) VALUES($1, $2, $3, $4, $2)
+			ON CONFLICT(user_id) DO UPDATE SET signed_in_at = excluded.signed_in_at, refresh = excluded.refresh,
+				sid = excluded.sid, checked_at = excluded.checked_at, claimed_until = 0, not_before = 0`,
+			in.UserID, s.now().UnixMilli(), in.Refresh, in.SID)
+		return err
+	})
+}
+
+// Readmit lets a user in again who signed in elsewhere, as [Store.RecordSignIn] does.
+func (s *Store) Readmit(ctx context.Context, userID int64, began time.Time) error {
+	return s.tx(ctx, func(tx *sql.Tx) error { return s.readmit(ctx, tx, SignedIn{UserID: userID, Began: began}) })
+}
+
+// The reasons why a sign-in does not let a user in again.
+var (
+	errInactive = &snap.Error{Code: snap.CodeForbidden,
+		Detail: "your identity provider reports that your account is not active",
+		Hint:   "ask the administrator of your identity provider to assign you to this application"}
+	errSignedOut = &snap.Error{Code: snap.CodeForbidden,
+		Detail: "your identity provider signed you out while you signed in", Hint: "sign in again"}
+)
+
+// readmit lets a user in again whom their provider had removed before a sign-in began. Sessions and
+// keys that were being created while the old ones ended are ended here.
+func (s *Store) readmit(ctx context.Context, tx *sql.Tx, in SignedIn) error {
+	var inactive bool
+	err := tx.QueryRowContext(ctx, `SELECT EXISTS(SELECT 1 FROM users u JOIN orgs o ON o.id = u.org_id
+			JOIN scim_users n ON n.org_id = u.org_id AND n.external_id = u.external_id
+		WHERE u.id = $1 AND n.active = 0 AND`+strings.ReplaceAll(reporting, `$now`, `$2`)+`)`,
+		in.UserID, s.now().UnixMilli()).Scan(&inactive)
+	if err != nil {
+		return err
+	}
+	if inactive {
+		return errInactive
+	}
+	began := in.Began
+	if began.IsZero() {
+		began = s.now()
+	}
+	res, err := tx.ExecContext(ctx, `UPDATE users SET away = 0, disabled = 0
+		WHERE id = $1 AND away = 1 AND signed_out_at <= $2`, in.UserID, began.UnixMilli())
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, stillOut(ctx, tx, in.UserID, began))
+	}
+	if _, err := s.endSessions(ctx, tx, `user_id = $2`, in.UserID); err != nil {
+		return err
+	}
+	if err := s.endKeys(ctx, tx, in.UserID); err != nil {
+		return err
+	}
+	return s.recordUser(ctx, tx, in.UserID, "")
+}
+
+// stillOut fails when a user's provider signed them out after a sign-in began.
+func stillOut(ctx context.Context, tx *sql.Tx, userID int64, began time.Time) error {
+	var out int64
+	err := tx.QueryRowContext(ctx, `SELECT signed_out_at FROM users WHERE id = $1`, userID).Scan(&out)
+	if err == nil && out > began.UnixMilli() {
+		err = errSignedOut
+	}
 	return err
 }
 
@@ -128,24 +201,38 @@ func (s *Store) Unconfirmed(ctx context.Context, userID int64, again time.Durati
 // EndUser ends all sessions and user-scoped keys of a user whom the identity
 // provider does not know any more, at once, and records why.
 func (s *Store) EndUser(ctx context.Context, userID int64) error {
-	return s.tx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx,
-			`UPDATE sign_ins SET refresh = NULL, signed_in_at = 0, claimed_until = 0 WHERE user_id = $1`, userID); err != nil {
+	return s.tx(ctx, func(tx *sql.Tx) error { return s.endUser(ctx, tx, snap.Caller{}, userID) })
+}
+
+// endUser is EndUser on behalf of a caller. The user is disabled until their next sign-in, so that
+// no request with a credential that is being created at the same time succeeds either.
+func (s *Store) endUser(ctx context.Context, tx *sql.Tx, by snap.Caller, userID int64) error {
+	var first bool
+	err := tx.QueryRowContext(ctx, `SELECT away = 0 FROM users WHERE id = $1`, userID).Scan(&first)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE users SET away = CASE WHEN disabled = 1 THEN away ELSE 1 END, disabled = 1,
+		signed_out_at = $2 WHERE id = $1`, userID, s.now().UnixMilli()); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `UPDATE sign_ins SET refresh = NULL, signed_in_at = 0, claimed_until = 0
+		WHERE user_id = $1`, userID); err != nil {
+		return err
+	}
+	d, org, err := s.userDetail(ctx, tx, `u.id = $1`, userID)
+	if err != nil {
+		return err
+	}
+	if first { // a report that is repeated is recorded once
+		if err := s.record(ctx, tx, org, by, snap.AuditEntry{Action: snap.AuditUserLeft, Detail: d}); err != nil {
 			return err
 		}
-		d, org, err := s.userDetail(ctx, tx, `u.id = $1`, userID)
-		if err != nil {
-			return err
-		}
-		if err := s.record(ctx, tx, org, snap.Caller{},
-			snap.AuditEntry{Action: snap.AuditUserLeft, Detail: d}); err != nil {
-			return err
-		}
-		if _, err := s.endSessions(ctx, tx, `user_id = $2`, userID); err != nil {
-			return err
-		}
-		return s.endKeys(ctx, tx, userID)
-	})
+	}
+	if _, err := s.endSessions(ctx, tx, `user_id = $2`, userID); err != nil {
+		return err
+	}
+	return s.endKeys(ctx, tx, userID)
 }
 
 // endKeys revokes all keys of a user.
@@ -206,6 +293,10 @@ func (s *Store) EndByLogout(ctx context.Context, l Logout) (ended int, err error
 			return err
 		}
 		for _, id := range users {
+			if _, err := tx.ExecContext(ctx,
+				`UPDATE users SET signed_out_at = $2 WHERE id = $1`, id, s.now().UnixMilli()); err != nil {
+				return err
+			}
 			n, err := s.endSessions(ctx, tx, `user_id = $2`, id)
 			if err != nil {
 				return err

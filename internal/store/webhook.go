@@ -23,10 +23,10 @@ type Webhook struct {
 }
 
 // WebhookEvents are the events a webhook can tell of: those of the audit log
-// that concern the life of a snapshot.
+// that concern the life of a snapshot, and people who left.
 func WebhookEvents() []snap.AuditAction {
 	return []snap.AuditAction{snap.AuditPushed, snap.AuditShared, snap.AuditUnshared, snap.AuditPulled,
-		snap.AuditDeleted}
+		snap.AuditDeleted, snap.AuditUserLeft}
 }
 
 // MaxWebhooks is how many webhooks an organization may have.

@@ -1,0 +1,49 @@
+package scim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"snap"
+)
+
+// Error is a mistake in a request, with the word that RFC 7644 section 3.12 has for it.
+type Error struct {
+	Type  string // scimType, such as invalidFilter
+	cause *snap.Error
+}
+
+// Error implements the error interface.
+func (e *Error) Error() string { return e.cause.Error() }
+
+// Unwrap returns the error as the rest of the service knows it.
+func (e *Error) Unwrap() error { return e.cause }
+
+func invalid(kind, format string, args ...any) error {
+	return &Error{kind, &snap.Error{Code: snap.CodeInvalid, Detail: fmt.Sprintf(format, args...)}}
+}
+
+// WriteError answers a request with an error in the form of RFC 7644 section 3.12. detail is for
+// the provider's administrator.
+func WriteError(w http.ResponseWriter, status int, detail string, err error) {
+	body := map[string]any{"schemas": []string{schemaError}, "status": strconv.Itoa(status), "detail": detail}
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		body["scimType"] = e.Type
+	case status == http.StatusConflict:
+		body["scimType"] = "uniqueness"
+	case status == http.StatusBadRequest:
+		body["scimType"] = "invalidValue"
+	}
+	write(w, status, body)
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/scim+json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client is gone
+}

@@ -1,0 +1,249 @@
+package scim
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"snap/internal/store"
+)
+
+// patch is the body of a PATCH request (RFC 7644 section 3.5.2).
+type patch struct {
+	Operations []operation `json:"Operations"`
+}
+
+// operation is one operation of a patch. Names of members ignore case, as encoding/json does.
+type operation struct {
+	Op    string          `json:"op"`
+	Path  string          `json:"path"`
+	Value json.RawMessage `json:"value"`
+}
+
+// The bounds of a request.
+const (
+	maxOperations = 1000
+	maxMembers    = 20_000 // over all operations of a request
+	maxText       = 512    // bytes of a name or an external ID
+)
+
+// The operations, in lower case.
+const (
+	opAdd     = "add"
+	opReplace = "replace"
+	opRemove  = "remove"
+)
+
+// readPatch reads a PATCH request.
+func readPatch(body []byte) ([]operation, error) {
+	var p patch
+	if err := json.Unmarshal(body, &p); err != nil {
+		return nil, invalid("invalidSyntax", "the body is not a PATCH request: %v", err)
+	}
+	if len(p.Operations) == 0 || len(p.Operations) > maxOperations {
+		return nil, invalid("invalidSyntax", "a PATCH request has 1 to %d Operations", maxOperations)
+	}
+	for i := range p.Operations {
+		o := &p.Operations[i]
+		o.Op = strings.ToLower(o.Op)
+		if o.Op != opAdd && o.Op != opReplace && o.Op != opRemove {
+			return nil, invalid("invalidSyntax", "op %q is none of add, replace and remove", o.Op)
+		}
+		if o.Op != opRemove && len(o.Value) == 0 {
+			return nil, invalid("invalidValue", "the operation %s needs a value", o.Op)
+		}
+		if o.Op == opRemove && o.Path == "" {
+			return nil, invalid("noTarget", "the operation remove needs a path")
+		}
+	}
+	return p.Operations, nil
+}
+
+// each calls set for every attribute that an operation sets: the one of its path or, without a path,
+// those of its value, which is an object.
+func (o operation) each(set func(path, json.RawMessage) error) error {
+	if o.Path != "" {
+		p, err := parsePath(o.Path)
+		if err != nil {
+			return err
+		}
+		return set(p, o.Value)
+	}
+	var attributes map[string]json.RawMessage
+	if err := json.Unmarshal(o.Value, &attributes); err != nil {
+		return invalid("invalidValue", "without a path the value must be an object")
+	}
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		p, err := parsePath(name)
+		if err != nil {
+			return err
+		}
+		if err := set(p, attributes[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// userPatch returns what a PATCH request changes about a person.
+func userPatch(body []byte) (c store.SCIMUserChange, err error) {
+	operations, err := readPatch(body)
+	if err != nil {
+		return c, err
+	}
+	for _, o := range operations {
+		err := o.each(func(p path, value json.RawMessage) error {
+			if p.sub != "" || p.where != nil {
+				return nil // of an attribute that is not kept
+			}
+			if o.Op == opRemove {
+				value = json.RawMessage(`null`)
+			}
+			return setUser(&c, p.attribute, value)
+		})
+		if err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// setUser sets an attribute of a person. Attributes that are not kept are ignored.
+func setUser(c *store.SCIMUserChange, attribute string, value json.RawMessage) (err error) {
+	switch attribute {
+	case "username":
+		c.UserName, err = text(attribute, value, true)
+	case "externalid":
+		c.ExternalID, err = text(attribute, value, false)
+	case "displayname":
+		c.DisplayName, err = text(attribute, value, false)
+	case "active":
+		c.Active, err = boolean(attribute, value)
+	}
+	return err
+}
+
+// groupPatch returns what a PATCH request changes about a group.
+func groupPatch(body []byte) (c store.SCIMGroupChange, err error) {
+	operations, err := readPatch(body)
+	if err != nil {
+		return c, err
+	}
+	left := maxMembers
+	for _, o := range operations {
+		err := o.each(func(p path, value json.RawMessage) error {
+			if p.attribute == "members" {
+				step, err := memberStep(o.Op, p, value)
+				if left -= len(step.IDs); err == nil && left < 0 {
+					err = invalid("tooMany", "a request may name at most %d members", maxMembers)
+				}
+				c.Members = append(c.Members, step)
+				return err
+			}
+			if p.sub != "" || p.where != nil {
+				return nil
+			}
+			if o.Op == opRemove {
+				value = json.RawMessage(`null`)
+			}
+			return setGroup(&c, p.attribute, value)
+		})
+		if err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// setGroup sets an attribute of a group other than its members. Others are ignored.
+func setGroup(c *store.SCIMGroupChange, attribute string, value json.RawMessage) (err error) {
+	switch attribute {
+	case "displayname":
+		c.DisplayName, err = text(attribute, value, true)
+	case "externalid":
+		c.ExternalID, err = text(attribute, value, false)
+	}
+	return err
+}
+
+// memberStep returns what an operation does with a group's members.
+func memberStep(op string, p path, value json.RawMessage) (step store.SCIMMembers, err error) {
+	step.Do = map[string]store.SCIMDo{opAdd: store.SCIMAdd, opReplace: store.SCIMReplace,
+		opRemove: store.SCIMRemove}[op]
+	if p.where != nil {
+		if op != opRemove || p.sub != "" || len(p.where) != 1 || p.where[0].attribute != "value" {
+			return step, invalid("invalidPath", `members can be filtered only to remove one, by members[value eq "id"]`)
+		}
+		step.IDs = []string{p.where[0].value}
+		return step, nil
+	}
+	if p.sub != "" {
+		return step, invalid("invalidPath", "a member's sub-attributes cannot be changed")
+	}
+	if op == opRemove && isNull(value) {
+		step.Do = store.SCIMReplace // all of them
+		return step, nil
+	}
+	step.IDs, err = memberIDs(value)
+	return step, err
+}
+
+// memberIDs reads members: a list of objects with a value or of IDs, or a single one.
+func memberIDs(value json.RawMessage) (ids []string, err error) {
+	if isNull(value) {
+		return nil, nil
+	}
+	list := []json.RawMessage{value}
+	if bytes.HasPrefix(bytes.TrimSpace(value), []byte(`[`)) {
+		if err := json.Unmarshal(value, &list); err != nil {
+			return nil, invalid("invalidValue", "members is not a list")
+		}
+	}
+	if len(list) > maxMembers {
+		return nil, invalid("tooMany", "a request may name at most %d members", maxMembers)
+	}
+	for _, one := range list {
+		var m struct {
+			Value string `json:"value"`
+		}
+		if json.Unmarshal(one, &m) != nil && json.Unmarshal(one, &m.Value) != nil || m.Value == "" {
+			return nil, invalid("invalidValue", "a member needs the ID of a user as its value")
+		}
+		ids = append(ids, m.Value)
+	}
+	return ids, nil
+}
+
+func isNull(value json.RawMessage) bool {
+	v := strings.TrimSpace(string(value))
+	return v == "" || v == "null"
+}
+
+// text reads a string, or one in a list of one as some providers send it. Null is the empty string.
+func text(attribute string, value json.RawMessage, needed bool) (*string, error) {
+	var s string
+	if !isNull(value) && json.Unmarshal(value, &s) != nil {
+		return nil, invalid("invalidValue", "%s is not a string", attribute)
+	}
+	switch s = strings.TrimSpace(s); {
+	case needed && s == "":
+		return nil, invalid("invalidValue", "%s is required", attribute)
+	case len(s) > maxText || strings.ContainsRune(s, 0):
+		return nil, invalid("invalidValue", "%s has more than %d bytes, or a zero byte", attribute, maxText)
+	}
+	return &s, nil
+}
+
+// boolean reads a boolean, also as text in any case.
+func boolean(attribute string, value json.RawMessage) (*bool, error) {
+	yes, no := true, false
+	switch strings.ToLower(strings.Trim(strings.TrimSpace(string(value)), `"`)) {
+	case "true":
+		return &yes, nil
+	case "false":
+		return &no, nil
+	}
+	return nil, invalid("invalidValue", "%s is neither true nor false", attribute)
+}

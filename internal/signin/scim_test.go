@@ -1,0 +1,164 @@
+package signin_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/signin"
+	"snap/internal/store"
+)
+
+// reporter returns the identity provider of acme as one that reports by SCIM.
+func (h *house) reporter() store.Reporter {
+	h.t.Helper()
+	org, err := h.store.OrgBySlug(h.t.Context(), "acme")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	if _, _, err := h.auth.NewKey(h.t.Context(),
+		auth.KeySpec{OrgID: org.ID, Kind: snap.SCIMKey, Name: "scim"}); err != nil {
+		h.t.Fatal(err)
+	}
+	return h.service.Reporter(snap.Caller{Org: org.OrgRef})
+}
+
+// reported adds a person to what the provider reports.
+func (h *house) reported(r store.Reporter, externalID string) store.SCIMUser {
+	h.t.Helper()
+	u, err := h.store.AddSCIMUser(h.t.Context(), r,
+		store.SCIMUserChange{UserName: &externalID, ExternalID: &externalID})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return u
+}
+
+func (h *house) regroup(r store.Reporter, id string, do store.SCIMDo, members ...string) {
+	h.t.Helper()
+	if _, err := h.store.ChangeSCIMGroup(h.t.Context(), r, id,
+		store.SCIMGroupChange{Members: []store.SCIMMembers{{Do: do, IDs: members}}}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+// TestSCIMGroupsGiveRoles: a group that SCIM reports gives and takes its role at once, waits for a
+// first sign-in, and a sign-in or check that says otherwise changes nothing.
+func TestSCIMGroupsGiveRoles(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	r := h.reporter()
+	mia, name := h.reported(r, "subject-1"), "admins"
+	g, err := h.store.AddSCIMGroup(t.Context(), r, store.SCIMGroupChange{DisplayName: &name,
+		Members: []store.SCIMMembers{{IDs: []string{mia.ID}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := h.loginUpstream() // without a groups claim
+	h.hasRole("admin", 1)
+	h.regroup(r, g.ID, store.SCIMRemove, mia.ID)
+	h.hasRole("member", 0)
+	p.lie(func(p *idp) { p.claims = map[string]any{"groups": []string{"admins", "eng"}} })
+	h.clock.Advance(signin.DefaultRecheck)
+	h.renewed(got)
+	h.hasRole("member", 1)
+	h.regroup(r, g.ID, store.SCIMAdd, mia.ID)
+	h.hasRole("admin", 2)
+	if err := h.store.DeleteSCIMGroup(t.Context(), r, g.ID); err != nil {
+		t.Fatal(err)
+	}
+	h.hasRole("member", 1)
+}
+
+// TestInactivePeopleCannotSignIn: while SCIM reports somebody as inactive, no sign-in lets them in;
+// afterwards a sign-in does, and what they had before stays ended.
+func TestInactivePeopleCannotSignIn(t *testing.T) {
+	t.Parallel()
+	h, _ := startSealed(t, storeIn)
+	r, no, yes := h.reporter(), false, true
+	mia := h.reported(r, "subject-1")
+	got := h.loginUpstream()
+	set := func(active *bool) {
+		t.Helper()
+		h.clock.Advance(time.Second)
+		if _, err := h.store.ChangeSCIMUser(t.Context(), r, mia.ID, store.SCIMUserChange{Active: active}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(&no)
+	set(&no)
+	h.hasAudit(snap.AuditUserLeft, "mia@acme.test") // once
+	if a := h.browser().get(startAcme); a.status != http.StatusForbidden || !strings.Contains(a.body, "not active") {
+		t.Errorf("a sign-in while inactive: %d %s", a.status, a.body)
+	}
+	set(&yes)
+	wantError(t, h.refresh(got.refresh), "invalid_grant")
+	if a := h.api(h.loginUpstream().access); a.status != http.StatusOK {
+		t.Errorf("a sign-in when active again: %d %s", a.status, a.body)
+	}
+	if a := h.api(got.access); a.status != http.StatusUnauthorized {
+		t.Errorf("the session of before: %d", a.status)
+	}
+}
+
+// TestLateSignInsAreRefused: a sign-in or device login that began before the provider removed or
+// signed out the person gives nothing afterwards, and neither do keys created meanwhile.
+func TestLateSignInsAreRefused(t *testing.T) {
+	t.Parallel()
+	h, p := startSealed(t, storeIn)
+	h.loginUpstream()
+	m, err := h.member("acme", "mia@acme.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	org, err := h.store.OrgBySlug(t.Context(), "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, end := range map[string]func(ctx context.Context) error{
+		"removed": func(ctx context.Context) error { return h.store.EndUser(ctx, m.ID) },
+		"signed out": func(ctx context.Context) error {
+			_, err := h.store.EndByLogout(ctx, store.Logout{OrgID: org.ID, Issuer: p.URL, Subject: "subject-1",
+				Hash: []byte("token"), Until: h.clock.Now().Add(time.Hour)})
+			return err
+		},
+	} {
+		deviceCode, userCode := h.device()
+		b := h.browser()
+		b.get(startAcme)
+		page := b.submit(b.get("/auth/device?user_code="+userCode), "/auth/device", "user_code", userCode)
+		b.submit(page, "/auth/device/confirm", "user_code", userCode, "decision", "approve")
+		h.clock.Advance(time.Second)
+		p.lie(func(p *idp) {
+			p.during = func() {
+				h.clock.Advance(time.Second)
+				if err := end(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		late := h.browser()
+		if a := late.get(startAcme); a.status != http.StatusForbidden {
+			t.Errorf("%s during a sign-in: %d at %s", name, a.status, a.url)
+		}
+		if a := late.get("/api/user"); a.status != http.StatusUnauthorized {
+			t.Errorf("%s during a sign-in: the browser is signed in: %d", name, a.status)
+		}
+		p.lie(func(p *idp) { p.during = nil })
+		wantError(t, h.poll(deviceCode), "access_denied")
+		key, _, err := h.auth.NewKey(t.Context(), auth.KeySpec{OrgID: org.ID, UserID: m.ID, Kind: snap.UserKey,
+			Name: "created while the person was removed"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.clock.Advance(time.Second)
+		h.loginUpstream() // a new sign-in is none of the provider's removal
+		if a := h.get("/api/agent", "X-API-Key", key); name == "removed" && a.status != http.StatusUnauthorized {
+			t.Errorf("%s: a key of meanwhile: %d", name, a.status)
+		}
+	}
+}

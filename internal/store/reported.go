@@ -1,0 +1,333 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+)
+
+// What an identity provider reports by SCIM and what its sign-ins say are brought together here, by
+// one rule: about a person whom SCIM reports, SCIM alone says who belongs to the groups that it
+// reports. All other groups, and everybody else's, are those of the last sign-in.
+
+// reporting is true of an organization o.id while it has a SCIM key that works. Without one, nobody
+// corrects what was reported, and nothing of it counts. $now is replaced by a parameter.
+const reporting = ` EXISTS(SELECT 1 FROM api_keys k WHERE k.org_id = o.id AND k.kind = 'scim'
+	AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $now))`
+
+// linkedTo joins accounts u to the people n that SCIM reports: of the organization $1 and the issuer
+// $2, by the external ID, never by an e-mail address.
+const linkedTo = ` FROM users u JOIN scim_users n ON n.org_id = u.org_id AND n.external_id = u.external_id
+	WHERE u.org_id = $1 AND u.issuer = $2`
+
+// linked returns the accounts of a reported person.
+func linked(ctx context.Context, tx *sql.Tx, r Reporter, key int64) ([]int64, error) {
+	return txCollect(ctx, tx, `SELECT u.id`+linkedTo+` AND n.key = $3`, scanOne[int64], r.Caller.Org.ID, r.Issuer, key)
+}
+
+// namesakes returns all accounts with an external ID, of whatever issuer: a person who left has
+// left with every account.
+func namesakes(ctx context.Context, tx *sql.Tx, r Reporter, externalID string) ([]int64, error) {
+	return txCollect(ctx, tx, `SELECT id FROM users WHERE org_id = $1 AND external_id = $2 AND external_id <> ''`,
+		scanOne[int64], r.Caller.Org.ID, externalID)
+}
+
+// touched are accounts of reported people whose groups a report may change.
+type touched []int64
+
+// inGroup adds those who are in an SSO group now.
+func (t *touched) inGroup(ctx context.Context, tx *sql.Tx, r Reporter, group int64) error {
+	return t.add(txCollect(ctx, tx, `SELECT u.id`+linkedTo+
+		` AND u.id IN (SELECT principal FROM membership WHERE audience = $3)`, scanOne[int64],
+		r.Caller.Org.ID, r.Issuer, int64(snap.AudienceOf(snap.KindGroup, group))))
+}
+
+// ofSCIM adds those of a reported group's members.
+func (t *touched) ofSCIM(ctx context.Context, tx *sql.Tx, r Reporter, key int64) error {
+	return t.add(txCollect(ctx, tx, `SELECT u.id`+linkedTo+
+		` AND n.key IN (SELECT user_key FROM scim_members WHERE group_key = $3)`, scanOne[int64],
+		r.Caller.Org.ID, r.Issuer, key))
+}
+
+// ofPeople adds those of reported people.
+func (t *touched) ofPeople(ctx context.Context, tx *sql.Tx, s *Store, r Reporter, keys []int64) error {
+	return t.add(txCollect(ctx, tx, `SELECT u.id`+linkedTo+` AND n.key IN (SELECT v FROM `+s.each("$3")+` AS e)`,
+		scanOne[int64], r.Caller.Org.ID, r.Issuer, numbers(keys)))
+}
+
+func (t *touched) add(ids []int64, err error) error {
+	*t = append(*t, ids...)
+	return err
+}
+
+// addReported replaces, in a sign-in of a person whom SCIM reports, the groups that SCIM reports by
+// those that it reports for this person, and the role by that of the result.
+func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
+	if err := s.lastExternalID(ctx, tx, in); err != nil || in.ExternalID == "" {
+		return err
+	}
+	var key int64
+	err := tx.QueryRowContext(ctx, `SELECT n.key FROM scim_users n JOIN orgs o ON o.id = n.org_id
+		WHERE n.org_id = $1 AND n.external_id = $2 AND`+strings.ReplaceAll(reporting, `$now`, `$3`),
+		in.OrgID, in.ExternalID, s.now().UnixMilli()).Scan(&key)
+	if err == sql.ErrNoRows {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	type reported struct {
+		snap.Group
+		member bool
+	}
+	groups, err := txCollect(ctx, tx, `SELECT g.id, g.group_id, g.name,
+			CASE WHEN x.user_key IS NULL THEN 0 ELSE 1 END
+		FROM scim_groups n JOIN groups g ON g.id = n.group_id
+			LEFT JOIN scim_members x ON x.group_key = n.key AND x.user_key = $2 WHERE n.org_id = $1`,
+		func(rows *sql.Rows) (g reported, err error) {
+			err = rows.Scan(&g.ID, &g.GroupID, &g.Name, &g.member)
+			return g, err
+		}, in.OrgID, key)
+	if err != nil || len(groups) == 0 {
+		return err
+	}
+	in.Groups = slices.DeleteFunc(slices.Clone(in.Groups), func(g snap.Group) bool {
+		return slices.ContainsFunc(groups, func(r reported) bool { return r.GroupID == g.GroupID })
+	})
+	for _, g := range groups {
+		if g.member {
+			in.Groups = append(in.Groups, g.Group)
+		}
+	}
+	in.GroupsUnknown, in.GroupsWhy = false, ""
+	if in.RoleOf != nil {
+		in.Role, in.RoleUnknown = in.RoleOf(in.Groups), false
+	}
+	return nil
+}
+
+// lastExternalID sets the external ID of an earlier sign-in where this one has none, as a check
+// without an ID token.
+func (s *Store) lastExternalID(ctx context.Context, tx *sql.Tx, in *SignIn) error {
+	if in.ExternalID != "" {
+		return nil
+	}
+	err := tx.QueryRowContext(ctx, `SELECT external_id FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3`,
+		in.OrgID, in.Issuer, in.Subject).Scan(&in.ExternalID)
+	if err == sql.ErrNoRows {
+		in.ExternalID, err = in.Subject, nil
+	}
+	return err
+}
+
+// account is an account while reports are applied to it.
+type account struct {
+	id              int64
+	email           string
+	role            snap.Role
+	disabled        bool
+	verified        bool
+	unknown         bool // the last sign-in had no usable groups
+	have            []snap.Audience
+	groups          []snap.Group // of the last sign-in, without the groups that SCIM reports
+	reported        []snap.Group
+	changed, rerole bool
+}
+
+// applyReports gives accounts of reported people the groups that SCIM reports for them, takes away
+// the others that it reports and those that are gone, and sets their roles. Each account that
+// changes gets a line in the audit log. It takes few statements for any number of accounts.
+func (s *Store) applyReports(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) error {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	for part := range slices.Chunk(ids, 2000) {
+		if err := s.applyReportsTo(ctx, tx, r, part, gone); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) applyReportsTo(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) error {
+	all, any, err := s.readAccounts(ctx, tx, r, ids, gone)
+	if err != nil {
+		return err
+	}
+	var w reportWrites
+	for _, a := range all {
+		if err := w.plan(r, a, any); err != nil {
+			return err
+		}
+	}
+	return w.write(ctx, tx, s, r)
+}
+
+// readAccounts reads accounts with their groups. any reports whether the organization's provider
+// reports groups at all.
+func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) (all []*account, any bool,
+	err error) {
+	list, byID := numbers(ids), map[int64]*account{}
+	all, err = txCollect(ctx, tx, `SELECT id, email, role, disabled, email_verified, groups_unknown FROM users
+		WHERE id IN (SELECT v FROM `+s.each("$1")+` AS e) ORDER BY id`, func(rows *sql.Rows) (*account, error) {
+		a := &account{}
+		err := rows.Scan(&a.id, &a.email, &a.role, &a.disabled, &a.verified, &a.unknown)
+		return a, err
+	}, list)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, a := range all {
+		byID[a.id] = a
+	}
+	theirs, err := txCollect(ctx, tx, `SELECT group_id FROM scim_groups WHERE org_id = $1`, scanOne[int64], r.Caller.Org.ID)
+	if err != nil {
+		return nil, false, err
+	}
+	skip := map[int64]bool{}
+	for _, id := range append(theirs, gone...) {
+		skip[id] = true
+	}
+	_, err = txCollect(ctx, tx, `SELECT m.principal, m.audience, coalesce(g.id, 0), coalesce(g.group_id, ''), coalesce(g.name, '')
+		FROM membership m LEFT JOIN groups g ON m.kind = 3 AND g.id = m.audience`+subjectOf+`
+		WHERE m.principal IN (SELECT v FROM `+s.each("$1")+` AS e)`, func(rows *sql.Rows) (none struct{}, err error) {
+		var id int64
+		var audience snap.Audience
+		var g snap.Group
+		err = rows.Scan(&id, &audience, &g.ID, &g.GroupID, &g.Name)
+		a := byID[id]
+		a.have = append(a.have, audience)
+		if g.ID != 0 && !skip[g.ID] {
+			a.groups = append(a.groups, g)
+		}
+		return none, err
+	}, list)
+	if err != nil {
+		return nil, false, err
+	}
+	_, err = txCollect(ctx, tx, `SELECT u.id, g.id, g.group_id, g.name FROM users u
+		JOIN scim_users n ON n.org_id = u.org_id AND n.external_id = u.external_id
+		JOIN scim_members x ON x.user_key = n.key JOIN scim_groups y ON y.key = x.group_key JOIN groups g ON g.id = y.group_id
+		WHERE u.issuer = $2 AND u.id IN (SELECT v FROM `+s.each("$1")+` AS e)`, func(rows *sql.Rows) (none struct{}, err error) {
+		var id int64
+		var g snap.Group
+		err = rows.Scan(&id, &g.ID, &g.GroupID, &g.Name)
+		byID[id].reported = append(byID[id].reported, g)
+		return none, err
+	}, list, r.Issuer)
+	return all, len(theirs) > 0, err
+}
+
+// reportWrites is what reports change, gathered by statement.
+type reportWrites struct {
+	add, drop map[snap.Audience][]int64
+	roles     map[snap.Role][]int64
+	known     []int64 // accounts whose groups are those of now
+	lines     []snap.AuditEntry
+}
+
+// plan decides what changes for one account.
+func (w *reportWrites) plan(r Reporter, a *account, any bool) error {
+	groups := append(slices.Clone(a.groups), a.reported...)
+	if len(groups) > MaxSCIMOfUser {
+		return snap.Invalid(fmt.Sprintf("a person would be in more than %d groups", MaxSCIMOfUser),
+			"assign fewer groups to the application at the identity provider")
+	}
+	c := snap.Caller{Org: r.Caller.Org, User: &snap.User{ID: a.id}, Role: a.role, Groups: groups,
+		GroupsUnknown: a.unknown && !any}
+	want := c.Audiences()
+	if len(without(a.have, want)) == 0 && len(without(want, a.have)) == 0 && c.GroupsUnknown == a.unknown {
+		return nil
+	}
+	if r.RoleOf != nil && !c.GroupsUnknown {
+		if c.Role = r.RoleOf(a.email, a.verified, groups); c.Role != a.role {
+			w.roles = push(w.roles, c.Role, a.id)
+		}
+		want = c.Audiences()
+	}
+	for _, audience := range without(a.have, want) {
+		w.drop = push(w.drop, audience, a.id)
+	}
+	for _, audience := range without(want, a.have) {
+		w.add = push(w.add, audience, a.id)
+	}
+	if !c.GroupsUnknown {
+		w.known = append(w.known, a.id)
+	}
+	d := snap.AuditDetail{User: a.email, Account: a.id, Role: c.Role, Disabled: a.disabled}
+	if !c.GroupsUnknown {
+		for _, g := range groups {
+			d.Groups = append(d.Groups, g.GroupID)
+		}
+		slices.Sort(d.Groups)
+	}
+	w.lines = append(w.lines, snap.AuditEntry{Action: snap.AuditUserChanged, Detail: d})
+	return nil
+}
+
+func push[K comparable](m map[K][]int64, key K, id int64) map[K][]int64 {
+	if m == nil {
+		m = map[K][]int64{}
+	}
+	m[key] = append(m[key], id)
+	return m
+}
+
+func (w *reportWrites) write(ctx context.Context, tx *sql.Tx, s *Store, r Reporter) error {
+	do := func(text string, args ...any) error {
+		_, err := tx.ExecContext(ctx, text, args...)
+		return err
+	}
+	in := `(SELECT v FROM ` + s.each("$2") + ` AS e)`
+	for audience, ids := range w.drop {
+		if err := do(`DELETE FROM membership WHERE audience = $1 AND principal IN `+in, int64(audience), numbers(ids)); err != nil {
+			return err
+		}
+	}
+	for audience, ids := range w.add {
+		if err := do(`INSERT INTO membership(principal, kind, audience) SELECT v, $1`+kindOf+`, $1 FROM `+
+			s.each("$2")+` AS e`, int64(audience), numbers(ids)); err != nil {
+			return err
+		}
+	}
+	for role, ids := range w.roles {
+		if err := do(`UPDATE users SET role = $1 WHERE id IN `+in, string(role), numbers(ids)); err != nil {
+			return err
+		}
+	}
+	if len(w.known) > 0 {
+		if err := do(`UPDATE users SET groups_unknown = 0, groups_why = '', groups_as_of = $1 WHERE id IN `+in,
+			s.now().UnixMilli(), numbers(w.known)); err != nil {
+			return err
+		}
+	}
+	return s.recordAll(ctx, tx, r.Caller, w.lines)
+}
+
+// recordAll is record for many lines of the caller's organization.
+func (s *Store) recordAll(ctx context.Context, tx *sql.Tx, c snap.Caller, lines []snap.AuditEntry) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	bodies := make([]string, 0, len(lines))
+	for _, e := range lines {
+		body, err := json.Marshal(s.fillIn(ctx, c, e))
+		if err != nil {
+			return err
+		}
+		bodies = append(bodies, string(body))
+	}
+	list, err := json.Marshal(bodies)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO audit_waiting(org_id, body) SELECT $1, value FROM `+s.eachText("$2"),
+		c.Org.ID, string(list))
+	if err != nil {
+		return fmt.Errorf("audit: %w", err)
+	}
+	return nil
+}

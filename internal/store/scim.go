@@ -1,0 +1,305 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"snap"
+)
+
+// Reporter is an organization's identity provider as it reports people and groups by SCIM 2.0
+// (RFC 7643, RFC 7644). A report changes who somebody is known to be. It never creates an account
+// and never a way to sign in.
+type Reporter struct {
+	Caller snap.Caller // the key that reports; Caller.Org is the organization
+	// Issuer is that of the organization's sign-ins. Groups are given only to accounts of this
+	// issuer.
+	Issuer string
+	// RoleOf returns the role that the configuration gives a person with these groups. It is nil
+	// when groups give no role.
+	RoleOf func(email string, verified bool, groups []snap.Group) snap.Role
+}
+
+// SCIMUser is a person as their identity provider reports them. They may have no account.
+type SCIMUser struct {
+	key                               int64
+	ID                                string // chosen by the service; unguessable
+	UserName, ExternalID, DisplayName string // ExternalID is empty when none was reported
+	Active                            bool
+	Created, Changed                  time.Time
+}
+
+// SCIMUserChange holds what a report changes about a person; nil keeps a value.
+type SCIMUserChange struct {
+	UserName, ExternalID, DisplayName *string
+	Active                            *bool
+}
+
+// SCIMPage selects resources: those that have all of these values, in the order of their creation.
+// An empty value selects all. Names ignore case.
+type SCIMPage struct {
+	ID, UserName, ExternalID, DisplayName, Member string
+	Skip, Limit                                   int
+}
+
+// The bounds of what an organization's identity provider may report.
+const (
+	MaxSCIMUsers  = 100_000 // per organization
+	MaxSCIMGroups = 10_000  // per organization
+	MaxSCIMOfUser = 2_000   // groups of one person
+)
+
+var errNoSCIM = &snap.Error{Code: snap.CodeNotFound, Detail: "the organization has no such resource"}
+
+// errSCIMTaken is the error of a value that must be unique in the organization.
+func errSCIMTaken(what string) error {
+	return &snap.Error{Code: snap.CodeConflict, Detail: "another resource of the organization has this " + what}
+}
+
+const selectSCIMUsers = `SELECT n.key, n.id, n.user_name, coalesce(n.external_id, ''), n.display_name, n.active,
+	n.created_at, n.changed_at FROM scim_users n `
+
+func scanSCIMUser(rows *sql.Rows) (u SCIMUser, err error) {
+	var active int64
+	var created, changed sql.NullInt64
+	err = rows.Scan(&u.key, &u.ID, &u.UserName, &u.ExternalID, &u.DisplayName, &active, &created, &changed)
+	u.Active, u.Created, u.Changed = active != 0, timeOf(created), timeOf(changed)
+	return u, err
+}
+
+// where returns the condition of a page for table n, and its arguments.
+func (p SCIMPage) where(orgID int64, columns map[string]string) (text string, args []any) {
+	conditions, args := []string{`n.org_id = $1`}, []any{orgID}
+	for _, want := range []struct{ name, value string }{
+		{"id", p.ID}, {"user_name", fold(p.UserName)}, {"external_id", p.ExternalID},
+		{"display_name", fold(p.DisplayName)}, {"member", p.Member},
+	} {
+		if want.value == "" {
+			continue
+		}
+		args = append(args, want.value)
+		conditions = append(conditions, fmt.Sprintf(columns[want.name], `$`+strconv.Itoa(len(args))))
+	}
+	return ` WHERE ` + strings.Join(conditions, ` AND `), args
+}
+
+var scimUserColumns = map[string]string{"id": `n.id = %s`, "user_name": `n.user_name_folded = %s`,
+	"external_id": `n.external_id = %s`, "display_name": `n.display_name_folded = %s`}
+
+// SCIMUsers returns a page of the people that an organization's provider reported, and how many the
+// selection has in all.
+func (s *Store) SCIMUsers(ctx context.Context, orgID int64, p SCIMPage) (page []SCIMUser, total int, err error) {
+	where, args := p.where(orgID, scimUserColumns)
+	if err := s.row(ctx, `SELECT count(*) FROM scim_users n`+where, args...).Scan(&total); err != nil {
+		return nil, 0, err
+	}
+	n := len(args)
+	text := fmt.Sprintf(`%s%s ORDER BY n.key LIMIT $%d OFFSET $%d`, selectSCIMUsers, where, n+1, n+2)
+	page, err = collect(ctx, s, text, scanSCIMUser, append(args, p.Limit, p.Skip)...)
+	return page, total, err
+}
+
+// AddSCIMUser adds a person with the values of a change. If they are not active, their accounts are
+// ended as by [Store.ChangeSCIMUser]. It fails with code conflict when the user name or external ID
+// is taken, and with code quota when the organization has too many people.
+func (s *Store) AddSCIMUser(ctx context.Context, r Reporter, c SCIMUserChange) (u SCIMUser, err error) {
+	err = s.report(ctx, r, func(tx *sql.Tx) error {
+		if err := hasRoom(ctx, tx, r, `scim_users`, MaxSCIMUsers); err != nil {
+			return err
+		}
+		u = SCIMUser{ID: newSCIMID(), Active: true}
+		u.apply(c)
+		return tx.QueryRowContext(ctx, `
+			INSERT INTO scim_users(id, org_id, user_name, user_name_folded, external_id, display_name, display_name_folded, active, created_at, changed_at)
+			VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $9) RETURNING key`,
+			u.ID, r.Caller.Org.ID, u.UserName, fold(u.UserName), nullText(u.ExternalID), u.DisplayName,
+			fold(u.DisplayName), flag(u.Active), s.now().UnixMilli()).Scan(&u.key)
+	}, func(tx *sql.Tx) error {
+		accounts, err := linked(ctx, tx, r, u.key)
+		if err != nil {
+			return err
+		}
+		u, err = s.settleUser(ctx, tx, r, u.key, accounts)
+		return err
+	})
+	if isUnique(err) {
+		err = errSCIMTaken("userName or externalId")
+	}
+	return u, err
+}
+
+// ChangeSCIMUser changes what is known of a person. Their accounts get the groups of the new
+// external ID. When the person is not active afterwards, all sessions and user-scoped keys of their
+// accounts end at once, as by [Store.EndUser]. It fails with code not_found and conflict.
+func (s *Store) ChangeSCIMUser(ctx context.Context, r Reporter, id string, c SCIMUserChange) (u SCIMUser, err error) {
+	var before []int64
+	err = s.report(ctx, r, func(tx *sql.Tx) error {
+		if u, err = scimUser(ctx, tx, r, id); err != nil {
+			return err
+		}
+		if before, err = linked(ctx, tx, r, u.key); err != nil {
+			return err
+		}
+		u.apply(c)
+		_, err := tx.ExecContext(ctx, `
+			UPDATE scim_users SET user_name = $2, user_name_folded = $3, external_id = $4, display_name = $5,
+				display_name_folded = $6, active = $7, changed_at = $8 WHERE key = $1`,
+			u.key, u.UserName, fold(u.UserName), nullText(u.ExternalID), u.DisplayName, fold(u.DisplayName),
+			flag(u.Active), s.now().UnixMilli())
+		return err
+	}, func(tx *sql.Tx) error {
+		u, err = s.settleUser(ctx, tx, r, u.key, before)
+		return err
+	})
+	if isUnique(err) {
+		err = errSCIMTaken("userName or externalId")
+	}
+	return u, err
+}
+
+// DeleteSCIMUser removes a person from what the provider reports, and ends their accounts' sessions
+// and user-scoped keys at once, as by [Store.EndUser]. It fails with code not_found.
+func (s *Store) DeleteSCIMUser(ctx context.Context, r Reporter, id string) error {
+	var accounts []int64
+	return s.report(ctx, r, func(tx *sql.Tx) error {
+		u, err := scimUser(ctx, tx, r, id)
+		if err != nil {
+			return err
+		}
+		if accounts, err = linked(ctx, tx, r, u.key); err != nil {
+			return err
+		}
+		all, err := namesakes(ctx, tx, r, u.ExternalID)
+		if err != nil {
+			return err
+		}
+		for _, account := range all {
+			if err := s.endUser(ctx, tx, r.Caller, account); err != nil {
+				return err
+			}
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM scim_users WHERE key = $1`, u.key)
+		return err
+	}, func(tx *sql.Tx) error { return s.applyReports(ctx, tx, r, accounts, nil) })
+}
+
+// settleUser applies what is now known of a person to their accounts and to those that were theirs
+// before.
+func (s *Store) settleUser(ctx context.Context, tx *sql.Tx, r Reporter, key int64, before []int64) (SCIMUser, error) {
+	u, err := one(txCollect(ctx, tx, selectSCIMUsers+`WHERE n.key = $1`, scanSCIMUser, key))
+	if err != nil {
+		return u, err
+	}
+	now, err := linked(ctx, tx, r, key)
+	if err != nil {
+		return u, err
+	}
+	if err := s.applyReports(ctx, tx, r, append(before, now...), nil); err != nil || u.Active {
+		return u, err
+	}
+	all, err := namesakes(ctx, tx, r, u.ExternalID)
+	if err != nil {
+		return u, err
+	}
+	for _, account := range all {
+		if err := s.endUser(ctx, tx, r.Caller, account); err != nil {
+			return u, err
+		}
+	}
+	return u, nil
+}
+
+func (u *SCIMUser) apply(c SCIMUserChange) {
+	for _, v := range []struct{ to, from *string }{
+		{&u.UserName, c.UserName}, {&u.ExternalID, c.ExternalID}, {&u.DisplayName, c.DisplayName},
+	} {
+		if v.from != nil {
+			*v.to = *v.from
+		}
+	}
+	if c.Active != nil {
+		u.Active = *c.Active
+	}
+}
+
+func scimUser(ctx context.Context, tx *sql.Tx, r Reporter, id string) (SCIMUser, error) {
+	u, err := one(txCollect(ctx, tx, selectSCIMUsers+`WHERE n.org_id = $1 AND n.id = $2`, scanSCIMUser,
+		r.Caller.Org.ID, id))
+	if errors.Is(err, sql.ErrNoRows) {
+		err = errNoSCIM
+	}
+	return u, err
+}
+
+// report runs the change of a report, and then settle, in one transaction. An organization's reports
+// run one after the other, and none runs at the same time as one of its sign-ins. So a sign-in uses
+// either what was known before a report, which then applies to it, or what the report says.
+func (s *Store) report(ctx context.Context, r Reporter, change, settle func(*sql.Tx) error) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if s.dialect == postgres {
+			if _, err := tx.ExecContext(ctx,
+				`SELECT id FROM orgs WHERE id = $1 FOR NO KEY UPDATE`, r.Caller.Org.ID); err != nil {
+				return err
+			}
+		}
+		if err := change(tx); err != nil {
+			return err
+		}
+		return settle(tx)
+	})
+}
+
+// besideReports makes a transaction of a sign-in wait for reports of its organization, and reports
+// for it.
+func (s *Store) besideReports(ctx context.Context, tx *sql.Tx, orgID int64) error {
+	if s.dialect != postgres {
+		return nil // SQLite has one writer
+	}
+	_, err := tx.ExecContext(ctx, `SELECT id FROM orgs WHERE id = $1 FOR SHARE`, orgID)
+	return err
+}
+
+// hasRoom fails with code quota when an organization has max rows of a table.
+func hasRoom(ctx context.Context, tx *sql.Tx, r Reporter, table string, max int) error {
+	var n int
+	err := tx.QueryRowContext(ctx, `SELECT count(*) FROM `+table+` WHERE org_id = $1`, r.Caller.Org.ID).Scan(&n)
+	if err == nil && n >= max {
+		err = snap.Invalid(fmt.Sprintf("the organization has %d of these resources; more are not allowed", n),
+			"assign fewer people and groups to the application at the identity provider")
+	}
+	return err
+}
+
+// newSCIMID returns a new ID of a resource: 80 random bits.
+func newSCIMID() string { return rand.Text()[:16] }
+
+// nullText stores the empty text as null.
+func nullText(text string) sql.NullString { return sql.NullString{String: text, Valid: text != ""} }
+
+// txCollect is collect inside a transaction.
+func txCollect[T any](ctx context.Context, tx *sql.Tx, text string, scan func(*sql.Rows) (T, error), args ...any) ([]T,
+	error) {
+	rows, err := tx.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	return drain(rows, scan)
+}
+
+// SCIMKeyOverlap is how long an organization's SCIM key works after it was replaced, so that the
+// provider's reports do not fail until it has the new one.
+const SCIMKeyOverlap = 24 * time.Hour
+
+// replaceSCIMKeys lets the SCIM keys of an organization other than the newest end after the overlap.
+func (s *Store) replaceSCIMKeys(ctx context.Context, tx *sql.Tx, orgID, newest int64) error {
+	_, err := tx.ExecContext(ctx, `UPDATE api_keys SET expires_at = $1 WHERE org_id = $2 AND kind = 'scim' AND id <> $3
+		AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $1)`,
+		s.now().Add(SCIMKeyOverlap).UnixMilli(), orgID, newest)
+	return err
+}
