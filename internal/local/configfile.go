@@ -182,6 +182,18 @@ func (a *Agent) Config() Config {
 	return a.file.config
 }
 
+// Reload reads the configuration file again if another program changed it. On an error, the
+// configuration does not change.
+func (a *Agent) Reload() error {
+	a.file.mu.Lock()
+	defer a.file.mu.Unlock()
+	text, err := os.ReadFile(a.file.path)
+	if err == nil && a.file.text != nil && bytes.Equal(text, a.file.text) {
+		return nil
+	}
+	return a.file.read()
+}
+
 // ConfigPath returns the configuration file's path, whether it exists or not.
 func (a *Agent) ConfigPath() string { return a.file.path }
 

@@ -1,6 +1,7 @@
 package look
 
 import (
+	"cmp"
 	"html/template"
 	"strings"
 	"time"
@@ -40,7 +41,10 @@ func Exact(t time.Time) string { return t.Format("2 Jan 2006, 15:04 MST") }
 // People formats a number of people, such as "1 person" or "2 people".
 func People(n int) string { return Plural(n, "person", "people") }
 
-func plural(n int, word string) string { return Plural(n, word, word+"s") }
+// plural is [Plural] for templates, where most nouns need only an s.
+func plural(n int, one string, more ...string) string {
+	return Plural(n, one, cmp.Or(strings.Join(more, ""), one+"s"))
+}
 
 // Plural formats a count with its noun, such as "1 key" or "2 keys".
 func Plural(n int, one, more string) string {

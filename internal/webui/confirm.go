@@ -11,7 +11,8 @@ type confirmPage struct {
 	Button   string
 	Action   string
 	Fields   []confirmField
-	Stays    bool // the dialog stays open and receives the response
+	Stays    bool   // the dialog stays open and receives the response
+	Removes  string // ID of the element that the page no longer needs afterwards
 	Back     string
 }
 

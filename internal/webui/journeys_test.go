@@ -73,12 +73,12 @@ func TestBrowserUnsanitizedShareIsUndone(t *testing.T) {
 	item := c.Push(mia, "shop", []byte("one"))
 	b := browse(t, openUI(t, mia, ""))
 	b.click("#state-" + item.ID)
-	b.until(`document.querySelector("#widened")?.textContent.includes("3 more people of your organization")`)
+	b.until(`document.querySelector("#change")?.textContent.includes("3 more people of your organization")`)
 	if _, err := max.Snapshot(t.Context(), item.ID); err != nil {
 		t.Errorf("a colleague, after the click: %v", err)
 	}
 	b.click("#undo")
-	b.until(`!document.querySelector("#widened") && document.querySelector("#state-` + item.ID + `").textContent === "Private"`)
+	b.until(`!document.querySelector("#change") && document.querySelector("#state-` + item.ID + `").textContent === "Private"`)
 	if _, err := max.Snapshot(t.Context(), item.ID); snap.CodeOf(err) != snap.CodeNotFound {
 		t.Errorf("a colleague, after Undo: %v", err)
 	}
@@ -113,10 +113,19 @@ func TestBrowserSharingDialog(t *testing.T) {
 	}
 	b.keys("#slug", "globex\r")
 	b.until(`document.querySelector("#org-list")?.textContent.includes("ends in 7 days")`)
+	b.until(`document.querySelector("dialog #change")?.textContent.includes("Shared with globex.")`)
+	b.until(`document.activeElement.id === "slug"`)
 	b.click("#revoke-globex")
 	b.until(`!document.querySelector("#org-list")`)
+	b.until(`document.querySelector("dialog #change")?.textContent.includes("No longer shared with globex.")`)
+	b.until(`document.activeElement.id === "orgs-title"`)
 	b.keys("#slug", "nobody\r")
-	b.until(`document.querySelector("dialog .toast.bad")?.textContent.includes("Not found")`)
+	b.until(`document.querySelector("#slug-problem") && document.querySelector("#slug").value === "nobody"`)
+	b.until(`document.activeElement.id === "slug"`)
+	eval[string](b, `document.querySelector("#slug").value = "initech"`)
+	b.click("#share-org")
+	b.until(`document.querySelector("#org-list")?.textContent.includes("initech") && !document.querySelector("#slug-problem")`)
+	b.until(`document.activeElement.id === "share-org"`)
 	b.run(chromedp.KeyEvent("\u001b"))
 	b.until(`!document.querySelector("#dialog").open`)
 }

@@ -44,6 +44,8 @@ func (s *Server) routes() http.Handler {
 	handle("POST /targets/new", s.saveNewTarget)
 	handle("GET /targets/{name}/edit", s.editTarget)
 	handle("POST /targets/{name}/edit", s.saveKnownTarget)
+	handle("GET /targets/{name}/remove", s.confirmRemoveTarget)
+	handle("POST /targets/{name}/remove", s.removeTarget)
 	handle("POST /targets/{name}/build", s.build)
 
 	handle("GET /jobs", s.jobsPage)

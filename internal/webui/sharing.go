@@ -32,9 +32,11 @@ type sharingPage struct {
 	// Refusal is why the policy forbids sharing org-wide and with other organizations; empty if it
 	// allows that.
 	Refusal string
-	Widened widened
+	Change  change
 	Access  *api.Access    // who can see it; nil if the caller may not know
 	Asked   string         // e-mail of a user whose access was queried
+	Typed   string         // slug of an organization, if the share with it failed
+	Problem *problem       // why that share failed
 	Adds    *api.Newcomers // users whom an org-wide share would add; nil if not queried
 }
 
@@ -52,16 +54,18 @@ const groupsShown = 40
 // rowPage is the data of the part "row".
 type rowPage struct {
 	look.Page
-	Row     row
-	Widened widened
+	Row    row
+	Change change
 }
 
-// widened is a share that has just exposed original data to more people, and the form that undoes
-// it. The zero value means none.
-type widened struct {
-	Warning             string
-	Action, Name, Value string
-	Dialog              bool // the change was made in the Sharing dialog
+// change is a change of shares as the page announces it, with the form that undoes it. The zero value
+// means none.
+type change struct {
+	Text    string
+	Warning string // why the change may have been a mistake, such as that the data is not masked
+	Action  string // of the form that undoes the change
+	Fields  []confirmField
+	Dialog  bool // the change was made in the Sharing dialog
 }
 
 // confirmShare asks for confirmation before an original snapshot is shared org-wide.
@@ -101,19 +105,34 @@ func (s *Server) confirmation(ctx context.Context, one row, with api.SharesReque
 
 // shareWith creates one share. If the organization's policy requires confirmation, it responds with
 // the question instead.
-func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.SharesRequest, undo widened) error {
-	made, err := s.cloud.client().ShareWith(r.Context(), r.PathValue("id"), with,
-		r.PostFormValue("confirmed") == "true")
+func (s *Server) shareWith(w http.ResponseWriter, r *http.Request, with api.SharesRequest, audience string,
+	undo change) error {
+	id, people := r.PathValue("id"), -1
+	if len(with.OrgSlugs) == 0 {
+		people = s.newcomers(r.Context(), id, strings.Join(with.GroupIDs, ""))
+	}
+	made, err := s.cloud.client().ShareWith(r.Context(), id, with, r.PostFormValue("confirmed") == "true")
 	if snap.CodeOf(err) == snap.CodeConfirm {
 		return s.askToConfirm(w, r, with)
 	}
 	if err != nil {
 		return err
 	}
-	if undo.Warning = made.Warning; undo.Warning == "" {
-		undo = widened{}
+	if made.Warning != "" { // it has the number too
+		people = -1
 	}
+	undo.Text, undo.Warning = sharedText(audience, people), made.Warning
 	return s.sharingChanged(w, r, undo)
+}
+
+// newcomers returns how many people a share org-wide, or with a group, would add, or -1 if that is
+// not known. After a share has ended, they are those who lost access by it.
+func (s *Server) newcomers(ctx context.Context, id, group string) int {
+	adds, err := s.cloud.client().Newcomers(ctx, id, group)
+	if err != nil {
+		return -1
+	}
+	return adds.Count
 }
 
 // askToConfirm responds to a form with a question; the answer yes sends the same form again.
@@ -135,22 +154,29 @@ func (s *Server) askToConfirm(w http.ResponseWriter, r *http.Request, with api.S
 
 // share switches the org-wide share on or off (SPEC 3).
 func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
-	if err := s.needCloud(); err != nil {
+	me, err := s.cloud.whoami(r.Context())
+	if err != nil {
 		return err
 	}
+	undo := func(shared string) change {
+		return change{Action: r.URL.Path, Fields: []confirmField{{"shared", shared}}}
+	}
+	everyone := everyoneIn(me.Organization)
 	if r.PostFormValue("shared") == "true" {
-		return s.shareWith(w, r, api.SharesRequest{OrgWide: true},
-			widened{Action: r.URL.Path, Name: "shared", Value: "false"})
+		return s.shareWith(w, r, api.SharesRequest{OrgWide: true}, everyone, undo("false"))
 	}
-	if err := s.cloud.client().Unshare(r.Context(), r.PathValue("id")); err != nil {
+	id := r.PathValue("id")
+	if err := s.cloud.client().Unshare(r.Context(), id); err != nil {
 		return err
 	}
-	return s.sharingChanged(w, r, widened{})
+	made := undo("true")
+	made.Text = unsharedText(everyone, s.newcomers(r.Context(), id, ""))
+	return s.sharingChanged(w, r, made)
 }
 
 // sharingChanged responds to a change of shares with the updated row, and the dialog if the change
 // was made there.
-func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, undo widened) error {
+func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, made change) error {
 	s.cloud.changed()
 	if !fragment(r) {
 		http.Redirect(w, r, back(r), http.StatusSeeOther)
@@ -161,8 +187,8 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, undo wid
 		if err != nil {
 			return err
 		}
-		undo.Dialog = true
-		page.Widened = undo
+		made.Dialog = true
+		page.Change = made
 		return s.views.Part(w, http.StatusOK, "sharing.html", "changed", page)
 	}
 	one, err := s.cloudRow(r.Context(), r.PathValue("id"))
@@ -170,7 +196,7 @@ func (s *Server) sharingChanged(w http.ResponseWriter, r *http.Request, undo wid
 		return err
 	}
 	one.Back = back(r)
-	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Widened: undo})
+	return s.views.Part(w, http.StatusOK, "snapshots.html", "one-row", rowPage{Row: one, Change: made})
 }
 
 // sharing shows the Sharing dialog, or without script its own page.
@@ -186,46 +212,93 @@ func (s *Server) shareGroup(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err
 	}
-	group := r.PostFormValue("revoke")
+	id, group := r.PathValue("id"), r.PostFormValue("revoke")
 	if group == "" {
 		group = r.PostFormValue("grant")
-		return s.shareWith(w, r, api.SharesRequest{GroupIDs: []string{group}},
-			widened{Action: r.URL.Path, Name: "revoke", Value: group})
+		return s.shareWith(w, r, api.SharesRequest{GroupIDs: []string{group}}, groupNamed(group),
+			change{Action: r.URL.Path, Fields: []confirmField{{"revoke", group}}})
 	}
-	if err := s.cloud.client().UnshareGroup(r.Context(), r.PathValue("id"), group); err != nil {
+	if err := s.cloud.client().UnshareGroup(r.Context(), id, group); err != nil {
 		return err
 	}
-	return s.sharingChanged(w, r, widened{})
+	return s.sharingChanged(w, r, change{Text: unsharedText(groupNamed(group), s.newcomers(r.Context(), id, group)),
+		Action: r.URL.Path, Fields: []confirmField{{"grant", group}}})
 }
 
+// shareOrg shares with another organization. In the dialog, an error is shown at its field.
 func (s *Server) shareOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err
 	}
+	slug := strings.ToLower(strings.TrimSpace(r.PostFormValue("slug")))
 	with, err := expiryOf(r.PostFormValue("expires"), r.PostFormValue("date"))
-	if err != nil {
+	if err == nil && slug == "" {
+		err = errNoSlug()
+	}
+	if err == nil {
+		with.OrgSlugs = []string{slug}
+		err = s.shareWith(w, r, with, slug,
+			change{Action: r.URL.Path + "/revoke", Fields: []confirmField{{"slug", slug}}})
+	}
+	if err == nil || !fragment(r) || r.PostFormValue("from") != "dialog" {
 		return err
 	}
-	slug := strings.ToLower(strings.TrimSpace(r.PostFormValue("slug")))
-	if slug == "" {
-		return errNoSlug()
+	page, failed := s.sharingOf(r.Context(), r, r.PathValue("id"))
+	if failed != nil {
+		return err // the service has already told why
 	}
-	with.OrgSlugs = []string{slug}
-	return s.shareWith(w, r, with, widened{Action: r.URL.Path + "/revoke", Name: "slug", Value: slug})
+	page.Typed, page.Problem = slug, problemOf(s.suggestOrg(r.Context(), slug, err))
+	return s.views.Part(w, statusOf(err), "sharing.html", "dialog", page)
 }
 
+// suggestOrg adds to the error for an organization that does not exist which one was probably meant:
+// one that the organization has shared with before.
+func (s *Server) suggestOrg(ctx context.Context, slug string, err error) error {
+	if snap.CodeOf(err) != snap.CodeOrganizationNotFound && snap.CodeOf(err) != snap.CodeNotFound {
+		return err
+	}
+	lines, failed := s.cloud.client().Audit(ctx, api.AuditOptions{Action: snap.AuditShared, Limit: 200})
+	if failed != nil {
+		return err
+	}
+	var before []string
+	for _, line := range lines.Items {
+		if line.Detail.Organization != "" {
+			before = append(before, line.Detail.Organization)
+		}
+	}
+	if meant := snap.Closest(slug, before); meant != "" {
+		return errOtherOrganization(slug, meant)
+	}
+	return err
+}
+
+// revokeOrg ends the share with an organization. Undo restores its former end exactly.
 func (s *Server) revokeOrg(w http.ResponseWriter, r *http.Request) error {
 	if err := s.needCloud(); err != nil {
 		return err
 	}
-	if err := s.cloud.client().UnshareOrg(r.Context(), r.PathValue("id"), r.PostFormValue("slug")); err != nil {
+	id, slug := r.PathValue("id"), r.PostFormValue("slug")
+	before, err := s.cloud.client().OrgShares(r.Context(), id)
+	if err != nil {
 		return err
 	}
-	return s.sharingChanged(w, r, widened{})
+	if err := s.cloud.client().UnshareOrg(r.Context(), id, slug); err != nil {
+		return err
+	}
+	undo := []confirmField{{"slug", slug}}
+	for _, share := range before {
+		if share.OrgSlug == slug && share.ExpiresAt != nil {
+			undo = append(undo, confirmField{"expires", "until"},
+				confirmField{"date", share.ExpiresAt.UTC().Format(time.RFC3339Nano)})
+		}
+	}
+	return s.sharingChanged(w, r, change{Text: unsharedText(slug, -1),
+		Action: strings.TrimSuffix(r.URL.Path, "/revoke"), Fields: undo})
 }
 
-// expiryOf parses the expiry choice: "" is never, "date" is the end of the given day in UTC,
-// anything else is a duration on the service's clock.
+// expiryOf parses the expiry choice: "" is never, "date" is the end of the given day in UTC, "until"
+// is the given moment, and anything else is a duration on the service's clock.
 func expiryOf(choice, date string) (with api.SharesRequest, err error) {
 	switch choice {
 	case "":
@@ -236,6 +309,14 @@ func expiryOf(choice, date string) (with api.SharesRequest, err error) {
 			return with, errNoDate()
 		}
 		end := day.Add(24*time.Hour - time.Second)
+		with.ExpiresAt = &end
+		return with, nil
+	}
+	if choice == "until" {
+		end, err := time.Parse(time.RFC3339Nano, date)
+		if err != nil {
+			return with, errNoDate()
+		}
 		with.ExpiresAt = &end
 		return with, nil
 	}

@@ -162,7 +162,59 @@ func TestUnsanitizedShareOffersUndo(t *testing.T) {
 		`value="false"`)
 	u.must(u.post(path+"/share", url.Values{"shared": {"false"}}, "Fragment", "1"), http.StatusOK, "Private")
 	group := u.post(path+"/groups", url.Values{"grant": {"eng"}, "from": {"dialog"}}, "Fragment", "1")
-	u.must(group, http.StatusOK, "1 more person of your organization", `name="revoke" value="eng">Undo`)
+	u.must(group, http.StatusOK, "1 more person of your organization", `name="revoke" value="eng"`, ">Undo<")
+}
+
+// TestUndoRestoresTheEnd checks that Undo after a revoke shares until the same moment as before, and
+// that the messages count the people.
+func TestUndoRestoresTheEnd(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	adam := c.As("adam@acme.test")
+	item := c.PushAs(c.As("mia@acme.test"), "shop", snap.TypeSanitized, []byte("one"))
+	u := openUI(t, adam, "")
+	path := "/cloud/" + item.ID
+	u.must(u.post(path+"/share", url.Values{"shared": {"true"}}, "Fragment", "1"), http.StatusOK,
+		"Shared with everyone in acme. 3 more people can see it.", ">Undo<")
+	u.must(u.post(path+"/share", url.Values{"shared": {"false"}}, "Fragment", "1"), http.StatusOK,
+		"No longer shared with everyone in acme. 3 people can no longer see it.")
+
+	end := time.Now().Add(36*time.Hour + 7*time.Second)
+	if _, err := adam.ShareWith(t.Context(), item.ID, api.SharesRequest{OrgSlugs: []string{"globex"}, ExpiresAt: &end},
+		false); err != nil {
+		t.Fatal(err)
+	}
+	before, err := adam.OrgShares(t.Context(), item.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := u.post(path+"/organizations/revoke", url.Values{"slug": {"globex"}, "from": {"dialog"}}, "Fragment", "1")
+	date := before[0].ExpiresAt.UTC().Format(time.RFC3339Nano)
+	u.must(gone, http.StatusOK, "No longer shared with globex.", `name="expires" value="until"`, `name="date" value="`+
+		date+`"`)
+	u.must(u.post(path+"/organizations", url.Values{"slug": {"globex"}, "expires": {"until"}, "date": {date}},
+		"Fragment", "1"), http.StatusOK, "Shared with globex.")
+	after, err := adam.OrgShares(t.Context(), item.ID)
+	if err != nil || !after[0].ExpiresAt.Equal(*before[0].ExpiresAt) {
+		t.Errorf("the share ends at %v, want %v; %v", after[0].ExpiresAt, before[0].ExpiresAt, err)
+	}
+}
+
+// TestSharingErrorIsAtItsField checks that the dialog shows an error next to the field and suggests
+// an organization that was shared with before, even if that share has ended.
+func TestSharingErrorIsAtItsField(t *testing.T) {
+	t.Parallel()
+	c := cloudtest.Start(t, cloudtest.Options{})
+	item := c.Push(c.As("mia@acme.test"), "shop", []byte("one"))
+	u := openUI(t, c.As("adam@acme.test"), "")
+	path := "/cloud/" + item.ID + "/organizations"
+	dialog := func(slug string) url.Values { return url.Values{"slug": {slug}, "from": {"dialog"}} }
+	none := u.post(path, dialog("globx"), "Fragment", "1")
+	u.must(none, http.StatusNotFound, `id="dialog-body"`, `value="globx"`, `aria-invalid="true"`, `id="slug-problem"`)
+	u.mustNot(none, "Did you mean")
+	u.must(u.post(path, dialog("globex"), "Fragment", "1"), http.StatusOK, "Shared with globex.")
+	u.must(u.post(path+"/revoke", dialog("globex"), "Fragment", "1"), http.StatusOK)
+	u.must(u.post(path, dialog("globx"), "Fragment", "1"), http.StatusNotFound, "Did you mean globex?")
 }
 
 // unsanitizedShares starts a service where acme has this policy.

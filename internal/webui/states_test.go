@@ -102,7 +102,8 @@ func states(page look.Page) []state {
 				"Resume", "Interrupted", "encrypted to 2 recipients", "a subset of the rows"}},
 		{"snapshots.html", []string{"one-row"},
 			rowStates{snapshotsPage{Page: page, Cloud: true, listing: listing{Query: query{Show: showLocal}}}, rows[2],
-				widened{Warning: "it was shared", Action: "/x", Name: "shared", Value: "false"}},
+				change{Text: "It is shared.", Warning: "it was not masked", Action: "/x",
+					Fields: []confirmField{{"shared", "false"}}}},
 			[]string{"Nothing on this machine yet"}},
 		{"snapshots.html", nil, snapshotsPage{Page: page, Cloud: true, Problem: bad,
 			listing: listing{Query: query{Show: showCloud}}}, []string{"without the cloud", "<code>this</code>"}},
@@ -147,8 +148,8 @@ func states(page look.Page) []state {
 // rowStates is a page's data together with a row's.
 type rowStates struct {
 	snapshotsPage
-	Row     row
-	Widened widened
+	Row    row
+	Change change
 }
 
 // signedInAs is a user with unused keys, as the service describes them.

@@ -110,6 +110,9 @@ func (s *Server) saveTarget(w http.ResponseWriter, r *http.Request, page targetP
 		}
 		bad = bad || field.Problem != nil
 	}
+	if !bad && t.Source == "" && t.Destination == "" {
+		bad, page.Source.Problem = true, problemOf(errNoDatabase())
+	}
 	if !bad {
 		if err := s.o.Agent.AddTarget(t); err != nil {
 			return err

@@ -3,9 +3,41 @@ package webui
 import (
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
+
+// TestTargetsFollowTheFile checks that targets that another program adds or removes appear and
+// disappear without a restart, that an invalid file is reported while the last valid one is used,
+// and that targets can be removed in the page.
+func TestTargetsFollowTheFile(t *testing.T) {
+	t.Parallel()
+	u := openUI(t, nil, "targets:\n  old: {source: \"sqlite:///tmp/old.db\"}\n")
+	u.must(u.get("/targets"), http.StatusOK, `id="target-old"`)
+	write := func(text string) {
+		if err := os.WriteFile(u.Agent.ConfigPath(), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("targets:\n  old: {source: \"sqlite:///tmp/old.db\"}\n  more: {source: \"sqlite:///tmp/more.db\"}\n")
+	u.must(u.get("/targets"), http.StatusOK, `id="target-old"`, `id="target-more"`)
+	write("targets: [")
+	u.must(u.get("/targets"), http.StatusOK, `id="target-more"`, filepath.Base(u.Agent.ConfigPath())+":1:")
+	write("targets:\n  more: {source: \"sqlite:///tmp/more.db\"}\n")
+	page := u.get("/targets")
+	u.must(page, http.StatusOK, `id="target-more"`)
+	u.mustNot(page, `id="target-old"`, "config.yaml:1:")
+
+	u.must(u.get("/targets/more/remove"), http.StatusOK, "Remove the target more?")
+	u.must(u.post("/targets/more/remove", nil, "Fragment", "1"), http.StatusOK, "Removed.")
+	u.must(u.get("/targets"), http.StatusOK, "No targets yet")
+	u.must(u.get("/targets/more/remove"), http.StatusNotFound)
+	if text, err := os.ReadFile(u.Agent.ConfigPath()); err != nil || strings.Contains(string(text), "more") {
+		t.Errorf("the file is %q, %v", text, err)
+	}
+}
 
 // A target is added and changed in the page; what is wrong stands next to its
 // field; a secret is never sent to the browser, and stays when its field is
@@ -22,6 +54,8 @@ func TestTargetForm(t *testing.T) {
 	u.mustNot(wrong, "hidden@")
 	u.must(u.post("/targets/new", url.Values{"name": {"old"}}), http.StatusUnprocessableEntity,
 		" target with this name already exists")
+	u.must(u.post("/targets/new", url.Values{"name": {"empty"}}), http.StatusUnprocessableEntity,
+		"A target needs a source, a destination or both")
 	u.must(u.post("/targets/new", url.Values{"name": {"new"}, "source": {"sqlite:///tmp/new.db"}}), http.StatusOK,
 		"new",
 		"sqlite:///tmp/new.db")

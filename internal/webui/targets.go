@@ -15,6 +15,7 @@ type targetsPage struct {
 	Targets []targetView
 	Config  string // path of the configuration file
 	Jobs    []jobView
+	Problem *problem // why the configuration file, which another program changed, cannot be read
 }
 
 // targetView is a target and the number of its local snapshots.
@@ -33,6 +34,12 @@ func (t targetView) List() string { return query{Show: showAll, Target: t.Name}.
 // Edit returns the URL of the target's form.
 func (t targetView) Edit() string { return "/targets/" + url.PathEscape(t.Name) + "/edit" }
 
+// Remove returns the URL of the question whether to remove the target.
+func (t targetView) Remove() string { return "/targets/" + url.PathEscape(t.Name) + "/remove" }
+
+// ID returns the ID of the target's card on the page.
+func (t targetView) ID() string { return "target-" + url.PathEscape(t.Name) }
+
 // From returns the source without password and without the values of ${NAME}.
 func (t targetView) From() string { return local.Redact(t.Source) }
 
@@ -40,7 +47,9 @@ func (t targetView) From() string { return local.Redact(t.Source) }
 func (t targetView) Into() string { return local.Redact(t.Destination) }
 
 func (s *Server) targets(w http.ResponseWriter, r *http.Request) error {
-	page := targetsPage{Page: s.page(titleTargets, "/targets"), Config: s.o.Agent.ConfigPath(), Jobs: s.dock()}
+	problem := problemOf(s.o.Agent.Reload())
+	page := targetsPage{Problem: problem,
+		Page: s.page(titleTargets, "/targets"), Config: s.o.Agent.ConfigPath(), Jobs: s.dock()}
 	here, err := s.o.Agent.Snapshots("")
 	if err != nil {
 		return err
@@ -58,4 +67,25 @@ func (s *Server) targets(w http.ResponseWriter, r *http.Request) error {
 		page.Targets = append(page.Targets, v)
 	}
 	return s.show(w, r, "targets.html", "main", page)
+}
+
+// confirmRemoveTarget asks whether to remove a target.
+func (s *Server) confirmRemoveTarget(w http.ResponseWriter, r *http.Request) error {
+	t, err := s.o.Agent.Target(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	page := confirmPage{Page: s.page(titleRemove, "/targets"), Question: removeQuestion(t.Name),
+		Detail: removeDetails, Icon: "trash", Button: buttonRemove, Back: "/targets",
+		Action: targetView{Target: t}.Remove(), Removes: targetView{Target: t}.ID()}
+	page.Narrow = true
+	return s.show(w, r, "confirm.html", "dialog", page)
+}
+
+// removeTarget removes a target from the configuration file. Its snapshots remain.
+func (s *Server) removeTarget(w http.ResponseWriter, r *http.Request) error {
+	if err := s.o.Agent.RemoveTarget(r.PathValue("name")); err != nil {
+		return err
+	}
+	return s.done(w, r, "confirm.html", "gone", textRemoved)
 }

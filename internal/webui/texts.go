@@ -25,6 +25,7 @@ const (
 	titleShare     = "Share"
 	titleSharing   = "Sharing"
 	titleDelete    = "Delete"
+	titleRemove    = "Remove"
 	titleDecline   = "Decline"
 	titleNewTarget = "Add a target"
 	titleProblem   = "Problem"
@@ -145,11 +146,17 @@ const (
 	buttonDeleteCloud = "Delete from the cloud"
 	buttonDeleteLocal = "Delete from this machine"
 	buttonDecline     = "Decline it"
+	buttonRemove      = "Remove the target"
 
 	textDeletedCloud = "Deleted from the cloud."
 	textDeletedLocal = "Deleted from this machine."
 	textDeclined     = "Declined."
+	textRemoved      = "Removed. Its snapshots are still on this machine."
+
+	removeDetails = "It is removed from the configuration file. Its databases and its snapshots stay as they are."
 )
+
+func removeQuestion(target string) string { return "Remove the target " + target + "?" }
 
 func deleteCloudQuestion(name string) string { return "Delete " + name + " from the cloud?" }
 
@@ -176,7 +183,34 @@ func declineDetails(recipient, owner string) string {
 	return "Nobody in " + recipient + " can see it until " + owner + " shares it again. Local copies stay."
 }
 
-// Sharing: the question about original data, and the dialog.
+// Sharing: the message after a change, the question about original data, and the dialog.
+
+// sharedText describes a new share. people is how many more can see the snapshot, or less than zero
+// if that is not known.
+func sharedText(audience string, people int) string {
+	switch {
+	case people < 0:
+		return "Shared with " + audience + "."
+	case people == 0:
+		return "Shared with " + audience + ". Nobody else can see it, because they all could before."
+	}
+	return fmt.Sprintf("Shared with %s. %s can see it.", audience, look.Plural(people, "more person", "more people"))
+}
+
+// unsharedText describes an ended share. people is how many can no longer see the snapshot.
+func unsharedText(audience string, people int) string {
+	switch {
+	case people < 0:
+		return "No longer shared with " + audience + "."
+	case people == 0:
+		return "No longer shared with " + audience + ". They can all still see it for another reason."
+	}
+	return fmt.Sprintf("No longer shared with %s. %s can no longer see it.", audience, look.People(people))
+}
+
+func everyoneIn(organization string) string { return "everyone in " + organization }
+
+func groupNamed(group string) string { return "the group " + group }
 
 const (
 	buttonShare         = "Share anyway"
@@ -261,6 +295,15 @@ const (
 func errTargetKnown() error {
 	return snap.Invalid("a target with this name already exists",
 		"change it on the Targets page, or choose another name")
+}
+
+func errOtherOrganization(typed, meant string) error {
+	return &snap.Error{Code: snap.CodeOrganizationNotFound,
+		Detail: fmt.Sprintf("there is no organization %q", typed), Hint: fmt.Sprintf("did you mean %s?", meant)}
+}
+
+func errNoDatabase() error {
+	return snap.Usage("a target needs a source, a destination or both", "enter the URL of at least one database")
 }
 
 // Jobs: their titles, outcomes and possible obstacles.

@@ -31,9 +31,17 @@ async function onSubmit(event) {
   const undo = optimistic(form, event.submitter);
   const ok = await request(form.action, { method: "post", body: new URLSearchParams(data) });
   if (!ok) return undo();
-  if (form.dataset.removes) document.getElementById(form.dataset.removes)?.remove();
+  if (form.dataset.removes) remove(form.dataset.removes);
   if ("closes" in form.dataset) document.getElementById("dialog")?.close();
   form.closest("details.menu")?.removeAttribute("open");
+}
+
+// remove takes an element off the page. If it had the focus, the page's heading gets it.
+function remove(id) {
+  const element = document.getElementById(id);
+  const focused = element?.contains(document.activeElement);
+  element?.remove();
+  if (focused) (document.querySelector("dialog[open] h1") ?? document.querySelector("h1"))?.focus();
 }
 
 function get(form, data) {

@@ -15,6 +15,7 @@ export async function request(url, init = {}) {
     return false;
   }
   if (init.stale?.()) return false;
+  if (response.ok && init.method === "post") for (const old of document.querySelectorAll(".toast.bad")) old.remove();
   apply(html);
   return response.ok;
 }
@@ -74,18 +75,25 @@ function place(fresh) {
   if (old) {
     if (old.dataset.revision) old.dataset.revision = fresh.dataset.revision;
     if (old.isEqualNode(fresh)) return;
-    const focused = old.contains(document.activeElement) ? document.activeElement.id : "";
+    const inside = old.contains(document.activeElement);
+    const focused = inside ? document.activeElement.id : "";
+    const heading = inside && document.activeElement.closest("section[aria-labelledby]")?.getAttribute("aria-labelledby");
     const caret = focused && document.activeElement.selectionEnd;
+    const typed = focused && document.activeElement.value;
     const scrolled = [...old.querySelectorAll("[id]")].filter((e) => e.scrollTop > 0).map((e) => [e.id, e.scrollTop]);
     old.replaceWith(fresh);
     for (const [id, top] of scrolled) {
       const e = document.getElementById(id);
       if (e) e.scrollTop = top;
     }
-    const again = focused && document.getElementById(focused);
+    // What had the focus may be gone, such as the button of a share that has just ended.
+    const again = (focused && document.getElementById(focused)) || (heading && document.getElementById(heading));
     if (again) {
       again.focus({ preventScroll: true });
-      if (typeof caret === "number" && again.type === "search") again.setSelectionRange(caret, caret);
+      if (typeof caret === "number" && again.type === "search") {
+        again.value = typed; // more may have been typed since the request
+        again.setSelectionRange(caret, caret);
+      }
     }
   } else if (fresh.dataset.into) {
     document.getElementById(fresh.dataset.into)?.prepend(fresh);
