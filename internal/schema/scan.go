@@ -154,6 +154,9 @@ func (s scanner) number() (token, string, error) {
 	if !isNumber(value) {
 		return token{}, "", errNotAllowed
 	}
+	if value[0] == '.' { // servers write it so, and in MySQL a bare dot may join names
+		value = "0" + value
+	}
 	return token{number, value}, rest, nil
 }
 

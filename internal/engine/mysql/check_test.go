@@ -118,7 +118,8 @@ func TestProgramsStayInTheirDatabase(t *testing.T) {
 			"TABLE ', '"+p.name+"', '.users'); PREPARE s FROM @q; EXECUTE s; END //\nDELIMITER ;\n"+
 			"CREATE PROCEDURE readsit() SELECT load_file('/etc/hostname') AS a; CREATE PROCEDURE writes() SELECT 1 "+
 			"INTO OUTFILE '/tmp/snapcli-hostile'; CREATE TABLE t (a INT); CREATE PROCEDURE looks() CREATE VIEW v "+
-			"AS SELECT 1 AS a; CREATE PROCEDURE fills() INSERT INTO t VALUES (1)")
+			"AS SELECT 1 AS a; CREATE PROCEDURE fills() INSERT INTO t VALUES (1); CREATE VIEW lists AS SELECT "+
+			"table_schema AS place FROM information_schema.tables WHERE table_schema NOT LIKE '%\\_schema'")
 		d, _ := dumped(t, from)
 		if err := load(t, to, as(d, engine.Foreign, true), false); err != nil {
 			t.Fatal(err)
@@ -129,6 +130,11 @@ func TestProgramsStayInTheirDatabase(t *testing.T) {
 			if _, err := db.Exec(call); number(err) == 0 {
 				t.Errorf("%s: %v", call, err)
 			}
+		}
+		_, here := openURL(t, to)
+		if got := sorted(t, to, "SELECT DISTINCT place FROM lists"); strings.HasPrefix(server, "mariadb") &&
+			strings.Join(got, ",") != here.name { // MySQL shows what the caller may see, whoever made the view
+			t.Errorf("a view lists the tables of %q", got)
 		}
 		c := sessionOf(t, to)
 		defer c.Close()
@@ -165,7 +171,7 @@ func FuzzStatements(f *testing.F) {
 			h.definer.to > 0 {
 			t.Fatalf("%q became %q: %+v, %v", sql, d.SQL, h, err)
 		}
-		if strings.Contains(d.SQL, "`x`.") || h.on.name != "" && h.on.name != "s" {
+		if strings.Contains(d.SQL[:h.body], "`x`.") || h.on.name != "" && h.on.name != "s" {
 			t.Fatalf("%q became %q", sql, d.SQL)
 		}
 		again, err := k.definition(kind, d, map[string]bool{"s": true})

@@ -93,6 +93,7 @@ type review struct {
 	stored    *charset.Charset
 	announced *schema.Schema // the schema that a foreign snapshot announces; nil for others
 	left      []string       // entries that are left out
+	classes   []schema.Name  // operator classes among them
 }
 
 func notRestored(e dumpEntry, why string) error {
@@ -129,6 +130,9 @@ func (r *review) entries(all []dumpEntry) (ids []int, wanted []schema.Extension,
 			continue
 		case slices.Contains(leftToSuperusers, e.desc):
 			r.left = append(r.left, strings.ToLower(e.desc)+" "+e.tag)
+			if e.desc == "OPERATOR CLASS" {
+				r.classes = append(r.classes, schema.Name{Schema: e.namespace, Name: e.tag})
+			}
 			continue
 		}
 		if err := r.entry(e); err != nil {
@@ -187,8 +191,35 @@ func (r *review) entry(e dumpEntry) error {
 		if why := r.contents(e, statement); why != "" {
 			return notRestored(e, why)
 		}
+		if err := r.checkClasses(e, statement); err != nil {
+			return err
+		}
 	}
 	return r.announcedFor(e)
+}
+
+// checkClasses refuses an index, constraint or partitioned table that needs an operator class that
+// is not restored.
+func (r *review) checkClasses(e dumpEntry, s []token) error {
+	if !slices.Contains([]string{"INDEX", "CONSTRAINT", "TABLE"}, e.desc) {
+		return nil
+	}
+	for i := range max(0, len(s)-2) {
+		if s[i].kind > name || !s[i+1].is(symbol, ".") || s[i+2].kind > name {
+			continue
+		}
+		used := schema.Name{Schema: r.stored.Label(s[i].text), Name: r.stored.Label(s[i+2].text)}
+		if slices.Contains(r.classes, used) {
+			return &snap.Error{
+				Code: snap.CodeInvalid,
+				Detail: fmt.Sprintf("the %s %q of the snapshot needs the operator class %q, which only a superuser "+
+					"may create", strings.ToLower(e.desc), e.tag, used.Name),
+				Hint: "load the snapshot as data, with trust: {own_organization: false} in the configuration if it " +
+					"is your organization's, or build it without them; nothing was replaced",
+			}
+		}
+	}
+	return nil
 }
 
 // contents checks the text after the name of an entry, for kinds whose statement could do more

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"snap"
 	"snap/internal/engine"
 	"snap/internal/servertest"
 )
@@ -138,5 +139,46 @@ func TestReviewRefuses(t *testing.T) {
 	superuser := change("EVENT TRIGGER", "et", "anything")
 	if ids, _, err := r.entries([]dumpEntry{superuser}); err != nil || len(ids) > 0 || len(r.left) != 1 {
 		t.Errorf("%v, %v", ids, err)
+	}
+}
+
+// A snapshot of one's own organization that needs more than the rights of its role is refused with
+// one sentence: masking rows that policies hide, and operator classes in use.
+func TestOurSnapshotThatNeedsMoreRights(t *testing.T) {
+	t.Parallel()
+	from, to := servertest.Postgres(t), servertest.Postgres(t)
+	psql(t, from, script(t, "CREATE TABLE t (a text); INSERT INTO t VALUES ('x'); ALTER TABLE t ENABLE ROW LEVEL "+
+		"SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY p ON t USING (a = 'y')"))
+	d, _ := dumped(t, from)
+	mask := func(d engine.Dump) error {
+		s, err := Engine{}.Restore(t.Context(), to, d, engine.Options{Jobs: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Drop(t.Context())
+		return s.Run(t.Context(), "UPDATE t SET a = 'masked'")
+	}
+	if err := mask(ours(d)); snap.CodeOf(err) != snap.CodeInvalid ||
+		!strings.Contains(err.Error(), "public.t has FORCE ROW LEVEL SECURITY") {
+		t.Errorf("forced row security: %v", err)
+	}
+	if err := mask(d); err != nil { // by a superuser
+		t.Errorf("forced row security of one's own: %v", err)
+	}
+	psql(t, from, script(t, "DROP TABLE t; CREATE TABLE t (a text); CREATE OPERATOR CLASS \"my ops\" FOR TYPE text "+
+		"USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 "+
+		"bttextcmp(text, text)"))
+	d, _ = dumped(t, from)
+	if err := load(t, to, ours(d), false); err != nil {
+		t.Errorf("an operator class that nothing uses: %v", err)
+	}
+	psql(t, from, script(t, "CREATE INDEX i ON t (a \"my ops\")"))
+	d, _ = dumped(t, from)
+	if err := load(t, to, ours(d), false); snap.CodeOf(err) != snap.CodeInvalid ||
+		!strings.Contains(err.Error(), `the index "i" of the snapshot needs the operator class "my ops"`) {
+		t.Errorf("an index with an operator class: %v", err)
+	}
+	if err := load(t, to, foreign(d), false); err != nil {
+		t.Errorf("as data: %v", err)
 	}
 }

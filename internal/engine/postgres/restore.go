@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"snap"
 	"snap/internal/engine"
+	"snap/internal/engine/charset"
 )
 
 // scratchMark is the comment on a scratch database. It explains the database to people who find it.
@@ -339,6 +341,9 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
+	if err := s.checkRowSecurity(ctx, conn); err != nil {
+		return err
+	}
 	if _, err := conn.PgConn().Exec(ctx, usersNames).ReadAll(); err != nil {
 		return s.here.failure(err)
 	}
@@ -354,6 +359,27 @@ func (s *scratch) run(ctx context.Context, text string) error {
 		return snap.Invalid("the SQL begins a transaction and does not commit it", "add COMMIT at the end")
 	}
 	return nil
+}
+
+// checkRowSecurity returns an error if policies hide rows of a table from this session, so that SQL
+// would leave them as they are.
+func (s *scratch) checkRowSecurity(ctx context.Context, conn *pgx.Conn) error {
+	var table string
+	err := conn.QueryRow(ctx, `SELECT coalesce((SELECT format('%I.%I', n.nspname, c.relname) FROM pg_catalog.pg_class c
+		JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.relrowsecurity AND pg_catalog.row_security_active(c.oid) ORDER BY 1 LIMIT 1), '')`).Scan(&table)
+	if err != nil {
+		return s.here.failure(err)
+	}
+	if table == "" {
+		return nil
+	}
+	return &snap.Error{
+		Code: snap.CodeInvalid,
+		Detail: fmt.Sprintf("the table %s has FORCE ROW LEVEL SECURITY, which would hide rows from the SQL and leave "+
+			"them unmasked", charset.Readable(table)),
+		Hint: "mask it with rules, which reach every row; nothing was kept of this run",
+	}
 }
 
 // Scrub implements [engine.Scratch]. It does nothing, because a dump contains only live rows.
