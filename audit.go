@@ -42,7 +42,12 @@ const (
 	AuditRetention   AuditAction = "retention.changed"
 	AuditWebhookMade AuditAction = "webhook.created"
 	AuditWebhookGone AuditAction = "webhook.deleted"
-	AuditUserChanged AuditAction = "user.changed"
+	// AuditWebhookDisabled records that the service sends nothing more to a webhook, because its
+	// receiver is gone or accepted nothing for days.
+	AuditWebhookDisabled AuditAction = "webhook.disabled"
+	AuditWebhookEnabled  AuditAction = "webhook.enabled"
+	AuditWebhookRotated  AuditAction = "webhook.secret_rotated"
+	AuditUserChanged     AuditAction = "user.changed"
 	// AuditUserLeft records that the identity provider no longer confirms the user. Their sessions
 	// and keys were ended.
 	AuditUserLeft     AuditAction = "user.left"
@@ -62,6 +67,7 @@ func AuditActions() []AuditAction {
 		AuditDeclined, AuditDeclineRefused, AuditDeleted, AuditDeleteRefused,
 		AuditOrgClosed, AuditOrgOpened, AuditPolicy, AuditConfigured,
 		AuditChannelMade, AuditChannelGone, AuditRetention, AuditWebhookMade, AuditWebhookGone,
+		AuditWebhookDisabled, AuditWebhookEnabled, AuditWebhookRotated,
 		AuditUserChanged, AuditUserLeft, AuditKeyMade, AuditKeyRevoked, AuditSessionBegan, AuditSessionEnded,
 		AuditTokenReused,
 	}
@@ -90,7 +96,9 @@ type AuditDetail struct {
 	Channel      int64      `json:"channel,omitempty"`   // ID of the channel that shared the snapshot
 	KeepLast     int        `json:"keep_last,omitempty"` // the retention rule's, as KeepDays
 	KeepDays     int        `json:"keep_days,omitempty"`
-	URL          string     `json:"url,omitempty"` // of the webhook
+	URL          string     `json:"url,omitempty"`     // of the webhook
+	Webhook      int64      `json:"webhook,omitempty"` // ID of the webhook
+	Reason       string     `json:"reason,omitempty"`  // why it was disabled
 	// Settings are the changed settings of the configuration, by name.
 	Settings []SettingChange `json:"settings,omitempty"`
 }

@@ -35,6 +35,7 @@ type Client struct {
 	mount string
 	token TokenSource
 	http  *http.Client
+	reads *http.Client // for requests that only read, with a shorter time limit
 	agent string
 	trace string // a valid traceparent, or empty
 	wait  func(context.Context, time.Duration) error
@@ -71,7 +72,11 @@ func New(o Options) (*Client, error) {
 	if o.Wait == nil {
 		o.Wait = Wait
 	}
-	return &Client{base: base, mount: o.Mount, token: o.Token, http: h, agent: o.UserAgent,
+	reads := *h
+	if reads.Timeout == 0 || reads.Timeout > readTimeout {
+		reads.Timeout = readTimeout
+	}
+	return &Client{base: base, mount: o.Mount, token: o.Token, http: h, reads: &reads, agent: o.UserAgent,
 		trace: traceParent(o.TraceParent), wait: o.Wait}, nil
 }
 
@@ -433,10 +438,18 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 const maxAnswer = 32 << 20
 
 // once sends a request. It repeats a request that may be sent twice when the failure may be
-// temporary.
+// temporary, and once a request that only reads and got no answer in time.
 func (c *Client) once(ctx context.Context, method, target, token string, body []byte, out any) (status int, err error) {
-	return c.again(ctx, repeatable(method, target),
-		func() (int, error) { return c.send(ctx, method, target, token, body, out) })
+	send := func() (int, error) {
+		return c.again(ctx, repeatable(method, target),
+			func() (int, error) { return c.send(ctx, method, target, token, body, out) })
+	}
+	status, err = send()
+	if method != http.MethodGet || ctx.Err() != nil || !timedOut(err) {
+		return status, err
+	}
+	c.reads.CloseIdleConnections() // the next connection may reach another replica
+	return send()
 }
 
 func (c *Client) send(ctx context.Context, method, target, token string, body []byte, out any) (status int, err error) {
@@ -455,7 +468,11 @@ func (c *Client) send(ctx context.Context, method, target, token string, body []
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	res, err := c.http.Do(req)
+	client := c.http
+	if method == http.MethodGet {
+		client = c.reads
+	}
+	res, err := client.Do(req)
 	if err != nil {
 		return 0, broken(c.unreachable(ctx, err), err)
 	}

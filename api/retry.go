@@ -15,12 +15,20 @@ import (
 
 // A request that may be sent twice is repeated in two cases: the service asks for it (503 with a
 // short Retry-After, as while its database is unavailable or a replica is replaced), or the
-// connection broke before the answer. A wrong address and a service that does not respond are
-// reported at once.
+// connection broke before the answer. A wrong address is reported at once. A request that only
+// reads waits for readTimeout and is then sent once more, so that a replica that stands still costs
+// seconds. Other requests that get no answer are not sent again.
 const (
-	tries      = 3
-	longestAsk = 5 * time.Second
+	tries       = 3
+	longestAsk  = 5 * time.Second
+	readTimeout = 10 * time.Second
 )
+
+// timedOut reports whether a request got no answer in time.
+func timedOut(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
 
 // repeatable reports whether a request may be sent twice without further effect: it reads, makes or
 // ends a share, or asks for a link.
@@ -54,11 +62,8 @@ func transient(res *http.Response, err error) error {
 // unchanged when the connection was never made, or timed out.
 func broken(err, cause error) error {
 	var op *net.OpError
-	var timeout net.Error
 	switch {
-	case snap.CodeOf(err) != snap.CodeUnreachable,
-		errors.As(cause, &op) && op.Op == "dial",
-		errors.As(cause, &timeout) && timeout.Timeout():
+	case snap.CodeOf(err) != snap.CodeUnreachable, errors.As(cause, &op) && op.Op == "dial", timedOut(cause):
 		return err
 	case errors.Is(cause, syscall.ECONNRESET), errors.Is(cause, syscall.EPIPE), strings.HasSuffix(cause.Error(), "EOF"):
 		return failure{err, 200 * time.Millisecond}

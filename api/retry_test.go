@@ -109,3 +109,42 @@ func TestRepeatsEndWithTheContext(t *testing.T) {
 		t.Errorf("%d requests, %v", requests, err)
 	}
 }
+
+// A request that only reads and gets no answer in time is sent once more, over another connection: a
+// replica stands still, and the next one answers. A change is not sent again.
+func TestReadsAreSentAgainWhenAReplicaStandsStill(t *testing.T) {
+	t.Parallel()
+	read := func(ctx context.Context, c *api.Client) error { _, err := c.Me(ctx); return err }
+	change := func(ctx context.Context, c *api.Client) error { return c.Unshare(ctx, "snap_1") }
+	for name, row := range map[string]struct {
+		call     func(context.Context, *api.Client) error
+		still    int64 // number of requests without an answer
+		requests int64
+		end      snap.Code
+	}{
+		"read":             {read, 1, 2, ""},
+		"read, both still": {read, 2, 2, snap.CodeUnreachable},
+		"change":           {change, 1, 1, snap.CodeUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int64
+			release := make(chan struct{})
+			url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				if requests.Add(1) <= row.still {
+					<-release
+				}
+				w.Write([]byte(`{}`))
+			})
+			t.Cleanup(func() { close(release) })
+			c, err := api.New(api.Options{BaseURL: url, Mount: api.MountUser, Token: api.StaticToken("t"),
+				HTTP: &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := row.call(t.Context(), c); snap.CodeOf(err) != row.end || requests.Load() != row.requests {
+				t.Errorf("%d requests, %v; want %d, %q", requests.Load(), err, row.requests, row.end)
+			}
+		})
+	}
+}

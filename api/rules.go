@@ -62,11 +62,17 @@ type RetentionResult struct {
 // Webhook is an address that receives the organization's events, signed as in
 // the Standard Webhooks specification.
 type Webhook struct {
-	ID        string             `json:"id"`
-	URL       string             `json:"url"`
-	Events    []snap.AuditAction `json:"events"`
-	CreatedAt time.Time          `json:"created_at"`
-	CreatedBy string             `json:"created_by,omitempty"`
+	ID             string             `json:"id"`
+	URL            string             `json:"url"`
+	Events         []snap.AuditAction `json:"events"`
+	CreatedAt      time.Time          `json:"created_at"`
+	CreatedBy      string             `json:"created_by,omitempty"`
+	Waiting        int64              `json:"waiting" doc:"number of messages that are not accepted or given up"`
+	Failures       int                `json:"failures" doc:"number of failed attempts in a row"`
+	PausedUntil    *time.Time         `json:"paused_until,omitempty" doc:"when one message is tried next, after failures in a row"`
+	DisabledAt     *time.Time         `json:"disabled_at,omitempty" doc:"since when nothing is sent; absent when enabled"`
+	DisabledReason string             `json:"disabled_reason,omitempty"`
+	OldSecretUntil *time.Time         `json:"old_secret_until,omitempty" doc:"until when the secret before the last rotation signs too"`
 }
 
 // WebhookList is the body of GET /webhooks.
@@ -86,9 +92,35 @@ type NewWebhook struct {
 	Secret string `json:"secret" doc:"whsec_ and base64"`
 }
 
+// RotateRequest gives a webhook a new secret.
+type RotateRequest struct {
+	Overlap string `json:"overlap,omitempty" example:"24h" doc:"how long the old secret signs too, at most 168h; 24h when absent"`
+}
+
+// WebhookTest is what came of a test message.
+type WebhookTest struct {
+	OK           bool   `json:"ok"`
+	Status       string `json:"status" doc:"answer of the receiver, or why there is none"`
+	Milliseconds int64  `json:"milliseconds"`
+}
+
+// ReplayRequest sends messages of a webhook again: one delivery, or those recorded since a time.
+type ReplayRequest struct {
+	Delivery string     `json:"delivery,omitempty" maxLength:"200" doc:"ID of a delivery"`
+	Since    *time.Time `json:"since,omitempty" example:"2026-01-01T00:00:00Z" doc:"send what was recorded since then and was given up"`
+	All      bool       `json:"all,omitempty" doc:"with since: also send what the receiver accepted"`
+}
+
+// ReplayResult is how many messages wait to be sent again.
+type ReplayResult struct {
+	Queued int64 `json:"queued"`
+	More   bool  `json:"more" doc:"there may be more: repeat the request"`
+}
+
 // Delivery is one event that was delivered to a webhook, or is due.
 type Delivery struct {
 	ID        string           `json:"id"`
+	Number    int64            `json:"number" doc:"counts the messages of the webhook from 1; 0 was recorded by an earlier release"`
 	Event     snap.AuditAction `json:"event"`
 	Attempts  int              `json:"attempts"`
 	Status    string           `json:"status" doc:"what came of the last attempt"`
@@ -105,6 +137,7 @@ type DeliveryList struct {
 type WebhookEvent struct {
 	Type      snap.AuditAction `json:"type"`
 	Timestamp time.Time        `json:"timestamp"`
+	Number    int64            `json:"number,omitempty" doc:"counts the messages of the webhook from 1, so that a receiver notices gaps; absent in tests"`
 	Data      WebhookData      `json:"data"`
 	Log       *WebhookLog      `json:"log,omitempty" doc:"absent in tests of a webhook"`
 }
@@ -182,11 +215,33 @@ func (c *Client) AddWebhook(ctx context.Context, r WebhookRequest) (NewWebhook, 
 
 // DeleteWebhook deletes a webhook.
 func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/webhooks/"+url.PathEscape(id), nil, nil)
+	return c.do(ctx, http.MethodDelete, webhookPath(id, ""), nil, nil)
 }
+
+// EnableWebhook lets a disabled or paused webhook receive what waits for it, at once.
+func (c *Client) EnableWebhook(ctx context.Context, id string) (Webhook, error) {
+	return call[Webhook](ctx, c, http.MethodPost, webhookPath(id, "/enable"), nil)
+}
+
+// RotateWebhook gives a webhook a new secret, which is only in this answer.
+func (c *Client) RotateWebhook(ctx context.Context, id string, r RotateRequest) (NewWebhook, error) {
+	return call[NewWebhook](ctx, c, http.MethodPost, webhookPath(id, "/rotate"), r)
+}
+
+// TestWebhook sends a test message to a webhook and returns what came of it.
+func (c *Client) TestWebhook(ctx context.Context, id string) (WebhookTest, error) {
+	return call[WebhookTest](ctx, c, http.MethodPost, webhookPath(id, "/test"), nil)
+}
+
+// ReplayWebhook sends messages of a webhook again.
+func (c *Client) ReplayWebhook(ctx context.Context, id string, r ReplayRequest) (ReplayResult, error) {
+	return call[ReplayResult](ctx, c, http.MethodPost, webhookPath(id, "/replay"), r)
+}
+
+func webhookPath(id, rest string) string { return "/webhooks/" + url.PathEscape(id) + rest }
 
 // Deliveries lists the newest deliveries of a webhook.
 func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
-	list, err := call[DeliveryList](ctx, c, http.MethodGet, "/webhooks/"+url.PathEscape(id)+"/deliveries", nil)
+	list, err := call[DeliveryList](ctx, c, http.MethodGet, webhookPath(id, "/deliveries"), nil)
 	return list.Items, err
 }

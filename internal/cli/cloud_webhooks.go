@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +18,8 @@ func (a *app) cloudWebhooksCommand() *cobra.Command {
 	cmd.Short = "Send events to a URL"
 	cmd.Args = command.RequireKnown
 	cmd.AddCommand(a.webhooksListCommand("list"), a.webhooksAddCommand(), a.webhooksRemoveCommand(),
-		a.webhooksDeliveriesCommand())
+		a.webhooksDeliveriesCommand(), a.webhooksTestCommand(), a.webhooksReplayCommand(), a.webhooksRotateCommand(),
+		a.webhooksEnableCommand())
 	return cmd
 }
 
@@ -25,8 +28,9 @@ func (a *app) webhooksListCommand(use string) *cobra.Command {
 		Use:   use,
 		Short: "List the webhooks",
 		Long: `A webhook sends events about the organization's snapshots to a URL. Messages are
-signed as in the Standard Webhooks specification and retried for three days.
-Owners and admins of the organization manage webhooks.`,
+signed as in the Standard Webhooks specification and retried for three days. A
+webhook is disabled when its receiver answers 410 Gone or accepts nothing for
+days. Owners and admins of the organization manage webhooks.`,
 		Example: examples("list the webhooks", "snapcli cloud webhooks"),
 		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,10 +50,11 @@ Owners and admins of the organization manage webhooks.`,
 				return nil
 			}
 			t := a.newTable(column{title: "ID"}, column{title: "URL", least: 16},
-				column{title: "Events", least: 10, weight: 1},
-				column{title: "Since", weight: 2})
+				column{title: "Events", least: 10, weight: 2}, column{title: "State"},
+				column{title: "Waiting", right: true, weight: 1}, column{title: "Since", weight: 3})
 			for _, h := range hooks {
-				t.row(h.ID, h.URL, eventNames(h.Events), a.moment(h.CreatedAt))
+				t.row(h.ID, h.URL, eventNames(h.Events), webhookState(h), strconv.FormatInt(h.Waiting, 10),
+					a.moment(h.CreatedAt))
 			}
 			return t.flush()
 		},
@@ -58,10 +63,33 @@ Owners and admins of the organization manage webhooks.`,
 	return cmd
 }
 
+func webhookState(h api.Webhook) string {
+	switch {
+	case h.DisabledAt != nil:
+		return "disabled"
+	case h.PausedUntil != nil:
+		return "paused"
+	case h.Failures > 0:
+		return "failing"
+	}
+	return "ok"
+}
+
+// eventOf returns the event that people call by its last word, such as pushed.
+func eventOf(name string) snap.AuditAction {
+	switch name = strings.TrimSpace(name); {
+	case strings.Contains(name, "."):
+		return snap.AuditAction(name)
+	case name == "disabled":
+		return snap.AuditWebhookDisabled
+	}
+	return snap.AuditAction("snapshot." + name)
+}
+
 func eventNames(events []snap.AuditAction) string {
 	var names []string
 	for _, e := range events {
-		names = append(names, strings.TrimPrefix(string(e), "snapshot."))
+		names = append(names, strings.TrimPrefix(strings.TrimPrefix(string(e), "snapshot."), "webhook."))
 	}
 	return strings.Join(names, ", ")
 }
@@ -73,8 +101,8 @@ func (a *app) webhooksAddCommand() *cobra.Command {
 		Short: "Send events to a URL, and show the secret once",
 		Long: `Add creates a webhook. Its signing secret is shown once, on standard output; the
 receiver uses it to check that a message comes from the service. The events are
-pushed, shared, unshared, pulled and deleted. Without --events the webhook
-receives all of them.`,
+pushed, shared, unshared, pulled and deleted of snapshots, and disabled of
+webhooks. Without --events the webhook receives all of them.`,
 		Example: examples(
 			"receive pushes", "snapcli cloud webhooks add https://hooks.example/snap --events pushed"),
 		Args: command.ExactArgs("URL"),
@@ -85,8 +113,7 @@ receives all of them.`,
 			}
 			r := api.WebhookRequest{URL: args[0]}
 			for _, e := range events {
-				r.Events = append(r.Events,
-					snap.AuditAction("snapshot."+strings.TrimPrefix(strings.TrimSpace(e), "snapshot.")))
+				r.Events = append(r.Events, eventOf(e))
 			}
 			hook, err := conn.AddWebhook(cmd.Context(), r)
 			if err != nil {
@@ -100,7 +127,8 @@ receives all of them.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringSliceVar(&events, "events", nil, "pushed, shared, unshared, pulled, deleted (default all)")
+	cmd.Flags().StringSliceVar(&events, "events", nil,
+		"pushed, shared, unshared, pulled, deleted, disabled (default all)")
 	a.jsonFlag(cmd)
 	return cmd
 }
@@ -149,7 +177,8 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 				a.note("no messages to the webhook %s yet", args[0])
 				return nil
 			}
-			t := a.newTable(column{title: "When"}, column{title: "Event", least: 8},
+			t := a.newTable(column{title: "No.", right: true, weight: 1}, column{title: "When"},
+				column{title: "Event", least: 8},
 				column{title: "Attempts", right: true},
 				column{title: "Result", least: 12}, column{title: "Next attempt", weight: 1})
 			for _, d := range list {
@@ -157,7 +186,8 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 				if d.NextAt != nil {
 					next = a.when(*d.NextAt)
 				}
-				t.row(a.moment(d.CreatedAt), strings.TrimPrefix(string(d.Event), "snapshot."),
+				t.row(strconv.FormatInt(d.Number, 10), a.moment(d.CreatedAt),
+					strings.TrimPrefix(string(d.Event), "snapshot."),
 					strconv.Itoa(d.Attempts), d.Status,
 					next)
 			}
@@ -166,4 +196,119 @@ func (a *app) webhooksDeliveriesCommand() *cobra.Command {
 	}
 	a.jsonFlag(cmd)
 	return cmd
+}
+
+// webhookCommand is a command that makes one call about a webhook and prints its result, as JSON or
+// by show.
+func webhookCommand[T any](a *app, cmd *cobra.Command, call func(context.Context, *api.Client, string) (T, error),
+	show func(T) error) *cobra.Command {
+	cmd.Args = command.ExactArgs("webhook ID")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		_, conn, err := a.connect()
+		if err != nil {
+			return err
+		}
+		result, err := call(cmd.Context(), conn.Client, args[0])
+		if err != nil {
+			return noSuch(err, "webhook", args[0], "list them with `snapcli cloud webhooks`")
+		}
+		if a.flags.json {
+			return a.printJSON(result)
+		}
+		return show(result)
+	}
+	a.jsonFlag(cmd)
+	return cmd
+}
+
+func (a *app) webhooksTestCommand() *cobra.Command {
+	return webhookCommand(a, &cobra.Command{
+		Use:   "test WEBHOOK-ID",
+		Short: "Send a test message to a webhook now",
+		Long: `Test sends a message of the type webhook.test and prints the answer. It works for
+disabled webhooks too, and it changes nothing.`,
+		Example: examples("try a receiver", "snapcli cloud webhooks test 2"),
+	}, func(ctx context.Context, conn *api.Client, id string) (api.WebhookTest, error) {
+		return conn.TestWebhook(ctx, id)
+	}, func(t api.WebhookTest) error {
+		if !t.OK {
+			return &snap.Error{Code: snap.CodeUnavailable,
+				Detail: "the receiver did not accept the test message: " + t.Status,
+				Hint:   "it must answer with a status from 200 to 299 within 10 seconds"}
+		}
+		a.done("", "the receiver accepted the test message: %s in %d ms", t.Status, t.Milliseconds)
+		return nil
+	})
+}
+
+func (a *app) webhooksReplayCommand() *cobra.Command {
+	var delivery string
+	var since time.Duration
+	var all bool
+	cmd := webhookCommand(a, &cobra.Command{
+		Use:   "replay WEBHOOK-ID",
+		Short: "Send messages of a webhook again",
+		Long: `Replay sends messages again that were given up, under the same IDs. Messages are
+kept for 30 days. With --all it also sends messages that the receiver accepted.`,
+		Example: examples("send what was given up in the last two days", "snapcli cloud webhooks replay 2 --since 48h",
+			"send one message again", "snapcli cloud webhooks replay 2 --delivery msg_1_42_2"),
+	}, func(ctx context.Context, conn *api.Client, id string) (r api.ReplayResult, err error) {
+		if delivery != "" {
+			return conn.ReplayWebhook(ctx, id, api.ReplayRequest{Delivery: delivery})
+		}
+		from := a.now().Add(-since)
+		for r.More = true; r.More; {
+			next, err := conn.ReplayWebhook(ctx, id, api.ReplayRequest{Since: &from, All: all})
+			if err != nil {
+				return r, err
+			}
+			r.Queued, r.More = r.Queued+next.Queued, next.More
+		}
+		return r, nil
+	}, func(r api.ReplayResult) error {
+		a.done("", "%d messages are sent again", r.Queued)
+		return nil
+	})
+	cmd.Flags().StringVar(&delivery, "delivery", "", "ID of one message, as deliveries --json shows it")
+	cmd.Flags().DurationVar(&since, "since", 0, "messages that were recorded at most this long ago, such as 48h")
+	cmd.Flags().BoolVar(&all, "all", false, "with --since: also messages that the receiver accepted")
+	cmd.MarkFlagsOneRequired("delivery", "since")
+	cmd.MarkFlagsMutuallyExclusive("delivery", "since")
+	return cmd
+}
+
+func (a *app) webhooksRotateCommand() *cobra.Command {
+	var overlap time.Duration
+	cmd := webhookCommand(a, &cobra.Command{
+		Use:   "rotate WEBHOOK-ID",
+		Short: "Replace the secret of a webhook, and show the new one once",
+		Long: `Rotate creates a new signing secret and prints it once, on standard output. For
+the time of --overlap, messages are signed with both secrets, so that the
+receiver can change its secret without losing a message. Use --overlap 0s if
+the old secret is known to somebody else.`,
+		Example: examples("replace the secret within a day", "snapcli cloud webhooks rotate 2"),
+	}, func(ctx context.Context, conn *api.Client, id string) (api.NewWebhook, error) {
+		return conn.RotateWebhook(ctx, id, api.RotateRequest{Overlap: overlap.String()})
+	}, func(w api.NewWebhook) error {
+		a.note("replaced the secret of the webhook %s; this is the only time the new one is shown:", w.ID)
+		a.result("%s", w.Secret)
+		return nil
+	})
+	cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the old secret signs too, at most 168h")
+	return cmd
+}
+
+func (a *app) webhooksEnableCommand() *cobra.Command {
+	return webhookCommand(a, &cobra.Command{
+		Use:   "enable WEBHOOK-ID",
+		Short: "Enable a webhook that was disabled",
+		Long: `Enable lets a disabled or paused webhook receive again, beginning with the messages
+that wait for it.`,
+		Example: examples("send to it again", "snapcli cloud webhooks enable 2"),
+	}, func(ctx context.Context, conn *api.Client, id string) (api.Webhook, error) {
+		return conn.EnableWebhook(ctx, id)
+	}, func(w api.Webhook) error {
+		a.done("", "enabled the webhook %s; %d messages wait for it", w.ID, w.Waiting)
+		return nil
+	})
 }

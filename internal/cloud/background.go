@@ -57,14 +57,7 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 		_, err := s.signin.Recheck(ctx)
 		return err
 	})
-	running.Go(func() { // each delivery has a lease of its own
-		s.repeat(ctx, "webhooks", deliverEvery, func(ctx context.Context) error {
-			return s.job(ctx, "webhooks", func(ctx context.Context) error {
-				_, err := s.Deliver(ctx)
-				return err
-			})
-		})
-	})
+	running.Go(func() { s.newLanes().run(ctx) }) // each webhook has a lease of its own
 	return running.Wait
 }
 
@@ -90,6 +83,12 @@ func (s *Service) job(ctx context.Context, name string, work func(context.Contex
 }
 
 func (s *Service) repeat(ctx context.Context, name string, every time.Duration, work func(context.Context) error) {
+	s.repeatWhen(ctx, name, every, nil, work)
+}
+
+// repeatWhen is repeat for work that is also done when soon receives.
+func (s *Service) repeatWhen(ctx context.Context, name string, every time.Duration, soon <-chan struct{},
+	work func(context.Context) error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
@@ -100,6 +99,7 @@ func (s *Service) repeat(ctx context.Context, name string, every time.Duration, 
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-soon:
 		}
 	}
 }

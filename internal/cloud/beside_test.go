@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -244,4 +246,24 @@ func TestOlderReplicasRunBesideNewer(t *testing.T) {
 		t.Errorf("a key that the older program made: %v", err)
 	}
 	sees(alice, first.Name)
+	older.refused(database)
+}
+
+// refused checks that an older program does not start on a database that it may no longer serve,
+// and names both versions.
+func (b *beside) refused(database string) {
+	b.t.Helper()
+	b.kill()
+	db, err := sql.Open("pgx", database)
+	must(b.t, err)
+	defer db.Close()
+	_, err = db.ExecContext(b.t.Context(), `UPDATE serving SET lowest = lowest + 1000, version = 'v9.8.7'`)
+	must(b.t, err)
+	cmd := exec.CommandContext(b.t.Context(), b.program, "serve", "--config", b.config)
+	out, err := cmd.CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != snap.ExitUsage ||
+		!strings.Contains(string(out), "this is snapcloud ") || !strings.Contains(string(out), "v9.8.7") {
+		b.t.Errorf("the older program ended with %v: %s", err, out)
+	}
 }

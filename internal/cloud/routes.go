@@ -108,6 +108,14 @@ func (s *Service) routes(root huma.API) {
 		"Create a webhook; the answer has its secret, once"}, s.createWebhook)
 	register(s, both, route{"delete-webhook", "DELETE /webhooks/{id}", snap.ActAdminister, onNothing,
 		"Remove a webhook"}, s.deleteWebhook)
+	register(s, both, route{"enable-webhook", "POST /webhooks/{id}/enable", snap.ActAdminister, onNothing,
+		"Enable a webhook that was disabled or is paused"}, s.enableWebhook)
+	register(s, both, route{"rotate-webhook-secret", "POST /webhooks/{id}/rotate", snap.ActAdminister, onNothing,
+		"Replace the secret of a webhook; the answer has the new one, once"}, s.rotateWebhook)
+	register(s, both, route{"test-webhook", "POST /webhooks/{id}/test", snap.ActAdminister, onNothing,
+		"Send a test message to a webhook"}, s.testWebhook)
+	register(s, both, route{"replay-webhook", "POST /webhooks/{id}/replay", snap.ActAdminister, onNothing,
+		"Send messages of a webhook again"}, s.replayWebhook)
 	register(s, both, route{"list-deliveries", "GET /webhooks/{id}/deliveries", snap.ActAdminister, onNothing,
 		"List the newest deliveries of a webhook"}, s.listDeliveries)
 

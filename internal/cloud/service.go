@@ -62,8 +62,9 @@ type telemetry struct {
 
 // background holds the settings of the background work.
 type background struct {
-	collectEvery time.Duration // see Options
-	hookClient   *http.Client  // delivers webhooks
+	collectEvery time.Duration  // see Options
+	hookClient   *http.Client   // delivers webhooks
+	tests        *limit.Limiter // of test messages to webhooks
 }
 
 // web is what the listener serves.
@@ -120,7 +121,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 		return nil, err
 	}
 	s.telemetry.metrics.watchPools(s.store)
-	s.telemetry.metrics.registry.MustRegister(newUsageCollector(s))
+	s.telemetry.metrics.registry.MustRegister(newUsageCollector(s), newBacklogCollector(s))
 	defer func(opened *store.Store) {
 		if err != nil {
 			opened.Close()
@@ -146,7 +147,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if err := s.openAuth(ctx, limiter); err != nil {
 		return nil, err
 	}
-	s.load = s.newControl(limiter)
+	s.load, s.background.tests = s.newControl(limiter), limiter
 	if s.web.handler, err = s.build(o.Version); err != nil {
 		return nil, err
 	}

@@ -1,30 +1,17 @@
 package cloud
 
 import (
-	"bytes"
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
 
 	"snap"
 	"snap/api"
-	"snap/internal/auth"
 	"snap/internal/store"
 )
 
@@ -56,14 +43,23 @@ func (s *Service) createWebhook(ctx context.Context, in *webhookInput) (*body[ap
 	if len(events) == 0 {
 		events = store.WebhookEvents()
 	}
+	secret := newHookSecret()
+	hook, err := s.store.AddWebhook(ctx, callOf(ctx).caller,
+		store.Webhook{URL: in.Body.URL, Secrets: [][]byte{secret}, Events: events})
+	return wireNewWebhook(hook, secret, err)
+}
+
+func newHookSecret() []byte {
 	secret := make([]byte, 32)
 	rand.Read(secret)
-	hook, err := s.store.AddWebhook(ctx, callOf(ctx).caller,
-		store.Webhook{URL: in.Body.URL, Secret: secret, Events: events})
+	return secret
+}
+
+func wireNewWebhook(w store.Webhook, secret []byte, err error) (*body[api.NewWebhook], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &body[api.NewWebhook]{api.NewWebhook{Webhook: wireWebhook(hook),
+	return &body[api.NewWebhook]{api.NewWebhook{Webhook: wireWebhook(w),
 		Secret: "whsec_" + base64.StdEncoding.EncodeToString(secret)}}, nil
 }
 
@@ -85,7 +81,7 @@ func (s *Service) listDeliveries(ctx context.Context, in *ByNumber) (*body[api.D
 		return nil, err
 	}
 	return &body[api.DeliveryList]{api.DeliveryList{Items: each(all, func(d store.Delivery) api.Delivery {
-		return api.Delivery{ID: d.ID, Event: d.Event.Action, Attempts: d.Attempts, Status: d.Status,
+		return api.Delivery{ID: d.ID, Number: d.Number, Event: d.Event.Action, Attempts: d.Attempts, Status: d.Status,
 			CreatedAt: d.Created,
 			NextAt:    optional(d.Due)}
 	})}}, nil
@@ -93,148 +89,104 @@ func (s *Service) listDeliveries(ctx context.Context, in *ByNumber) (*body[api.D
 
 func wireWebhook(w store.Webhook) api.Webhook {
 	return api.Webhook{ID: strconv.FormatInt(w.ID, 10), URL: w.URL, Events: w.Events, CreatedAt: w.Created,
-		CreatedBy: w.By}
+		CreatedBy: w.By, Waiting: w.Waiting, Failures: w.Failures, PausedUntil: optional(w.PausedUntil),
+		DisabledAt: optional(w.Disabled), DisabledReason: w.DisabledWhy,
+		OldSecretUntil: optional(w.OldSecretUntil)}
 }
 
-// retries returns the waits before the second and each further attempt, as the Standard Webhooks
-// specification suggests. After the last attempt a delivery is given up.
-func retries() []time.Duration {
-	return []time.Duration{
-		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
-		14 * time.Hour,
-		20 * time.Hour, 24 * time.Hour,
+func (s *Service) enableWebhook(ctx context.Context, in *ByNumber) (*body[api.Webhook], error) {
+	id, err := in.number()
+	if err != nil {
+		return nil, err
 	}
+	w, err := s.store.EnableWebhook(ctx, callOf(ctx).caller, id)
+	if err != nil {
+		return nil, err
+	}
+	return &body[api.Webhook]{wireWebhook(w)}, nil
 }
 
-// deliverLease is how long a replica may work on a batch of deliveries, and answerIn how long one
-// receiver may take to answer.
+// defaultOverlap and maxOverlap are how long the secret before a rotation stays valid.
 const (
-	deliverBatch = 10
-	answerIn     = 10 * time.Second
-	deliverLease = (deliverBatch + 2) * answerIn
+	defaultOverlap = 24 * time.Hour
+	maxOverlap     = 7 * 24 * time.Hour
 )
 
-// Deliver sends the webhook deliveries that are due and returns how many it tried. Several replicas
-// may call it at once: each delivery is leased to one of them. A replica that is delayed beyond its
-// lease begins no further delivery, and the result of the one it had begun is ignored.
-func (s *Service) Deliver(ctx context.Context) (tried int, err error) {
-	if err := s.Sequence(ctx); err != nil { // events of altered logs wait; others are sent
-		s.log.WarnContext(ctx, "some audit logs are not continued", "error", err)
-	}
-	for {
-		due, hooks, err := s.store.Due(ctx, deliverLease, deliverBatch)
-		if err != nil || len(due) == 0 {
-			return tried, err
-		}
-		for _, d := range due {
-			if !s.now().Before(d.Due) {
-				break // the lease of the whole batch has ended
-			}
-			if err := s.deliver(ctx, hooks[d.WebhookID], d); err != nil {
-				return tried, err
-			}
-			tried++
-		}
-	}
+type rotateInput struct {
+	ByNumber
+	Body api.RotateRequest
 }
 
-// deliver makes one attempt at a delivery and records the result.
-func (s *Service) deliver(ctx context.Context, w store.Webhook, d store.Delivery) error {
-	traced, end := s.telemetry.tracing.begin(ctx, "deliver webhook", trace.SpanKindClient)
-	status, sendErr := s.send(traced, w, d)
-	end(sendErr)
+func (s *Service) rotateWebhook(ctx context.Context, in *rotateInput) (*body[api.NewWebhook], error) {
+	id, err := in.number()
+	if err != nil {
+		return nil, err
+	}
+	overlap := defaultOverlap
+	if in.Body.Overlap != "" {
+		overlap, err = time.ParseDuration(in.Body.Overlap)
+		if err != nil || overlap < 0 || overlap > maxOverlap {
+			return nil, snap.Invalid("the overlap must be a duration from 0s to 168h", "for example 24h")
+		}
+	}
+	secret := newHookSecret()
+	w, err := s.store.RotateSecret(ctx, callOf(ctx).caller, id, secret, s.now().Add(overlap))
+	return wireNewWebhook(w, secret, err)
+}
+
+// testsPerOrganization is how many test messages an organization may send in a minute.
+const testsPerOrganization = 20
+
+// testWebhook sends a message to a webhook at once and returns what came of it. It also tests a
+// disabled webhook, and changes nothing.
+func (s *Service) testWebhook(ctx context.Context, in *ByNumber) (*body[api.WebhookTest], error) {
+	id, err := in.number()
+	if err != nil {
+		return nil, err
+	}
+	c := callOf(ctx).caller
+	w, err := s.store.Webhook(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	if wait := s.background.tests.Allow(ctx, "webhook tests "+c.Org.Slug, testsPerOrganization); wait > 0 {
+		return nil, &snap.Error{Code: snap.CodeRateLimited, RetryAfter: wait,
+			Detail: fmt.Sprintf("the organization sends more than %d test messages in a minute", testsPerOrganization)}
+	}
+	e := api.WebhookEvent{Type: "webhook.test", Timestamp: s.now().UTC(),
+		Data: api.WebhookData{Organization: c.Org.Slug}}
+	if c.User != nil {
+		e.Data.Actor = c.User.Email
+	}
+	began := time.Now()
+	o, sendErr := s.post(ctx, w, "test_"+rand.Text(), e)
 	if ctx.Err() != nil {
-		return ctx.Err() // due again when the lease ends
+		return nil, ctx.Err()
 	}
-	var next time.Time
-	if waits := retries(); sendErr != nil && d.Attempts < len(waits) {
-		next = s.now().Add(waits[d.Attempts])
-	}
-	held, err := s.store.Delivered(ctx, d, status, next)
-	if held {
-		s.telemetry.metrics.deliveries.WithLabelValues(deliveryOutcome(sendErr, next)).Inc()
-	}
-	return err
+	return &body[api.WebhookTest]{api.WebhookTest{OK: sendErr == nil, Status: o.Status,
+		Milliseconds: time.Since(began).Milliseconds()}}, nil
 }
 
-func deliveryOutcome(err error, next time.Time) string {
-	switch {
-	case err == nil:
-		return "delivered"
-	case next.IsZero():
-		return "given_up"
-	}
-	return "retried"
+type replayInput struct {
+	ByNumber
+	Body api.ReplayRequest
 }
 
-// send makes one attempt: a POST to a public address, signed as in the Standard Webhooks
-// specification. It does not follow redirects.
-func (s *Service) send(ctx context.Context, w store.Webhook, d store.Delivery) (status string, err error) {
-	e := d.Event
-	log, err := s.auditNews(ctx, w, e.Seq)
+func (s *Service) replayWebhook(ctx context.Context, in *replayInput) (*body[api.ReplayResult], error) {
+	id, err := in.number()
 	if err != nil {
-		return "not sent", err
+		return nil, err
 	}
-	payload, err := json.Marshal(api.WebhookEvent{Type: e.Action, Timestamp: e.At, Log: log, Data: api.WebhookData{
-		Snapshot: e.Snapshot, Organization: e.ActorOrg, Actor: e.Actor, Detail: e.Detail,
-	}})
+	r := store.Replay{ID: in.Body.Delivery, All: in.Body.All}
+	if in.Body.Since != nil {
+		r.Since = *in.Body.Since
+	}
+	if (r.ID == "") == (in.Body.Since == nil) {
+		return nil, snap.Invalid("a replay needs either a delivery or a time since when", "")
+	}
+	n, err := s.store.Replay(ctx, callOf(ctx).caller, id, r)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerIn)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(payload))
-	if err != nil {
-		return "not a URL", err
-	}
-	stamp := strconv.FormatInt(s.now().Unix(), 10)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "snapcloud")
-	req.Header.Set("Webhook-Id", d.ID)
-	req.Header.Set("Webhook-Timestamp", stamp)
-	req.Header.Set("Webhook-Signature", signature(w.Secret, d.ID, stamp, payload))
-	res, err := s.background.hookClient.Do(req)
-	if err != nil {
-		if errors.Is(err, errPrivate) {
-			return errPrivate.Error(), err
-		}
-		return "not reached", err
-	}
-	defer res.Body.Close()
-	_, _ = io.CopyN(io.Discard, res.Body, 64<<10)
-	if res.StatusCode < 200 || res.StatusCode > 299 {
-		return "answered " + strconv.Itoa(res.StatusCode), fmt.Errorf("status %d", res.StatusCode)
-	}
-	return "answered " + strconv.Itoa(res.StatusCode), nil
-}
-
-// signature returns a v1 signature of Standard Webhooks: base64 of HMAC-SHA256 over ID, time and
-// body.
-func signature(secret []byte, id, stamp string, payload []byte) string {
-	h := hmac.New(sha256.New, secret)
-	fmt.Fprintf(h, "%s.%s.", id, stamp)
-	h.Write(payload)
-	return "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil))
-}
-
-var errPrivate = errors.New("the address is not public")
-
-// newHookClient returns a client that refuses to connect to an address that is not public, unless
-// the operator allows it. It checks the address after the name was resolved.
-func newHookClient(allowPrivate bool) *http.Client {
-	dialer := &net.Dialer{Timeout: answerIn, Control: func(_, address string, _ syscall.RawConn) error {
-		if allowPrivate {
-			return nil
-		}
-		at, err := netip.ParseAddrPort(address)
-		if err != nil || !auth.IsPublic(at.Addr()) {
-			return errPrivate
-		}
-		return nil
-	}}
-	return &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: answerIn, MaxIdleConns: 10,
-			IdleConnTimeout: time.Minute},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return &body[api.ReplayResult]{api.ReplayResult{Queued: n, More: n == store.MaxReplay}}, nil
 }

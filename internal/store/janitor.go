@@ -5,10 +5,10 @@ import (
 	"database/sql"
 )
 
-// Sweep removes obsolete rows: grants that have ended, and answers kept for an Idempotency-Key
-// longer than a day. It removes at most limit rows of each kind and returns how many it removed.
-// The janitor calls it until that is 0. Sweeping affects speed only: every statement checks expiry
-// itself, and would have to skip the ended grants one by one.
+// Sweep removes obsolete rows: grants that have ended, answers kept for an Idempotency-Key longer
+// than a day, and messages of webhooks kept longer than [KeepDeliveries]. It removes at most limit
+// rows of each kind and returns how many it removed. The janitor calls it until that is 0. Sweeping
+// affects speed only: every statement checks expiry itself, and would have to skip the ended grants one by one.
 func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error) {
 	now := s.now()
 	for _, sweep := range []struct {
@@ -20,6 +20,8 @@ func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error)
 			SELECT audience, snapshot FROM grants WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`, now.UnixMilli()},
 		{`DELETE FROM idempotency WHERE created_at <= $1 AND (principal, key) IN (
 			SELECT principal, key FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`, now.Add(-keepAnswers).UnixMilli()},
+		{`DELETE FROM deliveries WHERE created_at <= $1 AND id IN (
+			SELECT id FROM deliveries WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`, now.Add(-KeepDeliveries).UnixMilli()},
 	} {
 		err := s.tx(ctx, func(tx *sql.Tx) error {
 			result, err := tx.ExecContext(ctx, sweep.text, sweep.until, limit)

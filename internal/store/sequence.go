@@ -195,8 +195,10 @@ func (b *batch) write(ctx context.Context, lines []line, before int64) error {
 	if err := b.insert(ctx, lines); err != nil {
 		return err
 	}
-	if _, err := b.tx.ExecContext(ctx, insertDeliveries, b.org, before, b.seq); err != nil {
-		return err
+	for _, text := range []string{insertDeliveries, numberDeliveries} {
+		if _, err := b.tx.ExecContext(ctx, text, b.org, before, b.seq); err != nil {
+			return err
+		}
 	}
 	for _, l := range lines {
 		if l.noticeTo.Valid {

@@ -16,28 +16,38 @@ type Webhook struct {
 	ID      int64
 	OrgID   int64
 	URL     string
-	Secret  []byte             // signs every delivery; shown once, to who made it
+	Secrets [][]byte           // each signs every message: the newest, and during a rotation the one before
 	Events  []snap.AuditAction // which; never empty
 	Created time.Time
 	By      string // e-mail of who made it
+
+	Waiting        int64     // messages that are not accepted or given up
+	Failures       int       // failed attempts in a row
+	PausedUntil    time.Time // nothing is sent before, because of failures; or zero
+	Disabled       time.Time // since when nothing is sent; zero when enabled
+	DisabledWhy    string
+	OldSecretUntil time.Time // zero without a rotation
 }
 
 // WebhookEvents are the events a webhook can tell of: those of the audit log
-// that concern the life of a snapshot, and people who left.
+// that concern the life of a snapshot, people who left, and disabled webhooks.
 func WebhookEvents() []snap.AuditAction {
 	return []snap.AuditAction{snap.AuditPushed, snap.AuditShared, snap.AuditUnshared, snap.AuditPulled,
-		snap.AuditDeleted, snap.AuditUserLeft}
+		snap.AuditDeleted, snap.AuditUserLeft, snap.AuditWebhookDisabled}
 }
 
 // MaxWebhooks is how many webhooks an organization may have.
 const MaxWebhooks = 20
 
 // AddWebhook adds a webhook to the caller's organization. Of w it takes URL,
-// Secret and Events.
+// Events and the first of Secrets.
 func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webhook, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) error {
 		var have int
+		if err := s.holdOrg(ctx, tx, c.Org.ID); err != nil {
+			return err
+		}
 		if err := tx.QueryRowContext(ctx,
 			`SELECT count(*) FROM webhooks WHERE org_id = $1`, c.Org.ID).Scan(&have); err != nil {
 			return err
@@ -48,7 +58,7 @@ func (s *Store) AddWebhook(ctx context.Context, c snap.Caller, w Webhook) (Webho
 		}
 		err := tx.QueryRowContext(ctx,
 			`INSERT INTO webhooks(org_id, url, secret, events, created_at, created_by) VALUES($1, $2, $3, $4, $5, $6) RETURNING id`,
-			c.Org.ID, w.URL, w.Secret, joinActions(w.Events), s.now().UnixMilli(), userID(c)).Scan(&id)
+			c.Org.ID, w.URL, w.Secrets[0], joinActions(w.Events), s.now().UnixMilli(), userID(c)).Scan(&id)
 		if err != nil {
 			return err
 		}
@@ -66,19 +76,40 @@ func (s *Store) Webhooks(ctx context.Context, c snap.Caller) ([]Webhook, error) 
 	return s.webhooks(ctx, `WHERE w.org_id = $1 ORDER BY w.id`, c.Org.ID)
 }
 
+// Webhook returns a webhook of the caller's organization. It fails with code not_found.
+func (s *Store) Webhook(ctx context.Context, c snap.Caller, id int64) (Webhook, error) {
+	w, err := one(s.webhooks(ctx, `WHERE w.id = $1 AND w.org_id = $2`, id, c.Org.ID))
+	if errors.Is(err, sql.ErrNoRows) {
+		return w, errNoWebhook(id)
+	}
+	return w, err
+}
+
 func (s *Store) webhooks(ctx context.Context, where string, args ...any) ([]Webhook, error) {
-	return collect(ctx, s, `SELECT w.id, w.org_id, w.url, w.secret, w.events, w.created_at, coalesce(u.email, '')
-		FROM webhooks w LEFT JOIN users u ON u.id = w.created_by `+where,
-		func(rows *sql.Rows) (w Webhook, err error) {
-			var created int64
-			var events string
-			err = rows.Scan(&w.ID, &w.OrgID, &w.URL, &w.Secret, &events, &created, &w.By)
-			w.Created = time.UnixMilli(created).UTC()
-			for _, name := range strings.Fields(events) {
-				w.Events = append(w.Events, snap.AuditAction(name))
-			}
-			return w, err
-		}, args...)
+	return collect(ctx, s, `SELECT w.id, w.org_id, w.url, w.secret, w.events, w.created_at, coalesce(u.email, ''),
+		(SELECT count(*) FROM deliveries d WHERE d.webhook_id = w.id AND d.due_at IS NOT NULL), w.failures, w.next_at,
+		w.disabled_at, w.disabled_why, w.old_secret, w.old_secret_until
+		FROM webhooks w LEFT JOIN users u ON u.id = w.created_by `+where, s.scanWebhook, args...)
+}
+
+func (s *Store) scanWebhook(rows *sql.Rows) (w Webhook, err error) {
+	var created, next, oldUntil int64
+	var events string
+	var secret, old []byte
+	var disabled sql.NullInt64
+	err = rows.Scan(&w.ID, &w.OrgID, &w.URL, &secret, &events, &created, &w.By, &w.Waiting, &w.Failures, &next,
+		&disabled, &w.DisabledWhy, &old, &oldUntil)
+	w.Created, w.Disabled, w.Secrets = time.UnixMilli(created).UTC(), timeOf(disabled), [][]byte{secret}
+	if now := s.now().UnixMilli(); oldUntil > now {
+		w.Secrets, w.OldSecretUntil = append(w.Secrets, old), timeOrNever(oldUntil)
+	}
+	if w.Failures >= maxInRow {
+		w.PausedUntil = timeOrNever(next)
+	}
+	for _, name := range strings.Fields(events) {
+		w.Events = append(w.Events, snap.AuditAction(name))
+	}
+	return w, err
 }
 
 // DeleteWebhook removes a webhook of the caller's organization, with what was
@@ -103,17 +134,27 @@ func errNoWebhook(id int64) error {
 		Hint: "list the webhooks to see which exist"}
 }
 
-// insertDeliveries notes that the organization's webhooks are to be told of the
-// lines after $2, up to $3, of the organization $1.
-const insertDeliveries = `INSERT INTO deliveries(id, webhook_id, org_id, seq, due_at, created_at)
-	SELECT 'msg_' || CAST(a.org_id AS text) || '_' || CAST(a.seq AS text) || '_' || CAST(w.id AS text), w.id, a.org_id, a.seq, a.at, a.at
-	FROM webhooks w JOIN audit a ON a.org_id = w.org_id AND a.seq > $2 AND a.seq <= $3
-	WHERE w.org_id = $1 AND ' ' || w.events || ' ' LIKE '% ' || a.action || ' %'`
+// insertDeliveries records messages for the organization's webhooks about the lines after $2, up to
+// $3, of the organization $1, and numberDeliveries what their last number is. Messages of disabled
+// webhooks wait too. A message is due at 0, which is always in the past: the clock of the replica
+// that recorded it may be ahead.
+const (
+	insertDeliveries = `INSERT INTO deliveries(id, webhook_id, org_id, seq, due_at, created_at, number)
+		SELECT 'msg_' || CAST(a.org_id AS text) || '_' || CAST(a.seq AS text) || '_' || CAST(w.id AS text), w.id, a.org_id,
+			a.seq, 0, a.at, w.last_number + row_number() OVER (PARTITION BY w.id ORDER BY a.seq)
+		FROM webhooks w JOIN audit a ON a.org_id = w.org_id AND a.seq > $2 AND a.seq <= $3
+		WHERE w.org_id = $1 AND ' ' || w.events || ' ' LIKE '% ' || a.action || ' %'`
+	numberDeliveries = `UPDATE webhooks SET last_number = (
+			SELECT max(d.number) FROM deliveries d WHERE d.webhook_id = webhooks.id AND d.seq > $2 AND d.seq <= $3)
+		WHERE org_id = $1 AND EXISTS(
+			SELECT 1 FROM deliveries d WHERE d.webhook_id = webhooks.id AND d.seq > $2 AND d.seq <= $3)`
+)
 
 // Delivery is one event that is to be sent to one webhook.
 type Delivery struct {
 	ID        string // unique and the same at every attempt
 	WebhookID int64
+	Number    int64 // counts the messages of the webhook from 1; 0 was recorded by an earlier release
 	Event     snap.AuditEntry
 	Attempts  int // made before
 	// of the next attempt, or while one is made the end of its lease; zero when answered or given up
@@ -123,64 +164,19 @@ type Delivery struct {
 	Tried   time.Time
 }
 
-// Due returns at most limit deliveries whose time has come, with their
-// webhooks, but for those of closed organizations, and keeps them from every other replica for the lease. One whose
-// replica dies is due again when the lease ends, so an event is delivered at
-// least once. The end of a lease is later than that of each before it, so it
-// tells its holder from those who had the delivery earlier ([Store.Delivered]).
-func (s *Store) Due(ctx context.Context, lease time.Duration, limit int) ([]Delivery, map[int64]Webhook, error) {
-	now := s.now()
-	until := now.Add(lease).UnixMilli()
-	lock := ``
-	if s.dialect == postgres {
-		lock = ` FOR UPDATE SKIP LOCKED`
-	}
-	var ids []string
-	err := s.tx(ctx, func(tx *sql.Tx) error {
-		rows, err := tx.QueryContext(ctx, `UPDATE deliveries SET due_at = $1 WHERE id IN (
-			SELECT id FROM deliveries WHERE due_at <= $2 AND org_id NOT IN (SELECT id FROM orgs WHERE closed = 1) ORDER BY due_at LIMIT $3`+lock+`) RETURNING id`,
-			until, now.UnixMilli(), limit)
-		if err != nil {
-			return err
-		}
-		ids, err = drain(rows, scanOne[string])
-		return err
-	})
-	if err != nil || len(ids) == 0 {
-		return nil, nil, err
-	}
-	var out []Delivery
-	hooks := map[int64]Webhook{}
-	for _, id := range ids {
-		d, err := one(s.deliveries(ctx, `WHERE d.id = $1 AND d.due_at = $2`, id, until))
-		if errors.Is(err, sql.ErrNoRows) {
-			continue // the webhook was deleted, or the lease has ended, meanwhile
-		}
-		if snap.CodeOf(err) == snap.CodeConflict {
-			continue // the line was altered: it is not sent
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		if _, known := hooks[d.WebhookID]; !known {
-			if hooks[d.WebhookID], err = one(s.webhooks(ctx, `WHERE w.id = $1`, d.WebhookID)); err != nil {
-				return nil, nil, err
-			}
-		}
-		out = append(out, d)
-	}
-	return out, hooks, nil
-}
-
 func (s *Store) deliveries(ctx context.Context, where string, args ...any) ([]Delivery, error) {
 	return collect(ctx, s,
-		`SELECT d.id, d.webhook_id, d.attempts, d.due_at, d.status, d.created_at, d.tried_at, `+entryColumns+`
+		`SELECT d.id, d.webhook_id, d.attempts, d.due_at, d.status, d.created_at, d.tried_at, d.number, `+entryColumns+`
 		FROM deliveries d JOIN audit a ON a.org_id = d.org_id AND a.seq = d.seq `+where,
 		func(rows *sql.Rows) (d Delivery, err error) {
 			var created int64
 			var due, tried sql.NullInt64
-			d.Event, _, err = scanLine(rows, &d.ID, &d.WebhookID, &d.Attempts, &due, &d.Status, &created, &tried)
+			d.Event, _, err = scanLine(rows, &d.ID, &d.WebhookID, &d.Attempts, &due, &d.Status, &created, &tried,
+				&d.Number)
 			d.Due, d.Created, d.Tried = timeOf(due), time.UnixMilli(created).UTC(), timeOf(tried)
+			if due.Valid && due.Int64 == 0 {
+				d.Due = d.Created
+			}
 			return d, err
 		}, args...)
 }
@@ -188,32 +184,11 @@ func (s *Store) deliveries(ctx context.Context, where string, args ...any) ([]De
 // Deliveries returns the newest deliveries of one of the organization's
 // webhooks. It fails with code not_found when that does not exist.
 func (s *Store) Deliveries(ctx context.Context, c snap.Caller, webhookID int64, limit int) ([]Delivery, error) {
-	if _, err := one(s.webhooks(ctx, `WHERE w.id = $1 AND w.org_id = $2`, webhookID, c.Org.ID)); err != nil {
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil, errNoWebhook(webhookID)
-		}
+	if _, err := s.Webhook(ctx, c, webhookID); err != nil {
 		return nil, err
 	}
 	return s.deliveries(ctx,
 		`WHERE d.webhook_id = $1 AND d.org_id = $2 ORDER BY d.seq DESC LIMIT $3`, webhookID, c.Org.ID, limit)
-}
-
-// Delivered records the result of an attempt at a delivery that [Store.Due] returned; a zero next
-// ends the delivery. If the lease has ended and another replica has taken it, Delivered writes
-// nothing and returns false: the new holder's result counts.
-func (s *Store) Delivered(ctx context.Context, d Delivery, status string, next time.Time) (held bool, err error) {
-	err = s.tx(ctx, func(tx *sql.Tx) error {
-		res, err := tx.ExecContext(ctx,
-			`UPDATE deliveries SET attempts = attempts + 1, status = $2, due_at = $3, tried_at = $4 WHERE id = $1 AND due_at = $5`,
-			d.ID, status, millis(next), s.now().UnixMilli(), millis(d.Due))
-		if err != nil {
-			return err
-		}
-		n, err := res.RowsAffected()
-		held = n > 0
-		return err
-	})
-	return held, err
 }
 
 func joinActions(all []snap.AuditAction) string {

@@ -1,0 +1,326 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"snap"
+)
+
+// Each webhook is a lane: its messages wait in the order of the audit log, and one replica at a time
+// sends them. A lane that hangs or fails delays no other.
+
+// maxInRow is how many attempts in a row may fail before a lane pauses. It then tries one message at
+// a time, and waits longer after each failure, from pauseFirst to pauseLongest.
+const (
+	maxInRow     = 5
+	pauseFirst   = 30 * time.Second
+	pauseLongest = 30 * time.Minute
+)
+
+// KeepDeliveries is how long a message of a webhook is kept, sent or not.
+const KeepDeliveries = 30 * 24 * time.Hour
+
+// WaitingLane is a webhook that has messages to be sent now.
+type WaitingLane struct {
+	Webhook, Org int64
+	until        int64 // when it was read
+}
+
+// Lanes returns the webhooks that have messages to be sent now and to which no replica is sending.
+// The one that has waited longest for its turn comes first. Those of closed organizations wait.
+func (s *Store) Lanes(ctx context.Context) ([]WaitingLane, error) {
+	return collect(ctx, s, `SELECT w.id, w.org_id, w.lane_until FROM webhooks w
+		JOIN orgs o ON o.id = w.org_id AND o.closed = 0
+		WHERE w.lane_until <= $1 AND w.next_at <= $1 AND w.disabled_at IS NULL
+		AND EXISTS(SELECT 1 FROM deliveries d WHERE d.webhook_id = w.id AND d.due_at <= $1)
+		ORDER BY w.lane_until, w.id`,
+		func(rows *sql.Rows) (l WaitingLane, err error) {
+			err = rows.Scan(&l.Webhook, &l.Org, &l.until)
+			return l, err
+		}, s.now().UnixMilli())
+}
+
+// Lane is the right to send messages to a webhook until a time. The end of a lease is later than
+// that of each lease before it, so it identifies its holder.
+type Lane struct {
+	Webhook  Webhook
+	Until    time.Time
+	Messages []Delivery // in the order in which they are to be sent
+}
+
+// TakeLane gives a lane to the caller, with at most limit of its messages. It returns false when
+// another replica has it. If the replica dies, the messages are due again when the lease ends, so
+// each is sent at least once.
+func (s *Store) TakeLane(ctx context.Context, w WaitingLane, lease time.Duration, limit int) (l Lane, held bool,
+	err error) {
+	now := s.now()
+	l.Until = time.UnixMilli(now.Add(lease).UnixMilli()).UTC()
+	var ids []string
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		var failures int
+		err := tx.QueryRowContext(ctx, `UPDATE webhooks SET lane_until = $3
+			WHERE id = $1 AND lane_until = $2 AND disabled_at IS NULL RETURNING failures`,
+			w.Webhook, w.until, l.Until.UnixMilli()).Scan(&failures)
+		if errors.Is(err, sql.ErrNoRows) {
+			held = false
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		held = true
+		if failures >= maxInRow {
+			limit = 1
+		}
+		rows, err := tx.QueryContext(ctx, `UPDATE deliveries SET due_at = $3 WHERE due_at <= $2 AND id IN (
+			SELECT id FROM deliveries WHERE webhook_id = $1 AND due_at <= $2 ORDER BY seq LIMIT $4) RETURNING id`,
+			w.Webhook, now.UnixMilli(), l.Until.UnixMilli(), limit)
+		if err != nil {
+			return err
+		}
+		ids, err = drain(rows, scanOne[string])
+		return err
+	})
+	if err != nil || !held {
+		return l, false, err
+	}
+	return s.fill(ctx, l, w.Webhook, ids)
+}
+
+// fill reads the webhook and the messages of a lane.
+func (s *Store) fill(ctx context.Context, l Lane, webhook int64, ids []string) (_ Lane, held bool, err error) {
+	l.Webhook, err = one(s.webhooks(ctx, `WHERE w.id = $1`, webhook))
+	if errors.Is(err, sql.ErrNoRows) {
+		return l, false, nil // it was deleted meanwhile
+	}
+	if err != nil {
+		return l, false, err
+	}
+	for _, id := range ids {
+		d, err := one(s.deliveries(ctx, `WHERE d.id = $1`, id))
+		switch {
+		case errors.Is(err, sql.ErrNoRows), snap.CodeOf(err) == snap.CodeConflict:
+			if _, err := s.Sent(ctx, l, Delivery{ID: id}, Outcome{Status: errNoLine}); err != nil {
+				return l, false, err
+			}
+		case err != nil:
+			return l, false, err
+		default:
+			l.Messages = append(l.Messages, d)
+		}
+	}
+	slices.SortFunc(l.Messages, func(a, b Delivery) int { return cmp.Compare(a.Event.Seq, b.Event.Seq) })
+	return l, true, nil
+}
+
+// errNoLine is the status of a message whose line of the audit log is altered or gone.
+const errNoLine = "not sent: its line of the audit log was altered"
+
+// Outcome is the result of an attempt to send a message.
+type Outcome struct {
+	Status string
+	OK     bool
+	// Gone is set when the receiver says that it wants no more messages.
+	Gone bool
+	// Next is when to try again after a failure; zero gives the message up.
+	Next time.Time
+}
+
+// Sent records the result of an attempt at a message of a lane. It returns false, and writes
+// nothing, if the lease has ended and another replica has the message: the new holder's result
+// counts. It disables the webhook when the receiver is gone, and when a message is given up and
+// nothing was accepted since it was recorded; that is a line of the audit log.
+func (s *Store) Sent(ctx context.Context, l Lane, d Delivery, o Outcome) (held bool, err error) {
+	next := o.Next
+	if o.Gone {
+		next = time.UnixMilli(0) // once somebody enables the webhook
+	}
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE deliveries SET attempts = attempts + 1, status = $2, due_at = $3,
+			tried_at = $4 WHERE id = $1 AND due_at = $5`,
+			d.ID, o.Status, millis(next), s.now().UnixMilli(), l.Until.UnixMilli())
+		if err != nil {
+			return err
+		}
+		n, err := res.RowsAffected()
+		if held = n > 0; err != nil || !held || o.Status == errNoLine {
+			return err
+		}
+		return s.settle(ctx, tx, l.Webhook, d, o)
+	})
+	return held, err
+}
+
+// settle changes the state of a webhook after an attempt.
+func (s *Store) settle(ctx context.Context, tx *sql.Tx, w Webhook, d Delivery, o Outcome) error {
+	now := s.now()
+	if o.OK {
+		_, err := tx.ExecContext(ctx, `UPDATE webhooks SET failures = 0, next_at = 0, ok_at = $2 WHERE id = $1`,
+			w.ID, now.UnixMilli())
+		return err
+	}
+	var failures int
+	var accepted int64
+	if err := tx.QueryRowContext(ctx, `UPDATE webhooks SET failures = failures + 1 WHERE id = $1
+		RETURNING failures, ok_at`, w.ID).Scan(&failures, &accepted); err != nil {
+		return err
+	}
+	switch {
+	case o.Gone:
+		return s.disable(ctx, tx, w, "the receiver answered 410 Gone")
+	case o.Next.IsZero() && accepted < d.Created.UnixMilli():
+		return s.disable(ctx, tx, w, "no message was accepted for days")
+	case failures < maxInRow:
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE webhooks SET next_at = $2 WHERE id = $1`, w.ID,
+		now.Add(pauseAfter(failures)).UnixMilli())
+	return err
+}
+
+// pauseAfter returns how long a lane pauses after failures in a row.
+func pauseAfter(failures int) time.Duration {
+	return min(pauseFirst<<min(failures-maxInRow, 10), pauseLongest)
+}
+
+func (s *Store) disable(ctx context.Context, tx *sql.Tx, w Webhook, why string) error {
+	if _, err := tx.ExecContext(ctx, `UPDATE webhooks SET disabled_at = $2, disabled_why = $3
+		WHERE id = $1`, w.ID, s.now().UnixMilli(), why); err != nil {
+		return err
+	}
+	c, err := s.keeper(ctx, w.OrgID)
+	if err != nil {
+		return err
+	}
+	c.Credential.Name = "webhooks"
+	return s.record(ctx, tx, w.OrgID, c, snap.AuditEntry{Action: snap.AuditWebhookDisabled,
+		Detail: snap.AuditDetail{Webhook: w.ID, Reason: why}})
+}
+
+// LeaveLane gives a lane back before its lease ends. Messages that were not tried are due again at once.
+func (s *Store) LeaveLane(ctx context.Context, l Lane) error {
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, `UPDATE deliveries SET due_at = 0 WHERE webhook_id = $1 AND due_at = $2`,
+			l.Webhook.ID, l.Until.UnixMilli()); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE webhooks SET lane_until = $3 WHERE id = $1 AND lane_until = $2`,
+			l.Webhook.ID, l.Until.UnixMilli(), s.now().UnixMilli())
+		return err
+	})
+}
+
+// EnableWebhook lets a webhook of the caller's organization receive again what waits for it, at
+// once. It fails with code not_found.
+func (s *Store) EnableWebhook(ctx context.Context, c snap.Caller, id int64) (Webhook, error) {
+	return s.changeWebhook(ctx, c, id, snap.AuditWebhookEnabled,
+		`disabled_at = NULL, disabled_why = '', failures = 0, next_at = 0`)
+}
+
+// RotateSecret gives a webhook of the caller's organization a new secret. The one before signs too
+// until a time. It fails with code not_found.
+func (s *Store) RotateSecret(ctx context.Context, c snap.Caller, id int64, secret []byte, until time.Time) (Webhook,
+	error) {
+	return s.changeWebhook(ctx, c, id, snap.AuditWebhookRotated,
+		`old_secret = secret, old_secret_until = $4, secret = $3`, secret, until.UnixMilli())
+}
+
+// changeWebhook sets columns of a webhook and records it; the values are $3 and up.
+func (s *Store) changeWebhook(ctx context.Context, c snap.Caller, id int64, action snap.AuditAction, set string,
+	values ...any) (Webhook, error) {
+	err := s.tx(ctx, func(tx *sql.Tx) error {
+		d := snap.AuditDetail{Webhook: id}
+		err := tx.QueryRowContext(ctx, `UPDATE webhooks SET `+set+` WHERE id = $1 AND org_id = $2 RETURNING url`,
+			append([]any{id, c.Org.ID}, values...)...).Scan(&d.URL)
+		if errors.Is(err, sql.ErrNoRows) {
+			return errNoWebhook(id)
+		}
+		if err != nil {
+			return err
+		}
+		return s.record(ctx, tx, c.Org.ID, c, snap.AuditEntry{Action: action, Detail: d})
+	})
+	if err != nil {
+		return Webhook{}, err
+	}
+	return s.Webhook(ctx, c, id)
+}
+
+// Replay says which messages to send again: the one with an ID, or those recorded since a time.
+// Accepted messages are sent again only if All is set or the ID is given.
+type Replay struct {
+	ID    string
+	Since time.Time
+	All   bool
+}
+
+// MaxReplay is how many messages one call of [Store.Replay] sends again.
+const MaxReplay = 1000
+
+// Replay makes messages of a webhook of the caller's organization due again, the oldest first, and
+// returns how many. Messages that wait already are left alone. It fails with code not_found.
+func (s *Store) Replay(ctx context.Context, c snap.Caller, webhook int64, r Replay) (n int64, err error) {
+	if _, err := s.Webhook(ctx, c, webhook); err != nil {
+		return 0, err
+	}
+	which, args := `created_at >= $4 AND ($5 = 1 OR status NOT LIKE 'answered 2__')`,
+		[]any{webhook, c.Org.ID, MaxReplay, r.Since.UnixMilli(), flag(r.All)}
+	if r.ID != "" {
+		which, args = `id = $4`, []any{webhook, c.Org.ID, MaxReplay, r.ID}
+		_, err := one(s.deliveries(ctx, `WHERE d.id = $1 AND d.webhook_id = $2 AND d.org_id = $3`, r.ID, webhook,
+			c.Org.ID))
+		if errors.Is(err, sql.ErrNoRows) {
+			return 0, &snap.Error{Code: snap.CodeNotFound, Detail: "the webhook has no message " + r.ID,
+				Hint: "list its deliveries to see which there are"}
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	err = s.tx(ctx, func(tx *sql.Tx) error {
+		res, err := tx.ExecContext(ctx, `UPDATE deliveries SET due_at = 0, attempts = 0 WHERE due_at IS NULL AND id IN (
+			SELECT id FROM deliveries WHERE webhook_id = $1 AND org_id = $2 AND due_at IS NULL AND `+which+`
+			ORDER BY seq LIMIT $3)`, args...)
+		if err != nil {
+			return err
+		}
+		n, err = res.RowsAffected()
+		return err
+	})
+	return n, err
+}
+
+// Backlog is what waits to be sent to all webhooks of the service.
+type Backlog struct {
+	Messages int64     // for webhooks that are not disabled
+	Oldest   time.Time // when the oldest of them was recorded; zero without any
+	Webhooks map[string]int64
+}
+
+// States of webhooks, as [Backlog] counts them.
+const (
+	WebhookOK       = "ok"
+	WebhookPaused   = "paused"
+	WebhookDisabled = "disabled"
+)
+
+// Backlog returns what waits to be sent.
+func (s *Store) Backlog(ctx context.Context) (b Backlog, err error) {
+	var oldest sql.NullInt64
+	if err := s.row(ctx, `SELECT count(*), min(d.created_at) FROM deliveries d
+		JOIN webhooks w ON w.id = d.webhook_id AND w.disabled_at IS NULL WHERE d.due_at IS NOT NULL`).
+		Scan(&b.Messages, &oldest); err != nil {
+		return b, err
+	}
+	b.Oldest = timeOf(oldest)
+	var all, paused, disabled int64
+	err = s.row(ctx, `SELECT count(*), count(CASE WHEN disabled_at IS NULL AND failures >= $1 THEN 1 END),
+		count(disabled_at) FROM webhooks`, maxInRow).Scan(&all, &paused, &disabled)
+	b.Webhooks = map[string]int64{WebhookOK: all - paused - disabled, WebhookPaused: paused, WebhookDisabled: disabled}
+	return b, err
+}
