@@ -50,7 +50,7 @@ func Verdicts(ctx context.Context, c Config) []Verdict {
 	}
 	var seen store.Inspection
 	add("database", func(ctx context.Context) (detail string, err error) {
-		seen, err = store.Inspect(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir})
+		seen, err = store.Inspect(ctx, c.StoreOptions())
 		return schemaDetail(seen), errors.Join(err, seen.TooOld)
 	})
 	if out[len(out)-1].Err == nil {

@@ -22,6 +22,7 @@ import (
 	"snap/internal/auth"
 	"snap/internal/disk"
 	"snap/internal/signin"
+	"snap/internal/store"
 )
 
 // Config is the service's configuration. Its shape in YAML is documented in
@@ -47,6 +48,16 @@ type Config struct {
 // Database is where the records are stored: empty for SQLite in data_dir, or postgres://... .
 type Database struct {
 	URL string `yaml:"url" koanf:"url"`
+	// Connections is how many connections each process opens at most; 0 is four for each processor.
+	Connections int `yaml:"connections" koanf:"connections"`
+	// TransactionPooling is set when the URL is that of a pooler in transaction mode.
+	TransactionPooling bool `yaml:"transaction_pooling" koanf:"transaction_pooling"`
+}
+
+// StoreOptions returns where the service keeps its records.
+func (c Config) StoreOptions() store.Options {
+	return store.Options{URL: c.Database.URL, DataDir: c.DataDir, Connections: c.Database.Connections,
+		TransactionPooling: c.Database.TransactionPooling}
 }
 
 // Blob is where the bytes are stored: empty for a folder in data_dir, or s3://... .

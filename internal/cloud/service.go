@@ -112,11 +112,12 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if s.telemetry.tracing, err = newTracing(ctx, c.Tracing, o.Version, o.Log); err != nil {
 		return nil, err
 	}
-	if err := store.CheckRestored(store.Options{URL: c.Database.URL, DataDir: c.DataDir}); err != nil {
+	if err := store.CheckRestored(c.StoreOptions()); err != nil {
 		return nil, err
 	}
-	s.store, err = store.Open(ctx, store.Options{URL: c.Database.URL, DataDir: c.DataDir, Now: o.Now,
-		Watch: s.watchStatement, Quotas: c.Limits.quotas(), Reserve: c.Limits.DatabaseReserve()})
+	at := c.StoreOptions()
+	at.Now, at.Watch, at.Quotas, at.Reserve = o.Now, s.watchStatement, c.Limits.quotas(), c.Limits.DatabaseReserve()
+	s.store, err = store.Open(ctx, at)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,8 @@ func (p *program) withStore(ctx context.Context, f func(*opened) error) error {
 	if err != nil {
 		return err
 	}
-	o := store.Options{URL: config.Database.URL, DataDir: config.DataDir, Reserve: config.Limits.DatabaseReserve()}
+	o := config.StoreOptions()
+	o.Reserve = config.Limits.DatabaseReserve()
 	if err := store.CheckRestored(o); err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"snap/internal/cloud"
 	"snap/internal/command"
 	"snap/internal/move"
-	"snap/internal/store"
 )
 
 func (p *program) transfer() *cobra.Command {
@@ -96,7 +95,7 @@ func place(c cloud.Config) (move.Place, error) {
 		return move.Place{}, snap.Usage("auth.key_encryption_key "+err.Error(), "")
 	}
 	return move.Place{
-		Database: store.Options{URL: c.Database.URL, DataDir: c.DataDir},
+		Database: c.StoreOptions(),
 		Blobs:    func(ctx context.Context) (blob.Store, error) { return cloud.OpenBlobs(ctx, c) },
 		Sealer:   sealer,
 	}, nil

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"embed"
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"time"
@@ -18,13 +19,12 @@ var migrations embed.FS
 // migrate brings the schema up to date. PostgreSQL is locked by an advisory
 // lock, SQLite by a lock file next to the database.
 func (s *Store) migrate(ctx context.Context, dir string) error {
-	var options []goose.ProviderOption
 	if s.dialect == postgres {
-		locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 600))
+		unlock, err := s.lockMigrations(ctx)
 		if err != nil {
 			return err
 		}
-		options = append(options, goose.WithSessionLocker(locker))
+		defer unlock()
 	} else {
 		fileLock := flock.New(filepath.Join(dir, "migrate.lock"))
 		if _, err := fileLock.TryLockContext(ctx, 50*time.Millisecond); err != nil {
@@ -32,7 +32,7 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 		}
 		defer fileLock.Unlock()
 	}
-	provider, err := s.versions(options...)
+	provider, err := s.versions()
 	if err != nil {
 		return err
 	}
@@ -43,6 +43,23 @@ func (s *Store) migrate(ctx context.Context, dir string) error {
 		return err
 	}
 	return s.requireServing(ctx)
+}
+
+// lockMigrations waits until no other process migrates. Its lock belongs to a transaction, not to a
+// session, so that it also works through a pooler in transaction mode. It has the number of the
+// lock that earlier releases took for their session.
+func (s *Store) lockMigrations(ctx context.Context) (unlock func(), err error) {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = tx.ExecContext(ctx, `SET LOCAL idle_in_transaction_session_timeout = 0`); err == nil {
+		_, err = tx.ExecContext(patient(ctx), `SELECT pg_advisory_xact_lock($1)`, lock.DefaultLockID)
+	}
+	if err != nil {
+		return nil, errors.Join(err, tx.Rollback())
+	}
+	return func() { _ = tx.Rollback() }, nil
 }
 
 // checkServing fails when this program is too old to serve the database.

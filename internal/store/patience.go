@@ -28,9 +28,6 @@ func impatient(config *pgx.ConnConfig) []stdlib.OptionOpenDB {
 	if config.ConnectTimeout == 0 || config.ConnectTimeout > time.Minute { // pgx's own default is two minutes
 		config.ConnectTimeout = connectLimit
 	}
-	if config.RuntimeParams["idle_in_transaction_session_timeout"] == "" {
-		config.RuntimeParams["idle_in_transaction_session_timeout"] = idleLimit
-	}
 	config.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second,
 		Interval: 5 * time.Second, Count: 3}}).DialContext
 	config.Tracer = &multitracer.Tracer{QueryTracers: []pgx.QueryTracer{limiter{}},

@@ -6,8 +6,12 @@ import (
 )
 
 // rows runs a query that many requests repeat. It is prepared once per connection, because SQLite
-// would otherwise spend more time on compiling a listing than on running it.
+// would otherwise spend more time on compiling a listing than on running it. Behind a pooler in
+// transaction mode nothing is prepared, because the next connection may not have it.
 func (s *Store) rows(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	if s.pooled {
+		return s.read.QueryContext(ctx, text, args...)
+	}
 	stmt, err := s.stmt(ctx, text)
 	if err != nil {
 		return nil, err
@@ -17,6 +21,9 @@ func (s *Store) rows(ctx context.Context, text string, args ...any) (*sql.Rows, 
 
 // row is rows for at most one row.
 func (s *Store) row(ctx context.Context, text string, args ...any) scanner {
+	if s.pooled {
+		return s.read.QueryRowContext(ctx, text, args...)
+	}
 	stmt, err := s.stmt(ctx, text)
 	if err != nil {
 		return failed{err}

@@ -41,6 +41,12 @@ import (
 type Options struct {
 	// URL is empty for SQLite in DataDir, or postgres://... .
 	URL string
+	// Connections is how many connections to PostgreSQL this process opens at most; 0 is four for
+	// each processor that Go uses, and at least 16.
+	Connections int
+	// TransactionPooling says that a pooler such as PgBouncer gives every transaction another
+	// connection, so that nothing may be kept in a session.
+	TransactionPooling bool
 	// DataDir holds snapcloud.db, for SQLite only. It is made if missing.
 	DataDir string
 	// Now is the clock; nil is time.Now. Expiry is judged by it.
@@ -59,6 +65,7 @@ type Store struct {
 	write   *sql.DB // SQLite: one connection, so that writers queue here
 	read    *sql.DB // PostgreSQL: the same pool as write
 	dialect dialect
+	pooled  bool // see Options.TransactionPooling
 	now     func() time.Time
 	quotas  Quotas
 	reserve reserve
@@ -94,34 +101,55 @@ func open(o Options) (*Store, error) {
 	s := &Store{now: o.Now, quotas: o.Quotas, dialect: dialectOf(o.URL), prepared: map[string]*sql.Stmt{},
 		listings: map[shape]string{}}
 	if s.dialect == postgres {
-		return s, s.openPostgres(o.URL, o.Watch)
+		return s, s.openPostgres(o)
 	}
 	s.reserve = newReserve(o.DataDir, o.Reserve)
 	return s, s.openSQLite(o.DataDir, o.Watch)
 }
 
-func (s *Store) openPostgres(dsn string, watch Watch) (err error) {
-	u, err := url.Parse(dsn)
+func (s *Store) openPostgres(o Options) (err error) {
+	u, err := url.Parse(o.URL)
 	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
 		return errors.New("database.url must be empty (SQLite) or begin with postgres://")
 	}
-	config, err := pgx.ParseConfig(dsn)
+	config, err := pgx.ParseConfig(o.URL)
 	if err != nil {
 		return fmt.Errorf("read database.url: %w", err)
 	}
-	// Planning a listing again for every caller costs more than running it, and
-	// every statement is made for indexes, which are in memory.
-	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
-	config.RuntimeParams["random_page_cost"] = "1.1"
+	if config.RuntimeParams["application_name"] == "" {
+		config.RuntimeParams["application_name"] = "snapcloud"
+	}
 	options := impatient(config)
-	if watch != nil {
-		config.Tracer = multitracer.New(config.Tracer, pgWatch{watch})
+	s.pooled = o.TransactionPooling
+	if s.pooled {
+		config.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	} else {
+		setSession(config)
+	}
+	if o.Watch != nil {
+		config.Tracer = multitracer.New(config.Tracer, pgWatch{o.Watch})
+	}
+	connections := o.Connections
+	if connections == 0 {
+		connections = 4 * max(4, runtime.GOMAXPROCS(0))
 	}
 	s.write = stdlib.OpenDB(*config, options...)
-	s.write.SetMaxOpenConns(4 * max(4, runtime.NumCPU()))
-	s.write.SetMaxIdleConns(2 * max(4, runtime.NumCPU()))
+	s.write.SetMaxOpenConns(max(2, connections)) // a migration uses two
+	s.write.SetMaxIdleConns(max(2, connections/2))
 	s.read = s.write
 	return nil
+}
+
+// setSession sets what each session begins with. A pooler in transaction mode refuses these
+// settings; the database's role can have them instead (docs/operations.md). Planning a listing again
+// for every caller costs more than running it, and every statement is made for indexes, which are in
+// memory. The server ends idle transactions, because their locks block others.
+func setSession(config *pgx.ConnConfig) {
+	config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	config.RuntimeParams["random_page_cost"] = "1.1"
+	if config.RuntimeParams["idle_in_transaction_session_timeout"] == "" {
+		config.RuntimeParams["idle_in_transaction_session_timeout"] = idleLimit
+	}
 }
 
 // ownerOnly makes the database file, or keeps others from reading it: it holds

@@ -1,0 +1,97 @@
+package servertest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// PgBouncer starts PgBouncer in transaction mode in front of a database of [Postgres] and returns
+// the database's URL there. It has fewer connections to the server than a service uses, so that the
+// transactions of one client run on several of them. It ends with the test. The test is skipped when
+// PgBouncer is not installed.
+func PgBouncer(t testing.TB, database string) string {
+	t.Helper()
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		if program, err = exec.LookPath("/usr/sbin/pgbouncer"); err != nil {
+			t.Skip("needs PgBouncer: install the package pgbouncer")
+		}
+	}
+	u, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	as, err := serverUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pgbouncer.ini")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `[databases]
+* = host=127.0.0.1 port=%s user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 4
+`, u.Port(), port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if as != nil {
+		for _, path := range []string{file, filepath.Dir(file), filepath.Dir(filepath.Dir(file))} {
+			if err := os.Chown(path, int(as.Uid), int(as.Gid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cmd := exec.Command("/bin/sh", "-c", `"$1" -q "$2" & pid=$!; cat >/dev/null; kill -KILL $pid`, "sh", program, file)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setpgid: true}
+	alive, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		alive.Close()
+		_ = cmd.Wait()
+	})
+	u.Host = fmt.Sprintf("127.0.0.1:%d", port)
+	return answering(t, u.String())
+}
+
+// answering waits until a database answers, and returns its URL.
+func answering(t testing.TB, database string) string {
+	t.Helper()
+	db, err := sql.Open("pgx", database+"&default_query_exec_mode=exec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for db.PingContext(ctx) != nil {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatal("PgBouncer does not answer")
+		}
+	}
+	return database
+}
