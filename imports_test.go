@@ -38,6 +38,7 @@ var house = map[string]struct {
 		"internal/archive", "internal/transfer", "internal/disk", "internal/command", "internal/clone",
 	}},
 	"internal/clone": {client, []string{".", "internal/engine", "internal/disk"}},
+	"snaptest":       {client, []string{".", "internal/local"}},
 	"internal/login": {client, []string{".", "api", "internal/disk"}},
 	"internal/local": {client, []string{
 		".", "api", "internal/schema", "internal/engine", "internal/engine/postgres",
@@ -69,7 +70,7 @@ var house = map[string]struct {
 	"internal/archive":  {client, []string{".", "internal/schema"}},
 	"internal/transfer": {client, []string{".", "api", "internal/disk"}},
 	"internal/webui": {client, []string{
-		".", "api", "internal/disk", "internal/local", "internal/login", "internal/look",
+		".", "api", "internal/clone", "internal/disk", "internal/local", "internal/login", "internal/look",
 	}},
 
 	"cmd/snapcloud": {server, []string{".", "internal/operator"}},

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"snap/api"
 	"snap/internal/command"
 	"snap/internal/login"
 )
@@ -57,6 +58,7 @@ func Main(ctx context.Context, args []string, stdio IO, env func(string) string)
 		err = out.Err()
 	}
 	a.sweepLast(ctx)
+	a.dropRevoked(ctx)
 	return a.report(ctx, err)
 }
 
@@ -72,6 +74,7 @@ type app struct {
 	args       []string       // the command line, without the program's name
 	roots      *x509.CertPool // certificate authorities for the service; nil uses the system's
 	sessions   *login.File    // the sessions of credentials.json, opened when first needed
+	contacted  *api.Client    // the service, if this command connected to it
 	stdout     io.Writer      // standard output itself, for the output of other programs
 	jsonErrors bool           // the command line contains --json, even if it cannot be parsed
 }

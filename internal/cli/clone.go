@@ -142,10 +142,10 @@ func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pu
 	if err := a.ensureSnapshot(ctx, agent, target, &o, pull); err != nil {
 		return err
 	}
-	all, err := a.cloning(func(trust func(local.Preflight) error, p local.Progress) ([]local.Cloned, error) {
+	all, err := a.cloning(ctx, func(trust func(local.Preflight) error, p local.Progress) ([]local.Cloned, error) {
 		o.Trust = trust
 		return agent.Clone(ctx, target, o, p)
-	}, ctx)
+	})
 	if err != nil {
 		return stopped(ctx, err, "the clone", "nothing is left behind; run the same command again")
 	}
@@ -153,8 +153,8 @@ func (a *app) clone(ctx context.Context, target string, o local.CloneOptions, pu
 }
 
 // cloning calls f with a way to show progress and to ask for trust.
-func (a *app) cloning(f func(func(local.Preflight) error, local.Progress) ([]local.Cloned, error),
-	ctx context.Context) ([]local.Cloned, error) {
+func (a *app) cloning(ctx context.Context,
+	f func(func(local.Preflight) error, local.Progress) ([]local.Cloned, error)) ([]local.Cloned, error) {
 	tell, end := a.progress()
 	trust := func(p local.Preflight) error {
 		end()

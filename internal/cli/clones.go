@@ -194,11 +194,11 @@ func (a *app) warmClones(ctx context.Context, target string, n int, o local.Clon
 		return err
 	}
 	made := 0
-	_, err = a.cloning(func(trust func(local.Preflight) error, p local.Progress) (_ []local.Cloned, err error) {
+	_, err = a.cloning(ctx, func(trust func(local.Preflight) error, p local.Progress) (_ []local.Cloned, err error) {
 		o.Trust = trust
 		made, err = agent.WarmClones(ctx, target, n, o, p)
 		return nil, err
-	}, ctx)
+	})
 	if err != nil {
 		return stopped(ctx, err, "the warming up", "copies that were finished stay; run the same command again")
 	}
@@ -246,5 +246,27 @@ func (a *app) sweepLast(ctx context.Context) {
 	}
 	if _, err := agent.SweepClones(ctx); err != nil {
 		a.log.Debug("expired clones could not be dropped", "err", err)
+	}
+}
+
+// dropRevoked drops the templates of snapshots that the user may not see any more, after a command
+// that used the service.
+func (a *app) dropRevoked(ctx context.Context) {
+	if a.contacted == nil || ctx.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, sweepPatience)
+	defer cancel()
+	agent, err := local.Open(local.Options{ConfigFile: a.flags.config, Env: a.env, Now: a.now, Log: a.log})
+	if err != nil {
+		return
+	}
+	revoked, err := agent.DropRevoked(ctx, a.contacted)
+	for _, r := range revoked {
+		a.note("%s is no longer visible to you, so its template was dropped; what you already have is yours: the "+
+			"pulled file and %s", r.Snapshot, plural(r.Clones, "clone", "clones"))
+	}
+	if err != nil {
+		a.log.Debug("templates of revoked snapshots could not be dropped", "err", err)
 	}
 }

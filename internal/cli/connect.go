@@ -173,6 +173,7 @@ func (a *app) dial(base, mount string, token api.TokenSource, c credential) (*co
 	if err != nil {
 		return nil, err
 	}
+	a.contacted = client
 	return &connection{Client: client, credential: c}, nil
 }
 

@@ -30,7 +30,7 @@ With a single target in the configuration, TARGET can be omitted.`,
 		Example: examples(
 			"test against production's data, masked", "snapcli run shop --type sanitized -- go test ./...",
 			"look around", "snapcli run shop -- psql"),
-		Args:              func(cmd *cobra.Command, args []string) error { return checkRunArgs(cmd, args) },
+		Args:              checkRunArgs,
 		ValidArgsFunction: a.completeTargets,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dash := cmd.ArgsLenAtDash()
@@ -76,11 +76,11 @@ func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOpt
 		return err
 	}
 	var b *local.Borrowed
-	_, err = a.cloning(func(trust func(local.Preflight) error, p local.Progress) (_ []local.Cloned, err error) {
+	_, err = a.cloning(ctx, func(trust func(local.Preflight) error, p local.Progress) (_ []local.Cloned, err error) {
 		o.Trust = trust
 		b, err = agent.Borrow(ctx, target, o, p)
 		return nil, err
-	}, ctx)
+	})
 	if err != nil {
 		return stopped(ctx, err, "the run", "its command was not started, and nothing is left behind")
 	}
@@ -88,7 +88,7 @@ func (a *app) run(ctx context.Context, targets, words []string, o local.CloneOpt
 		a.warn("the snapshot is from somebody else: without %s", b.LeftOut)
 	}
 	stopRefill := a.refill(ctx, agent, target, o)
-	err = a.runIn(b, program, words)
+	err = a.runIn(ctx, b, program, words)
 	stopRefill()
 	a.giveBack(ctx, b)
 	return err
@@ -136,8 +136,8 @@ func (a *app) refill(ctx context.Context, agent *local.Agent, target string, o l
 }
 
 // runIn runs the command. It waits for the command to end, whatever signals arrive.
-func (a *app) runIn(b *local.Borrowed, program string, words []string) error {
-	cmd := exec.Command(program, words[1:]...)
+func (a *app) runIn(ctx context.Context, b *local.Borrowed, program string, words []string) error {
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), program, words[1:]...)
 	cmd.Args[0] = words[0]
 	cmd.Env = local.WithEnvironment(os.Environ(), b.Source.Engine, b.Secret)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.io.In, a.stdout, a.io.Err

@@ -318,13 +318,14 @@ func (r *Room) take(name string) (Clone, func(), error) {
 }
 
 func (c Clone) doing() string {
-	switch {
-	case c.State == Making:
+	switch c.State {
+	case Making:
 		return "made"
-	case c.State == Resetting:
+	case Resetting:
 		return "reset"
-	case c.State == Dropping:
+	case Dropping:
 		return "dropped"
+	case Ready:
 	}
 	return "used"
 }

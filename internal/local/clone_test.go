@@ -31,7 +31,7 @@ type cloneShop struct {
 // onClones runs a test on every kind of database.
 func onClones(t *testing.T, test func(*testing.T, *cloneShop)) {
 	t.Parallel()
-	for _, kind := range []snap.Engine{snap.SQLite, snap.Postgres} {
+	for _, kind := range []snap.Engine{snap.SQLite, snap.Postgres, snap.MySQL} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			test(t, newCloneShop(t, kind))
@@ -43,6 +43,18 @@ func newCloneShop(t *testing.T, kind snap.Engine) *cloneShop {
 	t.Helper()
 	s := &cloneShop{shop: newShop(t), kind: kind}
 	s.now = func() time.Time { return time.Now().Add(time.Duration(s.late.Load())) }
+	if kind == snap.MySQL {
+		to := servertest.OwnMySQL(t, "mariadb", t.TempDir()) // its own: the test counts what is left on it
+		s.kind = snap.MySQL
+		for _, statement := range []string{
+			"CREATE TABLE customer (id INT PRIMARY KEY, email VARCHAR(100), KEY (email))",
+			"INSERT INTO customer SELECT seq, concat('person-', seq) FROM seq_1_to_2000",
+			"CREATE VIEW v AS SELECT email FROM customer",
+			"CREATE TRIGGER t BEFORE INSERT ON customer FOR EACH ROW SET NEW.email = lower(NEW.email)"} {
+			s.exec(t, to, statement)
+		}
+		s.retarget(t, Target{Name: shopTarget, Source: to, Destination: strings.Replace(to, "/own", "/dev", 1)})
+	}
 	if kind == snap.Postgres {
 		to, _ := servertest.CrashingPostgres(t) // its own: the test counts what is left on it
 		execute(t, to, "CREATE TABLE customer (id int PRIMARY KEY, email text); INSERT INTO customer SELECT n, "+
@@ -66,6 +78,11 @@ func (s *cloneShop) retarget(t *testing.T, target Target) {
 func (s *cloneShop) db(t testing.TB, url string) *sql.DB {
 	t.Helper()
 	driver := "pgx"
+	if s.kind == snap.MySQL {
+		user, at, _ := strings.Cut(strings.TrimPrefix(url, "mysql://"), "@")
+		host, name, _ := strings.Cut(at, "/")
+		driver, url = "mysql", user+"@tcp("+host+")/"+name
+	}
 	if s.kind == snap.SQLite {
 		driver = "sqlite"
 		path, err := sqlite.Path(url)
@@ -123,7 +140,11 @@ func (s *cloneShop) left(t testing.TB) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := s.db(t, target.Source).Query(`SELECT datname FROM pg_database WHERE datname LIKE 'snapcli\_%'`)
+	query := `SELECT datname FROM pg_database WHERE datname LIKE 'snapcli\_%'`
+	if s.kind == snap.MySQL {
+		query = `SELECT schema_name FROM information_schema.schemata WHERE schema_name LIKE 'snapcli\_%'`
+	}
+	rows, err := s.db(t, target.Source).Query(query)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +274,11 @@ func TestChangedTemplatesAreRepaired(t *testing.T) {
 	onClones(t, func(t *testing.T, s *cloneShop) {
 		s.clone(t, CloneOptions{Name: "one"})
 		template := s.template(t)
-		if s.kind == snap.Postgres {
+		switch s.kind {
+		case snap.MySQL:
+			s.exec(t, template, "DELETE FROM customer")
+			s.exec(t, template, "ALTER TABLE customer ADD c INT")
+		case snap.Postgres:
 			target, _ := s.Target(shopTarget)
 			if s.rows(t, template) != -1 {
 				t.Error("a template can be connected to")
@@ -262,7 +287,7 @@ func TestChangedTemplatesAreRepaired(t *testing.T) {
 			s.exec(t, target.Source, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")
 			s.exec(t, template, "DELETE FROM customer")
 			s.exec(t, target.Source, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS false")
-		} else {
+		default:
 			path, err := sqlite.Path(template)
 			if err != nil || os.Chmod(path, 0o600) != nil {
 				t.Fatal(err)

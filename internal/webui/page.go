@@ -17,6 +17,7 @@ func (s *Server) page(title, current string) look.Page {
 		Nav: []look.Link{
 			{URL: "/snapshots", Text: titleSnapshots, Icon: "load"},
 			{URL: "/targets", Text: titleTargets, Icon: "target"},
+			{URL: "/clones", Text: titleClones, Icon: "camera"},
 			{URL: "/jobs", Text: titleJobs, Icon: "tasks", Count: s.jobs.running()},
 			{URL: "/activity", Text: titleActivity, Icon: "activity"},
 			{URL: "/account", Text: titleAccount, Icon: "person"},

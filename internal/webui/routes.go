@@ -48,6 +48,13 @@ func (s *Server) routes() http.Handler {
 	handle("POST /targets/{name}/remove", s.removeTarget)
 	handle("POST /targets/{name}/build", s.build)
 
+	handle("GET /clones", s.clones)
+	handle("POST /clones", s.makeClone)
+	handle("GET /clones/{name}/reset", s.confirmReset)
+	handle("POST /clones/{name}/reset", s.resetClone)
+	handle("GET /clones/{name}/drop", s.confirmDrop)
+	handle("POST /clones/{name}/drop", s.dropClone)
+
 	handle("GET /jobs", s.jobsPage)
 	handle("POST /jobs/{id}/cancel", s.cancelJob)
 	handle("POST /jobs/{id}/dismiss", s.dismissJob)

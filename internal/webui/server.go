@@ -154,6 +154,7 @@ func Run(ctx context.Context, o Options) error {
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
 	s.announce("http://" + ln.Addr().String())
+	go s.tidy(serving)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(ln) }()
 	select {

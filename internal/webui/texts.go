@@ -8,6 +8,7 @@ import (
 
 	"snap"
 	"snap/api"
+	"snap/internal/clone"
 	"snap/internal/look"
 )
 
@@ -19,6 +20,7 @@ import (
 const (
 	titleSnapshots = "Snapshots"
 	titleTargets   = "Targets"
+	titleClones    = "Clones"
 	titleJobs      = "Jobs"
 	titleActivity  = "Activity"
 	titleAccount   = "Account"
@@ -501,4 +503,24 @@ func credentialText(k snap.CredentialKind) string {
 func errNoSignIn() error {
 	return snap.Usage("an API key is configured, so there is nothing to sign in to or out of here",
 		"remove cloud.api_key from the configuration to use a login session")
+}
+
+// Clones.
+
+func jobClone(target, name string) string {
+	if name == "" {
+		return "Clone " + target
+	}
+	return "Clone " + target + " as " + name
+}
+
+func endClone(name string) string { return "The clone " + name + " is ready." }
+
+func questionResetClone(c clone.Clone) (question, detail, button string) {
+	return "Reset " + c.Name + "?", "It goes back to " + c.Source.Snapshot + ". All changes in it are lost, and " +
+		"connections to it end.", "Reset"
+}
+
+func questionDropClone(c clone.Clone) (question, detail, button string) {
+	return "Drop " + c.Name + "?", "Its database is deleted, and connections to it end. The snapshot stays.", "Drop"
 }

@@ -52,6 +52,7 @@ type scratch struct {
 	properties  map[string]string
 	made        bool
 	o           engine.Options
+	from        string // database on the same server that the rows are copied from; "" is a dump
 
 	version string             // of the server
 	trust   trust              // how far the dump is
@@ -146,7 +147,11 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 			indexes = append(indexes, "ALTER TABLE "+quote(t.Name)+" "+alter)
 		}
 	}
-	got, err := s.load(ctx, db, rows)
+	load := func() (map[string]int64, error) { return s.load(ctx, db, rows) }
+	if s.from != "" {
+		load = func() (map[string]int64, error) { return s.copyRows(ctx) }
+	}
+	got, err := load()
 	if err != nil {
 		return err
 	}

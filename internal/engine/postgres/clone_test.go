@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -184,7 +185,7 @@ func pool(client net.Conn, server string) {
 		if head[0] == 'K' {
 			binary.BigEndian.PutUint32(body, 4711)
 		}
-		if _, err := client.Write(append(head, body...)); err != nil {
+		if _, err := client.Write(slices.Concat(head, body)); err != nil {
 			return
 		}
 	}

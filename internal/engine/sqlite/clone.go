@@ -53,11 +53,16 @@ func markOf(path string) string {
 		return ""
 	}
 	for _, side := range []string{"-wal", "-journal"} {
-		if file, err := os.Stat(path + side); err == nil && file.Size() > 0 {
+		if hasContent(path + side) {
 			return ""
 		}
 	}
 	return fmt.Sprintf("%d %d %s", info.Size(), info.ModTime().UnixNano(), info.Mode())
+}
+
+func hasContent(path string) bool {
+	file, err := os.Stat(path)
+	return err == nil && file.Size() > 0
 }
 
 // Copy implements [engine.Cloner].
@@ -121,7 +126,7 @@ func quiesce(ctx context.Context, path string) (release func(), err error) {
 			release()
 			return nil, err
 		}
-		if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
+		if !hasContent(path + "-wal") {
 			return release, nil
 		}
 		if _, err = conn.ExecContext(ctx, "ROLLBACK"); err != nil {

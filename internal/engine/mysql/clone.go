@@ -1,0 +1,364 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"snap"
+	"snap/internal/engine"
+)
+
+var _ engine.Cloner = Engine{}
+
+// These servers copy no databases. A copy is made as a load is made, in a scratch database that then
+// changes places with the clone, but the rows come from the template by INSERT ... SELECT and never
+// leave the server.
+
+// Named implements [engine.Cloner].
+func (Engine) Named(raw, name string) (string, error) {
+	d, err := parse(raw)
+	return d.named(name).url(), err
+}
+
+// CanClone implements [engine.Cloner].
+func (e Engine) CanClone(ctx context.Context, raw string) error {
+	needs, err := e.Needs(ctx, raw, engine.ForLoad)
+	if err != nil {
+		return err
+	}
+	if len(needs) > 0 {
+		last := needs[len(needs)-1]
+		return &snap.Error{Code: snap.CodeForbidden, Detail: last.What, Hint: "have an administrator run: " + last.Mend}
+	}
+	return onServer(ctx, raw, func(d database, db *sql.DB) error {
+		var readOnly bool
+		if err := db.QueryRowContext(ctx, "SELECT @@global.read_only").Scan(&readOnly); err != nil || !readOnly {
+			return err
+		}
+		return &snap.Error{Code: snap.CodeDatabase,
+			Detail: fmt.Sprintf("the MySQL server %s is read-only, as replicas are", d.where()),
+			Hint:   "give the primary server in the target's destination"}
+	})
+}
+
+// onServer calls f with a pool of connections to the server of a database.
+func onServer(ctx context.Context, raw string, f func(database, *sql.DB) error) error {
+	d, err := parse(raw)
+	if err != nil {
+		return err
+	}
+	db, err := d.open("")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return d.failure(f(d, db))
+}
+
+// Seal implements [engine.Cloner]. MySQL makes the database read-only. MariaDB cannot; there the mark
+// shows most writes, but not one that the server forgot about by a restart.
+func (Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
+	err = onServer(ctx, raw, func(d database, db *sql.DB) error {
+		_, err := db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 1")
+		if n := number(err); err != nil && n != erSyntax && n != erNoRight {
+			return err
+		}
+		// The server counts in seconds: a write in the second of the last one would not be seen.
+		if _, err := db.ExecContext(ctx, "DO sleep(1.1)"); err != nil {
+			return err
+		}
+		mark, err = markOf(ctx, db, d.name)
+		return err
+	})
+	return mark, err
+}
+
+// erSyntax is the error of a server that does not know a statement.
+const erSyntax = 1064
+
+// markOf returns what changes when a table of a database is created, altered or written to. It is ""
+// if there is no such database.
+func markOf(ctx context.Context, db querier, name string) (mark string, err error) {
+	err = db.QueryRowContext(ctx, `SELECT coalesce(concat(count(*), ' ', coalesce(sum(unix_timestamp(create_time)), 0)), '')
+		FROM information_schema.tables WHERE table_schema = ? AND table_type <> 'VIEW'`, name).Scan(&mark)
+	if err != nil {
+		return "", err
+	}
+	var written sql.NullFloat64
+	err = db.QueryRowContext(ctx, "SELECT max(unix_timestamp(update_time)) FROM information_schema.tables WHERE "+
+		"table_schema = ?", name).Scan(&written)
+	return fmt.Sprintf("%s|%.0f", mark, written.Float64), err
+}
+
+// unchanged reports whether a mark is still that of its database. A server that was restarted has
+// forgotten when tables were written to.
+func unchanged(before, now string) bool {
+	tables, written, _ := strings.Cut(before, "|")
+	tablesNow, writtenNow, _ := strings.Cut(now, "|")
+	return tables == tablesNow && (writtenNow == written || writtenNow == "0")
+}
+
+// Copy implements [engine.Cloner].
+func (Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions) error {
+	source, err := parse(from)
+	if err != nil {
+		return err
+	}
+	return onServer(ctx, to, func(d database, db *sql.DB) error {
+		if !strings.HasPrefix(d.name, engine.ClonePrefix) {
+			return fmt.Errorf("%q is not a clone", d.name)
+		}
+		if o.Mark != "" {
+			if now, err := markOf(ctx, db, source.name); err != nil {
+				return err
+			} else if !unchanged(o.Mark, now) {
+				return engine.ErrNotSealed
+			}
+		}
+		return copyDatabase(ctx, source, d, o)
+	})
+}
+
+// copyDatabase makes one database a copy of another one on its server.
+func copyDatabase(ctx context.Context, source, to database, o engine.CopyOptions) error {
+	db, err := to.open("")
+	if err != nil {
+		return err
+	}
+	id := randomID()
+	s := &scratch{place: to, here: to.named(scratchPrefix + id), id: id, server: db,
+		o: engine.Options{Jobs: max(1, o.Jobs)}, from: source.name}
+	if err := s.fillFrom(ctx, source); err != nil {
+		return errors.Join(err, s.drop(context.WithoutCancel(ctx)))
+	}
+	defer s.drop(context.WithoutCancel(ctx))
+	return s.Swap(ctx, true)
+}
+
+// fillFrom makes the scratch database a copy of a database on the same server.
+func (s *scratch) fillFrom(ctx context.Context, source database) error {
+	var err error
+	if s.lock, err = s.server.Conn(ctx); err != nil {
+		return err
+	}
+	if _, err := s.lock.ExecContext(ctx, "SELECT get_lock(?, 0)", s.id); err != nil {
+		return err
+	}
+	if err := s.server.QueryRowContext(ctx, "SELECT version()").Scan(&s.version); err != nil {
+		return err
+	}
+	want, err := s.readSource(ctx, source)
+	if err != nil {
+		return err
+	}
+	_, err = s.lock.ExecContext(ctx, "CREATE DATABASE "+quote(s.here.name)+s.charset())
+	s.made = err == nil || number(err) == 0 // if the server has not answered, it may still create the database
+	if err != nil {
+		return err
+	}
+	if err := s.confine(ctx); err != nil {
+		return err
+	}
+	inside, err := s.inside().open(s.here.name)
+	if err != nil {
+		return err
+	}
+	defer inside.Close()
+	if err := s.restore(ctx, inside, nil, want); err != nil {
+		return err
+	}
+	return s.stayedInside(ctx)
+}
+
+// readSource reads how the source is made, and whether its programs belong to the account of a load:
+// then those of the copy must belong to one too.
+func (s *scratch) readSource(ctx context.Context, source database) (tables []engine.Table, err error) {
+	db, err := source.open("")
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	c, err := session(ctx, db, "USE "+quote(source.name))
+	if err != nil {
+		return nil, err
+	}
+	defer endSession(c)
+	if s.structure, err = structureOf(ctx, c, source.name); err != nil {
+		return nil, err
+	}
+	info := engine.Info{}
+	if err := s.structure.keepHistory(ctx, c, source.name, &info, engine.Options{}); err != nil {
+		return nil, err
+	}
+	var charset, collation string
+	err = c.QueryRowContext(ctx, "SELECT default_character_set_name, default_collation_name FROM "+
+		"information_schema.schemata WHERE schema_name = ?", source.name).Scan(&charset, &collation)
+	if err != nil {
+		return nil, err
+	}
+	s.properties = map[string]string{"charset": charset, "collation": collation}
+	var confined bool
+	err = c.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM information_schema.views WHERE table_schema = ? AND definer REGEXP ?
+		UNION ALL SELECT 1 FROM information_schema.triggers WHERE trigger_schema = ? AND definer REGEXP ?
+		UNION ALL SELECT 1 FROM information_schema.routines WHERE routine_schema = ? AND definer REGEXP ?
+		UNION ALL SELECT 1 FROM information_schema.events WHERE event_schema = ? AND definer REGEXP ?)`,
+		source.name, ofDefiners, source.name, ofDefiners, source.name, ofDefiners, source.name,
+		ofDefiners).Scan(&confined)
+	if confined {
+		s.trust, s.needsAccount = checked, true
+	}
+	if err != nil {
+		return nil, err
+	}
+	return listTables(ctx, c, source.name)
+}
+
+// ofDefiners matches the accounts of loads as owners of programs.
+const ofDefiners = "^snapcli_[0-9a-f]{16}@"
+
+// copyRows fills the tables from those of the source, several at a time, and returns how many rows
+// each took.
+func (s *scratch) copyRows(ctx context.Context) (map[string]int64, error) {
+	db, err := s.here.open(s.here.name)
+	if err != nil {
+		return nil, err
+	}
+	defer db.Close()
+	tables, err := listTables(ctx, db, s.from)
+	if err != nil {
+		return nil, err
+	}
+	took := make([]int64, len(tables))
+	g, each := errgroup.WithContext(ctx)
+	g.SetLimit(s.o.Jobs)
+	for i, t := range tables {
+		g.Go(func() (err error) {
+			took[i], err = s.copyTable(each, db, t)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	rows := map[string]int64{}
+	for i, t := range tables {
+		rows[t.Name] = took[i]
+	}
+	return rows, nil
+}
+
+// copyTable fills one table. It compares the number of rows with that of the source.
+func (s *scratch) copyTable(ctx context.Context, db *sql.DB, t engine.Table) (int64, error) {
+	c, err := s.loading(ctx, db)
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	var columns []string
+	for _, column := range t.Columns {
+		if !column.Generated {
+			columns = append(columns, quote(column.Name))
+		}
+	}
+	versions := ""
+	if period := s.structure.periodOf(t.Name); period != nil {
+		versions = " FOR SYSTEM_TIME ALL"
+		for _, column := range period {
+			columns = append(columns, quote(column))
+		}
+	}
+	list := strings.Join(columns, ", ")
+	if list == "" {
+		return 0, nil
+	}
+	result, err := persistent(ctx, c, fmt.Sprintf("INSERT INTO %[1]s.%[2]s (%[3]s) SELECT %[3]s FROM %[4]s.%[2]s%[5]s",
+		quote(s.here.name), quote(t.Name), list, quote(s.from), versions))
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Reset implements [engine.Cloner]. It ends the connections to the clone.
+func (e Engine) Reset(ctx context.Context, from, to string, o engine.CopyOptions) error {
+	return e.Copy(ctx, from, to, o)
+}
+
+// Recover implements [engine.Cloner]: the exchange of tables is completed or reverted.
+func (e Engine) Recover(ctx context.Context, raw string) error {
+	_, err := e.Mend(ctx, raw)
+	return err
+}
+
+// Drop implements [engine.Cloner].
+func (e Engine) Drop(ctx context.Context, raw string) error {
+	d, err := parse(raw)
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(d.name, engine.ClonePrefix) {
+		return fmt.Errorf("%q is not a clone", d.name)
+	}
+	if _, err := e.Mend(ctx, raw); err != nil { // else a killed copy could still put its tables in place
+		return err
+	}
+	return onServer(ctx, raw, func(d database, db *sql.DB) error {
+		ids, err := names(ctx, db, "SELECT id FROM information_schema.processlist WHERE db = ?", d.name)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			_, _ = db.ExecContext(ctx, "KILL "+id) // one that has ended by itself is no error
+		}
+		_, err = db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 0")
+		if n := number(err); err != nil && n != erSyntax && n != erNoDatabase && n != erNoRight {
+			return err
+		}
+		if _, err = db.ExecContext(ctx, "DROP DATABASE IF EXISTS "+quote(d.name)); err != nil {
+			return err
+		}
+		c, err := db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return sweepAccounts(ctx, db, c)
+	})
+}
+
+// Look implements [engine.Cloner].
+func (Engine) Look(ctx context.Context, urls []string) (all []engine.Look, err error) {
+	if len(urls) == 0 {
+		return nil, nil
+	}
+	all = make([]engine.Look, len(urls))
+	err = onServer(ctx, urls[0], func(_ database, db *sql.DB) error {
+		for i, raw := range urls {
+			d, err := parse(raw)
+			if err != nil {
+				return err
+			}
+			if all[i], err = look(ctx, db, d.name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+func look(ctx context.Context, db *sql.DB, name string) (l engine.Look, err error) {
+	err = db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM information_schema.schemata WHERE schema_name = ?),
+		(SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0) FROM information_schema.tables WHERE table_schema = ?)`,
+		name, name).Scan(&l.Exists, &l.Size)
+	if err == nil {
+		l.Connections, err = names(ctx, db, "SELECT concat(user, ' from ', host) FROM information_schema.processlist "+
+			"WHERE db = ?", name)
+	}
+	return l, err
+}

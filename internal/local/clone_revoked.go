@@ -1,0 +1,70 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"snap"
+	"snap/api"
+	"snap/internal/clone"
+)
+
+// Revoked is a template that was dropped because its snapshot is no longer visible to the user.
+type Revoked struct {
+	Snapshot string
+	Clones   int // clones of it, which stay
+}
+
+// DropRevoked asks the service about the snapshots that the templates of pulled snapshots were made
+// from, and drops the templates of those that the caller may not see any more. Clones that were
+// already made stay, and so does the pulled file. It sends no request if there are no such
+// templates.
+func (a *Agent) DropRevoked(ctx context.Context, c *api.Client) (revoked []Revoked, err error) {
+	room := a.clones()
+	templates, err := room.Templates()
+	if err != nil || len(templates) == 0 {
+		return nil, err
+	}
+	ids, err := a.pulledFrom(c.BaseURL())
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range templates {
+		id := ids[t.Source.SHA256]
+		if id == "" {
+			continue
+		}
+		_, asked := c.Snapshot(ctx, id)
+		if snap.CodeOf(asked) != snap.CodeNotFound { // seen, or no answer: the next contact asks again
+			continue
+		}
+		one, failed := dropRevoked(ctx, room, t)
+		err = errors.Join(err, failed)
+		revoked = append(revoked, one...)
+	}
+	return revoked, err
+}
+
+func dropRevoked(ctx context.Context, room *clone.Room, t clone.Template) ([]Revoked, error) {
+	n, err := room.ClonesOf(t)
+	if err != nil {
+		return nil, err
+	}
+	dropped, err := room.DropTemplate(ctx, t)
+	if err != nil || !dropped {
+		return nil, err
+	}
+	return []Revoked{{Snapshot: t.Source.Snapshot, Clones: n}}, nil
+}
+
+// pulledFrom returns the IDs of the local snapshots that were pulled from a service, by checksum.
+func (a *Agent) pulledFrom(service string) (map[string]string, error) {
+	all, err := a.Snapshots("")
+	ids := map[string]string{}
+	for _, s := range all {
+		if id := s.Cloud[service]; id != "" && s.Pulled {
+			ids[s.SHA256] = id
+		}
+	}
+	return ids, err
+}

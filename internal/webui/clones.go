@@ -1,0 +1,147 @@
+package webui
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"snap/internal/clone"
+	"snap/internal/local"
+	"snap/internal/look"
+)
+
+// clonesPage is the data of clones.html.
+type clonesPage struct {
+	look.Page
+	Clones  []cloneView
+	Targets []string // that have a snapshot and are not production
+	Problem *problem
+	Jobs    []jobView
+}
+
+// cloneView is a clone as the page shows it.
+type cloneView struct{ clone.Listed }
+
+// Action returns the URL of a form for the clone.
+func (c cloneView) Action(what string) string {
+	return "/clones/" + url.PathEscape(c.Name) + "/" + what
+}
+
+// Mine reports whether the clone can be reset and dropped: it belongs to no run.
+func (c cloneView) Mine() bool { return c.Kind == clone.Named && c.State == clone.Ready }
+
+// Doing returns what the clone is for or what happens to it, if that is unusual.
+func (c cloneView) Doing() string {
+	if c.State != clone.Ready {
+		return string(c.State)
+	}
+	if c.Kind != clone.Named {
+		return string(c.Kind)
+	}
+	return ""
+}
+
+func (s *Server) clones(w http.ResponseWriter, r *http.Request) error {
+	page := clonesPage{Page: s.page(titleClones, "/clones"), Jobs: s.dock()}
+	all, err := s.o.Agent.Clones(r.Context())
+	page.Problem = problemOf(err)
+	for _, c := range all {
+		page.Clones = append(page.Clones, cloneView{c})
+	}
+	for _, t := range s.o.Agent.Targets() {
+		if _, err := s.o.Agent.ToClone(t.Name, local.CloneOptions{}); err == nil && !t.Production {
+			page.Targets = append(page.Targets, t.Name)
+		}
+	}
+	return s.show(w, r, "clones.html", "clones", page)
+}
+
+// makeClone makes a clone of the target's latest snapshot, as a job.
+func (s *Server) makeClone(w http.ResponseWriter, r *http.Request) error {
+	t, err := s.o.Agent.Target(r.PostFormValue("target"))
+	if err != nil {
+		return err
+	}
+	o := local.CloneOptions{Name: r.PostFormValue("name")}
+	return s.begin(w, r, "clone", t.Name, jobClone(t.Name, o.Name),
+		func(ctx context.Context, p local.Progress) (outcome, error) {
+			all, err := s.o.Agent.Clone(ctx, t.Name, o, p)
+			if err != nil {
+				return outcome{}, err
+			}
+			return outcome{text: endClone(all[0].Name)}, nil
+		})
+}
+
+// clonePage is the data of clone.html: a question before a clone is reset or dropped.
+type clonePage struct {
+	look.Page
+	Question, Detail, Button, Action string
+}
+
+func (s *Server) confirmReset(w http.ResponseWriter, r *http.Request) error {
+	return s.confirmClone(w, r, "reset", questionResetClone)
+}
+
+func (s *Server) confirmDrop(w http.ResponseWriter, r *http.Request) error {
+	return s.confirmClone(w, r, "drop", questionDropClone)
+}
+
+// confirmClone asks before something is done to a clone.
+func (s *Server) confirmClone(w http.ResponseWriter, r *http.Request, what string,
+	ask func(clone.Clone) (question, detail, button string)) error {
+	c, err := s.o.Agent.FindClone(r.PathValue("name"))
+	if err != nil {
+		return err
+	}
+	page := clonePage{Page: s.page(titleClones, "/clones"), Action: cloneView{clone.Listed{Clone: c}}.Action(what)}
+	page.Question, page.Detail, page.Button = ask(c)
+	page.Narrow = true
+	return s.show(w, r, "clone.html", "main", page)
+}
+
+func (s *Server) resetClone(w http.ResponseWriter, r *http.Request) error {
+	if _, err := s.o.Agent.ResetClone(r.Context(), r.PathValue("name"), local.CloneOptions{}, nil); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/clones", http.StatusSeeOther)
+	return nil
+}
+
+func (s *Server) dropClone(w http.ResponseWriter, r *http.Request) error {
+	if err := s.o.Agent.DropClone(r.Context(), r.PathValue("name")); err != nil {
+		return err
+	}
+	http.Redirect(w, r, "/clones", http.StatusSeeOther)
+	return nil
+}
+
+// tidyEvery is how often expired clones are dropped.
+const tidyEvery = 30 * time.Second
+
+// tidy drops expired clones, and templates of revoked snapshots, until the context ends.
+func (s *Server) tidy(ctx context.Context) {
+	again := time.NewTicker(tidyEvery)
+	defer again.Stop()
+	for {
+		s.tidyOnce(ctx)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Server) tidyOnce(ctx context.Context) {
+	if _, err := s.o.Agent.SweepClones(ctx); err != nil {
+		s.o.Log.Debug("expired clones could not be dropped", "err", err)
+	}
+	if s.o.Client == nil {
+		return
+	}
+	if _, err := s.o.Agent.DropRevoked(ctx, s.o.Client); err != nil {
+		s.o.Log.Debug("templates of revoked snapshots could not be dropped", "err", err)
+	}
+}

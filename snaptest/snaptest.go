@@ -1,0 +1,113 @@
+// Package snaptest gives Go tests databases of their own, made from a snapshot that snapcli has on
+// this machine:
+//
+//	var shop = snaptest.For("shop", snaptest.Sanitized())
+//
+//	func TestCheckout(t *testing.T) {
+//		t.Parallel()
+//		db, err := sql.Open("pgx", shop.URL(t))
+//		...
+//	}
+//
+// The target and its databases are those of snapcli's configuration. The first test loads the
+// snapshot into a template; each further one gets a copy, which is dropped when the test ends, or by
+// the next snapcli command if the test process was killed. While tests run, copies for the next ones
+// are made ahead.
+package snaptest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"snap"
+	"snap/internal/local"
+)
+
+// Pool makes databases for the tests of a process. It is safe for concurrent use.
+type Pool struct {
+	target string
+	ahead  int
+	o      local.CloneOptions
+
+	refilling sync.Mutex // held while copies are made ahead
+}
+
+// Option configures [For].
+type Option func(*Pool)
+
+// Sanitized uses only masked snapshots.
+func Sanitized() Option { return func(p *Pool) { p.o.Type = snap.TypeSanitized } }
+
+// Snapshot uses the snapshot with this name instead of the latest one.
+func Snapshot(name string) Option { return func(p *Pool) { p.o.Snapshot = name } }
+
+// Ahead sets how many copies are made ahead. The default is 2.
+func Ahead(n int) Option { return func(p *Pool) { p.ahead = n } }
+
+// For returns a pool of databases with the latest snapshot of a target. It connects to nothing yet.
+func For(target string, options ...Option) *Pool {
+	const ahead = 2
+	p := &Pool{target: target, ahead: ahead}
+	for _, set := range options {
+		set(p)
+	}
+	return p
+}
+
+// URL returns the URL of a database of the test's own, with its password. The database is dropped
+// when the test and its subtests end. URL fails the test if there is no snapshot or no server.
+func (p *Pool) URL(t testing.TB) string {
+	t.Helper()
+	agent, err := local.Open(local.Options{})
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	b, err := agent.Borrow(context.WithoutCancel(t.Context()), p.target, p.o, nil)
+	if err != nil {
+		t.Fatal(explain(err))
+	}
+	refilled := p.refill(agent)
+	t.Cleanup(func() {
+		refilled()
+		if err := b.Return(context.Background()); err != nil {
+			t.Error(explain(err))
+		}
+	})
+	return b.Secret
+}
+
+// Setenv sets DATABASE_URL to a database of the test's own. Like
+// t.Setenv, it cannot be used in parallel tests.
+func (p *Pool) Setenv(t testing.TB) {
+	t.Helper()
+	t.Setenv("DATABASE_URL", p.URL(t))
+}
+
+// refill makes copies ahead until the returned function is called, unless another test does.
+func (p *Pool) refill(agent *local.Agent) (stop func()) {
+	if p.ahead <= 0 || !p.refilling.TryLock() {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer p.refilling.Unlock()
+		_, _ = agent.WarmClones(ctx, p.target, p.ahead, p.o, nil) // the next test makes its own copy
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// explain returns an error's sentence and hint.
+func explain(err error) string {
+	var e *snap.Error
+	if errors.As(err, &e) && e.Hint != "" {
+		return err.Error() + "; " + e.Hint
+	}
+	return err.Error()
+}
