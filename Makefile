@@ -59,8 +59,10 @@ lint: bin/golangci-lint ## the linters
 
 SNAP_SOAK ?= 10m
 SNAP_KILL_ROUNDS ?= 200
+SNAP_RACES ?= 10000
 soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED, then SNAP_KILL_ROUNDS killed transfers
 	SNAP_SOAK=$(SNAP_SOAK) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestSoak -timeout 24h $(ARGS) ./internal/soak
+	SNAP_RACES=$(SNAP_RACES) $(GO) test -count=1 -v -run 'TestSCIMRemoval|TestRemovalEnds' -timeout 2h $(ARGS) ./internal/cloud
 	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestKilled -timeout 24h $(ARGS) ./internal/transfer
 
 lint-deploy: ## the folder deploy, by the parsers of Prometheus, Docker, Compose, Helm, Kubernetes and GoReleaser

@@ -22,7 +22,7 @@ import (
 
 // provisioner is an identity provider that reports people and groups by SCIM.
 type provisioner struct {
-	t        *testing.T
+	t        testing.TB
 	url, key string
 }
 
@@ -32,7 +32,7 @@ func provision(t *testing.T, c *cloudtest.Cloud, slug string) *provisioner {
 	return &provisioner{t, c.URL + "/scim/v2", scimKey(t, c, slug)}
 }
 
-func scimKey(t *testing.T, c *cloudtest.Cloud, slug string) string {
+func scimKey(t testing.TB, c *cloudtest.Cloud, slug string) string {
 	t.Helper()
 	org, err := c.Store.OrgBySlug(context.Background(), slug)
 	must(t, err)

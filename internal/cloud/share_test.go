@@ -40,7 +40,7 @@ func sees(t *testing.T, client *api.Client, id string) bool {
 	return listed
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -225,7 +225,7 @@ func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, g
 type reportWrites struct {
 	add, drop map[snap.Audience][]int64
 	roles     map[snap.Role][]int64
-	known     []int64 // accounts whose groups are those of now
+	known     []int64 // accounts whose groups were unknown until now
 	lines     []snap.AuditEntry
 }
 
@@ -254,7 +254,7 @@ func (w *reportWrites) plan(r Reporter, a *account, any bool) error {
 	for _, audience := range without(want, a.have) {
 		w.add = push(w.add, audience, a.id)
 	}
-	if !c.GroupsUnknown {
+	if a.unknown && !c.GroupsUnknown {
 		w.known = append(w.known, a.id)
 	}
 	d := snap.AuditDetail{User: a.email, Account: a.id, Role: c.Role, Disabled: a.disabled}
