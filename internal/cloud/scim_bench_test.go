@@ -24,8 +24,9 @@ func BenchmarkSCIMGroupPatch(b *testing.B) {
 	members := make([]string, 0, people)
 	for i := range people {
 		name := fmt.Sprintf("person-%d@acme.test", i)
-		_, err := c.Store.ApplySignIn(b.Context(), store.SignIn{OrgID: org.ID, Issuer: "local", Subject: name, Email: name,
-			Role: snap.RoleMember, Groups: []snap.Group{{GroupID: "eng"}, {GroupID: fmt.Sprint("team-", i%50)}}})
+		_, err := c.Store.ApplySignIn(b.Context(), store.SignIn{OrgID: org.ID, Issuer: "local", Subject: name,
+			Email: name, Role: snap.RoleMember,
+			Groups: []snap.Group{{GroupID: "eng"}, {GroupID: fmt.Sprint("team-", i%50)}}})
 		must(b, err)
 		u, err := c.Store.AddSCIMUser(b.Context(), r, store.SCIMUserChange{UserName: &name, ExternalID: &name})
 		must(b, err)
