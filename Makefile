@@ -14,7 +14,7 @@ RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
 UNWATCHED = $(if $(RACE),$(patsubst %,-gcflags=%=-race=false,modernc.org/... github.com/klauspost/compress/... golang.org/x/crypto/blowfish))
 TIMEOUT ?= 30m
 
-.PHONY: soak lint-deploy fuzz vuln build demo recording check test bench load lint fmt screenshots tools axe servers databases generate clean
+.PHONY: cross soak lint-deploy fuzz vuln build demo recording check test bench load lint fmt screenshots tools axe servers databases generate clean
 
 build: ## both programs into bin/
 	@mkdir -p bin
@@ -64,6 +64,10 @@ soak: servers bin/versitygw ## faults for SNAP_SOAK at random by SNAP_SOAK_SEED,
 	SNAP_SOAK=$(SNAP_SOAK) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestSoak -timeout 24h $(ARGS) ./internal/soak
 	SNAP_RACES=$(SNAP_RACES) $(GO) test -count=1 -v -run 'TestSCIMRemoval|TestRemovalEnds' -timeout 2h $(ARGS) ./internal/cloud
 	SNAP_KILL_ROUNDS=$(SNAP_KILL_ROUNDS) SNAP_VERSITYGW=$(CURDIR)/bin/versitygw $(GO) test -count=1 -v -run TestKilled -timeout 24h $(ARGS) ./internal/transfer
+
+cross: ## vets all packages for Linux, macOS and Windows, on both architectures
+	@for os in linux darwin windows; do for arch in amd64 arm64; do \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) vet -trimpath $(ARGS) ./... || { echo "on $$os/$$arch"; exit 1; }; done; done
 
 lint-deploy: ## the folder deploy, by the parsers of Prometheus, Docker, Compose, Helm, Kubernetes and GoReleaser
 	@if (cd tools/deploy && $(GO) mod download) >/dev/null 2>&1; then CGO_ENABLED=0 $(GO) test -C tools/deploy -trimpath $(ARGS) ./...; \

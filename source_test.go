@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -26,6 +27,24 @@ func TestReturnsDoNotDependOnEvaluationOrder(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// TestFunctionNames keeps out names that do not say what a function does.
+func TestFunctionNames(t *testing.T) {
+	t.Parallel()
+	riddles := []string{"take", "bring", "look", "settle", "tell", "had", "alone", "agree"}
+	for _, name := range goFiles(t) {
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, is := d.(*ast.FuncDecl); is && slices.Contains(riddles, f.Name.Name) {
+				t.Errorf("%s: %s does not say what the function does", files.Position(f.Pos()), f.Name.Name)
+			}
+		}
 	}
 }
 

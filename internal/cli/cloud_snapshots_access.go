@@ -55,11 +55,7 @@ its whole ID.`,
 
 // accessNow explains who can currently see a snapshot.
 func (a *app) accessNow(ctx context.Context, typed, user string) error {
-	_, conn, err := a.connect()
-	if err != nil {
-		return err
-	}
-	s, err := conn.Resolve(ctx, typed)
+	conn, s, err := a.resolve(ctx, typed)
 	if err != nil {
 		return err
 	}

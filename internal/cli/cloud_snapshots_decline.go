@@ -18,11 +18,7 @@ Only owners and admins of your organization may decline.`,
 		Args:              command.ExactArgs("snapshot ID"),
 		ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, conn, err := a.connect()
-			if err != nil {
-				return err
-			}
-			s, err := conn.Resolve(cmd.Context(), args[0])
+			conn, s, err := a.resolve(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}

@@ -31,11 +31,7 @@ snapshot, both organizations and the end of the share, and no person.`,
 }
 
 func (a *app) receipt(ctx context.Context, typed string) error {
-	_, conn, err := a.connect()
-	if err != nil {
-		return err
-	}
-	s, err := conn.Resolve(ctx, typed)
+	conn, s, err := a.resolve(ctx, typed)
 	if err != nil {
 		return err
 	}

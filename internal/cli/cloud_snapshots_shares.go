@@ -52,11 +52,7 @@ type receivedShare struct {
 const noteAdmins = "shares with other organizations are shown to owners and admins: an org admin is required"
 
 func (a *app) shares(ctx context.Context, typed string) error {
-	_, conn, err := a.connect()
-	if err != nil {
-		return err
-	}
-	s, err := conn.Resolve(ctx, typed)
+	conn, s, err := a.resolve(ctx, typed)
 	if err != nil {
 		return err
 	}

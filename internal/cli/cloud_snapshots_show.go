@@ -27,11 +27,7 @@ func (a *app) cloudShowCommand() *cobra.Command {
 }
 
 func (a *app) showCloud(ctx context.Context, typed string) error {
-	_, conn, err := a.connect()
-	if err != nil {
-		return err
-	}
-	found, err := conn.Resolve(ctx, typed)
+	conn, found, err := a.resolve(ctx, typed)
 	if err != nil {
 		return err
 	}

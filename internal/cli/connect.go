@@ -123,6 +123,28 @@ func (c credential) token() api.TokenSource {
 
 const signInHint = "run `snapcli login`, or set " + apiKeyEnv
 
+// signIns returns the URL of the configured service and the file that holds the sessions with it.
+func (a *app) signIns() (agent *local.Agent, base string, file *login.File, err error) {
+	if agent, err = a.agent(); err != nil {
+		return nil, "", nil, err
+	}
+	if base, err = api.CheckBaseURL(agent.Config().Cloud.URL); err != nil {
+		return nil, "", nil, err
+	}
+	file, err = a.credentials()
+	return agent, base, file, err
+}
+
+// resolve connects to the service and finds a snapshot by its ID or the start of it.
+func (a *app) resolve(ctx context.Context, typed string) (*connection, api.Snapshot, error) {
+	_, conn, err := a.connect()
+	if err != nil {
+		return nil, api.Snapshot{}, err
+	}
+	s, err := conn.Resolve(ctx, typed)
+	return conn, s, err
+}
+
 // cloudBySession connects with the login session even if an API key is set. It is for requests that
 // only a signed-in user may make.
 func (a *app) cloudBySession(agent *local.Agent) (*connection, error) {

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"snap"
-	"snap/api"
 	"snap/internal/command"
 	"snap/internal/login"
 )
@@ -42,15 +41,7 @@ one with ` + "`snapcli switch`" + `.`,
 }
 
 func (a *app) logout(ctx context.Context, args []string, all bool) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
-	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
-	if err != nil {
-		return err
-	}
-	file, err := a.credentials()
+	agent, base, file, err := a.signIns()
 	if err != nil {
 		return err
 	}

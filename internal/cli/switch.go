@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"snap/api"
 	"snap/internal/command"
 	"snap/internal/login"
 )
@@ -29,15 +28,7 @@ share and unshare need ` + accountEnv + `: their --org is the recipient.`,
 		Args:              command.AtMostOneArg("account"),
 		ValidArgsFunction: a.completeAccount,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			agent, err := a.agent()
-			if err != nil {
-				return err
-			}
-			base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
-			if err != nil {
-				return err
-			}
-			file, err := a.credentials()
+			agent, base, file, err := a.signIns()
 			if err != nil {
 				return err
 			}

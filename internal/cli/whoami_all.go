@@ -21,15 +21,7 @@ type account struct {
 }
 
 func (a *app) whoamiAll(ctx context.Context) error {
-	agent, err := a.agent()
-	if err != nil {
-		return err
-	}
-	base, err := api.CheckBaseURL(agent.Config().Cloud.URL)
-	if err != nil {
-		return err
-	}
-	file, err := a.credentials()
+	agent, base, file, err := a.signIns()
 	if err != nil {
 		return err
 	}

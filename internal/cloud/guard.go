@@ -85,7 +85,7 @@ func (s *Service) guard(rt route, again repeat) func(huma.Context, func(huma.Con
 		r, w := humago.Unwrap(ctx)
 		c, err := s.admit(r, rt)
 		if err == nil {
-			err = surplus(ctx.Operation(), r)
+			err = checkSurplus(ctx.Operation(), r)
 		}
 		if err != nil {
 			s.writeError(w, r, err)
@@ -122,7 +122,7 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 		return nil, err
 	}
 	c := &call{caller: caller}
-	if err := s.unattributed(r, caller, rt.do); err != nil {
+	if err := s.checkAttributed(r, caller, rt.do); err != nil {
 		return nil, err
 	}
 	switch rt.on {
@@ -151,9 +151,9 @@ func (s *Service) admit(r *http.Request, rt route) (*call, error) {
 	return c, nil
 }
 
-// unattributed refuses an organization-level key that would change a share. It does so before any
-// look-up, so the answer is the same whether the snapshot exists or not.
-func (s *Service) unattributed(r *http.Request, c snap.Caller, do snap.Action) error {
+// checkAttributed refuses an organization-level key that would change a share. It does so before
+// any look-up, so the answer is the same whether the snapshot exists or not.
+func (s *Service) checkAttributed(r *http.Request, c snap.Caller, do snap.Action) error {
 	if !c.Credential.Kind.OrgLevel() || !changing(r) || do != snap.ActShare && do != snap.ActShareOrg {
 		return nil
 	}
@@ -169,10 +169,10 @@ func changing(r *http.Request) bool {
 	return r.Method != http.MethodGet && r.Method != http.MethodHead
 }
 
-// surplus refuses input that the route would ignore: a parameter given twice, or a body where none
-// is accepted. A client that sends a group to the route that shares org-wide, for example, has made
+// checkSurplus refuses input that the route would ignore: a parameter given twice, or a body where
+// none is accepted. A client that sends a group to the route that shares org-wide, for example, has made
 // a mistake. An empty object counts as no body.
-func surplus(op *huma.Operation, r *http.Request) error {
+func checkSurplus(op *huma.Operation, r *http.Request) error {
 	for name, values := range r.URL.Query() {
 		if len(values) > 1 {
 			return snap.Invalid(fmt.Sprintf("the parameter %q is given %d times", name, len(values)), "give it once")

@@ -61,7 +61,7 @@ func TestRevocationIsImmediateAcrossProcesses(t *testing.T) {
 	stop.Store(true)
 	running.Wait()
 	for _, l := range levers {
-		l.settle(s.replicas)
+		l.checkForever(s.replicas)
 		l.judge(t)
 	}
 }
@@ -111,8 +111,8 @@ func (l *lever) mayEnd() bool {
 	return !l.once || first
 }
 
-// settle ends the lever for good, and then asks every process.
-func (l *lever) settle(replicas []*replica) {
+// checkForever ends the lever for good, and then asks every process.
+func (l *lever) checkForever(replicas []*replica) {
 	if l.set != nil {
 		l.write(replicas[0], false)
 	}

@@ -307,11 +307,11 @@ func (w *worker) begin() error {
 	if err != nil {
 		return err
 	}
-	return w.look()
+	return w.readOne()
 }
 
-// look lists what the worker may see, and finds one of its own.
-func (w *worker) look() error {
+// readOne lists what the worker may see, and finds one of its own.
+func (w *worker) readOne() error {
 	for _, filter := range []string{"all", "mine"} {
 		w.own = ""
 		var page struct {

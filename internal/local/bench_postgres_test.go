@@ -82,7 +82,7 @@ func benchPostgres(b *testing.B, from, rules string) {
 	if err := p.AddTarget(Target{Name: shopTarget, Source: p.from, Destination: p.to}); err != nil {
 		b.Fatal(err)
 	}
-	settle(b, from)
+	checkpoint(b, from)
 	for b.Loop() {
 		for range fromEnv("SNAP_BENCH_ROUNDS", 3) {
 			p.round(b, rulesFile)
@@ -190,8 +190,8 @@ func keysOf[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// settle lets the server write what it has, so that no step pays for another.
-func settle(b *testing.B, url string) {
+// checkpoint lets the server write what it has, so that no step pays for another.
+func checkpoint(b *testing.B, url string) {
 	for _, statement := range []string{"VACUUM ANALYZE", "CHECKPOINT"} {
 		command(b, url, statement)
 	}

@@ -46,25 +46,37 @@ func (a *Agent) checkpoints() (checkpoints, error) {
 
 // KeepCheckpoint stores a verified checkpoint in place of the previous one.
 func (a *Agent) KeepCheckpoint(service, organization string, c api.AuditCheckpoint) error {
+	return a.rewrite(a.CheckpointsPath(), "the kept checkpoints", func() (any, error) {
+		all, err := a.checkpoints()
+		if err != nil {
+			return nil, err
+		}
+		if all[service] == nil {
+			all[service] = map[string]api.AuditCheckpoint{}
+		}
+		all[service][organization] = c
+		return all, nil
+	})
+}
+
+// rewrite replaces a JSON file of the data folder with the value that next returns. It locks the
+// file, so that next can read it and no other process changes it meanwhile.
+func (a *Agent) rewrite(path, what string, next func() (any, error)) error {
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
 		return diskError(err, "make the data folder")
 	}
-	lock := flock.New(a.CheckpointsPath()+".lock", flock.SetPermissions(0o600))
+	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	if err := lock.Lock(); err != nil {
-		return diskError(err, "lock the kept checkpoints")
+		return diskError(err, "lock "+what)
 	}
 	defer lock.Unlock()
-	all, err := a.checkpoints()
+	value, err := next()
 	if err != nil {
 		return err
 	}
-	if all[service] == nil {
-		all[service] = map[string]api.AuditCheckpoint{}
-	}
-	all[service][organization] = c
-	text, err := json.MarshalIndent(all, "", "  ")
+	text, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
-		return fmt.Errorf("write the kept checkpoints: %w", err)
+		return fmt.Errorf("write %s: %w", what, err)
 	}
-	return diskError(disk.Replace(a.CheckpointsPath(), append(text, '\n'), 0o600), "write the kept checkpoints")
+	return diskError(disk.Replace(path, append(text, '\n'), 0o600), "write "+what)
 }

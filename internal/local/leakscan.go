@@ -67,10 +67,10 @@ func (s *leakScan) verify(ctx context.Context, w io.Writer, dump func(io.Writer)
 	}
 	after := engine.Dump{Open: func() (io.ReadCloser, error) { return os.Open(path) }, Size: size, Info: info,
 		Trust: s.before.Trust}
-	return info, s.look(ctx, after)
+	return info, s.scan(ctx, after)
 }
 
-func (s *leakScan) look(ctx context.Context, after engine.Dump) error {
+func (s *leakScan) scan(ctx context.Context, after engine.Dump) error {
 	rewriter := s.engine.(engine.Rewriter)
 	dir, err := os.MkdirTemp(s.dir, "look")
 	if err != nil {

@@ -11,11 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"snap"
 	"snap/api"
-	"snap/internal/disk"
 )
 
 // Trusted is an organization or a user of a cloud service whose programs may be loaded.
@@ -128,23 +125,13 @@ func (a *Agent) trustNamed(name string) (Trusted, error) {
 }
 
 func (a *Agent) changeTrust(change func([]Trusted) []Trusted) error {
-	if err := os.MkdirAll(a.data, 0o700); err != nil {
-		return diskError(err, "make the data folder")
-	}
-	lock := flock.New(a.trustPath()+".lock", flock.SetPermissions(0o600))
-	if err := lock.Lock(); err != nil {
-		return diskError(err, "lock the trust list")
-	}
-	defer lock.Unlock()
-	all, err := a.Trusts()
-	if err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(change(all), "", "  ")
-	if err != nil {
-		return fmt.Errorf("write the trust list: %w", err)
-	}
-	return diskError(disk.Replace(a.trustPath(), append(text, '\n'), 0o600), "write the trust list")
+	return a.rewrite(a.trustPath(), "the trust list", func() (any, error) {
+		all, err := a.Trusts()
+		if err != nil {
+			return nil, err
+		}
+		return change(all), nil
+	})
 }
 
 // trusted reports whether the user trusts the author of a snapshot.

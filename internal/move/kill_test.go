@@ -129,7 +129,7 @@ func TestTransferSurvivesKills(t *testing.T) {
 	t.Parallel()
 	from, to := embedded(t), replicated(t)
 	c := from.start(t, "")
-	s := tell(t, c, 12)
+	s := seed(t, c, 12)
 	c.Service.Close()
 	killed(t, job{What: "transfer", From: from.told(), To: to.told()}, 7, func() {
 		if store.CheckEmptyAt(t.Context(), to.options()) != nil {
@@ -151,7 +151,7 @@ func TestBackUpAndRestoreSurviveKills(t *testing.T) {
 	servertest.Thorough(t)
 	from, to, dir := embedded(t), embedded(t), t.TempDir()
 	c := from.start(t, "")
-	s := tell(t, c, 6)
+	s := seed(t, c, 6)
 	first, err := move.BackUp(t.Context(), move.Options{DataDir: from.dir, Dir: dir}, move.Progress{})
 	ok(t, err)
 	alice := c.As("alice@acme.test")

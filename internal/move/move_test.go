@@ -83,8 +83,8 @@ type story struct {
 	lists  map[string][]string // what each key lists
 }
 
-// tell fills a service: pushes, every kind of share, keys, a login.
-func tell(t *testing.T, c *cloudtest.Cloud, pushes int) *story {
+// seed fills a service: pushes, every kind of share, keys, a login.
+func seed(t *testing.T, c *cloudtest.Cloud, pushes int) *story {
 	t.Helper()
 	ctx := t.Context()
 	alice := c.As("alice@acme.test")
@@ -176,7 +176,7 @@ func TestTransferMovesTheWholeService(t *testing.T) {
 	t.Parallel()
 	from := embedded(t)
 	first := from.start(t, "")
-	s := tell(t, first, 5)
+	s := seed(t, first, 5)
 	first.Service.Close()
 	to := replicated(t)
 
@@ -217,10 +217,10 @@ func TestTransferRefuses(t *testing.T) {
 	ctx := t.Context()
 	from := embedded(t)
 	c := from.start(t, "")
-	s := tell(t, c, 3)
+	s := seed(t, c, 3)
 	used, other := embedded(t), embedded(t)
-	tell(t, used.start(t, ""), 3)
-	tell(t, other.start(t, ""), 3)
+	seed(t, used.start(t, ""), 3)
+	seed(t, other.start(t, ""), 3)
 	run := func(from, to site) error {
 		_, err := move.Transfer(ctx, from.place(t), to.place(t), move.Progress{}, false)
 		return err
@@ -281,7 +281,7 @@ func TestBackUpAndRestore(t *testing.T) {
 	ctx := t.Context()
 	from, dir := embedded(t), filepath.Join(t.TempDir(), "backups")
 	c := from.start(t, "")
-	s := tell(t, c, 4)
+	s := seed(t, c, 4)
 	clock := clocktest.New(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	backUp := func(keep int) move.Backup {
 		clock.Advance(time.Hour)
@@ -352,7 +352,7 @@ func TestBackUpMeetsADeletion(t *testing.T) {
 	ctx := t.Context()
 	from, dir := embedded(t), t.TempDir()
 	c := from.start(t, "")
-	s := tell(t, c, 20)
+	s := seed(t, c, 20)
 	slices.SortFunc(s.shared, func(a, b api.Snapshot) int { return strings.Compare(a.ID, b.ID) })
 	alice, last := c.As("alice@acme.test"), s.shared[len(s.shared)-1] // objects are copied in the order of their keys
 	var once sync.Once                                                // whoever has copied one waits until it is gone
@@ -378,7 +378,7 @@ func TestDamagedBackupsAreRefused(t *testing.T) {
 	ctx := t.Context()
 	from := embedded(t)
 	c := from.start(t, "")
-	tell(t, c, 3)
+	seed(t, c, 3)
 	for name, file := range map[string]string{
 		"manifest": "2*/manifest", "database": "2*/snapcloud.db", "object": "blobs/objects/*/*",
 	} {

@@ -33,10 +33,10 @@ func Verify(ctx context.Context, dir, name string, p Progress) (Backup, error) {
 		return b, err
 	}
 	file := filepath.Join(dir, name, databaseFile)
-	if err := sameFile(file, h.Database); err != nil {
+	if err := checkFile(file, h.Database); err != nil {
 		return b, err
 	}
-	if err := sameObjects(ctx, dir, name, file); err != nil {
+	if err := checkObjects(ctx, dir, name, file); err != nil {
 		return b, err
 	}
 	return b, everyObject(ctx, dir, b, p, func(ctx context.Context, o store.Object) error {
@@ -68,7 +68,7 @@ func everyObject(ctx context.Context, dir string, b Backup, p Progress,
 	return err
 }
 
-func sameFile(file string, want fileSum) error {
+func checkFile(file string, want fileSum) error {
 	got, err := sumFile(file)
 	if err != nil {
 		return err
@@ -81,8 +81,8 @@ func sameFile(file string, want fileSum) error {
 	return nil
 }
 
-// sameObjects checks the database, and that it names exactly the manifest's objects.
-func sameObjects(ctx context.Context, dir, name, file string) error {
+// checkObjects checks the database, and that it names exactly the manifest's objects.
+func checkObjects(ctx context.Context, dir, name, file string) error {
 	c, err := store.OpenCopy(file)
 	if err != nil {
 		return err
@@ -193,7 +193,7 @@ func stage(ctx context.Context, dir, staging string, b Backup, h head, p Progres
 	if err := copyFile(filepath.Join(dir, b.Name, databaseFile), database); err != nil {
 		return err
 	}
-	if err := errors.Join(sameFile(database, h.Database), sameObjects(ctx, dir, b.Name, database)); err != nil {
+	if err := errors.Join(checkFile(database, h.Database), checkObjects(ctx, dir, b.Name, database)); err != nil {
 		return err
 	}
 	err = everyObject(ctx, dir, b, p, func(ctx context.Context, o store.Object) error {

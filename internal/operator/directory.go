@@ -82,7 +82,7 @@ func (p *program) user() *cobra.Command {
 					"the roles are owner, admin, member and viewer")
 			}
 			return p.onUser(c, org, args[0], "now "+args[1], func(s *opened, m snap.Member) error {
-				if err := p.inConfiguration(s.config, org, m.Email, role); err != nil {
+				if err := p.checkNotConfigured(s.config, org, m.Email, role); err != nil {
 					return err
 				}
 				return s.SetRole(c.Context(), m.ID, role)
@@ -92,9 +92,9 @@ func (p *program) user() *cobra.Command {
 	return c
 }
 
-// inConfiguration refuses to set the role of a local user. The configuration sets it, and every
+// checkNotConfigured refuses to set the role of a local user. The configuration sets it, and every
 // start applies that again.
-func (p *program) inConfiguration(config cloud.Config, org, email string, role snap.Role) error {
+func (p *program) checkNotConfigured(config cloud.Config, org, email string, role snap.Role) error {
 	for _, o := range config.Organizations {
 		if o.Slug != org || o.SignIn.Type != "local" {
 			continue

@@ -79,7 +79,7 @@ func (r *Rules) parts(f *facts, c *column, chosen map[columnID]ColumnRule, key [
 			return fmt.Sprintf("%s refers to %s, whose rows are dropped; null or rows: drop would work", c.label,
 				to.label)
 		}
-		if !agree(key, rule, c, chosen[id], to) {
+		if !maskAlike(key, rule, c, chosen[id], to) {
 			return fmt.Sprintf("%s is masked by %s, and %s, which it refers to, by %s; %s for both would work", c.label,
 				rule.Mask, to.label, chosen[id].Mask, shared(key, c, to))
 		}
@@ -87,8 +87,8 @@ func (r *Rules) parts(f *facts, c *column, chosen map[columnID]ColumnRule, key [
 	return ""
 }
 
-// agree reports whether two columns still have equal values after masking.
-func agree(key []byte, a ColumnRule, of *column, b ColumnRule, to *column) bool {
+// maskAlike reports whether two columns still have equal values after masking.
+func maskAlike(key []byte, a ColumnRule, of *column, b ColumnRule, to *column) bool {
 	x, y := maskOf(key, a, of), maskOf(key, b, to)
 	if x == nil || y == nil {
 		return x == nil && y == nil
@@ -114,7 +114,7 @@ func shared(key []byte, columns ...*column) string {
 		}
 		ok := true
 		for _, c := range columns {
-			ok = ok && misfit(key, rule, c) == "" && agree(key, rule, columns[0], rule, c)
+			ok = ok && misfit(key, rule, c) == "" && maskAlike(key, rule, columns[0], rule, c)
 		}
 		if ok {
 			return mask

@@ -52,13 +52,13 @@ func (l *Locator) observe(label string, mask engine.Mask) engine.Mask {
 			masked, null = mask(v)
 		}
 		if !null && len(masked) >= minWatched {
-			l.look(label, masked)
+			l.record(label, masked)
 		}
 		return masked, null
 	}
 }
 
-func (l *Locator) look(label, v string) {
+func (l *Locator) record(label, v string) {
 	in := map[string]bool{}
 	l.f.find([]byte(v), len(v), func(at int) {
 		l.mu.Lock()

@@ -5,7 +5,29 @@ import (
 	"database/sql"
 	"io"
 	"runtime"
+	"time"
 )
+
+// waitReady waits until a server answers. It ends the server, which ends with alive, when it does
+// not answer in time.
+func waitReady(alive io.Closer, ping func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := ping(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			alive.Close()
+			return err
+		case <-again.C:
+		}
+	}
+}
 
 // restart has the shell that runs a server crash it and start it again, and
 // waits until it is ready.

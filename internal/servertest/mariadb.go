@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -15,9 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	_ "github.com/go-sql-driver/mysql" // the driver "mysql"
 )
@@ -225,7 +222,7 @@ func (s *mariadb) start(name, folder, data string, options ...string) error {
 		"--pid-file="+filepath.Join(data, "pid"), "--tmpdir="+tmp,
 		"--max-connections=100", "--innodb-buffer-pool-size=256M")
 	s.process = exec.Command("/bin/sh", append(append(args, options...), asUser...)...)
-	s.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	runApart(s.process)
 	if s.alive, err = s.process.StdinPipe(); err != nil {
 		return err
 	}
@@ -270,20 +267,8 @@ func mysqlOwns(dirs ...string) error {
 
 // ready waits until the server answers.
 func (s *mariadb) ready() error {
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := s.admin.PingContext(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			s.alive.Close()
-			return fmt.Errorf("start the server: %w", err)
-		case <-again.C:
-		}
+	if err := waitReady(s.alive, s.admin.PingContext); err != nil {
+		return fmt.Errorf("start the server: %w", err)
 	}
+	return nil
 }

@@ -1,22 +1,18 @@
 package servertest
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 )
@@ -160,11 +156,11 @@ func startIn(bin string) *server {
 	return s
 }
 
-func (s *server) run(bin, dir string, as *syscall.Credential) error {
+func (s *server) run(bin, dir string, as *account) error {
 	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", filepath.Join(dir, "data"), "-U", "postgres", "-A",
 		"trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
 	initdb.Dir = dir
-	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+	runAs(initdb, as)
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, out)
 	}
@@ -180,7 +176,8 @@ func (s *server) run(bin, dir string, as *syscall.Credential) error {
 	}
 	cmd := exec.Command("/bin/sh", "-c", watch, "sh", bin, dir)
 	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setpgid: true}
+	runAs(cmd, as)
+	runApart(cmd)
 	if s.alive, err = cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -194,44 +191,7 @@ func (s *server) run(bin, dir string, as *syscall.Credential) error {
 }
 
 // ready waits until the server answers.
-func (s *server) ready() error {
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for {
-		err := s.admin.PingContext(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			s.alive.Close()
-			return err
-		case <-again.C:
-		}
-	}
-}
-
-// serverUser returns who the server runs as: PostgreSQL refuses to run as root.
-func serverUser() (*syscall.Credential, error) {
-	if os.Getuid() != 0 {
-		return nil, nil
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		return nil, fmt.Errorf("PostgreSQL does not run as root: %w", err)
-	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, err
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-}
+func (s *server) ready() error { return waitReady(s.alive, s.admin.PingContext) }
 
 func appendFile(path, text string) error {
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"syscall"
 	"testing"
 )
 
@@ -60,7 +59,7 @@ func serverBin(t testing.TB, major int) string {
 			t.Skipf("needs PostgreSQL %d: %v", major, err)
 		}
 		cmd := exec.Command(initdb, "--version")
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+		runAs(cmd, as)
 		if err := cmd.Run(); err != nil {
 			t.Skipf("needs PostgreSQL %d: its user cannot run %s: %v", major, initdb, err)
 		}

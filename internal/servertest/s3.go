@@ -10,9 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // S3 returns the URL of a fresh, empty bucket on a real S3-compatible server:
@@ -113,7 +111,7 @@ func (g *gateway) run(program string) error {
 	}
 	cmd := exec.Command("/bin/sh", "-c", watchGateway, "sh", program, g.dir, fmt.Sprint(g.port))
 	cmd.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+gatewayKey, "ROOT_SECRET_KEY="+gatewaySecret)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	runApart(cmd)
 	if g.alive, err = cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -125,20 +123,11 @@ func (g *gateway) run(program string) error {
 
 // ready waits until the server takes connections.
 func (g *gateway) ready() error {
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for {
+	return waitReady(g.alive, func(ctx context.Context) error {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", g.port))
-		if err == nil {
-			return c.Close()
-		}
-		select {
-		case <-ctx.Done():
-			g.alive.Close()
+		if err != nil {
 			return err
-		case <-again.C:
 		}
-	}
+		return c.Close()
+	})
 }

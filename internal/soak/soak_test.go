@@ -56,7 +56,7 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	stop()
-	w.settle()
+	w.checkEnd()
 	t.Logf("seed %d, %v:\n%s\nlongest: %v", seed, time.Since(began).Round(time.Second), w.summary(), w.longest)
 }
 
@@ -337,8 +337,8 @@ func (w *world) compare(p *person, replica int) error {
 	return nil
 }
 
-// settle checks what must hold at the end.
-func (w *world) settle() {
+// checkEnd checks what must hold at the end.
+func (w *world) checkEnd() {
 	w.barrier()
 	w.noLeak()
 	w.audit()

@@ -88,5 +88,5 @@ func (d *seeded) fillHalves(n int) {
 	began := time.Now()
 	d.ok(d.Index(d.ctx))
 	fmt.Printf("indexed %d snapshots in %v\n", n, time.Since(began).Round(time.Millisecond))
-	d.settle()
+	d.flush()
 }

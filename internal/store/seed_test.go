@@ -153,11 +153,11 @@ func (d *seeded) fill(hidden snap.OrgRef, n sizes) {
 		d.ok(err)
 	}
 	d.ok(d.Index(d.ctx))
-	d.settle()
+	d.flush()
 }
 
-// settle lets the database get over the rows that were just written.
-func (d *seeded) settle() {
+// flush lets the database get over the rows that were just written.
+func (d *seeded) flush() {
 	d.t.Helper()
 	settle := []string{`PRAGMA wal_checkpoint(TRUNCATE)`}
 	if d.IsPostgres() {

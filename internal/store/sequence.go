@@ -98,7 +98,7 @@ func (b *batch) run(ctx context.Context) (numbered int, err error) {
 	if err := b.begin(ctx); err != nil {
 		return 0, err
 	}
-	lines, err := b.take(ctx)
+	lines, err := b.oldest(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -150,8 +150,8 @@ func (b *batch) begin(ctx context.Context) error {
 	return err
 }
 
-// take takes the oldest lines that wait.
-func (b *batch) take(ctx context.Context) ([]line, error) {
+// oldest returns the oldest lines that wait.
+func (b *batch) oldest(ctx context.Context) ([]line, error) {
 	rows, err := b.tx.QueryContext(ctx, `DELETE FROM audit_waiting WHERE id IN (
 		SELECT id FROM audit_waiting WHERE org_id = $1 ORDER BY id LIMIT $2) RETURNING id, body, notice_to`,
 		b.org, sequenceBatch)

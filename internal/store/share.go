@@ -115,9 +115,9 @@ func (s *Store) UnshareAll(ctx context.Context, c snap.Caller, sn snap.Snapshot)
 // sharesOf returns the live shares of a snapshot.
 func (s *Store) sharesOf(ctx context.Context, tx *sql.Tx, sn snap.Snapshot) (all snap.Shares, err error) {
 	rows, err := tx.QueryContext(ctx, `
-		SELECT g.audience & 7, coalesce(n.group_id, ''), coalesce(o.slug, '') FROM grants g
-		LEFT JOIN groups n ON g.audience & 7 = 3 AND n.id = g.audience >> 3
-		LEFT JOIN orgs o ON g.audience & 7 = 4 AND o.id = g.audience >> 3
+		SELECT g.audience`+kindOf+`, coalesce(n.group_id, ''), coalesce(o.slug, '') FROM grants g
+		LEFT JOIN groups n ON g.audience`+isGroup+` AND n.id = g.audience`+subjectOf+`
+		LEFT JOIN orgs o ON g.audience`+isRecipients+` AND o.id = g.audience`+subjectOf+`
 		WHERE g.snapshot = $1 AND `+liveGrant, sn.Key, s.now().UnixMilli())
 	if err != nil {
 		return all, err

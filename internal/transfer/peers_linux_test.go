@@ -230,12 +230,12 @@ func (c *contest) race(what string, all []contestant) {
 				got.rate/1e6, got.cpu, got.memory, got.verified.rate/1e6, got.verified.cpu)
 		}
 	}
-	c.tell(what)
+	c.report(what)
 }
 
-// tell reports ratios. More than 1 of-peer is faster; less than 1 of CPU and
+// report reports ratios. More than 1 of-peer is faster; less than 1 of CPU and
 // memory is less than the least of the peers.
-func (c *contest) tell(what string) {
+func (c *contest) report(what string) {
 	ours, limit := c.results["ours"], c.results["limit-disk"].rate
 	var peers *result
 	for name, r := range c.results {

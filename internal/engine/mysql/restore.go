@@ -164,7 +164,7 @@ func (s *scratch) restore(ctx context.Context, db *sql.DB, rows *bufio.Reader, w
 		return err
 	}
 	if keys, ok := s.properties[engine.ForeignKeys]; ok {
-		if err := sameOrphans(ctx, c, s.here.name, want, keys); err != nil {
+		if err := checkOrphans(ctx, c, s.here.name, want, keys); err != nil {
 			return err
 		}
 	}

@@ -334,8 +334,8 @@ func orphansOf(ctx context.Context, c *sql.Conn, g subset.Graph, where map[strin
 	return fmt.Sprintf("%d rows of the source reference nothing", all), nil
 }
 
-// sameOrphans checks the foreign keys of a subset that was restored.
-func sameOrphans(ctx context.Context, c *sql.Conn, database string, tables []engine.Table, want string) error {
+// checkOrphans checks the foreign keys of a subset that was restored.
+func checkOrphans(ctx context.Context, c *sql.Conn, database string, tables []engine.Table, want string) error {
 	g, err := (&chooser{c: c}).graph(ctx, database, tables)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -48,15 +49,7 @@ func (e Engine) Mend(ctx context.Context, raw string) (removed []string, err err
 		return nil, d.failure(err)
 	}
 	after, err := leftOnServer(ctx, admin)
-	kept := map[string]bool{}
-	for _, name := range after {
-		kept[name] = true
-	}
-	for _, name := range before {
-		if !kept[name] {
-			removed = append(removed, name)
-		}
-	}
+	removed = slices.DeleteFunc(before, func(name string) bool { return slices.Contains(after, name) })
 	return removed, d.failure(err)
 }
 

@@ -67,7 +67,7 @@ func (s *scratch) fill(ctx context.Context, d engine.Dump) error {
 	var g errgroup.Group
 	g.Go(file.Sync)
 	if d.Trust == engine.Foreign {
-		err = s.sameKeys(ctx, d.Info)
+		err = s.checkKeys(ctx, d.Info)
 	} else {
 		err = s.verify(ctx, d.Info)
 	}
@@ -169,14 +169,14 @@ func (s *scratch) verify(ctx context.Context, want engine.Info) error {
 	if err != nil {
 		return damaged("", err)
 	}
-	if err := s.sameKeys(ctx, want); err != nil {
+	if err := s.checkKeys(ctx, want); err != nil {
 		return err
 	}
 	return engine.Compare(want.Tables, labelled(got))
 }
 
-// sameKeys checks the foreign keys of a subset that was restored.
-func (s *scratch) sameKeys(ctx context.Context, want engine.Info) error {
+// checkKeys checks the foreign keys of a subset that was restored.
+func (s *scratch) checkKeys(ctx context.Context, want engine.Info) error {
 	keys, ok := want.Properties[engine.ForeignKeys]
 	if !ok {
 		return nil
@@ -186,7 +186,7 @@ func (s *scratch) sameKeys(ctx context.Context, want engine.Info) error {
 		return err
 	}
 	defer db.Close()
-	return sameForeignKeys(ctx, db, keys)
+	return checkForeignKeys(ctx, db, keys)
 }
 
 func damaged(said string, err error) error {

@@ -340,8 +340,8 @@ func foreignKeys(ctx context.Context, q querier) (string, error) {
 	return "hold", nil
 }
 
-// sameForeignKeys checks the foreign keys of a subset that was restored.
-func sameForeignKeys(ctx context.Context, q querier, want string) error {
+// checkForeignKeys checks the foreign keys of a subset that was restored.
+func checkForeignKeys(ctx context.Context, q querier, want string) error {
 	got, err := foreignKeys(ctx, q)
 	if err == nil && got != want {
 		err = damaged("its foreign keys: "+got+"; expected: "+want, nil)

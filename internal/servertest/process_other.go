@@ -1,0 +1,14 @@
+//go:build !unix
+
+package servertest
+
+import "os/exec"
+
+// account is a user of the machine that a server runs as: always the test's own.
+type account struct{ Uid, Gid uint32 }
+
+func runAs(*exec.Cmd, *account) {}
+
+func runApart(*exec.Cmd) {}
+
+func serverUser() (*account, error) { return nil, nil }

@@ -1,0 +1,48 @@
+//go:build unix
+
+package servertest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// account is a user of the machine that a server runs as.
+type account = syscall.Credential
+
+// runAs makes a command run as an account; nil is the test's own.
+func runAs(cmd *exec.Cmd, as *account) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+}
+
+// runApart keeps the signals of a terminal, such as Ctrl-C, from a command. Call it after [runAs].
+func runApart(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+}
+
+// serverUser returns the account for PostgreSQL, which refuses to run as root; nil is the test's own.
+func serverUser() (*account, error) {
+	if os.Getuid() != 0 {
+		return nil, nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("PostgreSQL does not run as root: %w", err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return &account{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
