@@ -20,7 +20,7 @@ func (s *Store) viewer(c snap.Caller) []any {
 // who may manage them, and only when there may be some.
 const snapshotColumns = `s.key, s.id, s.org_id, CASE WHEN s.org_id <> $3 THEN (SELECT o.slug FROM orgs o WHERE o.id = s.org_id) END,
   CASE WHEN s.org_id <> $3 THEN (SELECT o.name FROM orgs o WHERE o.id = s.org_id) END,
-  u.id, u.email, u.name, s.target, s.name, s.type, s.engine, s.size, s.sha256, s.blob, s.created_at,
+  u.id, u.email, u.name, s.target, s.name, s.type, s.engine, s.size, s.sha256, s.created_at,
   CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g
       WHERE g.snapshot = s.key AND g.audience` + isGroup + `) ELSE 0 END,
   CASE WHEN s.widened <> 0 AND ($4 <> 0 OR s.owner_id = $1) THEN (SELECT count(*) FROM grants g WHERE g.snapshot = s.key
@@ -60,22 +60,16 @@ const selectByID = selectOne + `s.key = (
     AND (SELECT count(*) FROM grants g WHERE g.audience = m.audience AND g.snapshot = k.key AND ` + liveGrant + `) > 0
   LIMIT 1 OFFSET 0)) AND s.id || '' = $5`
 
-// record is a snapshot with the key of its bytes.
-type record struct {
-	snap.Snapshot
-	blob string
-}
-
 // scanSnapshot reads a row of snapshotColumns, shared and received for a caller.
-func scanSnapshot(row scanner, c snap.Caller) (f record, err error) {
+func scanSnapshot(row scanner, c snap.Caller) (f snap.Snapshot, err error) {
 	var slug, orgName, email, name sql.NullString
 	var owner, received sql.NullInt64
 	var created int64
 	err = row.Scan(&f.Key, &f.ID, &f.Org.ID, &slug, &orgName, &owner, &email, &name,
-		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &f.blob, &created, &f.Groups, &f.Orgs, &f.Shared,
+		&f.Target, &f.Name, &f.Type, &f.Engine, &f.Size, &f.SHA256, &created, &f.Groups, &f.Orgs, &f.Shared,
 		&received)
 	if err != nil {
-		return record{}, err
+		return snap.Snapshot{}, err
 	}
 	f.Created = time.UnixMilli(created).UTC()
 	f.Org.Slug, f.Org.Name = slug.String, orgName.String
@@ -89,10 +83,10 @@ func scanSnapshot(row scanner, c snap.Caller) (f record, err error) {
 		f.Shared, f.Received, f.Expires = true, true, timeOrNever(received.Int64)
 	}
 	f.Outside = f.Orgs > 0 && f.Org.ID == c.Org.ID
-	if snap.Allowed(c, snap.ActShare, f.Snapshot) != nil {
+	if snap.Allowed(c, snap.ActShare, f) != nil {
 		f.Groups = 0
 	}
-	if snap.Allowed(c, snap.ActShareOrg, f.Snapshot) != nil {
+	if snap.Allowed(c, snap.ActShareOrg, f) != nil {
 		f.Orgs = 0
 	}
 	return f, nil
@@ -101,8 +95,7 @@ func scanSnapshot(row scanner, c snap.Caller) (f record, err error) {
 // snapshots runs a statement that returns rows for scanSnapshot, newest first.
 func (s *Store) snapshots(ctx context.Context, c snap.Caller, text string, args ...any) ([]snap.Snapshot, error) {
 	all, err := collect(ctx, s, text, func(rows *sql.Rows) (snap.Snapshot, error) {
-		f, err := scanSnapshot(rows, c)
-		return f.Snapshot, err
+		return scanSnapshot(rows, c)
 	}, args...)
 	newestFirst(all)
 	return all, err
@@ -112,17 +105,11 @@ func (s *Store) snapshots(ctx context.Context, c snap.Caller, text string, args 
 // snap.ErrNotFound, after the same work, when it does not exist and when the
 // caller may not see it.
 func (s *Store) Snapshot(ctx context.Context, c snap.Caller, id string) (snap.Snapshot, error) {
-	sn, _, err := s.Object(ctx, c, id)
-	return sn, err
-}
-
-// Object is [Store.Snapshot] with the key of the snapshot's bytes in the blob store.
-func (s *Store) Object(ctx context.Context, c snap.Caller, id string) (sn snap.Snapshot, blobKey string, err error) {
-	f, err := scanSnapshot(s.row(ctx, selectByID, append(s.viewer(c), id)...), c)
+	sn, err := scanSnapshot(s.row(ctx, selectByID, append(s.viewer(c), id)...), c)
 	if err != nil {
-		return snap.Snapshot{}, "", hide(err)
+		return snap.Snapshot{}, hide(err)
 	}
-	return f.Snapshot, f.blob, nil
+	return sn, nil
 }
 
 // Bytes describes where a snapshot's bytes are, with their size and checksum.
@@ -131,7 +118,7 @@ type Bytes struct {
 	Size         int64
 }
 
-// Bytes is [Store.Object] for callers that need only the bytes, such as every range of a download.
+// Bytes is [Store.Snapshot] for callers that need only the bytes, such as every range of a download.
 func (s *Store) Bytes(ctx context.Context, c snap.Caller, id string) (b Bytes, err error) {
 	err = s.row(ctx, selectBytes, c.Principal(), s.now().UnixMilli(), id).Scan(&b.Blob, &b.SHA256, &b.Size)
 	return b, hide(err)

@@ -56,7 +56,7 @@ func (s *Store) FindPush(ctx context.Context, c snap.Caller, u Upload) (done *sn
 		append(s.viewer(c), userID(c).Int64, u.SHA256, u.Target, u.Name, string(u.Type))...), c)
 	switch {
 	case err == nil:
-		return &f.Snapshot, nil, nil
+		return &f, nil, nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return nil, nil, err
 	}
