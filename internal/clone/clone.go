@@ -184,7 +184,7 @@ func (r *Room) finish(ctx context.Context, h Held, err error) (Held, error) {
 
 // Branch makes a clone from another clone as it is now. The caller must release the result.
 func (r *Room) Branch(ctx context.Context, from string, q Request, terminate bool) (Held, error) {
-	source, release, err := r.take(from)
+	source, release, err := r.acquire(from)
 	if err != nil {
 		return Held{}, err
 	}
@@ -229,7 +229,7 @@ func (r *Room) reserveBranch(ctx context.Context, source Clone, q Request) (h He
 
 // Reset puts a clone back to its snapshot. It keeps its URL. load is called if its template is gone.
 func (r *Room) Reset(ctx context.Context, name string, jobs int, load Load) (Clone, error) {
-	c, release, err := r.take(name)
+	c, release, err := r.acquire(name)
 	if err != nil {
 		return c, err
 	}
@@ -293,8 +293,8 @@ func (r *Room) Names() (names []string) {
 	return names
 }
 
-// take returns a clone that is ready, and its lock. It fails with conflict if a process uses it.
-func (r *Room) take(name string) (Clone, func(), error) {
+// acquire returns a clone that is ready, and its lock. It fails with conflict if a process uses it.
+func (r *Room) acquire(name string) (Clone, func(), error) {
 	c, err := r.Find(name)
 	if err != nil {
 		return c, nil, err
@@ -332,7 +332,7 @@ func (c Clone) doing() string {
 
 // Drop drops a clone and forgets it.
 func (r *Room) Drop(ctx context.Context, name string) error {
-	c, release, err := r.take(name)
+	c, release, err := r.acquire(name)
 	if err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func (r *Room) Drop(ctx context.Context, name string) error {
 
 // Forget removes a clone from the record without dropping its database, for one whose server is gone.
 func (r *Room) Forget(name string) (Clone, error) {
-	c, release, err := r.take(name)
+	c, release, err := r.acquire(name)
 	if err != nil {
 		return c, err
 	}
@@ -409,14 +409,14 @@ func (r *Room) List(ctx context.Context) ([]Listed, error) {
 		}
 	}
 	for _, on := range servers {
-		r.look(ctx, all, on)
+		r.describe(ctx, all, on)
 	}
 	slices.SortStableFunc(all, func(a, b Listed) int { return a.Created.Compare(b.Created) })
 	return all, nil
 }
 
-// look describes the databases of one server.
-func (r *Room) look(ctx context.Context, all []Listed, on []int) {
+// describe fills in the databases of one server.
+func (r *Room) describe(ctx context.Context, all []Listed, on []int) {
 	cloner, _, err := r.place(all[on[0]].Clone)
 	var urls []string
 	for _, i := range on {

@@ -55,7 +55,7 @@ func parsePath(text string) (path, error) {
 		return path{}, err
 	}
 	out.attribute, out.sub, _ = strings.Cut(out.attribute, ".")
-	if p.take("[") {
+	if p.consume("[") {
 		if out.sub != "" {
 			return path{}, p.fail("a sub-attribute cannot have a filter")
 		}
@@ -63,10 +63,10 @@ func parsePath(text string) (path, error) {
 			return path{}, err
 		}
 		p.space()
-		if !p.take("]") {
+		if !p.consume("]") {
 			return path{}, p.fail("the filter does not end with ]")
 		}
-		if p.take(".") {
+		if p.consume(".") {
 			if out.sub, err = p.name(); err != nil {
 				return path{}, err
 			}
@@ -104,8 +104,8 @@ func (p *parser) rest() string {
 	return p.text
 }
 
-// take consumes a mark if it is next.
-func (p *parser) take(mark string) bool {
+// consume consumes a mark if it is next.
+func (p *parser) consume(mark string) bool {
 	rest, ok := strings.CutPrefix(p.text, mark)
 	p.text = rest
 	return ok
@@ -172,7 +172,7 @@ func (p *parser) attribute() (string, error) {
 		p.text = p.text[colon+1:]
 	}
 	name, err := p.name()
-	if err == nil && p.take(".") {
+	if err == nil && p.consume(".") {
 		var sub string
 		sub, err = p.name()
 		name += "." + sub

@@ -397,14 +397,14 @@ func (Engine) Look(ctx context.Context, urls []string) ([]engine.Look, error) {
 		if err != nil {
 			return nil, err
 		}
-		if all[i], err = look(ctx, conn, d.name()); err != nil {
+		if all[i], err = lookUp(ctx, conn, d.name()); err != nil {
 			return nil, d.failure(err)
 		}
 	}
 	return all, nil
 }
 
-func look(ctx context.Context, conn *pgx.Conn, name string) (l engine.Look, err error) {
+func lookUp(ctx context.Context, conn *pgx.Conn, name string) (l engine.Look, err error) {
 	err = conn.QueryRow(ctx, "SELECT count(*) > 0, coalesce(max(pg_database_size(oid)), 0) FROM pg_database WHERE "+
 		"datname = $1", name).Scan(&l.Exists, &l.Size)
 	if err == nil {
