@@ -151,13 +151,13 @@ func (s *Store) Sent(ctx context.Context, l Lane, d Delivery, o Outcome) (held b
 		if held = n > 0; err != nil || !held || o.Status == errNoLine {
 			return err
 		}
-		return s.settle(ctx, tx, l.Webhook, d, o)
+		return s.recordAttempt(ctx, tx, l.Webhook, d, o)
 	})
 	return held, err
 }
 
-// settle changes the state of a webhook after an attempt.
-func (s *Store) settle(ctx context.Context, tx *sql.Tx, w Webhook, d Delivery, o Outcome) error {
+// recordAttempt changes the state of a webhook after an attempt.
+func (s *Store) recordAttempt(ctx context.Context, tx *sql.Tx, w Webhook, d Delivery, o Outcome) error {
 	now := s.now()
 	if o.OK {
 		_, err := tx.ExecContext(ctx, `UPDATE webhooks SET failures = 0, next_at = 0, ok_at = $2 WHERE id = $1`,

@@ -343,7 +343,7 @@ func (Engine) Look(ctx context.Context, urls []string) (all []engine.Look, err e
 			if err != nil {
 				return err
 			}
-			if all[i], err = look(ctx, db, d.name); err != nil {
+			if all[i], err = lookUp(ctx, db, d.name); err != nil {
 				return err
 			}
 		}
@@ -352,7 +352,7 @@ func (Engine) Look(ctx context.Context, urls []string) (all []engine.Look, err e
 	return all, err
 }
 
-func look(ctx context.Context, db *sql.DB, name string) (l engine.Look, err error) {
+func lookUp(ctx context.Context, db *sql.DB, name string) (l engine.Look, err error) {
 	err = db.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM information_schema.schemata WHERE schema_name = ?),
 		(SELECT coalesce(CAST(sum(data_length + index_length) AS SIGNED), 0) FROM information_schema.tables WHERE table_schema = ?)`,
 		name, name).Scan(&l.Exists, &l.Size)
