@@ -99,6 +99,9 @@ type AuditDetail struct {
 	URL          string     `json:"url,omitempty"`     // of the webhook
 	Webhook      int64      `json:"webhook,omitempty"` // ID of the webhook
 	Reason       string     `json:"reason,omitempty"`  // why it was disabled
+	Issuer       string     `json:"issuer,omitempty"`  // of the CI system's token that a key was given for
+	Subject      string     `json:"subject,omitempty"` // of that token
+	Rule         string     `json:"rule,omitempty"`    // fingerprint of the trust rule that gave the key; Name has its name
 	// Settings are the changed settings of the configuration, by name.
 	Settings []SettingChange `json:"settings,omitempty"`
 }

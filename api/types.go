@@ -330,6 +330,8 @@ type AuthConfig struct {
 	AuthURL  string   `json:"auth_url" doc:"issuer of the auth service"`
 	ClientID string   `json:"client_id"`
 	Scopes   []string `json:"scopes"`
+	// ExchangeURL is where a CI job exchanges its token for a credential (RFC 8693).
+	ExchangeURL string `json:"exchange_url,omitempty" doc:"where CI jobs exchange their tokens; absent if no organization trusts any"`
 }
 
 // Problem is the body of every error (RFC 9457, application/problem+json).

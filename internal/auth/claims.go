@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"snap"
@@ -64,17 +65,31 @@ func lookUp(claims map[string]any, name string) (any, bool) {
 	if value, ok := claims[name]; ok {
 		return value, true
 	}
-	var value any = claims
-	for part := range strings.SplitSeq(name, ".") {
-		level, ok := value.(map[string]any)
-		if !ok {
-			return nil, false
+	for i, r := range name {
+		if r != '.' {
+			continue
 		}
-		if value, ok = level[part]; !ok {
-			return nil, false
+		if inner, ok := claims[name[:i]].(map[string]any); ok {
+			if value, ok := lookUp(inner, name[i+1:]); ok {
+				return value, true
+			}
 		}
 	}
-	return value, true
+	return nil, false
+}
+
+// ClaimText returns a claim that is a string, number or boolean, as text. name is the claim's literal
+// name or a dotted path, such as kubernetes.io.serviceaccount.uid, in which a name may have dots.
+func ClaimText(claims map[string]any, name string) (text string, ok bool) {
+	switch v, _ := lookUp(claims, name); v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case bool:
+		return strconv.FormatBool(v), true
+	}
+	return "", false
 }
 
 func tooManyToList(claims map[string]any, name string) bool {

@@ -90,6 +90,16 @@ type KeySpec struct {
 	CreatedBy int64          // the user who creates it; 0 means the operator
 }
 
+// NewSecret returns the secret of a new key of a kind, its hash for the store, and the part of it that
+// may be shown later.
+func NewSecret(kind snap.CredentialKind) (secret string, sum []byte, hint string) {
+	secret = newSecret(kind)
+	return secret, hash(secret), keyHint(secret)
+}
+
+// HashOf returns the hash under which the store knows a key's secret.
+func HashOf(secret string) []byte { return hash(secret) }
+
 // NewKey creates an API key and returns its secret, which cannot be retrieved later. It fails with
 // invalid when the fields of k do not fit together, and with policy_refused when it would last longer
 // than the organization's policy allows. Authorization is the caller's job.

@@ -108,6 +108,7 @@ type Organization struct {
 	SignIn SignIn      `yaml:"sign_in" koanf:"sign_in"`
 	Users  []LocalUser `yaml:"users" koanf:"users"` // for type: local only
 	Policy Policy      `yaml:"policy" koanf:"policy"`
+	Trust  []Trust     `yaml:"trust" koanf:"trust"`
 }
 
 // SignIn is an identity provider: type oidc, or local for trials.
@@ -385,6 +386,7 @@ func (o Organization) check() (wrong []string) {
 	default:
 		wrong = append(wrong, fmt.Sprintf("sign_in type %q is neither oidc nor local", o.SignIn.Type))
 	}
+	wrong = append(wrong, o.checkTrust()...)
 	for role := range o.SignIn.Roles {
 		if !role.Valid() {
 			wrong = append(wrong, fmt.Sprintf("sign_in roles: %q is not a role", role))
@@ -515,6 +517,9 @@ func (c Config) signIn() []signin.Organization {
 				Claims: auth.ClaimNames{Groups: i.GroupsClaim, ExternalID: i.ExternalIDClaim}, Roles: i.Roles,
 				AllowPrivate: i.AllowPrivate,
 			}
+		}
+		for _, t := range o.Trust {
+			org.Trust = append(org.Trust, t.rule(c.PublicURL))
 		}
 		out = append(out, org)
 	}

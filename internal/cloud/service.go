@@ -217,7 +217,7 @@ func (s *Service) openAuth(ctx context.Context, limiter *limit.Limiter) (err err
 		return err
 	}
 	s.web.authSettings = api.AuthConfig{AuthURL: s.signin.Issuer(), ClientID: s.config.Auth.ClientID,
-		Scopes: []string{"openid", "offline_access"}}
+		Scopes: []string{"openid", "offline_access"}, ExchangeURL: s.signin.ExchangeURL()}
 	options := auth.Options{
 		Issuer: s.signin.Issuer(), Audience: s.config.Auth.Audience, PublicURL: s.config.PublicURL, Sealer: sealer,
 		Now: s.now, Proxies: proxies, Log: s.log, Confirm: s.signin.ConfirmKey,

@@ -75,6 +75,9 @@ func (o Organization) settings(to map[string]string) {
 	} {
 		to["sign_in."+name] = value
 	}
+	for _, t := range o.Trust {
+		to["trust."+t.Name] = t.String()
+	}
 	for role, groups := range in.Roles {
 		to["sign_in.roles."+string(role)] = sorted(groups)
 	}

@@ -34,7 +34,7 @@ func (s *Service) metadata(w http.ResponseWriter, _ *http.Request) {
 		JWKS:                s.issuer + "/jwks",
 		Scopes:              scopes(),
 		ResponseTypes:       []string{},
-		Grants:              []string{grantDevice, grantRefresh},
+		Grants:              s.grants(),
 		TokenAuth:           []string{"none"},
 		RevocationAuth:      []string{"none"},
 		SubjectTypes:        []string{"public"},
@@ -52,4 +52,13 @@ func (s *Service) jwks(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/jwk-set+json")
 	w.Header().Set("Cache-Control", "public, max-age=300")
 	_, _ = w.Write(set)
+}
+
+// grants returns the grant types that the token endpoint supports: the exchange only if it accepts
+// somebody's tokens.
+func (s *Service) grants() []string {
+	if s.ExchangeURL() == "" {
+		return []string{grantDevice, grantRefresh}
+	}
+	return []string{grantDevice, grantRefresh, grantExchange}
 }

@@ -84,13 +84,19 @@ func (h *house) hasAudit(action snap.AuditAction, user string) {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	if _, err := h.store.Sequence(h.t.Context(), org.ID,
-		auditlog.NewKey(ed25519.NewKeyFromSeed(make([]byte, 32)))); err != nil {
-		h.t.Fatal(err)
-	}
+	h.sequence(org.ID)
 	page, err := h.store.Audit(h.t.Context(), snap.Caller{Org: org.OrgRef}, store.AuditQuery{Action: action, Limit: 10})
 	if err != nil || len(page.Items) != 1 || page.Items[0].Detail.User != user {
 		h.t.Errorf("%s: %+v, %v", action, page.Items, err)
+	}
+}
+
+// sequence numbers the waiting lines of an organization's audit log.
+func (h *house) sequence(orgID int64) {
+	h.t.Helper()
+	key := auditlog.NewKey(ed25519.NewKeyFromSeed(make([]byte, 32)))
+	if _, err := h.store.Sequence(h.t.Context(), orgID, key); err != nil {
+		h.t.Fatal(err)
 	}
 }
 

@@ -45,6 +45,7 @@ type Organization struct {
 	// unconfirmed, and MaxLogin how long after their last sign-in a session ends. Zero is the
 	// default.
 	Recheck, MaxStaleness, MaxLogin time.Duration
+	Trust                           []Trust // whose CI jobs get credentials; the first that accepts a job applies
 }
 
 // Options configures a [Service].
@@ -59,7 +60,7 @@ type Options struct {
 	Now            func() time.Time // nil is time.Now
 	Log            *slog.Logger     // nil is slog.Default
 	// Count is called with the outcome of each sign-in and refresh. The door is
-	// password, provider, device, refresh or logout; the outcome ok, wrong, limited,
+	// password, provider, device, refresh, logout or exchange; the outcome ok, wrong, limited,
 	// refused, expired, reused, unavailable or failed. It may be nil.
 	Count func(door, outcome string)
 }
@@ -84,6 +85,7 @@ type Service struct {
 	views   *look.Views
 	assets  *look.Assets
 	cross   *http.CrossOriginProtection
+	issuers issuers // of CI jobs' tokens
 }
 
 // organization is an [Organization] with its record in the store.
@@ -94,6 +96,7 @@ type organization struct {
 	oidc     *OIDC
 	provider *auth.Provider // with oidc
 	fresh    freshness
+	trust    []Trust
 }
 
 // New returns the service. It applies the local users to the store as if each had just signed in.
@@ -144,6 +147,14 @@ func New(ctx context.Context, s *store.Store, o Options) (*Service, error) {
 	return v, nil
 }
 
+// ExchangeURL returns where CI jobs exchange their tokens, or "" if no organization trusts any.
+func (s *Service) ExchangeURL() string {
+	if slices.ContainsFunc(s.orgs, func(o organization) bool { return len(o.trust) > 0 }) {
+		return s.issuer + "/token"
+	}
+	return ""
+}
+
 // Issuer returns {public_url}/auth.
 func (s *Service) Issuer() string { return s.issuer }
 
@@ -157,7 +168,7 @@ func (s *Service) applyOrganizations(ctx context.Context, all []Organization) er
 			return fmt.Errorf("organization %s: sign_in needs either local users or an identity provider", o.Slug)
 		}
 		org := organization{OrgRef: found.OrgRef, oidc: o.OIDC, local: map[string]LocalUser{}, domains: domainsOf(o),
-			fresh: freshnessOf(o)}
+			fresh: freshnessOf(o), trust: o.Trust}
 		if o.OIDC != nil {
 			if org.provider, err = auth.NewProvider(o.OIDC.Issuer, o.OIDC.AllowPrivate, s.now); err != nil {
 				return fmt.Errorf("organization %s: %w", o.Slug, err)
@@ -169,6 +180,9 @@ func (s *Service) applyOrganizations(ctx context.Context, all []Organization) er
 			}
 		}
 		if err := s.retireLocalUsers(ctx, org); err != nil {
+			return fmt.Errorf("organization %s: %w", o.Slug, err)
+		}
+		if err := s.applyTrust(ctx, org); err != nil {
 			return fmt.Errorf("organization %s: %w", o.Slug, err)
 		}
 		s.orgs = append(s.orgs, org)

@@ -32,7 +32,7 @@ type tokenAnswer struct {
 	IDToken      string `json:"id_token,omitempty"`
 }
 
-// token is the token endpoint (RFC 6749 section 3.2). It accepts POST only, with two grant types.
+// token is the token endpoint (RFC 6749 section 3.2). It accepts POST only, with three grant types.
 func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.form(w, r)
 	if !ok {
@@ -43,11 +43,13 @@ func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 		s.deviceGrant(w, r, f)
 	case grantRefresh:
 		s.refreshGrant(w, r, f)
+	case grantExchange:
+		s.exchangeGrant(w, r, f)
 	case "":
 		s.writeOAuthError(w, http.StatusBadRequest, "invalid_request", "grant_type is missing")
 	default:
 		s.writeOAuthError(w, http.StatusBadRequest, "unsupported_grant_type",
-			"only the device code and refresh token grants are supported")
+			"only the device code, refresh token and token exchange grants are supported")
 	}
 }
 

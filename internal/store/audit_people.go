@@ -16,9 +16,10 @@ func (s *Store) recordKey(ctx context.Context, tx *sql.Tx, id int64, action snap
 	d := snap.AuditDetail{Key: id}
 	var scopes string
 	err := tx.QueryRowContext(ctx, `
-		SELECT k.org_id, k.kind, k.name, coalesce(u.email, ''), coalesce(u.id, 0), k.scopes, k.expires_at
+		SELECT k.org_id, k.kind, k.name, coalesce(u.email, ''), coalesce(u.id, 0), k.scopes, k.expires_at,
+			k.token_issuer, k.token_subject, k.trust
 		FROM api_keys k LEFT JOIN users u ON u.id = k.user_id WHERE k.id = $1`, id).
-		Scan(&org, &d.Kind, &d.Name, &d.User, &d.Account, &scopes, &expires)
+		Scan(&org, &d.Kind, &d.Name, &d.User, &d.Account, &scopes, &expires, &d.Issuer, &d.Subject, &d.Rule)
 	if err != nil {
 		return err
 	}

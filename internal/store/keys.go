@@ -102,17 +102,19 @@ func (s *Store) Keys(ctx context.Context, c snap.Caller, q KeyQuery) ([]Key, err
 		}
 		return s.OrgKeys(ctx, c.Org.ID, q.Idle)
 	}
-	return s.keys(ctx, `WHERE k.user_id = $1`+unusedKey, c.User.ID, s.idleBefore(q.Idle))
+	return s.keys(ctx, `WHERE k.user_id = $1`+unusedKey, c.User.ID, s.idleBefore(q.Idle), s.now().UnixMilli())
 }
 
 // OrgKeys returns all keys of an organization that were not revoked and were not used for at least
 // idle, the newest first. It is for the operator.
 func (s *Store) OrgKeys(ctx context.Context, orgID int64, idle time.Duration) ([]Key, error) {
-	return s.keys(ctx, `WHERE k.org_id = $1`+unusedKey, orgID, s.idleBefore(idle))
+	return s.keys(ctx, `WHERE k.org_id = $1`+unusedKey, orgID, s.idleBefore(idle), s.now().UnixMilli())
 }
 
-// unusedKey continues a query for keys that were last used at or before $2.
-const unusedKey = ` AND k.revoked_at IS NULL AND coalesce(k.last_used_at, k.created_at) <= $2 ORDER BY k.id DESC`
+// unusedKey continues a query for keys that were last used at or before $2. It leaves out credentials
+// of CI jobs that have expired by $3.
+const unusedKey = ` AND k.revoked_at IS NULL AND coalesce(k.last_used_at, k.created_at) <= $2
+	AND (k.trust = '' OR k.expires_at > $3) ORDER BY k.id DESC`
 
 func (s *Store) idleBefore(idle time.Duration) int64 {
 	if idle <= 0 {

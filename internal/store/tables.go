@@ -26,6 +26,8 @@ func tables() []table {
 		{name: "declines"},
 		{name: "retention"},
 		{name: "api_keys", identity: "id"},
+		{name: "trust_rules"},
+		{name: "exchanged_tokens"},
 		{name: "sign_ins"},
 		{name: "logout_tokens"},
 		{name: "scim_users", identity: "key"},

@@ -1,0 +1,104 @@
+package cloud
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/signin"
+)
+
+// Trust accepts the tokens of a CI system's jobs; see signin.Trust. A claim is one value or a list.
+type Trust struct {
+	Name         string           `yaml:"name" koanf:"name"`
+	Type         signin.TrustType `yaml:"type" koanf:"type"`
+	Issuer       string           `yaml:"issuer" koanf:"issuer"`
+	Audience     string           `yaml:"audience" koanf:"audience"` // empty: public_url
+	Claims       map[string]any   `yaml:"claims" koanf:"claims"`
+	Scopes       []snap.Scope     `yaml:"scopes" koanf:"scopes"`
+	User         string           `yaml:"user" koanf:"user"`
+	AllowPrivate bool             `yaml:"allow_private" koanf:"allow_private"`
+}
+
+// The issuers that need no issuer in the configuration.
+const (
+	issuerGitHub = "https://token.actions.githubusercontent.com"
+	issuerGitLab = "https://gitlab.com"
+)
+
+// rule returns the rule. Claims that are neither texts, numbers nor lists of these are left out;
+// checkTrust reports them.
+func (t Trust) rule(publicURL string) signin.Trust {
+	usual := map[signin.TrustType]string{signin.TrustGitHub: issuerGitHub, signin.TrustGitLab: issuerGitLab}[t.Type]
+	out := signin.Trust{Name: t.Name, Type: t.Type, Issuer: cmp.Or(t.Issuer, usual),
+		Audience: cmp.Or(t.Audience, publicURL), Claims: map[string][]string{}, Scopes: t.Scopes, User: t.User,
+		AllowPrivate: t.AllowPrivate}
+	for name, value := range t.Claims {
+		out.Claims[name], _ = claimValues(value)
+	}
+	return out
+}
+
+// claimValues reads the values of a claim: a text, a whole number, true or false, or a list of these.
+func claimValues(value any) (values []string, ok bool) {
+	switch v := value.(type) {
+	case string:
+		return []string{v}, true
+	case int, int64, uint64, bool:
+		return []string{fmt.Sprint(v)}, true
+	case []any:
+		for _, entry := range v {
+			one, ok := claimValues(entry)
+			if !ok || len(one) != 1 {
+				return nil, false
+			}
+			values = append(values, one[0])
+		}
+		return values, true
+	}
+	return nil, false
+}
+
+func (o Organization) checkTrust() (wrong []string) {
+	names := map[string]bool{}
+	for _, t := range o.Trust {
+		at := fmt.Sprintf("trust %q: ", t.Name)
+		if names[t.Name] {
+			wrong = append(wrong, at+"the name is used twice")
+		}
+		names[t.Name] = true
+		for _, name := range slices.Sorted(maps.Keys(t.Claims)) {
+			if _, ok := claimValues(t.Claims[name]); !ok {
+				wrong = append(wrong, at+"the claim "+name+" must be a text, a whole number or a list of these")
+			}
+		}
+		rule := t.rule("https://cloud.invalid") // the public URL is checked elsewhere
+		for _, problem := range rule.Check() {
+			wrong = append(wrong, at+problem)
+		}
+		if rule.Issuer == o.SignIn.Issuer && rule.Audience == o.SignIn.ClientID {
+			wrong = append(wrong, at+"the audience is that of people who sign in; use public_url")
+		}
+	}
+	return wrong
+}
+
+// String describes the rule in one line, for the audit log.
+func (t Trust) String() string {
+	rule := t.rule("public_url")
+	parts := []string{"type " + string(rule.Type), "issuer " + rule.Issuer, "audience " + rule.Audience}
+	for _, name := range slices.Sorted(maps.Keys(rule.Claims)) {
+		parts = append(parts, name+" "+strings.Join(rule.Claims[name], " or "))
+	}
+	if rule.User != "" {
+		return strings.Join(append(parts, "acts as "+rule.User), ", ")
+	}
+	var scopes []string
+	for _, s := range rule.Scopes {
+		scopes = append(scopes, string(s))
+	}
+	return strings.Join(append(parts, "scopes "+strings.Join(scopes, " ")), ", ")
+}

@@ -1,0 +1,251 @@
+package signin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"snap"
+	"snap/internal/auth"
+	"snap/internal/store"
+)
+
+// grantExchange exchanges the token of a CI job for a credential (RFC 8693).
+const grantExchange = "urn:ietf:params:oauth:grant-type:token-exchange"
+
+// Token types (RFC 8693 section 3).
+const (
+	typeIDToken     = "urn:ietf:params:oauth:token-type:id_token"
+	typeJWT         = "urn:ietf:params:oauth:token-type:jwt"
+	typeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
+)
+
+// CredentialLife is how long the credential of a CI job is valid.
+const CredentialLife = 15 * time.Minute
+
+// exchangeAnswer is the response of a token exchange (RFC 8693 section 2.2.1). The access token is an
+// API key, for the agent mount.
+type exchangeAnswer struct {
+	AccessToken  string `json:"access_token"`
+	IssuedType   string `json:"issued_token_type"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int    `json:"expires_in"`
+	Scope        string `json:"scope,omitempty"`
+	Organization string `json:"organization"` // slug
+}
+
+// exchangeRequest holds the parameters of a token exchange. organization is our own: it chooses among
+// organizations that trust the same job.
+type exchangeRequest struct {
+	token, previous, organization string
+	scopes                        []snap.Scope
+}
+
+// oauthRefusal is an error of the token endpoint for the client.
+type oauthRefusal struct{ code, description string }
+
+func (e oauthRefusal) Error() string { return e.code + ": " + e.description }
+
+// errNoTrust is the single answer for a token that is not accepted, whatever the reason, which is in
+// the log.
+var errNoTrust = oauthRefusal{"invalid_request", "the subject_token is not valid, or no trust rule accepts it; the " +
+	"service's log has the reason"}
+
+// exchangeGrant answers a token exchange. Any client may send it, because the token is the credential.
+func (s *Service) exchangeGrant(w http.ResponseWriter, r *http.Request, f url.Values) {
+	if (f.Has("client_id") || r.Header.Get("Authorization") != "") && !s.requireClient(w, r, f) {
+		return
+	}
+	answer, err := s.exchange(r, f)
+	var refused oauthRefusal
+	switch {
+	case errors.As(err, &refused):
+		s.count("exchange", "refused")
+		s.writeOAuthError(w, http.StatusBadRequest, refused.code, refused.description)
+	case errors.Is(err, auth.ErrProviderDown):
+		s.count("exchange", "unavailable")
+		s.log.WarnContext(r.Context(), "the keys of a CI system cannot be read", "error", err)
+		w.Header().Set("Retry-After", retrySoon)
+		s.writeOAuthError(w, http.StatusServiceUnavailable, "temporarily_unavailable",
+			"the issuer's keys cannot be read; try again in a moment")
+	case err != nil:
+		s.count("exchange", outcome(err))
+		s.failed(w, r, err)
+	default:
+		s.count("exchange", "ok")
+		writeJSON(w, http.StatusOK, answer)
+	}
+}
+
+func readExchange(f url.Values) (q exchangeRequest, err error) {
+	switch requested := f.Get("requested_token_type"); {
+	case f.Get("subject_token") == "":
+		return q, oauthRefusal{"invalid_request", "subject_token is missing"}
+	case f.Get("subject_token_type") != typeIDToken && f.Get("subject_token_type") != typeJWT:
+		return q, oauthRefusal{"invalid_request", "subject_token_type must be " + typeIDToken + " or " + typeJWT}
+	case requested != "" && requested != typeAccessToken:
+		return q, oauthRefusal{"invalid_request", "requested_token_type must be " + typeAccessToken}
+	case f.Has("actor_token") != f.Has("actor_token_type"),
+		f.Has("actor_token") && f.Get("actor_token_type") != typeAccessToken:
+		return q, oauthRefusal{"invalid_request", "actor_token must be the previous credential, and actor_token_type " +
+			typeAccessToken}
+	}
+	q = exchangeRequest{token: f.Get("subject_token"), previous: f.Get("actor_token"),
+		organization: f.Get("organization")}
+	for _, word := range strings.Fields(f.Get("scope")) {
+		if !slices.Contains(snap.Scopes(), snap.Scope(word)) {
+			return q, oauthRefusal{"invalid_scope", "the scopes are pull, push and private"}
+		}
+		q.scopes = append(q.scopes, snap.Scope(word))
+	}
+	return q, nil
+}
+
+// exchange verifies a job's token, finds the rule that accepts it and gives a credential.
+func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error) {
+	ctx := r.Context()
+	q, err := readExchange(f)
+	if err != nil {
+		return exchangeAnswer{}, err
+	}
+	org, rule, issued, err := s.trusted(ctx, q)
+	if err != nil {
+		return exchangeAnswer{}, err
+	}
+	e := store.Exchange{
+		OrgID: org.ID, Rule: rule.fingerprint(), Issuer: issued.Issuer, Subject: issued.Subject,
+		Token: digest(issued.Issuer + "\n" + issued.ID), Until: issued.Expires, Kind: snap.PipelineKey,
+		Name: printable(fmt.Sprintf("%s: %s of %s", rule.Name, issued.Subject, issued.Issuer), 300), Scopes: rule.Scopes,
+		Expires: s.now().Add(CredentialLife),
+	}
+	if len(q.scopes) > 0 {
+		e.Scopes = q.scopes
+	}
+	if q.previous != "" {
+		e.Previous = auth.HashOf(q.previous)
+	}
+	if rule.User != "" {
+		if e.UserID, err = s.serviceUser(ctx, org, rule); err != nil {
+			return exchangeAnswer{}, err
+		}
+		e.Kind, e.Scopes = snap.UserKey, nil
+	}
+	secret, sum, hint := auth.NewSecret(e.Kind)
+	e.Hash, e.Hint = sum, hint
+	key, err := s.store.Exchange(ctx, e)
+	if code := snap.CodeOf(err); code == snap.CodeConflict || code == snap.CodeForbidden {
+		return exchangeAnswer{}, s.untrusted(ctx, issued.Issuer, issued.Subject, err.Error())
+	}
+	if err != nil {
+		return exchangeAnswer{}, err
+	}
+	s.log.InfoContext(ctx, "a CI job got a credential", "organization", org.Slug, "rule", rule.Name, "issuer",
+		issued.Issuer, "subject", issued.Subject, "key", key.ID)
+	return exchangeAnswer{AccessToken: secret, IssuedType: typeAccessToken, TokenType: "Bearer",
+		ExpiresIn: int(CredentialLife.Seconds()), Scope: words(e.Scopes), Organization: org.Slug}, nil
+}
+
+func words(scopes []snap.Scope) string {
+	var all []string
+	for _, scope := range scopes {
+		all = append(all, string(scope))
+	}
+	return strings.Join(all, " ")
+}
+
+// untrusted logs why a token was refused, and returns the answer.
+func (s *Service) untrusted(ctx context.Context, issuer, subject, why string) error {
+	s.log.WarnContext(ctx, "the token of a CI job was refused", "issuer", printable(issuer, 200), "subject",
+		printable(subject, 200), "reason", why)
+	return errNoTrust
+}
+
+// trusted verifies a token for every rule of its issuer, and returns the first one of an organization
+// that accepts it. Several organizations may trust a job only if the request names one of them.
+func (s *Service) trusted(ctx context.Context, q exchangeRequest) (in organization, by Trust, issued auth.Issued,
+	err error) {
+	named := auth.NamedIssuer(q.token)
+	why := "no rule names this issuer"
+	for _, org := range s.orgs {
+		if q.organization != "" && org.Slug != q.organization {
+			continue
+		}
+		for _, rule := range org.trust {
+			if rule.Issuer != named {
+				continue
+			}
+			token, reason, err := s.accepts(ctx, rule, q)
+			if err != nil {
+				return in, by, issued, err
+			}
+			if reason != "" {
+				why = "rule " + rule.Name + " of " + org.Slug + ": " + reason
+				continue
+			}
+			if in.ID != 0 {
+				return in, by, issued, oauthRefusal{"invalid_request",
+					"several organizations trust this job; choose one with the parameter organization"}
+			}
+			in, by, issued = org, rule, token
+			break
+		}
+	}
+	if in.ID == 0 {
+		return in, by, issued, s.untrusted(ctx, named, "", why)
+	}
+	return in, by, issued, nil
+}
+
+// accepts verifies a token and compares it with a rule. It returns the reason if the rule does not
+// accept it, and fails if that cannot be decided now.
+func (s *Service) accepts(ctx context.Context, rule Trust, q exchangeRequest) (t auth.Issued, reason string, err error) {
+	issuer, err := s.issuers.of(s, rule)
+	if err != nil {
+		return t, "", err
+	}
+	t, err = issuer.Verify(ctx, q.token, rule.Audience)
+	switch {
+	case errors.Is(err, auth.ErrProviderDown):
+		return t, "", err
+	case err != nil:
+		return t, err.Error(), nil
+	}
+	if claim := rule.mismatch(t.Claims); claim != "" {
+		found, _ := auth.ClaimText(t.Claims, claim)
+		return t, fmt.Sprintf("the claim %s is %q", claim, printable(found, 100)), nil
+	}
+	if lacks := slices.ContainsFunc(q.scopes, func(sc snap.Scope) bool { return !slices.Contains(rule.Scopes, sc) }); lacks {
+		return t, "the requested scopes are not those of the rule", nil
+	}
+	return t, "", nil
+}
+
+// serviceUser returns the user that a rule's jobs act as, whom the identity provider must have
+// confirmed recently enough, as for a key.
+func (s *Service) serviceUser(ctx context.Context, org organization, rule Trust) (int64, error) {
+	issuer, subject := localIssuer, strings.ToLower(rule.User)
+	if org.oidc != nil {
+		issuer, subject = org.oidc.Issuer, rule.User
+	}
+	u, err := s.store.Account(ctx, org.ID, issuer, subject)
+	if snap.CodeOf(err) == snap.CodeNotFound {
+		return 0, s.untrusted(ctx, rule.Issuer, "", "the user of rule "+rule.Name+" does not exist or is disabled")
+	}
+	if err != nil {
+		return 0, err
+	}
+	use := store.KeyUse{Caller: snap.Caller{Org: org.OrgRef, User: &u}}
+	if t, err := s.store.StandingOf(ctx, u.ID); err == nil {
+		use.Confirmed = t.Checked
+	}
+	err = s.ConfirmKey(ctx, use, true)
+	if errors.Is(err, snap.ErrUnauthenticated) {
+		err = s.untrusted(ctx, rule.Issuer, "", "the identity provider has not confirmed the user of rule "+rule.Name)
+	}
+	return u.ID, err
+}

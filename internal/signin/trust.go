@@ -1,0 +1,220 @@
+package signin
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"snap"
+	"snap/internal/auth"
+)
+
+// TrustType is the kind of system whose tokens a trust rule accepts. It decides which claims the rule
+// must have.
+type TrustType string
+
+// The trust types.
+const (
+	TrustGitHub     TrustType = "github"
+	TrustGitLab     TrustType = "gitlab"
+	TrustKubernetes TrustType = "kubernetes"
+	TrustOther      TrustType = "other"
+)
+
+// Trust is a rule that accepts the tokens of a CI system's jobs. A token matches it when the issuer
+// signed it for the audience and it has one of the given values of every claim.
+type Trust struct {
+	Name             string
+	Type             TrustType
+	Issuer, Audience string
+	Claims           map[string][]string // by name or dotted path
+	Scopes           []snap.Scope        // the job acts as the organization with these
+	User             string              // or as the user with this subject; for local users the e-mail
+	AllowPrivate     bool                // the issuer may be on a private address, and plain http
+}
+
+// identity holds the claims of a system that never mean another repository, project or account later.
+type identity struct {
+	claims []string
+	form   *regexp.Regexp
+	what   string // the form in words
+}
+
+func identities() map[TrustType]identity {
+	number, uid := regexp.MustCompile(`^[0-9]+$`), regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	return map[TrustType]identity{
+		TrustGitHub:     {[]string{"repository_id", "repository_owner_id"}, number, "a number"},
+		TrustGitLab:     {[]string{"project_id", "namespace_id"}, number, "a number"},
+		TrustKubernetes: {[]string{"kubernetes.io.serviceaccount.uid"}, uid, "a UID"},
+		TrustOther:      {[]string{"sub"}, regexp.MustCompile(`.`), "a subject"},
+	}
+}
+
+// Check returns what is wrong with a rule, for its author.
+func (t Trust) Check() (wrong []string) {
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	if t.Name == "" || len(t.Name) > 60 || snap.CleanText(t.Name) != t.Name {
+		say("name must have 1 to 60 characters")
+	}
+	id, known := identities()[t.Type]
+	if !known {
+		say("type %q is none of github, gitlab, kubernetes and other", t.Type)
+	}
+	if u, err := url.Parse(t.Issuer); err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" ||
+		u.Scheme != "https" && !(u.Scheme == "http" && t.AllowPrivate) {
+		say("issuer %q is not an https URL", t.Issuer)
+	}
+	if t.Audience == "" {
+		say("audience is missing; use public_url")
+	}
+	for _, name := range id.claims {
+		if len(t.Claims[name]) == 0 {
+			say("claims lack %s: names can be given to somebody else later, so a rule must name what stays", name)
+		}
+		for _, v := range t.Claims[name] {
+			if !id.form.MatchString(v) {
+				say("the claim %s must be %s, not %q", name, id.what, v)
+			}
+		}
+	}
+	wrong = append(wrong, t.checkValues()...)
+	wrong = append(wrong, t.checkType()...)
+	if (t.User == "") == (len(t.Scopes) == 0) {
+		say("it needs either scopes, to act as the organization, or user, to act as a user")
+	}
+	for _, s := range t.Scopes {
+		if !slices.Contains(snap.Scopes(), s) {
+			say("%q is not a scope; the scopes are pull, push and private", s)
+		}
+	}
+	return wrong
+}
+
+func (t Trust) checkValues() (wrong []string) {
+	for _, name := range slices.Sorted(maps.Keys(t.Claims)) {
+		if len(t.Claims[name]) == 0 {
+			wrong = append(wrong, fmt.Sprintf("the claim %s has no values", name))
+		}
+		for _, v := range t.Claims[name] {
+			if v == "" || strings.ContainsAny(v, "*?") {
+				wrong = append(wrong, fmt.Sprintf("the claim %s has the value %q, but values are compared exactly: "+
+					"there are no wildcards; list every value", name, v))
+			}
+		}
+	}
+	return wrong
+}
+
+// checkType refuses type other for systems whose subjects are only names.
+func (t Trust) checkType() (wrong []string) {
+	if t.Type != TrustOther {
+		return nil
+	}
+	u, err := url.Parse(t.Issuer)
+	if err != nil {
+		return nil
+	}
+	meant := map[string]TrustType{"token.actions.githubusercontent.com": TrustGitHub, "gitlab.com": TrustGitLab}[u.Host]
+	for name := range t.Claims {
+		switch {
+		case strings.HasPrefix(name, "repository"):
+			meant = TrustGitHub
+		case strings.HasPrefix(name, "project_") || strings.HasPrefix(name, "namespace_"):
+			meant = TrustGitLab
+		case strings.HasPrefix(name, "kubernetes.io"):
+			meant = TrustKubernetes
+		}
+	}
+	for _, v := range t.Claims["sub"] {
+		if strings.HasPrefix(v, "system:serviceaccount:") {
+			meant = TrustKubernetes
+		}
+	}
+	if meant != "" {
+		wrong = append(wrong, fmt.Sprintf("its subjects are names; use type %s and the claim %s", meant,
+			strings.Join(identities()[meant].claims, " and ")))
+	}
+	return wrong
+}
+
+// proposed holds the claim that names a job's trigger, and the triggers that run code which somebody
+// only proposed. Tokens of such jobs match a rule only if it lists the trigger.
+func (t Trust) proposed() (claim string, is func(string) bool) {
+	switch t.Type {
+	case TrustGitHub:
+		return "event_name", func(v string) bool { return strings.HasPrefix(v, "pull_request") }
+	case TrustGitLab:
+		return "pipeline_source", func(v string) bool {
+			return v == "merge_request_event" || v == "external_pull_request_event"
+		}
+	}
+	return "", nil
+}
+
+// mismatch returns the claim for which a token does not match the rule, or "".
+func (t Trust) mismatch(claims map[string]any) string {
+	if trigger, is := t.proposed(); trigger != "" && len(t.Claims[trigger]) == 0 {
+		if v, ok := auth.ClaimText(claims, trigger); !ok || is(v) {
+			return trigger
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Claims)) {
+		if v, ok := auth.ClaimText(claims, name); !ok || !slices.Contains(t.Claims[name], v) {
+			return name
+		}
+	}
+	return ""
+}
+
+// fingerprint identifies the rule with all of its content.
+func (t Trust) fingerprint() string {
+	text, err := json.Marshal(t)
+	if err != nil {
+		panic(err) // cannot happen: texts always encode
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// issuers are the CI systems of all rules, by URL and whether it may be private.
+type issuers struct {
+	mu  sync.Mutex
+	all map[string]*auth.Issuer
+}
+
+func (i *issuers) of(s *Service, t Trust) (*auth.Issuer, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	key := fmt.Sprint(t.AllowPrivate, t.Issuer)
+	if known := i.all[key]; known != nil {
+		return known, nil
+	}
+	made, err := auth.NewIssuer(t.Issuer, t.AllowPrivate, s.now)
+	if err == nil {
+		if i.all == nil {
+			i.all = map[string]*auth.Issuer{}
+		}
+		i.all[key] = made
+	}
+	return made, err
+}
+
+// applyTrust checks and records an organization's rules. Credentials of rules that are gone end.
+func (s *Service) applyTrust(ctx context.Context, org organization) error {
+	var prints []string
+	for _, t := range org.trust {
+		if wrong := t.Check(); len(wrong) > 0 {
+			return fmt.Errorf("trust %s: %s", t.Name, strings.Join(wrong, "; "))
+		}
+		prints = append(prints, t.fingerprint())
+	}
+	return s.store.ApplyTrust(ctx, org.ID, prints)
+}

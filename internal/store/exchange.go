@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"snap"
+)
+
+// Exchange is a token of a CI system that was verified, and the credential to give for it.
+type Exchange struct {
+	OrgID           int64
+	Rule            string    // fingerprint of the trust rule that the token matched
+	Issuer, Subject string    // of the token
+	Token           []byte    // SHA-256 of what identifies the token
+	Until           time.Time // when the token expires
+	Kind            snap.CredentialKind
+	UserID          int64 // the service user that the credential acts as; 0 for the organization
+	Name            string
+	Scopes          []snap.Scope
+	Hash            []byte // SHA-256 of the credential
+	Hint            string
+	Expires         time.Time // of the credential
+	// Previous is the SHA-256 of a credential that was given to the same subject by the same rule. It
+	// is renewed: it keeps its ID, so that uploads and links continue. Only its holder may use its
+	// token again.
+	Previous []byte
+}
+
+// The refusals of [Store.Exchange].
+var (
+	errTokenUsed = &snap.Error{Code: snap.CodeConflict, Detail: "the token was used before"}
+	errRuleGone  = &snap.Error{Code: snap.CodeForbidden, Detail: "the trust rule is no longer configured"}
+)
+
+// keptCredentials is how long the credential of a CI job can be renewed after its expiry, with a token
+// that is still valid.
+const keptCredentials = 24 * time.Hour
+
+// Exchange stores a credential for a token, or renews the previous one. It fails with conflict when
+// the token was used before and Previous is not the credential that it was used for, on any replica,
+// and with forbidden when the rule was removed. One of several calls with the same token succeeds.
+func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
+	var id int64
+	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
+		now := s.now().UnixMilli()
+		for _, old := range []string{`DELETE FROM exchanged_tokens WHERE until <= $1`,
+			`DELETE FROM api_keys WHERE trust <> '' AND expires_at <= $1 - 86400000`} {
+			if _, err := tx.ExecContext(ctx, old, now); err != nil {
+				return err
+			}
+		}
+		var there int
+		err = tx.QueryRowContext(ctx, `SELECT 1 FROM trust_rules WHERE org_id = $1 AND fingerprint = $2`+s.forShare(),
+			e.OrgID, e.Rule).Scan(&there)
+		if errors.Is(err, sql.ErrNoRows) {
+			return errRuleGone
+		}
+		if err != nil {
+			return err
+		}
+		if id, err = s.renewable(ctx, tx, e); err != nil {
+			return err
+		}
+		if id, err = s.writeCredential(ctx, tx, e, id); err != nil {
+			return err
+		}
+		if err := s.spend(ctx, tx, e, id); err != nil {
+			return err
+		}
+		return s.recordKey(ctx, tx, id, snap.AuditKeyMade)
+	})
+	if err != nil {
+		return Key{}, err
+	}
+	return one(s.keys(ctx, `WHERE k.id = $1`, id))
+}
+
+// forShare returns the clause that keeps a row from being deleted until the transaction ends. SQLite
+// has one writer, so it needs none.
+func (s *Store) forShare() string {
+	if s.dialect == postgres {
+		return ` FOR SHARE`
+	}
+	return ``
+}
+
+// renewable returns the ID of the previous credential if it may be renewed, and 0 otherwise.
+func (s *Store) renewable(ctx context.Context, tx *sql.Tx, e Exchange) (id int64, err error) {
+	if e.Previous == nil {
+		return 0, nil
+	}
+	err = tx.QueryRowContext(ctx, `
+		SELECT id FROM api_keys WHERE hash = $1 AND org_id = $2 AND trust = $3 AND token_issuer = $4 AND token_subject = $5
+			AND kind = $6 AND coalesce(user_id, 0) = $7 AND scopes = $8 AND revoked_at IS NULL AND expires_at > $9`,
+		e.Previous, e.OrgID, e.Rule, e.Issuer, e.Subject, string(e.Kind), e.UserID, joinScopes(e.Scopes),
+		s.now().Add(-keptCredentials).UnixMilli()).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return id, err
+}
+
+// writeCredential renews the credential with this ID, or adds one if it is 0.
+func (s *Store) writeCredential(ctx context.Context, tx *sql.Tx, e Exchange, id int64) (int64, error) {
+	if id != 0 {
+		_, err := tx.ExecContext(ctx, `UPDATE api_keys SET hash = $1, hint = $2, expires_at = $3 WHERE id = $4`,
+			e.Hash, e.Hint, e.Expires.UnixMilli(), id)
+		return id, err
+	}
+	err := tx.QueryRowContext(ctx, `
+		INSERT INTO api_keys(hash, kind, name, hint, org_id, user_id, scopes, created_at, expires_at, trust,
+			token_issuer, token_subject)
+		VALUES($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id`,
+		e.Hash, string(e.Kind), e.Name, e.Hint, e.OrgID, nullID(e.UserID), joinScopes(e.Scopes), s.now().UnixMilli(),
+		e.Expires.UnixMilli(), e.Rule, e.Issuer, e.Subject).Scan(&id)
+	return id, err
+}
+
+// spend records that a token was used for a credential. It fails if it was used for another one.
+func (s *Store) spend(ctx context.Context, tx *sql.Tx, e Exchange, id int64) error {
+	res, err := tx.ExecContext(ctx, `
+		INSERT INTO exchanged_tokens(hash, key_id, until) VALUES($1, $2, $3)
+		ON CONFLICT(hash) DO UPDATE SET until = excluded.until WHERE exchanged_tokens.key_id = excluded.key_id`,
+		e.Token, id, e.Until.UnixMilli())
+	return changed(res, err, errTokenUsed)
+}
+
+// ApplyTrust records the trust rules of an organization's configuration, by their fingerprints.
+// Credentials that other rules gave end at once, on every replica, and no replica gives new ones by
+// them.
+func (s *Store) ApplyTrust(ctx context.Context, orgID int64, fingerprints []string) error {
+	list, err := json.Marshal(append([]string{}, fingerprints...))
+	if err != nil {
+		return err
+	}
+	return s.tx(ctx, func(tx *sql.Tx) error {
+		listed := ` IN (SELECT value FROM ` + s.eachText("$2") + `)`
+		if _, err := tx.ExecContext(ctx, `DELETE FROM trust_rules WHERE org_id = $1 AND fingerprint NOT`+listed,
+			orgID, string(list)); err != nil {
+			return err
+		}
+		for _, f := range fingerprints {
+			if _, err := tx.ExecContext(ctx,
+				`INSERT INTO trust_rules(org_id, fingerprint) VALUES($1, $2) ON CONFLICT DO NOTHING`, orgID, f); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.QueryContext(ctx, `UPDATE api_keys SET revoked_at = $3
+			WHERE org_id = $1 AND trust <> '' AND revoked_at IS NULL AND trust NOT`+listed+` RETURNING id`,
+			orgID, string(list), s.now().UnixMilli())
+		if err != nil {
+			return err
+		}
+		ids, err := drain(rows, scanOne[int64])
+		for _, id := range ids {
+			if err == nil {
+				err = s.recordKey(ctx, tx, id, snap.AuditKeyRevoked)
+			}
+		}
+		return err
+	})
+}
+
+// Account returns the user of an organization with this issuer and subject. It fails with not_found
+// when there is none, or they are disabled.
+func (s *Store) Account(ctx context.Context, orgID int64, issuer, subject string) (u snap.User, err error) {
+	err = s.row(ctx,
+		`SELECT id, email, name FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3 AND disabled = 0`,
+		orgID, issuer, subject).Scan(&u.ID, &u.Email, &u.Name)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = &snap.Error{Code: snap.CodeNotFound, Detail: "the organization has no such user"}
+	}
+	return u, err
+}
