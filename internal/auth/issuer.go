@@ -113,7 +113,8 @@ func (i *Issuer) accept(raw, audience string, c jwt.Claims, payload json.RawMess
 	}
 	d := json.NewDecoder(strings.NewReader(string(payload)))
 	d.UseNumber()
-	return out, d.Decode(&out.Claims)
+	err := d.Decode(&out.Claims)
+	return out, err
 }
 
 // keysFor returns the issuer's keys that may have made a signature. It reads the key set again when
@@ -190,7 +191,8 @@ func (i *Issuer) keySet(ctx context.Context) (set jose.JSONWebKeySet, err error)
 	if res.StatusCode != http.StatusOK {
 		return set, fmt.Errorf("the key set: status %d", res.StatusCode)
 	}
-	return set, json.NewDecoder(io.LimitReader(res.Body, maxKeySet)).Decode(&set)
+	err = json.NewDecoder(io.LimitReader(res.Body, maxKeySet)).Decode(&set)
+	return set, err
 }
 
 // NamedIssuer returns the issuer that an unverified token names. It is used only to choose who

@@ -52,7 +52,7 @@ func claimValues(value any) (values []string, ok bool) {
 	case []any:
 		for _, entry := range v {
 			one, ok := claimValues(entry)
-			if !ok || len(one) != 1 {
+			if _, nested := entry.([]any); nested || !ok {
 				return nil, false
 			}
 			values = append(values, one[0])

@@ -120,7 +120,8 @@ func (s *Service) exchange(r *http.Request, f url.Values) (exchangeAnswer, error
 	e := store.Exchange{
 		OrgID: org.ID, Rule: rule.fingerprint(), Issuer: issued.Issuer, Subject: issued.Subject,
 		Token: digest(issued.Issuer + "\n" + issued.ID), Until: issued.Expires, Kind: snap.PipelineKey,
-		Name: printable(fmt.Sprintf("%s: %s of %s", rule.Name, issued.Subject, issued.Issuer), 300), Scopes: rule.Scopes,
+		Name:    printable(fmt.Sprintf("%s: %s of %s", rule.Name, issued.Subject, issued.Issuer), 300),
+		Scopes:  rule.Scopes,
 		Expires: s.now().Add(CredentialLife),
 	}
 	if len(q.scopes) > 0 {
@@ -203,7 +204,8 @@ func (s *Service) trusted(ctx context.Context, q exchangeRequest) (in organizati
 
 // accepts verifies a token and compares it with a rule. It returns the reason if the rule does not
 // accept it, and fails if that cannot be decided now.
-func (s *Service) accepts(ctx context.Context, rule Trust, q exchangeRequest) (t auth.Issued, reason string, err error) {
+func (s *Service) accepts(ctx context.Context, rule Trust, q exchangeRequest) (t auth.Issued, reason string,
+	err error) {
 	issuer, err := s.issuers.of(s, rule)
 	if err != nil {
 		return t, "", err
@@ -219,8 +221,10 @@ func (s *Service) accepts(ctx context.Context, rule Trust, q exchangeRequest) (t
 		found, _ := auth.ClaimText(t.Claims, claim)
 		return t, fmt.Sprintf("the claim %s is %q", claim, printable(found, 100)), nil
 	}
-	if lacks := slices.ContainsFunc(q.scopes, func(sc snap.Scope) bool { return !slices.Contains(rule.Scopes, sc) }); lacks {
-		return t, "the requested scopes are not those of the rule", nil
+	for _, scope := range q.scopes {
+		if !slices.Contains(rule.Scopes, scope) {
+			return t, "the scope " + string(scope) + " is not one of the rule", nil
+		}
 	}
 	return t, "", nil
 }

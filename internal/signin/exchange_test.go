@@ -97,7 +97,8 @@ func (c *ci) github() map[string]any {
 		"iat": now.Unix(), "nbf": now.Add(-10 * time.Minute).Unix(), "exp": now.Add(5 * time.Minute).Unix(),
 		"repository": "octo/shop", "repository_id": "74", "repository_owner": "octo", "repository_owner_id": "65",
 		"ref": "refs/heads/main", "ref_type": "branch", "event_name": "push", "environment": "production",
-		"job_workflow_ref": "octo/shop/.github/workflows/test.yml@refs/heads/main", "runner_environment": "github-hosted",
+		"job_workflow_ref":   "octo/shop/.github/workflows/test.yml@refs/heads/main",
+		"runner_environment": "github-hosted",
 	}
 }
 
@@ -115,7 +116,11 @@ func (c *ci) token(claims map[string]any, kid string) string {
 	c.mu.Lock()
 	key := c.keys[kid]
 	c.mu.Unlock()
-	return c.signed(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil, claims)
+	return c.signedAs(jose.ES256, key, kid, claims)
+}
+
+func (c *ci) signedAs(alg jose.SignatureAlgorithm, key any, kid string, claims map[string]any) string {
+	return c.signed(jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil, claims)
 }
 
 func (c *ci) signed(key jose.SigningKey, o *jose.SignerOptions, claims map[string]any) string {
@@ -175,11 +180,13 @@ func TestExchange(t *testing.T) {
 	h, c := startCI(t, nil)
 	a := h.exchange(c.token(c.github(), "one"))
 	e := exchangedOf(t, a)
-	if e.ExpiresIn != 900 || e.Scope != "pull push" || e.Organization != "acme" || a.header.Get("Cache-Control") != "no-store" ||
+	if e.ExpiresIn != 900 || e.Scope != "pull push" || e.Organization != "acme" ||
+		a.header.Get("Cache-Control") != "no-store" ||
 		e.IssuedType != "urn:ietf:params:oauth:token-type:access_token" || !strings.HasPrefix(e.AccessToken, "clt_") {
 		t.Errorf("%+v %v", e, a.header)
 	}
-	if a := h.get("/api/agent", "X-API-Key", e.AccessToken); a.status != http.StatusOK || !strings.Contains(a.body, "acme") {
+	if a := h.get("/api/agent", "X-API-Key", e.AccessToken); a.status != http.StatusOK ||
+		!strings.Contains(a.body, "acme") {
 		t.Errorf("the credential: %d %s", a.status, a.body)
 	}
 	d := h.audited(snap.AuditKeyMade)
@@ -239,37 +246,42 @@ func TestExchangeRefusals(t *testing.T) {
 		"several audiences":                     claim("aud", []string{"https://snap.test", "https://other.test"}),
 		"the audience of GitHub by default":     claim("aud", "https://github.com/octo"),
 		"wrong issuer":                          claim("iss", "https://token.actions.githubusercontent.com"),
-		"issuer with a slash":                   func(c *ci, m map[string]any) string { m["iss"] = c.URL + "/"; return c.token(m, "one") },
-		"no issuer":                             claim("iss", nil),
-		"no subject":                            claim("sub", nil),
-		"expired":                               at("exp", -31*time.Second),
-		"no expiry":                             claim("exp", nil),
-		"not yet valid":                         at("nbf", 31*time.Second),
-		"issued in the future":                  at("iat", 31*time.Second),
-		"issued too long ago":                   at("iat", -25*time.Hour),
-		"no time of issue":                      claim("iat", nil),
+		"issuer with a slash": func(c *ci, claims map[string]any) string {
+			claims["iss"] = c.URL + "/"
+			return c.token(claims, "one")
+		},
+		"no issuer":            claim("iss", nil),
+		"no subject":           claim("sub", nil),
+		"expired":              at("exp", -31*time.Second),
+		"no expiry":            claim("exp", nil),
+		"not yet valid":        at("nbf", 31*time.Second),
+		"issued in the future": at("iat", 31*time.Second),
+		"issued too long ago":  at("iat", -25*time.Hour),
+		"no time of issue":     claim("iat", nil),
 		"alg none": func(_ *ci, claims map[string]any) string {
-			return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"one"}`)) + "." + encoded(claims) + "."
+			header := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"one"}`))
+			return header + "." + encoded(claims) + "."
 		},
 		"HS256 with the public key": func(c *ci, claims map[string]any) string {
 			der, _ := x509.MarshalPKIXPublicKey(c.keys["one"].Public())
-			return c.signed(jose.SigningKey{Algorithm: jose.HS256, Key: jose.JSONWebKey{Key: der, KeyID: "one"}}, nil, claims)
+			return c.signedAs(jose.HS256, der, "one", claims)
 		},
 		"another algorithm than the key's": func(c *ci, claims map[string]any) string {
 			key, _ := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-			return c.signed(jose.SigningKey{Algorithm: jose.ES384, Key: jose.JSONWebKey{Key: key, KeyID: "one"}}, nil, claims)
+			return c.signedAs(jose.ES384, key, "one", claims)
 		},
 		"another key of the same ID": func(c *ci, claims map[string]any) string {
 			key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-			return c.signed(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "one"}}, nil, claims)
+			return c.signedAs(jose.ES256, key, "one", claims)
 		},
 		"an unknown key": func(c *ci, claims map[string]any) string {
 			key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-			return c.signed(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "x"}}, nil, claims)
+			return c.signedAs(jose.ES256, key, "x", claims)
 		},
 		"a key that the token brings": func(c *ci, claims map[string]any) string {
 			key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-			return c.signed(jose.SigningKey{Algorithm: jose.ES256, Key: key}, &jose.SignerOptions{EmbedJWK: true}, claims)
+			own := jose.SigningKey{Algorithm: jose.ES256, Key: key}
+			return c.signed(own, &jose.SignerOptions{EmbedJWK: true}, claims)
 		},
 		"no key ID": func(c *ci, claims map[string]any) string {
 			return c.signed(jose.SigningKey{Algorithm: jose.ES256, Key: c.keys["one"]}, nil, claims)
@@ -589,36 +601,37 @@ func TestExchangeRequests(t *testing.T) {
 // TestTrustRules: rules that trust names only are refused, and the answer names the claim to add.
 func TestTrustRules(t *testing.T) {
 	t.Parallel()
+	type rule = signin.Trust
 	for name, test := range map[string]struct {
-		change func(*signin.Trust)
+		change func(*rule)
 		says   string
 	}{
-		"good":               {func(*signin.Trust) {}, ""},
-		"no repository ID":   {func(r *signin.Trust) { delete(r.Claims, "repository_id") }, "claims lack repository_id"},
-		"no owner ID":        {func(r *signin.Trust) { delete(r.Claims, "repository_owner_id") }, "claims lack repository_owner_id"},
-		"names as IDs":       {func(r *signin.Trust) { r.Claims["repository_id"] = []string{"octo/shop"} }, "must be a number"},
-		"wildcard":           {func(r *signin.Trust) { r.Claims["sub"] = []string{"repo:octo/*"} }, "no wildcards"},
-		"empty value":        {func(r *signin.Trust) { r.Claims["ref"] = []string{""} }, "compared exactly"},
-		"no values":          {func(r *signin.Trust) { r.Claims["ref"] = nil }, "the claim ref has no values"},
-		"GitLab by path":     {func(r *signin.Trust) { r.Type, r.Claims = signin.TrustGitLab, nil }, "claims lack project_id"},
-		"Kubernetes by name": {func(r *signin.Trust) { r.Type = signin.TrustKubernetes }, "kubernetes.io.serviceaccount.uid"},
-		"other by sub":       {func(r *signin.Trust) { r.Type, r.Claims = "other", map[string][]string{"sub": {"job-1"}} }, ""},
-		"other without sub":  {func(r *signin.Trust) { r.Type, r.Claims = "other", nil }, "claims lack sub"},
-		"GitHub as other":    {func(r *signin.Trust) { r.Type, r.Claims["sub"] = "other", []string{"x"} }, "use type github"},
-		"Kubernetes as other": {func(r *signin.Trust) {
+		"good":              {func(*rule) {}, ""},
+		"no repository ID":  {func(r *rule) { delete(r.Claims, "repository_id") }, "claims lack repository_id"},
+		"no owner ID":       {func(r *rule) { delete(r.Claims, "repository_owner_id") }, "lack repository_owner_id"},
+		"names as IDs":      {func(r *rule) { r.Claims["repository_id"] = []string{"octo"} }, "a number"},
+		"wildcard":          {func(r *rule) { r.Claims["sub"] = []string{"repo:octo/*"} }, "no wildcards"},
+		"empty value":       {func(r *rule) { r.Claims["ref"] = []string{""} }, "compared exactly"},
+		"no values":         {func(r *rule) { r.Claims["ref"] = nil }, "the claim ref has no values"},
+		"GitLab by path":    {func(r *rule) { r.Type, r.Claims = signin.TrustGitLab, nil }, "claims lack project_id"},
+		"Kubernetes names":  {func(r *rule) { r.Type = signin.TrustKubernetes }, "kubernetes.io.serviceaccount.uid"},
+		"other by sub":      {func(r *rule) { r.Type, r.Claims = "other", map[string][]string{"sub": {"job-1"}} }, ""},
+		"other without sub": {func(r *rule) { r.Type, r.Claims = "other", nil }, "claims lack sub"},
+		"GitHub as other":   {func(r *rule) { r.Type, r.Claims["sub"] = "other", []string{"x"} }, "use type github"},
+		"Kubernetes as other": {func(r *rule) {
 			r.Type, r.Claims = "other", map[string][]string{"sub": {"system:serviceaccount:a:b"}}
 		}, "use type kubernetes"},
-		"unknown type":    {func(r *signin.Trust) { r.Type = "jenkins" }, "is none of"},
-		"plain http":      {func(r *signin.Trust) { r.AllowPrivate = false }, "is not an https URL"},
-		"no audience":     {func(r *signin.Trust) { r.Audience = "" }, "audience is missing"},
-		"scopes and user": {func(r *signin.Trust) { r.User = "x" }, "either scopes"},
-		"neither":         {func(r *signin.Trust) { r.Scopes = nil }, "either scopes"},
-		"unknown scope":   {func(r *signin.Trust) { r.Scopes = []snap.Scope{"admin"} }, "is not a scope"},
-		"no name":         {func(r *signin.Trust) { r.Name = "" }, "name must have"},
+		"unknown type":    {func(r *rule) { r.Type = "jenkins" }, "is none of"},
+		"plain http":      {func(r *rule) { r.AllowPrivate = false }, "is not an https URL"},
+		"no audience":     {func(r *rule) { r.Audience = "" }, "audience is missing"},
+		"scopes and user": {func(r *rule) { r.User = "x" }, "either scopes"},
+		"neither":         {func(r *rule) { r.Scopes = nil }, "either scopes"},
+		"unknown scope":   {func(r *rule) { r.Scopes = []snap.Scope{"admin"} }, "is not a scope"},
+		"no name":         {func(r *rule) { r.Name = "" }, "name must have"},
 	} {
-		rule := (&ci{Server: &httptest.Server{URL: "http://ci.test"}}).rule()
-		test.change(&rule)
-		wrong := strings.Join(rule.Check(), "; ")
+		r := (&ci{Server: &httptest.Server{URL: "http://ci.test"}}).rule()
+		test.change(&r)
+		wrong := strings.Join(r.Check(), "; ")
 		if test.says == "" && wrong != "" || !strings.Contains(wrong, test.says) {
 			t.Errorf("%s: %q, want %q", name, wrong, test.says)
 		}

@@ -46,12 +46,13 @@ const keptCredentials = 24 * time.Hour
 func (s *Store) Exchange(ctx context.Context, e Exchange) (Key, error) {
 	var id int64
 	err := s.tx(ctx, func(tx *sql.Tx) (err error) {
-		now := s.now().UnixMilli()
-		for _, old := range []string{`DELETE FROM exchanged_tokens WHERE until <= $1`,
-			`DELETE FROM api_keys WHERE trust <> '' AND expires_at <= $1 - 86400000`} {
-			if _, err := tx.ExecContext(ctx, old, now); err != nil {
-				return err
-			}
+		now := s.now()
+		if _, err := tx.ExecContext(ctx, `DELETE FROM exchanged_tokens WHERE until <= $1`, now.UnixMilli()); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `DELETE FROM api_keys WHERE trust <> '' AND expires_at <= $1`,
+			now.Add(-keptCredentials).UnixMilli()); err != nil {
+			return err
 		}
 		var there int
 		err = tx.QueryRowContext(ctx, `SELECT 1 FROM trust_rules WHERE org_id = $1 AND fingerprint = $2`+s.forShare(),
