@@ -24,7 +24,8 @@ func TestTrustConfiguration(t *testing.T) {
 	load := func(rule string) (cloud.Config, error) {
 		file := filepath.Join(t.TempDir(), "snapcloud.yaml")
 		text := "organizations:\n  - slug: acme\n" +
-			"    sign_in: {type: oidc, issuer: https://idp.test, client_id: web}\n    trust:\n      - " + strings.ReplaceAll(rule, "\n", "\n        ") + "\n"
+			"    sign_in: {type: oidc, issuer: https://idp.test, client_id: web}\n    trust:\n      - " +
+			strings.ReplaceAll(rule, "\n", "\n        ") + "\n"
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
