@@ -67,6 +67,7 @@ snapshots access".`,
 	_ = cmd.RegisterFlagCompletionFunc("action",
 		cobra.FixedCompletions(auditActions(), cobra.ShellCompDirectiveNoFileComp))
 	a.jsonFlag(cmd)
+	cmd.AddCommand(a.cloudAuditExportCommand())
 	return cmd
 }
 

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"snap"
+	"snap/api"
+	"snap/internal/command"
+)
+
+// followEvery is how often --follow asks for new lines.
+const followEvery = 2 * time.Second
+
+// clockMargin is how far the times of neighbouring lines may be out of order: replicas have clocks
+// of their own.
+const clockMargin = time.Hour
+
+// exportFlags select the lines to export.
+type exportFlags struct {
+	from, to     int64
+	since, until string
+	follow       bool
+}
+
+func (a *app) cloudAuditExportCommand() *cobra.Command {
+	var f exportFlags
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write lines of the audit log as JSON, one on each line",
+		Long: `Export writes the lines of your organization's audit log, oldest first, each
+exactly as the log's tree holds it. With --follow it waits for new lines, and
+resumes after the service was away.
+
+To continue an export, pass the number after the last "seq" in the file as
+--from. The lines can be verified without the service: see docs/audit.md.`,
+		Example: examples(
+			"the whole log", "snapcli cloud audit export > audit.jsonl",
+			"one month", "snapcli cloud audit export --since 2026-10-01 --until 2026-11-01",
+			"send new lines to another program", "snapcli cloud audit export --from 1025 --follow | collector"),
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.exportAudit(cmd.Context(), f) },
+	}
+	cmd.Flags().Int64Var(&f.from, "from", 1, "number of the first line")
+	cmd.Flags().Int64Var(&f.to, "to", 0, "number of the last line; 0 is the newest")
+	cmd.Flags().StringVar(&f.since, "since", "", "only from this time on: 2026-11-21, 2026-11-21T08:00:00Z, or 7d")
+	cmd.Flags().StringVar(&f.until, "until", "", "only before this time")
+	cmd.Flags().BoolVar(&f.follow, "follow", false, "wait for new lines until interrupted")
+	cmd.MarkFlagsMutuallyExclusive("follow", "to")
+	cmd.MarkFlagsMutuallyExclusive("follow", "until")
+	return cmd
+}
+
+func (a *app) exportAudit(ctx context.Context, f exportFlags) error {
+	if f.from < 1 || f.to < 0 || f.to > 0 && f.to < f.from {
+		return snap.Usage(fmt.Sprintf("there are no lines from %d to %d", f.from, f.to), "lines count from 1")
+	}
+	since, err := parseTime(f.since, a.now())
+	if err != nil {
+		return err
+	}
+	until, err := parseTime(f.until, a.now())
+	if err != nil {
+		return err
+	}
+	_, conn, err := a.connect()
+	if err != nil {
+		return err
+	}
+	e := &auditExport{conn: conn, out: a.io.Out, next: f.from, last: f.to, since: since, until: until}
+	if err := e.seek(ctx); err != nil {
+		return err
+	}
+	for {
+		err := e.run(ctx)
+		if !f.follow || err != nil && !passing(err) {
+			return err
+		}
+		if err != nil {
+			a.note("the service does not answer; trying again: %s", snap.CleanText(err.Error()))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(followEvery):
+		}
+	}
+}
+
+// passing reports whether an error may be over in a moment.
+func passing(err error) bool {
+	code := snap.CodeOf(err)
+	return code == snap.CodeUnavailable || code == snap.CodeRateLimited
+}
+
+// auditExport writes lines of the log.
+type auditExport struct {
+	conn         *connection
+	out          io.Writer
+	next, last   int64 // the next line, and the last one or 0
+	since, until time.Time
+}
+
+// seek moves next to where lines of the wanted time begin, by bisection.
+func (e *auditExport) seek(ctx context.Context) error {
+	if e.since.IsZero() {
+		return nil
+	}
+	size, err := e.size(ctx)
+	if err != nil || size < e.next {
+		return err
+	}
+	early := e.since.Add(-clockMargin)
+	var failed error
+	e.next += int64(sort.Search(int(size-e.next+1), func(i int) bool {
+		page, err := e.conn.AuditRecords(ctx, e.next+int64(i), 1)
+		if err != nil || len(page.Items) == 0 {
+			failed = err
+			return true
+		}
+		line, err := entryOf(page.Items[0])
+		failed = err
+		return err != nil || !line.At.Before(early)
+	}))
+	return failed
+}
+
+// size returns how many lines the log has.
+func (e *auditExport) size(ctx context.Context) (int64, error) {
+	page, err := e.conn.Audit(ctx, api.AuditOptions{Limit: 1})
+	if err != nil || len(page.Items) == 0 {
+		return 0, err
+	}
+	return page.Items[0].Seq, nil
+}
+
+// run writes the lines that there are now.
+func (e *auditExport) run(ctx context.Context) error {
+	for e.last == 0 || e.next <= e.last {
+		page, err := e.conn.AuditRecords(ctx, e.next, api.MaxAuditRecords)
+		if err != nil || len(page.Items) == 0 {
+			return err
+		}
+		for _, record := range page.Items {
+			ended, err := e.line(record)
+			if err != nil || ended {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// line writes a line if it is wanted, and reports whether it comes after the wanted ones.
+func (e *auditExport) line(record string) (ended bool, err error) {
+	entry, err := entryOf(record)
+	if err != nil {
+		return true, err
+	}
+	if entry.Seq != e.next {
+		return true, &snap.Error{Code: snap.CodeConflict,
+			Detail: fmt.Sprintf("the service sent line %d of the audit log instead of line %d", entry.Seq, e.next),
+			Hint:   "run `snapcli cloud audit --verify`"}
+	}
+	if e.last > 0 && entry.Seq > e.last || !e.until.IsZero() && entry.At.After(e.until.Add(clockMargin)) {
+		return true, nil
+	}
+	e.next++
+	if entry.At.Before(e.since) || !e.until.IsZero() && !entry.At.Before(e.until) {
+		return false, nil
+	}
+	_, err = io.WriteString(e.out, record+"\n")
+	return false, err
+}
+
+func entryOf(record string) (e api.AuditEntry, err error) {
+	if err := json.Unmarshal([]byte(record), &e); err != nil {
+		return e, &snap.Error{Code: snap.CodeConflict,
+			Detail: "the service sent a line of the audit log that is not JSON",
+			Hint:   "run `snapcli cloud audit --verify`"}
+	}
+	return e, nil
+}
