@@ -13,6 +13,7 @@ import (
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/s3utils"
 
 	"snap"
 )
@@ -54,6 +55,10 @@ func OpenS3Through(_ context.Context, rawURL string, now func() time.Time,
 	if err != nil || u.Scheme != "s3" || u.Hostname() == "" {
 		return nil, snap.Usage("this is not the URL of an S3 bucket",
 			"use one like s3://bucket/prefix?endpoint=https://host")
+	}
+	if err := s3utils.CheckValidBucketNameStrict(u.Hostname()); err != nil {
+		return nil, snap.Usage(fmt.Sprintf("%q cannot be the name of a bucket: %v", u.Hostname(), err),
+			"check blob.url, or the URL of the storage")
 	}
 	query := u.Query()
 	options := &minio.Options{

@@ -30,6 +30,9 @@ const (
 func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
 	holder := rand.Text()
+	if err := s.telemetry.jobTimes.begin(ctx); err != nil {
+		s.log.WarnContext(ctx, "the times of background work were not recorded", "error", err)
+	}
 	leased := func(name string, every time.Duration, work func(context.Context) error) {
 		running.Go(func() {
 			s.repeat(ctx, name, every, func(ctx context.Context) error {
@@ -61,6 +64,11 @@ func (s *Service) startBackground(ctx context.Context) (wait func()) {
 	return running.Wait
 }
 
+// works returns the names of all kinds of background work.
+func works() []string {
+	return []string{"collect", "index", "retention", "audit", "recheck", "webhooks"}
+}
+
 // often reports whether a kind of work runs every second or more often. The runs of such work are
 // not traced or logged one by one.
 func often(name string) bool { return name == "webhooks" || name == "audit" || name == "recheck" }
@@ -74,7 +82,11 @@ func (s *Service) job(ctx context.Context, name string, work func(context.Contex
 	started := time.Now()
 	err := work(ctx)
 	took := time.Since(started)
-	s.telemetry.metrics.ran(name, err, s.now(), took)
+	s.telemetry.metrics.ran(name, err, took)
+	if err == nil {
+		s.telemetry.outages.worked(ctx, database)
+		err = s.telemetry.jobTimes.succeeded(ctx, name)
+	}
 	if !often(name) {
 		s.log.DebugContext(ctx, "background work", "job", name, "took", took)
 	}
@@ -92,8 +104,10 @@ func (s *Service) repeatWhen(ctx context.Context, name string, every time.Durati
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if err := work(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("background work failed; trying again", "work", name, "error", err)
+		if err := work(ctx); err == nil {
+			s.telemetry.outages.worked(ctx, "work "+name)
+		} else if ctx.Err() == nil {
+			s.telemetry.outages.failed(ctx, "work "+name, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -57,14 +57,14 @@ func seconds(d time.Duration) string {
 }
 
 // problemOf converts any error to the problem that is sent. An error that is not a *snap.Error is
-// internal: it is logged under the request's ID, and the client gets only that ID.
-func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
+// internal: the request's log line has it, and the client gets only the request's ID.
+func problemOf(ctx context.Context, o *outages, err error) *problem {
 	id := requestID(ctx)
 	var e *snap.Error
 	if !errors.As(err, &e) {
 		e = &snap.Error{Code: snap.CodeInternal, Cause: err}
 		if store.Unavailable(err) {
-			log.WarnContext(ctx, "the database does not serve", "request_id", id, "error", err)
+			o.failed(ctx, database, err)
 			e = &snap.Error{Code: snap.CodeUnavailable, Detail: "the service's database is not available",
 				Hint: "try again in a moment", Cause: err}
 		}
@@ -74,7 +74,9 @@ func problemOf(ctx context.Context, log *slog.Logger, err error) *problem {
 		}
 	}
 	if e.Code == snap.CodeInternal {
-		log.ErrorContext(ctx, "request failed", "request_id", id, "error", err)
+		if !noteError(ctx, err) {
+			o.log.ErrorContext(ctx, "request failed", "error", err)
+		}
 		e = &snap.Error{
 			Code:   snap.CodeInternal,
 			Detail: "an unexpected error occurred in the service",
@@ -103,7 +105,7 @@ func (s *Service) writeError(w http.ResponseWriter, r *http.Request, err error) 
 		s.writeSCIMError(w, r, err)
 		return
 	}
-	p := problemOf(r.Context(), s.log, err)
+	p := problemOf(r.Context(), s.telemetry.outages, err)
 	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", p.ContentType(""))
 	w.Header().Set("Cache-Control", "no-store")
@@ -147,5 +149,5 @@ func humaProblem(ctx context.Context, status int, msg string, errs []error) *pro
 	if len(e.Fields) > 0 && e.Code == snap.CodeInvalid {
 		e.Detail = strings.TrimPrefix(fmt.Sprintf("%s: %s", e.Fields[0].Field, e.Fields[0].Detail), ": ")
 	}
-	return problemOf(ctx, slog.Default(), e)
+	return problemOf(ctx, newOutages(slog.Default(), time.Now), e)
 }

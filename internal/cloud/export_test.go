@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -55,3 +56,14 @@ func WarnOfPlain(t *testing.T, log *slog.Logger, publicURL, blobURL string) {
 	}
 	s.warnOfPlain(t.Context())
 }
+
+// Ran runs a function as background work of this name.
+func (s *Service) Ran(ctx context.Context, name string, work func(context.Context) error) error {
+	return s.job(ctx, name, work)
+}
+
+// BeginJobs records the kinds of background work, as a start does.
+func (s *Service) BeginJobs(ctx context.Context) error { return s.telemetry.jobTimes.begin(ctx) }
+
+// LogHandler returns the handler of the service's log.
+func LogHandler(c Log, w io.Writer) slog.Handler { return newLogHandler(c, w) }

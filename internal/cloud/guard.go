@@ -65,7 +65,7 @@ func register[I, O any](s *Service, g huma.API, rt route, handler func(context.C
 	}, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handler(ctx, in)
 		if err != nil {
-			return nil, problemOf(ctx, s.log, err)
+			return nil, problemOf(ctx, s.telemetry.outages, err)
 		}
 		return out, nil
 	})

@@ -20,18 +20,20 @@ func (s *Service) healthz(w http.ResponseWriter, _ *http.Request) {
 func (s *Service) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
 	defer cancel()
-	checks := map[string]error{"database": s.store.Ping(ctx), "storage": s.transfers.blobs.Ping(ctx)}
+	checks := map[string]error{database: s.store.Ping(ctx), "storage": s.transfers.blobs.Ping(ctx)}
 	answer := map[string]string{}
 	status := http.StatusOK
 	for name, err := range checks {
 		answer[name] = "ok"
 		s.telemetry.metrics.ready.WithLabelValues(name).Set(number(err == nil))
 		if err != nil {
-			s.log.WarnContext(ctx, "not ready", "what", name, "error", err)
+			s.telemetry.outages.failed(ctx, name, err)
 			answer[name] = "unavailable"
+		} else {
+			s.telemetry.outages.worked(ctx, name)
 		}
 	}
-	if checks["database"] != nil {
+	if checks[database] != nil {
 		status = http.StatusServiceUnavailable
 	}
 	w.Header().Set("Content-Type", "application/json")

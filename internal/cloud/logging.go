@@ -1,8 +1,11 @@
 package cloud
 
 import (
+	"errors"
 	"io"
 	"log/slog"
+
+	"snap"
 )
 
 // newLogHandler returns a handler for the configured format and level. Unknown values mean text and
@@ -12,9 +15,20 @@ func newLogHandler(c Log, w io.Writer) slog.Handler {
 	if level.UnmarshalText([]byte(c.Level)) != nil {
 		level = slog.LevelInfo
 	}
-	o := &slog.HandlerOptions{Level: level}
+	o := &slog.HandlerOptions{Level: level, ReplaceAttr: withCause}
 	if c.Format == "json" {
 		return slog.NewJSONHandler(w, o)
 	}
 	return slog.NewTextHandler(w, o)
+}
+
+// withCause adds to an error what caused it. Clients never see the cause, because it may name hosts
+// and buckets.
+func withCause(_ []string, a slog.Attr) slog.Attr {
+	err, is := a.Value.Any().(error)
+	var known *snap.Error
+	if is && errors.As(err, &known) && known.Cause != nil {
+		a.Value = slog.StringValue(err.Error() + ": " + known.Cause.Error())
+	}
+	return a
 }

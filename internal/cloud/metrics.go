@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -40,7 +41,6 @@ type metrics struct {
 
 	jobs       *prometheus.CounterVec
 	jobSeconds *prometheus.HistogramVec
-	jobDone    *prometheus.GaugeVec
 	leases     *prometheus.GaugeVec
 	deliveries *prometheus.CounterVec
 }
@@ -111,21 +111,70 @@ func newMetrics(version string) *metrics {
 		jobSeconds: make.histogram("snapcloud_job_duration_seconds", "Time of a run of background work.",
 			time.Millisecond,
 			"work"),
-		jobDone: make.gauge("snapcloud_job_last_success_timestamp_seconds",
-			"When this process last did the work without an error.", "work"),
 		leases: make.gauge("snapcloud_lease_held", "1 if this process does the background work now.", "work"),
 		deliveries: make.counter("snapcloud_webhook_deliveries_total", "Attempts to deliver a webhook, by outcome.",
 			"outcome"),
 	}
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.build.WithLabelValues(version, runtime.Version()).Set(1)
-	for _, direction := range []string{"up", "down"} { // series that alerts add up must exist from the start
-		m.transferred.WithLabelValues(direction)
+	m.begin()
+	return m
+}
+
+// begin makes the series that dashboards and alerts read. A counter that appears with its first
+// event hides that event: a rate needs a value before it.
+func (m *metrics) begin() {
+	zero := func(c *prometheus.CounterVec, labels ...string) { c.WithLabelValues(labels...) }
+	for _, direction := range []string{"up", "down"} {
+		zero(m.transferred, direction)
 	}
 	for _, outcome := range []string{"delivered", "retried", "given_up"} {
-		m.deliveries.WithLabelValues(outcome)
+		zero(m.deliveries, outcome)
 	}
-	return m
+	for _, reason := range []string{"rate", "overload", "connections"} {
+		zero(m.refused, reason)
+	}
+	for _, kind := range []string{"select", "insert", "update", "delete", "begin", "commit", "rollback", "other"} {
+		zero(m.queryErrors, kind)
+		m.queries.WithLabelValues(kind)
+	}
+	for _, door := range []string{"password", "provider", "device", "refresh", "logout"} {
+		for _, outcome := range []string{"ok", "wrong", "limited", "refused", "expired", "reused", "unavailable",
+			"failed"} {
+			zero(m.logins, door, outcome)
+		}
+	}
+	for _, work := range works() {
+		zero(m.jobs, work, "ok")
+		zero(m.jobs, work, "failed")
+	}
+	m.answeredNone("none")
+}
+
+// beginS3 makes the series of requests to S3.
+func (m *metrics) beginS3() {
+	for _, method := range []string{"GET", "HEAD", "PUT", "POST", "DELETE"} {
+		for _, status := range []string{"0", "200", "500", "503"} {
+			m.s3Requests.WithLabelValues(method, status)
+		}
+	}
+}
+
+// beginRoutes makes the series of failed requests.
+func (m *metrics) beginRoutes(paths map[string]*huma.PathItem) {
+	for path, item := range paths {
+		for _, o := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
+			if o != nil {
+				m.answeredNone(o.Method + " " + path)
+			}
+		}
+	}
+}
+
+func (m *metrics) answeredNone(route string) {
+	for _, status := range []string{"200", "500", "503"} {
+		m.requests.WithLabelValues(route, status)
+	}
 }
 
 // watchPools adds the metrics of the database's connection pools.
@@ -143,14 +192,13 @@ func (m *metrics) handler() http.Handler {
 func (m *metrics) login(door, outcome string) { m.logins.WithLabelValues(door, outcome).Inc() }
 
 // ran records a run of background work.
-func (m *metrics) ran(job string, err error, at time.Time, took time.Duration) {
+func (m *metrics) ran(job string, err error, took time.Duration) {
 	m.jobSeconds.WithLabelValues(job).Observe(took.Seconds())
 	if err != nil {
 		m.jobs.WithLabelValues(job, "failed").Inc()
 		return
 	}
 	m.jobs.WithLabelValues(job, "ok").Inc()
-	m.jobDone.WithLabelValues(job).Set(float64(at.Unix()))
 }
 
 // lease records whether this process holds the lease of a job.

@@ -19,6 +19,7 @@ import (
 type info struct {
 	id     string
 	caller snap.Caller
+	err    error // why the answer is an internal error
 }
 
 type infoKey struct{}
@@ -36,6 +37,15 @@ func noteCaller(ctx context.Context, c snap.Caller) {
 	if i, ok := ctx.Value(infoKey{}).(*info); ok {
 		i.caller = c
 	}
+}
+
+// noteError records an internal error for the log line. It reports false outside a request.
+func noteError(ctx context.Context, err error) bool {
+	i, ok := ctx.Value(infoKey{}).(*info)
+	if ok {
+		i.err = err
+	}
+	return ok
 }
 
 var cleanID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
@@ -134,6 +144,10 @@ func (s *Service) observe(r *http.Request, i *info, out *loadcontrol.Response, t
 	}
 	if id := traceID(r.Context()); id != "" {
 		attrs = append(attrs, slog.String("trace_id", id))
+	}
+	if i.err != nil {
+		level = slog.LevelError
+		attrs = append(attrs, slog.Any("error", i.err))
 	}
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
 	return route

@@ -56,8 +56,10 @@ type transfers struct {
 
 // telemetry is what operators observe.
 type telemetry struct {
-	metrics *metrics
-	tracing *tracing // nil when tracing is not configured
+	metrics  *metrics
+	tracing  *tracing // nil when tracing is not configured
+	outages  *outages
+	jobTimes *jobTimes
 }
 
 // background holds the settings of the background work.
@@ -109,6 +111,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 		telemetry: telemetry{metrics: newMetrics(o.Version)},
 		background: background{collectEvery: cmp.Or(o.CollectEvery, collectEvery),
 			hookClient: newHookClient(c.Webhooks.AllowPrivate)}}
+	s.telemetry.outages, s.telemetry.jobTimes = newOutages(o.Log, o.Now), newJobTimes(s)
 	if s.telemetry.tracing, err = newTracing(ctx, c.Tracing, o.Version, o.Log); err != nil {
 		return nil, err
 	}
@@ -122,7 +125,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 		return nil, err
 	}
 	s.telemetry.metrics.watchPools(s.store)
-	s.telemetry.metrics.registry.MustRegister(newUsageCollector(s), newBacklogCollector(s))
+	s.telemetry.metrics.registry.MustRegister(newUsageCollector(s), newBacklogCollector(s), s.telemetry.jobTimes)
 	defer func(opened *store.Store) {
 		if err != nil {
 			opened.Close()
@@ -152,6 +155,7 @@ func New(ctx context.Context, c Config, o Options) (s *Service, err error) {
 	if s.web.handler, err = s.build(o.Version); err != nil {
 		return nil, err
 	}
+	s.telemetry.metrics.beginRoutes(s.web.openAPI.Paths)
 	if err := s.applySettings(ctx); err != nil {
 		return nil, err
 	}
@@ -165,6 +169,7 @@ func (s *Service) openBlobs(ctx context.Context) error {
 			return fmt.Errorf("open the object storage: %w", err)
 		}
 		s.transfers.blobs = objects
+		s.telemetry.metrics.beginS3()
 		return nil
 	}
 	dir := filepath.Join(s.config.DataDir, "blobs")

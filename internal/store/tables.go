@@ -51,6 +51,7 @@ func tables() []table {
 		{name: "uploads", stays: "an unfinished push exists in one object store only; it must be started again"},
 		{name: "garbage", stays: "it names objects of the old object store"},
 		{name: "leases", stays: "they belong to running processes"},
+		{name: "jobs", stays: "they belong to one installation"},
 		{name: "rates", stays: "they expire within minutes"},
 		{name: "serving", stays: "it is about this database"},
 		{name: "transfer", stays: "it is about the transfer itself"},

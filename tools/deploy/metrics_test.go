@@ -151,7 +151,7 @@ func TestDashboard(t *testing.T) {
 }
 
 // TestAlerts: the rules are Prometheus', ask for what is there, and each has
-// its line on what to do, and the other way round. The chart has the same.
+// its section of the runbook, and the other way round. The chart has the same.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	text := read(t, "deploy/prometheus/alerts.yaml")
@@ -173,18 +173,21 @@ func TestAlerts(t *testing.T) {
 			if rule.Annotations["summary"] == "" || rule.Labels["severity"] == "" {
 				t.Errorf("%s has no summary or no severity", rule.Alert)
 			}
+			if url := "docs/runbook.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook_url"] != url {
+				t.Errorf("the runbook_url of %s is not %s", rule.Alert, url)
+			}
 		}
 	}
-	lines := map[string]bool{}
-	for _, row := range regexp.MustCompile(`(?m)^\| (Snapcloud\w+) \|`).FindAllStringSubmatch(read(t, "docs/operations.md"), -1) {
-		lines[row[1]] = true
-		if !alerts[row[1]] {
-			t.Errorf("docs/operations.md tells what to do about %s, which is no alert", row[1])
+	sections := map[string]bool{}
+	for _, section := range regexp.MustCompile(`(?m)^## (\w+)$`).FindAllStringSubmatch(read(t, "docs/runbook.md"), -1) {
+		sections[section[1]] = true
+		if !alerts[section[1]] {
+			t.Errorf("docs/runbook.md has a section %s, which is no alert", section[1])
 		}
 	}
 	for alert := range alerts {
-		if !lines[alert] {
-			t.Errorf("docs/operations.md does not tell what to do about %s", alert)
+		if !sections[alert] {
+			t.Errorf("docs/runbook.md has no section %s", alert)
 		}
 	}
 }

@@ -1,0 +1,74 @@
+package cloud
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// jobRecorded is how often a success of work that runs all the time is recorded.
+const jobRecorded = time.Minute
+
+// jobTimes reports when each kind of background work last succeeded in any process. The times are
+// kept in the database, so they survive the replacement of every process.
+type jobTimes struct {
+	service *Service
+	done    *prometheus.Desc
+
+	mu       sync.Mutex
+	recorded map[string]time.Time
+	have     map[string]time.Time
+}
+
+func newJobTimes(s *Service) *jobTimes {
+	return &jobTimes{service: s, recorded: map[string]time.Time{}, done: prometheus.NewDesc(
+		"snapcloud_job_last_success_timestamp_seconds",
+		"When any process last did the work without an error, at most a minute old; at first, when it began.",
+		[]string{"work"}, nil)}
+}
+
+// begin records the kinds of work that this service does.
+func (j *jobTimes) begin(ctx context.Context) error {
+	for _, name := range works() {
+		if err := j.service.store.JobDone(ctx, name, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// succeeded records a success, at most once a minute for each kind of work.
+func (j *jobTimes) succeeded(ctx context.Context, name string) error {
+	now := j.service.now()
+	j.mu.Lock()
+	soon := now.Sub(j.recorded[name]) < jobRecorded
+	if !soon {
+		j.recorded[name] = now
+	}
+	j.mu.Unlock()
+	if soon {
+		return nil
+	}
+	return j.service.store.JobDone(ctx, name, false)
+}
+
+// Describe implements [prometheus.Collector].
+func (j *jobTimes) Describe(to chan<- *prometheus.Desc) { to <- j.done }
+
+// Collect implements [prometheus.Collector]. While the database does not answer, it reports the
+// previous times.
+func (j *jobTimes) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	have, err := j.service.store.JobsDone(ctx)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err == nil {
+		j.have = have
+	}
+	for name, at := range j.have {
+		to <- prometheus.MustNewConstMetric(j.done, prometheus.GaugeValue, float64(at.UnixMilli())/1000, name)
+	}
+}

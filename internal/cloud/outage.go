@@ -1,0 +1,77 @@
+package cloud
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"snap/internal/store"
+)
+
+// sayAgain is how often the log repeats that something still does not work.
+const sayAgain = time.Minute
+
+// outages writes the log lines of things that fail again and again: one when it begins, one a
+// minute while it lasts, and one when it is over. It is safe for concurrent use.
+type outages struct {
+	log *slog.Logger
+	now func() time.Time
+
+	mu   sync.Mutex
+	open map[string]*outage
+}
+
+// outage is something that does not work now.
+type outage struct {
+	since, said time.Time
+	failures    int
+}
+
+func newOutages(log *slog.Logger, now func() time.Time) *outages {
+	return &outages{log: log, now: now, open: map[string]*outage{}}
+}
+
+// database is the name under which the outage of the database is reported, whatever notices it.
+const database = "database"
+
+// failed reports an error of the thing with this name. Errors that say that the database is
+// unavailable are one outage for all.
+func (o *outages) failed(ctx context.Context, what string, err error) {
+	if store.Unavailable(err) {
+		what = database
+	}
+	now := o.now()
+	o.mu.Lock()
+	at := o.open[what]
+	begins := at == nil
+	if begins {
+		at = &outage{since: now}
+		o.open[what] = at
+	}
+	at.failures++
+	says, count := begins || now.Sub(at.said) >= sayAgain, at.failures
+	if says {
+		at.said = now
+	}
+	o.mu.Unlock()
+	switch {
+	case begins:
+		o.log.WarnContext(ctx, "something fails; it is tried again", "what", what, "error", err)
+	case says:
+		o.log.WarnContext(ctx, "something still fails", "what", what, "failures", count, "since", at.since.UTC(),
+			"error", err)
+	}
+}
+
+// worked reports that the thing with this name works.
+func (o *outages) worked(ctx context.Context, what string) {
+	o.mu.Lock()
+	at := o.open[what]
+	delete(o.open, what)
+	o.mu.Unlock()
+	if at != nil {
+		o.log.InfoContext(ctx, "it works again", "what", what, "failures", at.failures,
+			"after", o.now().Sub(at.since).Round(time.Millisecond))
+	}
+}
