@@ -3,12 +3,17 @@ package store
 import (
 	"context"
 	"database/sql"
+	"time"
 )
 
+// keepKeys is how long a key is kept after it was revoked or has expired.
+const keepKeys = 90 * 24 * time.Hour
+
 // Sweep removes obsolete rows: grants that have ended, answers kept for an Idempotency-Key longer
-// than a day, and messages of webhooks kept longer than [KeepDeliveries]. It removes at most limit
-// rows of each kind and returns how many it removed. The janitor calls it until that is 0. Sweeping
-// affects speed only: every statement checks expiry itself, and would have to skip the ended grants one by one.
+// than a day, messages of webhooks kept longer than [KeepDeliveries], and keys 90 days after their
+// end. The audit log keeps what it says of them. It removes at most limit rows of each kind and
+// returns how many it removed. The janitor calls it until that is 0. Sweeping affects speed only:
+// every statement checks expiry itself, and would have to skip the ended grants one by one.
 func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error) {
 	now := s.now()
 	for _, sweep := range []struct {
@@ -22,6 +27,9 @@ func (s *Store) Sweep(ctx context.Context, limit int) (removed int64, err error)
 			SELECT principal, key FROM idempotency WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`, now.Add(-keepAnswers).UnixMilli()},
 		{`DELETE FROM deliveries WHERE created_at <= $1 AND id IN (
 			SELECT id FROM deliveries WHERE created_at <= $1 ORDER BY created_at LIMIT $2)`, now.Add(-KeepDeliveries).UnixMilli()},
+		{`DELETE FROM api_keys WHERE id IN (
+			SELECT id FROM api_keys WHERE revoked_at <= $1 OR expires_at <= $1 LIMIT $2)`,
+			now.Add(-keepKeys).UnixMilli()},
 	} {
 		err := s.tx(ctx, func(tx *sql.Tx) error {
 			result, err := tx.ExecContext(ctx, sweep.text, sweep.until, limit)
