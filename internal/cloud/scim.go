@@ -31,7 +31,7 @@ func (s *Service) reporter(r *http.Request) (store.Reporter, error) {
 
 // writeSCIMError is writeError for identity providers.
 func (s *Service) writeSCIMError(w http.ResponseWriter, r *http.Request, err error) {
-	p := problemOf(r.Context(), s.log, err)
+	p := problemOf(r.Context(), s.telemetry.outages, err)
 	maps.Copy(w.Header(), p.GetHeaders())
 	detail := strings.TrimSuffix(p.Detail+"; "+p.Hint, "; ")
 	if p.Code == snap.CodeInternal {

@@ -42,6 +42,10 @@ func TestCheckTriesEverything(t *testing.T) {
 					t.Fatalf("%s%s", stdout, stderr)
 				}
 			}
+			if code, stdout, _ := run(t, config, "check", "--deep"); code != 0 ||
+				!strings.Contains(stdout, "ok    snapshots") || !strings.Contains(stdout, "ok    objects") {
+				t.Errorf("exit code %d of a deep check\n%s", code, stdout)
+			}
 			left, err := filepath.Glob(filepath.Join(dir, "data", "blobs", "*", "check.*"))
 			if err != nil || len(left) > 0 {
 				t.Errorf("check left %v behind, %v", left, err)

@@ -149,7 +149,7 @@ func (p *program) versionCommand() *cobra.Command {
 }
 
 func (p *program) check() *cobra.Command {
-	var offline bool
+	var offline, deep bool
 	c := &cobra.Command{
 		Use:   "check",
 		Short: "Check everything that the configuration names",
@@ -160,7 +160,11 @@ collector of traces. It changes nothing.
 
 An object store, an identity provider, a webhook or a collector that does not
 answer is a warning: the service starts and serves everybody else. Everything
-else fails the check. Use --offline before a start.`,
+else fails the check. Use --offline before a start.
+
+--deep also compares the rows of the database with the objects in the object
+store: it names snapshots whose bytes are missing, which fails the check, and
+objects that belong to no row. Use it after a restore.`,
 		Args: command.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			config, err := p.config()
@@ -170,10 +174,20 @@ else fails the check. Use --offline before a start.`,
 			if offline {
 				return p.verdicts([]cloud.Verdict{cloud.Configured(config)})
 			}
-			return p.verdicts(cloud.Verdicts(c.Context(), config))
+			all := cloud.Verdicts(c.Context(), config)
+			if deep {
+				compared, err := cloud.Deep(c.Context(), config)
+				if err != nil {
+					return err
+				}
+				all = append(all, compared...)
+			}
+			return p.verdicts(all)
 		},
 	}
 	c.Flags().BoolVar(&offline, "offline", false, "only read the configuration, without connecting to anything")
+	c.Flags().BoolVar(&deep, "deep", false, "also compare the database with the object store")
+	c.MarkFlagsMutuallyExclusive("offline", "deep")
 	return c
 }
 

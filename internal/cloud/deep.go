@@ -1,0 +1,95 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"snap"
+	"snap/internal/blob"
+	"snap/internal/store"
+)
+
+// Deep compares the rows of the database with the objects of the object store, both ways. It changes
+// nothing and may run next to the service. It reads no object, so it takes a listing of the bucket.
+//
+// A snapshot whose bytes are missing or have another size is an error. Bytes that no row refers to
+// cost space only, so they are a warning.
+func Deep(ctx context.Context, c Config) ([]Verdict, error) {
+	blobs, err := OpenBlobs(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	o := store.Options{URL: c.Database.URL, DataDir: c.DataDir}
+	rows, err := store.References(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	keys, err := blobs.List(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	// People push and delete meanwhile: what looks wrong must look wrong to a second reading.
+	again, err := store.References(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	d := deep{blobs: blobs, rows: rows, again: again}
+	lost, err := d.lost(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	unknown := d.unknown(keys)
+	snapshots := Verdict{What: "snapshots", Detail: "the bytes of every snapshot are there"}
+	if len(lost) > 0 {
+		snapshots.Err = errors.New("snapshots without bytes")
+		snapshots.Detail = fmt.Sprintf("%d without bytes: %s", len(lost), strings.Join(lost, ", "))
+	}
+	objects := Verdict{What: "objects", Detail: "every object belongs to a row"}
+	if len(unknown) > 0 {
+		objects.Err, objects.Warning = errors.New("bytes without rows"), true
+		objects.Detail = fmt.Sprintf("%d without a row: %s", len(unknown), strings.Join(unknown, ", "))
+	}
+	return []Verdict{snapshots, objects}, nil
+}
+
+// deep is one run of [Deep].
+type deep struct {
+	blobs       blob.Store
+	rows, again map[string]store.Reference
+}
+
+// lost returns the snapshots whose bytes are not there, with their organizations.
+func (d deep) lost(ctx context.Context, keys []string) (lost []string, err error) {
+	there := map[string]bool{}
+	for _, key := range keys {
+		there[key] = true
+	}
+	for key, r := range d.rows {
+		if r.Snapshot == "" || there[key] || d.again[key].Snapshot == "" {
+			continue
+		}
+		if _, err := d.blobs.Stat(ctx, key); err == nil {
+			continue
+		} else if !errors.Is(err, snap.ErrNotFound) {
+			return nil, err
+		}
+		lost = append(lost, r.Snapshot+" of "+r.Org)
+	}
+	slices.Sort(lost)
+	return lost, nil
+}
+
+// unknown returns the objects of snapshots that no row refers to.
+func (d deep) unknown(keys []string) (unknown []string) {
+	for _, key := range keys {
+		_, before := d.rows[key]
+		_, now := d.again[key]
+		if strings.HasPrefix(key, snap.IDPrefix) && !before && !now {
+			unknown = append(unknown, key)
+		}
+	}
+	return unknown
+}

@@ -1,0 +1,43 @@
+package store
+
+import (
+	"context"
+	"errors"
+)
+
+// Reference is an object that the database refers to.
+type Reference struct {
+	Object
+	Snapshot string // ID of one of the snapshots that need it; empty for an upload or garbage
+	Org      string // slug of its organization
+}
+
+// References returns every object that the database refers to, by key, without changing the schema:
+// those of snapshots, of pushes in progress and of garbage.
+func References(ctx context.Context, o Options) (all map[string]Reference, err error) {
+	s, err := open(o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	rows, err := s.read.QueryContext(patient(ctx), `
+		SELECT s.blob, max(s.size), max(s.sha256), max(s.id), max(o.slug) FROM snapshots s JOIN orgs o ON o.id = s.org_id
+			GROUP BY s.blob
+		UNION ALL SELECT blob, 0, '', '', '' FROM uploads
+		UNION ALL SELECT blob, 0, '', '', '' FROM garbage`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	all = map[string]Reference{}
+	for rows.Next() {
+		var r Reference
+		if err := rows.Scan(&r.Key, &r.Size, &r.SHA256, &r.Snapshot, &r.Org); err != nil {
+			return nil, err
+		}
+		if all[r.Key].Snapshot == "" {
+			all[r.Key] = r
+		}
+	}
+	return all, errors.Join(rows.Err(), rows.Close())
+}
