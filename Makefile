@@ -14,7 +14,7 @@ RACE    := $(if $(shell command -v $(firstword $(shell $(GO) env CC))),-race)
 UNWATCHED = $(if $(RACE),$(patsubst %,-gcflags=%=-race=false,modernc.org/... github.com/klauspost/compress/... golang.org/x/crypto/blowfish))
 TIMEOUT ?= 30m
 
-.PHONY: cross soak lint-deploy fuzz vuln build demo recording check test bench load lint fmt screenshots tools axe servers databases generate clean
+.PHONY: cross image soak lint-deploy fuzz vuln build demo recording check test bench load lint fmt screenshots tools axe servers databases generate clean
 
 build: ## both programs into bin/
 	@mkdir -p bin
@@ -69,9 +69,14 @@ cross: ## vets all packages for Linux, macOS and Windows, on both architectures
 	@for os in linux darwin windows; do for arch in amd64 arm64; do \
 		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) vet -trimpath $(ARGS) ./... || { echo "on $$os/$$arch"; exit 1; }; done; done
 
+image: ## the image for linux/amd64 and linux/arm64 into dist/image, without a container engine; ARGS='-key FILE' signs it
+	cd tools/image && CGO_ENABLED=0 $(GO) run . -out $(CURDIR)/dist/image -version $$(git describe --tags --always) $(ARGS)
+
 lint-deploy: ## the folder deploy, by the parsers of Prometheus, Docker, Compose, Helm, Kubernetes and GoReleaser
 	@if (cd tools/deploy && $(GO) mod download) >/dev/null 2>&1; then CGO_ENABLED=0 $(GO) test -C tools/deploy -trimpath $(ARGS) ./...; \
 	else echo "SKIPPED lint-deploy: needs the modules of tools/deploy, which cannot be downloaded"; fi
+	@if (cd tools/image && $(GO) mod download) >/dev/null 2>&1; then CGO_ENABLED=0 $(GO) test -C tools/image $(ARGS) ./...; \
+	else echo "SKIPPED the image: needs the modules of tools/image, which cannot be downloaded"; fi
 
 FUZZTIME ?= 30s
 # Where a database answers, coverage differs from run to run, and making an input smaller never ends: it gets a few tries.

@@ -16,7 +16,9 @@ import (
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -25,8 +27,18 @@ import (
 
 // values are of somebody who uses everything.
 const values = `
-image: {repository: registry.example/snapcloud}
+image:
+  repository: registry.example/snapcloud
+  digest: sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
+caBundle: {configMap: authorities}
+extraVolumes: [{name: extra, emptyDir: {}}]
+extraVolumeMounts: [{name: extra, mountPath: /extra}]
+openshift: true
+service: {annotations: {balancer: internal}}
+migration: {enabled: true, secretEnv: {DATABASE_URL: {secret: migration, key: url}}}
+resources: {limits: {memory: 2Gi}}
 config:
+  trust_proxies: [10.1.2.0/24]
   public_url: https://snap.example
   blob: {url: "s3://snapshots?endpoint=https://s3.example"}
   limits: {max_snapshot_size: 5497558138880}
@@ -42,7 +54,9 @@ ingress: {enabled: true, className: nginx, host: snap.example, tls: {secretName:
 autoscaling: {enabled: true}
 serviceMonitor: {enabled: true, labels: {release: prometheus}}
 prometheusRule: {enabled: true}
-networkPolicy: {from: [{namespaceSelector: {matchLabels: {name: ingress}}}]}
+networkPolicy:
+  from: [{namespaceSelector: {matchLabels: {name: ingress}}}]
+  egress: {enabled: true, rules: [{to: [{ipBlock: {cidr: 10.2.0.0/16}}], ports: [{port: 5432}]}]}
 nodeSelector: {disk: ssd}
 tolerations: [{key: only, operator: Exists}]
 imagePullSecrets: [{name: pull}]
@@ -149,13 +163,17 @@ func TestChart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			objects := render(t, text)
-			if want := map[string]int{"fewest": 7, "everything": 11}[name]; len(objects) != want {
+			if want := map[string]int{"fewest": 7, "everything": 13}[name]; len(objects) != want {
 				t.Errorf("%d objects, want %d", len(objects), want)
 			}
 			pod := pick[*appsv1.Deployment](t, objects)[0].Spec.Template.Spec
 			environment := []string{}
 			for _, e := range pod.Containers[0].Env {
-				environment = append(environment, e.Name+"="+trial(e.Name))
+				value := e.Value
+				if e.ValueFrom != nil {
+					value = trial(e.Name)
+				}
+				environment = append(environment, e.Name+"="+value)
 			}
 			checkConfig(t, pick[*corev1.ConfigMap](t, objects)[0].Data["snapcloud.yaml"], environment)
 			restricted(t, pod)
@@ -180,7 +198,7 @@ func restricted(t *testing.T, pod corev1.PodSpec) {
 	c := pod.Containers[0]
 	s := c.SecurityContext
 	if pod.SecurityContext.RunAsNonRoot == nil || !*pod.SecurityContext.RunAsNonRoot ||
-		*pod.SecurityContext.RunAsUser == 0 {
+		pod.SecurityContext.RunAsUser != nil && *pod.SecurityContext.RunAsUser == 0 {
 		t.Error("the pod may run as root")
 	}
 	if pod.SecurityContext.SeccompProfile == nil ||
@@ -200,6 +218,51 @@ func restricted(t *testing.T, pod corev1.PodSpec) {
 	}
 }
 
+// TestChartOptions holds the chart to what its values promise.
+func TestChartOptions(t *testing.T) {
+	t.Parallel()
+	objects := render(t, values)
+	pod := pick[*appsv1.Deployment](t, objects)[0].Spec.Template.Spec
+	job := pick[*batchv1.Job](t, objects)[0].Spec.Template.Spec
+	restricted := pod.SecurityContext
+	if restricted.RunAsUser != nil || restricted.RunAsGroup != nil || restricted.FSGroup != nil {
+		t.Errorf("OpenShift would refuse %+v", restricted)
+	}
+	for name, spec := range map[string]corev1.PodSpec{"pod": pod, "job": job} {
+		c := spec.Containers[0]
+		if !strings.Contains(c.Image, "@sha256:") {
+			t.Errorf("the %s runs %s", name, c.Image)
+		}
+		env := map[string]string{}
+		for _, e := range c.Env {
+			env[e.Name] = e.Value
+			if e.ValueFrom != nil {
+				env[e.Name] = e.ValueFrom.SecretKeyRef.Name
+			}
+		}
+		want := map[string]string{"pod": "snapcloud", "job": "migration"}[name]
+		if env["DATABASE_URL"] != want || env["GOMEMLIMIT"] != "1843MiB" ||
+			env["SSL_CERT_DIR"] != "/etc/ssl/certs:/etc/snapcloud-ca" {
+			t.Errorf("the %s has the environment %v", name, env)
+		}
+		mounts := ""
+		for _, m := range c.VolumeMounts {
+			mounts += m.MountPath + " "
+		}
+		if !strings.Contains(mounts, "/etc/snapcloud-ca /extra ") || *c.SecurityContext.AllowPrivilegeEscalation {
+			t.Errorf("the %s mounts %s", name, mounts)
+		}
+	}
+	policy := pick[*networkingv1.NetworkPolicy](t, objects)[0].Spec
+	if len(policy.PolicyTypes) != 2 || len(policy.Egress) != 2 || len(policy.Ingress[0].From) != 1 {
+		t.Errorf("the network policy is %+v", policy)
+	}
+	if pick[*corev1.Service](t, objects)[0].Annotations["balancer"] == "" &&
+		pick[*corev1.Service](t, objects)[1].Annotations["balancer"] == "" {
+		t.Error("the service has no annotations")
+	}
+}
+
 // TestChartSaysWhatIsMissing instead of starting something that cannot work.
 func TestChartSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
@@ -208,6 +271,8 @@ func TestChartSaysWhatIsMissing(t *testing.T) {
 		"image: {repository: x}\nconfig: {blob: {url: s3://x}}":   "config.public_url is required",
 		"image: {repository: x}\nconfig: {public_url: https://x}": "config.blob.url is required",
 		fewest + "ingress: {enabled: true}":                       "ingress.host is required",
+		"image: {repository: x}\nconfig: {public_url: https://x, blob: {url: s3://x}, trust_proxies: [10.0.0.0/8]}": "networkPolicy.from is required",
+		fewest + "image: {digest: x}": "digest",
 		fewest + "replicas: 2":                                    "replicas",
 		fewest + "replicaCount: many":                             "replicaCount",
 		"image: {repository: x}\nconfig: {public_url: https://x, blob: {url: y}, " +
