@@ -234,7 +234,8 @@ func randomEdit(rt *rapid.T) string {
 	return pick(
 		"UPDATE audit SET "+pick("actor = 'x'", "at = at + 1", "action = 'snapshot.pushed'", "snapshot = 'x'",
 			"hash = 'x'",
-			"body = "+cut, "seq = seq + 50", "seq = -seq", "org_id = (SELECT id FROM orgs WHERE slug = 'globex')")+where,
+			"body = "+cut, "seq = seq + 50", "seq = -seq",
+			"org_id = (SELECT id FROM orgs WHERE slug = 'globex')")+where,
 		"UPDATE audit_tree SET "+pick("hashes = (SELECT hashes FROM audit_tree b WHERE b.org_id = audit_tree.org_id "+
 			"AND b.seq = 1)", "seq = seq + 50")+where,
 		"INSERT INTO audit(org_id, seq, at, action, actor, snapshot, body, hash) SELECT org_id, seq + "+

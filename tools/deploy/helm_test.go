@@ -271,10 +271,11 @@ func TestChartSaysWhatIsMissing(t *testing.T) {
 		"image: {repository: x}\nconfig: {blob: {url: s3://x}}":   "config.public_url is required",
 		"image: {repository: x}\nconfig: {public_url: https://x}": "config.blob.url is required",
 		fewest + "ingress: {enabled: true}":                       "ingress.host is required",
-		"image: {repository: x}\nconfig: {public_url: https://x, blob: {url: s3://x}, trust_proxies: [10.0.0.0/8]}": "networkPolicy.from is required",
+		"image: {repository: x}\nconfig: {public_url: https://x, blob: {url: s3://x}, " +
+			"trust_proxies: [10.0.0.0/8]}": "networkPolicy.from is required",
 		fewest + "image: {digest: x}": "digest",
-		fewest + "replicas: 2":                                    "replicas",
-		fewest + "replicaCount: many":                             "replicaCount",
+		fewest + "replicas: 2":        "replicas",
+		fewest + "replicaCount: many": "replicaCount",
 		"image: {repository: x}\nconfig: {public_url: https://x, blob: {url: y}, " +
 			"database: {url: \"\"}}": "config.database.url is required",
 	} {

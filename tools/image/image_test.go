@@ -32,7 +32,8 @@ func TestImage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	here := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
-	there := v1.Platform{OS: "linux", Architecture: map[string]string{"amd64": "arm64", "arm64": "amd64"}[runtime.GOARCH]}
+	others := map[string]string{"amd64": "arm64", "arm64": "amd64"}
+	there := v1.Platform{OS: "linux", Architecture: others[runtime.GOARCH]}
 	real, other := filepath.Join(dir, "real"), filepath.Join(dir, "other")
 	if err := build(t.Context(), "../..", here, real); err != nil {
 		t.Fatal(err)
@@ -163,12 +164,14 @@ func checkAttached(t *testing.T, all v1.ImageIndex, image, index v1.Hash, public
 			boms++
 			var bom cdx.BOM
 			if err := cdx.NewBOMDecoder(bytes.NewReader(content), cdx.BOMFileFormatJSON).Decode(&bom); err != nil ||
-				len(*bom.Components) < 30 || !bytes.Contains(content, []byte("pkg:golang/github.com/jackc/pgx/v5@v5.")) {
+				len(*bom.Components) < 30 ||
+				!bytes.Contains(content, []byte("pkg:golang/github.com/jackc/pgx/v5@v5.")) {
 				t.Errorf("the bill of materials is %s, %v", content, err)
 			}
 		case strings.HasSuffix(d.Annotations[refName], ".sig"):
 			signatures++
-			signed, err := base64.StdEncoding.DecodeString(m.Layers[0].Annotations["dev.cosignproject.cosign/signature"])
+			text := m.Layers[0].Annotations["dev.cosignproject.cosign/signature"]
+			signed, err := base64.StdEncoding.DecodeString(text)
 			var payload map[string]any
 			if err != nil || !ed25519.Verify(public, content, signed) || json.Unmarshal(content, &payload) != nil ||
 				!bytes.Contains(content, []byte(index.String())) {

@@ -35,7 +35,8 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", "../../dist/image", "folder of the image layout, which must not exist")
 	version := flags.String("version", "dev", "version, which becomes the image's tag")
 	platforms := flags.String("platforms", "linux/amd64,linux/arm64", "platforms")
-	key := flags.String("key", "", "Ed25519 private key in PEM (openssl genpkey -algorithm ed25519); empty does not sign")
+	key := flags.String("key", "",
+		"Ed25519 private key in PEM (openssl genpkey -algorithm ed25519); empty does not sign")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
