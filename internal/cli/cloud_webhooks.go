@@ -225,8 +225,8 @@ func (a *app) webhooksTestCommand() *cobra.Command {
 	return webhookCommand(a, &cobra.Command{
 		Use:   "test WEBHOOK-ID",
 		Short: "Send a test message to a webhook now",
-		Long: `Test sends a message of the type webhook.test and prints the answer. It works for
-disabled webhooks too, and it changes nothing.`,
+		Long: `Test sends a message of the type webhook.test and prints the answer. It works
+for disabled webhooks too, and it changes nothing.`,
 		Example: examples("try a receiver", "snapcli cloud webhooks test 2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (api.WebhookTest, error) {
 		return conn.TestWebhook(ctx, id)
@@ -302,8 +302,8 @@ func (a *app) webhooksEnableCommand() *cobra.Command {
 	return webhookCommand(a, &cobra.Command{
 		Use:   "enable WEBHOOK-ID",
 		Short: "Enable a webhook that was disabled",
-		Long: `Enable lets a disabled or paused webhook receive again, beginning with the messages
-that wait for it.`,
+		Long: `Enable lets a disabled or paused webhook receive again, beginning with the
+messages that wait for it.`,
 		Example: examples("send to it again", "snapcli cloud webhooks enable 2"),
 	}, func(ctx context.Context, conn *api.Client, id string) (api.Webhook, error) {
 		return conn.EnableWebhook(ctx, id)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -58,7 +57,8 @@ default_pool_size = 4
 		}
 	}
 	cmd := exec.Command("/bin/sh", "-c", `"$1" -q "$2" & pid=$!; cat >/dev/null; kill -KILL $pid`, "sh", program, file)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: as, Setpgid: true}
+	runAs(cmd, as)
+	runApart(cmd)
 	alive, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
