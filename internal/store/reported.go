@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func (s *Store) addReported(ctx context.Context, tx *sql.Tx, in *SignIn) error {
 	err := tx.QueryRowContext(ctx, `SELECT n.key FROM scim_users n JOIN orgs o ON o.id = n.org_id
 		WHERE n.org_id = $1 AND n.external_id = $2 AND`+strings.ReplaceAll(reporting, `$now`, `$3`),
 		in.OrgID, in.ExternalID, s.now().UnixMilli()).Scan(&key)
-	if err == sql.ErrNoRows {
+	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
 	if err != nil {
@@ -119,7 +120,7 @@ func (s *Store) lastExternalID(ctx context.Context, tx *sql.Tx, in *SignIn) erro
 	}
 	err := tx.QueryRowContext(ctx, `SELECT external_id FROM users WHERE org_id = $1 AND issuer = $2 AND subject = $3`,
 		in.OrgID, in.Issuer, in.Subject).Scan(&in.ExternalID)
-	if err == sql.ErrNoRows {
+	if errors.Is(err, sql.ErrNoRows) {
 		in.ExternalID, err = in.Subject, nil
 	}
 	return err
@@ -127,16 +128,15 @@ func (s *Store) lastExternalID(ctx context.Context, tx *sql.Tx, in *SignIn) erro
 
 // account is an account while reports are applied to it.
 type account struct {
-	id              int64
-	email           string
-	role            snap.Role
-	disabled        bool
-	verified        bool
-	unknown         bool // the last sign-in had no usable groups
-	have            []snap.Audience
-	groups          []snap.Group // of the last sign-in, without the groups that SCIM reports
-	reported        []snap.Group
-	changed, rerole bool
+	id       int64
+	email    string
+	role     snap.Role
+	disabled bool
+	verified bool
+	unknown  bool // the last sign-in had no usable groups
+	have     []snap.Audience
+	groups   []snap.Group // of the last sign-in, without the groups that SCIM reports
+	reported []snap.Group
 }
 
 // applyReports gives accounts of reported people the groups that SCIM reports for them, takes away
@@ -153,23 +153,23 @@ func (s *Store) applyReports(ctx context.Context, tx *sql.Tx, r Reporter, ids, g
 }
 
 func (s *Store) applyReportsTo(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) error {
-	all, any, err := s.readAccounts(ctx, tx, r, ids, gone)
+	all, reports, err := s.readAccounts(ctx, tx, r, ids, gone)
 	if err != nil {
 		return err
 	}
 	var w reportWrites
 	for _, a := range all {
-		if err := w.plan(r, a, any); err != nil {
+		if err := w.plan(r, a, reports); err != nil {
 			return err
 		}
 	}
 	return w.write(ctx, tx, s, r)
 }
 
-// readAccounts reads accounts with their groups. any reports whether the organization's provider
-// reports groups at all.
-func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) (all []*account, any bool,
-	err error) {
+// readAccounts reads accounts with their groups. reports is set if the organization's
+// provider reports groups at all.
+func (s *Store) readAccounts(ctx context.Context, tx *sql.Tx, r Reporter, ids, gone []int64) (all []*account,
+	reports bool, err error) {
 	list, byID := numbers(ids), map[int64]*account{}
 	all, err = txCollect(ctx, tx, `SELECT id, email, role, disabled, email_verified, groups_unknown FROM users
 		WHERE id IN (SELECT v FROM `+s.each("$1")+` AS e) ORDER BY id`, func(rows *sql.Rows) (*account, error) {
@@ -230,14 +230,14 @@ type reportWrites struct {
 }
 
 // plan decides what changes for one account.
-func (w *reportWrites) plan(r Reporter, a *account, any bool) error {
+func (w *reportWrites) plan(r Reporter, a *account, reports bool) error {
 	groups := append(slices.Clone(a.groups), a.reported...)
 	if len(groups) > MaxSCIMOfUser {
 		return snap.Invalid(fmt.Sprintf("a person would be in more than %d groups", MaxSCIMOfUser),
 			"assign fewer groups to the application at the identity provider")
 	}
 	c := snap.Caller{Org: r.Caller.Org, User: &snap.User{ID: a.id}, Role: a.role, Groups: groups,
-		GroupsUnknown: a.unknown && !any}
+		GroupsUnknown: a.unknown && !reports}
 	want := c.Audiences()
 	if len(without(a.have, want)) == 0 && len(without(want, a.have)) == 0 && c.GroupsUnknown == a.unknown {
 		return nil

@@ -35,7 +35,7 @@ func (e Engine) CanClone(ctx context.Context, raw string) error {
 		last := needs[len(needs)-1]
 		return &snap.Error{Code: snap.CodeForbidden, Detail: last.What, Hint: "have an administrator run: " + last.Mend}
 	}
-	return onServer(ctx, raw, func(d database, db *sql.DB) error {
+	return onServer(raw, func(d database, db *sql.DB) error {
 		var readOnly bool
 		if err := db.QueryRowContext(ctx, "SELECT @@global.read_only").Scan(&readOnly); err != nil || !readOnly {
 			return err
@@ -47,7 +47,7 @@ func (e Engine) CanClone(ctx context.Context, raw string) error {
 }
 
 // onServer calls f with a pool of connections to the server of a database.
-func onServer(ctx context.Context, raw string, f func(database, *sql.DB) error) error {
+func onServer(raw string, f func(database, *sql.DB) error) error {
 	d, err := parse(raw)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func onServer(ctx context.Context, raw string, f func(database, *sql.DB) error) 
 // Seal implements [engine.Cloner]. MySQL makes the database read-only. MariaDB cannot; there the mark
 // shows most writes, but not one that the server forgot about by a restart.
 func (Engine) Seal(ctx context.Context, raw string) (mark string, err error) {
-	err = onServer(ctx, raw, func(d database, db *sql.DB) error {
+	err = onServer(raw, func(d database, db *sql.DB) error {
 		_, err := db.ExecContext(ctx, "ALTER DATABASE "+quote(d.name)+" READ ONLY = 1")
 		if n := number(err); err != nil && n != erSyntax && n != erNoRight {
 			return err
@@ -109,7 +109,7 @@ func (Engine) Copy(ctx context.Context, from, to string, o engine.CopyOptions) e
 	if err != nil {
 		return err
 	}
-	return onServer(ctx, to, func(d database, db *sql.DB) error {
+	return onServer(to, func(d database, db *sql.DB) error {
 		if !strings.HasPrefix(d.name, engine.ClonePrefix) {
 			return fmt.Errorf("%q is not a clone", d.name)
 		}
@@ -136,8 +136,7 @@ func copyDatabase(ctx context.Context, source, to database, o engine.CopyOptions
 	if err := s.fillFrom(ctx, source); err != nil {
 		return errors.Join(err, s.drop(context.WithoutCancel(ctx)))
 	}
-	defer s.drop(context.WithoutCancel(ctx))
-	return s.Swap(ctx, true)
+	return errors.Join(s.Swap(ctx, true), s.drop(context.WithoutCancel(ctx)))
 }
 
 // fillFrom makes the scratch database a copy of a database on the same server.
@@ -307,7 +306,7 @@ func (e Engine) Drop(ctx context.Context, raw string) error {
 	if _, err := e.Mend(ctx, raw); err != nil { // else a killed copy could still put its tables in place
 		return err
 	}
-	return onServer(ctx, raw, func(d database, db *sql.DB) error {
+	return onServer(raw, func(d database, db *sql.DB) error {
 		ids, err := names(ctx, db, "SELECT id FROM information_schema.processlist WHERE db = ?", d.name)
 		if err != nil {
 			return err
@@ -337,7 +336,7 @@ func (Engine) Look(ctx context.Context, urls []string) (all []engine.Look, err e
 		return nil, nil
 	}
 	all = make([]engine.Look, len(urls))
-	err = onServer(ctx, urls[0], func(_ database, db *sql.DB) error {
+	err = onServer(urls[0], func(_ database, db *sql.DB) error {
 		for i, raw := range urls {
 			d, err := parse(raw)
 			if err != nil {
